@@ -1,0 +1,133 @@
+package redisproc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// startCluster runs a cluster until the test ends.
+func startCluster(tb testing.TB, primaries int) *Cluster {
+	tb.Helper()
+	c, err := StartCluster(tb.Context(), primaries)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { c.Stop() })
+	return c
+}
+
+func TestClusterCoversAllSlots(t *testing.T) {
+	t.Parallel()
+	for _, primaries := range []int{1, 3} {
+		t.Run(strconv.Itoa(primaries), func(t *testing.T) {
+			t.Parallel()
+			c := startCluster(t, primaries)
+			for _, addr := range c.Addrs() {
+				wantEvenSlots(t, addr, c.Addrs())
+			}
+		})
+	}
+}
+
+// wantEvenSlots checks who owns what in the eyes of the node at addr.
+func wantEvenSlots(t *testing.T, addr string, owners []string) {
+	t.Helper()
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	ranges, err := client.ClusterSlots(t.Context()).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	covered := 0
+	for _, r := range ranges {
+		size := r.End - r.Start + 1
+		if even := slots / len(owners); size < even || size > even+1 {
+			t.Errorf("%s: slots %d to %d are no even share", addr, r.Start, r.End)
+		}
+		if owner := owners[r.End*len(owners)/slots]; len(r.Nodes) != 1 || r.Nodes[0].Addr != owner {
+			t.Errorf("%s: slots from %d belong to %+v; want %s alone", addr, r.Start, r.Nodes, owner)
+		}
+		covered += size
+	}
+	if covered != slots {
+		t.Errorf("%s: %d slots are covered, want %d", addr, covered, slots)
+	}
+}
+
+func TestClusterServesEveryNode(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()[:1]})
+	defer client.Close()
+	for i := range 100 {
+		key := fmt.Sprintf("key:%d", i)
+		if err := client.Set(t.Context(), key, i, 0).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := client.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
+		if keys := node.DBSize(ctx).Val(); keys == 0 {
+			t.Errorf("%s holds no key", node.Options().Addr)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestClusterURLNamesEveryNode(t *testing.T) {
+	t.Parallel()
+	c := &Cluster{nodes: []node{{port: 12001}, {port: 12002}}}
+	if got, want := c.URL(), "redis+cluster://127.0.0.1:12001,127.0.0.1:12002"; got != want {
+		t.Errorf("URL() = %s, want %s", got, want)
+	}
+}
+
+func TestStopEndsEveryNode(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 2)
+	for range 2 {
+		if err := c.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, n := range c.nodes {
+		if !isGone(n.temp) {
+			t.Errorf("%s is still there", n.temp)
+		}
+	}
+}
+
+func TestStartClusterRefusesZeroPrimaries(t *testing.T) {
+	t.Parallel()
+	if _, err := StartCluster(t.Context(), 0); err == nil {
+		t.Error("a cluster without a primary was started")
+	}
+}
+
+func TestNodeOnATakenPortEndsBeforeItAnswers(t *testing.T) {
+	t.Parallel()
+	for _, offset := range []int{0, busOffset} {
+		port, err := freePort()
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken, err := net.Listen("tcp", net.JoinHostPort(loopback, strconv.Itoa(port+offset)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer taken.Close()
+		_, err = Start(t.Context(), Config{Args: clusterArguments(port)})
+		if !errors.Is(err, errEnded) {
+			t.Errorf("start with port %d taken: %v; want %v", port+offset, err, errEnded)
+		}
+	}
+}

@@ -1,0 +1,93 @@
+package redisproc
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+const (
+	// A socket path has at most 103 bytes on macOS, 107 on Linux, and
+	// "/redisproc-4294967295/redis.sock" takes 32 of them.
+	longestTempRoot = 103 - 32
+
+	// outputLimit is how long output is read after the process has ended. Only a
+	// process that Redis forked to rewrite its append-only file holds it open.
+	outputLimit = time.Second
+)
+
+// makeTempDir makes a directory with mode 0700 and a path short enough to hold a socket.
+func makeTempDir() (string, error) {
+	root := os.TempDir()
+	if len(root) > longestTempRoot {
+		root = "/tmp"
+	}
+	return os.MkdirTemp(root, "redisproc-")
+}
+
+// launch starts the process, and the goroutine that waits for its end.
+func (s *Server) launch(path string, cfg Config) error {
+	s.cmd = exec.Command(path, arguments(cfg, s.socket())...)
+	s.cmd.Dir = s.temp
+	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
+	s.cmd.WaitDelay = outputLimit
+	// In a process group of its own, the server does not get the Ctrl-C meant for
+	// its parent, which still needs it while it drains.
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	endWithParent(s.cmd.SysProcAttr)
+
+	if cfg.Dir != "" {
+		lock, err := lockDir(cfg.Dir)
+		if err != nil {
+			return err
+		}
+		defer lock.Close() // from here on, the child alone holds the lock
+		s.cmd.Dir = cfg.Dir
+		s.cmd.ExtraFiles = []*os.File{lock}
+	}
+
+	started := make(chan error)
+	go s.run(started)
+	return <-started
+}
+
+// run starts the process and stays until it has ended. The parent of a Linux
+// process is, for its death signal, the thread that forked it: without the
+// locked thread the server would end whenever the Go runtime drops that thread
+// (https://go.dev/issue/27505).
+func (s *Server) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	if err := s.cmd.Start(); err != nil {
+		started <- fmt.Errorf("redisproc: %w", err)
+		return
+	}
+	started <- nil
+	s.cmd.Wait() // what it returns, cmd.ProcessState says too
+	s.removeErr = os.RemoveAll(s.temp)
+	close(s.done)
+}
+
+// arguments returns the command line of a server that listens on socket alone
+// and whose working directory holds its data.
+func arguments(cfg Config, socket string) []string {
+	args := []string{
+		"--port", "0",
+		"--unixsocket", socket,
+		"--daemonize", "no",
+		"--save", "",
+		"--maxmemory-policy", "noeviction",
+	}
+	if cfg.Dir != "" {
+		fsync := cfg.Fsync
+		if fsync == "" {
+			fsync = "everysec"
+		}
+		args = append(args, "--appendonly", "yes", "--appendfsync", fsync)
+	}
+	return append(args, cfg.Args...)
+}

@@ -1,0 +1,136 @@
+package redisproc
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// parentOf names, in its environment, the data directory of a process that is
+// only there to be the parent of a server.
+const parentOf = "REDISPROC_TEST_PARENT_OF"
+
+func init() {
+	// Keeps the main thread, which never ends, from running any test.
+	runtime.LockOSThread()
+}
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(parentOf); dir != "" {
+		beParent(dir)
+	}
+	os.Exit(m.Run())
+}
+
+// beParent starts a server, prints its socket, and never ends before it.
+func beParent(dir string) {
+	s, err := Start(context.Background(), Config{Dir: dir})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println(s.socket())
+	<-s.Done()
+	os.Exit(1)
+}
+
+// startParent runs this test's binary as the parent of a server, and returns
+// that server's socket.
+func startParent(t *testing.T, dir string) (parent *exec.Cmd, socket string) {
+	t.Helper()
+	parent = exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), parentOf+"="+dir, "TMPDIR="+t.TempDir())
+	parent.Stderr = os.Stderr
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		parent.Process.Kill()
+		parent.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parent, strings.TrimSpace(line)
+}
+
+func TestServerEndsWhenItsParentIsKilled(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Dir: t.TempDir()}
+	parent, socket := startParent(t, cfg.Dir)
+	conn, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := Start(t.Context(), cfg); !errors.Is(err, ErrDirInUse) {
+		t.Errorf("Start beside the other process: %v; want ErrDirInUse", err)
+	}
+
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	conn.SetReadDeadline(time.Now().Add(stopLimit))
+	if _, err := conn.Read(make([]byte, 1)); err != io.EOF {
+		io.WriteString(conn, "SHUTDOWN NOSAVE\r\n")
+		t.Fatalf("the server lives on: read gives %v; want EOF", err)
+	}
+	waitFor(t, "the data directory to be free", func() bool {
+		s, err := Start(t.Context(), cfg)
+		if err == nil {
+			s.Stop()
+		}
+		return err == nil
+	})
+}
+
+func TestServerOutlivesTheThreadThatCalledStart(t *testing.T) {
+	t.Parallel()
+	started := make(chan *Server, 1)
+	thread := make(chan int, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this goroutine
+		s, err := Start(context.Background(), Config{})
+		if err != nil {
+			t.Error(err)
+		}
+		thread <- syscall.Gettid()
+		started <- s
+	}()
+	s, id := <-started, <-thread
+	if s == nil {
+		return
+	}
+	defer s.Stop()
+	waitFor(t, "the thread to end", func() bool { return isGone(fmt.Sprintf("/proc/self/task/%d", id)) })
+	// Redis heeds a SIGTERM within 0.1 s; it ends this wait for nothing after 0.3 s.
+	if err := connect(t, s).Do(t.Context(), "BLPOP", "nothing", "0.3").Err(); err != redis.Nil {
+		t.Errorf("the server ended with the thread: %v", err)
+	}
+}
+
+func waitFor(tb testing.TB, what string, holds func() bool) {
+	tb.Helper()
+	for end := time.Now().Add(stopLimit); !holds(); time.Sleep(pollPause) {
+		if time.Now().After(end) {
+			tb.Fatalf("waited in vain for %s", what)
+		}
+	}
+}

@@ -1,0 +1,32 @@
+package redisproc
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestFindPrefersRedisToValkey(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	for _, name := range []string{"valkey-server", "redis-server"} {
+		want := filepath.Join(bin, name)
+		if err := os.WriteFile(want, []byte("#!/bin/sh\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := Find(); err != nil || got != want {
+			t.Errorf("Find() = %q, %v; want %q", got, err, want)
+		}
+	}
+}
+
+func TestFindSaysThatNothingIsInstalled(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	if path, err := Find(); !errors.Is(err, ErrNotInstalled) {
+		t.Errorf("Find() = %q, %v; want ErrNotInstalled", path, err)
+	}
+	if _, err := Start(t.Context(), Config{}); !errors.Is(err, ErrNotInstalled) {
+		t.Errorf("Start: %v; want ErrNotInstalled", err)
+	}
+}
