@@ -1,0 +1,140 @@
+package token
+
+import (
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+)
+
+const (
+	// AccessLifetime is how long an access token is good for.
+	AccessLifetime = time.Hour
+	// RefreshLifetime is how long a refresh token is good for.
+	RefreshLifetime = 7 * 24 * time.Hour
+	// MaxAccessSize is the length in bytes above which an access token is refused unread.
+	MaxAccessSize = 2048
+
+	accessTokenType = "at+jwt" // RFC 9068 §2.1
+)
+
+// Access is what an access token says of its bearer.
+type Access struct {
+	Agent        uuid.UUID
+	Organization uuid.UUID
+	Family       uuid.UUID // the refresh-token family it was issued with
+	Scopes       []string
+	Issued       time.Time // to the second; it expires AccessLifetime later
+}
+
+// claims is the exact claim set, in the order it is written. A token with one claim more, less or in another spelling
+// was not issued here.
+type claims struct {
+	Issuer       string    `json:"iss"`
+	Subject      uuid.UUID `json:"sub"`
+	ID           uuid.UUID `json:"jti"`
+	Agent        uuid.UUID `json:"agent_id"`
+	Organization uuid.UUID `json:"org_id"`
+	Family       uuid.UUID `json:"fam"`
+	Scopes       []string  `json:"scopes"`
+	Issued       int64     `json:"iat"`
+	Expires      int64     `json:"exp"`
+}
+
+// SignAccess returns a signed JWT (RFC 7519) for the bearer, good for AccessLifetime from a.Issued on. It returns
+// ErrKey when the token would pass MaxAccessSize, which long scopes reach with RSA keys above 2048 bits only.
+func (k *Keyring) SignAccess(a Access) (string, error) {
+	key := k.signing[0]
+	scopes := a.Scopes
+	if scopes == nil {
+		scopes = []string{}
+	}
+	payload, err := json.Marshal(claims{
+		Issuer: k.issuer, Subject: a.Agent, ID: uuid.New(), Agent: a.Agent, Organization: a.Organization,
+		Family: a.Family, Scopes: scopes, Issued: a.Issued.Unix(), Expires: a.Issued.Add(AccessLifetime).Unix(),
+	})
+	if err != nil {
+		return "", err
+	}
+	signed := key.header + "." + encode(payload)
+	signature, err := key.method.Sign(signed, key.private)
+	if err != nil {
+		return "", err
+	}
+	text := signed + "." + encode(signature)
+	if len(text) > MaxAccessSize {
+		return "", fmt.Errorf("%w: its signatures make an access token longer than %d bytes", ErrKey, MaxAccessSize)
+	}
+	return text, nil
+}
+
+// VerifyAccess returns what an access token says, if one of the keyring's keys signed it and it has not expired by
+// now. It returns ErrMalformed, ErrUnknownKey, ErrSignature, ErrClaims or ErrExpired. There is no leeway. Whether the
+// agent and the family still stand is for the store to say.
+//
+// The header is compared byte for byte with those that the keys write, so alg, typ and kid are never a choice of the
+// token's, and crit, jwk or x5u have no place to stand.
+func (k *Keyring) VerifyAccess(text string, now time.Time) (Access, error) {
+	header, payload, signature, err := split(text)
+	if err != nil {
+		return Access{}, err
+	}
+	key := k.headers[header]
+	if key == nil {
+		return Access{}, ErrUnknownKey
+	}
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(signature)
+	if err != nil {
+		return Access{}, ErrMalformed
+	}
+	if key.method.Verify(text[:len(header)+1+len(payload)], raw, key.private.Public()) != nil {
+		return Access{}, ErrSignature
+	}
+	return k.readClaims(payload, now)
+}
+
+// split refuses everything outside the base64url alphabet, which decoders skip (line breaks) or take for padding.
+func split(text string) (header, payload, signature string, err error) {
+	if len(text) > MaxAccessSize {
+		return "", "", "", ErrMalformed
+	}
+	for i := range len(text) {
+		if !isBase64URL(text[i]) && text[i] != '.' {
+			return "", "", "", ErrMalformed
+		}
+	}
+	header, rest, found := strings.Cut(text, ".")
+	payload, signature, more := strings.Cut(rest, ".")
+	if !found || !more || strings.Contains(signature, ".") {
+		return "", "", "", ErrMalformed
+	}
+	return header, payload, signature, nil
+}
+
+func isBase64URL(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
+}
+
+func (k *Keyring) readClaims(payload string, now time.Time) (Access, error) {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(payload)
+	if err != nil {
+		return Access{}, ErrMalformed
+	}
+	var c claims
+	if json.Unmarshal(raw, &c, json.RejectUnknownMembers(true)) != nil {
+		return Access{}, ErrClaims
+	}
+	issued := time.Unix(c.Issued, 0)
+	switch {
+	case c.Issuer != k.issuer, c.Scopes == nil, c.ID == uuid.Nil, c.Organization == uuid.Nil, c.Family == uuid.Nil,
+		c.Agent == uuid.Nil, c.Subject != c.Agent, c.Issued <= 0,
+		c.Expires-c.Issued != int64(AccessLifetime/time.Second):
+		return Access{}, ErrClaims
+	case !now.Before(issued.Add(AccessLifetime)):
+		return Access{}, ErrExpired
+	}
+	return Access{Agent: c.Agent, Organization: c.Organization, Family: c.Family, Scopes: c.Scopes, Issued: issued}, nil
+}

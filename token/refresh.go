@@ -1,0 +1,122 @@
+package token
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// RefreshToken is what a refresh token says.
+type RefreshToken struct {
+	Agent      uuid.UUID
+	Family     uuid.UUID // all tokens that descend from one token exchange
+	Generation uint32    // 1 for the first of the family, one more after each rotation
+}
+
+// RefreshKey derives refresh tokens and recognises them.
+type RefreshKey struct {
+	id     [refreshKeyIDSize]byte
+	secret [refreshKeySize]byte
+}
+
+const (
+	refreshPrefix    = "rmr_"
+	refreshKeySize   = 32
+	refreshKeyIDSize = 4
+	refreshBodySize  = refreshKeyIDSize + 16 + 16 + 4
+	refreshSize      = refreshBodySize + sha256.Size
+)
+
+// GenerateRefreshKey returns a fresh key in the form that ParseRefreshKey reads: base64 of 32 random bytes.
+func GenerateRefreshKey() []byte {
+	var secret [refreshKeySize]byte
+	rand.Read(secret[:])
+	return []byte(base64.StdEncoding.EncodeToString(secret[:]) + "\n")
+}
+
+// ParseRefreshKey reads a key from the base64 of 32 bytes (what `openssl rand -base64 32` prints); white space around
+// it does not count. It returns ErrKey for anything else.
+func ParseRefreshKey(text []byte) (*RefreshKey, error) {
+	secret, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(secret) != refreshKeySize {
+		return nil, fmt.Errorf("%w: a token key is the base64 of %d random bytes", ErrKey, refreshKeySize)
+	}
+	key := &RefreshKey{secret: [refreshKeySize]byte(secret)}
+	name := sha256.Sum256(append([]byte("remit refresh key id\x00"), secret...))
+	copy(key.id[:], name[:])
+	return key, nil
+}
+
+// FormatRefresh returns the one token that the keyring's first refresh key derives for these facts. The same facts
+// always give the same token.
+func (k *Keyring) FormatRefresh(t RefreshToken) string {
+	return k.refresh[0].format(t)
+}
+
+// ParseRefresh returns what a refresh token says once its HMAC shows it to be ours. It needs no store: a forged token
+// ends here, with ErrMalformed, ErrUnknownKey or ErrSignature. Whether the token is still live is for the store to say.
+func (k *Keyring) ParseRefresh(text string) (RefreshToken, error) {
+	raw, err := decodeRefresh(text)
+	if err != nil {
+		return RefreshToken{}, err
+	}
+	key := k.refreshKey([refreshKeyIDSize]byte(raw))
+	if key == nil {
+		return RefreshToken{}, ErrUnknownKey
+	}
+	if !hmac.Equal(raw[refreshBodySize:], key.sign(raw[:refreshBodySize])) {
+		return RefreshToken{}, ErrSignature
+	}
+	facts := raw[refreshKeyIDSize:refreshBodySize]
+	return RefreshToken{
+		Agent:      uuid.UUID(facts[:16]),
+		Family:     uuid.UUID(facts[16:32]),
+		Generation: binary.BigEndian.Uint32(facts[32:]),
+	}, nil
+}
+
+// decodeRefresh refuses line breaks, which base64 would skip. 72 bytes fill 96 characters exactly, so there are no
+// trailing bits to vary.
+func decodeRefresh(text string) ([]byte, error) {
+	encoded, found := strings.CutPrefix(text, refreshPrefix)
+	if !found || len(encoded) != base64.RawURLEncoding.EncodedLen(refreshSize) || strings.ContainsAny(encoded, "\r\n") {
+		return nil, ErrMalformed
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(encoded)
+	if err != nil {
+		return nil, ErrMalformed
+	}
+	return raw, nil
+}
+
+func (k *Keyring) refreshKey(id [refreshKeyIDSize]byte) *RefreshKey {
+	for _, key := range k.refresh {
+		if key.id == id {
+			return key
+		}
+	}
+	return nil
+}
+
+func (key *RefreshKey) format(t RefreshToken) string {
+	raw := make([]byte, 0, refreshSize)
+	raw = append(raw, key.id[:]...)
+	raw = append(raw, t.Agent[:]...)
+	raw = append(raw, t.Family[:]...)
+	raw = binary.BigEndian.AppendUint32(raw, t.Generation)
+	raw = append(raw, key.sign(raw)...)
+	return refreshPrefix + base64.RawURLEncoding.EncodeToString(raw)
+}
+
+func (key *RefreshKey) sign(body []byte) []byte {
+	mac := hmac.New(sha256.New, key.secret[:])
+	mac.Write([]byte("remit refresh token\x00"))
+	mac.Write(body)
+	return mac.Sum(nil)
+}

@@ -1,0 +1,92 @@
+package token
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"hash/crc32"
+	"math/big"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+const (
+	apiKeyPrefix = "rmk_"
+	secretPrefix = "rms_"
+
+	randomSize    = 32                                                               // bytes of entropy in a key or secret
+	apiKeySize    = 16 + randomSize                                                  // bytes: organization id, then randomness
+	apiKeyDigits  = 65                                                               // base62 digits that hold 48 bytes
+	secretDigits  = 43                                                               // base62 digits that hold 32 bytes
+	checksumSize  = 6                                                                // base62 digits that hold 32 bits
+	base62Letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // the order of math/big
+)
+
+// Hash returns the SHA-256 of a credential's text: all that the store keeps of it.
+func Hash(credential string) [sha256.Size]byte { return sha256.Sum256([]byte(credential)) }
+
+// NewAPIKey returns a fresh API key of the organization: rmk_, base62 of the organization id and 32 random bytes, and
+// a checksum.
+func NewAPIKey(organization uuid.UUID) string {
+	payload := make([]byte, apiKeySize)
+	copy(payload, organization[:])
+	rand.Read(payload[len(organization):])
+	return format(apiKeyPrefix, payload, apiKeyDigits)
+}
+
+// APIKeyOrganization returns the organization that an API key names. It returns ErrMalformed for anything that
+// NewAPIKey cannot have returned; whether the key is that organization's is for the store to say.
+func APIKeyOrganization(key string) (uuid.UUID, error) {
+	payload, err := parse(apiKeyPrefix, key, apiKeySize, apiKeyDigits)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	return uuid.UUID(payload[:16]), nil
+}
+
+// NewAgentSecret returns a fresh agent secret: rms_, base62 of 32 random bytes, and a checksum.
+func NewAgentSecret() string {
+	payload := make([]byte, randomSize)
+	rand.Read(payload)
+	return format(secretPrefix, payload, secretDigits)
+}
+
+// CheckAgentSecret returns ErrMalformed for anything that NewAgentSecret cannot have returned.
+func CheckAgentSecret(secret string) error {
+	_, err := parse(secretPrefix, secret, randomSize, secretDigits)
+	return err
+}
+
+// The checksum covers the prefix too, so a secret pasted under another prefix is refused.
+func format(prefix string, payload []byte, digits int) string {
+	body := prefix + base62(new(big.Int).SetBytes(payload), digits)
+	return body + checksum(body)
+}
+
+func parse(prefix, credential string, size, digits int) ([]byte, error) {
+	if len(credential) != len(prefix)+digits+checksumSize || !strings.HasPrefix(credential, prefix) {
+		return nil, ErrMalformed
+	}
+	body, sum := credential[:len(prefix)+digits], credential[len(prefix)+digits:]
+	if checksum(body) != sum {
+		return nil, ErrMalformed
+	}
+	text := body[len(prefix):]
+	if strings.Trim(text, base62Letters) != "" {
+		return nil, ErrMalformed // big.Int would accept a sign
+	}
+	number, ok := new(big.Int).SetString(text, 62)
+	if !ok || number.BitLen() > size*8 {
+		return nil, ErrMalformed
+	}
+	return number.FillBytes(make([]byte, size)), nil
+}
+
+func base62(number *big.Int, digits int) string {
+	text := number.Text(62)
+	return strings.Repeat("0", digits-len(text)) + text
+}
+
+func checksum(body string) string {
+	return base62(big.NewInt(int64(crc32.ChecksumIEEE([]byte(body)))), checksumSize)
+}

@@ -1,0 +1,128 @@
+package token
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// SigningKey signs access tokens and verifies those it has signed. Its algorithm follows from its kind, never from a
+// token: EdDSA for Ed25519, ES256 for P-256, RS256 for RSA of at least 2048 bits.
+type SigningKey struct {
+	id      string // kid: RFC 7638 thumbprint
+	method  jwt.SigningMethod
+	private crypto.Signer
+	header  string // base64url of the only header it writes
+	public  jwk
+}
+
+const minRSABits = 2048
+
+// jwk is a public key as RFC 7517 writes it, with RFC 8037 for Ed25519.
+type jwk struct {
+	Kty string `json:"kty"`
+	Use string `json:"use"`
+	Alg string `json:"alg"`
+	Kid string `json:"kid"`
+	Crv string `json:"crv,omitempty"`
+	X   string `json:"x,omitempty"`
+	Y   string `json:"y,omitempty"`
+	N   string `json:"n,omitempty"`
+	E   string `json:"e,omitempty"`
+}
+
+// GenerateSigningKey returns a fresh Ed25519 key as PKCS#8 PEM.
+func GenerateSigningKey() ([]byte, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// ParseSigningKey reads one private key from PKCS#8 PEM (RFC 5958). It returns ErrKey when there is none, or one of a
+// kind or size that is not signed with.
+func ParseSigningKey(text []byte) (*SigningKey, error) {
+	block, _ := pem.Decode(text)
+	if block == nil || block.Type != "PRIVATE KEY" {
+		return nil, fmt.Errorf("%w: a signing key is a PKCS#8 PEM block named PRIVATE KEY", ErrKey)
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("%w: not PKCS#8", ErrKey) // the cause could quote the key
+	}
+	key, thumbprint, err := describe(parsed)
+	if err != nil {
+		return nil, err
+	}
+	digest := sha256.Sum256([]byte(thumbprint))
+	key.id = base64.RawURLEncoding.EncodeToString(digest[:])
+	key.public.Use, key.public.Alg, key.public.Kid = "sig", key.method.Alg(), key.id
+	key.header, err = encodeHeader(key.method.Alg(), key.id)
+	return key, err
+}
+
+// describe returns the key with its algorithm and public form, and the JSON whose SHA-256 names it: the required
+// members only, in lexicographic order, without white space (RFC 7638 §3).
+func describe(parsed any) (*SigningKey, string, error) {
+	switch private := parsed.(type) {
+	case ed25519.PrivateKey:
+		x := encode(private.Public().(ed25519.PublicKey))
+		return &SigningKey{method: jwt.SigningMethodEdDSA, private: private, public: jwk{Kty: "OKP", Crv: "Ed25519", X: x}},
+			`{"crv":"Ed25519","kty":"OKP","x":"` + x + `"}`, nil
+	case *ecdsa.PrivateKey:
+		if private.Curve != elliptic.P256() {
+			return nil, "", fmt.Errorf("%w: of the elliptic curves only P-256 is signed with", ErrKey)
+		}
+		point, err := private.PublicKey.Bytes() // 4, x, y: SEC 1 §2.3.3
+		if err != nil {
+			return nil, "", fmt.Errorf("%w: %v", ErrKey, err)
+		}
+		x, y := encode(point[1:33]), encode(point[33:])
+		return &SigningKey{method: jwt.SigningMethodES256, private: private, public: jwk{Kty: "EC", Crv: "P-256", X: x, Y: y}},
+			`{"crv":"P-256","kty":"EC","x":"` + x + `","y":"` + y + `"}`, nil
+	case *rsa.PrivateKey:
+		if private.N.BitLen() < minRSABits {
+			return nil, "", fmt.Errorf("%w: RSA needs at least %d bits", ErrKey, minRSABits)
+		}
+		n, e := encode(private.N.Bytes()), encode(exponent(private.E))
+		return &SigningKey{method: jwt.SigningMethodRS256, private: private, public: jwk{Kty: "RSA", N: n, E: e}},
+			`{"e":"` + e + `","kty":"RSA","n":"` + n + `"}`, nil
+	}
+	return nil, "", fmt.Errorf("%w: sign with Ed25519, P-256 or RSA", ErrKey)
+}
+
+func exponent(e int) []byte {
+	bytes := binary.BigEndian.AppendUint64(nil, uint64(e))
+	for bytes[0] == 0 {
+		bytes = bytes[1:]
+	}
+	return bytes
+}
+
+func encodeHeader(algorithm, id string) (string, error) {
+	header, err := json.Marshal(struct {
+		Alg string `json:"alg"`
+		Typ string `json:"typ"`
+		Kid string `json:"kid"`
+	}{algorithm, accessTokenType, id})
+	return encode(header), err
+}
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
