@@ -1,0 +1,23 @@
+-- Creates an organization with its first API key.
+--
+-- KEYS[1] = organization  hash o:{cell}:<organization>
+--
+-- ARGV[1] = name
+-- ARGV[2] = metadata      JSON object, '' for none
+-- ARGV[3] = key_hash      SHA-256 of the API key, 32 bytes
+--
+-- Reply:  {'ok', created}  created in ms since 1970
+-- Writes: HSET organization
+local organization = KEYS[1]
+local name, metadata, key_hash = ARGV[1], ARGV[2], ARGV[3]
+
+local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+
+local fields = {'name', name, 'key', key_hash, 'created', now}
+if metadata ~= '' then
+  fields[#fields + 1] = 'metadata'
+  fields[#fields + 1] = metadata
+end
+redis.call('HSET', organization, unpack(fields))
+return {'ok', now}

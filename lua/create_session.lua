@@ -1,0 +1,62 @@
+-- Creates a session of an agent. Its nine arguments are its nine facts: packing them would only hide them.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = agent_sessions   zset as:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the organization that asks
+-- ARGV[2] = agent_id         16 bytes
+-- ARGV[3] = session_id       16 bytes
+-- ARGV[4] = max_actions
+-- ARGV[5] = max_value        micro-USD
+-- ARGV[6] = lifetime         ms
+-- ARGV[7] = retention        ms that the session stays readable after its lifetime
+-- ARGV[8] = scopes           separated by single spaces; '' for all that the agent has
+-- ARGV[9] = metadata         JSON object, '' for none
+--
+-- Reply:  {'ok', created, expires, scopes}  times in ms since 1970; scopes of the session
+--         {'unknown_agent'}
+--         {'agent_revoked'}
+--         {'scope_not_held', scope}         the first scope that the agent does not have
+-- Writes: HSET and PEXPIRE session; ZADD and PEXPIRE agent_sessions
+local agent, session, agent_sessions = KEYS[1], KEYS[2], KEYS[3]
+local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local lifetime, retention, scopes, metadata = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local holder = redis.call('HMGET', agent, 'organization', 'revoked', 'scopes')
+if holder[1] ~= organization_id then
+  return {'unknown_agent'}
+end
+if holder[2] then
+  return {'agent_revoked'}
+end
+for scope in string.gmatch(scopes, '%S+') do
+  if not string.find(' ' .. holder[3] .. ' ', ' ' .. scope .. ' ', 1, true) then
+    return {'scope_not_held', scope}
+  end
+end
+
+local created, expires = string.format('%.0f', now), string.format('%.0f', now + lifetime)
+local fields = {'a', agent_id, 'ma', max_actions, 'mv', max_value, 'n', 0, 'v', 0, 'c', created, 'x', expires}
+if scopes ~= '' then
+  fields[#fields + 1] = 'sc'
+  fields[#fields + 1] = scopes
+end
+if metadata ~= '' then
+  fields[#fields + 1] = 'md'
+  fields[#fields + 1] = metadata
+end
+local kept = string.format('%.0f', lifetime + retention)
+redis.call('HSET', session, unpack(fields))
+redis.call('PEXPIRE', session, kept)
+redis.call('ZADD', agent_sessions, 0, session_id)
+if redis.call('PTTL', agent_sessions) < lifetime + retention then
+  redis.call('PEXPIRE', agent_sessions, kept)
+end
+if scopes == '' then
+  scopes = holder[3]
+end
+return {'ok', created, expires, scopes}

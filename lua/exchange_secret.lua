@@ -1,0 +1,38 @@
+-- Exchanges an agent's secret for a new refresh-token family, at generation 1.
+--
+-- KEYS[1] = agent        hash a:{cell}:<agent>
+-- KEYS[2] = family       hash f:{cell}:<family>
+--
+-- ARGV[1] = secret_hash  SHA-256 of the secret presented, 32 bytes
+-- ARGV[2] = refresh_ttl  ms that a refresh token lives
+--
+-- Reply:  {'ok', organization_id, scopes}  organization_id 16 bytes, scopes separated by spaces
+--         {'invalid_credentials'}          no such agent, wrong secret or revoked: nothing tells which
+-- Writes: HSET and PEXPIRE family; HSET agent at the first use of a secret; HDEL agent of marks that have lapsed
+local agent, family = KEYS[1], KEYS[2]
+local secret_hash, refresh_ttl = ARGV[1], ARGV[2]
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local stored = redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'secret_used',
+  'revoked', 'organization', 'scopes')
+local current = secret_hash == stored[1]
+local in_grace = secret_hash == stored[2] and now < tonumber(stored[3] or 0)
+if stored[5] or not (current or in_grace) then
+  return {'invalid_credentials'}
+end
+
+redis.call('HSET', family, 'generation', 1, 'rotated', string.format('%.0f', now))
+redis.call('PEXPIRE', family, refresh_ttl)
+if current and not stored[4] then
+  redis.call('HSET', agent, 'secret_used', 1)
+end
+-- Marks of revoked families outlive their access tokens by design. A few are looked at on each exchange, which keeps
+-- their number in proportion to the live ones without ever walking over all of them.
+for _, field in ipairs(redis.call('HRANDFIELD', agent, 8)) do
+  if string.sub(field, 1, 7) == 'family:' and tonumber(redis.call('HGET', agent, field)) <= now then
+    redis.call('HDEL', agent, field)
+  end
+end
+return {'ok', stored[6], stored[7]}

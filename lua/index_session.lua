@@ -1,0 +1,28 @@
+-- Notes a coming session in its organization's indexes. The indexes are written before the object, so that no session
+-- can exist that its organization does not list; an entry without an object is dropped by the reader that meets it.
+--
+-- KEYS[1] = organization   hash o:{cell}:<organization>
+-- KEYS[2] = sessions       zset os:{cell}:<organization>
+-- KEYS[3] = open_sessions  zset oo:{cell}:<organization>
+--
+-- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
+-- ARGV[2] = session_id     16 bytes
+--
+-- Reply:  {'ok'}
+--         {'invalid_api_key'}
+-- Writes: ZADD sessions, then ZADD open_sessions
+local organization, sessions, open_sessions = KEYS[1], KEYS[2], KEYS[3]
+local key_hash, session_id = ARGV[1], ARGV[2]
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local stored = redis.call('HMGET', organization, 'key', 'previous_key', 'previous_until')
+local in_grace = key_hash == stored[2] and now < tonumber(stored[3] or 0)
+if key_hash ~= stored[1] and not in_grace then
+  return {'invalid_api_key'}
+end
+
+redis.call('ZADD', sessions, 0, session_id)
+redis.call('ZADD', open_sessions, 0, session_id)
+return {'ok'}

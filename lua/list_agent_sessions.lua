@@ -1,0 +1,34 @@
+-- Reads one page of an agent's sessions, newest first.
+-- Ids are UUIDv7 and all scores are 0, so the order of the bytes is the order of creation.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = agent_sessions   zset as:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the caller
+-- ARGV[2] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
+-- ARGV[3] = before           16-byte id that the page starts below, '' for the newest
+-- ARGV[4] = limit            how many ids at the most
+--
+-- Reply:  {'ok', now, ids}  now in ms since 1970, ids an array of 16-byte ids
+--         {'unknown_agent'}
+--         {'invalid_token'}  the access token's agent or family is revoked
+-- Writes: nothing
+local agent, agent_sessions = KEYS[1], KEYS[2]
+local organization_id, caller_family, before, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+
+local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
+if holder[1] ~= organization_id then
+  return {'unknown_agent'}
+end
+if holder[3] or (holder[2] and caller_family ~= '') then
+  return {'invalid_token'}
+end
+
+local newest = '+'
+if before ~= '' then
+  newest = '(' .. before
+end
+return {'ok', now, redis.call('ZREVRANGEBYLEX', agent_sessions, newest, '-', 'LIMIT', 0, limit)}

@@ -1,0 +1,30 @@
+-- Reads one page of an organization's index (its agents, sessions or open sessions), newest first.
+-- Ids are UUIDv7 and all scores are 0, so the order of the bytes is the order of creation.
+--
+-- KEYS[1] = organization  hash o:{cell}:<organization>
+-- KEYS[2] = index         zset oa:, os: or oo:{cell}:<organization>
+--
+-- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
+-- ARGV[2] = before        16-byte id that the page starts below, '' for the newest
+-- ARGV[3] = limit         how many ids at the most
+--
+-- Reply:  {'ok', now, ids}  now in ms since 1970, ids an array of 16-byte ids
+--         {'invalid_api_key'}
+-- Writes: nothing
+local organization, index = KEYS[1], KEYS[2]
+local key_hash, before, limit = ARGV[1], ARGV[2], ARGV[3]
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local stored = redis.call('HMGET', organization, 'key', 'previous_key', 'previous_until')
+local in_grace = key_hash == stored[2] and now < tonumber(stored[3] or 0)
+if key_hash ~= stored[1] and not in_grace then
+  return {'invalid_api_key'}
+end
+
+local newest = '+'
+if before ~= '' then
+  newest = '(' .. before
+end
+return {'ok', string.format('%.0f', now), redis.call('ZREVRANGEBYLEX', index, newest, '-', 'LIMIT', 0, limit)}

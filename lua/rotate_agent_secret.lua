@@ -1,0 +1,37 @@
+-- Gives an agent a new secret. The one before stays valid for the grace time; but a secret that nobody has used yet is
+-- replaced, not kept: when the answer to a rotation was lost and it is asked again, the agents still hold the older one.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the organization that asks
+-- ARGV[2] = new_secret_hash  SHA-256 of the secret to come, 32 bytes
+-- ARGV[3] = grace            ms for which the secret in use stays valid
+--
+-- Reply:  {'ok', previous_until}  ms since 1970 at which the secret in use ends
+--         {'unknown_agent'}
+--         {'agent_revoked'}
+-- Writes: HSET agent, then HDEL agent
+local agent = KEYS[1]
+local organization_id, new_secret_hash, grace = ARGV[1], ARGV[2], tonumber(ARGV[3])
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local stored = redis.call('HMGET', agent, 'organization', 'revoked', 'secret', 'secret_used',
+  'previous_secret', 'previous_until')
+if stored[1] ~= organization_id then
+  return {'unknown_agent'}
+end
+if stored[2] then
+  return {'agent_revoked'}
+end
+
+local in_use = stored[3]
+local previous_lives = stored[5] and now < tonumber(stored[6])
+if previous_lives and not stored[4] then
+  in_use = stored[5]
+end
+local previous_until = string.format('%.0f', now + grace)
+redis.call('HSET', agent, 'secret', new_secret_hash, 'previous_secret', in_use, 'previous_until', previous_until)
+redis.call('HDEL', agent, 'secret_used')
+return {'ok', previous_until}

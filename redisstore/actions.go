@@ -1,0 +1,42 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// Charge is one use of a session.
+type Charge struct {
+	Count int64          // actions, at least 1
+	Value money.MicroUSD // of all of them together
+	Scope string         // that the session must hold, "" for none
+}
+
+var chargeSession = newScript("charge_session", writes)
+
+// Charge counts the actions and their value against the session if, and only if, all of it fits, and returns the usage
+// after it. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError, *ScopeError, *LimitError;
+// none of them has charged anything. ErrOutcomeUnknown may have.
+func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (Usage, error) {
+	act, err := s.actOnSession(ctx, c, session)
+	if err != nil {
+		return Usage{}, err
+	}
+	r, err := s.run(ctx, chargeSession, s.sessionKeys(act, session),
+		act.organization[:], act.agent[:], act.family, charge.Count, int64(charge.Value), charge.Scope)
+	if err != nil {
+		return Usage{}, act.refusedTo(err)
+	}
+	usage := r.usage(0)
+	return usage, r.err
+}
+
+// usage reads n, ma, v, mv, h and x from position i on.
+func (r *reply) usage(i int) Usage {
+	return Usage{
+		ActionCount: r.number(i), MaxActions: r.number(i + 1),
+		ValueUsed: r.money(i + 2), MaxValue: r.money(i + 3), ValueHeld: r.money(i + 4), Expires: r.time(i + 5),
+	}
+}

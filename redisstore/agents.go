@@ -1,0 +1,132 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// Agent is a machine identity of one organization.
+type Agent struct {
+	ID           uuid.UUID
+	Organization uuid.UUID
+	Name         string
+	Scopes       []string
+	Description  string
+	Metadata     string // JSON object, "" for none
+	Created      time.Time
+	Revoked      time.Time // zero while it is active
+}
+
+// Status returns Active or Revoked.
+func (a *Agent) Status() Status {
+	if a.Revoked.IsZero() {
+		return Active
+	}
+	return Revoked
+}
+
+var (
+	indexAgent        = newScript("index_agent", writes)
+	createAgent       = newScript("create_agent", writes)
+	revokeAgent       = newScript("revoke_agent", writes)
+	rotateAgentSecret = newScript("rotate_agent_secret", writes)
+)
+
+// CreateAgent creates an agent of the key's organization and returns it with its id and creation time; of a only what
+// the caller chooses counts. Errors: ErrInvalidAPIKey.
+func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte) (Agent, error) {
+	a.ID, a.Organization = NewRootID(), key.Organization
+	index := []string{s.keys.organization(key.Organization), s.keys.organizationAgents(key.Organization)}
+	if _, err := s.run(ctx, indexAgent, index, key.Hash[:], a.ID[:]); err != nil {
+		return Agent{}, nothingVisible(err)
+	}
+	r, err := s.run(ctx, createAgent, []string{s.keys.agent(a.ID)},
+		key.Organization[:], a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash[:])
+	if err != nil {
+		return Agent{}, err
+	}
+	a.Created = r.time(0)
+	return a, r.err
+}
+
+// nothingVisible says that a lost index write has changed nothing that anyone can see: an entry without its object is
+// no object.
+func nothingVisible(err error) error {
+	if errors.Is(err, ErrOutcomeUnknown) {
+		return errors.Join(ErrUnavailable, err)
+	}
+	return err
+}
+
+// Agent returns an agent of the key's organization. Errors: ErrInvalidAPIKey, ErrUnknownAgent.
+func (s *Store) Agent(ctx context.Context, key APIKey, id uuid.UUID) (Agent, error) {
+	if _, err := s.Organization(ctx, key); err != nil {
+		return Agent{}, err
+	}
+	agents, err := s.loadAgents(ctx, key.Organization, []uuid.UUID{id})
+	if err != nil {
+		return Agent{}, err
+	}
+	if agents[0] == nil {
+		return Agent{}, ErrUnknownAgent
+	}
+	return *agents[0], nil
+}
+
+// RevokeAgent revokes an agent and returns since when it is. From this answer on no credential of it is accepted.
+// Errors: ErrInvalidAPIKey, ErrUnknownAgent.
+func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time.Time, error) {
+	if _, err := s.Organization(ctx, key); err != nil {
+		return time.Time{}, err
+	}
+	r, err := s.run(ctx, revokeAgent, []string{s.keys.agent(id)}, key.Organization[:])
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.time(0), r.err
+}
+
+// RotateAgentSecret makes newHash the agent's secret and returns when the secret in use ends: after grace.
+// Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked.
+func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte,
+	grace time.Duration) (time.Time, error) {
+	if _, err := s.Organization(ctx, key); err != nil {
+		return time.Time{}, err
+	}
+	r, err := s.run(ctx, rotateAgentSecret, []string{s.keys.agent(id)},
+		key.Organization[:], newHash[:], grace.Milliseconds())
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.time(0), r.err
+}
+
+// loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or is not of the
+// organization.
+func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uuid.UUID) ([]*Agent, error) {
+	replies, err := s.readAll(ctx, ids, func(p redis.Pipeliner, id uuid.UUID) {
+		p.HMGet(ctx, s.keys.agent(id), "organization", "name", "scopes", "description", "metadata", "created", "revoked")
+	})
+	if err != nil {
+		return nil, err
+	}
+	agents := make([]*Agent, len(ids))
+	for i, r := range replies {
+		if r.optional(0) != string(organization[:]) {
+			continue
+		}
+		agents[i] = &Agent{
+			ID: ids[i], Organization: organization, Name: r.text(1), Scopes: strings.Fields(r.text(2)),
+			Description: r.optional(3), Metadata: r.optional(4), Created: r.time(5), Revoked: r.timeOrZero(6),
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+	}
+	return agents, nil
+}

@@ -1,0 +1,77 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+)
+
+// APIKey is an API key as presented: the organization it names and its SHA-256. Whether it is that organization's is
+// checked by each operation, in Redis.
+type APIKey struct {
+	Organization uuid.UUID
+	Hash         [32]byte
+}
+
+// AccessToken is a verified access token: whose it is. Whether that agent and family still stand is checked by each
+// operation, in the operation's own script.
+type AccessToken struct {
+	Organization uuid.UUID
+	Agent        uuid.UUID
+	Family       uuid.UUID
+}
+
+// Caller asks for something that an organization may ask for any of its agents and an agent for itself: exactly one of
+// the two is set.
+type Caller struct {
+	Key   *APIKey
+	Token *AccessToken
+}
+
+// actor is a caller whose part in the operation is settled: what the scripts on an agent's cell are told.
+type actor struct {
+	organization uuid.UUID
+	agent        uuid.UUID
+	family       string // '' when an API key calls
+}
+
+// actOnAgent returns the actor for an operation on that agent. For an agent this costs nothing, for its script checks
+// the token; an API key is checked here, for its organization is in another cell.
+func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID) (actor, error) {
+	if c.Token != nil {
+		if agent != c.Token.Agent {
+			return actor{}, ErrUnknownAgent
+		}
+		return actor{c.Token.Organization, c.Token.Agent, familyField(c.Token.Family)}, nil
+	}
+	if _, err := s.Organization(ctx, *c.Key); err != nil {
+		return actor{}, err
+	}
+	return actor{organization: c.Key.Organization, agent: agent}, nil
+}
+
+// actOnSession is actOnAgent for the agent of the session.
+func (s *Store) actOnSession(ctx context.Context, c Caller, session uuid.UUID) (actor, error) {
+	if c.Token != nil {
+		return s.actOnAgent(ctx, c, c.Token.Agent)
+	}
+	act, err := s.actOnAgent(ctx, c, uuid.Nil)
+	if err != nil {
+		return actor{}, err
+	}
+	act.agent, err = s.agentOf(ctx, session)
+	return act, err
+}
+
+// refusedTo says an error as the actor may hear it: to an access token its own missing agent means that it is not
+// live, to an API key another organization's agent means that there is no such session.
+func (a actor) refusedTo(err error) error {
+	if !errors.Is(err, ErrUnknownAgent) {
+		return err
+	}
+	if a.family != "" {
+		return ErrInvalidToken
+	}
+	return ErrUnknownSession
+}

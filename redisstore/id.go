@@ -1,0 +1,33 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// An id is a UUIDv7 (RFC 9562 §5.7) whose last 16 bits are its cell. The ids of one agent's world share their cell, and
+// the cell is the hash tag of their keys, so they share a slot of a Redis Cluster; an id alone tells where to look.
+
+// newID returns a fresh id in the cell.
+func newID(cell uint16) uuid.UUID {
+	id := uuid.Must(uuid.NewV7())
+	binary.BigEndian.PutUint16(id[14:], cell)
+	return id
+}
+
+// NewRootID returns a fresh id in a cell drawn at random: for what starts a world of its own, an organization or an
+// agent.
+func NewRootID() uuid.UUID { return newID(uint16(rand.Uint32())) }
+
+// NewID returns a fresh id in the cell of its owner.
+func NewID(owner uuid.UUID) uuid.UUID { return newID(cellOf(owner)) }
+
+func cellOf(id uuid.UUID) uint16 { return binary.BigEndian.Uint16(id[14:]) }
+
+// madeAt returns the time that a UUIDv7 carries, by the clock of the service that drew it.
+func madeAt(id uuid.UUID) time.Time {
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16))
+}

@@ -1,0 +1,56 @@
+package redisstore
+
+import (
+	"encoding/hex"
+
+	"github.com/google/uuid"
+)
+
+// keyspace is the only place that spells a key. {cell} is the Redis Cluster hash tag: the last 16 bits, in hex, of the
+// id that follows it, unless said otherwise. Ids in keys are text, ids in values and members are their 16 bytes, times
+// are ms since 1970, money is micro-USD.
+//
+//	o:{cell}:<organization>   hash  name, key (SHA-256), previous_key, previous_until, created, metadata
+//	oa:{cell}:<organization>  zset  its agents            ─┐
+//	os:{cell}:<organization>  zset  its sessions           ├ indexes: all scores 0, members in order of creation;
+//	oo:{cell}:<organization>  zset  its open sessions     ─┘ may hold entries that are gone, never lack one
+//	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
+//	                                previous_secret, previous_until, created, revoked, family:<family>: revoked, until
+//	as:{cell}:<agent>         zset  its sessions; TTL of the longest-lived
+//	f:{cell}:<family>         hash  generation, rotated; TTL 7 days
+//	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created,
+//	                                x expires, e ended, sc scopes when not the agent's, md metadata;
+//	                                TTL lifetime + retention. Short names, for there are many.
+//	k:signing, k:refresh      string  keys made by the service itself, when it was given none
+//	r:{cell}                  string  written by the readiness check; TTL 1 minute
+type keyspace struct{ prefix string }
+
+func (k keyspace) organization(id uuid.UUID) string         { return k.key("o:", cellOf(id), id) }
+func (k keyspace) organizationAgents(id uuid.UUID) string   { return k.key("oa:", cellOf(id), id) }
+func (k keyspace) organizationSessions(id uuid.UUID) string { return k.key("os:", cellOf(id), id) }
+func (k keyspace) organizationOpen(id uuid.UUID) string     { return k.key("oo:", cellOf(id), id) }
+func (k keyspace) agent(id uuid.UUID) string                { return k.key("a:", cellOf(id), id) }
+func (k keyspace) agentSessions(id uuid.UUID) string        { return k.key("as:", cellOf(id), id) }
+
+// family and session take their cell from the agent. For their own ids that is the same; for another agent's it gives
+// a key that does not exist, on the slot where the caller's own credential is checked.
+func (k keyspace) family(agent, id uuid.UUID) string  { return k.key("f:", cellOf(agent), id) }
+func (k keyspace) session(agent, id uuid.UUID) string { return k.key("s:", cellOf(agent), id) }
+
+func (k keyspace) keyMaterial(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
+func (k keyspace) ready(cell uint16) string        { return k.prefix + "r:{" + cellText(cell) + "}" }
+
+func (k keyspace) key(kind string, cell uint16, id uuid.UUID) string {
+	return k.prefix + kind + "{" + cellText(cell) + "}:" + id.String()
+}
+
+func cellText(cell uint16) string { return hex.EncodeToString([]byte{byte(cell >> 8), byte(cell)}) }
+
+// familyField is the field of an agent's hash that marks a family revoked, and how an access token's family is passed
+// to scripts; ” stands for no family, when an API key calls.
+func familyField(family uuid.UUID) string {
+	if family == uuid.Nil {
+		return ""
+	}
+	return "family:" + string(family[:])
+}

@@ -1,0 +1,180 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Query asks for one page of a list, newest first.
+type Query struct {
+	Limit  int       // entries, from 1 to 200
+	Before uuid.UUID // start below this id; uuid.Nil for the newest
+	Status Status    // only these; "" for all
+	Agent  uuid.UUID // only this agent's; uuid.Nil for all
+}
+
+// Page is one page of a list.
+type Page[T any] struct {
+	Items []T
+	Next  uuid.UUID // the Before of the next page; uuid.Nil when this is the last
+}
+
+const (
+	// scanLimit bounds how many entries of an index one page looks at. A filter that matches few of them gives a short
+	// page, even an empty one, with a Next.
+	scanLimit = 1000
+	// creationTime is how long an index entry may wait for its object before it counts as dangling. The index is
+	// written first; dropping an entry while its object is on its way would lose the object to every list.
+	creationTime = time.Hour
+)
+
+var (
+	listOrganization  = newScript("list_organization", reads)
+	listAgentSessions = newScript("list_agent_sessions", reads)
+)
+
+// Agents returns a page of the organization's agents. Errors: ErrInvalidAPIKey.
+func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], error) {
+	ix := index[Agent]{
+		key:  s.keys.organizationAgents(key.Organization),
+		read: s.readOrganizationIndex(key, s.keys.organizationAgents(key.Organization)),
+		load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
+			return s.loadAgents(ctx, key.Organization, ids)
+		},
+		id:    func(a *Agent) uuid.UUID { return a.ID },
+		wants: func(a *Agent) bool { return q.Status == "" || a.Status() == q.Status },
+	}
+	return page(ctx, s, ix, q)
+}
+
+// Sessions returns a page of the sessions that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken;
+// ErrUnknownAgent when the query names an agent that the caller may not see.
+func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session], error) {
+	ix := index[Session]{
+		id:    func(v *Session) uuid.UUID { return v.ID },
+		wants: func(v *Session) bool { return q.Status == "" || v.Status == q.Status },
+	}
+	switch {
+	case c.Token != nil && q.Agent == uuid.Nil:
+		q.Agent = c.Token.Agent
+		fallthrough
+	case q.Agent != uuid.Nil:
+		act, err := s.actOnAgent(ctx, c, q.Agent)
+		if err != nil {
+			return Page[Session]{}, err
+		}
+		ix.key, ix.read = s.keys.agentSessions(q.Agent), s.readAgentIndex(act)
+		ix.load = s.loadSessionsOf(act.organization)
+	default:
+		ix.key = s.keys.organizationSessions(c.Key.Organization)
+		if q.Status == Active {
+			ix.key = s.keys.organizationOpen(c.Key.Organization)
+			ix.keeps = func(v *Session) bool { return v.Status == Active }
+		}
+		ix.read = s.readOrganizationIndex(*c.Key, ix.key)
+		ix.load = s.loadSessionsOf(c.Key.Organization)
+	}
+	return page(ctx, s, ix, q)
+}
+
+// index is how one list is read.
+type index[T any] struct {
+	key   string
+	read  func(ctx context.Context, before uuid.UUID, limit int) (ids []uuid.UUID, now time.Time, err error)
+	load  func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for what does not exist
+	id    func(*T) uuid.UUID
+	wants func(*T) bool // whether the page shows it
+	keeps func(*T) bool // whether the index is to keep it; nil for always
+}
+
+// page reads an index until it has one more entry than the page holds, which tells that there is a next page.
+func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], error) {
+	var found []T
+	before, chunk := q.Before, q.Limit+1
+	for scanned := 0; scanned < scanLimit; scanned += chunk {
+		ids, now, err := ix.read(ctx, before, chunk)
+		if err != nil {
+			return Page[T]{}, err
+		}
+		objects, err := ix.load(ctx, ids, now)
+		if err != nil {
+			return Page[T]{}, err
+		}
+		s.repair(ctx, ix.key, dangling(ix, ids, objects, now))
+		for _, object := range objects {
+			if object != nil && ix.wants(object) {
+				found = append(found, *object)
+			}
+		}
+		if len(found) > q.Limit {
+			return Page[T]{Items: found[:q.Limit], Next: ix.id(&found[q.Limit-1])}, nil
+		}
+		if len(ids) < chunk {
+			return Page[T]{Items: found}, nil
+		}
+		before = ids[len(ids)-1]
+	}
+	return Page[T]{Items: found, Next: before}, nil
+}
+
+// dangling returns the ids that the index should no longer hold.
+func dangling[T any](ix index[T], ids []uuid.UUID, objects []*T, now time.Time) []uuid.UUID {
+	var gone []uuid.UUID
+	for i, object := range objects {
+		missing := object == nil && now.Sub(madeAt(ids[i])) > creationTime
+		if missing || object != nil && ix.keeps != nil && !ix.keeps(object) {
+			gone = append(gone, ids[i])
+		}
+	}
+	return gone
+}
+
+// repair drops entries from an index. It does what it can: an entry that stays is dropped by the next reader.
+func (s *Store) repair(ctx context.Context, key string, gone []uuid.UUID) {
+	if len(gone) == 0 {
+		return
+	}
+	members := make([]any, len(gone))
+	for i := range gone {
+		members[i] = gone[i][:]
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_ = s.client.ZRem(ctx, key, members...).Err()
+}
+
+func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
+	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
+		r, err := s.run(ctx, listOrganization, []string{s.keys.organization(key.Organization), index},
+			key.Hash[:], position(before), limit)
+		return readIDs(r, err)
+	}
+}
+
+func (s *Store) readAgentIndex(act actor) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
+	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
+		r, err := s.run(ctx, listAgentSessions, []string{s.keys.agent(act.agent), s.keys.agentSessions(act.agent)},
+			act.organization[:], act.family, position(before), limit)
+		if err == ErrUnknownAgent && act.family != "" {
+			err = ErrInvalidToken
+		}
+		return readIDs(r, err)
+	}
+}
+
+func position(before uuid.UUID) string {
+	if before == uuid.Nil {
+		return ""
+	}
+	return string(before[:])
+}
+
+func readIDs(r *reply, err error) ([]uuid.UUID, time.Time, error) {
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	now, ids := r.time(0), r.ids(1)
+	return ids, now, r.err
+}

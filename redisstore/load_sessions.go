@@ -1,0 +1,77 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// loadSessionsOf returns a loader of sessions that reads them first and their agents after, so that a revocation
+// acknowledged before the list was asked for is seen.
+func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Session, error) {
+	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Session, error) {
+		replies, err := s.readAll(ctx, ids, func(p redis.Pipeliner, id uuid.UUID) {
+			p.HMGet(ctx, s.keys.session(id, id), sessionFields...)
+		})
+		if err != nil {
+			return nil, err
+		}
+		holders, err := s.loadHolders(ctx, organization, replies, now)
+		if err != nil {
+			return nil, err
+		}
+		sessions := make([]*Session, len(ids))
+		for i, r := range replies {
+			h, found := holders[r.optional(0)]
+			if !found {
+				continue
+			}
+			session, err := readSession(ids[i], r, h)
+			if err != nil {
+				return nil, err
+			}
+			sessions[i] = &session
+		}
+		return sessions, nil
+	}
+}
+
+// loadHolders returns what the sessions in replies take from their agents, by the agent's 16 bytes; an agent of
+// another organization is left out.
+func (s *Store) loadHolders(ctx context.Context, organization uuid.UUID, sessions []*reply, now time.Time) (map[string]holder, error) {
+	agents := agentsOf(sessions)
+	replies, err := s.readAll(ctx, agents, func(p redis.Pipeliner, agent uuid.UUID) {
+		p.HMGet(ctx, s.keys.agent(agent), "organization", "revoked", "scopes")
+	})
+	if err != nil {
+		return nil, err
+	}
+	holders := make(map[string]holder, len(agents))
+	for i, agent := range agents {
+		r := replies[i]
+		if r.optional(0) == string(organization[:]) {
+			holders[string(agent[:])] = holder{now: now, revoked: r.timeOrZero(1), scopes: r.text(2)}
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+	}
+	return holders, nil
+}
+
+// agentsOf returns the agents of the sessions, each once.
+func agentsOf(sessions []*reply) []uuid.UUID {
+	var agents []uuid.UUID
+	for _, r := range sessions {
+		if r.optional(0) == "" {
+			continue
+		}
+		if agent := r.id(0); !slices.Contains(agents, agent) {
+			agents = append(agents, agent)
+		}
+	}
+	return agents
+}

@@ -1,0 +1,53 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Organization is a tenant.
+type Organization struct {
+	ID       uuid.UUID
+	Name     string
+	Metadata string // JSON object, "" for none
+	Created  time.Time
+}
+
+var (
+	createOrganization       = newScript("create_organization", writes)
+	authenticateOrganization = newScript("authenticate_organization", reads)
+	rotateAPIKey             = newScript("rotate_api_key", writes)
+)
+
+// CreateOrganization creates the organization that the key names, and returns it with its creation time.
+func (s *Store) CreateOrganization(ctx context.Context, key APIKey, name, metadata string) (Organization, error) {
+	r, err := s.run(ctx, createOrganization, []string{s.keys.organization(key.Organization)}, name, metadata, key.Hash[:])
+	if err != nil {
+		return Organization{}, err
+	}
+	o := Organization{ID: key.Organization, Name: name, Metadata: metadata, Created: r.time(0)}
+	return o, r.err
+}
+
+// Organization returns the organization that the key opens, or ErrInvalidAPIKey.
+func (s *Store) Organization(ctx context.Context, key APIKey) (Organization, error) {
+	r, err := s.run(ctx, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.Hash[:])
+	if err != nil {
+		return Organization{}, err
+	}
+	o := Organization{ID: key.Organization, Name: r.text(0), Metadata: r.text(1), Created: r.time(2)}
+	return o, r.err
+}
+
+// RotateAPIKey makes newHash the organization's key and returns when the key that asks ends: after grace, at the
+// server's millisecond. Errors: ErrInvalidAPIKey.
+func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, grace time.Duration) (time.Time, error) {
+	r, err := s.run(ctx, rotateAPIKey, []string{s.keys.organization(key.Organization)},
+		key.Hash[:], newHash[:], grace.Milliseconds())
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.time(0), r.err
+}

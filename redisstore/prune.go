@@ -1,0 +1,74 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// Sessions vanish by themselves when their time is up; their entries in the indexes do not. Readers drop those they
+// meet. For indexes that nobody reads, one creation in pruneEvery looks at pruneSample random entries: in the long run
+// that drops one for each that is added as soon as half of an index is gone, so it holds at most about twice what
+// lives, and no call ever walks over all of it.
+const (
+	pruneEvery  = 8
+	pruneSample = 16
+)
+
+// tidyAfterCreation leaves the indexes right once a session's creation has come out. It does what it can: whatever
+// stays is dropped by a later reader.
+func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, session uuid.UUID, outcome error) {
+	switch {
+	case outcome == nil && rand.N(pruneEvery) == 0:
+		s.pruneIndexes(ctx, organization, agent)
+	case refusedCreation(outcome):
+		s.repair(ctx, s.keys.organizationSessions(organization), []uuid.UUID{session})
+		s.repair(ctx, s.keys.organizationOpen(organization), []uuid.UUID{session})
+	}
+}
+
+// refusedCreation says that the session certainly does not exist.
+func refusedCreation(outcome error) bool {
+	return outcome != nil && !errors.Is(outcome, ErrOutcomeUnknown) && !errors.Is(outcome, ErrUnavailable)
+}
+
+func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID) {
+	load := s.loadSessionsOf(organization)
+	for _, ix := range []index[Session]{
+		{key: s.keys.organizationSessions(organization), load: load},
+		{key: s.keys.organizationOpen(organization), load: load,
+			keeps: func(v *Session) bool { return v.Status == Active }},
+		{key: s.keys.agentSessions(agent), load: load},
+	} {
+		s.prune(ctx, ix)
+	}
+}
+
+func (s *Store) prune(ctx context.Context, ix index[Session]) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var sample *redis.StringSliceCmd
+	var clock *redis.TimeCmd
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		sample, clock = p.ZRandMember(ctx, ix.key, pruneSample), p.Time(ctx)
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	ids := make([]uuid.UUID, 0, pruneSample)
+	for _, member := range sample.Val() {
+		if id, err := uuid.FromBytes([]byte(member)); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	now := clock.Val()
+	objects, err := ix.load(ctx, ids, now)
+	if err != nil {
+		return
+	}
+	s.repair(ctx, ix.key, dangling(ix, ids, objects, now))
+}

@@ -1,0 +1,88 @@
+package redisstore
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// What the store refuses. None of these has changed anything, but for ErrTokenReused, which has revoked its family.
+var (
+	ErrInvalidAPIKey       = errors.New("no organization has this API key")
+	ErrInvalidToken        = errors.New("the access token's agent or family is not live")
+	ErrInvalidCredentials  = errors.New("unknown agent, wrong secret or revoked agent")
+	ErrInvalidRefreshToken = errors.New("the refresh token's family or agent is not live")
+	ErrTokenReused         = errors.New("a spent refresh token was used again; its family is revoked")
+	ErrUnknownAgent        = errors.New("no such agent")
+	ErrUnknownSession      = errors.New("no such session")
+	ErrAgentRevoked        = errors.New("the agent is revoked")
+
+	errReply = errors.New("a script gave an unexpected reply")
+)
+
+// NotActiveError refuses what needs an active session.
+type NotActiveError struct{ Status Status }
+
+func (e *NotActiveError) Error() string { return fmt.Sprintf("the session is %s", e.Status) }
+
+// ScopeError refuses a scope that the agent or the session does not hold.
+type ScopeError struct{ Scope string }
+
+func (e *ScopeError) Error() string { return fmt.Sprintf("the scope %s is not held", e.Scope) }
+
+// LimitError refuses a charge that does not fit.
+type LimitError struct {
+	Limit string // max_actions or max_value_usd
+	Usage Usage  // as it stands; nothing was charged
+}
+
+func (e *LimitError) Error() string { return "the session's " + e.Limit + " is reached" }
+
+// refusals gives the error for every code that a script can answer, but for ok.
+var refusals = map[string]func(*reply) error{
+	"invalid_api_key":       refuse(ErrInvalidAPIKey),
+	"invalid_token":         refuse(ErrInvalidToken),
+	"invalid_credentials":   refuse(ErrInvalidCredentials),
+	"invalid_refresh_token": refuse(ErrInvalidRefreshToken),
+	"reused":                refuse(ErrTokenReused),
+	"unknown_agent":         refuse(ErrUnknownAgent),
+	"unknown_session":       refuse(ErrUnknownSession),
+	"agent_revoked":         refuse(ErrAgentRevoked),
+	"scope_not_held":        func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.text(0)}) },
+	"not_active":            refuseNotActive,
+	"limit": func(r *reply) error {
+		return orBroken(r, &LimitError{Limit: r.text(0), Usage: r.usage(1)})
+	},
+}
+
+func refuse(err error) func(*reply) error { return func(*reply) error { return err } }
+
+func refuseNotActive(r *reply) error {
+	status := statusAt(r.time(3), lifeEvents{ended: r.timeOrZero(0), revoked: r.timeOrZero(1), expires: r.time(2)})
+	return orBroken(r, &NotActiveError{status})
+}
+
+// orBroken returns the refusal unless its reply could not be read; call it with the refusal already read.
+func orBroken(r *reply, refusal error) error {
+	if r.err != nil {
+		return r.err
+	}
+	return refusal
+}
+
+// lifeEvents is what a session's status follows from. A zero time has not come.
+type lifeEvents struct{ ended, revoked, expires time.Time }
+
+// statusAt is the one rule for a session's status: whichever came first, its end, its agent's revocation or its expiry.
+func statusAt(now time.Time, e lifeEvents) Status {
+	switch {
+	case !e.ended.IsZero():
+		return Completed
+	case !e.revoked.IsZero() && e.revoked.Before(e.expires):
+		return Revoked
+	case !now.Before(e.expires):
+		return Expired
+	default:
+		return Active
+	}
+}

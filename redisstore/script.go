@@ -1,0 +1,192 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/lua"
+	"remit/money"
+)
+
+// script is one file of package lua.
+type script struct {
+	source string
+	sha    string // SHA-1 in hex, by which Redis names a script it has seen
+	access access
+}
+
+func newScript(name string, a access) *script {
+	source := lua.Source(name)
+	sum := sha1.Sum([]byte(source))
+	return &script{source: source, sha: hex.EncodeToString(sum[:]), access: a}
+}
+
+const (
+	maxAttempts = 3
+	retryPause  = 5 * time.Millisecond
+)
+
+// run runs a script and returns its reply if it is {'ok', …}, else the error that its code stands for.
+//
+// It sends a script again only when the one before certainly did not run: NOSCRIPT, a refused connection, a slot that
+// is moving. Everything else is the caller's to know as ErrUnavailable or ErrOutcomeUnknown.
+func (s *Store) run(ctx context.Context, sc *script, keys []string, args ...any) (*reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		values, err := s.evaluate(ctx, sc, keys, args)
+		if err == nil {
+			return readReply(values)
+		}
+		if attempt == maxAttempts || !passing(err) || !pause(ctx, retryPause) {
+			return nil, classify(err, sc.access)
+		}
+	}
+}
+
+func (s *Store) evaluate(ctx context.Context, sc *script, keys []string, args []any) ([]any, error) {
+	values, err := s.sendOnce(ctx, "evalsha", sc.sha, keys, args)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		return s.sendOnce(ctx, "eval", sc.source, keys, args) // which also makes it known to that server
+	}
+	return values, err
+}
+
+func (s *Store) sendOnce(ctx context.Context, verb, body string, keys []string, args []any) ([]any, error) {
+	words := make([]any, 0, 3+len(keys)+len(args))
+	words = append(words, verb, body, len(keys))
+	for _, key := range keys {
+		words = append(words, key)
+	}
+	cmd := onceCmd{redis.NewCmd(ctx, append(words, args...)...)}
+	if err := s.client.Process(ctx, cmd); err != nil {
+		return nil, err
+	}
+	return cmd.Slice()
+}
+
+// onceCmd is a command that go-redis never sends a second time after its reply was lost.
+type onceCmd struct{ *redis.Cmd }
+
+func (onceCmd) NoRetry() bool { return true }
+
+// pause returns false when ctx ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// reply is what a script answered after its code. The first value that is not what its reader asked for is kept in
+// err; readers check it once, at the end.
+type reply struct {
+	values []any
+	err    error
+}
+
+func readReply(values []any) (*reply, error) {
+	if len(values) == 0 {
+		return nil, fmt.Errorf("%w: empty reply", errReply)
+	}
+	code, _ := values[0].(string)
+	r := &reply{values: values[1:]}
+	if code == "ok" {
+		return r, nil
+	}
+	refusal, known := refusals[code]
+	if !known {
+		return nil, fmt.Errorf("%w: code %q", errReply, code)
+	}
+	return nil, refusal(r)
+}
+
+func (r *reply) text(i int) string {
+	if i < len(r.values) {
+		if text, ok := r.values[i].(string); ok {
+			return text
+		}
+	}
+	r.err = fmt.Errorf("%w: no text at %d", errReply, i)
+	return ""
+}
+
+// optional returns "" for a nil too: a field that the object does not have.
+func (r *reply) optional(i int) string {
+	if i < len(r.values) && r.values[i] == nil {
+		return ""
+	}
+	return r.text(i)
+}
+
+func (r *reply) number(i int) int64 {
+	return r.parse(r.text(i))
+}
+
+// numberOr0 returns 0 for nil or ”: something that has not happened, or was never counted.
+func (r *reply) numberOr0(i int) int64 {
+	text := r.optional(i)
+	if text == "" {
+		return 0
+	}
+	return r.parse(text)
+}
+
+func (r *reply) parse(text string) int64 {
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("%w: %q is no number", errReply, text)
+	}
+	return number
+}
+
+func (r *reply) money(i int) money.MicroUSD { return money.MicroUSD(r.number(i)) }
+
+func (r *reply) time(i int) time.Time { return time.UnixMilli(r.number(i)) }
+
+// timeOrZero returns the zero time for nil or ”.
+func (r *reply) timeOrZero(i int) time.Time {
+	if ms := r.numberOr0(i); ms != 0 {
+		return time.UnixMilli(ms)
+	}
+	return time.Time{}
+}
+
+func (r *reply) id(i int) uuid.UUID {
+	id, err := uuid.FromBytes([]byte(r.text(i)))
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("%w: no id at %d", errReply, i)
+	}
+	return id
+}
+
+func (r *reply) list(i int) *reply {
+	if i < len(r.values) {
+		if values, ok := r.values[i].([]any); ok {
+			return &reply{values: values}
+		}
+	}
+	return &reply{err: fmt.Errorf("%w: no array at %d", errReply, i)}
+}
+
+func (r *reply) ids(i int) []uuid.UUID {
+	members := r.list(i)
+	ids := make([]uuid.UUID, len(members.values))
+	for j := range ids {
+		ids[j] = members.id(j)
+	}
+	if members.err != nil {
+		r.err = members.err
+	}
+	return ids
+}

@@ -1,0 +1,168 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/money"
+)
+
+// Status is where an agent or a session stands.
+type Status string
+
+// An agent is Active or Revoked; a session can be any of these.
+const (
+	Active    Status = "active"
+	Completed Status = "completed" // ended by a caller
+	Expired   Status = "expired"   // its time ran out
+	Revoked   Status = "revoked"   // its agent was
+)
+
+// Usage is how far a session's limits are used. Used and held together never exceed a limit.
+type Usage struct {
+	MaxActions  int64
+	ActionCount int64
+	MaxValue    money.MicroUSD
+	ValueUsed   money.MicroUSD
+	ValueHeld   money.MicroUSD
+	Expires     time.Time
+}
+
+// Session is a bounded context of one agent.
+type Session struct {
+	ID    uuid.UUID
+	Agent uuid.UUID
+	Usage
+	Status   Status // as it was when read
+	Scopes   []string
+	Metadata string // JSON object, "" for none
+	Created  time.Time
+	Ended    time.Time // zero unless completed
+}
+
+// NewSession is what a session is created from.
+type NewSession struct {
+	Agent      uuid.UUID
+	MaxActions int64
+	MaxValue   money.MicroUSD
+	Lifetime   time.Duration
+	Scopes     []string // empty for all that the agent has
+	Metadata   string   // JSON object, "" for none
+}
+
+var (
+	indexSession  = newScript("index_session", writes)
+	createSession = newScript("create_session", writes)
+	getSession    = newScript("get_session", reads)
+	endSession    = newScript("end_session", writes)
+)
+
+// CreateSession creates a session of an agent of the key's organization. Errors: ErrInvalidAPIKey, ErrUnknownAgent,
+// ErrAgentRevoked, *ScopeError.
+func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
+	id := NewID(n.Agent)
+	index := []string{s.keys.organization(key.Organization),
+		s.keys.organizationSessions(key.Organization), s.keys.organizationOpen(key.Organization)}
+	if _, err := s.run(ctx, indexSession, index, key.Hash[:], id[:]); err != nil {
+		return Session{}, nothingVisible(err)
+	}
+	session, err := s.writeSession(ctx, key.Organization, id, n)
+	s.tidyAfterCreation(ctx, key.Organization, n.Agent, id, err)
+	return session, err
+}
+
+func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n NewSession) (Session, error) {
+	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent)}
+	r, err := s.run(ctx, createSession, keys, organization[:], n.Agent[:], id[:], n.MaxActions, int64(n.MaxValue),
+		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), strings.Join(n.Scopes, " "), n.Metadata)
+	if err != nil {
+		return Session{}, err
+	}
+	session := Session{
+		ID: id, Agent: n.Agent, Status: Active, Created: r.time(0), Metadata: n.Metadata,
+		Usage:  Usage{MaxActions: n.MaxActions, MaxValue: n.MaxValue, Expires: r.time(1)},
+		Scopes: strings.Fields(r.text(2)),
+	}
+	return session, r.err
+}
+
+// Session returns a session that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
+func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, error) {
+	act, err := s.actOnSession(ctx, c, id)
+	if err != nil {
+		return Session{}, err
+	}
+	r, err := s.run(ctx, getSession, s.sessionKeys(act, id), act.organization[:], act.agent[:], act.family)
+	if err != nil {
+		return Session{}, act.refusedTo(err)
+	}
+	h := holder{now: r.time(0), revoked: r.timeOrZero(1), scopes: r.text(2)}
+	if r.err != nil {
+		return Session{}, r.err
+	}
+	return readSession(id, r.list(3), h)
+}
+
+// EndSession ends a session and returns when it ended. Ending a completed one again returns the first answer. Errors:
+// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError.
+func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Time, error) {
+	act, err := s.actOnSession(ctx, c, id)
+	if err != nil {
+		return time.Time{}, err
+	}
+	r, err := s.run(ctx, endSession, s.sessionKeys(act, id),
+		act.organization[:], act.agent[:], act.family, s.config.Retention.Milliseconds())
+	if err != nil {
+		return time.Time{}, act.refusedTo(err)
+	}
+	return r.time(0), r.err
+}
+
+func (s *Store) sessionKeys(act actor, id uuid.UUID) []string {
+	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, id)}
+}
+
+// agentOf returns whose session it is, or ErrUnknownSession. A session's agent never changes.
+func (s *Store) agentOf(ctx context.Context, session uuid.UUID) (uuid.UUID, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	member, err := s.client.HGet(ctx, s.keys.session(session, session), "a").Result()
+	if err == redis.Nil {
+		return uuid.Nil, ErrUnknownSession
+	}
+	if err != nil {
+		return uuid.Nil, classify(err, reads)
+	}
+	return uuid.FromBytes([]byte(member))
+}
+
+// sessionFields is the order in which a session's fields are read, here and in get_session.lua.
+var sessionFields = []string{"a", "n", "ma", "v", "mv", "h", "x", "e", "c", "sc", "md"}
+
+// holder is what a session's reading takes from elsewhere: its agent, and the time.
+type holder struct {
+	now     time.Time
+	revoked time.Time // of the agent, zero while it is active
+	scopes  string    // of the agent, separated by spaces
+}
+
+// readSession reads a session from its fields, in the order of sessionFields.
+func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
+	session := Session{
+		ID: id, Agent: r.id(0), Created: r.time(8), Ended: r.timeOrZero(7), Metadata: r.optional(10),
+		Usage: Usage{
+			ActionCount: r.number(1), MaxActions: r.number(2), Expires: r.time(6), ValueUsed: r.money(3),
+			MaxValue: r.money(4), ValueHeld: money.MicroUSD(r.numberOr0(5)),
+		},
+	}
+	session.Status = statusAt(h.now, lifeEvents{ended: session.Ended, revoked: h.revoked, expires: session.Expires})
+	scopes := r.optional(9)
+	if scopes == "" {
+		scopes = h.scopes
+	}
+	session.Scopes = strings.Fields(scopes)
+	return session, r.err
+}

@@ -1,0 +1,97 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Config says where the store is and how long it keeps things.
+type Config struct {
+	// URL is redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://; see parseURL.
+	URL string
+	// Prefix goes before every key. The service uses none; each test uses its own.
+	Prefix string
+	// Retention is how long a session stays readable after it ends. 0 means 7 days.
+	Retention time.Duration
+	// RefreshGrace is how long a spent refresh token gets its successor again, from 0 to 30 minutes.
+	RefreshGrace time.Duration
+	// RefreshLifetime is how long a refresh token is good for. 0 means 7 days.
+	RefreshLifetime time.Duration
+	// AccessLifetime is how long an access token is good for. 0 means 1 hour.
+	AccessLifetime time.Duration
+}
+
+const (
+	defaultRetention       = 7 * 24 * time.Hour
+	defaultRefreshLifetime = 7 * 24 * time.Hour
+	defaultAccessLifetime  = time.Hour
+
+	// Every call is bounded: connecting, waiting for a connection, writing and reading each, and all of it together.
+	dialTimeout = 500 * time.Millisecond
+	poolTimeout = 500 * time.Millisecond
+	ioTimeout   = time.Second
+	callTimeout = 2 * time.Second
+
+	poolSize = 64 // connections to each server
+)
+
+// Store is a client of one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
+type Store struct {
+	client redis.UniversalClient
+	keys   keyspace
+	config Config
+}
+
+// Open returns a store on the Redis at cfg.URL. It connects when first used: an unreachable server is ErrUnavailable
+// then, not an error here. It returns an error when the URL cannot be understood. Close it after use.
+func Open(cfg Config) (*Store, error) {
+	options, err := parseURL(cfg.URL)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Retention = orDefault(cfg.Retention, defaultRetention)
+	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
+	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
+	return &Store{client: connect(options), keys: keyspace{cfg.Prefix}, config: cfg}, nil
+}
+
+// Close closes every connection.
+func (s *Store) Close() error { return s.client.Close() }
+
+// Ping returns nil once Redis answers.
+func (s *Store) Ping(ctx context.Context) error {
+	return classify(s.client.Ping(ctx).Err(), reads)
+}
+
+func orDefault(given, standard time.Duration) time.Duration {
+	if given == 0 {
+		return standard
+	}
+	return given
+}
+
+// connect sets every bound that go-redis would otherwise choose, and turns off what it does unasked: its retries run a
+// script again whose reply was lost, and its greetings log errors on servers that do not know them.
+func connect(options *redis.UniversalOptions) redis.UniversalClient {
+	options.Protocol = 2
+	options.MaxRetries = -1
+	options.DialTimeout = dialTimeout
+	options.DialerRetries = 1
+	options.ReadTimeout = ioTimeout
+	options.WriteTimeout = ioTimeout
+	options.ContextTimeoutEnabled = true
+	options.PoolSize = poolSize
+	options.MaxActiveConns = poolSize
+	options.PoolTimeout = poolTimeout
+	options.DisableIdentity = true
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	if !options.IsClusterMode {
+		return redis.NewUniversalClient(options)
+	}
+	cluster := options.Cluster()
+	cluster.DisableRoutingPolicies = true // keys say where a command goes
+	return redis.NewClusterClient(cluster)
+}

@@ -1,0 +1,67 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// Grant is what a successful exchange or refresh entitles an agent to: a token pair with these facts.
+type Grant struct {
+	AccessToken
+	Scopes     []string
+	Generation uint32 // of the refresh token
+}
+
+var (
+	exchangeSecret = newScript("exchange_secret", writes)
+	rotateRefresh  = newScript("rotate_refresh", writes)
+	revokeFamily   = newScript("revoke_family", writes)
+)
+
+// ExchangeSecret opens a new refresh-token family for the agent whose secret this is. Errors: ErrInvalidCredentials.
+func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (Grant, error) {
+	family := NewID(agent)
+	r, err := s.run(ctx, exchangeSecret, []string{s.keys.agent(agent), s.keys.family(agent, family)},
+		secretHash[:], s.config.RefreshLifetime.Milliseconds())
+	if err != nil {
+		return Grant{}, err
+	}
+	grant := Grant{
+		AccessToken: AccessToken{Organization: r.id(0), Agent: agent, Family: family},
+		Scopes:      strings.Fields(r.text(1)),
+		Generation:  1,
+	}
+	return grant, r.err
+}
+
+// RotateRefresh spends a generation of a family and grants the next; the caller has verified that the generation was
+// issued. The immediate predecessor is granted its successor again within the grace time. Errors:
+// ErrInvalidRefreshToken; ErrTokenReused, when the family has just been revoked for it.
+func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32) (Grant, error) {
+	r, err := s.run(ctx, rotateRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
+		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
+		familyField(family), s.markLifetime())
+	if err != nil {
+		return Grant{}, err
+	}
+	grant := Grant{
+		AccessToken: AccessToken{Organization: r.id(1), Agent: agent, Family: family},
+		Scopes:      strings.Fields(r.text(2)),
+		Generation:  uint32(r.number(0)),
+	}
+	return grant, r.err
+}
+
+// RevokeFamily revokes a family of the calling agent, its refresh token and its access tokens. Revoking it again
+// changes nothing. Errors: ErrInvalidToken.
+func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uuid.UUID) error {
+	_, err := s.run(ctx, revokeFamily, []string{s.keys.agent(caller.Agent), s.keys.family(caller.Agent, family)},
+		caller.Organization[:], familyField(caller.Family), familyField(family), s.markLifetime())
+	return err
+}
+
+// markLifetime is how long a family stays marked revoked, in ms. Access tokens end by the service's clock, marks by
+// Redis's: twice the tokens' lifetime leaves an hour for the two to differ.
+func (s *Store) markLifetime() int64 { return 2 * s.config.AccessLifetime.Milliseconds() }
