@@ -11,7 +11,7 @@
 -- ARGV[5] = max_value        micro-USD
 -- ARGV[6] = lifetime         ms
 -- ARGV[7] = retention        ms that the session stays readable after its lifetime
--- ARGV[8] = scopes           separated by single spaces; '' for all that the agent has
+-- ARGV[8] = scopes           separated by single spaces; '' for all that the agent has, ' ' for none
 -- ARGV[9] = metadata         JSON object, '' for none
 --
 -- Reply:  {'ok', created, expires, scopes}  times in ms since 1970; scopes of the session

@@ -49,7 +49,7 @@ type NewSession struct {
 	MaxActions int64
 	MaxValue   money.MicroUSD
 	Lifetime   time.Duration
-	Scopes     []string // empty for all that the agent has
+	Scopes     []string // nil for all that the agent has; empty for none
 	Metadata   string   // JSON object, "" for none
 }
 
@@ -77,7 +77,7 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n NewSession) (Session, error) {
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent)}
 	r, err := s.run(ctx, createSession, keys, organization[:], n.Agent[:], id[:], n.MaxActions, int64(n.MaxValue),
-		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), strings.Join(n.Scopes, " "), n.Metadata)
+		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata)
 	if err != nil {
 		return Session{}, err
 	}
@@ -87,6 +87,14 @@ func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n 
 		Scopes: strings.Fields(r.text(2)),
 	}
 	return session, r.err
+}
+
+// scopesText returns the scopes as create_session.lua takes them.
+func (n NewSession) scopesText() string {
+	if n.Scopes != nil && len(n.Scopes) == 0 {
+		return " "
+	}
+	return strings.Join(n.Scopes, " ")
 }
 
 // Session returns a session that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.

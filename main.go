@@ -1,0 +1,115 @@
+// Command remit gives every AI agent a remit: who it is, what it may do, and how much it may do.
+//
+//	remit [serve]       answers HTTP, on a Redis of its own unless it is given one
+//	remit healthcheck   asks a running service whether it is ready
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"remit/money"
+	"remit/redisstore"
+	"remit/server"
+	"remit/token"
+)
+
+// shutdownGrace is how long accepted requests may take to be answered once the service is told to stop.
+const shutdownGrace = 10 * time.Second
+
+type commands struct {
+	Serve       serve       `cmd:"" default:"withargs" help:"Answer HTTP (the default)."`
+	Healthcheck healthcheck `cmd:"" help:"Exit 0 if the service that listens at --listen is ready."`
+}
+
+type serve struct {
+	Listen              string         `default:"127.0.0.1:8080" help:"Address to listen on."`
+	RedisURL            string         `help:"redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it a redis-server from the PATH is started, or else an in-memory store."`
+	DataDir             string         `default:"data" help:"Where a redis-server of our own keeps its data."`
+	Issuer              string         `default:"remit" help:"The iss claim of access tokens; the same on every instance."`
+	SigningKey          []string       `help:"PKCS#8 PEM file of a key for access tokens; repeatable: the first signs, all verify." type:"existingfile"`
+	TokenKey            []string       `help:"File with the base64 of 32 random bytes for refresh tokens; repeatable: the first derives, all verify." type:"existingfile"`
+	RefreshGrace        time.Duration  `default:"60s" help:"How long a spent refresh token gets its successor again (0 to 30m)."`
+	Retention           time.Duration  `default:"168h" help:"How long sessions stay readable after they end."`
+	DefaultMaxActions   int64          `default:"1000" help:"max_actions of a session created without it."`
+	DefaultMaxValueUSD  money.MicroUSD `name:"default-max-value-usd" default:"100" help:"max_value_usd of a session created without it."`
+	DefaultExpiresAfter time.Duration  `name:"default-expires-in" default:"1h" help:"Lifetime of a session created without expires_in_seconds."`
+}
+
+func main() {
+	var cli commands
+	parsed := kong.Parse(&cli, kong.Name("remit"), kong.DefaultEnvars("REMIT"),
+		kong.Description("Tokens, scopes and budgets for AI agents. Every flag has an environment twin REMIT_…"))
+	parsed.FatalIfErrorf(parsed.Run())
+}
+
+// Validate is called by the flag parser.
+func (c *serve) Validate() error {
+	switch {
+	case c.RefreshGrace < 0 || c.RefreshGrace > 30*time.Minute:
+		return errors.New("--refresh-grace must be from 0 to 30m")
+	case c.Retention < time.Second:
+		return errors.New("--retention must be at least 1s")
+	case c.DefaultMaxActions < 1 || c.DefaultMaxActions > 1_000_000_000:
+		return errors.New("--default-max-actions must be from 1 to 1000000000")
+	case c.DefaultExpiresAfter < time.Second || c.DefaultExpiresAfter > 30*24*time.Hour:
+		return errors.New("--default-expires-in must be from 1s to 720h")
+	}
+	return nil
+}
+
+// Run serves until SIGINT or SIGTERM.
+func (c *serve) Run() error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return c.serve(ctx, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+}
+
+func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
+	}
+	defer listener.Close()
+	redis, err := c.chooseRedis(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer redis.stop()
+	store, err := redisstore.Open(redisstore.Config{
+		URL: redis.url, Retention: c.Retention, RefreshGrace: c.RefreshGrace,
+		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
+	})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	service := server.New(server.Config{Store: store, Log: log, Defaults: server.SessionDefaults{
+		MaxActions: c.DefaultMaxActions, MaxValue: c.DefaultMaxValueUSD, Lifetime: c.DefaultExpiresAfter,
+	}})
+	served := make(chan error, 1)
+	go func() { served <- service.Serve(listener) }()
+	if err := c.loadKeys(ctx, log, store, service); err != nil {
+		return err
+	}
+	announce(ctx, log, store, listener.Addr())
+	select {
+	case <-ctx.Done():
+		log.Info("stopping: answering what was accepted")
+	case err := <-served:
+		return fmt.Errorf("cannot serve: %w", err)
+	case <-redis.ended:
+		return errors.New("the redis-server of our own has ended")
+	}
+	bounded, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	defer cancel()
+	return service.Shutdown(bounded)
+}

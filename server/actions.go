@@ -1,0 +1,66 @@
+package server
+
+import (
+	"context"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/money"
+	"remit/redisstore"
+)
+
+const (
+	maxCount            = 1000
+	maxActionTypeLength = 200 // characters
+)
+
+type chargeRequest struct {
+	ActionType optional[string]         `json:"action_type"` // says what the action is; nothing depends on it
+	Value      optional[money.MicroUSD] `json:"value_usd"`   // of all the actions together
+	Count      optional[int64]          `json:"count"`
+	Scope      optional[string]         `json:"scope"`
+}
+
+func (r *chargeRequest) charge() (redisstore.Charge, error) {
+	var v validation
+	c := redisstore.Charge{Count: r.Count.or(1), Value: r.Value.value, Scope: r.Scope.value}
+	v.within("count", c.Count, 1, maxCount)
+	if r.ActionType.given {
+		length := utf8.RuneCountInString(r.ActionType.value)
+		v.require(length >= 1 && length <= maxActionTypeLength, "action_type", "must have 1 to 200 characters")
+	}
+	if r.Scope.given {
+		v.require(isScope(c.Scope), "scope", "must be one scope")
+	}
+	return c, v.err()
+}
+
+type chargeAnswer struct {
+	Session uuid.UUID `json:"session_id"`
+	limitUsage
+}
+
+// charge counts actions and value against a session, all or nothing.
+func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
+	asks, id, err := s.callerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	var request chargeRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.charge()
+	if err != nil {
+		return err
+	}
+	if err := asks.mayUse(wanted.Scope); err != nil {
+		return err
+	}
+	usage, err := s.store.Charge(context.Background(), asks.Caller, id, wanted)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, chargeAnswer{id, usageOf(usage)})
+}

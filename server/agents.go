@@ -1,0 +1,199 @@
+package server
+
+import (
+	"context"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+const (
+	maxScopes      = 64
+	maxScopesChars = 600 // of all together, so that an access token stays under 2 KiB
+)
+
+type createAgentRequest struct {
+	Name        optional[string]         `json:"name"`
+	Scopes      optional[[]string]       `json:"scopes"`
+	Description optional[string]         `json:"description"`
+	Metadata    optional[jsontext.Value] `json:"metadata"`
+}
+
+type agentAnswer struct {
+	ID           uuid.UUID         `json:"id"`
+	Organization uuid.UUID         `json:"org_id"`
+	Name         string            `json:"name"`
+	Scopes       []string          `json:"scopes"`
+	Status       redisstore.Status `json:"status"`
+	Description  string            `json:"description,omitzero"`
+	Metadata     jsontext.Value    `json:"metadata"`
+	Created      timestamp         `json:"created_at"`
+	Revoked      timestamp         `json:"revoked_at,omitzero"`
+	Secret       string            `json:"secret,omitzero"` // in the answer to its creation only
+}
+
+func agentOf(a redisstore.Agent) agentAnswer {
+	return agentAnswer{
+		ID: a.ID, Organization: a.Organization, Name: a.Name, Scopes: a.Scopes, Status: a.Status(),
+		Description: a.Description, Metadata: metadataOf(a.Metadata),
+		Created: timestamp(a.Created), Revoked: timestamp(a.Revoked),
+	}
+}
+
+func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	var request createAgentRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.agent()
+	if err != nil {
+		return err
+	}
+	secret := token.NewAgentSecret()
+	agent, err := s.store.CreateAgent(context.Background(), key, wanted, token.Hash(secret))
+	if err != nil {
+		return err
+	}
+	created := agentOf(agent)
+	created.Secret = secret
+	keepFromCaches(ctx)
+	return answerCreated(ctx, "/v1/agents/"+agent.ID.String(), created)
+}
+
+func (r *createAgentRequest) agent() (redisstore.Agent, error) {
+	var v validation
+	v.name(r.Name)
+	v.require(r.Scopes.given, "scopes", "is required")
+	v.scopes(r.Scopes.value)
+	v.require(utf8.RuneCountInString(r.Description.value) <= maxDescriptionLength,
+		"description", "must have at most 1000 characters")
+	agent := redisstore.Agent{
+		Name: r.Name.value, Scopes: r.Scopes.value, Description: r.Description.value,
+		Metadata: v.object("metadata", r.Metadata),
+	}
+	return agent, v.err()
+}
+
+// scopes checks a list of scopes: RFC 6749 §3.3 says what a scope is made of.
+func (v *validation) scopes(scopes []string) {
+	v.require(len(scopes) <= maxScopes, "scopes", "must be at most 64")
+	seen, total := map[string]bool{}, 0
+	for i, scope := range scopes {
+		field := "scopes[" + strconv.Itoa(i) + "]"
+		v.require(isScope(scope), field, "must be one or more visible ASCII characters without \" and \\")
+		v.require(!seen[scope], field, "is given twice")
+		seen[scope] = true
+		total += len(scope)
+	}
+	v.require(total <= maxScopesChars, "scopes", "must have at most 600 characters together")
+}
+
+func isScope(scope string) bool {
+	for i := range len(scope) {
+		if c := scope[i]; c < 0x21 || c > 0x7e || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return scope != ""
+}
+
+func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
+	key, id, err := keyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	agent, err := s.store.Agent(context.Background(), key, id)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, agentOf(agent))
+}
+
+func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	query, err := readQuery(ctx, []redisstore.Status{redisstore.Active, redisstore.Revoked}, false)
+	if err != nil {
+		return err
+	}
+	page, err := s.store.Agents(context.Background(), key, query)
+	if err != nil {
+		return err
+	}
+	agents := make([]agentAnswer, len(page.Items))
+	for i, agent := range page.Items {
+		agents[i] = agentOf(agent)
+	}
+	announceNext(ctx, page.Next)
+	return answer(ctx, agents)
+}
+
+type revokedAgentAnswer struct {
+	ID      uuid.UUID         `json:"id"`
+	Status  redisstore.Status `json:"status"`
+	Revoked timestamp         `json:"revoked_at"`
+}
+
+func (s *Server) revokeAgent(ctx *fasthttp.RequestCtx) error {
+	key, id, err := keyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	if err := decode(ctx, &nothing{}); err != nil {
+		return err
+	}
+	revoked, err := s.store.RevokeAgent(context.Background(), key, id)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, revokedAgentAnswer{id, redisstore.Revoked, timestamp(revoked)})
+}
+
+type rotatedSecretAnswer struct {
+	ID              uuid.UUID `json:"id"`
+	Secret          string    `json:"secret"`
+	PreviousExpires timestamp `json:"previous_expires_at"`
+}
+
+func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
+	key, id, err := keyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	var request rotation
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	grace, err := request.grace()
+	if err != nil {
+		return err
+	}
+	secret := token.NewAgentSecret()
+	previousExpires, err := s.store.RotateAgentSecret(context.Background(), key, id, token.Hash(secret), grace)
+	if err != nil {
+		return err
+	}
+	keepFromCaches(ctx)
+	return answer(ctx, rotatedSecretAnswer{id, secret, timestamp(previousExpires)})
+}
+
+// keyAndID returns the API key and the id in the path.
+func keyAndID(ctx *fasthttp.RequestCtx) (redisstore.APIKey, uuid.UUID, error) {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return redisstore.APIKey{}, uuid.Nil, err
+	}
+	id, err := pathID(ctx)
+	return key, id, err
+}

@@ -1,0 +1,86 @@
+package server
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+const headerAPIKey = "X-Api-Key" // as fasthttp writes names
+
+// caller is who asks where an organization and an agent both may.
+type caller struct {
+	redisstore.Caller
+	scopes []string // of the access token
+}
+
+// mayUse returns a scopeError unless the caller holds the scope; an organization's key holds all, and "" is none.
+func (c caller) mayUse(scope string) error {
+	if c.Token == nil || scope == "" || slices.Contains(c.scopes, scope) {
+		return nil
+	}
+	return &scopeError{scope}
+}
+
+// organizationKey returns the API key that the request carries. Whether it is a live one is for the store to say, in
+// the operation; a key that no organization can have is refused here.
+func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
+	given := string(ctx.Request.Header.Peek(headerAPIKey))
+	if given == "" {
+		return redisstore.APIKey{}, errMissingKey
+	}
+	organization, err := token.APIKeyOrganization(given)
+	if err != nil {
+		return redisstore.APIKey{}, errInvalidKey
+	}
+	return redisstore.APIKey{Organization: organization, Hash: token.Hash(given)}, nil
+}
+
+// agentToken returns the verified access token that the request carries (RFC 6750 §2.1).
+func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (token.Access, error) {
+	given, found := bearer(ctx)
+	if !found {
+		return token.Access{}, errMissingToken
+	}
+	keys, err := s.keys()
+	if err != nil {
+		return token.Access{}, err
+	}
+	access, err := keys.VerifyAccess(given, time.Now())
+	if err != nil {
+		return token.Access{}, errInvalidToken
+	}
+	return access, nil
+}
+
+// eitherCaller returns the organization or the agent that asks. Both at once is refused: nothing says which is meant.
+func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
+	_, hasToken := bearer(ctx)
+	hasKey := len(ctx.Request.Header.Peek(headerAPIKey)) > 0
+	switch {
+	case hasKey && hasToken:
+		return caller{}, invalid("", "send X-API-Key or Authorization, not both")
+	case hasKey:
+		key, err := organizationKey(ctx)
+		return caller{Caller: redisstore.Caller{Key: &key}}, err
+	case hasToken:
+		access, err := s.agentToken(ctx)
+		held := heldBy(access)
+		return caller{redisstore.Caller{Token: &held}, access.Scopes}, err
+	}
+	return caller{}, errMissingEither
+}
+
+func heldBy(access token.Access) redisstore.AccessToken {
+	return redisstore.AccessToken{Organization: access.Organization, Agent: access.Agent, Family: access.Family}
+}
+
+// bearer returns the token of an Authorization header with the Bearer scheme, in any case (RFC 9110 §11.1).
+func bearer(ctx *fasthttp.RequestCtx) (string, bool) {
+	scheme, given, found := strings.Cut(string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
+	return given, found && strings.EqualFold(scheme, "Bearer")
+}

@@ -1,0 +1,29 @@
+package server
+
+import (
+	"context"
+
+	"github.com/valyala/fasthttp"
+)
+
+type healthAnswer struct {
+	Status   string   `json:"status"`
+	Warnings []string `json:"warnings,omitzero"`
+}
+
+// healthz says that the process answers.
+func (s *Server) healthz(ctx *fasthttp.RequestCtx) error {
+	return answer(ctx, healthAnswer{Status: "ok"})
+}
+
+// readyz says that the service can do its work: it has its keys, and Redis can be reached and written.
+func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
+	if _, err := s.keys(); err != nil {
+		return err
+	}
+	warnings, err := s.store.Ready(context.Background())
+	if err != nil {
+		return err
+	}
+	return answer(ctx, healthAnswer{Status: "ready", Warnings: warnings})
+}

@@ -1,0 +1,160 @@
+package server
+
+import (
+	"encoding/base64"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// What several resources ask of their input.
+
+const (
+	maxNameLength        = 200  // characters
+	maxDescriptionLength = 1000 // characters
+	maxGrace             = 7 * 24 * 3600
+	defaultPage          = 50
+	maxPage              = 200
+
+	notAnID = "must be a UUID"
+)
+
+// parseID reads a UUID in the form of RFC 9562 §4, in any case; the other forms that libraries accept are refused.
+func parseID(text string) (uuid.UUID, bool) {
+	id, err := uuid.Parse(text)
+	return id, err == nil && len(text) == len(uuid.UUID{}.String())
+}
+
+// pathID returns the id in the path.
+func pathID(ctx *fasthttp.RequestCtx) (uuid.UUID, error) {
+	text, _ := ctx.UserValue("id").(string)
+	id, ok := parseID(text)
+	if !ok {
+		return uuid.Nil, invalid("id", notAnID)
+	}
+	return id, nil
+}
+
+func (v *validation) name(name optional[string]) {
+	length := utf8.RuneCountInString(name.value)
+	switch {
+	case !name.given:
+		v.add("name", "is required")
+	case length < 1 || length > maxNameLength:
+		v.add("name", "must have 1 to 200 characters")
+	}
+}
+
+// object returns a JSON object compacted, its numbers untouched.
+func (v *validation) object(field string, given optional[jsontext.Value]) string {
+	if !given.given {
+		return ""
+	}
+	if given.value.Kind() != '{' {
+		v.add(field, "must be an object")
+		return ""
+	}
+	compact := given.value.Clone()
+	v.require(compact.Compact() == nil, field, "must be an object")
+	return string(compact)
+}
+
+func (v *validation) id(field string, given optional[string]) uuid.UUID {
+	if !given.given {
+		v.add(field, "is required")
+		return uuid.Nil
+	}
+	id, ok := parseID(given.value)
+	v.require(ok, field, notAnID)
+	return id
+}
+
+func (v *validation) within(field string, value, low, high int64) {
+	v.require(value >= low && value <= high, field,
+		"must be from "+strconv.FormatInt(low, 10)+" to "+strconv.FormatInt(high, 10))
+}
+
+// rotation is the body of the two requests that replace a credential.
+type rotation struct {
+	Grace optional[int64] `json:"grace_seconds"`
+}
+
+func (r rotation) grace() (time.Duration, error) {
+	var v validation
+	v.within("grace_seconds", r.Grace.value, 0, maxGrace)
+	return time.Duration(r.Grace.value) * time.Second, v.err()
+}
+
+// nothing is the body of requests that have no fields.
+type nothing struct{}
+
+// readQuery reads the query parameters of a list. statuses are those that it can be filtered by.
+func readQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, byAgent bool) (redisstore.Query, error) {
+	var v validation
+	q := redisstore.Query{Limit: defaultPage}
+	seen := map[string]bool{}
+	for name, value := range ctx.QueryArgs().All() {
+		field, text := string(name), string(value)
+		v.require(!seen[field], field, "is given twice")
+		seen[field] = true
+		switch {
+		case field == "limit":
+			q.Limit = v.pageSize(text)
+		case field == "cursor":
+			q.Before = v.cursor(text)
+		case field == "status":
+			q.Status = v.status(text, statuses)
+		case field == "agent_id" && byAgent:
+			id, ok := parseID(text)
+			v.require(ok, field, notAnID)
+			q.Agent = id
+		default:
+			v.add(shown(field), "is not a parameter of this list")
+		}
+	}
+	return q, v.err()
+}
+
+func (v *validation) pageSize(text string) int {
+	size, err := strconv.ParseUint(text, 10, 16)
+	v.require(err == nil && size >= 1 && size <= maxPage, "limit", "must be from 1 to 200")
+	return int(size)
+}
+
+func (v *validation) status(text string, statuses []redisstore.Status) redisstore.Status {
+	allowed := ""
+	for _, status := range statuses {
+		if text == string(status) {
+			return status
+		}
+		allowed += " " + string(status)
+	}
+	v.add("status", "must be one of"+allowed)
+	return ""
+}
+
+// cursor reads the opaque place where a page starts: the id of the last entry before it.
+func (v *validation) cursor(text string) uuid.UUID {
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
+	id, idErr := uuid.FromBytes(raw)
+	v.require(err == nil && idErr == nil, "cursor", "is not one that a list gave")
+	return id
+}
+
+// announceNext points to the next page with the same filters (RFC 8288).
+func announceNext(ctx *fasthttp.RequestCtx, next uuid.UUID) {
+	if next == uuid.Nil {
+		return
+	}
+	args := fasthttp.AcquireArgs()
+	defer fasthttp.ReleaseArgs(args)
+	ctx.QueryArgs().CopyTo(args)
+	args.Set("cursor", base64.RawURLEncoding.EncodeToString(next[:]))
+	link := "<" + string(ctx.URI().PathOriginal()) + "?" + args.String() + `>; rel="next"`
+	ctx.Response.Header.Set(fasthttp.HeaderLink, link)
+}

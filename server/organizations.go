@@ -1,0 +1,108 @@
+package server
+
+import (
+	"context"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+type createOrganizationRequest struct {
+	Name     optional[string]         `json:"name"`
+	Metadata optional[jsontext.Value] `json:"metadata"`
+}
+
+type organizationAnswer struct {
+	ID       uuid.UUID      `json:"id"`
+	Name     string         `json:"name"`
+	APIKey   string         `json:"api_key,omitzero"` // in the answer to its creation only
+	Metadata jsontext.Value `json:"metadata"`
+	Created  timestamp      `json:"created_at"`
+}
+
+func organizationOf(o redisstore.Organization) organizationAnswer {
+	return organizationAnswer{ID: o.ID, Name: o.Name, Metadata: metadataOf(o.Metadata), Created: timestamp(o.Created)}
+}
+
+func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
+	var request createOrganizationRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	var v validation
+	v.name(request.Name)
+	metadata := v.object("metadata", request.Metadata)
+	if err := v.err(); err != nil {
+		return err
+	}
+	id := redisstore.NewRootID()
+	apiKey := token.NewAPIKey(id)
+	organization, err := s.store.CreateOrganization(context.Background(),
+		redisstore.APIKey{Organization: id, Hash: token.Hash(apiKey)}, request.Name.value, metadata)
+	if err != nil {
+		return err
+	}
+	created := organizationOf(organization)
+	created.APIKey = apiKey
+	keepFromCaches(ctx)
+	return answerCreated(ctx, "/v1/organizations/"+id.String(), created)
+}
+
+func (s *Server) getOrganization(ctx *fasthttp.RequestCtx) error {
+	key, err := ownOrganization(ctx)
+	if err != nil {
+		return err
+	}
+	organization, err := s.store.Organization(context.Background(), key)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, organizationOf(organization))
+}
+
+type rotatedKeyAnswer struct {
+	APIKey          string    `json:"api_key"`
+	PreviousExpires timestamp `json:"previous_expires_at"`
+}
+
+func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
+	key, err := ownOrganization(ctx)
+	if err != nil {
+		return err
+	}
+	var request rotation
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	grace, err := request.grace()
+	if err != nil {
+		return err
+	}
+	apiKey := token.NewAPIKey(key.Organization)
+	previousExpires, err := s.store.RotateAPIKey(context.Background(), key, token.Hash(apiKey), grace)
+	if err != nil {
+		return err
+	}
+	keepFromCaches(ctx)
+	return answer(ctx, rotatedKeyAnswer{apiKey, timestamp(previousExpires)})
+}
+
+// ownOrganization returns the key of a request whose path names the key's own organization; every other is unknown to
+// it, as far as it may know.
+func ownOrganization(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return redisstore.APIKey{}, err
+	}
+	id, err := pathID(ctx)
+	if err != nil {
+		return redisstore.APIKey{}, err
+	}
+	if id != key.Organization {
+		return redisstore.APIKey{}, errUnknownOrg
+	}
+	return key, nil
+}

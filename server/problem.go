@@ -1,0 +1,290 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"runtime/debug"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/valyala/fasthttp"
+	"remit/money"
+	"remit/redisstore"
+)
+
+// What the server refuses by itself; everything else it refuses comes from the store.
+var (
+	errNoRoute         = errors.New("there is nothing at this path")
+	errMethod          = errors.New("this path does not answer to this method")
+	errMediaType       = errors.New("the body must be application/json, without a Content-Encoding")
+	errMissingKey      = errors.New("this needs an API key in the header X-API-Key")
+	errMissingToken    = errors.New("this needs an access token in the header Authorization: Bearer")
+	errMissingEither   = errors.New("this needs an API key in X-API-Key or an access token in Authorization: Bearer")
+	errInvalidKey      = errors.New("the API key is not valid")
+	errInvalidToken    = errors.New("the access token is not valid, has expired or was revoked")
+	errForeignToken    = errors.New("the refresh token belongs to another agent")
+	errUnknownOrg      = errors.New("no such organization")
+	errBodyTooLarge    = errors.New("the body is larger than 256 KiB")
+	errHeadersTooLarge = errors.New("the headers are larger than 16 KiB")
+	errSlowRequest     = errors.New("the request did not arrive in time")
+	errUnreadable      = errors.New("the request is not well-formed HTTP")
+	errNoKeyring       = errors.New("the signing keys are not loaded yet")
+	errPanic           = errors.New("internal error")
+)
+
+// rule maps one error to its answer. An empty detail stands for the error's own text.
+type rule struct {
+	err    error
+	status int
+	code   string
+	detail string
+}
+
+// rules is the only table from error to status and code. The first that matches answers; errors with members of their
+// own (limits, states, scopes, fields) are in problemOf, beside it.
+var rules = []rule{
+	{errNoRoute, 404, "not_found", ""},
+	{errUnknownOrg, 404, "not_found", ""},
+	{redisstore.ErrUnknownAgent, 404, "not_found", ""},
+	{redisstore.ErrUnknownSession, 404, "not_found", ""},
+	{errMethod, 405, "method_not_allowed", ""},
+	{errMediaType, 415, "unsupported_media_type", ""},
+	{errBodyTooLarge, 413, "body_too_large", ""},
+	{errHeadersTooLarge, 431, "headers_too_large", ""},
+	{errSlowRequest, 408, "request_timeout", ""},
+	{errUnreadable, 400, "invalid_request", ""},
+	{errMissingKey, 401, "missing_credentials", ""},
+	{errMissingToken, 401, "missing_credentials", ""},
+	{errMissingEither, 401, "missing_credentials", ""},
+	{errInvalidKey, 401, "invalid_api_key", ""},
+	{redisstore.ErrInvalidAPIKey, 401, "invalid_api_key", errInvalidKey.Error()},
+	{errInvalidToken, 401, "invalid_token", ""},
+	{redisstore.ErrInvalidToken, 401, "invalid_token", errInvalidToken.Error()},
+	{redisstore.ErrInvalidCredentials, 401, "invalid_credentials", "the agent and secret do not match a live agent"},
+	{redisstore.ErrInvalidRefreshToken, 401, "invalid_refresh_token", "the refresh token is not valid"},
+	{redisstore.ErrTokenReused, 401, "invalid_refresh_token", "the refresh token is not valid"},
+	{errForeignToken, 403, "forbidden", ""},
+	{redisstore.ErrAgentRevoked, 409, "agent_revoked", ""},
+	{redisstore.ErrOutcomeUnknown, 503, "outcome_unknown", "the store did not answer in time; the change may have happened"},
+	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
+	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
+}
+
+var internalError = rule{errPanic, 500, "internal_error", "an internal error; it is logged under the request id"}
+
+var titles = map[string]string{
+	"invalid_request":        "Invalid request",
+	"not_found":              "Not found",
+	"method_not_allowed":     "Method not allowed",
+	"unsupported_media_type": "Unsupported media type",
+	"body_too_large":         "Body too large",
+	"headers_too_large":      "Headers too large",
+	"request_timeout":        "Request timeout",
+	"missing_credentials":    "Missing credentials",
+	"invalid_api_key":        "Invalid API key",
+	"invalid_token":          "Invalid access token",
+	"invalid_credentials":    "Invalid credentials",
+	"invalid_refresh_token":  "Invalid refresh token",
+	"insufficient_scope":     "Insufficient scope",
+	"forbidden":              "Forbidden",
+	"session_limit_reached":  "Session limit reached",
+	"session_not_active":     "Session not active",
+	"agent_revoked":          "Agent revoked",
+	"outcome_unknown":        "Outcome unknown",
+	"unavailable":            "Unavailable",
+	"internal_error":         "Internal error",
+}
+
+// problem is an RFC 9457 body.
+type problem struct {
+	Type      string       `json:"type"`
+	Title     string       `json:"title"`
+	Status    int          `json:"status"`
+	Detail    string       `json:"detail"`
+	Code      string       `json:"code"`
+	RequestID string       `json:"request_id"`
+	Errors    []fieldError `json:"errors,omitzero"`
+
+	RequiredScope string            `json:"required_scope,omitzero"`
+	SessionStatus redisstore.Status `json:"session_status,omitzero"`
+	Limit         string            `json:"limit,omitzero"`
+	*limitUsage
+}
+
+// limitUsage tells what of a session is used and what remains.
+type limitUsage struct {
+	ActionCount      int64          `json:"action_count"`
+	MaxActions       int64          `json:"max_actions"`
+	ValueUsed        money.MicroUSD `json:"value_used_usd"`
+	MaxValue         money.MicroUSD `json:"max_value_usd"`
+	ValueHeld        money.MicroUSD `json:"value_held_usd"`
+	RemainingActions int64          `json:"remaining_actions"`
+	RemainingValue   money.MicroUSD `json:"remaining_value_usd"`
+	Expires          timestamp      `json:"expires_at"`
+}
+
+func usageOf(u redisstore.Usage) limitUsage {
+	return limitUsage{
+		ActionCount: u.ActionCount, MaxActions: u.MaxActions,
+		ValueUsed: u.ValueUsed, MaxValue: u.MaxValue, ValueHeld: u.ValueHeld,
+		RemainingActions: u.MaxActions - u.ActionCount,
+		RemainingValue:   u.MaxValue - u.ValueUsed - u.ValueHeld,
+		Expires:          timestamp(u.Expires),
+	}
+}
+
+// fieldError says what is wrong with one field of a request.
+type fieldError struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+// scopeError refuses a caller without the scope.
+type scopeError struct{ scope string }
+
+func (e *scopeError) Error() string { return "the scope " + e.scope + " is needed" }
+
+// endError refuses to end a session that is not active: a conflict of states, where a charge is a refusal.
+type endError struct{ cause *redisstore.NotActiveError }
+
+func (e *endError) Error() string { return e.cause.Error() }
+
+// problemOf returns the answer to an error. What it does not know is internal, and its text stays inside.
+func problemOf(err error) problem {
+	var (
+		input     *invalidRequest
+		limit     *redisstore.LimitError
+		notActive *redisstore.NotActiveError
+		end       *endError
+		held      *redisstore.ScopeError
+		scope     *scopeError
+	)
+	switch {
+	case errors.As(err, &input):
+		p := newProblem(400, "invalid_request", input.Error())
+		p.Errors = input.fields
+		return p
+	case errors.As(err, &limit):
+		p := newProblem(403, "session_limit_reached", "this does not fit into what the session may still do; nothing was charged")
+		usage := usageOf(limit.Usage)
+		p.Limit, p.limitUsage = limit.Limit, &usage
+		return p
+	case errors.As(err, &end):
+		p := newProblem(409, "session_not_active", end.Error())
+		p.SessionStatus = end.cause.Status
+		return p
+	case errors.As(err, &notActive):
+		p := newProblem(403, "session_not_active", notActive.Error())
+		p.SessionStatus = notActive.Status
+		return p
+	case errors.As(err, &held):
+		p := newProblem(403, "insufficient_scope", "the session does not hold the scope")
+		p.RequiredScope = held.Scope
+		return p
+	case errors.As(err, &scope):
+		p := newProblem(403, "insufficient_scope", "the access token does not hold the scope")
+		p.RequiredScope = scope.scope
+		return p
+	}
+	r := ruleFor(err)
+	if r.detail == "" {
+		r.detail = r.err.Error()
+	}
+	return newProblem(r.status, r.code, r.detail)
+}
+
+func ruleFor(err error) rule {
+	for _, r := range rules {
+		if errors.Is(err, r.err) {
+			return r
+		}
+	}
+	return internalError
+}
+
+func newProblem(status int, code, detail string) problem {
+	return problem{Type: "urn:remit:problem:" + code, Title: titles[code], Status: status, Detail: detail, Code: code}
+}
+
+// answerProblem writes the answer to an error, and logs the cause of those that are ours.
+func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
+	p := problemOf(err)
+	p.RequestID = requestID(ctx)
+	if p.Status >= 500 {
+		s.log.Error("request failed", "request_id", p.RequestID, "code", p.Code, "cause", err.Error())
+	}
+	body, encodeErr := json.Marshal(p)
+	if encodeErr != nil {
+		s.log.Error("problem not encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
+	}
+	if p.Status == 503 {
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+	}
+	if challenge := challengeFor(err, p); challenge != "" {
+		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
+	}
+	ctx.Response.Header.SetContentType("application/problem+json")
+	ctx.SetStatusCode(p.Status)
+	ctx.SetBody(body)
+}
+
+const (
+	bearerChallenge = `Bearer realm="remit"`
+	keyChallenge    = `APIKey realm="remit", header="X-API-Key"`
+)
+
+// challengeFor returns WWW-Authenticate: RFC 6750 §3 for access tokens, and a scheme of our own, which RFC 9110 §11.1
+// leaves open, for API keys.
+func challengeFor(err error, p problem) string {
+	switch {
+	case errors.Is(err, errMissingEither):
+		return bearerChallenge + ", " + keyChallenge
+	case errors.Is(err, errMissingKey), p.Code == "invalid_api_key":
+		return keyChallenge
+	case p.Code == "invalid_token":
+		return bearerChallenge + `, error="invalid_token", error_description="` + p.Detail + `"`
+	case p.Code == "insufficient_scope":
+		return bearerChallenge + `, error="insufficient_scope", scope="` + quoted(p.RequiredScope) + `"`
+	case p.Status == 401:
+		return bearerChallenge
+	}
+	return ""
+}
+
+// quoted keeps a scope inside its quotes; a scope that needed it was refused before (RFC 6749 §3.3).
+func quoted(scope string) string { return strings.NewReplacer(`\`, "", `"`, "").Replace(scope) }
+
+// answerPanic answers 500 to a request whose handler panicked. fasthttp would end the process.
+func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	s.log.Error("panic in a handler", "request_id", requestID(ctx), "cause", cause, "stack", string(debug.Stack()))
+	id := requestID(ctx)
+	ctx.Response.Reset()
+	ctx.Response.Header.Set(headerRequestID, id)
+	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
+	s.answerProblem(ctx, errPanic)
+}
+
+// answerUnreadable answers what fasthttp could not read as a request.
+func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
+	s.begin(ctx)
+	if conn, ok := ctx.Conn().(*lingeringConn); ok {
+		conn.unread = true
+	}
+	var small *fasthttp.ErrSmallBuffer
+	var network net.Error
+	switch {
+	case errors.As(err, &small):
+		err = errHeadersTooLarge
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		err = errBodyTooLarge
+	case errors.As(err, &network) && network.Timeout():
+		err = errSlowRequest
+	default:
+		err = errUnreadable
+	}
+	s.answerProblem(ctx, err)
+}

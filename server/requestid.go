@@ -1,0 +1,52 @@
+package server
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/valyala/fasthttp"
+)
+
+const (
+	headerRequestID  = "X-Request-Id"
+	maxRequestIDSize = 64
+)
+
+// requestIDs numbers the requests of one process behind a random name, so that no two instances give the same id.
+type requestIDs struct {
+	process string
+	count   *atomic.Uint64
+}
+
+func newRequestIDs() requestIDs {
+	var name [6]byte
+	rand.Read(name[:])
+	return requestIDs{process: hex.EncodeToString(name[:]) + "-", count: new(atomic.Uint64)}
+}
+
+// of returns the client's own id when it is well-formed, else a fresh one.
+func (r requestIDs) of(ctx *fasthttp.RequestCtx) string {
+	if given := ctx.Request.Header.Peek(headerRequestID); wellFormedRequestID(given) {
+		return string(given)
+	}
+	return r.process + strconv.FormatUint(r.count.Add(1), 36)
+}
+
+func wellFormedRequestID(id []byte) bool {
+	if len(id) == 0 || len(id) > maxRequestIDSize {
+		return false
+	}
+	for _, c := range id {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '.' || c == '_' || c == '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// requestID returns the id that begin gave this request.
+func requestID(ctx *fasthttp.RequestCtx) string {
+	return string(ctx.Response.Header.Peek(headerRequestID))
+}

@@ -1,0 +1,174 @@
+// Package server is Remit's HTTP face: one file per resource, each with its requests, their validation, its answers and
+// its handlers. problem.go alone maps errors to statuses and codes, decode.go alone reads bodies, auth.go alone reads
+// credentials.
+//
+// A handler returns an error or has answered; the adapter writes the error. Nothing that fasthttp lends a handler (its
+// bytes are reused for the next request) outlives the handler: whatever is kept or handed on is a copy.
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+	"remit/money"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// Config is what a server needs.
+type Config struct {
+	Store *redisstore.Store
+	Log   *slog.Logger
+	// Defaults are the limits of a session that is created without its own.
+	Defaults SessionDefaults
+}
+
+// SessionDefaults are the limits of a session that is created without its own. A zero field means 1000 actions,
+// 100 USD or 1 hour.
+type SessionDefaults struct {
+	MaxActions int64
+	MaxValue   money.MicroUSD
+	Lifetime   time.Duration
+}
+
+// Server answers HTTP. Until SetKeyring it answers 503 to whatever needs a key.
+type Server struct {
+	store    *redisstore.Store
+	log      *slog.Logger
+	defaults SessionDefaults
+	keyring  atomic.Pointer[token.Keyring]
+	requests requestIDs
+	http     *fasthttp.Server
+}
+
+const (
+	maxBody    = 256 << 10 // bytes; more is 413
+	maxHeaders = 16 << 10  // bytes of request line and headers; more is 431
+
+	readTimeout  = 10 * time.Second // for a whole request
+	writeTimeout = 10 * time.Second
+	idleTimeout  = 2 * time.Minute // between two requests of a connection
+)
+
+// New returns a server that is ready to Serve.
+func New(cfg Config) *Server {
+	s := &Server{store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs()}
+	s.http = &fasthttp.Server{
+		Handler:                      s.Handler(),
+		ErrorHandler:                 s.answerUnreadable,
+		Logger:                       silent{},
+		MaxRequestBodySize:           maxBody,
+		ReadBufferSize:               maxHeaders,
+		ReadTimeout:                  readTimeout,
+		WriteTimeout:                 writeTimeout,
+		IdleTimeout:                  idleTimeout,
+		NoDefaultServerHeader:        true,
+		NoDefaultContentType:         true,
+		CloseOnShutdown:              true,
+		SecureErrorLogMessage:        true,
+		DisablePreParseMultipartForm: true,
+	}
+	return s
+}
+
+// SetKeyring gives the server its keys, or new ones.
+func (s *Server) SetKeyring(k *token.Keyring) { s.keyring.Store(k) }
+
+// keys returns the keyring, or errNoKeyring before there is one.
+func (s *Server) keys() (*token.Keyring, error) {
+	if k := s.keyring.Load(); k != nil {
+		return k, nil
+	}
+	return nil, errNoKeyring
+}
+
+// Serve answers on the listener until Shutdown.
+func (s *Server) Serve(listener net.Listener) error {
+	return s.http.Serve(lingeringListener{listener})
+}
+
+// Shutdown stops listening, answers what was accepted and closes every connection, or gives up when ctx ends.
+func (s *Server) Shutdown(ctx context.Context) error { return s.http.ShutdownWithContext(ctx) }
+
+// Handler returns the whole of the service: what every request passes before and after its own handler.
+func (s *Server) Handler() fasthttp.RequestHandler {
+	routes := s.routes()
+	return func(ctx *fasthttp.RequestCtx) {
+		s.begin(ctx)
+		defer s.answerPanic(ctx)
+		if err := checkFraming(ctx); err != nil {
+			s.answerProblem(ctx, err)
+			ctx.SetConnectionClose()
+			return
+		}
+		routes(ctx)
+	}
+}
+
+// begin sets what every response carries.
+func (s *Server) begin(ctx *fasthttp.RequestCtx) {
+	header := &ctx.Response.Header
+	header.Set(headerRequestID, s.requests.of(ctx))
+	header.Set("X-Content-Type-Options", "nosniff")
+}
+
+// silent keeps fasthttp from logging what clients send.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+type handler func(ctx *fasthttp.RequestCtx) error
+
+func (s *Server) routes() fasthttp.RequestHandler {
+	r := router.New()
+	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
+	r.NotFound = s.handle(func(*fasthttp.RequestCtx) error { return errNoRoute })
+	r.MethodNotAllowed = s.handle(func(*fasthttp.RequestCtx) error { return errMethod })
+
+	get := func(path string, h handler) {
+		r.GET(path, s.handle(h))
+		r.HEAD(path, s.handle(h))
+	}
+	post := func(path string, h handler) { r.POST(path, s.handle(h)) }
+
+	get("/healthz", s.healthz)
+	get("/readyz", s.readyz)
+	get("/.well-known/jwks.json", s.jwks)
+
+	post("/v1/organizations", s.createOrganization)
+	get("/v1/organizations/{id}", s.getOrganization)
+	post("/v1/organizations/{id}/api-key/rotate", s.rotateAPIKey)
+
+	post("/v1/agents", s.createAgent)
+	get("/v1/agents", s.listAgents)
+	get("/v1/agents/{id}", s.getAgent)
+	post("/v1/agents/{id}/revoke", s.revokeAgent)
+	r.DELETE("/v1/agents/{id}", s.handle(s.revokeAgent))
+	post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
+
+	post("/v1/auth/token", s.exchangeToken)
+	post("/v1/auth/refresh", s.refreshToken)
+	post("/v1/auth/revoke", s.revokeToken)
+
+	for _, prefix := range []string{"", "/v1"} {
+		post(prefix+"/sessions", s.createSession)
+		get(prefix+"/sessions", s.listSessions)
+		get(prefix+"/sessions/{id}", s.getSession)
+		post(prefix+"/sessions/{id}/end", s.endSession)
+		post(prefix+"/sessions/{id}/actions", s.charge)
+	}
+	return r.Handler
+}
+
+func (s *Server) handle(h handler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		if err := h(ctx); err != nil {
+			s.answerProblem(ctx, err)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/money"
+	"remit/redisstore"
+)
+
+const (
+	maxActionsLimit    = 1_000_000_000
+	maxLifetimeSeconds = 30 * 24 * 3600
+)
+
+func (d SessionDefaults) filled() SessionDefaults {
+	if d.MaxActions == 0 {
+		d.MaxActions = 1000
+	}
+	if d.MaxValue == 0 {
+		d.MaxValue = 100 * money.USD
+	}
+	if d.Lifetime == 0 {
+		d.Lifetime = time.Hour
+	}
+	return d
+}
+
+type createSessionRequest struct {
+	Agent      optional[string]         `json:"agent_id"`
+	MaxActions optional[int64]          `json:"max_actions"`
+	MaxValue   optional[money.MicroUSD] `json:"max_value_usd"`
+	ExpiresIn  optional[int64]          `json:"expires_in_seconds"`
+	Scopes     optional[[]string]       `json:"scopes"`
+	Metadata   optional[jsontext.Value] `json:"metadata"`
+}
+
+func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.NewSession, error) {
+	var v validation
+	n := redisstore.NewSession{
+		Agent:      v.id("agent_id", r.Agent),
+		MaxActions: r.MaxActions.or(defaults.MaxActions),
+		MaxValue:   r.MaxValue.or(defaults.MaxValue),
+		Scopes:     r.Scopes.value,
+		Metadata:   v.object("metadata", r.Metadata),
+	}
+	lifetime := r.ExpiresIn.or(int64(defaults.Lifetime / time.Second))
+	v.within("max_actions", n.MaxActions, 1, maxActionsLimit)
+	v.within("expires_in_seconds", lifetime, 1, maxLifetimeSeconds)
+	v.scopes(n.Scopes)
+	n.Lifetime = time.Duration(lifetime) * time.Second
+	return n, v.err()
+}
+
+// sessionSummary is a session as a list shows it.
+type sessionSummary struct {
+	ID          uuid.UUID         `json:"id"`
+	Agent       uuid.UUID         `json:"agent_id"`
+	Status      redisstore.Status `json:"status"`
+	ActionCount int64             `json:"action_count"`
+	MaxActions  int64             `json:"max_actions"`
+	Expires     timestamp         `json:"expires_at"`
+}
+
+type sessionAnswer struct {
+	ID          uuid.UUID         `json:"id"`
+	Agent       uuid.UUID         `json:"agent_id"`
+	Status      redisstore.Status `json:"status"`
+	MaxActions  int64             `json:"max_actions"`
+	ActionCount int64             `json:"action_count"`
+	MaxValue    money.MicroUSD    `json:"max_value_usd"`
+	ValueUsed   money.MicroUSD    `json:"value_used_usd"`
+	ValueHeld   money.MicroUSD    `json:"value_held_usd"`
+	Scopes      []string          `json:"scopes"`
+	Metadata    jsontext.Value    `json:"metadata"`
+	Expires     timestamp         `json:"expires_at"`
+	Created     timestamp         `json:"created_at"`
+	Ended       timestamp         `json:"ended_at,omitzero"`
+}
+
+func sessionOf(v redisstore.Session) sessionAnswer {
+	return sessionAnswer{
+		ID: v.ID, Agent: v.Agent, Status: v.Status,
+		MaxActions: v.MaxActions, ActionCount: v.ActionCount,
+		MaxValue: v.MaxValue, ValueUsed: v.ValueUsed, ValueHeld: v.ValueHeld,
+		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
+		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
+	}
+}
+
+func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	var request createSessionRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.session(s.defaults)
+	if err != nil {
+		return err
+	}
+	session, err := s.store.CreateSession(context.Background(), key, wanted)
+	var held *redisstore.ScopeError
+	if errors.As(err, &held) {
+		return invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
+	}
+	if err != nil {
+		return err
+	}
+	return answerCreated(ctx, "/v1/sessions/"+session.ID.String(), sessionOf(session))
+}
+
+func (s *Server) getSession(ctx *fasthttp.RequestCtx) error {
+	asks, id, err := s.callerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	session, err := s.store.Session(context.Background(), asks.Caller, id)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, sessionOf(session))
+}
+
+func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
+	asks, err := s.eitherCaller(ctx)
+	if err != nil {
+		return err
+	}
+	query, err := readQuery(ctx, []redisstore.Status{
+		redisstore.Active, redisstore.Completed, redisstore.Expired, redisstore.Revoked,
+	}, true)
+	if err != nil {
+		return err
+	}
+	page, err := s.store.Sessions(context.Background(), asks.Caller, query)
+	if err != nil {
+		return err
+	}
+	summaries := make([]sessionSummary, len(page.Items))
+	for i, v := range page.Items {
+		summaries[i] = sessionSummary{v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, timestamp(v.Expires)}
+	}
+	announceNext(ctx, page.Next)
+	return answer(ctx, summaries)
+}
+
+type endedAnswer struct {
+	ID     uuid.UUID         `json:"id"`
+	Status redisstore.Status `json:"status"`
+	Ended  timestamp         `json:"ended_at"`
+}
+
+func (s *Server) endSession(ctx *fasthttp.RequestCtx) error {
+	asks, id, err := s.callerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	if err := decode(ctx, &nothing{}); err != nil {
+		return err
+	}
+	ended, err := s.store.EndSession(context.Background(), asks.Caller, id)
+	var notActive *redisstore.NotActiveError
+	if errors.As(err, &notActive) {
+		return &endError{notActive}
+	}
+	if err != nil {
+		return err
+	}
+	return answer(ctx, endedAnswer{id, redisstore.Completed, timestamp(ended)})
+}
+
+// callerAndID returns who asks and the id in the path.
+func (s *Server) callerAndID(ctx *fasthttp.RequestCtx) (caller, uuid.UUID, error) {
+	asks, err := s.eitherCaller(ctx)
+	if err != nil {
+		return caller{}, uuid.Nil, err
+	}
+	id, err := pathID(ctx)
+	return asks, id, err
+}

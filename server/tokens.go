@@ -1,0 +1,155 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+type tokenPair struct {
+	AccessToken  string `json:"access_token"`
+	RefreshToken string `json:"refresh_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int64  `json:"expires_in"` // seconds
+}
+
+// pairFor returns the token pair of a grant. The same grant gives the same refresh token each time.
+func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
+	access, err := keys.SignAccess(token.Access{
+		Agent: grant.Agent, Organization: grant.Organization, Family: grant.Family,
+		Scopes: grant.Scopes, Issued: time.Now(),
+	})
+	return tokenPair{
+		AccessToken: access,
+		RefreshToken: keys.FormatRefresh(token.RefreshToken{
+			Agent: grant.Agent, Family: grant.Family, Generation: grant.Generation,
+		}),
+		TokenType: "bearer",
+		ExpiresIn: int64(token.AccessLifetime / time.Second),
+	}, err
+}
+
+type exchangeRequest struct {
+	Agent  optional[string] `json:"agent_id"`
+	Secret optional[string] `json:"secret"`
+}
+
+func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
+	var request exchangeRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	var v validation
+	agent := v.id("agent_id", request.Agent)
+	v.require(request.Secret.given, "secret", "is required")
+	if err := v.err(); err != nil {
+		return err
+	}
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	if token.CheckAgentSecret(request.Secret.value) != nil {
+		return redisstore.ErrInvalidCredentials
+	}
+	grant, err := s.store.ExchangeSecret(context.Background(), agent, token.Hash(request.Secret.value))
+	if err != nil {
+		return err
+	}
+	return answerPair(ctx, keys, grant)
+}
+
+type refreshRequest struct {
+	RefreshToken optional[string] `json:"refresh_token"`
+}
+
+func (r *refreshRequest) check() error {
+	var v validation
+	v.require(r.RefreshToken.given, "refresh_token", "is required")
+	return v.err()
+}
+
+func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
+	var request refreshRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	if err := request.check(); err != nil {
+		return err
+	}
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	spent, err := keys.ParseRefresh(request.RefreshToken.value)
+	if err != nil {
+		return redisstore.ErrInvalidRefreshToken
+	}
+	grant, err := s.store.RotateRefresh(context.Background(), spent.Agent, spent.Family, spent.Generation)
+	if errors.Is(err, redisstore.ErrTokenReused) {
+		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),
+			"agent_id", spent.Agent, "family", spent.Family)
+	}
+	if err != nil {
+		return err
+	}
+	return answerPair(ctx, keys, grant)
+}
+
+func answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.Grant) error {
+	pair, err := pairFor(keys, grant)
+	if err != nil {
+		return err
+	}
+	keepFromCaches(ctx)
+	return answer(ctx, pair)
+}
+
+type revokedTokenAnswer struct {
+	Revoked bool `json:"revoked"`
+}
+
+func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
+	access, err := s.agentToken(ctx)
+	if err != nil {
+		return err
+	}
+	var request refreshRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	if err := request.check(); err != nil {
+		return err
+	}
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	unwanted, err := keys.ParseRefresh(request.RefreshToken.value)
+	if err != nil {
+		return redisstore.ErrInvalidRefreshToken
+	}
+	if unwanted.Agent != access.Agent {
+		return errForeignToken
+	}
+	if err := s.store.RevokeFamily(context.Background(), heldBy(access), unwanted.Family); err != nil {
+		return err
+	}
+	return answer(ctx, revokedTokenAnswer{true})
+}
+
+// jwks answers with the public signing keys. They may be cached for a while: a new key is published before it signs.
+func (s *Server) jwks(ctx *fasthttp.RequestCtx) error {
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=300")
+	ctx.Response.Header.SetContentType("application/jwk-set+json")
+	ctx.SetBody(keys.JWKS())
+	return nil
+}
