@@ -1,6 +1,7 @@
 package token
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -30,8 +31,8 @@ type Access struct {
 	Issued       time.Time // to the second; it expires AccessLifetime later
 }
 
-// claims is the exact claim set, in the order it is written. A token with one claim more, less or in another spelling
-// was not issued here.
+// claims is the exact claim set, in the order it is written. A token with one claim more, less, or in another spelling or
+// order was not issued here: what is read must be, byte for byte, what would be written.
 type claims struct {
 	Issuer       string    `json:"iss"`
 	Subject      uuid.UUID `json:"sub"`
@@ -48,13 +49,9 @@ type claims struct {
 // ErrKey when the token would pass MaxAccessSize, which long scopes reach with RSA keys above 2048 bits only.
 func (k *Keyring) SignAccess(a Access) (string, error) {
 	key := k.signing[0]
-	scopes := a.Scopes
-	if scopes == nil {
-		scopes = []string{}
-	}
 	payload, err := json.Marshal(claims{
 		Issuer: k.issuer, Subject: a.Agent, ID: uuid.New(), Agent: a.Agent, Organization: a.Organization,
-		Family: a.Family, Scopes: scopes, Issued: a.Issued.Unix(), Expires: a.Issued.Add(AccessLifetime).Unix(),
+		Family: a.Family, Scopes: a.Scopes, Issued: a.Issued.Unix(), Expires: a.Issued.Add(AccessLifetime).Unix(),
 	})
 	if err != nil {
 		return "", err
@@ -127,9 +124,12 @@ func (k *Keyring) readClaims(payload string, now time.Time) (Access, error) {
 	if json.Unmarshal(raw, &c, json.RejectUnknownMembers(true)) != nil {
 		return Access{}, ErrClaims
 	}
+	if written, err := json.Marshal(c); err != nil || !bytes.Equal(written, raw) {
+		return Access{}, ErrClaims
+	}
 	issued := time.Unix(c.Issued, 0)
 	switch {
-	case c.Issuer != k.issuer, c.Scopes == nil, c.ID == uuid.Nil, c.Organization == uuid.Nil, c.Family == uuid.Nil,
+	case c.Issuer != k.issuer, c.ID == uuid.Nil, c.Organization == uuid.Nil, c.Family == uuid.Nil,
 		c.Agent == uuid.Nil, c.Subject != c.Agent, c.Issued <= 0,
 		c.Expires-c.Issued != int64(AccessLifetime/time.Second):
 		return Access{}, ErrClaims

@@ -3,7 +3,11 @@ package token
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"unicode/utf8"
 )
+
+const maxIssuer = 200 // bytes
 
 // Keyring holds the keys of one trust domain: it signs and verifies access tokens and derives refresh tokens. It does
 // not change once made, and is safe for concurrent use.
@@ -16,13 +20,16 @@ type Keyring struct {
 }
 
 // NewKeyring returns a keyring that signs with the first signing key, derives with the first refresh key and accepts
-// what any of them made. Issuer is the iss claim. It returns ErrKey without at least one key of each kind, and when
-// the same key is given twice.
+// what any of them made. Issuer is the iss claim, 1 to 200 bytes of UTF-8. It returns ErrKey for another issuer, without
+// at least one key of each kind, and when the same key is given twice.
 func NewKeyring(issuer string, signing []*SigningKey, refresh []*RefreshKey) (*Keyring, error) {
 	if len(signing) == 0 || len(refresh) == 0 {
 		return nil, fmt.Errorf("%w: a keyring needs a signing key and a token key", ErrKey)
 	}
-	ring := &Keyring{issuer: issuer, signing: signing, headers: map[string]*SigningKey{}, refresh: refresh}
+	if issuer == "" || len(issuer) > maxIssuer || !utf8.ValidString(issuer) {
+		return nil, fmt.Errorf("%w: the issuer must be 1 to %d bytes of UTF-8", ErrKey, maxIssuer)
+	}
+	ring := &Keyring{issuer: issuer, signing: slices.Clone(signing), headers: map[string]*SigningKey{}}
 	set := struct {
 		Keys []jwk `json:"keys"`
 	}{}
@@ -33,10 +40,11 @@ func NewKeyring(issuer string, signing []*SigningKey, refresh []*RefreshKey) (*K
 		ring.headers[key.header] = key
 		set.Keys = append(set.Keys, key.public)
 	}
-	for i, key := range refresh {
-		if ring.refreshKey(key.id) != refresh[i] {
+	for _, key := range refresh {
+		if ring.refreshKey(key.id) != nil {
 			return nil, fmt.Errorf("%w: a token key is given twice", ErrKey)
 		}
+		ring.refresh = append(ring.refresh, key)
 	}
 	var err error
 	ring.jwks, err = json.Marshal(set)
@@ -44,7 +52,7 @@ func NewKeyring(issuer string, signing []*SigningKey, refresh []*RefreshKey) (*K
 }
 
 // JWKS returns the public signing keys as a JSON Web Key Set (RFC 7517 §5), the signing one first.
-func (k *Keyring) JWKS() []byte { return k.jwks }
+func (k *Keyring) JWKS() []byte { return slices.Clone(k.jwks) }
 
 // Issuer returns the iss claim of the tokens it signs.
 func (k *Keyring) Issuer() string { return k.issuer }

@@ -43,8 +43,9 @@ func GenerateRefreshKey() []byte {
 // ParseRefreshKey reads a key from the base64 of 32 bytes (what `openssl rand -base64 32` prints); white space around
 // it does not count. It returns ErrKey for anything else.
 func ParseRefreshKey(text []byte) (*RefreshKey, error) {
-	secret, err := base64.StdEncoding.Strict().DecodeString(strings.TrimSpace(string(text)))
-	if err != nil || len(secret) != refreshKeySize {
+	encoded := strings.TrimSpace(string(text))
+	secret, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	if err != nil || len(secret) != refreshKeySize || strings.ContainsAny(encoded, "\r\n") {
 		return nil, fmt.Errorf("%w: a token key is the base64 of %d random bytes", ErrKey, refreshKeySize)
 	}
 	key := &RefreshKey{secret: [refreshKeySize]byte(secret)}
@@ -52,6 +53,9 @@ func ParseRefreshKey(text []byte) (*RefreshKey, error) {
 	copy(key.id[:], name[:])
 	return key, nil
 }
+
+// String returns the key's public name, so that a key printed by mistake shows nothing else.
+func (key *RefreshKey) String() string { return fmt.Sprintf("%x", key.id) }
 
 // FormatRefresh returns the one token that the keyring's first refresh key derives for these facts. The same facts
 // always give the same token.

@@ -1,6 +1,7 @@
 package token
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -59,9 +60,9 @@ func GenerateSigningKey() ([]byte, error) {
 // ParseSigningKey reads one private key from PKCS#8 PEM (RFC 5958). It returns ErrKey when there is none, or one of a
 // kind or size that is not signed with.
 func ParseSigningKey(text []byte) (*SigningKey, error) {
-	block, _ := pem.Decode(text)
-	if block == nil || block.Type != "PRIVATE KEY" {
-		return nil, fmt.Errorf("%w: a signing key is a PKCS#8 PEM block named PRIVATE KEY", ErrKey)
+	block, rest := pem.Decode(text)
+	if block == nil || block.Type != "PRIVATE KEY" || len(bytes.TrimSpace(rest)) > 0 {
+		return nil, fmt.Errorf("%w: a signing key is one PKCS#8 PEM block named PRIVATE KEY", ErrKey)
 	}
 	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -77,6 +78,9 @@ func ParseSigningKey(text []byte) (*SigningKey, error) {
 	key.header, err = encodeHeader(key.method.Alg(), key.id)
 	return key, err
 }
+
+// String returns the kid, so that a key printed by mistake shows nothing else.
+func (key *SigningKey) String() string { return key.id }
 
 // describe returns the key with its algorithm and public form, and the JSON whose SHA-256 names it: the required
 // members only, in lexicographic order, without white space (RFC 7638 §3).
@@ -109,11 +113,7 @@ func describe(parsed any) (*SigningKey, string, error) {
 }
 
 func exponent(e int) []byte {
-	bytes := binary.BigEndian.AppendUint64(nil, uint64(e))
-	for bytes[0] == 0 {
-		bytes = bytes[1:]
-	}
-	return bytes
+	return bytes.TrimLeft(binary.BigEndian.AppendUint64(nil, uint64(e)), "\x00")
 }
 
 func encodeHeader(algorithm, id string) (string, error) {

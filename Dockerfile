@@ -1,0 +1,15 @@
+FROM golang:1.26-bookworm AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+RUN CGO_ENABLED=0 go build -trimpath -ldflags="-s -w" -o /remit .
+
+FROM scratch
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /remit /remit
+USER 65532:65532
+ENV REMIT_LISTEN=0.0.0.0:8080
+EXPOSE 8080
+HEALTHCHECK --interval=5s --timeout=4s --start-period=5s CMD ["/remit", "healthcheck"]
+ENTRYPOINT ["/remit"]

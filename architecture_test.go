@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestImportsFollowTheArchitecture holds docs/architecture.md against the code: which package of the project may
+// import which.
+func TestImportsFollowTheArchitecture(t *testing.T) {
+	t.Parallel()
+	allowed := map[string][]string{
+		"remit":            {"remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token"},
+		"remit/server":     {"remit/money", "remit/redisstore", "remit/token"},
+		"remit/redisstore": {"remit/lua", "remit/money"},
+		"remit/token":      {},
+		"remit/lua":        {},
+		"remit/money":      {},
+		"remit/redisproc":  {},
+		"remit/loadtest":   {"remit/redisproc"},
+	}
+	output, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(output)) {
+		imports := strings.Fields(line)
+		mayImport, known := allowed[imports[0]]
+		if !known {
+			t.Errorf("%s is a new package: say here what it may import, and why in docs/architecture.md", imports[0])
+		}
+		for _, imported := range imports[1:] {
+			if strings.HasPrefix(imported, "remit") && !slices.Contains(mayImport, imported) {
+				t.Errorf("%s must not import %s", imports[0], imported)
+			}
+		}
+	}
+}

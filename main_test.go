@@ -1,0 +1,343 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"remit/redisproc"
+	"remit/token"
+)
+
+// The tests of this file run the program itself, as its users do.
+
+// TestMain makes this test binary stand in for the program when it is told to.
+func TestMain(m *testing.M) {
+	if os.Getenv("RUN_REMIT") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// program is a running remit.
+type program struct {
+	url    string // where it listens
+	cmd    *exec.Cmd
+	stdout *lockedBuffer
+	stderr *lockedBuffer
+	exited chan error
+}
+
+// lockedBuffer is what a running program has printed so far.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// start runs remit in a directory of its own, with a free port unless env or args say otherwise, until the test ends.
+func start(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program{
+		cmd: exec.Command(self, args...), stdout: new(lockedBuffer), stderr: new(lockedBuffer), exited: make(chan error, 1),
+	}
+	p.cmd.Dir = t.TempDir()
+	p.cmd.Env = append([]string{"RUN_REMIT=1", "PATH=" + os.Getenv("PATH"), "REMIT_LISTEN=127.0.0.1:0"}, env...)
+	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { p.exited <- p.cmd.Wait() }()
+	t.Cleanup(func() { p.stop(t) })
+	return p
+}
+
+var listening = regexp.MustCompile(`msg=listening url=(http://\S+)`)
+
+// ready waits until the program says that it listens.
+func (p *program) ready(t *testing.T) *program {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if found := listening.FindStringSubmatch(p.stderr.String()); found != nil {
+			p.url = found[1]
+			return p
+		}
+		select {
+		case err := <-p.exited:
+			t.Fatalf("it ended instead of listening: %v\n%s", err, p.stderr)
+		default:
+		}
+	}
+	t.Fatalf("it does not listen:\n%s", p.stderr)
+	return nil
+}
+
+// stop ends the program as a terminal or a supervisor would and returns how it ended.
+func (p *program) stop(t *testing.T) error {
+	t.Helper()
+	if p.cmd.ProcessState != nil {
+		return nil
+	}
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case err := <-p.exited:
+		return err
+	case <-time.After(20 * time.Second):
+		_ = p.cmd.Process.Kill()
+		t.Errorf("it did not end:\n%s", p.stderr)
+		return <-p.exited
+	}
+}
+
+func (p *program) get(t *testing.T, path string) (int, string) {
+	t.Helper()
+	response, err := http.Get(p.url + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// createOrganization returns the id and API key of a fresh organization.
+func (p *program) createOrganization(t *testing.T) (id, key string) {
+	t.Helper()
+	response, err := http.Post(p.url+"/v1/organizations", "application/json", strings.NewReader(`{"name":"acme"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	found := regexp.MustCompile(`"id":"([^"]+)".*"api_key":"([^"]+)"`).FindSubmatch(body)
+	if found == nil {
+		t.Fatalf("no organization: %s %s", response.Status, body)
+	}
+	return string(found[1]), string(found[2])
+}
+
+func (p *program) organizationStatus(t *testing.T, id, key string) int {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, p.url+"/v1/organizations/"+id, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("X-API-Key", key)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
+func TestItStartsARedisOfItsOwnAndKeepsWhatIsWritten(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	first := start(t, []string{"REMIT_DATA_DIR=" + data}).ready(t)
+	if !strings.Contains(first.stderr.String(), "store: a redis-server of our own") {
+		t.Errorf("it does not say which store it uses:\n%s", first.stderr)
+	}
+	id, key := first.createOrganization(t)
+	if err := first.stop(t); err != nil {
+		t.Errorf("told to stop, it ended with %v:\n%s", err, first.stderr)
+	}
+	second := start(t, []string{"REMIT_DATA_DIR=" + data}).ready(t)
+	if status := second.organizationStatus(t, id, key); status != http.StatusOK {
+		t.Errorf("after a restart the organization answers %d", status)
+	}
+}
+
+func TestItRefusesADataDirectoryInUse(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	start(t, []string{"REMIT_DATA_DIR=" + data}).ready(t)
+	second := start(t, []string{"REMIT_DATA_DIR=" + data})
+	if err := <-second.exited; err == nil || !strings.Contains(second.stderr.String(), "is using the data directory") {
+		t.Errorf("a second one on the same data ended with %v:\n%s", err, second.stderr)
+	}
+}
+
+func TestWithoutRedisItServesFromMemoryAndSaysSo(t *testing.T) {
+	t.Parallel()
+	p := start(t, []string{"PATH=" + t.TempDir()}).ready(t)
+	if !strings.Contains(p.stderr.String(), "IN MEMORY") {
+		t.Errorf("it does not warn:\n%s", p.stderr)
+	}
+	id, key := p.createOrganization(t)
+	if status := p.organizationStatus(t, id, key); status != http.StatusOK {
+		t.Errorf("the organization answers %d", status)
+	}
+}
+
+func TestTheQuickstartWorksWhenPasted(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil).ready(t)
+	waitFor(t, func() bool { return strings.Contains(p.stdout.String(), "/v1/sessions") })
+	var lines []string
+	scanner := bufio.NewScanner(strings.NewReader(p.stdout.String()))
+	for scanner.Scan() {
+		if strings.Contains(scanner.Text(), "curl") {
+			lines = append(lines, scanner.Text())
+		}
+	}
+	if len(lines) != 3 {
+		t.Fatalf("the quickstart has %d lines:\n%s", len(lines), p.stdout)
+	}
+	output, err := exec.Command("sh", "-c", strings.Join(lines, "\n")).CombinedOutput()
+	if err != nil || !strings.Contains(string(output), `"status":"active","max_actions":100`) {
+		t.Errorf("pasted, it prints %s (%v)", output, err)
+	}
+}
+
+func TestTwoInstancesOnOneRedisShareTheirKeys(t *testing.T) {
+	t.Parallel()
+	redis, err := redisproc.Start(t.Context(), redisproc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = redis.Stop() })
+	env := []string{"REMIT_REDIS_URL=" + redis.URL()}
+	a, b := start(t, env).ready(t), start(t, env).ready(t)
+	_, keysOfA := a.get(t, "/.well-known/jwks.json")
+	_, keysOfB := b.get(t, "/.well-known/jwks.json")
+	if keysOfA != keysOfB || !strings.Contains(keysOfA, "Ed25519") {
+		t.Errorf("they publish %s and %s", keysOfA, keysOfB)
+	}
+	id, key := a.createOrganization(t)
+	if status := b.organizationStatus(t, id, key); status != http.StatusOK {
+		t.Errorf("the other instance answers %d", status)
+	}
+}
+
+func TestKeysComeFromFiles(t *testing.T) {
+	t.Parallel()
+	signing, err := token.GenerateSigningKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	signingFile, tokenFile := filepath.Join(dir, "signing.pem"), filepath.Join(dir, "token.key")
+	for file, text := range map[string][]byte{signingFile: signing, tokenFile: token.GenerateRefreshKey()} {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := start(t, nil, "--signing-key", signingFile, "--token-key", tokenFile).ready(t)
+	if strings.Contains(p.stderr.String(), "one trust domain") {
+		t.Errorf("it made keys although it was given some:\n%s", p.stderr)
+	}
+}
+
+func TestItServes503UntilRedisCanBeReached(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	listen := freePort(t)
+	p := start(t, []string{"REMIT_REDIS_URL=redis://127.0.0.1:" + port, "REMIT_LISTEN=127.0.0.1:" + listen})
+	p.url = "http://127.0.0.1:" + listen
+	waitFor(t, func() bool {
+		response, err := http.Get(p.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusServiceUnavailable
+	})
+	if status, _ := p.get(t, "/healthz"); status != http.StatusOK {
+		t.Errorf("without Redis it is not even alive: %d", status)
+	}
+	redis, err := redisproc.Start(t.Context(), redisproc.Config{Args: []string{"--port", port, "--bind", "127.0.0.1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = redis.Stop() })
+	if status, body := p.ready(t).get(t, "/readyz"); status != http.StatusOK {
+		t.Errorf("with Redis back it answers %d %s", status, body)
+	}
+}
+
+func TestHealthcheckTellsWhetherTheServiceIsReady(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil).ready(t)
+	address := strings.TrimPrefix(p.url, "http://")
+	if err := <-start(t, []string{"REMIT_LISTEN=" + address}, "healthcheck").exited; err != nil {
+		t.Errorf("of a ready service: %v", err)
+	}
+	if err := <-start(t, []string{"REMIT_LISTEN=127.0.0.1:" + freePort(t)}, "healthcheck").exited; err == nil {
+		t.Error("of a service that is not there: no error")
+	}
+}
+
+func TestBadSettingsEndTheStartWithAReason(t *testing.T) {
+	t.Parallel()
+	for setting, reason := range map[string]string{
+		"REMIT_REDIS_URL=http://127.0.0.1":      "unknown scheme",
+		"REMIT_REFRESH_GRACE=31m":               "--refresh-grace",
+		"REMIT_RETENTION=0s":                    "--retention",
+		"REMIT_DEFAULT_MAX_ACTIONS=0":           "--default-max-actions",
+		"REMIT_DEFAULT_MAX_VALUE_USD=0.0000001": "6 decimals",
+		"REMIT_DEFAULT_EXPIRES_IN=721h":         "--default-expires-in",
+		"REMIT_SIGNING_KEY=no-such-file":        "no-such-file",
+		"REMIT_LISTEN=127.0.0.1:99999":          "cannot listen",
+		"REMIT_TOKEN_KEY=" + os.Args[0]:         "token key",
+	} {
+		t.Run(setting, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, []string{setting})
+			if err := <-p.exited; err == nil || !strings.Contains(p.stderr.String(), reason) {
+				t.Errorf("it ended with %v and does not speak of %q:\n%s", err, reason, p.stderr)
+			}
+		})
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return fmt.Sprint(listener.Addr().(*net.TCPAddr).Port)
+}
+
+func waitFor(t *testing.T, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if condition() {
+			return
+		}
+	}
+	t.Fatal("it did not come to pass in 10 s")
+}

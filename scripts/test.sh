@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Checks and tests everything. A test that skips fails the run: it would prove nothing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+./scripts/install-tools.sh
+
+echo "formatting"
+unformatted=$(gofmt -l .)
+if [ -n "$unformatted" ]; then
+  echo "gofmt would change:" $unformatted
+  exit 1
+fi
+echo "go vet"
+go vet ./...
+echo "go mod tidy"
+go mod tidy -diff
+
+echo "tests, with the race detector: every store test on miniredis, on redis-server and on a Redis Cluster"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! go test -race -shuffle=on -timeout 15m -v ./... >"$log" 2>&1; then
+  grep -vE '^\s*(=== |--- PASS)' "$log" | tail -n 200
+  exit 1
+fi
+grep -E '^(ok|\?|-test.shuffle)' "$log" || true
+if grep -E '^\s*--- SKIP' "$log"; then
+  echo "the tests above skipped; here nothing may"
+  exit 1
+fi
