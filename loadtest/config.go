@@ -1,0 +1,99 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"net/url"
+	"time"
+)
+
+// Bounds of the flags. They keep a run's memory under a gigabyte and its arithmetic inside 64 bits.
+const (
+	maxAgents        = 10_000
+	maxSessions      = 100 // per agent
+	maxFleetSessions = 100_000
+	maxRate          = 200_000 // actions per second
+	minDuration      = 100 * time.Millisecond
+	maxDuration      = time.Hour
+)
+
+// config says what to run.
+type config struct {
+	agents   int           // agents in the fleet, 1 to maxAgents
+	sessions int           // sessions per agent, 1 to maxSessions
+	rate     int           // actions per second over the whole fleet; 0: closed loop, as fast as it can
+	duration time.Duration // how long the fleet acts, minDuration to maxDuration
+	addr     string        // base URL without a path, on this machine; empty: start a service for the run
+}
+
+// fleetSessions is the number of sessions of all agents together.
+func (c config) fleetSessions() int { return c.agents * c.sessions }
+
+// parseConfig reads the command line. Usage and complaints go to stderr; the error is flag.ErrHelp when help was asked
+// for.
+func parseConfig(args []string, stderr io.Writer) (config, error) {
+	var c config
+	flags := flag.NewFlagSet("loadtest", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.IntVar(&c.agents, "agents", 100, "number of `agents`")
+	flags.IntVar(&c.sessions, "sessions", 2, "`sessions` per agent")
+	flags.IntVar(&c.rate, "rate", 2000, "`actions` per second over the whole fleet, open loop; 0: as fast as it can, closed loop")
+	flags.DurationVar(&c.duration, "duration", 10*time.Second, "how `long` the fleet acts")
+	flags.StringVar(&c.addr, "addr", "", "base `URL` of a running service on this machine; empty: start one on a Redis of its own")
+	if err := flags.Parse(args); err != nil {
+		return config{}, err
+	}
+	err := c.check()
+	if flags.NArg() > 0 {
+		err = fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "loadtest:", err)
+		return config{}, err
+	}
+	return c, nil
+}
+
+// check returns the first thing that makes no sense, worded for whoever typed it.
+func (c config) check() error {
+	switch {
+	case c.agents < 1 || c.agents > maxAgents:
+		return fmt.Errorf("-agents %d: must be from 1 to %d", c.agents, maxAgents)
+	case c.sessions < 1 || c.sessions > maxSessions:
+		return fmt.Errorf("-sessions %d: must be from 1 to %d", c.sessions, maxSessions)
+	case c.fleetSessions() > maxFleetSessions:
+		return fmt.Errorf("-agents %d with -sessions %d makes %d sessions: at most %d", c.agents, c.sessions, c.fleetSessions(), maxFleetSessions)
+	case c.rate < 0 || c.rate > maxRate:
+		return fmt.Errorf("-rate %d: must be from 0 to %d", c.rate, maxRate)
+	case c.duration < minDuration || c.duration > maxDuration:
+		return fmt.Errorf("-duration %s: must be from %s to %s", c.duration, minDuration, maxDuration)
+	case c.addr == "":
+		return nil
+	}
+	_, err := hostPort(c.addr)
+	return err
+}
+
+// hostPort takes the host:port to dial out of a base URL. It refuses every host but this machine's loopback, because
+// what this program does to a service it may only do to its user's own.
+func hostPort(addr string) (string, error) {
+	u, err := url.Parse(addr)
+	if err != nil || u.Scheme != "http" || u.Host == "" {
+		return "", fmt.Errorf("-addr %q: want a base URL such as http://127.0.0.1:8080", addr)
+	}
+	if u.User != nil || (u.Path != "" && u.Path != "/") || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("-addr %q: want scheme, host and port only", addr)
+	}
+	host := u.Hostname()
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.Unmap().IsLoopback()) {
+		return "", fmt.Errorf("-addr %q: host %s is not this machine; load goes to 127.0.0.0/8, localhost or ::1 only", addr, host)
+	}
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(host, port), nil
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// What the fleet asks for, and how much its sessions allow. Both are fixed by the number of the action or session, so
+// two runs with the same flags ask for the same.
+
+const (
+	// severalPercent of the actions count as 2 to 5, the others as 1: on average meanCount.
+	severalPercent = 10
+	meanCount      = 1.25
+
+	// topValue bounds the value of an action; on average it is about meanValue.
+	topValue  = 5 * microsPerUSD
+	meanValue = 2.4 * microsPerUSD
+
+	// In closed loop nobody knows the pace before. Any machine is faster than the one and slower than the other.
+	slowestPace, fastestPace = 1000, 1_000_000 // actions per second
+
+	// The service's own bounds of a session's limits.
+	maxSessionActions = 1_000_000_000
+	maxSessionValue   = 1_000_000_000 * microsPerUSD
+)
+
+var actionTypes = [...]string{"search", "tool_call", "payment", "message"}
+
+// action is one thing an agent does.
+type action struct {
+	session int // index in the fleet
+	kind    string
+	asked   charge
+}
+
+// nthAction is action k of a fleet with the given number of sessions. Its value has 0 to 6 decimals.
+func nthAction(k int64, sessions int) action {
+	r := rand.New(rand.NewPCG(uint64(k), 0))
+	a := action{session: r.IntN(sessions), kind: actionTypes[r.IntN(len(actionTypes))], asked: charge{count: 1}}
+	if r.IntN(100) < severalPercent {
+		a.asked.count = 2 + r.Int64N(4)
+	}
+	unit := int64(microsPerUSD) // the last decimal place of this value
+	for range r.IntN(usdDecimals + 1) {
+		unit /= 10
+	}
+	a.asked.value = micros(unit * r.Int64N(topValue/unit))
+	return a
+}
+
+// body is the action as JSON, its value as exact decimal text.
+func (a action) body() []byte {
+	return fmt.Appendf(nil, `{"action_type":"%s","value_usd":%s,"count":%d}`, a.kind, a.asked.value, a.asked.count)
+}
+
+// nthLimits are the limits of session i. With n = rate · duration / sessions actions expected on each session, every
+// tenth session may do half of what n ask for in actions, and every tenth half of it in value, so both run full about
+// half-way through. The others may do four times as much and never do. When n is small a tight session may not run
+// full either; then nothing is refused for that reason.
+func nthLimits(i int, cfg config) limits {
+	slowest, fastest := cfg.rate, cfg.rate
+	if cfg.rate == 0 {
+		slowest, fastest = slowestPace, fastestPace
+	}
+	least, most := expected(slowest, cfg), expected(fastest, cfg)
+	may := limits{
+		actions: min(4*most.count+1000, maxSessionActions),
+		value:   min(4*most.value+1000*microsPerUSD, maxSessionValue),
+	}
+	switch i % 10 {
+	case 0:
+		may.actions = max(least.count/2, 1)
+	case 1:
+		may.value = max(least.value/2, 1)
+	}
+	return may
+}
+
+// expected is what one session is asked for on average, at a pace in actions per second over the fleet.
+func expected(pace int, cfg config) charge {
+	n := float64(pace) * cfg.duration.Seconds() / float64(cfg.fleetSessions())
+	return charge{count: int64(n * meanCount), value: micros(n * meanValue)}
+}
+
+// sessionLifetime outlasts the slowest run with these flags.
+func sessionLifetime(cfg config) time.Duration {
+	return setUpPatience + cfg.duration + overrun(cfg) + settlePatience + time.Minute
+}

@@ -1,0 +1,100 @@
+// Command loadtest runs a fleet of simulated agents against the service and then checks its books.
+//
+//	go run ./loadtest -agents 100 -sessions 2 -rate 5000 -duration 10s -addr http://127.0.0.1:8080
+//
+// The fleet is made anew in each run: one organization, its agents, their tokens and sessions. Every agent acts on
+// its sessions, refreshes its tokens now and then, and ends its sessions. Some sessions are too small for what is
+// asked of them, so that both limits refuse some actions.
+//
+// Guarantees of the measurement: the load is open loop (unless -rate is 0), and a latency counts from the moment the
+// action was due, not from when a worker was free to send it. No request is ever sent a second time behind the
+// books' back. Load goes to this machine only.
+//
+// What is checked afterwards stands in books.go. The exit code is 0 when the books balance, 1 when they do not or
+// could not be checked, and 2 when the flags make no sense.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// Exit codes.
+const (
+	exitBalanced = 0
+	exitFailed   = 1
+	exitUsage    = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	cfg, err := parseConfig(os.Args[1:], os.Stderr)
+	code := exitUsage
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		code = exitBalanced
+	case err == nil:
+		code = run(ctx, cfg, os.Stdout, os.Stderr)
+	}
+	stop()
+	os.Exit(code)
+}
+
+// run does one load test and returns the exit code. The table goes to stdout; progress and failures go to stderr. All
+// that it starts has stopped when it returns, also when ctx was cancelled.
+func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
+	if cfg.addr == "" {
+		fmt.Fprintln(stderr, "loadtest: no -addr: building the service, starting it on a Redis of its own")
+		own, err := startService(ctx)
+		if err != nil {
+			fmt.Fprintln(stderr, "loadtest:", err)
+			return exitFailed
+		}
+		defer func() {
+			if err := own.stop(); err != nil {
+				fmt.Fprintln(stderr, "loadtest:", err)
+			}
+		}()
+		cfg.addr = own.addr
+	}
+	f, err := runFleet(ctx, cfg, stderr)
+	if err != nil {
+		fmt.Fprintln(stderr, "loadtest: the books were not checked:", err)
+		writeTable(stdout, f)
+		return exitFailed
+	}
+	writeTable(stdout, f)
+	writeBooks(stdout, f)
+	if !f.audit.clean() {
+		return exitFailed
+	}
+	return exitBalanced
+}
+
+// runFleet sets a fleet up, lets it act, and settles its sessions. What it found is in the fleet's audit; the error
+// says why there is nothing to be found. The fleet is never nil.
+func runFleet(ctx context.Context, cfg config, stderr io.Writer) (*fleet, error) {
+	f := newFleet(cfg)
+	fmt.Fprintf(stderr, "loadtest: setting up %d agents with %d sessions at %s\n", cfg.agents, cfg.fleetSessions(), cfg.addr)
+	if err := f.setUp(ctx); err != nil {
+		return f, fmt.Errorf("set-up: %w", err)
+	}
+	stopProgress := startProgress(f.stats, stderr, time.Second)
+	f.act(ctx)
+	stopProgress()
+	if err := ctx.Err(); err != nil {
+		return f, errors.New("interrupted")
+	}
+	fmt.Fprintln(stderr, "loadtest: checking the books")
+	if err := f.settle(ctx); err != nil {
+		return f, fmt.Errorf("settling: %w", err)
+	}
+	return f, nil
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The whole program, on the service itself and a Redis of its own.
+func TestFleetBalancesItsBooks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the service and runs it for two seconds")
+	}
+	cfg := config{agents: 10, sessions: 2, rate: 1000, duration: 2 * time.Second}
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), cfg, &stdout, &stderr)
+	t.Logf("%s\n%s", &stdout, &stderr)
+	if code != exitBalanced {
+		t.Errorf("exit code %d, want %d", code, exitBalanced)
+	}
+	for _, limit := range []string{limitActions, limitValue} {
+		if n := refusals(stdout.String(), limit); n == 0 {
+			t.Errorf("nothing was refused for %s", limit)
+		}
+	}
+}
+
+// refusals is the number of requests that the report says were refused for a limit.
+func refusals(report, limit string) int { return requests(report, "refused for "+limit) }
+
+// requests is the number in the report's row of that name.
+func requests(report, row string) int {
+	match := regexp.MustCompile(row + ` +(\d+) requests`).FindStringSubmatch(report)
+	if match == nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(match[1])
+	return n
+}
+
+func TestRunJudgesTheService(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fault fault
+		code  int
+		rule  rule // expected among what is printed
+	}{
+		{"honest", honest, exitBalanced, ""},
+		{"charges twice", chargesTwice, exitFailed, ruleInvented},
+		{"charges twice and lies", chargesTwiceLie, exitFailed, ruleSurplus},
+		{"loses charges", losesCharges, exitFailed, ruleLost},
+		{"forgets limits", forgetsLimits, exitFailed, ruleExceeded},
+		{"refuses early", refusesEarly, exitFailed, ruleRefusal},
+		{"names the wrong limit", namesWrongLimit, exitFailed, ruleRefusal},
+		{"miscounts", miscounts, exitFailed, ruleRemainder},
+		{"refuses new tokens", refusesTokens, exitFailed, ruleStatus},
+		{"keeps spent tokens", keepsTokens, exitFailed, ruleRefresh},
+		{"spoils the successor", spoilsSuccessor, exitFailed, ruleRefresh},
+		{"never ends", neverEnds, exitFailed, ruleEnd},
+		{"acts after the end", actsAfterEnd, exitFailed, ruleActedAfter},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), smallRun(startFake(t, test.fault)), &stdout, &stderr)
+			if code != test.code || !strings.Contains(stdout.String(), string(test.rule)) {
+				t.Errorf("exit code %d, want %d and %q in\n%s%s", code, test.code, test.rule, &stdout, &stderr)
+			}
+		})
+	}
+}
+
+// Charges whose answers get lost stay in doubt, and are not sent again: a second one would be stored without doubt, and
+// break the books.
+func TestRunBalancesWithUnknownOutcomes(t *testing.T) {
+	for name, f := range map[string]fault{"503": failsAfterCharge, "closed connection": hangsUp} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), smallRun(startFake(t, f)), &stdout, &stderr)
+			if code != exitBalanced || requests(stdout.String(), "outcome unknown") == 0 {
+				t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
+			}
+		})
+	}
+}
+
+// An agent that could not refresh during the run does so at its end, as often as it takes to try a successor.
+func TestRunBalancesAfterRefreshesWithoutAnswer(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), smallRun(startFake(t, startsSlowly)), &stdout, &stderr); code != exitBalanced {
+		t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
+	}
+}
+
+// Both reasons occur on a small fleet, or the other tests would prove nothing about refusals.
+func TestRunMeetsBothLimits(t *testing.T) {
+	var stdout bytes.Buffer
+	run(t.Context(), smallRun(startFake(t, honest)), &stdout, io.Discard)
+	for _, limit := range []string{limitActions, limitValue} {
+		if refusals(stdout.String(), limit) == 0 {
+			t.Errorf("nothing refused for %s in\n%s", limit, &stdout)
+		}
+	}
+}
+
+func TestRunInClosedLoop(t *testing.T) {
+	cfg := smallRun(startFake(t, honest))
+	cfg.rate = 0
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), cfg, &stdout, &stderr); code != exitBalanced {
+		t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
+	}
+}
+
+// A service that is not there is no balance.
+func TestRunWithoutService(t *testing.T) {
+	addr, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	if code := run(t.Context(), smallRun("http://"+addr), io.Discard, &stderr); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.Contains(stderr.String(), "not checked") {
+		t.Errorf("stderr: %s", &stderr)
+	}
+}
+
+func TestRunInterrupted(t *testing.T) {
+	cfg := smallRun(startFake(t, honest))
+	cfg.duration = time.Minute
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var stdout, stderr bytes.Buffer
+	if code := run(ctx, cfg, &stdout, &stderr); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("stderr: %s", &stderr)
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"text/tabwriter"
+	"time"
+)
+
+// writeTable writes what was measured: a row per operation, and how far behind its schedule the run was.
+func writeTable(w io.Writer, f *fleet) {
+	pace := fmt.Sprintf("%d actions/s, open loop", f.cfg.rate)
+	if f.cfg.rate == 0 {
+		pace = fmt.Sprintf("closed loop, %d at once", closedLoopWorkers)
+	}
+	fmt.Fprintf(w, "%d agents, %d sessions, %s, %s; %d cores, GOMAXPROCS %d\n\n",
+		len(f.agents), len(f.sessions), pace, f.cfg.duration, runtime.NumCPU(), runtime.GOMAXPROCS(0))
+
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "operation\tcount\trate/s\tp50\tp90\tp99\tp99.9\tmax\trefused\terrors\t")
+	for op := range operations {
+		s := &f.stats.all[op]
+		fmt.Fprintf(table, "%s\t%d\t%.0f\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t\n", op, s.latencies.TotalCount(), s.perSecond(),
+			brief(quantile(s.latencies, 50)), brief(quantile(s.latencies, 90)), brief(quantile(s.latencies, 99)),
+			brief(quantile(s.latencies, 99.9)), brief(quantile(s.latencies, 100)), s.refused, s.errors)
+	}
+	table.Flush()
+
+	if f.cfg.rate > 0 {
+		lag := f.stats.lag
+		fmt.Fprintf(w, "\nbehind schedule when sent: p50 %s, p99 %s, max %s; never sent: %d\n",
+			brief(quantile(lag, 50)), brief(quantile(lag, 99)), brief(quantile(lag, 100)), f.unsent)
+	}
+}
+
+// writeBooks writes what the checks found.
+func writeBooks(w io.Writer, f *fleet) {
+	var sum entries
+	for _, s := range f.sessions {
+		sum = sum.plus(s.ledger.sums())
+	}
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range []struct {
+		name  string
+		tally tally
+	}{
+		{"acknowledged", sum.acknowledged},
+		{"outcome unknown", sum.unknown},
+		{"refused for " + limitActions, sum.byActions},
+		{"refused for " + limitValue, sum.byValue},
+	} {
+		fmt.Fprintf(table, "%s\t%d requests\t%s\n", row.name, row.tally.requests, row.tally.charge)
+	}
+	table.Flush()
+
+	writeVerdict(w, f.audit, len(f.sessions))
+}
+
+// writeVerdict writes the first violations, how often each rule was broken, and the conclusion.
+func writeVerdict(w io.Writer, a *audit, sessions int) {
+	fmt.Fprintln(w)
+	for _, v := range a.kept {
+		fmt.Fprintln(w, v)
+	}
+	if more := a.total() - int64(len(a.kept)); more > 0 {
+		fmt.Fprintf(w, "and %d more\n", more)
+	}
+	for _, r := range a.broken() {
+		fmt.Fprintf(w, "%8d × %s\n", a.counts[r], r)
+	}
+	unchecked := a.counts[ruleUnchecked]
+	switch violations := a.total() - unchecked; {
+	case violations > 0:
+		fmt.Fprintf(w, "THE BOOKS DO NOT BALANCE: %d violations, %d could not be checked\n", violations, unchecked)
+	case unchecked > 0:
+		fmt.Fprintf(w, "THE BOOKS ARE INCOMPLETE: no violations, %d could not be checked\n", unchecked)
+	default:
+		fmt.Fprintf(w, "the books of %d sessions balance\n", sessions)
+	}
+}
+
+// brief is d to three digits or so.
+func brief(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%dµs", d.Microseconds())
+	case d < 10*time.Millisecond:
+		return fmt.Sprintf("%.2fms", float64(d)/float64(time.Millisecond))
+	case d < time.Second:
+		return fmt.Sprintf("%.0fms", float64(d)/float64(time.Millisecond))
+	}
+	return fmt.Sprintf("%.2fs", d.Seconds())
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// operation is a kind of request, and a row of the table.
+type operation int
+
+const (
+	opOrganization operation = iota
+	opAgent
+	opToken
+	opSession
+	opAction
+	opRefresh
+	opEnd
+	opRead // of a session, before and after its end
+	opLate // an action after the end, which must be refused
+	operations
+)
+
+func (o operation) String() string {
+	return [operations]string{
+		"organization", "agent", "token", "session", "action", "refresh", "end", "read", "late action",
+	}[o]
+}
+
+// longest is the longest latency the histograms tell apart; a longer one counts as this.
+const longest = 10 * time.Minute
+
+// newHistogram counts durations in microseconds, to three digits.
+func newHistogram() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, longest.Microseconds(), 3)
+}
+
+// recordDuration counts d, within the histogram's bounds.
+func recordDuration(h *hdrhistogram.Histogram, d time.Duration) {
+	// Cannot fail: the value is inside the bounds the histogram was made with.
+	_ = h.RecordValue(min(max(d, 0), longest).Microseconds())
+}
+
+// quantile is the latency that the given percentage of h does not exceed.
+func quantile(h *hdrhistogram.Histogram, percent float64) time.Duration {
+	return time.Duration(h.ValueAtQuantile(percent)) * time.Microsecond
+}
+
+// series counts the answers of one operation, or of one second of it.
+type series struct {
+	latencies   *hdrhistogram.Histogram // of all answers, since they were due
+	refused     int64
+	errors      int64
+	first, last time.Time // first due, last answered
+}
+
+func newSeries() series { return series{latencies: newHistogram()} }
+
+func (s *series) add(due, done time.Time, o outcome) {
+	recordDuration(s.latencies, done.Sub(due))
+	switch o {
+	case refused:
+		s.refused++
+	case unknown:
+		s.errors++
+	}
+	if s.first.IsZero() || due.Before(s.first) {
+		s.first = due
+	}
+	if done.After(s.last) {
+		s.last = done
+	}
+}
+
+// perSecond is the mean rate between the first and the last.
+func (s *series) perSecond() float64 {
+	span := s.last.Sub(s.first).Seconds()
+	if span <= 0 {
+		return 0
+	}
+	return float64(s.latencies.TotalCount()) / span
+}
+
+// moment sums up the actions of a short time.
+type moment struct {
+	count, refused, errors int64
+	p50, p99               time.Duration
+}
+
+// stats counts all requests of a run. Safe for use by many workers; reading it is for when they are done, but for
+// takeMoment.
+type stats struct {
+	mu     [operations]sync.Mutex
+	all    [operations]series
+	recent series // actions since the last takeMoment; guarded by mu[opAction]
+
+	lagMu sync.Mutex
+	lag   *hdrhistogram.Histogram // how long after they were due actions were sent
+}
+
+func newStats() *stats {
+	s := &stats{recent: newSeries(), lag: newHistogram()}
+	for o := range s.all {
+		s.all[o] = newSeries()
+	}
+	return s
+}
+
+// record counts one answer, or the lack of one.
+func (s *stats) record(op operation, due, done time.Time, o outcome) {
+	s.mu[op].Lock()
+	defer s.mu[op].Unlock()
+	s.all[op].add(due, done, o)
+	if op == opAction {
+		s.recent.add(due, done, o)
+	}
+}
+
+// recordLag counts how late an action was sent.
+func (s *stats) recordLag(d time.Duration) {
+	s.lagMu.Lock()
+	defer s.lagMu.Unlock()
+	recordDuration(s.lag, d)
+}
+
+// takeMoment sums up the actions since the last call.
+func (s *stats) takeMoment() moment {
+	s.mu[opAction].Lock()
+	defer s.mu[opAction].Unlock()
+	r := &s.recent
+	m := moment{
+		count: r.latencies.TotalCount(), refused: r.refused, errors: r.errors,
+		p50: quantile(r.latencies, 50), p99: quantile(r.latencies, 99),
+	}
+	r.latencies.Reset()
+	*r = series{latencies: r.latencies}
+	return m
+}

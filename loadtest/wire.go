@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+)
+
+// Names in the contract that the fleet and its books go by.
+const (
+	codeLimitReached = "session_limit_reached"
+	codeNotActive    = "session_not_active"
+	limitActions     = "max_actions"
+	limitValue       = "max_value_usd"
+	statusActive     = "active"
+	statusCompleted  = "completed"
+)
+
+// organization, agentIdentity, tokenPair, sessionAnswer and endAnswer are answers of the service, as far as they are
+// used here.
+type organization struct {
+	APIKey string `json:"api_key"`
+}
+
+type agentIdentity struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret"`
+}
+
+type tokenPair struct {
+	AccessToken  string `json:"access_token"`
+	RefreshToken string `json:"refresh_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int64  `json:"expires_in"` // seconds
+}
+
+// usable reports whether the pair is all that the contract says.
+func (p tokenPair) usable() bool {
+	return p.AccessToken != "" && p.RefreshToken != "" && p.TokenType == "bearer" && p.ExpiresIn > 0
+}
+
+type sessionAnswer struct {
+	ID          string `json:"id"`
+	Status      string `json:"status"`
+	MaxActions  int64  `json:"max_actions"`
+	ActionCount int64  `json:"action_count"`
+	MaxValue    micros `json:"max_value_usd"`
+	ValueUsed   micros `json:"value_used_usd"`
+}
+
+type endAnswer struct {
+	ID      string `json:"id"`
+	Status  string `json:"status"`
+	EndedAt string `json:"ended_at"`
+}
+
+// usage is the state of a session as an action's answer tells it, whether the action was done or refused.
+type usage struct {
+	ActionCount      int64  `json:"action_count"`
+	MaxActions       int64  `json:"max_actions"`
+	RemainingActions int64  `json:"remaining_actions"`
+	ValueUsed        micros `json:"value_used_usd"`
+	MaxValue         micros `json:"max_value_usd"`
+	ValueHeld        micros `json:"value_held_usd"`
+	RemainingValue   micros `json:"remaining_value_usd"`
+}
+
+// problem is the body of a refusal.
+type problem struct {
+	Code          string `json:"code"`
+	Limit         string `json:"limit"`
+	SessionStatus string `json:"session_status"`
+	usage
+}
+
+// absent marks a member that an answer did not have. No member that is read here may be negative.
+const absent = -1
+
+// noUsage has every member absent, to be decoded over.
+func noUsage() usage { return usage{absent, absent, absent, absent, absent, absent, absent} }
+
+// complete returns an error that names the first absent member.
+func (u usage) complete() error {
+	switch {
+	case u.ActionCount < 0:
+		return errors.New("action_count is missing or negative")
+	case u.MaxActions < 0:
+		return errors.New("max_actions is missing or negative")
+	case u.RemainingActions < 0:
+		return errors.New("remaining_actions is missing or negative")
+	case u.ValueUsed < 0:
+		return errors.New("value_used_usd is missing or negative")
+	case u.MaxValue < 0:
+		return errors.New("max_value_usd is missing or negative")
+	case u.ValueHeld < 0:
+		return errors.New("value_held_usd is missing or negative")
+	case u.RemainingValue < 0:
+		return errors.New("remaining_value_usd is missing or negative")
+	}
+	return nil
+}
+
+// readUsage decodes the answer to an action that was done.
+func readUsage(r reply) (usage, error) {
+	u := noUsage()
+	if err := json.Unmarshal(r.body, &u); err != nil {
+		return noUsage(), err
+	}
+	return u, u.complete()
+}
+
+// readProblem decodes a refusal; an unreadable one has no code and no usage.
+func readProblem(r reply) problem {
+	p := problem{usage: noUsage()}
+	if err := json.Unmarshal(r.body, &p); err != nil {
+		return problem{usage: noUsage()}
+	}
+	return p
+}
+
+// readSession decodes a full session.
+func readSession(r reply) (sessionAnswer, error) {
+	s := sessionAnswer{MaxActions: absent, ActionCount: absent, MaxValue: absent, ValueUsed: absent}
+	if err := json.Unmarshal(r.body, &s); err != nil {
+		return sessionAnswer{}, err
+	}
+	if s.MaxActions < 0 || s.ActionCount < 0 || s.MaxValue < 0 || s.ValueUsed < 0 {
+		return sessionAnswer{}, errors.New("a limit or a usage is missing or negative")
+	}
+	return s, nil
+}
+
+// readEnd decodes the answer to ending a session; an unreadable one is empty.
+func readEnd(r reply) endAnswer {
+	var e endAnswer
+	if err := json.Unmarshal(r.body, &e); err != nil {
+		return endAnswer{}
+	}
+	return e
+}
+
+// readTokens decodes a token pair; an unreadable one is not usable.
+func readTokens(r reply) tokenPair {
+	var p tokenPair
+	if err := json.Unmarshal(r.body, &p); err != nil {
+		return tokenPair{}
+	}
+	return p
+}
