@@ -32,9 +32,18 @@ func announce(ctx context.Context, log *slog.Logger, store *redisstore.Store, ad
 	for _, warning := range warnings {
 		log.Warn(warning)
 	}
-	url := "http://" + address.String()
+	url := ownURL(address)
 	log.Info("listening", "url", url)
 	fmt.Fprint(os.Stdout, strings.ReplaceAll(quickstart, "URL", url))
+}
+
+// ownURL returns the URL at which this machine reaches the address.
+func ownURL(address net.Addr) string {
+	host, port, err := net.SplitHostPort(address.String())
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		return "http://localhost:" + port
+	}
+	return "http://" + address.String()
 }
 
 type healthcheck struct {

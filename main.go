@@ -2,6 +2,7 @@
 //
 //	remit [serve]       answers HTTP, on a Redis of its own unless it is given one
 //	remit healthcheck   asks a running service whether it is ready
+//	remit keys          makes, lists, rotates and retires keys
 package main
 
 import (
@@ -28,15 +29,15 @@ const shutdownGrace = 10 * time.Second
 type commands struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Answer HTTP (the default)."`
 	Healthcheck healthcheck `cmd:"" help:"Exit 0 if the service that listens at --listen is ready."`
+	Keys        keyCommands `cmd:"" help:"Make, list, rotate and retire keys."`
 }
 
 type serve struct {
-	Listen              string         `default:"127.0.0.1:8080" help:"Address to listen on."`
-	RedisURL            string         `help:"redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it a redis-server from the PATH is started, or else an in-memory store."`
-	DataDir             string         `default:"data" help:"Where a redis-server of our own keeps its data."`
-	Issuer              string         `default:"remit" help:"The iss claim of access tokens; the same on every instance."`
-	SigningKey          []string       `help:"PKCS#8 PEM file of a key for access tokens; repeatable: the first signs, all verify." type:"existingfile"`
-	TokenKey            []string       `help:"File with the base64 of 32 random bytes for refresh tokens; repeatable: the first derives, all verify." type:"existingfile"`
+	Listen   string `default:"127.0.0.1:8080" help:"Address to listen on."`
+	RedisURL string `help:"redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it a redis-server from the PATH is started, or else an in-memory store."`
+	DataDir  string `default:"data" help:"Where a redis-server of our own keeps its data."`
+	Issuer   string `help:"The iss claim of access tokens, a URL for discovery; the same on every instance. Without it the first instance on a Redis sets it."`
+	keyFlags
 	RefreshGrace        time.Duration  `default:"60s" help:"How long a spent refresh token gets its successor again (0 to 30m)."`
 	Retention           time.Duration  `default:"168h" help:"How long sessions stay readable after they end."`
 	DefaultMaxActions   int64          `default:"1000" help:"max_actions of a session created without it."`
@@ -97,8 +98,14 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 	}})
 	served := make(chan error, 1)
 	go func() { served <- service.Serve(listener) }()
-	if err := c.loadKeys(ctx, log, store, service); err != nil {
+	keys := &keySource{keyFlags: c.keyFlags, store: store, issuer: c.Issuer,
+		ownURL: ownURL(listener.Addr()), ownRedis: c.RedisURL == ""}
+	if err := keys.load(ctx, log, service); err != nil {
 		return err
+	}
+	if keys.fromRedis() {
+		warnOfSharedKeys(log, c.KeyEncryptionKey != "")
+		go keys.follow(ctx, log, service)
 	}
 	announce(ctx, log, store, listener.Addr())
 	select {

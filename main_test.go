@@ -243,7 +243,7 @@ func TestTwoInstancesOnOneRedisShareTheirKeys(t *testing.T) {
 
 func TestKeysComeFromFiles(t *testing.T) {
 	t.Parallel()
-	signing, err := token.GenerateSigningKey()
+	signing, err := token.GenerateSigningKey(token.Ed25519)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestBadSettingsEndTheStartWithAReason(t *testing.T) {
 		"REMIT_DEFAULT_EXPIRES_IN=721h":         "--default-expires-in",
 		"REMIT_SIGNING_KEY=no-such-file":        "no-such-file",
 		"REMIT_LISTEN=127.0.0.1:99999":          "cannot listen",
-		"REMIT_TOKEN_KEY=" + os.Args[0]:         "token key",
+		"REMIT_TOKEN_KEY=" + os.Args[0]:         "base64 of 32",
 	} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()

@@ -21,7 +21,8 @@ import (
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created,
 //	                                x expires, e ended, sc scopes when not the agent's, md metadata;
 //	                                TTL lifetime + retention. Short names, for there are many.
-//	k:signing, k:refresh      string  keys made by the service itself, when it was given none
+//	k:signing, k:refresh      hash  keys kept in Redis: id to created, signs from, ends, material (rotate_key.lua)
+//	k:issuer                  string  iss of the instances that were not told theirs
 //	r:{cell}                  string  written by the readiness check; TTL 1 minute
 type keyspace struct{ prefix string }
 
@@ -37,8 +38,9 @@ func (k keyspace) agentSessions(id uuid.UUID) string        { return k.key("as:"
 func (k keyspace) family(agent, id uuid.UUID) string  { return k.key("f:", cellOf(agent), id) }
 func (k keyspace) session(agent, id uuid.UUID) string { return k.key("s:", cellOf(agent), id) }
 
-func (k keyspace) keyMaterial(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
-func (k keyspace) ready(cell uint16) string        { return k.prefix + "r:{" + cellText(cell) + "}" }
+func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
+func (k keyspace) issuer() string                 { return k.prefix + "k:issuer" }
+func (k keyspace) ready(cell uint16) string       { return k.prefix + "r:{" + cellText(cell) + "}" }
 
 func (k keyspace) key(kind string, cell uint16, id uuid.UUID) string {
 	return k.prefix + kind + "{" + cellText(cell) + "}:" + id.String()

@@ -16,6 +16,8 @@ var (
 	ErrUnknownAgent        = errors.New("no such agent")
 	ErrUnknownSession      = errors.New("no such session")
 	ErrAgentRevoked        = errors.New("the agent is revoked")
+	ErrUnknownKey          = errors.New("no such key")
+	ErrKeyInUse            = errors.New("the key is the one that signs now")
 
 	errReply = errors.New("a script gave an unexpected reply")
 )
@@ -48,8 +50,13 @@ var refusals = map[string]func(*reply) error{
 	"unknown_agent":         refuse(ErrUnknownAgent),
 	"unknown_session":       refuse(ErrUnknownSession),
 	"agent_revoked":         refuse(ErrAgentRevoked),
-	"scope_not_held":        func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.text(0)}) },
-	"not_active":            refuseNotActive,
+	"unknown_key":           refuse(ErrUnknownKey),
+	"key_in_use":            refuse(ErrKeyInUse),
+	"rotation_pending": func(r *reply) error {
+		return orBroken(r, &PendingKeyError{ID: r.text(0), SignsFrom: r.time(1)})
+	},
+	"scope_not_held": func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.text(0)}) },
+	"not_active":     refuseNotActive,
 	"limit": func(r *reply) error {
 		return orBroken(r, &LimitError{Limit: r.text(0), Usage: r.usage(1)})
 	},

@@ -43,15 +43,24 @@ func GenerateRefreshKey() []byte {
 // ParseRefreshKey reads a key from the base64 of 32 bytes (what `openssl rand -base64 32` prints); white space around
 // it does not count. It returns ErrKey for anything else.
 func ParseRefreshKey(text []byte) (*RefreshKey, error) {
-	encoded := strings.TrimSpace(string(text))
-	secret, err := base64.StdEncoding.Strict().DecodeString(encoded)
-	if err != nil || len(secret) != refreshKeySize || strings.ContainsAny(encoded, "\r\n") {
-		return nil, fmt.Errorf("%w: a token key is the base64 of %d random bytes", ErrKey, refreshKeySize)
+	secret, err := parseKeyFile(text)
+	if err != nil {
+		return nil, err
 	}
 	key := &RefreshKey{secret: [refreshKeySize]byte(secret)}
 	name := sha256.Sum256(append([]byte("remit refresh key id\x00"), secret...))
 	copy(key.id[:], name[:])
 	return key, nil
+}
+
+// parseKeyFile reads the base64 of 32 bytes on one line, as `openssl rand -base64 32` prints it.
+func parseKeyFile(text []byte) ([]byte, error) {
+	encoded := strings.TrimSpace(string(text))
+	secret, err := base64.StdEncoding.Strict().DecodeString(encoded)
+	if err != nil || len(secret) != refreshKeySize || strings.ContainsAny(encoded, "\r\n") {
+		return nil, fmt.Errorf("%w: want the base64 of %d random bytes", ErrKey, refreshKeySize)
+	}
+	return secret, nil
 }
 
 // String returns the key's public name, so that a key printed by mistake shows nothing else.

@@ -44,9 +44,19 @@ type jwk struct {
 	E   string `json:"e,omitempty"`
 }
 
-// GenerateSigningKey returns a fresh Ed25519 key as PKCS#8 PEM.
-func GenerateSigningKey() ([]byte, error) {
-	_, private, err := ed25519.GenerateKey(rand.Reader)
+// Algorithm is a JWS algorithm (RFC 7518, RFC 8037) that keys can be made for.
+type Algorithm string
+
+// The algorithms, by their names in a JWT header.
+const (
+	Ed25519 Algorithm = "EdDSA"
+	ES256   Algorithm = "ES256"
+	RS256   Algorithm = "RS256"
+)
+
+// GenerateSigningKey returns a fresh key as PKCS#8 PEM: Ed25519, P-256 or RSA of 2048 bits.
+func GenerateSigningKey(algorithm Algorithm) ([]byte, error) {
+	private, err := generate(algorithm)
 	if err != nil {
 		return nil, err
 	}
@@ -55,6 +65,19 @@ func GenerateSigningKey() ([]byte, error) {
 		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+func generate(algorithm Algorithm) (crypto.Signer, error) {
+	switch algorithm {
+	case Ed25519:
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		return private, err
+	case ES256:
+		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case RS256:
+		return rsa.GenerateKey(rand.Reader, minRSABits)
+	}
+	return nil, fmt.Errorf("%w: unknown algorithm %q", ErrKey, algorithm)
 }
 
 // ParseSigningKey reads one private key from PKCS#8 PEM (RFC 5958). It returns ErrKey when there is none, or one of a

@@ -100,7 +100,7 @@ func TestGeneratedSigningKeysDiffer(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for range 50 {
-		text, err := token.GenerateSigningKey()
+		text, err := token.GenerateSigningKey(token.Ed25519)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,137 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// KeyKind is what a key is for.
+type KeyKind string
+
+// The keys that are kept in Redis unless the service is given files.
+const (
+	SigningKeys KeyKind = "signing" // of access tokens
+	RefreshKeys KeyKind = "refresh" // of refresh tokens
+)
+
+// KeyRecord is one key as it is kept.
+type KeyRecord struct {
+	ID        string
+	Created   time.Time
+	SignsFrom time.Time // later than now while it is only published
+	Ends      time.Time // zero for a key with no successor
+	Material  string    // as it was given
+}
+
+// PendingKeyError refuses a rotation while the key of the one before is waiting to sign.
+type PendingKeyError struct {
+	ID        string
+	SignsFrom time.Time
+}
+
+func (e *PendingKeyError) Error() string {
+	return fmt.Sprintf("key %s is already waiting to sign, from %s on", e.ID, e.SignsFrom.UTC().Format(time.RFC3339))
+}
+
+var (
+	keepFirstKey = newScript("keep_first_key", writes)
+	rotateKey    = newScript("rotate_key", writes)
+	retireKey    = newScript("retire_key", writes)
+)
+
+// Keys returns the keys of a kind that are not at their end, the newest first, and Redis's time.
+func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var fields *redis.MapStringStringCmd
+	var clock *redis.TimeCmd
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		fields, clock = p.HGetAll(ctx, s.keys.keyRecords(kind)), p.Time(ctx)
+		return nil
+	})
+	if err != nil {
+		return nil, time.Time{}, classify(err, reads)
+	}
+	var records []KeyRecord
+	for id, text := range fields.Val() {
+		record, err := parseKeyRecord(id, text)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		if record.Ends.IsZero() || record.Ends.After(clock.Val()) {
+			records = append(records, record)
+		}
+	}
+	slices.SortFunc(records, func(a, b KeyRecord) int {
+		return cmp.Or(b.SignsFrom.Compare(a.SignsFrom), cmp.Compare(a.ID, b.ID))
+	})
+	return records, clock.Val(), nil
+}
+
+// KeepFirstKey keeps a key unless there is one of its kind already. Asking again is harmless.
+func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material string) error {
+	_, err := s.run(ctx, keepFirstKey, []string{s.keys.keyRecords(kind)}, id, material)
+	return err
+}
+
+// RotateKey adds a key that every instance publishes now and signs with after publish, and returns when that is. The
+// keys before it verify for outlive longer. Errors: *PendingKeyError.
+func (s *Store) RotateKey(ctx context.Context, kind KeyKind, id, material string,
+	publish, outlive time.Duration) (time.Time, error) {
+	r, err := s.run(ctx, rotateKey, []string{s.keys.keyRecords(kind)},
+		id, material, publish.Milliseconds(), outlive.Milliseconds())
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.time(0), r.err
+}
+
+// RetireKey ends a key at once, or withdraws one that does not sign yet. Errors: ErrUnknownKey, ErrKeyInUse.
+func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
+	_, err := s.run(ctx, retireKey, []string{s.keys.keyRecords(kind)}, id)
+	return err
+}
+
+// KeepIssuer keeps the issuer that instances without one of their own share, unless there is one already, and returns
+// the one that is kept.
+func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := s.client.SetNX(ctx, s.keys.issuer(), issuer, 0).Err(); err != nil {
+		return "", classify(err, reads) // asking again is harmless
+	}
+	kept, err := s.client.Get(ctx, s.keys.issuer()).Result()
+	return kept, classify(err, reads)
+}
+
+// SetIssuer keeps the issuer, whatever was kept before.
+func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return classify(s.client.Set(ctx, s.keys.issuer(), issuer, 0).Err(), reads)
+}
+
+func parseKeyRecord(id, text string) (KeyRecord, error) {
+	parts := strings.SplitN(text, " ", 4)
+	if len(parts) != 4 {
+		return KeyRecord{}, fmt.Errorf("%w: key %s", errReply, id)
+	}
+	var times [3]time.Time
+	for i := range times {
+		ms, err := strconv.ParseInt(parts[i], 10, 64)
+		if err != nil {
+			return KeyRecord{}, fmt.Errorf("%w: key %s", errReply, id)
+		}
+		if ms != 0 {
+			times[i] = time.UnixMilli(ms)
+		}
+	}
+	return KeyRecord{ID: id, Created: times[0], SignsFrom: times[1], Ends: times[2], Material: parts[3]}, nil
+}
