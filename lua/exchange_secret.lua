@@ -5,12 +5,14 @@
 --
 -- ARGV[1] = secret_hash  SHA-256 of the secret presented, 32 bytes
 -- ARGV[2] = refresh_ttl  ms that a refresh token lives
+-- ARGV[3] = scopes       that the family is narrowed to, separated by single spaces; '' for all that the agent has
 --
 -- Reply:  {'ok', organization_id, scopes}  organization_id 16 bytes, scopes separated by spaces
 --         {'invalid_credentials'}          no such agent, wrong secret or revoked: nothing tells which
+--         {'scope_not_held', scope}        the first scope that the agent does not have
 -- Writes: HSET and PEXPIRE family; HSET agent at the first use of a secret; HDEL agent of marks that have lapsed
 local agent, family = KEYS[1], KEYS[2]
-local secret_hash, refresh_ttl = ARGV[1], ARGV[2]
+local secret_hash, refresh_ttl, scopes = ARGV[1], ARGV[2], ARGV[3]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -22,8 +24,19 @@ local in_grace = secret_hash == stored[2] and now < tonumber(stored[3] or 0)
 if stored[5] or not (current or in_grace) then
   return {'invalid_credentials'}
 end
+for scope in string.gmatch(scopes, '%S+') do
+  if not string.find(' ' .. stored[7] .. ' ', ' ' .. scope .. ' ', 1, true) then
+    return {'scope_not_held', scope}
+  end
+end
 
-redis.call('HSET', family, 'generation', 1, 'rotated', string.format('%.0f', now))
+local fields = {'generation', 1, 'rotated', string.format('%.0f', now)}
+if scopes == '' then
+  scopes = stored[7]
+else
+  fields[5], fields[6] = 'scopes', scopes
+end
+redis.call('HSET', family, unpack(fields))
 redis.call('PEXPIRE', family, refresh_ttl)
 if current and not stored[4] then
   redis.call('HSET', agent, 'secret_used', 1)
@@ -35,4 +48,4 @@ for _, field in ipairs(redis.call('HRANDFIELD', agent, 8)) do
     redis.call('HDEL', agent, field)
   end
 end
-return {'ok', stored[6], stored[7]}
+return {'ok', stored[6], scopes}

@@ -11,35 +11,48 @@
 -- ARGV[3] = grace           ms for which the predecessor is answered again
 -- ARGV[4] = revoked_family  'family:' and the 16-byte family id: the field that marks it revoked
 -- ARGV[5] = mark_ttl        ms that the mark must outlive, so that no access token of the family outlives it
+-- ARGV[6] = scopes          that the new access token is narrowed to, separated by single spaces; '' for all
 --
 -- Reply:  {'ok', generation, organization_id, scopes}  generation that the successor carries
 --         {'invalid_refresh_token'}                     no such family, expired, or revoked
 --         {'reused'}                                    and the family is revoked
+--         {'scope_not_held', scope}                     the first scope that the family does not have
 -- Writes: HSET and PEXPIRE family; or, on reuse, HSET agent and DEL family
 local agent, family = KEYS[1], KEYS[2]
 local generation, refresh_ttl, grace = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local revoked_family, mark_ttl = ARGV[4], tonumber(ARGV[5])
+local revoked_family, mark_ttl, scopes = ARGV[4], tonumber(ARGV[5]), ARGV[6]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local holder = redis.call('HMGET', agent, 'revoked', revoked_family, 'organization', 'scopes')
-local stored = redis.call('HMGET', family, 'generation', 'rotated')
+local stored = redis.call('HMGET', family, 'generation', 'rotated', 'scopes')
 if holder[1] or holder[2] or not holder[3] or not stored[1] then
   return {'invalid_refresh_token'}
 end
 
 local current, rotated = tonumber(stored[1]), tonumber(stored[2])
-if generation == current - 1 and now - rotated < grace then
-  return {'ok', stored[1], holder[3], holder[4]}
-end
-if generation < current then
+local answer_was_lost = generation == current - 1 and now - rotated < grace
+if generation < current and not answer_was_lost then
   redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
   redis.call('DEL', family)
   return {'reused'}
 end
 
+local held = stored[3] or holder[4]
+for scope in string.gmatch(scopes, '%S+') do
+  if not string.find(' ' .. held .. ' ', ' ' .. scope .. ' ', 1, true) then
+    return {'scope_not_held', scope}
+  end
+end
+if scopes == '' then
+  scopes = held
+end
+if answer_was_lost then
+  return {'ok', stored[1], holder[3], scopes}
+end
+
 local successor = string.format('%.0f', generation + 1)
 redis.call('HSET', family, 'generation', successor, 'rotated', string.format('%.0f', now))
 redis.call('PEXPIRE', family, refresh_ttl)
-return {'ok', successor, holder[3], holder[4]}
+return {'ok', successor, holder[3], scopes}

@@ -17,7 +17,7 @@ import (
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, created, revoked, family:<family>: revoked, until
 //	as:{cell}:<agent>         zset  its sessions; TTL of the longest-lived
-//	f:{cell}:<family>         hash  generation, rotated; TTL 7 days
+//	f:{cell}:<family>         hash  generation, rotated, scopes when narrowed; TTL 7 days
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created,
 //	                                x expires, e ended, sc scopes when not the agent's, md metadata;
 //	                                TTL lifetime + retention. Short names, for there are many.

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -18,13 +19,17 @@ var (
 	exchangeSecret = newScript("exchange_secret", writes)
 	rotateRefresh  = newScript("rotate_refresh", writes)
 	revokeFamily   = newScript("revoke_family", writes)
+	checkSecret    = newScript("check_secret", reads)
+	checkToken     = newScript("check_token", reads)
+	checkRefresh   = newScript("check_refresh", reads)
 )
 
-// ExchangeSecret opens a new refresh-token family for the agent whose secret this is. Errors: ErrInvalidCredentials.
-func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (Grant, error) {
+// ExchangeSecret opens a new refresh-token family for the agent whose secret this is, narrowed to the scopes if some are
+// given. Errors: ErrInvalidCredentials, *ScopeError.
+func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
 	family := NewID(agent)
 	r, err := s.run(ctx, exchangeSecret, []string{s.keys.agent(agent), s.keys.family(agent, family)},
-		secretHash[:], s.config.RefreshLifetime.Milliseconds())
+		secretHash[:], s.config.RefreshLifetime.Milliseconds(), strings.Join(scopes, " "))
 	if err != nil {
 		return Grant{}, err
 	}
@@ -37,12 +42,13 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 }
 
 // RotateRefresh spends a generation of a family and grants the next; the caller has verified that the generation was
-// issued. The immediate predecessor is granted its successor again within the grace time. Errors:
-// ErrInvalidRefreshToken; ErrTokenReused, when the family has just been revoked for it.
-func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32) (Grant, error) {
+// issued. The immediate predecessor is granted its successor again within the grace time. Scopes, if some are given,
+// narrow this access token only. Errors: ErrInvalidRefreshToken; *ScopeError, with nothing spent; ErrTokenReused, when
+// the family has just been revoked for it.
+func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, scopes ...string) (Grant, error) {
 	r, err := s.run(ctx, rotateRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
-		familyField(family), s.markLifetime())
+		familyField(family), s.markLifetime(), strings.Join(scopes, " "))
 	if err != nil {
 		return Grant{}, err
 	}
@@ -60,6 +66,37 @@ func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uui
 	_, err := s.run(ctx, revokeFamily, []string{s.keys.agent(caller.Agent), s.keys.family(caller.Agent, family)},
 		caller.Organization[:], familyField(caller.Family), familyField(family), s.markLifetime())
 	return err
+}
+
+// CheckSecret returns the organization of the agent whose secret this is. Errors: ErrInvalidCredentials.
+func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (uuid.UUID, error) {
+	r, err := s.run(ctx, checkSecret, []string{s.keys.agent(agent)}, secretHash[:])
+	if err != nil {
+		return uuid.Nil, err
+	}
+	return r.id(0), r.err
+}
+
+// CheckToken returns nil while the token's agent and family stand, else ErrInvalidToken.
+func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
+	_, err := s.run(ctx, checkToken, []string{s.keys.agent(t.Agent)}, t.Organization[:], familyField(t.Family))
+	return err
+}
+
+// CheckRefresh returns the grant that a refresh token stands for, unspent, and when it expires. Errors:
+// ErrInvalidRefreshToken.
+func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32) (Grant, time.Time, error) {
+	r, err := s.run(ctx, checkRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
+		generation, familyField(family))
+	if err != nil {
+		return Grant{}, time.Time{}, err
+	}
+	grant := Grant{
+		AccessToken: AccessToken{Organization: r.id(0), Agent: agent, Family: family},
+		Scopes:      strings.Fields(r.text(1)),
+		Generation:  generation,
+	}
+	return grant, r.time(2), r.err
 }
 
 // markLifetime is how long a family stays marked revoked, in ms. Access tokens end by the service's clock, marks by

@@ -69,10 +69,14 @@ func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 		return caller{Caller: redisstore.Caller{Key: &key}}, err
 	case hasToken:
 		access, err := s.agentToken(ctx)
-		held := heldBy(access)
-		return caller{redisstore.Caller{Token: &held}, access.Scopes}, err
+		return callerOf(access), err
 	}
 	return caller{}, errMissingEither
+}
+
+func callerOf(access token.Access) caller {
+	held := heldBy(access)
+	return caller{redisstore.Caller{Token: &held}, access.Scopes}
 }
 
 func heldBy(access token.Access) redisstore.AccessToken {

@@ -13,7 +13,7 @@ import (
 func checkFraming(ctx *fasthttp.RequestCtx) error {
 	header := &ctx.Request.Header
 	path := ctx.URI().PathOriginal()
-	if bytes.IndexByte(path, '%') >= 0 || bytes.Contains(path, []byte("//")) || bytes.Contains(path, []byte("..")) {
+	if !behindGatewayPath(path) && !plainPath(path) {
 		return invalid("", "the path must be written plainly: no %, // or ..")
 	}
 	if protocol := header.Protocol(); !bytes.Equal(protocol, []byte("HTTP/1.1")) && !bytes.Equal(protocol, []byte("HTTP/1.0")) {
@@ -28,6 +28,10 @@ func checkFraming(ctx *fasthttp.RequestCtx) error {
 		return checkTransferEncoding(header)
 	}
 	return nil
+}
+
+func plainPath(path []byte) bool {
+	return bytes.IndexByte(path, '%') < 0 && !bytes.Contains(path, []byte("//")) && !bytes.Contains(path, []byte(".."))
 }
 
 // checkTransferEncoding accepts plain chunked, which some clients always send, and nothing beside it.

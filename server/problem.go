@@ -158,8 +158,15 @@ func problemOf(err error) problem {
 		end       *endError
 		held      *redisstore.ScopeError
 		scope     *scopeError
+		gateway   *gatewayError
 	)
 	switch {
+	case errors.As(err, &gateway):
+		p := problemOf(gateway.cause)
+		if p.Status < 500 && p.Status != 401 {
+			p.Status = 403
+		}
+		return p
 	case errors.As(err, &input):
 		p := newProblem(400, "invalid_request", input.Error())
 		p.Errors = input.fields
@@ -206,19 +213,14 @@ func newProblem(status int, code, detail string) problem {
 	return problem{Type: "urn:remit:problem:" + code, Title: titles[code], Status: status, Detail: detail, Code: code}
 }
 
-// answerProblem writes the answer to an error, and logs the cause of those that are ours.
+// answerProblem writes the answer to an error.
 func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	p := problemOf(err)
 	p.RequestID = requestID(ctx)
-	if p.Status >= 500 {
-		s.log.Error("request failed", "request_id", p.RequestID, "code", p.Code, "cause", err.Error())
-	}
+	s.noteTrouble(ctx, err, p)
 	body, encodeErr := json.Marshal(p)
 	if encodeErr != nil {
 		s.log.Error("problem not encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
-	}
-	if p.Status == 503 {
-		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
 	}
 	if challenge := challengeFor(err, p); challenge != "" {
 		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
@@ -226,6 +228,16 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	ctx.Response.Header.SetContentType("application/problem+json")
 	ctx.SetStatusCode(p.Status)
 	ctx.SetBody(body)
+}
+
+// noteTrouble logs the cause of an error that is ours and says when to try again.
+func (s *Server) noteTrouble(ctx *fasthttp.RequestCtx, err error, p problem) {
+	if p.Status >= 500 {
+		s.log.Error("request failed", "request_id", requestID(ctx), "code", p.Code, "cause", err.Error())
+	}
+	if p.Status == 503 {
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+	}
 }
 
 const (

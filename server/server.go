@@ -154,6 +154,16 @@ func (s *Server) routes() fasthttp.RequestHandler {
 	post("/v1/auth/token", s.exchangeToken)
 	post("/v1/auth/refresh", s.refreshToken)
 	post("/v1/auth/revoke", s.revokeToken)
+	post("/v1/auth/introspect", s.introspect)
+	get(verifyPath, s.verify)
+	r.ANY(verifyPath+"/{asked:*}", s.handle(s.verify))
+	r.ANY(authorizePath, s.handle(s.authorize))
+	r.ANY(authorizePath+"/{asked:*}", s.handle(s.authorize))
+
+	post("/oauth2/token", s.oauthToken)
+	post("/oauth2/revoke", s.oauthRevoke)
+	post("/oauth2/introspect", s.oauthIntrospect)
+	get("/.well-known/oauth-authorization-server", s.metadata)
 
 	for _, prefix := range []string{"", "/v1"} {
 		post(prefix+"/sessions", s.createSession)

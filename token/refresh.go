@@ -25,8 +25,10 @@ type RefreshKey struct {
 	secret [refreshKeySize]byte
 }
 
+// RefreshPrefix starts every refresh token, and no access token.
+const RefreshPrefix = "rmr_"
+
 const (
-	refreshPrefix    = "rmr_"
 	refreshKeySize   = 32
 	refreshKeyIDSize = 4
 	refreshBodySize  = refreshKeyIDSize + 16 + 16 + 4
@@ -97,7 +99,7 @@ func (k *Keyring) ParseRefresh(text string) (RefreshToken, error) {
 // decodeRefresh refuses line breaks, which base64 would skip. 72 bytes fill 96 characters exactly, so there are no
 // trailing bits to vary.
 func decodeRefresh(text string) ([]byte, error) {
-	encoded, found := strings.CutPrefix(text, refreshPrefix)
+	encoded, found := strings.CutPrefix(text, RefreshPrefix)
 	if !found || len(encoded) != base64.RawURLEncoding.EncodedLen(refreshSize) || strings.ContainsAny(encoded, "\r\n") {
 		return nil, ErrMalformed
 	}
@@ -124,7 +126,7 @@ func (key *RefreshKey) format(t RefreshToken) string {
 	raw = append(raw, t.Family[:]...)
 	raw = binary.BigEndian.AppendUint32(raw, t.Generation)
 	raw = append(raw, key.sign(raw)...)
-	return refreshPrefix + base64.RawURLEncoding.EncodeToString(raw)
+	return RefreshPrefix + base64.RawURLEncoding.EncodeToString(raw)
 }
 
 func (key *RefreshKey) sign(body []byte) []byte {

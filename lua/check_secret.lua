@@ -1,0 +1,22 @@
+-- Says whether a secret is that of a live agent.
+-- Lua interns strings, so == compares two pointers: its time tells nothing of the hashes.
+--
+-- KEYS[1] = agent        hash a:{cell}:<agent>
+--
+-- ARGV[1] = secret_hash  SHA-256 of the secret presented, 32 bytes
+--
+-- Reply:  {'ok', organization_id}  16 bytes
+--         {'invalid_credentials'}  no such agent, wrong secret or revoked: nothing tells which
+-- Writes: nothing
+local agent = KEYS[1]
+local secret_hash = ARGV[1]
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local stored = redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'revoked', 'organization')
+local in_grace = secret_hash == stored[2] and now < tonumber(stored[3] or 0)
+if stored[4] or not (secret_hash == stored[1] or in_grace) then
+  return {'invalid_credentials'}
+end
+return {'ok', stored[5]}

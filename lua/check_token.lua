@@ -1,0 +1,18 @@
+-- Says whether an access token's agent and family still stand.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the token
+-- ARGV[2] = token_family     'family:' and the 16-byte family id of the token
+--
+-- Reply:  {'ok'}
+--         {'invalid_token'}
+-- Writes: nothing
+local agent = KEYS[1]
+local organization_id, token_family = ARGV[1], ARGV[2]
+
+local holder = redis.call('HMGET', agent, 'organization', 'revoked', token_family)
+if holder[1] ~= organization_id or holder[2] or holder[3] then
+  return {'invalid_token'}
+end
+return {'ok'}

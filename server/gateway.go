@@ -1,0 +1,122 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/money"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// Gateways (nginx auth_request, Traefik ForwardAuth, Envoy ext_authz) ask here before they let a request through, and
+// understand 2xx, 401 and 403. Envoy appends the path of the request it asks about, and keeps its method; what stands
+// behind the gateway paths, and the query there, is the client's and is not looked at.
+const (
+	verifyPath    = "/v1/auth/verify"
+	authorizePath = "/v1/auth/authorize"
+)
+
+// behindGatewayPath says whether the path was appended by a gateway.
+func behindGatewayPath(path []byte) bool {
+	return bytes.HasPrefix(path, []byte(verifyPath+"/")) || bytes.HasPrefix(path, []byte(authorizePath+"/"))
+}
+
+// gatewayError answers a gateway, to which every other 4xx would be a fault of its own.
+type gatewayError struct{ cause error }
+
+func (e *gatewayError) Error() string { return e.cause.Error() }
+
+// verify says whose the access token is, if it is live and holds the scope.
+func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
+	access, err := s.agentToken(ctx)
+	if err != nil {
+		return err
+	}
+	scope := gatewayParameter(ctx, "scope", "X-Scope")
+	if err := callerOf(access).mayUse(scope); err != nil {
+		return err
+	}
+	if err := s.store.CheckToken(context.Background(), heldBy(access)); err != nil {
+		return err
+	}
+	setIdentity(ctx, access)
+	return nil
+}
+
+// authorize verifies an access token and charges a session of its agent, in one subrequest.
+func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
+	access, err := s.agentToken(ctx)
+	if err != nil {
+		return err
+	}
+	session, wanted, err := gatewayCharge(ctx)
+	if err != nil {
+		return &gatewayError{err}
+	}
+	asks := callerOf(access)
+	if err := asks.mayUse(wanted.Scope); err != nil {
+		return err
+	}
+	usage, err := s.store.Charge(context.Background(), asks.Caller, session, wanted)
+	if err != nil {
+		return &gatewayError{err}
+	}
+	setIdentity(ctx, access)
+	remaining := usageOf(usage)
+	header := &ctx.Response.Header
+	header.Set("X-Remaining-Actions", strconv.FormatInt(remaining.RemainingActions, 10))
+	header.Set("X-Remaining-Value-Usd", remaining.RemainingValue.String())
+	return nil
+}
+
+// gatewayCharge reads a charge from the query, which the gateway's configuration writes, or else from headers.
+func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
+	var v validation
+	var request chargeRequest
+	session := v.id("session_id", given(gatewayParameter(ctx, "session_id", "X-Session-Id")))
+	request.ActionType = given(gatewayParameter(ctx, "action_type", "X-Action-Type"))
+	request.Scope = given(gatewayParameter(ctx, "scope", "X-Scope"))
+	if text := gatewayParameter(ctx, "value_usd", "X-Value-Usd"); text != "" {
+		amount, err := money.Parse([]byte(text))
+		if err != nil {
+			v.add("value_usd", err.Error())
+		}
+		request.Value = optional[money.MicroUSD]{amount, true}
+	}
+	if text := gatewayParameter(ctx, "count", "X-Count"); text != "" {
+		count, err := strconv.ParseInt(text, 10, 64)
+		v.require(err == nil, "count", "must be a whole number")
+		request.Count = optional[int64]{count, err == nil}
+	}
+	if err := v.err(); err != nil {
+		return uuid.Nil, redisstore.Charge{}, err
+	}
+	charge, err := request.charge()
+	return session, charge, err
+}
+
+// gatewayParameter returns a parameter from the query, or else from a header.
+func gatewayParameter(ctx *fasthttp.RequestCtx, name, header string) string {
+	if !behindGatewayPath(ctx.URI().PathOriginal()) {
+		if value := ctx.QueryArgs().Peek(name); len(value) > 0 {
+			return string(value)
+		}
+	}
+	return string(ctx.Request.Header.Peek(header))
+}
+
+// given returns an optional field that counts as absent when it is empty.
+func given(text string) optional[string] { return optional[string]{text, text != ""} }
+
+// setIdentity tells the gateway whose request it is.
+func setIdentity(ctx *fasthttp.RequestCtx, access token.Access) {
+	header := &ctx.Response.Header
+	header.Set("X-Agent-Id", access.Agent.String())
+	header.Set("X-Org-Id", access.Organization.String())
+	header.Set("X-Scopes", strings.Join(access.Scopes, " "))
+}

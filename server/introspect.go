@@ -1,0 +1,116 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+type introspectRequest struct {
+	Token optional[string] `json:"token"`
+	Hint  optional[string] `json:"token_type_hint"` // RFC 7662 §2.1; tokens tell themselves apart
+}
+
+// introspection is an RFC 7662 §2.2 body. Of a token that is not live, or not the asking organization's, it says
+// nothing else.
+type introspection struct {
+	Active       bool      `json:"active"`
+	Scope        string    `json:"scope,omitzero"`
+	ClientID     uuid.UUID `json:"client_id,omitzero"`
+	TokenType    string    `json:"token_type,omitzero"`
+	Expires      int64     `json:"exp,omitzero"` // seconds since 1970, as iat
+	Issued       int64     `json:"iat,omitzero"`
+	Subject      uuid.UUID `json:"sub,omitzero"`
+	Issuer       string    `json:"iss,omitzero"`
+	Agent        uuid.UUID `json:"agent_id,omitzero"`
+	Organization uuid.UUID `json:"org_id,omitzero"`
+}
+
+func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return err
+	}
+	var request introspectRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	var v validation
+	v.require(request.Token.given, "token", "is required")
+	if err := v.err(); err != nil {
+		return err
+	}
+	if _, err := s.store.Organization(context.Background(), key); err != nil {
+		return err
+	}
+	described, err := s.describeToken(request.Token.value, key.Organization)
+	if err != nil {
+		return err
+	}
+	keepFromCaches(ctx)
+	return answer(ctx, described)
+}
+
+// describeToken says what an access or refresh token of the organization is good for now.
+func (s *Server) describeToken(text string, organization uuid.UUID) (introspection, error) {
+	keys, err := s.keys()
+	if err != nil {
+		return introspection{}, err
+	}
+	read := s.describeAccess
+	if strings.HasPrefix(text, token.RefreshPrefix) {
+		read = s.describeRefresh
+	}
+	described, owner, err := read(keys, text)
+	if errors.Is(err, errInvalidToken) || errors.Is(err, redisstore.ErrInvalidToken) ||
+		errors.Is(err, redisstore.ErrInvalidRefreshToken) {
+		return introspection{}, nil
+	}
+	if err != nil || owner != organization {
+		return introspection{}, err
+	}
+	return described, nil
+}
+
+func (s *Server) describeAccess(keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
+	access, err := keys.VerifyAccess(text, time.Now())
+	if err != nil {
+		return introspection{}, uuid.Nil, errInvalidToken
+	}
+	if err := s.store.CheckToken(context.Background(), heldBy(access)); err != nil {
+		return introspection{}, uuid.Nil, err
+	}
+	described := describe(keys, access.Agent, access.Organization, access.Scopes)
+	described.TokenType = "Bearer"
+	described.Issued = access.Issued.Unix()
+	described.Expires = access.Issued.Add(token.AccessLifetime).Unix()
+	return described, access.Organization, nil
+}
+
+func (s *Server) describeRefresh(keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
+	refresh, err := keys.ParseRefresh(text)
+	if err != nil {
+		return introspection{}, uuid.Nil, errInvalidToken
+	}
+	grant, expires, err := s.store.CheckRefresh(context.Background(), refresh.Agent, refresh.Family, refresh.Generation)
+	if err != nil {
+		return introspection{}, uuid.Nil, err
+	}
+	described := describe(keys, grant.Agent, grant.Organization, grant.Scopes)
+	described.TokenType = "refresh_token"
+	described.Expires = expires.Unix()
+	return described, grant.Organization, nil
+}
+
+func describe(keys *token.Keyring, agent, organization uuid.UUID, scopes []string) introspection {
+	return introspection{
+		Active: true, Scope: strings.Join(scopes, " "), ClientID: agent, Subject: agent, Issuer: keys.Issuer(),
+		Agent: agent, Organization: organization,
+	}
+}

@@ -1,0 +1,42 @@
+package server
+
+import (
+	"github.com/valyala/fasthttp"
+)
+
+// serverMetadata is an RFC 8414 document.
+type serverMetadata struct {
+	Issuer                   string   `json:"issuer"`
+	TokenEndpoint            string   `json:"token_endpoint"`
+	RevocationEndpoint       string   `json:"revocation_endpoint"`
+	IntrospectionEndpoint    string   `json:"introspection_endpoint"`
+	JWKS                     string   `json:"jwks_uri"`
+	GrantTypes               []string `json:"grant_types_supported"`
+	ResponseTypes            []string `json:"response_types_supported"` // none: there is no authorization endpoint
+	TokenAuthMethods         []string `json:"token_endpoint_auth_methods_supported"`
+	RevocationAuthMethods    []string `json:"revocation_endpoint_auth_methods_supported"`
+	IntrospectionAuthMethods []string `json:"introspection_endpoint_auth_methods_supported"`
+}
+
+// metadata tells OAuth clients where everything is. All of it lies below the issuer, which is the service's own URL.
+func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
+	keys, err := s.keys()
+	if err != nil {
+		return err
+	}
+	issuer := keys.Issuer()
+	methods := []string{"client_secret_basic", "client_secret_post"}
+	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=300")
+	return answer(ctx, serverMetadata{
+		Issuer:                   issuer,
+		TokenEndpoint:            issuer + "/oauth2/token",
+		RevocationEndpoint:       issuer + "/oauth2/revoke",
+		IntrospectionEndpoint:    issuer + "/oauth2/introspect",
+		JWKS:                     issuer + "/.well-known/jwks.json",
+		GrantTypes:               []string{"client_credentials", "refresh_token"},
+		ResponseTypes:            []string{},
+		TokenAuthMethods:         methods,
+		RevocationAuthMethods:    methods,
+		IntrospectionAuthMethods: methods,
+	})
+}

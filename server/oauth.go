@@ -1,0 +1,256 @@
+package server
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// The OAuth 2.0 face of the same operations: a client is an agent, its client_id the agent's id and its client_secret
+// the agent's secret. Requests are form-encoded, errors are those of RFC 6749 §5.2.
+
+// oauthGrant is an answer of the token endpoint (RFC 6749 §5.1).
+type oauthGrant struct {
+	AccessToken  string `json:"access_token"`
+	TokenType    string `json:"token_type"`
+	ExpiresIn    int64  `json:"expires_in"` // seconds
+	RefreshToken string `json:"refresh_token"`
+	Scope        string `json:"scope"`
+}
+
+// oauthToken answers the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6).
+func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
+	return s.oauth(ctx, func(client oauthClient, form url.Values) error {
+		scopes, err := scopesIn(form)
+		if err != nil {
+			return err
+		}
+		keys, err := s.keys()
+		if err != nil {
+			return err
+		}
+		var grant redisstore.Grant
+		switch form.Get("grant_type") {
+		case "client_credentials":
+			grant, err = s.store.ExchangeSecret(context.Background(), client.agent, token.Hash(client.secret), scopes...)
+		case "refresh_token":
+			grant, err = s.oauthRefresh(keys, client, form, scopes)
+		case "":
+			err = &oauthError{"invalid_request", "grant_type is required"}
+		default:
+			err = &oauthError{"unsupported_grant_type", "use client_credentials or refresh_token"}
+		}
+		if err != nil {
+			return err
+		}
+		pair, err := pairFor(keys, grant)
+		if err != nil {
+			return err
+		}
+		return answer(ctx, oauthGrant{
+			AccessToken: pair.AccessToken, TokenType: "Bearer", ExpiresIn: pair.ExpiresIn,
+			RefreshToken: pair.RefreshToken, Scope: strings.Join(grant.Scopes, " "),
+		})
+	})
+}
+
+func (s *Server) oauthRefresh(keys *token.Keyring, client oauthClient, form url.Values,
+	scopes []string) (redisstore.Grant, error) {
+	if form.Get("refresh_token") == "" {
+		return redisstore.Grant{}, &oauthError{"invalid_request", "refresh_token is required"}
+	}
+	if _, err := s.store.CheckSecret(context.Background(), client.agent, token.Hash(client.secret)); err != nil {
+		return redisstore.Grant{}, err
+	}
+	spent, err := keys.ParseRefresh(form.Get("refresh_token"))
+	if err != nil || spent.Agent != client.agent {
+		return redisstore.Grant{}, redisstore.ErrInvalidRefreshToken
+	}
+	return s.store.RotateRefresh(context.Background(), spent.Agent, spent.Family, spent.Generation, scopes...)
+}
+
+// oauthRevoke revokes the family of a refresh or access token of the client (RFC 7009). A token that is none succeeds:
+// it is as revoked as it can be.
+func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
+	return s.oauth(ctx, func(client oauthClient, form url.Values) error {
+		if form.Get("token") == "" {
+			return &oauthError{"invalid_request", "token is required"}
+		}
+		organization, err := s.store.CheckSecret(context.Background(), client.agent, token.Hash(client.secret))
+		if err != nil {
+			return err
+		}
+		keys, err := s.keys()
+		if err != nil {
+			return err
+		}
+		agent, family, ok := familyOf(keys, form.Get("token"))
+		if !ok {
+			return nil
+		}
+		if agent != client.agent {
+			return &oauthError{"invalid_grant", "the token was issued to another client"}
+		}
+		asks := redisstore.AccessToken{Organization: organization, Agent: agent}
+		return s.store.RevokeFamily(context.Background(), asks, family)
+	})
+}
+
+// familyOf returns whose token it is and of which family, if it is one of ours that has not expired.
+func familyOf(keys *token.Keyring, text string) (agent, family uuid.UUID, ok bool) {
+	if refresh, err := keys.ParseRefresh(text); err == nil {
+		return refresh.Agent, refresh.Family, true
+	}
+	access, err := keys.VerifyAccess(text, time.Now())
+	return access.Agent, access.Family, err == nil
+}
+
+// oauthIntrospect describes a token of the client's organization (RFC 7662).
+func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
+	return s.oauth(ctx, func(client oauthClient, form url.Values) error {
+		if form.Get("token") == "" {
+			return &oauthError{"invalid_request", "token is required"}
+		}
+		organization, err := s.store.CheckSecret(context.Background(), client.agent, token.Hash(client.secret))
+		if err != nil {
+			return err
+		}
+		described, err := s.describeToken(form.Get("token"), organization)
+		if err != nil {
+			return err
+		}
+		return answer(ctx, described)
+	})
+}
+
+// oauthClient is a client as it presents itself.
+type oauthClient struct {
+	agent  uuid.UUID
+	secret string
+}
+
+// oauth reads the form and the client, does the operation, and says its errors in the words of RFC 6749.
+func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
+	keepFromCaches(ctx)
+	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
+	form, err := readForm(ctx)
+	if err != nil {
+		return s.answerOAuthError(ctx, err)
+	}
+	client, err := readClient(ctx, form)
+	if err != nil {
+		return s.answerOAuthError(ctx, err)
+	}
+	if err := do(client, form); err != nil {
+		return s.answerOAuthError(ctx, err)
+	}
+	return nil
+}
+
+// readForm reads the parameters. RFC 6749 §3.2 forbids repeated ones and has unknown ones ignored; an empty one counts
+// as absent.
+func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
+	mediaType, _, _ := strings.Cut(string(ctx.Request.Header.ContentType()), ";")
+	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
+		return nil, &oauthError{"invalid_request", "the body must be application/x-www-form-urlencoded"}
+	}
+	form, err := url.ParseQuery(string(ctx.Request.Body()))
+	if err != nil {
+		return nil, &oauthError{"invalid_request", "the body is not well-formed"}
+	}
+	for _, values := range form {
+		if len(values) > 1 {
+			return nil, &oauthError{"invalid_request", "a parameter is given twice"}
+		}
+	}
+	return form, nil
+}
+
+// readClient reads the client's credentials from the Authorization header or else the form (RFC 6749 §2.3.1). A secret
+// that no client can have is refused before the store is asked.
+func readClient(ctx *fasthttp.RequestCtx, form url.Values) (oauthClient, error) {
+	id, secret := form.Get("client_id"), form.Get("client_secret")
+	if header := string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)); header != "" {
+		if secret != "" {
+			return oauthClient{}, &oauthError{"invalid_request", "send the client's credentials once"}
+		}
+		basicID, basicSecret, ok := readBasic(header)
+		if !ok || id != "" && id != basicID {
+			return oauthClient{}, redisstore.ErrInvalidCredentials
+		}
+		id, secret = basicID, basicSecret
+	}
+	agent, ok := parseID(id)
+	if !ok || token.CheckAgentSecret(secret) != nil {
+		return oauthClient{}, redisstore.ErrInvalidCredentials
+	}
+	return oauthClient{agent, secret}, nil
+}
+
+// readBasic reads HTTP Basic credentials, both halves of which are form-encoded first (RFC 6749 §2.3.1).
+func readBasic(header string) (id, secret string, ok bool) {
+	scheme, encoded, _ := strings.Cut(header, " ")
+	raw, err := base64.StdEncoding.DecodeString(encoded)
+	if !strings.EqualFold(scheme, "Basic") || err != nil {
+		return "", "", false
+	}
+	first, second, found := strings.Cut(string(raw), ":")
+	id, idErr := url.QueryUnescape(first)
+	secret, secretErr := url.QueryUnescape(second)
+	return id, secret, found && idErr == nil && secretErr == nil
+}
+
+func scopesIn(form url.Values) ([]string, error) {
+	scopes := strings.Fields(form.Get("scope"))
+	var v validation
+	if v.scopes(scopes); v.err() != nil {
+		return nil, &oauthError{"invalid_scope", "scope is not a list of distinct scopes"}
+	}
+	return scopes, nil
+}
+
+// oauthError is a refusal in the words of RFC 6749 §5.2.
+type oauthError struct{ code, description string }
+
+func (e *oauthError) Error() string { return e.code + ": " + e.description }
+
+type oauthErrorAnswer struct {
+	Error       string `json:"error"`
+	Description string `json:"error_description"`
+}
+
+// answerOAuthError says any error in the words of RFC 6749. What has none there (the store, the limits) keeps its status
+// and gets a name.
+func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
+	var refusal *oauthError
+	var scope *redisstore.ScopeError
+	p := problemOf(err)
+	body := oauthErrorAnswer{Description: p.Detail}
+	switch {
+	case errors.As(err, &refusal):
+		p.Status, body = 400, oauthErrorAnswer{refusal.code, refusal.description}
+	case errors.Is(err, redisstore.ErrInvalidCredentials), errors.Is(err, redisstore.ErrInvalidToken):
+		body.Error = "invalid_client"
+		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
+	case errors.As(err, &scope):
+		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the client does not hold the scope"}
+	case errors.Is(err, redisstore.ErrInvalidRefreshToken), errors.Is(err, redisstore.ErrTokenReused):
+		p.Status, body.Error = 400, "invalid_grant"
+	case p.Status == 503:
+		body.Error = "temporarily_unavailable"
+	case p.Status < 500:
+		body.Error = "invalid_request"
+	default:
+		body.Error = "server_error"
+	}
+	s.noteTrouble(ctx, err, p)
+	return answerStatus(ctx, p.Status, body)
+}
