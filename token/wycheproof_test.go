@@ -1,0 +1,67 @@
+package token
+
+import (
+	"crypto/ed25519"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"testing"
+)
+
+// TestSignaturesAreJudgedAsWycheproofDoes runs the Ed25519 vectors of Project Wycheproof through the method that access
+// tokens are verified with.
+func TestSignaturesAreJudgedAsWycheproofDoes(t *testing.T) {
+	t.Parallel()
+	var vectors struct {
+		NumberOfTests int
+		TestGroups    []struct {
+			PublicKey struct{ PK string }
+			Tests     []struct {
+				TcID             int
+				Comment          string
+				Msg, Sig, Result string
+			}
+		}
+	}
+	text, err := os.ReadFile("testdata/wycheproof/ed25519_test.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &vectors); err != nil {
+		t.Fatal(err)
+	}
+	fresh, err := GenerateSigningKey(Ed25519)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ParseSigningKey(fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	judged, valid := 0, 0
+	for _, group := range vectors.TestGroups {
+		public := ed25519.PublicKey(unhex(t, group.PublicKey.PK))
+		for _, vector := range group.Tests {
+			err := key.method.Verify(string(unhex(t, vector.Msg)), unhex(t, vector.Sig), public)
+			if accepted := err == nil; accepted != (vector.Result == "valid") {
+				t.Errorf("vector %d (%s) is %s, and verifying says %v", vector.TcID, vector.Comment, vector.Result, err)
+			}
+			judged++
+			if vector.Result == "valid" {
+				valid++
+			}
+		}
+	}
+	if judged != vectors.NumberOfTests || valid == 0 || valid == judged {
+		t.Errorf("%d of %d vectors were judged, %d of them valid", judged, vectors.NumberOfTests, valid)
+	}
+}
+
+func unhex(t *testing.T, text string) []byte {
+	t.Helper()
+	raw, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
