@@ -8,7 +8,7 @@ import (
 
 // keyspace is the only place that spells a key. {cell} is the Redis Cluster hash tag: the last 16 bits, in hex, of the
 // id that follows it, unless said otherwise. Ids in keys are text, ids in values and members are their 16 bytes, times
-// are ms since 1970, money is micro-USD.
+// are ms since 1970, money is micro-USD. Config.Prefix goes before each.
 //
 //	o:{cell}:<organization>   hash  name, key (SHA-256), previous_key, previous_until, created, metadata
 //	oa:{cell}:<organization>  zset  its agents            ─┐

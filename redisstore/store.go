@@ -12,7 +12,8 @@ import (
 type Config struct {
 	// URL is redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://; see parseURL.
 	URL string
-	// Prefix goes before every key. The service uses none; each test uses its own.
+	// Prefix goes before every key, so that a Redis user can be held to this service's own. "" means "remit:". Each
+	// test uses one of its own below that.
 	Prefix string
 	// Retention is how long a session stays readable after it ends. 0 means 7 days.
 	Retention time.Duration
@@ -25,6 +26,7 @@ type Config struct {
 }
 
 const (
+	defaultPrefix          = "remit:"
 	defaultRetention       = 7 * 24 * time.Hour
 	defaultRefreshLifetime = 7 * 24 * time.Hour
 	defaultAccessLifetime  = time.Hour
@@ -51,6 +53,9 @@ func Open(cfg Config) (*Store, error) {
 	options, err := parseURL(cfg.URL)
 	if err != nil {
 		return nil, err
+	}
+	if cfg.Prefix == "" {
+		cfg.Prefix = defaultPrefix
 	}
 	cfg.Retention = orDefault(cfg.Retention, defaultRetention)
 	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
