@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -41,7 +42,7 @@ type actor struct {
 func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID) (actor, error) {
 	if c.Token != nil {
 		if agent != c.Token.Agent {
-			return actor{}, ErrUnknownAgent
+			return actor{}, cmp.Or(s.CheckToken(ctx, *c.Token), ErrUnknownAgent)
 		}
 		return actor{c.Token.Organization, c.Token.Agent, familyField(c.Token.Family)}, nil
 	}

@@ -45,7 +45,12 @@ func neverRan(err error) bool {
 	if errors.As(err, &opErr) && opErr.Op == "dial" {
 		return true
 	}
-	return errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrClosed) || refusedByServer(err)
+	for _, unsent := range []error{redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed} {
+		if errors.Is(err, unsent) {
+			return true
+		}
+	}
+	return refusedByServer(err)
 }
 
 // The first words of the errors with which Redis 7 refuses a command or a script's write in the states it can be in.

@@ -60,8 +60,8 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 	return grant, r.err
 }
 
-// RevokeFamily revokes a family of the calling agent, its refresh token and its access tokens. Revoking it again
-// changes nothing. Errors: ErrInvalidToken.
+// RevokeFamily revokes a family of the calling agent, its refresh token and its access tokens; the caller has verified
+// that the family is that agent's. Revoking it again changes nothing. Errors: ErrInvalidToken.
 func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uuid.UUID) error {
 	_, err := s.run(ctx, revokeFamily, []string{s.keys.agent(caller.Agent), s.keys.family(caller.Agent, family)},
 		caller.Organization[:], familyField(caller.Family), familyField(family), s.markLifetime())

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"net/url"
 	"strconv"
@@ -17,6 +16,9 @@ const (
 	sentinelPort = "26379"
 )
 
+var errUnknownScheme = errors.New(
+	"redis url: unknown scheme; want redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://")
+
 // parseURL reads one of
 //
 //	redis://[user:password@]host[:port][/db]
@@ -29,7 +31,7 @@ const (
 func parseURL(text string) (*redis.UniversalOptions, error) {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found {
-		return nil, errors.New("redis url: want redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://")
+		return nil, errUnknownScheme
 	}
 	options := &redis.UniversalOptions{}
 	base, topology, _ := strings.Cut(scheme, "+")
@@ -47,11 +49,14 @@ func parseURL(text string) (*redis.UniversalOptions, error) {
 	case query != "":
 		return nil, errors.New("redis url: query parameters are not accepted")
 	case base != "redis" && base != "rediss":
-		return nil, fmt.Errorf("redis url: unknown scheme %q", scheme)
+		return nil, errUnknownScheme
 	}
 	hosts, path, _ := strings.Cut(rest, "/")
 	switch topology {
 	case "":
+		if scheme != base {
+			return nil, errUnknownScheme
+		}
 		return options, errors.Join(setHosts(options, hosts, redisPort, 1), setDatabase(options, path))
 	case "sentinel":
 		return options, errors.Join(setHosts(options, hosts, sentinelPort, 0), setPrimary(options, path))
@@ -62,7 +67,7 @@ func parseURL(text string) (*redis.UniversalOptions, error) {
 		}
 		return options, setHosts(options, hosts, redisPort, 0)
 	}
-	return nil, fmt.Errorf("redis url: unknown scheme %q", scheme)
+	return nil, errUnknownScheme
 }
 
 func cutCredentials(rest string, options *redis.UniversalOptions) (string, error) {
@@ -106,6 +111,9 @@ func setHosts(options *redis.UniversalOptions, hosts, defaultPort string, most i
 		host, port, err := net.SplitHostPort(address)
 		if err != nil {
 			host, port = strings.Trim(address, "[]"), defaultPort
+		}
+		if ip := net.ParseIP(host); ip == nil && strings.Contains(host, ":") {
+			return errors.New("redis url: want host or host:port")
 		}
 		if _, err := strconv.ParseUint(port, 10, 16); err != nil || host == "" {
 			return errors.New("redis url: want host or host:port")

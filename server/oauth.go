@@ -137,22 +137,31 @@ type oauthClient struct {
 	secret string
 }
 
-// oauth reads the form and the client, does the operation, and says its errors in the words of RFC 6749.
+// oauth does an operation for a client, and says its errors in the words of RFC 6749.
 func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
 	keepFromCaches(ctx)
 	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
-	form, err := readForm(ctx)
-	if err != nil {
-		return s.answerOAuthError(ctx, err)
+	err := s.admitAuth(ctx)
+	if err == nil {
+		err = asClient(ctx, do)
+		s.countAuth(ctx, err)
 	}
-	client, err := readClient(ctx, form)
 	if err != nil {
-		return s.answerOAuthError(ctx, err)
-	}
-	if err := do(client, form); err != nil {
 		return s.answerOAuthError(ctx, err)
 	}
 	return nil
+}
+
+func asClient(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
+	form, err := readForm(ctx)
+	if err != nil {
+		return err
+	}
+	client, err := readClient(ctx, form)
+	if err != nil {
+		return err
+	}
+	return do(client, form)
 }
 
 // readForm reads the parameters. RFC 6749 §3.2 forbids repeated ones and has unknown ones ignored; an empty one counts
@@ -244,7 +253,7 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the client does not hold the scope"}
 	case errors.Is(err, redisstore.ErrInvalidRefreshToken), errors.Is(err, redisstore.ErrTokenReused):
 		p.Status, body.Error = 400, "invalid_grant"
-	case p.Status == 503:
+	case p.Status == 503, p.Status == 429:
 		body.Error = "temporarily_unavailable"
 	case p.Status < 500:
 		body.Error = "invalid_request"
