@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -58,7 +59,7 @@ func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash
 // no object.
 func nothingVisible(err error) error {
 	if errors.Is(err, ErrOutcomeUnknown) {
-		return errors.Join(ErrUnavailable, err)
+		return fmt.Errorf("%w: %v", ErrUnavailable, err) // not wrapped: it is no doubt any more
 	}
 	return err
 }

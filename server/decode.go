@@ -35,6 +35,9 @@ func decode(ctx *fasthttp.RequestCtx, request any) error {
 	if at := tooDeep(body); at >= 0 {
 		return invalid("", fmt.Sprintf("the body is nested deeper than %d (byte %d)", maxDepth, at))
 	}
+	if jsontext.Value(body).Kind() == 'n' {
+		return invalid("", "the body must be a JSON object") // the decoder takes null for an empty one
+	}
 	if err := json.Unmarshal(body, request, json.RejectUnknownMembers(true)); err != nil {
 		return explain(err, body)
 	}
@@ -43,7 +46,7 @@ func decode(ctx *fasthttp.RequestCtx, request any) error {
 
 func checkMediaType(header *fasthttp.RequestHeader) error {
 	given := header.ContentType()
-	if len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
+	if countHeader(header.RawHeaders(), fasthttp.HeaderContentType) > 1 || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
 		return errMediaType
 	}
 	if bytes.Equal(given, []byte("application/json")) {
@@ -156,10 +159,10 @@ func explain(err error, body []byte) error {
 	}
 	field := fieldName(semantic.JSONPointer)
 	switch {
-	case field == "":
-		return invalid("", "the body must be a JSON object")
 	case errors.Is(err, json.ErrUnknownName):
 		return invalid(field, "is not a field of this request")
+	case field == "":
+		return invalid("", "the body must be a JSON object")
 	case errors.Is(err, errNull):
 		return invalid(field, errNull.Error())
 	}
@@ -194,7 +197,7 @@ func shown(name string) string {
 	if len(name) > maxNameShown {
 		name = name[:maxNameShown] + "…"
 	}
-	return strings.ToValidUTF8(name, "")
+	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
 func kindName(t reflect.Type) string {

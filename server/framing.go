@@ -2,8 +2,6 @@ package server
 
 import (
 	"bytes"
-	"net"
-	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -24,7 +22,7 @@ func checkFraming(ctx *fasthttp.RequestCtx) error {
 			return invalid("", "the header "+name+" must be given once")
 		}
 	}
-	if header.ContentLength() < 0 || len(header.Peek(fasthttp.HeaderTransferEncoding)) > 0 {
+	if countHeader(header.RawHeaders(), fasthttp.HeaderTransferEncoding) > 0 {
 		return checkTransferEncoding(header)
 	}
 	return nil
@@ -34,76 +32,58 @@ func plainPath(path []byte) bool {
 	return bytes.IndexByte(path, '%') < 0 && !bytes.Contains(path, []byte("//")) && !bytes.Contains(path, []byte(".."))
 }
 
-// checkTransferEncoding accepts plain chunked, which some clients always send, and nothing beside it.
+// checkTransferEncoding accepts plain chunked, which some clients always send, and nothing beside it. It goes by the
+// headers as they were sent: fasthttp turns an empty chunked body, and identity, into Content-Length: 0.
 func checkTransferEncoding(header *fasthttp.RequestHeader) error {
-	sent := headerNames(header.RawHeaders())
-	if header.ContentLength() != -1 && sent[fasthttp.HeaderTransferEncoding] {
+	sent := headerCounts(header.RawHeaders())
+	switch {
+	case !isChunked(header.RawHeaders()):
 		return invalid("", "of the transfer encodings only chunked is accepted")
-	}
-	if sent[fasthttp.HeaderContentLength] && sent[fasthttp.HeaderTransferEncoding] {
+	case sent[fasthttp.HeaderContentLength] > 0:
 		return invalid("", "Content-Length and Transfer-Encoding exclude each other")
-	}
-	if sent[fasthttp.HeaderTrailer] {
+	case sent[fasthttp.HeaderTrailer] > 0:
 		return invalid("", "trailers are not accepted")
 	}
 	for name := range header.All() {
-		if !sent[string(name)] {
+		if sent[string(name)]--; sent[string(name)] < 0 && string(name) != fasthttp.HeaderContentLength {
 			return invalid("", "trailers are not accepted")
 		}
 	}
 	return nil
 }
 
-// headerNames returns the names in a header block, in canonical form.
-func headerNames(block []byte) map[string]bool {
-	names := map[string]bool{}
+func isChunked(block []byte) bool {
+	for line := range bytes.Lines(block) {
+		if name, value, _ := bytes.Cut(line, []byte(":")); isNamed(name, fasthttp.HeaderTransferEncoding) {
+			return bytes.EqualFold(bytes.TrimSpace(value), []byte("chunked"))
+		}
+	}
+	return false
+}
+
+// countHeader returns how often a header stands in a block.
+func countHeader(block []byte, wanted string) int {
+	count := 0
+	for line := range bytes.Lines(block) {
+		if name, _, found := bytes.Cut(line, []byte(":")); found && isNamed(name, wanted) {
+			count++
+		}
+	}
+	return count
+}
+
+// isNamed compares without regard to case, the lengths first: it sees every header of every request.
+func isNamed(name []byte, wanted string) bool {
+	return len(name) == len(wanted) && bytes.EqualFold(name, []byte(wanted))
+}
+
+// headerCounts returns how often each name stands in a block, in canonical form.
+func headerCounts(block []byte) map[string]int {
+	counts := map[string]int{}
 	for line := range bytes.Lines(block) {
 		if name, _, found := bytes.Cut(line, []byte(":")); found {
-			names[string(fasthttp.AppendNormalizedHeaderKeyBytes(nil, name))] = true
+			counts[string(fasthttp.AppendNormalizedHeaderKeyBytes(nil, name))]++
 		}
 	}
-	return names
-}
-
-// A connection that is closed with unread bytes in it is reset, and the reset can overtake the answer. So after an
-// answer to a request that was not read whole, the rest is read and thrown away, within these bounds.
-const (
-	lingerTime  = time.Second
-	lingerBytes = 8 << 20
-)
-
-type lingeringListener struct{ net.Listener }
-
-func (l lingeringListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return &lingeringConn{Conn: conn}, nil
-}
-
-type lingeringConn struct {
-	net.Conn
-	unread bool // set by the goroutine that serves the connection, which is also the one that closes it
-}
-
-func (c *lingeringConn) Close() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread && half.CloseWrite() == nil {
-		c.discard()
-	}
-	return c.Conn.Close()
-}
-
-func (c *lingeringConn) discard() {
-	if c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
-		return
-	}
-	buffer := make([]byte, 32<<10)
-	for left := lingerBytes; left > 0; {
-		n, err := c.Read(buffer)
-		if err != nil {
-			return
-		}
-		left -= n
-	}
+	return counts
 }

@@ -100,7 +100,7 @@ func readQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, byAgent b
 	seen := map[string]bool{}
 	for name, value := range ctx.QueryArgs().All() {
 		field, text := string(name), string(value)
-		v.require(!seen[field], field, "is given twice")
+		v.require(!seen[field], shown(field), "is given twice")
 		seen[field] = true
 		switch {
 		case field == "limit":

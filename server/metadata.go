@@ -7,12 +7,13 @@ import (
 // serverMetadata is an RFC 8414 document.
 type serverMetadata struct {
 	Issuer                   string   `json:"issuer"`
+	AuthorizationEndpoint    string   `json:"authorization_endpoint"`
 	TokenEndpoint            string   `json:"token_endpoint"`
 	RevocationEndpoint       string   `json:"revocation_endpoint"`
 	IntrospectionEndpoint    string   `json:"introspection_endpoint"`
 	JWKS                     string   `json:"jwks_uri"`
 	GrantTypes               []string `json:"grant_types_supported"`
-	ResponseTypes            []string `json:"response_types_supported"` // none: there is no authorization endpoint
+	ResponseTypes            []string `json:"response_types_supported"` // none: no user ever authorizes
 	TokenAuthMethods         []string `json:"token_endpoint_auth_methods_supported"`
 	RevocationAuthMethods    []string `json:"revocation_endpoint_auth_methods_supported"`
 	IntrospectionAuthMethods []string `json:"introspection_endpoint_auth_methods_supported"`
@@ -28,7 +29,10 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 	methods := []string{"client_secret_basic", "client_secret_post"}
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=300")
 	return answer(ctx, serverMetadata{
-		Issuer:                   issuer,
+		Issuer: issuer,
+		// No grant here uses it, so RFC 8414 §2 lets it be absent; but the SDKs of the Model Context Protocol refuse a
+		// document without it, even for client credentials. Whoever asks there is refused.
+		AuthorizationEndpoint:    issuer + "/oauth2/authorize",
 		TokenEndpoint:            issuer + "/oauth2/token",
 		RevocationEndpoint:       issuer + "/oauth2/revoke",
 		IntrospectionEndpoint:    issuer + "/oauth2/introspect",

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"crypto/subtle"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
@@ -9,6 +10,53 @@ import (
 	"remit/redisstore"
 	"remit/token"
 )
+
+// Organizations says who may create organizations. The zero value is OrganizationsOpen.
+type Organizations struct {
+	Creation OrganizationCreation
+	// BootstrapToken is the token that OrganizationsToken asks for.
+	BootstrapToken string
+}
+
+// OrganizationCreation is one way to decide who may create organizations.
+type OrganizationCreation string
+
+// Who may create organizations: everybody; who holds the bootstrap token; nobody.
+const (
+	OrganizationsOpen   OrganizationCreation = "open"
+	OrganizationsToken  OrganizationCreation = "token"
+	OrganizationsClosed OrganizationCreation = "closed"
+)
+
+// admitCreator refuses who may not create organizations. Whoever guesses bootstrap tokens counts as one who guesses
+// secrets.
+func (s *Server) admitCreator(ctx *fasthttp.RequestCtx) error {
+	switch s.organizations.Creation {
+	case OrganizationsOpen, "":
+		return nil
+	case OrganizationsToken:
+		if err := s.admitAuth(ctx); err != nil {
+			return err
+		}
+		err := s.checkBootstrapToken(ctx)
+		s.countAuth(ctx, err)
+		return err
+	}
+	return errNoNewOrgs
+}
+
+// checkBootstrapToken compares hashes, so that the time it takes tells nothing of the token, nor of its length.
+func (s *Server) checkBootstrapToken(ctx *fasthttp.RequestCtx) error {
+	given, found := bearer(ctx)
+	if !found || given == "" {
+		return errNoBootstrap
+	}
+	presented, wanted := token.Hash(given), token.Hash(s.organizations.BootstrapToken)
+	if subtle.ConstantTimeCompare(presented[:], wanted[:]) == 0 {
+		return errWrongBootstrap
+	}
+	return nil
+}
 
 type createOrganizationRequest struct {
 	Name     optional[string]         `json:"name"`
@@ -28,6 +76,9 @@ func organizationOf(o redisstore.Organization) organizationAnswer {
 }
 
 func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
+	if err := s.admitOrganization(ctx); err != nil {
+		return err
+	}
 	var request createOrganizationRequest
 	if err := decode(ctx, &request); err != nil {
 		return err

@@ -1,9 +1,11 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"runtime/debug"
+	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json"
@@ -23,12 +25,17 @@ var (
 	errInvalidKey      = errors.New("the API key is not valid")
 	errInvalidToken    = errors.New("the access token is not valid, has expired or was revoked")
 	errForeignToken    = errors.New("the refresh token belongs to another agent")
+	errNoBootstrap     = errors.New("this needs the bootstrap token in the header Authorization: Bearer")
+	errWrongBootstrap  = errors.New("the bootstrap token is not valid")
+	errNoNewOrgs       = errors.New("organizations are not created here")
 	errUnknownOrg      = errors.New("no such organization")
 	errBodyTooLarge    = errors.New("the body is larger than 256 KiB")
 	errHeadersTooLarge = errors.New("the headers are larger than 16 KiB")
 	errSlowRequest     = errors.New("the request did not arrive in time")
 	errUnreadable      = errors.New("the request is not well-formed HTTP")
 	errNoKeyring       = errors.New("the signing keys are not loaded yet")
+	errRateLimited     = errors.New("too many requests of this kind came from your address")
+	errPlainHTTP       = errors.New("this port speaks TLS: ask it by https://")
 	errPanic           = errors.New("internal error")
 )
 
@@ -53,9 +60,12 @@ var rules = []rule{
 	{errHeadersTooLarge, 431, "headers_too_large", ""},
 	{errSlowRequest, 408, "request_timeout", ""},
 	{errUnreadable, 400, "invalid_request", ""},
+	{errPlainHTTP, 400, "invalid_request", ""},
 	{errMissingKey, 401, "missing_credentials", ""},
 	{errMissingToken, 401, "missing_credentials", ""},
 	{errMissingEither, 401, "missing_credentials", ""},
+	{errNoBootstrap, 401, "missing_credentials", ""},
+	{errWrongBootstrap, 401, "invalid_token", ""},
 	{errInvalidKey, 401, "invalid_api_key", ""},
 	{redisstore.ErrInvalidAPIKey, 401, "invalid_api_key", errInvalidKey.Error()},
 	{errInvalidToken, 401, "invalid_token", ""},
@@ -64,7 +74,9 @@ var rules = []rule{
 	{redisstore.ErrInvalidRefreshToken, 401, "invalid_refresh_token", "the refresh token is not valid"},
 	{redisstore.ErrTokenReused, 401, "invalid_refresh_token", "the refresh token is not valid"},
 	{errForeignToken, 403, "forbidden", ""},
+	{errNoNewOrgs, 403, "organizations_closed", ""},
 	{redisstore.ErrAgentRevoked, 409, "agent_revoked", ""},
+	{errRateLimited, 429, "rate_limited", ""},
 	{redisstore.ErrOutcomeUnknown, 503, "outcome_unknown", "the store did not answer in time; the change may have happened"},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
@@ -87,9 +99,11 @@ var titles = map[string]string{
 	"invalid_refresh_token":  "Invalid refresh token",
 	"insufficient_scope":     "Insufficient scope",
 	"forbidden":              "Forbidden",
+	"organizations_closed":   "Organizations closed",
 	"session_limit_reached":  "Session limit reached",
 	"session_not_active":     "Session not active",
 	"agent_revoked":          "Agent revoked",
+	"rate_limited":           "Rate limited",
 	"outcome_unknown":        "Outcome unknown",
 	"unavailable":            "Unavailable",
 	"internal_error":         "Internal error",
@@ -235,9 +249,21 @@ func (s *Server) noteTrouble(ctx *fasthttp.RequestCtx, err error, p problem) {
 	if p.Status >= 500 {
 		s.log.Error("request failed", "request_id", requestID(ctx), "code", p.Code, "cause", err.Error())
 	}
-	if p.Status == 503 {
-		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, "1")
+	if seconds := retryAfter(err, p); seconds > 0 {
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
 	}
+}
+
+// retryAfter returns the seconds after which the same request may succeed; 0 when waiting alone does not help.
+func retryAfter(err error, p problem) int {
+	var limited *rateLimited
+	switch {
+	case errors.As(err, &limited):
+		return limited.retryAfter
+	case p.Status == 503:
+		return 1
+	}
+	return 0
 }
 
 const (
@@ -283,12 +309,14 @@ func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
 // answerUnreadable answers what fasthttp could not read as a request.
 func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.begin(ctx)
-	if conn, ok := ctx.Conn().(*lingeringConn); ok {
-		conn.unread = true
-	}
+	leaveUnread(ctx.Conn())
+	var plain tls.RecordHeaderError
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error
 	switch {
+	case errors.As(err, &plain) && plain.Conn != nil:
+		s.answerPlainHTTP(ctx, plain.Conn)
+		return
 	case errors.As(err, &small):
 		err = errHeadersTooLarge
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):

@@ -8,8 +8,10 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -26,6 +28,14 @@ type Config struct {
 	Log   *slog.Logger
 	// Defaults are the limits of a session that is created without its own.
 	Defaults SessionDefaults
+	// Limits bound what a client address may do without a credential.
+	Limits Limits
+	// TrustedProxies are the networks of the proxies whose X-Forwarded-For is believed. None: the peer is the client.
+	TrustedProxies []netip.Prefix
+	// Organizations says who may create organizations. The zero value lets everybody.
+	Organizations Organizations
+	// TLS makes the server speak TLS alone; see TLSFiles. Nil: plain HTTP.
+	TLS *tls.Config
 }
 
 // SessionDefaults are the limits of a session that is created without its own. A zero field means 1000 actions,
@@ -43,7 +53,13 @@ type Server struct {
 	defaults SessionDefaults
 	keyring  atomic.Pointer[token.Keyring]
 	requests requestIDs
-	http     *fasthttp.Server
+	limits   limits
+	proxies  trustedProxies
+	tls      *tls.Config
+	// organizations says who may create them.
+	organizations Organizations
+	silent        silentConnections
+	http          *fasthttp.Server
 }
 
 const (
@@ -57,7 +73,11 @@ const (
 
 // New returns a server that is ready to Serve.
 func New(cfg Config) *Server {
-	s := &Server{store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs()}
+	s := &Server{
+		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
+		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
+		tls: cfg.TLS,
+	}
 	s.http = &fasthttp.Server{
 		Handler:                      s.Handler(),
 		ErrorHandler:                 s.answerUnreadable,
@@ -88,12 +108,19 @@ func (s *Server) keys() (*token.Keyring, error) {
 }
 
 // Serve answers on the listener until Shutdown.
-func (s *Server) Serve(listener net.Listener) error {
-	return s.http.Serve(lingeringListener{listener})
+func (s *Server) Serve(accepting net.Listener) error {
+	accepting = listener{accepting, &s.silent}
+	if s.tls != nil {
+		accepting = tls.NewListener(accepting, s.tls)
+	}
+	return s.http.Serve(accepting)
 }
 
 // Shutdown stops listening, answers what was accepted and closes every connection, or gives up when ctx ends.
-func (s *Server) Shutdown(ctx context.Context) error { return s.http.ShutdownWithContext(ctx) }
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.silent.close()
+	return s.http.ShutdownWithContext(ctx)
+}
 
 // Handler returns the whole of the service: what every request passes before and after its own handler.
 func (s *Server) Handler() fasthttp.RequestHandler {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -38,7 +39,11 @@ type exchangeRequest struct {
 	Secret optional[string] `json:"secret"`
 }
 
-func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
+func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) (err error) {
+	if err := s.admitAuth(ctx); err != nil {
+		return err
+	}
+	defer func() { s.countAuth(ctx, err) }()
 	var request exchangeRequest
 	if err := decode(ctx, &request); err != nil {
 		return err
@@ -73,7 +78,11 @@ func (r *refreshRequest) check() error {
 	return v.err()
 }
 
-func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
+func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) (err error) {
+	if err := s.admitAuth(ctx); err != nil {
+		return err
+	}
+	defer func() { s.countAuth(ctx, err) }()
 	var request refreshRequest
 	if err := decode(ctx, &request); err != nil {
 		return err
@@ -134,7 +143,7 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 		return redisstore.ErrInvalidRefreshToken
 	}
 	if unwanted.Agent != access.Agent {
-		return errForeignToken
+		return cmp.Or(s.store.CheckToken(context.Background(), heldBy(access)), errForeignToken)
 	}
 	if err := s.store.RevokeFamily(context.Background(), heldBy(access), unwanted.Family); err != nil {
 		return err

@@ -1,0 +1,192 @@
+package lua
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryScriptKeepsItsContract(t *testing.T) {
+	t.Parallel()
+	entries, err := files.ReadDir(".")
+	if err != nil || len(entries) == 0 {
+		t.Fatalf("%d scripts, %v", len(entries), err)
+	}
+	for _, entry := range entries {
+		name := strings.TrimSuffix(entry.Name(), path.Ext(entry.Name()))
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, fault := range faults(Source(name)) {
+				t.Error(fault)
+			}
+		})
+	}
+}
+
+func TestSourcePanicsWhenThereIsNoSuchScript(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("it returned")
+		}
+	}()
+	Source("charge_sesion")
+}
+
+// sound is a script without a fault, for the tests below to spoil.
+const sound = `-- Spends something.
+--
+-- KEYS[1] = purse   hash p:{cell}:<purse>
+-- KEYS[2] = log     zset l:{cell}:<purse>
+--
+-- ARGV[1] = amount  micro-USD
+-- ARGV[2] = note    '' for none
+--
+-- Reply:  {'ok', left}     micro-USD
+--         {'empty'}
+--         {'limit', left}  nothing was
+--                          spent
+-- Writes: HSET purse, then ZADD log
+local purse, log = KEYS[1], KEYS[2]
+local amount, note = tonumber(ARGV[1]), ARGV[2]
+
+local time = redis.call('TIME')
+local left = redis.call('HGET', purse, 'left')
+if not left then
+  return {'empty'}
+end
+for word in string.gmatch(note, '%S+') do
+  if word == 'no' then
+    return {'empty'}
+  end
+end
+if note == 'all' then
+  redis.call('HSET', purse, 'left', 0)
+  return {'ok', string.format('%.0f', 0)}
+elseif tonumber(left) < amount then
+  return {'limit', left}
+end
+
+left = string.format('%.0f', left - amount)
+redis.call('HSET', purse, 'left', left)
+if note ~= '' then
+  redis.call('ZADD', log, time[1], note)
+end
+return {'ok', left} -- what is left
+`
+
+func TestASoundScriptHasNoFault(t *testing.T) {
+	t.Parallel()
+	if found := faults(sound); len(found) != 0 {
+		t.Errorf("%q", found)
+	}
+	unpacked := spoil(t, sound, "local amount, note = tonumber(ARGV[1]), ARGV[2]", "local amount, note = unpack(ARGV)")
+	if found := faults(unpacked); len(found) != 0 {
+		t.Errorf("with unpack: %q", found)
+	}
+}
+
+func TestEachFaultOfAScriptIsFound(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ name, old, new, want string }{
+		{"no purpose", "-- Spends something.\n", "", "opens with no purpose"},
+		{"no purpose, but keys", "-- Spends something.\n--\n", "", "opens with no purpose"},
+		{"purpose without a full stop", "something.", "something", "opens with no purpose"},
+		{"key named, never used", "local purse, log = KEYS[1], KEYS[2]", "local purse, log = KEYS[1], purse", "KEYS"},
+		{"key used, never named", "-- KEYS[2] = log     zset l:{cell}:<purse>\n", "", "KEYS"},
+		{"keys numbered with a gap", "KEYS[2]", "KEYS[3]", "KEYS"},
+		{"argument named, never used", "tonumber(ARGV[1]), ARGV[2]", "tonumber(ARGV[1]), ''", "ARGV"},
+		{"argument used, never named", "tonumber(ARGV[1]), ARGV[2]", "tonumber(ARGV[1]), ARGV[2] .. ARGV[3]", "ARGV"},
+		{"too few unpacked", "local amount, note = tonumber(ARGV[1]), ARGV[2]", "local amount = unpack(ARGV)", "ARGV"},
+		{"too many unpacked", "local amount, note = tonumber(ARGV[1]), ARGV[2]",
+			"local amount, note, more = unpack(ARGV)", "ARGV"},
+		{"locals in the wrong order", "local amount, note = tonumber(ARGV[1]), ARGV[2]",
+			"local note, amount = tonumber(ARGV[1]), ARGV[2]", "ARGV[1] is amount in the header, note in the body"},
+		{"unpacked in the wrong order", "local amount, note = tonumber(ARGV[1]), ARGV[2]",
+			"local note, amount = unpack(ARGV)", "ARGV[1] is amount in the header, note in the body"},
+		{"keys swapped", "local purse, log = KEYS[1], KEYS[2]",
+			"local log, purse = KEYS[1], KEYS[2]", "KEYS[1] is purse in the header, log in the body"},
+		{"reply given, not listed", "--         {'empty'}\n", "", "replies"},
+		{"reply listed, never given", "--         {'empty'}\n", "--         {'empty'}\n--         {'closed'}\n", "replies"},
+		{"reply longer than listed", "return {'empty'}\nend\nfor", "return {'empty', left}\nend\nfor", "replies"},
+		{"reply shorter than listed", "return {'limit', left}", "return {'limit'}", "replies"},
+		{"reply without a code", "return {'empty'}\nend\nfor", "return nil\nend\nfor", "a return gives no code"},
+		{"reply with a computed code", "return {'limit', left}", "return {note, left}", "a return gives no code"},
+		{"tostring", "string.format('%.0f', left - amount)", "tostring(left - amount)", "tostring"},
+		{"cmsgpack", "string.format('%.0f', left - amount)", "cmsgpack.pack(left)", "cmsgpack"},
+		{"cjson", "string.format('%.0f', left - amount)", "cjson.encode(left)", "cjson"},
+		{"bit", "string.format('%.0f', left - amount)", "bit.band(left, amount)", "bit"},
+		{"struct", "string.format('%.0f', left - amount)", "struct.pack('>I', left)", "struct"},
+		{"error reply", "return {'limit', left}", "return redis.error_reply('LIMIT')", "redis.error_reply"},
+		{"errors caught", "redis.call('HGET'", "redis.pcall('HGET'", "redis.pcall"},
+		{"two times", "left = string.format", "time = redis.call('TIME')\nleft = string.format", "TIME is asked 2 times"},
+		{"key built from an argument", "'HGET', purse,", "'HGET', 'p:' .. note,", "HGET on what is no key"},
+		{"key that is an argument", "'HGET', purse,", "'HGET', note,", "HGET on what is no key"},
+		{"key that is a literal", "'HGET', purse,", "'HGET', 'p:1',", "HGET on what is no key"},
+		{"key taken past its name", "'HGET', purse,", "'HGET', KEYS[1],", "HGET on what is no key"},
+		{"command that is computed", "redis.call('HGET', ", "redis.call(note, ", "a command that is no literal"},
+		{"command that nobody knows", "'HGET'", "'GETDEL'", "GETDEL"},
+		{"write not announced", "HSET purse, then ZADD log", "HSET purse", "writes"},
+		{"write announced, not done", "HSET purse, then ZADD log", "HSET purse, then ZADD log, then DEL log", "writes"},
+		{"writes: nothing, and yet", "HSET purse, then ZADD log", "nothing", "writes"},
+		{"no word on writes", "-- Writes: HSET purse, then ZADD log\n", "", "writes"},
+		{"refusal after a write", "local left =",
+			"redis.call('HSET', purse, 'n', 1)\nlocal left =", "is refused after a write"},
+		{"refusal after a write in a branch", "local left =",
+			"if note then\n  redis.call('HSET', purse, 'n', 1)\nend\nlocal left =", "is refused after a write"},
+		{"refusal after a write in an else", "local left =",
+			"if note then\n  note = ''\nelse\n  redis.call('HSET', purse, 'n', 1)\nend\nlocal left =", "is refused after a write"},
+		{"refusal after a write in its own branch", "    return {'empty'}",
+			"    redis.call('HSET', purse, 'n', 1)\n    return {'empty'}", "is refused after a write"},
+		{"refusal after a write on one line", "local left =",
+			"if note then redis.call('HSET', purse, 'n', 1) end\nlocal left =", "is refused after a write"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			found := faults(spoil(t, sound, test.old, test.new))
+			if !slices.ContainsFunc(found, func(fault string) bool { return strings.Contains(fault, test.want) }) {
+				t.Errorf("found %q, want one with %q", found, test.want)
+			}
+		})
+	}
+}
+
+// The one script that answers a refusal after it has written is known by name; any other is a fault.
+func TestOnlyAReuseIsRefusedAfterAWrite(t *testing.T) {
+	t.Parallel()
+	reuse := spoil(t, sound, "if not left then\n  return {'empty'}",
+		"if not left then\n  redis.call('HSET', purse, 'n', 1)\n  return {'reused'}")
+	reuse = spoil(t, reuse, "--         {'empty'}\n", "--         {'empty'}\n--         {'reused'}\n")
+	if found := faults(reuse); len(found) != 0 {
+		t.Errorf("%q", found)
+	}
+	later := spoil(t, reuse, "'n', 1)\n  return {'reused'}",
+		"'n', 1)\n  if note then\n    return {'reused'}\n  end\n  return {'empty'}")
+	if found := faults(later); len(found) == 0 {
+		t.Error("empty after a write passes")
+	}
+}
+
+func spoil(t *testing.T, script, old, new string) string {
+	t.Helper()
+	if !strings.Contains(script, old) {
+		t.Fatalf("the script has no %q to spoil", old)
+	}
+	return strings.ReplaceAll(script, old, new)
+}
+
+func TestWordsAreSplitOutsideBracketsAndQuotes(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]string{
+		"":                        nil,
+		"a":                       {"a"},
+		"a, b":                    {"a", "b"},
+		"'a, b', f(c, d), {e, g}": {"'a, b'", "f(c, d)", "{e, g}"},
+		"x[1], y['], '], '%.0f'":  {"x[1]", "y['], ']", "'%.0f'"},
+	} {
+		if got := split(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,131 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+func TestKeysAreSpelledAsDocumented(t *testing.T) {
+	t.Parallel()
+	k := keyspace{"p:"}
+	owner := uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1")
+	id := uuid.MustParse("018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b")
+	for _, test := range []struct{ name, key, want string }{
+		{"organization", k.organization(owner), "p:o:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"organizationAgents", k.organizationAgents(owner), "p:oa:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"organizationSessions", k.organizationSessions(owner), "p:os:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"organizationOpen", k.organizationOpen(owner), "p:oo:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"agent", k.agent(owner), "p:a:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"agentSessions", k.agentSessions(owner), "p:as:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"family, in the agent's cell", k.family(owner, id), "p:f:{c3f1}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
+		{"session, in the agent's cell", k.session(owner, id), "p:s:{c3f1}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
+		{"session, by its own id", k.session(id, id), "p:s:{0a0b}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
+		{"keyRecords", k.keyRecords(SigningKeys), "p:k:signing"},
+		{"keyRecords", k.keyRecords(RefreshKeys), "p:k:refresh"},
+		{"ready", k.ready(0x0a0b), "p:r:{0a0b}"},
+		{"without a prefix", keyspace{}.agent(owner), "a:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+	} {
+		if test.key != test.want {
+			t.Errorf("%s: %q, want %q", test.name, test.key, test.want)
+		}
+	}
+}
+
+func TestFamilyFieldIsEmptyForNoFamily(t *testing.T) {
+	t.Parallel()
+	if field := familyField(uuid.Nil); field != "" {
+		t.Errorf("no family: %q", field)
+	}
+	id := uuid.MustParse("41424344-4546-4748-494a-4b4c4d4e4f50")
+	if field := familyField(id); field != "family:ABCDEFGHIJKLMNOP" {
+		t.Errorf("a family: %q", field)
+	}
+}
+
+func TestAnAgentsKeysShareOneSlotOfACluster(t *testing.T) {
+	t.Parallel()
+	node := clusterNode(t)
+	k := keyspace{"p:"}
+	var keys []string
+	const perAgent = 5
+	for range 500 {
+		agent := NewRootID()
+		family, session := NewID(agent), NewID(agent)
+		keys = append(keys, k.agent(agent), k.agentSessions(agent), k.family(agent, family),
+			k.session(agent, session), k.session(session, session))
+	}
+	slots := slotsOf(t, node, keys)
+	for i := 0; i < len(keys); i += perAgent {
+		for j := i + 1; j < i+perAgent; j++ {
+			if slots[j] != slots[i] {
+				t.Fatalf("slot %d: %s; slot %d: %s", slots[i], keys[i], slots[j], keys[j])
+			}
+		}
+	}
+}
+
+func TestAnOrganizationsIndexesShareItsSlot(t *testing.T) {
+	t.Parallel()
+	node := clusterNode(t)
+	k := keyspace{}
+	for range 20 {
+		o := NewRootID()
+		slots := slotsOf(t, node,
+			[]string{k.organization(o), k.organizationAgents(o), k.organizationSessions(o), k.organizationOpen(o)})
+		for _, slot := range slots {
+			if slot != slots[0] {
+				t.Fatalf("organization %s is spread over slots %v", o, slots)
+			}
+		}
+	}
+}
+
+func TestCellsReach13152SlotsOfACluster(t *testing.T) {
+	t.Parallel()
+	node := clusterNode(t)
+	const cells, batch = 1 << 16, 1 << 13
+	reached := map[int64]bool{}
+	for first := 0; first < cells; first += batch {
+		keys := make([]string, batch)
+		for i := range keys {
+			keys[i] = keyspace{}.agent(newID(uint16(first + i)))
+		}
+		for _, slot := range slotsOf(t, node, keys) {
+			reached[slot] = true
+		}
+	}
+	if len(reached) != 13_152 {
+		t.Errorf("%d slots", len(reached))
+	}
+}
+
+// clusterNode returns a plain client of one node of the cluster.
+func clusterNode(t *testing.T) *redis.Client {
+	t.Helper()
+	skipIfShort(t)
+	url := must(realCluster())(t)
+	first, _, _ := strings.Cut(strings.TrimPrefix(url, "redis+cluster://"), ",")
+	node := redis.NewClient(&redis.Options{Addr: first})
+	t.Cleanup(func() { _ = node.Close() })
+	return node
+}
+
+// slotsOf asks Redis for the slot of each key.
+func slotsOf(t *testing.T, node *redis.Client, keys []string) []int64 {
+	t.Helper()
+	slots := make([]int64, len(keys))
+	replies := must(node.Pipelined(context.Background(), func(p redis.Pipeliner) error {
+		for _, key := range keys {
+			p.ClusterKeySlot(context.Background(), key)
+		}
+		return nil
+	}))(t)
+	for i, reply := range replies {
+		slots[i] = reply.(*redis.IntCmd).Val()
+	}
+	return slots
+}

@@ -1,0 +1,454 @@
+package redisstore
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/redisproc"
+)
+
+func TestSessionsAreListedNewestFirst(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1, Scopes: []string{"read"}, Metadata: `{"n":1}`})
+		grant := w.exchange(t, s)
+		want := []Session{w.session}
+		for range 4 {
+			want = append([]Session{w.newSession(t, s, time.Hour)}, want...)
+		}
+		want[2].Usage = must(s.Charge(t.Context(), w.byKey(), want[2].ID, Charge{Count: 3, Value: 250_000}))(t)
+		for name, list := range w.lists(grant) {
+			page := must(s.Sessions(t.Context(), list.caller, Query{Limit: 200, Agent: list.agent}))(t)
+			if page.Next != uuid.Nil || !reflect.DeepEqual(page.Items, want) {
+				t.Errorf("%s: %+v, want %+v", name, page, want)
+			}
+		}
+	})
+}
+
+func TestAListOfNothingIsEmpty(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		key := newOrganization(t, s)
+		agent := newAgents(t, s, key, 1)[0]
+		for _, q := range []Query{
+			{Limit: 1}, {Limit: 1, Status: Active}, {Limit: 1, Agent: agent.ID}, {Limit: 1, Before: NewRootID()},
+		} {
+			page := must(s.Sessions(t.Context(), Caller{Key: &key}, q))(t)
+			if len(page.Items) != 0 || page.Next != uuid.Nil {
+				t.Errorf("%+v: %+v", q, page)
+			}
+		}
+	})
+}
+
+func TestPagesHoldEverySessionOnce(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		grant := w.exchange(t, s)
+		want := []uuid.UUID{w.session.ID}
+		for range 6 {
+			want = append([]uuid.UUID{w.newSession(t, s, time.Hour).ID}, want...)
+		}
+		for name, list := range w.lists(grant) {
+			for _, status := range []Status{"", Active} {
+				for limit := 1; limit <= len(want)+1; limit++ {
+					ids, pages := listed(t, s, list.caller, Query{Limit: limit, Agent: list.agent, Status: status}, nil)
+					if wantPages := (len(want) + limit - 1) / limit; !slices.Equal(ids, want) || pages != wantPages {
+						t.Errorf("%s in pages of %d: %v in %d pages, want %v in %d", name, limit, ids, pages, want, wantPages)
+					}
+				}
+			}
+		}
+	})
+}
+
+func TestPagesHoldEverySessionOnceWhileNewOnesAreCreated(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		for _, agent := range []uuid.UUID{uuid.Nil, w.agent.ID} {
+			want, _ := listed(t, s, w.byKey(), Query{Limit: 200, Agent: agent}, nil)
+			for range 3 {
+				want = append([]uuid.UUID{w.newSession(t, s, time.Hour).ID}, want...)
+			}
+			ids, _ := listed(t, s, w.byKey(), Query{Limit: 2, Agent: agent}, func() { w.newSession(t, s, time.Hour) })
+			if !slices.Equal(ids, want) {
+				t.Errorf("%v, want %v", ids, want)
+			}
+		}
+	})
+}
+
+func TestSessionsAreFilteredByStatus(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Millisecond})
+		w.waitUntil(t, s, Expired)
+		grant := w.exchange(t, s)
+		want := map[Status][]uuid.UUID{Expired: {w.session.ID}}
+		for i := range 6 {
+			session, status := w.newSession(t, s, time.Hour), Active
+			if i%3 == 0 {
+				must(s.EndSession(t.Context(), w.byKey(), session.ID))(t)
+				status = Completed
+			}
+			want[status] = append([]uuid.UUID{session.ID}, want[status]...)
+		}
+		for _, status := range []Status{Active, Completed, Expired, Revoked} {
+			w.wantListed(t, s, w.lists(grant), status, want[status])
+		}
+
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+		want[Active], want[Revoked] = nil, want[Active]
+		byKey := w.lists(grant)
+		maps.DeleteFunc(byKey, func(_ string, l list) bool { return l.caller.Token != nil })
+		for _, status := range []Status{Active, Completed, Expired, Revoked} {
+			w.wantListed(t, s, byKey, status, want[status])
+		}
+	})
+}
+
+func TestATokenListsItsOwnAgentsSessionsAlone(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		second := newAgents(t, s, w.key, 1)[0]
+		other := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: second.ID, MaxActions: 1, Lifetime: time.Hour}))(t)
+		grants := map[uuid.UUID]Grant{
+			w.session.ID: w.exchange(t, s),
+			other.ID:     must(s.ExchangeSecret(t.Context(), second.ID, [32]byte{2}))(t),
+		}
+		for own, grant := range grants {
+			for _, q := range []Query{{Limit: 10}, {Limit: 10, Agent: grant.Agent}, {Limit: 10, Status: Active}} {
+				if ids, _ := listed(t, s, byToken(grant), q, nil); !slices.Equal(ids, []uuid.UUID{own}) {
+					t.Errorf("%+v lists %v, want %v", q, ids, own)
+				}
+			}
+		}
+		_, err := s.Sessions(t.Context(), byToken(grants[w.session.ID]), Query{Limit: 10, Agent: second.ID})
+		wantError(t, "the other agent's", err, ErrUnknownAgent)
+
+		ids, _ := listed(t, s, w.byKey(), Query{Limit: 10}, nil)
+		if !slices.Equal(ids, []uuid.UUID{other.ID, w.session.ID}) {
+			t.Errorf("the organization lists %v", ids)
+		}
+		for agent, want := range map[uuid.UUID]uuid.UUID{w.agent.ID: w.session.ID, second.ID: other.ID} {
+			if ids, _ := listed(t, s, w.byKey(), Query{Limit: 10, Agent: agent}, nil); !slices.Equal(ids, []uuid.UUID{want}) {
+				t.Errorf("the organization lists %v of one agent", ids)
+			}
+		}
+	})
+}
+
+func TestListsOfAnAgentNeedAnAgentOfTheOrganization(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, foreign := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+		for _, agent := range []uuid.UUID{foreign.agent.ID, NewRootID()} {
+			_, err := s.Sessions(t.Context(), w.byKey(), Query{Limit: 10, Agent: agent})
+			wantError(t, "Sessions", err, ErrUnknownAgent)
+		}
+	})
+}
+
+func TestAnEntryOfAnotherOrganizationsSessionShowsNothing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, foreign := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+		o := w.key.Organization
+		addEntries(t, s, s.keys.organizationSessions(o), foreign.session.ID)
+		addEntries(t, s, s.keys.organizationOpen(o), foreign.session.ID)
+		addEntries(t, s, s.keys.organizationAgents(o), foreign.agent.ID)
+		for _, status := range []Status{"", Active} {
+			ids, _ := listed(t, s, w.byKey(), Query{Limit: 10, Status: status}, nil)
+			if !slices.Equal(ids, []uuid.UUID{w.session.ID}) {
+				t.Errorf("sessions %v", ids)
+			}
+		}
+		agents := must(s.Agents(t.Context(), w.key, Query{Limit: 10}))(t).Items
+		if len(agents) != 1 || agents[0].ID != w.agent.ID {
+			t.Errorf("agents %+v", agents)
+		}
+	})
+}
+
+func TestAPageIsOneLookAtItsIndex(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t, redisproc.Config{})
+	s := openStore(t, Config{}, server.URL(), nil)
+	info := plainClient(t, server.URL())
+	w := newTenant(t, s, NewSession{MaxActions: 1})
+	for range 4 {
+		w.newSession(t, s, time.Hour)
+	}
+	loadScripts(t, s)
+	for limit := 1; limit <= 6; limit++ {
+		before := commandCounts(t, info)
+		must(s.Sessions(t.Context(), w.byKey(), Query{Limit: limit}))(t)
+		want := map[string]int{
+			"evalsha": 1, "time": 1, "zrevrangebylex": 1,
+			"hmget": 1 + min(limit+1, 5) + 1, // the organization, the sessions and their agent
+		}
+		if run := commandsRun(t, info, before); !maps.Equal(run, want) {
+			t.Errorf("a page of %d: %v, want %v", limit, run, want)
+		}
+	}
+}
+
+// An entry may be older or younger than its object, so it is dropped only when its object should long have come.
+func TestReadersDropDanglingEntriesThatAreOld(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		grant := w.exchange(t, s)
+		o, cell := w.key.Organization, cellOf(w.agent.ID)
+		for _, list := range []struct {
+			index string
+			real  uuid.UUID
+			read  func() (int, error)
+		}{
+			{s.keys.organizationSessions(o), w.session.ID, func() (int, error) {
+				page, err := s.Sessions(t.Context(), w.byKey(), Query{Limit: 10})
+				return len(page.Items), err
+			}},
+			{s.keys.organizationOpen(o), w.session.ID, func() (int, error) {
+				page, err := s.Sessions(t.Context(), w.byKey(), Query{Limit: 10, Status: Active})
+				return len(page.Items), err
+			}},
+			{s.keys.agentSessions(w.agent.ID), w.session.ID, func() (int, error) {
+				page, err := s.Sessions(t.Context(), byToken(grant), Query{Limit: 10})
+				return len(page.Items), err
+			}},
+			{s.keys.organizationAgents(o), w.agent.ID, func() (int, error) {
+				page, err := s.Agents(t.Context(), w.key, Query{Limit: 10})
+				return len(page.Items), err
+			}},
+		} {
+			ancient, old := idOfAge(cell, 30*24*time.Hour), idOfAge(cell, creationTime+time.Minute)
+			young, fresh := idOfAge(cell, creationTime-time.Minute), NewID(w.agent.ID)
+			addEntries(t, s, list.index, ancient, old, young, fresh)
+			for range 2 {
+				if n := must(list.read())(t); n != 1 {
+					t.Errorf("%s: a page of %d", list.index, n)
+				}
+			}
+			if ids, want := indexed(t, s, list.index), []uuid.UUID{young, list.real, fresh}; !slices.Equal(ids, want) {
+				t.Errorf("%s holds %v, want %v", list.index, ids, want)
+			}
+		}
+	})
+}
+
+func TestReadersOfActiveSessionsDropThoseThatAreOver(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Millisecond})
+		w.waitUntil(t, s, Expired)
+		ended, active := w.newSession(t, s, time.Hour), w.newSession(t, s, time.Hour)
+		must(s.EndSession(t.Context(), w.byKey(), ended.ID))(t)
+		o := w.key.Organization
+		all := []uuid.UUID{w.session.ID, ended.ID, active.ID}
+
+		listed(t, s, w.byKey(), Query{Limit: 10}, nil)
+		listed(t, s, w.byKey(), Query{Limit: 10, Status: Completed}, nil)
+		if open := indexed(t, s, s.keys.organizationOpen(o)); !slices.Contains(open, active.ID) {
+			t.Errorf("other lists took it out of the open ones: %v", open)
+		}
+		listed(t, s, w.byKey(), Query{Limit: 10, Status: Active}, nil)
+		if open := indexed(t, s, s.keys.organizationOpen(o)); !slices.Equal(open, []uuid.UUID{active.ID}) {
+			t.Errorf("open: %v", open)
+		}
+		for _, index := range []string{s.keys.organizationSessions(o), s.keys.agentSessions(w.agent.ID)} {
+			if ids := indexed(t, s, index); !slices.Equal(ids, all) {
+				t.Errorf("%s holds %v, want %v", index, ids, all)
+			}
+		}
+
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+		listed(t, s, w.byKey(), Query{Limit: 10, Status: Active}, nil)
+		if open := indexed(t, s, s.keys.organizationOpen(o)); len(open) != 0 {
+			t.Errorf("open after the revocation: %v", open)
+		}
+	})
+}
+
+// One call looks at about scanLimit entries, however few it finds.
+func TestAFilterThatMatchesLittleGivesAShortPageAndANext(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		const limit, entries = 50, 1200
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		ids := make([]uuid.UUID, entries)
+		for i := range ids {
+			ids[i] = NewID(w.agent.ID) // their objects are still to come
+		}
+		o := w.key.Organization
+		addEntries(t, s, s.keys.organizationSessions(o), ids...)
+		addEntries(t, s, s.keys.agentSessions(w.agent.ID), ids...)
+
+		for name, list := range w.lists(w.exchange(t, s)) {
+			q := Query{Limit: limit, Agent: list.agent, Status: Completed}
+			page := must(s.Sessions(t.Context(), list.caller, q))(t)
+			if len(page.Items) != 0 {
+				t.Fatalf("%s: %+v", name, page.Items)
+			}
+			if looked := entries - slices.Index(ids, page.Next); looked < scanLimit || looked > scanLimit+limit {
+				t.Errorf("%s: the first page looked at %d entries", name, looked)
+			}
+			found, pages := listed(t, s, list.caller, q, nil)
+			if !slices.Equal(found, []uuid.UUID{w.session.ID}) || pages != 2 {
+				t.Errorf("%s: found %v in %d pages", name, found, pages)
+			}
+		}
+	})
+}
+
+// A list that cannot be read whole is not shown in part, and no entry passes for dangling.
+func TestAListWhoseObjectsAreOutOfReachIsUnavailable(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		old := idOfAge(cellOf(w.agent.ID), 2*creationTime)
+		addEntries(t, s, s.keys.organizationSessions(w.key.Organization), old)
+		addEntries(t, s, s.keys.organizationAgents(w.key.Organization), old)
+		before := w.contents(t, s)
+		for _, test := range []struct {
+			name string
+			lost string // replies to requests that hold this
+			read func() error
+		}{
+			{"sessions", s.keys.session(w.session.ID, w.session.ID), func() error {
+				_, err := s.Sessions(t.Context(), w.byKey(), Query{Limit: 10})
+				return err
+			}},
+			{"the agents of the sessions", s.keys.agent(w.agent.ID), func() error {
+				_, err := s.Sessions(t.Context(), w.byKey(), Query{Limit: 10})
+				return err
+			}},
+			{"agents", s.keys.agent(w.agent.ID), func() error {
+				_, err := s.Agents(t.Context(), w.key, Query{Limit: 10})
+				return err
+			}},
+			{"one agent", s.keys.agent(w.agent.ID), func() error {
+				_, err := s.Agent(t.Context(), w.key, w.agent.ID)
+				return err
+			}},
+			{"whose session it is", s.keys.session(w.session.ID, w.session.ID), func() error {
+				_, err := s.Session(t.Context(), w.byKey(), w.session.ID)
+				return err
+			}},
+			{"indexes that are pruned", s.keys.session(w.session.ID, w.session.ID), func() error {
+				s.pruneIndexes(t.Context(), w.key.Organization, w.agent.ID)
+				return ErrUnavailable
+			}},
+		} {
+			p.loseReplies(test.lost, 100)
+			wantError(t, test.name, test.read(), ErrUnavailable)
+			if p.requests() == 0 {
+				t.Errorf("%s: no reply was lost", test.name)
+			}
+			p.loseReplies("", 0)
+			if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
+				t.Errorf("%s: %q became %q", test.name, before, after)
+			}
+		}
+	})
+}
+
+func TestADamagedObjectIsAnErrorAndNeverShown(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		for field, damage := range map[string]func(w tenant) string{
+			"x":      func(w tenant) string { return s.keys.session(w.agent.ID, w.session.ID) },
+			"mv":     func(w tenant) string { return s.keys.session(w.agent.ID, w.session.ID) },
+			"scopes": func(w tenant) string { return s.keys.agent(w.agent.ID) },
+		} {
+			w := newTenant(t, s, NewSession{MaxActions: 1})
+			if err := s.client.HDel(t.Context(), damage(w), field).Err(); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.Session(t.Context(), w.byKey(), w.session.ID)
+			wantError(t, "Session without "+field, err, errReply)
+			_, err = s.Sessions(t.Context(), w.byKey(), Query{Limit: 1})
+			wantError(t, "Sessions without "+field, err, errReply)
+			if field == "scopes" {
+				_, err = s.Agent(t.Context(), w.key, w.agent.ID)
+				wantError(t, "Agent without "+field, err, errReply)
+			}
+		}
+	})
+}
+
+// list is one way to ask for the sessions of a tenant's agent.
+type list struct {
+	caller Caller
+	agent  uuid.UUID
+}
+
+func (w tenant) lists(grant Grant) map[string]list {
+	return map[string]list{
+		"by key":               {w.byKey(), uuid.Nil},
+		"by key, of one agent": {w.byKey(), w.agent.ID},
+		"by token":             {byToken(grant), uuid.Nil},
+		"by token, of itself":  {byToken(grant), w.agent.ID},
+	}
+}
+
+func (w tenant) wantListed(t *testing.T, s *Store, lists map[string]list, status Status, want []uuid.UUID) {
+	t.Helper()
+	for name, list := range lists {
+		for limit := 1; limit <= len(want)+1; limit++ {
+			ids, _ := listed(t, s, list.caller, Query{Limit: limit, Agent: list.agent, Status: status}, nil)
+			if !slices.Equal(ids, want) {
+				t.Errorf("%s, %s, in pages of %d: %v, want %v", name, status, limit, ids, want)
+			}
+		}
+	}
+}
+
+// listed follows a query to its last page, and returns all ids in the order of the pages. Between any two pages
+// something may happen.
+func listed(t *testing.T, s *Store, c Caller, q Query, between func()) (ids []uuid.UUID, pages int) {
+	t.Helper()
+	for {
+		page := must(s.Sessions(t.Context(), c, q))(t)
+		pages++
+		if len(page.Items) > q.Limit {
+			t.Fatalf("%d sessions on a page of %d", len(page.Items), q.Limit)
+		}
+		for _, session := range page.Items {
+			ids = append(ids, session.ID)
+		}
+		if page.Next == uuid.Nil {
+			return ids, pages
+		}
+		if pages > 1000 {
+			t.Fatal("the pages do not end")
+		}
+		q.Before = page.Next
+		if between != nil {
+			between()
+		}
+	}
+}
+
+// addEntries writes ids into an index, past the store.
+func addEntries(t *testing.T, s *Store, index string, ids ...uuid.UUID) {
+	t.Helper()
+	members := make([]redis.Z, len(ids))
+	for i := range ids {
+		members[i].Member = ids[i][:]
+	}
+	if err := s.client.ZAdd(context.Background(), index, members...).Err(); err != nil {
+		t.Fatal(err)
+	}
+}

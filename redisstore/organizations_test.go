@@ -1,0 +1,154 @@
+package redisstore
+
+import (
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestAnOrganizationIsOpenedByItsKey(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		for _, metadata := range []string{"", `{"plan":"größer"}`} {
+			key := APIKey{Organization: NewRootID(), Hash: [32]byte{0, 1, 0xff, '\n'}}
+			before := time.Now().Add(-time.Millisecond)
+			created := must(s.CreateOrganization(t.Context(), key, "Acme & Söhne", metadata))(t)
+			if created.Created.Before(before) || created.Created.After(time.Now()) {
+				t.Errorf("created at %s", created.Created)
+			}
+			want := Organization{ID: key.Organization, Name: "Acme & Söhne", Metadata: metadata, Created: created.Created}
+			if created != want {
+				t.Errorf("created %+v, want %+v", created, want)
+			}
+			if read := must(s.Organization(t.Context(), key))(t); read != want {
+				t.Errorf("read %+v, want %+v", read, want)
+			}
+		}
+	})
+}
+
+func TestAnOrganizationIsNotOpenedByAnotherKey(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		key := newOrganization(t, s)
+		oneBitOff := key
+		oneBitOff.Hash[31] ^= 1
+		for name, wrong := range map[string]APIKey{
+			"one bit off":          oneBitOff,
+			"zero":                 {Organization: key.Organization},
+			"unknown organization": {NewID(key.Organization), key.Hash},
+		} {
+			_, err := s.Organization(t.Context(), wrong)
+			wantError(t, name, err, ErrInvalidAPIKey)
+		}
+	})
+}
+
+func TestARotatedKeyDiesAtOnceWithoutGrace(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		old := newOrganization(t, s)
+		fresh := rotated(t, s, old, 2, 0)
+		_, err := s.Organization(t.Context(), old)
+		wantError(t, "the old key", err, ErrInvalidAPIKey)
+		must(s.Organization(t.Context(), fresh))(t)
+	})
+}
+
+func TestARotatedKeyLivesForItsGrace(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		old := newOrganization(t, s)
+		before := time.Now().Add(-time.Millisecond)
+		fresh := old
+		fresh.Hash[0] = 2
+		until := must(s.RotateAPIKey(t.Context(), old, fresh.Hash, time.Minute))(t)
+		if until.Before(before.Add(time.Minute)) || until.After(time.Now().Add(time.Minute)) {
+			t.Errorf("the old key ends at %s, a minute after %s", until, before)
+		}
+		for _, key := range []APIKey{old, fresh} {
+			must(s.Organization(t.Context(), key))(t)
+			must(s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, [32]byte{}))(t)
+			must(s.Agents(t.Context(), key, Query{Limit: 1}))(t)
+		}
+	})
+}
+
+func TestARotatedKeyDiesAfterItsGrace(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		old := newOrganization(t, s)
+		fresh := rotated(t, s, old, 2, 30*time.Millisecond)
+		eventually(t, "the old key is dead", func() bool {
+			_, err := s.Organization(t.Context(), old)
+			return err != nil
+		})
+		_, err := s.Organization(t.Context(), old)
+		wantError(t, "the old key", err, ErrInvalidAPIKey)
+		_, err = s.CreateAgent(t.Context(), old, Agent{Name: "scout"}, [32]byte{})
+		wantError(t, "an agent by the old key", err, ErrInvalidAPIKey)
+		must(s.Organization(t.Context(), fresh))(t)
+	})
+}
+
+// The answer to a rotation may get lost: then the key presented is the one in use, and the one made is known to nobody.
+func TestARotationThatIsAskedAgainReplacesTheLostKey(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		old := newOrganization(t, s)
+		lost := rotated(t, s, old, 2, time.Minute)
+		fresh := rotated(t, s, old, 3, time.Minute)
+		_, err := s.Organization(t.Context(), lost)
+		wantError(t, "the lost key", err, ErrInvalidAPIKey)
+		must(s.Organization(t.Context(), old))(t)
+		must(s.Organization(t.Context(), fresh))(t)
+	})
+}
+
+func TestOnlyTheLastTwoKeysEverLive(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		first := newOrganization(t, s)
+		second := rotated(t, s, first, 2, time.Minute)
+		third := rotated(t, s, second, 3, time.Minute)
+		_, err := s.Organization(t.Context(), first)
+		wantError(t, "the key before the last", err, ErrInvalidAPIKey)
+		must(s.Organization(t.Context(), second))(t)
+		must(s.Organization(t.Context(), third))(t)
+	})
+}
+
+func TestADeadKeyRotatesNothing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		dead := newOrganization(t, s)
+		rotated(t, s, dead, 2, 0)
+		key := s.keys.organization(dead.Organization)
+		before := contents(t, s, key)
+		_, err := s.RotateAPIKey(t.Context(), dead, [32]byte{3}, time.Minute)
+		wantError(t, "rotation by the dead key", err, ErrInvalidAPIKey)
+		if after := contents(t, s, key); !reflect.DeepEqual(after, before) {
+			t.Errorf("%q became %q", before, after)
+		}
+	})
+}
+
+func TestRotationOfAnUnknownOrganizationMakesNone(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		key := APIKey{Organization: NewRootID()}
+		_, err := s.RotateAPIKey(t.Context(), key, [32]byte{3}, time.Minute)
+		wantError(t, "rotation", err, ErrInvalidAPIKey)
+		if n := must(s.client.Exists(t.Context(), s.keys.organization(key.Organization)).Result())(t); n != 0 {
+			t.Error("it exists now")
+		}
+	})
+}
+
+// rotated gives the organization a new key, and returns it.
+func rotated(t *testing.T, s *Store, key APIKey, first byte, grace time.Duration) APIKey {
+	t.Helper()
+	fresh := APIKey{key.Organization, [32]byte{first}}
+	must(s.RotateAPIKey(t.Context(), key, fresh.Hash, grace))(t)
+	return fresh
+}

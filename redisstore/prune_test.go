@@ -1,0 +1,77 @@
+package redisstore
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func TestPruningDropsWhatIsGoneAndKeepsWhatLives(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Millisecond})
+		w.waitUntil(t, s, Expired)
+		ended, active := w.newSession(t, s, time.Hour), w.newSession(t, s, time.Hour)
+		must(s.EndSession(t.Context(), w.byKey(), ended.ID))(t)
+		coming := NewID(w.agent.ID)
+		o := w.key.Organization
+		want := map[string][]uuid.UUID{
+			s.keys.organizationSessions(o):   {w.session.ID, ended.ID, active.ID, coming},
+			s.keys.agentSessions(w.agent.ID): {w.session.ID, ended.ID, active.ID, coming},
+			s.keys.organizationOpen(o):       {active.ID, coming},
+		}
+		for index := range want {
+			addEntries(t, s, index, coming)
+			for range pruneSample - 4 { // so that one sample holds all
+				addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), 2*creationTime))
+			}
+		}
+		s.pruneIndexes(t.Context(), o, w.agent.ID)
+		for index, want := range want {
+			if ids := indexed(t, s, index); !slices.Equal(ids, want) {
+				t.Errorf("%s holds %v, want %v", index, ids, want)
+			}
+		}
+	})
+}
+
+func TestPruningEmptyIndexesDoesNothing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		s.pruneIndexes(t.Context(), NewRootID(), NewRootID())
+	})
+}
+
+func TestCreationsKeepIndexesThatNobodyReadsFromGrowing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		o := w.key.Organization
+		indexes := []string{s.keys.organizationSessions(o), s.keys.organizationOpen(o), s.keys.agentSessions(w.agent.ID)}
+		dead := make([]uuid.UUID, 2*pruneSample)
+		for i := range dead {
+			dead[i] = idOfAge(cellOf(w.agent.ID), 2*creationTime)
+		}
+		for _, index := range indexes {
+			addEntries(t, s, index, dead...)
+		}
+		created := int64(1)
+		eventually(t, "most dead entries are dropped", func() bool {
+			w.newSession(t, s, time.Hour)
+			created++
+			for _, index := range indexes {
+				if must(s.client.ZCard(t.Context(), index).Result())(t)-created > pruneSample/2 {
+					return false
+				}
+			}
+			return true
+		})
+		for _, index := range indexes {
+			if !slices.Contains(indexed(t, s, index), w.session.ID) {
+				t.Errorf("%s lost a live session", index)
+			}
+		}
+	})
+}

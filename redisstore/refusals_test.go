@@ -1,0 +1,113 @@
+package redisstore
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestEveryCodeOfAScriptIsARefusalAndTheOtherWayRound(t *testing.T) {
+	t.Parallel()
+	codes := map[string]bool{}
+	for _, source := range luaFiles(t) {
+		_, replies, _ := strings.Cut(source, "-- Reply:")
+		replies, _, _ = strings.Cut(replies, "-- Writes:")
+		for _, code := range regexp.MustCompile(`\{'(\w+)'`).FindAllStringSubmatch(replies, -1) {
+			codes[code[1]] = true
+		}
+	}
+	if !codes["ok"] {
+		t.Error("no script answers ok: the test reads nothing")
+	}
+	delete(codes, "ok")
+	given, known := slices.Sorted(maps.Keys(codes)), slices.Sorted(maps.Keys(refusals))
+	if !slices.Equal(given, known) {
+		t.Errorf("the scripts' headers give %q, refusals has %q", given, known)
+	}
+}
+
+// A script that writes must not pass for one that reads: a lost reply of it would be asked again.
+func TestEveryScriptIsRunAsWhatItsHeaderSaysItIs(t *testing.T) {
+	t.Parallel()
+	declared := map[string]string{}
+	for _, path := range must(filepath.Glob("*.go"))(t) {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		text := string(must(os.ReadFile(path))(t))
+		for _, found := range regexp.MustCompile(`newScript\("(\w+)", (reads|writes)\)`).FindAllStringSubmatch(text, -1) {
+			declared[found[1]] = found[2]
+		}
+	}
+	said := map[string]string{}
+	for name, source := range luaFiles(t) {
+		said[name] = "writes"
+		if strings.Contains(source, "\n-- Writes: nothing\n") {
+			said[name] = "reads"
+		}
+	}
+	if !maps.Equal(declared, said) {
+		t.Errorf("the store runs %v, the scripts say %v", declared, said)
+	}
+}
+
+// luaFiles returns the text of every script, by its name.
+func luaFiles(t *testing.T) map[string]string {
+	t.Helper()
+	scripts := map[string]string{}
+	for _, path := range must(filepath.Glob("../lua/*.lua"))(t) {
+		scripts[strings.TrimSuffix(filepath.Base(path), ".lua")] = string(must(os.ReadFile(path))(t))
+	}
+	if len(scripts) == 0 {
+		t.Fatal("no script in ../lua")
+	}
+	return scripts
+}
+
+func TestStatusIsWhateverCameFirst(t *testing.T) {
+	t.Parallel()
+	var never time.Time
+	at := func(ms int64) time.Time { return time.UnixMilli(ms) }
+	for _, test := range []struct {
+		name   string
+		now    time.Time
+		events lifeEvents
+		want   Status
+	}{
+		{"in its time", at(99), lifeEvents{never, never, at(100)}, Active},
+		{"at its expiry", at(100), lifeEvents{never, never, at(100)}, Expired},
+		{"after it", at(101), lifeEvents{never, never, at(100)}, Expired},
+		{"revoked in its time", at(60), lifeEvents{never, at(50), at(100)}, Revoked},
+		{"revoked in its time, read after it", at(200), lifeEvents{never, at(50), at(100)}, Revoked},
+		{"revoked at the last moment", at(99), lifeEvents{never, at(99), at(100)}, Revoked},
+		{"revoked at its expiry", at(100), lifeEvents{never, at(100), at(100)}, Expired},
+		{"revoked after it", at(200), lifeEvents{never, at(150), at(100)}, Expired},
+		{"ended", at(60), lifeEvents{at(50), never, at(100)}, Completed},
+		{"ended, read after its expiry", at(200), lifeEvents{at(50), never, at(100)}, Completed},
+		{"ended, then revoked", at(60), lifeEvents{at(50), at(55), at(100)}, Completed},
+		{"ended, then revoked after its expiry", at(300), lifeEvents{at(50), at(200), at(100)}, Completed},
+		{"ended in the millisecond of the revocation", at(60), lifeEvents{at(50), at(50), at(100)}, Completed},
+	} {
+		if got := statusAt(test.now, test.events); got != test.want {
+			t.Errorf("%s: %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+func TestRefusalsSayWhatIsRefused(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]string{
+		&NotActiveError{Expired}:          "the session is expired",
+		&ScopeError{"orders:read"}:        "the scope orders:read is not held",
+		&LimitError{Limit: "max_actions"}: "the session's max_actions is reached",
+	} {
+		if err.Error() != want {
+			t.Errorf("%q, want %q", err, want)
+		}
+	}
+}

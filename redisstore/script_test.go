@@ -1,0 +1,221 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/money"
+)
+
+func TestAChargeWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
+		token := byToken(w.exchange(t, s))
+		loadScripts(t, s)
+		for charges := int64(1); charges <= 5; charges++ {
+			p.loseReplies(chargeSession.sha, 100)
+			usage, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1, Value: 7})
+			if !errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnavailable) || usage != (Usage{}) {
+				t.Errorf("%+v, %v, want %v", usage, err, ErrOutcomeUnknown)
+			}
+			if n := p.requests(); n != 1 {
+				t.Errorf("it was sent %d times", n)
+			}
+			stored := must(s.Session(t.Context(), token, w.session.ID))(t).Usage
+			if stored.ActionCount != charges || stored.ValueUsed != money.MicroUSD(7*charges) {
+				t.Errorf("after %d charges: %+v", charges, stored)
+			}
+		}
+	})
+}
+
+// A read can be asked again, and an index entry without its object is nothing: their loss leaves nothing in doubt.
+func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+		operations, _ := newOperations(t, s)
+		loadScripts(t, s)
+		for _, operation := range operations {
+			t.Run(operation.name, func(t *testing.T) {
+				p.loseReplies(operation.script.sha, 100)
+				err := operation.do(t.Context(), s)
+				want, not := ErrOutcomeUnknown, ErrUnavailable
+				if operation.script.access == reads || strings.HasSuffix(operation.name, "its index") {
+					want, not = not, want
+				}
+				if !errors.Is(err, want) {
+					t.Errorf("%v, want %v", err, want)
+				}
+				if errors.Is(err, not) {
+					t.Errorf("it is %v as well", not)
+				}
+				if n := p.requests(); n != 1 {
+					t.Errorf("it was sent %d times", n)
+				}
+			})
+		}
+	})
+}
+
+func TestAScriptThatRedisForgotRunsOnceAllTheSame(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		operations, _ := newOperations(t, s)
+		for _, operation := range operations {
+			forgetScripts(t, s)
+			if err := operation.do(t.Context(), s); err != nil {
+				t.Errorf("%s: %v", operation.name, err)
+			}
+		}
+
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		for charges := int64(1); charges <= 3; charges++ {
+			forgetScripts(t, s)
+			usage := must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 7}))(t)
+			if usage.ActionCount != charges || usage.ValueUsed != money.MicroUSD(7*charges) {
+				t.Errorf("after %d charges: %+v", charges, usage)
+			}
+		}
+	})
+}
+
+func forgetScripts(t *testing.T, s *Store) {
+	t.Helper()
+	forget := func(ctx context.Context, server *redis.Client) error { return server.ScriptFlush(ctx).Err() }
+	var err error
+	switch client := s.client.(type) {
+	case *redis.ClusterClient:
+		err = client.ForEachMaster(t.Context(), forget)
+	case *redis.Client:
+		err = forget(t.Context(), client)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// While a slot moves, its keys are on two servers: a script over both cannot run, and may be sent again.
+func TestChargesFollowASlotThatMoves(t *testing.T) {
+	t.Parallel()
+	addresses := startCluster(t, 2)
+	s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
+	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
+	token := byToken(w.exchange(t, s))
+	session := s.keys.session(w.agent.ID, w.session.ID)
+	slot := slotsOf(t, plainClient(t, "redis://"+addresses[0]), []string{session})[0]
+	from, to := addresses[0], addresses[1] // each has one half of the slots
+	if slot >= 16384/2 {
+		from, to = to, from
+	}
+	source, target := plainClient(t, "redis://"+from), plainClient(t, "redis://"+to)
+	charged := int64(0)
+	wantCharged := func(when string) {
+		t.Helper()
+		usage := must(s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1}))(t)
+		if charged++; usage.ActionCount != charged {
+			t.Errorf("%s: %d actions, want %d", when, usage.ActionCount, charged)
+		}
+	}
+
+	wantCharged("before")
+	targetID := must(target.Do(t.Context(), "CLUSTER", "MYID").Text())(t)
+	sourceID := must(source.Do(t.Context(), "CLUSTER", "MYID").Text())(t)
+	must(target.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "IMPORTING", sourceID).Result())(t)
+	must(source.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "MIGRATING", targetID).Result())(t)
+	wantCharged("with no key moved")
+	moveKey(t, source, to, session)
+	_, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1})
+	wantError(t, "with one of two keys moved", err, ErrUnavailable)
+	for _, key := range must(source.ClusterGetKeysInSlot(t.Context(), int(slot), 100).Result())(t) {
+		moveKey(t, source, to, key)
+	}
+	wantCharged("with both keys moved")
+	must(target.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "NODE", targetID).Result())(t)
+	must(source.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "NODE", targetID).Result())(t)
+	wantCharged("after")
+}
+
+func moveKey(t *testing.T, from *redis.Client, to, key string) {
+	t.Helper()
+	host, port, _ := strings.Cut(to, ":")
+	if err := from.Migrate(t.Context(), host, port, key, 0, time.Second).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPauseEndsWithItsCallersTime(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	if !pause(ctx, time.Microsecond) {
+		t.Error("it gave up before")
+	}
+	cancel()
+	if pause(ctx, time.Hour) {
+		t.Error("it went on after")
+	}
+}
+
+func TestRepliesThatNoScriptGivesAreErrors(t *testing.T) {
+	t.Parallel()
+	usage := []any{"1", "2", "3", "4", "0", "5"}
+	for name, values := range map[string][]any{
+		"empty":                         {},
+		"no code":                       {int64(1)},
+		"unknown code":                  {"nonsense"},
+		"a limit without usage":         {"limit", "max_actions"},
+		"a limit with half of it":       append([]any{"limit", "max_actions"}, usage[:4]...),
+		"a limit in words":              {"limit", "max_actions", "one", "2", "3", "4", "0", "5"},
+		"a limit that is no text":       append([]any{"limit", int64(1)}, usage...),
+		"a scope that is missing":       {"scope_not_held"},
+		"not active, without times":     {"not_active", "", ""},
+		"not active, with nil for time": {"not_active", "", "", nil, "1"},
+	} {
+		if r, err := readReply(values); r != nil || !errors.Is(err, errReply) {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
+	}
+}
+
+func TestAReplyKeepsTheFirstValueThatIsNotAsAskedFor(t *testing.T) {
+	t.Parallel()
+	for name, read := range map[string]func(*reply){
+		"text that is a number":     func(r *reply) { r.text(0) },
+		"text that is missing":      func(r *reply) { r.text(9) },
+		"optional that is missing":  func(r *reply) { r.optional(9) },
+		"number in words":           func(r *reply) { r.number(1) },
+		"number or 0 in words":      func(r *reply) { r.numberOr0(1) },
+		"money beyond 64 bits":      func(r *reply) { r.money(2) },
+		"time in words":             func(r *reply) { r.time(1) },
+		"time or zero in words":     func(r *reply) { r.timeOrZero(1) },
+		"id of 5 bytes":             func(r *reply) { r.id(1) },
+		"ids that are no array":     func(r *reply) { r.ids(1) },
+		"ids of which one is short": func(r *reply) { r.ids(4) },
+	} {
+		id := uuid.New()
+		r := &reply{values: []any{int64(1), "words", "99999999999999999999", nil, []any{string(id[:]), "short"}}}
+		read(r)
+		if !errors.Is(r.err, errReply) {
+			t.Errorf("%s: %v", name, r.err)
+		}
+	}
+	if r := (&reply{values: []any{"words"}}).list(0); !errors.Is(r.err, errReply) {
+		t.Errorf("list that is text: %v", r.err)
+	}
+}
+
+func TestAReplyReadsWhatIsOptional(t *testing.T) {
+	t.Parallel()
+	r := &reply{values: []any{nil, "", "12"}}
+	got := fmt.Sprintln(r.optional(0) == "", r.optional(2), r.numberOr0(0), r.numberOr0(1), r.numberOr0(2),
+		r.timeOrZero(0).IsZero(), r.timeOrZero(1).IsZero(), r.timeOrZero(2).UnixMilli())
+	if want := "true 12 0 0 12 true true 12\n"; got != want || r.err != nil {
+		t.Errorf("%q (%v), want %q", got, r.err, want)
+	}
+}

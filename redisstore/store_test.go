@@ -1,0 +1,285 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"remit/money"
+	"remit/redisproc"
+)
+
+// TestMain stops the real servers that the tests of this package started.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, stop := range stops {
+		stop()
+	}
+	os.Exit(code)
+}
+
+var (
+	stopsLock sync.Mutex
+	stops     []func()
+)
+
+func stopAtTheEnd(stop func()) {
+	stopsLock.Lock()
+	defer stopsLock.Unlock()
+	stops = append(stops, stop)
+}
+
+// realRedis and realCluster are started once, by the first test that asks.
+var (
+	realRedis = sync.OnceValues(func() (string, error) {
+		server, err := redisproc.Start(context.Background(), redisproc.Config{})
+		if err != nil {
+			return "", err
+		}
+		stopAtTheEnd(func() { _ = server.Stop() })
+		return server.URL(), nil
+	})
+	realCluster = sync.OnceValues(func() (string, error) {
+		cluster, err := redisproc.StartCluster(context.Background(), 3)
+		if err != nil {
+			return "", err
+		}
+		stopAtTheEnd(func() { _ = cluster.Stop() })
+		return cluster.URL(), nil
+	})
+)
+
+var prefixes atomic.Int64
+
+// onEachRedis runs the test on miniredis, on a real Redis and on a real Redis Cluster of three primaries; with -short
+// on miniredis only. The test does not know which; cfg needs no URL and no prefix.
+func onEachRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		test(t, openStore(t, cfg, "redis://"+miniredis.RunT(t).Addr(), nil))
+	})
+	if !testing.Short() {
+		onRealRedis(t, cfg, test)
+	}
+}
+
+// onRealRedis is onEachRedis without miniredis, in which no key expires by itself.
+func onRealRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	skipIfShort(t)
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		url, err := realRedis()
+		test(t, openStore(t, cfg, url, err))
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		url, err := realCluster()
+		test(t, openStore(t, cfg, url, err))
+	})
+}
+
+func skipIfShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a real Redis")
+	}
+}
+
+// openStore gives each test keys of its own: no test may wipe a Redis.
+func openStore(t *testing.T, cfg Config, url string, err error) *Store {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("no real Redis to test on: %v", err)
+	}
+	cfg.URL, cfg.Prefix = url, fmt.Sprintf("remit:test%d:", prefixes.Add(1))
+	store, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+// tenant is an organization with one agent that has one session.
+type tenant struct {
+	key     APIKey
+	agent   Agent
+	secret  [32]byte
+	session Session
+}
+
+func newOrganization(t *testing.T, s *Store) APIKey {
+	t.Helper()
+	key := APIKey{Organization: NewRootID(), Hash: [32]byte{1}}
+	must(s.CreateOrganization(t.Context(), key, "acme", ""))(t)
+	return key
+}
+
+func newTenant(t *testing.T, s *Store, n NewSession) tenant {
+	t.Helper()
+	ctx := context.Background()
+	w := tenant{key: newOrganization(t, s), secret: [32]byte{2}}
+	var err error
+	if w.agent, err = s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "write"}}, w.secret); err != nil {
+		t.Fatal(err)
+	}
+	n.Agent = w.agent.ID
+	if n.Lifetime == 0 {
+		n.Lifetime = time.Hour
+	}
+	if w.session, err = s.CreateSession(ctx, w.key, n); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w tenant) byKey() Caller { return Caller{Key: &w.key} }
+
+func (w tenant) exchange(t *testing.T, s *Store) Grant {
+	t.Helper()
+	grant, err := s.ExchangeSecret(context.Background(), w.agent.ID, w.secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return grant
+}
+
+// byToken is the agent itself, with the access token of a grant.
+func byToken(g Grant) Caller { return Caller{Token: &g.AccessToken} }
+
+// newSession creates a further session of the tenant's agent, with room for 100 actions and 100 USD.
+func (w tenant) newSession(t *testing.T, s *Store, lifetime time.Duration) Session {
+	t.Helper()
+	return must(s.CreateSession(t.Context(), w.key,
+		NewSession{Agent: w.agent.ID, MaxActions: 100, MaxValue: 100 * money.USD, Lifetime: lifetime}))(t)
+}
+
+// newSessionThatIs returns a session of an agent of its own, in a status.
+func newSessionThatIs(t *testing.T, s *Store, status Status) tenant {
+	t.Helper()
+	lifetime := time.Hour
+	if status == Expired {
+		lifetime = 30 * time.Millisecond
+	}
+	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100 * money.USD, Lifetime: lifetime})
+	switch status {
+	case Completed:
+		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+	case Revoked:
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+	}
+	w.waitUntil(t, s, status)
+	return w
+}
+
+// waitUntil returns when the tenant's session has the status.
+func (w tenant) waitUntil(t *testing.T, s *Store, status Status) {
+	t.Helper()
+	eventually(t, "the session is "+string(status), func() bool {
+		return must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Status == status
+	})
+}
+
+// contents is all that Redis holds of the tenant: to compare before with after.
+func (w tenant) contents(t *testing.T, s *Store) map[string]any {
+	t.Helper()
+	o := w.key.Organization
+	return contents(t, s, s.keys.organization(o), s.keys.organizationAgents(o), s.keys.organizationSessions(o),
+		s.keys.organizationOpen(o), s.keys.agent(w.agent.ID), s.keys.agentSessions(w.agent.ID),
+		s.keys.session(w.agent.ID, w.session.ID))
+}
+
+// contents returns what the keys hold, hashes and sorted sets.
+func contents(t *testing.T, s *Store, keys ...string) map[string]any {
+	t.Helper()
+	found := map[string]any{}
+	for _, key := range keys {
+		switch kind := must(s.client.Type(t.Context(), key).Result())(t); kind {
+		case "hash":
+			found[key] = must(s.client.HGetAll(t.Context(), key).Result())(t)
+		case "zset":
+			found[key] = must(s.client.ZRange(t.Context(), key, 0, -1).Result())(t)
+		default:
+			found[key] = kind
+		}
+	}
+	return found
+}
+
+// indexed returns the ids that an index holds, oldest first.
+func indexed(t *testing.T, s *Store, index string) []uuid.UUID {
+	t.Helper()
+	ids := []uuid.UUID{}
+	for _, member := range must(s.client.ZRange(t.Context(), index, 0, -1).Result())(t) {
+		ids = append(ids, must(uuid.FromBytes([]byte(member)))(t))
+	}
+	return ids
+}
+
+// must is for calls that the test takes for granted: must(f())(t).
+func must[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// wantError checks for a sentinel, or for a refusal of a type of its own by its value.
+func wantError(t *testing.T, what string, err, want error) {
+	t.Helper()
+	if !errors.Is(err, want) && !reflect.DeepEqual(err, want) {
+		t.Errorf("%s: %v, want %v", what, err, want)
+	}
+}
+
+// eventually returns when the condition holds. It is for what only time brings, and fails after 10 s.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(10 * time.Second)
+	for !condition() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 10 s: %s", what)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}
+
+func TestOpenRefusesAURLItDoesNotUnderstand(t *testing.T) {
+	t.Parallel()
+	if _, err := Open(Config{URL: "http://localhost"}); err == nil {
+		t.Error("opened a store on http://localhost")
+	}
+}
+
+func TestOpenFillsInTheDefaultsOfItsConfig(t *testing.T) {
+	t.Parallel()
+	s := must(Open(Config{URL: "redis://localhost"}))(t)
+	defer s.Close()
+	week := 7 * 24 * time.Hour
+	want := Config{URL: "redis://localhost", Prefix: "remit:", Retention: week, RefreshLifetime: week, AccessLifetime: time.Hour}
+	if s.config != want {
+		t.Errorf("%+v, want %+v", s.config, want)
+	}
+}
+
+func TestPingAnswersOnceRedisDoes(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		if err := s.Ping(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

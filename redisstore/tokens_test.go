@@ -1,0 +1,366 @@
+package redisstore
+
+import (
+	"reflect"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+func TestExchangeGrantsAFamilyAtGeneration1(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		first, second := w.exchange(t, s), w.exchange(t, s)
+		for _, grant := range []Grant{first, second} {
+			want := Grant{
+				AccessToken: AccessToken{Organization: w.key.Organization, Agent: w.agent.ID, Family: grant.Family},
+				Scopes:      []string{"read", "write"}, Generation: 1,
+			}
+			if !reflect.DeepEqual(grant, want) {
+				t.Errorf("%+v, want %+v", grant, want)
+			}
+			if cellOf(grant.Family) != cellOf(w.agent.ID) {
+				t.Errorf("family %s of agent %s", grant.Family, w.agent.ID)
+			}
+		}
+		if first.Family == second.Family {
+			t.Error("two exchanges gave one family")
+		}
+	})
+}
+
+func TestExchangeRefusesEverythingAlike(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		revoked := newTenant(t, s, NewSession{MaxActions: 1})
+		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
+		before := w.contents(t, s)
+		for _, test := range []struct {
+			name   string
+			agent  uuid.UUID
+			secret [32]byte
+		}{
+			{"wrong secret", w.agent.ID, [32]byte{9}},
+			{"empty secret", w.agent.ID, [32]byte{}},
+			{"unknown agent", NewID(w.agent.ID), w.secret},
+			{"unknown agent, empty secret", NewID(w.agent.ID), [32]byte{}},
+			{"revoked agent", revoked.agent.ID, revoked.secret},
+		} {
+			grant, err := s.ExchangeSecret(t.Context(), test.agent, test.secret)
+			if err != ErrInvalidCredentials || !reflect.DeepEqual(grant, Grant{}) {
+				t.Errorf("%s: %+v, %v", test.name, grant, err)
+			}
+		}
+		if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
+			t.Errorf("%q became %q", before, after)
+		}
+	})
+}
+
+func TestRefreshOpensOneGenerationAfterTheOther(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		grant := w.exchange(t, s)
+		for generation := uint32(1); generation <= 4; generation++ {
+			want := grant
+			want.Generation = generation + 1
+			got := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		}
+	})
+}
+
+func TestRefreshGivesTheSpentTokenItsSuccessorAgainWithinTheGrace(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		family := w.exchange(t, s).Family
+		for range 3 {
+			w.refresh(t, s, family, 1, 2)
+		}
+		w.refresh(t, s, family, 2, 3)
+		w.refresh(t, s, family, 2, 3)
+	})
+}
+
+func TestRefreshesOfOneTokenAtOnceAllGetTheSameSuccessor(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		family := w.exchange(t, s).Family
+		var wg sync.WaitGroup
+		for range 32 {
+			wg.Go(func() {
+				grant, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1)
+				if err != nil || grant.Generation != 2 {
+					t.Errorf("generation %d, %v", grant.Generation, err)
+				}
+			})
+		}
+		wg.Wait()
+		w.refresh(t, s, family, 2, 3)
+	})
+}
+
+func TestReuseOfARefreshTokenRevokesItsFamilyAlone(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name       string
+		grace      time.Duration
+		afterGrace bool
+		spend      uint32 // generations spent before
+		reused     uint32
+	}{
+		{"the predecessor, without grace", 0, false, 1, 1},
+		{"the predecessor, after the grace", 20 * time.Millisecond, true, 1, 1},
+		{"one before the predecessor, within the grace", time.Minute, false, 2, 1},
+		{"long before the predecessor, within the grace", time.Minute, false, 5, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, Config{RefreshGrace: test.grace}, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+				grant, other := w.exchange(t, s), w.exchange(t, s)
+				for generation := uint32(1); generation <= test.spend; generation++ {
+					w.refresh(t, s, grant.Family, generation, generation+1)
+				}
+
+				reuse := func() error {
+					_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, test.reused)
+					return err
+				}
+				err := reuse()
+				if test.afterGrace {
+					eventually(t, "the grace is over", func() bool { err = reuse(); return err != nil })
+				}
+				wantError(t, "reuse", err, ErrTokenReused)
+
+				w.wantRevoked(t, s, grant, test.spend+1)
+				w.wantLive(t, s, other, 1)
+			})
+		})
+	}
+}
+
+func TestRefreshFollowsATokenThatIsAheadOfRedis(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		family := w.exchange(t, s).Family
+		w.refresh(t, s, family, 2, 3) // Redis has lost that 1 was spent
+		w.refresh(t, s, family, 2, 3)
+		w.refresh(t, s, family, 3, 4)
+		_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1)
+		wantError(t, "one that it left behind", err, ErrTokenReused)
+	})
+}
+
+func TestRefreshOfAFamilyThatIsGoneIsRefused(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		grant := w.exchange(t, s)
+		lost := w.exchange(t, s)
+		if err := s.client.Del(t.Context(), s.keys.family(w.agent.ID, lost.Family)).Err(); err != nil {
+			t.Fatal(err)
+		}
+		for name, token := range map[string]struct{ agent, family uuid.UUID }{
+			"unknown family":             {w.agent.ID, NewID(w.agent.ID)},
+			"unknown agent":              {NewRootID(), grant.Family},
+			"unknown agent of that cell": {NewID(w.agent.ID), grant.Family},
+			"a family that Redis lost":   {w.agent.ID, lost.Family},
+		} {
+			for _, generation := range []uint32{1, 2} {
+				_, err := s.RotateRefresh(t.Context(), token.agent, token.family, generation)
+				wantError(t, name, err, ErrInvalidRefreshToken)
+			}
+		}
+		w.refresh(t, s, grant.Family, 1, 2)
+	})
+}
+
+func TestAFamilyLivesForTheRefreshLifetimeFromItsLastUse(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{RefreshLifetime: time.Hour}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		key := s.keys.family(w.agent.ID, w.exchange(t, s).Family)
+		wantTTL(t, s, key, time.Hour)
+		if err := s.client.PExpire(t.Context(), key, time.Minute).Err(); err != nil {
+			t.Fatal(err)
+		}
+		family := must(uuid.Parse(key[len(key)-36:]))(t)
+		w.refresh(t, s, family, 1, 2)
+		wantTTL(t, s, key, time.Hour)
+	})
+}
+
+func TestAnExpiredFamilyIsRefused(t *testing.T) {
+	t.Parallel()
+	onRealRedis(t, Config{RefreshLifetime: 20 * time.Millisecond, RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		grant := w.exchange(t, s)
+		eventually(t, "the family is gone", func() bool {
+			return must(s.client.Exists(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t) == 0
+		})
+		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1)
+		wantError(t, "refresh", err, ErrInvalidRefreshToken)
+		// Its access token has a lifetime of its own.
+		must(s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1}))(t)
+	})
+}
+
+func TestRevokeFamilyEndsThatFamilyAlone(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		grant, other := w.exchange(t, s), w.exchange(t, s)
+		w.refresh(t, s, grant.Family, 1, 2)
+		for range 3 { // by its own access token, and again
+			if err := s.RevokeFamily(t.Context(), grant.AccessToken, grant.Family); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.wantRevoked(t, s, grant, 2)
+		w.wantLive(t, s, other, 1)
+	})
+}
+
+func TestRevokeFamilyByAnotherFamilyOfTheAgent(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		grant, other, third := w.exchange(t, s), w.exchange(t, s), w.exchange(t, s)
+		for range 2 {
+			if err := s.RevokeFamily(t.Context(), other.AccessToken, grant.Family); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.wantRevoked(t, s, grant, 1)
+		wantError(t, "by a revoked family", s.RevokeFamily(t.Context(), grant.AccessToken, other.Family), ErrInvalidToken)
+		w.wantLive(t, s, other, 1)
+		w.wantLive(t, s, third, 1)
+	})
+}
+
+// Within one cell the caller vouches for whose family it is: a refresh token's HMAC says so.
+func TestRevokeFamilyDoesNotReachIntoAnotherCell(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		grant := w.exchange(t, s)
+		spy := putAgent(t, s, w.key, otherCell(w.agent.ID))
+		_ = s.RevokeFamily(t.Context(), spy.AccessToken, grant.Family)
+		w.wantLive(t, s, grant, 1)
+	})
+}
+
+// The mark alone decides, whatever else Redis may have kept or brought back of the family.
+func TestAMarkedFamilyIsRevokedThoughItsGenerationIsKept(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		family := w.exchange(t, s).Family
+		mark := time.Now().Add(time.Hour).UnixMilli()
+		must(s.client.HSet(t.Context(), s.keys.agent(w.agent.ID), familyField(family), mark).Result())(t)
+		for _, generation := range []uint32{0, 1, 2} {
+			_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation)
+			wantError(t, "refresh", err, ErrInvalidRefreshToken)
+		}
+	})
+}
+
+// Marks stand for as long as an access token of the family may live, and are dropped some time after.
+func TestExchangesCleanUpMarksThatHaveLapsedAndNoOther(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		key := s.keys.agent(w.agent.ID)
+		before := must(s.client.HGetAll(t.Context(), key).Result())(t)
+		before["secret_used"] = "1"
+		lapsed := time.Now().Add(-time.Millisecond)
+		for range 10 {
+			kept := familyField(NewID(w.agent.ID))
+			before[kept] = "9999999999999"
+			must(s.client.HSet(t.Context(), key, familyField(NewID(w.agent.ID)), lapsed.UnixMilli(), kept, before[kept]).Result())(t)
+		}
+		revoked := w.exchange(t, s)
+		if err := s.RevokeFamily(t.Context(), revoked.AccessToken, revoked.Family); err != nil {
+			t.Fatal(err)
+		}
+		mark := must(s.client.HGet(t.Context(), key, familyField(revoked.Family)).Result())(t)
+		before[familyField(revoked.Family)] = mark
+		until := time.UnixMilli(must(strconv.ParseInt(mark, 10, 64))(t))
+		if life := time.Until(until); life < 2*defaultAccessLifetime-time.Minute {
+			t.Errorf("a fresh mark lives for %s", life)
+		}
+
+		var after map[string]string
+		eventually(t, "every mark that has lapsed is dropped", func() bool {
+			w.exchange(t, s)
+			after = must(s.client.HGetAll(t.Context(), key).Result())(t)
+			return len(after) <= len(before)
+		})
+		if !reflect.DeepEqual(after, before) {
+			t.Errorf("%q became %q", before, after)
+		}
+	})
+}
+
+// refresh spends a generation and checks which one it opens.
+func (w tenant) refresh(t *testing.T, s *Store, family uuid.UUID, generation, want uint32) {
+	t.Helper()
+	grant := must(s.RotateRefresh(t.Context(), w.agent.ID, family, generation))(t)
+	if grant.Generation != want {
+		t.Errorf("generation %d opened %d, want %d", generation, grant.Generation, want)
+	}
+}
+
+// wantRevoked checks that no token of the grant's family is good for anything, and that asking changes nothing.
+func (w tenant) wantRevoked(t *testing.T, s *Store, grant Grant, latest uint32) {
+	t.Helper()
+	before := w.contents(t, s)
+	if n := must(s.client.Exists(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t); n != 0 {
+		t.Error("the revoked family is still kept")
+	}
+	for generation := uint32(1); generation <= latest+1; generation++ {
+		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation)
+		wantError(t, "refresh", err, ErrInvalidRefreshToken)
+	}
+	for _, operation := range askedByEither(byToken(grant)) {
+		err := operation.ask(s, t, w.agent.ID, w.session.ID)
+		wantError(t, operation.name+" with its access token", err, ErrInvalidToken)
+	}
+	if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
+		t.Errorf("%q became %q", before, after)
+	}
+}
+
+// wantLive checks that the tokens of the grant's family are good, and spends the generation.
+func (w tenant) wantLive(t *testing.T, s *Store, grant Grant, generation uint32) {
+	t.Helper()
+	session := w.newSession(t, s, time.Hour)
+	for _, operation := range askedByEither(byToken(grant)) {
+		wantError(t, operation.name, operation.ask(s, t, w.agent.ID, session.ID), map[string]error{
+			"Charge": &NotActiveError{Completed}, // for EndSession comes before it
+		}[operation.name])
+	}
+	w.refresh(t, s, grant.Family, generation, generation+1)
+}
+
+// wantTTL checks that a key lives for so long from about now.
+func wantTTL(t *testing.T, s *Store, key string, want time.Duration) {
+	t.Helper()
+	ttl := must(s.client.PTTL(t.Context(), key).Result())(t)
+	if ttl > want || ttl < want-time.Minute {
+		t.Errorf("%s lives for %s, want %s", key, ttl, want)
+	}
+}

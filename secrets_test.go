@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"remit/token"
+)
+
+// TestNoCredentialReachesOutputOrRedis drives every endpoint, in success and refusal, and looks for what it used in all
+// that the service printed, in its metrics, and in all that Redis keeps.
+func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
+	t.Parallel()
+	url := startRedis(t)
+	dir := t.TempDir()
+	signing, err := token.GenerateSigningKey(token.Ed25519)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{
+		"signing": signing, "token": token.GenerateRefreshKey(), "bootstrap": []byte("bootstrap-0123456789abcdef"),
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := start(t, []string{"REMIT_REDIS_URL=" + url, "REMIT_LOG_LEVEL=debug"},
+		"--signing-key", filepath.Join(dir, "signing"), "--token-key", filepath.Join(dir, "token"),
+		"--organizations", "token", "--bootstrap-token", filepath.Join(dir, "bootstrap")).ready(t)
+
+	d := &driver{t: t, url: p.url, bootstrap: string(files["bootstrap"])}
+	d.everyEndpoint()
+	block, _ := pem.Decode(signing)
+	d.secrets["signing key"] = base64.StdEncoding.EncodeToString(block.Bytes)
+	d.secrets["signing key bytes"] = string(block.Bytes[len(block.Bytes)-32:])
+	d.secrets["token key"] = strings.TrimSpace(string(files["token"]))
+	raw, _ := base64.StdEncoding.DecodeString(d.secrets["token key"])
+	d.secrets["token key bytes"] = string(raw)
+	d.secrets["bootstrap token"] = d.bootstrap
+
+	_, metrics := p.get(t, "/metrics")
+	places := map[string]string{
+		"stdout": p.stdout.String(), "stderr": p.stderr.String(), "the metrics": metrics, "Redis": everythingIn(t, url),
+	}
+	if len(places["stderr"]) == 0 || !strings.Contains(places["Redis"], "acme") {
+		t.Fatal("there is nothing to look through")
+	}
+	for place, text := range places {
+		for name, secret := range d.secrets {
+			if secret == "" || strings.Contains(text, secret) {
+				t.Errorf("%s holds the %s", place, name)
+			}
+		}
+	}
+}
+
+// driver calls every endpoint and keeps the credentials that it meets.
+type driver struct {
+	t         *testing.T
+	url       string
+	bootstrap string
+	secrets   map[string]string
+}
+
+// call sends a request and returns the status and the answer's members.
+func (d *driver) call(method, path string, header map[string]string, body string) (int, map[string]any) {
+	d.t.Helper()
+	request, err := http.NewRequest(method, d.url+path, strings.NewReader(body))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, _ := io.ReadAll(response.Body)
+	members := map[string]any{}
+	_ = json.Unmarshal(text, &members)
+	return response.StatusCode, members
+}
+
+// keep calls an endpoint that must succeed and keeps a credential of its answer.
+func (d *driver) keep(name, member, path string, header map[string]string, body string) map[string]any {
+	d.t.Helper()
+	status, answer := d.call(http.MethodPost, path, header, body)
+	if status > 299 {
+		d.t.Fatalf("POST %s: %d %v", path, status, answer)
+	}
+	d.secrets[name] = fmt.Sprint(answer[member])
+	return answer
+}
+
+func (d *driver) everyEndpoint() {
+	d.t.Helper()
+	d.secrets = map[string]string{}
+	organization := d.keep("first API key", "api_key", "/v1/organizations",
+		map[string]string{"Authorization": "Bearer " + d.bootstrap}, `{"name":"acme","metadata":{"a":1}}`)
+	d.call(http.MethodPost, "/v1/organizations", map[string]string{"Authorization": "Bearer wrong-bootstrap-token"}, `{"name":"x"}`)
+	ownPath := fmt.Sprint("/v1/organizations/", organization["id"])
+	d.keep("API key", "api_key", ownPath+"/api-key/rotate", map[string]string{"X-API-Key": d.secrets["first API key"]}, `{}`)
+	asKey := map[string]string{"X-API-Key": d.secrets["API key"]}
+	agent := d.keep("first agent secret", "secret", "/v1/agents", asKey, `{"name":"scout","scopes":["read"]}`)
+	agentPath := fmt.Sprint("/v1/agents/", agent["id"])
+	d.keep("agent secret", "secret", agentPath+"/secret/rotate", asKey, `{"grace_seconds":60}`)
+
+	exchange := fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, agent["id"], d.secrets["agent secret"])
+	d.keep("access token", "access_token", "/v1/auth/token", nil, exchange)
+	tokens := d.keep("refresh token", "refresh_token", "/v1/auth/token", nil, exchange)
+	refresh := fmt.Sprintf(`{"refresh_token":%q}`, d.secrets["refresh token"])
+	d.keep("second access token", "access_token", "/v1/auth/refresh", nil, refresh)
+	d.keep("second refresh token", "refresh_token", "/v1/auth/refresh", nil, refresh)
+	asAgent := map[string]string{"Authorization": fmt.Sprint("Bearer ", tokens["access_token"])}
+	_, session := d.call(http.MethodPost, "/sessions", asKey, fmt.Sprintf(`{"agent_id":%q,"max_actions":5}`, agent["id"]))
+	sessionPath := fmt.Sprint("/sessions/", session["id"])
+
+	basic := map[string]string{
+		"Authorization": "Basic " + base64.StdEncoding.EncodeToString(fmt.Append(nil, agent["id"], ":", d.secrets["agent secret"])),
+		"Content-Type":  "application/x-www-form-urlencoded",
+	}
+	d.keep("OAuth refresh token", "refresh_token", "/oauth2/token", basic, "grant_type=client_credentials")
+	for _, header := range []map[string]string{asKey, asAgent, basic, nil, {"X-API-Key": "rmk_nonsense"}, {"Authorization": "Bearer a.b.c"}} {
+		for _, get := range []string{ownPath, "/v1/agents", agentPath, "/sessions", sessionPath, "/v1/auth/verify",
+			"/v1/auth/authorize?session_id=" + fmt.Sprint(session["id"]), "/.well-known/jwks.json",
+			"/.well-known/oauth-authorization-server", "/healthz", "/readyz", "/nowhere"} {
+			d.call(http.MethodGet, get, header, "")
+		}
+		d.call(http.MethodPost, sessionPath+"/actions", header, `{"value_usd":0.1}`)
+		d.call(http.MethodPost, "/v1/auth/introspect", header, fmt.Sprintf(`{"token":%q}`, d.secrets["access token"]))
+		d.call(http.MethodPost, "/oauth2/introspect", header, "token="+d.secrets["second refresh token"])
+		d.call(http.MethodPost, "/v1/auth/token", header, strings.Replace(exchange, "rms_", "rms_x", 1))
+	}
+	d.call(http.MethodPost, "/v1/auth/revoke", asAgent, refresh)
+	d.call(http.MethodPost, "/oauth2/revoke", basic, "token="+d.secrets["OAuth refresh token"])
+	d.call(http.MethodPost, "/v1/auth/refresh", nil, refresh) // of a revoked family
+	d.call(http.MethodPost, sessionPath+"/end", asKey, "")
+	d.call(http.MethodPost, agentPath+"/revoke", asKey, "")
+}
+
+// everythingIn returns all keys of a Redis with all that they hold.
+func everythingIn(t *testing.T, url string) string {
+	t.Helper()
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	ctx := context.Background()
+	var all strings.Builder
+	keys := client.Scan(ctx, 0, "*", 1000).Iterator()
+	for keys.Next(ctx) {
+		key := keys.Val()
+		fmt.Fprintln(&all, key)
+		switch kind := client.Type(ctx, key).Val(); kind {
+		case "hash":
+			fmt.Fprintln(&all, client.HGetAll(ctx, key).Val())
+		case "zset":
+			fmt.Fprintln(&all, client.ZRange(ctx, key, 0, -1).Val())
+		case "string":
+			fmt.Fprintln(&all, client.Get(ctx, key).Val())
+		default:
+			t.Errorf("%s is a %s, which this test does not read", key, kind)
+		}
+	}
+	if err := keys.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}

@@ -1,0 +1,128 @@
+package server_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+func TestCreateAgentAnswersItWholeWithItsSecret(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		for _, test := range []struct{ body, want fields }{
+			{
+				fields{"name": "scout", "scopes": list("read", "payments:write")},
+				fields{"name": "scout", "scopes": list("read", "payments:write"), "metadata": fields{}},
+			},
+			{
+				fields{"name": "mute", "scopes": list()},
+				fields{"name": "mute", "scopes": list(), "metadata": fields{}},
+			},
+			{
+				fields{"name": "full", "scopes": list("a"), "description": "does it all", "metadata": fields{"k": "v"}},
+				fields{"name": "full", "scopes": list("a"), "description": "does it all", "metadata": fields{"k": "v"}},
+			},
+		} {
+			created := w.post("/v1/agents", test.body, asKey(w.key)).is(201)
+			want := test.want.with(fields{"id": anID, "org_id": w.org, "status": "active", "created_at": aboutNow})
+			created.exactly(want.with(fields{"secret": aSecret}))
+			if got, want := created.header.Get("Location"), "/v1/agents/"+created.text("id"); got != want {
+				t.Errorf("Location %q, want %q", got, want)
+			}
+			w.get(created.header.Get("Location"), asKey(w.key)).is(200).exactly(want)
+		}
+	})
+}
+
+func TestListAgentsAnswersWhatGetAnswersNewestFirst(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		newer := w.newAgent()
+		agents := w.get("/v1/agents", asKey(w.key)).is(200).array()
+		for i, id := range []string{newer.id, w.agent.id} {
+			if found := differences(agents[i], w.get("/v1/agents/"+id, asKey(w.key)).is(200).object()); found != "" {
+				t.Errorf("agent %d of the list: %s", i, found)
+			}
+		}
+		if len(agents) != 2 {
+			t.Errorf("%d agents, want 2", len(agents))
+		}
+	})
+}
+
+func TestRevokeAgentIsIdempotentAndAnswersEitherMethod(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		posted, deleted := w.newAgent(), w.newAgent()
+		first := w.post("/v1/agents/"+posted.id+"/revoke", fields{}, asKey(w.key)).is(200)
+		first.exactly(fields{"id": posted.id, "status": "revoked", "revoked_at": aboutNow})
+		second := w.delete("/v1/agents/"+deleted.id, asKey(w.key)).is(200)
+		second.exactly(fields{"id": deleted.id, "status": "revoked", "revoked_at": aboutNow})
+
+		wantSameAnswer(t, first, w.delete("/v1/agents/"+posted.id, asKey(w.key)))
+		wantSameAnswer(t, second, w.post("/v1/agents/"+deleted.id+"/revoke", nil, asKey(w.key)))
+		w.get("/v1/agents/"+posted.id, asKey(w.key)).is(200).exactly(fields{
+			"id": posted.id, "org_id": w.org, "name": "scout", "scopes": list(agentScopes...), "status": "revoked",
+			"metadata": fields{}, "created_at": aboutNow, "revoked_at": first.text("revoked_at"),
+		})
+	})
+}
+
+func TestAnotherOrganizationsAgentCannotBeToldFromNone(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w, other := api.newTenant(), api.newTenant()
+		for _, action := range []struct{ method, path string }{
+			{"GET", ""}, {"DELETE", ""}, {"POST", "/revoke"}, {"POST", "/secret/rotate"},
+		} {
+			foreign := w.ask(action.method, "/v1/agents/"+other.agent.id+action.path, nil, asKey(w.key)).refused(404, "not_found")
+			unknown := w.ask(action.method, "/v1/agents/"+uuid.NewString()+action.path, nil, asKey(w.key))
+			wantSameAnswer(t, foreign, unknown)
+		}
+		other.exchange()
+		if got := other.get("/v1/agents/"+other.agent.id, asKey(other.key)).is(200).text("status"); got != "active" {
+			t.Errorf("the other organization's agent is %s", got)
+		}
+	})
+}
+
+func TestRotateAgentSecretEndsTheOldOneAtOnceOnEachInstance(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		there := w.through(api.another(t))
+		rotated := w.post("/v1/agents/"+w.agent.id+"/secret/rotate", nil, asKey(w.key)).is(200)
+		rotated.exactly(fields{"id": w.agent.id, "secret": aSecret, "previous_expires_at": aboutNow})
+		for _, at := range []tenant{w, there} {
+			at.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret}).refused(401, "invalid_credentials")
+			at.exchangeFor(agent{w.agent.id, rotated.text("secret")})
+		}
+	})
+}
+
+func TestRotateAgentSecretLeavesTheOldOneItsGrace(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		rotated := w.post("/v1/agents/"+w.agent.id+"/secret/rotate", fields{"grace_seconds": 1}, asKey(w.key)).is(200)
+		w.exchange()
+		w.exchangeFor(agent{w.agent.id, rotated.text("secret")})
+		eventually(t, "the old secret has lapsed", func() bool {
+			return w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret}).status == 401
+		})
+		w.exchangeFor(agent{w.agent.id, rotated.text("secret")})
+	})
+}
+
+func TestTheSecretOfARevokedAgentCannotBeRotated(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		w.revoke()
+		w.post("/v1/agents/"+w.agent.id+"/secret/rotate", nil, asKey(w.key)).refused(409, "agent_revoked")
+		w.post("/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).refused(409, "agent_revoked")
+	})
+}

@@ -1,0 +1,120 @@
+package server
+
+import (
+	"crypto/tls"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A connection that is closed with unread bytes in it is reset, and the reset can overtake the answer. So after an
+// answer to a request that was not read whole, the rest is read and thrown away, within these bounds.
+const (
+	lingerTime  = time.Second
+	lingerBytes = 8 << 20
+)
+
+// listener gives fasthttp connections that close as connection does.
+type listener struct {
+	net.Listener
+	silent *silentConnections
+}
+
+func (l listener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	conn := &connection{Conn: accepted, silent: l.silent}
+	l.silent.add(conn)
+	return conn, nil
+}
+
+// silentConnections are those that have not sent a byte. fasthttp's shutdown waits for each of them to time out, so
+// they are closed before it.
+type silentConnections struct {
+	mu      sync.Mutex
+	open    map[*connection]struct{}
+	closing bool
+}
+
+func (s *silentConnections) add(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		_ = c.Conn.Close()
+		return
+	}
+	if s.open == nil {
+		s.open = map[*connection]struct{}{}
+	}
+	s.open[c] = struct{}{}
+}
+
+func (s *silentConnections) remove(c *connection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+}
+
+// close closes all that are silent now and all that will be accepted.
+func (s *silentConnections) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+	for c := range s.open {
+		_ = c.Conn.Close()
+	}
+	s.open = nil
+}
+
+type connection struct {
+	net.Conn
+	silent *silentConnections
+	spoke  atomic.Bool
+	unread atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
+}
+
+// Read notes the first byte.
+func (c *connection) Read(buffer []byte) (int, error) {
+	n, err := c.Conn.Read(buffer)
+	if n > 0 && !c.spoke.Load() {
+		c.spoke.Store(true)
+		c.silent.remove(c)
+	}
+	return n, err
+}
+
+// leaveUnread notes that a request on the connection was not read whole.
+func leaveUnread(conn net.Conn) {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	if c, ok := conn.(*connection); ok {
+		c.unread.Store(true)
+	}
+}
+
+// Close lets the peer read the last answer first.
+func (c *connection) Close() error {
+	c.silent.remove(c)
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.Load() && half.CloseWrite() == nil {
+		c.discard()
+	}
+	return c.Conn.Close()
+}
+
+func (c *connection) discard() {
+	if c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
+		return
+	}
+	buffer := make([]byte, 32<<10)
+	for left := lingerBytes; left > 0; {
+		n, err := c.Read(buffer)
+		if err != nil {
+			return
+		}
+		left -= n
+	}
+}

@@ -1,0 +1,84 @@
+package server_test
+
+import (
+	"net/http"
+	"testing"
+)
+
+func TestHealthzSaysThatTheProcessAnswers(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		api.get("/healthz").is(200).exactly(fields{"status": "ok"})
+	})
+}
+
+func TestReadyzSaysThatTheServiceCanWork(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		api.get("/readyz").is(200).exactly(fields{"status": "ready"})
+	})
+}
+
+func TestReadyzWarnsOfARedisThatEvicts(t *testing.T) {
+	t.Parallel()
+	redis := privateRedis(t, "--maxmemory-policy", "allkeys-lru")
+	api := start(t, setup{redis: redis.URL()})
+	r := api.get("/readyz").is(200).exactly(fields{"status": "ready", "warnings": matcher{"an array", isArray}})
+	if warnings := r.object()["warnings"].([]any); len(warnings) != 1 {
+		t.Errorf("%d warnings, want 1: %s", len(warnings), r.body)
+	}
+}
+
+func TestReadyzIsNotReadyWhenRedisCannotBeWritten(t *testing.T) {
+	t.Parallel()
+	redis := privateRedis(t, "--min-replicas-to-write", "1")
+	api := start(t, setup{redis: redis.URL()})
+	api.get("/readyz").refused(503, "unavailable")
+	api.get("/healthz").is(200)
+}
+
+func TestWithoutAKeyringWhatNeedsOneIsUnavailable(t *testing.T) {
+	t.Parallel()
+	onEachRedisWith(t, setup{noKeys: true}, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		id := w.newSession(nil)
+		needsKeys := []endpoint{
+			{"GET", "/readyz", nil},
+			{"GET", "/.well-known/jwks.json", nil},
+			{"POST", "/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret}},
+			{"POST", "/v1/auth/refresh", fields{"refresh_token": "rmr_x"}},
+			{"POST", "/v1/auth/revoke", fields{"refresh_token": "rmr_x"}},
+		}
+		asAnyAgent := asAgent("a.b.c")
+		for _, e := range append(needsKeys, endpointsOfBoth(id)...) {
+			refused := w.ask(e.method, e.path, e.body, asAnyAgent).refused(503, "unavailable")
+			if refused.header.Get("Retry-After") == "" {
+				t.Errorf("%s: no Retry-After", refused.what)
+			}
+		}
+		w.get("/healthz").is(200)
+		w.get("/sessions/"+id, asKey(w.key)).is(200)
+
+		api.on.server.SetKeyring(api.on.keyring)
+		w.get("/readyz").is(200)
+		w.get("/sessions/"+id, asAgent(w.exchange().access)).is(200)
+	})
+}
+
+func TestReadsAnswerHeadWithoutABody(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		id := w.newSession(nil)
+		for _, path := range []string{
+			"/healthz", "/readyz", "/.well-known/jwks.json", "/v1/organizations/" + w.org, "/v1/agents",
+			"/v1/agents/" + w.agent.id, "/sessions", "/v1/sessions/" + id,
+		} {
+			got := w.get(path, asKey(w.key)).is(200)
+			head := w.ask(http.MethodHead, path, nil, asKey(w.key)).is(200)
+			if len(head.body) != 0 || head.header.Get("Content-Type") != got.header.Get("Content-Type") {
+				t.Errorf("HEAD %s: %v %q", path, head.header, head.body)
+			}
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package server_test
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// kind is what a field of a request holds.
+type kind int
+
+const (
+	aText kind = iota
+	aUUID
+	anInteger
+	anAmount
+	scopeList
+	anObject
+)
+
+// bodyEndpoint is an endpoint that reads a body, with one that it would accept.
+type bodyEndpoint struct {
+	method, path string
+	as           option
+	valid        fields
+	required     []string
+	kinds        map[string]kind // of all its fields
+}
+
+// bodyEndpoints returns all endpoints that read a body, with what their bodies are made of.
+func bodyEndpoints(w tenant) []bodyEndpoint {
+	key := asKey(w.key)
+	session, tokens := w.newSession(nil), w.exchange()
+	newSession := bodyEndpoint{
+		"POST", "/sessions", key, fields{"agent_id": w.agent.id}, []string{"agent_id"}, map[string]kind{
+			"agent_id": aUUID, "max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger,
+			"scopes": scopeList, "metadata": anObject,
+		},
+	}
+	charge := bodyEndpoint{"POST", "/sessions/" + session + "/actions", key, fields{}, nil, map[string]kind{
+		"action_type": aText, "value_usd": anAmount, "count": anInteger, "scope": aText,
+	}}
+	nothing := map[string]kind{}
+	refreshToken := map[string]kind{"refresh_token": aText}
+	grace := map[string]kind{"grace_seconds": anInteger}
+	return []bodyEndpoint{
+		{"POST", "/v1/organizations", nobody, fields{"name": "n"}, []string{"name"},
+			map[string]kind{"name": aText, "metadata": anObject}},
+		{"POST", "/v1/organizations/" + w.org + "/api-key/rotate", key, fields{}, nil, grace},
+		{"POST", "/v1/agents", key, fields{"name": "n", "scopes": list("a")}, []string{"name", "scopes"},
+			map[string]kind{"name": aText, "scopes": scopeList, "description": aText, "metadata": anObject}},
+		{"POST", "/v1/agents/" + w.agent.id + "/revoke", key, fields{}, nil, nothing},
+		{"DELETE", "/v1/agents/" + w.agent.id, key, fields{}, nil, nothing},
+		{"POST", "/v1/agents/" + w.agent.id + "/secret/rotate", key, fields{}, nil, grace},
+		{"POST", "/v1/auth/token", nobody, fields{"agent_id": w.agent.id, "secret": w.agent.secret},
+			[]string{"agent_id", "secret"}, map[string]kind{"agent_id": aUUID, "secret": aText}},
+		{"POST", "/v1/auth/refresh", nobody, fields{"refresh_token": tokens.refresh}, []string{"refresh_token"}, refreshToken},
+		{"POST", "/v1/auth/revoke", asAgent(tokens.access), fields{"refresh_token": tokens.refresh},
+			[]string{"refresh_token"}, refreshToken},
+		newSession, newSession.at("/v1/sessions"),
+		charge, charge.at("/v1" + charge.path),
+		{"POST", "/sessions/" + session + "/end", asAgent(tokens.access), fields{}, nil, nothing},
+		{"POST", "/v1/sessions/" + session + "/end", key, fields{}, nil, nothing},
+	}
+}
+
+func nobody(http.Header) {}
+
+func (e bodyEndpoint) at(path string) bodyEndpoint {
+	e.path = path
+	return e
+}
+
+// onEachBodyEndpoint runs the test on each, of a tenant of its own, and checks that nothing was written: it is for
+// refusals.
+func onEachBodyEndpoint(t *testing.T, test func(c *client, e bodyEndpoint)) {
+	t.Helper()
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	for i := range bodyEndpoints(api.newTenant()) {
+		e := bodyEndpoints(api.newTenant())[i]
+		t.Run(e.method+idInPath.ReplaceAllString(strings.ReplaceAll(e.path, "/", " "), "id"), func(t *testing.T) {
+			wantNothingWritten(t, api, func() { test(api.in(t), e) })
+		})
+	}
+}
+
+var idInPath = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// wantNothingWritten fails the test if Redis holds anything else after the requests than before.
+func wantNothingWritten(t *testing.T, api *client, requests func()) {
+	t.Helper()
+	before := strings.Split(api.on.mini.Dump(), "\n")
+	requests()
+	after := strings.Split(api.on.mini.Dump(), "\n")
+	for _, line := range after {
+		if !slices.Contains(before, line) {
+			t.Errorf("a refused request was carried out; new in Redis: %s", line)
+		}
+	}
+	if len(after) != len(before) {
+		t.Errorf("a refused request was carried out; Redis holds %d lines, and %d before", len(after), len(before))
+	}
+}
+
+func (c *client) send(e bodyEndpoint, body any, options ...option) *response {
+	c.t.Helper()
+	return c.ask(e.method, e.path, body, append(options, e.as)...)
+}
+
+// member returns a JSON object with one member more behind its others, which may be one that it has.
+func member(object fields, name string, value any) raw {
+	all := strings.TrimSuffix(string(mustEncode(object)), "}")
+	if len(object) > 0 {
+		all += ","
+	}
+	return raw(all + string(mustEncode(name)) + ":" + string(mustEncode(value)) + "}")
+}
+
+func mustEncode(value any) []byte {
+	text, err := encode(value)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}

@@ -1,0 +1,268 @@
+package server_test
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// notOf holds JSON values that are not of a kind, whatever their digits.
+var notOf = map[kind][]raw{
+	aText:     {"5", "true", "{}", "[]", `["x"]`},
+	aUUID:     {"5", "true", "{}", "[]"},
+	anInteger: {`"5"`, `""`, "true", "{}", "[]", "[5]", "1.5", "1e400", "-1", "9007199254740993", "9223372036854775808", "1e3"},
+	anAmount:  {`"5"`, `""`, "true", "{}", "[]", "[5]", "-1", "1e400", "0.0000001", "1000000000.000001", "9007199254740993"},
+	scopeList: {`"read"`, "5", "true", "{}", `{"0":"read"}`},
+	anObject:  {`"x"`, `"{}"`, "5", "true", "[]", "[{}]"},
+}
+
+func TestAFieldOfAnotherTypeIsRefusedByItsName(t *testing.T) {
+	onEachBodyEndpoint(t, func(c *client, e bodyEndpoint) {
+		for field, kind := range e.kinds {
+			for _, value := range append(notOf[kind], "null") {
+				c.send(e, member(e.valid.without(field), field, value)).invalid(field)
+			}
+			if kind == scopeList {
+				for _, item := range []raw{"5", "null", "true", "{}", `["read"]`} {
+					c.send(e, member(e.valid.without(field), field, `["read",`+item+`]`)).invalid(field + "[1]")
+				}
+			}
+		}
+	})
+}
+
+func TestARequiredFieldThatIsMissingIsNamed(t *testing.T) {
+	onEachBodyEndpoint(t, func(c *client, e bodyEndpoint) {
+		if len(e.required) == 0 {
+			return
+		}
+		for _, field := range e.required {
+			c.send(e, e.valid.without(field)).invalid(field)
+		}
+		c.send(e, fields{}).invalid(e.required...)
+		c.send(e, nil).invalid(e.required...)
+	})
+}
+
+func TestOneAnswerNamesAllThatIsWrong(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	w.post("/sessions", fields{
+		"agent_id": "x", "max_actions": 0, "expires_in_seconds": 2_592_001, "scopes": list("a", "a", ""), "metadata": list(),
+	}, asKey(w.key)).invalid("agent_id", "max_actions", "expires_in_seconds", "scopes[1]", "scopes[2]", "metadata")
+	w.get("/sessions?limit=0&status=x&cursor=!&agent_id=x&foo=1", asKey(w.key)).
+		invalid("limit", "status", "cursor", "agent_id", "foo")
+}
+
+// otherForms returns what libraries take for the UUID and RFC 9562 §4 does not, of characters that a path may have.
+func otherForms(id string) []string {
+	return []string{
+		"x", id[:35], id + "0", "urn:uuid:" + id, strings.ReplaceAll(id, "-", ""), strings.ReplaceAll(id, "-", "_"),
+		id[:35] + "g", id[:9] + id[10:] + "-",
+	}
+}
+
+func TestIdsAreAcceptedInAnyCaseAndAnsweredInLowerCase(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		upper := strings.ToUpper
+		key, access := asKey(w.key), asAgent(w.exchange().access)
+		created := w.post("/sessions", fields{"agent_id": upper(w.agent.id)}, key).is(201)
+		id := created.exactly(newSessionFields(w)).text("id")
+
+		w.get("/v1/organizations/"+upper(w.org), key).is(200).exactly(w.get("/v1/organizations/"+w.org, key).object())
+		w.get("/v1/agents/"+upper(w.agent.id), key).is(200).exactly(w.get("/v1/agents/"+w.agent.id, key).object())
+		w.post("/v1/auth/token", fields{"agent_id": upper(w.agent.id), "secret": w.agent.secret}).is(200)
+		for _, as := range []option{key, access} {
+			w.get("/sessions/"+upper(id), as).is(200).exactly(w.session(id))
+			w.wantPages("/sessions?agent_id="+upper(w.agent.id), as, []string{id})
+			if got := w.post("/sessions/"+upper(id)+"/actions", nil, as).is(200).text("session_id"); got != id {
+				t.Errorf("session_id %s, want %s", got, id)
+			}
+		}
+		w.post("/sessions/"+upper(id)+"/end", nil, access).is(200).
+			exactly(fields{"id": id, "status": "completed", "ended_at": aboutNow})
+		w.delete("/v1/agents/"+upper(w.agent.id), key).is(200).
+			exactly(fields{"id": w.agent.id, "status": "revoked", "revoked_at": aboutNow})
+	})
+}
+
+func TestOtherFormsOfIdsAreRefusedByTheFieldTheyAreIn(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	id, key := w.newSession(nil), asKey(w.key)
+	access := asAgent(w.exchange().access)
+	wantNothingWritten(t, api, func() {
+		for _, form := range append(otherForms(w.agent.id), "", "{"+w.agent.id+"}", " "+w.agent.id[1:]) {
+			w.post("/sessions", fields{"agent_id": form}, key).invalid("agent_id")
+			w.post("/v1/auth/token", fields{"agent_id": form, "secret": w.agent.secret}).invalid("agent_id")
+			w.get("/sessions?agent_id="+url.QueryEscape(form), key).invalid("agent_id")
+		}
+		for _, form := range otherForms(w.agent.id) {
+			w.get("/v1/agents/"+form, key).invalid("id")
+			w.post("/v1/agents/"+form+"/revoke", nil, key).invalid("id")
+			w.delete("/v1/agents/"+form, key).invalid("id")
+			w.post("/v1/agents/"+form+"/secret/rotate", nil, key).invalid("id")
+		}
+		for _, form := range otherForms(w.org) {
+			w.get("/v1/organizations/"+form, key).invalid("id")
+			w.post("/v1/organizations/"+form+"/api-key/rotate", nil, key).invalid("id")
+		}
+		for _, form := range otherForms(id) {
+			for _, as := range []option{key, access} {
+				w.get("/sessions/"+form, as).invalid("id")
+				w.post("/v1/sessions/"+form+"/end", nil, as).invalid("id")
+				w.post("/sessions/"+form+"/actions", nil, as).invalid("id")
+			}
+		}
+	})
+}
+
+// The characters of a name are counted, not its bytes.
+func TestNamesAndDescriptionsAreCountedInCharacters(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	key := asKey(w.key)
+	for _, letter := range []string{"a", "é", "日", "🤖"} {
+		for _, size := range []int{1, 200} {
+			name := strings.Repeat(letter, size)
+			org := w.post("/v1/organizations", fields{"name": name}).is(201)
+			agent := w.post("/v1/agents", fields{"name": name, "scopes": list()}, key).is(201)
+			if org.text("name") != name || agent.text("name") != name {
+				t.Errorf("%d times %s came back otherwise", size, letter)
+			}
+		}
+		long := strings.Repeat(letter, 201)
+		w.post("/v1/organizations", fields{"name": long}).invalid("name")
+		w.post("/v1/agents", fields{"name": long, "scopes": list()}, key).invalid("name")
+
+		w.post("/v1/agents", fields{"name": "n", "scopes": list(), "description": strings.Repeat(letter, 1000)}, key).is(201)
+		w.post("/v1/agents", fields{"name": "n", "scopes": list(), "description": strings.Repeat(letter, 1001)}, key).
+			invalid("description")
+
+		id := w.newSession(nil)
+		w.post("/sessions/"+id+"/actions", fields{"action_type": strings.Repeat(letter, 200)}, key).is(200)
+		w.post("/sessions/"+id+"/actions", fields{"action_type": strings.Repeat(letter, 201)}, key).invalid("action_type")
+		w.post("/sessions/"+id+"/actions", fields{"action_type": ""}, key).invalid("action_type")
+	}
+	w.post("/v1/organizations", fields{"name": ""}).invalid("name")
+	w.post("/v1/agents", fields{"name": "", "scopes": list()}, key).invalid("name")
+}
+
+// scopesOf returns count distinct scopes of size characters.
+func scopesOf(count, size int) []any {
+	scopes := []any{}
+	for i := range count {
+		scopes = append(scopes, fmt.Sprintf("%0*d", size, i))
+	}
+	return scopes
+}
+
+func TestScopesAreHeldToTheirBounds(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	visible := ""
+	for c := byte(0x21); c <= 0x7e; c++ {
+		if c != '"' && c != '\\' {
+			visible += string(c)
+		}
+	}
+	accepted := 0
+	for _, test := range []struct {
+		name    string
+		scopes  []any
+		refused []string
+	}{
+		{"none", list(), nil},
+		{"every character", list(visible), nil},
+		{"64", scopesOf(64, 2), nil},
+		{"65", scopesOf(65, 2), []string{"scopes"}},
+		{"600 characters", scopesOf(60, 10), nil},
+		{"600 characters in one", list(long(600)), nil},
+		{"601 characters", append(scopesOf(60, 10), "x"), []string{"scopes"}},
+		{"601 characters in one", list(long(601)), []string{"scopes"}},
+		{"65 that are too long", scopesOf(65, 10), []string{"scopes"}},
+		{"a duplicate", list("a", "b", "a"), []string{"scopes[2]"}},
+		{"the same in another case", list("a", "A"), nil},
+		{"an empty one", list("a", ""), []string{"scopes[1]"}},
+		{"a space", list("a b"), []string{"scopes[0]"}},
+		{"a tab", list("a\tb"), []string{"scopes[0]"}},
+		{"a quote", list(`a"`), []string{"scopes[0]"}},
+		{"a backslash", list(`a\b`), []string{"scopes[0]"}},
+		{"not ASCII", list("é"), []string{"scopes[0]"}},
+		{"a control character", list("a", "\x00", "\x7f"), []string{"scopes[1]", "scopes[2]"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			body := fields{"name": "n", "scopes": test.scopes}
+			r := w.in(t).post("/v1/agents", body, asKey(w.key))
+			if test.refused != nil {
+				r.invalid(test.refused...)
+				return
+			}
+			accepted++
+			if found := differences(fields{"scopes": r.is(201).object()["scopes"]}, fields{"scopes": test.scopes}); found != "" {
+				t.Error(found)
+			}
+			of := tenant{client: w.in(t), agent: agent{r.text("id"), r.text("secret")}}
+			tokens := of.exchange()
+			if len(tokens.access) > 2048 {
+				t.Errorf("its access token has %d bytes", len(tokens.access))
+			}
+			of.get("/sessions", asAgent(tokens.access)).is(200)
+		})
+	}
+	agents := len(w.get("/v1/agents?limit=200", asKey(w.key)).is(200).ids())
+	if want := 1 + accepted; agents != want {
+		t.Errorf("%d agents, want %d: a refused one was made", agents, want)
+	}
+}
+
+func TestTheScopeOfAnActionIsOneScope(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	id, access := w.newSession(nil), w.exchange().access
+	wantNothingWritten(t, api, func() {
+		for _, scope := range []string{"", "read write", " read", "read ", `re"ad`, "lü"} {
+			for _, as := range []option{asKey(w.key), asAgent(access)} {
+				w.post("/sessions/"+id+"/actions", fields{"scope": scope}, as).invalid("scope")
+			}
+		}
+	})
+}
+
+// nested returns metadata that makes the whole body this deep: body, metadata, and arrays in it.
+func nested(depth int) raw {
+	inner := depth - 2
+	return raw(`{"k":` + strings.Repeat("[", inner) + strings.Repeat("]", inner) + "}")
+}
+
+func TestABodyIsAtMost32Deep(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	for _, e := range bodyEndpoints(w) {
+		if !slices.Contains([]string{"/v1/organizations", "/v1/agents", "/sessions"}, e.path) {
+			continue
+		}
+		created := w.send(e, member(e.valid, "metadata", nested(32))).is(201)
+		if got := string(must(encode(created.object()["metadata"]))(t)); got != string(nested(32)) {
+			t.Errorf("metadata came back as %s", got)
+		}
+		wantNothingWritten(t, api, func() {
+			body := member(e.valid, "metadata", nested(33))
+			w.send(e, body).malformedAt(strings.LastIndex(string(body), "["))
+			w.send(e, member(e.valid, "metadata", nested(100_000))).malformedAt(strings.Index(string(body), "[[[") + 30)
+		})
+		// Brackets in a text do not nest.
+		text := raw(`{"k":"` + strings.Repeat(`[{\"`, 50) + `\\"}`)
+		w.send(e, member(e.valid, "metadata", text)).is(201)
+	}
+}

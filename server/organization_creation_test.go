@@ -1,0 +1,69 @@
+package server
+
+import "testing"
+
+const bootstrapToken = "a-bootstrap-token-of-some-length"
+
+func TestWhoMayCreateOrganizations(t *testing.T) {
+	t.Parallel()
+	guarded := Organizations{Creation: OrganizationsToken, BootstrapToken: bootstrapToken}
+	for name, test := range map[string]struct {
+		organizations Organizations
+		authorization string
+		status        int
+		code          string
+		challenge     string
+	}{
+		"everybody, if nothing is said": {Organizations{}, "", 201, "", ""},
+		"everybody":                     {Organizations{Creation: OrganizationsOpen}, "", 201, "", ""},
+		"the holder of the token":       {guarded, "Bearer " + bootstrapToken, 201, "", ""},
+		"in any case of the scheme":     {guarded, "bearer " + bootstrapToken, 201, "", ""},
+		"nobody without the token":      {guarded, "", 401, "missing_credentials", `Bearer realm="remit"`},
+		"nobody with an empty token":    {guarded, "Bearer ", 401, "missing_credentials", `Bearer realm="remit"`},
+		"nobody by another scheme":      {guarded, "Basic " + bootstrapToken, 401, "missing_credentials", `Bearer realm="remit"`},
+		"nobody with a wrong token": {guarded, "Bearer " + bootstrapToken + "x", 401, "invalid_token",
+			`Bearer realm="remit", error="invalid_token", error_description="the bootstrap token is not valid"`},
+		"nobody with a part of the token": {guarded, "Bearer " + bootstrapToken[:16], 401, "invalid_token",
+			`Bearer realm="remit", error="invalid_token", error_description="the bootstrap token is not valid"`},
+		"nobody with no token, when none is set": {Organizations{Creation: OrganizationsToken}, "Bearer ", 401, "missing_credentials", `Bearer realm="remit"`},
+		"nobody at all":                          {Organizations{Creation: OrganizationsClosed}, "", 403, "organizations_closed", ""},
+		"nobody at all, with a token":            {Organizations{OrganizationsClosed, bootstrapToken}, "Bearer " + bootstrapToken, 403, "organizations_closed", ""},
+		"nobody, if it is misspelt":              {Organizations{Creation: "opne"}, "", 403, "organizations_closed", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := runServer(t, "", Config{Organizations: test.organizations})
+			var headers []string
+			if test.authorization != "" {
+				headers = []string{"Authorization", test.authorization}
+			}
+			got := s.post(t, from(t, ""), "/v1/organizations", `{"name":"acme"}`, headers...).is(t, test.status, test.code)
+			if challenge := got.header.Get("WWW-Authenticate"); challenge != test.challenge {
+				t.Errorf("WWW-Authenticate %q, want %q", challenge, test.challenge)
+			}
+		})
+	}
+}
+
+func TestGuessingTheBootstrapTokenIsLimitedLikeGuessingSecrets(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{
+		Limits:        Limits{FailedAuthPerMinute: 2},
+		Organizations: Organizations{Creation: OrganizationsToken, BootstrapToken: bootstrapToken},
+	})
+	client := from(t, "")
+	create := func(headers ...string) reply {
+		return s.post(t, client, "/v1/organizations", `{"name":"acme"}`, headers...)
+	}
+	right := []string{"Authorization", "Bearer " + bootstrapToken}
+	wrong := []string{"Authorization", "Bearer a-bootstrap-token-that-is-wrong"}
+	create(right...).is(t, 201, "").remaining(t, "organizations")
+	create().is(t, 401, "missing_credentials")
+	for left := 1; left >= 0; left-- {
+		if got := create(wrong...).is(t, 401, "invalid_token").remaining(t, "failed-auth"); got != left {
+			t.Errorf("%d guesses left, want %d", got, left)
+		}
+	}
+	create(right...).is(t, 429, "rate_limited").remaining(t, "failed-auth")
+	s.exchange(t, client, "01a1fd30-7159-7864-bfd3-2670b8006c57", "rms_x").is(t, 429, "rate_limited")
+}

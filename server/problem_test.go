@@ -1,0 +1,108 @@
+package server_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"remit/token"
+)
+
+const (
+	bearerChallenge = `Bearer realm="remit"`
+	keyChallenge    = `APIKey realm="remit", header="X-API-Key"`
+	invalidToken    = bearerChallenge + `, error="invalid_token", error_description="the access token is not valid, has expired or was revoked"`
+)
+
+// RFC 9110 §11.6.1 asks for a challenge in each 401, RFC 6750 §3 for its form where a token is meant.
+func TestEach401SaysWhichCredentialIsWanted(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		session, tokens := w.newSession(nil), w.exchange()
+		ended := w.exchange()
+		w.post("/v1/auth/revoke", fields{"refresh_token": ended.refresh}, asAgent(ended.access)).is(200)
+		wrongKey, dead := asKey(newKeyOf(uuid.MustParse(w.org))), asAgent(ended.access)
+		refresh := fields{"refresh_token": tokens.refresh}
+		check := func(r *response, code, challenge string) {
+			t.Helper()
+			if got := r.refused(401, code).header.Values("WWW-Authenticate"); !slices.Equal(got, []string{challenge}) {
+				t.Errorf("%s: WWW-Authenticate %q, want %q", r.what, got, challenge)
+			}
+		}
+		for _, e := range endpointsOfOrganizations(w) {
+			check(w.ask(e.method, e.path, e.body), "missing_credentials", keyChallenge)
+			check(w.ask(e.method, e.path, e.body, asAgent(tokens.access)), "missing_credentials", keyChallenge)
+			check(w.ask(e.method, e.path, e.body, wrongKey), "invalid_api_key", keyChallenge)
+		}
+		for _, e := range endpointsOfBoth(session) {
+			check(w.ask(e.method, e.path, e.body), "missing_credentials", bearerChallenge+", "+keyChallenge)
+			check(w.ask(e.method, e.path, e.body, wrongKey), "invalid_api_key", keyChallenge)
+			check(w.ask(e.method, e.path, e.body, dead), "invalid_token", invalidToken)
+		}
+		check(w.post("/v1/auth/revoke", refresh), "missing_credentials", bearerChallenge)
+		check(w.post("/v1/auth/revoke", refresh, asKey(w.key)), "missing_credentials", bearerChallenge)
+		check(w.post("/v1/auth/revoke", refresh, dead), "invalid_token", invalidToken)
+		check(w.post("/v1/auth/revoke", fields{"refresh_token": "x"}, asAgent(tokens.access)), "invalid_refresh_token", bearerChallenge)
+		check(w.post("/v1/auth/refresh", fields{"refresh_token": "x"}), "invalid_refresh_token", bearerChallenge)
+		check(w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": token.NewAgentSecret()}), "invalid_credentials", bearerChallenge)
+	})
+}
+
+func TestOtherRefusalsChallengeNobody(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	session := w.newSession(fields{"max_actions": 1})
+	for _, r := range []*response{
+		w.get("/nothing").refused(404, "not_found"),
+		w.get("/sessions/"+uuid.NewString(), asKey(w.key)).refused(404, "not_found"),
+		w.ask("PATCH", "/v1/agents", nil).refused(405, "method_not_allowed"),
+		w.post("/v1/organizations", fields{}).refused(400, "invalid_request"),
+		w.post("/sessions/"+session+"/actions", fields{"count": 2}, asKey(w.key)).refused(403, "session_limit_reached"),
+	} {
+		if got := r.header.Get("WWW-Authenticate"); got != "" {
+			t.Errorf("%s: WWW-Authenticate %q", r.what, got)
+		}
+		if got := r.header.Get("Retry-After"); got != "" {
+			t.Errorf("%s: Retry-After %q", r.what, got)
+		}
+	}
+}
+
+func TestAnotherMethodIsToldWhichAreAllowed(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	id := uuid.NewString()
+	for path, allowed := range map[string][]string{
+		"/healthz": {"GET", "HEAD"}, "/readyz": {"GET", "HEAD"}, "/.well-known/jwks.json": {"GET", "HEAD"},
+		"/v1/organizations": {"POST"}, "/v1/organizations/" + id: {"GET", "HEAD"},
+		"/v1/organizations/" + id + "/api-key/rotate": {"POST"},
+		"/v1/agents": {"GET", "HEAD", "POST"}, "/v1/agents/" + id: {"DELETE", "GET", "HEAD"},
+		"/v1/agents/" + id + "/revoke": {"POST"}, "/v1/agents/" + id + "/secret/rotate": {"POST"},
+		"/v1/auth/token": {"POST"}, "/v1/auth/refresh": {"POST"}, "/v1/auth/revoke": {"POST"},
+		"/sessions": {"GET", "HEAD", "POST"}, "/v1/sessions": {"GET", "HEAD", "POST"},
+		"/sessions/" + id: {"GET", "HEAD"}, "/v1/sessions/" + id: {"GET", "HEAD"},
+		"/sessions/" + id + "/end": {"POST"}, "/v1/sessions/" + id + "/actions": {"POST"},
+	} {
+		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} {
+			if slices.Contains(allowed, method) {
+				continue
+			}
+			r := api.ask(method, path, nil).is(405)
+			if method != "HEAD" {
+				r.refused(405, "method_not_allowed")
+			}
+			got := strings.Split(r.header.Get("Allow"), ", ")
+			for _, want := range allowed {
+				if !slices.Contains(got, want) {
+					t.Errorf("%s %s: Allow %q lacks %s", method, path, got, want)
+				}
+			}
+			if slices.Contains(got, method) {
+				t.Errorf("%s %s: Allow %q", method, path, got)
+			}
+		}
+	}
+}

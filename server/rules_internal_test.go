@@ -1,0 +1,163 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"remit/redisstore"
+)
+
+// everyCode returns the codes that problems can have, with a status of each.
+func everyCode() map[string]int {
+	codes := map[string]int{internalError.code: internalError.status}
+	for _, r := range rules {
+		codes[r.code] = r.status
+	}
+	for _, err := range errorsWithMembers {
+		p := problemOf(err)
+		codes[p.Code] = p.Status
+	}
+	return codes
+}
+
+// errorsWithMembers holds one of each error whose answer has members of its own.
+var errorsWithMembers = []error{
+	invalid("name", "is wrong"),
+	&redisstore.LimitError{Limit: "max_actions"},
+	&redisstore.NotActiveError{Status: redisstore.Expired},
+	&endError{&redisstore.NotActiveError{Status: redisstore.Expired}},
+	&redisstore.ScopeError{Scope: "read"},
+	&scopeError{"read"},
+}
+
+func TestEachCodeHasATitleAndEachTitleACode(t *testing.T) {
+	t.Parallel()
+	codes := everyCode()
+	for code := range codes {
+		if titles[code] == "" {
+			t.Errorf("%s has no title", code)
+		}
+	}
+	seen := map[string]string{}
+	for code, title := range titles {
+		if _, used := codes[code]; !used {
+			t.Errorf("no error has the code %s", code)
+		}
+		if seen[title] != "" {
+			t.Errorf("%s and %s have the same title", code, seen[title])
+		}
+		seen[title] = code
+	}
+}
+
+// Two rules may give one answer only where the difference is nobody's to know.
+func TestEachRuleHasAMeaningOfItsOwn(t *testing.T) {
+	t.Parallel()
+	secret := map[string]bool{"invalid_api_key": true, "invalid_token": true, "invalid_refresh_token": true}
+	errs, answers, statuses := map[error]bool{}, map[string]bool{}, map[string]int{}
+	for _, r := range rules {
+		if errs[r.err] {
+			t.Errorf("%v stands there twice: the second never answers", r.err)
+		}
+		errs[r.err] = true
+		p := problemOf(r.err)
+		answer := p.Code + ": " + p.Detail
+		if answers[answer] && !secret[p.Code] {
+			t.Errorf("two errors are answered %s", answer)
+		}
+		answers[answer] = true
+		if known := statuses[r.code]; known != 0 && known != r.status {
+			t.Errorf("%s is %d and %d", r.code, known, r.status)
+		}
+		statuses[r.code] = r.status
+	}
+}
+
+var snakeCase = regexp.MustCompile(`^[a-z]+(_[a-z]+)*$`)
+
+func TestEachErrorIsAnsweredAsItsRuleSays(t *testing.T) {
+	t.Parallel()
+	for _, r := range rules {
+		for _, err := range []error{r.err, fmt.Errorf("somewhere: %w", r.err), errors.Join(r.err, errors.New("the cause"))} {
+			p := problemOf(err)
+			if p.Status != r.status || p.Code != r.code {
+				t.Errorf("%v is answered %d %s, want %d %s", err, p.Status, p.Code, r.status, r.code)
+			}
+			if p.Detail == "" || p.Type != "urn:remit:problem:"+p.Code || p.Title != titles[p.Code] || !snakeCase.MatchString(p.Code) {
+				t.Errorf("%v is answered %+v", err, p)
+			}
+			if strings.Contains(p.Detail, "somewhere") || strings.Contains(p.Detail, "cause") {
+				t.Errorf("the answer tells where it happened: %s", p.Detail)
+			}
+		}
+	}
+}
+
+func TestEveryRefusalOfTheStoreHasAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{
+		redisstore.ErrInvalidAPIKey, redisstore.ErrInvalidToken, redisstore.ErrInvalidCredentials, redisstore.ErrInvalidRefreshToken,
+		redisstore.ErrTokenReused, redisstore.ErrUnknownAgent, redisstore.ErrUnknownSession, redisstore.ErrAgentRevoked,
+		redisstore.ErrUnavailable, redisstore.ErrOutcomeUnknown, &redisstore.NotActiveError{}, &redisstore.ScopeError{}, &redisstore.LimitError{},
+	} {
+		if p := problemOf(fmt.Errorf("wrapped: %w", err)); p.Code == internalError.code {
+			t.Errorf("%v is answered as an internal error", err)
+		}
+	}
+}
+
+func TestAnUnknownErrorIsAnsweredWithoutItsText(t *testing.T) {
+	t.Parallel()
+	for _, err := range []error{errors.New("hunter2 at 10.0.0.1"), fmt.Errorf("%w: hunter2", errors.New("x")), errPanic} {
+		p := problemOf(err)
+		if p.Status != 500 || p.Code != "internal_error" {
+			t.Errorf("%v is answered %d %s", err, p.Status, p.Code)
+		}
+		body, encodeErr := json.Marshal(p)
+		if encodeErr != nil || strings.Contains(string(body), "hunter2") {
+			t.Errorf("%v is answered %s, %v", err, body, encodeErr)
+		}
+	}
+}
+
+func TestMembersGoWithTheirProblemsOnly(t *testing.T) {
+	t.Parallel()
+	members := map[string]string{
+		"invalid_request": "errors", "session_limit_reached": "limit", "session_not_active": "session_status", "insufficient_scope": "required_scope",
+	}
+	all := errorsWithMembers
+	for _, r := range rules {
+		all = append(all, r.err)
+	}
+	for _, err := range all {
+		p := problemOf(err)
+		body, encodeErr := json.Marshal(p)
+		if encodeErr != nil {
+			t.Fatal(encodeErr)
+		}
+		for code, member := range members {
+			if has := strings.Contains(string(body), `"`+member+`":`); has && code != p.Code {
+				t.Errorf("%s has the member %s: %s", p.Code, member, body)
+			}
+		}
+	}
+	for _, err := range errorsWithMembers {
+		p := problemOf(err)
+		if body, _ := json.Marshal(p); !strings.Contains(string(body), `"`+members[p.Code]+`":`) {
+			t.Errorf("%s lacks its member %s: %s", p.Code, members[p.Code], body)
+		}
+	}
+}
+
+// The scope in a challenge stands between quotes (RFC 6750 §3).
+func TestAScopeCannotLeaveItsQuotes(t *testing.T) {
+	t.Parallel()
+	err := &scopeError{`a", error="x\"`}
+	if got := challengeFor(err, problemOf(err)); strings.Count(got, `"`) != 6 {
+		t.Errorf("WWW-Authenticate: %s", got)
+	}
+}

@@ -1,0 +1,188 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// runningServer is a server on 127.0.0.1 that the test reaches into.
+type runningServer struct {
+	*Server
+	address string
+	redis   *miniredis.Miniredis // nil when the test brought a Redis of its own
+	clock   *stoppedClock        // of the limits
+}
+
+// runServer serves until the test ends, on the Redis at the URL or, without one, on a miniredis.
+func runServer(t *testing.T, redisURL string, config Config) runningServer {
+	t.Helper()
+	r := runningServer{clock: &stoppedClock{at: time.Unix(1_800_000_000, 0)}}
+	if redisURL == "" {
+		r.redis = miniredis.RunT(t)
+		redisURL = "redis://" + r.redis.Addr()
+	}
+	store, err := redisstore.Open(redisstore.Config{URL: redisURL, RefreshGrace: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Store = store
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	r.Server = New(config)
+	r.limits = newLimits(config.Limits, r.clock.now)
+	r.SetKeyring(someKeyring(t))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.address = listener.Addr().String()
+	served := make(chan error, 1)
+	go func() { served <- r.Serve(listener) }()
+	t.Cleanup(func() {
+		bounded, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+		defer cancel()
+		if err := r.Shutdown(bounded); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		_ = store.Close()
+	})
+	return r
+}
+
+func someKeyring(t *testing.T) *token.Keyring {
+	t.Helper()
+	material, err := token.GenerateSigningKey(token.Ed25519)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signing, err := token.ParseSigningKey(material)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refresh, err := token.ParseRefreshKey(token.GenerateRefreshKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyring, err := token.NewKeyring("remit-test", []*token.SigningKey{signing}, []*token.RefreshKey{refresh})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keyring
+}
+
+// stoppedClock goes on only when it is told to.
+type stoppedClock struct {
+	lock sync.Mutex
+	at   time.Time
+}
+
+func (c *stoppedClock) now() time.Time {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	return c.at
+}
+
+func (c *stoppedClock) advance(by time.Duration) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.at = c.at.Add(by)
+}
+
+// from returns a client that asks from an address of this machine; "" leaves the choice to the system.
+func from(t *testing.T, source string) *http.Client {
+	t.Helper()
+	dialer := &net.Dialer{}
+	if source != "" {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(source)}
+	}
+	transport := &http.Transport{DialContext: dialer.DialContext}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport, Timeout: 20 * time.Second}
+}
+
+// reply is an answer, read whole.
+type reply struct {
+	status int
+	header http.Header
+	fields map[string]any
+}
+
+// post sends a JSON body; the extra headers alternate names and values, and may repeat a name.
+func (r runningServer) post(t *testing.T, client *http.Client, path, body string, extra ...string) reply {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodPost, "http://"+r.address+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(extra); i += 2 {
+		request.Header.Add(extra[i], extra[i+1])
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := reply{status: response.StatusCode, header: response.Header}
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&answered.fields); err != nil {
+		t.Fatalf("%s: %d %q: %v", path, response.StatusCode, text, err)
+	}
+	return answered
+}
+
+// is fails the test unless the answer has this status and, if it is a problem, this code.
+func (r reply) is(t *testing.T, status int, code string) reply {
+	t.Helper()
+	if given, _ := r.fields["code"].(string); r.status != status || given != code {
+		t.Fatalf("answered %d %v, want %d %q", r.status, r.fields, status, code)
+	}
+	return r
+}
+
+func (r reply) text(t *testing.T, field string) string {
+	t.Helper()
+	text, ok := r.fields[field].(string)
+	if !ok {
+		t.Fatalf("no text %q in %v", field, r.fields)
+	}
+	return text
+}
+
+// newAgent returns the id and the secret of an agent of a fresh organization.
+func (r runningServer) newAgent(t *testing.T, client *http.Client) (id, secret string) {
+	t.Helper()
+	key := r.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "").text(t, "api_key")
+	agent := r.post(t, client, "/v1/agents", `{"name":"scout","scopes":["read"]}`, "X-API-Key", key).is(t, 201, "")
+	return agent.text(t, "id"), agent.text(t, "secret")
+}
+
+func (r runningServer) exchange(t *testing.T, client *http.Client, agent, secret string) reply {
+	t.Helper()
+	return r.post(t, client, "/v1/auth/token", `{"agent_id":"`+agent+`","secret":"`+secret+`"}`)
+}
+
+func (r runningServer) refresh(t *testing.T, client *http.Client, refreshToken string) reply {
+	t.Helper()
+	return r.post(t, client, "/v1/auth/refresh", `{"refresh_token":"`+refreshToken+`"}`)
+}

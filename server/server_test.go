@@ -1,0 +1,228 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"remit/redisproc"
+	"remit/redisstore"
+	"remit/server"
+	"remit/token"
+)
+
+// TestMain stops the real Redis that the tests share. What go-redis prints of the outages that tests make is noise; and
+// away from UTC, a time that is answered in local time shows.
+func TestMain(m *testing.M) {
+	redis.SetLogger(silent{})
+	time.Local = time.FixedZone("away from UTC", 5*3600+1800)
+	code := m.Run()
+	if stopSharedRedis != nil {
+		stopSharedRedis()
+	}
+	os.Exit(code)
+}
+
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+var stopSharedRedis func()
+
+// sharedRedis is started once, by the first test that asks.
+var sharedRedis = sync.OnceValues(func() (string, error) {
+	shared, err := redisproc.Start(context.Background(), redisproc.Config{})
+	if err != nil {
+		return "", err
+	}
+	stopSharedRedis = func() { _ = shared.Stop() }
+	return shared.URL(), nil
+})
+
+// setup says on what a service runs. Of redis and prefix, the harness chooses what is left empty.
+type setup struct {
+	redis    string               // URL
+	mini     *miniredis.Miniredis // that is at redis; nil for a real one
+	prefix   string               // of every key: no test may see another's, and none may wipe a Redis
+	store    redisstore.Config
+	defaults server.SessionDefaults
+	log      io.Writer // nil discards
+	noKeys   bool      // the service is left without a keyring
+}
+
+// onEachRedis runs the test against a service on miniredis and on a real Redis; with -short on miniredis only. The test
+// does not know which.
+func onEachRedis(t *testing.T, test func(t *testing.T, api *client)) {
+	t.Helper()
+	onEachRedisWith(t, setup{}, test)
+}
+
+// onEachRedisWith is onEachRedis with settings of the test's own.
+func onEachRedisWith(t *testing.T, with setup, test func(t *testing.T, api *client)) {
+	t.Helper()
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		test(t, onMiniredis(t, with))
+	})
+	if testing.Short() {
+		return
+	}
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		with := with
+		with.redis = must(sharedRedis())(t)
+		test(t, start(t, with))
+	})
+}
+
+// onOneRedis is for what loads the machine: on a real Redis, with -short on miniredis.
+func onOneRedis(t *testing.T) *client {
+	t.Helper()
+	if testing.Short() {
+		return onMiniredis(t, setup{})
+	}
+	return start(t, setup{redis: must(sharedRedis())(t)})
+}
+
+// onMiniredis is for what does not depend on the Redis.
+func onMiniredis(t *testing.T, with setup) *client {
+	t.Helper()
+	mini := miniredis.RunT(t)
+	with.redis, with.mini = "redis://"+mini.Addr(), mini
+	return start(t, with)
+}
+
+// privateRedis is a real Redis that no other test uses.
+func privateRedis(t *testing.T, arguments ...string) *redisproc.Server {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a real Redis")
+	}
+	private := must(redisproc.Start(t.Context(), redisproc.Config{Args: arguments}))(t)
+	t.Cleanup(func() { _ = private.Stop() })
+	return private
+}
+
+var prefixes atomic.Int64
+
+// instance is one running service.
+type instance struct {
+	setup
+	keyring *token.Keyring
+	server  *server.Server
+	address string // host:port
+}
+
+// start runs a service until the test ends, and returns a client of it.
+func start(t *testing.T, with setup) *client {
+	t.Helper()
+	if with.prefix == "" {
+		with.prefix = fmt.Sprintf("test%d:", prefixes.Add(1))
+	}
+	return run(t, &instance{setup: with, keyring: newKeyring(t)})
+}
+
+// another runs a second instance of the same service: same Redis, same keys.
+func (c *client) another(t *testing.T) *client {
+	t.Helper()
+	return run(t, &instance{setup: c.on.setup, keyring: c.on.keyring})
+}
+
+func run(t *testing.T, on *instance) *client {
+	t.Helper()
+	config := on.store
+	config.URL, config.Prefix = on.redis, on.prefix
+	store := must(redisstore.Open(config))(t)
+	on.server = server.New(server.Config{Store: store, Log: newLog(on.log), Defaults: on.defaults,
+		Limits: server.Limits{Off: true}})
+	if !on.noKeys {
+		on.server.SetKeyring(on.keyring)
+	}
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	on.address = listener.Addr().String()
+	transport := &http.Transport{MaxIdleConnsPerHost: 128, DisableCompression: true}
+	served := make(chan error, 1)
+	go func() { served <- on.server.Serve(listener) }()
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+		defer cancel()
+		if err := on.server.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v", err)
+		}
+		if err := <-served; err != nil {
+			t.Errorf("serve: %v", err)
+		}
+		_ = store.Close()
+	})
+	return &client{t: t, on: on, http: &http.Client{
+		Transport: transport, Timeout: 20 * time.Second,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+func newLog(to io.Writer) *slog.Logger {
+	if to == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(to, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+const issuer = "remit-test"
+
+func newKeyring(t *testing.T) *token.Keyring {
+	t.Helper()
+	signing := must(token.ParseSigningKey(must(token.GenerateSigningKey(token.Ed25519))(t)))(t)
+	refresh := must(token.ParseRefreshKey(token.GenerateRefreshKey()))(t)
+	return must(token.NewKeyring(issuer, []*token.SigningKey{signing}, []*token.RefreshKey{refresh}))(t)
+}
+
+// must is for calls that the test takes for granted: must(f())(t).
+func must[T any](value T, err error) func(*testing.T) T {
+	return func(t *testing.T) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return value
+	}
+}
+
+// eventually returns when the condition holds. It is for what only time brings, and fails after 10 s.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in 10 s: %s", what)
+		}
+	}
+}
+
+// syncBuffer is a log that goroutines may write while the test reads it.
+type syncBuffer struct {
+	lock sync.Mutex
+	text []byte
+}
+
+func (b *syncBuffer) Write(p []byte) (int, error) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	b.text = append(b.text, p...)
+	return len(p), nil
+}
+
+func (b *syncBuffer) String() string {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	return string(b.text)
+}

@@ -1,0 +1,221 @@
+package server_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+	"remit/server"
+)
+
+// withAndWithoutV1 are the two prefixes under which the session paths answer.
+var withAndWithoutV1 = []string{"", "/v1"}
+
+// newSessionFields is what an answer shows of a session that was created with nothing but its agent.
+func newSessionFields(w tenant) fields {
+	return fields{
+		"id": anID, "agent_id": w.agent.id, "status": "active", "max_actions": 1000, "action_count": 0,
+		"max_value_usd": 100, "value_used_usd": 0, "value_held_usd": 0, "scopes": list(agentScopes...), "metadata": fields{},
+		"expires_at": aboutIn(time.Hour), "created_at": aboutNow,
+	}
+}
+
+func TestCreateSessionShowsTheDefaultsOfWhatIsLeftOut(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		for _, prefix := range withAndWithoutV1 {
+			created := w.post(prefix+"/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).is(201)
+			created.exactly(newSessionFields(w))
+			location := created.header.Get("Location")
+			if want := "/v1/sessions/" + created.text("id"); location != want {
+				t.Errorf("Location %q, want %q", location, want)
+			}
+			wantLifetime(t, created.object(), time.Hour)
+			w.get(location, asKey(w.key)).is(200).exactly(created.object())
+		}
+	})
+}
+
+func TestCreateSessionKeepsWhatItIsGiven(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		for _, test := range []struct {
+			settings, want fields
+			lifetime       time.Duration
+		}{
+			{
+				fields{"max_actions": 1, "max_value_usd": 0, "expires_in_seconds": 60},
+				fields{"max_actions": 1, "max_value_usd": 0}, time.Minute,
+			},
+			{
+				fields{"max_actions": 1_000_000_000, "max_value_usd": 1_000_000_000, "expires_in_seconds": 2_592_000},
+				fields{"max_actions": 1_000_000_000, "max_value_usd": 1_000_000_000}, 30 * 24 * time.Hour,
+			},
+			{fields{"scopes": list("write")}, fields{"scopes": list("write")}, time.Hour},
+			{fields{"scopes": list()}, fields{"scopes": list()}, time.Hour},
+			{
+				fields{"metadata": fields{"task": "t-1"}, "max_value_usd": num("12.3")},
+				fields{"metadata": fields{"task": "t-1"}, "max_value_usd": num("12.3")}, time.Hour,
+			},
+		} {
+			created := w.post("/sessions", test.settings.with(fields{"agent_id": w.agent.id}), asKey(w.key)).is(201)
+			created.exactly(newSessionFields(w).with(test.want).with(fields{"expires_at": aboutIn(test.lifetime)}))
+			wantLifetime(t, created.object(), test.lifetime)
+			w.get("/sessions/"+created.text("id"), asKey(w.key)).is(200).exactly(created.object())
+		}
+	})
+}
+
+// wantLifetime checks expires_at = created_at + lifetime, to the millisecond.
+func wantLifetime(t *testing.T, session fields, lifetime time.Duration) {
+	t.Helper()
+	created := must(time.Parse(time.RFC3339, session["created_at"].(string)))(t)
+	expires := must(time.Parse(time.RFC3339, session["expires_at"].(string)))(t)
+	if got := expires.Sub(created); got != lifetime {
+		t.Errorf("a lifetime of %s, want %s", got, lifetime)
+	}
+}
+
+func TestCreateSessionTakesItsDefaultsFromTheConfiguration(t *testing.T) {
+	t.Parallel()
+	with := setup{defaults: server.SessionDefaults{MaxActions: 7, MaxValue: money.MicroUSD(2_500_000), Lifetime: time.Minute}}
+	onEachRedisWith(t, with, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		w.post("/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).is(201).exactly(newSessionFields(w).with(
+			fields{"max_actions": 7, "max_value_usd": num("2.5"), "expires_at": aboutIn(time.Minute)}))
+	})
+}
+
+func TestCreateSessionRefusesScopesThatItsAgentLacks(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		for _, scopes := range [][]any{list("admin"), list("read", "admin"), list("rea"), list("Read")} {
+			w.post("/sessions", fields{"agent_id": w.agent.id, "scopes": scopes}, asKey(w.key)).invalid("scopes")
+		}
+		if ids := w.get("/sessions", asKey(w.key)).is(200).ids(); len(ids) != 0 {
+			t.Errorf("a refused session is listed: %v", ids)
+		}
+	})
+}
+
+func TestAnotherOrganizationsAgentGetsNoSession(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w, other := api.newTenant(), api.newTenant()
+		foreign := w.post("/sessions", fields{"agent_id": other.agent.id}, asKey(w.key)).refused(404, "not_found")
+		wantSameAnswer(t, foreign, w.post("/sessions", fields{"agent_id": uuid.NewString()}, asKey(w.key)))
+		for _, at := range []tenant{w, other} {
+			if ids := at.get("/sessions", asKey(at.key)).is(200).ids(); len(ids) != 0 {
+				t.Errorf("a session was made: %v", ids)
+			}
+		}
+	})
+}
+
+func TestSessionsReadTheSameUnderBothPrefixesToKeyAndAgent(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, id := w.exchange().access, w.newSession(fields{"metadata": fields{"k": 1}})
+		whole := w.session(id)
+		summary := fields{}
+		for _, name := range []string{"id", "agent_id", "status", "action_count", "max_actions", "expires_at"} {
+			summary[name] = whole[name]
+		}
+		for _, prefix := range withAndWithoutV1 {
+			for _, as := range []option{asKey(w.key), asAgent(access)} {
+				w.get(prefix+"/sessions/"+id, as).is(200).exactly(whole)
+				listed := w.get(prefix+"/sessions", as).is(200).array()
+				if len(listed) != 1 {
+					t.Fatalf("%d sessions, want 1", len(listed))
+				}
+				if found := differences(listed[0], summary); found != "" {
+					t.Errorf("the summary: %s", found)
+				}
+			}
+		}
+	})
+}
+
+// A foreign session is one of another organization, and to an agent one of its colleague too.
+func TestAForeignSessionCannotBeToldFromNone(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w, other := api.newTenant(), api.newTenant()
+		theirs, colleagues := other.newSession(nil), w.newSessionOf(w.newAgent(), nil)
+		key, access := asKey(w.key), asAgent(w.exchange().access)
+		for _, prefix := range withAndWithoutV1 {
+			for _, e := range []endpoint{{"GET", "", nil}, {"POST", "/end", nil}, {"POST", "/actions", fields{"value_usd": 1}}} {
+				for _, test := range []struct {
+					as option
+					id string
+				}{
+					{key, theirs}, {access, theirs}, {access, colleagues},
+				} {
+					foreign := w.ask(e.method, prefix+"/sessions/"+test.id+e.path, e.body, test.as).refused(404, "not_found")
+					unknown := w.ask(e.method, prefix+"/sessions/"+uuid.NewString()+e.path, e.body, test.as)
+					wantSameAnswer(t, foreign, unknown)
+				}
+			}
+		}
+		for _, s := range []fields{other.session(theirs), w.session(colleagues)} {
+			if s["status"] != "active" || s["action_count"] != num(0) {
+				t.Errorf("a foreign session was changed: %v", s)
+			}
+		}
+	})
+}
+
+func TestEndSessionIsIdempotentOnEachInstance(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		there := w.through(api.another(t))
+		access := asAgent(w.exchange().access)
+		for _, prefix := range withAndWithoutV1 {
+			for _, as := range []option{asKey(w.key), access} {
+				id := w.newSession(nil)
+				before := w.session(id)
+				first := w.post(prefix+"/sessions/"+id+"/end", nil, as).is(200)
+				first.exactly(fields{"id": id, "status": "completed", "ended_at": aboutNow})
+				for _, at := range []tenant{there, w} {
+					wantSameAnswer(t, first, at.post(prefix+"/sessions/"+id+"/end", fields{}, asKey(w.key)))
+					wantSameAnswer(t, first, at.post(prefix+"/sessions/"+id+"/end", nil, access))
+				}
+				ended := before.with(fields{"status": "completed", "ended_at": first.text("ended_at")})
+				there.get("/sessions/"+id, asKey(w.key)).is(200).exactly(ended)
+			}
+		}
+	})
+}
+
+func TestASessionExpiresByItself(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		id, lasting := w.newSession(fields{"expires_in_seconds": 1}), w.newSession(nil)
+		eventually(t, "the session has expired", func() bool { return w.session(id)["status"] == "expired" })
+		for _, refused := range []*response{
+			w.post("/sessions/"+id+"/actions", nil, asKey(w.key)).refused(403, "session_not_active"),
+			w.post("/sessions/"+id+"/end", nil, asKey(w.key)).refused(409, "session_not_active"),
+		} {
+			if got := refused.text("session_status"); got != "expired" {
+				t.Errorf("%s: session_status %s, want expired", refused.what, got)
+			}
+		}
+		for status, want := range map[string]string{"expired": id, "active": lasting} {
+			for _, as := range []option{asKey(w.key), asAgent(w.exchange().access)} {
+				if ids := w.get("/sessions?status="+status, as).is(200).ids(); len(ids) != 1 || ids[0] != want {
+					t.Errorf("%s sessions: %v, want %s", status, ids, want)
+				}
+			}
+		}
+		if s := w.session(id); s["action_count"] != num(0) || s["ended_at"] != nil {
+			t.Errorf("the expired session is %v", s)
+		}
+	})
+}
