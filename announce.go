@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	"remit/redisstore"
+	"remit/server"
 )
 
 // quickstart is three lines that work when pasted: an organization, an agent and a session for it.
@@ -23,8 +22,9 @@ curl -s URL/v1/sessions -H "X-API-Key: $KEY" -H 'Content-Type: application/json'
 
 `
 
-// announce says that the service is ready and what of its store is set dangerously.
-func announce(ctx context.Context, log *slog.Logger, store *redisstore.Store, address net.Addr) {
+// announce says that the service is ready, where, and what of its store is set dangerously. The quickstart begins with
+// an organization that anybody may create.
+func announce(ctx context.Context, log *slog.Logger, store *redisstore.Store, url string, organizations server.OrganizationCreation) {
 	warnings, err := store.Ready(ctx)
 	if err != nil {
 		log.Warn("Redis is not writable now; /readyz says when it is", "cause", err)
@@ -32,41 +32,17 @@ func announce(ctx context.Context, log *slog.Logger, store *redisstore.Store, ad
 	for _, warning := range warnings {
 		log.Warn(warning)
 	}
-	url := ownURL(address)
 	log.Info("listening", "url", url)
-	fmt.Fprint(os.Stdout, strings.ReplaceAll(quickstart, "URL", url))
+	if organizations == server.OrganizationsOpen {
+		fmt.Fprint(os.Stdout, strings.ReplaceAll(quickstart, "URL", url))
+	}
 }
 
 // ownURL returns the URL at which this machine reaches the address.
-func ownURL(address net.Addr) string {
+func ownURL(scheme string, address net.Addr) string {
 	host, port, err := net.SplitHostPort(address.String())
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
-		return "http://localhost:" + port
+		return scheme + "://localhost:" + port
 	}
-	return "http://" + address.String()
-}
-
-type healthcheck struct {
-	Listen string `default:"127.0.0.1:8080" help:"Where the service listens."`
-}
-
-// Run asks /readyz of the service on this machine, for containers without a shell.
-func (c *healthcheck) Run() error {
-	host, port, err := net.SplitHostPort(c.Listen)
-	if err != nil {
-		return err
-	}
-	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
-		host = "127.0.0.1"
-	}
-	client := http.Client{Timeout: 3 * time.Second}
-	response, err := client.Get("http://" + net.JoinHostPort(host, port) + "/readyz")
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("not ready: %s", response.Status)
-	}
-	return nil
+	return scheme + "://" + address.String()
 }

@@ -20,6 +20,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/money":      {},
 		"remit/redisproc":  {},
 		"remit/loadtest":   {"remit/redisproc"},
+		"remit/interop":    {},
 	}
 	output, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"os"
 	"time"
 
@@ -128,6 +129,14 @@ func (k *keySource) settleIssuer(ctx context.Context) (err error) {
 		k.issuer, err = k.store.KeepIssuer(ctx, k.ownURL)
 	}
 	return err
+}
+
+// isIssuer says whether a URL can be an issuer that clients discover the service by (RFC 8414 §2): its metadata lies at
+// a path of its own, so it has none.
+func isIssuer(text string) bool {
+	issuer, err := url.Parse(text)
+	return err == nil && (issuer.Scheme == "https" || issuer.Scheme == "http") && issuer.Host != "" &&
+		text == issuer.Scheme+"://"+issuer.Host
 }
 
 // encryptionKey returns nil when none is given.

@@ -18,9 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"remit/money"
-	"remit/redisstore"
 	"remit/server"
-	"remit/token"
 )
 
 // shutdownGrace is how long accepted requests may take to be answered once the service is told to stop.
@@ -38,8 +36,11 @@ type serve struct {
 	DataDir  string `default:"data" help:"Where a redis-server of our own keeps its data."`
 	Issuer   string `help:"The iss claim of access tokens, a URL for discovery; the same on every instance. Without it the first instance on a Redis sets it."`
 	keyFlags
+	tlsFlags
+	doorFlags
 	RefreshGrace        time.Duration  `default:"60s" help:"How long a spent refresh token gets its successor again (0 to 30m)."`
 	Retention           time.Duration  `default:"168h" help:"How long sessions stay readable after they end."`
+	LogLevel            slog.Level     `default:"info" help:"debug, info, warn or error."`
 	DefaultMaxActions   int64          `default:"1000" help:"max_actions of a session created without it."`
 	DefaultMaxValueUSD  money.MicroUSD `name:"default-max-value-usd" default:"100" help:"max_value_usd of a session created without it."`
 	DefaultExpiresAfter time.Duration  `name:"default-expires-in" default:"1h" help:"Lifetime of a session created without expires_in_seconds."`
@@ -57,6 +58,8 @@ func (c *serve) Validate() error {
 	switch {
 	case c.RefreshGrace < 0 || c.RefreshGrace > 30*time.Minute:
 		return errors.New("--refresh-grace must be from 0 to 30m")
+	case c.Issuer != "" && !isIssuer(c.Issuer):
+		return errors.New("--issuer must be an http or https URL of a host, without a path")
 	case c.Retention < time.Second:
 		return errors.New("--retention must be at least 1s")
 	case c.DefaultMaxActions < 1 || c.DefaultMaxActions > 1_000_000_000:
@@ -64,17 +67,21 @@ func (c *serve) Validate() error {
 	case c.DefaultExpiresAfter < time.Second || c.DefaultExpiresAfter > 30*24*time.Hour:
 		return errors.New("--default-expires-in must be from 1s to 720h")
 	}
-	return nil
+	return errors.Join(c.tlsFlags.check(), c.doorFlags.check())
 }
 
 // Run serves until SIGINT or SIGTERM.
 func (c *serve) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return c.serve(ctx, slog.New(slog.NewTextHandler(os.Stderr, nil)))
+	return c.serve(ctx, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel})))
 }
 
 func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
+	config, err := c.serverConfig(log)
+	if err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
@@ -85,21 +92,17 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer redis.stop()
-	store, err := redisstore.Open(redisstore.Config{
-		URL: redis.url, Retention: c.Retention, RefreshGrace: c.RefreshGrace,
-		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
-	})
+	store, err := c.openStore(redis.url)
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	service := server.New(server.Config{Store: store, Log: log, Defaults: server.SessionDefaults{
-		MaxActions: c.DefaultMaxActions, MaxValue: c.DefaultMaxValueUSD, Lifetime: c.DefaultExpiresAfter,
-	}})
+	config.Store = store
+	service := server.New(config)
 	served := make(chan error, 1)
 	go func() { served <- service.Serve(listener) }()
-	keys := &keySource{keyFlags: c.keyFlags, store: store, issuer: c.Issuer,
-		ownURL: ownURL(listener.Addr()), ownRedis: c.RedisURL == ""}
+	url := ownURL(c.scheme(), listener.Addr())
+	keys := &keySource{keyFlags: c.keyFlags, store: store, issuer: c.Issuer, ownURL: url, ownRedis: c.RedisURL == ""}
 	if err := keys.load(ctx, log, service); err != nil {
 		return err
 	}
@@ -107,7 +110,7 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 		warnOfSharedKeys(log, c.KeyEncryptionKey != "")
 		go keys.follow(ctx, log, service)
 	}
-	announce(ctx, log, store, listener.Addr())
+	announce(ctx, log, store, url, c.Organizations)
 	select {
 	case <-ctx.Done():
 		log.Info("stopping: answering what was accepted")

@@ -80,7 +80,7 @@ func start(t *testing.T, env []string, args ...string) *program {
 	return p
 }
 
-var listening = regexp.MustCompile(`msg=listening url=(http://\S+)`)
+var listening = regexp.MustCompile(`msg=listening url=(https?://\S+)`)
 
 // ready waits until the program says that it listens.
 func (p *program) ready(t *testing.T) *program {
@@ -304,6 +304,9 @@ func TestBadSettingsEndTheStartWithAReason(t *testing.T) {
 	for setting, reason := range map[string]string{
 		"REMIT_REDIS_URL=http://127.0.0.1":      "unknown scheme",
 		"REMIT_REFRESH_GRACE=31m":               "--refresh-grace",
+		"REMIT_ISSUER=remit":                    "--issuer",
+		"REMIT_ISSUER=https://remit.example/x":  "--issuer",
+		"REMIT_LOG_LEVEL=loud":                  "log-level",
 		"REMIT_RETENTION=0s":                    "--retention",
 		"REMIT_DEFAULT_MAX_ACTIONS=0":           "--default-max-actions",
 		"REMIT_DEFAULT_MAX_VALUE_USD=0.0000001": "6 decimals",

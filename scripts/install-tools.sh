@@ -1,11 +1,15 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Go: redis-server, and a C compiler for the race detector. It says so first, and
-# does nothing on a machine that has both.
+# Installs what the tests need beside Go: redis-server, a C compiler for the race detector, sslscan, nginx, and node with
+# npm for the OAuth clients that are proven in interop/. It says so first, and does nothing on a machine that has them all.
 set -euo pipefail
 
 missing=()
 command -v redis-server >/dev/null || command -v valkey-server >/dev/null || missing+=(redis)
 command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null || missing+=(compiler)
+command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing+=(nginx)
+command -v node >/dev/null || missing+=(node)
+command -v npm >/dev/null || missing+=(npm)
+command -v sslscan >/dev/null || missing+=(sslscan)
 [ ${#missing[@]} -eq 0 ] && exit 0
 echo "this machine lacks: ${missing[*]}; installing"
 
@@ -17,6 +21,8 @@ if command -v apt-get >/dev/null; then
     case $tool in
       redis) packages+=(redis-server) ;;
       compiler) packages+=(gcc libc6-dev) ;;
+      node) packages+=(nodejs) ;;
+      *) packages+=("$tool") ;;
     esac
   done
   as_root apt-get update -qq
@@ -25,8 +31,9 @@ if command -v apt-get >/dev/null; then
 elif command -v brew >/dev/null; then
   for tool in "${missing[@]}"; do
     case $tool in
-      redis) brew install redis ;;
       compiler) xcode-select --install ;;
+      npm) ;; # comes with node
+      *) brew install "$tool" ;;
     esac
   done
 else

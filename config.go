@@ -1,0 +1,34 @@
+package main
+
+import (
+	"log/slog"
+
+	"remit/redisstore"
+	"remit/server"
+	"remit/token"
+)
+
+// serverConfig is all that the server needs, but for the store.
+func (c *serve) serverConfig(log *slog.Logger) (server.Config, error) {
+	organizations, err := c.organizations()
+	if err != nil {
+		return server.Config{}, err
+	}
+	secured, err := c.tlsFlags.config(log)
+	if err != nil {
+		return server.Config{}, err
+	}
+	return server.Config{
+		Log: log, TLS: secured, Limits: c.limits(), TrustedProxies: c.TrustedProxies, Organizations: organizations,
+		Defaults: server.SessionDefaults{
+			MaxActions: c.DefaultMaxActions, MaxValue: c.DefaultMaxValueUSD, Lifetime: c.DefaultExpiresAfter,
+		},
+	}, nil
+}
+
+func (c *serve) openStore(url string) (*redisstore.Store, error) {
+	return redisstore.Open(redisstore.Config{
+		URL: url, Retention: c.Retention, RefreshGrace: c.RefreshGrace,
+		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
+	})
+}
