@@ -77,6 +77,11 @@ func (s *Server) oauthRefresh(keys *token.Keyring, client oauthClient, form url.
 	return s.store.RotateRefresh(context.Background(), spent.Agent, spent.Family, spent.Generation, scopes...)
 }
 
+// oauthAuthorize refuses: no user authorizes here (RFC 6749 §4.1.2.1, without a client to redirect to).
+func (s *Server) oauthAuthorize(ctx *fasthttp.RequestCtx) error {
+	return s.answerOAuthError(ctx, &oauthError{"unsupported_response_type", "there is no authorization by users; use client_credentials"})
+}
+
 // oauthRevoke revokes the family of a refresh or access token of the client (RFC 7009). A token that is none succeeds:
 // it is as revoked as it can be.
 func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {

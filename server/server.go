@@ -184,10 +184,14 @@ func (s *Server) routes() fasthttp.RequestHandler {
 	post("/v1/auth/introspect", s.introspect)
 	get(verifyPath, s.verify)
 	r.ANY(verifyPath+"/{asked:*}", s.handle(s.verify))
-	r.ANY(authorizePath, s.handle(s.authorize))
+	// In one tree with the exact path the router would not match the catch-all with nothing behind the slash.
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+		r.Handle(method, authorizePath, s.handle(s.authorize))
+	}
 	r.ANY(authorizePath+"/{asked:*}", s.handle(s.authorize))
 
 	post("/oauth2/token", s.oauthToken)
+	get("/oauth2/authorize", s.oauthAuthorize)
 	post("/oauth2/revoke", s.oauthRevoke)
 	post("/oauth2/introspect", s.oauthIntrospect)
 	get("/.well-known/oauth-authorization-server", s.metadata)

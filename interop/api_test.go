@@ -1,0 +1,123 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// httpClient asks the service; nothing here may wait for longer.
+var httpClient = &http.Client{Timeout: 20 * time.Second}
+
+// organization is a tenant of a service, and who makes agents and sessions.
+type organization struct {
+	service *service
+	ID      string `json:"id"`
+	Key     string `json:"api_key"`
+}
+
+// agent is an OAuth client: its id is the client's id.
+type agent struct {
+	ID     string `json:"id"`
+	Secret string `json:"secret"`
+}
+
+// session is a session as the API shows it.
+type session struct {
+	ID          string      `json:"id"`
+	ActionCount int         `json:"action_count"`
+	ValueUsed   json.Number `json:"value_used_usd"`
+}
+
+func newOrganization(t *testing.T, s *service) organization {
+	t.Helper()
+	o := organization{service: s}
+	o.call(t, http.MethodPost, "/v1/organizations", map[string]any{"name": "acme"}, &o)
+	return o
+}
+
+func (o organization) newAgent(t *testing.T, scopes ...string) agent {
+	t.Helper()
+	var a agent
+	o.call(t, http.MethodPost, "/v1/agents", map[string]any{"name": "scout", "scopes": scopes}, &a)
+	return a
+}
+
+func (o organization) newSession(t *testing.T, of agent, maxActions int, maxValueUSD float64) session {
+	t.Helper()
+	var s session
+	o.call(t, http.MethodPost, "/v1/sessions",
+		map[string]any{"agent_id": of.ID, "max_actions": maxActions, "max_value_usd": maxValueUSD}, &s)
+	return s
+}
+
+func (o organization) revoke(t *testing.T, a agent) {
+	t.Helper()
+	o.call(t, http.MethodPost, "/v1/agents/"+a.ID+"/revoke", nil, &struct{}{})
+}
+
+// wantCharged fails the test unless exactly so much of the session is used.
+func (o organization) wantCharged(t *testing.T, charged session, actions int, valueUSD string) {
+	t.Helper()
+	var now session
+	o.call(t, http.MethodGet, "/v1/sessions/"+charged.ID, nil, &now)
+	if now.ActionCount != actions || now.ValueUsed.String() != valueUSD {
+		t.Errorf("the session has used %d actions and %s USD, not %d and %s", now.ActionCount, now.ValueUsed, actions, valueUSD)
+	}
+}
+
+// accessToken returns a token of the agent, with all its scopes.
+func (o organization) accessToken(t *testing.T, a agent) string {
+	t.Helper()
+	var pair struct {
+		AccessToken string `json:"access_token"`
+	}
+	o.call(t, http.MethodPost, "/v1/auth/token", map[string]any{"agent_id": a.ID, "secret": a.Secret}, &pair)
+	return pair.AccessToken
+}
+
+// call asks the API as the organization and reads its answer, which must be a success.
+func (o organization) call(t *testing.T, method, path string, body, answer any) {
+	t.Helper()
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, o.service.url+path, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if o.Key != "" {
+		request.Header.Set("X-API-Key", o.Key)
+	}
+	response, err := httpClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := readAll(t, response)
+	if response.StatusCode >= 300 {
+		t.Fatalf("%s %s: %s %s", method, path, response.Status, text)
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		t.Fatalf("%s %s: %v in %s", method, path, err, text)
+	}
+}
+
+// readAll reads the body of a response to its end and closes it.
+func readAll(t *testing.T, response *http.Response) []byte {
+	t.Helper()
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

@@ -1,0 +1,228 @@
+package interop
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The tests of this file run nginx with deploy/nginx/remit.conf as it is shipped: /reports/ is verified against the scope
+// reports:read, and each request to /search/ charges an action of 0.05 USD and needs the scope search.
+
+// ask sends a request through the gateway and returns the answer, whose body is read.
+func (g *gateway) ask(ctx context.Context, method, path string, header http.Header, body io.Reader) (*http.Response, string, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://gateway"+path, body)
+	if err != nil {
+		return nil, "", err
+	}
+	if header != nil {
+		request.Header = header
+	}
+	response, err := g.client.Do(request)
+	if err != nil {
+		return nil, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response, string(text), err
+}
+
+// wantStatus asks and fails the test unless the answer has the status.
+func (g *gateway) wantStatus(t *testing.T, status int, method, path string, header http.Header) *http.Response {
+	t.Helper()
+	response, body, err := g.ask(t.Context(), method, path, header, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if response.StatusCode != status {
+		t.Errorf("%s %s: %s, not %d: %s", method, path, response.Status, status, body)
+	}
+	return response
+}
+
+// bearing are the headers of a request with an access token and, unless it is "", a session.
+func bearing(token, session string) http.Header {
+	header := http.Header{"Authorization": {"Bearer " + token}}
+	if session != "" {
+		header.Set("X-Session-Id", session)
+	}
+	return header
+}
+
+// visitor is an agent at the gateway: it holds both scopes, and a session of 10 actions and 1 USD.
+type visitor struct {
+	organization
+	agent   agent
+	token   string
+	session session
+}
+
+func newVisitor(t *testing.T) visitor {
+	t.Helper()
+	v := visitor{organization: newOrganization(t, sharedService(t))}
+	v.agent = v.newAgent(t, "reports:read", "search")
+	v.token, v.session = v.accessToken(t, v.agent), v.newSession(t, v.agent, 10, 1)
+	return v
+}
+
+func TestNginxPassesALiveAgentAndSaysWhoItIs(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	g := startNginx(t, v.service.url)
+	g.wantStatus(t, 200, http.MethodGet, "/reports/2026?page=2", bearing(v.token, ""))
+	answer := g.wantStatus(t, 200, http.MethodPost, "/search/deep", bearing(v.token, v.session.ID))
+	if actions, value := answer.Header.Get("X-Remaining-Actions"), answer.Header.Get("X-Remaining-Value-Usd"); actions != "9" || value != "0.95" {
+		t.Errorf("the client is told that %q actions and %q USD remain", actions, value)
+	}
+	g.backend.wantAsked(t, 2)
+	for _, request := range g.backend.requests() {
+		want := map[string]string{"X-Agent-Id": v.agent.ID, "X-Org-Id": v.ID, "X-Scopes": "reports:read search"}
+		for name, value := range want {
+			if got := request.Header.Values(name); !slices.Equal(got, []string{value}) {
+				t.Errorf("%s: %s is %q at the backend, not %q", request.Target, name, got, value)
+			}
+		}
+	}
+	if target := g.backend.requests()[0].Target; target != "/reports/2026?page=2" {
+		t.Errorf("the backend was asked for %s", target)
+	}
+	v.wantCharged(t, v.session, 1, "0.05")
+}
+
+func TestNginxRefusesWhoHasNoLiveToken(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	g := startNginx(t, v.service.url)
+	tampered := v.token[:len(v.token)-3] + "AAA"
+	for _, path := range []string{"/reports/", "/search/"} {
+		missing := g.wantStatus(t, 401, http.MethodGet, path, http.Header{"X-Session-Id": {v.session.ID}})
+		if challenge := missing.Header.Get("WWW-Authenticate"); challenge != `Bearer realm="remit"` {
+			t.Errorf("%s: without a token the challenge is %q", path, challenge)
+		}
+		invalid := g.wantStatus(t, 401, http.MethodGet, path, bearing(tampered, v.session.ID))
+		if challenge := invalid.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `error="invalid_token"`) {
+			t.Errorf("%s: with a tampered token the challenge is %q", path, challenge)
+		}
+	}
+	v.wantCharged(t, v.session, 0, "0")
+	v.revoke(t, v.agent)
+	for _, path := range []string{"/reports/", "/search/"} {
+		g.wantStatus(t, 401, http.MethodGet, path, bearing(v.token, v.session.ID))
+	}
+	v.wantCharged(t, v.session, 0, "0")
+	g.backend.wantAsked(t, 0)
+}
+
+func TestNginxRefusesWhoLacksTheScope(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	g := startNginx(t, v.service.url)
+	other := v.newAgent(t, "else")
+	session := v.newSession(t, other, 10, 1)
+	token := v.accessToken(t, other)
+	for _, path := range []string{"/reports/", "/search/"} {
+		g.wantStatus(t, 403, http.MethodGet, path, bearing(token, session.ID))
+	}
+	v.wantCharged(t, session, 0, "0")
+	g.backend.wantAsked(t, 0)
+}
+
+func TestNginxRefusesASessionThatIsMissingOrAnothers(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	g := startNginx(t, v.service.url)
+	anothers := v.newSession(t, v.newAgent(t, "search"), 10, 1)
+	for _, id := range []string{"", "none", anothers.ID, v.session.ID + "&value_usd=0"} {
+		g.wantStatus(t, 403, http.MethodGet, "/search/", bearing(v.token, id))
+	}
+	v.wantCharged(t, anothers, 0, "0")
+	v.wantCharged(t, v.session, 0, "0")
+	g.backend.wantAsked(t, 0)
+}
+
+func TestNginxSendsRemitTheCredentialsAlone(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	remit := watch(t, v.service)
+	g := startNginx(t, remit.server.URL)
+	body := bytes.Repeat([]byte("large "), 150_000) // 900 kB: the service itself refuses bodies over 256 KiB
+	sum := sha256.Sum256(body)
+	for _, path := range []string{"/reports/", "/search/"} {
+		for name, content := range map[string]io.Reader{
+			"with a length": bytes.NewReader(body),
+			"in chunks":     struct{ io.Reader }{bytes.NewReader(body)},
+		} {
+			header := bearing(v.token, v.session.ID)
+			header.Set("Cookie", "private=1")
+			header.Set("X-Api-Key", "rmk_private")
+			response, text, err := g.ask(t.Context(), http.MethodPost, path, header, content)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if response.StatusCode != 200 || !strings.Contains(text, hex.EncodeToString(sum[:])) {
+				t.Errorf("%s, a body %s: %s, and it is not the same at the backend: %s", path, name, response.Status, text)
+			}
+		}
+	}
+	allowed := []string{"Authorization", "X-Request-Id", "X-Session-Id"}
+	for _, request := range remit.requests() {
+		if request.Method != http.MethodGet || request.BodySize != 0 {
+			t.Errorf("Remit was asked with %s and %d bytes of body", request.Method, request.BodySize)
+		}
+		for name := range request.Header {
+			if !slices.Contains(allowed, name) {
+				t.Errorf("Remit was sent the header %s: %s", name, request.Header.Get(name))
+			}
+		}
+	}
+	remit.wantAsked(t, 4)
+}
+
+func TestForgedIdentityNeverReachesTheBackend(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	g := startNginx(t, v.service.url)
+	for _, path := range []string{"/reports/", "/search/"} {
+		header := bearing(v.token, v.session.ID)
+		for _, name := range []string{"X-Agent-Id", "x-agent-id", "X-ORG-ID", "X-Org-Id", "X-Scopes", "X_Agent_Id", "X_Org_Id", "X_Scopes"} {
+			header[name] = []string{"forged", "forged"} // as written: not in canonical form
+		}
+		g.wantStatus(t, 200, http.MethodGet, path, header)
+	}
+	g.backend.wantAsked(t, 2)
+	for _, request := range g.backend.requests() {
+		for name, values := range request.Header {
+			if slices.Contains(values, "forged") {
+				t.Errorf("%s: the backend got %s: %q", request.Target, name, values)
+			}
+		}
+	}
+}
+
+func TestNginxLetsNothingThroughWhenRemitDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	remit := watch(t, v.service)
+	g := startNginx(t, remit.server.URL)
+	remit.server.Close()
+	for _, path := range []string{"/reports/", "/search/"} {
+		g.wantStatus(t, 500, http.MethodGet, path, bearing(v.token, v.session.ID))
+	}
+	g.backend.wantAsked(t, 0)
+}
+
+func TestWhatNginxAsksRemitIsNotOpenToClients(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	g := startNginx(t, v.service.url)
+	for _, path := range []string{"/_remit/reports", "/_remit/search", "/search/../_remit/search"} {
+		g.wantStatus(t, 404, http.MethodGet, path, bearing(v.token, v.session.ID))
+	}
+	v.wantCharged(t, v.session, 0, "0")
+}

@@ -1,0 +1,8 @@
+// What the Go test that runs these scripts passes to them.
+export const issuer = new URL(process.env.REMIT_URL);
+export const clientId = process.env.CLIENT_ID;
+export const clientSecret = process.env.CLIENT_SECRET;
+export const organization = process.env.ORGANIZATION_ID;
+export const algorithm = process.env.ALGORITHM;
+// The agent holds these scopes, in this order.
+export const scopes = "read write";

@@ -1,0 +1,142 @@
+package interop
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/clientcredentials"
+)
+
+// goClient is golang.org/x/oauth2 set up as a client of the service.
+func (s *service) goClient(of agent, style oauth2.AuthStyle, scopes ...string) *clientcredentials.Config {
+	return &clientcredentials.Config{
+		ClientID: of.ID, ClientSecret: of.Secret, TokenURL: s.url + "/oauth2/token", AuthStyle: style, Scopes: scopes,
+	}
+}
+
+// bounded is a context for golang.org/x/oauth2, whose own client would wait forever.
+func bounded(t *testing.T) context.Context {
+	return context.WithValue(t.Context(), oauth2.HTTPClient, httpClient)
+}
+
+func TestGoClientFetchesATokenAndCallsTheAPI(t *testing.T) {
+	t.Parallel()
+	org := newOrganization(t, sharedService(t))
+	scout := org.newAgent(t, "read", "write")
+	for name, tc := range map[string]struct {
+		style   oauth2.AuthStyle
+		scopes  []string
+		granted string
+	}{
+		"credentials in the header":               {oauth2.AuthStyleInHeader, nil, "read write"},
+		"credentials in the form":                 {oauth2.AuthStyleInParams, nil, "read write"},
+		"credentials where the server wants them": {oauth2.AuthStyleAutoDetect, nil, "read write"},
+		"header, narrowed":                        {oauth2.AuthStyleInHeader, []string{"read"}, "read"},
+		"form, narrowed":                          {oauth2.AuthStyleInParams, []string{"write"}, "write"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := org.service.goClient(scout, tc.style, tc.scopes...)
+			got, err := config.Token(bounded(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Type() != "Bearer" || got.Extra("scope") != tc.granted || got.RefreshToken == "" {
+				t.Errorf("a %s token for %q, refresh token %q", got.Type(), got.Extra("scope"), got.RefreshToken)
+			}
+			if left := time.Until(got.Expiry); left < 55*time.Minute || left > time.Hour {
+				t.Errorf("it expires in %s", left)
+			}
+			budget := org.newSession(t, scout, 10, 5)
+			client := config.Client(bounded(t))
+			if status := statusOf(t, client, http.MethodGet, org.service.url+"/sessions/"+budget.ID, ""); status != 200 {
+				t.Errorf("GET of its session: %d", status)
+			}
+			actions := org.service.url + "/sessions/" + budget.ID + "/actions"
+			if status := statusOf(t, client, http.MethodPost, actions, `{"value_usd":0.37}`); status != 200 {
+				t.Errorf("an action: %d", status)
+			}
+			charged := 1
+			for _, scope := range []string{"read", "write"} {
+				want := 403
+				if strings.Contains(tc.granted, scope) {
+					want, charged = 200, charged+1
+				}
+				if status := statusOf(t, client, http.MethodPost, actions, `{"scope":"`+scope+`"}`); status != want {
+					t.Errorf("an action that needs %s: %d, not %d", scope, status, want)
+				}
+			}
+			org.wantCharged(t, budget, charged, "0.37")
+		})
+	}
+}
+
+func TestGoClientRefreshes(t *testing.T) {
+	t.Parallel()
+	org := newOrganization(t, sharedService(t))
+	scout := org.newAgent(t, "read")
+	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams} {
+		first, err := org.service.goClient(scout, style).Token(bounded(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := oauth2.Config{ClientID: scout.ID, ClientSecret: scout.Secret,
+			Endpoint: oauth2.Endpoint{TokenURL: org.service.url + "/oauth2/token", AuthStyle: style}}
+		second, err := config.TokenSource(bounded(t), &oauth2.Token{RefreshToken: first.RefreshToken}).Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !second.Valid() || second.RefreshToken == first.RefreshToken || second.AccessToken == first.AccessToken {
+			t.Errorf("refreshed to %+v", second)
+		}
+	}
+}
+
+func TestGoClientIsToldWhyItGetsNoToken(t *testing.T) {
+	t.Parallel()
+	org := newOrganization(t, sharedService(t))
+	scout := org.newAgent(t, "read")
+	stranger := agent{ID: scout.ID, Secret: org.newAgent(t, "read").Secret}
+	revoked := org.newAgent(t, "read")
+	org.revoke(t, revoked)
+	for name, tc := range map[string]struct {
+		config *clientcredentials.Config
+		status int
+		code   string
+	}{
+		"wrong secret, header":   {org.service.goClient(stranger, oauth2.AuthStyleInHeader), 401, "invalid_client"},
+		"wrong secret, form":     {org.service.goClient(stranger, oauth2.AuthStyleInParams), 401, "invalid_client"},
+		"revoked agent":          {org.service.goClient(revoked, oauth2.AuthStyleInHeader), 401, "invalid_client"},
+		"a scope it has not":     {org.service.goClient(scout, oauth2.AuthStyleInHeader, "write"), 400, "invalid_scope"},
+		"one of two it has":      {org.service.goClient(scout, oauth2.AuthStyleInHeader, "read", "write"), 400, "invalid_scope"},
+		"an id that is no agent": {org.service.goClient(agent{"someone", scout.Secret}, oauth2.AuthStyleInHeader), 401, "invalid_client"},
+	} {
+		_, err := tc.config.Token(bounded(t))
+		var refused *oauth2.RetrieveError
+		if !errors.As(err, &refused) || refused.Response.StatusCode != tc.status || refused.ErrorCode != tc.code {
+			t.Errorf("%s: %v; want %d %s", name, err, tc.status, tc.code)
+		}
+	}
+}
+
+func statusOf(t *testing.T, client *http.Client, method, url, body string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readAll(t, response)
+	return response.StatusCode
+}

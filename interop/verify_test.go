@@ -1,0 +1,100 @@
+package interop
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+)
+
+// The tests of this file verify access tokens the way a resource server does that knows nothing of the service but its
+// URL: with the keys it publishes.
+
+// accessClaims are the claims that docs/oauth.md promises, beside those that go-oidc reads itself.
+type accessClaims struct {
+	Agent        string   `json:"agent_id"`
+	Organization string   `json:"org_id"`
+	Scopes       []string `json:"scopes"`
+	ID           string   `json:"jti"`
+}
+
+// goVerifier is go-oidc for access tokens: these name no audience.
+func (s *service) goVerifier(t *testing.T, issuer string, algorithms ...string) *oidc.IDTokenVerifier {
+	keys := oidc.NewRemoteKeySet(oidc.ClientContext(t.Context(), httpClient), s.url+"/.well-known/jwks.json")
+	return oidc.NewVerifier(issuer, keys, &oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms})
+}
+
+func TestGoVerifierAcceptsTokensOfEveryAlgorithm(t *testing.T) {
+	t.Parallel()
+	for algorithm, start := range map[string]func(*testing.T) *service{
+		oidc.EdDSA: sharedService,
+		oidc.ES256: func(t *testing.T) *service { return startServiceSigning(t, "ES256") },
+		oidc.RS256: func(t *testing.T) *service { return startServiceSigning(t, "RS256") },
+	} {
+		t.Run(algorithm, func(t *testing.T) {
+			t.Parallel()
+			org := newOrganization(t, start(t))
+			scout := org.newAgent(t, "read", "write")
+			raw := org.accessToken(t, scout)
+			verified, err := org.service.goVerifier(t, org.service.url, algorithm).Verify(t.Context(), raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var claims accessClaims
+			if err := verified.Claims(&claims); err != nil {
+				t.Fatal(err)
+			}
+			if verified.Subject != scout.ID || claims.Agent != scout.ID || claims.Organization != org.ID ||
+				strings.Join(claims.Scopes, " ") != "read write" || claims.ID == "" {
+				t.Errorf("it says %q, %+v", verified.Subject, claims)
+			}
+			if lifetime := verified.Expiry.Sub(verified.IssuedAt); lifetime != time.Hour {
+				t.Errorf("it lives for %s", lifetime)
+			}
+			if kind := headerOf(t, raw).Type; kind != "at+jwt" { // RFC 9068 §2.1
+				t.Errorf("its type is %q", kind)
+			}
+		})
+	}
+}
+
+func TestGoVerifierRefusesTokensOfAnotherService(t *testing.T) {
+	t.Parallel()
+	here, elsewhere := sharedService(t), startService(t)
+	org := newOrganization(t, elsewhere)
+	foreign := org.accessToken(t, org.newAgent(t, "read"))
+	if _, err := elsewhere.goVerifier(t, elsewhere.url, oidc.EdDSA).Verify(t.Context(), foreign); err != nil {
+		t.Fatalf("the token is not even good at home: %v", err)
+	}
+	for reason, verifier := range map[string]*oidc.IDTokenVerifier{
+		"failed to verify signature":     here.goVerifier(t, elsewhere.url, oidc.EdDSA),
+		"issued by a different provider": elsewhere.goVerifier(t, here.url, oidc.EdDSA),
+		"unexpected signature algorithm": elsewhere.goVerifier(t, elsewhere.url, oidc.RS256),
+	} {
+		if _, err := verifier.Verify(t.Context(), foreign); err == nil || !strings.Contains(err.Error(), reason) {
+			t.Errorf("it is refused with %v, not because %s", err, reason)
+		}
+	}
+}
+
+// header is the JOSE header of a token.
+type header struct {
+	Type string `json:"typ"`
+}
+
+func headerOf(t *testing.T, raw string) header {
+	t.Helper()
+	first, _, _ := strings.Cut(raw, ".")
+	text, err := base64.RawURLEncoding.DecodeString(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h header
+	if err := json.Unmarshal(text, &h); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
