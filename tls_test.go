@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -28,15 +29,15 @@ func (p tlsPair) withClientCA(other tlsPair) []string {
 	return append(p.env(), "REMIT_TLS_CLIENT_CA="+other.certificate)
 }
 
-// newTLSPair makes a certificate for a name that is not where the tests ask.
-func newTLSPair(t *testing.T) tlsPair {
+// newTLSPair makes a certificate for the addresses, and for a name that is not where the tests ask.
+func newTLSPair(t *testing.T, addresses ...net.IP) tlsPair {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), DNSNames: []string{"remit.example"}, KeyUsage: x509.KeyUsageDigitalSignature,
+		SerialNumber: big.NewInt(1), DNSNames: []string{"remit.example"}, IPAddresses: addresses, KeyUsage: x509.KeyUsageDigitalSignature,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	certificate, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)

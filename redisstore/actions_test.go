@@ -97,7 +97,7 @@ func TestValueHeldCountsAgainstTheLimit(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 10 * money.USD})
 		held := int64(4 * money.USD)
-		if err := s.client.HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "h", held).Err(); err != nil {
+		if err := peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "h", held).Err(); err != nil {
 			t.Fatal(err)
 		}
 		_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 6*money.USD + 1})

@@ -46,7 +46,7 @@ func TestAKeyIsKeptForEver(t *testing.T) {
 		if err := s.KeepFirstKey(t.Context(), SigningKeys, "a", "key"); err != nil {
 			t.Fatal(err)
 		}
-		if ttl := must(s.client.TTL(t.Context(), s.keys.keyRecords(SigningKeys)).Result())(t); ttl != -1 {
+		if ttl := must(peek(t, s).TTL(t.Context(), s.keys.keyRecords(SigningKeys)).Result())(t); ttl != -1 {
 			t.Errorf("for %s", ttl)
 		}
 	})
@@ -94,7 +94,7 @@ func TestKeysThatHaveEndedAreGone(t *testing.T) {
 			t.Errorf("%+v, %v", records, err)
 		}
 		must(s.RotateKey(ctx, RefreshKeys, "c", "third", 0, time.Hour))(t)
-		if kept := must(s.client.HKeys(ctx, s.keys.keyRecords(RefreshKeys)).Result())(t); len(kept) != 2 {
+		if kept := must(peek(t, s).HKeys(ctx, s.keys.keyRecords(RefreshKeys)).Result())(t); len(kept) != 2 {
 			t.Errorf("after the next rotation %v are kept", kept)
 		}
 	})

@@ -373,7 +373,7 @@ func TestADamagedObjectIsAnErrorAndNeverShown(t *testing.T) {
 			"scopes": func(w tenant) string { return s.keys.agent(w.agent.ID) },
 		} {
 			w := newTenant(t, s, NewSession{MaxActions: 1})
-			if err := s.client.HDel(t.Context(), damage(w), field).Err(); err != nil {
+			if err := peek(t, s).HDel(t.Context(), damage(w), field).Err(); err != nil {
 				t.Fatal(err)
 			}
 			_, err := s.Session(t.Context(), w.byKey(), w.session.ID)
@@ -448,7 +448,7 @@ func addEntries(t *testing.T, s *Store, index string, ids ...uuid.UUID) {
 	for i := range ids {
 		members[i].Member = ids[i][:]
 	}
-	if err := s.client.ZAdd(context.Background(), index, members...).Err(); err != nil {
+	if err := peek(t, s).ZAdd(context.Background(), index, members...).Err(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -118,7 +118,7 @@ func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 func loadScripts(t *testing.T, s *Store) {
 	t.Helper()
 	for name := range luaFiles(t) {
-		if err := s.client.ScriptLoad(t.Context(), lua.Source(name)).Err(); err != nil {
+		if err := peek(t, s).ScriptLoad(t.Context(), lua.Source(name)).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -90,7 +90,7 @@ func forgetScripts(t *testing.T, s *Store) {
 	t.Helper()
 	forget := func(ctx context.Context, server *redis.Client) error { return server.ScriptFlush(ctx).Err() }
 	var err error
-	switch client := s.client.(type) {
+	switch client := peek(t, s).(type) {
 	case *redis.ClusterClient:
 		err = client.ForEachMaster(t.Context(), forget)
 	case *redis.Client:

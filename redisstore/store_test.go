@@ -78,13 +78,11 @@ func onRealRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
 	skipIfShort(t)
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		url, err := realRedis()
-		test(t, openStore(t, cfg, url, err))
+		test(t, openLeastPrivileged(t, cfg, realRedis))
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		url, err := realCluster()
-		test(t, openStore(t, cfg, url, err))
+		test(t, openLeastPrivileged(t, cfg, realCluster))
 	})
 }
 
@@ -93,6 +91,15 @@ func skipIfShort(t *testing.T) {
 	if testing.Short() {
 		t.Skip("needs a real Redis")
 	}
+}
+
+func openLeastPrivileged(t *testing.T, cfg Config, server func() (string, error)) *Store {
+	t.Helper()
+	url, err := server()
+	if err == nil {
+		url, err = asLeastPrivileged(t.Context(), url)
+	}
+	return openStore(t, cfg, url, err)
 }
 
 // openStore gives each test keys of its own: no test may wipe a Redis.
@@ -204,11 +211,11 @@ func contents(t *testing.T, s *Store, keys ...string) map[string]any {
 	t.Helper()
 	found := map[string]any{}
 	for _, key := range keys {
-		switch kind := must(s.client.Type(t.Context(), key).Result())(t); kind {
+		switch kind := must(peek(t, s).Type(t.Context(), key).Result())(t); kind {
 		case "hash":
-			found[key] = must(s.client.HGetAll(t.Context(), key).Result())(t)
+			found[key] = must(peek(t, s).HGetAll(t.Context(), key).Result())(t)
 		case "zset":
-			found[key] = must(s.client.ZRange(t.Context(), key, 0, -1).Result())(t)
+			found[key] = must(peek(t, s).ZRange(t.Context(), key, 0, -1).Result())(t)
 		default:
 			found[key] = kind
 		}
@@ -220,7 +227,7 @@ func contents(t *testing.T, s *Store, keys ...string) map[string]any {
 func indexed(t *testing.T, s *Store, index string) []uuid.UUID {
 	t.Helper()
 	ids := []uuid.UUID{}
-	for _, member := range must(s.client.ZRange(t.Context(), index, 0, -1).Result())(t) {
+	for _, member := range must(peek(t, s).ZRange(t.Context(), index, 0, -1).Result())(t) {
 		ids = append(ids, must(uuid.FromBytes([]byte(member)))(t))
 	}
 	return ids

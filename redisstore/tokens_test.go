@@ -170,7 +170,7 @@ func TestRefreshOfAFamilyThatIsGoneIsRefused(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		grant := w.exchange(t, s)
 		lost := w.exchange(t, s)
-		if err := s.client.Del(t.Context(), s.keys.family(w.agent.ID, lost.Family)).Err(); err != nil {
+		if err := peek(t, s).Del(t.Context(), s.keys.family(w.agent.ID, lost.Family)).Err(); err != nil {
 			t.Fatal(err)
 		}
 		for name, token := range map[string]struct{ agent, family uuid.UUID }{
@@ -194,7 +194,7 @@ func TestAFamilyLivesForTheRefreshLifetimeFromItsLastUse(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		key := s.keys.family(w.agent.ID, w.exchange(t, s).Family)
 		wantTTL(t, s, key, time.Hour)
-		if err := s.client.PExpire(t.Context(), key, time.Minute).Err(); err != nil {
+		if err := peek(t, s).PExpire(t.Context(), key, time.Minute).Err(); err != nil {
 			t.Fatal(err)
 		}
 		family := must(uuid.Parse(key[len(key)-36:]))(t)
@@ -209,7 +209,7 @@ func TestAnExpiredFamilyIsRefused(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
 		grant := w.exchange(t, s)
 		eventually(t, "the family is gone", func() bool {
-			return must(s.client.Exists(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t) == 0
+			return must(peek(t, s).Exists(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t) == 0
 		})
 		_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1)
 		wantError(t, "refresh", err, ErrInvalidRefreshToken)
@@ -270,7 +270,7 @@ func TestAMarkedFamilyIsRevokedThoughItsGenerationIsKept(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		family := w.exchange(t, s).Family
 		mark := time.Now().Add(time.Hour).UnixMilli()
-		must(s.client.HSet(t.Context(), s.keys.agent(w.agent.ID), familyField(family), mark).Result())(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.agent(w.agent.ID), familyField(family), mark).Result())(t)
 		for _, generation := range []uint32{0, 1, 2} {
 			_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation)
 			wantError(t, "refresh", err, ErrInvalidRefreshToken)
@@ -284,19 +284,19 @@ func TestExchangesCleanUpMarksThatHaveLapsedAndNoOther(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		key := s.keys.agent(w.agent.ID)
-		before := must(s.client.HGetAll(t.Context(), key).Result())(t)
+		before := must(peek(t, s).HGetAll(t.Context(), key).Result())(t)
 		before["secret_used"] = "1"
 		lapsed := time.Now().Add(-time.Millisecond)
 		for range 10 {
 			kept := familyField(NewID(w.agent.ID))
 			before[kept] = "9999999999999"
-			must(s.client.HSet(t.Context(), key, familyField(NewID(w.agent.ID)), lapsed.UnixMilli(), kept, before[kept]).Result())(t)
+			must(peek(t, s).HSet(t.Context(), key, familyField(NewID(w.agent.ID)), lapsed.UnixMilli(), kept, before[kept]).Result())(t)
 		}
 		revoked := w.exchange(t, s)
 		if err := s.RevokeFamily(t.Context(), revoked.AccessToken, revoked.Family); err != nil {
 			t.Fatal(err)
 		}
-		mark := must(s.client.HGet(t.Context(), key, familyField(revoked.Family)).Result())(t)
+		mark := must(peek(t, s).HGet(t.Context(), key, familyField(revoked.Family)).Result())(t)
 		before[familyField(revoked.Family)] = mark
 		until := time.UnixMilli(must(strconv.ParseInt(mark, 10, 64))(t))
 		if life := time.Until(until); life < 2*defaultAccessLifetime-time.Minute {
@@ -306,7 +306,7 @@ func TestExchangesCleanUpMarksThatHaveLapsedAndNoOther(t *testing.T) {
 		var after map[string]string
 		eventually(t, "every mark that has lapsed is dropped", func() bool {
 			w.exchange(t, s)
-			after = must(s.client.HGetAll(t.Context(), key).Result())(t)
+			after = must(peek(t, s).HGetAll(t.Context(), key).Result())(t)
 			return len(after) <= len(before)
 		})
 		if !reflect.DeepEqual(after, before) {
@@ -328,7 +328,7 @@ func (w tenant) refresh(t *testing.T, s *Store, family uuid.UUID, generation, wa
 func (w tenant) wantRevoked(t *testing.T, s *Store, grant Grant, latest uint32) {
 	t.Helper()
 	before := w.contents(t, s)
-	if n := must(s.client.Exists(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t); n != 0 {
+	if n := must(peek(t, s).Exists(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t); n != 0 {
 		t.Error("the revoked family is still kept")
 	}
 	for generation := uint32(1); generation <= latest+1; generation++ {
@@ -359,7 +359,7 @@ func (w tenant) wantLive(t *testing.T, s *Store, grant Grant, generation uint32)
 // wantTTL checks that a key lives for so long from about now.
 func wantTTL(t *testing.T, s *Store, key string, want time.Duration) {
 	t.Helper()
-	ttl := must(s.client.PTTL(t.Context(), key).Result())(t)
+	ttl := must(peek(t, s).PTTL(t.Context(), key).Result())(t)
 	if ttl > want || ttl < want-time.Minute {
 		t.Errorf("%s lives for %s, want %s", key, ttl, want)
 	}

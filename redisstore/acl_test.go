@@ -1,0 +1,103 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"remit/redisproc"
+)
+
+// The store's tests run as the user of deploy/redis/users.acl, on real Redis and on the cluster; what they look at
+// behind the store's back they read as Redis's default user.
+
+const (
+	aclFile      = "../deploy/redis/users.acl"
+	aclPassword  = "a-password-of-the-tests"
+	aclHashPlace = "#REPLACE-WITH-THE-SHA-256-OF-ITS-PASSWORD-IN-HEX"
+)
+
+// asLeastPrivileged makes the user of the file known to a server, or to each node of a cluster, and returns the URL
+// that logs in as that user.
+func asLeastPrivileged(ctx context.Context, url string) (string, error) {
+	text, err := os.ReadFile(aclFile)
+	if err != nil {
+		return "", err
+	}
+	_, rules, found := strings.Cut(string(text), "user remit ")
+	if !found || !strings.Contains(rules, aclHashPlace) {
+		return "", errors.New(aclFile + " has no user remit without a password")
+	}
+	command := []any{"ACL", "SETUSER", "remit", "reset"}
+	for _, rule := range strings.Fields(strings.Replace(rules, aclHashPlace, ">"+aclPassword, 1)) {
+		command = append(command, rule)
+	}
+	scheme, address, _ := strings.Cut(url, "://")
+	for _, node := range strings.Split(address, ",") {
+		client := redis.NewClient(&redis.Options{Addr: node})
+		err := client.Do(ctx, command...).Err()
+		_ = client.Close()
+		if err != nil {
+			return "", err
+		}
+	}
+	return scheme + "://remit:" + aclPassword + "@" + address, nil
+}
+
+// peek returns a client for looking behind the store's back.
+func peek(t *testing.T, s *Store) redis.UniversalClient {
+	t.Helper()
+	url := strings.Replace(s.config.URL, "remit:"+aclPassword+"@", "", 1)
+	if url == s.config.URL {
+		return s.client
+	}
+	cfg := s.config
+	cfg.URL = url
+	unrestricted := must(Open(cfg))(t)
+	t.Cleanup(func() { _ = unrestricted.Close() })
+	return unrestricted.client
+}
+
+func TestTheLeastPrivilegedUserReachesNothingElse(t *testing.T) {
+	t.Parallel()
+	skipIfShort(t)
+	url := must(asLeastPrivileged(t.Context(), must(realRedis())(t)))(t)
+	options := must(redis.ParseURL(url))(t)
+	client := redis.NewClient(options)
+	defer client.Close()
+	ctx := t.Context()
+	for name, err := range map[string]error{
+		"a foreign key":            client.Get(ctx, "elsewhere").Err(),
+		"a foreign key by script":  client.Eval(ctx, "return redis.call('GET', KEYS[1])", []string{"elsewhere"}).Err(),
+		"another command":          client.FlushDB(ctx).Err(),
+		"another command in Lua":   client.Eval(ctx, "return redis.call('KEYS', '*')", nil).Err(),
+		"the configuration":        client.ConfigGet(ctx, "*").Err(),
+		"other users":              client.ACLList(ctx).Err(),
+		"a channel":                client.Publish(ctx, "remit:x", "x").Err(),
+		"the keys of the service":  client.Keys(ctx, "remit:*").Err(),
+		"a script it did not send": client.FunctionList(ctx, redis.FunctionListQuery{}).Err(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "can't run this command") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestTheServerReadsTheACLFile(t *testing.T) {
+	t.Parallel()
+	skipIfShort(t)
+	text := string(must(os.ReadFile(aclFile))(t))
+	file := t.TempDir() + "/users.acl"
+	text = strings.Replace(text, "user default off", "user default on nopass -@all +ping", 1) // which the start asks
+	if err := os.WriteFile(file, []byte(strings.Replace(text, aclHashPlace, ">"+aclPassword, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := startRedis(t, redisproc.Config{Args: []string{"--aclfile", file}})
+	s := openStore(t, Config{}, strings.Replace(server.URL(), "://", "://remit:"+aclPassword+"@", 1), nil)
+	newTenant(t, s, NewSession{MaxActions: 1})
+	wrong := openStore(t, Config{}, strings.Replace(server.URL(), "://", "://remit:wrong@", 1), nil)
+	wantError(t, "with a wrong password", wrong.Ping(t.Context()), ErrUnavailable)
+}
