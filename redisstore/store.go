@@ -32,10 +32,10 @@ const (
 	defaultAccessLifetime  = time.Hour
 
 	// Every call is bounded: connecting, waiting for a connection, writing and reading each, and all of it together.
-	dialTimeout = 500 * time.Millisecond
-	poolTimeout = 500 * time.Millisecond
-	ioTimeout   = time.Second
-	callTimeout = 2 * time.Second
+	dialTimeout = time.Second
+	poolTimeout = time.Second
+	ioTimeout   = 2 * time.Second
+	callTimeout = 3 * time.Second
 
 	poolSize = 64 // connections to each server
 )

@@ -19,7 +19,8 @@ go mod tidy -diff
 echo "tests, with the race detector: every store test on miniredis, on redis-server and on a Redis Cluster"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! go test -race -shuffle=on -timeout 15m -v ./... >"$log" 2>&1; then
+# One package at a time: they start servers of their own, and the calls of the service under test are bounded.
+if ! go test -p 1 -race -shuffle=on -timeout 10m -v ./... >"$log" 2>&1; then
   grep -vE '^\s*(=== |--- PASS)' "$log" | tail -n 200
   exit 1
 fi
