@@ -1,15 +1,8 @@
 package server
 
 import (
-	"crypto/tls"
 	"errors"
-	"net"
-	"runtime/debug"
-	"strconv"
-	"strings"
 
-	"github.com/go-json-experiment/json"
-	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
 )
@@ -225,106 +218,4 @@ func ruleFor(err error) rule {
 
 func newProblem(status int, code, detail string) problem {
 	return problem{Type: "urn:remit:problem:" + code, Title: titles[code], Status: status, Detail: detail, Code: code}
-}
-
-// answerProblem writes the answer to an error.
-func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
-	p := problemOf(err)
-	p.RequestID = requestID(ctx)
-	s.noteTrouble(ctx, err, p)
-	body, encodeErr := json.Marshal(p)
-	if encodeErr != nil {
-		s.log.Error("problem not encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
-	}
-	if challenge := challengeFor(err, p); challenge != "" {
-		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
-	}
-	ctx.Response.Header.SetContentType("application/problem+json")
-	ctx.SetStatusCode(p.Status)
-	ctx.SetBody(body)
-}
-
-// noteTrouble logs the cause of an error that is ours and says when to try again.
-func (s *Server) noteTrouble(ctx *fasthttp.RequestCtx, err error, p problem) {
-	if p.Status >= 500 {
-		s.log.Error("request failed", "request_id", requestID(ctx), "code", p.Code, "cause", err.Error())
-	}
-	if seconds := retryAfter(err, p); seconds > 0 {
-		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
-	}
-}
-
-// retryAfter returns the seconds after which the same request may succeed; 0 when waiting alone does not help.
-func retryAfter(err error, p problem) int {
-	var limited *rateLimited
-	switch {
-	case errors.As(err, &limited):
-		return limited.retryAfter
-	case p.Status == 503:
-		return 1
-	}
-	return 0
-}
-
-const (
-	bearerChallenge = `Bearer realm="remit"`
-	keyChallenge    = `APIKey realm="remit", header="X-API-Key"`
-)
-
-// challengeFor returns WWW-Authenticate: RFC 6750 §3 for access tokens, and a scheme of our own, which RFC 9110 §11.1
-// leaves open, for API keys.
-func challengeFor(err error, p problem) string {
-	switch {
-	case errors.Is(err, errMissingEither):
-		return bearerChallenge + ", " + keyChallenge
-	case errors.Is(err, errMissingKey), p.Code == "invalid_api_key":
-		return keyChallenge
-	case p.Code == "invalid_token":
-		return bearerChallenge + `, error="invalid_token", error_description="` + p.Detail + `"`
-	case p.Code == "insufficient_scope":
-		return bearerChallenge + `, error="insufficient_scope", scope="` + quoted(p.RequiredScope) + `"`
-	case p.Status == 401:
-		return bearerChallenge
-	}
-	return ""
-}
-
-// quoted keeps a scope inside its quotes; a scope that needed it was refused before (RFC 6749 §3.3).
-func quoted(scope string) string { return strings.NewReplacer(`\`, "", `"`, "").Replace(scope) }
-
-// answerPanic answers 500 to a request whose handler panicked. fasthttp would end the process.
-func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
-	cause := recover()
-	if cause == nil {
-		return
-	}
-	s.log.Error("panic in a handler", "request_id", requestID(ctx), "cause", cause, "stack", string(debug.Stack()))
-	id := requestID(ctx)
-	ctx.Response.Reset()
-	ctx.Response.Header.Set(headerRequestID, id)
-	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
-	s.answerProblem(ctx, errPanic)
-}
-
-// answerUnreadable answers what fasthttp could not read as a request.
-func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
-	s.begin(ctx)
-	leaveUnread(ctx.Conn())
-	var plain tls.RecordHeaderError
-	var small *fasthttp.ErrSmallBuffer
-	var network net.Error
-	switch {
-	case errors.As(err, &plain) && plain.Conn != nil:
-		s.answerPlainHTTP(ctx, plain.Conn)
-		return
-	case errors.As(err, &small):
-		err = errHeadersTooLarge
-	case errors.Is(err, fasthttp.ErrBodyTooLarge):
-		err = errBodyTooLarge
-	case errors.As(err, &network) && network.Timeout():
-		err = errSlowRequest
-	default:
-		err = errUnreadable
-	}
-	s.answerProblem(ctx, err)
 }
