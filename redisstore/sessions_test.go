@@ -16,7 +16,7 @@ func TestASessionIsReadAsItWasCreated(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		token := byToken(w.exchange(t, s))
 		for _, n := range []NewSession{
-			{MaxActions: 1, MaxValue: 0, Lifetime: time.Second},
+			{MaxActions: 1, MaxValue: 0, Lifetime: time.Minute},
 			{MaxActions: 1_000_000_000, MaxValue: money.Max, Lifetime: 30 * 24 * time.Hour},
 			{MaxActions: 7, MaxValue: 12_345_678, Lifetime: time.Hour, Scopes: []string{"write"}, Metadata: `{"task":"größe"}`},
 		} {
