@@ -37,11 +37,15 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	scope := gatewayParameter(ctx, "scope", "X-Scope")
-	if err := callerOf(access).mayUse(scope); err != nil {
+	if err := s.store.CheckToken(context.Background(), heldBy(access)); err != nil {
 		return err
 	}
-	if err := s.store.CheckToken(context.Background(), heldBy(access)); err != nil {
+	var v validation
+	scope := v.gatewayParameter(ctx, "scope", "X-Scope")
+	if err := v.err(); err != nil {
+		return &gatewayError{err}
+	}
+	if err := callerOf(access).mayUse(scope); err != nil {
 		return err
 	}
 	setIdentity(ctx, access)
@@ -78,17 +82,17 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
 	var v validation
 	var request chargeRequest
-	session := v.id("session_id", given(gatewayParameter(ctx, "session_id", "X-Session-Id")))
-	request.ActionType = given(gatewayParameter(ctx, "action_type", "X-Action-Type"))
-	request.Scope = given(gatewayParameter(ctx, "scope", "X-Scope"))
-	if text := gatewayParameter(ctx, "value_usd", "X-Value-Usd"); text != "" {
+	session := v.id("session_id", given(v.gatewayParameter(ctx, "session_id", "X-Session-Id")))
+	request.ActionType = given(v.gatewayParameter(ctx, "action_type", "X-Action-Type"))
+	request.Scope = given(v.gatewayParameter(ctx, "scope", "X-Scope"))
+	if text := v.gatewayParameter(ctx, "value_usd", "X-Value-Usd"); text != "" {
 		amount, err := money.Parse([]byte(text))
 		if err != nil {
 			v.add("value_usd", err.Error())
 		}
 		request.Value = optional[money.MicroUSD]{amount, true}
 	}
-	if text := gatewayParameter(ctx, "count", "X-Count"); text != "" {
+	if text := v.gatewayParameter(ctx, "count", "X-Count"); text != "" {
 		count, err := strconv.ParseInt(text, 10, 64)
 		v.require(err == nil, "count", "must be a whole number")
 		request.Count = optional[int64]{count, err == nil}
@@ -100,14 +104,18 @@ func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, erro
 	return session, charge, err
 }
 
-// gatewayParameter returns a parameter from the query, or else from a header.
-func gatewayParameter(ctx *fasthttp.RequestCtx, name, header string) string {
-	if !behindGatewayPath(ctx.URI().PathOriginal()) {
-		if value := ctx.QueryArgs().Peek(name); len(value) > 0 {
-			return string(value)
-		}
+// gatewayParameter returns a parameter from the query if it is there, even empty, or else from a header. Given twice it
+// is refused: one of the two could be the client's.
+func (v *validation) gatewayParameter(ctx *fasthttp.RequestCtx, name, header string) string {
+	values := ctx.QueryArgs().PeekMulti(name)
+	if behindGatewayPath(ctx.URI().PathOriginal()) || len(values) == 0 {
+		values = ctx.Request.Header.PeekAll(header)
 	}
-	return string(ctx.Request.Header.Peek(header))
+	if len(values) == 0 {
+		return ""
+	}
+	v.require(len(values) == 1, name, "is given twice")
+	return string(values[0])
 }
 
 // given returns an optional field that counts as absent when it is empty.

@@ -124,13 +124,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 
 // Handler returns the whole of the service: what every request passes before and after its own handler.
 func (s *Server) Handler() fasthttp.RequestHandler {
-	routes := s.routes()
+	routes, authorize := s.routes(), s.handle(s.authorize)
 	return func(ctx *fasthttp.RequestCtx) {
 		s.begin(ctx)
 		defer s.answerPanic(ctx)
 		if err := checkFraming(ctx); err != nil {
 			s.answerProblem(ctx, err)
 			ctx.SetConnectionClose()
+			return
+		}
+		if string(ctx.URI().PathOriginal()) == authorizePath { // by any method, which the router does not know
+			authorize(ctx)
 			return
 		}
 		routes(ctx)
@@ -184,10 +188,6 @@ func (s *Server) routes() fasthttp.RequestHandler {
 	post("/v1/auth/introspect", s.introspect)
 	get(verifyPath, s.verify)
 	r.ANY(verifyPath+"/{asked:*}", s.handle(s.verify))
-	// In one tree with the exact path the router would not match the catch-all with nothing behind the slash.
-	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-		r.Handle(method, authorizePath, s.handle(s.authorize))
-	}
 	r.ANY(authorizePath+"/{asked:*}", s.handle(s.authorize))
 
 	post("/oauth2/token", s.oauthToken)

@@ -1,0 +1,386 @@
+package server_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+const (
+	verifyPath    = "/v1/auth/verify"
+	authorizePath = "/v1/auth/authorize"
+)
+
+// identifies fails the test unless the answer lets pass, and names the tenant's agent and its scopes.
+func (r *response) identifies(w tenant, scopes ...string) *response {
+	r.t.Helper()
+	r.is(200)
+	for name, want := range map[string]string{
+		"X-Agent-Id": w.agent.id, "X-Org-Id": w.org, "X-Scopes": strings.Join(scopes, " "),
+	} {
+		if got := r.header.Get(name); got != want {
+			r.t.Errorf("%s: %s %q, want %q", r.what, name, got, want)
+		}
+	}
+	return r
+}
+
+// remains fails the test unless the answer says that this is left of the session.
+func (r *response) remains(actions, value string) *response {
+	r.t.Helper()
+	if got := r.header.Get("X-Remaining-Actions"); got != actions {
+		r.t.Errorf("%s: X-Remaining-Actions %q, want %s", r.what, got, actions)
+	}
+	if got := r.header.Get("X-Remaining-Value-Usd"); got != value {
+		r.t.Errorf("%s: X-Remaining-Value-Usd %q, want %s", r.what, got, value)
+	}
+	return r
+}
+
+// stopped fails the test unless a gateway would let nothing pass, nor learn whose request it was.
+func (r *response) stopped(status int, code string) *response {
+	r.t.Helper()
+	r.refused(status, code)
+	for name := range r.header {
+		if name == "X-Agent-Id" || name == "X-Org-Id" || name == "X-Scopes" || strings.HasPrefix(name, "X-Remaining-") {
+			r.t.Errorf("%s: a refusal with %s", r.what, name)
+		}
+	}
+	return r
+}
+
+// allOf sets several headers.
+func allOf(options ...option) option {
+	return func(h http.Header) {
+		for _, set := range options {
+			set(h)
+		}
+	}
+}
+
+// charged fails the test unless so much is charged to the session.
+func (w tenant) charged(session string, actions int, value any) {
+	w.t.Helper()
+	s := w.session(session)
+	got := fields{"action_count": s["action_count"], "value_used_usd": s["value_used_usd"]}
+	if found := differences(got, fields{"action_count": num(actions), "value_used_usd": num(value)}); found != "" {
+		w.t.Errorf("the session: %s", found)
+	}
+}
+
+func TestVerifyTellsAGatewayWhoseTheTokenIs(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, narrowed := w.exchange().access, w.grant("read").granted(w.client, "read").access
+		for _, method := range []string{"GET", "HEAD"} {
+			for _, path := range []string{verifyPath, verifyPath + "?scope=", verifyPath + "?scope=write", verifyPath + "?x=1&x=2"} {
+				w.ask(method, path, nil, asAgent(access)).identifies(w, agentScopes...)
+			}
+			w.ask(method, verifyPath, nil, asAgent(narrowed), header("X-Scope", "read")).identifies(w, "read")
+			w.ask(method, verifyPath+"?scope=read", nil, asAgent(narrowed), header("X-Scope", "write")).identifies(w, "read")
+		}
+	})
+}
+
+func TestVerifyNamesTheScopeThatTheTokenLacks(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		narrowed := w.grant("read").granted(w.client, "read").access
+		for _, scope := range []string{"write", "admin", "rea", "READ", "read write"} {
+			for _, r := range []*response{
+				w.get(verifyPath+"?scope="+url.QueryEscape(scope), asAgent(narrowed)),
+				w.get(verifyPath, asAgent(narrowed), header("X-Scope", scope)),
+				w.get(verifyPath+"?scope="+url.QueryEscape(scope), asAgent(narrowed), header("X-Scope", "read")),
+				w.ask("PUT", verifyPath+"/reports?scope=read", nil, asAgent(narrowed), header("X-Scope", scope)),
+			} {
+				r.stopped(403, "insufficient_scope")
+				if got := r.text("required_scope"); got != scope {
+					t.Errorf("%s: required_scope %q, want %q", r.what, got, scope)
+				}
+				want := `Bearer realm="remit", error="insufficient_scope", scope="` + scope + `"`
+				if got := r.header.Get("WWW-Authenticate"); got != want {
+					t.Errorf("%s: WWW-Authenticate %q, want %q", r.what, got, want)
+				}
+			}
+		}
+		w.ask("HEAD", verifyPath+"?scope=write", nil, asAgent(narrowed)).is(403)
+	})
+}
+
+// gatewayPaths are ways to ask of each of the two, with what else the question needs.
+func gatewayPaths(session string) map[string]option {
+	of := header("X-Session-Id", session)
+	return map[string]option{
+		verifyPath: nobody, verifyPath + "?scope=read": nobody, verifyPath + "/": nobody, verifyPath + "/a/b": nobody,
+		authorizePath: of, authorizePath + "?session_id=" + session: nobody, authorizePath + "/": of, authorizePath + "/a/b": of,
+	}
+}
+
+func TestGatewaysAreToldOfARevocationOnTheOtherInstanceAtOnce(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		for name, revoke := range map[string]func(w tenant, tokens pair){
+			"of the agent": func(w tenant, _ pair) { w.revoke() },
+			"of the family": func(w tenant, tokens pair) {
+				w.post("/v1/auth/revoke", fields{"refresh_token": tokens.refresh}, asAgent(tokens.access)).is(200)
+			},
+			"by reuse": func(w tenant, tokens pair) {
+				w.renew(tokens.refresh).is(200)
+				w.renew(tokens.refresh).is(400)
+			},
+		} {
+			t.Run(name, func(t *testing.T) {
+				w := api.in(t).newTenant()
+				there := w.through(api.another(t))
+				session, tokens := w.newSession(nil), w.exchange()
+				for path, with := range gatewayPaths(session) {
+					there.get(path, asAgent(tokens.access), with).identifies(w, agentScopes...)
+				}
+				before := w.session(session)["action_count"]
+				revoke(w, tokens)
+				for path, with := range gatewayPaths(session) {
+					there.get(path, asAgent(tokens.access), with).stopped(401, "invalid_token")
+					there.ask("HEAD", path, nil, asAgent(tokens.access), with).is(401)
+				}
+				if after := w.session(session)["action_count"]; after != before {
+					t.Errorf("%v actions became %v", before, after)
+				}
+			})
+		}
+	})
+}
+
+func TestGatewaysNeedALiveAccessToken(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		session, tokens := w.newSession(nil), w.exchange()
+		for path, with := range gatewayPaths(session) {
+			for _, as := range []option{nobody, asKey(w.key), asAgent(""), byBasic(w.agent), header("X-Agent-Id", w.agent.id)} {
+				r := w.get(path, as, with).stopped(401, "missing_credentials")
+				if got := r.header.Get("WWW-Authenticate"); got != `Bearer realm="remit"` {
+					t.Errorf("%s: WWW-Authenticate %q", r.what, got)
+				}
+			}
+			for _, wrong := range []string{tokens.refresh, tokens.access + "A", otherSignature(tokens.access), w.expired(t), w.key, "x"} {
+				w.get(path, asAgent(wrong), with).stopped(401, "invalid_token")
+			}
+		}
+		// Whoever may not ask is not told what else is wrong.
+		w.get(authorizePath+"?session_id=x&value_usd=x").stopped(401, "missing_credentials")
+		w.charged(session, 0, 0)
+	})
+}
+
+func TestAuthorizeChargesOnceAndTellsWhatRemains(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := w.exchange().access
+		for name, test := range map[string]struct {
+			query            string
+			with             option
+			actions          int
+			value            any
+			left, leftOfUSD5 string
+		}{
+			"one action without value": {"session_id={id}", nobody, 1, 0, "9", "5"},
+			"all by the query": {"session_id={id}&value_usd=0.25&count=3&action_type=call&scope=read", nobody,
+				3, "0.25", "7", "4.75"},
+			"all by headers": {"", allOf(header("X-Session-Id", "{id}"), header("X-Value-Usd", "0.1"), header("X-Count", "2"),
+				header("X-Action-Type", "call"), header("X-Scope", "write")), 2, "0.1", "8", "4.9"},
+			"the query before the headers": {"session_id={id}&value_usd=1.5&count=2&action_type=call&scope=read",
+				allOf(header("X-Session-Id", uuid.NewString()), header("X-Value-Usd", "0"), header("X-Count", "1"),
+					header("X-Action-Type", long(999)), header("X-Scope", "admin")), 2, "1.5", "8", "3.5"},
+			"a session in upper case": {"session_id={ID}", nobody, 1, 0, "9", "5"},
+			"other parameters":        {"session_id={id}&agent_id=x&max_actions=99", nobody, 1, 0, "9", "5"},
+			"the last of it":          {"session_id={id}&count=10&value_usd=5.000000", nobody, 10, 5, "0", "0"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				w := w.through(w.in(t))
+				id := w.newSession(fields{"max_actions": 10, "max_value_usd": 5})
+				fill := strings.NewReplacer("{id}", id, "{ID}", strings.ToUpper(id)).Replace
+				with := func(h http.Header) {
+					test.with(h)
+					if h.Get("X-Session-Id") == "{id}" {
+						h.Set("X-Session-Id", id)
+					}
+				}
+				path := strings.TrimSuffix(authorizePath+"?"+fill(test.query), "?")
+				w.get(path, asAgent(access), with).identifies(w, agentScopes...).remains(test.left, test.leftOfUSD5)
+				w.charged(id, test.actions, test.value)
+			})
+		}
+	})
+}
+
+func TestAuthorizeAnswersToAnyMethod(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, session := w.exchange().access, w.newSession(fields{"max_actions": 100})
+		charges := 0
+		for _, path := range []string{authorizePath, authorizePath + "/", authorizePath + "/reports/1"} {
+			for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
+				w.ask(method, path, nil, asAgent(access), header("X-Session-Id", session)).identifies(w, agentScopes...)
+				charges++
+				w.charged(session, charges, 0)
+			}
+		}
+		for _, path := range []string{verifyPath + "/", verifyPath + "/reports/1"} {
+			for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"} {
+				w.ask(method, path, nil, asAgent(access)).identifies(w, agentScopes...)
+			}
+		}
+		w.charged(session, charges, 0)
+	})
+}
+
+// DESIGN §2.4 says any: gateways pass on methods of WebDAV and others too.
+func TestAuthorizeAnswersToMethodsThatNoOtherPathKnows(t *testing.T) {
+	t.Parallel()
+	w := onMiniredis(t, setup{}).newTenant()
+	access, session := w.exchange().access, w.newSession(nil)
+	for charges, path := range []string{authorizePath + "/", authorizePath + "/x", authorizePath} {
+		w.ask("PROPFIND", path, nil, asAgent(access), header("X-Session-Id", session)).identifies(w, agentScopes...)
+		w.charged(session, charges+1, 0)
+	}
+}
+
+func TestAuthorizeThatIsRefusedChargesNothing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w, stranger := api.newTenant(), api.newTenant()
+		access, narrowed := w.exchange().access, w.grant("read").granted(w.client, "read").access
+		id := w.newSession(fields{"max_actions": 10, "max_value_usd": 5, "scopes": list("read")})
+		ended := w.newSession(nil)
+		w.post("/sessions/"+ended+"/end", nil, asKey(w.key)).is(200)
+		of := "session_id=" + id
+		for name, test := range map[string]struct {
+			access, query, code string
+		}{
+			"more actions than remain":          {access, of + "&count=11", "session_limit_reached"},
+			"more value than remains":           {access, of + "&value_usd=5.000001", "session_limit_reached"},
+			"a scope that the token lacks":      {narrowed, of + "&scope=write", "insufficient_scope"},
+			"a scope that the session lacks":    {access, of + "&scope=write", "insufficient_scope"},
+			"a session that has ended":          {access, "session_id=" + ended, "session_not_active"},
+			"an unknown session":                {access, "session_id=" + uuid.NewString(), "not_found"},
+			"a session of another organization": {access, "session_id=" + stranger.newSession(nil), "not_found"},
+			"a session of another agent":        {access, "session_id=" + w.newSessionOf(w.newAgent(), nil), "not_found"},
+			"a malformed session id":            {access, "session_id=x", "invalid_request"},
+			"a session id in braces":            {access, "session_id={" + id + "}", "invalid_request"},
+			"no session":                        {access, "value_usd=1", "invalid_request"},
+			"an empty session":                  {access, "session_id=", "invalid_request"},
+			"a value that is none":              {access, of + "&value_usd=x", "invalid_request"},
+			"a value below zero":                {access, of + "&value_usd=-1", "invalid_request"},
+			"a value with too many decimals":    {access, of + "&value_usd=0.0000001", "invalid_request"},
+			"a value beyond all limits":         {access, of + "&value_usd=1000000001", "invalid_request"},
+			"a value in spaces":                 {access, of + "&value_usd=+1", "invalid_request"},
+			"a value in quotes":                 {access, of + "&value_usd=%221%22", "invalid_request"},
+			"a count of none":                   {access, of + "&count=0", "invalid_request"},
+			"a count below zero":                {access, of + "&count=-1", "invalid_request"},
+			"a count over 1000":                 {access, of + "&count=1001", "invalid_request"},
+			"a count that is none":              {access, of + "&count=1.0", "invalid_request"},
+			"a count beyond all numbers":        {access, of + "&count=9223372036854775808", "invalid_request"},
+			"an action type too long":           {access, of + "&action_type=" + long(201), "invalid_request"},
+			"a scope that is none":              {access, of + "&scope=a+b", "invalid_request"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				c := w.in(t)
+				byHeaders := func(h http.Header) {
+					parameters := must(url.ParseQuery(test.query))(t)
+					for name, values := range parameters {
+						h.Set("X-"+strings.ReplaceAll(name, "_", "-"), values[0])
+					}
+				}
+				answers := []*response{c.get(authorizePath+"?"+test.query, asAgent(test.access))}
+				if !strings.Contains(test.query, "=+1") { // HTTP itself takes spaces from around a header
+					answers = append(answers, c.post(authorizePath, nil, asAgent(test.access), byHeaders),
+						c.get(authorizePath+"/a", asAgent(test.access), byHeaders))
+				}
+				for _, r := range answers {
+					r.stopped(403, test.code)
+					if test.code == "insufficient_scope" && r.text("required_scope") != "write" {
+						t.Errorf("required_scope %q", r.text("required_scope"))
+					}
+				}
+				c.ask("HEAD", authorizePath+"?"+test.query, nil, asAgent(test.access)).is(403)
+			})
+		}
+		w.charged(id, 0, 0)
+	})
+}
+
+// What stands behind the path, and the query there, is the client's: it must neither price nor authorize.
+func TestGatewayPathsTakeNothingFromWhatIsAppended(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, narrowed := w.exchange().access, w.grant("read").granted(w.client, "read").access
+		id, other := w.newSession(fields{"max_actions": 100, "max_value_usd": 100}), w.newSession(nil)
+		price := allOf(header("X-Session-Id", id), header("X-Value-Usd", "0.5"), header("X-Count", "2"), header("X-Scope", "write"))
+		query := "?value_usd=0&count=1&scope=&scope=read&action_type=" + long(999) + "&session_id=" + other
+		appended := []string{
+			"/", "//", "/x", "/%2F..//x", "/../verify", "/../../../healthz", "/%2e%2e/verify", "/..%2fverify", "/./x", "/x/..",
+			"/%", "/%zz", "/%00", "/x;y=1", "/" + other, "/v1/auth/verify", "/x%3Fvalue_usd=0",
+		}
+		for i, path := range appended {
+			ask := func(to string, as option, with option) *response {
+				t.Helper()
+				answers := w.exchangeRawAs(to+path+query, as, with)
+				if len(answers) != 1 {
+					t.Fatalf("%s: %d answers", path, len(answers))
+				}
+				answers[0].what = to + path
+				return answers[0]
+			}
+			ask(authorizePath, asAgent(access), price).identifies(w, agentScopes...)
+			w.charged(id, 2*(i+1), num(float64(i+1)/2))
+			ask(authorizePath, asAgent(narrowed), price).stopped(403, "insufficient_scope")
+			ask(authorizePath, asAgent(access), nobody).stopped(403, "invalid_request")
+			ask(authorizePath, nobody, price).stopped(401, "missing_credentials")
+			ask(verifyPath, asAgent(access), nobody).identifies(w, agentScopes...)
+			ask(verifyPath, asAgent(narrowed), header("X-Scope", "write")).stopped(403, "insufficient_scope")
+			ask(verifyPath, nobody, nobody).stopped(401, "missing_credentials")
+		}
+		w.charged(id, 2*len(appended), num(float64(len(appended))/2))
+		w.charged(other, 0, 0)
+	})
+}
+
+// exchangeRawAs asks with a target that no client would write.
+func (c *client) exchangeRawAs(target string, options ...option) []*response {
+	c.t.Helper()
+	headers := http.Header{"Host": {"x"}, "Connection": {"close"}}
+	allOf(options...)(headers)
+	var text strings.Builder
+	text.WriteString("GET " + target + " HTTP/1.1\r\n")
+	if err := headers.Write(&text); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.exchangeRaw(text.String() + "\r\n")
+}
+
+func TestGatewayPathsAreNoPrefixOfOthers(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, session := w.exchange().access, w.newSession(nil)
+		for _, path := range []string{verifyPath + "x", authorizePath + "x", "/v1/auth", "/auth/verify", "/auth/authorize"} {
+			w.get(path, asAgent(access), header("X-Session-Id", session)).refused(404, "not_found")
+		}
+		for _, path := range []string{"/v1/auth/%76erify", "/v1/auth/x/../verify", "/v1//auth/authorize", "/v1/auth/authoriz%65/x"} {
+			r := w.exchangeRawAs(path, asAgent(access), header("X-Session-Id", session))
+			if len(r) != 1 || r[0].status != 400 {
+				t.Errorf("%s: %+v", path, r)
+			}
+		}
+		w.post(verifyPath, nil, asAgent(access)).refused(405, "method_not_allowed")
+		w.charged(session, 0, 0)
+	})
+}
