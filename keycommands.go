@@ -118,6 +118,9 @@ func (c *rotateKeys) Run() error {
 		return err
 	}
 	defer store.Close()
+	if err := canOpenKept(store, kek, c.Kind); err != nil {
+		return err
+	}
 	fresh, outlive := newSigningKey(c.Algorithm), token.AccessLifetime+clockSlack
 	if c.Kind == redisstore.RefreshKeys {
 		fresh, outlive = newRefreshKey, token.RefreshLifetime+clockSlack
@@ -134,6 +137,18 @@ func (c *rotateKeys) Run() error {
 	fmt.Printf("%s signs from %s; those before it verify until %s\n",
 		keptName(c.Kind, key.id), shortTime(signsFrom), shortTime(signsFrom.Add(outlive)))
 	return nil
+}
+
+// canOpenKept returns an error when the keys that are kept are not encrypted as the new one would be: no instance could
+// read both.
+func canOpenKept(store *redisstore.Store, kek *token.KeyEncryptionKey, kind redisstore.KeyKind) error {
+	records, _, err := store.Keys(context.Background(), kind)
+	for _, record := range records {
+		if _, openErr := kek.Open(keptName(kind, record.ID), record.Material); openErr != nil {
+			return openErr
+		}
+	}
+	return err
 }
 
 type retireKey struct {

@@ -295,3 +295,18 @@ func TestGeneratedKeysAreOfTheirKind(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeyIsNotAddedThatTheInstancesCouldNotRead(t *testing.T) {
+	t.Parallel()
+	url := startRedis(t)
+	kek := writeFile(t, string(token.GenerateRefreshKey()))
+	start(t, []string{"REMIT_REDIS_URL=" + url, "REMIT_KEY_ENCRYPTION_KEY=" + kek}).ready(t)
+	for _, kind := range []string{"signing", "refresh"} {
+		if output, err := keys(t, "rotate", kind, "--redis-url", url); err == nil || !strings.Contains(output, "key encryption key") {
+			t.Errorf("rotating the %s key without the key encryption key: %v: %s", kind, err, output)
+		}
+	}
+	if output, _ := keys(t, "list", "--redis-url", url); strings.Contains(output, "published") {
+		t.Errorf("a key was added:\n%s", output)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"os"
 	"time"
 
@@ -34,9 +33,19 @@ type keyFlags struct {
 type keySource struct {
 	keyFlags
 	store    *redisstore.Store
+	log      *slog.Logger
 	issuer   string // "" until the first keyring, if none was given
 	ownURL   string // the issuer, if nobody knows a better one
 	ownRedis bool   // no other instance has set an issuer there
+
+	fromFiles *fileKeys // read once, at the start
+}
+
+// fileKeys are the keys that are kept in files.
+type fileKeys struct {
+	signing    []*token.SigningKey
+	refresh    []*token.RefreshKey
+	encryption *token.KeyEncryptionKey
 }
 
 // fromRedis says whether some of the keys are kept in Redis, and so may change while the service runs.
@@ -53,7 +62,10 @@ func warnOfSharedKeys(log *slog.Logger, encrypted bool) {
 
 // load gives the service its first keyring. While Redis cannot be reached the service answers 503 and load waits; a
 // key that cannot be used ends the start.
-func (k *keySource) load(ctx context.Context, log *slog.Logger, service *server.Server) error {
+func (k *keySource) load(ctx context.Context, service *server.Server) (err error) {
+	if k.fromFiles, err = k.readFiles(); err != nil {
+		return err
+	}
 	for waiting := false; ; waiting = true {
 		keyring, err := k.keyring(ctx)
 		if err == nil {
@@ -64,30 +76,32 @@ func (k *keySource) load(ctx context.Context, log *slog.Logger, service *server.
 			return err
 		}
 		if !waiting {
-			log.Warn("waiting for Redis", "cause", err)
+			k.log.Warn("waiting for Redis", "cause", err)
 		}
 		select {
 		case <-ctx.Done():
-			return errors.New("told to stop before Redis could be reached")
+			return fmt.Errorf("Redis could not be reached: %w", context.Cause(ctx))
 		case <-time.After(keyRetry):
 		}
 	}
 }
 
 // follow keeps the service's keyring as Redis has it, until ctx ends.
-func (k *keySource) follow(ctx context.Context, log *slog.Logger, service *server.Server) {
-	for {
+func (k *keySource) follow(ctx context.Context, service *server.Server) {
+	for failing := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(keyPoll):
 		}
 		keyring, err := k.keyring(ctx)
-		if err != nil {
-			log.Warn("keys could not be read; those of before stay in use", "cause", err)
-			continue
+		switch {
+		case err == nil:
+			service.SetKeyring(keyring)
+		case ctx.Err() == nil && !failing:
+			k.log.Warn("keys could not be read; those of before stay in use", "cause", err)
 		}
-		service.SetKeyring(keyring)
+		failing = err != nil
 	}
 }
 
@@ -95,20 +109,13 @@ func (k *keySource) keyring(ctx context.Context) (*token.Keyring, error) {
 	if err := k.settleIssuer(ctx); err != nil {
 		return nil, err
 	}
-	kek, err := k.encryptionKey()
-	if err != nil {
-		return nil, err
+	var err error
+	signing, refresh := k.fromFiles.signing, k.fromFiles.refresh
+	if len(signing) == 0 {
+		signing, err = keptKeys(ctx, k, redisstore.SigningKeys, newSigningKey(token.Ed25519), token.ParseSigningKey)
 	}
-	signing, err := readKeys(k.SigningKey, token.ParseSigningKey)
-	if err == nil && len(signing) == 0 {
-		signing, err = keptKeys(ctx, k.store, kek, redisstore.SigningKeys, newSigningKey(token.Ed25519), token.ParseSigningKey)
-	}
-	if err != nil {
-		return nil, err
-	}
-	refresh, err := readKeys(k.TokenKey, token.ParseRefreshKey)
 	if err == nil && len(refresh) == 0 {
-		refresh, err = keptKeys(ctx, k.store, kek, redisstore.RefreshKeys, newRefreshKey, token.ParseRefreshKey)
+		refresh, err = keptKeys(ctx, k, redisstore.RefreshKeys, newRefreshKey, token.ParseRefreshKey)
 	}
 	if err != nil {
 		return nil, err
@@ -116,27 +123,17 @@ func (k *keySource) keyring(ctx context.Context) (*token.Keyring, error) {
 	return token.NewKeyring(k.issuer, signing, refresh)
 }
 
-// settleIssuer finds the issuer that all instances on this Redis share. The first of them that was not told one sets it.
-func (k *keySource) settleIssuer(ctx context.Context) (err error) {
-	switch {
-	case k.issuer != "":
-		return nil
-	case k.ownRedis:
-		if err = k.store.SetIssuer(ctx, k.ownURL); err == nil {
-			k.issuer = k.ownURL
-		}
-	default:
-		k.issuer, err = k.store.KeepIssuer(ctx, k.ownURL)
+func (k keyFlags) readFiles() (*fileKeys, error) {
+	signing, err := readKeys(k.SigningKey, token.ParseSigningKey)
+	if err != nil {
+		return nil, err
 	}
-	return err
-}
-
-// isIssuer says whether a URL can be an issuer that clients discover the service by (RFC 8414 §2): its metadata lies at
-// a path of its own, so it has none.
-func isIssuer(text string) bool {
-	issuer, err := url.Parse(text)
-	return err == nil && (issuer.Scheme == "https" || issuer.Scheme == "http") && issuer.Host != "" &&
-		text == issuer.Scheme+"://"+issuer.Host
+	refresh, err := readKeys(k.TokenKey, token.ParseRefreshKey)
+	if err != nil {
+		return nil, err
+	}
+	encryption, err := k.encryptionKey()
+	return &fileKeys{signing, refresh, encryption}, err
 }
 
 // encryptionKey returns nil when none is given.
@@ -166,77 +163,3 @@ func readKeys[K any](files []string, parse func([]byte) (K, error)) ([]K, error)
 	}
 	return keys, nil
 }
-
-// freshKey is a key just made: its name, and what is to be kept of it.
-type freshKey struct {
-	id       string
-	material []byte
-}
-
-func newSigningKey(algorithm token.Algorithm) func() (freshKey, error) {
-	return func() (freshKey, error) {
-		material, err := token.GenerateSigningKey(algorithm)
-		if err != nil {
-			return freshKey{}, err
-		}
-		key, err := token.ParseSigningKey(material)
-		return freshKey{key.String(), material}, err
-	}
-}
-
-func newRefreshKey() (freshKey, error) {
-	material := token.GenerateRefreshKey()
-	key, err := token.ParseRefreshKey(material)
-	return freshKey{key.String(), material}, err
-}
-
-// keptKeys returns the keys that Redis keeps, the one that signs now first. When there are none it makes the first.
-func keptKeys[K any](ctx context.Context, store *redisstore.Store, kek *token.KeyEncryptionKey, kind redisstore.KeyKind,
-	fresh func() (freshKey, error), parse func([]byte) (K, error)) ([]K, error) {
-	records, now, err := store.Keys(ctx, kind)
-	if err == nil && len(records) == 0 {
-		records, now, err = keepFirstKey(ctx, store, kek, kind, fresh)
-	}
-	if err != nil {
-		return nil, err
-	}
-	var keys []K
-	for _, record := range signerFirst(records, now) {
-		material, err := kek.Open(keptName(kind, record.ID), record.Material)
-		if err != nil {
-			return nil, err
-		}
-		key, err := parse(material)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", keptName(kind, record.ID), err)
-		}
-		keys = append(keys, key)
-	}
-	return keys, nil
-}
-
-func keepFirstKey(ctx context.Context, store *redisstore.Store, kek *token.KeyEncryptionKey, kind redisstore.KeyKind,
-	fresh func() (freshKey, error)) ([]redisstore.KeyRecord, time.Time, error) {
-	key, err := fresh()
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	if err := store.KeepFirstKey(ctx, kind, key.id, kek.Seal(keptName(kind, key.id), key.material)); err != nil {
-		return nil, time.Time{}, err
-	}
-	return store.Keys(ctx, kind)
-}
-
-// signerFirst puts the newest key that may sign before the others; records are the newest first.
-func signerFirst(records []redisstore.KeyRecord, now time.Time) []redisstore.KeyRecord {
-	for i, record := range records {
-		if !record.SignsFrom.After(now) {
-			ordered := append([]redisstore.KeyRecord{record}, records[:i]...)
-			return append(ordered, records[i+1:]...)
-		}
-	}
-	return records
-}
-
-// keptName is what a kept key is bound to when it is encrypted, and how errors call it.
-func keptName(kind redisstore.KeyKind, id string) string { return string(kind) + " key " + id }

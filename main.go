@@ -64,8 +64,8 @@ func (c *serve) Validate() error {
 		return errors.New("--retention must be at least 1s")
 	case c.DefaultMaxActions < 1 || c.DefaultMaxActions > 1_000_000_000:
 		return errors.New("--default-max-actions must be from 1 to 1000000000")
-	case c.DefaultExpiresAfter < time.Second || c.DefaultExpiresAfter > 30*24*time.Hour:
-		return errors.New("--default-expires-in must be from 1s to 720h")
+	case c.DefaultExpiresAfter < time.Second || c.DefaultExpiresAfter > 30*24*time.Hour || c.DefaultExpiresAfter%time.Second != 0:
+		return errors.New("--default-expires-in must be from 1s to 720h, in whole seconds")
 	}
 	return errors.Join(c.tlsFlags.check(), c.doorFlags.check())
 }
@@ -75,6 +75,21 @@ func (c *serve) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	return c.serve(ctx, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel})))
+}
+
+var errRedisEnded = errors.New("the redis-server of our own has ended")
+
+// endedWith returns a context that also ends, and says why, when our own Redis does.
+func endedWith(ctx context.Context, redis <-chan struct{}) context.Context {
+	ctx, end := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-redis:
+			end(errRedisEnded)
+		}
+	}()
+	return ctx
 }
 
 func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
@@ -102,13 +117,16 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 	served := make(chan error, 1)
 	go func() { served <- service.Serve(listener) }()
 	url := ownURL(c.scheme(), listener.Addr())
-	keys := &keySource{keyFlags: c.keyFlags, store: store, issuer: c.Issuer, ownURL: url, ownRedis: c.RedisURL == ""}
-	if err := keys.load(ctx, log, service); err != nil {
+	keys := &keySource{keyFlags: c.keyFlags, store: store, log: log, issuer: c.Issuer, ownURL: url, ownRedis: c.RedisURL == ""}
+	if err := keys.load(endedWith(ctx, redis.ended), service); err != nil {
+		if ctx.Err() != nil {
+			return nil // told to stop before it had begun
+		}
 		return err
 	}
 	if keys.fromRedis() {
 		warnOfSharedKeys(log, c.KeyEncryptionKey != "")
-		go keys.follow(ctx, log, service)
+		go keys.follow(ctx, service)
 	}
 	announce(ctx, log, store, url, c.Organizations)
 	select {
@@ -117,7 +135,7 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 	case err := <-served:
 		return fmt.Errorf("cannot serve: %w", err)
 	case <-redis.ended:
-		return errors.New("the redis-server of our own has ended")
+		return errRedisEnded
 	}
 	bounded, cancel := context.WithTimeout(context.Background(), shutdownGrace)
 	defer cancel()

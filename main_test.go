@@ -201,6 +201,19 @@ func TestWithoutRedisItServesFromMemoryAndSaysSo(t *testing.T) {
 	}
 }
 
+func TestItStartsBelowADirectoryWithAnOddName(t *testing.T) {
+	t.Parallel()
+	odd := filepath.Join(t.TempDir(), "a b%41@c?d")
+	if err := os.Mkdir(odd, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, []string{"TMPDIR=" + odd, "REMIT_DATA_DIR=" + odd}).ready(t)
+	p.createOrganization(t)
+	if info, err := os.Stat(odd); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("others can read the data: %v, %v", info.Mode(), err)
+	}
+}
+
 func TestTheQuickstartWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil).ready(t)
@@ -257,6 +270,15 @@ func TestKeysComeFromFiles(t *testing.T) {
 	p := start(t, nil, "--signing-key", signingFile, "--token-key", tokenFile).ready(t)
 	if strings.Contains(p.stderr.String(), "one trust domain") {
 		t.Errorf("it made keys although it was given some:\n%s", p.stderr)
+	}
+	given, err := token.ParseSigningKey(signing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, apiKey := p.createOrganization(t)
+	tokens, _ := p.exchange(t, p.createAgent(t, apiKey))
+	if kid := kidOf(t, tokens.Access); kid != given.String() {
+		t.Errorf("it signs with %s, not with the given %s", kid, given)
 	}
 }
 

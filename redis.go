@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,6 +51,8 @@ func inMemory(log *slog.Logger) (chosenRedis, error) {
 	if err := server.Start(); err != nil {
 		return chosenRedis{}, fmt.Errorf("cannot start the in-memory store: %w", err)
 	}
+	password := rand.Text() // every user of this machine can reach the port
+	server.RequireAuth(password)
 	log.Warn("store: IN MEMORY, for trying out only. Nothing survives a restart. " +
 		"Install redis-server, or set REMIT_REDIS_URL, to keep what is written.")
 	ticker := time.NewTicker(time.Second)
@@ -69,7 +72,7 @@ func inMemory(log *slog.Logger) (chosenRedis, error) {
 		close(done)
 		server.Close()
 	}
-	return chosenRedis{url: "redis://" + server.Addr(), stop: stop}, nil
+	return chosenRedis{url: "redis://:" + password + "@" + server.Addr(), stop: stop}, nil
 }
 
 // redisLog keeps what go-redis has to say in our own log, where it is rarely needed.

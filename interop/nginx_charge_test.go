@@ -32,6 +32,22 @@ func TestNginxStopsARequestThatDoesNotFitAndChargesNothing(t *testing.T) {
 	g.backend.wantAsked(t, 4)
 }
 
+// nginx chooses the location, and the price, by the resolved path, and passes on the raw one.
+func TestNginxRefusesPathsThatABackendCouldReadInAnotherWay(t *testing.T) {
+	t.Parallel()
+	v := newVisitor(t)
+	g := startNginx(t, v.service.url)
+	for _, path := range []string{
+		"/search/x/../../reports/", "/search/..%2freports/x", "/search/%2e%2e/reports/x", "/search//x", "/search/./x",
+		"/reports/..;/search/q", "/reports/..%5csearch/q", "/search/a%2Fb", "/search/x/..", "/search/%3bx",
+	} {
+		g.wantStatus(t, 400, http.MethodGet, path, bearing(v.token, v.session.ID))
+	}
+	g.wantStatus(t, 200, http.MethodGet, "/search/a..b/c.?q=../x//y%2e%2e", bearing(v.token, v.session.ID))
+	v.wantCharged(t, v.session, 1, "0.05")
+	g.backend.wantAsked(t, 1)
+}
+
 func TestNginxChargesEachRequestOnce(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)

@@ -7,16 +7,22 @@
 --
 -- Reply:  {'ok', organization_id}  16 bytes
 --         {'invalid_credentials'}  no such agent, wrong secret or revoked: nothing tells which
--- Writes: nothing
+-- Writes: HSET agent at the first use of a secret; sent again it changes nothing
 local agent = KEYS[1]
 local secret_hash = ARGV[1]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local stored = redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'revoked', 'organization')
+local stored = redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'revoked', 'organization',
+  'secret_used')
+local current = secret_hash == stored[1]
 local in_grace = secret_hash == stored[2] and now < tonumber(stored[3] or 0)
-if stored[4] or not (secret_hash == stored[1] or in_grace) then
+if stored[4] or not (current or in_grace) then
   return {'invalid_credentials'}
+end
+
+if current and not stored[6] then
+  redis.call('HSET', agent, 'secret_used', 1)
 end
 return {'ok', stored[5]}

@@ -7,7 +7,7 @@
 --
 -- Reply:  {'ok'}
 --         {'unknown_key'}
---         {'key_in_use'}  it is the one that signs now
+--         {'key_in_use'}  it is the one that signs now, or there is no other
 -- Writes: HDEL keys; HSET keys when a key that was to sign next is withdrawn
 local keys = KEYS[1]
 local key_id = ARGV[1]
@@ -21,7 +21,7 @@ end
 local signer, signer_from, withdrawn = '', -1, false
 local stored = redis.call('HGETALL', keys)
 for i = 1, #stored, 2 do
-  local signs_from = tonumber(string.match(stored[i + 1], '^%d+ (%d+) '))
+  local signs_from = tonumber(string.match(stored[i + 1], '^%d+ (%d+) ') or -1)
   if signs_from <= now and signs_from > signer_from then
     signer, signer_from = i, signs_from
   end
@@ -29,7 +29,7 @@ for i = 1, #stored, 2 do
     withdrawn = true
   end
 end
-if stored[signer] == key_id then
+if signer == '' or stored[signer] == key_id then
   return {'key_in_use'}
 end
 

@@ -22,6 +22,10 @@ if key_hash ~= stored[1] and not in_grace then
   return {'invalid_api_key'}
 end
 
-local previous_until = string.format('%.0f', now + grace)
+local ends = now + grace
+if in_grace then
+  ends = math.min(ends, tonumber(stored[3])) -- it does not prolong its own time
+end
+local previous_until = string.format('%.0f', ends)
 redis.call('HSET', organization, 'key', new_key_hash, 'previous_key', key_hash, 'previous_until', previous_until)
 return {'ok', previous_until}

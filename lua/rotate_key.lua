@@ -20,18 +20,21 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local stored = redis.call('HGETALL', keys)
 for i = 1, #stored, 2 do
   local signs_from = string.match(stored[i + 1], '^%d+ (%d+) ')
-  if tonumber(signs_from) > now then
+  if signs_from and tonumber(signs_from) > now then
     return {'rotation_pending', stored[i], signs_from}
   end
 end
 
+if #stored == 0 then
+  publish = 0 -- there is no key to sign with until then
+end
 local signs_from = string.format('%.0f', now + publish)
 local ends = string.format('%.0f', now + publish + outlive)
 for i = 1, #stored, 2 do
   local created, began, old_ends, old_material = string.match(stored[i + 1], '^(%d+) (%d+) (%d+) (.*)$')
   if old_ends == '0' then
     redis.call('HSET', keys, stored[i], created .. ' ' .. began .. ' ' .. ends .. ' ' .. old_material)
-  elseif tonumber(old_ends) <= now then
+  elseif old_ends and tonumber(old_ends) <= now then
     redis.call('HDEL', keys, stored[i])
   end
 end

@@ -18,6 +18,10 @@ func lockDir(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("redisproc: data directory: %w", err)
 	}
+	// The file that Redis appends to is readable by all: only the directory keeps others from it.
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("redisproc: data directory: %w", err)
+	}
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("redisproc: data directory: %w", err)

@@ -56,7 +56,7 @@ func neverRan(err error) bool {
 // The first words of the errors with which Redis 7 refuses a command or a script's write in the states it can be in.
 var serverRefusals = []string{
 	"LOADING", "READONLY", "OOM", "MISCONF", "CLUSTERDOWN", "MASTERDOWN", "NOREPLICAS", "TRYAGAIN", "BUSY", "NOAUTH",
-	"WRONGPASS", "NOPERM", "MOVED", "ASK", "CROSSSLOT", "ERR max number of clients",
+	"WRONGPASS", "MOVED", "ASK", "CROSSSLOT", "ERR max number of clients",
 }
 
 func refusedByServer(err error) bool {

@@ -63,7 +63,7 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 	for id, text := range fields.Val() {
 		record, err := parseKeyRecord(id, text)
 		if err != nil {
-			return nil, time.Time{}, err
+			continue // not one of ours: it must not keep the others from being read, or retired
 		}
 		if record.Ends.IsZero() || record.Ends.After(clock.Val()) {
 			records = append(records, record)

@@ -154,3 +154,40 @@ func TestInstancesShareTheFirstIssuer(t *testing.T) {
 		}
 	})
 }
+
+func TestTheOnlyKeyCannotBeLost(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		signsFrom := must(s.RotateKey(ctx, SigningKeys, "a", "first", time.Hour, time.Hour))(t)
+		records, now, err := s.Keys(ctx, SigningKeys)
+		if err != nil || len(records) != 1 || records[0].SignsFrom.After(now) || signsFrom.After(now) {
+			t.Errorf("the first key signs from %s, now is %s: %+v, %v", signsFrom, now, records, err)
+		}
+		wantError(t, "retiring it", s.RetireKey(ctx, SigningKeys, "a"), ErrKeyInUse)
+	})
+}
+
+func TestARecordThatIsNoneStopsNothing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		ctx := t.Context()
+		if err := s.KeepFirstKey(ctx, SigningKeys, "a", "first"); err != nil {
+			t.Fatal(err)
+		}
+		must(peek(t, s).HSet(ctx, s.keys.keyRecords(SigningKeys), "zzz", "junk").Result())(t)
+		must(s.RotateKey(ctx, SigningKeys, "b", "second", 5*time.Millisecond, time.Hour))(t)
+		eventually(t, "the new key signs", func() bool {
+			records, now, err := s.Keys(ctx, SigningKeys)
+			return err == nil && records[0].ID == "b" && records[0].SignsFrom.Before(now)
+		})
+		for _, id := range []string{"a", "zzz"} {
+			if err := s.RetireKey(ctx, SigningKeys, id); err != nil {
+				t.Errorf("retiring %s: %v", id, err)
+			}
+		}
+		if records, _, err := s.Keys(ctx, SigningKeys); err != nil || len(records) != 1 || records[0].ID != "b" {
+			t.Errorf("%+v, %v", records, err)
+		}
+	})
+}

@@ -25,6 +25,8 @@ const (
 	// scanLimit bounds how many entries of an index one page looks at. A filter that matches few of them gives a short
 	// page, even an empty one, with a Next.
 	scanLimit = 1000
+	// minChunk is how many entries a filter looks at at once, however few are asked for: it may pass over most of them.
+	minChunk = 100
 	// creationTime is how long an index entry may wait for its object before it counts as dangling. The index is
 	// written first; dropping an entry while its object is on its way would lose the object to every list.
 	creationTime = time.Hour
@@ -93,6 +95,11 @@ type index[T any] struct {
 func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], error) {
 	var found []T
 	before, chunk := q.Before, q.Limit+1
+	if q.Status != "" {
+		chunk = max(chunk, minChunk)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	for scanned := 0; scanned < scanLimit; scanned += chunk {
 		ids, now, err := ix.read(ctx, before, chunk)
 		if err != nil {

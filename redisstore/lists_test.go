@@ -19,6 +19,7 @@ func TestSessionsAreListedNewestFirst(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1, Scopes: []string{"read"}, Metadata: `{"n":1}`})
 		grant := w.exchange(t, s)
 		want := []Session{w.session}
+		want[0].Metadata = "" // which lists leave out
 		for range 4 {
 			want = append([]Session{w.newSession(t, s, time.Hour)}, want...)
 		}

@@ -14,7 +14,7 @@ import (
 func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Session, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Session, error) {
 		replies, err := s.readAll(ctx, ids, func(p redis.Pipeliner, id uuid.UUID) {
-			p.HMGet(ctx, s.keys.session(id, id), sessionFields...)
+			p.HMGet(ctx, s.keys.session(id, id), listedFields...)
 		})
 		if err != nil {
 			return nil, err

@@ -152,3 +152,14 @@ func rotated(t *testing.T, s *Store, key APIKey, first byte, grace time.Duration
 	must(s.RotateAPIKey(t.Context(), key, fresh.Hash, grace))(t)
 	return fresh
 }
+
+func TestAKeyInItsGraceTimeCannotProlongIt(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		key := newOrganization(t, s)
+		until := must(s.RotateAPIKey(t.Context(), key, [32]byte{2}, time.Minute))(t)
+		if again := must(s.RotateAPIKey(t.Context(), key, [32]byte{3}, time.Hour))(t); !again.Equal(until) {
+			t.Errorf("asked again it ends at %s, at first at %s", again, until)
+		}
+	})
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -16,6 +17,7 @@ import (
 const (
 	pruneEvery  = 8
 	pruneSample = 16
+	pruneTime   = 100 * time.Millisecond // the creation's answer waits for it
 )
 
 // tidyAfterCreation leaves the indexes right once a session's creation has come out. It does what it can: whatever
@@ -36,6 +38,8 @@ func refusedCreation(outcome error) bool {
 }
 
 func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID) {
+	ctx, cancel := context.WithTimeout(ctx, pruneTime)
+	defer cancel()
 	load := s.loadSessionsOf(organization)
 	for _, ix := range []index[Session]{
 		{key: s.keys.organizationSessions(organization), load: load},
@@ -48,8 +52,6 @@ func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID)
 }
 
 func (s *Store) prune(ctx context.Context, ix index[Session]) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
 	var sample *redis.StringSliceCmd
 	var clock *redis.TimeCmd
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -5,13 +5,14 @@ import (
 	"context"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Ready returns nil when Redis can be reached and written, on every primary of a cluster, and what about its settings
-// endangers the data. Errors: ErrUnavailable.
+// Ready returns nil when Redis can be reached and written, and what about its settings endangers the data. Of a cluster
+// every primary is reached and asked for its settings, and one of them written. Errors: ErrUnavailable.
 func (s *Store) Ready(ctx context.Context) (warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -23,17 +24,20 @@ func (s *Store) Ready(ctx context.Context) (warnings []string, err error) {
 	if !ok {
 		return settingsWarnings(ctx, s.client), nil
 	}
+	var mu sync.Mutex
 	err = cluster.ForEachMaster(ctx, func(ctx context.Context, primary *redis.Client) error {
-		return primary.Ping(ctx).Err()
+		if err := primary.Ping(ctx).Err(); err != nil {
+			return err
+		}
+		found := settingsWarnings(ctx, primary)
+		mu.Lock()
+		defer mu.Unlock()
+		if len(warnings) == 0 {
+			warnings = found
+		}
+		return nil
 	})
-	if err != nil {
-		return nil, classify(err, reads)
-	}
-	primary, err := cluster.MasterForKey(ctx, probe)
-	if err != nil {
-		return nil, classify(err, reads)
-	}
-	return settingsWarnings(ctx, primary), nil
+	return warnings, classify(err, reads)
 }
 
 // settingsWarnings reads INFO, which a least-privilege user may have while CONFIG is denied. A server that says

@@ -85,7 +85,7 @@ func statusAt(now time.Time, e lifeEvents) Status {
 	switch {
 	case !e.ended.IsZero():
 		return Completed
-	case !e.revoked.IsZero() && e.revoked.Before(e.expires):
+	case !e.revoked.IsZero() && (e.revoked.Before(e.expires) || now.Before(e.expires)):
 		return Revoked
 	case !now.Before(e.expires):
 		return Expired

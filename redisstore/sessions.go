@@ -150,6 +150,9 @@ func (s *Store) agentOf(ctx context.Context, session uuid.UUID) (uuid.UUID, erro
 // sessionFields is the order in which a session's fields are read, here and in get_session.lua.
 var sessionFields = []string{"a", "n", "ma", "v", "mv", "h", "x", "e", "c", "sc", "md"}
 
+// listedFields are those that lists need: all but the metadata, which may be large.
+var listedFields = sessionFields[:len(sessionFields)-1]
+
 // holder is what a session's reading takes from elsewhere: its agent, and the time.
 type holder struct {
 	now     time.Time
@@ -157,16 +160,19 @@ type holder struct {
 	scopes  string    // of the agent, separated by spaces
 }
 
-// readSession reads a session from its fields, in the order of sessionFields.
+// readSession reads a session from its fields, in the order of sessionFields or listedFields.
 func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
 	session := Session{
-		ID: id, Agent: r.id(0), Created: r.time(8), Ended: r.timeOrZero(7), Metadata: r.optional(10),
+		ID: id, Agent: r.id(0), Created: r.time(8), Ended: r.timeOrZero(7),
 		Usage: Usage{
 			ActionCount: r.number(1), MaxActions: r.number(2), Expires: r.time(6), ValueUsed: r.money(3),
 			MaxValue: r.money(4), ValueHeld: money.MicroUSD(r.numberOr0(5)),
 		},
 	}
 	session.Status = statusAt(h.now, lifeEvents{ended: session.Ended, revoked: h.revoked, expires: session.Expires})
+	if len(r.values) == len(sessionFields) {
+		session.Metadata = r.optional(len(listedFields))
+	}
 	scopes := r.optional(9)
 	if scopes == "" {
 		scopes = h.scopes

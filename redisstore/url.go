@@ -71,7 +71,8 @@ func parseURL(text string) (*redis.UniversalOptions, error) {
 }
 
 func cutCredentials(rest string, options *redis.UniversalOptions) (string, error) {
-	at := strings.LastIndexByte(rest, '@')
+	authority, _, _ := strings.Cut(rest, "/")
+	at := strings.LastIndexByte(authority, '@')
 	if at < 0 {
 		return rest, nil
 	}
@@ -89,6 +90,10 @@ func cutCredentials(rest string, options *redis.UniversalOptions) (string, error
 func unixSocket(options *redis.UniversalOptions, path, query string) error {
 	if !strings.HasPrefix(path, "/") {
 		return errors.New("redis url: a unix socket needs an absolute path")
+	}
+	path, err := url.PathUnescape(path)
+	if err != nil {
+		return errors.New("redis url: the path is not percent-encoded")
 	}
 	options.Addrs = []string{path} // go-redis takes an address that starts with a slash for a socket
 	if query == "" {

@@ -85,7 +85,10 @@ func (r *createAgentRequest) agent() (redisstore.Agent, error) {
 
 // scopes checks a list of scopes: RFC 6749 §3.3 says what a scope is made of.
 func (v *validation) scopes(scopes []string) {
-	v.require(len(scopes) <= maxScopes, "scopes", "must be at most 64")
+	if len(scopes) > maxScopes {
+		v.add("scopes", "must be at most 64")
+		return
+	}
 	seen, total := map[string]bool{}, 0
 	for i, scope := range scopes {
 		field := "scopes[" + strconv.Itoa(i) + "]"

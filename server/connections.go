@@ -2,9 +2,12 @@ package server
 
 import (
 	"crypto/tls"
+	"errors"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -22,13 +25,34 @@ type listener struct {
 }
 
 func (l listener) Accept() (net.Conn, error) {
-	accepted, err := l.Listener.Accept()
+	accepted, err := l.acceptPatiently()
 	if err != nil {
 		return nil, err
 	}
 	conn := &connection{Conn: accepted, silent: l.silent}
 	l.silent.add(conn)
 	return conn, nil
+}
+
+// acceptPatiently waits while the process or the machine has no room for another connection. fasthttp would end.
+func (l listener) acceptPatiently() (net.Conn, error) {
+	for wait := minAcceptWait; ; wait = min(2*wait, maxAcceptWait) {
+		accepted, err := l.Listener.Accept()
+		if err == nil || !slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) }) {
+			return accepted, err
+		}
+		time.Sleep(wait)
+	}
+}
+
+const (
+	minAcceptWait = 5 * time.Millisecond
+	maxAcceptWait = time.Second
+)
+
+// noRoom are the errors of accept(2) that pass.
+var noRoom = []error{
+	syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR,
 }
 
 // silentConnections are those that have not sent a byte. fasthttp's shutdown waits for each of them to time out, so

@@ -121,10 +121,16 @@ func invalid(field, message string) error {
 	return &invalidRequest{[]fieldError{{field, message}}}
 }
 
+// maxFieldErrors bounds an answer: a small request can be wrong in very many places.
+const maxFieldErrors = 20
+
 // validation collects what is wrong with a request, so that one answer names all of it.
 type validation struct{ fields []fieldError }
 
 func (v *validation) add(field, message string) {
+	if len(v.fields) == maxFieldErrors {
+		return
+	}
 	v.fields = append(v.fields, fieldError{field, message})
 }
 

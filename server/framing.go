@@ -22,10 +22,22 @@ func checkFraming(ctx *fasthttp.RequestCtx) error {
 			return invalid("", "the header "+name+" must be given once")
 		}
 	}
+	if !plainHeaders(header.RawHeaders()) {
+		return invalid("", "header lines must not be folded, and end in CR LF")
+	}
 	if countHeader(header.RawHeaders(), fasthttp.HeaderTransferEncoding) > 0 {
 		return checkTransferEncoding(header)
 	}
 	return nil
+}
+
+func plainHeaders(block []byte) bool {
+	for line := range bytes.Lines(block) {
+		if line[0] == ' ' || line[0] == '\t' || !bytes.HasSuffix(line, []byte("\r\n")) {
+			return false
+		}
+	}
+	return true
 }
 
 func plainPath(path []byte) bool {

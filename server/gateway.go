@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,7 +42,9 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	var v validation
+	v.gatewayNames(ctx, "scope")
 	scope := v.gatewayParameter(ctx, "scope", "X-Scope")
+	v.require(scope == "" || isScope(scope), "scope", "must be one scope")
 	if err := v.err(); err != nil {
 		return &gatewayError{err}
 	}
@@ -82,6 +85,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
 	var v validation
 	var request chargeRequest
+	v.gatewayNames(ctx, "session_id", "value_usd", "count", "action_type", "scope")
 	session := v.id("session_id", given(v.gatewayParameter(ctx, "session_id", "X-Session-Id")))
 	request.ActionType = given(v.gatewayParameter(ctx, "action_type", "X-Action-Type"))
 	request.Scope = given(v.gatewayParameter(ctx, "scope", "X-Scope"))
@@ -104,6 +108,16 @@ func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, erro
 	return session, charge, err
 }
 
+// gatewayNames refuses parameters that are not asked for: a misspelt scope or price would open the gate.
+func (v *validation) gatewayNames(ctx *fasthttp.RequestCtx, known ...string) {
+	if behindGatewayPath(ctx.URI().PathOriginal()) {
+		return
+	}
+	for name := range ctx.QueryArgs().All() {
+		v.require(slices.Contains(known, string(name)), shown(string(name)), "is not a parameter here")
+	}
+}
+
 // gatewayParameter returns a parameter from the query if it is there, even empty, or else from a header. Given twice it
 // is refused: one of the two could be the client's.
 func (v *validation) gatewayParameter(ctx *fasthttp.RequestCtx, name, header string) string {
@@ -115,6 +129,7 @@ func (v *validation) gatewayParameter(ctx *fasthttp.RequestCtx, name, header str
 		return ""
 	}
 	v.require(len(values) == 1, name, "is given twice")
+	v.require(len(values[0]) > 0, name, "must not be empty")
 	return string(values[0])
 }
 

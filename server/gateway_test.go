@@ -77,7 +77,7 @@ func TestVerifyTellsAGatewayWhoseTheTokenIs(t *testing.T) {
 		w := api.newTenant()
 		access, narrowed := w.exchange().access, w.grant("read").granted(w.client, "read").access
 		for _, method := range []string{"GET", "HEAD"} {
-			for _, path := range []string{verifyPath, verifyPath + "?scope=", verifyPath + "?scope=write", verifyPath + "?x=1&x=2"} {
+			for _, path := range []string{verifyPath, verifyPath + "?scope=write"} {
 				w.ask(method, path, nil, asAgent(access)).identifies(w, agentScopes...)
 			}
 			w.ask(method, verifyPath, nil, asAgent(narrowed), header("X-Scope", "read")).identifies(w, "read")
@@ -86,12 +86,29 @@ func TestVerifyTellsAGatewayWhoseTheTokenIs(t *testing.T) {
 	})
 }
 
+func TestGatewaysAreToldOfParametersThatWouldOpenTheGate(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, id := w.exchange().access, w.newSession(fields{"max_actions": 10, "max_value_usd": 5})
+		for _, path := range []string{
+			verifyPath + "?scopes=admin", verifyPath + "?scope=", verifyPath + "?scope=read&scope=write",
+			verifyPath + "?scope=%ff", verifyPath + "?scope=read+write",
+			authorizePath + "?session_id=" + id + "&value=5", authorizePath + "?session_id=" + id + "&value_usd=",
+			authorizePath + "?session_id=" + id + "&value_usd=0&value_usd=5", authorizePath + "?session_id=" + id + "&scopes=admin",
+		} {
+			w.get(path, asAgent(access)).stopped(403, "invalid_request")
+		}
+		w.charged(id, 0, 0)
+	})
+}
+
 func TestVerifyNamesTheScopeThatTheTokenLacks(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		narrowed := w.grant("read").granted(w.client, "read").access
-		for _, scope := range []string{"write", "admin", "rea", "READ", "read write"} {
+		for _, scope := range []string{"write", "admin", "rea", "READ"} {
 			for _, r := range []*response{
 				w.get(verifyPath+"?scope="+url.QueryEscape(scope), asAgent(narrowed)),
 				w.get(verifyPath, asAgent(narrowed), header("X-Scope", scope)),
@@ -198,7 +215,6 @@ func TestAuthorizeChargesOnceAndTellsWhatRemains(t *testing.T) {
 				allOf(header("X-Session-Id", uuid.NewString()), header("X-Value-Usd", "0"), header("X-Count", "1"),
 					header("X-Action-Type", long(999)), header("X-Scope", "admin")), 2, "1.5", "8", "3.5"},
 			"a session in upper case": {"session_id={ID}", nobody, 1, 0, "9", "5"},
-			"other parameters":        {"session_id={id}&agent_id=x&max_actions=99", nobody, 1, 0, "9", "5"},
 			"the last of it":          {"session_id={id}&count=10&value_usd=5.000000", nobody, 10, 5, "0", "0"},
 		} {
 			t.Run(name, func(t *testing.T) {

@@ -15,8 +15,9 @@ import (
 // What several resources ask of their input.
 
 const (
-	maxNameLength        = 200  // characters
-	maxDescriptionLength = 1000 // characters
+	maxNameLength        = 200      // characters
+	maxDescriptionLength = 1000     // characters
+	maxMetadata          = 16 << 10 // bytes, without white space
 	maxGrace             = 7 * 24 * 3600
 	defaultPage          = 50
 	maxPage              = 200
@@ -61,6 +62,7 @@ func (v *validation) object(field string, given optional[jsontext.Value]) string
 	}
 	compact := given.value.Clone()
 	v.require(compact.Compact() == nil, field, "must be an object")
+	v.require(len(compact) <= maxMetadata, field, "must have at most 16 KiB")
 	return string(compact)
 }
 
@@ -111,7 +113,7 @@ func readQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, byAgent b
 			q.Status = v.status(text, statuses)
 		case field == "agent_id" && byAgent:
 			id, ok := parseID(text)
-			v.require(ok, field, notAnID)
+			v.require(ok && id != uuid.Nil, field, notAnID)
 			q.Agent = id
 		default:
 			v.add(shown(field), "is not a parameter of this list")

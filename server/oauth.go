@@ -42,7 +42,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 		case "client_credentials":
 			grant, err = s.store.ExchangeSecret(context.Background(), client.agent, token.Hash(client.secret), scopes...)
 		case "refresh_token":
-			grant, err = s.oauthRefresh(keys, client, form, scopes)
+			grant, err = s.oauthRefresh(ctx, keys, client, form, scopes)
 		case "":
 			err = &oauthError{"invalid_request", "grant_type is required"}
 		default:
@@ -62,7 +62,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-func (s *Server) oauthRefresh(keys *token.Keyring, client oauthClient, form url.Values,
+func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, keys *token.Keyring, client oauthClient, form url.Values,
 	scopes []string) (redisstore.Grant, error) {
 	if form.Get("refresh_token") == "" {
 		return redisstore.Grant{}, &oauthError{"invalid_request", "refresh_token is required"}
@@ -74,7 +74,7 @@ func (s *Server) oauthRefresh(keys *token.Keyring, client oauthClient, form url.
 	if err != nil || spent.Agent != client.agent {
 		return redisstore.Grant{}, redisstore.ErrInvalidRefreshToken
 	}
-	return s.store.RotateRefresh(context.Background(), spent.Agent, spent.Family, spent.Generation, scopes...)
+	return s.spend(ctx, spent, scopes...)
 }
 
 // oauthAuthorize refuses: no user authorizes here (RFC 6749 §4.1.2.1, without a client to redirect to).

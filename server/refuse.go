@@ -20,6 +20,7 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	body, encodeErr := json.Marshal(p)
 	if encodeErr != nil {
 		s.log.Error("problem not encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
+		body = []byte(`{"code":"` + p.Code + `"}`)
 	}
 	if challenge := challengeFor(err, p); challenge != "" {
 		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -38,8 +39,8 @@ type Config struct {
 	TLS *tls.Config
 }
 
-// SessionDefaults are the limits of a session that is created without its own. A zero field means 1000 actions,
-// 100 USD or 1 hour.
+// SessionDefaults are the limits of a session that is created without its own. The zero value means 1000 actions, 100 USD
+// and 1 hour; otherwise every field counts, a MaxValue of 0 too.
 type SessionDefaults struct {
 	MaxActions int64
 	MaxValue   money.MicroUSD
@@ -59,12 +60,15 @@ type Server struct {
 	// organizations says who may create them.
 	organizations Organizations
 	silent        silentConnections
+	ready         readiness
 	http          *fasthttp.Server
 }
 
 const (
 	maxBody    = 256 << 10 // bytes; more is 413
 	maxHeaders = 16 << 10  // bytes of request line and headers; more is 431
+
+	maxConnections = 1 << 15 // half a gigabyte of buffers at the most
 
 	readTimeout  = 10 * time.Second // for a whole request
 	writeTimeout = 10 * time.Second
@@ -91,6 +95,7 @@ func New(cfg Config) *Server {
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,
 		SecureErrorLogMessage:        true,
+		Concurrency:                  maxConnections,
 		DisablePreParseMultipartForm: true,
 	}
 	return s
@@ -157,9 +162,9 @@ type handler func(ctx *fasthttp.RequestCtx) error
 
 func (s *Server) routes() fasthttp.RequestHandler {
 	r := router.New()
-	r.RedirectTrailingSlash, r.RedirectFixedPath = false, false
+	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
 	r.NotFound = s.handle(func(*fasthttp.RequestCtx) error { return errNoRoute })
-	r.MethodNotAllowed = s.handle(func(*fasthttp.RequestCtx) error { return errMethod })
+	r.MethodNotAllowed = s.handle(refuseMethod)
 
 	get := func(path string, h handler) {
 		r.GET(path, s.handle(h))
@@ -204,6 +209,13 @@ func (s *Server) routes() fasthttp.RequestHandler {
 		post(prefix+"/sessions/{id}/actions", s.charge)
 	}
 	return r.Handler
+}
+
+// refuseMethod answers 405. The router counts OPTIONS among the methods that it allows, though it is not answered.
+func refuseMethod(ctx *fasthttp.RequestCtx) error {
+	allowed := string(ctx.Response.Header.Peek(fasthttp.HeaderAllow))
+	ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.Replace(allowed, ", OPTIONS", "", 1))
+	return errMethod
 }
 
 func (s *Server) handle(h handler) fasthttp.RequestHandler {

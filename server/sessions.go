@@ -18,14 +18,8 @@ const (
 )
 
 func (d SessionDefaults) filled() SessionDefaults {
-	if d.MaxActions == 0 {
-		d.MaxActions = 1000
-	}
-	if d.MaxValue == 0 {
-		d.MaxValue = 100 * money.USD
-	}
-	if d.Lifetime == 0 {
-		d.Lifetime = time.Hour
+	if d == (SessionDefaults{}) {
+		return SessionDefaults{MaxActions: 1000, MaxValue: 100 * money.USD, Lifetime: time.Hour}
 	}
 	return d
 }

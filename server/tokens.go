@@ -98,15 +98,21 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) (err error) {
 	if err != nil {
 		return redisstore.ErrInvalidRefreshToken
 	}
-	grant, err := s.store.RotateRefresh(context.Background(), spent.Agent, spent.Family, spent.Generation)
-	if errors.Is(err, redisstore.ErrTokenReused) {
-		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),
-			"agent_id", spent.Agent, "family", spent.Family)
-	}
+	grant, err := s.spend(ctx, spent)
 	if err != nil {
 		return err
 	}
 	return answerPair(ctx, keys, grant)
+}
+
+// spend rotates a refresh token, and tells the log when it was stolen or so it seems.
+func (s *Server) spend(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scopes ...string) (redisstore.Grant, error) {
+	grant, err := s.store.RotateRefresh(context.Background(), spent.Agent, spent.Family, spent.Generation, scopes...)
+	if errors.Is(err, redisstore.ErrTokenReused) {
+		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),
+			"agent_id", spent.Agent, "family", spent.Family)
+	}
+	return grant, err
 }
 
 func answerPair(ctx *fasthttp.RequestCtx, keys *token.Keyring, grant redisstore.Grant) error {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-const maxIssuer = 200 // bytes
+const maxIssuer = 100 // bytes: with the longest scopes a token still fits into MaxAccessSize
 
 // Keyring holds the keys of one trust domain: it signs and verifies access tokens and derives refresh tokens. It does
 // not change once made, and is safe for concurrent use.
@@ -20,7 +20,7 @@ type Keyring struct {
 }
 
 // NewKeyring returns a keyring that signs with the first signing key, derives with the first refresh key and accepts
-// what any of them made. Issuer is the iss claim, 1 to 200 bytes of UTF-8. It returns ErrKey for another issuer, without
+// what any of them made. Issuer is the iss claim, 1 to 100 bytes of UTF-8. It returns ErrKey for another issuer, without
 // at least one key of each kind, and when the same key is given twice.
 func NewKeyring(issuer string, signing []*SigningKey, refresh []*RefreshKey) (*Keyring, error) {
 	if len(signing) == 0 || len(refresh) == 0 {
