@@ -174,11 +174,7 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	var request rotation
-	if err := decode(ctx, &request); err != nil {
-		return err
-	}
-	grace, err := request.grace()
+	grace, err := decodeGrace(ctx)
 	if err != nil {
 		return err
 	}

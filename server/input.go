@@ -86,10 +86,15 @@ type rotation struct {
 	Grace optional[int64] `json:"grace_seconds"`
 }
 
-func (r rotation) grace() (time.Duration, error) {
+// decodeGrace returns how long the credential in use is to stay valid.
+func decodeGrace(ctx *fasthttp.RequestCtx) (time.Duration, error) {
+	var request rotation
+	if err := decode(ctx, &request); err != nil {
+		return 0, err
+	}
 	var v validation
-	v.within("grace_seconds", r.Grace.value, 0, maxGrace)
-	return time.Duration(r.Grace.value) * time.Second, v.err()
+	v.within("grace_seconds", request.Grace.value, 0, maxGrace)
+	return time.Duration(request.Grace.value) * time.Second, v.err()
 }
 
 // nothing is the body of requests that have no fields.

@@ -124,11 +124,7 @@ func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	var request rotation
-	if err := decode(ctx, &request); err != nil {
-		return err
-	}
-	grace, err := request.grace()
+	grace, err := decodeGrace(ctx)
 	if err != nil {
 		return err
 	}

@@ -72,10 +72,24 @@ type refreshRequest struct {
 	RefreshToken optional[string] `json:"refresh_token"`
 }
 
-func (r *refreshRequest) check() error {
-	var v validation
-	v.require(r.RefreshToken.given, "refresh_token", "is required")
-	return v.err()
+// presentedRefresh returns what the refresh token in the body says, if it is one of ours.
+func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, error) {
+	var request refreshRequest
+	if err := decode(ctx, &request); err != nil {
+		return nil, token.RefreshToken{}, err
+	}
+	if !request.RefreshToken.given {
+		return nil, token.RefreshToken{}, invalid("refresh_token", "is required")
+	}
+	keys, err := s.keys()
+	if err != nil {
+		return nil, token.RefreshToken{}, err
+	}
+	presented, err := keys.ParseRefresh(request.RefreshToken.value)
+	if err != nil {
+		return nil, token.RefreshToken{}, redisstore.ErrInvalidRefreshToken
+	}
+	return keys, presented, nil
 }
 
 func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) (err error) {
@@ -83,20 +97,9 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) (err error) {
 		return err
 	}
 	defer func() { s.countAuth(ctx, err) }()
-	var request refreshRequest
-	if err := decode(ctx, &request); err != nil {
-		return err
-	}
-	if err := request.check(); err != nil {
-		return err
-	}
-	keys, err := s.keys()
+	keys, spent, err := s.presentedRefresh(ctx)
 	if err != nil {
 		return err
-	}
-	spent, err := keys.ParseRefresh(request.RefreshToken.value)
-	if err != nil {
-		return redisstore.ErrInvalidRefreshToken
 	}
 	grant, err := s.spend(ctx, spent)
 	if err != nil {
@@ -133,20 +136,9 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	var request refreshRequest
-	if err := decode(ctx, &request); err != nil {
-		return err
-	}
-	if err := request.check(); err != nil {
-		return err
-	}
-	keys, err := s.keys()
+	_, unwanted, err := s.presentedRefresh(ctx)
 	if err != nil {
 		return err
-	}
-	unwanted, err := keys.ParseRefresh(request.RefreshToken.value)
-	if err != nil {
-		return redisstore.ErrInvalidRefreshToken
 	}
 	if unwanted.Agent != access.Agent {
 		return cmp.Or(s.store.CheckToken(context.Background(), heldBy(access)), errForeignToken)
