@@ -20,6 +20,10 @@ const (
 	MaxAccessSize = 2048
 
 	accessTokenType = "at+jwt" // RFC 9068 §2.1
+
+	// maxClockSkew is how far the clock of the instance that issued a token may be ahead of ours. An iat beyond it would
+	// prolong a token, for its lifetime counts from there.
+	maxClockSkew = 30 * time.Second
 )
 
 // Access is what an access token says of its bearer.
@@ -69,8 +73,9 @@ func (k *Keyring) SignAccess(a Access) (string, error) {
 }
 
 // VerifyAccess returns what an access token says, if one of the keyring's keys signed it and it has not expired by
-// now. It returns ErrMalformed, ErrUnknownKey, ErrSignature, ErrClaims or ErrExpired. There is no leeway. Whether the
-// agent and the family still stand is for the store to say.
+// now. It returns ErrMalformed, ErrUnknownKey, ErrSignature, ErrClaims or ErrExpired. There is no leeway on exp; iat may
+// be 30 s ahead, for another instance may have issued it. Whether the agent and the family still stand is for the store
+// to say.
 //
 // The header is compared byte for byte with those that the keys write, so alg, typ and kid are never a choice of the
 // token's, and crit, jwk or x5u have no place to stand.
@@ -132,6 +137,8 @@ func (k *Keyring) readClaims(payload string, now time.Time) (Access, error) {
 	case c.Issuer != k.issuer, c.ID == uuid.Nil, c.Organization == uuid.Nil, c.Family == uuid.Nil,
 		c.Agent == uuid.Nil, c.Subject != c.Agent, c.Issued <= 0,
 		c.Expires-c.Issued != int64(AccessLifetime/time.Second):
+		return Access{}, ErrClaims
+	case issued.After(now.Add(maxClockSkew)):
 		return Access{}, ErrClaims
 	case !now.Before(issued.Add(AccessLifetime)):
 		return Access{}, ErrExpired
