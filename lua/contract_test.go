@@ -11,12 +11,14 @@ import (
 
 // The Redis commands that scripts may call: a new one is put here by whoever knows that it reads or writes.
 var (
-	readCommands  = set("TIME", "EXISTS", "HEXISTS", "HGETALL", "HGET", "HMGET", "HRANDFIELD", "PTTL", "ZREVRANGEBYLEX")
-	writeCommands = set("HSET", "HDEL", "DEL", "PEXPIRE", "ZADD")
+	readCommands = set("TIME", "EXISTS", "GET", "HEXISTS", "HGETALL", "HGET", "HMGET", "HRANDFIELD", "PTTL", "XRANGE",
+		"ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYLEX")
+	writeCommands = set("HSET", "HDEL", "DEL", "PEXPIRE", "SET", "XADD", "ZADD", "ZREM")
 )
 
-// refusedAfterAWrite are the codes that may follow a write: a reuse is refused and its family revoked, in one step.
-var refusedAfterAWrite = set("reused")
+// refusedAfterAWrite are the codes that may follow a write: a reuse is refused and its family revoked, in one step; and
+// once is no refusal.
+var refusedAfterAWrite = set("reused", "once")
 
 // forbidden are functions that lie (tostring makes 1e+14 of a number), that miniredis lacks or has otherwise, or with
 // which a refusal would look like an error of Redis.
@@ -37,20 +39,28 @@ var (
 	comment     = regexp.MustCompile(`(?m) *--.*$`)
 )
 
-// script is a script's text, taken apart.
-type script struct{ header, body string }
+// script is a script's text, taken apart. Shared are the functions of the files that it includes and those of its own. What
+// they write, they write whatever the outcome: holds that are due, what the audit trail sees.
+type script struct{ header, body, shared string }
+
+var ownFunction = regexp.MustCompile(`(?ms)^local function .*?^end\n`)
 
 // faults returns where a script breaks the contract that all of them keep, in words.
 func faults(source string) []string {
 	s := script{}
 	for line := range strings.Lines(source) {
-		if s.body == "" && strings.HasPrefix(line, "--") {
+		switch include := includes.FindStringSubmatch(line); {
+		case include != nil:
+			s.shared += read("include/" + include[1])
+		case s.body == "" && strings.HasPrefix(line, "--"):
 			s.header += line
-		} else {
+		default:
 			s.body += line
 		}
 	}
-	s.body = comment.ReplaceAllString(s.body, "")
+	s.shared += strings.Join(ownFunction.FindAllString(s.body, -1), "")
+	s.shared = comment.ReplaceAllString(s.shared, "")
+	s.body = comment.ReplaceAllString(ownFunction.ReplaceAllString(s.body, ""), "")
 	return slices.Concat(s.purpose(), s.names(), s.replies(), s.functions(), s.calls(), s.writes(), s.refusals())
 }
 
@@ -155,7 +165,7 @@ func shape(reply string) string {
 
 func (s script) functions() []string {
 	var found []string
-	for _, match := range forbidden.FindAllString(s.body, -1) {
+	for _, match := range forbidden.FindAllString(s.body+s.shared, -1) {
 		found = append(found, match+" is not to be used")
 	}
 	return found
@@ -166,7 +176,7 @@ func (s script) calls() []string {
 	var found []string
 	keys := slices.Collect(maps.Values(s.taken("KEYS")))
 	times := 0
-	for _, match := range called.FindAllStringSubmatch(s.body, -1) {
+	for _, match := range called.FindAllStringSubmatch(s.body+s.shared, -1) {
 		command, key := strings.Trim(match[1], "'"), match[2]
 		switch {
 		case match[1] != "'"+command+"'":
@@ -193,7 +203,7 @@ func (s script) writes() []string {
 	for _, command := range headerWrite.FindAllString(said, -1) {
 		announced[command] = true
 	}
-	for _, match := range called.FindAllStringSubmatch(s.body, -1) {
+	for _, match := range called.FindAllStringSubmatch(s.body+s.shared, -1) {
 		if command := strings.Trim(match[1], "'"); writeCommands[command] {
 			done[command] = true
 		}

@@ -1,6 +1,7 @@
 -- Creates an agent.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = events           stream ev:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes
 -- ARGV[2] = name
@@ -8,17 +9,20 @@
 -- ARGV[4] = description      '' for none
 -- ARGV[5] = metadata         JSON object, '' for none
 -- ARGV[6] = secret_hash      SHA-256 of the agent secret, 32 bytes
+-- ARGV[7] = audit            see include/audit.lua
 --
 -- Reply:  {'ok', created}  created in ms since 1970
--- Writes: HSET agent
-local agent = KEYS[1]
-local organization_id, name, scopes, description, metadata, secret_hash = unpack(ARGV)
+-- Writes: HSET agent, XADD events
+--@include audit
+local agent, events = KEYS[1], KEYS[2]
+local organization_id, name, scopes, description, metadata, secret_hash, audit = unpack(ARGV)
 
 local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local created = string.format('%.0f', now)
 
 local fields = {
-  'organization', organization_id, 'name', name, 'scopes', scopes, 'secret', secret_hash, 'created', now,
+  'organization', organization_id, 'name', name, 'scopes', scopes, 'secret', secret_hash, 'created', created,
 }
 if description ~= '' then
   fields[#fields + 1] = 'description'
@@ -29,4 +33,5 @@ if metadata ~= '' then
   fields[#fields + 1] = metadata
 end
 redis.call('HSET', agent, unpack(fields))
-return {'ok', now}
+record(events, audit, now, 'agent.created')
+return {'ok', created}

@@ -1,8 +1,9 @@
--- Creates a session of an agent. Its nine arguments are its nine facts: packing them would only hide them.
+-- Creates a session of an agent. Its arguments are its facts: packing them would only hide them.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
 -- KEYS[3] = agent_sessions   zset as:{cell}:<agent>
+-- KEYS[4] = events           stream ev:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the organization that asks
 -- ARGV[2] = agent_id         16 bytes
@@ -13,15 +14,18 @@
 -- ARGV[7] = retention        ms that the session stays readable after its lifetime
 -- ARGV[8] = scopes           separated by single spaces; '' for all that the agent has, ' ' for none
 -- ARGV[9] = metadata         JSON object, '' for none
+-- ARGV[10] = audit           see include/audit.lua
 --
--- Reply:  {'ok', created, expires, scopes}  times in ms since 1970; scopes of the session
+-- Reply:  {'ok', session_id, created, expires, scopes}  times in ms since 1970; scopes of the session
 --         {'unknown_agent'}
 --         {'agent_revoked'}
 --         {'scope_not_held', scope}         the first scope that the agent does not have
--- Writes: HSET and PEXPIRE session; ZADD and PEXPIRE agent_sessions
-local agent, session, agent_sessions = KEYS[1], KEYS[2], KEYS[3]
+-- Writes: HSET and PEXPIRE session; ZADD and PEXPIRE agent_sessions; XADD events
+--@include audit
+local agent, session, agent_sessions, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lifetime, retention, scopes, metadata = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
+local audit = ARGV[10]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -56,7 +60,9 @@ redis.call('ZADD', agent_sessions, 0, session_id)
 if redis.call('PTTL', agent_sessions) < lifetime + retention then
   redis.call('PEXPIRE', agent_sessions, kept)
 end
+record(events, audit, now, 'session.created', 'session', string.sub(session, -36),
+  'max_actions', max_actions, 'max_value', max_value, 'expires', expires)
 if scopes == '' then
   scopes = holder[3]
 end
-return {'ok', created, expires, scopes}
+return {'ok', session_id, created, expires, scopes}

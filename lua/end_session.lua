@@ -1,21 +1,28 @@
--- Ends an active session. Ending it again changes nothing and gives the first answer.
+-- Ends an active session, which rolls its pending transactions back: what they hold is released here, and their own
+-- status follows from this end (see transactionStatus). Ending it again changes nothing and gives the first answer.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = holds            zset sh:{cell}:<session>
+-- KEYS[4] = events           stream ev:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the caller
 -- ARGV[2] = agent_id         16 bytes
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[4] = retention        ms that the session stays readable from now
+-- ARGV[5] = audit            see include/audit.lua
 --
 -- Reply:  {'ok', ended}                         ms since 1970
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_session'}
+--         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
--- Writes: HSET and PEXPIRE session
-local agent, session = KEYS[1], KEYS[2]
-local organization_id, agent_id, caller_family, retention = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+-- Writes: HSET, HDEL and PEXPIRE session; XADD events, one for each of the first 100 transactions; DEL holds
+--@include audit
+--@include marks
+local agent, session, holds, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local organization_id, agent_id, caller_family, retention, audit = unpack(ARGV)
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -28,18 +35,34 @@ if holder[3] or (holder[2] and caller_family ~= '') then
   return {'invalid_token'}
 end
 
-local s = redis.call('HMGET', session, 'a', 'x', 'e')
+local s = redis.call('HMGET', session, 'a', 'x', 'e', 'h', 'hx', 'w')
 if s[1] ~= agent_id then
   return {'unknown_session'}
 end
 if s[3] then
   return {'ok', s[3]}
 end
+local held = tonumber(s[4] or 0)
+if s[5] and now >= tonumber(s[5]) then
+  return {'holds_due'}
+end
 local ended = string.format('%.0f', now)
 if holder[2] or now >= tonumber(s[2]) then
+  if not holder[2] then
+    note(session, events, audit, now, s[6] or '', 'x', 'session.expired')
+  end
   return {'not_active', '', holder[2] or '', s[2], ended}
 end
 
 redis.call('HSET', session, 'e', ended)
+redis.call('HDEL', session, 'h', 'hx')
 redis.call('PEXPIRE', session, retention)
+if s[5] then
+  for _, hold in ipairs(redis.call('ZRANGE', holds, 0, 99)) do
+    record(events, audit, now, 'transaction.rolled_back', 'session', string.sub(session, -36),
+      'transaction', string.sub(hold, 1, 16), 'released', string.sub(hold, 17))
+  end
+  redis.call('DEL', holds)
+end
+record(events, audit, now, 'session.ended', 'session', string.sub(session, -36), 'released', string.format('%.0f', held))
 return {'ok', ended}

@@ -2,17 +2,21 @@
 --
 -- KEYS[1] = agent        hash a:{cell}:<agent>
 -- KEYS[2] = family       hash f:{cell}:<family>
+-- KEYS[3] = events       stream ev:{cell}:<agent>
 --
 -- ARGV[1] = secret_hash  SHA-256 of the secret presented, 32 bytes
 -- ARGV[2] = refresh_ttl  ms that a refresh token lives
 -- ARGV[3] = scopes       that the family is narrowed to, separated by single spaces; '' for all that the agent has
+-- ARGV[4] = audit        see include/audit.lua
 --
 -- Reply:  {'ok', organization_id, scopes}  organization_id 16 bytes, scopes separated by spaces
 --         {'invalid_credentials'}          no such agent, wrong secret or revoked: nothing tells which
 --         {'scope_not_held', scope}        the first scope that the agent does not have
--- Writes: HSET and PEXPIRE family; HSET agent at the first use of a secret; HDEL agent of marks that have lapsed
-local agent, family = KEYS[1], KEYS[2]
-local secret_hash, refresh_ttl, scopes = ARGV[1], ARGV[2], ARGV[3]
+-- Writes: HSET and PEXPIRE family; HSET agent at the first use of a secret; HDEL agent of marks that have lapsed;
+-- XADD events
+--@include audit
+local agent, family, events = KEYS[1], KEYS[2], KEYS[3]
+local secret_hash, refresh_ttl, scopes, audit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -48,4 +52,5 @@ for _, field in ipairs(redis.call('HRANDFIELD', agent, 8)) do
     redis.call('HDEL', agent, field)
   end
 end
+record(events, audit, now, 'token.issued', 'family', string.sub(family, -36))
 return {'ok', stored[6], scopes}

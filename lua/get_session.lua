@@ -1,24 +1,30 @@
--- Reads a session and what its status follows from.
+-- Reads a session and what its status follows from. What it notes in the audit trail nobody asked for: a lost answer
+-- leaves nothing in doubt.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = events           stream ev:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the caller
 -- ARGV[2] = agent_id         16 bytes
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
+-- ARGV[4] = audit            see include/audit.lua
 --
 -- Reply:  {'ok', now, revoked, scopes, session}  now and revoked in ms since 1970 ('' when the agent is not revoked),
 --                                                scopes of the agent, session an array of its fields in the order
---                                                a, n, ma, v, mv, h, x, e, c, sc, md with nil for what it has not
+--                                                a, n, ma, v, mv, h, x, e, c, sc, ov, md with nil for what it has not
 --         {'unknown_agent'}
 --         {'invalid_token'}                      the access token's agent or family is revoked
 --         {'unknown_session'}
--- Writes: nothing
-local agent, session = KEYS[1], KEYS[2]
-local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
+--         {'holds_due'}    nothing was done: release_holds.lua goes first
+-- Writes: nothing that was asked for; when it is seen expired the first time, HSET session and XADD events
+--@include audit
+--@include marks
+local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
+local organization_id, agent_id, caller_family, audit = unpack(ARGV)
 
 local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'scopes')
 if holder[1] ~= organization_id then
@@ -28,8 +34,15 @@ if holder[3] or (holder[2] and caller_family ~= '') then
   return {'invalid_token'}
 end
 
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'md')
+local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'md', 'hx', 'w')
 if s[1] ~= agent_id then
   return {'unknown_session'}
 end
-return {'ok', now, holder[2] or '', holder[4], s}
+if s[13] and now >= tonumber(s[13]) then
+  return {'holds_due'}
+end
+if not s[8] and not holder[2] and now >= tonumber(s[7] or now + 1) then
+  note(session, events, audit, now, s[14] or '', 'x', 'session.expired')
+end
+s[13], s[14] = nil, nil
+return {'ok', string.format('%.0f', now), holder[2] or '', holder[4], s}

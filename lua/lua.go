@@ -3,19 +3,37 @@
 // Each file opens with what it does, its KEYS, its ARGV, every reply it can give and what it writes; a test of this
 // package holds those headers against the bodies. A refusal is an array that starts with a code of our own, never a
 // Redis error: clients of Redis re-run scripts that fail with certain errors.
+//
+// What several operations do alike (an entry in the audit trail, the release of holds) is a function in a file under
+// include, and stands where a script says --@include. once.lua takes a whole operation in at --@operation.
 package lua
 
 import (
 	"embed"
 	"fmt"
+	"regexp"
+	"strings"
 )
 
-//go:embed *.lua
+//go:embed *.lua include/*.lua
 var files embed.FS
 
-// Source returns the text of the script in the file name + ".lua". It panics when there is no such file: the names
-// are constants of the program.
+var includes = regexp.MustCompile(`(?m)^--@include (\w+)\n`)
+
+// Source returns the text of the script in the file name + ".lua", with what it includes. It panics when there is no
+// such file: the names are constants of the program.
 func Source(name string) string {
+	return includes.ReplaceAllStringFunc(read(name), func(line string) string {
+		return read("include/" + includes.FindStringSubmatch(line)[1])
+	})
+}
+
+// OnceSource returns the script that runs the operation of the named one once for an idempotency key; see once.lua.
+func OnceSource(name string) string {
+	return strings.Replace(Source("once"), "--@operation\n", Source(name), 1)
+}
+
+func read(name string) string {
 	text, err := files.ReadFile(name + ".lua")
 	if err != nil {
 		panic(fmt.Sprintf("lua: no script %q", name))

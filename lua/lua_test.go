@@ -1,6 +1,7 @@
 package lua
 
 import (
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -9,18 +10,57 @@ import (
 
 func TestEveryScriptKeepsItsContract(t *testing.T) {
 	t.Parallel()
-	entries, err := files.ReadDir(".")
-	if err != nil || len(entries) == 0 {
-		t.Fatalf("%d scripts, %v", len(entries), err)
+	names, err := fs.Glob(files, "*.lua")
+	if err != nil || len(names) == 0 {
+		t.Fatalf("%d scripts, %v", len(names), err)
 	}
-	for _, entry := range entries {
-		name := strings.TrimSuffix(entry.Name(), path.Ext(entry.Name()))
+	for _, file := range names {
+		name := strings.TrimSuffix(file, ".lua")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, fault := range faults(Source(name)) {
+			for _, fault := range faults(read(name)) {
 				t.Error(fault)
 			}
 		})
+	}
+}
+
+func TestEveryIncludedFileSaysWhatItIsForAndIsIncluded(t *testing.T) {
+	t.Parallel()
+	scripts, err := fs.Glob(files, "*.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var included []string
+	for _, script := range scripts {
+		for _, line := range includes.FindAllStringSubmatch(read(strings.TrimSuffix(script, ".lua")), -1) {
+			included = append(included, line[1])
+		}
+		if strings.Contains(Source(strings.TrimSuffix(script, ".lua")), "--@include") {
+			t.Errorf("%s: an include is left", script)
+		}
+	}
+	fragments, err := fs.Glob(files, "include/*.lua")
+	if err != nil || len(fragments) == 0 {
+		t.Fatalf("%d files under include, %v", len(fragments), err)
+	}
+	for _, file := range fragments {
+		name := strings.TrimSuffix(path.Base(file), ".lua")
+		comment, _, found := strings.Cut(read("include/"+name), "\nlocal function ")
+		if !found || !sentences.MatchString(comment) {
+			t.Errorf("%s opens with no purpose", file)
+		}
+		if !slices.Contains(included, name) {
+			t.Errorf("nothing includes %s", file)
+		}
+	}
+}
+
+func TestAnOperationStandsInItsOnceScriptWhole(t *testing.T) {
+	t.Parallel()
+	composed := OnceSource("charge_session")
+	if !strings.Contains(composed, Source("charge_session")) || strings.Contains(composed, "--@operation") {
+		t.Error("it does not")
 	}
 }
 

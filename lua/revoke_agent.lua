@@ -2,17 +2,20 @@
 -- secret, its tokens and its sessions to stop working. Revoking again changes nothing and gives the first answer.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = events           stream ev:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the organization that asks
+-- ARGV[2] = audit            see include/audit.lua
 --
 -- Reply:  {'ok', revoked}  revoked in ms since 1970
 --         {'unknown_agent'}
--- Writes: HSET agent, once in its life
-local agent = KEYS[1]
-local organization_id = ARGV[1]
+-- Writes: HSET agent and XADD events, once in its life
+--@include audit
+local agent, events = KEYS[1], KEYS[2]
+local organization_id, audit = ARGV[1], ARGV[2]
 
 local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local stored = redis.call('HMGET', agent, 'organization', 'revoked')
 if stored[1] ~= organization_id then
@@ -22,5 +25,7 @@ if stored[2] then
   return {'ok', stored[2]}
 end
 
-redis.call('HSET', agent, 'revoked', now)
-return {'ok', now}
+local revoked = string.format('%.0f', now)
+redis.call('HSET', agent, 'revoked', revoked)
+record(events, audit, now, 'agent.revoked')
+return {'ok', revoked}

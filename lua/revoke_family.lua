@@ -3,22 +3,26 @@
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = family           hash f:{cell}:<family>
+-- KEYS[3] = events           stream ev:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the access token that asks
 -- ARGV[2] = caller_family    'family:' and the 16-byte family id of the access token that asks
 -- ARGV[3] = revoked_family   'family:' and the 16-byte id of the family to revoke: the field that marks it
 -- ARGV[4] = mark_ttl         ms that the mark must outlive, so that no access token of the family outlives it
+-- ARGV[5] = audit            see include/audit.lua
 --
 -- Reply:  {'ok'}
 --         {'invalid_token'}  the access token that asks is not live
--- Writes: HSET agent, then DEL family
-local agent, family = KEYS[1], KEYS[2]
-local organization_id, caller_family, revoked_family, mark_ttl = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+-- Writes: HSET agent, DEL family, XADD events the first time
+--@include audit
+local agent, family, events = KEYS[1], KEYS[2], KEYS[3]
+local organization_id, caller_family, revoked_family = ARGV[1], ARGV[2], ARGV[3]
+local mark_ttl, audit = tonumber(ARGV[4]), ARGV[5]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local stored = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
+local stored = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, revoked_family)
 local caller_revoked = stored[3] and caller_family ~= revoked_family
 if stored[1] ~= organization_id or stored[2] or caller_revoked then
   return {'invalid_token'}
@@ -26,4 +30,7 @@ end
 
 redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
 redis.call('DEL', family)
+if not stored[4] then
+  record(events, audit, now, 'token.revoked', 'family', string.sub(family, -36))
+end
 return {'ok'}

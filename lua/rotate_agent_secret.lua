@@ -2,17 +2,20 @@
 -- replaced, not kept: when the answer to a rotation was lost and it is asked again, the agents still hold the older one.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = events           stream ev:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the organization that asks
 -- ARGV[2] = new_secret_hash  SHA-256 of the secret to come, 32 bytes
 -- ARGV[3] = grace            ms for which the secret in use stays valid
+-- ARGV[4] = audit            see include/audit.lua
 --
 -- Reply:  {'ok', previous_until}  ms since 1970 at which the secret in use ends
 --         {'unknown_agent'}
 --         {'agent_revoked'}
--- Writes: HSET agent, then HDEL agent
-local agent = KEYS[1]
-local organization_id, new_secret_hash, grace = ARGV[1], ARGV[2], tonumber(ARGV[3])
+-- Writes: HSET and HDEL agent, XADD events
+--@include audit
+local agent, events = KEYS[1], KEYS[2]
+local organization_id, new_secret_hash, grace, audit = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -34,4 +37,5 @@ end
 local previous_until = string.format('%.0f', now + grace)
 redis.call('HSET', agent, 'secret', new_secret_hash, 'previous_secret', in_use, 'previous_until', previous_until)
 redis.call('HDEL', agent, 'secret_used')
+record(events, audit, now, 'agent.secret_rotated', 'previous_until', previous_until)
 return {'ok', previous_until}

@@ -5,6 +5,7 @@
 --
 -- KEYS[1] = agent           hash a:{cell}:<agent>
 -- KEYS[2] = family          hash f:{cell}:<family>
+-- KEYS[3] = events          stream ev:{cell}:<agent>
 --
 -- ARGV[1] = generation      of the token presented
 -- ARGV[2] = refresh_ttl     ms that a refresh token lives
@@ -12,15 +13,17 @@
 -- ARGV[4] = revoked_family  'family:' and the 16-byte family id: the field that marks it revoked
 -- ARGV[5] = mark_ttl        ms that the mark must outlive, so that no access token of the family outlives it
 -- ARGV[6] = scopes          that the new access token is narrowed to, separated by single spaces; '' for all
+-- ARGV[7] = audit           see include/audit.lua
 --
 -- Reply:  {'ok', generation, organization_id, scopes}  generation that the successor carries
 --         {'invalid_refresh_token'}                     no such family, expired, or revoked
 --         {'reused'}                                    and the family is revoked
 --         {'scope_not_held', scope}                     the first scope that the family does not have
--- Writes: HSET and PEXPIRE family; or, on reuse, HSET agent and DEL family
-local agent, family = KEYS[1], KEYS[2]
+-- Writes: HSET and PEXPIRE family; or, on reuse, HSET agent and DEL family; XADD events
+--@include audit
+local agent, family, events = KEYS[1], KEYS[2], KEYS[3]
 local generation, refresh_ttl, grace = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local revoked_family, mark_ttl, scopes = ARGV[4], tonumber(ARGV[5]), ARGV[6]
+local revoked_family, mark_ttl, scopes, audit = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -36,6 +39,7 @@ local answer_was_lost = generation == current - 1 and now - rotated < grace
 if generation < current and not answer_was_lost then
   redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
   redis.call('DEL', family)
+  record(events, audit, now, 'token.reuse_detected', 'family', string.sub(family, -36))
   return {'reused'}
 end
 
@@ -55,4 +59,5 @@ end
 local successor = string.format('%.0f', generation + 1)
 redis.call('HSET', family, 'generation', successor, 'rotated', string.format('%.0f', now))
 redis.call('PEXPIRE', family, refresh_ttl)
+record(events, audit, now, 'token.refreshed', 'family', string.sub(family, -36))
 return {'ok', successor, holder[3], scopes}

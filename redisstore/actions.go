@@ -12,20 +12,23 @@ type Charge struct {
 	Count int64          // actions, at least 1
 	Value money.MicroUSD // of all of them together
 	Scope string         // that the session must hold, "" for none
+	Once  *Once          // nil for without an idempotency key
 }
 
-var chargeSession = newScript("charge_session", writes)
+var chargeSession = newKeyedScript("charge_session")
 
 // Charge counts the actions and their value against the session if, and only if, all of it fits, and returns the usage
-// after it. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError, *ScopeError, *LimitError;
-// none of them has charged anything. ErrOutcomeUnknown may have.
+// after it. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError, *ScopeError, *LimitError,
+// ErrKeyReused; none of them has charged anything. ErrOutcomeUnknown may have.
 func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (Usage, error) {
-	act, err := s.actOnSession(ctx, c, session)
+	act, err := s.actOnSession(ctx, c, session, charge.Once)
 	if err != nil {
 		return Usage{}, err
 	}
-	r, err := s.run(ctx, chargeSession, s.sessionKeys(act, session),
-		act.organization[:], act.agent[:], act.family, charge.Count, int64(charge.Value), charge.Scope)
+	r, err := s.look(ctx, act, session, func() (*reply, error) {
+		return s.perform(ctx, chargeSession, act, charge.Once, s.sessionKeys(act, session), act.organization[:],
+			act.agent[:], act.family, charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
+	})
 	if err != nil {
 		return Usage{}, act.refusedTo(err)
 	}

@@ -216,7 +216,13 @@ func TestARefusedChargeChangesNothing(t *testing.T) {
 				t.Errorf("%s: %+v", test.name, got)
 			}
 		}
-		if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
+		after := w.contents(t, s)
+		session := after[s.keys.session(w.agent.ID, w.session.ID)].(map[string]string)
+		if session["w"] != "NV" {
+			t.Errorf("the marks are %q: each limit refused something for the first time", session["w"])
+		}
+		delete(session, "w") // nothing but these
+		if !reflect.DeepEqual(after, before) {
 			t.Errorf("%q became %q", before, after)
 		}
 		if after := foreign.contents(t, s); !reflect.DeepEqual(after, foreignBefore) {
@@ -311,6 +317,9 @@ func TestAChargeIsOneWrite(t *testing.T) {
 	charge := Charge{Count: 1, Value: 10, Scope: "read"}
 	must(s.Charge(t.Context(), token, w.session.ID, charge))(t) // from here on Redis knows the script
 	must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)    // and this one
+	if _, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1000}); err == nil {
+		t.Fatal("too many actions are charged") // and the audit trail has the first refusal
+	}
 	const charges = 10
 	for _, test := range []struct {
 		name   string

@@ -46,8 +46,8 @@ func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash
 	if _, err := s.run(ctx, indexAgent, index, key.Hash[:], a.ID[:]); err != nil {
 		return Agent{}, nothingVisible(err)
 	}
-	r, err := s.run(ctx, createAgent, []string{s.keys.agent(a.ID)},
-		key.Organization[:], a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash[:])
+	r, err := s.run(ctx, createAgent, []string{s.keys.agent(a.ID), s.keys.events(a.ID)}, key.Organization[:], a.Name,
+		strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash[:], s.auditAs(ctx, actorKey))
 	if err != nil {
 		return Agent{}, err
 	}
@@ -85,7 +85,8 @@ func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	if _, err := s.Organization(ctx, key); err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.run(ctx, revokeAgent, []string{s.keys.agent(id)}, key.Organization[:])
+	r, err := s.run(ctx, revokeAgent, []string{s.keys.agent(id), s.keys.events(id)},
+		key.Organization[:], s.auditAs(ctx, actorKey))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -99,8 +100,8 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 	if _, err := s.Organization(ctx, key); err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.run(ctx, rotateAgentSecret, []string{s.keys.agent(id)},
-		key.Organization[:], newHash[:], grace.Milliseconds())
+	r, err := s.run(ctx, rotateAgentSecret, []string{s.keys.agent(id), s.keys.events(id)},
+		key.Organization[:], newHash[:], grace.Milliseconds(), s.auditAs(ctx, actorKey))
 	if err != nil {
 		return time.Time{}, err
 	}

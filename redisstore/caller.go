@@ -38,26 +38,27 @@ type actor struct {
 }
 
 // actOnAgent returns the actor for an operation on that agent. For an agent this costs nothing, for its script checks
-// the token; an API key is checked here, for its organization is in another cell.
-func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID) (actor, error) {
+// the token; an API key is checked here, for its organization is in another cell. once is nil for operations without an
+// idempotency key.
+func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID, once *Once) (actor, error) {
 	if c.Token != nil {
 		if agent != c.Token.Agent {
 			return actor{}, cmp.Or(s.CheckToken(ctx, *c.Token), ErrUnknownAgent)
 		}
 		return actor{c.Token.Organization, c.Token.Agent, familyField(c.Token.Family)}, nil
 	}
-	if _, err := s.Organization(ctx, *c.Key); err != nil {
+	if err := s.admit(ctx, *c.Key, once); err != nil {
 		return actor{}, err
 	}
 	return actor{organization: c.Key.Organization, agent: agent}, nil
 }
 
 // actOnSession is actOnAgent for the agent of the session.
-func (s *Store) actOnSession(ctx context.Context, c Caller, session uuid.UUID) (actor, error) {
+func (s *Store) actOnSession(ctx context.Context, c Caller, session uuid.UUID, once *Once) (actor, error) {
 	if c.Token != nil {
-		return s.actOnAgent(ctx, c, c.Token.Agent)
+		return s.actOnAgent(ctx, c, c.Token.Agent, once)
 	}
-	act, err := s.actOnAgent(ctx, c, uuid.Nil)
+	act, err := s.actOnAgent(ctx, c, uuid.Nil, once)
 	if err != nil {
 		return actor{}, err
 	}

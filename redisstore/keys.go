@@ -13,14 +13,27 @@ import (
 //	o:{cell}:<organization>   hash  name, key (SHA-256), previous_key, previous_until, created, metadata
 //	oa:{cell}:<organization>  zset  its agents            ─┐
 //	os:{cell}:<organization>  zset  its sessions           ├ indexes: all scores 0, members in order of creation;
-//	oo:{cell}:<organization>  zset  its open sessions     ─┘ may hold entries that are gone, never lack one
+//	oo:{cell}:<organization>  zset  its open sessions      │ may hold entries that are gone, never lack one
+//	ot:{cell}:<organization>  zset  its transactions      ─┘
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, created, revoked, family:<family>: revoked, until
 //	as:{cell}:<agent>         zset  its sessions; TTL of the longest-lived
+//	at:{cell}:<agent>         zset  its transactions; TTL of the longest-lived
+//	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua)
 //	f:{cell}:<family>         hash  generation, rotated, scopes when narrowed; TTL 7 days
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created,
-//	                                x expires, e ended, sc scopes when not the agent's, md metadata;
-//	                                TTL lifetime + retention. Short names, for there are many.
+//	                                x expires, e ended, sc scopes when not the agent's, md metadata, ov overage,
+//	                                q transactions begun, hx when the next hold is due or sooner, w what the audit
+//	                                trail has noted (include/marks.lua); TTL lifetime + retention. Short names, for
+//	                                there are many.
+//	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
+//	stx:{cell}:<session>      zset  its transactions; TTL as the session's
+//	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action
+//	                                type, hv value held at first, v charged, ov overage, ir irreversible, b begun,
+//	                                x expires, cm committed, rb rolled back, re reason, md metadata, ps pre-state,
+//	                                po post-state; TTL lifetime + retention, then retention
+//	i:{cell}:<digest>         string  outcome of an idempotency key (once.lua), or the claim on one; TTL 24 h. The cell is
+//	                                the agent's, for claims by API keys the organization's
 //	k:signing, k:refresh      hash  keys kept in Redis: id to created, signs from, ends, material (rotate_key.lua)
 //	k:issuer                  string  iss of the instances that were not told theirs
 //	r:{cell}                  string  written by the readiness check; TTL 1 minute
@@ -30,13 +43,28 @@ func (k keyspace) organization(id uuid.UUID) string         { return k.key("o:",
 func (k keyspace) organizationAgents(id uuid.UUID) string   { return k.key("oa:", cellOf(id), id) }
 func (k keyspace) organizationSessions(id uuid.UUID) string { return k.key("os:", cellOf(id), id) }
 func (k keyspace) organizationOpen(id uuid.UUID) string     { return k.key("oo:", cellOf(id), id) }
-func (k keyspace) agent(id uuid.UUID) string                { return k.key("a:", cellOf(id), id) }
-func (k keyspace) agentSessions(id uuid.UUID) string        { return k.key("as:", cellOf(id), id) }
+func (k keyspace) organizationTransactions(id uuid.UUID) string {
+	return k.key("ot:", cellOf(id), id)
+}
+func (k keyspace) agent(id uuid.UUID) string             { return k.key("a:", cellOf(id), id) }
+func (k keyspace) agentSessions(id uuid.UUID) string     { return k.key("as:", cellOf(id), id) }
+func (k keyspace) agentTransactions(id uuid.UUID) string { return k.key("at:", cellOf(id), id) }
+func (k keyspace) events(agent uuid.UUID) string         { return k.key("ev:", cellOf(agent), agent) }
 
-// family and session take their cell from the agent. For their own ids that is the same; for another agent's it gives
-// a key that does not exist, on the slot where the caller's own credential is checked.
-func (k keyspace) family(agent, id uuid.UUID) string  { return k.key("f:", cellOf(agent), id) }
-func (k keyspace) session(agent, id uuid.UUID) string { return k.key("s:", cellOf(agent), id) }
+// family, session, holds and transaction take their cell from the agent. For their own ids that is the same; for another
+// agent's it gives a key that does not exist, on the slot where the caller's own credential is checked.
+func (k keyspace) family(agent, id uuid.UUID) string      { return k.key("f:", cellOf(agent), id) }
+func (k keyspace) session(agent, id uuid.UUID) string     { return k.key("s:", cellOf(agent), id) }
+func (k keyspace) holds(agent, session uuid.UUID) string  { return k.key("sh:", cellOf(agent), session) }
+func (k keyspace) transaction(agent, id uuid.UUID) string { return k.key("t:", cellOf(agent), id) }
+func (k keyspace) sessionTransactions(agent, session uuid.UUID) string {
+	return k.key("stx:", cellOf(agent), session)
+}
+
+// outcome is where what an idempotency key led to is kept, in the cell of the agent or the organization.
+func (k keyspace) outcome(owner uuid.UUID, digest string) string {
+	return k.prefix + "i:{" + cellText(cellOf(owner)) + "}:" + digest
+}
 
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
 func (k keyspace) issuer() string                 { return k.prefix + "k:issuer" }

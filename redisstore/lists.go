@@ -13,6 +13,8 @@ type Query struct {
 	Before uuid.UUID // start below this id; uuid.Nil for the newest
 	Status Status    // only these; "" for all
 	Agent  uuid.UUID // only this agent's; uuid.Nil for all
+	// Session, in a list of transactions: only this session's; uuid.Nil for all.
+	Session uuid.UUID
 }
 
 // Page is one page of a list.
@@ -33,8 +35,8 @@ const (
 )
 
 var (
-	listOrganization  = newScript("list_organization", reads)
-	listAgentSessions = newScript("list_agent_sessions", reads)
+	listOrganization = newScript("list_organization", reads)
+	listOfAgent      = newScript("list_of_agent", reads)
 )
 
 // Agents returns a page of the organization's agents. Errors: ErrInvalidAPIKey.
@@ -63,11 +65,12 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session],
 		q.Agent = c.Token.Agent
 		fallthrough
 	case q.Agent != uuid.Nil:
-		act, err := s.actOnAgent(ctx, c, q.Agent)
+		act, err := s.actOnAgent(ctx, c, q.Agent, nil)
 		if err != nil {
 			return Page[Session]{}, err
 		}
-		ix.key, ix.read = s.keys.agentSessions(q.Agent), s.readAgentIndex(act)
+		ix.key = s.keys.agentSessions(q.Agent)
+		ix.read = s.readAgentIndex(act, ix.key)
 		ix.load = s.loadSessionsOf(act.organization)
 	default:
 		ix.key = s.keys.organizationSessions(c.Key.Organization)
@@ -160,9 +163,9 @@ func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Con
 	}
 }
 
-func (s *Store) readAgentIndex(act actor) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
+func (s *Store) readAgentIndex(act actor, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
-		r, err := s.run(ctx, listAgentSessions, []string{s.keys.agent(act.agent), s.keys.agentSessions(act.agent)},
+		r, err := s.run(ctx, listOfAgent, []string{s.keys.agent(act.agent), index},
 			act.organization[:], act.family, position(before), limit)
 		if err == ErrUnknownAgent && act.family != "" {
 			err = ErrInvalidToken

@@ -82,7 +82,7 @@ func everyOperation(w tenant, g Grant) []operation {
 			_, err := s.Session(ctx, caller, w.session.ID)
 			return err
 		}},
-		{"Sessions", listAgentSessions, func(ctx context.Context, s *Store) error {
+		{"Sessions", listOfAgent, func(ctx context.Context, s *Store) error {
 			_, err := s.Sessions(ctx, caller, Query{Limit: 1})
 			return err
 		}},

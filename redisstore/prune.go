@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Sessions vanish by themselves when their time is up; their entries in the indexes do not. Readers drop those they
+// Sessions and transactions vanish by themselves when their time is up; their entries in the indexes do not. Readers drop those they
 // meet. For indexes that nobody reads, one creation in pruneEvery looks at pruneSample random entries: in the long run
 // that drops one for each that is added as soon as half of an index is gone, so it holds at most about twice what
 // lives, and no call ever walks over all of it.
@@ -22,19 +22,40 @@ const (
 
 // tidyAfterCreation leaves the indexes right once a session's creation has come out. It does what it can: whatever
 // stays is dropped by a later reader.
-func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, session uuid.UUID, outcome error) {
+func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, session uuid.UUID, c creation) {
 	switch {
-	case outcome == nil && rand.N(pruneEvery) == 0:
+	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
 		s.pruneIndexes(ctx, organization, agent)
-	case refusedCreation(outcome):
+	case c.cameToNothing():
 		s.repair(ctx, s.keys.organizationSessions(organization), []uuid.UUID{session})
 		s.repair(ctx, s.keys.organizationOpen(organization), []uuid.UUID{session})
 	}
 }
 
-// refusedCreation says that the session certainly does not exist.
-func refusedCreation(outcome error) bool {
-	return outcome != nil && !errors.Is(outcome, ErrOutcomeUnknown) && !errors.Is(outcome, ErrUnavailable)
+// tidyAfterBegin is tidyAfterCreation for a transaction.
+func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, id uuid.UUID, c creation) {
+	key := s.keys.organizationTransactions(t.Organization)
+	switch {
+	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
+		ctx, cancel := context.WithTimeout(ctx, pruneTime)
+		defer cancel()
+		load := s.loadTransactionsOf(t.Organization)
+		prune(ctx, s, index[Transaction]{key: key, load: load})
+		prune(ctx, s, index[Transaction]{key: s.keys.agentTransactions(t.Agent), load: load})
+	case c.cameToNothing():
+		s.repair(ctx, key, []uuid.UUID{id})
+	}
+}
+
+// creation is what came of creating an object that its indexes were told of before.
+type creation struct {
+	err      error
+	replayed bool // an earlier request had created another one
+}
+
+// cameToNothing says that the object with the new id certainly does not exist.
+func (c creation) cameToNothing() bool {
+	return c.replayed || c.err != nil && !errors.Is(c.err, ErrOutcomeUnknown) && !errors.Is(c.err, ErrUnavailable)
 }
 
 func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID) {
@@ -47,11 +68,11 @@ func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID)
 			keeps: func(v *Session) bool { return v.Status == Active }},
 		{key: s.keys.agentSessions(agent), load: load},
 	} {
-		s.prune(ctx, ix)
+		prune(ctx, s, ix)
 	}
 }
 
-func (s *Store) prune(ctx context.Context, ix index[Session]) {
+func prune[T any](ctx context.Context, s *Store, ix index[T]) {
 	var sample *redis.StringSliceCmd
 	var clock *redis.TimeCmd
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {

@@ -15,11 +15,14 @@ var (
 	ErrTokenReused         = errors.New("a spent refresh token was used again; its family is revoked")
 	ErrUnknownAgent        = errors.New("no such agent")
 	ErrUnknownSession      = errors.New("no such session")
+	ErrUnknownTransaction  = errors.New("no such transaction")
+	ErrKeyReused           = errors.New("the idempotency key was used for another request")
 	ErrAgentRevoked        = errors.New("the agent is revoked")
 	ErrUnknownKey          = errors.New("no such key")
 	ErrKeyInUse            = errors.New("the key is the one that signs now")
 
-	errReply = errors.New("a script gave an unexpected reply")
+	errHoldsDue = errors.New("holds of the session are due and go first; nothing was done")
+	errReply    = errors.New("a script gave an unexpected reply")
 )
 
 // NotActiveError refuses what needs an active session.
@@ -40,6 +43,22 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return "the session's " + e.Limit + " is reached" }
 
+// BelowUsageError refuses a limit below what is used and held.
+type BelowUsageError struct {
+	Limit string // max_actions or max_value_usd
+	Usage Usage  // as it stands; nothing was changed
+}
+
+func (e *BelowUsageError) Error() string { return e.Limit + " must not be below what is used and held" }
+
+// NotPendingError refuses what needs a pending transaction.
+type NotPendingError struct{ Status Status }
+
+func (e *NotPendingError) Error() string { return fmt.Sprintf("the transaction is %s", e.Status) }
+
+// ErrNotReversible refuses to undo a committed transaction that was begun as one that cannot be undone.
+var ErrNotReversible = errors.New("the transaction is committed and was begun as not reversible")
+
 // refusals gives the error for every code that a script can answer, but for ok.
 var refusals = map[string]func(*reply) error{
 	"invalid_api_key":       refuse(ErrInvalidAPIKey),
@@ -49,6 +68,10 @@ var refusals = map[string]func(*reply) error{
 	"reused":                refuse(ErrTokenReused),
 	"unknown_agent":         refuse(ErrUnknownAgent),
 	"unknown_session":       refuse(ErrUnknownSession),
+	"unknown_transaction":   refuse(ErrUnknownTransaction),
+	"not_reversible":        refuse(ErrNotReversible),
+	"key_reused":            refuse(ErrKeyReused),
+	"holds_due":             refuse(errHoldsDue),
 	"agent_revoked":         refuse(ErrAgentRevoked),
 	"unknown_key":           refuse(ErrUnknownKey),
 	"key_in_use":            refuse(ErrKeyInUse),
@@ -57,6 +80,13 @@ var refusals = map[string]func(*reply) error{
 	},
 	"scope_not_held": func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.text(0)}) },
 	"not_active":     refuseNotActive,
+	"not_pending": func(r *reply) error {
+		status := transactionStatus(Status(r.text(3)), transactionEvents{r.time(0), r.text(1), r.time(2)})
+		return orBroken(r, &NotPendingError{status})
+	},
+	"below_usage": func(r *reply) error {
+		return orBroken(r, &BelowUsageError{Limit: r.text(0), Usage: r.usage(1)})
+	},
 	"limit": func(r *reply) error {
 		return orBroken(r, &LimitError{Limit: r.text(0), Usage: r.usage(1)})
 	},

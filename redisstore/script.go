@@ -19,10 +19,19 @@ type script struct {
 	source string
 	sha    string // SHA-1 in hex, by which Redis names a script it has seen
 	access access
+	keyed  *script // the same once for an idempotency key; nil for operations that take none
 }
 
-func newScript(name string, a access) *script {
-	source := lua.Source(name)
+func newScript(name string, a access) *script { return asScript(lua.Source(name), a) }
+
+// newKeyedScript is newScript for an operation that writes and can be asked for with an idempotency key.
+func newKeyedScript(name string) *script {
+	sc := newScript(name, writes)
+	sc.keyed = asScript(lua.OnceSource(name), writes)
+	return sc
+}
+
+func asScript(source string, a access) *script {
 	sum := sha1.Sum([]byte(source))
 	return &script{source: source, sha: hex.EncodeToString(sum[:]), access: a}
 }
@@ -59,16 +68,20 @@ func (s *Store) evaluate(ctx context.Context, sc *script, keys []string, args []
 }
 
 func (s *Store) sendOnce(ctx context.Context, verb, body string, keys []string, args []any) ([]any, error) {
+	cmd := onceCmd{redis.NewCmd(ctx, scriptWords(verb, body, keys, args)...)}
+	if err := s.client.Process(ctx, cmd); err != nil {
+		return nil, err
+	}
+	return cmd.Slice()
+}
+
+func scriptWords(verb, body string, keys []string, args []any) []any {
 	words := make([]any, 0, 3+len(keys)+len(args))
 	words = append(words, verb, body, len(keys))
 	for _, key := range keys {
 		words = append(words, key)
 	}
-	cmd := onceCmd{redis.NewCmd(ctx, append(words, args...)...)}
-	if err := s.client.Process(ctx, cmd); err != nil {
-		return nil, err
-	}
-	return cmd.Slice()
+	return append(words, args...)
 }
 
 // onceCmd is a command that go-redis never sends a second time after its reply was lost.
@@ -101,7 +114,7 @@ func readReply(values []any) (*reply, error) {
 	}
 	code, _ := values[0].(string)
 	r := &reply{values: values[1:]}
-	if code == "ok" {
+	if code == "ok" || code == "once" {
 		return r, nil
 	}
 	refusal, known := refusals[code]

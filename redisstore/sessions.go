@@ -10,7 +10,7 @@ import (
 	"remit/money"
 )
 
-// Status is where an agent or a session stands.
+// Status is where an agent, a session or a transaction stands.
 type Status string
 
 // An agent is Active or Revoked; a session can be any of these.
@@ -36,11 +36,12 @@ type Session struct {
 	ID    uuid.UUID
 	Agent uuid.UUID
 	Usage
-	Status   Status // as it was when read
-	Scopes   []string
-	Metadata string // JSON object, "" for none
-	Created  time.Time
-	Ended    time.Time // zero unless completed
+	ValueOverage money.MicroUSD // what its transactions cost beyond its limit
+	Status       Status         // as it was when read
+	Scopes       []string
+	Metadata     string // JSON object, "" for none
+	Created      time.Time
+	Ended        time.Time // zero unless completed
 }
 
 // NewSession is what a session is created from.
@@ -51,18 +52,24 @@ type NewSession struct {
 	Lifetime   time.Duration
 	Scopes     []string // nil for all that the agent has; empty for none
 	Metadata   string   // JSON object, "" for none
+	Once       *Once    // nil for without an idempotency key
 }
 
 var (
 	indexSession  = newScript("index_session", writes)
-	createSession = newScript("create_session", writes)
-	getSession    = newScript("get_session", reads)
+	createSession = newKeyedScript("create_session")
+	getSession    = newScript("get_session", reads) // what it writes by the way is in nobody's doubt
 	endSession    = newScript("end_session", writes)
 )
 
 // CreateSession creates a session of an agent of the key's organization. Errors: ErrInvalidAPIKey, ErrUnknownAgent,
-// ErrAgentRevoked, *ScopeError.
+// ErrAgentRevoked, *ScopeError, ErrKeyReused.
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
+	if n.Once != nil {
+		if err := s.admit(ctx, key, n.Once); err != nil {
+			return Session{}, err
+		}
+	}
 	id := NewID(n.Agent)
 	index := []string{s.keys.organization(key.Organization),
 		s.keys.organizationSessions(key.Organization), s.keys.organizationOpen(key.Organization)}
@@ -70,21 +77,23 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 		return Session{}, nothingVisible(err)
 	}
 	session, err := s.writeSession(ctx, key.Organization, id, n)
-	s.tidyAfterCreation(ctx, key.Organization, n.Agent, id, err)
+	s.tidyAfterCreation(ctx, key.Organization, n.Agent, id, creation{err, n.Once != nil && n.Once.Replayed})
 	return session, err
 }
 
 func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n NewSession) (Session, error) {
-	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent)}
-	r, err := s.run(ctx, createSession, keys, organization[:], n.Agent[:], id[:], n.MaxActions, int64(n.MaxValue),
-		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata)
+	act := actor{organization: organization, agent: n.Agent}
+	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
+	r, err := s.perform(ctx, createSession, act, n.Once, keys, organization[:], n.Agent[:], id[:], n.MaxActions,
+		int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
+		s.audit(ctx, act))
 	if err != nil {
 		return Session{}, err
 	}
 	session := Session{
-		ID: id, Agent: n.Agent, Status: Active, Created: r.time(0), Metadata: n.Metadata,
-		Usage:  Usage{MaxActions: n.MaxActions, MaxValue: n.MaxValue, Expires: r.time(1)},
-		Scopes: strings.Fields(r.text(2)),
+		ID: r.id(0), Agent: n.Agent, Status: Active, Created: r.time(1), Metadata: n.Metadata,
+		Usage:  Usage{MaxActions: n.MaxActions, MaxValue: n.MaxValue, Expires: r.time(2)},
+		Scopes: strings.Fields(r.text(3)),
 	}
 	return session, r.err
 }
@@ -99,14 +108,22 @@ func (n NewSession) scopesText() string {
 
 // Session returns a session that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
 func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, error) {
-	act, err := s.actOnSession(ctx, c, id)
+	act, err := s.actOnSession(ctx, c, id, nil)
 	if err != nil {
 		return Session{}, err
 	}
-	r, err := s.run(ctx, getSession, s.sessionKeys(act, id), act.organization[:], act.agent[:], act.family)
+	r, err := s.look(ctx, act, id, func() (*reply, error) {
+		return s.run(ctx, getSession, s.sessionKeys(act, id),
+			act.organization[:], act.agent[:], act.family, s.audit(ctx, act))
+	})
 	if err != nil {
 		return Session{}, act.refusedTo(err)
 	}
+	return r.session(id)
+}
+
+// session reads what get_session.lua answers.
+func (r *reply) session(id uuid.UUID) (Session, error) {
 	h := holder{now: r.time(0), revoked: r.timeOrZero(1), scopes: r.text(2)}
 	if r.err != nil {
 		return Session{}, r.err
@@ -117,20 +134,24 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 // EndSession ends a session and returns when it ended. Ending a completed one again returns the first answer. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError.
 func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Time, error) {
-	act, err := s.actOnSession(ctx, c, id)
+	act, err := s.actOnSession(ctx, c, id, nil)
 	if err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.run(ctx, endSession, s.sessionKeys(act, id),
-		act.organization[:], act.agent[:], act.family, s.config.Retention.Milliseconds())
+	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent)}
+	r, err := s.look(ctx, act, id, func() (*reply, error) {
+		return s.run(ctx, endSession, keys,
+			act.organization[:], act.agent[:], act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))
+	})
 	if err != nil {
 		return time.Time{}, act.refusedTo(err)
 	}
 	return r.time(0), r.err
 }
 
+// sessionKeys are the keys of what looks at a session: what it sees goes into the audit trail.
 func (s *Store) sessionKeys(act actor, id uuid.UUID) []string {
-	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, id)}
+	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.events(act.agent)}
 }
 
 // agentOf returns whose session it is, or ErrUnknownSession. A session's agent never changes.
@@ -148,7 +169,7 @@ func (s *Store) agentOf(ctx context.Context, session uuid.UUID) (uuid.UUID, erro
 }
 
 // sessionFields is the order in which a session's fields are read, here and in get_session.lua.
-var sessionFields = []string{"a", "n", "ma", "v", "mv", "h", "x", "e", "c", "sc", "md"}
+var sessionFields = []string{"a", "n", "ma", "v", "mv", "h", "x", "e", "c", "sc", "ov", "md"}
 
 // listedFields are those that lists need: all but the metadata, which may be large.
 var listedFields = sessionFields[:len(sessionFields)-1]
@@ -163,7 +184,7 @@ type holder struct {
 // readSession reads a session from its fields, in the order of sessionFields or listedFields.
 func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
 	session := Session{
-		ID: id, Agent: r.id(0), Created: r.time(8), Ended: r.timeOrZero(7),
+		ID: id, Agent: r.id(0), Created: r.time(8), Ended: r.timeOrZero(7), ValueOverage: money.MicroUSD(r.numberOr0(10)),
 		Usage: Usage{
 			ActionCount: r.number(1), MaxActions: r.number(2), Expires: r.time(6), ValueUsed: r.money(3),
 			MaxValue: r.money(4), ValueHeld: money.MicroUSD(r.numberOr0(5)),

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -23,6 +24,8 @@ type Config struct {
 	RefreshLifetime time.Duration
 	// AccessLifetime is how long an access token is good for. 0 means 1 hour.
 	AccessLifetime time.Duration
+	// EventsKept is how many events of its audit trail an agent keeps, about: up to 100 more may stand. 0 means 1000.
+	EventsKept int
 }
 
 const (
@@ -30,6 +33,7 @@ const (
 	defaultRetention       = 7 * 24 * time.Hour
 	defaultRefreshLifetime = 7 * 24 * time.Hour
 	defaultAccessLifetime  = time.Hour
+	defaultEventsKept      = 1000
 
 	// Every call is bounded: connecting, waiting for a connection, writing and reading each, and all of it together.
 	dialTimeout = time.Second
@@ -45,6 +49,9 @@ type Store struct {
 	client redis.UniversalClient
 	keys   keyspace
 	config Config
+	watch  watch
+	closed chan struct{}
+	close  sync.Once
 }
 
 // Open returns a store on the Redis at cfg.URL. It connects when first used: an unreachable server is ErrUnavailable
@@ -60,18 +67,22 @@ func Open(cfg Config) (*Store, error) {
 	cfg.Retention = orDefault(cfg.Retention, defaultRetention)
 	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
 	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
-	return &Store{client: connect(options), keys: keyspace{cfg.Prefix}, config: cfg}, nil
+	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
+	return &Store{client: connect(options), keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}, nil
 }
 
-// Close closes every connection.
-func (s *Store) Close() error { return s.client.Close() }
+// Close wakes whoever waits for events and closes every connection.
+func (s *Store) Close() error {
+	s.close.Do(func() { close(s.closed) })
+	return s.client.Close()
+}
 
 // Ping returns nil once Redis answers.
 func (s *Store) Ping(ctx context.Context) error {
 	return classify(s.client.Ping(ctx).Err(), reads)
 }
 
-func orDefault(given, standard time.Duration) time.Duration {
+func orDefault[T int | time.Duration](given, standard T) T {
 	if given == 0 {
 		return standard
 	}

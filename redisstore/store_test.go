@@ -276,7 +276,8 @@ func TestOpenFillsInTheDefaultsOfItsConfig(t *testing.T) {
 	s := must(Open(Config{URL: "redis://localhost"}))(t)
 	defer s.Close()
 	week := 7 * 24 * time.Hour
-	want := Config{URL: "redis://localhost", Prefix: "remit:", Retention: week, RefreshLifetime: week, AccessLifetime: time.Hour}
+	want := Config{URL: "redis://localhost", Prefix: "remit:", Retention: week, RefreshLifetime: week, AccessLifetime: time.Hour,
+		EventsKept: 1000}
 	if s.config != want {
 		t.Errorf("%+v, want %+v", s.config, want)
 	}

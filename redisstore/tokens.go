@@ -28,8 +28,8 @@ var (
 // given. Errors: ErrInvalidCredentials, *ScopeError.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
 	family := NewID(agent)
-	r, err := s.run(ctx, exchangeSecret, []string{s.keys.agent(agent), s.keys.family(agent, family)},
-		secretHash[:], s.config.RefreshLifetime.Milliseconds(), strings.Join(scopes, " "))
+	r, err := s.run(ctx, exchangeSecret, s.familyKeys(agent, family),
+		secretHash[:], s.config.RefreshLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
 	if err != nil {
 		return Grant{}, err
 	}
@@ -46,9 +46,9 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 // narrow this access token only. Errors: ErrInvalidRefreshToken; *ScopeError, with nothing spent; ErrTokenReused, when
 // the family has just been revoked for it.
 func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, scopes ...string) (Grant, error) {
-	r, err := s.run(ctx, rotateRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
+	r, err := s.run(ctx, rotateRefresh, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
-		familyField(family), s.markLifetime(), strings.Join(scopes, " "))
+		familyField(family), s.markLifetime(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
 	if err != nil {
 		return Grant{}, err
 	}
@@ -63,9 +63,13 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 // RevokeFamily revokes a family of the calling agent, its refresh token and its access tokens; the caller has verified
 // that the family is that agent's. Revoking it again changes nothing. Errors: ErrInvalidToken.
 func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uuid.UUID) error {
-	_, err := s.run(ctx, revokeFamily, []string{s.keys.agent(caller.Agent), s.keys.family(caller.Agent, family)},
-		caller.Organization[:], familyField(caller.Family), familyField(family), s.markLifetime())
+	_, err := s.run(ctx, revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization[:],
+		familyField(caller.Family), familyField(family), s.markLifetime(), s.auditAs(ctx, actorAgent))
 	return err
+}
+
+func (s *Store) familyKeys(agent, family uuid.UUID) []string {
+	return []string{s.keys.agent(agent), s.keys.family(agent, family), s.keys.events(agent)}
 }
 
 // CheckSecret returns the organization of the agent whose secret this is. Errors: ErrInvalidCredentials.

@@ -1,8 +1,8 @@
--- Reads one page of an agent's sessions, newest first.
+-- Reads one page of a list in an agent's cell, newest first.
 -- Ids are UUIDv7 and all scores are 0, so the order of the bytes is the order of creation.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
--- KEYS[2] = agent_sessions   zset as:{cell}:<agent>
+-- KEYS[2] = list             zset as:{cell}:<agent>, at:{cell}:<agent> or stx:{cell}:<session>
 --
 -- ARGV[1] = organization_id  16 bytes, of the caller
 -- ARGV[2] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
@@ -13,7 +13,7 @@
 --         {'unknown_agent'}
 --         {'invalid_token'}  the access token's agent or family is revoked
 -- Writes: nothing
-local agent, agent_sessions = KEYS[1], KEYS[2]
+local agent, list = KEYS[1], KEYS[2]
 local organization_id, caller_family, before, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 local time = redis.call('TIME')
@@ -31,4 +31,4 @@ local newest = '+'
 if before ~= '' then
   newest = '(' .. before
 end
-return {'ok', now, redis.call('ZREVRANGEBYLEX', agent_sessions, newest, '-', 'LIMIT', 0, limit)}
+return {'ok', now, redis.call('ZREVRANGEBYLEX', list, newest, '-', 'LIMIT', 0, limit)}

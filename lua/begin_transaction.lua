@@ -1,0 +1,47 @@
+-- Begins a transaction that belongs to no session: it holds nothing, and only keeps its state.
+--
+-- KEYS[1] = agent               hash a:{cell}:<agent>
+-- KEYS[2] = transaction         hash t:{cell}:<transaction>
+-- KEYS[3] = agent_transactions  zset at:{cell}:<agent>
+-- KEYS[4] = events              stream ev:{cell}:<agent>
+--
+-- ARGV[1] = organization_id     16 bytes, of the access token
+-- ARGV[2] = agent_id            16 bytes
+-- ARGV[3] = caller_family       'family:' and the 16-byte family id of the access token
+-- ARGV[4] = transaction_id      16 bytes
+-- ARGV[5] = lifetime            ms that it may be pending
+-- ARGV[6] = retention           ms that it stays readable after that
+-- ARGV[7] = audit               see include/audit.lua
+-- ARGV[8] = first_field         and what follows it: names and values of what the transaction only keeps
+--
+-- Reply:  {'ok', transaction_id, sequence, created, expires}  sequence 0, times in ms since 1970
+--         {'unknown_agent'}
+--         {'invalid_token'}  the access token's agent or family is revoked
+-- Writes: HSET and PEXPIRE transaction; ZADD and PEXPIRE agent_transactions; XADD events
+--@include audit
+local agent, transaction, agent_transactions, events = unpack(KEYS)
+local organization_id, agent_id, caller_family, transaction_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local lifetime, retention, audit, first_field = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
+if holder[1] ~= organization_id then
+  return {'unknown_agent'}
+end
+if holder[2] or holder[3] then
+  return {'invalid_token'}
+end
+
+local created, expires = string.format('%.0f', now), string.format('%.0f', now + lifetime)
+local kept = string.format('%.0f', lifetime + retention)
+redis.call('HSET', transaction, 'a', agent_id, 'st', 'pending', 'b', created, 'x', expires,
+  first_field, unpack(ARGV, 9))
+redis.call('PEXPIRE', transaction, kept)
+redis.call('ZADD', agent_transactions, 0, transaction_id)
+if redis.call('PTTL', agent_transactions) < lifetime + retention then
+  redis.call('PEXPIRE', agent_transactions, kept)
+end
+record(events, audit, now, 'transaction.begun', 'transaction', transaction_id)
+return {'ok', transaction_id, '0', created, expires}

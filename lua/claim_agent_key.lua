@@ -1,0 +1,32 @@
+-- Lets an agent's batch in and ties its idempotency key to it, before the batch is taken apart: the outcomes of its parts
+-- are kept apart (once.lua).
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = claim            string i:{cell}:<digest>
+--
+-- ARGV[1] = organization_id  16 bytes, of the access token
+-- ARGV[2] = caller_family    'family:' and the 16-byte family id of the access token
+-- ARGV[3] = fingerprint      SHA-256 of what is asked, 32 bytes
+-- ARGV[4] = ttl              ms that the claim is kept
+--
+-- Reply:  {'ok'}
+--         {'invalid_token'}  the access token's agent or family is revoked
+--         {'key_reused'}     the same key for another request
+-- Writes: SET claim, the first time
+local agent, claim = KEYS[1], KEYS[2]
+local organization_id, caller_family, fingerprint, ttl = unpack(ARGV)
+
+local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
+if holder[1] ~= organization_id or holder[2] or holder[3] then
+  return {'invalid_token'}
+end
+
+local mine = '*1:$32:' .. fingerprint -- as once.lua writes what it keeps
+local claimed = redis.call('GET', claim)
+if claimed and claimed ~= mine then
+  return {'key_reused'}
+end
+if not claimed then
+  redis.call('SET', claim, mine, 'PX', ttl)
+end
+return {'ok'}

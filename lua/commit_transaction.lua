@@ -1,0 +1,81 @@
+-- Commits a pending transaction: what it holds is given free, and what it cost is charged as far as the session's limit
+-- allows. The rest is recorded as overage, for the action has happened.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = session          hash s:{cell}:<session>; one that does not exist when the transaction has none
+-- KEYS[3] = holds            zset sh:{cell}:<session>
+-- KEYS[4] = transaction      hash t:{cell}:<transaction>
+-- KEYS[5] = events           stream ev:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the access token
+-- ARGV[2] = agent_id         16 bytes
+-- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token
+-- ARGV[4] = transaction_id   16 bytes
+-- ARGV[5] = value            micro-USD that it cost, '' for what it holds
+-- ARGV[6] = post_state       JSON object, '' for none
+-- ARGV[7] = retention        ms that it stays readable from now
+-- ARGV[8] = audit            see include/audit.lua
+--
+-- Reply:  {'ok', now, ended, x, state}  now and x, when it would have expired, in ms since 1970; ended as include/states.lua
+--                                       says; state an array of st, v, ov, cm, rb, re, po
+--         {'unknown_agent'}
+--         {'invalid_token'}             the access token's agent or family is revoked
+--         {'unknown_transaction'}
+--         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'not_pending', now, ended, x, st}
+-- Writes: HSET and PEXPIRE transaction; ZREM holds; HSET and HDEL session; XADD events
+--@include audit
+--@include holds
+--@include marks
+--@include states
+local agent, session, holds, transaction, events = unpack(KEYS)
+local organization_id, agent_id, caller_family, transaction_id, value, post_state, retention, audit = unpack(ARGV)
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
+if holder[1] ~= organization_id then
+  return {'unknown_agent'}
+end
+if holder[2] or holder[3] then
+  return {'invalid_token'}
+end
+
+local t = redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x')
+if t[1] ~= agent_id then
+  return {'unknown_transaction'}
+end
+local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w')
+local held, marks = tonumber(s[6] or 0), s[10] or ''
+if s[9] and now >= tonumber(s[9]) then
+  return {'holds_due'}
+end
+local committed, ended = string.format('%.0f', now), session_end(t[2], s[1], s[7])
+if t[3] ~= 'pending' or ended ~= '' or now >= tonumber(t[5]) then
+  return {'not_pending', committed, ended, t[5], t[3]}
+end
+
+if value == '' then
+  value = t[4]
+end
+local charged, overage = tonumber(value), 0
+if s[1] then
+  held = release_hold(session, holds, transaction_id .. t[4], held)
+  charged = math.min(charged, s[5] - s[4] - held)
+  overage = value - charged
+  redis.call('HSET', session, 'v', string.format('%.0f', s[4] + charged))
+  if overage > 0 then
+    redis.call('HSET', session, 'ov', string.format('%.0f', (s[8] or 0) + overage))
+  end
+  note_usage(session, events, audit, now, marks, tonumber(s[2]), tonumber(s[3]), s[4] + charged + held, tonumber(s[5]))
+end
+local v, ov = string.format('%.0f', charged), string.format('%.0f', overage)
+redis.call('HSET', transaction, 'st', 'committed', 'v', v, 'ov', ov, 'cm', committed)
+if post_state ~= '' then
+  redis.call('HSET', transaction, 'po', post_state)
+end
+redis.call('PEXPIRE', transaction, retention)
+record(events, audit, now, 'transaction.committed', 'session', t[2] or '', 'transaction', transaction_id,
+  'charged', v, 'overage', ov)
+return {'ok', committed, ended, t[5], {'committed', v, ov, committed, '', '', post_state}}

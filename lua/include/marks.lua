@@ -1,0 +1,28 @@
+-- Notes once in the audit trail what a session's marks do not have yet; returns the marks after it. The marks are
+-- letters: x it was seen expired; n and v 80 % of max_actions and of max_value_usd are used; N and V all of it, or it
+-- has refused something.
+local function note(session, events, audit, now, marks, mark, what, ...)
+  if string.find(marks, mark, 1, true) then
+    return marks
+  end
+  redis.call('HSET', session, 'w', marks .. mark)
+  record(events, audit, now, what, 'session', string.sub(session, -36), ...)
+  return marks .. mark
+end
+
+-- Notes how far the limits are used: n of max_n actions; value, used and held, of max_value.
+local function note_usage(session, events, audit, now, marks, n, max_n, value, max_value)
+  if n * 5 >= max_n * 4 then
+    marks = note(session, events, audit, now, marks, 'n', 'session.limit_warning', 'limit', 'max_actions')
+  end
+  if n >= max_n then
+    marks = note(session, events, audit, now, marks, 'N', 'session.limit_reached', 'limit', 'max_actions')
+  end
+  if value > 0 and value * 5 >= max_value * 4 then
+    marks = note(session, events, audit, now, marks, 'v', 'session.limit_warning', 'limit', 'max_value_usd')
+  end
+  if value > 0 and value >= max_value then
+    marks = note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', 'max_value_usd')
+  end
+  return marks
+end

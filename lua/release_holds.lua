@@ -1,0 +1,35 @@
+-- Releases holds of a session whose time is up, at most 500 in a call. Every other script that looks at a session answers
+-- holds_due when some are due, and is run again after this one; so none of them needs a key that most sessions never
+-- have, which would fail it while its slot moves.
+--
+-- KEYS[1] = session          hash s:{cell}:<session>
+-- KEYS[2] = holds            zset sh:{cell}:<session>
+-- KEYS[3] = events           stream ev:{cell}:<agent>
+--
+-- ARGV[1] = audit            see include/audit.lua
+--
+-- Reply:  {'ok'}
+-- Writes: ZREM holds, HSET session or HDEL session, XADD events
+--@include audit
+local session, holds, events = KEYS[1], KEYS[2], KEYS[3]
+local audit = ARGV[1]
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local held = tonumber(redis.call('HGET', session, 'h') or 0)
+for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%.0f', now), 'LIMIT', 0, 500)) do
+  local value = string.sub(hold, 17)
+  held = held - tonumber(value)
+  redis.call('ZREM', holds, hold)
+  record(events, audit, now, 'transaction.expired', 'session', string.sub(session, -36),
+    'transaction', string.sub(hold, 1, 16), 'released', value)
+end
+
+local next_due = redis.call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
+if next_due then
+  redis.call('HSET', session, 'h', string.format('%.0f', held), 'hx', string.format('%.0f', tonumber(next_due)))
+else
+  redis.call('HDEL', session, 'h', 'hx')
+end
+return {'ok'}

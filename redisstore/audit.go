@@ -1,0 +1,194 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// Event is one entry of an agent's audit trail: a change, written by the script that made it.
+type Event struct {
+	ID   string // opaque; later events of the agent have greater ones
+	Type string // as in docs/api.md: session.created, …
+	Time time.Time
+	// ByKey says that an API key of the agent's organization asked, or else the agent itself. What follows from time
+	// (expiry) bears the name of the request that saw it first.
+	ByKey       bool
+	Request     string // id of the request
+	Session     uuid.UUID
+	Transaction uuid.UUID
+	Family      uuid.UUID
+	Limit       string // max_actions or max_value_usd, "" if none is concerned
+	// What changed, nil for what the event does not tell of.
+	MaxActions *int64
+	Amounts    map[string]money.MicroUSD // by name: max_value, held, released, charged, overage
+	Times      map[string]time.Time      // by name: expires, previous_until
+}
+
+var listEvents = newScript("list_events", reads)
+
+// Events returns the agent's events after the one with the id, "" for from the oldest kept, and whether there are more.
+// The id is one that an event had; ValidEventID says whether it can be. Errors: ErrInvalidAPIKey or ErrInvalidToken,
+// ErrUnknownAgent.
+func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after string, limit int) ([]Event, bool, error) {
+	act, err := s.actOnAgent(ctx, c, agent, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	r, err := s.run(ctx, listEvents, []string{s.keys.agent(agent), s.keys.events(agent)},
+		act.organization[:], act.family, after, limit+1)
+	if err == ErrUnknownAgent && act.family != "" {
+		err = ErrInvalidToken
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	page := r.list(0)
+	if page.err != nil {
+		return nil, false, page.err
+	}
+	more := len(page.values) > limit
+	events := make([]Event, min(len(page.values), limit))
+	for i := range events {
+		if events[i], err = readEvent(page.list(i)); err != nil {
+			return nil, false, err
+		}
+	}
+	return events, more, nil
+}
+
+// ValidEventID says whether an event can have this id.
+func ValidEventID(id string) bool {
+	_, valid := parseEventID(id)
+	return valid
+}
+
+// eventID is the id of an entry of a Redis stream: ms since 1970 and a number among those of the same ms.
+type eventID struct{ ms, sequence uint64 }
+
+func parseEventID(id string) (eventID, bool) {
+	ms, sequence, _ := strings.Cut(id, "-")
+	high, errHigh := strconv.ParseUint(ms, 10, 64)
+	low, errLow := strconv.ParseUint(sequence, 10, 64)
+	return eventID{high, low}, errHigh == nil && errLow == nil
+}
+
+// isLater says whether an event with this id, "" for none, comes after another, "" for the beginning.
+func isLater(id, after string) bool {
+	a, _ := parseEventID(id)
+	b, _ := parseEventID(after)
+	return a.ms > b.ms || a.ms == b.ms && a.sequence > b.sequence
+}
+
+// readEvent reads an event's id and its names and values.
+func readEvent(entry *reply) (Event, error) {
+	fields := entry.list(1)
+	if fields.err != nil {
+		return Event{}, fields.err
+	}
+	e := Event{ID: entry.text(0)}
+	for i := 0; i+1 < len(fields.values); i += 2 {
+		e.take(fields, fields.text(i), i+1)
+	}
+	if entry.err != nil {
+		return Event{}, entry.err
+	}
+	return e, fields.err
+}
+
+// take reads the value at i, which has this name. Names that it does not know are of a later version, and left out.
+func (e *Event) take(r *reply, name string, i int) {
+	switch name {
+	case "type":
+		e.Type = r.text(i)
+	case "at":
+		e.Time = r.time(i)
+	case "actor":
+		e.ByKey = r.text(i) == actorKey
+	case "request":
+		e.Request = r.text(i)
+	case "session":
+		e.Session = r.anyID(i)
+	case "transaction":
+		e.Transaction = r.anyID(i)
+	case "family":
+		e.Family = r.anyID(i)
+	case "limit":
+		e.Limit = r.text(i)
+	case "max_actions":
+		n := r.number(i)
+		e.MaxActions = &n
+	case "max_value", "held", "released", "charged", "overage":
+		if e.Amounts == nil {
+			e.Amounts = map[string]money.MicroUSD{}
+		}
+		e.Amounts[name] = r.money(i)
+	case "expires", "previous_until":
+		if e.Times == nil {
+			e.Times = map[string]time.Time{}
+		}
+		e.Times[name] = r.time(i)
+	}
+}
+
+// anyID reads an id from its 16 bytes or its text, uuid.Nil from ”.
+func (r *reply) anyID(i int) uuid.UUID {
+	switch text := r.text(i); len(text) {
+	case 0:
+		return uuid.Nil
+	case len(uuid.Nil):
+		return r.id(i)
+	default:
+		id, err := uuid.Parse(text)
+		if err != nil {
+			r.err = errReply
+		}
+		return id
+	}
+}
+
+const (
+	actorKey   = "key"
+	actorAgent = "agent"
+)
+
+// auditAs is what scripts are told for the audit trail: how many events an agent keeps, who asks, and in which request.
+func (s *Store) auditAs(ctx context.Context, who string) string {
+	return strconv.Itoa(s.config.EventsKept) + " " + who + " " + requestID(ctx)
+}
+
+// audit is auditAs for an actor.
+func (s *Store) audit(ctx context.Context, act actor) string {
+	if act.family == "" {
+		return s.auditAs(ctx, actorKey)
+	}
+	return s.auditAs(ctx, actorAgent)
+}
+
+// requestContext carries the id of the request that an operation is done for, for the audit trail.
+type requestContext struct {
+	context.Context
+	id string
+}
+
+type requestIDKey struct{}
+
+// Value implements context.Context.
+func (c requestContext) Value(key any) any {
+	if key == (requestIDKey{}) {
+		return c.id
+	}
+	return c.Context.Value(key)
+}
+
+// WithRequestID returns a context for the operations of one request.
+func WithRequestID(ctx context.Context, id string) context.Context { return requestContext{ctx, id} }
+
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestIDKey{}).(string)
+	return id
+}

@@ -1,0 +1,253 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// BatchCharge is one charge of a batch. Its Once is not looked at: a batch has one for all.
+type BatchCharge struct {
+	Session uuid.UUID
+	Charge
+}
+
+// ChargeOutcome is what came of one charge of a batch: what Charge would have returned.
+type ChargeOutcome struct {
+	Usage Usage
+	Err   error
+}
+
+var chargeBatch = newKeyedScript("charge_batch")
+
+// ChargeBatch charges sessions many times, those of one session in the order given, each as Charge would; what is refused
+// does not hinder the rest. It runs one script for each session, in one pipeline for each server. Errors of the batch as
+// a whole: ErrInvalidAPIKey, ErrInvalidToken, ErrKeyReused; nothing was charged then.
+func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, once *Once) ([]ChargeOutcome, error) {
+	parts, err := s.partsOf(ctx, c, charges, once)
+	if err != nil {
+		return nil, err
+	}
+	s.runParts(ctx, parts)
+	outcomes := make([]ChargeOutcome, len(charges))
+	replayed, refused := len(parts) > 0, len(parts) > 0
+	for _, p := range parts {
+		p.spread(outcomes)
+		replayed = replayed && p.once != nil && p.once.Replayed
+		refused = refused && p.err == ErrInvalidToken
+	}
+	if refused {
+		return nil, ErrInvalidToken
+	}
+	if replayed {
+		once.Replayed, once.FirstRequest = true, parts[0].once.FirstRequest
+	}
+	return outcomes, nil
+}
+
+// part is what of a batch concerns one session.
+type part struct {
+	session uuid.UUID
+	act     actor
+	places  []int // of its charges in the batch
+	charges []byte
+	once    *Once // of its own, to hear whether it was replayed; nil for none
+	reply   *reply
+	err     error
+}
+
+// partsOf lets the caller in and takes the batch apart by sessions, in the order of their first charge.
+func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, once *Once) ([]*part, error) {
+	act, err := s.admitBatch(ctx, c, once)
+	if err != nil {
+		return nil, err
+	}
+	var parts []*part
+	bySession := map[uuid.UUID]*part{}
+	for i, charge := range charges {
+		p := bySession[charge.Session]
+		if p == nil {
+			p = &part{session: charge.Session, act: act}
+			if once != nil {
+				own := *once
+				p.once = &own
+			}
+			bySession[charge.Session] = p
+			parts = append(parts, p)
+		}
+		p.places = append(p.places, i)
+		p.charges = fmt.Appendf(p.charges, "%d %d %s\n", charge.Count, int64(charge.Value), charge.Scope)
+	}
+	if c.Key != nil {
+		return parts, s.findAgents(ctx, parts)
+	}
+	return parts, nil
+}
+
+// admitBatch is actOnAgent for a batch, whose idempotency key is tied to it before it is taken apart.
+func (s *Store) admitBatch(ctx context.Context, c Caller, once *Once) (actor, error) {
+	if c.Key != nil {
+		return s.actOnAgent(ctx, c, uuid.Nil, once)
+	}
+	act, err := s.actOnAgent(ctx, c, c.Token.Agent, once)
+	if err != nil || once == nil {
+		return act, err
+	}
+	claim := s.keys.outcome(act.agent, act.keyDigest(once, uuid.Nil))
+	_, err = s.run(ctx, claimAgentKey, []string{s.keys.agent(act.agent), claim},
+		act.organization[:], act.family, once.Fingerprint[:], onceLifetime.Milliseconds())
+	return act, nothingVisible(err)
+}
+
+// findAgents finds whose sessions they are, for an API key.
+func (s *Store) findAgents(ctx context.Context, parts []*part) error {
+	sessions := make([]uuid.UUID, len(parts))
+	for i, p := range parts {
+		sessions[i] = p.session
+	}
+	owners, err := s.readAll(ctx, sessions, func(p redis.Pipeliner, session uuid.UUID) {
+		p.HMGet(ctx, s.keys.session(session, session), "a")
+	})
+	if err != nil {
+		return err
+	}
+	for i, p := range parts {
+		if owners[i].optional(0) == "" {
+			p.err = ErrUnknownSession
+			continue
+		}
+		p.act.agent = owners[i].id(0)
+		if owners[i].err != nil {
+			return owners[i].err
+		}
+	}
+	return nil
+}
+
+// runParts runs each part's script, those of one server in one pipeline, which is sent once. What it shows not to have
+// run is run by itself.
+func (s *Store) runParts(ctx context.Context, parts []*part) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	byServer := map[*redis.Client][]*part{}
+	for _, p := range parts {
+		if p.err != nil {
+			continue
+		}
+		server, err := s.serverOf(ctx, s.keys.session(p.act.agent, p.session))
+		if err != nil {
+			p.err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+			continue
+		}
+		byServer[server] = append(byServer[server], p)
+	}
+	var group sync.WaitGroup
+	for server, own := range byServer {
+		group.Go(func() { s.runPipeline(ctx, server, own) })
+	}
+	group.Wait()
+}
+
+// serverOf returns the server that has the key.
+func (s *Store) serverOf(ctx context.Context, key string) (*redis.Client, error) {
+	if cluster, ok := s.client.(*redis.ClusterClient); ok {
+		return cluster.MasterForKey(ctx, key)
+	}
+	return s.client.(*redis.Client), nil
+}
+
+func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*part) {
+	pipeline := server.Pipeline()
+	commands := make([]onceCmd, len(parts))
+	for i, p := range parts {
+		sc, keys, args := s.chargePart(ctx, p)
+		commands[i] = onceCmd{redis.NewCmd(ctx, scriptWords("evalsha", sc.sha, keys, args)...)}
+		_ = pipeline.Process(ctx, commands[i])
+	}
+	_, _ = pipeline.Exec(ctx)
+	for i, p := range parts {
+		values, err := commands[i].Slice()
+		switch {
+		case err == nil:
+			if p.take(readReply(values)); p.err == errHoldsDue {
+				s.runPart(ctx, p)
+			}
+		case sentElsewhere(err):
+			s.runPart(ctx, p)
+		default:
+			p.err = classify(err, writes)
+		}
+	}
+}
+
+// runPart runs a part by itself.
+func (s *Store) runPart(ctx context.Context, p *part) {
+	sc, keys, args := s.chargePart(ctx, p)
+	p.reply, p.err = s.look(ctx, p.act, p.session, func() (*reply, error) {
+		p.take(s.run(ctx, sc, keys, args...))
+		return p.reply, p.err
+	})
+}
+
+// sentElsewhere says that the script did not run because this server does not know it, or is not the one that has the keys.
+func sentElsewhere(err error) bool {
+	for _, reason := range []string{"NOSCRIPT", "MOVED", "ASK", "TRYAGAIN"} {
+		if redis.HasErrorPrefix(err, reason) {
+			return true
+		}
+	}
+	return false
+}
+
+// chargePart returns the script of a part, and what it is given.
+func (s *Store) chargePart(ctx context.Context, p *part) (*script, []string, []any) {
+	keys := s.sessionKeys(p.act, p.session)
+	args := []any{p.act.organization[:], p.act.agent[:], p.act.family, p.charges, s.audit(ctx, p.act)}
+	if p.once == nil {
+		return chargeBatch, keys, args
+	}
+	outcome := s.keys.outcome(p.act.agent, p.act.keyDigest(p.once, p.session))
+	return chargeBatch.keyed, append([]string{outcome}, keys...), append(onceArguments(ctx, p.act, p.once), args...)
+}
+
+// take notes what the part's script has answered.
+func (p *part) take(r *reply, err error) {
+	if err == nil && p.once != nil {
+		r, err = p.once.read(r)
+	}
+	p.reply, p.err = r, err
+	if err != nil {
+		p.err = p.act.refusedTo(err)
+	}
+}
+
+// spread puts what came of a part's charges into their places of the batch.
+func (p *part) spread(outcomes []ChargeOutcome) {
+	var each *reply
+	if p.err == nil {
+		each = p.reply.list(0)
+	}
+	for i, place := range p.places {
+		outcomes[place] = p.outcome(each, i)
+	}
+}
+
+// outcome reads what came of the part's charge i.
+func (p *part) outcome(each *reply, i int) ChargeOutcome {
+	if p.err != nil {
+		return ChargeOutcome{Err: p.err}
+	}
+	own := each.list(i)
+	if own.err != nil {
+		return ChargeOutcome{Err: own.err}
+	}
+	r, err := readReply(own.values)
+	if err != nil {
+		return ChargeOutcome{Err: err}
+	}
+	usage := r.usage(0)
+	return ChargeOutcome{usage, r.err}
+}

@@ -1,0 +1,26 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+)
+
+var releaseHolds = newScript("release_holds", writes)
+
+// look does something to a session. When holds of it are due they are released before: nothing was done then, whatever
+// it is, so it is done again.
+func (s *Store) look(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	for {
+		r, err := do()
+		if err != errHoldsDue {
+			return r, err
+		}
+		keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent)}
+		if _, err := s.run(ctx, releaseHolds, keys, s.audit(ctx, act)); err != nil {
+			return nil, nothingVisible(err)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// Transactions returns a page of the transactions that the caller may see, without their states and metadata. Errors:
+// ErrInvalidAPIKey or ErrInvalidToken; ErrUnknownAgent or ErrUnknownSession when the query names one that the caller may
+// not see.
+func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Transaction], error) {
+	ix := index[Transaction]{
+		id:    func(t *Transaction) uuid.UUID { return t.ID },
+		wants: func(t *Transaction) bool { return q.Status == "" || t.Status == q.Status },
+	}
+	if c.Token != nil && q.Agent == uuid.Nil {
+		q.Agent = c.Token.Agent
+	}
+	switch {
+	case q.Session != uuid.Nil:
+		act, err := s.actOnListedSession(ctx, c, q)
+		if err != nil {
+			return Page[Transaction]{}, err
+		}
+		ix.key = s.keys.sessionTransactions(act.agent, q.Session)
+		ix.read, ix.load = s.readAgentIndex(act, ix.key), s.loadTransactionsOf(act.organization)
+	case q.Agent != uuid.Nil:
+		act, err := s.actOnAgent(ctx, c, q.Agent, nil)
+		if err != nil {
+			return Page[Transaction]{}, err
+		}
+		ix.key = s.keys.agentTransactions(q.Agent)
+		ix.read, ix.load = s.readAgentIndex(act, ix.key), s.loadTransactionsOf(act.organization)
+	default:
+		ix.key = s.keys.organizationTransactions(c.Key.Organization)
+		ix.read, ix.load = s.readOrganizationIndex(*c.Key, ix.key), s.loadTransactionsOf(c.Key.Organization)
+	}
+	return page(ctx, s, ix, q)
+}
+
+// actOnListedSession returns the actor for reading what belongs to the session that the query names.
+func (s *Store) actOnListedSession(ctx context.Context, c Caller, q Query) (actor, error) {
+	if c.Token != nil && q.Agent != c.Token.Agent {
+		return s.actOnAgent(ctx, c, q.Agent, nil) // which refuses it
+	}
+	act, err := s.actOnSession(ctx, c, q.Session, nil)
+	if err != nil {
+		return actor{}, err
+	}
+	owner := act.agent
+	if c.Token != nil {
+		if owner, err = s.ownerAmong(ctx, act, q.Session); err != nil {
+			return actor{}, err
+		}
+	}
+	if owner != act.agent || q.Agent != uuid.Nil && q.Agent != act.agent {
+		return actor{}, ErrUnknownSession
+	}
+	return act, nil
+}
+
+// ownerAmong returns whose session it is in the actor's cell, after the actor's token was found live.
+func (s *Store) ownerAmong(ctx context.Context, act actor, session uuid.UUID) (uuid.UUID, error) {
+	if _, err := s.run(ctx, checkToken, []string{s.keys.agent(act.agent)}, act.organization[:], act.family); err != nil {
+		return uuid.Nil, err
+	}
+	return s.agentOf(ctx, session)
+}
+
+// listedState are the changing fields, as with reads them; the last is the expiry.
+var listedState = []string{"st", "v", "ov", "cm", "rb", "re", "x"}
+
+// loadTransactionsOf returns a loader of transactions that reads their sessions and agents after them.
+func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Transaction, error) {
+	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Transaction, error) {
+		fields := append(append([]string{}, listedFacts...), listedState...)
+		replies, err := s.readAll(ctx, ids, func(p redis.Pipeliner, id uuid.UUID) {
+			p.HMGet(ctx, s.keys.transaction(id, id), fields...)
+		})
+		if err != nil {
+			return nil, err
+		}
+		holders, err := s.loadHolders(ctx, organization, replies, now)
+		if err != nil {
+			return nil, err
+		}
+		transactions := make([]*Transaction, len(ids))
+		var pending []int
+		for i, r := range replies {
+			if _, found := holders[r.optional(0)]; !found {
+				continue
+			}
+			if transactions[i], err = readListed(ids[i], r, now); err != nil {
+				return nil, err
+			}
+			if transactions[i].Session != uuid.Nil && r.text(len(listedFacts)) == string(Pending) {
+				pending = append(pending, i)
+			}
+		}
+		return transactions, s.settleByTheirSessions(ctx, transactions, pending, now)
+	}
+}
+
+// readListed reads a transaction as if its session had not ended.
+func readListed(id uuid.UUID, r *reply, now time.Time) (*Transaction, error) {
+	n := len(listedFacts)
+	t, err := readFacts(id, &reply{values: r.values[:n]})
+	if err != nil {
+		return nil, err
+	}
+	state := &reply{values: r.values[n : len(r.values)-1]}
+	t, err = t.with(state, transactionEvents{now: now, expires: r.time(len(r.values) - 1)})
+	if err != nil {
+		return nil, err
+	}
+	return &t, r.err
+}
+
+// settleByTheirSessions gives the transactions at these places, which nobody has settled, the status that follows from the
+// end of their sessions.
+func (s *Store) settleByTheirSessions(ctx context.Context, all []*Transaction, places []int, now time.Time) error {
+	sessions := make([]uuid.UUID, len(places))
+	for i, place := range places {
+		sessions[i] = all[place].Session
+	}
+	ends, err := s.readAll(ctx, sessions, func(p redis.Pipeliner, session uuid.UUID) {
+		p.HMGet(ctx, s.keys.session(session, session), "a", "e")
+	})
+	if err != nil {
+		return err
+	}
+	for i, place := range places {
+		t, ended := all[place], ends[i].optional(1)
+		if ends[i].optional(0) == "" {
+			ended = sessionGone
+		}
+		events := transactionEvents{now, ended, t.Expires}
+		if t.Status = transactionStatus(Pending, events); t.Status != Pending {
+			t.Held = 0
+		}
+		if t.Status == RolledBack {
+			t.RolledBack = events.sessionEnd()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Once makes a change happen once, however often it is asked for and on whichever instance. Its first outcome, a refusal
+// too, is kept for 24 hours with the change, in the change's own script, and given again. What let nobody in
+// (ErrInvalidAPIKey, ErrInvalidToken) and what the store could not do is no outcome.
+type Once struct {
+	Key         string   // Idempotency-Key: of the caller's choice, which is one organization or one agent
+	Fingerprint [32]byte // of what is asked: the same key with another one is ErrKeyReused
+	// Replayed is set by the operation: its outcome is that of an earlier request, FirstRequest.
+	Replayed     bool
+	FirstRequest string
+}
+
+const onceLifetime = 24 * time.Hour
+
+var (
+	claimKey      = newScript("claim_key", writes)
+	claimAgentKey = newScript("claim_agent_key", writes)
+)
+
+// perform runs an operation's script on an agent's cell, once if once is not nil. The script's first key is the agent's,
+// its first argument the organization's id.
+func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Once, keys []string, args ...any) (*reply, error) {
+	if once == nil {
+		return s.run(ctx, sc, keys, args...)
+	}
+	return s.performAs(ctx, sc, act, once, s.keys.outcome(act.agent, act.keyDigest(once, uuid.Nil)), keys, args...)
+}
+
+// performAs is perform with a place of its own for the outcome.
+func (s *Store) performAs(ctx context.Context, sc *script, act actor, once *Once, outcome string, keys []string, args ...any) (*reply, error) {
+	keys = append([]string{outcome}, keys...)
+	args = append(onceArguments(ctx, act, once), args...)
+	r, err := s.run(ctx, sc.keyed, keys, args...)
+	if err != nil {
+		return nil, err
+	}
+	return once.read(r)
+}
+
+func onceArguments(ctx context.Context, act actor, once *Once) []any {
+	return []any{once.Fingerprint[:], requestID(ctx), onceLifetime.Milliseconds(), act.family}
+}
+
+// read takes the outcome out of what once.lua answers, and notes whose it is.
+func (o *Once) read(r *reply) (*reply, error) {
+	o.FirstRequest, o.Replayed = r.text(0), r.text(1) != ""
+	inner := r.list(2)
+	if r.err != nil {
+		return nil, r.err
+	}
+	if inner.err != nil {
+		return nil, inner.err
+	}
+	return readReply(inner.values)
+}
+
+// keyDigest names an idempotency key of this actor: for the whole request, or for the part of a batch that concerns one
+// session. Agents and organizations do not share keys.
+func (a actor) keyDigest(once *Once, session uuid.UUID) string {
+	owner := a.agent
+	kind := "agent"
+	if a.family == "" {
+		owner, kind = a.organization, "organization"
+	}
+	return digest(kind, string(owner[:]), string(session[:]), once.Key)
+}
+
+func digest(parts ...string) string {
+	h := sha256.New()
+	for _, part := range parts {
+		h.Write([]byte{byte(len(part) >> 8), byte(len(part))})
+		h.Write([]byte(part))
+	}
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
+}
+
+// admit returns nil if the key opens its organization, and ties the idempotency key, if there is one, to this request.
+// Errors: ErrInvalidAPIKey, ErrKeyReused.
+func (s *Store) admit(ctx context.Context, key APIKey, once *Once) error {
+	if once == nil {
+		_, err := s.Organization(ctx, key)
+		return err
+	}
+	claim := s.keys.outcome(key.Organization, digest("claim", once.Key))
+	_, err := s.run(ctx, claimKey, []string{s.keys.organization(key.Organization), claim},
+		key.Hash[:], once.Fingerprint[:], onceLifetime.Milliseconds())
+	return nothingVisible(err)
+}

@@ -1,0 +1,290 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/money"
+)
+
+// A transaction is one of these, or Expired.
+const (
+	Pending    Status = "pending"
+	Committed  Status = "committed"
+	RolledBack Status = "rolled_back"
+)
+
+// Transaction is an action with a prior state, which is committed or rolled back.
+type Transaction struct {
+	ID         uuid.UUID
+	Agent      uuid.UUID
+	Session    uuid.UUID // uuid.Nil for none
+	Sequence   int64     // in its session, from 1 on; 0 without a session
+	Status     Status    // as it was when read
+	ActionType string
+	PreState   string         // JSON object; "" in lists
+	PostState  string         // JSON object, "" for none, and in lists
+	Value      money.MicroUSD // what it was charged
+	Held       money.MicroUSD // what it holds while it is pending, for the session's limit
+	Overage    money.MicroUSD // what it cost beyond the session's limit
+	Reversible bool           // it can be rolled back after it was committed
+	Reason     string         // of the rollback, "" for none
+	Metadata   string         // JSON object, "" for none, and in lists
+	Created    time.Time
+	Expires    time.Time // unless it is committed or rolled back before
+	Committed  time.Time // zero if it never was
+	RolledBack time.Time // zero unless it is
+}
+
+// NewTransaction is what a transaction begins with.
+type NewTransaction struct {
+	Session      uuid.UUID // uuid.Nil for none
+	ActionType   string
+	PreState     string         // JSON object
+	Value        money.MicroUSD // to hold; without a session only noted
+	Lifetime     time.Duration  // that it may be pending
+	Irreversible bool           // once it is committed
+	Metadata     string         // JSON object, "" for none
+	Once         *Once          // nil for without an idempotency key
+}
+
+// Commit is how a transaction came out.
+type Commit struct {
+	Value     *money.MicroUSD // what it cost; nil for what it holds
+	PostState string          // JSON object, "" for none
+	Once      *Once           // nil for without an idempotency key
+}
+
+// Rollback is why a transaction is undone.
+type Rollback struct {
+	Reason string // "" for none
+	Once   *Once  // nil for without an idempotency key
+}
+
+var (
+	beginTransaction        = newKeyedScript("begin_transaction")
+	beginSessionTransaction = newKeyedScript("begin_session_transaction")
+	commitTransaction       = newKeyedScript("commit_transaction")
+	rollbackTransaction     = newKeyedScript("rollback_transaction")
+	getTransaction          = newScript("get_transaction", reads)
+)
+
+// Begin begins a transaction of the calling agent. In a session it counts one action and holds the value, if both fit.
+// Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, ErrKeyReused.
+func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
+	id := NewID(t.Agent)
+	if err := s.indexTransaction(ctx, t.Organization, id); err != nil {
+		return Transaction{}, err
+	}
+	r, err := s.begin(ctx, t, id, n)
+	s.tidyAfterBegin(ctx, t, id, creation{err, n.Once != nil && n.Once.Replayed})
+	if err != nil {
+		return Transaction{}, actor{family: familyField(t.Family)}.refusedTo(err)
+	}
+	begun := Transaction{
+		ID: r.id(0), Agent: t.Agent, Session: n.Session, Sequence: r.number(1), Status: Pending,
+		ActionType: n.ActionType, PreState: n.PreState, Held: n.Value, Reversible: !n.Irreversible, Metadata: n.Metadata,
+		Created: r.time(2), Expires: r.time(3),
+	}
+	return begun, r.err
+}
+
+func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTransaction) (*reply, error) {
+	act := actor{t.Organization, t.Agent, familyField(t.Family)}
+	if n.Session == uuid.Nil {
+		keys := []string{s.keys.agent(t.Agent), s.keys.transaction(t.Agent, id),
+			s.keys.agentTransactions(t.Agent), s.keys.events(t.Agent)}
+		args := []any{t.Organization[:], t.Agent[:], act.family, id[:],
+			n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act), "hv", int64(n.Value)}
+		return s.perform(ctx, beginTransaction, act, n.Once, keys, append(args, n.kept()...)...)
+	}
+	keys := []string{s.keys.agent(t.Agent), s.keys.session(t.Agent, n.Session), s.keys.holds(t.Agent, n.Session),
+		s.keys.transaction(t.Agent, id), s.keys.sessionTransactions(t.Agent, n.Session),
+		s.keys.agentTransactions(t.Agent), s.keys.events(t.Agent)}
+	args := []any{t.Organization[:], t.Agent[:], act.family, n.Session[:], id[:], int64(n.Value),
+		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
+	args = append(args, n.kept()...)
+	return s.look(ctx, act, n.Session, func() (*reply, error) {
+		return s.perform(ctx, beginSessionTransaction, act, n.Once, keys, args...)
+	})
+}
+
+// kept returns names and values of what a transaction's scripts only keep.
+func (n NewTransaction) kept() []any {
+	fields := []any{"ty", n.ActionType, "ps", n.PreState}
+	if n.Irreversible {
+		fields = append(fields, "ir", 1)
+	}
+	if n.Metadata != "" {
+		fields = append(fields, "md", n.Metadata)
+	}
+	return fields
+}
+
+// indexTransaction notes a coming transaction in its organization's index, before it is begun: none can exist that its
+// organization does not list.
+func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err := s.client.ZAdd(ctx, s.keys.organizationTransactions(organization), redis.Z{Member: id[:]}).Err()
+	return nothingVisible(classify(err, writes))
+}
+
+// Commit commits a pending transaction of the calling agent: what it cost is charged as far as the session's limit
+// allows, the rest is its overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrKeyReused.
+func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
+	act := actor{t.Organization, t.Agent, familyField(t.Family)}
+	facts, err := s.transactionFacts(ctx, t.Agent, id)
+	if err != nil {
+		return Transaction{}, s.unknownTo(ctx, act, err)
+	}
+	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
+		return s.perform(ctx, commitTransaction, act, c.Once, s.transactionKeys(act, facts), t.Organization[:], t.Agent[:],
+			act.family, id[:], orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Once), s.audit(ctx, act))
+	})
+	return facts.standing(act, r, err)
+}
+
+// Rollback rolls a transaction back: it gives free what it holds, or gives back what it was charged. Errors:
+// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible, ErrKeyReused.
+func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (Transaction, error) {
+	act, facts, err := s.actOnTransaction(ctx, c, id, b.Once)
+	if err != nil {
+		return Transaction{}, err
+	}
+	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
+		return s.perform(ctx, rollbackTransaction, act, b.Once, s.transactionKeys(act, facts), act.organization[:],
+			act.agent[:], act.family, id[:], b.Reason, s.settledRetention(b.Once), s.audit(ctx, act))
+	})
+	return facts.standing(act, r, err)
+}
+
+// Transaction returns a transaction that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken,
+// ErrUnknownTransaction.
+func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transaction, error) {
+	act, facts, err := s.actOnTransaction(ctx, c, id, nil)
+	if err != nil {
+		return Transaction{}, err
+	}
+	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, facts.Session), s.keys.transaction(act.agent, id)}
+	r, err := s.run(ctx, getTransaction, keys, act.organization[:], act.agent[:], act.family)
+	return facts.standing(act, r, err)
+}
+
+// settledRetention is how long a settled transaction is kept, in ms: while an idempotency key's outcome is, at least, for
+// a replay tells what the transaction was.
+func (s *Store) settledRetention(once *Once) int64 {
+	if once != nil {
+		return max(s.config.Retention, onceLifetime).Milliseconds()
+	}
+	return s.config.Retention.Milliseconds()
+}
+
+func (s *Store) transactionKeys(act actor, t Transaction) []string {
+	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, t.Session), s.keys.holds(act.agent, t.Session),
+		s.keys.transaction(act.agent, t.ID), s.keys.events(act.agent)}
+}
+
+// actOnTransaction returns the actor for an operation on the transaction, and what never changes of it. Whether the
+// actor may see it is for the operation's script to say.
+func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, once *Once) (actor, Transaction, error) {
+	cell := id // an API key's caller knows nothing of its agent; the id alone tells where to look
+	if c.Token != nil {
+		cell = c.Token.Agent
+	}
+	act, err := s.actOnAgent(ctx, c, cell, once)
+	if err != nil {
+		return actor{}, Transaction{}, err
+	}
+	facts, err := s.transactionFacts(ctx, cell, id)
+	if err != nil {
+		return actor{}, Transaction{}, s.unknownTo(ctx, act, err)
+	}
+	if c.Key != nil {
+		act.agent = facts.Agent
+	}
+	return act, facts, nil
+}
+
+// unknownTo returns the error, but for a token that is not live: that hears so first.
+func (s *Store) unknownTo(ctx context.Context, act actor, err error) error {
+	if err != ErrUnknownTransaction || act.family == "" {
+		return err
+	}
+	_, live := s.run(ctx, checkToken, []string{s.keys.agent(act.agent)}, act.organization[:], act.family)
+	if live != nil {
+		return live
+	}
+	return err
+}
+
+// transactionFacts reads what never changes of a transaction, or returns ErrUnknownTransaction.
+func (s *Store) transactionFacts(ctx context.Context, agent, id uuid.UUID) (Transaction, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	values, err := s.client.HMGet(ctx, s.keys.transaction(agent, id), transactionFacts...).Result()
+	if err != nil {
+		return Transaction{}, classify(err, reads)
+	}
+	if values[0] == nil {
+		return Transaction{}, ErrUnknownTransaction
+	}
+	return readFacts(id, &reply{values: values})
+}
+
+// transactionFacts are the fields that never change, in the order in which they are read; listedFacts leaves out what may
+// be large.
+var (
+	transactionFacts = append(listedFacts, "md", "ps")
+	listedFacts      = []string{"a", "s", "q", "ty", "hv", "ir", "b"}
+)
+
+func readFacts(id uuid.UUID, r *reply) (Transaction, error) {
+	t := Transaction{
+		ID: id, Agent: r.id(0), Sequence: r.numberOr0(2), ActionType: r.text(3), Held: money.MicroUSD(r.numberOr0(4)),
+		Reversible: r.optional(5) == "", Created: r.time(6),
+	}
+	if r.optional(1) != "" {
+		t.Session = r.id(1)
+	}
+	if len(r.values) == len(transactionFacts) {
+		t.Metadata, t.PreState = r.optional(7), r.text(8)
+	}
+	return t, r.err
+}
+
+// standing returns the transaction with where it stands, as a script has answered, or the script's refusal.
+func (t Transaction) standing(act actor, r *reply, err error) (Transaction, error) {
+	if err != nil {
+		if err = act.refusedTo(err); err == ErrUnknownSession {
+			err = ErrUnknownTransaction
+		}
+		return Transaction{}, err
+	}
+	events, state := transactionEvents{r.time(0), r.text(1), r.time(2)}, r.list(3)
+	if r.err != nil {
+		return Transaction{}, r.err
+	}
+	return t.with(state, events)
+}
+
+// with returns the transaction with its changing fields, in the order st, v, ov, cm, rb, re, po.
+func (t Transaction) with(r *reply, events transactionEvents) (Transaction, error) {
+	t.Status = transactionStatus(Status(r.text(0)), events)
+	t.Expires = events.expires
+	t.Value, t.Overage = money.MicroUSD(r.numberOr0(1)), money.MicroUSD(r.numberOr0(2))
+	t.Committed, t.RolledBack = r.timeOrZero(3), r.timeOrZero(4)
+	t.Reason = r.optional(5)
+	if len(r.values) > 6 {
+		t.PostState = r.optional(6)
+	}
+	if t.Status != Pending {
+		t.Held = 0
+	}
+	if t.Status == RolledBack && t.RolledBack.IsZero() {
+		t.RolledBack = events.sessionEnd()
+	}
+	return t, r.err
+}
