@@ -39,7 +39,8 @@ type serve struct {
 	tlsFlags
 	doorFlags
 	RefreshGrace        time.Duration  `default:"60s" help:"How long a spent refresh token gets its successor again (0 to 30m)."`
-	Retention           time.Duration  `default:"168h" help:"How long sessions stay readable after they end."`
+	Retention           time.Duration  `default:"168h" help:"How long sessions and transactions stay readable after they end."`
+	EventsKept          int            `default:"1000" help:"How many events of its audit trail an agent keeps, about (1 to 1000000)."`
 	LogLevel            slog.Level     `default:"info" help:"debug, info, warn or error."`
 	DefaultMaxActions   int64          `default:"1000" help:"max_actions of a session created without it."`
 	DefaultMaxValueUSD  money.MicroUSD `name:"default-max-value-usd" default:"100" help:"max_value_usd of a session created without it."`
@@ -62,6 +63,8 @@ func (c *serve) Validate() error {
 		return errors.New("--issuer must be an http or https URL of a host, without a path")
 	case c.Retention < time.Second:
 		return errors.New("--retention must be at least 1s")
+	case c.EventsKept < 1 || c.EventsKept > 1_000_000:
+		return errors.New("--events-kept must be from 1 to 1000000")
 	case c.DefaultMaxActions < 1 || c.DefaultMaxActions > 1_000_000_000:
 		return errors.New("--default-max-actions must be from 1 to 1000000000")
 	case c.DefaultExpiresAfter < time.Second || c.DefaultExpiresAfter > 30*24*time.Hour || c.DefaultExpiresAfter%time.Second != 0:

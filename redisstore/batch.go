@@ -61,7 +61,7 @@ type part struct {
 
 // partsOf lets the caller in and takes the batch apart by sessions, in the order of their first charge.
 func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, once *Once) ([]*part, error) {
-	act, err := s.admitBatch(ctx, c, once)
+	act, err := s.admitBatch(ctx, c, len(charges), once)
 	if err != nil {
 		return nil, err
 	}
@@ -88,13 +88,16 @@ func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, on
 }
 
 // admitBatch is actOnAgent for a batch, whose idempotency key is tied to it before it is taken apart.
-func (s *Store) admitBatch(ctx context.Context, c Caller, once *Once) (actor, error) {
+func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Once) (actor, error) {
 	if c.Key != nil {
 		return s.actOnAgent(ctx, c, uuid.Nil, once)
 	}
 	act, err := s.actOnAgent(ctx, c, c.Token.Agent, once)
-	if err != nil || once == nil {
+	if err != nil || once == nil && charges > 0 {
 		return act, err
+	}
+	if once == nil { // no script will check the token
+		return act, s.CheckToken(ctx, *c.Token)
 	}
 	claim := s.keys.outcome(act.agent, act.keyDigest(once, uuid.Nil))
 	_, err = s.run(ctx, claimAgentKey, []string{s.keys.agent(act.agent), claim},

@@ -26,8 +26,9 @@ type Transaction struct {
 	ActionType string
 	PreState   string         // JSON object; "" in lists
 	PostState  string         // JSON object, "" for none, and in lists
-	Value      money.MicroUSD // what it was charged
-	Held       money.MicroUSD // what it holds while it is pending, for the session's limit
+	Hold       money.MicroUSD // what it was begun with
+	Held       money.MicroUSD // what of that it holds: all while it is pending, then nothing
+	Value      money.MicroUSD // what it was charged; 0 unless it was committed
 	Overage    money.MicroUSD // what it cost beyond the session's limit
 	Reversible bool           // it can be rolled back after it was committed
 	Reason     string         // of the rollback, "" for none
@@ -85,7 +86,8 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	}
 	begun := Transaction{
 		ID: r.id(0), Agent: t.Agent, Session: n.Session, Sequence: r.number(1), Status: Pending,
-		ActionType: n.ActionType, PreState: n.PreState, Held: n.Value, Reversible: !n.Irreversible, Metadata: n.Metadata,
+		ActionType: n.ActionType, PreState: n.PreState, Hold: n.Value, Held: n.Value,
+		Reversible: !n.Irreversible, Metadata: n.Metadata,
 		Created: r.time(2), Expires: r.time(3),
 	}
 	return begun, r.err
@@ -243,7 +245,7 @@ var (
 
 func readFacts(id uuid.UUID, r *reply) (Transaction, error) {
 	t := Transaction{
-		ID: id, Agent: r.id(0), Sequence: r.numberOr0(2), ActionType: r.text(3), Held: money.MicroUSD(r.numberOr0(4)),
+		ID: id, Agent: r.id(0), Sequence: r.numberOr0(2), ActionType: r.text(3), Hold: money.MicroUSD(r.numberOr0(4)),
 		Reversible: r.optional(5) == "", Created: r.time(6),
 	}
 	if r.optional(1) != "" {
@@ -280,8 +282,8 @@ func (t Transaction) with(r *reply, events transactionEvents) (Transaction, erro
 	if len(r.values) > 6 {
 		t.PostState = r.optional(6)
 	}
-	if t.Status != Pending {
-		t.Held = 0
+	if t.Status == Pending {
+		t.Held = t.Hold
 	}
 	if t.Status == RolledBack && t.RolledBack.IsZero() {
 		t.RolledBack = events.sessionEnd()

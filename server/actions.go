@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -24,16 +23,23 @@ type chargeRequest struct {
 
 func (r *chargeRequest) charge() (redisstore.Charge, error) {
 	var v validation
+	c := r.check(&v)
+	return c, v.err()
+}
+
+func (r *chargeRequest) check(v *validation) redisstore.Charge {
 	c := redisstore.Charge{Count: r.Count.or(1), Value: r.Value.value, Scope: r.Scope.value}
 	v.within("count", c.Count, 1, maxCount)
-	if r.ActionType.given {
-		length := utf8.RuneCountInString(r.ActionType.value)
-		v.require(length >= 1 && length <= maxActionTypeLength, "action_type", "must have 1 to 200 characters")
-	}
+	v.actionType(r.ActionType)
 	if r.Scope.given {
 		v.require(isScope(c.Scope), "scope", "must be one scope")
 	}
-	return c, v.err()
+	return c
+}
+
+func (v *validation) actionType(given optional[string]) {
+	length := utf8.RuneCountInString(given.value)
+	v.require(!given.given || length >= 1 && length <= maxActionTypeLength, "action_type", "must have 1 to 200 characters")
 }
 
 type chargeAnswer struct {
@@ -58,7 +64,11 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	if err := asks.mayUse(wanted.Scope); err != nil {
 		return err
 	}
-	usage, err := s.store.Charge(context.Background(), asks.Caller, id, wanted)
+	if wanted.Once, err = once(ctx, "charge", id); err != nil {
+		return err
+	}
+	usage, err := s.store.Charge(forRequest(ctx), asks.Caller, id, wanted)
+	noteReplay(ctx, wanted.Once)
 	if err != nil {
 		return err
 	}

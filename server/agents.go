@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"strconv"
 	"unicode/utf8"
 
@@ -59,7 +58,7 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	agent, err := s.store.CreateAgent(context.Background(), key, wanted, token.Hash(secret))
+	agent, err := s.store.CreateAgent(forRequest(ctx), key, wanted, token.Hash(secret))
 	if err != nil {
 		return err
 	}
@@ -78,7 +77,7 @@ func (r *createAgentRequest) agent() (redisstore.Agent, error) {
 		"description", "must have at most 1000 characters")
 	agent := redisstore.Agent{
 		Name: r.Name.value, Scopes: r.Scopes.value, Description: r.Description.value,
-		Metadata: v.object("metadata", r.Metadata),
+		Metadata: v.object("metadata", r.Metadata, maxMetadata),
 	}
 	return agent, v.err()
 }
@@ -114,7 +113,7 @@ func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.Agent(context.Background(), key, id)
+	agent, err := s.store.Agent(forRequest(ctx), key, id)
 	if err != nil {
 		return err
 	}
@@ -126,11 +125,11 @@ func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	query, err := readQuery(ctx, []redisstore.Status{redisstore.Active, redisstore.Revoked}, false)
+	query, err := readQuery(ctx, []redisstore.Status{redisstore.Active, redisstore.Revoked})
 	if err != nil {
 		return err
 	}
-	page, err := s.store.Agents(context.Background(), key, query)
+	page, err := s.store.Agents(forRequest(ctx), key, query)
 	if err != nil {
 		return err
 	}
@@ -156,7 +155,7 @@ func (s *Server) revokeAgent(ctx *fasthttp.RequestCtx) error {
 	if err := decode(ctx, &nothing{}); err != nil {
 		return err
 	}
-	revoked, err := s.store.RevokeAgent(context.Background(), key, id)
+	revoked, err := s.store.RevokeAgent(forRequest(ctx), key, id)
 	if err != nil {
 		return err
 	}
@@ -179,7 +178,7 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	previousExpires, err := s.store.RotateAgentSecret(context.Background(), key, id, token.Hash(secret), grace)
+	previousExpires, err := s.store.RotateAgentSecret(forRequest(ctx), key, id, token.Hash(secret), grace)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/token"
@@ -15,8 +16,19 @@ const headerAPIKey = "X-Api-Key" // as fasthttp writes names
 // caller is who asks where an organization and an agent both may.
 type caller struct {
 	redisstore.Caller
-	scopes []string // of the access token
+	scopes  []string  // of the access token
+	expires time.Time // the access token, for what outlasts a request; zero for an API key
 }
+
+// organization returns the organization that asks, or that the agent is of.
+func (c caller) organization() uuid.UUID {
+	if c.Key != nil {
+		return c.Key.Organization
+	}
+	return c.Token.Organization
+}
+
+func (c caller) hasExpired() bool { return c.Token != nil && !time.Now().Before(c.expires) }
 
 // mayUse returns a scopeError unless the caller holds the scope; an organization's key holds all, and "" is none.
 func (c caller) mayUse(scope string) error {
@@ -76,7 +88,7 @@ func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 
 func callerOf(access token.Access) caller {
 	held := heldBy(access)
-	return caller{redisstore.Caller{Token: &held}, access.Scopes}
+	return caller{redisstore.Caller{Token: &held}, access.Scopes, access.Issued.Add(token.AccessLifetime)}
 }
 
 func heldBy(access token.Access) redisstore.AccessToken {

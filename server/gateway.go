@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,7 +37,7 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.store.CheckToken(context.Background(), heldBy(access)); err != nil {
+	if err := s.store.CheckToken(forRequest(ctx), heldBy(access)); err != nil {
 		return err
 	}
 	var v validation
@@ -69,7 +68,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	if err := asks.mayUse(wanted.Scope); err != nil {
 		return err
 	}
-	usage, err := s.store.Charge(context.Background(), asks.Caller, session, wanted)
+	usage, err := s.store.Charge(forRequest(ctx), asks.Caller, session, wanted)
 	if err != nil {
 		return &gatewayError{err}
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -51,8 +52,8 @@ func (v *validation) name(name optional[string]) {
 	}
 }
 
-// object returns a JSON object compacted, its numbers untouched.
-func (v *validation) object(field string, given optional[jsontext.Value]) string {
+// object returns a JSON object compacted, its numbers untouched, or "" when none was given.
+func (v *validation) object(field string, given optional[jsontext.Value], maxBytes int) string {
 	if !given.given {
 		return ""
 	}
@@ -62,7 +63,7 @@ func (v *validation) object(field string, given optional[jsontext.Value]) string
 	}
 	compact := given.value.Clone()
 	v.require(compact.Compact() == nil, field, "must be an object")
-	v.require(len(compact) <= maxMetadata, field, "must have at most 16 KiB")
+	v.require(len(compact) <= maxBytes, field, "must have at most "+strconv.Itoa(maxBytes>>10)+" KiB")
 	return string(compact)
 }
 
@@ -100,8 +101,9 @@ func decodeGrace(ctx *fasthttp.RequestCtx) (time.Duration, error) {
 // nothing is the body of requests that have no fields.
 type nothing struct{}
 
-// readQuery reads the query parameters of a list. statuses are those that it can be filtered by.
-func readQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, byAgent bool) (redisstore.Query, error) {
+// readQuery reads the query parameters of a list. statuses are those that it can be filtered by, filters the ids:
+// agent_id, session_id.
+func readQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, filters ...string) (redisstore.Query, error) {
 	var v validation
 	q := redisstore.Query{Limit: defaultPage}
 	seen := map[string]bool{}
@@ -116,15 +118,22 @@ func readQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, byAgent b
 			q.Before = v.cursor(text)
 		case field == "status":
 			q.Status = v.status(text, statuses)
-		case field == "agent_id" && byAgent:
-			id, ok := parseID(text)
-			v.require(ok && id != uuid.Nil, field, notAnID)
-			q.Agent = id
+		case field == "agent_id" && slices.Contains(filters, field):
+			q.Agent = v.filterID(field, text)
+		case field == "session_id" && slices.Contains(filters, field):
+			q.Session = v.filterID(field, text)
 		default:
 			v.add(shown(field), "is not a parameter of this list")
 		}
 	}
 	return q, v.err()
+}
+
+// filterID reads an id that a list is filtered by.
+func (v *validation) filterID(field, text string) uuid.UUID {
+	id, ok := parseID(text)
+	v.require(ok && id != uuid.Nil, field, notAnID)
+	return id
 }
 
 func (v *validation) pageSize(text string) int {
@@ -155,13 +164,17 @@ func (v *validation) cursor(text string) uuid.UUID {
 
 // announceNext points to the next page with the same filters (RFC 8288).
 func announceNext(ctx *fasthttp.RequestCtx, next uuid.UUID) {
-	if next == uuid.Nil {
-		return
+	if next != uuid.Nil {
+		announce(ctx, "cursor", base64.RawURLEncoding.EncodeToString(next[:]))
 	}
+}
+
+// announce points to the request that differs in this parameter.
+func announce(ctx *fasthttp.RequestCtx, parameter, value string) {
 	args := fasthttp.AcquireArgs()
 	defer fasthttp.ReleaseArgs(args)
 	ctx.QueryArgs().CopyTo(args)
-	args.Set("cursor", base64.RawURLEncoding.EncodeToString(next[:]))
+	args.Set(parameter, value)
 	link := "<" + string(ctx.URI().PathOriginal()) + "?" + args.String() + `>; rel="next"`
 	ctx.Response.Header.Set(fasthttp.HeaderLink, link)
 }

@@ -46,7 +46,7 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 	if err := v.err(); err != nil {
 		return err
 	}
-	if _, err := s.store.Organization(context.Background(), key); err != nil {
+	if _, err := s.store.Organization(forRequest(ctx), key); err != nil {
 		return err
 	}
 	described, err := s.describeToken(request.Token.value, key.Organization)

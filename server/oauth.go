@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"net/url"
@@ -40,7 +39,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 		var grant redisstore.Grant
 		switch form.Get("grant_type") {
 		case "client_credentials":
-			grant, err = s.store.ExchangeSecret(context.Background(), client.agent, token.Hash(client.secret), scopes...)
+			grant, err = s.store.ExchangeSecret(forRequest(ctx), client.agent, token.Hash(client.secret), scopes...)
 		case "refresh_token":
 			grant, err = s.oauthRefresh(ctx, keys, client, form, scopes)
 		case "":
@@ -67,7 +66,7 @@ func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, keys *token.Keyring, cli
 	if form.Get("refresh_token") == "" {
 		return redisstore.Grant{}, &oauthError{"invalid_request", "refresh_token is required"}
 	}
-	if _, err := s.store.CheckSecret(context.Background(), client.agent, token.Hash(client.secret)); err != nil {
+	if _, err := s.store.CheckSecret(forRequest(ctx), client.agent, token.Hash(client.secret)); err != nil {
 		return redisstore.Grant{}, err
 	}
 	spent, err := keys.ParseRefresh(form.Get("refresh_token"))
@@ -89,7 +88,7 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 		if form.Get("token") == "" {
 			return &oauthError{"invalid_request", "token is required"}
 		}
-		organization, err := s.store.CheckSecret(context.Background(), client.agent, token.Hash(client.secret))
+		organization, err := s.store.CheckSecret(forRequest(ctx), client.agent, token.Hash(client.secret))
 		if err != nil {
 			return err
 		}
@@ -105,7 +104,7 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 			return &oauthError{"invalid_grant", "the token was issued to another client"}
 		}
 		asks := redisstore.AccessToken{Organization: organization, Agent: agent}
-		return s.store.RevokeFamily(context.Background(), asks, family)
+		return s.store.RevokeFamily(forRequest(ctx), asks, family)
 	})
 }
 
@@ -124,7 +123,7 @@ func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
 		if form.Get("token") == "" {
 			return &oauthError{"invalid_request", "token is required"}
 		}
-		organization, err := s.store.CheckSecret(context.Background(), client.agent, token.Hash(client.secret))
+		organization, err := s.store.CheckSecret(forRequest(ctx), client.agent, token.Hash(client.secret))
 		if err != nil {
 			return err
 		}

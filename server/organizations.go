@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"crypto/subtle"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -85,13 +84,13 @@ func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
 	}
 	var v validation
 	v.name(request.Name)
-	metadata := v.object("metadata", request.Metadata)
+	metadata := v.object("metadata", request.Metadata, maxMetadata)
 	if err := v.err(); err != nil {
 		return err
 	}
 	id := redisstore.NewRootID()
 	apiKey := token.NewAPIKey(id)
-	organization, err := s.store.CreateOrganization(context.Background(),
+	organization, err := s.store.CreateOrganization(forRequest(ctx),
 		redisstore.APIKey{Organization: id, Hash: token.Hash(apiKey)}, request.Name.value, metadata)
 	if err != nil {
 		return err
@@ -107,7 +106,7 @@ func (s *Server) getOrganization(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	organization, err := s.store.Organization(context.Background(), key)
+	organization, err := s.store.Organization(forRequest(ctx), key)
 	if err != nil {
 		return err
 	}
@@ -129,7 +128,7 @@ func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	apiKey := token.NewAPIKey(key.Organization)
-	previousExpires, err := s.store.RotateAPIKey(context.Background(), key, token.Hash(apiKey), grace)
+	previousExpires, err := s.store.RotateAPIKey(forRequest(ctx), key, token.Hash(apiKey), grace)
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,7 @@ var (
 	errRateLimited     = errors.New("too many requests of this kind came from your address")
 	errPlainHTTP       = errors.New("this port speaks TLS: ask it by https://")
 	errPanic           = errors.New("internal error")
+	errManyWaiting     = errors.New("too many requests wait for events here")
 )
 
 // rule maps one error to its answer. An empty detail stands for the error's own text.
@@ -47,6 +48,8 @@ var rules = []rule{
 	{errUnknownOrg, 404, "not_found", ""},
 	{redisstore.ErrUnknownAgent, 404, "not_found", ""},
 	{redisstore.ErrUnknownSession, 404, "not_found", ""},
+	{redisstore.ErrUnknownTransaction, 404, "not_found", ""},
+	{redisstore.ErrKeyReused, 422, "idempotency_key_reused", ""},
 	{errMethod, 405, "method_not_allowed", ""},
 	{errMediaType, 415, "unsupported_media_type", ""},
 	{errBodyTooLarge, 413, "body_too_large", ""},
@@ -72,6 +75,7 @@ var rules = []rule{
 	{errRateLimited, 429, "rate_limited", ""},
 	{redisstore.ErrOutcomeUnknown, 503, "outcome_unknown", "the store did not answer in time; the change may have happened"},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
+	{errManyWaiting, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
 }
 
@@ -95,11 +99,17 @@ var titles = map[string]string{
 	"organizations_closed":   "Organizations closed",
 	"session_limit_reached":  "Session limit reached",
 	"session_not_active":     "Session not active",
-	"agent_revoked":          "Agent revoked",
-	"rate_limited":           "Rate limited",
-	"outcome_unknown":        "Outcome unknown",
-	"unavailable":            "Unavailable",
-	"internal_error":         "Internal error",
+	"limit_below_usage":      "Limit below usage",
+	"idempotency_key_reused": "Idempotency key reused",
+
+	"transaction_not_pending":    "Transaction not pending",
+	"transaction_not_reversible": "Transaction not reversible",
+
+	"agent_revoked":   "Agent revoked",
+	"rate_limited":    "Rate limited",
+	"outcome_unknown": "Outcome unknown",
+	"unavailable":     "Unavailable",
+	"internal_error":  "Internal error",
 }
 
 // problem is an RFC 9457 body.
@@ -112,9 +122,10 @@ type problem struct {
 	RequestID string       `json:"request_id"`
 	Errors    []fieldError `json:"errors,omitzero"`
 
-	RequiredScope string            `json:"required_scope,omitzero"`
-	SessionStatus redisstore.Status `json:"session_status,omitzero"`
-	Limit         string            `json:"limit,omitzero"`
+	RequiredScope     string            `json:"required_scope,omitzero"`
+	SessionStatus     redisstore.Status `json:"session_status,omitzero"`
+	TransactionStatus redisstore.Status `json:"transaction_status,omitzero"`
+	Limit             string            `json:"limit,omitzero"`
 	*limitUsage
 }
 
@@ -151,21 +162,32 @@ type scopeError struct{ scope string }
 
 func (e *scopeError) Error() string { return "the scope " + e.scope + " is needed" }
 
-// endError refuses to end a session that is not active: a conflict of states, where a charge is a refusal.
-type endError struct{ cause *redisstore.NotActiveError }
+// conflict refuses to end or change a session that is not active: a conflict of states, where a charge is a refusal.
+type conflict struct{ cause *redisstore.NotActiveError }
 
-func (e *endError) Error() string { return e.cause.Error() }
+func (e *conflict) Error() string { return e.cause.Error() }
+
+// asConflict makes a conflict of a refusal for the session's status.
+func asConflict(err error) error {
+	var notActive *redisstore.NotActiveError
+	if errors.As(err, &notActive) {
+		return &conflict{notActive}
+	}
+	return err
+}
 
 // problemOf returns the answer to an error. What it does not know is internal, and its text stays inside.
 func problemOf(err error) problem {
 	var (
-		input     *invalidRequest
-		limit     *redisstore.LimitError
-		notActive *redisstore.NotActiveError
-		end       *endError
-		held      *redisstore.ScopeError
-		scope     *scopeError
-		gateway   *gatewayError
+		input      *invalidRequest
+		limit      *redisstore.LimitError
+		notActive  *redisstore.NotActiveError
+		inactive   *conflict
+		below      *redisstore.BelowUsageError
+		notPending *redisstore.NotPendingError
+		held       *redisstore.ScopeError
+		scope      *scopeError
+		gateway    *gatewayError
 	)
 	switch {
 	case errors.As(err, &gateway):
@@ -183,9 +205,22 @@ func problemOf(err error) problem {
 		usage := usageOf(limit.Usage)
 		p.Limit, p.limitUsage = limit.Limit, &usage
 		return p
-	case errors.As(err, &end):
-		p := newProblem(409, "session_not_active", end.Error())
-		p.SessionStatus = end.cause.Status
+	case errors.As(err, &below):
+		p := newProblem(409, "limit_below_usage", below.Error())
+		usage := usageOf(below.Usage)
+		p.Limit, p.limitUsage = below.Limit, &usage
+		return p
+	case errors.As(err, &inactive):
+		p := newProblem(409, "session_not_active", inactive.Error())
+		p.SessionStatus = inactive.cause.Status
+		return p
+	case errors.As(err, &notPending):
+		p := newProblem(409, "transaction_not_pending", notPending.Error())
+		p.TransactionStatus = notPending.Status
+		return p
+	case errors.Is(err, redisstore.ErrNotReversible):
+		p := newProblem(409, "transaction_not_reversible", redisstore.ErrNotReversible.Error())
+		p.TransactionStatus = redisstore.Committed
 		return p
 	case errors.As(err, &notActive):
 		p := newProblem(403, "session_not_active", notActive.Error())

@@ -15,7 +15,7 @@ import (
 // answerProblem writes the answer to an error.
 func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	p := problemOf(err)
-	p.RequestID = requestID(ctx)
+	p.RequestID = answeredID(ctx)
 	s.noteTrouble(ctx, err, p)
 	body, encodeErr := json.Marshal(p)
 	if encodeErr != nil {

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
+	"remit/redisstore"
 )
 
 const (
@@ -44,6 +46,12 @@ func wellFormedRequestID(id []byte) bool {
 		}
 	}
 	return true
+}
+
+// forRequest returns the context of a request's calls to the store. It does not end with the request: fasthttp's ends
+// with the server, and what was accepted is still answered then.
+func forRequest(ctx *fasthttp.RequestCtx) context.Context {
+	return redisstore.WithRequestID(context.Background(), requestID(ctx))
 }
 
 // requestID returns the id that begin gave this request.

@@ -29,7 +29,10 @@ var errorsWithMembers = []error{
 	invalid("name", "is wrong"),
 	&redisstore.LimitError{Limit: "max_actions"},
 	&redisstore.NotActiveError{Status: redisstore.Expired},
-	&endError{&redisstore.NotActiveError{Status: redisstore.Expired}},
+	&conflict{&redisstore.NotActiveError{Status: redisstore.Expired}},
+	&redisstore.BelowUsageError{Limit: "max_actions"},
+	&redisstore.NotPendingError{Status: redisstore.Expired},
+	redisstore.ErrNotReversible,
 	&redisstore.ScopeError{Scope: "read"},
 	&scopeError{"read"},
 }

@@ -61,6 +61,7 @@ type Server struct {
 	organizations Organizations
 	silent        silentConnections
 	ready         readiness
+	waiting       waiting
 	http          *fasthttp.Server
 }
 
@@ -80,7 +81,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
-		tls: cfg.TLS,
+		tls: cfg.TLS, waiting: newWaiting(),
 	}
 	s.http = &fasthttp.Server{
 		Handler:                      s.Handler(),
@@ -124,6 +125,7 @@ func (s *Server) Serve(accepting net.Listener) error {
 // Shutdown stops listening, answers what was accepted and closes every connection, or gives up when ctx ends.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.silent.close()
+	s.waiting.end()
 	return s.http.ShutdownWithContext(ctx)
 }
 
@@ -187,6 +189,8 @@ func (s *Server) routes() fasthttp.RequestHandler {
 	r.DELETE("/v1/agents/{id}", s.handle(s.revokeAgent))
 	post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
 
+	get("/v1/agents/{id}/events", s.listEvents)
+
 	post("/v1/auth/token", s.exchangeToken)
 	post("/v1/auth/refresh", s.refreshToken)
 	post("/v1/auth/revoke", s.revokeToken)
@@ -201,10 +205,18 @@ func (s *Server) routes() fasthttp.RequestHandler {
 	post("/oauth2/introspect", s.oauthIntrospect)
 	get("/.well-known/oauth-authorization-server", s.metadata)
 
+	post("/v1/actions", s.chargeBatch)
+	post("/v1/transactions", s.beginTransaction)
+	get("/v1/transactions", s.listTransactions)
+	get("/v1/transactions/{id}", s.getTransaction)
+	post("/v1/transactions/{id}/commit", s.commitTransaction)
+	post("/v1/transactions/{id}/rollback", s.rollbackTransaction)
+
 	for _, prefix := range []string{"", "/v1"} {
 		post(prefix+"/sessions", s.createSession)
 		get(prefix+"/sessions", s.listSessions)
 		get(prefix+"/sessions/{id}", s.getSession)
+		r.PATCH(prefix+"/sessions/{id}", s.handle(s.changeLimits))
 		post(prefix+"/sessions/{id}/end", s.endSession)
 		post(prefix+"/sessions/{id}/actions", s.charge)
 	}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -40,7 +39,7 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 		MaxActions: r.MaxActions.or(defaults.MaxActions),
 		MaxValue:   r.MaxValue.or(defaults.MaxValue),
 		Scopes:     r.Scopes.value,
-		Metadata:   v.object("metadata", r.Metadata),
+		Metadata:   v.object("metadata", r.Metadata, maxMetadata),
 	}
 	lifetime := r.ExpiresIn.or(int64(defaults.Lifetime / time.Second))
 	v.within("max_actions", n.MaxActions, 1, maxActionsLimit)
@@ -69,6 +68,7 @@ type sessionAnswer struct {
 	MaxValue    money.MicroUSD    `json:"max_value_usd"`
 	ValueUsed   money.MicroUSD    `json:"value_used_usd"`
 	ValueHeld   money.MicroUSD    `json:"value_held_usd"`
+	Overage     money.MicroUSD    `json:"value_overage_usd"`
 	Scopes      []string          `json:"scopes"`
 	Metadata    jsontext.Value    `json:"metadata"`
 	Expires     timestamp         `json:"expires_at"`
@@ -80,7 +80,7 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 	return sessionAnswer{
 		ID: v.ID, Agent: v.Agent, Status: v.Status,
 		MaxActions: v.MaxActions, ActionCount: v.ActionCount,
-		MaxValue: v.MaxValue, ValueUsed: v.ValueUsed, ValueHeld: v.ValueHeld,
+		MaxValue: v.MaxValue, ValueUsed: v.ValueUsed, ValueHeld: v.ValueHeld, Overage: v.ValueOverage,
 		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
 	}
@@ -99,7 +99,11 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	session, err := s.store.CreateSession(context.Background(), key, wanted)
+	if wanted.Once, err = once(ctx, "create session", wanted.Agent); err != nil {
+		return err
+	}
+	session, err := s.store.CreateSession(forRequest(ctx), key, wanted)
+	noteReplay(ctx, wanted.Once)
 	var held *redisstore.ScopeError
 	if errors.As(err, &held) {
 		return invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
@@ -115,7 +119,7 @@ func (s *Server) getSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	session, err := s.store.Session(context.Background(), asks.Caller, id)
+	session, err := s.store.Session(forRequest(ctx), asks.Caller, id)
 	if err != nil {
 		return err
 	}
@@ -129,11 +133,11 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 	}
 	query, err := readQuery(ctx, []redisstore.Status{
 		redisstore.Active, redisstore.Completed, redisstore.Expired, redisstore.Revoked,
-	}, true)
+	}, "agent_id")
 	if err != nil {
 		return err
 	}
-	page, err := s.store.Sessions(context.Background(), asks.Caller, query)
+	page, err := s.store.Sessions(forRequest(ctx), asks.Caller, query)
 	if err != nil {
 		return err
 	}
@@ -159,15 +163,61 @@ func (s *Server) endSession(ctx *fasthttp.RequestCtx) error {
 	if err := decode(ctx, &nothing{}); err != nil {
 		return err
 	}
-	ended, err := s.store.EndSession(context.Background(), asks.Caller, id)
-	var notActive *redisstore.NotActiveError
-	if errors.As(err, &notActive) {
-		return &endError{notActive}
+	ended, err := s.store.EndSession(forRequest(ctx), asks.Caller, id)
+	if err != nil {
+		return asConflict(err)
 	}
+	return answer(ctx, endedAnswer{id, redisstore.Completed, timestamp(ended)})
+}
+
+type changeLimitsRequest struct {
+	MaxActions optional[int64]          `json:"max_actions"`
+	MaxValue   optional[money.MicroUSD] `json:"max_value_usd"`
+	ExpiresIn  optional[int64]          `json:"expires_in_seconds"` // from now
+}
+
+func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
+	var v validation
+	var n redisstore.NewLimits
+	if r.MaxActions.given {
+		v.within("max_actions", r.MaxActions.value, 1, maxActionsLimit)
+		n.MaxActions = &r.MaxActions.value
+	}
+	if r.MaxValue.given {
+		n.MaxValue = &r.MaxValue.value
+	}
+	if r.ExpiresIn.given {
+		v.within("expires_in_seconds", r.ExpiresIn.value, 1, maxLifetimeSeconds)
+		lifetime := time.Duration(r.ExpiresIn.value) * time.Second
+		n.Lifetime = &lifetime
+	}
+	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd and expires_in_seconds")
+	return n, v.err()
+}
+
+// changeLimits tops an active session up, or tightens it.
+func (s *Server) changeLimits(ctx *fasthttp.RequestCtx) error {
+	key, err := organizationKey(ctx)
 	if err != nil {
 		return err
 	}
-	return answer(ctx, endedAnswer{id, redisstore.Completed, timestamp(ended)})
+	id, err := pathID(ctx)
+	if err != nil {
+		return err
+	}
+	var request changeLimitsRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.limits()
+	if err != nil {
+		return err
+	}
+	session, err := s.store.ChangeLimits(forRequest(ctx), key, id, wanted)
+	if err != nil {
+		return asConflict(err)
+	}
+	return answer(ctx, sessionOf(session))
 }
 
 // callerAndID returns who asks and the id in the path.

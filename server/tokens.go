@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"time"
 
@@ -61,7 +60,7 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) (err error) {
 	if token.CheckAgentSecret(request.Secret.value) != nil {
 		return redisstore.ErrInvalidCredentials
 	}
-	grant, err := s.store.ExchangeSecret(context.Background(), agent, token.Hash(request.Secret.value))
+	grant, err := s.store.ExchangeSecret(forRequest(ctx), agent, token.Hash(request.Secret.value))
 	if err != nil {
 		return err
 	}
@@ -110,7 +109,7 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) (err error) {
 
 // spend rotates a refresh token, and tells the log when it was stolen or so it seems.
 func (s *Server) spend(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scopes ...string) (redisstore.Grant, error) {
-	grant, err := s.store.RotateRefresh(context.Background(), spent.Agent, spent.Family, spent.Generation, scopes...)
+	grant, err := s.store.RotateRefresh(forRequest(ctx), spent.Agent, spent.Family, spent.Generation, scopes...)
 	if errors.Is(err, redisstore.ErrTokenReused) {
 		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
@@ -141,9 +140,9 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if unwanted.Agent != access.Agent {
-		return cmp.Or(s.store.CheckToken(context.Background(), heldBy(access)), errForeignToken)
+		return cmp.Or(s.store.CheckToken(forRequest(ctx), heldBy(access)), errForeignToken)
 	}
-	if err := s.store.RevokeFamily(context.Background(), heldBy(access), unwanted.Family); err != nil {
+	if err := s.store.RevokeFamily(forRequest(ctx), heldBy(access), unwanted.Family); err != nil {
 		return err
 	}
 	return answer(ctx, revokedTokenAnswer{true})

@@ -1,0 +1,113 @@
+package server
+
+import (
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+const maxBatch = 500
+
+type batchRequest struct {
+	Actions optional[[]jsontext.Value] `json:"actions"`
+}
+
+type batchItem struct {
+	Session optional[string] `json:"session_id"`
+	chargeRequest
+}
+
+// batchResult is the status and body that an item would have had alone.
+type batchResult struct {
+	Status int `json:"status"`
+	Body   any `json:"body"`
+}
+
+// chargeBatch charges sessions many times in one call. What is refused does not hinder the rest.
+func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
+	asks, err := s.eitherCaller(ctx)
+	if err != nil {
+		return err
+	}
+	var request batchRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	if n := len(request.Actions.value); n < 1 || n > maxBatch {
+		return invalid("actions", "must have 1 to "+strconv.Itoa(maxBatch)+" items")
+	}
+	whole, err := once(ctx, "charge batch", uuid.Nil)
+	if err != nil {
+		return err
+	}
+	refused, wanted := asks.batch(request.Actions.value)
+	outcomes, err := s.store.ChargeBatch(forRequest(ctx), asks.Caller, wanted, whole)
+	noteReplay(ctx, whole)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, s.batchResults(ctx, refused, wanted, outcomes))
+}
+
+// batch reads each item as if it came alone. refused has an error for each item that is not to be charged and nil for
+// the others, which are wanted, in order.
+func (c caller) batch(items []jsontext.Value) (refused []error, wanted []redisstore.BatchCharge) {
+	refused = make([]error, len(items))
+	for i, raw := range items {
+		charge, err := c.batchItem(raw)
+		if err != nil {
+			refused[i] = err
+			continue
+		}
+		wanted = append(wanted, charge)
+	}
+	return refused, wanted
+}
+
+func (c caller) batchItem(raw jsontext.Value) (redisstore.BatchCharge, error) {
+	if raw.Kind() != '{' {
+		return redisstore.BatchCharge{}, invalid("", "the item must be a JSON object")
+	}
+	var item batchItem
+	if err := json.Unmarshal(raw, &item, json.RejectUnknownMembers(true)); err != nil {
+		return redisstore.BatchCharge{}, explain(err, raw)
+	}
+	var v validation
+	session := v.id("session_id", item.Session)
+	wanted := redisstore.BatchCharge{Session: session, Charge: item.check(&v)}
+	if err := v.err(); err != nil {
+		return redisstore.BatchCharge{}, err
+	}
+	return wanted, c.mayUse(wanted.Scope)
+}
+
+// batchResults puts the outcomes of what was wanted between what was refused before.
+func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted []redisstore.BatchCharge,
+	outcomes []redisstore.ChargeOutcome) []batchResult {
+	results := make([]batchResult, len(refused))
+	next, trouble := 0, error(nil)
+	for i, err := range refused {
+		if err == nil {
+			outcome := outcomes[next]
+			results[i] = batchResult{fasthttp.StatusOK, chargeAnswer{wanted[next].Session, usageOf(outcome.Usage)}}
+			next, err = next+1, outcome.Err
+		}
+		if err == nil {
+			continue
+		}
+		p := problemOf(err)
+		p.RequestID = answeredID(ctx)
+		results[i] = batchResult{p.Status, p}
+		if p.Status >= fasthttp.StatusInternalServerError {
+			trouble = err
+		}
+	}
+	if trouble != nil {
+		s.noteTrouble(ctx, trouble, problemOf(trouble))
+	}
+	return results
+}

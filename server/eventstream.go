@@ -1,0 +1,127 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+const (
+	eventStream       = "text/event-stream"
+	headerLastEventID = "Last-Event-ID"
+
+	maxWaiting  = 1024             // requests that wait for events, streams included; more are 503
+	streamPage  = 100              // events read at once
+	streamPulse = 15 * time.Second // a stream says at least this often that it lives, and asks whether it still may
+)
+
+// waiting counts the requests that wait for events, and ends them with the server.
+type waiting struct {
+	count *atomic.Int64
+	ctx   context.Context
+	end   context.CancelFunc
+}
+
+func newWaiting() waiting {
+	ctx, end := context.WithCancel(context.Background())
+	return waiting{new(atomic.Int64), ctx, end}
+}
+
+// enter counts one in, unless there are too many.
+func (w waiting) enter() bool {
+	if w.count.Add(1) > maxWaiting {
+		w.count.Add(-1)
+		return false
+	}
+	return true
+}
+
+func (w waiting) leave() { w.count.Add(-1) }
+
+// streamEvents answers with the agent's audit trail as it grows (WHATWG HTML §9.2), until the client leaves, the
+// credential ends or the server does.
+func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.UUID, q eventQuery) error {
+	asked := forRequest(ctx)
+	events, _, err := s.store.Events(asked, asks.Caller, agent, q.after, streamPage) // what is refused is refused now
+	if err != nil {
+		return err
+	}
+	if !s.waiting.enter() {
+		return errManyWaiting
+	}
+	stream := &stream{server: s, asks: asks, agent: agent, after: q.after, asked: asked, conn: ctx.Conn(), id: requestID(ctx)}
+	keepFromCaches(ctx)
+	ctx.Response.Header.SetContentType(eventStream)
+	ctx.Response.Header.Set("X-Accel-Buffering", "no") // nginx would hold events back
+	ctx.SetConnectionClose()
+	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
+		defer s.waiting.leave()
+		defer stream.recover()
+		stream.run(w, events)
+	})
+	return nil
+}
+
+// stream is one client's view of an audit trail.
+type stream struct {
+	server *Server
+	asks   caller
+	agent  uuid.UUID
+	after  string
+	asked  context.Context
+	conn   net.Conn
+	id     string // of the request
+}
+
+// run writes events until it cannot, or may not, any more.
+func (t *stream) run(w *bufio.Writer, events []redisstore.Event) {
+	for {
+		if t.write(w, events) != nil || t.server.waiting.ctx.Err() != nil || t.asks.hasExpired() {
+			return
+		}
+		if len(events) == 0 && t.server.awaitEventFor(t.agent, t.after, streamPulse) != nil {
+			return
+		}
+		var err error
+		if events, _, err = t.server.store.Events(t.asked, t.asks.Caller, t.agent, t.after, streamPage); err != nil {
+			return
+		}
+	}
+}
+
+// write sends the events, or a comment when there are none: so that the connection is not taken for dead, and is noticed
+// when it is.
+func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
+	if len(events) == 0 {
+		fmt.Fprint(w, ":\n\n")
+	}
+	for _, e := range events {
+		data, err := json.Marshal(eventOf(e, t.agent, t.asks.organization()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Type, data)
+		t.after = e.ID
+	}
+	// fasthttp has set one deadline for the whole answer.
+	if err := t.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	return w.Flush()
+}
+
+// recover keeps a panic from ending the process: no handler stands above this goroutine.
+func (t *stream) recover() {
+	if cause := recover(); cause != nil {
+		t.server.log.Error("panic in a stream", "request_id", t.id, "cause", cause, "stack", string(debug.Stack()))
+	}
+}

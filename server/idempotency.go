@@ -1,0 +1,80 @@
+package server
+
+import (
+	"crypto/sha256"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+const (
+	headerIdempotencyKey = "Idempotency-Key"
+	headerReplayed       = "Idempotent-Replayed"
+	maxIdempotencyKey    = 255 // characters
+)
+
+// once returns what makes the operation on the object happen once, if the request has an Idempotency-Key, else nil. Call
+// it with the body decoded: what is not well-formed has no outcome. Requests are the same when they ask the same of the
+// same, however their JSON is spaced and ordered.
+func once(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID) (*redisstore.Once, error) {
+	given := ctx.Request.Header.PeekAll(headerIdempotencyKey)
+	if len(given) == 0 {
+		return nil, nil
+	}
+	if len(given) > 1 {
+		return nil, invalid(headerIdempotencyKey, "is given twice")
+	}
+	if !isIdempotencyKey(given[0]) {
+		return nil, invalid(headerIdempotencyKey, "must have 1 to 255 visible characters")
+	}
+	asked, err := canonical(ctx.Request.Body())
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	h.Write([]byte(operation + "\x00"))
+	h.Write(object[:])
+	h.Write(asked)
+	return &redisstore.Once{Key: string(given[0]), Fingerprint: [32]byte(h.Sum(nil))}, nil
+}
+
+func isIdempotencyKey(key []byte) bool {
+	for _, c := range key {
+		if c <= ' ' || c > '~' {
+			return false
+		}
+	}
+	return len(key) >= 1 && len(key) <= maxIdempotencyKey
+}
+
+// canonical returns a body without white space, its objects' members in order.
+func canonical(body []byte) ([]byte, error) {
+	if len(body) == 0 {
+		return []byte("{}"), nil
+	}
+	value := jsontext.Value(body).Clone()
+	err := value.Format(jsontext.ReorderRawObjects(true))
+	return value, err
+}
+
+// noteReplay says so when the outcome is that of an earlier request. Its body then has that request's id, and is the
+// same to the letter.
+func noteReplay(ctx *fasthttp.RequestCtx, once *redisstore.Once) {
+	if once == nil || !once.Replayed {
+		return
+	}
+	ctx.Response.Header.Set(headerReplayed, "true")
+	ctx.SetUserValue(firstRequest{}, once.FirstRequest)
+}
+
+type firstRequest struct{}
+
+// answeredID returns the id of the request that the answer is to: this one, or the one before that it repeats.
+func answeredID(ctx *fasthttp.RequestCtx) string {
+	if first, ok := ctx.UserValue(firstRequest{}).(string); ok {
+		return first
+	}
+	return requestID(ctx)
+}

@@ -1,0 +1,240 @@
+package server
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/money"
+	"remit/redisstore"
+)
+
+const (
+	maxState           = 64 << 10 // bytes, without white space
+	maxReasonLength    = 1000     // characters
+	defaultPendingTime = 300      // seconds
+
+	scopeRollback = "transactions:rollback"
+	scopeAdmin    = "admin"
+)
+
+type beginRequest struct {
+	ActionType optional[string]         `json:"action_type"`
+	PreState   optional[jsontext.Value] `json:"pre_state"`
+	Session    optional[string]         `json:"session_id"`
+	Value      optional[money.MicroUSD] `json:"value_usd"` // to hold
+	ExpiresIn  optional[int64]          `json:"expires_in_seconds"`
+	Reversible optional[bool]           `json:"reversible"`
+	Metadata   optional[jsontext.Value] `json:"metadata"`
+}
+
+func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
+	var v validation
+	n := redisstore.NewTransaction{
+		ActionType:   r.ActionType.value,
+		PreState:     v.object("pre_state", r.PreState, maxState),
+		Value:        r.Value.value,
+		Irreversible: !r.Reversible.or(true),
+		Metadata:     v.object("metadata", r.Metadata, maxMetadata),
+	}
+	v.require(r.ActionType.given, "action_type", "is required")
+	v.actionType(r.ActionType)
+	v.require(r.PreState.given, "pre_state", "is required")
+	if r.Session.given {
+		n.Session = v.id("session_id", r.Session)
+		v.require(n.Session != uuid.Nil || len(v.fields) > 0, "session_id", notAnID)
+	}
+	lifetime := r.ExpiresIn.or(defaultPendingTime)
+	v.within("expires_in_seconds", lifetime, 1, maxLifetimeSeconds)
+	n.Lifetime = time.Duration(lifetime) * time.Second
+	return n, v.err()
+}
+
+type commitRequest struct {
+	Value     optional[money.MicroUSD] `json:"value_usd"` // what it cost
+	PostState optional[jsontext.Value] `json:"post_state"`
+}
+
+func (r *commitRequest) commit() (redisstore.Commit, error) {
+	var v validation
+	c := redisstore.Commit{PostState: v.object("post_state", r.PostState, maxState)}
+	if r.Value.given {
+		c.Value = &r.Value.value
+	}
+	return c, v.err()
+}
+
+type rollbackRequest struct {
+	Reason optional[string] `json:"reason"`
+}
+
+func (r *rollbackRequest) rollback() (redisstore.Rollback, error) {
+	var v validation
+	if r.Reason.given {
+		length := utf8.RuneCountInString(r.Reason.value)
+		v.require(length >= 1 && length <= maxReasonLength, "reason", "must have 1 to 1000 characters")
+	}
+	return redisstore.Rollback{Reason: r.Reason.value}, v.err()
+}
+
+// transactionAnswer is a transaction; lists leave its states and metadata out.
+type transactionAnswer struct {
+	ID         uuid.UUID         `json:"id"`
+	Agent      uuid.UUID         `json:"agent_id"`
+	Session    uuid.UUID         `json:"session_id,omitzero"`
+	Sequence   int64             `json:"sequence_number,omitzero"`
+	Status     redisstore.Status `json:"status"`
+	ActionType string            `json:"action_type"`
+	Value      money.MicroUSD    `json:"value_usd"`      // what it was charged, or before that was begun with
+	ValueHeld  money.MicroUSD    `json:"value_held_usd"` // while it is pending
+	Overage    money.MicroUSD    `json:"overage_usd"`
+	Reversible bool              `json:"reversible"`
+	Reason     string            `json:"reason,omitzero"`
+	PreState   jsontext.Value    `json:"pre_state,omitzero"`
+	PostState  jsontext.Value    `json:"post_state,omitzero"`
+	Metadata   jsontext.Value    `json:"metadata,omitzero"`
+	Expires    timestamp         `json:"expires_at"`
+	Created    timestamp         `json:"created_at"`
+	Committed  timestamp         `json:"committed_at,omitzero"`
+	RolledBack timestamp         `json:"rolled_back_at,omitzero"`
+}
+
+func summaryOf(t redisstore.Transaction) transactionAnswer {
+	a := transactionAnswer{
+		ID: t.ID, Agent: t.Agent, Session: t.Session, Sequence: t.Sequence, Status: t.Status, ActionType: t.ActionType,
+		Value: t.Hold, ValueHeld: t.Held, Overage: t.Overage, Reversible: t.Reversible, Reason: t.Reason,
+		Expires: timestamp(t.Expires), Created: timestamp(t.Created),
+		Committed: timestamp(t.Committed), RolledBack: timestamp(t.RolledBack),
+	}
+	if !t.Committed.IsZero() {
+		a.Value = t.Value
+	}
+	return a
+}
+
+func transactionOf(t redisstore.Transaction) transactionAnswer {
+	a := summaryOf(t)
+	a.PreState, a.Metadata = jsontext.Value(t.PreState), metadataOf(t.Metadata)
+	if t.PostState != "" {
+		a.PostState = jsontext.Value(t.PostState)
+	}
+	return a
+}
+
+func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
+	access, err := s.agentToken(ctx)
+	if err != nil {
+		return err
+	}
+	var request beginRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.transaction()
+	if err != nil {
+		return err
+	}
+	if wanted.Once, err = once(ctx, "begin", uuid.Nil); err != nil {
+		return err
+	}
+	begun, err := s.store.Begin(forRequest(ctx), heldBy(access), wanted)
+	noteReplay(ctx, wanted.Once)
+	if err != nil {
+		return err
+	}
+	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
+}
+
+func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
+	access, err := s.agentToken(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := pathID(ctx)
+	if err != nil {
+		return err
+	}
+	var request commitRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.commit()
+	if err != nil {
+		return err
+	}
+	if wanted.Once, err = once(ctx, "commit", id); err != nil {
+		return err
+	}
+	committed, err := s.store.Commit(forRequest(ctx), heldBy(access), id, wanted)
+	noteReplay(ctx, wanted.Once)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, transactionOf(committed))
+}
+
+// rollbackTransaction undoes. An agent needs a scope for it: undoing what another part of it has done is not everyone's.
+func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
+	asks, id, err := s.callerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	if asks.Token != nil && !slices.Contains(asks.scopes, scopeRollback) && !slices.Contains(asks.scopes, scopeAdmin) {
+		return &scopeError{scopeRollback}
+	}
+	var request rollbackRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.rollback()
+	if err != nil {
+		return err
+	}
+	if wanted.Once, err = once(ctx, "rollback", id); err != nil {
+		return err
+	}
+	undone, err := s.store.Rollback(forRequest(ctx), asks.Caller, id, wanted)
+	noteReplay(ctx, wanted.Once)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, transactionOf(undone))
+}
+
+func (s *Server) getTransaction(ctx *fasthttp.RequestCtx) error {
+	asks, id, err := s.callerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := s.store.Transaction(forRequest(ctx), asks.Caller, id)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, transactionOf(t))
+}
+
+func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
+	asks, err := s.eitherCaller(ctx)
+	if err != nil {
+		return err
+	}
+	query, err := readQuery(ctx, []redisstore.Status{
+		redisstore.Pending, redisstore.Committed, redisstore.RolledBack, redisstore.Expired,
+	}, "agent_id", "session_id")
+	if err != nil {
+		return err
+	}
+	page, err := s.store.Transactions(forRequest(ctx), asks.Caller, query)
+	if err != nil {
+		return err
+	}
+	summaries := make([]transactionAnswer, len(page.Items))
+	for i, t := range page.Items {
+		summaries[i] = summaryOf(t)
+	}
+	announceNext(ctx, page.Next)
+	return answer(ctx, summaries)
+}
