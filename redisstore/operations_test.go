@@ -117,9 +117,12 @@ func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 // loadScripts makes every script known to Redis, so that each operation is one request.
 func loadScripts(t *testing.T, s *Store) {
 	t.Helper()
+	client := peek(t, s)
 	for name := range luaFiles(t) {
-		if err := peek(t, s).ScriptLoad(t.Context(), lua.Source(name)).Err(); err != nil {
-			t.Fatal(err)
+		for _, source := range []string{lua.Source(name), lua.OnceSource(name)} {
+			if err := client.ScriptLoad(t.Context(), source).Err(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }
