@@ -277,3 +277,18 @@ func TestListsOfTransactionsOfNothingAreEmpty(t *testing.T) {
 		}
 	})
 }
+
+func TestADamagedTransactionIsAnErrorAndNeverShown(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		for _, field := range []string{"ty", "b", "x", "st"} {
+			w := newTenant(t, s, NewSession{MaxActions: 10})
+			begun := w.begin(t, s, w.exchange(t, s).AccessToken, 0)
+			must(peek(t, s).HDel(t.Context(), s.keys.transaction(w.agent.ID, begun.ID), field).Result())(t)
+			_, err := s.Transaction(t.Context(), w.byKey(), begun.ID)
+			wantError(t, "Transaction without "+field, err, errReply)
+			_, err = s.Transactions(t.Context(), w.byKey(), Query{Limit: 1})
+			wantError(t, "Transactions without "+field, err, errReply)
+		}
+	})
+}
