@@ -58,8 +58,9 @@ func (w keyedTenant) everyKeyed() []keyedOperation {
 	}
 	begin := func(n NewTransaction) func(context.Context, *Store, *Once) (any, error) {
 		return func(ctx context.Context, s *Store, once *Once) (any, error) {
-			n.Once, n.Metadata = once, `{"n":1}`
-			return s.Begin(ctx, w.grant.AccessToken, n)
+			own := n
+			own.Once, own.Metadata = once, `{"n":1}`
+			return s.Begin(ctx, w.grant.AccessToken, own)
 		}
 	}
 	rollback := func(c Caller) func(context.Context, *Store, *Once) (any, error) {

@@ -115,7 +115,10 @@ func openStore(t *testing.T, cfg Config, url string, err error) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
+	t.Cleanup(func() {
+		closePeek(store)
+		_ = store.Close()
+	})
 	return store
 }
 

@@ -68,7 +68,7 @@ func TestAwaitEventWakesWhenAnotherStoreWritesOne(t *testing.T) {
 		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
 		second := must(Open(s.config))(t)
 		defer second.Close()
-		for range 3 {
+		for range 2 {
 			came := await(t.Context(), s, w.agent.ID, w.newest(t, s))
 			unmoved := await(t.Context(), s, other.agent.ID, other.newest(t, s))
 			eventually(t, "they wait", func() bool { return waiting(s, w.agent.ID) == 1 && waiting(s, other.agent.ID) == 1 })
@@ -253,7 +253,7 @@ func TestNoEventIsMissedByWhoReadsAndWaitsInTurn(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		const sessions = 20
+		const sessions = 7
 		var writer sync.WaitGroup
 		writer.Go(func() {
 			for range sessions {
