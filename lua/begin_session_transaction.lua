@@ -6,7 +6,8 @@
 -- KEYS[4] = transaction           hash t:{cell}:<transaction>
 -- KEYS[5] = session_transactions  zset stx:{cell}:<session>
 -- KEYS[6] = agent_transactions    zset at:{cell}:<agent>
--- KEYS[7] = events                stream ev:{cell}:<agent>
+-- KEYS[7] = agent_sessions        zset as:{cell}:<agent>
+-- KEYS[8] = events                stream ev:{cell}:<agent>
 --
 -- ARGV[1] = organization_id       16 bytes, of the access token
 -- ARGV[2] = agent_id              16 bytes
@@ -27,10 +28,10 @@
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
 --         {'limit', limit, n, ma, v, mv, h, x}  limit is max_actions or max_value_usd; nothing was counted or held
 -- Writes: HSET and PEXPIRE session and transaction; ZADD and PEXPIRE holds, session_transactions and agent_transactions;
--- XADD events
+-- PEXPIRE agent_sessions; XADD events
 --@include audit
 --@include marks
-local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
+local agent, session, holds, transaction, session_transactions, agent_transactions, agent_sessions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, session_id, transaction_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
 
@@ -89,6 +90,9 @@ redis.call('PEXPIRE', session_transactions, ttl)
 redis.call('PEXPIRE', transaction, string.format('%.0f', lifetime + retention))
 if redis.call('PTTL', agent_transactions) < kept then
   redis.call('PEXPIRE', agent_transactions, ttl)
+end
+if redis.call('PTTL', agent_sessions) < kept then
+  redis.call('PEXPIRE', agent_sessions, ttl)
 end
 record(events, audit, now, 'transaction.begun', 'session', string.sub(session, -36), 'transaction', transaction_id,
   'held', value)

@@ -1,20 +1,21 @@
 -- Commits a pending transaction: what it holds is given free, and what it cost is charged as far as the session's limit
 -- allows. The rest is recorded as overage, for the action has happened.
 --
--- KEYS[1] = agent            hash a:{cell}:<agent>
--- KEYS[2] = session          hash s:{cell}:<session>; one that does not exist when the transaction has none
--- KEYS[3] = holds            zset sh:{cell}:<session>
--- KEYS[4] = transaction      hash t:{cell}:<transaction>
--- KEYS[5] = events           stream ev:{cell}:<agent>
+-- KEYS[1] = agent               hash a:{cell}:<agent>
+-- KEYS[2] = session             hash s:{cell}:<session>; one that does not exist when the transaction has none
+-- KEYS[3] = holds               zset sh:{cell}:<session>
+-- KEYS[4] = transaction         hash t:{cell}:<transaction>
+-- KEYS[5] = agent_transactions  zset at:{cell}:<agent>
+-- KEYS[6] = events              stream ev:{cell}:<agent>
 --
--- ARGV[1] = organization_id  16 bytes, of the access token
--- ARGV[2] = agent_id         16 bytes
--- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token
--- ARGV[4] = transaction_id   16 bytes
--- ARGV[5] = value            micro-USD that it cost, '' for what it holds
--- ARGV[6] = post_state       JSON object, '' for none
--- ARGV[7] = retention        ms that it stays readable from now
--- ARGV[8] = audit            see include/audit.lua
+-- ARGV[1] = organization_id     16 bytes, of the access token
+-- ARGV[2] = agent_id            16 bytes
+-- ARGV[3] = caller_family       'family:' and the 16-byte family id of the access token
+-- ARGV[4] = transaction_id      16 bytes
+-- ARGV[5] = value               micro-USD that it cost, '' for what it holds
+-- ARGV[6] = post_state          JSON object, '' for none
+-- ARGV[7] = retention           ms that it stays readable from now
+-- ARGV[8] = audit               see include/audit.lua
 --
 -- Reply:  {'ok', now, ended, x, state}  now and x, when it would have expired, in ms since 1970; ended as include/states.lua
 --                                       says; state an array of st, v, ov, cm, rb, re, po
@@ -23,12 +24,12 @@
 --         {'unknown_transaction'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_pending', now, ended, x, st}
--- Writes: HSET and PEXPIRE transaction; ZREM holds; HSET and HDEL session; XADD events
+-- Writes: HSET and PEXPIRE transaction; PEXPIRE agent_transactions; ZREM holds; HSET and HDEL session; XADD events
 --@include audit
 --@include holds
 --@include marks
 --@include states
-local agent, session, holds, transaction, events = unpack(KEYS)
+local agent, session, holds, transaction, agent_transactions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, value, post_state, retention, audit = unpack(ARGV)
 
 local time = redis.call('TIME')
@@ -76,6 +77,9 @@ if post_state ~= '' then
   redis.call('HSET', transaction, 'po', post_state)
 end
 redis.call('PEXPIRE', transaction, retention)
+if redis.call('PTTL', agent_transactions) < tonumber(retention) then
+  redis.call('PEXPIRE', agent_transactions, retention)
+end
 record(events, audit, now, 'transaction.committed', 'session', t[2] or '', 'transaction', transaction_id,
   'charged', v, 'overage', ov)
 return {'ok', committed, ended, t[5], {'committed', v, ov, committed, '', '', post_state}}

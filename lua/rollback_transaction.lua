@@ -1,19 +1,20 @@
 -- Rolls a transaction back: a pending one gives free what it holds, a committed one gives back what it charged. The action
 -- stays counted, or begin and rollback would be a loop for free.
 --
--- KEYS[1] = agent            hash a:{cell}:<agent>
--- KEYS[2] = session          hash s:{cell}:<session>; one that does not exist when the transaction has none
--- KEYS[3] = holds            zset sh:{cell}:<session>
--- KEYS[4] = transaction      hash t:{cell}:<transaction>
--- KEYS[5] = events           stream ev:{cell}:<agent>
+-- KEYS[1] = agent               hash a:{cell}:<agent>
+-- KEYS[2] = session             hash s:{cell}:<session>; one that does not exist when the transaction has none
+-- KEYS[3] = holds               zset sh:{cell}:<session>
+-- KEYS[4] = transaction         hash t:{cell}:<transaction>
+-- KEYS[5] = agent_transactions  zset at:{cell}:<agent>
+-- KEYS[6] = events              stream ev:{cell}:<agent>
 --
--- ARGV[1] = organization_id  16 bytes, of the caller
--- ARGV[2] = agent_id         16 bytes
--- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
--- ARGV[4] = transaction_id   16 bytes
--- ARGV[5] = reason           '' for none
--- ARGV[6] = retention        ms that it stays readable from now
--- ARGV[7] = audit            see include/audit.lua
+-- ARGV[1] = organization_id     16 bytes, of the caller
+-- ARGV[2] = agent_id            16 bytes
+-- ARGV[3] = caller_family       'family:' and the 16-byte family id of the access token; '' when an API key calls
+-- ARGV[4] = transaction_id      16 bytes
+-- ARGV[5] = reason              '' for none
+-- ARGV[6] = retention           ms that it stays readable from now
+-- ARGV[7] = audit               see include/audit.lua
 --
 -- Reply:  {'ok', now, ended, x, state}  as commit_transaction.lua
 --         {'unknown_agent'}
@@ -22,11 +23,11 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_pending', now, ended, x, st}
 --         {'not_reversible'}            it is committed, and was begun as one that cannot be undone
--- Writes: HSET and PEXPIRE transaction; ZREM holds; HSET and HDEL session; XADD events
+-- Writes: HSET and PEXPIRE transaction; PEXPIRE agent_transactions; ZREM holds; HSET and HDEL session; XADD events
 --@include audit
 --@include holds
 --@include states
-local agent, session, holds, transaction, events = unpack(KEYS)
+local agent, session, holds, transaction, agent_transactions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, reason, retention, audit = unpack(ARGV)
 
 local time = redis.call('TIME')
@@ -72,6 +73,9 @@ if reason ~= '' then
   redis.call('HSET', transaction, 're', reason)
 end
 redis.call('PEXPIRE', transaction, retention)
+if redis.call('PTTL', agent_transactions) < tonumber(retention) then
+  redis.call('PEXPIRE', agent_transactions, retention)
+end
 record(events, audit, now, 'transaction.rolled_back', 'session', t[2] or '', 'transaction', transaction_id,
   'released', given_back)
 return {'ok', rolled_back, ended, t[5], {'rolled_back', v, ov, t[8] or '', rolled_back, reason, t[10] or ''}}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -47,6 +48,9 @@ func asLeastPrivileged(ctx context.Context, url string) (string, error) {
 	return scheme + "://remit:" + aclPassword + "@" + address, nil
 }
 
+// unrestricted holds the stores that peek looks through, by those that it looks behind; openStore closes them.
+var unrestricted sync.Map
+
 // peek returns a client for looking behind the store's back.
 func peek(t *testing.T, s *Store) redis.UniversalClient {
 	t.Helper()
@@ -54,11 +58,24 @@ func peek(t *testing.T, s *Store) redis.UniversalClient {
 	if url == s.config.URL {
 		return s.client
 	}
+	if open, found := unrestricted.Load(s); found {
+		return open.(*Store).client
+	}
 	cfg := s.config
 	cfg.URL = url
-	unrestricted := must(Open(cfg))(t)
-	t.Cleanup(func() { _ = unrestricted.Close() })
-	return unrestricted.client
+	fresh := must(Open(cfg))(t)
+	open, raced := unrestricted.LoadOrStore(s, fresh)
+	if raced {
+		_ = fresh.Close()
+	}
+	return open.(*Store).client
+}
+
+// closePeek closes what peek has opened for the store.
+func closePeek(s *Store) {
+	if open, found := unrestricted.LoadAndDelete(s); found {
+		_ = open.(*Store).Close()
+	}
 }
 
 func TestTheLeastPrivilegedUserReachesNothingElse(t *testing.T) {

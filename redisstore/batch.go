@@ -33,19 +33,33 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	}
 	s.runParts(ctx, parts)
 	outcomes := make([]ChargeOutcome, len(charges))
-	replayed, refused := len(parts) > 0, len(parts) > 0
+	refused := len(parts) > 0
 	for _, p := range parts {
 		p.spread(outcomes)
-		replayed = replayed && p.once != nil && p.once.Replayed
 		refused = refused && p.err == ErrInvalidToken
 	}
 	if refused {
 		return nil, ErrInvalidToken
 	}
-	if replayed {
-		once.Replayed, once.FirstRequest = true, parts[0].once.FirstRequest
+	if once != nil {
+		once.FirstRequest, once.Replayed = replayOf(parts)
 	}
 	return outcomes, nil
+}
+
+// replayOf returns the request that had the outcomes of all parts before, if there is one. A part whose session an API key
+// does not find runs nothing, and has nothing to replay.
+func replayOf(parts []*part) (request string, replayed bool) {
+	for _, p := range parts {
+		if p.act.agent == uuid.Nil {
+			continue
+		}
+		if !p.once.Replayed {
+			return "", false
+		}
+		request, replayed = p.once.FirstRequest, true
+	}
+	return request, replayed
 }
 
 // part is what of a batch concerns one session.

@@ -48,6 +48,10 @@ func askedByKey(key APIKey) []asked {
 			_, err := s.CreateSession(t.Context(), key, NewSession{Agent: agent, MaxActions: 1, Lifetime: 1e9})
 			return err
 		}},
+		{"ChangeLimits", func(s *Store, t *testing.T, _, session uuid.UUID) error {
+			_, err := s.ChangeLimits(t.Context(), key, session, NewLimits{MaxActions: new(int64(99))})
+			return err
+		}},
 	}, askedByEither(Caller{Key: &key})...)
 }
 
@@ -63,6 +67,21 @@ func askedByEither(caller Caller) []asked {
 		}},
 		{"Charge", func(s *Store, t *testing.T, _, session uuid.UUID) error {
 			_, err := s.Charge(t.Context(), caller, session, Charge{Count: 1, Value: 1})
+			return err
+		}},
+		{"ChargeBatch", func(s *Store, t *testing.T, _, session uuid.UUID) error {
+			return chargeTwice(t.Context(), s, caller, session, nil)
+		}},
+		{"Transactions", func(s *Store, t *testing.T, _, _ uuid.UUID) error {
+			_, err := s.Transactions(t.Context(), caller, Query{Limit: 1})
+			return err
+		}},
+		{"Transactions of a session", func(s *Store, t *testing.T, _, session uuid.UUID) error {
+			_, err := s.Transactions(t.Context(), caller, Query{Limit: 1, Session: session})
+			return err
+		}},
+		{"Events", func(s *Store, t *testing.T, agent, _ uuid.UUID) error {
+			_, _, err := s.Events(t.Context(), caller, agent, "", 1)
 			return err
 		}},
 		{"Sessions", func(s *Store, t *testing.T, _, _ uuid.UUID) error {
@@ -106,6 +125,8 @@ func TestAForeignKeyLearnsNothingAndChangesNothing(t *testing.T) {
 			"Agent": ErrUnknownAgent, "RevokeAgent": ErrUnknownAgent, "RotateAgentSecret": ErrUnknownAgent,
 			"CreateSession": ErrUnknownAgent, "Sessions of one agent": ErrUnknownAgent,
 			"Session": ErrUnknownSession, "EndSession": ErrUnknownSession, "Charge": ErrUnknownSession,
+			"ChargeBatch": ErrUnknownSession, "ChangeLimits": ErrUnknownSession, "Transactions of a session": ErrUnknownSession,
+			"Events": ErrUnknownAgent,
 		}
 		for _, operation := range askedByKey(foreign) {
 			if want[operation.name] == nil {
@@ -133,7 +154,8 @@ func TestATokenReachesNoOtherAgent(t *testing.T) {
 			for _, operation := range askedByEither(byToken(spy)) {
 				want := map[string]error{
 					"Session": ErrUnknownSession, "EndSession": ErrUnknownSession, "Charge": ErrUnknownSession,
-					"Sessions": nil, "Sessions of one agent": ErrUnknownAgent,
+					"Sessions": nil, "Sessions of one agent": ErrUnknownAgent, "Events": ErrUnknownAgent,
+					"ChargeBatch": ErrUnknownSession, "Transactions": nil, "Transactions of a session": ErrUnknownSession,
 				}[operation.name]
 				err := operation.ask(s, t, w.agent.ID, w.session.ID)
 				wantError(t, operation.name+" from "+name, err, want)

@@ -19,11 +19,19 @@ func TestKeysAreSpelledAsDocumented(t *testing.T) {
 		{"organizationAgents", k.organizationAgents(owner), "p:oa:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"organizationSessions", k.organizationSessions(owner), "p:os:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"organizationOpen", k.organizationOpen(owner), "p:oo:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"organizationTransactions", k.organizationTransactions(owner), "p:ot:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"agent", k.agent(owner), "p:a:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"agentSessions", k.agentSessions(owner), "p:as:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"agentTransactions", k.agentTransactions(owner), "p:at:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"events", k.events(owner), "p:ev:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"family, in the agent's cell", k.family(owner, id), "p:f:{c3f1}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
 		{"session, in the agent's cell", k.session(owner, id), "p:s:{c3f1}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
 		{"session, by its own id", k.session(id, id), "p:s:{0a0b}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
+		{"holds, in the agent's cell", k.holds(owner, id), "p:sh:{c3f1}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
+		{"sessionTransactions, in the agent's cell", k.sessionTransactions(owner, id), "p:stx:{c3f1}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
+		{"transaction, in the agent's cell", k.transaction(owner, id), "p:t:{c3f1}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
+		{"transaction, by its own id", k.transaction(id, id), "p:t:{0a0b}:018f3c2a-b4d5-7e07-91a2-b3c4d5e60a0b"},
+		{"outcome, in its owner's cell", k.outcome(owner, "dIgEsT-_"), "p:i:{c3f1}:dIgEsT-_"},
 		{"keyRecords", k.keyRecords(SigningKeys), "p:k:signing"},
 		{"keyRecords", k.keyRecords(RefreshKeys), "p:k:refresh"},
 		{"ready", k.ready(0x0a0b), "p:r:{0a0b}"},
@@ -51,12 +59,14 @@ func TestAnAgentsKeysShareOneSlotOfACluster(t *testing.T) {
 	node := clusterNode(t)
 	k := keyspace{"p:"}
 	var keys []string
-	const perAgent = 5
+	const perAgent = 12
 	for range 500 {
 		agent := NewRootID()
 		family, session := NewID(agent), NewID(agent)
 		keys = append(keys, k.agent(agent), k.agentSessions(agent), k.family(agent, family),
-			k.session(agent, session), k.session(session, session))
+			k.session(agent, session), k.session(session, session), k.agentTransactions(agent), k.events(agent),
+			k.holds(agent, session), k.sessionTransactions(agent, session), k.transaction(agent, family),
+			k.transaction(family, family), k.outcome(agent, "digest"))
 	}
 	slots := slotsOf(t, node, keys)
 	for i := 0; i < len(keys); i += perAgent {
@@ -75,7 +85,8 @@ func TestAnOrganizationsIndexesShareItsSlot(t *testing.T) {
 	for range 20 {
 		o := NewRootID()
 		slots := slotsOf(t, node,
-			[]string{k.organization(o), k.organizationAgents(o), k.organizationSessions(o), k.organizationOpen(o)})
+			[]string{k.organization(o), k.organizationAgents(o), k.organizationSessions(o), k.organizationOpen(o),
+				k.organizationTransactions(o), k.outcome(o, "digest")})
 		for _, slot := range slots {
 			if slot != slots[0] {
 				t.Fatalf("organization %s is spread over slots %v", o, slots)

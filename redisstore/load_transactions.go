@@ -38,7 +38,11 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Trans
 		ix.key = s.keys.organizationTransactions(c.Key.Organization)
 		ix.read, ix.load = s.readOrganizationIndex(*c.Key, ix.key), s.loadTransactionsOf(c.Key.Organization)
 	}
-	return page(ctx, s, ix, q)
+	found, err := page(ctx, s, ix, q)
+	if q.Session != uuid.Nil && err == ErrUnknownAgent {
+		err = ErrUnknownSession // another organization's is not told apart from one that does not exist
+	}
+	return found, err
 }
 
 // actOnListedSession returns the actor for reading what belongs to the session that the query names.

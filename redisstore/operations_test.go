@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,9 +18,9 @@ type operation struct {
 	do     func(context.Context, *Store) error
 }
 
-// everyOperation returns all that can be done to a tenant, by token where that is possible; no more than one of them
-// is to be done to the same tenant.
-func everyOperation(w tenant, g Grant) []operation {
+// everyOperation returns all that can be done to a tenant, by token where that is possible, with a transaction that is
+// pending in its session; no more than one of them is to be done to the same tenant.
+func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 	caller := byToken(g)
 	n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}
 	return []operation{
@@ -94,6 +95,83 @@ func everyOperation(w tenant, g Grant) []operation {
 			_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Value: 1})
 			return err
 		}},
+		{"Charge once", chargeSession.keyed, func(ctx context.Context, s *Store) error {
+			_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Value: 1, Once: &Once{Key: "key"}})
+			return err
+		}},
+		{"Charge once, its claim", claimKey, func(ctx context.Context, s *Store) error {
+			_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Value: 1, Once: &Once{Key: "key"}})
+			return err
+		}},
+		{"ChargeBatch", chargeBatch, func(ctx context.Context, s *Store) error {
+			return chargeTwice(ctx, s, caller, w.session.ID, nil)
+		}},
+		{"ChargeBatch once", chargeBatch.keyed, func(ctx context.Context, s *Store) error {
+			return chargeTwice(ctx, s, caller, w.session.ID, &Once{Key: "key"})
+		}},
+		{"ChargeBatch once, its claim", claimAgentKey, func(ctx context.Context, s *Store) error {
+			return chargeTwice(ctx, s, caller, w.session.ID, &Once{Key: "key"})
+		}},
+		{"CreateSession once", createSession.keyed, func(ctx context.Context, s *Store) error {
+			once := n
+			once.Once = &Once{Key: "key"}
+			_, err := s.CreateSession(ctx, w.key, once)
+			return err
+		}},
+		{"ChangeLimits", changeLimits, func(ctx context.Context, s *Store) error {
+			_, err := s.ChangeLimits(ctx, w.key, w.session.ID, NewLimits{MaxActions: new(int64(99))})
+			return err
+		}},
+		{"Begin", beginSessionTransaction, func(ctx context.Context, s *Store) error {
+			_, err := s.Begin(ctx, g.AccessToken, w.beginning(1))
+			return err
+		}},
+		{"Begin without a session", beginTransaction, func(ctx context.Context, s *Store) error {
+			_, err := s.Begin(ctx, g.AccessToken, w.alone(1))
+			return err
+		}},
+		{"Begin once", beginSessionTransaction.keyed, func(ctx context.Context, s *Store) error {
+			once := w.beginning(1)
+			once.Once = &Once{Key: "key"}
+			_, err := s.Begin(ctx, g.AccessToken, once)
+			return err
+		}},
+		{"Commit", commitTransaction, func(ctx context.Context, s *Store) error {
+			_, err := s.Commit(ctx, g.AccessToken, pending.ID, Commit{})
+			return err
+		}},
+		{"Commit once", commitTransaction.keyed, func(ctx context.Context, s *Store) error {
+			_, err := s.Commit(ctx, g.AccessToken, pending.ID, Commit{Once: &Once{Key: "key"}})
+			return err
+		}},
+		{"Rollback", rollbackTransaction, func(ctx context.Context, s *Store) error {
+			_, err := s.Rollback(ctx, caller, pending.ID, Rollback{})
+			return err
+		}},
+		{"Rollback once", rollbackTransaction.keyed, func(ctx context.Context, s *Store) error {
+			_, err := s.Rollback(ctx, caller, pending.ID, Rollback{Once: &Once{Key: "key"}})
+			return err
+		}},
+		{"Transaction", getTransaction, func(ctx context.Context, s *Store) error {
+			_, err := s.Transaction(ctx, caller, pending.ID)
+			return err
+		}},
+		{"Transactions", listOfAgent, func(ctx context.Context, s *Store) error {
+			_, err := s.Transactions(ctx, caller, Query{Limit: 1})
+			return err
+		}},
+		{"Transactions of a session", listOfAgent, func(ctx context.Context, s *Store) error {
+			_, err := s.Transactions(ctx, caller, Query{Limit: 1, Session: w.session.ID})
+			return err
+		}},
+		{"Transactions of the organization", listOrganization, func(ctx context.Context, s *Store) error {
+			_, err := s.Transactions(ctx, w.byKey(), Query{Limit: 1})
+			return err
+		}},
+		{"Events", listEvents, func(ctx context.Context, s *Store) error {
+			_, _, err := s.Events(ctx, caller, w.agent.ID, "", 10)
+			return err
+		}},
 		{"EndSession", endSession, func(ctx context.Context, s *Store) error {
 			_, err := s.EndSession(ctx, caller, w.session.ID)
 			return err
@@ -101,14 +179,35 @@ func everyOperation(w tenant, g Grant) []operation {
 	}
 }
 
+// chargeTwice charges a session in a batch, and returns what came of the first charge.
+func chargeTwice(ctx context.Context, s *Store, c Caller, session uuid.UUID, once *Once) error {
+	outcomes, err := s.ChargeBatch(ctx, c, []BatchCharge{{session, Charge{Count: 1}}, {session, Charge{Count: 1}}}, once)
+	if err != nil {
+		return err
+	}
+	return outcomes[0].Err
+}
+
+// beforeTheChange says whether an operation's script only prepares its change: without the change it is nothing.
+func (o operation) beforeTheChange() bool {
+	return strings.HasSuffix(o.name, ", its index") || strings.HasSuffix(o.name, ", its claim")
+}
+
+// frees says whether an operation's first write gives memory free. Redis lets such a script finish when it is full.
+func (o operation) frees() bool {
+	return strings.HasPrefix(o.name, "Commit") || strings.HasPrefix(o.name, "Rollback")
+}
+
 // newOperations returns every operation, each on a tenant of its own.
 func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 	t.Helper()
 	var operations []operation
 	var tenants []tenant
-	for i := range everyOperation(tenant{key: APIKey{Organization: uuid.Nil}}, Grant{}) {
+	for i := range everyOperation(tenant{key: APIKey{Organization: uuid.Nil}}, Grant{}, Transaction{}) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		operations = append(operations, everyOperation(w, w.exchange(t, s))[i])
+		grant := w.exchange(t, s)
+		pending := w.begin(t, s, grant.AccessToken, 5)
+		operations = append(operations, everyOperation(w, grant, pending)[i])
 		tenants = append(tenants, w)
 	}
 	return operations, tenants
@@ -117,9 +216,12 @@ func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 // loadScripts makes every script known to Redis, so that each operation is one request.
 func loadScripts(t *testing.T, s *Store) {
 	t.Helper()
+	client := peek(t, s)
 	for name := range luaFiles(t) {
-		if err := peek(t, s).ScriptLoad(t.Context(), lua.Source(name)).Err(); err != nil {
-			t.Fatal(err)
+		for _, source := range []string{lua.Source(name), lua.OnceSource(name)} {
+			if err := client.ScriptLoad(t.Context(), source).Err(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

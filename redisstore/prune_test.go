@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -74,4 +75,54 @@ func TestCreationsKeepIndexesThatNobodyReadsFromGrowing(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestBeginsKeepIndexesThatNobodyReadsFromGrowing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		token := w.exchange(t, s).AccessToken
+		live := must(s.Begin(t.Context(), token, w.alone(0)))(t)
+		indexes := []string{s.keys.organizationTransactions(w.key.Organization), s.keys.agentTransactions(w.agent.ID)}
+		for _, index := range indexes {
+			for range 2 * pruneSample {
+				addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), 2*creationTime))
+			}
+		}
+		begun := int64(1)
+		eventually(t, "most dead entries are dropped", func() bool {
+			must(s.Begin(t.Context(), token, w.alone(0)))(t)
+			begun++
+			for _, index := range indexes {
+				if must(peek(t, s).ZCard(t.Context(), index).Result())(t)-begun > pruneSample/2 {
+					return false
+				}
+			}
+			return true
+		})
+		for _, index := range indexes {
+			if !slices.Contains(indexed(t, s, index), live.ID) {
+				t.Errorf("%s lost a live transaction", index)
+			}
+		}
+	})
+}
+
+func TestOnlyWhatCertainlyCameToNothingIsTakenOutOfItsIndexes(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		creation
+		want bool
+	}{
+		"created":        {creation{nil, false}, false},
+		"created before": {creation{nil, true}, true},
+		"refused":        {creation{ErrUnknownSession, false}, true},
+		"refused before": {creation{&NotActiveError{Expired}, true}, true},
+		"in doubt":       {creation{fmt.Errorf("%w: lost", ErrOutcomeUnknown), false}, false},
+		"unavailable":    {creation{fmt.Errorf("%w: down", ErrUnavailable), false}, false},
+	} {
+		if got := test.cameToNothing(); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
 }

@@ -112,6 +112,9 @@ func TestRefusalsSayWhatIsRefused(t *testing.T) {
 		&NotActiveError{Expired}:          "the session is expired",
 		&ScopeError{"orders:read"}:        "the scope orders:read is not held",
 		&LimitError{Limit: "max_actions"}: "the session's max_actions is reached",
+		&NotPendingError{Committed}:       "the transaction is committed",
+
+		&BelowUsageError{Limit: "max_value_usd"}: "max_value_usd must not be below what is used and held",
 	} {
 		if err.Error() != want {
 			t.Errorf("%q, want %q", err, want)

@@ -47,7 +47,7 @@ func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 				p.loseReplies(operation.script.sha, 100)
 				err := operation.do(t.Context(), s)
 				want, not := ErrOutcomeUnknown, ErrUnavailable
-				if operation.script.access == reads || strings.HasSuffix(operation.name, "its index") {
+				if operation.script.access == reads || operation.beforeTheChange() {
 					want, not = not, want
 				}
 				if !errors.Is(err, want) {
@@ -166,16 +166,19 @@ func TestRepliesThatNoScriptGivesAreErrors(t *testing.T) {
 	t.Parallel()
 	usage := []any{"1", "2", "3", "4", "0", "5"}
 	for name, values := range map[string][]any{
-		"empty":                         {},
-		"no code":                       {int64(1)},
-		"unknown code":                  {"nonsense"},
-		"a limit without usage":         {"limit", "max_actions"},
-		"a limit with half of it":       append([]any{"limit", "max_actions"}, usage[:4]...),
-		"a limit in words":              {"limit", "max_actions", "one", "2", "3", "4", "0", "5"},
-		"a limit that is no text":       append([]any{"limit", int64(1)}, usage...),
-		"a scope that is missing":       {"scope_not_held"},
-		"not active, without times":     {"not_active", "", ""},
-		"not active, with nil for time": {"not_active", "", "", nil, "1"},
+		"empty":                          {},
+		"no code":                        {int64(1)},
+		"unknown code":                   {"nonsense"},
+		"a limit without usage":          {"limit", "max_actions"},
+		"a limit with half of it":        append([]any{"limit", "max_actions"}, usage[:4]...),
+		"a limit in words":               {"limit", "max_actions", "one", "2", "3", "4", "0", "5"},
+		"a limit that is no text":        append([]any{"limit", int64(1)}, usage...),
+		"a scope that is missing":        {"scope_not_held"},
+		"not active, without times":      {"not_active", "", ""},
+		"not active, with nil for time":  {"not_active", "", "", nil, "1"},
+		"not pending, without status":    {"not_pending", "1", "", "2"},
+		"not pending, with nil for time": {"not_pending", nil, "", "2", "pending"},
+		"below usage, without it":        {"below_usage", "max_actions"},
 	} {
 		if r, err := readReply(values); r != nil || !errors.Is(err, errReply) {
 			t.Errorf("%s: %v, %v", name, r, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 	"remit/money"
 	"remit/redisproc"
 )
@@ -113,7 +115,10 @@ func openStore(t *testing.T, cfg Config, url string, err error) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = store.Close() })
+	t.Cleanup(func() {
+		closePeek(store)
+		_ = store.Close()
+	})
 	return store
 }
 
@@ -206,21 +211,71 @@ func (w tenant) contents(t *testing.T, s *Store) map[string]any {
 		s.keys.session(w.agent.ID, w.session.ID))
 }
 
-// contents returns what the keys hold, hashes and sorted sets.
+// contents returns what the keys hold.
 func contents(t *testing.T, s *Store, keys ...string) map[string]any {
 	t.Helper()
+	ctx, client := t.Context(), peek(t, s)
 	found := map[string]any{}
 	for _, key := range keys {
-		switch kind := must(peek(t, s).Type(t.Context(), key).Result())(t); kind {
+		switch kind := must(client.Type(ctx, key).Result())(t); kind {
 		case "hash":
-			found[key] = must(peek(t, s).HGetAll(t.Context(), key).Result())(t)
+			found[key] = must(client.HGetAll(ctx, key).Result())(t)
 		case "zset":
-			found[key] = must(peek(t, s).ZRange(t.Context(), key, 0, -1).Result())(t)
+			found[key] = must(client.ZRangeWithScores(ctx, key, 0, -1).Result())(t)
+		case "stream":
+			found[key] = must(client.XRange(ctx, key, "-", "+").Result())(t)
+		case "string":
+			found[key] = must(client.Get(ctx, key).Result())(t)
 		default:
 			found[key] = kind
 		}
 	}
 	return found
+}
+
+// keysKept returns every key that the store has, in order.
+func keysKept(t *testing.T, s *Store) []string {
+	t.Helper()
+	var mu sync.Mutex
+	var keys []string
+	scan := func(ctx context.Context, server *redis.Client) error {
+		all := server.Scan(ctx, 0, s.config.Prefix+"*", 10_000).Iterator()
+		for all.Next(ctx) {
+			mu.Lock()
+			keys = append(keys, all.Val())
+			mu.Unlock()
+		}
+		return all.Err()
+	}
+	var err error
+	switch client := peek(t, s).(type) {
+	case *redis.ClusterClient:
+		err = client.ForEachMaster(t.Context(), scan)
+	case *redis.Client:
+		err = scan(t.Context(), client)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// wantUnchanged checks that what is done leaves all that the store keeps as it was.
+func wantUnchanged(t *testing.T, s *Store, what string, do func()) {
+	t.Helper()
+	before := contents(t, s, keysKept(t, s)...)
+	do()
+	after := contents(t, s, keysKept(t, s)...)
+	for key := range before {
+		if !reflect.DeepEqual(after[key], before[key]) {
+			t.Errorf("%s: %s was %q, is %q", what, key, before[key], after[key])
+		}
+		delete(after, key)
+	}
+	for key := range after {
+		t.Errorf("%s: %s is new: %q", what, key, after[key])
+	}
 }
 
 // indexed returns the ids that an index holds, oldest first.

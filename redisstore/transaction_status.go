@@ -12,8 +12,9 @@ type transactionEvents struct {
 	expires time.Time
 }
 
-// sessionGone stands for the end of a session that is not kept any more. It lived until one of its transactions could not
-// be read; so it was ended.
+// sessionGone stands for the end of a session that is not kept any more. One that expires is kept for as long as its
+// transactions, and one that ends for longer than those that had expired before; so it was ended while this one was
+// pending.
 const sessionGone = "gone"
 
 // transactionStatus is the one rule for a transaction's status: what is stored, but for one that is pending still when
@@ -24,7 +25,7 @@ func transactionStatus(stored Status, e transactionEvents) Status {
 		return stored
 	case e.ended == "" && e.now.Before(e.expires):
 		return Pending
-	case e.ended == "" || e.ended == sessionGone && !e.now.Before(e.expires) || !e.sessionEnd().Before(e.expires):
+	case e.ended == "" || !e.sessionEnd().Before(e.expires):
 		return Expired
 	default:
 		return RolledBack

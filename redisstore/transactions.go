@@ -104,7 +104,7 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 	}
 	keys := []string{s.keys.agent(t.Agent), s.keys.session(t.Agent, n.Session), s.keys.holds(t.Agent, n.Session),
 		s.keys.transaction(t.Agent, id), s.keys.sessionTransactions(t.Agent, n.Session),
-		s.keys.agentTransactions(t.Agent), s.keys.events(t.Agent)}
+		s.keys.agentTransactions(t.Agent), s.keys.agentSessions(t.Agent), s.keys.events(t.Agent)}
 	args := []any{t.Organization[:], t.Agent[:], act.family, n.Session[:], id[:], int64(n.Value),
 		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
 	args = append(args, n.kept()...)
@@ -186,7 +186,7 @@ func (s *Store) settledRetention(once *Once) int64 {
 
 func (s *Store) transactionKeys(act actor, t Transaction) []string {
 	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, t.Session), s.keys.holds(act.agent, t.Session),
-		s.keys.transaction(act.agent, t.ID), s.keys.events(act.agent)}
+		s.keys.transaction(act.agent, t.ID), s.keys.agentTransactions(act.agent), s.keys.events(act.agent)}
 }
 
 // actOnTransaction returns the actor for an operation on the transaction, and what never changes of it. Whether the

@@ -1,0 +1,557 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/money"
+	"remit/redisproc"
+)
+
+// mixed returns sessions of every kind, and a batch on them that meets every outcome of a charge, those of one session in
+// between those of others.
+func (w tenant) mixed(t *testing.T, s *Store, foreign tenant) ([]uuid.UUID, []BatchCharge) {
+	t.Helper()
+	token := w.exchange(t, s).AccessToken
+	session := func(n NewSession) tenant {
+		n.Agent, n.Lifetime = w.agent.ID, time.Hour
+		w.session = must(s.CreateSession(t.Context(), w.key, n))(t)
+		return w
+	}
+	small, narrow := session(NewSession{MaxActions: 5, MaxValue: 50}), session(NewSession{MaxActions: 9, MaxValue: 50, Scopes: []string{"read"}})
+	held, due := session(NewSession{MaxActions: 9, MaxValue: 50}), session(NewSession{MaxActions: 9, MaxValue: 50})
+	held.begin(t, s, token, 30)
+	w.letPass(t, s, due.begin(t, s, token, 50))
+	ended, expired := session(NewSession{MaxActions: 9}), session(NewSession{MaxActions: 9})
+	must(s.EndSession(t.Context(), w.byKey(), ended.session.ID))(t)
+	expired.letSessionPass(t, s)
+	ids := []uuid.UUID{small.session.ID, narrow.session.ID, held.session.ID, due.session.ID, ended.session.ID, expired.session.ID,
+		foreign.session.ID, NewID(w.agent.ID), otherCell(w.agent.ID)}
+	var batch []BatchCharge
+	for _, charge := range []Charge{
+		{Count: 1, Value: 3}, {Count: 2, Value: 60}, {Count: 1, Scope: "read"}, {Count: 1, Scope: "write"}, {Count: 1, Scope: "admin"},
+		{Count: 1, Value: 30}, {Count: 1000}, {Count: 2, Value: 17}, {Count: 1, Value: 1}, {Count: 1}, {Count: 1, Value: 0, Scope: "read"},
+	} {
+		for _, id := range ids {
+			batch = append(batch, BatchCharge{id, charge})
+		}
+	}
+	return ids, batch
+}
+
+func TestABatchComesToWhatItsChargesComeToAlone(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		foreign := newTenant(t, s, NewSession{MaxActions: 9})
+		for name, caller := range map[string]func(w tenant) Caller{
+			"by key":   tenant.byKey,
+			"by token": func(w tenant) Caller { return byToken(w.exchange(t, s)) },
+		} {
+			alone, together := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+			ids, charges := alone.mixed(t, s, foreign)
+			var want []ChargeOutcome
+			as := caller(alone)
+			for _, charge := range charges {
+				usage, err := s.Charge(t.Context(), as, charge.Session, charge.Charge)
+				want = append(want, ChargeOutcome{usage, err})
+			}
+			batchIDs, batch := together.mixed(t, s, foreign)
+			got := must(s.ChargeBatch(t.Context(), caller(together), batch, nil))(t)
+			for i := range got {
+				if !reflect.DeepEqual(timeless(got[i]), timeless(want[i])) {
+					t.Errorf("%s, session %d, %+v: %+v, %v; alone %+v, %v", name, i%len(ids), batch[i].Charge,
+						got[i].Usage, got[i].Err, want[i].Usage, want[i].Err)
+				}
+			}
+			if len(got) != len(want) {
+				t.Errorf("%s: %d outcomes of %d charges", name, len(got), len(want))
+			}
+			fields := func(w tenant, session uuid.UUID) map[string]string {
+				stored := must(peek(t, s).HGetAll(t.Context(), s.keys.session(w.agent.ID, session)).Result())(t)
+				for _, field := range []string{"a", "c", "x", "e", "hx"} { // whose, and times
+					delete(stored, field)
+				}
+				return stored
+			}
+			for i := range ids {
+				if one, all := fields(alone, ids[i]), fields(together, batchIDs[i]); !reflect.DeepEqual(all, one) {
+					t.Errorf("%s, session %d: %v, alone %v", name, i, all, one)
+				}
+			}
+		}
+	})
+}
+
+// timeless returns an outcome without the time at which its session expires.
+func timeless(o ChargeOutcome) ChargeOutcome {
+	o.Usage.Expires = time.Time{}
+	if reached := new(LimitError); errors.As(o.Err, &reached) {
+		plain := *reached
+		plain.Usage.Expires = time.Time{}
+		o.Err = &plain
+	}
+	return o
+}
+
+func TestABatchThatIsRefusedAsAWholeChangesNothing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, revoked := newTenant(t, s, NewSession{MaxActions: 9}), newTenant(t, s, NewSession{MaxActions: 9})
+		live, dead, ofRevoked := w.exchange(t, s), w.exchange(t, s), revoked.exchange(t, s)
+		if err := s.RevokeFamily(t.Context(), live.AccessToken, dead.Family); err != nil {
+			t.Fatal(err)
+		}
+		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
+		charge := BatchCharge{w.session.ID, Charge{Count: 1}}
+		used := Once{Key: "used", Fingerprint: [32]byte{1}}
+		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{charge}, &used))(t)
+		must(s.ChargeBatch(t.Context(), byToken(live), []BatchCharge{charge}, used.again()))(t)
+		batch := []BatchCharge{charge, {NewID(w.agent.ID), Charge{Count: 1}}, charge}
+		for name, test := range map[string]struct {
+			caller Caller
+			batch  []BatchCharge
+			once   *Once
+			want   error
+		}{
+			"a wrong key":               {Caller{Key: &APIKey{w.key.Organization, [32]byte{9}}}, batch, nil, ErrInvalidAPIKey},
+			"a wrong key, of nothing":   {Caller{Key: &APIKey{w.key.Organization, [32]byte{9}}}, nil, nil, ErrInvalidAPIKey},
+			"a revoked family":          {byToken(dead), batch, nil, ErrInvalidToken},
+			"a revoked family, once":    {byToken(dead), batch, &Once{Key: "new"}, ErrInvalidToken},
+			"a revoked family, nothing": {byToken(dead), nil, nil, ErrInvalidToken},
+			"a revoked agent":           {byToken(ofRevoked), batch, nil, ErrInvalidToken},
+			"another batch, by key":     {w.byKey(), batch, &Once{Key: "used", Fingerprint: [32]byte{2}}, ErrKeyReused},
+			"another batch, by token":   {byToken(live), batch, &Once{Key: "used", Fingerprint: [32]byte{2}}, ErrKeyReused},
+			"nothing, by key":           {w.byKey(), nil, nil, nil},
+			"nothing, by token":         {byToken(live), nil, nil, nil},
+			"what no agent has":         {w.byKey(), batch[1:2], nil, nil},
+			"what this agent has not":   {byToken(live), batch[1:2], nil, nil},
+		} {
+			wantUnchanged(t, s, name, func() {
+				outcomes, err := s.ChargeBatch(t.Context(), test.caller, test.batch, test.once)
+				if wantError(t, name, err, test.want); err != nil && outcomes != nil {
+					t.Errorf("%s: %+v", name, outcomes)
+				}
+				for _, outcome := range outcomes {
+					wantError(t, name, outcome.Err, ErrUnknownSession)
+				}
+			})
+		}
+	})
+}
+
+func TestABatchIsOneScriptForEachSession(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t, redisproc.Config{})
+	s := openStore(t, Config{}, server.URL(), nil)
+	info := plainClient(t, server.URL())
+	w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: money.USD})
+	const sessions, charges = 60, 480
+	var batch []BatchCharge
+	for range sessions {
+		session := w.newSession(t, s, time.Hour)
+		for range charges / sessions {
+			batch = append(batch, BatchCharge{session.ID, Charge{Count: 1, Value: 1}})
+		}
+	}
+	loadScripts(t, s)
+	for name, test := range map[string]struct {
+		caller Caller
+		want   map[string]int
+	}{
+		"by token": {byToken(w.exchange(t, s)), map[string]int{"evalsha": sessions, "time": sessions, "hmget": 2 * sessions, "hset": sessions}},
+		"by key": {w.byKey(), map[string]int{
+			"evalsha": sessions + 1, "time": sessions + 1, "hmget": 3*sessions + 1, "hset": sessions}}, // with whose they are
+	} {
+		before := commandCounts(t, info)
+		must(s.ChargeBatch(t.Context(), test.caller, batch, nil))(t)
+		if run := commandsRun(t, info, before); !reflect.DeepEqual(run, test.want) {
+			t.Errorf("%s: %v, want %v", name, run, test.want)
+		}
+	}
+}
+
+// newSpread returns a tenant with sessions of several agents, which a cluster has on several
+// servers, and a batch that charges each once.
+func newSpread(t *testing.T, s *Store, agents, perAgent int) (tenant, []BatchCharge) {
+	t.Helper()
+	w := newTenant(t, s, NewSession{MaxActions: 1000})
+	var batch []BatchCharge
+	for range agents {
+		agent := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "one of many"}, [32]byte{2}))(t)
+		for range perAgent {
+			session := must(s.CreateSession(t.Context(), w.key,
+				NewSession{Agent: agent.ID, MaxActions: 1000, MaxValue: money.USD, Lifetime: time.Hour}))(t)
+			batch = append(batch, BatchCharge{session.ID, Charge{Count: 1, Value: 1}})
+		}
+	}
+	return w, batch
+}
+
+// watched returns a store on the same Redis, each server of which is spoken to through the hook.
+func watched(t *testing.T, s *Store, hook func(address string) redis.Hook) *Store {
+	t.Helper()
+	other := must(Open(s.config))(t)
+	t.Cleanup(func() { _ = other.Close() })
+	switch client := other.client.(type) {
+	case *redis.ClusterClient:
+		client.OnNewNode(func(node *redis.Client) { node.AddHook(hook(node.Options().Addr)) })
+	case *redis.Client:
+		client.AddHook(hook(client.Options().Addr))
+	}
+	return other
+}
+
+// batchHook meets each pipeline of a batch's scripts, and each that is sent by itself.
+type batchHook struct {
+	pipeline func(send func() error, scripts []redis.Cmder) error
+	single   func()
+}
+
+func (h batchHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h batchHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, command redis.Cmder) error {
+		if h.single != nil && isBatch(command) {
+			h.single()
+		}
+		return next(ctx, command)
+	}
+}
+
+func (h batchHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		if !isBatch(commands[0]) {
+			return next(ctx, commands)
+		}
+		return h.pipeline(func() error { return next(ctx, commands) }, commands)
+	}
+}
+
+func isBatch(command redis.Cmder) bool {
+	sha, _ := command.Args()[min(1, len(command.Args())-1)].(string)
+	return sha == chargeBatch.sha || sha == chargeBatch.keyed.sha
+}
+
+func TestABatchIsOnePipelineForEachServer(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, sessions := newSpread(t, s, 20, 5)
+		var batch []BatchCharge
+		for range 5 { // so that there are 500
+			batch = append(batch, sessions...)
+		}
+		loadOnEach(t, s)
+		var mu sync.Mutex
+		pipelines, scripts, singles := map[string]int{}, 0, 0
+		store := watched(t, s, func(address string) redis.Hook {
+			return batchHook{
+				func(send func() error, commands []redis.Cmder) error {
+					mu.Lock()
+					defer mu.Unlock()
+					pipelines[address]++
+					scripts += len(commands)
+					return send()
+				},
+				func() {
+					mu.Lock()
+					defer mu.Unlock()
+					singles++
+				},
+			}
+		})
+		servers := map[string]bool{}
+		for _, charge := range sessions {
+			server := must(store.serverOf(t.Context(), s.keys.session(charge.Session, charge.Session)))(t)
+			servers[server.Options().Addr] = true
+		}
+		outcomes := must(store.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t)
+		for i, outcome := range outcomes {
+			if want := int64(i/len(sessions) + 1); outcome.Err != nil || outcome.Usage.ActionCount != want {
+				t.Errorf("%d: %+v, want %d actions", i, outcome, want)
+			}
+		}
+		if scripts != len(sessions) || singles != 0 || len(pipelines) != len(servers) {
+			t.Errorf("%d scripts and %d by themselves, in %v; want %d to %v", scripts, singles, pipelines, len(sessions), servers)
+		}
+		for address, n := range pipelines {
+			if n != 1 {
+				t.Errorf("%d pipelines to %s", n, address)
+			}
+		}
+	})
+}
+
+// loadOnEach makes the scripts of a batch known to each server.
+func loadOnEach(t *testing.T, s *Store) {
+	t.Helper()
+	load := func(ctx context.Context, server *redis.Client) error {
+		return errors.Join(server.ScriptLoad(ctx, chargeBatch.source).Err(), server.ScriptLoad(ctx, chargeBatch.keyed.source).Err())
+	}
+	var err error
+	switch client := peek(t, s).(type) {
+	case *redis.ClusterClient:
+		err = client.ForEachMaster(t.Context(), load)
+	case *redis.Client:
+		err = load(t.Context(), client)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestABatchRunsThoughSomeServersForgotItsScript(t *testing.T) {
+	t.Parallel()
+	addresses := startCluster(t, 3)
+	s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
+	w, batch := newSpread(t, s, 12, 2)
+	loadOnEach(t, s)
+	for round := int64(1); round <= 3; round++ {
+		must(plainClient(t, "redis://"+addresses[round-1]).ScriptFlush(t.Context()).Result())(t)
+		wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t), round)
+	}
+	onEach := &Once{Key: "key"}
+	must(plainClient(t, "redis://"+addresses[0]).ScriptFlush(t.Context()).Result())(t)
+	wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, onEach))(t), 4)
+	forgetScripts(t, s)
+	again := onEach.again()
+	if wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, again))(t), 4); !again.Replayed {
+		t.Error("it is not replayed")
+	}
+}
+
+// wantAllCharged checks that each session of a batch has been charged so often.
+func wantAllCharged(t *testing.T, outcomes []ChargeOutcome, times int64) {
+	t.Helper()
+	for i, outcome := range outcomes {
+		if outcome.Err != nil || outcome.Usage.ActionCount != times || outcome.Usage.ValueUsed != money.MicroUSD(times) {
+			t.Errorf("%d: %+v, %v, want %d", i, outcome.Usage, outcome.Err, times)
+		}
+	}
+}
+
+func TestABatchFollowsASlotThatMoves(t *testing.T) {
+	t.Parallel()
+	addresses := startCluster(t, 2)
+	s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
+	w, batch := newSpread(t, s, 6, 2)
+	moving := batch[0].Session
+	slot := slotsOf(t, plainClient(t, "redis://"+addresses[0]), []string{s.keys.session(moving, moving)})[0]
+	from, to := addresses[0], addresses[1] // each has one half of the slots
+	if slot >= 16384/2 {
+		from, to = to, from
+	}
+	source, target := plainClient(t, "redis://"+from), plainClient(t, "redis://"+to)
+	run := func() []ChargeOutcome { return must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t) }
+
+	wantAllCharged(t, run(), 1)
+	targetID := must(target.Do(t.Context(), "CLUSTER", "MYID").Text())(t)
+	sourceID := must(source.Do(t.Context(), "CLUSTER", "MYID").Text())(t)
+	must(target.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "IMPORTING", sourceID).Result())(t)
+	must(source.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "MIGRATING", targetID).Result())(t)
+	wantAllCharged(t, run(), 2)
+	moveKey(t, source, to, s.keys.session(moving, moving))
+	outcomes := run()
+	wantError(t, "with one of its keys moved", outcomes[0].Err, ErrUnavailable)
+	if errors.Is(outcomes[0].Err, ErrOutcomeUnknown) {
+		t.Errorf("%v is in doubt", outcomes[0].Err)
+	}
+	wantAllCharged(t, outcomes[1:], 3)
+	for _, key := range must(source.ClusterGetKeysInSlot(t.Context(), int(slot), 100).Result())(t) {
+		moveKey(t, source, to, key)
+	}
+	must(s.Charge(t.Context(), w.byKey(), moving, Charge{Count: 1, Value: 1}))(t) // the one that was missing
+	wantAllCharged(t, run(), 4)
+	must(target.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "NODE", targetID).Result())(t)
+	must(source.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "NODE", targetID).Result())(t)
+	wantAllCharged(t, run(), 5)
+}
+
+func TestABatchWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+		w, batch := newSpread(t, s, 3, 2)
+		loadScripts(t, s)
+		for round := int64(1); round <= 3; round++ {
+			p.loseReplies(chargeBatch.sha, 100)
+			for _, outcome := range must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t) {
+				if !errors.Is(outcome.Err, ErrOutcomeUnknown) || errors.Is(outcome.Err, ErrUnavailable) || outcome.Usage != (Usage{}) {
+					t.Errorf("%+v", outcome)
+				}
+			}
+			if n := p.requests(); n != 1 {
+				t.Errorf("it was sent %d times", n)
+			}
+			p.loseReplies("", 0)
+			for _, charge := range batch {
+				if n := must(s.Session(t.Context(), w.byKey(), charge.Session))(t).ActionCount; n != round {
+					t.Errorf("%d actions, want %d", n, round)
+				}
+			}
+		}
+	})
+}
+
+// What happens to one server is told of its sessions alone; with an idempotency key the same batch sets it right.
+func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name     string
+		trouble  func(send func() error) error
+		want     error
+		replayed bool // all of it, the second time
+	}{
+		{"its reply is lost", func(send func() error) error {
+			if err := send(); err != nil {
+				return err
+			}
+			return io.EOF
+		}, ErrOutcomeUnknown, true},
+		{"it cannot be reached", func(func() error) error {
+			return &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+		}, ErrUnavailable, false},
+	} {
+		for name, keyed := range map[string]bool{"": false, ", with an idempotency key": true} {
+			t.Run(test.name+name, func(t *testing.T) {
+				t.Parallel()
+				onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
+					w, batch := newSpread(t, s, 12, 2)
+					loadOnEach(t, s)
+					addressOf := func(c BatchCharge) string {
+						return must(s.serverOf(t.Context(), s.keys.session(c.Session, c.Session)))(t).Options().Addr
+					}
+					troubled := addressOf(batch[0])
+					var troubles atomic.Int64
+					store := watched(t, s, func(address string) redis.Hook {
+						return batchHook{pipeline: func(send func() error, commands []redis.Cmder) error {
+							if address != troubled || troubles.Add(1) > 1 {
+								return send()
+							}
+							err := test.trouble(send)
+							for _, command := range commands {
+								command.SetErr(err)
+							}
+							return err
+						}}
+					})
+					var once *Once
+					if keyed {
+						once = &Once{Key: "key", Fingerprint: [32]byte{1}}
+					}
+					outcomes := must(store.ChargeBatch(WithRequestID(t.Context(), "first"), w.byKey(), batch, once))(t)
+					for i, outcome := range outcomes {
+						if addressOf(batch[i]) != troubled {
+							wantAllCharged(t, outcomes[i:i+1], 1)
+						} else if !errors.Is(outcome.Err, test.want) {
+							t.Errorf("%d: %v, want %v", i, outcome.Err, test.want)
+						}
+					}
+					if troubles.Load() != 1 {
+						t.Errorf("it was sent %d times", troubles.Load())
+					}
+					if !keyed {
+						return
+					}
+					again := once.again()
+					wantAllCharged(t, must(store.ChargeBatch(t.Context(), w.byKey(), batch, again))(t), 1)
+					if again.Replayed != test.replayed || test.replayed && again.FirstRequest != "first" {
+						t.Errorf("%+v, want replayed %t", again, test.replayed)
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestABatchIsReplayedWholeThoughSomeOfItIsUnknown(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 9, MaxValue: 9})
+		charge := Charge{Count: 1, Value: 1}
+		for i, batch := range [][]BatchCharge{
+			{{NewID(w.agent.ID), charge}, {w.session.ID, charge}},
+			{{w.session.ID, charge}, {otherCell(w.agent.ID), charge}},
+		} {
+			for name, caller := range map[string]Caller{"key": w.byKey(), "token": byToken(w.exchange(t, s))} {
+				once := &Once{Key: string(rune('a' + i)), Fingerprint: [32]byte{1}}
+				first := must(s.ChargeBatch(WithRequestID(t.Context(), "first"), caller, batch, once))(t)
+				if once.Replayed {
+					t.Errorf("by %s: replayed at first", name)
+				}
+				wantUnchanged(t, s, name, func() {
+					again := once.again()
+					outcomes := must(s.ChargeBatch(t.Context(), caller, batch, again))(t)
+					if !reflect.DeepEqual(outcomes, first) || !again.Replayed || again.FirstRequest != "first" {
+						t.Errorf("by %s: %+v (%+v), first %+v", name, outcomes, again, first)
+					}
+				})
+			}
+		}
+	})
+}
+
+// Batches at once from two instances of the service fill a session exactly, and not beyond.
+func TestBatchesAtOnceFillALimitExactly(t *testing.T) {
+	t.Parallel()
+	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 2_003, MaxValue: money.Max})
+		second := must(Open(s.config))(t)
+		defer second.Close()
+		token := byToken(w.exchange(t, s))
+		batch := []BatchCharge{{w.session.ID, Charge{Count: 5, Value: 2}}, {w.session.ID, Charge{Count: 1, Value: 7}}}
+		var count, value atomic.Int64 // acknowledged
+		var wg sync.WaitGroup
+		for i := range 64 {
+			store, caller := []*Store{s, second}[i%2], []Caller{token, w.byKey()}[i/2%2]
+			wg.Go(func() {
+				for fits := true; fits; {
+					outcomes, err := store.ChargeBatch(t.Context(), caller, batch, nil)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					fits = outcomes[1].Err == nil
+					for j, outcome := range outcomes {
+						if outcome.Err == nil {
+							count.Add(batch[j].Count)
+							value.Add(int64(batch[j].Value))
+						}
+					}
+				}
+			})
+		}
+		wg.Wait()
+		usage := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Usage
+		if usage.ActionCount != 2_003 || usage.ActionCount != count.Load() || int64(usage.ValueUsed) != value.Load() {
+			t.Errorf("%d actions and %d were acknowledged, and %+v is stored", count.Load(), value.Load(), usage)
+		}
+	})
+}
+
+func TestABatchHasNoUseForWhatNoScriptAnswers(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string][]any{
+		"no outcomes":            {},
+		"outcomes in words":      {"many"},
+		"too few":                {[]any{}},
+		"an outcome in words":    {[]any{"ok"}},
+		"an outcome without all": {[]any{[]any{"ok", "1"}}},
+		"an unknown outcome":     {[]any{[]any{"nonsense"}}},
+	} {
+		outcomes := make([]ChargeOutcome, 1)
+		p := part{places: []int{0}, reply: &reply{values: values}}
+		if p.spread(outcomes); !errors.Is(outcomes[0].Err, errReply) {
+			t.Errorf("%s: %+v", name, outcomes[0])
+		}
+	}
+}

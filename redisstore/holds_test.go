@@ -1,0 +1,255 @@
+package redisstore
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"remit/money"
+	"remit/redisproc"
+)
+
+// looks is everything that looks at a tenant's session, and so releases holds of it that are due: each on a tenant with a
+// pending transaction and two that are due.
+var looks = map[string]func(*testing.T, *Store, tenant, Grant, Transaction) error{
+	"Session": func(t *testing.T, s *Store, w tenant, _ Grant, _ Transaction) error {
+		_, err := s.Session(t.Context(), w.byKey(), w.session.ID)
+		return err
+	},
+	"Charge": func(t *testing.T, s *Store, w tenant, g Grant, _ Transaction) error {
+		_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1, Value: 90})
+		return err
+	},
+	"ChargeBatch": func(t *testing.T, s *Store, w tenant, g Grant, _ Transaction) error {
+		outcomes, err := s.ChargeBatch(t.Context(), byToken(g), []BatchCharge{{w.session.ID, Charge{Count: 1, Value: 90}}}, nil)
+		if err != nil {
+			return err
+		}
+		return outcomes[0].Err
+	},
+	"Begin": func(t *testing.T, s *Store, w tenant, g Grant, _ Transaction) error {
+		_, err := s.Begin(t.Context(), g.AccessToken, w.beginning(90))
+		return err
+	},
+	"Commit": func(t *testing.T, s *Store, _ tenant, g Grant, pending Transaction) error {
+		cost := money.MicroUSD(100)
+		committed, err := s.Commit(t.Context(), g.AccessToken, pending.ID, Commit{Value: &cost})
+		if committed.Value != cost {
+			t.Errorf("committed %+v", committed)
+		}
+		return err
+	},
+	"Rollback": func(t *testing.T, s *Store, w tenant, _ Grant, pending Transaction) error {
+		_, err := s.Rollback(t.Context(), w.byKey(), pending.ID, Rollback{})
+		return err
+	},
+	"EndSession": func(t *testing.T, s *Store, w tenant, _ Grant, _ Transaction) error {
+		_, err := s.EndSession(t.Context(), w.byKey(), w.session.ID)
+		return err
+	},
+	"ChangeLimits": func(t *testing.T, s *Store, w tenant, _ Grant, _ Transaction) error {
+		_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxValue: new(money.MicroUSD(10))})
+		return err
+	},
+}
+
+func TestWhatLooksAtASessionReleasesTheHoldsThatAreDue(t *testing.T) {
+	t.Parallel()
+	for name, look := range looks {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+				grant := w.exchange(t, s)
+				pending := w.begin(t, s, grant.AccessToken, 10)
+				due := []Transaction{w.begin(t, s, grant.AccessToken, 40), w.begin(t, s, grant.AccessToken, 50)}
+				w.letPass(t, s, due...)
+				if err := look(t, s, w, grant, pending); err != nil {
+					t.Fatal(err)
+				}
+				for _, one := range due {
+					if read := must(s.Transaction(t.Context(), byToken(grant), one.ID))(t); read.Status != Expired || read.Held != 0 {
+						t.Errorf("%+v", read)
+					}
+				}
+				session := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
+				if over := map[string]money.MicroUSD{"Session": 10, "Charge": 10, "ChargeBatch": 10, "Begin": 100, "ChangeLimits": 10}; session.ValueHeld != over[name] {
+					t.Errorf("%s is held, want %s", session.ValueHeld, over[name])
+				}
+				w.wantHoldsAsStored(t, s)
+				w.wantEvents(t, s, "transaction.expired", 2)
+			})
+		})
+	}
+}
+
+// wantHoldsAsStored checks that what a session is said to hold is the sum of its open holds, and that none of them becomes
+// due unseen.
+func (w tenant) wantHoldsAsStored(t *testing.T, s *Store) {
+	t.Helper()
+	fields := must(peek(t, s).HGetAll(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
+	holds := must(peek(t, s).ZRangeWithScores(t.Context(), s.keys.holds(w.agent.ID, w.session.ID), 0, -1).Result())(t)
+	sum := 0
+	for _, hold := range holds {
+		sum += must(strconv.Atoi(hold.Member.(string)[16:]))(t)
+	}
+	if len(holds) == 0 {
+		if fields["h"] != "" || fields["hx"] != "" {
+			t.Errorf("without a hold, it holds %q until %q", fields["h"], fields["hx"])
+		}
+		return
+	}
+	if fields["h"] != strconv.Itoa(sum) {
+		t.Errorf("it holds %q, its holds are %d", fields["h"], sum)
+	}
+	if until := must(strconv.ParseFloat(fields["hx"], 64))(t); until > holds[0].Score {
+		t.Errorf("it looks at its holds at %.0f, the first is due at %.0f", until, holds[0].Score)
+	}
+}
+
+// wantEvents checks how often something stands in the audit trail of the tenant's agent.
+func (w tenant) wantEvents(t *testing.T, s *Store, kind string, want int) {
+	t.Helper()
+	count := 0
+	for _, entry := range must(peek(t, s).XRange(t.Context(), s.keys.events(w.agent.ID), "-", "+").Result())(t) {
+		if entry.Values["type"] == kind {
+			count++
+		}
+	}
+	if count != want {
+		t.Errorf("%d events %s, want %d", count, kind, want)
+	}
+}
+
+func TestHoldsAreKeptAsTheyCome(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
+		token := w.exchange(t, s).AccessToken
+		w.wantHoldsAsStored(t, s)
+		begin := func(value money.MicroUSD, lifetime time.Duration) Transaction {
+			n := w.beginning(value)
+			n.Lifetime = lifetime
+			begun := must(s.Begin(t.Context(), token, n))(t)
+			w.wantHoldsAsStored(t, s)
+			return begun
+		}
+		late, early, same := begin(1, 3*time.Hour), begin(20, time.Hour), begin(20, time.Hour)
+		must(s.Commit(t.Context(), token, early.ID, Commit{}))(t)
+		w.wantHoldsAsStored(t, s)
+		begin(0, time.Minute)
+		must(s.Rollback(t.Context(), w.byKey(), same.ID, Rollback{}))(t)
+		w.wantHoldsAsStored(t, s)
+		w.letPass(t, s, late)
+		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1}))(t)
+		w.wantHoldsAsStored(t, s)
+		begin(7, time.Hour)
+		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		w.wantHoldsAsStored(t, s)
+	})
+}
+
+// One call releases at most 500, so no script runs for long; the operation is done once, after the last of them.
+func TestManyHoldsThatAreDueAreReleasedInBoundedSteps(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t, redisproc.Config{})
+	s := openStore(t, Config{EventsKept: 10_000}, server.URL(), nil)
+	info := plainClient(t, server.URL())
+	for due, steps := range map[int]int{1: 1, 499: 1, 500: 1, 501: 2, 1200: 3} {
+		t.Run(fmt.Sprint(due), func(t *testing.T) {
+			w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100_000})
+			token := byToken(w.exchange(t, s))
+			w.holdFor(t, s, due, time.Now().Add(-time.Minute))
+			w.holdFor(t, s, 3, time.Now().Add(time.Hour))
+			must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "h", 7*(due+3), "hx", 1).Result())(t)
+			loadScripts(t, s)
+			before := commandCounts(t, info)
+			usage := must(s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1, Value: 5}))(t)
+			run := commandsRun(t, info, before)
+			if usage.ActionCount != 1 || usage.ValueHeld != 21 || usage.ValueUsed != 5 {
+				t.Errorf("charged to %+v", usage)
+			}
+			want := map[string]int{
+				"evalsha": 2*steps + 1, "time": 2*steps + 1, "hmget": 2 * (steps + 1), "hget": steps, "hset": steps + 1,
+				"zrangebyscore": steps, "zrange": steps, "zrem": due, "xadd": due,
+			}
+			if !maps.Equal(run, want) {
+				t.Errorf("%v, want %v", run, want)
+			}
+			w.wantHoldsAsStored(t, s)
+			w.wantEvents(t, s, "transaction.expired", due)
+		})
+	}
+}
+
+// holdFor writes holds of 7 of transactions that do not exist, past the store.
+func (w tenant) holdFor(t *testing.T, s *Store, holds int, until time.Time) {
+	t.Helper()
+	members := make([]redis.Z, holds)
+	for i := range members {
+		id := NewID(w.agent.ID)
+		members[i] = redis.Z{Score: float64(until.UnixMilli()), Member: string(id[:]) + "7"}
+	}
+	must(peek(t, s).ZAdd(t.Context(), s.keys.holds(w.agent.ID, w.session.ID), members...).Result())(t)
+}
+
+// What expired holds an operation met stays released though it is refused then.
+func TestARefusedOperationReleasesWhatIsDueAllTheSame(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+		grant := w.exchange(t, s)
+		due := w.begin(t, s, grant.AccessToken, 60)
+		w.letPass(t, s, due)
+		_, err := s.Commit(t.Context(), grant.AccessToken, due.ID, Commit{})
+		wantError(t, "Commit of what is due", err, &NotPendingError{Expired})
+		w.wantHoldsAsStored(t, s)
+		second := w.begin(t, s, grant.AccessToken, 60)
+		w.letPass(t, s, second)
+		usage := w.session.Usage
+		usage.ActionCount = 2
+		_, err = s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Value: 101})
+		wantError(t, "Charge", err, &LimitError{"max_value_usd", usage})
+		w.wantHoldsAsStored(t, s)
+	})
+}
+
+func TestARevokedCallerReleasesNothing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, foreign := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100}), newTenant(t, s, NewSession{MaxActions: 1})
+		grant, dead := w.exchange(t, s), w.exchange(t, s)
+		if err := s.RevokeFamily(t.Context(), grant.AccessToken, dead.Family); err != nil {
+			t.Fatal(err)
+		}
+		w.letPass(t, s, w.begin(t, s, grant.AccessToken, 60))
+		for _, caller := range []Caller{byToken(dead), foreign.byKey(), byToken(foreign.exchange(t, s))} {
+			wantUnchanged(t, s, "a stranger", func() {
+				if _, err := s.Charge(t.Context(), caller, w.session.ID, Charge{Count: 1}); err == nil {
+					t.Error("a stranger charges")
+				}
+			})
+		}
+	})
+}
+
+func TestTheHoldsOfASessionThatIsOverAreReleasedToo(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		for _, status := range []Status{Expired, Revoked} {
+			w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+			w.letPass(t, s, w.begin(t, s, w.exchange(t, s).AccessToken, 60))
+			if status == Expired {
+				w.letSessionPass(t, s)
+			} else {
+				must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+			}
+			if session := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t); session.Status != status || session.ValueHeld != 0 {
+				t.Errorf("%+v", session)
+			}
+		}
+	})
+}

@@ -1,0 +1,688 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// keyedOperation is an operation that takes an idempotency key, on a tenant of its own.
+type keyedOperation struct {
+	name    string
+	script  *script
+	byKey   bool // an API key asks, which claims the idempotency key in its organization's cell as well
+	claimed bool // the idempotency key is tied to the request before the operation's script, by an agent too
+	do      func(ctx context.Context, s *Store, once *Once) (any, error)
+}
+
+// keyedTenant is a tenant with a transaction that is pending.
+type keyedTenant struct {
+	tenant
+	grant   Grant
+	pending Transaction
+}
+
+func newKeyedTenant(t *testing.T, s *Store) keyedTenant {
+	t.Helper()
+	w := keyedTenant{tenant: newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})}
+	w.grant = w.exchange(t, s)
+	w.pending = w.begin(t, s, w.grant.AccessToken, 20)
+	return w
+}
+
+// everyKeyed returns all that takes an idempotency key, as the tenant asks for it.
+func (w keyedTenant) everyKeyed() []keyedOperation {
+	charge := func(c Caller) func(context.Context, *Store, *Once) (any, error) {
+		return func(ctx context.Context, s *Store, once *Once) (any, error) {
+			return s.Charge(ctx, c, w.session.ID, Charge{Count: 2, Value: 3, Once: once})
+		}
+	}
+	batch := func(c Caller) func(context.Context, *Store, *Once) (any, error) {
+		return func(ctx context.Context, s *Store, once *Once) (any, error) {
+			charges := []BatchCharge{{w.session.ID, Charge{Count: 2, Value: 3}}, {w.session.ID, Charge{Count: 1, Scope: "admin"}},
+				{w.session.ID, Charge{Count: 500}}, {w.session.ID, Charge{Count: 1, Value: 1}}}
+			outcomes, err := s.ChargeBatch(ctx, c, charges, once)
+			if err != nil {
+				return nil, err
+			}
+			return outcomes, outcomes[0].Err
+		}
+	}
+	begin := func(n NewTransaction) func(context.Context, *Store, *Once) (any, error) {
+		return func(ctx context.Context, s *Store, once *Once) (any, error) {
+			own := n
+			own.Once, own.Metadata = once, `{"n":1}`
+			return s.Begin(ctx, w.grant.AccessToken, own)
+		}
+	}
+	rollback := func(c Caller) func(context.Context, *Store, *Once) (any, error) {
+		return func(ctx context.Context, s *Store, once *Once) (any, error) {
+			return s.Rollback(ctx, c, w.pending.ID, Rollback{Reason: "why", Once: once})
+		}
+	}
+	key, token := w.byKey(), byToken(w.grant)
+	return []keyedOperation{
+		{"CreateSession", createSession, true, true, func(ctx context.Context, s *Store, once *Once) (any, error) {
+			return s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 7, MaxValue: 8, Lifetime: time.Hour,
+				Scopes: []string{"read"}, Metadata: `{"n":1}`, Once: once})
+		}},
+		{"Charge by token", chargeSession, false, false, charge(token)},
+		{"Charge by key", chargeSession, true, true, charge(key)},
+		{"ChargeBatch by token", chargeBatch, false, true, batch(token)},
+		{"ChargeBatch by key", chargeBatch, true, true, batch(key)},
+		{"Begin", beginSessionTransaction, false, false, begin(w.beginning(30))},
+		{"Begin without a session", beginTransaction, false, false, begin(w.alone(30))},
+		{"Commit", commitTransaction, false, false, func(ctx context.Context, s *Store, once *Once) (any, error) {
+			return s.Commit(ctx, w.grant.AccessToken, w.pending.ID,
+				Commit{Value: new(money.MicroUSD(25)), PostState: `{"a":"*2:$1:x-\n"}`, Once: once})
+		}},
+		{"Rollback by token", rollbackTransaction, false, false, rollback(token)},
+		{"Rollback by key", rollbackTransaction, true, true, rollback(key)},
+	}
+}
+
+// onEachKeyed runs the test for each operation that takes an idempotency key, on a tenant of its own.
+func onEachKeyed(t *testing.T, s *Store, test func(t *testing.T, w keyedTenant, operation keyedOperation)) {
+	t.Helper()
+	for i, operation := range (keyedTenant{}).everyKeyed() {
+		t.Run(operation.name, func(t *testing.T) {
+			w := newKeyedTenant(t, s)
+			test(t, w, w.everyKeyed()[i])
+		})
+	}
+}
+
+// effects is what comes of operations: to see that something happened once.
+type effects struct {
+	usage                          Usage
+	sessions, transactions, events int
+}
+
+func (w keyedTenant) effects(t *testing.T, s *Store) effects {
+	t.Helper()
+	usage := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Usage
+	usage.Expires = time.Time{}
+	return effects{
+		usage, len(indexed(t, s, s.keys.organizationSessions(w.key.Organization))),
+		len(indexed(t, s, s.keys.organizationTransactions(w.key.Organization))), len(w.follow(s)(t)),
+	}
+}
+
+// again returns a key that asks for the same again: what is told of a replay is each request's own.
+func (o *Once) again() *Once { return &Once{Key: o.Key, Fingerprint: o.Fingerprint} }
+
+func TestAnIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			before := w.effects(t, s)
+			first, err := operation.do(WithRequestID(t.Context(), "r-1"), s, once)
+			if err != nil || once.Replayed {
+				t.Fatalf("%+v, %v, replayed %t", first, err, once.Replayed)
+			}
+			if w.effects(t, s) == before {
+				t.Error("it had no effect")
+			}
+			for range 3 {
+				wantUnchanged(t, s, "again", func() {
+					again := once.again()
+					outcome, err := operation.do(WithRequestID(t.Context(), "r-2"), s, again)
+					if err != nil || !reflect.DeepEqual(outcome, first) {
+						t.Errorf("again %+v, %v, first %+v", outcome, err, first)
+					}
+					if !again.Replayed || again.FirstRequest != "r-1" {
+						t.Errorf("%+v", again)
+					}
+				})
+			}
+			other := &Once{Key: "other", Fingerprint: [32]byte{1}}
+			if _, err = operation.do(t.Context(), s, other); other.Replayed {
+				t.Errorf("by another key: %v", err)
+			}
+		})
+	})
+}
+
+// A refusal is an outcome too: it stays, though the same might be granted now.
+func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newKeyedTenant(t, s)
+		token, ctx := w.grant.AccessToken, t.Context()
+		full, ended := w, w
+		full.session = must(s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 10, Lifetime: time.Hour}))(t)
+		ended.session = w.newSession(t, s, time.Hour)
+		stillOpen := ended.begin(t, s, token, 1)
+		must(s.EndSession(ctx, w.byKey(), ended.session.ID))(t)
+		irreversible := w.beginning(1)
+		irreversible.Irreversible = true
+		final := must(s.Begin(ctx, token, irreversible))(t)
+		must(s.Commit(ctx, token, final.ID, Commit{}))(t)
+		tooMany, tooMuch := &LimitError{"max_actions", full.session.Usage}, &LimitError{"max_value_usd", full.session.Usage}
+		begin := func(n NewTransaction) func(*Once) error {
+			return func(once *Once) error {
+				n.Once = once
+				_, err := s.Begin(ctx, token, n)
+				return err
+			}
+		}
+		charge := func(w keyedTenant, c Caller, charge Charge) func(*Once) error {
+			return func(once *Once) error {
+				charge.Once = once
+				_, err := s.Charge(ctx, c, w.session.ID, charge)
+				return err
+			}
+		}
+		tests := []struct {
+			name string
+			do   func(once *Once) error
+			want error
+		}{
+			{"a session with a scope that is not held", func(once *Once) error {
+				_, err := s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: 1e9, Scopes: []string{"admin"}, Once: once})
+				return err
+			}, &ScopeError{"admin"}},
+			{"too many actions", charge(full, byToken(w.grant), Charge{Count: 2}), tooMany},
+			{"too much value, by key", charge(full, w.byKey(), Charge{Count: 1, Value: 11}), tooMuch},
+			{"a scope that is not held", charge(full, byToken(w.grant), Charge{Count: 1, Scope: "admin"}), &ScopeError{"admin"}},
+			{"a session that is over", charge(ended, w.byKey(), Charge{Count: 1}), &NotActiveError{Completed}},
+			{"too much to hold", begin(full.beginning(11)), tooMuch},
+			{"a begin in a session that is over", begin(ended.beginning(0)), &NotActiveError{Completed}},
+			{"a commit of what the session's end has undone", func(once *Once) error {
+				_, err := s.Commit(ctx, token, stillOpen.ID, Commit{Once: once})
+				return err
+			}, &NotPendingError{RolledBack}},
+			{"a rollback of what is final", func(once *Once) error {
+				_, err := s.Rollback(ctx, w.byKey(), final.ID, Rollback{Once: once})
+				return err
+			}, ErrNotReversible},
+		}
+		for _, test := range tests {
+			wantError(t, test.name, test.do(&Once{Key: test.name}), test.want)
+		}
+		must(s.ChangeLimits(ctx, w.key, full.session.ID, NewLimits{MaxActions: new(int64(100)), MaxValue: new(money.MicroUSD(100))}))(t)
+		for _, test := range tests {
+			wantUnchanged(t, s, test.name, func() {
+				again := &Once{Key: test.name}
+				if wantError(t, test.name, test.do(again), test.want); !again.Replayed {
+					t.Errorf("%s: it is not replayed", test.name)
+				}
+				reused := &Once{Key: test.name, Fingerprint: [32]byte{9}}
+				if wantError(t, test.name+", another request", test.do(reused), ErrKeyReused); reused.Replayed {
+					t.Errorf("%s: another request is replayed", test.name)
+				}
+			})
+		}
+	})
+}
+
+func TestAnIdempotencyKeyIsForOneRequest(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			must(operation.do(t.Context(), s, &Once{Key: "key", Fingerprint: [32]byte{1}}))(t)
+			all := w.everyKeyed()
+			wantUnchanged(t, s, "another request", func() {
+				for _, other := range all {
+					if other.byKey != operation.byKey {
+						continue
+					}
+					reused := &Once{Key: "key", Fingerprint: [32]byte{2}}
+					_, err := other.do(t.Context(), s, reused)
+					if wantError(t, other.name, err, ErrKeyReused); reused.Replayed {
+						t.Errorf("%s is replayed", other.name)
+					}
+				}
+			})
+		})
+	})
+}
+
+// However many ask at once, on two instances of the service, it happens once, and all hear the same.
+func TestRequestsAtOnceWithOneIdempotencyKeyHappenOnce(t *testing.T) {
+	t.Parallel()
+	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
+		second := must(Open(s.config))(t)
+		defer second.Close()
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			var replayed atomic.Int64
+			outcomes := make([]any, 64)
+			var wg sync.WaitGroup
+			for i := range outcomes {
+				store := []*Store{s, second}[i%2]
+				wg.Go(func() {
+					once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+					outcome, err := operation.do(t.Context(), store, once)
+					if err != nil {
+						t.Error(err)
+					}
+					if once.Replayed {
+						replayed.Add(1)
+					}
+					outcomes[i] = outcome
+				})
+			}
+			wg.Wait()
+			if n := replayed.Load(); n != 63 {
+				t.Errorf("%d of 64 were replayed", n)
+			}
+			for _, outcome := range outcomes {
+				if !reflect.DeepEqual(outcome, outcomes[0]) {
+					t.Errorf("%+v and %+v", outcome, outcomes[0])
+				}
+			}
+			if got, want := w.effects(t, s), effectsOfOne(t, s, operation.name); got != want {
+				t.Errorf("it came to %+v, once to %+v", got, want)
+			}
+		})
+	})
+}
+
+// effectsOfOne returns what comes of an operation that is done once, without an idempotency key.
+func effectsOfOne(t *testing.T, s *Store, name string) effects {
+	t.Helper()
+	w := newKeyedTenant(t, s)
+	for _, operation := range w.everyKeyed() {
+		if operation.name == name {
+			must(operation.do(t.Context(), s, nil))(t)
+		}
+	}
+	return w.effects(t, s)
+}
+
+// That the caller is not let in is no outcome: with a live token the same request happens; and what a live one has done
+// is not told to one that is not.
+func TestACallerThatIsNotLetInHasNoOutcomeAndHearsOfNone(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			if operation.byKey {
+				t.Skip("is about access tokens")
+			}
+			ask := func(g Grant, once *Once) (any, error) {
+				w.grant = g
+				for _, o := range w.everyKeyed() {
+					if o.name == operation.name {
+						return o.do(t.Context(), s, once)
+					}
+				}
+				return nil, nil
+			}
+			live, dead := w.grant, w.exchange(t, s)
+			if err := s.RevokeFamily(t.Context(), live.AccessToken, dead.Family); err != nil {
+				t.Fatal(err)
+			}
+			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			wantUnchanged(t, s, "before", func() {
+				_, err := ask(dead, once.again())
+				wantError(t, "before", err, ErrInvalidToken)
+			})
+			first, err := ask(live, once)
+			if err != nil || once.Replayed {
+				t.Errorf("%v, replayed %t", err, once.Replayed)
+			}
+			wantUnchanged(t, s, "after", func() {
+				for _, fingerprint := range [][32]byte{once.Fingerprint, {9}} {
+					refused := &Once{Key: "key", Fingerprint: fingerprint}
+					if _, err := ask(dead, refused); err != ErrInvalidToken || refused.Replayed {
+						t.Errorf("after: %v, replayed %t", err, refused.Replayed)
+					}
+				}
+			})
+			other := w.exchange(t, s) // another token of the same agent
+			if outcome, err := ask(other, once.again()); err != nil || !reflect.DeepEqual(outcome, first) {
+				t.Errorf("%+v, %v, first %+v", outcome, err, first)
+			}
+			must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+			wantUnchanged(t, s, "of a revoked agent", func() {
+				_, err := ask(other, once.again())
+				wantError(t, "of a revoked agent", err, ErrInvalidToken)
+			})
+		})
+	})
+}
+
+func TestAKeyThatIsRotatedHearsOfNoOutcome(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			if !operation.byKey {
+				t.Skip("is about API keys")
+			}
+			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			first := must(operation.do(t.Context(), s, once))(t)
+			must(s.RotateAPIKey(t.Context(), w.key, [32]byte{7}, 0))(t)
+			wantUnchanged(t, s, "by the old key", func() {
+				_, err := operation.do(t.Context(), s, once.again())
+				wantError(t, "by the old key", err, ErrInvalidAPIKey)
+			})
+			w.key.Hash = [32]byte{7}
+			must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t) // which is not the one that asks
+			for _, o := range w.everyKeyed() {
+				if o.name != operation.name {
+					continue
+				}
+				again := once.again()
+				if outcome, err := o.do(t.Context(), s, again); err != nil || !reflect.DeepEqual(outcome, first) || !again.Replayed {
+					t.Errorf("by the new key %+v, %v, replayed %t; first %+v", outcome, err, again.Replayed, first)
+				}
+			}
+		})
+	})
+}
+
+func TestEveryCallerHasIdempotencyKeysOfItsOwn(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, foreign := newTenant(t, s, NewSession{MaxActions: 100}), newTenant(t, s, NewSession{MaxActions: 100})
+		session := func(g Grant) uuid.UUID {
+			return must(s.CreateSession(t.Context(), w.key, NewSession{Agent: g.Agent, MaxActions: 100, Lifetime: time.Hour}))(t).ID
+		}
+		near, far := putAgent(t, s, w.key, NewID(w.agent.ID)), putAgent(t, s, w.key, otherCell(w.agent.ID))
+		for i, caller := range []struct {
+			Caller
+			session uuid.UUID
+		}{
+			{byToken(w.exchange(t, s)), w.session.ID},
+			{w.byKey(), w.session.ID},
+			{byToken(near), session(near)},
+			{byToken(far), session(far)},
+			{foreign.byKey(), foreign.session.ID},
+			{byToken(foreign.exchange(t, s)), foreign.session.ID},
+		} {
+			once := &Once{Key: "key", Fingerprint: [32]byte{byte(i)}}
+			_, err := s.Charge(t.Context(), caller.Caller, caller.session, Charge{Count: 1, Once: once})
+			if err != nil || once.Replayed {
+				t.Errorf("caller %d: %v, replayed %t", i, err, once.Replayed)
+			}
+			batch := &Once{Key: "key of a batch", Fingerprint: [32]byte{byte(i)}}
+			outcomes := must(s.ChargeBatch(t.Context(), caller.Caller, []BatchCharge{{caller.session, Charge{Count: 1}}}, batch))(t)
+			if outcomes[0].Err != nil || batch.Replayed {
+				t.Errorf("caller %d: %v, replayed %t", i, outcomes[0].Err, batch.Replayed)
+			}
+		}
+	})
+}
+
+// An organization's requests on all its agents meet in its own cell.
+func TestAnOrganizationsIdempotencyKeyIsForOneOfItsAgents(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100})
+		once := Once{Key: "key", Fingerprint: [32]byte{1}}
+		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Once: &once}))(t)
+		var others []uuid.UUID
+		for _, id := range []uuid.UUID{NewID(w.agent.ID), otherCell(w.agent.ID)} {
+			grant := putAgent(t, s, w.key, id)
+			session := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: grant.Agent, MaxActions: 9, Lifetime: time.Hour}))(t)
+			others = append(others, session.ID, NewID(id))
+		}
+		wantUnchanged(t, s, "another agent's", func() {
+			for _, session := range others {
+				_, err := s.Charge(t.Context(), w.byKey(), session, Charge{Count: 1, Once: &Once{Key: "key", Fingerprint: [32]byte{2}}})
+				wantError(t, "Charge", err, ErrKeyReused)
+				_, err = s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{session, Charge{Count: 1}}},
+					&Once{Key: "key", Fingerprint: [32]byte{2}})
+				wantError(t, "ChargeBatch", err, ErrKeyReused)
+			}
+		})
+	})
+}
+
+func TestOutcomesAreKeptForADay(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			before := outcomesKept(t, s)
+			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			must(operation.do(t.Context(), s, once))(t)
+			var kept []string
+			for key := range outcomesKept(t, s) {
+				if !before[key] {
+					kept = append(kept, key)
+					wantTTL(t, s, key, 24*time.Hour)
+				}
+			}
+			if want := map[bool]int{false: 1, true: 2}[operation.claimed]; len(kept) != want {
+				t.Errorf("%q are kept, want %d", kept, want)
+			}
+			for _, key := range kept {
+				must(peek(t, s).PExpire(t.Context(), key, time.Hour).Result())(t)
+			}
+			must(operation.do(t.Context(), s, once.again()))(t)
+			for _, key := range kept { // for a replay does not prolong it
+				wantTTL(t, s, key, time.Hour)
+			}
+			for _, key := range kept {
+				must(peek(t, s).Del(t.Context(), key).Result())(t)
+			}
+			fresh := once.again()
+			if _, _ = operation.do(t.Context(), s, fresh); fresh.Replayed {
+				t.Error("an outcome that is not kept is replayed")
+			}
+		})
+	})
+}
+
+// outcomesKept returns the keys of all outcomes and claims.
+func outcomesKept(t *testing.T, s *Store) map[string]bool {
+	t.Helper()
+	kept := map[string]bool{}
+	for _, key := range keysKept(t, s) {
+		if strings.HasPrefix(key, s.config.Prefix+"i:") {
+			kept[key] = true
+		}
+	}
+	return kept
+}
+
+func TestWithoutAnIdempotencyKeyNoOutcomeIsKept(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			before := len(keysKept(t, s))
+			must(operation.do(t.Context(), s, nil))(t)
+			if kept := outcomesKept(t, s); len(kept) != 0 {
+				t.Errorf("%v", kept)
+			}
+			want := map[string]int{"CreateSession": 1, "Begin": 1, "Begin without a session": 1, // the object
+				"Commit": -1, "Rollback by token": -1, "Rollback by key": -1}[operation.name] // the last hold
+			if more := len(keysKept(t, s)) - before; more != want {
+				t.Errorf("%d more keys, want %d", more, want)
+			}
+		})
+	})
+}
+
+// The reason for it all: the first answer is lost, and the caller asks again.
+func TestARequestWhoseReplyIsLostHappensOnceWhenItIsAskedForAgain(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			loadScripts(t, s)
+			want := effectsOfOne(t, s, operation.name)
+			p.loseReplies(operation.script.keyed.sha, 100)
+			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			_, err := operation.do(WithRequestID(t.Context(), "lost"), s, once.again())
+			wantError(t, "the first time", err, ErrOutcomeUnknown)
+			if n := p.requests(); n != 1 {
+				t.Errorf("it was sent %d times", n)
+			}
+			p.loseReplies("", 0)
+			outcome, err := operation.do(WithRequestID(t.Context(), "again"), s, once)
+			if err != nil || !once.Replayed || once.FirstRequest != "lost" {
+				t.Errorf("again: %+v, %v, %+v", outcome, err, once)
+			}
+			if got := w.effects(t, s); got != want {
+				t.Errorf("it came to %+v, once to %+v", got, want)
+			}
+		})
+	})
+}
+
+// A claim that is lost leaves nothing in doubt: nothing has happened before it is answered.
+func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			if !operation.claimed {
+				t.Skip("has no claim")
+			}
+			loadScripts(t, s)
+			before := w.effects(t, s)
+			claim := claimAgentKey
+			if operation.byKey {
+				claim = claimKey
+			}
+			p.loseReplies(claim.sha, 100)
+			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			_, err := operation.do(t.Context(), s, once.again())
+			wantError(t, "the first time", err, ErrUnavailable)
+			p.loseReplies("", 0)
+			if got := w.effects(t, s); got != before {
+				t.Errorf("%+v became %+v", before, got)
+			}
+			if _, err = operation.do(t.Context(), s, once); err != nil || once.Replayed {
+				t.Errorf("again: %v, replayed %t", err, once.Replayed)
+			}
+		})
+	})
+}
+
+func TestOutcomesAreGivenAgainThoughRedisForgotTheScripts(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			forgetScripts(t, s)
+			first := must(operation.do(t.Context(), s, once))(t)
+			forgetScripts(t, s)
+			again := once.again()
+			if outcome := must(operation.do(t.Context(), s, again))(t); !reflect.DeepEqual(outcome, first) || !again.Replayed {
+				t.Errorf("%+v, first %+v", outcome, first)
+			}
+		})
+	})
+}
+
+// Releasing the holds that are due comes before, and is not what came of the request.
+func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			w.letPass(t, s, w.begin(t, s, w.grant.AccessToken, 950))
+			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			first, err := operation.do(t.Context(), s, once)
+			if err != nil || once.Replayed {
+				t.Errorf("%+v, %v, replayed %t", first, err, once.Replayed)
+			}
+			for key := range outcomesKept(t, s) {
+				if strings.Contains(must(peek(t, s).Get(t.Context(), key).Result())(t), "holds_due") {
+					t.Errorf("%s holds that holds were due", key)
+				}
+			}
+			w.letPass(t, s, w.begin(t, s, w.grant.AccessToken, 50))
+			again := once.again()
+			if outcome := must(operation.do(t.Context(), s, again))(t); !reflect.DeepEqual(outcome, first) || !again.Replayed {
+				t.Errorf("%+v, first %+v", outcome, first)
+			}
+		})
+	})
+}
+
+func TestWhatAnOrganizationDoesNotHaveIsNoOutcome(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		foreign := newTenant(t, s, NewSession{MaxActions: 10})
+		theirs := foreign.begin(t, s, foreign.exchange(t, s).AccessToken, 0)
+		for name, test := range map[string]struct {
+			do   func(once *Once) error
+			want error
+		}{
+			"Charge": {func(once *Once) error {
+				_, err := s.Charge(t.Context(), w.byKey(), foreign.session.ID, Charge{Count: 1, Once: once})
+				return err
+			}, ErrUnknownSession},
+			"Rollback": {func(once *Once) error {
+				_, err := s.Rollback(t.Context(), w.byKey(), theirs.ID, Rollback{Once: once})
+				return err
+			}, ErrUnknownTransaction},
+			"CreateSession": {func(once *Once) error {
+				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: foreign.agent.ID, MaxActions: 1, Lifetime: 1e9, Once: once})
+				return err
+			}, ErrUnknownAgent},
+		} {
+			wantError(t, name, test.do(&Once{Key: name}), test.want)
+			wantUnchanged(t, s, name, func() {
+				again := &Once{Key: name}
+				if wantError(t, name, test.do(again), test.want); again.Replayed {
+					t.Errorf("%s is replayed", name)
+				}
+				wantError(t, name+", another", test.do(&Once{Key: name, Fingerprint: [32]byte{9}}), ErrKeyReused)
+			})
+		}
+		if kept := outcomesKept(t, s); len(kept) != 3 {
+			t.Errorf("%v are kept, want the claims alone", kept)
+		}
+	})
+}
+
+func TestDigestsTellTheirPartsApart(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 300)
+	seen := map[string][]string{}
+	for _, parts := range [][]string{
+		{}, {""}, {"", ""}, {"a"}, {"a", ""}, {"", "a"}, {"ab"}, {"a", "b"}, {"\x00\x01a"}, {long}, {long[:44], long[44:]}, {long + "x"},
+	} {
+		name := digest(parts...)
+		if len(name) != 22 || seen[name] != nil {
+			t.Errorf("%q and %q are both %q", parts, seen[name], name)
+		}
+		seen[name] = append(parts, "")
+	}
+	once := &Once{Key: "key"}
+	agent := actor{organization: uuid.New(), agent: uuid.New(), family: familyField(uuid.New())}
+	organization := agent
+	organization.family = ""
+	otherFamily := agent
+	otherFamily.family = familyField(uuid.New())
+	if agent.keyDigest(once, uuid.Nil) != otherFamily.keyDigest(once, uuid.Nil) {
+		t.Error("an agent's keys are another family's no more")
+	}
+	names := map[string]bool{}
+	for _, act := range []actor{agent, organization, {organization: agent.agent, agent: agent.organization}} {
+		for _, session := range []uuid.UUID{uuid.Nil, agent.agent, uuid.New()} {
+			names[act.keyDigest(once, session)] = true
+		}
+	}
+	if len(names) != 9 {
+		t.Errorf("9 keys have %d names", len(names))
+	}
+}
+
+func TestAnOutcomeThatNoScriptGivesIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, values := range map[string][]any{
+		"nothing":          {},
+		"no request":       {nil, "", []any{"ok"}},
+		"no reply":         {"r", ""},
+		"an empty reply":   {"r", "", []any{}},
+		"an unknown reply": {"r", "1", []any{"nonsense"}},
+	} {
+		if r, err := new(Once).read(&reply{values: values}); err == nil {
+			t.Errorf("%s: %v", name, r)
+		} else if !strings.Contains(fmt.Sprint(err), errReply.Error()) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// newest returns the id of the newest event of the tenant's agent.
+func (w tenant) newest(t *testing.T, s *Store) string {
+	t.Helper()
+	events, _, err := s.Events(t.Context(), w.byKey(), w.agent.ID, "", 1000)
+	if err != nil || len(events) == 0 {
+		t.Fatalf("%d events, %v", len(events), err)
+	}
+	return events[len(events)-1].ID
+}
+
+// await waits for an event of the agent, in a goroutine of its own, and returns how that came out.
+func await(ctx context.Context, s *Store, agent uuid.UUID, after string) <-chan error {
+	came := make(chan error, 1)
+	go func() { came <- s.AwaitEvent(ctx, agent, after) }()
+	return came
+}
+
+// wantOutcome checks how a wait came out, within 10 s.
+func wantOutcome(t *testing.T, what string, came <-chan error, want error) {
+	t.Helper()
+	select {
+	case err := <-came:
+		wantError(t, what, err, want)
+	case <-time.After(10 * time.Second):
+		t.Errorf("%s: it waits still", what)
+	}
+}
+
+// waiting returns how many wait for the agent's events.
+func waiting(s *Store, agent uuid.UUID) int {
+	s.watch.mu.Lock()
+	defer s.watch.mu.Unlock()
+	if trail := s.watch.trails[agent]; trail != nil {
+		return trail.waiters
+	}
+	return 0
+}
+
+func TestAwaitEventReturnsForAnEventThatIsThere(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		for _, after := range []string{"", "0-1"} {
+			wantOutcome(t, "after "+after, await(t.Context(), s, w.agent.ID, after), nil)
+		}
+	})
+}
+
+func TestAwaitEventWakesWhenAnotherStoreWritesOne(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+		second := must(Open(s.config))(t)
+		defer second.Close()
+		for range 2 {
+			came := await(t.Context(), s, w.agent.ID, w.newest(t, s))
+			unmoved := await(t.Context(), s, other.agent.ID, other.newest(t, s))
+			eventually(t, "they wait", func() bool { return waiting(s, w.agent.ID) == 1 && waiting(s, other.agent.ID) == 1 })
+			w.newSession(t, second, time.Hour)
+			wantOutcome(t, "its agent's event", came, nil)
+			if len(unmoved) != 0 {
+				t.Error("another agent's event woke it")
+			}
+			other.newSession(t, second, time.Hour)
+			wantOutcome(t, "the other agent's event", unmoved, nil)
+		}
+	})
+}
+
+func TestAwaitEventEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		left := await(ctx, s, w.agent.ID, w.newest(t, s))
+		stays := await(t.Context(), s, w.agent.ID, w.newest(t, s))
+		none := await(ctx, s, NewRootID(), "") // an agent that does not exist has no event
+		eventually(t, "they wait", func() bool { return waiting(s, w.agent.ID) == 2 })
+		cancel()
+		wantOutcome(t, "cancelled", left, context.Canceled)
+		wantOutcome(t, "cancelled, of no agent", none, context.Canceled)
+		timed, stop := context.WithTimeout(t.Context(), 2*watchPause)
+		defer stop()
+		wantOutcome(t, "at its deadline", await(timed, s, w.agent.ID, w.newest(t, s)), context.DeadlineExceeded)
+		w.newSession(t, s, time.Hour)
+		wantOutcome(t, "the one that stays", stays, nil)
+	})
+}
+
+func TestAwaitEventEndsWhenTheStoreIsClosed(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		second := must(Open(s.config))(t)
+		newest := w.newest(t, s)
+		var came []<-chan error
+		for range 5 {
+			came = append(came, await(t.Context(), second, w.agent.ID, newest))
+		}
+		eventually(t, "they wait", func() bool { return waiting(second, w.agent.ID) == 5 })
+		for range 2 {
+			_ = second.Close()
+		}
+		for _, one := range append(came, await(t.Context(), second, w.agent.ID, newest)) {
+			wantOutcome(t, "closed", one, ErrUnavailable)
+		}
+		if n := waiting(second, w.agent.ID); n != 0 {
+			t.Errorf("%d wait still", n)
+		}
+	})
+}
+
+// Not parallel: it counts goroutines, and other tests have some of this kind.
+func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
+	url := "redis://" + miniredis.RunT(t).Addr()
+	looking := func() int {
+		stacks := make([]byte, 1<<20)
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "redisstore.(*Store).lookAtTrails(")
+	}
+	for name, end := range map[string]func(*testing.T, *Store, tenant, context.CancelFunc){
+		"an event":    func(t *testing.T, s *Store, w tenant, _ context.CancelFunc) { w.newSession(t, s, time.Hour) },
+		"its context": func(_ *testing.T, _ *Store, _ tenant, cancel context.CancelFunc) { cancel() },
+		"Close":       func(_ *testing.T, s *Store, _ tenant, _ context.CancelFunc) { _ = s.Close() },
+	} {
+		s := openStore(t, Config{}, url, nil)
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		for range 2 { // the second starts the looking again
+			ctx, cancel := context.WithCancel(t.Context())
+			var came []<-chan error
+			for range 10 {
+				came = append(came, await(ctx, s, w.agent.ID, w.newestStored(t, s, url)))
+			}
+			if name != "Close" || s.Ping(ctx) == nil {
+				eventually(t, "they wait", func() bool { return waiting(s, w.agent.ID) == 10 })
+			}
+			if n := looking(); n > 1 {
+				t.Errorf("%s: %d look", name, n)
+			}
+			end(t, s, w, cancel)
+			for _, one := range came {
+				<-one
+			}
+			cancel()
+			eventually(t, "nobody looks after "+name, func() bool { return looking() == 0 })
+		}
+	}
+}
+
+// newestStored is newest by a store of its own, for one that may be closed.
+func (w tenant) newestStored(t *testing.T, s *Store, url string) string {
+	t.Helper()
+	client := plainClient(t, url)
+	return must(client.XRevRangeN(t.Context(), s.keys.events(w.agent.ID), "+", "-", 1).Result())(t)[0].ID
+}
+
+// lookHook counts the looks at the trails, and how many trails each looks at.
+type lookHook struct {
+	batchHook
+	looked func(trails int)
+}
+
+func (h lookHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		if commands[0].Name() == "xrevrange" {
+			h.looked(len(commands))
+		}
+		return next(ctx, commands)
+	}
+}
+
+func TestHoweverManyWaitOneLookServesThem(t *testing.T) {
+	t.Parallel()
+	skipIfShort(t)
+	s := openLeastPrivileged(t, Config{}, realRedis)
+	const agents, waiters = 3, 300
+	var mu sync.Mutex
+	looks, trails := 0, 0
+	store := watched(t, s, func(string) redis.Hook {
+		return lookHook{looked: func(n int) {
+			mu.Lock()
+			defer mu.Unlock()
+			looks++
+			trails += n
+		}}
+	})
+	began := time.Now()
+	var tenants []tenant
+	var came []<-chan error
+	for range agents {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		tenants = append(tenants, w)
+		for range waiters / agents {
+			came = append(came, await(t.Context(), store, w.agent.ID, w.newest(t, s)))
+		}
+	}
+	counted := func() (int, int) {
+		mu.Lock()
+		defer mu.Unlock()
+		return looks, trails
+	}
+	eventually(t, "all have been looked for a few times", func() bool { n, _ := counted(); return n >= 4 })
+	n, seen := counted()
+	if most := int(time.Since(began)/watchPause) + 1; n > most || seen > agents*n {
+		t.Errorf("%d looks at %d trails, want at most %d looks at %d each", n, seen, most, agents)
+	}
+	for _, w := range tenants {
+		w.newSession(t, s, time.Hour)
+	}
+	for _, one := range came {
+		wantOutcome(t, "one of many", one, nil)
+	}
+}
+
+func TestAwaitEventOutlastsAnOutage(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		came := await(t.Context(), s, w.agent.ID, w.newest(t, s))
+		eventually(t, "it waits", func() bool { return waiting(s, w.agent.ID) == 1 })
+		upstream := p.upstream
+		p.goDown()
+		if err := s.Ping(t.Context()); err == nil {
+			t.Error("there is no outage")
+		}
+		p.comeUp(t, upstream)
+		eventually(t, "it works again", func() bool { return s.Ping(t.Context()) == nil })
+		if len(came) != 0 {
+			t.Error("the outage ended it")
+		}
+		w.newSession(t, s, time.Hour)
+		wantOutcome(t, "after the outage", came, nil)
+	})
+}
+
+// Whatever is written between a reader's page and its wait is not missed.
+func TestNoEventIsMissedByWhoReadsAndWaitsInTurn(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		const sessions = 7
+		var writer sync.WaitGroup
+		writer.Go(func() {
+			for range sessions {
+				w.newSession(t, s, time.Hour)
+			}
+		})
+		defer writer.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		for after, seen := "", 0; seen < sessions+1; {
+			if err := s.AwaitEvent(ctx, w.agent.ID, after); err != nil {
+				t.Fatalf("%v after %d", err, seen)
+			}
+			events, _, err := s.Events(ctx, w.byKey(), w.agent.ID, after, 3)
+			if err != nil || len(events) == 0 {
+				t.Fatalf("%d events, %v", len(events), err)
+			}
+			for _, e := range events {
+				if e.Type == "session.created" {
+					seen++
+				}
+			}
+			after = events[len(events)-1].ID
+		}
+	})
+}
+
+func TestWithoutRedisAWaitEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, Config{}, "redis://127.0.0.1:1", nil) // where nobody answers
+	ctx, cancel := context.WithTimeout(t.Context(), 2*watchPause)
+	defer cancel()
+	if err := s.AwaitEvent(ctx, NewRootID(), ""); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}
