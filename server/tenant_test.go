@@ -68,6 +68,23 @@ func (w tenant) session(id string) fields {
 	return w.get("/sessions/"+id, asKey(w.key)).is(200).object()
 }
 
+// begin begins a transaction of the tenant's agent with these settings, and returns its id.
+func (w tenant) begin(settings fields) string {
+	w.t.Helper()
+	return w.beginAs(asAgent(w.exchange().access), settings).is(201).text("id")
+}
+
+func (w tenant) beginAs(as option, settings fields) *response {
+	w.t.Helper()
+	return w.post("/v1/transactions", fields{"action_type": "call", "pre_state": fields{}}.with(settings), as)
+}
+
+// transaction reads a transaction as its organization sees it.
+func (w tenant) transaction(id string) fields {
+	w.t.Helper()
+	return w.get("/v1/transactions/"+id, asKey(w.key)).is(200).object()
+}
+
 // revoke revokes the tenant's agent.
 func (w tenant) revoke() {
 	w.t.Helper()

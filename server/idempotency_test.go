@@ -1,0 +1,3 @@
+package server_test
+
+func keyed(key string) option { return header("Idempotency-Key", key) }
