@@ -31,7 +31,12 @@ func (w tenant) through(c *client) tenant {
 
 func (w tenant) newAgent() agent {
 	w.t.Helper()
-	created := w.post("/v1/agents", fields{"name": "scout", "scopes": agentScopes}, asKey(w.key)).is(201)
+	return w.newAgentWith(agentScopes...)
+}
+
+func (w tenant) newAgentWith(scopes ...string) agent {
+	w.t.Helper()
+	created := w.post("/v1/agents", fields{"name": "scout", "scopes": scopes}, asKey(w.key)).is(201)
 	return agent{created.text("id"), created.text("secret")}
 }
 
