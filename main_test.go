@@ -334,6 +334,43 @@ func TestHealthcheckTellsWhetherTheServiceIsReady(t *testing.T) {
 	}
 }
 
+func TestAnIdempotencyKeyOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	redis := "REMIT_REDIS_URL=" + startRedis(t)
+	p := start(t, []string{redis}).ready(t)
+	d := &driver{t: t, url: p.url, secrets: map[string]string{}}
+	d.keep("API key", "api_key", "/v1/organizations", nil, `{"name":"acme"}`)
+	key := map[string]string{"X-API-Key": d.secrets["API key"]}
+	agent := d.keep("agent secret", "secret", "/v1/agents", key, `{"name":"scout","scopes":[]}`)
+	exchange := fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, agent["id"], d.secrets["agent secret"])
+	d.keep("access token", "access_token", "/v1/auth/token", nil, exchange)
+	session := d.keep("session", "id", "/sessions", key, fmt.Sprintf(`{"agent_id":%q}`, agent["id"]))
+	path := fmt.Sprint("/sessions/", session["id"])
+	key["Idempotency-Key"] = "once"
+	asAgent := map[string]string{"Authorization": "Bearer " + d.secrets["access token"], "Idempotency-Key": "once"}
+	_, charged := d.call(http.MethodPost, path+"/actions", key, `{"count":2}`)
+	_, begun := d.call(http.MethodPost, "/v1/transactions", asAgent, `{"action_type":"pay","pre_state":{}}`)
+	if charged["action_count"] != 2.0 || begun["status"] != "pending" {
+		t.Fatalf("%v, %v", charged, begun)
+	}
+
+	if err := p.stop(t); err != nil {
+		t.Fatal(err)
+	}
+	d.url = start(t, []string{redis}).ready(t).url
+
+	if status, again := d.call(http.MethodPost, path+"/actions", key, `{"count":2}`); status != 200 || fmt.Sprint(again) != fmt.Sprint(charged) {
+		t.Errorf("%d %v, and before %v", status, again, charged)
+	}
+	if status, again := d.call(http.MethodPost, "/v1/transactions", asAgent, `{"pre_state":{},"action_type":"pay"}`); status != 201 ||
+		fmt.Sprint(again) != fmt.Sprint(begun) {
+		t.Errorf("%d %v, and before %v", status, again, begun)
+	}
+	if _, now := d.call(http.MethodGet, path, key, ""); now["action_count"] != 2.0 {
+		t.Errorf("%v actions, want 2", now["action_count"])
+	}
+}
+
 func TestEventsKeptBoundsAnAgentsTrail(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t)}, "--events-kept", "1").ready(t)

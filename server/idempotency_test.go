@@ -36,6 +36,7 @@ func (d doer) through(c *client) doer {
 // keyedRequest is a request that takes an Idempotency-Key, on objects of its own.
 type keyedRequest struct {
 	name, path string
+	byToken    bool // else by API key
 	as         option
 	body       fields
 	status     int
@@ -49,8 +50,11 @@ type keyedRequest struct {
 func (d doer) keyedRequests() []keyedRequest {
 	d.t.Helper()
 	var all []keyedRequest
-	add := func(name, path string, as option, r keyedRequest) {
-		r.name, r.path, r.as = name, path, as
+	add := func(name, path string, byToken bool, r keyedRequest) {
+		r.name, r.path, r.byToken, r.as = name, path, byToken, d.byKey
+		if byToken {
+			r.as = d.byToken
+		}
 		if r.status == 0 {
 			r.status = 200
 		}
@@ -69,31 +73,31 @@ func (d doer) keyedRequests() []keyedRequest {
 	colleague := d.newAgent()
 	for _, prefix := range withAndWithoutV1 {
 		metadata := fields{"b": 1, "a": fields{"d": list("x", "y"), "c": "é"}}
-		add("create session", prefix+"/sessions", d.byKey, keyedRequest{
+		add("create session", prefix+"/sessions", false, keyedRequest{
 			body:   fields{"agent_id": d.agent.id, "max_actions": 5, "metadata": metadata},
 			status: 201, other: fields{"agent_id": colleague.id, "max_actions": 5, "metadata": metadata},
 		})
 	}
-	for name, as := range map[string]option{"by key": d.byKey, "by token": d.byToken} {
+	for name, byToken := range map[string]bool{"by key": false, "by token": true} {
 		id := session()
-		add("charge "+name, "/sessions/"+id+"/actions", as, keyedRequest{
+		add("charge "+name, "/sessions/"+id+"/actions", byToken, keyedRequest{
 			body: fields{"value_usd": num("0.5"), "count": 2, "scope": "read"}, other: fields{"value_usd": num("0.5"), "count": 2},
 			otherPath: "/sessions/" + session() + "/actions",
 			moveOn:    func(d doer) { d.post("/sessions/"+id+"/end", nil, d.byKey).is(200) },
 		})
 		id, second := session(), session()
-		add("batch "+name, "/v1/actions", as, keyedRequest{
+		add("batch "+name, "/v1/actions", byToken, keyedRequest{
 			body: batchOf(fields{"session_id": id, "value_usd": 1}, fields{"session_id": second, "count": 2},
 				fields{"session_id": id, "count": 3}, fields{"session_id": uuid.NewString()}, "x", fields{"session_id": id, "count": 1000}),
 			other:  batchOf(fields{"session_id": id}),
 			moveOn: func(d doer) { d.post("/sessions/"+id+"/end", nil, d.byKey).is(200) },
 		})
 		target := begun(nil)
-		add("rollback "+name, "/v1/transactions/"+target+"/rollback", as, keyedRequest{
+		add("rollback "+name, "/v1/transactions/"+target+"/rollback", byToken, keyedRequest{
 			body: fields{"reason": "r"}, other: fields{"reason": "s"}, otherPath: "/v1/transactions/" + begun(nil) + "/rollback",
 		})
 	}
-	add("begin", "/v1/transactions", d.byToken, keyedRequest{
+	add("begin", "/v1/transactions", true, keyedRequest{
 		body: fields{
 			"action_type": "call", "pre_state": fields{"b": 1, "a": fields{"d": 1, "c": list("y", "x")}}, "session_id": session(),
 			"value_usd": 1, "metadata": fields{"z": 1, "y": 2},
@@ -101,7 +105,7 @@ func (d doer) keyedRequests() []keyedRequest {
 		status: 201, other: fields{"action_type": "call", "pre_state": fields{"b": 1}},
 	})
 	target := begun(nil)
-	add("commit", "/v1/transactions/"+target+"/commit", d.byToken, keyedRequest{
+	add("commit", "/v1/transactions/"+target+"/commit", true, keyedRequest{
 		body: fields{"value_usd": 3, "post_state": fields{"b": 1, "a": 2}}, other: fields{"value_usd": 3},
 		otherPath: "/v1/transactions/" + begun(nil) + "/commit",
 		moveOn:    func(d doer) { d.post("/v1/transactions/"+target+"/rollback", nil, d.byKey).is(200) },
@@ -251,8 +255,7 @@ func TestAnotherRequestWithTheSameIdempotencyKeyIsRefused(t *testing.T) {
 					at.post(r.otherPath, r.body, both(r.as, keyed(key))).refused(422, "idempotency_key_reused").fresh()
 				}
 				for _, other := range requests {
-					sameCaller := fmt.Sprintf("%p", other.as) == fmt.Sprintf("%p", r.as)
-					if sameCaller && other.path != r.path && other.path != r.samePath {
+					if other.byToken == r.byToken && other.path != r.path && other.path != r.samePath {
 						at.sendKeyed(other, other.body, key).refused(422, "idempotency_key_reused").fresh()
 					}
 				}
@@ -433,10 +436,9 @@ func TestA401IsNotRemembered(t *testing.T) {
 		d := api.newDoer()
 		for i, r := range d.keyedRequests() {
 			key := fmt.Sprint("key-", i)
-			byToken := fmt.Sprintf("%p", r.as) == fmt.Sprintf("%p", d.byToken)
 			wrong, code := asKey(newKeyOf(uuid.MustParse(d.org))), "invalid_api_key"
 			live := r.as
-			if byToken {
+			if r.byToken {
 				dead := d.exchange()
 				d.post("/v1/auth/revoke", fields{"refresh_token": dead.refresh}, asAgent(dead.access)).is(200)
 				wrong, code = asAgent(dead.access), "invalid_token"
