@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -119,7 +120,19 @@ func (p *program) stop(t *testing.T) error {
 
 func (p *program) get(t *testing.T, path string) (int, string) {
 	t.Helper()
-	response, err := http.Get(p.url + path)
+	return p.getAs(t, path, nil)
+}
+
+func (p *program) getAs(t *testing.T, path string, header map[string]string) (int, string) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, p.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,6 +334,68 @@ func TestHealthcheckTellsWhetherTheServiceIsReady(t *testing.T) {
 	}
 }
 
+func TestAnIdempotencyKeyOutlivesARestart(t *testing.T) {
+	t.Parallel()
+	redis := "REMIT_REDIS_URL=" + startRedis(t)
+	p := start(t, []string{redis}).ready(t)
+	d := &driver{t: t, url: p.url, secrets: map[string]string{}}
+	d.keep("API key", "api_key", "/v1/organizations", nil, `{"name":"acme"}`)
+	key := map[string]string{"X-API-Key": d.secrets["API key"]}
+	agent := d.keep("agent secret", "secret", "/v1/agents", key, `{"name":"scout","scopes":[]}`)
+	exchange := fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, agent["id"], d.secrets["agent secret"])
+	d.keep("access token", "access_token", "/v1/auth/token", nil, exchange)
+	session := d.keep("session", "id", "/sessions", key, fmt.Sprintf(`{"agent_id":%q}`, agent["id"]))
+	path := fmt.Sprint("/sessions/", session["id"])
+	key["Idempotency-Key"] = "once"
+	asAgent := map[string]string{"Authorization": "Bearer " + d.secrets["access token"], "Idempotency-Key": "once"}
+	_, charged := d.call(http.MethodPost, path+"/actions", key, `{"count":2}`)
+	_, begun := d.call(http.MethodPost, "/v1/transactions", asAgent, `{"action_type":"pay","pre_state":{}}`)
+	if charged["action_count"] != 2.0 || begun["status"] != "pending" {
+		t.Fatalf("%v, %v", charged, begun)
+	}
+
+	if err := p.stop(t); err != nil {
+		t.Fatal(err)
+	}
+	d.url = start(t, []string{redis}).ready(t).url
+
+	if status, again := d.call(http.MethodPost, path+"/actions", key, `{"count":2}`); status != 200 || fmt.Sprint(again) != fmt.Sprint(charged) {
+		t.Errorf("%d %v, and before %v", status, again, charged)
+	}
+	if status, again := d.call(http.MethodPost, "/v1/transactions", asAgent, `{"pre_state":{},"action_type":"pay"}`); status != 201 ||
+		fmt.Sprint(again) != fmt.Sprint(begun) {
+		t.Errorf("%d %v, and before %v", status, again, begun)
+	}
+	if _, now := d.call(http.MethodGet, path, key, ""); now["action_count"] != 2.0 {
+		t.Errorf("%v actions, want 2", now["action_count"])
+	}
+}
+
+func TestEventsKeptBoundsAnAgentsTrail(t *testing.T) {
+	t.Parallel()
+	p := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t)}, "--events-kept", "1").ready(t)
+	d := &driver{t: t, url: p.url, secrets: map[string]string{}}
+	d.keep("API key", "api_key", "/v1/organizations", nil, `{"name":"acme"}`)
+	key := map[string]string{"X-API-Key": d.secrets["API key"]}
+	agent := d.keep("agent secret", "secret", "/v1/agents", key, `{"name":"scout","scopes":[]}`)
+	for range 250 {
+		d.keep("session", "id", "/sessions", key, fmt.Sprintf(`{"agent_id":%q}`, agent["id"]))
+	}
+	_, text := p.getAs(t, fmt.Sprint("/v1/agents/", agent["id"], "/events?limit=200"), key)
+	var events []struct {
+		Session string `json:"session_id"`
+	}
+	if err := json.Unmarshal([]byte(text), &events); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	if len(events) < 1 || len(events) > 101 { // the one, and what Redis keeps with it
+		t.Fatalf("%d events of 251 are kept", len(events))
+	}
+	if last := events[len(events)-1].Session; last != d.secrets["session"] {
+		t.Errorf("the last event is of session %s, want the newest, %s", last, d.secrets["session"])
+	}
+}
+
 func TestBadSettingsEndTheStartWithAReason(t *testing.T) {
 	t.Parallel()
 	for setting, reason := range map[string]string{
@@ -330,6 +405,9 @@ func TestBadSettingsEndTheStartWithAReason(t *testing.T) {
 		"REMIT_ISSUER=https://remit.example/x":  "--issuer",
 		"REMIT_LOG_LEVEL=loud":                  "log-level",
 		"REMIT_RETENTION=0s":                    "--retention",
+		"REMIT_EVENTS_KEPT=0":                   "--events-kept",
+		"REMIT_EVENTS_KEPT=1000001":             "--events-kept",
+		"REMIT_EVENTS_KEPT=all":                 "events-kept",
 		"REMIT_DEFAULT_MAX_ACTIONS=0":           "--default-max-actions",
 		"REMIT_DEFAULT_MAX_VALUE_USD=0.0000001": "6 decimals",
 		"REMIT_DEFAULT_EXPIRES_IN=721h":         "--default-expires-in",

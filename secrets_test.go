@@ -114,7 +114,7 @@ func (d *driver) everyEndpoint() {
 	ownPath := fmt.Sprint("/v1/organizations/", organization["id"])
 	d.keep("API key", "api_key", ownPath+"/api-key/rotate", map[string]string{"X-API-Key": d.secrets["first API key"]}, `{}`)
 	asKey := map[string]string{"X-API-Key": d.secrets["API key"]}
-	agent := d.keep("first agent secret", "secret", "/v1/agents", asKey, `{"name":"scout","scopes":["read"]}`)
+	agent := d.keep("first agent secret", "secret", "/v1/agents", asKey, `{"name":"scout","scopes":["read","transactions:rollback"]}`)
 	agentPath := fmt.Sprint("/v1/agents/", agent["id"])
 	d.keep("agent secret", "secret", agentPath+"/secret/rotate", asKey, `{"grace_seconds":60}`)
 
@@ -134,21 +134,71 @@ func (d *driver) everyEndpoint() {
 	}
 	d.keep("OAuth refresh token", "refresh_token", "/oauth2/token", basic, "grant_type=client_credentials")
 	for _, header := range []map[string]string{asKey, asAgent, basic, nil, {"X-API-Key": "rmk_nonsense"}, {"Authorization": "Bearer a.b.c"}} {
-		for _, get := range []string{ownPath, "/v1/agents", agentPath, "/sessions", sessionPath, "/v1/auth/verify",
+		for _, get := range []string{ownPath, "/v1/agents", agentPath, agentPath + "/events", "/sessions", sessionPath, "/v1/auth/verify",
 			"/v1/auth/authorize?session_id=" + fmt.Sprint(session["id"]), "/.well-known/jwks.json",
 			"/.well-known/oauth-authorization-server", "/healthz", "/readyz", "/nowhere"} {
 			d.call(http.MethodGet, get, header, "")
 		}
 		d.call(http.MethodPost, sessionPath+"/actions", header, `{"value_usd":0.1}`)
+		d.transactions(header, fmt.Sprint(session["id"]))
 		d.call(http.MethodPost, "/v1/auth/introspect", header, fmt.Sprintf(`{"token":%q}`, d.secrets["access token"]))
 		d.call(http.MethodPost, "/oauth2/introspect", header, "token="+d.secrets["second refresh token"])
 		d.call(http.MethodPost, "/v1/auth/token", header, strings.Replace(exchange, "rms_", "rms_x", 1))
 	}
+	d.limits(asKey, asAgent, sessionPath, fmt.Sprint(agent["id"]))
 	d.call(http.MethodPost, "/v1/auth/revoke", asAgent, refresh)
 	d.call(http.MethodPost, "/oauth2/revoke", basic, "token="+d.secrets["OAuth refresh token"])
 	d.call(http.MethodPost, "/v1/auth/refresh", nil, refresh) // of a revoked family
 	d.call(http.MethodPost, sessionPath+"/end", asKey, "")
 	d.call(http.MethodPost, agentPath+"/revoke", asKey, "")
+}
+
+// transactions calls the endpoints of transactions and of batches, each once without an idempotency key and twice with one.
+func (d *driver) transactions(header map[string]string, session string) {
+	d.t.Helper()
+	for _, key := range []string{"", "first-key", "first-key"} {
+		with := map[string]string{}
+		for name, value := range header {
+			with[name] = value
+		}
+		if key != "" {
+			with["Idempotency-Key"] = key
+		}
+		begin := fmt.Sprintf(`{"action_type":"pay","pre_state":{"a":1},"session_id":%q,"value_usd":0.1}`, session)
+		_, begun := d.call(http.MethodPost, "/v1/transactions", with, begin)
+		path := fmt.Sprint("/v1/transactions/", begun["id"])
+		with["Idempotency-Key"] += "-commit"
+		d.call(http.MethodPost, path+"/commit", with, `{"value_usd":0.2,"post_state":{"a":2}}`)
+		with["Idempotency-Key"] += "-rollback"
+		d.call(http.MethodPost, path+"/rollback", with, `{"reason":"wrong"}`)
+		d.call(http.MethodPost, path+"/rollback", with, `{"reason":"another request"}`)
+		with["Idempotency-Key"] += "-charge"
+		d.call(http.MethodPost, "/sessions/"+session+"/actions", with, `{"value_usd":0.1}`)
+		with["Idempotency-Key"] += "-batch"
+		d.call(http.MethodPost, "/v1/actions", with, fmt.Sprintf(`{"actions":[{"session_id":%q},{"session_id":"x"}]}`, session))
+		d.call(http.MethodGet, "/v1/transactions", header, "")
+		d.call(http.MethodGet, path, header, "")
+	}
+}
+
+// limits changes those of a session, and creates another with an idempotency key. That the calls succeed shows that the
+// search has gone through what they leave.
+func (d *driver) limits(asKey, asAgent map[string]string, sessionPath, agent string) {
+	d.t.Helper()
+	if status, answer := d.call(http.MethodPatch, sessionPath, asKey, `{"max_actions":50}`); status != 200 {
+		d.t.Errorf("PATCH: %d %v", status, answer)
+	}
+	d.call(http.MethodPatch, sessionPath, asAgent, `{"max_actions":50}`)
+	once := map[string]string{"X-API-Key": asKey["X-API-Key"], "Idempotency-Key": "one-session"}
+	for range 2 {
+		if status, answer := d.call(http.MethodPost, "/sessions", once, fmt.Sprintf(`{"agent_id":%q}`, agent)); status != 201 {
+			d.t.Errorf("POST /sessions: %d %v", status, answer)
+		}
+	}
+	begun := map[string]string{"Authorization": asAgent["Authorization"], "Idempotency-Key": "a-transaction"}
+	if status, answer := d.call(http.MethodPost, "/v1/transactions", begun, `{"action_type":"pay","pre_state":{}}`); status != 201 {
+		d.t.Errorf("POST /v1/transactions: %d %v", status, answer)
+	}
 }
 
 // everythingIn returns all keys of a Redis with all that they hold.
@@ -173,6 +223,8 @@ func everythingIn(t *testing.T, url string) string {
 			fmt.Fprintln(&all, client.ZRange(ctx, key, 0, -1).Val())
 		case "string":
 			fmt.Fprintln(&all, client.Get(ctx, key).Val())
+		case "stream":
+			fmt.Fprintln(&all, client.XRange(ctx, key, "-", "+").Val())
 		default:
 			t.Errorf("%s is a %s, which this test does not read", key, kind)
 		}

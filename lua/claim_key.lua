@@ -7,13 +7,14 @@
 -- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
 -- ARGV[2] = fingerprint   SHA-256 of what is asked, 32 bytes
 -- ARGV[3] = ttl           ms that the claim is kept
+-- ARGV[4] = request_id    of the request that asks
 --
--- Reply:  {'ok'}
+-- Reply:  {'ok', request_id, claimed}  of the request that claimed the key first; claimed '1' if that was one before, or ''
 --         {'invalid_api_key'}
 --         {'key_reused'}  the same key for another request
 -- Writes: SET claim, the first time
 local organization, claim = KEYS[1], KEYS[2]
-local key_hash, fingerprint, ttl = ARGV[1], ARGV[2], ARGV[3]
+local key_hash, fingerprint, ttl, request_id = unpack(ARGV)
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -25,10 +26,11 @@ if key_hash ~= stored[1] and not in_grace then
 end
 
 local claimed = redis.call('GET', claim)
-if claimed and claimed ~= fingerprint then
+if claimed and string.sub(claimed, 1, 32) ~= fingerprint then
   return {'key_reused'}
 end
-if not claimed then
-  redis.call('SET', claim, fingerprint, 'PX', ttl)
+if claimed then
+  return {'ok', string.sub(claimed, 33), '1'}
 end
-return {'ok'}
+redis.call('SET', claim, fingerprint .. request_id, 'PX', ttl)
+return {'ok', request_id, ''}

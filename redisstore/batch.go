@@ -42,24 +42,22 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 		return nil, ErrInvalidToken
 	}
 	if once != nil {
-		once.FirstRequest, once.Replayed = replayOf(parts)
+		// Of equal batches at once each may do a part, so all are answered as the one that had the key first.
+		once.FirstRequest, once.Replayed = once.claim.request, replayed(parts, once.claim.before)
 	}
 	return outcomes, nil
 }
 
-// replayOf returns the request that had the outcomes of all parts before, if there is one. A part whose session an API key
-// does not find runs nothing, and has nothing to replay.
-func replayOf(parts []*part) (request string, replayed bool) {
+// replayed says whether all that came of the parts had come of them before. A part whose session an API key does not find
+// runs nothing; when none does, it goes by whether the key was claimed before.
+func replayed(parts []*part, claimedBefore bool) bool {
 	for _, p := range parts {
-		if p.act.agent == uuid.Nil {
-			continue
+		if p.act.agent != uuid.Nil && !p.once.Replayed {
+			return false
 		}
-		if !p.once.Replayed {
-			return "", false
-		}
-		request, replayed = p.once.FirstRequest, true
+		claimedBefore = claimedBefore || p.act.agent != uuid.Nil
 	}
-	return request, replayed
+	return claimedBefore
 }
 
 // part is what of a batch concerns one session.
@@ -113,10 +111,9 @@ func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Onc
 	if once == nil { // no script will check the token
 		return act, s.CheckToken(ctx, *c.Token)
 	}
-	claim := s.keys.outcome(act.agent, act.keyDigest(once, uuid.Nil))
-	_, err = s.run(ctx, claimAgentKey, []string{s.keys.agent(act.agent), claim},
-		act.organization[:], act.family, once.Fingerprint[:], onceLifetime.Milliseconds())
-	return act, nothingVisible(err)
+	place := s.keys.outcome(act.agent, act.keyDigest(once, uuid.Nil))
+	return act, once.claimed(s.run(ctx, claimAgentKey, []string{s.keys.agent(act.agent), place},
+		act.organization[:], act.family, once.Fingerprint[:], onceLifetime.Milliseconds(), requestID(ctx)))
 }
 
 // findAgents finds whose sessions they are, for an API key.

@@ -18,6 +18,22 @@ type Once struct {
 	// Replayed is set by the operation: its outcome is that of an earlier request, FirstRequest.
 	Replayed     bool
 	FirstRequest string
+
+	claim claim // of the key, where it is claimed before the operation
+}
+
+// claim is which request had an idempotency key first, and whether that was one before this.
+type claim struct {
+	request string
+	before  bool
+}
+
+func (o *Once) claimed(r *reply, err error) error {
+	if err != nil {
+		return nothingVisible(err)
+	}
+	o.claim = claim{r.text(0), r.text(1) != ""}
+	return r.err
 }
 
 const onceLifetime = 24 * time.Hour
@@ -91,8 +107,7 @@ func (s *Store) admit(ctx context.Context, key APIKey, once *Once) error {
 		_, err := s.Organization(ctx, key)
 		return err
 	}
-	claim := s.keys.outcome(key.Organization, digest("claim", once.Key))
-	_, err := s.run(ctx, claimKey, []string{s.keys.organization(key.Organization), claim},
-		key.Hash[:], once.Fingerprint[:], onceLifetime.Milliseconds())
-	return nothingVisible(err)
+	place := s.keys.outcome(key.Organization, digest("claim", once.Key))
+	return once.claimed(s.run(ctx, claimKey, []string{s.keys.organization(key.Organization), place},
+		key.Hash[:], once.Fingerprint[:], onceLifetime.Milliseconds(), requestID(ctx)))
 }

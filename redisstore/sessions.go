@@ -95,7 +95,24 @@ func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n 
 		Usage:  Usage{MaxActions: n.MaxActions, MaxValue: n.MaxValue, Expires: r.time(2)},
 		Scopes: strings.Fields(r.text(3)),
 	}
+	if n.Once != nil && n.Once.Replayed && r.err == nil {
+		session.Metadata = s.metadataCreatedWith(ctx, session)
+	}
 	return session, r.err
+}
+
+// metadataCreatedWith returns the metadata as the first request gave it, as statesBegunWith does.
+func (s *Store) metadataCreatedWith(ctx context.Context, session Session) string {
+	if session.Metadata == "" {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	first, err := s.client.HGet(ctx, s.keys.session(session.Agent, session.ID), "md").Result()
+	if err != nil {
+		return session.Metadata
+	}
+	return first
 }
 
 // scopesText returns the scopes as create_session.lua takes them.

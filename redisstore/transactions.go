@@ -90,7 +90,19 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 		Reversible: !n.Irreversible, Metadata: n.Metadata,
 		Created: r.time(2), Expires: r.time(3),
 	}
+	if n.Once != nil && n.Once.Replayed && r.err == nil {
+		begun.PreState, begun.Metadata = s.statesBegunWith(ctx, begun)
+	}
 	return begun, r.err
+}
+
+// statesBegunWith returns the objects as the first request gave them: what repeats it may have their members in another
+// order. When they cannot be read they are those of the transaction given.
+func (s *Store) statesBegunWith(ctx context.Context, t Transaction) (preState, metadata string) {
+	if first, err := s.transactionFacts(ctx, t.Agent, t.ID); err == nil {
+		t = first
+	}
+	return t.PreState, t.Metadata
 }
 
 func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTransaction) (*reply, error) {

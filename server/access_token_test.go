@@ -3,6 +3,7 @@ package server_test
 import (
 	"crypto/ed25519"
 	"encoding/base64"
+	"slices"
 	"testing"
 	"time"
 
@@ -123,7 +124,10 @@ func TestEveryWrongAccessTokenIsRefusedAlike(t *testing.T) {
 		w := api.newTenant()
 		tokens, session := w.exchange(), w.newSession(nil)
 		foreign := onMiniredis(t, setup{}).newTenant().exchange()
-		endpoints := append(endpointsOfBoth(session), endpoint{"POST", "/v1/auth/revoke", fields{"refresh_token": tokens.refresh}})
+		transaction := w.begin(nil)
+		endpoints := slices.Concat(endpointsOfBoth(w, session, transaction), endpointsOfAgents(transaction), []endpoint{
+			rollbackOf(transaction), {"POST", "/v1/auth/revoke", fields{"refresh_token": tokens.refresh}},
+		})
 		for _, e := range endpoints {
 			w.ask(e.method, e.path, e.body, asAgent("")).refused(401, "missing_credentials")
 			refused := w.ask(e.method, e.path, e.body, asAgent(tokens.access+"A")).refused(401, "invalid_token")

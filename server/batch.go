@@ -101,10 +101,10 @@ func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted 
 		}
 		p := problemOf(err)
 		p.RequestID = answeredID(ctx)
-		results[i] = batchResult{p.Status, p}
-		if p.Status >= fasthttp.StatusInternalServerError {
-			trouble = err
+		if p.Status >= fasthttp.StatusInternalServerError { // which is of this request alone
+			p.RequestID, trouble = requestID(ctx), err
 		}
+		results[i] = batchResult{p.Status, p}
 	}
 	if trouble != nil {
 		s.noteTrouble(ctx, trouble, problemOf(trouble))

@@ -12,7 +12,7 @@ type endpoint struct {
 }
 
 // endpointsOfOrganizations returns the endpoints that an API key alone opens.
-func endpointsOfOrganizations(w tenant) []endpoint {
+func endpointsOfOrganizations(w tenant, session string) []endpoint {
 	return []endpoint{
 		{"GET", "/v1/organizations/" + w.org, nil},
 		{"POST", "/v1/organizations/" + w.org + "/api-key/rotate", nil},
@@ -24,12 +24,32 @@ func endpointsOfOrganizations(w tenant) []endpoint {
 		{"POST", "/v1/agents/" + w.agent.id + "/secret/rotate", nil},
 		{"POST", "/sessions", fields{"agent_id": w.agent.id}},
 		{"POST", "/v1/sessions", fields{"agent_id": w.agent.id}},
+		{"PATCH", "/sessions/" + session, fields{"max_actions": 5}},
+		{"PATCH", "/v1/sessions/" + session, fields{"max_actions": 5}},
 	}
 }
 
-// endpointsOfBoth returns the endpoints that an API key and an access token open.
-func endpointsOfBoth(session string) []endpoint {
-	var all []endpoint
+// endpointsOfAgents returns the endpoints that an access token alone opens.
+func endpointsOfAgents(transaction string) []endpoint {
+	return []endpoint{
+		{"POST", "/v1/transactions", fields{"action_type": "call", "pre_state": fields{}}},
+		{"POST", "/v1/transactions/" + transaction + "/commit", nil},
+	}
+}
+
+// rollbackOf is the endpoint that an API key opens, and an access token if it holds the scope.
+func rollbackOf(transaction string) endpoint {
+	return endpoint{"POST", "/v1/transactions/" + transaction + "/rollback", nil}
+}
+
+// endpointsOfBoth returns the endpoints that an API key and any access token open.
+func endpointsOfBoth(w tenant, session, transaction string) []endpoint {
+	all := []endpoint{
+		{"POST", "/v1/actions", batchOf(fields{"session_id": session})},
+		{"GET", "/v1/transactions", nil},
+		{"GET", "/v1/transactions/" + transaction, nil},
+		{"GET", "/v1/agents/" + w.agent.id + "/events", nil},
+	}
 	for _, prefix := range []string{"", "/v1"} {
 		all = append(all,
 			endpoint{"GET", prefix + "/sessions", nil},

@@ -172,13 +172,16 @@ func TestBothCredentialsAtOnceAreRefusedWhereEitherWouldDo(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
-		session := w.newSession(nil)
+		session, transaction := w.newSession(nil), w.begin(nil)
 		beside := both(asKey(w.key), asAgent(w.exchange().access))
-		for _, e := range endpointsOfBoth(session) {
+		for _, e := range append(endpointsOfBoth(w, session, transaction), rollbackOf(transaction)) {
 			w.ask(e.method, e.path, e.body, beside).refused(400, "invalid_request")
 		}
 		if s := w.session(session); s["status"] != "active" || s["action_count"] != num(0) {
 			t.Errorf("a refused request was carried out: %v", s)
+		}
+		if got := w.transaction(transaction)["status"]; got != "pending" {
+			t.Errorf("a refused request was carried out: the transaction is %v", got)
 		}
 	})
 }
@@ -204,7 +207,7 @@ func TestAPathIsMatchedAsItIsWritten(t *testing.T) {
 	for _, path := range []string{
 		"/", "/v1", "/v1/", "/v1/agents/", "/V1/agents", "/v1/Agents", "/v2/agents", "/v1/sessions/", "/sessions/", "/healthz/", "/v1/healthz",
 		`/v1\agents`, "/v1/agents;x", "/./v1/agents", "/v1/./agents", "/v1/agents/" + w.agent.id + "/", "/v1/agents/" + w.agent.id + "/x",
-		"/v1/auth", "/v1/auth/", "/v1/transactions",
+		"/v1/auth", "/v1/auth/", "/transactions", "/v1/transactions/", "/v1/Transactions", "/actions", "/v1/actions/",
 	} {
 		t.Run(path, func(t *testing.T) {
 			w.in(t).answeredFirst("GET "+path+" HTTP/1.1\r\nHost: x\r\nX-API-Key: "+w.key+"\r\n\r\n", 404).refused(404, "not_found")

@@ -2,7 +2,10 @@ package server_test
 
 import (
 	"net/http"
+	"slices"
 	"testing"
+
+	"github.com/google/uuid"
 )
 
 func TestHealthzSaysThatTheProcessAnswers(t *testing.T) {
@@ -49,8 +52,8 @@ func TestWithoutAKeyringWhatNeedsOneIsUnavailable(t *testing.T) {
 			{"POST", "/v1/auth/refresh", fields{"refresh_token": "rmr_x"}},
 			{"POST", "/v1/auth/revoke", fields{"refresh_token": "rmr_x"}},
 		}
-		asAnyAgent := asAgent("a.b.c")
-		for _, e := range append(needsKeys, endpointsOfBoth(id)...) {
+		asAnyAgent, other := asAgent("a.b.c"), uuid.NewString()
+		for _, e := range slices.Concat(needsKeys, endpointsOfBoth(w, id, other), endpointsOfAgents(other), []endpoint{rollbackOf(other)}) {
 			refused := w.ask(e.method, e.path, e.body, asAnyAgent).refused(503, "unavailable")
 			if refused.header.Get("Retry-After") == "" {
 				t.Errorf("%s: no Retry-After", refused.what)
@@ -72,7 +75,8 @@ func TestReadsAnswerHeadWithoutABody(t *testing.T) {
 		id := w.newSession(nil)
 		for _, path := range []string{
 			"/healthz", "/readyz", "/.well-known/jwks.json", "/v1/organizations/" + w.org, "/v1/agents",
-			"/v1/agents/" + w.agent.id, "/sessions", "/v1/sessions/" + id,
+			"/v1/agents/" + w.agent.id, "/v1/agents/" + w.agent.id + "/events", "/sessions", "/v1/sessions/" + id,
+			"/v1/transactions", "/v1/transactions/" + w.begin(nil),
 		} {
 			got := w.get(path, asKey(w.key)).is(200)
 			head := w.ask(http.MethodHead, path, nil, asKey(w.key)).is(200)

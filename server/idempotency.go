@@ -62,10 +62,12 @@ func canonical(body []byte) ([]byte, error) {
 // noteReplay says so when the outcome is that of an earlier request. Its body then has that request's id, and is the
 // same to the letter.
 func noteReplay(ctx *fasthttp.RequestCtx, once *redisstore.Once) {
-	if once == nil || !once.Replayed {
+	if once == nil || once.FirstRequest == "" {
 		return
 	}
-	ctx.Response.Header.Set(headerReplayed, "true")
+	if once.Replayed {
+		ctx.Response.Header.Set(headerReplayed, "true")
+	}
 	ctx.SetUserValue(firstRequest{}, once.FirstRequest)
 }
 

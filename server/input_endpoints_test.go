@@ -18,6 +18,8 @@ const (
 	anAmount
 	scopeList
 	anObject
+	aBoolean
+	itemList
 )
 
 // bodyEndpoint is an endpoint that reads a body, with one that it would accept.
@@ -32,7 +34,7 @@ type bodyEndpoint struct {
 // bodyEndpoints returns all endpoints that read a body, with what their bodies are made of.
 func bodyEndpoints(w tenant) []bodyEndpoint {
 	key := asKey(w.key)
-	session, tokens := w.newSession(nil), w.exchange()
+	session, transaction, tokens := w.newSession(nil), w.begin(nil), w.exchange()
 	newSession := bodyEndpoint{
 		"POST", "/sessions", key, fields{"agent_id": w.agent.id}, []string{"agent_id"}, map[string]kind{
 			"agent_id": aUUID, "max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger,
@@ -42,6 +44,16 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 	charge := bodyEndpoint{"POST", "/sessions/" + session + "/actions", key, fields{}, nil, map[string]kind{
 		"action_type": aText, "value_usd": anAmount, "count": anInteger, "scope": aText,
 	}}
+	change := bodyEndpoint{"PATCH", "/sessions/" + session, key, fields{"max_actions": 5}, nil, map[string]kind{
+		"max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger,
+	}}
+	begin := bodyEndpoint{
+		"POST", "/v1/transactions", asAgent(tokens.access), fields{"action_type": "call", "pre_state": fields{}},
+		[]string{"action_type", "pre_state"}, map[string]kind{
+			"action_type": aText, "pre_state": anObject, "session_id": aUUID, "value_usd": anAmount,
+			"expires_in_seconds": anInteger, "reversible": aBoolean, "metadata": anObject,
+		},
+	}
 	nothing := map[string]kind{}
 	refreshToken := map[string]kind{"refresh_token": aText}
 	grace := map[string]kind{"grace_seconds": anInteger}
@@ -61,6 +73,12 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 			[]string{"refresh_token"}, refreshToken},
 		newSession, newSession.at("/v1/sessions"),
 		charge, charge.at("/v1" + charge.path),
+		change, change.at("/v1" + change.path),
+		{"POST", "/v1/actions", key, batchOf(fields{"session_id": session}), nil, map[string]kind{"actions": itemList}},
+		begin,
+		{"POST", "/v1/transactions/" + transaction + "/commit", asAgent(tokens.access), fields{}, nil,
+			map[string]kind{"value_usd": anAmount, "post_state": anObject}},
+		{"POST", "/v1/transactions/" + transaction + "/rollback", key, fields{}, nil, map[string]kind{"reason": aText}},
 		{"POST", "/sessions/" + session + "/end", asAgent(tokens.access), fields{}, nil, nothing},
 		{"POST", "/v1/sessions/" + session + "/end", key, fields{}, nil, nothing},
 	}

@@ -16,6 +16,8 @@ var notOf = map[kind][]raw{
 	anAmount:  {`"5"`, `""`, "true", "{}", "[]", "[5]", "-1", "1e400", "0.0000001", "1000000000.000001", "9007199254740993"},
 	scopeList: {`"read"`, "5", "true", "{}", `{"0":"read"}`},
 	anObject:  {`"x"`, `"{}"`, "5", "true", "[]", "[{}]"},
+	aBoolean:  {`"true"`, "1", "0", "{}", "[]", "[true]"},
+	itemList:  {`"x"`, "5", "true", "{}", `{"0":{}}`, "[]"},
 }
 
 func TestAFieldOfAnotherTypeIsRefusedByItsName(t *testing.T) {
@@ -249,7 +251,7 @@ func TestABodyIsAtMost32Deep(t *testing.T) {
 	api := onMiniredis(t, setup{})
 	w := api.newTenant()
 	for _, e := range bodyEndpoints(w) {
-		if !slices.Contains([]string{"/v1/organizations", "/v1/agents", "/sessions"}, e.path) {
+		if !slices.Contains([]string{"/v1/organizations", "/v1/agents", "/sessions", "/v1/transactions"}, e.path) {
 			continue
 		}
 		created := w.send(e, member(e.valid, "metadata", nested(32))).is(201)

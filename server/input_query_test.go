@@ -22,9 +22,15 @@ func TestAQueryThatAListDoesNotKnowIsRefusedByItsParameter(t *testing.T) {
 		"status=":                                "status", "status=bogus": "status", "status=Active": "status", "status=active,revoked": "status",
 		"status=active&status=active": "status",
 	}
+	id, bySession := w.agent.id, "session_id="+w.newSession(nil)
 	of := map[string]map[string]string{
-		"/v1/agents": {"agent_id=" + w.agent.id: "agent_id", "status=completed": "status", "status=expired": "status"},
-		"/sessions":  {"agent_id=": "agent_id", "agent_id=x": "agent_id", "agent_id=" + w.agent.id + "&agent_id=" + w.agent.id: "agent_id"},
+		"/v1/agents": {"agent_id=" + id: "agent_id", bySession: "session_id", "status=completed": "status", "status=expired": "status"},
+		"/sessions": {"agent_id=": "agent_id", "agent_id=x": "agent_id", "agent_id=" + id + "&agent_id=" + id: "agent_id",
+			bySession: "session_id", "status=pending": "status", "status=rolled_back": "status"},
+		"/v1/transactions": {"agent_id=": "agent_id", "agent_id=x": "agent_id", "agent_id=" + id + "&agent_id=" + id: "agent_id",
+			"session_id=": "session_id", "session_id=x": "session_id", bySession + "&" + bySession: "session_id",
+			"session_id=00000000-0000-0000-0000-000000000000": "session_id", "transaction_id=" + id: "transaction_id",
+			"status=active": "status", "status=completed": "status", "status=revoked": "status", "status=rolled-back": "status"},
 	}
 	of["/v1/sessions"] = of["/sessions"]
 	access := asAgent(w.exchange().access)

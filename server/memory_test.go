@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 const (
@@ -21,6 +22,7 @@ type written struct {
 	agentName      string
 	scope          string
 	session        string
+	transaction    string
 	tokens         pair
 }
 
@@ -110,6 +112,21 @@ func (c *client) writeOne(writer, round int) (written, error) {
 
 	_, err = post("/sessions/"+w.session+"/actions", fields{"scope": w.scope, "action_type": w.name},
 		fields{"session_id": w.session, "action_count": num(1)}, asAgent(w.tokens.access))
+	if err != nil {
+		return w, err
+	}
+
+	body = fields{"action_type": w.name, "pre_state": w.metadata, "metadata": w.metadata, "session_id": w.session}
+	if got, err = post("/v1/transactions", body, body, asAgent(w.tokens.access), keyed(w.scope+w.session)); err != nil {
+		return w, err
+	}
+	w.transaction = got["id"].(string)
+	body = fields{"post_state": w.metadata}
+	if _, err = post("/v1/transactions/"+w.transaction+"/commit", body, body, asAgent(w.tokens.access), keyed("c"+w.scope)); err != nil {
+		return w, err
+	}
+	body = fields{"reason": w.name}
+	_, err = post("/v1/transactions/"+w.transaction+"/rollback", body, body, asKey(w.key), keyed("r"+w.scope))
 	return w, err
 }
 
@@ -124,7 +141,7 @@ func (c *client) readBack(w written) {
 	})
 	for _, as := range []option{key, asAgent(w.tokens.access)} {
 		session := c.get("/sessions/"+w.session, as).is(200).object()
-		want := fields{"id": w.session, "agent_id": w.agent.id, "scopes": list(w.scope), "metadata": w.metadata, "action_count": 1}
+		want := fields{"id": w.session, "agent_id": w.agent.id, "scopes": list(w.scope), "metadata": w.metadata, "action_count": 2}
 		got := fields{}
 		for name := range want {
 			got[name] = session[name]
@@ -133,6 +150,12 @@ func (c *client) readBack(w written) {
 			c.t.Errorf("session: %s", found)
 		}
 	}
+	c.get("/v1/transactions/"+w.transaction, key).is(200).exactly(fields{
+		"id": w.transaction, "agent_id": w.agent.id, "session_id": w.session, "sequence_number": 1, "status": "rolled_back",
+		"action_type": w.name, "value_usd": 0, "value_held_usd": 0, "overage_usd": 0, "reversible": true, "reason": w.name,
+		"pre_state": w.metadata, "post_state": w.metadata, "metadata": w.metadata, "expires_at": aboutIn(5 * time.Minute),
+		"created_at": aboutNow, "committed_at": aboutNow, "rolled_back_at": aboutNow,
+	})
 	_, claims := verify(c.t, c, w.tokens.access)
 	if claims["agent_id"] != w.agent.id || claims["org_id"] != w.org || fmt.Sprint(claims["scopes"]) != fmt.Sprint(list(w.scope)) {
 		c.t.Errorf("claims %v of agent %s", claims, w.agent.id)

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -97,7 +98,9 @@ func TestEveryWrongAPIKeyIsRefusedAlike(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
-		for _, e := range append(endpointsOfOrganizations(w), endpointsOfBoth(w.newSession(nil))...) {
+		session, transaction := w.newSession(nil), w.begin(nil)
+		for _, e := range slices.Concat(endpointsOfOrganizations(w, session), endpointsOfBoth(w, session, transaction),
+			[]endpoint{rollbackOf(transaction)}) {
 			w.ask(e.method, e.path, e.body).refused(401, "missing_credentials")
 			w.ask(e.method, e.path, e.body, asKey("")).refused(401, "missing_credentials")
 			wrong := w.ask(e.method, e.path, e.body, asKey(newKeyOf(uuid.MustParse(w.org)))).refused(401, "invalid_api_key")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,8 +17,10 @@ import (
 	"remit/token"
 )
 
-// everyEndpoint returns a request to each endpoint that asks Redis, with the credential that it wants.
-func everyEndpoint(w tenant, tokens pair, session string) []bodyEndpoint {
+// everyEndpoint returns a request to each endpoint that asks Redis, with the credential that it wants. transaction and
+// other are two that are pending.
+func everyEndpoint(w tenant, tokens pair, session, transaction, other string) []bodyEndpoint {
+	key, access := asKey(w.key), asAgent(tokens.access)
 	all := []bodyEndpoint{
 		{method: "POST", path: "/v1/organizations", as: nobody, valid: fields{"name": "n"}},
 		{method: "POST", path: "/v1/auth/token", as: nobody, valid: fields{"agent_id": w.agent.id, "secret": w.agent.secret}},
@@ -25,17 +28,22 @@ func everyEndpoint(w tenant, tokens pair, session string) []bodyEndpoint {
 		{method: "POST", path: "/v1/auth/revoke", as: asAgent(tokens.access), valid: fields{"refresh_token": tokens.refresh}},
 		{method: "GET", path: "/readyz", as: nobody},
 	}
-	for _, e := range endpointsOfOrganizations(w) {
-		body, _ := e.body.(fields)
-		all = append(all, bodyEndpoint{method: e.method, path: e.path, as: asKey(w.key), valid: body})
-	}
-	for _, e := range endpointsOfBoth(session) {
-		for _, as := range []option{asKey(w.key), asAgent(tokens.access)} {
-			all = append(all, bodyEndpoint{method: e.method, path: e.path, as: as})
+	add := func(endpoints []endpoint, as option) {
+		for _, e := range endpoints {
+			body, _ := e.body.(fields)
+			all = append(all, bodyEndpoint{method: e.method, path: e.path, as: as, valid: body})
 		}
 	}
+	add(endpointsOfOrganizations(w, session), key)
+	add(endpointsOfBoth(w, session, transaction), key)
+	// A batch of an agent has no answer as a whole: each of its items tells of the trouble.
+	add(slices.DeleteFunc(endpointsOfBoth(w, session, transaction), isBatch), access)
+	add(endpointsOfAgents(transaction), access)
+	add([]endpoint{rollbackOf(other)}, key)
 	return all
 }
+
+func isBatch(e endpoint) bool { return e.path == "/v1/actions" }
 
 func (c *client) carryOut(e bodyEndpoint) *response {
 	c.t.Helper()
@@ -85,7 +93,7 @@ func TestWithoutARedisEachEndpointIsUnavailablePromptly(t *testing.T) {
 	log := &syncBuffer{}
 	api := start(t, setup{redis: fmt.Sprintf("redis://127.0.0.1:%d", freePort(t)), log: log})
 	w, tokens := made(t, api)
-	for _, e := range everyEndpoint(w, tokens, uuid.NewString()) {
+	for _, e := range everyEndpoint(w, tokens, uuid.NewString(), uuid.NewString(), uuid.NewString()) {
 		began := time.Now()
 		api.carryOut(e).unavailable()
 		if took := time.Since(began); took > 2*time.Second {
@@ -110,12 +118,12 @@ func TestARedisThatStopsAndComesBack(t *testing.T) {
 	t.Cleanup(func() { _ = redis.Stop() })
 	api := start(t, setup{redis: fmt.Sprintf("redis://127.0.0.1:%d", port)})
 	w := api.newTenant()
-	session, tokens := w.newSession(nil), w.exchange()
+	session, tokens, transaction := w.newSession(nil), w.exchange(), w.begin(nil)
 	w.post("/sessions/"+session+"/actions", fields{"value_usd": num("0.1")}, asAgent(tokens.access)).is(200)
 	before := w.session(session)
 
 	must(0, redis.Stop())(t)
-	for _, e := range everyEndpoint(w, tokens, session) {
+	for _, e := range everyEndpoint(w, tokens, session, transaction, transaction) {
 		api.carryOut(e).unavailable()
 	}
 
@@ -124,7 +132,7 @@ func TestARedisThatStopsAndComesBack(t *testing.T) {
 	if found := differences(w.session(session), before); found != "" {
 		t.Errorf("what was unavailable has changed the session: %s", found)
 	}
-	for _, e := range everyEndpoint(w, tokens, session)[1:3] {
+	for _, e := range everyEndpoint(w, tokens, session, transaction, transaction)[1:3] {
 		api.carryOut(e).is(200)
 	}
 	w.post("/sessions/"+session+"/actions", nil, asKey(w.key)).is(200)
@@ -138,14 +146,14 @@ func TestARedisThatRefusesIsUnavailable(t *testing.T) {
 	mini := miniredis.RunT(t)
 	api := start(t, setup{redis: "redis://" + mini.Addr(), mini: mini})
 	w := api.newTenant()
-	session, tokens := w.newSession(nil), w.exchange()
+	session, tokens, transaction := w.newSession(nil), w.exchange(), w.begin(nil)
 	for _, state := range []string{
 		"LOADING Redis is loading the dataset in memory", "OOM command not allowed when used memory > 'maxmemory'.",
 		"READONLY You can't write against a read only replica.", "MISCONF Redis is configured to save RDB snapshots",
 		"NOAUTH Authentication required.", "MASTERDOWN Link with MASTER is down",
 	} {
 		mini.SetError(state)
-		for _, e := range everyEndpoint(w, tokens, session) {
+		for _, e := range everyEndpoint(w, tokens, session, transaction, transaction) {
 			api.carryOut(e).unavailable()
 		}
 		mini.SetError("")
@@ -171,7 +179,7 @@ func TestALostAnswerLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 	mini := miniredis.RunT(t)
 	api := start(t, setup{redis: "redis://" + mini.Addr(), mini: mini})
 	w := api.newTenant()
-	session, tokens := w.newSession(nil), w.exchange()
+	session, tokens, transaction := w.newSession(nil), w.exchange(), w.begin(nil)
 	key, access := asKey(w.key), asAgent(tokens.access)
 	before := w.session(session)
 	lost(mini, true)
@@ -195,6 +203,15 @@ func TestALostAnswerLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 		{method: "GET", path: "/readyz", as: nobody},
 		{method: "POST", path: "/v1/agents", as: key, valid: fields{"name": "n", "scopes": list()}},
 		{method: "POST", path: "/sessions", as: key, valid: fields{"agent_id": w.agent.id}},
+		{method: "PATCH", path: "/sessions/" + session, as: key, valid: fields{"max_actions": 5}},
+		{method: "POST", path: "/v1/actions", as: key, valid: batchOf(fields{"session_id": session})},
+		{method: "POST", path: "/v1/actions", as: both(access, keyed("k")), valid: batchOf(fields{"session_id": session})},
+		{method: "GET", path: "/v1/transactions", as: access},
+		{method: "GET", path: "/v1/transactions/" + transaction, as: access},
+		{method: "POST", path: "/v1/transactions", as: access, valid: fields{"action_type": "call", "pre_state": fields{}}},
+		{method: "POST", path: "/v1/transactions/" + transaction + "/commit", as: access},
+		{method: "POST", path: "/v1/transactions/" + transaction + "/rollback", as: key},
+		{method: "GET", path: "/v1/agents/" + w.agent.id + "/events", as: access},
 	} {
 		answer := api.carryOut(harmless)
 		t.Run("harmless "+harmless.method+" "+strings.ReplaceAll(harmless.path, "/", " "), func(t *testing.T) { answer.in(t).unavailable() })

@@ -31,14 +31,20 @@ func TestEach401SaysWhichCredentialIsWanted(t *testing.T) {
 				t.Errorf("%s: WWW-Authenticate %q, want %q", r.what, got, challenge)
 			}
 		}
-		for _, e := range endpointsOfOrganizations(w) {
+		for _, e := range endpointsOfOrganizations(w, session) {
 			check(w.ask(e.method, e.path, e.body), "missing_credentials", keyChallenge)
 			check(w.ask(e.method, e.path, e.body, asAgent(tokens.access)), "missing_credentials", keyChallenge)
 			check(w.ask(e.method, e.path, e.body, wrongKey), "invalid_api_key", keyChallenge)
 		}
-		for _, e := range endpointsOfBoth(session) {
+		transaction := w.begin(nil)
+		for _, e := range endpointsOfBoth(w, session, transaction) {
 			check(w.ask(e.method, e.path, e.body), "missing_credentials", bearerChallenge+", "+keyChallenge)
 			check(w.ask(e.method, e.path, e.body, wrongKey), "invalid_api_key", keyChallenge)
+			check(w.ask(e.method, e.path, e.body, dead), "invalid_token", invalidToken)
+		}
+		for _, e := range endpointsOfAgents(transaction) {
+			check(w.ask(e.method, e.path, e.body), "missing_credentials", bearerChallenge)
+			check(w.ask(e.method, e.path, e.body, asKey(w.key)), "missing_credentials", bearerChallenge)
 			check(w.ask(e.method, e.path, e.body, dead), "invalid_token", invalidToken)
 		}
 		check(w.post("/v1/auth/revoke", refresh), "missing_credentials", bearerChallenge)
@@ -83,7 +89,10 @@ func TestAnotherMethodIsToldWhichAreAllowed(t *testing.T) {
 		"/v1/agents/" + id + "/revoke": {"POST"}, "/v1/agents/" + id + "/secret/rotate": {"POST"},
 		"/v1/auth/token": {"POST"}, "/v1/auth/refresh": {"POST"}, "/v1/auth/revoke": {"POST"},
 		"/sessions": {"GET", "HEAD", "POST"}, "/v1/sessions": {"GET", "HEAD", "POST"},
-		"/sessions/" + id: {"GET", "HEAD"}, "/v1/sessions/" + id: {"GET", "HEAD"},
+		"/sessions/" + id: {"GET", "HEAD", "PATCH"}, "/v1/sessions/" + id: {"GET", "HEAD", "PATCH"},
+		"/v1/actions": {"POST"}, "/v1/agents/" + id + "/events": {"GET", "HEAD"},
+		"/v1/transactions": {"GET", "HEAD", "POST"}, "/v1/transactions/" + id: {"GET", "HEAD"},
+		"/v1/transactions/" + id + "/commit": {"POST"}, "/v1/transactions/" + id + "/rollback": {"POST"},
 		"/sessions/" + id + "/end": {"POST"}, "/v1/sessions/" + id + "/actions": {"POST"},
 	} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} {

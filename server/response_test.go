@@ -66,13 +66,18 @@ func (r *response) is(status int) *response {
 var (
 	problemMembers = []string{"type", "title", "status", "detail", "code", "request_id"}
 	membersOf      = map[string][]string{
-		"invalid_request":    {"errors"},
-		"session_not_active": {"session_status"},
-		"insufficient_scope": {"required_scope"},
-		"session_limit_reached": {
-			"limit", "action_count", "max_actions", "value_used_usd", "max_value_usd", "value_held_usd", "remaining_actions",
-			"remaining_value_usd", "expires_at",
-		},
+		"invalid_request":       {"errors"},
+		"session_not_active":    {"session_status"},
+		"insufficient_scope":    {"required_scope"},
+		"session_limit_reached": limitMembers,
+		"limit_below_usage":     limitMembers,
+
+		"transaction_not_pending":    {"transaction_status"},
+		"transaction_not_reversible": {"transaction_status"},
+	}
+	limitMembers = []string{
+		"limit", "action_count", "max_actions", "value_used_usd", "max_value_usd", "value_held_usd", "remaining_actions",
+		"remaining_value_usd", "expires_at",
 	}
 )
 

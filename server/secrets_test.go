@@ -15,7 +15,7 @@ func TestNoCredentialReachesTheLog(t *testing.T) {
 	used := api.useEachEndpoint()
 
 	w := api.newTenant()
-	session, tokens := w.newSession(nil), w.exchange()
+	session, tokens, transaction := w.newSession(nil), w.exchange(), w.begin(nil)
 	for _, credential := range []string{w.key, w.agent.secret, tokens.access, tokens.refresh} {
 		used = append(used, credential)
 		api.misplace(credential, asKey(w.key), asAgent(tokens.access))
@@ -33,7 +33,7 @@ func TestNoCredentialReachesTheLog(t *testing.T) {
 		mini.Close,
 	} {
 		trouble()
-		for _, e := range everyEndpoint(w, tokens, session) {
+		for _, e := range everyEndpoint(w, tokens, session, transaction, transaction) {
 			if r := api.carryOut(e); r.status < 500 {
 				t.Errorf("%s: %d while there is trouble with the store", r.what, r.status)
 			}
@@ -60,11 +60,11 @@ func TestNoCredentialReachesTheLog(t *testing.T) {
 func (c *client) useEachEndpoint() []string {
 	c.t.Helper()
 	var used []string
-	for i := range everyEndpoint(tenant{}, pair{}, "") {
+	for i := range everyEndpoint(tenant{}, pair{}, "", "", "") {
 		w := c.newTenant()
 		session, tokens := w.newSession(nil), w.exchange()
 		used = append(used, w.key, w.agent.secret, tokens.access, tokens.refresh)
-		r := c.carryOut(everyEndpoint(w, tokens, session)[i])
+		r := c.carryOut(everyEndpoint(w, tokens, session, w.begin(nil), w.begin(nil))[i])
 		if r.status >= 300 {
 			c.t.Errorf("%s: %d %s", r.what, r.status, r.body)
 		}

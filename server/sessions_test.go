@@ -16,7 +16,8 @@ var withAndWithoutV1 = []string{"", "/v1"}
 func newSessionFields(w tenant) fields {
 	return fields{
 		"id": anID, "agent_id": w.agent.id, "status": "active", "max_actions": 1000, "action_count": 0,
-		"max_value_usd": 100, "value_used_usd": 0, "value_held_usd": 0, "scopes": list(agentScopes...), "metadata": fields{},
+		"max_value_usd": 100, "value_used_usd": 0, "value_held_usd": 0, "value_overage_usd": 0,
+		"scopes": list(agentScopes...), "metadata": fields{},
 		"expires_at": aboutIn(time.Hour), "created_at": aboutNow,
 	}
 }

@@ -31,7 +31,12 @@ func (w tenant) through(c *client) tenant {
 
 func (w tenant) newAgent() agent {
 	w.t.Helper()
-	created := w.post("/v1/agents", fields{"name": "scout", "scopes": agentScopes}, asKey(w.key)).is(201)
+	return w.newAgentWith(agentScopes...)
+}
+
+func (w tenant) newAgentWith(scopes ...string) agent {
+	w.t.Helper()
+	created := w.post("/v1/agents", fields{"name": "scout", "scopes": scopes}, asKey(w.key)).is(201)
 	return agent{created.text("id"), created.text("secret")}
 }
 
@@ -66,6 +71,23 @@ func (w tenant) newSessionOf(a agent, settings fields) string {
 func (w tenant) session(id string) fields {
 	w.t.Helper()
 	return w.get("/sessions/"+id, asKey(w.key)).is(200).object()
+}
+
+// begin begins a transaction of the tenant's agent with these settings, and returns its id.
+func (w tenant) begin(settings fields) string {
+	w.t.Helper()
+	return w.beginAs(asAgent(w.exchange().access), settings).is(201).text("id")
+}
+
+func (w tenant) beginAs(as option, settings fields) *response {
+	w.t.Helper()
+	return w.post("/v1/transactions", fields{"action_type": "call", "pre_state": fields{}}.with(settings), as)
+}
+
+// transaction reads a transaction as its organization sees it.
+func (w tenant) transaction(id string) fields {
+	w.t.Helper()
+	return w.get("/v1/transactions/"+id, asKey(w.key)).is(200).object()
 }
 
 // revoke revokes the tenant's agent.

@@ -113,8 +113,8 @@ func TestReuseEndsTheFamilyOnTheOtherInstanceAtOnce(t *testing.T) {
 		reused := w.post("/v1/auth/refresh", fields{"refresh_token": first.refresh}).refused(401, "invalid_refresh_token")
 
 		wantSameAnswer(t, reused, there.post("/v1/auth/refresh", fields{"refresh_token": second.refresh}))
-		session := w.newSession(nil)
-		for _, e := range endpointsOfBoth(session) {
+		session, transaction := w.newSession(nil), w.begin(nil)
+		for _, e := range append(endpointsOfBoth(w, session, transaction), endpointsOfAgents(transaction)...) {
 			for _, access := range []string{first.access, second.access} {
 				there.ask(e.method, e.path, e.body, asAgent(access)).refused(401, "invalid_token")
 			}

@@ -1,0 +1,145 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+)
+
+const maxState = 64 << 10
+
+// stateOf returns an object of exactly this many bytes without white space, with some white space that does not count.
+func stateOf(size int) raw {
+	return raw(`{ "k" :` + "\n" + `"` + long(size-len(`{"k":""}`)) + `" }`)
+}
+
+func TestStatesAreHeldTo64KiB(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := asAgent(w.exchange().access)
+		full := fields{"k": long(maxState - len(`{"k":""}`))}
+		valid := fields{"action_type": "call"}
+
+		w.post("/v1/transactions", member(valid, "pre_state", stateOf(maxState+1)), access).invalid("pre_state")
+		begun := w.post("/v1/transactions", member(valid, "pre_state", stateOf(maxState)), access).is(201)
+		begun.exactly(newTransactionFields(w).with(fields{"pre_state": full}))
+		path := "/v1/transactions/" + begun.text("id")
+		w.post(path+"/commit", member(fields{}, "post_state", stateOf(maxState+1)), access).invalid("post_state")
+		w.get(path, access).is(200).exactly(begun.object())
+		committed := w.post(path+"/commit", member(fields{}, "post_state", stateOf(maxState)), access).is(200)
+		committed.exactly(begun.object().with(fields{"status": "committed", "post_state": full, "committed_at": aboutNow}))
+		w.get(path, access).is(200).exactly(committed.object())
+	})
+}
+
+// Bytes count, not characters; escapes count as they are written.
+func TestTheSizeOfAStateIsThatOfItsBytes(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	access, valid := asAgent(w.exchange().access), fields{"action_type": "call"}
+	frame := len(`{"k":""}`)
+	for _, letter := range []string{"é", "🤖", `\n`, `\u0041`} {
+		fits := (maxState - frame) / len(letter)
+		for count, ok := range map[int]bool{fits: true, fits + 1: false} {
+			r := w.post("/v1/transactions", member(valid, "pre_state", raw(`{"k":"`+strings.Repeat(letter, count)+`"}`)), access)
+			if ok {
+				r.is(201)
+			} else {
+				r.invalid("pre_state")
+			}
+		}
+	}
+}
+
+func TestTheFieldsOfTransactionsAreHeldToTheirBounds(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	access := asAgent(w.exchange().access)
+	begun := w.begin(nil)
+	begin := func(field string, value any) *response {
+		return w.beginAs(access, fields{field: value})
+	}
+	commit := func(field string, value any) *response {
+		return w.post("/v1/transactions/"+begun+"/commit", fields{field: value}, access)
+	}
+	rollback := func(field string, value any) *response {
+		return w.post("/v1/transactions/"+begun+"/rollback", fields{field: value}, asKey(w.key))
+	}
+	wantNothingWritten(t, api, func() {
+		for _, letter := range []string{"a", "é", "🤖"} {
+			begin("action_type", strings.Repeat(letter, 201)).invalid("action_type")
+			rollback("reason", strings.Repeat(letter, 1001)).invalid("reason")
+		}
+		begin("action_type", "").invalid("action_type")
+		rollback("reason", "").invalid("reason")
+		for _, number := range []string{"0", "-1", "2592001", "1.5", "1e3", "9223372036854775808"} {
+			begin("expires_in_seconds", num(number)).invalid("expires_in_seconds")
+		}
+		for _, amount := range []string{"-1", "-0.000001", "0.0000001", "1000000000.000001", "1e10", "1e400", "9007199254740993"} {
+			begin("value_usd", num(amount)).invalid("value_usd")
+			commit("value_usd", num(amount)).invalid("value_usd")
+		}
+		begin("metadata", fields{"k": long(16 << 10)}).invalid("metadata")
+		for _, form := range append(otherForms(w.agent.id), "", "00000000-0000-0000-0000-000000000000") {
+			begin("session_id", form).invalid("session_id")
+		}
+		w.post("/v1/transactions", fields{
+			"pre_state": list(), "session_id": "x", "expires_in_seconds": 0, "metadata": list(),
+		}, access).invalid("action_type", "pre_state", "session_id", "expires_in_seconds", "metadata")
+		for _, form := range otherForms(begun) {
+			for _, as := range []option{asKey(w.key), access} {
+				w.get("/v1/transactions/"+form, as).invalid("id")
+			}
+			w.post("/v1/transactions/"+form+"/commit", nil, access).invalid("id")
+			w.post("/v1/transactions/"+form+"/rollback", nil, asKey(w.key)).invalid("id")
+		}
+	})
+	begin("action_type", strings.Repeat("🤖", 200)).is(201)
+	begin("metadata", fields{"k": long(16<<10 - len(`{"k":""}`))}).is(201)
+	begin("expires_in_seconds", 1).is(201)
+	begin("value_usd", num("1000000000")).is(201)
+	reason := strings.Repeat("🤖", 1000)
+	if got := rollback("reason", reason).is(200).text("reason"); got != reason {
+		t.Errorf("the reason came back as %.40s", got)
+	}
+}
+
+func TestAStateIsNestedAtMost31Deep(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	access := asAgent(w.exchange().access)
+	valid := fields{"action_type": "call"}
+	begun := w.post("/v1/transactions", member(valid, "pre_state", nested(32)), access).is(201).text("id")
+	wantNothingWritten(t, api, func() {
+		body := member(valid, "pre_state", nested(33))
+		w.post("/v1/transactions", body, access).malformedAt(strings.LastIndex(string(body), "["))
+		body = member(fields{}, "post_state", nested(33))
+		w.post("/v1/transactions/"+begun+"/commit", body, access).malformedAt(strings.LastIndex(string(body), "["))
+	})
+	w.post("/v1/transactions/"+begun+"/commit", member(fields{}, "post_state", nested(32)), access).is(200)
+}
+
+// What comes back is what was sent, to the digits and the order, but for white space and for how texts are escaped.
+func TestStatesComeBackAsTheyWereSent(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := asAgent(w.exchange().access)
+		sent := `{ "z" : 1.50 , "a":[9007199254740993,1e400, -0],"é\u00e9":"\u0041\/ü\n","":null,"o":{ }}`
+		state := `{"z":1.50,"a":[9007199254740993,1e400,-0],"éé":"A/ü\n","":null,"o":{}}`
+		begun := w.post("/v1/transactions", raw(`{"action_type":"call", "pre_state": `+sent+`}`), access).is(201)
+		path := "/v1/transactions/" + begun.text("id")
+		committed := w.post(path+"/commit", raw(`{"post_state":`+sent+`}`), access).is(200)
+		for _, r := range []*response{begun, committed, w.get(path, access).is(200)} {
+			if !strings.Contains(string(r.body), `"pre_state":`+state) {
+				t.Errorf("%s: %s lacks %s", r.what, r.body, state)
+			}
+			if r != begun && !strings.Contains(string(r.body), `"post_state":`+state) {
+				t.Errorf("%s: %s lacks the post_state %s", r.what, r.body, state)
+			}
+		}
+	})
+}
