@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -61,10 +62,10 @@ func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after str
 	return events, more, nil
 }
 
-// ValidEventID says whether an event can have this id.
+// ValidEventID says whether an event can have this id. None has the greatest: Redis refuses to look for what comes after.
 func ValidEventID(id string) bool {
-	_, valid := parseEventID(id)
-	return valid
+	parsed, valid := parseEventID(id)
+	return valid && parsed != eventID{math.MaxUint64, math.MaxUint64}
 }
 
 // eventID is the id of an entry of a Redis stream: ms since 1970 and a number among those of the same ms.
