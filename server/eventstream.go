@@ -84,11 +84,15 @@ type stream struct {
 
 // run writes events until it cannot, or may not, any more.
 func (t *stream) run(w *bufio.Writer, events []redisstore.Event) {
-	for {
-		if t.write(w, events) != nil || t.server.waiting.ctx.Err() != nil || t.asks.hasExpired() {
+	for !t.asks.hasExpired() {
+		if t.write(w, events) != nil || t.server.waiting.ctx.Err() != nil {
 			return
 		}
-		if len(events) == 0 && t.server.awaitEventFor(t.agent, t.after, streamPulse) != nil {
+		if len(events) == 0 && t.server.awaitEventFor(t.agent, t.after, t.patience()) != nil {
+			return
+		}
+		// fasthttp has set one deadline for the whole answer. What is written next has its own, the end too.
+		if t.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
 			return
 		}
 		var err error
@@ -96,6 +100,14 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event) {
 			return
 		}
 	}
+}
+
+// patience is how long to wait for an event before the stream shows that it lives, or ends with its token.
+func (t *stream) patience() time.Duration {
+	if t.asks.Token == nil {
+		return streamPulse
+	}
+	return min(streamPulse, time.Until(t.asks.expires))
 }
 
 // write sends the events, or a comment when there are none: so that the connection is not taken for dead, and is noticed
@@ -111,10 +123,6 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 		}
 		fmt.Fprintf(w, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Type, data)
 		t.after = e.ID
-	}
-	// fasthttp has set one deadline for the whole answer.
-	if err := t.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
 	}
 	return w.Flush()
 }
