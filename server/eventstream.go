@@ -84,11 +84,14 @@ type stream struct {
 
 // run writes events until it cannot, or may not, any more.
 func (t *stream) run(w *bufio.Writer, events []redisstore.Event) {
+	wanted, left := context.WithCancel(t.server.waiting.ctx)
+	defer left()
+	go t.noticeEnd(left)
 	for !t.asks.hasExpired() {
-		if t.write(w, events) != nil || t.server.waiting.ctx.Err() != nil {
+		if t.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
-		if len(events) == 0 && t.server.awaitEventFor(t.agent, t.after, t.patience()) != nil {
+		if len(events) == 0 && t.server.awaitEventFor(wanted, t.agent, t.after, t.patience()) != nil {
 			return
 		}
 		// fasthttp has set one deadline for the whole answer. What is written next has its own, the end too.
@@ -97,6 +100,20 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event) {
 		}
 		var err error
 		if events, _, err = t.server.store.Events(t.asked, t.asks.Caller, t.agent, t.after, streamPage); err != nil {
+			return
+		}
+	}
+}
+
+// noticeEnd says when the client has left: writing tells so only two pulses later. Nobody else reads from the connection,
+// for it ends with the stream, and this with it. What the client still sends is a request that is not answered.
+func (t *stream) noticeEnd(left func()) {
+	defer left()
+	if t.conn.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	for unread := make([]byte, 64); ; {
+		if _, err := t.conn.Read(unread); err != nil {
 			return
 		}
 	}
