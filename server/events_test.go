@@ -103,7 +103,7 @@ func TestAQueryThatATrailDoesNotKnowIsRefusedByItsParameter(t *testing.T) {
 			"after=a-b": "after", "after=1-x": "after", "after=-1-0": "after", "after=%2B1-0": "after", "after=(1-0": "after", "after=$": "after",
 			"after=1_0": "after", "after=1-0%20": "after", "after=1-0%00": "after", "after=" + w.agent.id: "after",
 			"after=18446744073709551616-0": "after", "after=0-18446744073709551616": "after", "after=1-0&after=1-0": "after",
-			"after=" + strings.Repeat("0", 200) + "1-0": "after",
+			"after=" + strings.Repeat("0", 200) + "1-0":       "after",
 			"after=18446744073709551615-18446744073709551615": "after",
 		} {
 			for _, as := range callers {

@@ -38,36 +38,81 @@ func (l shapedListener) Accept() (net.Conn, error) {
 	return l.shape(conn.(*net.TCPConn)), nil
 }
 
+// A place to wait, and the looks at Redis, are for those who are there. Nothing is written here that would tell.
+func TestAStreamEndsAtOnceWhenItsClientLeaves(t *testing.T) {
+	t.Parallel()
+	own := selfSigned(t, 1)
+	secure := runSecureServer(t, newTLSFiles(t, own), own)
+	plain := runServer(t, "redis://"+secure.redis.Addr(), Config{Limits: Limits{Off: true}}).newWaiter(t)
+	overTLS := *plain
+	overTLS.runningServer = secure.runningServer
+	for name, w := range map[string]*waiter{"plain": plain, "TLS": &overTLS} {
+		for manner, leave := range map[string]func(tcp *net.TCPConn, conn net.Conn){
+			"in order":    func(_ *net.TCPConn, conn net.Conn) { _ = conn.Close() },
+			"by a reset":  func(tcp *net.TCPConn, _ net.Conn) { _ = tcp.SetLinger(0); _ = tcp.Close() },
+			"half closed": func(tcp *net.TCPConn, _ net.Conn) { _ = tcp.CloseWrite() },
+		} {
+			tcp := w.dial(w.address)
+			conn := tcp
+			if w == &overTLS {
+				conn = tls.Client(tcp, &tls.Config{RootCAs: secure.trusted, ServerName: "127.0.0.1"})
+			}
+			w.ask(conn, plain.sinceNow(), acceptStream)
+			w.waits(1)
+			left := time.Now()
+			leave(tcp.(*net.TCPConn), conn)
+			w.waits(0)
+			if took := time.Since(left); took > 2*time.Second {
+				t.Errorf("%s, %s: noticed after %s", name, manner, took)
+			}
+		}
+	}
+}
+
 // This one does not run beside others: it counts goroutines.
 func TestAClientThatIsGoneLeavesNothingBehind(t *testing.T) {
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	most := 0
 	cycle := func() {
 		t.Helper()
 		var conns []net.Conn
 		for range 8 {
-			conn := w.dial(w.address)
-			w.ask(conn, w.sinceNow(), acceptStream)
-			conns = append(conns, conn)
-			conn = w.dial(w.address)
-			w.wait(conn)
-			conns = append(conns, conn)
+			streamed, polled := w.dial(w.address), w.dial(w.address)
+			w.ask(streamed, w.sinceNow(), acceptStream)
+			w.wait(polled)
+			conns = append(conns, streamed, polled)
 		}
 		w.waits(16)
-		for i, conn := range conns {
-			if i%4 < 2 { // a reset; the others close in order
-				_ = conn.(*net.TCPConn).SetLinger(0)
-			}
+		most = servingGoroutines()
+		for _, conn := range conns {
 			_ = conn.Close()
 		}
-		w.eventually("nobody waits", func() bool {
-			w.change("c")
-			return w.waiting.count.Load() == 0
-		})
+		w.waits(8)
+		w.change("for-whoever-waits-in-vain")
+		w.waits(0)
 	}
-	cycle() // what is kept for the next request is there after it
-	before := runtime.NumGoroutine()
+	before := servingGoroutines()
 	cycle()
-	w.eventually("no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+	if most < before+8*4 { // serving, streaming and noticing a stream, and serving who waits
+		t.Errorf("at the most %d goroutines, before %d: the test proves nothing", most, before)
+	}
+	w.eventually("no goroutine is left", func() bool { return servingGoroutines() <= before })
+}
+
+// servingGoroutines counts those that serve a connection, a stream or who waits.
+func servingGoroutines() int {
+	stacks := make([]byte, 4<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	count := 0
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		for _, frame := range []string{"server.(*stream)", "fasthttp.NewStreamReader", "fasthttp.(*Server).serveConn(", "redisstore.(*Store)"} {
+			if strings.Contains(stack, frame) {
+				count++
+				break
+			}
+		}
+	}
+	return count
 }
 
 // hastyConn has a twentieth of the time to write.

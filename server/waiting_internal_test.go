@@ -211,7 +211,6 @@ func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 	}
 	_ = conn.Close()
 	w.eventually("there is room again", func() bool {
-		w.change("room")
 		return w.ask(w.dial(w.address), w.url, acceptStream).StatusCode == 200
 	})
 }
