@@ -51,7 +51,7 @@ func (w waiting) leave() { w.count.Add(-1) }
 // credential ends or the server does.
 func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.UUID, q eventQuery) error {
 	asked := forRequest(ctx)
-	events, _, err := s.store.Events(asked, asks.Caller, agent, q.after, streamPage) // what is refused is refused now
+	events, more, err := s.store.Events(asked, asks.Caller, agent, q.after, streamPage) // what is refused is refused now
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.waiting.leave()
 		defer stream.recover()
-		stream.run(w, events)
+		stream.run(w, events, more)
 	})
 	return nil
 }
@@ -82,8 +82,8 @@ type stream struct {
 	id     string // of the request
 }
 
-// run writes events until it cannot, or may not, any more.
-func (t *stream) run(w *bufio.Writer, events []redisstore.Event) {
+// run writes events, and what follows them, until it cannot, or may not, any more.
+func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
 	wanted, left := context.WithCancel(t.server.waiting.ctx)
 	defer left()
 	go t.noticeEnd(left)
@@ -91,7 +91,7 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event) {
 		if t.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
-		if len(events) == 0 && t.server.awaitEventFor(wanted, t.agent, t.after, t.patience()) != nil {
+		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.patience()) != nil {
 			return
 		}
 		// fasthttp has set one deadline for the whole answer. What is written next has its own, the end too.
@@ -99,7 +99,7 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event) {
 			return
 		}
 		var err error
-		if events, _, err = t.server.store.Events(t.asked, t.asks.Caller, t.agent, t.after, streamPage); err != nil {
+		if events, more, err = t.server.store.Events(t.asked, t.asks.Caller, t.agent, t.after, streamPage); err != nil {
 			return
 		}
 	}
