@@ -75,8 +75,11 @@ func parseEventID(id string) (eventID, bool) {
 	ms, sequence, _ := strings.Cut(id, "-")
 	high, errHigh := strconv.ParseUint(ms, 10, 64)
 	low, errLow := strconv.ParseUint(sequence, 10, 64)
-	return eventID{high, low}, errHigh == nil && errLow == nil
+	return eventID{high, low}, errHigh == nil && errLow == nil && len(id) <= maxEventID
 }
+
+// maxEventID is the length of the longest id that is written without zeros before it; Redis refuses more than 127.
+const maxEventID = len("18446744073709551615-18446744073709551615")
 
 // isLater says whether an event with this id, "" for none, comes after another, "" for the beginning.
 func isLater(id, after string) bool {

@@ -142,12 +142,12 @@ func (s *Server) awaitEvent(agent uuid.UUID, after string, patience time.Duratio
 		return errManyWaiting
 	}
 	defer s.waiting.leave()
-	return s.awaitEventFor(agent, after, patience)
+	return s.awaitEventFor(s.waiting.ctx, agent, after, patience)
 }
 
-// awaitEventFor is awaitEvent for who is counted already.
-func (s *Server) awaitEventFor(agent uuid.UUID, after string, patience time.Duration) error {
-	waiting, cancel := context.WithTimeout(s.waiting.ctx, patience)
+// awaitEventFor is awaitEvent for who is counted already, and who wants it until ctx ends.
+func (s *Server) awaitEventFor(ctx context.Context, agent uuid.UUID, after string, patience time.Duration) error {
+	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if err := s.store.AwaitEvent(waiting, agent, after); err != waiting.Err() {
 		return err

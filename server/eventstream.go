@@ -51,7 +51,7 @@ func (w waiting) leave() { w.count.Add(-1) }
 // credential ends or the server does.
 func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.UUID, q eventQuery) error {
 	asked := forRequest(ctx)
-	events, _, err := s.store.Events(asked, asks.Caller, agent, q.after, streamPage) // what is refused is refused now
+	events, more, err := s.store.Events(asked, asks.Caller, agent, q.after, streamPage) // what is refused is refused now
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.waiting.leave()
 		defer stream.recover()
-		stream.run(w, events)
+		stream.run(w, events, more)
 	})
 	return nil
 }
@@ -82,20 +82,49 @@ type stream struct {
 	id     string // of the request
 }
 
-// run writes events until it cannot, or may not, any more.
-func (t *stream) run(w *bufio.Writer, events []redisstore.Event) {
-	for {
-		if t.write(w, events) != nil || t.server.waiting.ctx.Err() != nil || t.asks.hasExpired() {
+// run writes events, and what follows them, until it cannot, or may not, any more.
+func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
+	wanted, left := context.WithCancel(t.server.waiting.ctx)
+	defer left()
+	go t.noticeEnd(left)
+	for !t.asks.hasExpired() {
+		if t.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
-		if len(events) == 0 && t.server.awaitEventFor(t.agent, t.after, streamPulse) != nil {
+		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.patience()) != nil {
+			return
+		}
+		// fasthttp has set one deadline for the whole answer. What is written next has its own, the end too.
+		if t.conn.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
 			return
 		}
 		var err error
-		if events, _, err = t.server.store.Events(t.asked, t.asks.Caller, t.agent, t.after, streamPage); err != nil {
+		if events, more, err = t.server.store.Events(t.asked, t.asks.Caller, t.agent, t.after, streamPage); err != nil {
 			return
 		}
 	}
+}
+
+// noticeEnd says when the client has left: writing tells so only two pulses later. Nobody else reads from the connection,
+// for it ends with the stream, and this with it. What the client still sends is a request that is not answered.
+func (t *stream) noticeEnd(left func()) {
+	defer left()
+	if t.conn.SetReadDeadline(time.Time{}) != nil {
+		return
+	}
+	for unread := make([]byte, 64); ; {
+		if _, err := t.conn.Read(unread); err != nil {
+			return
+		}
+	}
+}
+
+// patience is how long to wait for an event before the stream shows that it lives, or ends with its token.
+func (t *stream) patience() time.Duration {
+	if t.asks.Token == nil {
+		return streamPulse
+	}
+	return min(streamPulse, time.Until(t.asks.expires))
 }
 
 // write sends the events, or a comment when there are none: so that the connection is not taken for dead, and is noticed
@@ -111,10 +140,6 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 		}
 		fmt.Fprintf(w, "id: %s\nevent: %s\ndata: %s\n\n", e.ID, e.Type, data)
 		t.after = e.ID
-	}
-	// fasthttp has set one deadline for the whole answer.
-	if err := t.conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
-		return err
 	}
 	return w.Flush()
 }

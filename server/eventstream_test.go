@@ -1,0 +1,450 @@
+package server_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/token"
+)
+
+// stream is an event stream as its client reads it.
+type stream struct {
+	t      *testing.T
+	conn   net.Conn
+	answer *http.Response
+	lines  *bufio.Reader
+}
+
+// frame is one event of a stream.
+type frame struct{ id, event, data string }
+
+// stream opens a connection of its own and reads the head of the answer. What is not read in 20 s fails the test.
+func (c *client) stream(t *testing.T, path string, options ...option) *stream {
+	t.Helper()
+	conn := must(net.Dial("tcp", c.on.address))(t)
+	t.Cleanup(func() { _ = conn.Close() })
+	must(0, conn.SetDeadline(time.Now().Add(20*time.Second)))(t)
+	request := must(http.NewRequest("GET", "http://"+c.on.address+path, nil))(t)
+	for _, set := range append([]option{header("Accept", "text/event-stream")}, options...) {
+		set(request.Header)
+	}
+	must(0, request.Write(conn))(t)
+	answer := must(http.ReadResponse(bufio.NewReader(conn), request))(t)
+	return &stream{t, conn, answer, bufio.NewReader(answer.Body)}
+}
+
+// streamOf is stream for the trail of the tenant's agent, which must be granted.
+func (w tenant) streamOf(as option, options ...option) *stream {
+	w.t.Helper()
+	s := w.stream(w.t, w.eventsPath(), append([]option{as}, options...)...)
+	if s.answer.StatusCode != 200 {
+		body, _ := io.ReadAll(s.answer.Body)
+		w.t.Fatalf("no stream: %d %s", s.answer.StatusCode, body)
+	}
+	return s
+}
+
+// block reads up to the next empty line: an event or a comment.
+func (s *stream) block() ([]string, error) {
+	var lines []string
+	for {
+		line, err := s.lines.ReadString('\n')
+		if err != nil {
+			return append(lines, line), err
+		}
+		if line == "\n" {
+			return lines, nil
+		}
+		lines = append(lines, line)
+	}
+}
+
+// next returns the next event, without the comments before it, or io.EOF when the stream has ended as it should. The
+// form is held to exactly what the service promises.
+func (s *stream) next() (frame, error) {
+	for {
+		lines, err := s.block()
+		if err != nil {
+			return frame{}, err
+		}
+		if len(lines) == 1 && lines[0] == ":\n" {
+			continue
+		}
+		var f frame
+		if len(lines) != 3 {
+			return f, fmt.Errorf("not an event: %q", lines)
+		}
+		for i, into := range []struct {
+			name string
+			text *string
+		}{{"id: ", &f.id}, {"event: ", &f.event}, {"data: ", &f.data}} {
+			text, found := strings.CutPrefix(lines[i], into.name)
+			if !found {
+				return f, fmt.Errorf("not an event: %q", lines)
+			}
+			*into.text = strings.TrimSuffix(text, "\n")
+		}
+		return f, nil
+	}
+}
+
+// wants fails the test unless the next events are these, by their ids.
+func (s *stream) wants(ids ...string) []frame {
+	s.t.Helper()
+	var frames []frame
+	for i, id := range ids {
+		f, err := s.next()
+		if err != nil || f.id != id {
+			s.t.Fatalf("event %d of the stream: %v, %v; want %s", i, f, err, id)
+		}
+		frames = append(frames, f)
+	}
+	return frames
+}
+
+// ends fails the test unless the stream ends now, in order and without another event.
+func (s *stream) ends() {
+	s.t.Helper()
+	if f, err := s.next(); err != io.EOF {
+		s.t.Errorf("not the end of the stream: %v, %v", f, err)
+	}
+}
+
+func TestAStreamTellsEachEventAsTheListDoes(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := asAgent(w.exchange().access)
+		w.newSession(nil)
+		listed := w.get(w.eventsPath(), access).is(200)
+		for _, as := range []option{asKey(w.key), access} {
+			s := w.streamOf(as, header("X-Request-Id", "my-stream"))
+			if s.answer.ContentLength != -1 || !slices.Equal(s.answer.TransferEncoding, []string{"chunked"}) || !s.answer.Close {
+				t.Errorf("Content-Length %d, Transfer-Encoding %v, close %t", s.answer.ContentLength, s.answer.TransferEncoding, s.answer.Close)
+			}
+			for name, want := range map[string]string{
+				"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no",
+				"X-Request-Id": "my-stream", "X-Content-Type-Options": "nosniff",
+			} {
+				if got := s.answer.Header[name]; !slices.Equal(got, []string{want}) && s.answer.Header.Get(name) != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+			var told []string
+			for i, f := range s.wants(listed.ids()...) {
+				if want := listed.array()[i]["type"]; f.event != want {
+					t.Errorf("event: %s, want %s", f.event, want)
+				}
+				told = append(told, f.data)
+			}
+			if got := "[" + strings.Join(told, ",") + "]"; got != string(listed.body) {
+				t.Errorf("told   %s\nlisted %s", got, listed.body)
+			}
+		}
+	})
+}
+
+func TestAStreamResumesBehindTheLastEventOfItsClient(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		for range 4 {
+			w.change()
+		}
+		all := w.get(w.eventsPath(), asKey(w.key)).is(200).ids()
+		key := asKey(w.key)
+		w.streamOf(key, header("Last-Event-ID", all[1])).wants(all[2:]...)
+		w.streamOf(key, header("Last-Event-ID", "")).wants(all...)
+		w.stream(t, w.eventsPath()+"?after="+all[2], key).wants(all[3:]...)
+		w.stream(t, w.eventsPath()+"?limit=1&wait=1", key).wants(all...) // which are for lists
+		// A client that resumes by itself asks at the address that it was given first.
+		w.stream(t, w.eventsPath()+"?after="+all[0], key, header("Last-Event-ID", all[3])).wants(all[4:]...)
+
+		accepts := header("Accept", "text/event-stream")
+		for _, malformed := range []string{"x", "1", "-", "1-0-0", "$", all[0] + "x", "18446744073709551615-18446744073709551615",
+			strings.Repeat("0", 200) + "1-0", all[0] + ", " + all[1]} {
+			w.get(w.eventsPath(), key, accepts, header("Last-Event-ID", malformed)).invalid("Last-Event-ID")
+			w.get(w.eventsPath(), key, header("Last-Event-ID", malformed)).is(200) // it is nothing to a list
+		}
+	})
+}
+
+func TestAStreamGoesOnWithTheChangesOfEachInstance(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		instances := []tenant{w, w.through(api.another(t))}
+		access := asAgent(w.exchange().access)
+		newest := w.trail().newest
+		var streams []*stream
+		for _, at := range instances {
+			for _, as := range []option{asKey(w.key), access} {
+				streams = append(streams, at.streamOf(as, header("Last-Event-ID", newest)))
+			}
+		}
+		api.newTenant().change() // which is no event of theirs
+		for round := range 6 {
+			changed, at := instances[round%2].change(), time.Now()
+			for _, s := range streams {
+				f, err := s.next()
+				if err != nil || !strings.Contains(f.data, `"request_id":"`+changed.header.Get("X-Request-Id")+`"`) {
+					t.Fatalf("round %d: %v, %v", round, f, err)
+				}
+			}
+			if took := time.Since(at); took > 2*time.Second {
+				t.Errorf("round %d: told %s after the change", round, took)
+			}
+		}
+	})
+}
+
+// Many changes during a stream: none is missed, told twice or out of order, over pages and wakings.
+func TestAStreamMissesNothing(t *testing.T) {
+	t.Parallel()
+	api := onOneRedis(t)
+	w := api.newTenant()
+	there := w.through(api.another(t))
+	s := w.streamOf(asKey(w.key))
+	const changes = 300
+	failed := make(chan error, 2)
+	for _, at := range []tenant{w, there} {
+		go func() {
+			var err error
+			for range changes / 2 {
+				var r *response
+				r, err = at.try("POST", "/v1/agents/"+w.agent.id+"/secret/rotate", nil, asKey(w.key))
+				if err == nil && r.status != 200 {
+					err = fmt.Errorf("%d %s", r.status, r.body)
+				}
+				if err != nil {
+					break
+				}
+			}
+			failed <- err
+		}()
+	}
+	var told []string
+	for range changes + 1 {
+		f, err := s.next()
+		if err != nil {
+			t.Fatalf("after %d events: %v", len(told), err)
+		}
+		told = append(told, f.id)
+	}
+	for range 2 {
+		must(0, <-failed)(t)
+	}
+	if listed := slices.Concat(w.pages(w.eventsPath()+"?limit=200", asKey(w.key))...); !slices.Equal(told, listed) {
+		t.Errorf("told %d events, listed %d, or in another order", len(told), len(listed))
+	}
+}
+
+func TestAStreamEndsWithItsCredential(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		for name, end := range map[string]func(w, there tenant, tokens pair){
+			"the token is revoked": func(_, there tenant, tokens pair) {
+				there.post("/v1/auth/revoke", fields{"refresh_token": tokens.refresh}, asAgent(tokens.access)).is(200)
+			},
+			"the refresh token is used again": func(_, there tenant, tokens pair) {
+				there.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).is(200)
+				there.post("/v1/auth/refresh", fields{"refresh_token": tokens.refresh}).is(401)
+			},
+			"the agent is revoked": func(w, there tenant, _ pair) { w.through(there.client).revoke() },
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := api.in(t).newTenant()
+				there := w.through(api.another(t))
+				tokens := w.exchange()
+				newest := w.trail().newest
+				agents := w.streamOf(asAgent(tokens.access), header("Last-Event-ID", newest))
+				organizations := w.streamOf(asKey(w.key), header("Last-Event-ID", newest))
+				end(w, there, tokens)
+				told := w.get(w.eventsPath()+"?after="+newest, asKey(w.key)).is(200).ids()
+				organizations.wants(told...)
+				for f, err := agents.next(); err != io.EOF; f, err = agents.next() {
+					if err != nil || f.id == told[len(told)-1] {
+						t.Fatalf("the agent is told %v, %v", f, err)
+					}
+				}
+			})
+		}
+	})
+}
+
+func TestAStreamTellsARotatedKeyNothingMore(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		newest := w.trail().newest
+		s := w.streamOf(asKey(w.key), header("Last-Event-ID", newest))
+		graced := w.post("/v1/organizations/"+w.org+"/api-key/rotate", fields{"grace_seconds": 60}, asKey(w.key)).is(200).text("api_key")
+		first := w.change()
+		f, err := s.next()
+		if err != nil || !strings.Contains(f.data, first.header.Get("X-Request-Id")) {
+			t.Fatalf("within the grace: %v, %v", f, err)
+		}
+		w.key = w.post("/v1/organizations/"+w.org+"/api-key/rotate", nil, asKey(graced)).is(200).text("api_key")
+		w.change()
+		s.ends()
+	})
+}
+
+// The end of a token is nobody's change: nothing wakes the stream but the time itself.
+func TestAStreamEndsWhenItsTokenExpires(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		newest := w.trail().newest
+		access := must(w.on.keyring.SignAccess(token.Access{
+			Agent: uuid.MustParse(w.agent.id), Organization: uuid.MustParse(w.org), Family: uuid.New(), Scopes: agentScopes,
+			Issued: time.Now().Add(2*time.Second - token.AccessLifetime),
+		}))(t)
+		s := w.streamOf(asAgent(access), header("Last-Event-ID", newest))
+		first := w.change()
+		if f, err := s.next(); err != nil || !strings.Contains(f.data, first.header.Get("X-Request-Id")) {
+			t.Fatalf("while it lasts: %v, %v", f, err)
+		}
+		eventually(t, "the token has expired", func() bool { return w.get(w.eventsPath(), asAgent(access)).status == 401 })
+		expired := time.Now()
+		w.change()
+		s.ends()
+		if took := time.Since(expired); took > 2*time.Second {
+			t.Errorf("the stream ends %s after its token", took)
+		}
+	})
+}
+
+func TestStreamsEndWithTheServer(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		there := w.through(api.another(t))
+		access := asAgent(w.exchange().access)
+		all := w.get(w.eventsPath(), asKey(w.key)).is(200).ids()
+		var streams []*stream
+		for range 5 {
+			for _, as := range []option{asKey(w.key), access} {
+				s := there.streamOf(as)
+				s.wants(all...)
+				streams = append(streams, s)
+			}
+		}
+		streams = append(streams, there.streamOf(access)) // nobody reads this one
+		began := time.Now()
+		shutDown(t, there.on)
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("the shutdown took %s", took)
+		}
+		streams[len(streams)-1].wants(all...)
+		for _, s := range streams {
+			s.ends()
+		}
+		if _, err := net.Dial("tcp", there.on.address); err == nil {
+			t.Error("it still listens")
+		}
+	})
+}
+
+// A stream lasts as long as its connection, so nothing comes after it: what was sent behind the question is not answered.
+func TestARequestBehindAStreamIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	there := w.through(api.another(t))
+	conn := must(net.Dial("tcp", there.on.address))(t)
+	defer conn.Close()
+	must(0, conn.SetDeadline(time.Now().Add(20*time.Second)))(t)
+	must(io.WriteString(conn, "GET "+w.eventsPath()+" HTTP/1.1\r\nHost: x\r\nX-API-Key: "+w.key+"\r\nAccept: text/event-stream\r\n\r\n"+
+		"POST /v1/agents/"+w.agent.id+"/secret/rotate HTTP/1.1\r\nHost: x\r\nX-API-Key: "+w.key+"\r\nContent-Length: 0\r\n\r\n"))(t)
+	reader := bufio.NewReader(conn)
+	answer := must(http.ReadResponse(reader, nil))(t)
+	s := &stream{t, conn, answer, bufio.NewReader(answer.Body)}
+	s.wants(w.get(w.eventsPath(), asKey(w.key)).is(200).ids()...)
+	shutDown(t, there.on)
+	s.ends()
+	if rest, err := io.ReadAll(reader); len(rest) > 0 || err != nil {
+		t.Errorf("after the stream: %q, %v", rest, err)
+	}
+	if got := typesOf(w.get(w.eventsPath(), asKey(w.key)).is(200).array()); got != "agent.created" {
+		t.Errorf("the request behind the stream was carried out: %s", got)
+	}
+}
+
+func TestAStreamToAnHTTP10Client(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	there := w.through(api.another(t))
+	conn := must(net.Dial("tcp", there.on.address))(t)
+	defer conn.Close()
+	must(0, conn.SetDeadline(time.Now().Add(20*time.Second)))(t)
+	must(io.WriteString(conn, "GET "+w.eventsPath()+" HTTP/1.0\r\nX-API-Key: "+w.key+"\r\nAccept: text/event-stream\r\n\r\n"))(t)
+	reader := bufio.NewReader(conn)
+	answer := must(http.ReadResponse(reader, nil))(t)
+	s := &stream{t, conn, answer, bufio.NewReader(answer.Body)}
+	s.wants(w.get(w.eventsPath(), asKey(w.key)).is(200).ids()...)
+	shutDown(t, there.on)
+	s.ends()
+	if _, err := conn.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the connection is left open: %v", err)
+	}
+}
+
+func TestHEADOfAStreamIsAnsweredAtOnce(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	r := w.ask("HEAD", w.eventsPath(), nil, asKey(w.key), header("Accept", "text/event-stream")).is(200)
+	if len(r.body) > 0 {
+		t.Errorf("a body of %d bytes", len(r.body))
+	}
+	w.ask("HEAD", w.eventsPath(), nil, header("Accept", "text/event-stream")).is(401)
+}
+
+// This waits for the pulse of a stream, 15 s: what only that brings about.
+func TestAStreamWithoutEventsShowsThatItLives(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes 15 s")
+	}
+	api := onOneRedis(t)
+	w, other := api.newTenant(), api.newTenant()
+	idle := w.streamOf(asKey(w.key), header("Last-Event-ID", w.trail().newest))
+	unkeyed := other.streamOf(asKey(other.key), header("Last-Event-ID", other.trail().newest))
+	other.post("/v1/organizations/"+other.org+"/api-key/rotate", nil, asKey(other.key)).is(200)
+
+	long := make(chan *response, 1) // longer than the server lets an answer take
+	go func() {
+		r, err := w.try("GET", w.eventsPath()+"?wait=11&after="+w.trail().newest, nil, asKey(w.key))
+		if err != nil {
+			t.Error(err)
+			r = &response{status: -1}
+		}
+		long <- r
+	}()
+	for i := range 2 {
+		lines, err := idle.block()
+		if err != nil || !slices.Equal(lines, []string{":\n"}) {
+			t.Fatalf("comment %d: %q, %v", i, lines, err)
+		}
+	}
+	unkeyed.ends() // its key is looked at again with each pulse
+	if r := (<-long).in(t).is(200); string(r.body) != "[]" {
+		t.Errorf("a wait of 11 s is answered %s", r.body)
+	}
+	changed := w.change()
+	if f, err := idle.next(); err != nil || !strings.Contains(f.data, changed.header.Get("X-Request-Id")) {
+		t.Errorf("after the pulse: %v, %v", f, err)
+	}
+}

@@ -1,0 +1,216 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+)
+
+// waiter is an agent as those see it who wait for its events.
+type waiter struct {
+	runningServer
+	t                  *testing.T
+	client             *http.Client
+	organization, key  string
+	agent, secret, url string
+}
+
+const acceptStream = "Accept: text/event-stream"
+
+func (r runningServer) newWaiter(t *testing.T) *waiter {
+	t.Helper()
+	w := &waiter{runningServer: r, t: t, client: from(t, "")}
+	organization := r.post(t, w.client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "")
+	w.organization, w.key = organization.text(t, "id"), organization.text(t, "api_key")
+	agent := w.asKey("/v1/agents", `{"name":"scout","scopes":["read"]}`).is(t, 201, "")
+	w.agent, w.secret = agent.text(t, "id"), agent.text(t, "secret")
+	w.url = "/v1/agents/" + w.agent + "/events"
+	return w
+}
+
+func (w *waiter) asKey(path, body string, extra ...string) reply {
+	w.t.Helper()
+	return w.post(w.t, w.client, path, body, append(extra, "X-API-Key", w.key)...)
+}
+
+// change makes one event, of a request with this id.
+func (w *waiter) change(request string) {
+	w.t.Helper()
+	w.asKey("/v1/agents/"+w.agent+"/secret/rotate", `{"grace_seconds":60}`, "X-Request-Id", request).is(w.t, 200, "")
+}
+
+// rotateKey gives the organization another key and ends the old one.
+func (w *waiter) rotateKey() {
+	w.t.Helper()
+	w.key = w.asKey("/v1/organizations/"+w.organization+"/api-key/rotate", `{}`).is(w.t, 200, "").text(w.t, "api_key")
+}
+
+// sinceNow asks for the events that come after those of now.
+func (w *waiter) sinceNow() string {
+	w.t.Helper()
+	conn := w.dial(w.address)
+	defer conn.Close()
+	page := w.url + "?limit=200"
+	for {
+		answer := w.ask(conn, page)
+		var events []struct {
+			ID string `json:"id"`
+		}
+		if err := json.UnmarshalRead(answer.Body, &events); err != nil || len(events) == 0 {
+			w.t.Fatalf("%s: %d, %v", page, answer.StatusCode, err)
+		}
+		page = w.url + "?after=" + events[len(events)-1].ID
+		if answer.Header.Get("Link") == "" {
+			return page
+		}
+		page += "&limit=200"
+	}
+}
+
+func (w *waiter) dial(address string) net.Conn {
+	w.t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// ask asks over a connection and returns the answer, whose body is still to come.
+func (w *waiter) ask(conn net.Conn, url string, headers ...string) *http.Response {
+	w.t.Helper()
+	answer, err := w.try(conn, url, headers...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return answer
+}
+
+func (w *waiter) try(conn net.Conn, url string, headers ...string) (*http.Response, error) {
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	lines := append([]string{"GET " + url + " HTTP/1.1", "Host: remit", "X-API-Key: " + w.key}, headers...)
+	if _, err := io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
+		return nil, err
+	}
+	return http.ReadResponse(bufio.NewReader(conn), nil)
+}
+
+// wait asks for the next event in the background; what is answered comes over the channel.
+func (w *waiter) wait(conn net.Conn) <-chan string {
+	answers := make(chan string, 1)
+	url := w.sinceNow() + "&wait=20"
+	go func() {
+		answer, err := w.try(conn, url)
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		body, err := io.ReadAll(answer.Body)
+		answers <- fmt.Sprint(answer.StatusCode, " ", string(body), " ", err)
+	}()
+	return answers
+}
+
+// waits returns when so many are counted as waiting.
+func (w *waiter) waits(count int64) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("%d wait", count), func() bool { return w.waiting.count.Load() == count })
+}
+
+func (w *waiter) eventually(what string, condition func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not in 10 s: %s; %d wait", what, w.waiting.count.Load())
+		}
+	}
+}
+
+// tells fails the test unless the stream's next event is of the request with this id.
+func (w *waiter) tells(events *bufio.Scanner, request string) {
+	w.t.Helper()
+	for events.Scan() {
+		if strings.HasPrefix(events.Text(), "data: ") {
+			if !strings.Contains(events.Text(), `"request_id":"`+request+`"`) {
+				w.t.Errorf("told %s, want the event of %s", events.Text(), request)
+			}
+			return
+		}
+	}
+	w.t.Fatalf("the stream has ended before %s: %v", request, events.Err())
+}
+
+func TestWhoWaitsIsAnsweredWhenTheServerEnds(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	var answers []<-chan string
+	for range 5 {
+		answers = append(answers, w.wait(w.dial(w.address)))
+	}
+	w.waits(5)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := w.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range answers {
+		if got := <-answer; got != "200 [] <nil>" {
+			t.Errorf("answered %s", got)
+		}
+	}
+	w.waits(0)
+}
+
+// Who may not read any more when the event comes must not be told of it.
+func TestWhoWaitsLearnsNothingOnceItsKeyIsGone(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	answer := w.wait(w.dial(w.address))
+	w.waits(1)
+	w.rotateKey()
+	w.change("unseen")
+	if got := <-answer; !strings.HasPrefix(got, "401 ") || !strings.Contains(got, "invalid_api_key") {
+		t.Errorf("answered %s", got)
+	}
+	w.waits(0)
+}
+
+func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	w.waiting.count.Add(maxWaiting - 1)
+	conn := w.dial(w.address)
+	if last := w.ask(conn, w.sinceNow(), acceptStream); last.StatusCode != 200 {
+		t.Fatalf("the last that may wait: %d", last.StatusCode)
+	}
+	for name, refused := range map[string]*http.Response{
+		"a stream": w.ask(w.dial(w.address), w.url, acceptStream),
+		"a wait":   w.ask(w.dial(w.address), w.sinceNow()+"&wait=20"),
+	} {
+		body, err := io.ReadAll(refused.Body)
+		if refused.StatusCode != 503 || refused.Header.Get("Retry-After") != "1" || !strings.Contains(string(body), `"code":"unavailable"`) {
+			t.Errorf("%s: %d, Retry-After %q, %s, %v", name, refused.StatusCode, refused.Header.Get("Retry-After"), body, err)
+		}
+	}
+	for name, served := range map[string]string{"what is there": w.url + "?wait=20", "no wait": w.sinceNow(), "another": "/v1/agents"} {
+		if answer := w.ask(w.dial(w.address), served); answer.StatusCode != 200 {
+			t.Errorf("%s: %d", name, answer.StatusCode)
+		}
+	}
+	if got := w.waiting.count.Load(); got != maxWaiting {
+		t.Errorf("%d wait, want %d: those sent away are counted", got, maxWaiting)
+	}
+	_ = conn.Close()
+	w.eventually("there is room again", func() bool {
+		return w.ask(w.dial(w.address), w.url, acceptStream).StatusCode == 200
+	})
+}
