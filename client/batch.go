@@ -18,7 +18,9 @@ type BatchOptions struct {
 	IdempotencyKey string // of the whole batch; empty: a random one
 }
 
-// Result is what became of one action of a batch. Usage is that of its session when Err is nil.
+// Result is what became of one action of a batch. Usage is that of its session when Err is nil. An action that is
+// ErrUnavailable or ErrOutcomeUnknown by itself was not retried: the same batch with the same key of the caller's settles
+// it, and gives the others again as they were.
 type Result struct {
 	Usage Usage
 	Err   error
