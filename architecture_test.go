@@ -19,7 +19,8 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/lua":        {},
 		"remit/money":      {},
 		"remit/redisproc":  {},
-		"remit/loadtest":   {"remit/redisproc"},
+		"remit/client":     {"remit/money"},
+		"remit/loadtest":   {"remit/client", "remit/money", "remit/redisproc"},
 		"remit/interop":    {},
 	}
 	output, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()

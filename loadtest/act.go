@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
 	"sync"
 	"time"
+
+	"remit/client"
+	"remit/money"
 )
 
 const (
@@ -34,48 +37,74 @@ func (f *fleet) act(ctx context.Context) {
 			f.refresh(ctx, f.agents[k%int64(len(f.agents))], due)
 		})
 	})
-	group.Go(func() { drive(ctx, workers, actions, f.actOnce) })
+	group.Go(func() {
+		drive(ctx, workers, actions, func(k int64, due time.Time) { f.actOnce(ctx, k, due) })
+	})
 	group.Wait()
 	f.unsent = actions.unsent()
 }
 
-// actOnce does action k, which was due at the given moment, and checks its answer.
-func (f *fleet) actOnce(k int64, due time.Time) {
-	a := nthAction(k, len(f.sessions))
+// actOnce does action k, which was due at the given moment, and checks its answers.
+func (f *fleet) actOnce(ctx context.Context, k int64, due time.Time) {
+	a := nthAction(k, f.cfg)
 	s := f.sessions[a.session]
 	f.stats.recordLag(time.Since(due))
-	floor := s.ledger.send(a.asked)
-	r := f.call(opAction, due, s.action(a.body()))
-	ceiling := s.ledger.settle(a.asked, r)
-	f.audit.add(checkAction(actionFact{
-		session: s.id, limits: s.limits, asked: a.asked, reply: r, floor: floor, ceiling: ceiling,
-	}))
+	if a.ending != noTransaction {
+		f.transact(ctx, s, a, due)
+		return
+	}
+	fact := actionFact{session: s.sdk.ID(), limits: s.limits, asked: a.asked}
+	asked := effect{charge: a.asked}
+	fact.before = s.ledger.send(asked)
+	t := f.call(ctx, opAction, due, s.does(a))
+	fact.reply = t.reply()
+	fact.possible = s.ledger.settle(asked, asked, fact.reply)
+	f.audit.add(checkAction(fact))
 }
 
-// action is a request to act on the session, with the newest access token of its agent.
-func (s *session) action(body []byte) request {
-	return request{method: "POST", path: "/sessions/" + s.id + "/actions", auth: *s.agent.auth.Load(), body: body}
+// does is the SDK's call for an action on the session.
+func (s *session) does(a action) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := s.sdk.Do(ctx, client.Action{Type: a.kind, Value: money.MicroUSD(a.asked.value), Count: a.asked.count})
+		return err
+	}
 }
 
-// refresh exchanges the agent's refresh token for a new pair. When the answer is lost the same token is presented
-// again, at once and if need be next time: the service promises the same successor then.
+// refresh lets the agent refresh its tokens. When the answer is lost the SDK presents the same token again, at once and
+// if need be next time: the service promises the same successor then. When the token is refused the SDK falls back to
+// the secret; that it was refused is on the tape.
 func (f *fleet) refresh(ctx context.Context, a *agent, due time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	began := time.Now()
-	fact := refreshFact{agent: a.id, presented: a.tokens}
-	if !a.doubt.IsZero() {
-		fact.doubt = began.Sub(a.doubt)
+	t := f.persist(ctx, opRefresh, due, a.sdk.Refresh)
+	if e, ok := t.last(refreshPath); ok {
+		fact := refreshFact{agent: a.sdk.ID(), presented: a.tokens, reply: e.reply}
+		fact.presented.RefreshToken = presentedIn(e.sent)
+		if !a.doubt.IsZero() {
+			fact.doubt = began.Sub(a.doubt)
+		}
+		broken := checkRefresh(fact)
+		f.audit.add(broken)
+		switch o := e.reply.outcome(); {
+		case o == acknowledged && len(broken) == 0:
+			a.take(readTokens(e.reply))
+			a.refreshes++
+		case o == unknown && a.doubt.IsZero():
+			a.doubt = began
+		}
 	}
-	body := fmt.Appendf(nil, `{"refresh_token":%q}`, a.tokens.RefreshToken)
-	fact.reply = f.persist(ctx, opRefresh, due, request{method: "POST", path: "/v1/auth/refresh", body: body})
-	broken := checkRefresh(fact)
-	f.audit.add(broken)
-	switch o := fact.reply.outcome(); {
-	case o == acknowledged && len(broken) == 0:
-		a.hold(readTokens(fact.reply))
-		a.refreshes++
-	case o == unknown && a.doubt.IsZero():
-		a.doubt = began
+	if e, ok := t.last(tokenPath); ok && e.reply.outcome() == acknowledged {
+		a.take(readTokens(e.reply))
 	}
+}
+
+// presentedIn is the refresh token in the body of a request.
+func presentedIn(body []byte) string {
+	var asked struct {
+		RefreshToken string `json:"refresh_token"`
+	}
+	// A body that cannot be read presented nothing, which no answer follows.
+	_ = json.Unmarshal(body, &asked)
+	return asked.RefreshToken
 }

@@ -29,6 +29,11 @@ const (
 	ruleRefresh    rule = "refresh token or its successor does not work"
 	ruleEnd        rule = "session did not end"
 	ruleActedAfter rule = "action after the end was not refused as such"
+	ruleToken      rule = "a valid access token was refused"
+	ruleSequence   rule = "sequence numbers have gaps or repeat"
+	ruleSum        rule = "the session and its transactions do not add up"
+	ruleStep       rule = "a step of a transaction did something else"
+	ruleClient     rule = "the SDK says otherwise than the wire"
 
 	// ruleUnchecked is no accusation: there was no answer to check.
 	ruleUnchecked rule = "could not be checked"
@@ -50,11 +55,11 @@ func found(r rule, subject, format string, args ...any) violation {
 
 // actionFact is one answered or unanswered action.
 type actionFact struct {
-	session        string
-	limits         limits
-	asked          charge
-	reply          reply
-	floor, ceiling charge // from the ledger
+	session string
+	limits  limits
+	asked   charge
+	reply   reply
+	window  // from the ledger
 }
 
 // checkAction judges one action by its answer.
@@ -66,26 +71,39 @@ func checkAction(f actionFact) []violation {
 			return []violation{found(ruleUnreadable, f.session, "action answered %d: %v", f.reply.status, err)}
 		}
 		// What was just acknowledged must itself be in the answer.
-		return checkUsage(f, used, f.floor.plus(f.asked))
+		return checkUsage(f, used, f.asked)
 	case refused:
-		p := readProblem(f.reply)
-		if f.reply.status != http.StatusForbidden || p.Code != codeLimitReached {
-			return []violation{found(ruleStatus, f.session, "action refused with %s", f.reply)}
-		}
-		if err := p.complete(); err != nil {
-			return []violation{found(ruleUnreadable, f.session, "action refused: %v", err)}
-		}
-		return append(checkUsage(f, p.usage, f.floor), checkRefusal(f, p)...)
+		return checkRefused(f)
 	}
-	if f.reply.status != 0 && f.reply.status < http.StatusInternalServerError {
-		return []violation{found(ruleStatus, f.session, "action answered %s", f.reply)}
+	return checkUnanswered(f.session, f.reply)
+}
+
+// checkRefused judges the refusal of an action, or of a transaction's begin.
+func checkRefused(f actionFact) []violation {
+	p := readProblem(f.reply)
+	if f.reply.status != http.StatusForbidden || p.Code != codeLimitReached {
+		return []violation{found(ruleStatus, f.session, "action refused with %s", f.reply)}
+	}
+	if err := p.complete(); err != nil {
+		return []violation{found(ruleUnreadable, f.session, "action refused: %v", err)}
+	}
+	return append(checkUsage(f, p.usage, charge{}), checkRefusal(f, p)...)
+}
+
+// checkUnanswered finds answers that are neither success nor refusal nor failure.
+func checkUnanswered(subject string, r reply) []violation {
+	if r.status != 0 && r.status < http.StatusInternalServerError {
+		return []violation{found(ruleStatus, subject, "answered %s", r)}
 	}
 	return nil
 }
 
-// checkUsage judges the state of a session that an answer told, which must include least.
-func checkUsage(f actionFact, u usage, least charge) []violation {
+// checkUsage judges the state of a session that an answer told, which must include what was acknowledged before and
+// what the answer itself acknowledges.
+func checkUsage(f actionFact, u usage, own charge) []violation {
 	var out []violation
+	least, most := f.least(), f.most()
+	least.count, least.used = least.count+own.count, least.used+own.value
 	if u.MaxActions != f.limits.actions || u.MaxValue != f.limits.value {
 		out = append(out, found(ruleLimits, f.session, "says %d actions, %s USD; created with %d, %s",
 			u.MaxActions, u.MaxValue, f.limits.actions, f.limits.value))
@@ -98,13 +116,13 @@ func checkUsage(f actionFact, u usage, least charge) []violation {
 		out = append(out, found(ruleRemainder, f.session, "%d - %d leaves %d actions; %s - %s - %s leaves %s USD",
 			u.MaxActions, u.ActionCount, u.RemainingActions, u.MaxValue, u.ValueUsed, u.ValueHeld, u.RemainingValue))
 	}
-	if u.ActionCount < least.count || u.ValueUsed < least.value {
-		out = append(out, found(ruleStale, f.session, "says %d actions, %s USD; already acknowledged: %s",
-			u.ActionCount, u.ValueUsed, least))
+	if u.ActionCount < least.count || u.ValueUsed < least.used || u.ValueHeld < least.held {
+		out = append(out, found(ruleStale, f.session, "says %d actions, %s USD used and %s held; already acknowledged: %s",
+			u.ActionCount, u.ValueUsed, u.ValueHeld, least))
 	}
-	if u.ActionCount > f.ceiling.count || u.ValueUsed+u.ValueHeld > f.ceiling.value {
+	if u.ActionCount > most.count || u.ValueUsed > most.used || u.ValueHeld > most.held {
 		out = append(out, found(ruleInvented, f.session, "says %d actions, %s USD used and %s held; asked for so far: %s",
-			u.ActionCount, u.ValueUsed, u.ValueHeld, f.ceiling))
+			u.ActionCount, u.ValueUsed, u.ValueHeld, most))
 	}
 	return out
 }
@@ -125,14 +143,13 @@ func checkRefusal(f actionFact, p problem) []violation {
 
 // sessionFact is all that was learnt of one session when the run was over.
 type sessionFact struct {
-	session      string
-	limits       limits
-	acknowledged charge
-	unknown      charge
-	before       reply // of reading it, still active
-	end          reply // of ending it
-	after        reply // of reading it again
-	late         reply // of an action after its end
+	session string
+	limits  limits
+	window        // from the ledger: what was acknowledged, and what was in doubt beside
+	before  reply // of reading it, still active
+	end     reply // of ending it
+	after   reply // of reading it again
+	late    reply // of an action after its end
 }
 
 // checkSession judges a session's final state against the client's own account.
@@ -143,8 +160,8 @@ func checkSession(f sessionFact) []violation {
 	return append(out, checkLate(f)...)
 }
 
-// checkStored judges one reading of the session. Each acknowledged action is in it exactly once; of those in doubt,
-// any part.
+// checkStored judges one reading of the session. Each acknowledged step is in it exactly once; of those in doubt, any
+// part. Once it has ended, nothing is held.
 func checkStored(f sessionFact, r reply, status string) []violation {
 	switch r.outcome() {
 	case unknown:
@@ -164,17 +181,19 @@ func checkStored(f sessionFact, r reply, status string) []violation {
 		out = append(out, found(ruleLimits, f.session, "stored %d actions, %s USD; created with %d, %s",
 			s.MaxActions, s.MaxValue, f.limits.actions, f.limits.value))
 	}
-	if s.ActionCount > s.MaxActions || s.ValueUsed > s.MaxValue {
-		out = append(out, found(ruleExceeded, f.session, "%d of %d actions, %s of %s USD",
-			s.ActionCount, s.MaxActions, s.ValueUsed, s.MaxValue))
+	if s.ActionCount > s.MaxActions || s.ValueUsed+s.ValueHeld > s.MaxValue {
+		out = append(out, found(ruleExceeded, f.session, "%d of %d actions, %s USD used and %s held of %s",
+			s.ActionCount, s.MaxActions, s.ValueUsed, s.ValueHeld, s.MaxValue))
 	}
-	if s.ActionCount < f.acknowledged.count || s.ValueUsed < f.acknowledged.value {
-		out = append(out, found(ruleLost, f.session, "stored %d actions, %s USD; acknowledged %s",
-			s.ActionCount, s.ValueUsed, f.acknowledged))
+	stored, least, most := state{s.ActionCount, s.ValueUsed, s.ValueHeld, s.Overage}, f.least(), f.most()
+	if status != statusActive {
+		least.held, most.held = 0, 0
 	}
-	if most := f.acknowledged.plus(f.unknown); s.ActionCount > most.count || s.ValueUsed > most.value {
-		out = append(out, found(ruleSurplus, f.session, "stored %d actions, %s USD; acknowledged %s; in doubt %s",
-			s.ActionCount, s.ValueUsed, f.acknowledged, f.unknown))
+	if stored.count < least.count || stored.used < least.used || stored.held < least.held || stored.over < least.over {
+		out = append(out, found(ruleLost, f.session, "stored %s; acknowledged %s", stored, least))
+	}
+	if stored.count > most.count || stored.used > most.used || stored.held > most.held || stored.over > most.over {
+		out = append(out, found(ruleSurplus, f.session, "stored %s; acknowledged or in doubt %s", stored, most))
 	}
 	return out
 }

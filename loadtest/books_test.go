@@ -100,7 +100,10 @@ func TestCheckAction(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			got := rules(checkAction(actionFact{
 				session: "s", limits: limits{20, 8 * usd}, asked: test.asked, reply: test.reply,
-				floor: charge{5, 2 * usd}, ceiling: charge{100, 100 * usd},
+				window: window{
+					before:   effect{charge: charge{5, 2 * usd}},
+					possible: effect{charge: charge{100, 100 * usd}, flow: flow{held: 100 * usd}},
+				},
 			}))
 			if !slices.Equal(got, test.want) {
 				t.Errorf("broken: %q, want %q", got, test.want)
@@ -116,14 +119,16 @@ func TestCheckActionAgainstCeiling(t *testing.T) {
 		name    string
 		reply   reply
 		ceiling charge
+		held    micros
 		want    []rule
 	}{
-		{"just asked for", done(), charge{10, 4 * usd}, nil},
-		{"one action more", done(), charge{9, 4 * usd}, []rule{ruleInvented}},
-		{"held value counts", done(), charge{10, 4*usd - 1}, []rule{ruleInvented}},
-		{"refusal just asked for", overLimit(limitActions), charge{10, 4 * usd}, nil},
-		{"refusal by an invented count", overLimit(limitActions), charge{9, 4 * usd}, []rule{ruleInvented}},
-		{"refusal by an invented hold", overLimit(limitActions), charge{10, 3 * usd}, []rule{ruleInvented}},
+		{"just asked for", done(), charge{10, 3 * usd}, usd, nil},
+		{"one action more", done(), charge{9, 3 * usd}, usd, []rule{ruleInvented}},
+		{"used more", done(), charge{10, 3*usd - 1}, usd, []rule{ruleInvented}},
+		{"held more", done(), charge{10, 3 * usd}, usd - 1, []rule{ruleInvented}},
+		{"refusal just asked for", overLimit(limitActions), charge{10, 3 * usd}, usd, nil},
+		{"refusal by an invented count", overLimit(limitActions), charge{9, 3 * usd}, usd, []rule{ruleInvented}},
+		{"refusal by an invented hold", overLimit(limitActions), charge{10, 3 * usd}, 0, []rule{ruleInvented}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			asked := charge{1, 0}
@@ -131,7 +136,8 @@ func TestCheckActionAgainstCeiling(t *testing.T) {
 				asked.count = 11
 			}
 			got := rules(checkAction(actionFact{
-				session: "s", limits: limits{20, 8 * usd}, asked: asked, reply: test.reply, ceiling: test.ceiling,
+				session: "s", limits: limits{20, 8 * usd}, asked: asked, reply: test.reply,
+				window: window{possible: effect{test.ceiling, flow{held: test.held}}},
 			}))
 			if !slices.Equal(got, test.want) {
 				t.Errorf("broken: %q, want %q", got, test.want)
@@ -143,7 +149,7 @@ func TestCheckActionAgainstCeiling(t *testing.T) {
 // closed is the fact of a session whose 10 actions and 3.5 USD were all acknowledged, ended in order.
 func closed() sessionFact {
 	return sessionFact{
-		session: "s", limits: limits{20, 8 * microsPerUSD}, acknowledged: charge{10, 3_500_000},
+		session: "s", limits: limits{20, 8 * microsPerUSD}, window: inDoubt(charge{10, 3_500_000}, charge{}),
 		before: sessionReply("active", 10, "3.5", 20, "8"),
 		end:    problemReply(200, `"id":"s","status":"completed","ended_at":"2026-01-02T03:04:05.678Z"`),
 		after:  sessionReply("completed", 10, "3.5", 20, "8"),
@@ -151,9 +157,14 @@ func closed() sessionFact {
 	}
 }
 
+// inDoubt is the window of a session with charges acknowledged, and others in doubt.
+func inDoubt(acknowledged, unknown charge) window {
+	return window{effect{charge: acknowledged}, effect{charge: acknowledged.plus(unknown)}}
+}
+
 func sessionReply(status string, count int, used string, maxCount int, maxValue string) reply {
 	return reply{status: 200, body: fmt.Appendf(nil,
-		`{"id":"s","status":%q,"action_count":%d,"value_used_usd":%s,"max_actions":%d,"max_value_usd":%s}`,
+		`{"id":"s","status":%q,"action_count":%d,"value_used_usd":%s,"max_actions":%d,"max_value_usd":%s,"value_held_usd":0,"value_overage_usd":0}`,
 		status, count, used, maxCount, maxValue)}
 }
 
@@ -169,12 +180,12 @@ func TestCheckSession(t *testing.T) {
 			f.limits = limits{10, 3_500_000}
 			f.before, f.after = sessionReply("active", 10, "3.5", 10, "3.5"), sessionReply("completed", 10, "3.5", 10, "3.5")
 		}, nil},
-		{"doubt that was not charged", func(f *sessionFact) { f.unknown = charge{2, 500_000} }, nil},
+		{"doubt that was not charged", func(f *sessionFact) { f.window = inDoubt(charge{10, 3_500_000}, charge{2, 500_000}) }, nil},
 		{"doubt that was charged", func(f *sessionFact) {
-			f.acknowledged, f.unknown = charge{8, 3_000_000}, charge{2, 500_000}
+			f.window = inDoubt(charge{8, 3_000_000}, charge{2, 500_000})
 		}, nil},
 		{"doubt charged between the readings", func(f *sessionFact) {
-			f.unknown, f.after = charge{2, 500_000}, sessionReply("completed", 12, "4", 20, "8")
+			f.window, f.after = inDoubt(charge{10, 3_500_000}, charge{2, 500_000}), sessionReply("completed", 12, "4", 20, "8")
 		}, nil},
 
 		{"action lost", func(f *sessionFact) { f.before = sessionReply("active", 9, "3.5", 20, "8") }, []rule{ruleLost}},
@@ -183,13 +194,13 @@ func TestCheckSession(t *testing.T) {
 		{"action too many", func(f *sessionFact) { f.before = sessionReply("active", 11, "3.5", 20, "8") }, []rule{ruleSurplus}},
 		{"value too much", func(f *sessionFact) { f.after = sessionReply("completed", 10, "3.500001", 20, "8") }, []rule{ruleSurplus}},
 		{"more than the doubt", func(f *sessionFact) {
-			f.unknown, f.before = charge{2, 500_000}, sessionReply("active", 13, "3.5", 20, "8")
+			f.window, f.before = inDoubt(charge{10, 3_500_000}, charge{2, 500_000}), sessionReply("active", 13, "3.5", 20, "8")
 		}, []rule{ruleSurplus}},
 		{"over the action limit", func(f *sessionFact) {
-			f.unknown, f.before = charge{50, 0}, sessionReply("active", 21, "3.5", 20, "8")
+			f.window, f.before = inDoubt(charge{10, 3_500_000}, charge{50, 0}), sessionReply("active", 21, "3.5", 20, "8")
 		}, []rule{ruleExceeded}},
 		{"over the value limit", func(f *sessionFact) {
-			f.unknown, f.after = charge{0, 9_000_000}, sessionReply("completed", 10, "8.000001", 20, "8")
+			f.window, f.after = inDoubt(charge{10, 3_500_000}, charge{0, 9_000_000}), sessionReply("completed", 10, "8.000001", 20, "8")
 		}, []rule{ruleExceeded}},
 		{"other limits", func(f *sessionFact) { f.before = sessionReply("active", 10, "3.5", 21, "8") }, []rule{ruleLimits}},
 		{"not found", func(f *sessionFact) { f.before = problemReply(404, `"code":"not_found"`) }, []rule{ruleStatus}},
@@ -270,30 +281,60 @@ func TestCheckAgent(t *testing.T) {
 // The ledger bounds an answer by what was acknowledged before it was asked for and by what can have happened since.
 func TestLedger(t *testing.T) {
 	var l ledger
+	of := func(count int64, value micros) effect { return effect{charge: charge{count, value}} }
 	ok, lost, noRoom := done(), reply{err: errors.New("gone")}, overLimit(limitValue)
-	if floor := l.send(charge{1, 10}); floor != (charge{}) {
-		t.Errorf("floor of the first: %v", floor)
+	if before := l.send(of(1, 10)); before != (effect{}) {
+		t.Errorf("before the first: %v", before)
 	}
-	l.send(charge{2, 20})
-	l.send(charge{4, 40})
-	if ceiling := l.settle(charge{1, 10}, ok); ceiling != (charge{7, 70}) {
-		t.Errorf("ceiling with two in flight: %v", ceiling)
+	l.send(of(2, 20))
+	l.send(of(4, 40))
+	if possible := l.settle(of(1, 10), of(1, 10), ok); possible != of(7, 70) {
+		t.Errorf("possible with two in flight: %v", possible)
 	}
-	if ceiling := l.settle(charge{2, 20}, noRoom); ceiling != (charge{5, 50}) {
-		t.Errorf("ceiling of a refused one leaves it out, got %v", ceiling)
+	if possible := l.settle(of(2, 20), of(2, 20), noRoom); possible != of(5, 50) {
+		t.Errorf("what is refused is not possible, got %v", possible)
 	}
-	if ceiling := l.settle(charge{4, 40}, lost); ceiling != (charge{5, 50}) {
-		t.Errorf("ceiling keeps what is in doubt, got %v", ceiling)
+	if possible := l.settle(of(4, 40), of(4, 40), lost); possible != of(5, 50) {
+		t.Errorf("what is in doubt is possible, got %v", possible)
 	}
-	if floor := l.send(charge{8, 80}); floor != (charge{1, 10}) {
-		t.Errorf("floor is what was acknowledged, got %v", floor)
+	if before := l.send(of(8, 80)); before != of(1, 10) {
+		t.Errorf("before is what was acknowledged, got %v", before)
 	}
-	l.settle(charge{8, 80}, problemReply(400, `"code":"invalid_request"`))
+	l.settle(of(8, 80), of(8, 80), problemReply(400, `"code":"invalid_request"`))
 	want := entries{
-		acknowledged: tally{1, charge{1, 10}}, unknown: tally{1, charge{4, 40}}, byValue: tally{1, charge{2, 20}},
+		acknowledged: tally{1, of(1, 10)}, unknown: tally{1, of(4, 40)}, byValue: tally{1, of(2, 20)},
 	}
 	if got := l.sums(); got != want {
 		t.Errorf("sums %+v, want %+v", got, want)
+	}
+}
+
+// What an acknowledged request did can be less than it might have done; of one in doubt, nobody knows.
+func TestLedgerEntersWhatWasDone(t *testing.T) {
+	var l ledger
+	asked := effect{flow: flow{committed: 1, freed: 10, spent: 30, over: 20}}
+	did := effect{flow: flow{committed: 1, freed: 10, spent: 25, over: 5}}
+	l.send(asked)
+	if possible := l.settle(asked, did, done()); possible != did {
+		t.Errorf("acknowledged: %+v", possible)
+	}
+	l.send(asked)
+	if possible := l.settle(asked, did, reply{err: errors.New("gone")}); possible != did.plus(asked) {
+		t.Errorf("in doubt: %+v", possible)
+	}
+}
+
+// While value moves from held to used and back, each answer lies between what was and what can be.
+func TestWindow(t *testing.T) {
+	w := window{
+		before:   effect{charge{5, 10}, flow{held: 100, freed: 30, spent: 20, returned: 5, over: 3, overReturned: 1}},
+		possible: effect{charge{9, 15}, flow{held: 140, freed: 60, spent: 45, returned: 12, over: 9, overReturned: 2}},
+	}
+	if got, want := w.least(), (state{count: 5, used: 10 + 20 - 12, held: 100 - 60, over: 3 - 2}); got != want {
+		t.Errorf("least %+v, want %+v", got, want)
+	}
+	if got, want := w.most(), (state{count: 9, used: 15 + 45 - 5, held: 140 - 30, over: 9 - 1}); got != want {
+		t.Errorf("most %+v, want %+v", got, want)
 	}
 }
 

@@ -27,6 +27,9 @@ type config struct {
 	rate     int           // actions per second over the whole fleet; 0: closed loop, as fast as it can
 	duration time.Duration // how long the fleet acts, minDuration to maxDuration
 	addr     string        // base URL without a path, on this machine; empty: start a service for the run
+
+	transactions int  // percent of the actions that are transactions, 0 to 100
+	keys         bool // whether writes carry idempotency keys, and are repeated when their answer is lost
 }
 
 // fleetSessions is the number of sessions of all agents together.
@@ -43,6 +46,8 @@ func parseConfig(args []string, stderr io.Writer) (config, error) {
 	flags.IntVar(&c.rate, "rate", 2000, "`actions` per second over the whole fleet, open loop; 0: as fast as it can, closed loop")
 	flags.DurationVar(&c.duration, "duration", 10*time.Second, "how `long` the fleet acts")
 	flags.StringVar(&c.addr, "addr", "", "base `URL` of a running service on this machine; empty: start one on a Redis of its own")
+	flags.IntVar(&c.transactions, "transactions", 10, "`percent` of the actions that are transactions: begun, then committed or rolled back")
+	flags.BoolVar(&c.keys, "keys", false, "send writes with idempotency keys, and again when the answer is lost; without, a lost answer stays in doubt")
 	if err := flags.Parse(args); err != nil {
 		return config{}, err
 	}
@@ -70,6 +75,8 @@ func (c config) check() error {
 		return fmt.Errorf("-rate %d: must be from 0 to %d", c.rate, maxRate)
 	case c.duration < minDuration || c.duration > maxDuration:
 		return fmt.Errorf("-duration %s: must be from %s to %s", c.duration, minDuration, maxDuration)
+	case c.transactions < 0 || c.transactions > 100:
+		return fmt.Errorf("-transactions %d: must be from 0 to 100", c.transactions)
 	case c.addr == "":
 		return nil
 	}

@@ -9,8 +9,8 @@ import (
 )
 
 func TestParseConfig(t *testing.T) {
-	got, err := parseConfig(strings.Fields("-agents 7 -sessions 3 -rate 0 -duration 250ms -addr http://[::1]:8080/"), io.Discard)
-	want := config{agents: 7, sessions: 3, rate: 0, duration: 250 * time.Millisecond, addr: "http://[::1]:8080/"}
+	got, err := parseConfig(strings.Fields("-agents 7 -sessions 3 -rate 0 -duration 250ms -addr http://[::1]:8080/ -transactions 30 -keys"), io.Discard)
+	want := config{agents: 7, sessions: 3, rate: 0, duration: 250 * time.Millisecond, addr: "http://[::1]:8080/", transactions: 30, keys: true}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
@@ -30,6 +30,8 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"-rate 200001", "-rate 200001"},
 		{"-duration 99ms", "-duration 99ms"},
 		{"-duration 61m", "-duration 1h1m0s"},
+		{"-transactions -1", "-transactions -1"},
+		{"-transactions 101", "from 0 to 100"},
 		{"-rate fast", "invalid value"},
 		{"-pace 3", "not defined"},
 		{"10s", `unexpected argument "10s"`},

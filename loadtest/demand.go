@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"time"
 )
@@ -13,6 +12,13 @@ const (
 	// severalPercent of the actions count as 2 to 5, the others as 1: on average meanCount.
 	severalPercent = 10
 	meanCount      = 1.25
+
+	// Of a hundred transactions so many are committed for what they hold, for less or for more, rolled back, and undone
+	// after their commit; the rest is left pending, to be rolled back by the session's end.
+	asHeldPercent, lessPercent, morePercent, rolledBackPercent, undonePercent = 35, 25, 10, 20, 7
+
+	// transactionLifetime outlasts the longest run, so that no transaction expires on its own.
+	transactionLifetime = 4 * time.Hour
 
 	// topValue bounds the value of an action; on average it is about meanValue.
 	topValue  = 5 * microsPerUSD
@@ -28,17 +34,30 @@ const (
 
 var actionTypes = [...]string{"search", "tool_call", "payment", "message"}
 
-// action is one thing an agent does.
+// ending is how a transaction is meant to end.
+type ending int
+
+const (
+	noTransaction ending = iota
+	committed
+	rolledBack
+	undone      // rolled back after it was committed
+	leftPending // until the session's end
+)
+
+// action is one thing an agent does: it charges its session, or begins a transaction and settles it.
 type action struct {
 	session int // index in the fleet
 	kind    string
-	asked   charge
+	asked   charge // of a transaction: one action, and what is held
+	ending  ending
+	cost    micros // of a transaction that is committed
 }
 
-// nthAction is action k of a fleet with the given number of sessions. Its value has 0 to 6 decimals.
-func nthAction(k int64, sessions int) action {
+// nthAction is action k of a fleet. Its value has 0 to 6 decimals.
+func nthAction(k int64, cfg config) action {
 	r := rand.New(rand.NewPCG(uint64(k), 0))
-	a := action{session: r.IntN(sessions), kind: actionTypes[r.IntN(len(actionTypes))], asked: charge{count: 1}}
+	a := action{session: r.IntN(cfg.fleetSessions()), kind: actionTypes[r.IntN(len(actionTypes))], asked: charge{count: 1}}
 	if r.IntN(100) < severalPercent {
 		a.asked.count = 2 + r.Int64N(4)
 	}
@@ -47,12 +66,38 @@ func nthAction(k int64, sessions int) action {
 		unit /= 10
 	}
 	a.asked.value = micros(unit * r.Int64N(topValue/unit))
+	if r.IntN(100) < cfg.transactions {
+		a.asked.count = 1
+		a.ending, a.cost = nthEnding(r, a.asked.value)
+		if (a.ending == committed || a.ending == undone) && isTightInValue(a.session) {
+			// Begun with little, which fits, and committed for much, which does not once the session is full.
+			a.asked.value *= micros(r.IntN(2))
+			a.cost = a.asked.value + topValue
+		}
+	}
 	return a
 }
 
-// body is the action as JSON, its value as exact decimal text.
-func (a action) body() []byte {
-	return fmt.Appendf(nil, `{"action_type":"%s","value_usd":%s,"count":%d}`, a.kind, a.asked.value, a.asked.count)
+// nthEnding draws how a transaction ends, and what it costs if it is committed.
+func nthEnding(r *rand.Rand, held micros) (e ending, cost micros) {
+	n := r.IntN(100)
+	for _, way := range []struct {
+		percent int
+		ending  ending
+		cost    micros
+	}{
+		{asHeldPercent, committed, held},
+		{lessPercent, committed, held / 3},
+		{morePercent, committed, 2*held + 1},
+		{rolledBackPercent, rolledBack, 0},
+		{undonePercent, undone, held},
+	} {
+		if n < way.percent {
+			return way.ending, way.cost
+		}
+		n -= way.percent
+	}
+	return leftPending, 0
 }
 
 // nthLimits are the limits of session i. With n = rate · duration / sessions actions expected on each session, every
@@ -69,14 +114,17 @@ func nthLimits(i int, cfg config) limits {
 		actions: min(4*most.count+1000, maxSessionActions),
 		value:   min(4*most.value+1000*microsPerUSD, maxSessionValue),
 	}
-	switch i % 10 {
-	case 0:
+	switch {
+	case isTightInActions(i):
 		may.actions = max(least.count/2, 1)
-	case 1:
+	case isTightInValue(i):
 		may.value = max(least.value/2, 1)
 	}
 	return may
 }
+
+func isTightInActions(session int) bool { return session%10 == 0 }
+func isTightInValue(session int) bool   { return session%10 == 1 }
 
 // expected is what one session is asked for on average, at a pace in actions per second over the fleet.
 func expected(pace int, cfg config) charge {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"math"
 	"testing"
 	"time"
@@ -10,10 +9,11 @@ import (
 // The means that limits are computed from are those of the actions.
 func TestActionsMeetTheirMeans(t *testing.T) {
 	const n, sessions = 20_000, 10
+	cfg := config{agents: 2, sessions: 5}
 	var sum charge
 	perSession := make([]int, sessions)
 	for k := range int64(n) {
-		a := nthAction(k, sessions)
+		a := nthAction(k, cfg)
 		if a.asked.count < 1 || a.asked.count > 5 || a.asked.value < 0 || a.asked.value >= topValue {
 			t.Fatalf("action %d asks for %s", k, a.asked)
 		}
@@ -33,20 +33,35 @@ func TestActionsMeetTheirMeans(t *testing.T) {
 	}
 }
 
-func TestActionBody(t *testing.T) {
-	var got struct {
-		Type  string `json:"action_type"`
-		Count int64  `json:"count"`
-		Value micros `json:"value_usd"`
+// Of the transactions each ending has its share, and costs what it says.
+func TestTransactionsEndInEveryWay(t *testing.T) {
+	const n = 20_000
+	cfg := config{agents: 2, sessions: 5, transactions: 25}
+	ways := map[ending]int{}
+	var less, more int
+	for k := range int64(n) {
+		a := nthAction(k, cfg)
+		ways[a.ending]++
+		if a.ending != noTransaction && a.asked.count != 1 {
+			t.Fatalf("transaction %d asks for %s", k, a.asked)
+		}
+		switch {
+		case a.ending != committed:
+		case a.cost < a.asked.value:
+			less++
+		case a.cost > a.asked.value:
+			more++
+		}
 	}
-	for k := range int64(1000) {
-		a := nthAction(k, 3)
-		if err := json.Unmarshal(a.body(), &got); err != nil {
-			t.Fatalf("%s: %v", a.body(), err)
+	for way, percent := range map[ending]float64{
+		noTransaction: 75, committed: 0.25 * 70, rolledBack: 0.25 * 20, undone: 0.25 * 7, leftPending: 0.25 * 3,
+	} {
+		if got := 100 * float64(ways[way]) / n; math.Abs(got/percent-1) > 0.15 {
+			t.Errorf("ending %d: %.2f %%, want about %.2f", way, got, percent)
 		}
-		if got.Type != a.kind || got.Count != a.asked.count || got.Value != a.asked.value {
-			t.Fatalf("%s is not %+v", a.body(), a)
-		}
+	}
+	if less == 0 || more == 0 {
+		t.Errorf("%d cost less than they held, %d more", less, more)
 	}
 }
 

@@ -15,19 +15,33 @@ import (
 type fault int
 
 const (
-	honest          fault = iota
-	chargesTwice          // stores each charge twice, and says so
-	chargesTwiceLie       // stores each charge twice, and answers as if once
-	losesCharges          // acknowledges without storing, now and then
-	forgetsLimits         // never refuses
-	refusesEarly          // refuses what would fit
-	namesWrongLimit       // refuses for the other reason
-	miscounts             // remaining_actions is off by one
-	refusesTokens         // answers 401 to each access token but the first
-	keepsTokens           // a refresh returns the pair it was given
-	spoilsSuccessor       // a refresh works once, its successor does not
-	neverEnds             // ending leaves the session active
-	actsAfterEnd          // ending does not stop actions
+	honest            fault = iota
+	chargesTwice            // stores each charge twice, and says so
+	chargesTwiceLie         // stores each charge twice, and answers as if once
+	losesCharges            // acknowledges without storing, now and then
+	forgetsLimits           // never refuses
+	refusesEarly            // refuses what would fit
+	namesWrongLimit         // refuses for the other reason
+	miscounts               // remaining_actions is off by one
+	refusesTokens           // answers 401 to each access token but the first
+	keepsTokens             // a refresh returns the pair it was given
+	spoilsSuccessor         // a refresh works once, its successor does not
+	neverEnds               // ending leaves the session active
+	actsAfterEnd            // ending does not stop actions
+	refusesTokensOnce       // answers 401 now and then, but to a new token never
+	losesHolds              // a begin holds nothing, and says it does
+	keepsHolds              // a rollback does not release what was held, now and then
+	overspends              // a commit is charged whole, whether it fits or not
+	forgetsOverage          // a commit's overage is told, and not kept
+	inventsOverage          // a commit charges less than would fit
+	skipsNumbers            // sequence numbers have gaps
+	repeatsNumbers          // two transactions have the same number
+	chargesRollbacks        // a rollback is charged as if committed, now and then
+	keepsUndone             // a rollback after a commit gives nothing back
+	leavesPending           // ending leaves transactions pending
+	forgetsCommits          // a commit is answered, and not kept, now and then
+	refusesSettling         // commits are refused, now and then
+	ignoresKeys             // a repeated key is charged again
 
 	// The rest is no fault of the books: the outcome is unknown, and that has to be found consistent.
 	failsAfterCharge // charges, then answers 503, now and then
@@ -46,7 +60,12 @@ type fakeService struct {
 	made      int // objects so far, to number them
 	actions   int
 	refreshes int
+	begins    int
 	sessions  map[string]*fakeSession
+	changes   int // by agents
+
+	keys     sync.Mutex
+	outcomes map[string]*httptest.ResponseRecorder // by idempotency key
 }
 
 type fakeSession struct {
@@ -55,22 +74,30 @@ type fakeSession struct {
 	limits limits
 	used   charge
 	lies   charge // stored, but not told in the answers to actions
+	held   micros
+	over   micros
+
+	transactions []*fakeTransaction
 }
 
 // startFake serves until the test ends and returns its base URL.
 func startFake(t *testing.T, f fault) string {
 	t.Helper()
-	s := &fakeService{fault: f, sessions: map[string]*fakeSession{}}
+	s := &fakeService{fault: f, sessions: map[string]*fakeSession{}, outcomes: map[string]*httptest.ResponseRecorder{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/organizations", s.create("api_key"))
 	mux.HandleFunc("POST /v1/agents", s.create("secret"))
 	mux.HandleFunc("POST /v1/auth/token", s.token)
 	mux.HandleFunc("POST /v1/auth/refresh", s.refresh)
-	mux.HandleFunc("POST /sessions", s.open)
-	mux.HandleFunc("GET /sessions/{id}", s.read)
-	mux.HandleFunc("POST /sessions/{id}/end", s.end)
-	mux.HandleFunc("POST /sessions/{id}/actions", s.act)
-	server := httptest.NewServer(mux)
+	mux.HandleFunc("POST /v1/sessions", s.open)
+	mux.HandleFunc("GET /v1/sessions/{id}", s.read)
+	mux.HandleFunc("POST /v1/sessions/{id}/end", s.end)
+	mux.HandleFunc("POST /v1/sessions/{id}/actions", s.act)
+	mux.HandleFunc("POST /v1/transactions", s.begin)
+	mux.HandleFunc("GET /v1/transactions", s.list)
+	mux.HandleFunc("POST /v1/transactions/{id}/commit", s.commit)
+	mux.HandleFunc("POST /v1/transactions/{id}/rollback", s.rollBack)
+	server := httptest.NewServer(s.once(mux))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -141,8 +168,8 @@ func (s *fakeService) read(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	it := s.sessions[r.PathValue("id")]
 	stored := it.used.plus(it.lies)
-	answer(w, http.StatusOK, `{"id":%q,"status":%q,"max_actions":%d,"action_count":%d,"max_value_usd":%s,"value_used_usd":%s}`,
-		it.id, it.status, it.limits.actions, stored.count, it.limits.value, stored.value)
+	answer(w, http.StatusOK, `{"id":%q,"status":%q,"max_actions":%d,"action_count":%d,"max_value_usd":%s,"value_used_usd":%s,"value_held_usd":%s,"value_overage_usd":%s}`,
+		it.id, it.status, it.limits.actions, stored.count, it.limits.value, stored.value, it.held, it.over)
 }
 
 func (s *fakeService) end(w http.ResponseWriter, r *http.Request) {
@@ -152,6 +179,7 @@ func (s *fakeService) end(w http.ResponseWriter, r *http.Request) {
 	if s.fault != neverEnds {
 		it.status = "completed"
 	}
+	it.settlePending(s.fault)
 	answer(w, http.StatusOK, `{"id":%q,"status":"completed","ended_at":"2026-01-02T03:04:05.678Z"}`, it.id)
 }
 
@@ -166,7 +194,9 @@ func (s *fakeService) act(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	s.actions++
 	it := s.sessions[r.PathValue("id")]
-	switch limit := it.limitAgainst(charge{asked.Count, asked.Value}); {
+	switch limit := it.limitAgainst(charge{asked.Count, asked.Value}); { // what is held does not remain
+	case s.fault == refusesTokensOnce && first && s.occasion():
+		refuse(w, http.StatusUnauthorized, `"code":"invalid_token"`)
 	case s.fault == refusesTokens && !first:
 		refuse(w, http.StatusUnauthorized, `"code":"invalid_token"`)
 	case it.status != "active" && s.fault != actsAfterEnd:
@@ -190,7 +220,7 @@ func (it *fakeSession) limitAgainst(c charge) string {
 	switch {
 	case after.count > it.limits.actions:
 		return limitActions
-	case after.value > it.limits.value:
+	case after.value+it.held > it.limits.value:
 		return limitValue
 	}
 	return ""
@@ -210,11 +240,6 @@ func (s *fakeService) charge(w http.ResponseWriter, it *fakeSession, c charge) {
 		it.lies = it.lies.plus(c)
 	case s.fault == losesCharges && s.occasion():
 		it.lies = it.lies.minus(c)
-	case s.fault == failsAfterCharge && s.occasion():
-		refuse(w, http.StatusServiceUnavailable, `"code":"outcome_unknown"`)
-		return
-	case s.fault == hangsUp && s.occasion():
-		panic(http.ErrAbortHandler)
 	}
 	answer(w, http.StatusOK, `{%s}`, s.usage(it))
 }
@@ -224,8 +249,8 @@ func (s *fakeService) usage(it *fakeSession) string {
 	if s.fault == miscounts {
 		left++
 	}
-	return fmt.Sprintf(`"action_count":%d,"max_actions":%d,"remaining_actions":%d,"value_used_usd":%s,"max_value_usd":%s,"value_held_usd":0,"remaining_value_usd":%s`,
-		it.used.count, it.limits.actions, left, it.used.value, it.limits.value, it.limits.value-it.used.value)
+	return fmt.Sprintf(`"action_count":%d,"max_actions":%d,"remaining_actions":%d,"value_used_usd":%s,"max_value_usd":%s,"value_held_usd":%s,"remaining_value_usd":%s`,
+		it.used.count, it.limits.actions, left, it.used.value, it.limits.value, it.held, it.limits.value-it.used.value-it.held)
 }
 
 func answer(w http.ResponseWriter, status int, format string, args ...any) {
@@ -242,5 +267,5 @@ func refuse(w http.ResponseWriter, status int, format string, args ...any) {
 
 // smallRun is a run long enough for both limits to be reached.
 func smallRun(addr string) config {
-	return config{agents: 5, sessions: 4, rate: 2000, duration: 400 * time.Millisecond, addr: addr}
+	return config{agents: 5, sessions: 4, rate: 2000, duration: 400 * time.Millisecond, addr: addr, transactions: 40}
 }

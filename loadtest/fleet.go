@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"remit/client"
+	"remit/money"
 )
 
 const (
@@ -16,56 +18,66 @@ const (
 	betweenAttempt = 250 * time.Millisecond
 )
 
+// Paths by which a tape tells calls for tokens from others.
+const (
+	authPaths   = "/v1/auth/"
+	tokenPath   = authPaths + "token"
+	refreshPath = authPaths + "refresh"
+)
+
 // fleet is the agents of one run and what is known of them.
 type fleet struct {
 	cfg      config
-	api      *client
+	remit    *client.Client
 	stats    *stats
 	audit    *audit
-	org      credential
+	org      *client.Organization
 	agents   []*agent
 	sessions []*session
 	unsent   int64 // actions that were due but never sent
 }
 
-// agent is one simulated agent.
+// agent is one simulated agent. Its tokens are the SDK's business; what is kept of them here is for the books.
 type agent struct {
-	id     string
-	secret string
+	sdk *client.Agent
 
-	mu        sync.Mutex // held over a refresh, as each refresh token is presented once
-	tokens    tokenPair
-	refreshes int       // that worked
-	doubt     time.Time // since when these tokens may be spent, for want of an answer; zero: they are not
-
-	auth atomic.Pointer[credential] // the newest access token
+	mu        sync.Mutex // held over a refresh
+	tokens    tokenPair  // the newest on the wire
+	refreshes int        // that worked
+	doubt     time.Time  // since when these tokens may be spent, for want of an answer; zero: they are not
 }
 
-// hold takes a new token pair into use.
-func (a *agent) hold(p tokenPair) {
-	a.tokens, a.doubt = p, time.Time{}
-	auth := bearer(p.AccessToken)
-	a.auth.Store(&auth)
-}
+// take enters a new token pair.
+func (a *agent) take(p tokenPair) { a.tokens, a.doubt = p, time.Time{} }
 
 // session is one session of an agent, and the client's account of it.
 type session struct {
-	id     string
+	sdk    *client.Session
 	agent  *agent
 	limits limits
 	ledger ledger
 }
 
-// newFleet has everything but its agents.
-func newFleet(cfg config) *fleet {
+// newFleet has everything but its agents. Without keys the SDK sends each request once; with keys it may repeat one
+// whose answer was lost, which the service must count once.
+func newFleet(cfg config) (*fleet, error) {
+	options := client.Options{
+		HTTPClient:        &http.Client{Transport: newTransport(cfg.addr, maxInFlight+refreshers+callers)},
+		NoIdempotencyKeys: !cfg.keys,
+		MaxAttempts:       1,
+	}
+	if cfg.keys {
+		options.MaxAttempts = attempts
+	}
+	remit, err := client.New(cfg.addr, options)
 	return &fleet{
 		cfg:      cfg,
-		api:      newClient(cfg.addr, maxInFlight+refreshers+callers),
+		remit:    remit,
 		stats:    newStats(),
 		audit:    &audit{},
 		agents:   make([]*agent, cfg.agents),
 		sessions: make([]*session, cfg.fleetSessions()),
-	}
+	}, err
 }
 
 // setUp makes the organization, its agents, their tokens and their sessions. Its error is the first refusal, or
@@ -73,12 +85,15 @@ func newFleet(cfg config) *fleet {
 func (f *fleet) setUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpPatience)
 	defer cancel()
-	var org organization
-	err := f.create(ctx, opOrganization, "/v1/organizations", credential{}, map[string]any{"name": "loadtest"}, &org)
-	if err != nil {
+	var made client.OrganizationInfo
+	t := f.persist(ctx, opOrganization, time.Now(), func(ctx context.Context) (err error) {
+		made, err = f.remit.CreateOrganization(ctx, client.OrganizationParams{Name: "loadtest"})
 		return err
+	})
+	if t.err != nil {
+		return t.err
 	}
-	f.org = apiKey(org.APIKey)
+	f.org = f.remit.Organization(string(made.APIKey))
 	if err := each(ctx, len(f.agents), f.enlist); err != nil {
 		return err
 	}
@@ -90,73 +105,62 @@ func (f *fleet) setUp(ctx context.Context) error {
 
 // enlist creates agent i.
 func (f *fleet) enlist(ctx context.Context, i int) error {
-	var made agentIdentity
-	err := f.create(ctx, opAgent, "/v1/agents", f.org,
-		map[string]any{"name": fmt.Sprintf("agent %d", i), "scopes": []string{"read", "write"}}, &made)
-	f.agents[i] = &agent{id: made.ID, secret: made.Secret}
-	return err
+	var made client.AgentInfo
+	t := f.persist(ctx, opAgent, time.Now(), func(ctx context.Context) (err error) {
+		made, err = f.org.CreateAgent(ctx, client.AgentParams{
+			Name: fmt.Sprintf("agent %d", i), Scopes: []string{"read", "write", "transactions:rollback"},
+		})
+		return err
+	})
+	f.agents[i] = &agent{sdk: f.remit.Agent(made.ID, string(made.Secret))}
+	return t.err
 }
 
-// logIn exchanges the secret of agent i for its first tokens.
+// logIn lets agent i get its first tokens.
 func (f *fleet) logIn(ctx context.Context, i int) error {
-	var pair tokenPair
 	a := f.agents[i]
-	err := f.create(ctx, opToken, "/v1/auth/token", credential{},
-		map[string]any{"agent_id": a.id, "secret": a.secret}, &pair)
-	if err == nil && !pair.usable() {
-		err = fmt.Errorf("token pair of agent %s is incomplete", a.id)
+	t := f.persist(ctx, opToken, time.Now(), a.sdk.Refresh)
+	a.take(readTokens(t.reply()))
+	if t.err == nil && !a.tokens.usable() {
+		return fmt.Errorf("token pair of agent %s is incomplete", a.sdk.ID())
 	}
-	a.hold(pair)
-	return err
+	return t.err
 }
 
 // open creates session i. Consecutive sessions belong to different agents, so that one agent has both roomy and tight
 // ones.
 func (f *fleet) open(ctx context.Context, i int) error {
 	a, may := f.agents[i%len(f.agents)], nthLimits(i, f.cfg)
-	var made sessionAnswer
-	err := f.create(ctx, opSession, "/sessions", f.org, map[string]any{
-		"agent_id":           a.id,
-		"max_actions":        may.actions,
-		"max_value_usd":      json.Number(may.value.String()),
-		"expires_in_seconds": int64(sessionLifetime(f.cfg) / time.Second),
-	}, &made)
-	f.sessions[i] = &session{id: made.ID, agent: a, limits: may}
-	return err
-}
-
-// create posts members as JSON and decodes the answer into made. It asks again when there is no answer, for an object
-// that nobody knows of does no harm.
-func (f *fleet) create(ctx context.Context, op operation, path string, auth credential, members map[string]any, made any) error {
-	body, err := json.Marshal(members)
-	if err != nil {
+	var made client.SessionInfo
+	t := f.persist(ctx, opSession, time.Now(), func(ctx context.Context) (err error) {
+		made, err = f.org.CreateSession(ctx, client.SessionParams{
+			AgentID: a.sdk.ID(), MaxActions: may.actions, MaxValue: new(money.MicroUSD(may.value)),
+			ExpiresIn: sessionLifetime(f.cfg),
+		})
 		return err
-	}
-	r := f.persist(ctx, op, time.Now(), request{method: "POST", path: path, auth: auth, body: body})
-	if r.outcome() != acknowledged {
-		return fmt.Errorf("POST %s: %s", path, r)
-	}
-	if err := json.Unmarshal(r.body, made); err != nil {
-		return fmt.Errorf("POST %s: unreadable answer: %w", path, err)
-	}
-	return nil
+	})
+	f.sessions[i] = &session{sdk: a.sdk.Session(made.ID), agent: a, limits: may}
+	return t.err
 }
 
-// call sends q once and enters how long it took since it was due.
-func (f *fleet) call(op operation, due time.Time, q request) reply {
-	r := f.api.call(q)
-	f.stats.record(op, due, time.Now(), r.outcome())
-	return r
+// call lets the SDK make one call and enters how long it took since it was due.
+func (f *fleet) call(ctx context.Context, op operation, due time.Time, do func(context.Context) error) *tape {
+	ctx, t := withTape(ctx, op)
+	t.err = do(ctx)
+	f.stats.record(op, due, time.Now(), t.reply().outcome())
+	f.audit.add(checkTape(t))
+	return t
 }
 
-// persist asks until there is an answer, a few times at most. Only for what may be asked twice.
-func (f *fleet) persist(ctx context.Context, op operation, due time.Time, q request) reply {
-	r := f.call(op, due, q)
-	for attempt := 1; attempt < attempts && r.outcome() == unknown && ctx.Err() == nil; attempt++ {
+// persist asks until there is an answer, a few times at most. Only for what may be asked twice, and for creating what
+// nobody knows of until its answer arrives.
+func (f *fleet) persist(ctx context.Context, op operation, due time.Time, do func(context.Context) error) *tape {
+	t := f.call(ctx, op, due, do)
+	for attempt := 1; attempt < attempts && t.reply().outcome() == unknown && ctx.Err() == nil; attempt++ {
 		sleepOrDone(ctx, betweenAttempt)
-		r = f.call(op, time.Now(), q)
+		t = f.call(ctx, op, time.Now(), do)
 	}
-	return r
+	return t
 }
 
 // each runs do for 0 to n-1, several at once, and stops at the first error, which it returns.

@@ -4,11 +4,17 @@
 //
 // The fleet is made anew in each run: one organization, its agents, their tokens and sessions. Every agent acts on
 // its sessions, refreshes its tokens now and then, and ends its sessions. Some sessions are too small for what is
-// asked of them, so that both limits refuse some actions.
+// asked of them, so that both limits refuse some actions. A share of the actions (-transactions) are transactions: begun
+// with a hold, and then committed, rolled back, undone after the commit, or left to the session's end.
+//
+// Agents act through the Go SDK (package client). By default it sends each request once and without an idempotency key,
+// which is the lightest request there is, and what gets lost stays in doubt. With -keys writes carry keys and are sent
+// again when their answer is lost, as the SDK does for its users; the service must count them once all the same.
 //
 // Guarantees of the measurement: the load is open loop (unless -rate is 0), and a latency counts from the moment the
-// action was due, not from when a worker was free to send it. No request is ever sent a second time behind the
-// books' back. Load goes to this machine only.
+// action was due, not from when a worker was free to send it; that of a commit or a rollback from the answer before it.
+// The books go by what went over the wire (tape.go), so nothing that the SDK repeats or replaces is hidden from them.
+// Load goes to this machine only.
 //
 // What is checked afterwards stands in books.go. The exit code is 0 when the books balance, 1 when they do not or
 // could not be checked, and 2 when the flags make no sense.
@@ -81,7 +87,10 @@ func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
 // runFleet sets a fleet up, lets it act, and settles its sessions. What it found is in the fleet's audit; the error
 // says why there is nothing to be found. The fleet is never nil.
 func runFleet(ctx context.Context, cfg config, stderr io.Writer) (*fleet, error) {
-	f := newFleet(cfg)
+	f, err := newFleet(cfg)
+	if err != nil {
+		return f, err
+	}
 	fmt.Fprintf(stderr, "loadtest: setting up %d agents with %d sessions at %s\n", cfg.agents, cfg.fleetSessions(), cfg.addr)
 	if err := f.setUp(ctx); err != nil {
 		return f, fmt.Errorf("set-up: %w", err)

@@ -16,17 +16,24 @@ func TestFleetBalancesItsBooks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the service and runs it for two seconds")
 	}
-	cfg := config{agents: 10, sessions: 2, rate: 1000, duration: 2 * time.Second}
-	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), cfg, &stdout, &stderr)
-	t.Logf("%s\n%s", &stdout, &stderr)
-	if code != exitBalanced {
-		t.Errorf("exit code %d, want %d", code, exitBalanced)
-	}
-	for _, limit := range []string{limitActions, limitValue} {
-		if n := refusals(stdout.String(), limit); n == 0 {
-			t.Errorf("nothing was refused for %s", limit)
-		}
+	for name, keys := range map[string]bool{"without keys": false, "with keys": true} {
+		t.Run(name, func(t *testing.T) {
+			cfg := config{agents: 10, sessions: 2, rate: 1000, duration: 2 * time.Second, transactions: 30, keys: keys}
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), cfg, &stdout, &stderr)
+			t.Logf("%s\n%s", &stdout, &stderr)
+			if code != exitBalanced {
+				t.Errorf("exit code %d, want %d", code, exitBalanced)
+			}
+			for _, limit := range []string{limitActions, limitValue} {
+				if n := refusals(stdout.String(), limit); n == 0 {
+					t.Errorf("nothing was refused for %s", limit)
+				}
+			}
+			if over := regexp.MustCompile(`and ([0-9.]+) over`).FindStringSubmatch(stdout.String()); over == nil || over[1] == "0" {
+				t.Errorf("nothing went over a limit: %q", over)
+			}
+		})
 	}
 }
 
@@ -63,6 +70,19 @@ func TestRunJudgesTheService(t *testing.T) {
 		{"spoils the successor", spoilsSuccessor, exitFailed, ruleRefresh},
 		{"never ends", neverEnds, exitFailed, ruleEnd},
 		{"acts after the end", actsAfterEnd, exitFailed, ruleActedAfter},
+		{"refuses a token it then accepts again", refusesTokensOnce, exitFailed, ruleToken},
+		{"loses holds", losesHolds, exitFailed, ruleLost},
+		{"keeps holds", keepsHolds, exitFailed, ruleSurplus},
+		{"overspends", overspends, exitFailed, ruleExceeded},
+		{"forgets overage", forgetsOverage, exitFailed, ruleLost},
+		{"invents overage", inventsOverage, exitFailed, ruleRefusal},
+		{"skips numbers", skipsNumbers, exitFailed, ruleSequence},
+		{"repeats numbers", repeatsNumbers, exitFailed, ruleSequence},
+		{"charges rollbacks", chargesRollbacks, exitFailed, ruleSurplus},
+		{"keeps what was undone", keepsUndone, exitFailed, ruleSurplus},
+		{"leaves transactions pending", leavesPending, exitFailed, ruleEnd},
+		{"forgets commits", forgetsCommits, exitFailed, ruleLost},
+		{"refuses to settle", refusesSettling, exitFailed, ruleStatus},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -87,6 +107,32 @@ func TestRunBalancesWithUnknownOutcomes(t *testing.T) {
 				t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 			}
 		})
+	}
+}
+
+// With keys nothing stays in doubt: what was lost is asked for again, and counted once.
+func TestRunWithKeysLeavesNothingInDoubt(t *testing.T) {
+	for name, f := range map[string]fault{"503": failsAfterCharge, "closed connection": hangsUp} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cfg := smallRun(startFake(t, f))
+			cfg.keys = true
+			var stdout, stderr bytes.Buffer
+			code := run(t.Context(), cfg, &stdout, &stderr)
+			if code != exitBalanced || requests(stdout.String(), "outcome unknown") != 0 {
+				t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
+			}
+		})
+	}
+}
+
+// A service that counts a repeated key again is found out.
+func TestRunFindsKeysThatAreIgnored(t *testing.T) {
+	cfg := smallRun(startFake(t, ignoresKeys))
+	cfg.keys = true
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), cfg, &stdout, &stderr); code != exitFailed || !strings.Contains(stdout.String(), string(ruleSurplus)) {
+		t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 	}
 }
 

@@ -55,6 +55,10 @@ func writeBooks(w io.Writer, f *fleet) {
 	}
 	table.Flush()
 
+	if t := sum.acknowledged.flow; f.cfg.transactions > 0 {
+		fmt.Fprintf(w, "transactions: %d begun with %s USD held, %d committed for %s USD and %s over, %d of them undone\n",
+			t.begun, t.held, t.committed, t.spent, t.over, t.undone)
+	}
 	writeVerdict(w, f.audit, len(f.sessions))
 }
 

@@ -9,8 +9,11 @@ import (
 
 // sample is a fleet that has measured and found a little.
 func sample() *fleet {
-	f := newFleet(config{agents: 1, sessions: 1, rate: 10, duration: time.Second, addr: "http://127.0.0.1:1"})
-	f.sessions[0] = &session{id: "s"}
+	f, err := newFleet(config{agents: 1, sessions: 1, rate: 10, duration: time.Second, addr: "http://127.0.0.1:1"})
+	if err != nil {
+		panic(err)
+	}
+	f.sessions[0] = &session{}
 	f.unsent = 3
 	due := time.Unix(1000, 0)
 	for i, o := range []outcome{acknowledged, acknowledged, refused, unknown} {
@@ -49,8 +52,9 @@ func TestTable(t *testing.T) {
 
 func TestBooksReport(t *testing.T) {
 	f := sample()
-	f.sessions[0].ledger.send(charge{2, 1_250_000})
-	f.sessions[0].ledger.settle(charge{2, 1_250_000}, overLimit(limitValue))
+	asked := effect{charge: charge{2, 1_250_000}}
+	f.sessions[0].ledger.send(asked)
+	f.sessions[0].ledger.settle(asked, asked, overLimit(limitValue))
 	var out bytes.Buffer
 	writeBooks(&out, f)
 	for _, want := range []string{

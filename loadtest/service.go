@@ -131,9 +131,9 @@ func withoutSettings(env []string) []string {
 func (s *service) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyPatience, fmt.Errorf("%s are over", readyPatience))
 	defer cancel()
-	api := newClient(s.addr, 1)
+	api := newTransport(s.addr, 1)
 	for {
-		r := api.call(request{method: "GET", path: "/readyz"})
+		r := api.get("/readyz")
 		if r.outcome() == acknowledged {
 			return nil
 		}

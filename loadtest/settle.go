@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"time"
+
+	"remit/client"
 )
 
 const settlePatience = 5 * time.Minute
@@ -10,9 +12,9 @@ const settlePatience = 5 * time.Minute
 // lateAction is what is asked of a session that has ended.
 var lateAction = action{kind: actionTypes[0], asked: charge{count: 1}}
 
-// settle ends every session and checks it against its ledger. Before that each agent refreshes once more, with the
-// successor of a token that was spent during the run, and the rest is done with what that returns. If it could not
-// refresh during the run, it does so twice here.
+// settle ends every session and checks it and its transactions against its ledger. Before that each agent refreshes
+// once more, with the successor of a token that was spent during the run, and the rest is done with what that returns.
+// If it could not refresh during the run, it does so twice here.
 func (f *fleet) settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settlePatience)
 	defer cancel()
@@ -21,14 +23,16 @@ func (f *fleet) settle(ctx context.Context) error {
 		for attempt := 0; attempt == 0 || (attempt < attempts && a.refreshes < 2); attempt++ {
 			f.refresh(ctx, a, time.Now())
 		}
-		f.audit.add(checkAgent(a.id, a.refreshes))
+		f.audit.add(checkAgent(a.sdk.ID(), a.refreshes))
 		return ctx.Err()
 	})
 	if err != nil {
 		return err
 	}
 	return each(ctx, len(f.sessions), func(ctx context.Context, i int) error {
-		f.audit.add(checkSession(f.close(ctx, f.sessions[i])))
+		closed := f.close(ctx, f.sessions[i])
+		f.audit.add(checkSession(closed))
+		f.audit.add(checkRegister(f.list(ctx, f.sessions[i], closed)))
 		return ctx.Err()
 	})
 }
@@ -36,16 +40,37 @@ func (f *fleet) settle(ctx context.Context) error {
 // close reads a session, ends it, reads it again and tries to act on it. All of that may be asked twice: a session
 // that has ended answers the same to a second end, and no late action may succeed.
 func (f *fleet) close(ctx context.Context, s *session) sessionFact {
-	sums, path, auth := s.ledger.sums(), "/sessions/"+s.id, *s.agent.auth.Load()
-	ask := func(op operation, q request) reply { return f.persist(ctx, op, time.Now(), q) }
-	return sessionFact{
-		session:      s.id,
-		limits:       s.limits,
-		acknowledged: sums.acknowledged.charge,
-		unknown:      sums.unknown.charge,
-		before:       ask(opRead, request{method: "GET", path: path, auth: auth}),
-		end:          ask(opEnd, request{method: "POST", path: path + "/end", auth: auth}),
-		after:        ask(opRead, request{method: "GET", path: path, auth: auth}),
-		late:         ask(opLate, s.action(lateAction.body())),
+	ask := func(op operation, do func(context.Context) error) reply {
+		return f.persist(ctx, op, time.Now(), do).reply()
 	}
+	read := func(ctx context.Context) error {
+		_, err := s.sdk.Get(ctx)
+		return err
+	}
+	return sessionFact{
+		session: s.sdk.ID(),
+		limits:  s.limits,
+		window:  s.ledger.sums().window(),
+		before:  ask(opRead, read),
+		end:     ask(opEnd, s.sdk.End),
+		after:   ask(opRead, read),
+		late:    ask(opLate, s.does(lateAction)),
+	}
+}
+
+// list reads the transactions of a session that has ended, page by page.
+func (f *fleet) list(ctx context.Context, s *session, closed sessionFact) registerFact {
+	fact := registerFact{session: closed.session, window: closed.window, after: closed.after}
+	t := f.persist(ctx, opList, time.Now(), func(ctx context.Context) error {
+		fact.register = register{}
+		for t, err := range s.agent.sdk.Transactions(ctx, client.TransactionFilter{SessionID: closed.session}) {
+			if err != nil {
+				return err
+			}
+			fact.enter(t)
+		}
+		return nil
+	})
+	fact.err = t.err
+	return fact
 }

@@ -16,18 +16,26 @@ const (
 	opToken
 	opSession
 	opAction
+	opBegin
+	opCommit
+	opRollback
 	opRefresh
 	opEnd
 	opRead // of a session, before and after its end
 	opLate // an action after the end, which must be refused
+	opList // of a session's transactions, all pages
 	operations
 )
 
 func (o operation) String() string {
 	return [operations]string{
-		"organization", "agent", "token", "session", "action", "refresh", "end", "read", "late action",
+		"organization", "agent", "token", "session", "action", "begin", "commit", "rollback", "refresh", "end", "read",
+		"late action", "list",
 	}[o]
 }
+
+// forTokens reports whether the operation is about tokens alone.
+func (o operation) forTokens() bool { return o == opToken || o == opRefresh }
 
 // longest is the longest latency the histograms tell apart; a longer one counts as this.
 const longest = 10 * time.Minute

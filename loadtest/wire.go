@@ -13,19 +13,12 @@ const (
 	limitValue       = "max_value_usd"
 	statusActive     = "active"
 	statusCompleted  = "completed"
+	statusPending    = "pending"
+	statusCommitted  = "committed"
+	statusRolledBack = "rolled_back"
 )
 
-// organization, agentIdentity, tokenPair, sessionAnswer and endAnswer are answers of the service, as far as they are
-// used here.
-type organization struct {
-	APIKey string `json:"api_key"`
-}
-
-type agentIdentity struct {
-	ID     string `json:"id"`
-	Secret string `json:"secret"`
-}
-
+// tokenPair, sessionAnswer, endAnswer and transactionAnswer are answers of the service, as far as they are used here.
 type tokenPair struct {
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
@@ -45,12 +38,24 @@ type sessionAnswer struct {
 	ActionCount int64  `json:"action_count"`
 	MaxValue    micros `json:"max_value_usd"`
 	ValueUsed   micros `json:"value_used_usd"`
+	ValueHeld   micros `json:"value_held_usd"`
+	Overage     micros `json:"value_overage_usd"`
 }
 
 type endAnswer struct {
 	ID      string `json:"id"`
 	Status  string `json:"status"`
 	EndedAt string `json:"ended_at"`
+}
+
+type transactionAnswer struct {
+	ID        string `json:"id"`
+	Session   string `json:"session_id"`
+	Sequence  int64  `json:"sequence_number"`
+	Status    string `json:"status"`
+	Value     micros `json:"value_usd"`
+	ValueHeld micros `json:"value_held_usd"`
+	Overage   micros `json:"overage_usd"`
 }
 
 // usage is the state of a session as an action's answer tells it, whether the action was done or refused.
@@ -119,11 +124,11 @@ func readProblem(r reply) problem {
 
 // readSession decodes a full session.
 func readSession(r reply) (sessionAnswer, error) {
-	s := sessionAnswer{MaxActions: absent, ActionCount: absent, MaxValue: absent, ValueUsed: absent}
+	s := sessionAnswer{MaxActions: absent, ActionCount: absent, MaxValue: absent, ValueUsed: absent, ValueHeld: absent, Overage: absent}
 	if err := json.Unmarshal(r.body, &s); err != nil {
 		return sessionAnswer{}, err
 	}
-	if s.MaxActions < 0 || s.ActionCount < 0 || s.MaxValue < 0 || s.ValueUsed < 0 {
+	if s.MaxActions < 0 || s.ActionCount < 0 || s.MaxValue < 0 || s.ValueUsed < 0 || s.ValueHeld < 0 || s.Overage < 0 {
 		return sessionAnswer{}, errors.New("a limit or a usage is missing or negative")
 	}
 	return s, nil
@@ -145,4 +150,16 @@ func readTokens(r reply) tokenPair {
 		return tokenPair{}
 	}
 	return p
+}
+
+// readTransaction decodes a transaction.
+func readTransaction(r reply) (transactionAnswer, error) {
+	t := transactionAnswer{Sequence: absent, Value: absent, ValueHeld: absent, Overage: absent}
+	if err := json.Unmarshal(r.body, &t); err != nil {
+		return transactionAnswer{}, err
+	}
+	if t.Sequence < 0 || t.Value < 0 || t.ValueHeld < 0 || t.Overage < 0 {
+		return transactionAnswer{}, errors.New("the sequence number or an amount is missing or negative")
+	}
+	return t, nil
 }

@@ -24,12 +24,24 @@ func TestUsageNeedsEveryMember(t *testing.T) {
 }
 
 func TestSessionNeedsEveryMember(t *testing.T) {
-	const full = `"max_actions":1,"action_count":0,"max_value_usd":0,"value_used_usd":0,`
+	const full = `"max_actions":1,"action_count":0,"max_value_usd":0,"value_used_usd":0,"value_held_usd":0,"value_overage_usd":0,`
 	if _, err := readSession(problemReply(200, full+`"id":"s"`)); err != nil {
 		t.Errorf("full: %v", err)
 	}
 	for member := range strings.SplitSeq(strings.TrimSuffix(full, ","), ",") {
 		if _, err := readSession(problemReply(200, strings.Replace(full, member+",", "", 1)+`"id":"s"`)); err == nil {
+			t.Errorf("passes without %s", member)
+		}
+	}
+}
+
+func TestTransactionNeedsEveryMember(t *testing.T) {
+	const full = `"sequence_number":1,"value_usd":0,"value_held_usd":0,"overage_usd":0,`
+	if _, err := readTransaction(problemReply(200, full+`"id":"t"`)); err != nil {
+		t.Errorf("full: %v", err)
+	}
+	for member := range strings.SplitSeq(strings.TrimSuffix(full, ","), ",") {
+		if _, err := readTransaction(problemReply(200, strings.Replace(full, member+",", "", 1)+`"id":"t"`)); err == nil {
 			t.Errorf("passes without %s", member)
 		}
 	}

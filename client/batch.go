@@ -1,0 +1,74 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+)
+
+// SessionAction is an action on one of many sessions. Its own IdempotencyKey is not used: the batch has one.
+type SessionAction struct {
+	SessionID string
+	Action
+}
+
+// BatchOptions are settings of DoMany. The zero value works.
+type BatchOptions struct {
+	IdempotencyKey string // of the whole batch; empty: a random one
+}
+
+// Result is what became of one action of a batch. Usage is that of its session when Err is nil. An action that is
+// ErrUnavailable or ErrOutcomeUnknown by itself was not retried: the same batch with the same key of the caller's settles
+// it, and gives the others again as they were.
+type Result struct {
+	Usage Usage
+	Err   error
+}
+
+// batchItem is a SessionAction on the wire.
+type batchItem struct {
+	SessionID string `json:"session_id"`
+	actionBody
+}
+
+// batchAnswer is what the service says of one item.
+type batchAnswer struct {
+	Status int             `json:"status"`
+	Body   json.RawMessage `json:"body"`
+}
+
+func (c *caller) doMany(ctx context.Context, actions []SessionAction, options BatchOptions) ([]Result, error) {
+	items := make([]batchItem, len(actions))
+	for i, a := range actions {
+		items[i] = batchItem{a.SessionID, a.body()}
+	}
+	var answers []batchAnswer
+	q := c.client.keyed("/v1/actions", options.IdempotencyKey, map[string]any{"actions": items})
+	if err := c.do(ctx, q, &answers); err != nil {
+		return nil, err
+	}
+	if len(answers) != len(actions) {
+		return nil, fmt.Errorf("remit: %w: %d results for %d actions", ErrOutcomeUnknown, len(answers), len(actions))
+	}
+	results := make([]Result, len(answers))
+	for i, a := range answers {
+		results[i] = a.result()
+	}
+	return results, nil
+}
+
+func (a batchAnswer) result() Result {
+	if a.Status != http.StatusOK {
+		err := problemFrom(a.Status, http.Header{}, a.Body)
+		if mayHaveHappened(err) {
+			err = &doubt{err}
+		}
+		return Result{Err: err}
+	}
+	var r Result
+	if err := json.Unmarshal(a.Body, &r.Usage); err != nil {
+		r.Err = &doubt{&unreadable{err}}
+	}
+	return r
+}

@@ -1,0 +1,51 @@
+package client_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"remit/client"
+	"remit/money"
+)
+
+// The lines that docs/go-sdk.md begins with are a program, but for its imports.
+func TestTheFirstLinesOfTheDocumentationWork(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/go-sdk.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := regexp.MustCompile("(?s)```go\n(.*?)```").FindSubmatch(page)
+	if block == nil {
+		t.Fatal("there are no lines")
+	}
+	lines := strings.Replace(string(block[1]), "http://127.0.0.1:8080", startedService().url, 1)
+	file := filepath.Join(t.TempDir(), "main.go")
+	program := "package main\n\nimport (\n\"context\"; \"errors\"; \"fmt\"; \"log\"; \"os\"\n\"remit/client\"; \"remit/money\"\n)\n\n" +
+		"func main() {\nctx := context.Background()\n" + lines + "}\n"
+	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	o := organization()
+	made, err := o.CreateAgent(t.Context(), client.AgentParams{Name: "scout"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := o.CreateSession(t.Context(), client.SessionParams{AgentID: made.ID, MaxActions: 2, MaxValue: new(money.USD / 2)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"1 actions and 0.13 USD left <nil>", "out of max_value_usd: nothing was charged"} {
+		cmd := exec.CommandContext(t.Context(), "go", "run", file)
+		cmd.Env = append(os.Environ(), "REMIT_AGENT="+made.ID, "REMIT_SECRET="+string(made.Secret), "REMIT_SESSION="+session.ID)
+		output, _ := cmd.CombinedOutput() // the second run ends with a failure, by its own word
+		if !strings.Contains(string(output), want) {
+			t.Errorf("they print %s, want %s", output, want)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// eventWait is how long the service holds a request back when there is no event yet: its longest.
+const eventWait = 30 * time.Second
+
+// Event is one entry of an agent's audit trail.
+type Event struct {
+	ID            string          `json:"id"`
+	Type          string          `json:"type"` // such as session.limit_reached
+	OccurredAt    time.Time       `json:"occurred_at"`
+	AgentID       string          `json:"agent_id"`
+	Actor         Actor           `json:"actor"`
+	RequestID     string          `json:"request_id"`
+	SessionID     string          `json:"session_id"`     // empty: none
+	TransactionID string          `json:"transaction_id"` // empty: none
+	FamilyID      string          `json:"family_id"`      // of tokens; empty: none
+	Data          json.RawMessage `json:"data"`           // nil: none
+}
+
+// Actor is who caused an event.
+type Actor struct {
+	Type string `json:"type"` // api_key or agent
+	ID   string `json:"id"`
+}
+
+func (c *caller) events(ctx context.Context, agent, after string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		wait := strconv.Itoa(int(eventWait / time.Second))
+		for {
+			var page []Event
+			path := withQuery(agentPath(agent)+"/events", "after", after, "limit", perPage, "wait", wait)
+			if err := c.do(ctx, call{method: http.MethodGet, path: path, wait: eventWait}, &page); err != nil {
+				yield(Event{}, err)
+				return
+			}
+			for _, e := range page {
+				if !yield(e, nil) {
+					return
+				}
+				after = e.ID
+			}
+		}
+	}
+}

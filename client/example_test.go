@@ -1,0 +1,223 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"remit/client"
+	"remit/money"
+)
+
+var ctx = context.Background()
+
+// An organization lets an agent spend at most half a dollar, and the agent charges each step before it takes it.
+func Example() {
+	remit, err := client.New(startedService().url, client.Options{})
+	if err != nil {
+		panic(err)
+	}
+	acme, _ := remit.CreateOrganization(ctx, client.OrganizationParams{Name: "acme"})
+	organization := remit.Organization(string(acme.APIKey))
+	scout, _ := organization.CreateAgent(ctx, client.AgentParams{Name: "scout", Scopes: []string{"read"}})
+	budget, _ := organization.CreateSession(ctx, client.SessionParams{AgentID: scout.ID, MaxValue: new(money.USD / 2)})
+
+	session := remit.Agent(scout.ID, string(scout.Secret)).Session(budget.ID)
+	for range 2 {
+		left, err := session.Do(ctx, client.Action{Type: "llm.call", Value: 37 * money.USD / 100})
+		var limit *client.LimitReached
+		if errors.As(err, &limit) {
+			fmt.Println("refused for", limit.Limit, "with", limit.RemainingValue, "USD left")
+			return
+		}
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(left.RemainingValue, "USD left")
+	}
+	// Output:
+	// 0.13 USD left
+	// refused for max_value_usd with 0.13 USD left
+}
+
+// What does not fit is refused as a whole, and says what does.
+func ExampleSession_Do() {
+	o := organization()
+	session := sessionOf(o, agentOf(o), client.SessionParams{MaxActions: 3})
+
+	left, err := session.Do(ctx, client.Action{Type: "search", Count: 2})
+	fmt.Println(left.RemainingActions, err)
+
+	_, err = session.Do(ctx, client.Action{Type: "search", Count: 2})
+	var limit *client.LimitReached
+	fmt.Println(errors.As(err, &limit), limit.Limit, limit.RemainingActions)
+	// Output:
+	// 1 <nil>
+	// true max_actions 1
+}
+
+// The caller's own key makes an action count once even over a restart of the caller.
+func ExampleSession_Do_idempotencyKey() {
+	o := organization()
+	session := sessionOf(o, agentOf(o), client.SessionParams{})
+
+	for range 3 {
+		left, err := session.Do(ctx, client.Action{Type: "payment", Value: 5 * money.USD, IdempotencyKey: "invoice-4711"})
+		fmt.Println(left.ActionCount, left.ValueUsed, err)
+	}
+	// Output:
+	// 1 5 <nil>
+	// 1 5 <nil>
+	// 1 5 <nil>
+}
+
+func ExampleSession_End() {
+	o := organization()
+	session := sessionOf(o, agentOf(o), client.SessionParams{})
+
+	fmt.Println(session.End(ctx), session.End(ctx))
+	_, err := session.Do(ctx, client.Action{})
+	var notActive *client.NotActive
+	fmt.Println(errors.As(err, &notActive), notActive.SessionStatus)
+	// Output:
+	// <nil> <nil>
+	// true completed
+}
+
+// A transaction holds what may be spent, and is charged what was.
+func ExampleSession_Begin() {
+	o := organization()
+	session := sessionOf(o, agentOf(o, "transactions:rollback"), client.SessionParams{MaxValue: new(10 * money.USD)})
+
+	pay := func() error {
+		tx, err := session.Begin(ctx, client.TransactionParams{
+			ActionType: "payment", PreState: map[string]any{"balance": 100}, Value: 4 * money.USD,
+		})
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback(ctx, "not finished") // does nothing after a Commit
+		fmt.Println("holds", tx.Info().ValueHeld)
+
+		// … pay …
+		return tx.Commit(ctx, client.CommitParams{Value: new(3 * money.USD), PostState: map[string]any{"balance": 97}})
+	}
+	fmt.Println(pay())
+	now, _ := session.Get(ctx)
+	fmt.Println(now.ValueUsed, "used,", now.ValueHeld, "held")
+	// Output:
+	// holds 4
+	// <nil>
+	// 3 used, 0 held
+}
+
+// What fails half-way is rolled back, and the prior state is there to be restored.
+func ExampleTransaction_Rollback() {
+	o := organization()
+	session := sessionOf(o, agentOf(o, "transactions:rollback"), client.SessionParams{})
+
+	tx, err := session.Begin(ctx, client.TransactionParams{
+		ActionType: "edit", PreState: map[string]any{"text": "as it was"}, Value: money.USD,
+	})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(tx.Rollback(ctx, "the edit failed"))
+	fmt.Println(tx.Info().Status, string(tx.Info().PreState))
+	fmt.Println(errors.Is(tx.Commit(ctx, client.CommitParams{}), client.ErrTransactionDone))
+	// Output:
+	// <nil>
+	// rolled_back {"text":"as it was"}
+	// true
+}
+
+// An agent that may not roll back is told which scope it lacks. The hold ends when the transaction expires.
+func ExampleInsufficientScope() {
+	o := organization()
+	session := sessionOf(o, agentOf(o, "read"), client.SessionParams{})
+
+	tx, err := session.Begin(ctx, client.TransactionParams{ActionType: "edit", PreState: struct{}{}})
+	if err != nil {
+		panic(err)
+	}
+	var lacks *client.InsufficientScope
+	if errors.As(tx.Rollback(ctx, "never mind"), &lacks) {
+		fmt.Println("lacks", lacks.RequiredScope)
+	}
+	// Output: lacks transactions:rollback
+}
+
+// Many sessions are charged in one request, each all or nothing.
+func ExampleAgent_DoMany() {
+	o := organization()
+	agent := agentOf(o)
+	roomy, tight := sessionOf(o, agent, client.SessionParams{}), sessionOf(o, agent, client.SessionParams{MaxActions: 1})
+
+	results, err := agent.DoMany(ctx, []client.SessionAction{
+		{SessionID: roomy.ID(), Action: client.Action{Count: 5}},
+		{SessionID: tight.ID(), Action: client.Action{Count: 5}},
+	}, client.BatchOptions{})
+	if err != nil {
+		panic(err)
+	}
+	var limit *client.LimitReached
+	fmt.Println(results[0].Usage.ActionCount, errors.As(results[1].Err, &limit))
+	// Output: 5 true
+}
+
+// A session is topped up while its agent works.
+func ExampleOrganization_UpdateSession() {
+	o := organization()
+	session := sessionOf(o, agentOf(o), client.SessionParams{MaxActions: 2})
+	session.Do(ctx, client.Action{Count: 2})
+
+	now, err := o.UpdateSession(ctx, session.ID(), client.SessionLimits{MaxActions: 5})
+	fmt.Println(now.ActionCount, "of", now.MaxActions, err)
+
+	_, err = o.UpdateSession(ctx, session.ID(), client.SessionLimits{MaxActions: 1})
+	var below *client.LimitBelowUsage
+	fmt.Println(errors.As(err, &below), below.Limit, below.ActionCount)
+	// Output:
+	// 2 of 5 <nil>
+	// true max_actions 2
+}
+
+// The audit trail is read from its beginning and then followed, until the loop ends it.
+func ExampleAgent_Events() {
+	o := organization()
+	agent := agentOf(o)
+	session := sessionOf(o, agent, client.SessionParams{MaxActions: 1})
+	session.Do(ctx, client.Action{Count: 2})
+
+	for event, err := range agent.Events(ctx, "") {
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(event.Type, event.Actor.Type)
+		if event.Type == "session.limit_reached" {
+			fmt.Println(string(event.Data))
+			break
+		}
+	}
+	// Output:
+	// agent.created api_key
+	// session.created api_key
+	// token.issued agent
+	// session.limit_reached agent
+	// {"limit":"max_actions"}
+}
+
+// From its revocation on, nothing of an agent is accepted.
+func ExampleOrganization_RevokeAgent() {
+	o := organization()
+	agent := agentOf(o)
+	session := sessionOf(o, agent, client.SessionParams{})
+	session.Do(ctx, client.Action{})
+
+	fmt.Println(o.RevokeAgent(ctx, agent.ID()))
+	_, err := session.Do(ctx, client.Action{})
+	fmt.Println(errors.Is(err, client.ErrUnauthorized))
+	// Output:
+	// <nil>
+	// true
+}

@@ -1,0 +1,149 @@
+package client_test
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"remit/client"
+)
+
+// seen is a request as it arrived.
+type seen struct {
+	method, path string
+	query        string
+	header       http.Header
+	body         string
+	at           time.Time
+}
+
+// reaction is what the fake does with a request: it answers, or fails.
+type reaction struct {
+	status int
+	header http.Header
+	body   string
+	err    error
+	delay  time.Duration // before the answer
+}
+
+// fake is an http.RoundTripper that needs no network, so that tests run in a synctest bubble, where time is free.
+type fake struct {
+	react func(n int, r seen) reaction // n counts requests to the same path, from 1
+
+	mu       sync.Mutex
+	requests []seen
+}
+
+func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
+	got := seen{method: r.Method, path: r.URL.Path, query: r.URL.RawQuery, header: r.Header, at: time.Now()}
+	if r.Body != nil {
+		body, _ := io.ReadAll(r.Body)
+		r.Body.Close()
+		got.body = string(body)
+	}
+	f.mu.Lock()
+	f.requests = append(f.requests, got)
+	n := len(f.to(got.path))
+	f.mu.Unlock()
+	does := f.react(n, got)
+	if does.delay > 0 {
+		select {
+		case <-time.After(does.delay):
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	if does.err != nil {
+		return nil, does.err
+	}
+	if does.header == nil {
+		does.header = http.Header{}
+	}
+	return &http.Response{
+		StatusCode: does.status, Header: does.header, Body: io.NopCloser(strings.NewReader(does.body)), Request: r,
+	}, nil
+}
+
+// to are the requests to a path so far. Called with mu held, or when all is quiet.
+func (f *fake) to(path string) []seen {
+	var list []seen
+	for _, r := range f.requests {
+		if r.path == path {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+func (f *fake) count(path string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.to(path))
+}
+
+// newClient is a Client of the fake.
+func newClient(t *testing.T, f *fake, o client.Options) *client.Client {
+	t.Helper()
+	o.HTTPClient = &http.Client{Transport: f}
+	c, err := client.New("http://remit.test", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// What a network does.
+var (
+	errReset   = &net.OpError{Op: "read", Err: fmt.Errorf("connection reset by peer")}
+	errRefused = &net.OpError{Op: "dial", Err: fmt.Errorf("connection refused")}
+)
+
+const (
+	exchangePath = "/v1/auth/token"
+	refreshPath  = "/v1/auth/refresh"
+	actionsPath  = "/v1/sessions/s1/actions"
+)
+
+const usageBody = `{"session_id":"s1","action_count":3,"max_actions":10,"value_used_usd":1.5,"max_value_usd":8,` +
+	`"value_held_usd":0.25,"remaining_actions":7,"remaining_value_usd":6.25,"expires_at":"2026-11-21T09:19:32.859Z"}`
+
+// pair is a token pair, numbered.
+func pair(n int) reaction {
+	return reaction{status: 200, body: fmt.Sprintf(
+		`{"access_token":"access-%d","refresh_token":"refresh-%d","token_type":"bearer","expires_in":3600}`, n, n)}
+}
+
+func ok(body string) reaction { return reaction{status: 200, body: body} }
+
+// refusal is a problem answer; members are further ones, as JSON.
+func refusal(status int, code string, members ...string) reaction {
+	all := append([]string{fmt.Sprintf(`"status":%d,"code":%q,"detail":"words","request_id":"r-1"`, status, code)}, members...)
+	return reaction{status: status, body: "{" + strings.Join(all, ",") + "}"}
+}
+
+func fails(err error) reaction { return reaction{err: err} }
+
+// issues answers exchanges and refreshes, each with a new pair, and leaves the rest to next.
+func issues(next func(n int, r seen) reaction) func(n int, r seen) reaction {
+	var mu sync.Mutex
+	issued := 0
+	return func(n int, r seen) reaction {
+		if r.path != exchangePath && r.path != refreshPath {
+			return next(n, r)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		issued++
+		return pair(issued)
+	}
+}
+
+// inTurn reacts to the requests of a path one after the other, the last for ever.
+func inTurn(list ...reaction) func(n int, r seen) reaction {
+	return func(n int, _ seen) reaction { return list[min(n, len(list))-1] }
+}

@@ -1,0 +1,53 @@
+package client
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Elements of a page: as many as fit into maxAnswer when each is as long as the service allows.
+const (
+	agentsPerPage = "40" // they come with their metadata
+	perPage       = "100"
+)
+
+// list yields the elements of a list, newest first, and asks for a page when the one before is used up. An error is
+// the last that it yields. The parameters are as withQuery takes them.
+func list[T any](ctx context.Context, c *caller, path, limit string, parameters ...string) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for cursor, more := "", true; more; {
+			var page []T
+			q := call{method: http.MethodGet, path: withQuery(path, append(parameters, "limit", limit, "cursor", cursor)...)}
+			header, err := c.doWithHeader(ctx, q, &page)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, element := range page {
+				if !yield(element, nil) {
+					return
+				}
+			}
+			cursor, more = nextCursor(header)
+		}
+	}
+}
+
+// nextCursor takes the cursor out of `Link: <…>; rel="next"`. The link itself is not followed: a credential goes only
+// to the base URL.
+func nextCursor(header http.Header) (cursor string, more bool) {
+	for _, link := range header.Values("Link") {
+		target, relation, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
+		if !ok || !strings.Contains(relation, `rel="next"`) {
+			continue
+		}
+		if u, err := url.Parse(target); err == nil {
+			cursor = u.Query().Get("cursor")
+		}
+	}
+	return cursor, cursor != ""
+}

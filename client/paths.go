@@ -1,0 +1,33 @@
+package client
+
+import (
+	"net/url"
+	"strings"
+)
+
+// sessionPath, organizationPath, agentPath and transactionPath are those of one object. No id, however strange, leads
+// elsewhere.
+func sessionPath(id string) string      { return "/v1/sessions/" + url.PathEscape(id) }
+func organizationPath(id string) string { return "/v1/organizations/" + url.PathEscape(id) }
+func agentPath(id string) string        { return "/v1/agents/" + url.PathEscape(id) }
+func transactionPath(id string) string  { return "/v1/transactions/" + url.PathEscape(id) }
+
+// withQuery adds the parameters that are not empty, given as name, value, name, value.
+func withQuery(path string, parameters ...string) string {
+	query := url.Values{}
+	for i := 0; i < len(parameters); i += 2 {
+		if parameters[i+1] != "" {
+			query.Set(parameters[i], parameters[i+1])
+		}
+	}
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
+
+// withoutQuery is a path as errors name it.
+func withoutQuery(path string) string {
+	path, _, _ = strings.Cut(path, "?")
+	return path
+}

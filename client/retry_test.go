@@ -1,0 +1,305 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"remit/client"
+)
+
+// Kinds of call, by what sending one twice would do.
+var (
+	aRead = func(ctx context.Context, c *client.Client) error {
+		_, err := c.Organization("k").Session(ctx, "s1")
+		return err
+	}
+	aKeyedWrite = func(ctx context.Context, c *client.Client) error {
+		_, err := c.Organization("k").CreateSession(ctx, client.SessionParams{AgentID: "a1"})
+		return err
+	}
+	aRepeatableWrite = func(ctx context.Context, c *client.Client) error {
+		return c.Organization("k").EndSession(ctx, "s1")
+	}
+	aCreation = func(ctx context.Context, c *client.Client) error {
+		_, err := c.Organization("k").CreateAgent(ctx, client.AgentParams{Name: "scout"})
+		return err
+	}
+)
+
+func TestWhatIsRetried(t *testing.T) {
+	t.Parallel()
+	const all, none = 4, 1
+	gateway := reaction{status: 503, body: "<html>"}
+	for _, test := range []struct {
+		name                                 string
+		always                               reaction
+		read, keyed, repeatable, creation    int // how often each kind is sent
+		readIs, keyedIs, repeatIs, creationI error
+	}{
+		{"lost answer", fails(errReset), all, all, all, none,
+			client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
+		{"refused connection", fails(errRefused), all, all, all, all,
+			client.ErrUnavailable, client.ErrUnavailable, client.ErrUnavailable, client.ErrUnavailable},
+		{"unavailable", refusal(503, "unavailable"), all, all, all, all,
+			client.ErrUnavailable, client.ErrUnavailable, client.ErrUnavailable, client.ErrUnavailable},
+		{"outcome unknown", refusal(503, "outcome_unknown"), all, all, all, none,
+			client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
+		{"503 of a gateway", gateway, all, all, all, none,
+			client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
+		{"rate limited", refusal(429, "rate_limited"), all, all, all, all,
+			client.ErrRateLimited, client.ErrRateLimited, client.ErrRateLimited, client.ErrRateLimited},
+		{"500", refusal(500, "internal_error"), none, none, none, none,
+			nil, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
+		{"502", reaction{status: 502}, none, none, none, none,
+			nil, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
+		{"budget", refusal(403, "session_limit_reached"), none, none, none, none, nil, nil, nil, nil},
+		{"400", refusal(400, "invalid_request"), none, none, none, none, nil, nil, nil, nil},
+		{"401", refusal(401, "invalid_api_key"), none, none, none, none,
+			client.ErrUnauthorized, client.ErrUnauthorized, client.ErrUnauthorized, client.ErrUnauthorized},
+		{"404", refusal(404, "not_found"), none, none, none, none,
+			client.ErrNotFound, client.ErrNotFound, client.ErrNotFound, client.ErrNotFound},
+		{"408", refusal(408, "request_timeout"), none, none, none, none, nil, nil, nil, nil},
+		{"409", refusal(409, "session_not_active"), none, none, none, none, nil, nil, nil, nil},
+		{"422", refusal(422, "idempotency_key_reused"), none, none, none, none,
+			client.ErrKeyReused, client.ErrKeyReused, client.ErrKeyReused, client.ErrKeyReused},
+		{"redirect", reaction{status: 307, header: http.Header{"Location": {"http://elsewhere.test/"}}}, none, none, none, none,
+			nil, nil, nil, nil},
+		{"no JSON", ok("<html>"), none, none, none, none,
+			nil, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
+	} {
+		for _, kind := range []struct {
+			name string
+			do   func(context.Context, *client.Client) error
+			sent int
+			is   error
+		}{
+			{"read", aRead, test.read, test.readIs},
+			{"keyed write", aKeyedWrite, test.keyed, test.keyedIs},
+			{"repeatable write", aRepeatableWrite, test.repeatable, test.repeatIs},
+			{"creation", aCreation, test.creation, test.creationI},
+		} {
+			t.Run(test.name+"/"+kind.name, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					f := &fake{react: inTurn(test.always)}
+					err := kind.do(t.Context(), newClient(t, f, client.Options{}))
+					if err == nil || len(f.requests) != kind.sent {
+						t.Errorf("sent %d times, want %d: %v", len(f.requests), kind.sent, err)
+					}
+					for _, sentinel := range []error{
+						client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrUnauthorized,
+						client.ErrNotFound, client.ErrRateLimited, client.ErrKeyReused,
+					} {
+						if errors.Is(err, sentinel) != (sentinel == kind.is) {
+							t.Errorf("is %q: %t: %v", sentinel, errors.Is(err, sentinel), err)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+func TestTheKeyStaysOverRetriesAndDiffersBetweenCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{react: issues(func(n int, _ seen) reaction {
+			if n%3 != 0 {
+				return fails(errReset)
+			}
+			return ok(usageBody)
+		})}
+		session := newClient(t, f, client.Options{}).Agent("a1", "s").Session("s1")
+		for _, own := range []string{"", "", "order-4711"} {
+			if _, err := session.Do(t.Context(), client.Action{IdempotencyKey: own}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var keys []string
+		for _, r := range f.to(actionsPath) {
+			keys = append(keys, r.header.Get("Idempotency-Key"))
+		}
+		if len(keys) != 9 || keys[8] != "order-4711" || keys[0] == keys[3] || len(keys[0]) < 22 {
+			t.Fatalf("keys %q", keys)
+		}
+		for i, key := range keys {
+			if key != keys[i-i%3] {
+				t.Errorf("attempt %d: %q, began with %q", i, key, keys[i-i%3])
+			}
+		}
+	})
+}
+
+func TestWithoutKeysAWriteInDoubtIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: issues(inTurn(fails(errReset)))}
+	session := newClient(t, f, client.Options{NoIdempotencyKeys: true}).Agent("a1", "s").Session("s1")
+	_, err := session.Do(t.Context(), client.Action{})
+	if !errors.Is(err, client.ErrOutcomeUnknown) || f.count(actionsPath) != 1 || f.requests[1].header.Get("Idempotency-Key") != "" {
+		t.Errorf("sent %d times: %v", f.count(actionsPath), err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := session.Do(t.Context(), client.Action{IdempotencyKey: "own"}); f.count(actionsPath) != 5 {
+			t.Errorf("with a key of its own: sent %d times: %v", f.count(actionsPath)-1, err)
+		}
+	})
+}
+
+// An attempt in doubt stays in doubt until the service has looked its key up.
+func TestDoubtOutlastsLaterRefusals(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		then    reaction
+		inDoubt bool
+	}{
+		"answered after all":      {ok(usageBody), false},
+		"refused by the budget":   {refusal(403, "session_limit_reached"), false},
+		"key was reused":          {refusal(422, "idempotency_key_reused"), false},
+		"unavailable":             {refusal(503, "unavailable"), true},
+		"connection refused":      {fails(errRefused), true},
+		"rate limited":            {refusal(429, "rate_limited"), true},
+		"request came too slowly": {refusal(408, "request_timeout"), true},
+		"token refused":           {refusal(401, "invalid_token"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{react: issues(inTurn(fails(errReset), test.then))}
+				_, err := newClient(t, f, client.Options{}).Agent("a1", "s").Session("s1").Do(t.Context(), client.Action{})
+				if errors.Is(err, client.ErrOutcomeUnknown) != test.inDoubt || errors.Is(err, client.ErrUnavailable) {
+					t.Errorf("%v", err)
+				}
+				if refused := as[*client.Problem](err) != nil; refused != (test.then.status >= 400) {
+					t.Errorf("holds a problem: %t: %v", refused, err)
+				}
+			})
+		})
+	}
+}
+
+// A call for which there is no token was not sent, whatever became of the call for the token.
+func TestWithoutATokenNothingIsInDoubt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		agent, f := newAgent(t, inTurn(fails(errReset)))
+		_, err := agent.Session("s1").Do(t.Context(), client.Action{})
+		if errors.Is(err, client.ErrOutcomeUnknown) || !errors.Is(err, client.ErrUnavailable) || f.count(exchangePath) != 4 {
+			t.Errorf("%d exchanges: %v", f.count(exchangePath), err)
+		}
+	})
+}
+
+func TestRetryAfterIsHonoured(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		retryAfter  string
+		deadline    time.Duration
+		sent        int
+		least, most time.Duration
+	}{
+		"seconds":                   {"7", time.Hour, 2, 7 * time.Second, 7100 * time.Millisecond},
+		"a date":                    {"Sat, 01 Jan 2000 00:00:09 GMT", time.Hour, 2, 9 * time.Second, 9100 * time.Millisecond},
+		"none":                      {"", time.Hour, 2, 0, 100 * time.Millisecond},
+		"nonsense":                  {"soon", time.Hour, 2, 0, 100 * time.Millisecond},
+		"in the past":               {"-5", time.Hour, 2, 0, 100 * time.Millisecond},
+		"longer than anybody waits": {"31", time.Hour, 1, 0, 0},
+		"longer than the caller":    {"7", 5 * time.Second, 1, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				limited := refusal(429, "rate_limited")
+				limited.header = http.Header{"Retry-After": {test.retryAfter}}
+				f := &fake{react: inTurn(limited, ok(`{"id":"s1"}`))}
+				ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
+				defer cancel()
+				began := time.Now() // midnight of 2000-01-01 UTC, in a bubble
+				err := aRead(ctx, newClient(t, f, client.Options{}))
+				if took := time.Since(began); took < test.least || took > test.most || len(f.requests) != test.sent {
+					t.Errorf("sent %d times in %s: %v", len(f.requests), took, err)
+				}
+				if (err != nil) != (test.sent == 1) || err != nil && !errors.Is(err, client.ErrRateLimited) {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
+// Retries end with the caller's context, and the error tells both.
+func TestRetriesEndWithTheContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		busy := refusal(503, "unavailable")
+		busy.header = http.Header{"Retry-After": {"2"}}
+		f := &fake{react: inTurn(busy)}
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		err := aRead(ctx, newClient(t, f, client.Options{}))
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, client.ErrUnavailable) || len(f.requests) != 1 {
+			t.Errorf("sent %d times: %v", len(f.requests), err)
+		}
+		if err := aKeyedWrite(ctx, newClient(t, f, client.Options{})); !errors.Is(err, context.Canceled) || len(f.requests) != 1 {
+			t.Errorf("with a context that had ended, sent %d times: %v", len(f.requests)-1, err)
+		}
+	})
+}
+
+// A service that never answers holds a call up for a bounded time per attempt.
+func TestAnAttemptIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		silent := ok("{}")
+		silent.delay = time.Hour
+		began := time.Now()
+		err := aRead(t.Context(), newClient(t, &fake{react: inTurn(silent)}, client.Options{MaxAttempts: 2}))
+		if took := time.Since(began); !errors.Is(err, client.ErrUnavailable) || took > 21*time.Second {
+			t.Errorf("%s: %v", took, err)
+		}
+	})
+}
+
+func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	long := ok(`{"id":"` + strings.Repeat("x", 1<<20) + `"}`)
+	f := &fake{react: inTurn(long)}
+	if err := aRead(t.Context(), newClient(t, f, client.Options{})); err == nil || !strings.Contains(err.Error(), "1 MiB") {
+		t.Errorf("%.200v", err)
+	}
+}
+
+// Waits grow, and no two callers wait alike.
+func TestBackoffGrowsWithJitter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var sums [9]time.Duration
+		seen := map[time.Duration]bool{}
+		const runs = 50
+		for range runs {
+			f := &fake{react: inTurn(refusal(503, "unavailable"))}
+			if err := aRead(t.Context(), newClient(t, f, client.Options{MaxAttempts: 10})); err == nil {
+				t.Fatal("no error")
+			}
+			for i := range sums {
+				wait := f.requests[i+1].at.Sub(f.requests[i].at)
+				sums[i] += wait
+				seen[wait] = true
+			}
+		}
+		// Means of full jitter are half of 100 ms · 2ⁱ, up to half of 5 s.
+		for i, bound := range []time.Duration{100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000} {
+			mean, half := sums[i]/runs, bound*time.Millisecond/2
+			if mean < half/2 || mean > half*3/2 {
+				t.Errorf("mean wait %d: %s, want about %s", i+1, mean, half)
+			}
+		}
+		if len(seen) < runs*8 {
+			t.Errorf("%d different waits in %d", len(seen), runs*9)
+		}
+	})
+}

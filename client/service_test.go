@@ -1,0 +1,192 @@
+package client_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"remit/client"
+	"remit/redisproc"
+)
+
+// The service that the examples and some tests run on: this repository's own program, on a redis-server of its own.
+// It is started when the first of them needs it, and ended by its process id when all are done.
+
+const (
+	startPatience = 30 * time.Second
+	stopPatience  = 15 * time.Second // for an orderly end, before it is killed
+)
+
+type service struct {
+	url    string
+	dir    string // temporary: the binary and Redis's files
+	redis  *redisproc.Server
+	cmd    *exec.Cmd
+	output output
+	ended  chan struct{} // closed when the process has been waited for
+}
+
+var running struct {
+	once    sync.Once
+	service *service
+	err     error
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+// run stops the service also when an example panics.
+func run(m *testing.M) (code int) {
+	defer func() {
+		if s := running.service; s != nil {
+			if err := s.stop(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = 1
+			}
+		}
+	}()
+	return m.Run()
+}
+
+// startedService returns the one service of all tests. What stands in the way of it is a failure of whoever asks.
+func startedService() *service {
+	running.once.Do(func() {
+		running.service = &service{ended: make(chan struct{})}
+		running.err = running.service.start()
+	})
+	if running.err != nil {
+		panic(running.err)
+	}
+	return running.service
+}
+
+func (s *service) start() error {
+	var err error
+	if s.dir, err = os.MkdirTemp("", "remit-client-"); err != nil {
+		return err
+	}
+	binary := filepath.Join(s.dir, "remit")
+	if text, err := exec.Command("go", "build", "-o", binary, "remit").CombinedOutput(); err != nil {
+		return fmt.Errorf("the service does not build: %w\n%s", err, text)
+	}
+	if s.redis, err = redisproc.Start(context.Background(), redisproc.Config{Dir: filepath.Join(s.dir, "redis")}); err != nil {
+		return err
+	}
+	cmd := exec.Command(binary)
+	cmd.Dir = s.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=" + s.redis.URL()}
+	cmd.Stdout, cmd.Stderr = &s.output, &s.output
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.cmd = cmd
+	go func() {
+		cmd.Wait() // what it returns, ProcessState says too
+		close(s.ended)
+	}()
+	return s.awaitAddress()
+}
+
+var listening = regexp.MustCompile(`listening url=(http://\S+)`)
+
+func (s *service) awaitAddress() error {
+	for deadline := time.Now().Add(startPatience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if found := listening.FindStringSubmatch(s.output.String()); found != nil {
+			s.url = found[1]
+			return nil
+		}
+		select {
+		case <-s.ended:
+			return fmt.Errorf("the service ended: %v\n%s", s.cmd.ProcessState, s.output.String())
+		default:
+		}
+	}
+	return fmt.Errorf("the service is not ready\n%s", s.output.String())
+}
+
+// stop ends the service and then Redis, and removes their files.
+func (s *service) stop() error {
+	var errs []error
+	if s.cmd != nil {
+		// A signal fails only when the process has ended, which is what it is for.
+		s.cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-s.ended:
+		case <-time.After(stopPatience):
+			s.cmd.Process.Kill()
+			<-s.ended
+		}
+		if !s.cmd.ProcessState.Success() {
+			errs = append(errs, fmt.Errorf("the service did not end in order: %v\n%s", s.cmd.ProcessState, s.output.String()))
+		}
+	}
+	if s.redis != nil {
+		errs = append(errs, s.redis.Stop())
+	}
+	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
+}
+
+// output keeps what a process prints.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.TrimSpace(o.text.String())
+}
+
+// remit is a Client of the service.
+func remit() *client.Client {
+	c, err := client.New(startedService().url, client.Options{})
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+// organization is a new one of the service.
+func organization() *client.Organization {
+	made, err := remit().CreateOrganization(context.Background(), client.OrganizationParams{Name: "acme"})
+	if err != nil {
+		panic(err)
+	}
+	return remit().Organization(string(made.APIKey))
+}
+
+// agentOf is a new agent of the organization.
+func agentOf(o *client.Organization, scopes ...string) *client.Agent {
+	made, err := o.CreateAgent(context.Background(), client.AgentParams{Name: "scout", Scopes: scopes})
+	if err != nil {
+		panic(err)
+	}
+	return remit().Agent(made.ID, string(made.Secret))
+}
+
+// sessionOf is a new session of the agent.
+func sessionOf(o *client.Organization, a *client.Agent, p client.SessionParams) *client.Session {
+	p.AgentID = a.ID()
+	made, err := o.CreateSession(context.Background(), p)
+	if err != nil {
+		panic(err)
+	}
+	return a.Session(made.ID)
+}

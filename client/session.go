@@ -1,0 +1,71 @@
+package client
+
+import (
+	"context"
+	"time"
+
+	"remit/money"
+)
+
+// Session is a budget that an agent acts within. Agent.Session makes one.
+type Session struct {
+	id     string
+	caller *caller
+}
+
+// Action is one use of a session. Its zero value counts one action and no value.
+type Action struct {
+	Type  string         // what it is, for people: llm.call, payment
+	Value money.MicroUSD // of all Count actions together
+	Count int64          // 1 to 1000; 0: 1
+	Scope string         // one that the token and the session must have; empty: none
+
+	IdempotencyKey string // empty: a random one
+}
+
+// actionBody is an Action on the wire.
+type actionBody struct {
+	Type  string         `json:"action_type,omitzero"`
+	Value money.MicroUSD `json:"value_usd,omitzero"`
+	Count int64          `json:"count,omitzero"`
+	Scope string         `json:"scope,omitzero"`
+}
+
+func (a Action) body() actionBody { return actionBody{a.Type, a.Value, a.Count, a.Scope} }
+
+// Usage is what of a session is used and what remains. ValueHeld belongs to pending transactions, and does not remain.
+type Usage struct {
+	ActionCount      int64          `json:"action_count"`
+	MaxActions       int64          `json:"max_actions"`
+	RemainingActions int64          `json:"remaining_actions"`
+	ValueUsed        money.MicroUSD `json:"value_used_usd"`
+	MaxValue         money.MicroUSD `json:"max_value_usd"`
+	ValueHeld        money.MicroUSD `json:"value_held_usd"`
+	RemainingValue   money.MicroUSD `json:"remaining_value_usd"`
+	ExpiresAt        time.Time      `json:"expires_at"`
+}
+
+// ID is the session's id.
+func (s *Session) ID() string { return s.id }
+
+// Do charges an action to the session, before it is taken, and returns what is used and remains then. It is all or
+// nothing: a *LimitReached charged nothing, and so did a *NotActive and an *InsufficientScope.
+func (s *Session) Do(ctx context.Context, a Action) (Usage, error) {
+	var u Usage
+	err := s.caller.do(ctx, s.caller.client.keyed(sessionPath(s.id)+"/actions", a.IdempotencyKey, a.body()), &u)
+	return u, err
+}
+
+// Begin begins a transaction: it counts one action and holds the value until it is committed, rolled back or expires.
+// Errors are those of Do. After an ErrOutcomeUnknown there is nothing to settle: what it may hold is released when it
+// expires.
+func (s *Session) Begin(ctx context.Context, p TransactionParams) (*Transaction, error) {
+	return s.caller.begin(ctx, s.id, p)
+}
+
+// Get reads the session.
+func (s *Session) Get(ctx context.Context) (SessionInfo, error) { return s.caller.session(ctx, s.id) }
+
+// End ends the session and rolls its pending transactions back. To end it again changes nothing; of one that has
+// expired or was revoked, *NotActive tells.
+func (s *Session) End(ctx context.Context) error { return s.caller.endSession(ctx, s.id) }

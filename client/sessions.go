@@ -1,0 +1,123 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"time"
+
+	"remit/money"
+)
+
+// SessionParams describe a new session. What is left out gets the service's default, which its answer shows.
+type SessionParams struct {
+	AgentID    string
+	MaxActions int64           // 1 to 1,000,000,000
+	MaxValue   *money.MicroUSD // nil: left out; 0 is a limit
+	ExpiresIn  time.Duration   // to the second, up to 30 days
+	Scopes     []string        // of the agent's; nil: all of them
+	Metadata   any             // a JSON object of at most 16 KiB
+
+	IdempotencyKey string // empty: a random one
+}
+
+// SessionLimits are new limits of a session. What is left out stays.
+type SessionLimits struct {
+	MaxActions int64
+	MaxValue   *money.MicroUSD // nil: left out; 0 is a limit
+	ExpiresIn  time.Duration   // from now, to the second
+}
+
+// SessionInfo is a session as the service shows it.
+type SessionInfo struct {
+	ID           string          `json:"id"`
+	AgentID      string          `json:"agent_id"`
+	Status       string          `json:"status"` // active, completed, expired or revoked
+	MaxActions   int64           `json:"max_actions"`
+	ActionCount  int64           `json:"action_count"`
+	MaxValue     money.MicroUSD  `json:"max_value_usd"`
+	ValueUsed    money.MicroUSD  `json:"value_used_usd"`
+	ValueHeld    money.MicroUSD  `json:"value_held_usd"`    // by pending transactions
+	ValueOverage money.MicroUSD  `json:"value_overage_usd"` // spent by transactions, and beyond the limit
+	Scopes       []string        `json:"scopes"`
+	Metadata     json.RawMessage `json:"metadata"`
+	ExpiresAt    time.Time       `json:"expires_at"`
+	CreatedAt    time.Time       `json:"created_at"`
+	EndedAt      time.Time       `json:"ended_at,omitzero"`
+}
+
+// SessionSummary is a session as lists show it.
+type SessionSummary struct {
+	ID          string    `json:"id"`
+	AgentID     string    `json:"agent_id"`
+	Status      string    `json:"status"`
+	ActionCount int64     `json:"action_count"`
+	MaxActions  int64     `json:"max_actions"`
+	ExpiresAt   time.Time `json:"expires_at"`
+}
+
+// SessionFilter narrows a list of sessions. The zero value is all of them.
+type SessionFilter struct {
+	Status  string // active, completed, expired or revoked
+	AgentID string
+}
+
+// limitsBody is what creating a session and changing its limits have in common on the wire.
+type limitsBody struct {
+	MaxActions int64           `json:"max_actions,omitzero"`
+	MaxValue   *money.MicroUSD `json:"max_value_usd,omitzero"`
+	ExpiresIn  int64           `json:"expires_in_seconds,omitzero"`
+}
+
+// CreateSession gives an agent a session.
+func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (SessionInfo, error) {
+	body := struct {
+		AgentID string `json:"agent_id"`
+		limitsBody
+		Scopes   []string `json:"scopes,omitzero"`
+		Metadata any      `json:"metadata,omitzero"`
+	}{p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, p.Metadata}
+	var made SessionInfo
+	err := o.caller.do(ctx, o.caller.client.keyed("/v1/sessions", p.IdempotencyKey, body), &made)
+	return made, err
+}
+
+// UpdateSession tops an active session up, or tightens it, but not below what is used and held: that is a
+// *LimitBelowUsage.
+func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLimits) (SessionInfo, error) {
+	var changed SessionInfo
+	body := limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}
+	err := o.caller.do(ctx, call{method: http.MethodPatch, path: sessionPath(id), body: body, effect: repeats}, &changed)
+	return changed, err
+}
+
+// Session reads a session.
+func (o *Organization) Session(ctx context.Context, id string) (SessionInfo, error) {
+	return o.caller.session(ctx, id)
+}
+
+// Sessions yields the organization's sessions, newest first.
+func (o *Organization) Sessions(ctx context.Context, f SessionFilter) iter.Seq2[SessionSummary, error] {
+	return o.caller.sessions(ctx, f)
+}
+
+// EndSession ends a session, as Session.End does.
+func (o *Organization) EndSession(ctx context.Context, id string) error {
+	return o.caller.endSession(ctx, id)
+}
+
+func (c *caller) session(ctx context.Context, id string) (SessionInfo, error) {
+	var info SessionInfo
+	err := c.do(ctx, call{method: http.MethodGet, path: sessionPath(id)}, &info)
+	return info, err
+}
+
+func (c *caller) sessions(ctx context.Context, f SessionFilter) iter.Seq2[SessionSummary, error] {
+	return list[SessionSummary](ctx, c, "/v1/sessions", perPage, "status", f.Status, "agent_id", f.AgentID)
+}
+
+func (c *caller) endSession(ctx context.Context, id string) error {
+	var ended struct{}
+	return c.do(ctx, call{method: http.MethodPost, path: sessionPath(id) + "/end", effect: repeats}, &ended)
+}

@@ -1,0 +1,333 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"remit/client"
+)
+
+// newAgent is an agent of a fake that reacts so.
+func newAgent(t *testing.T, react func(n int, r seen) reaction) (*client.Agent, *fake) {
+	t.Helper()
+	f := &fake{react: react}
+	return newClient(t, f, client.Options{}).Agent("a1", "rms_secret"), f
+}
+
+func token(t *testing.T, a *client.Agent) string {
+	t.Helper()
+	access, err := a.Token(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return access
+}
+
+func TestOneExchangeHoweverManyAsk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		agent, f := newAgent(t, func(n int, _ seen) reaction {
+			slow := pair(n)
+			slow.delay = time.Second
+			return slow
+		})
+		var group sync.WaitGroup
+		for range 100 {
+			group.Go(func() {
+				if access, err := agent.Token(t.Context()); access != "access-1" || err != nil {
+					t.Errorf("%q, %v", access, err)
+				}
+			})
+		}
+		group.Wait()
+		if n := f.count(exchangePath); n != 1 {
+			t.Errorf("%d exchanges", n)
+		}
+	})
+}
+
+func TestAWaiterLeavesWithoutTheOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		agent, f := newAgent(t, func(n int, _ seen) reaction {
+			slow := pair(n)
+			slow.delay = time.Second
+			return slow
+		})
+		began := time.Now()
+		first, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		var group sync.WaitGroup
+		group.Go(func() {
+			if _, err := agent.Token(first); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("the one that leaves: %v", err)
+			}
+			if waited := time.Since(began); waited != 10*time.Millisecond {
+				t.Errorf("it left after %s", waited)
+			}
+		})
+		synctest.Wait()
+		group.Go(func() {
+			if access, err := agent.Token(t.Context()); access != "access-1" || err != nil {
+				t.Errorf("the one that stays: %q, %v", access, err)
+			}
+		})
+		group.Wait()
+		if n := f.count(exchangePath); n != 1 {
+			t.Errorf("%d exchanges", n)
+		}
+	})
+}
+
+// A token is renewed between 75 and 90 % of its life, while calls go on with the present one.
+func TestTokensAreRenewedEarly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		agent, f := newAgent(t, issues(nil))
+		token(t, agent)
+		time.Sleep(2699 * time.Second)
+		if access := token(t, agent); access != "access-1" || f.count(refreshPath) != 0 {
+			t.Errorf("before 75 %%: %s, %d refreshes", access, f.count(refreshPath))
+		}
+		time.Sleep(542 * time.Second)
+		if access := token(t, agent); access != "access-1" {
+			t.Errorf("while it is renewed: %s", access)
+		}
+		synctest.Wait()
+		if access := token(t, agent); access != "access-2" || f.count(refreshPath) != 1 || f.count(exchangePath) != 1 {
+			t.Errorf("after 90 %%: %s, %d refreshes, %d exchanges", access, f.count(refreshPath), f.count(exchangePath))
+		}
+		if body := f.to(refreshPath)[0].body; body != `{"refresh_token":"refresh-1"}` {
+			t.Errorf("presented %s", body)
+		}
+	})
+}
+
+// What its lifetime says is counted from the answer on. That the service's clock is elsewhere plays no part.
+func TestAnExpiredTokenIsNotUsed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		agent, _ := newAgent(t, issues(nil))
+		token(t, agent)
+		time.Sleep(3599 * time.Second)
+		if access := token(t, agent); access != "access-2" {
+			t.Errorf("a second before its end: %s", access)
+		}
+	})
+}
+
+func TestAFleetDoesNotRenewAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{react: issues(nil)}
+		remit := newClient(t, f, client.Options{})
+		fleet := make([]*client.Agent, 200)
+		for i := range fleet {
+			fleet[i] = remit.Agent("a", "s")
+			token(t, fleet[i])
+		}
+		time.Sleep(2700 * time.Second)
+		most := 0
+		for range 9 { // minutes from 75 to 90 %
+			before := f.count(refreshPath)
+			time.Sleep(time.Minute)
+			for _, agent := range fleet {
+				token(t, agent)
+			}
+			synctest.Wait()
+			most = max(most, f.count(refreshPath)-before)
+		}
+		if n := f.count(refreshPath); n != 200 || most > 60 {
+			t.Errorf("%d renewals, of which %d within one minute", n, most)
+		}
+	})
+}
+
+func TestALostRefreshIsRepeatedWithTheSameToken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		agent, f := newAgent(t, func(n int, r seen) reaction {
+			if r.path == refreshPath && n <= 2 {
+				return fails(errReset)
+			}
+			return pair(n)
+		})
+		token(t, agent)
+		if err := agent.Refresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range f.to(refreshPath) {
+			if r.body != `{"refresh_token":"refresh-1"}` {
+				t.Errorf("presented %s", r.body)
+			}
+		}
+		if r, x := f.count(refreshPath), f.count(exchangePath); r != 3 || x != 1 {
+			t.Errorf("%d refreshes, %d exchanges", r, x)
+		}
+	})
+}
+
+// Within the service's grace the refresh token is presented again; later it would look stolen.
+func TestATokenInDoubtIsPresentedForAWhileOnly(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		after     time.Duration
+		exchanges int
+	}{
+		"soon":     {40 * time.Second, 1},
+		"too late": {55 * time.Second, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				down := false
+				agent, f := newAgent(t, issues(nil))
+				react := f.react
+				f.react = func(n int, r seen) reaction {
+					if down {
+						return fails(errReset)
+					}
+					return react(n, r)
+				}
+				token(t, agent)
+				down = true
+				if err := agent.Refresh(t.Context()); !errors.Is(err, client.ErrUnavailable) {
+					t.Errorf("while the service is down: %v", err)
+				}
+				down = false
+				time.Sleep(test.after)
+				if err := agent.Refresh(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if n := f.count(exchangePath); n != test.exchanges {
+					t.Errorf("%d exchanges, want %d", n, test.exchanges)
+				}
+			})
+		})
+	}
+}
+
+func TestARefusedRefreshFallsBackToTheSecretOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		agent, f := newAgent(t, func(n int, r seen) reaction {
+			switch {
+			case r.path == refreshPath:
+				return refusal(401, "invalid_refresh_token")
+			case n > 2:
+				return refusal(401, "invalid_credentials")
+			}
+			return pair(n)
+		})
+		token(t, agent)
+		if err := agent.Refresh(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if r, x := f.count(refreshPath), f.count(exchangePath); r != 1 || x != 2 {
+			t.Errorf("%d refreshes, %d exchanges", r, x)
+		}
+		err := agent.Refresh(t.Context())
+		if !errors.Is(err, client.ErrUnauthorized) || f.count(exchangePath) != 3 {
+			t.Errorf("refused altogether: %v after %d exchanges", err, f.count(exchangePath))
+		}
+	})
+}
+
+// While an early renewal fails, calls go on with the token there is, and the service is not stormed.
+func TestAFailedRenewalDoesNotStorm(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		agent, f := newAgent(t, func(n int, r seen) reaction {
+			if r.path == refreshPath {
+				return refusal(500, "internal_error")
+			}
+			return pair(n)
+		})
+		token(t, agent)
+		time.Sleep(3300 * time.Second)
+		for range 1000 {
+			if access := token(t, agent); access != "access-1" {
+				t.Fatal(access)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		if n := f.count(refreshPath); n < 1 || n > 3 {
+			t.Errorf("%d refreshes within 10 seconds", n)
+		}
+	})
+}
+
+func TestARefusedAccessTokenIsReplacedOnce(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		second reaction
+		err    error
+	}{
+		"and works":        {ok(usageBody), nil},
+		"and does not":     {refusal(401, "invalid_token"), client.ErrUnauthorized},
+		"of a lone action": {fails(errReset), client.ErrOutcomeUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{react: issues(inTurn(refusal(401, "invalid_token"), test.second))}
+				// Without keys, and with one attempt: neither is needed for it.
+				remit := newClient(t, f, client.Options{NoIdempotencyKeys: true, MaxAttempts: 1})
+				_, err := remit.Agent("a1", "s").Session("s1").Do(t.Context(), client.Action{})
+				if !errors.Is(err, test.err) {
+					t.Errorf("%v, want %v", err, test.err)
+				}
+				var used []string
+				for _, r := range f.to(actionsPath) {
+					used = append(used, r.header.Get("Authorization"))
+				}
+				if got := strings.Join(used, ","); got != "Bearer access-1,Bearer access-2" {
+					t.Errorf("used %s", got)
+				}
+			})
+		})
+	}
+}
+
+// Many calls whose token is refused at once share one renewal.
+func TestManyRefusedCallsRenewOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		agent, f := newAgent(t, issues(func(_ int, r seen) reaction {
+			does := ok(usageBody)
+			if r.header.Get("Authorization") == "Bearer access-1" {
+				does = refusal(401, "invalid_token")
+			}
+			does.delay = 10 * time.Millisecond
+			return does
+		}))
+		var group sync.WaitGroup
+		for range 100 {
+			group.Go(func() {
+				if _, err := agent.Session("s1").Do(t.Context(), client.Action{}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if r, x := f.count(refreshPath), f.count(exchangePath); r != 1 || x != 1 {
+			t.Errorf("%d refreshes, %d exchanges", r, x)
+		}
+	})
+}
+
+// A token is no token without its text or its lifetime.
+func TestAnEmptyPairIsNotTaken(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{}`, `{"access_token":"a","refresh_token":"r"}`, `{"refresh_token":"r","expires_in":5}`, `<html>`} {
+		agent, _ := newAgent(t, inTurn(ok(body)))
+		if access, err := agent.Token(t.Context()); err == nil {
+			t.Errorf("%s: %q", body, access)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"remit/client"
+	"remit/money"
+)
+
+const (
+	beginPath    = "/v1/transactions"
+	commitPath   = "/v1/transactions/t1/commit"
+	rollbackPath = "/v1/transactions/t1/rollback"
+)
+
+func transactionBody(status string) string {
+	return `{"id":"t1","agent_id":"a1","session_id":"s1","sequence_number":4,"status":"` + status + `","action_type":"payment",` +
+		`"pre_state":{"balance": 7},"value_usd":0,"value_held_usd":2.5,"overage_usd":0,"reversible":true,"metadata":{},` +
+		`"expires_at":"2026-11-21T08:24:32.859Z","created_at":"2026-11-21T08:19:32.859Z"}`
+}
+
+// settles answers commits and rollbacks as given, and everything else well.
+func settles(commit, rollback reaction) func(n int, r seen) reaction {
+	return issues(func(_ int, r seen) reaction {
+		switch r.path {
+		case commitPath:
+			return commit
+		case rollbackPath:
+			return rollback
+		}
+		return reaction{status: 201, body: transactionBody("pending")}
+	})
+}
+
+func begin(t *testing.T, f *fake) *client.Transaction {
+	t.Helper()
+	session := newClient(t, f, client.Options{}).Agent("a1", "s").Session("s1")
+	tx, err := session.Begin(t.Context(), client.TransactionParams{ActionType: "payment", PreState: map[string]int{"balance": 7}, Value: 2_500_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tx
+}
+
+var (
+	committed  = ok(transactionBody("committed"))
+	rolledBack = ok(transactionBody("rolled_back"))
+)
+
+func TestBeginSaysWhatTheServiceSaid(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: settles(committed, rolledBack)}
+	tx := begin(t, f)
+	info := tx.Info()
+	if tx.ID() != "t1" || info.SequenceNumber != 4 || info.ValueHeld != 2_500_000 || string(info.PreState) != `{"balance": 7}` {
+		t.Errorf("%+v", info)
+	}
+	want := `{"action_type":"payment","pre_state":{"balance":7},"session_id":"s1","value_usd":2.5,"reversible":true}`
+	if got := f.to(beginPath)[0]; got.body != want || got.header.Get("Idempotency-Key") == "" {
+		t.Errorf("sent %s", got.body)
+	}
+}
+
+// A deferred Rollback is sent exactly if the transaction is pending for certain.
+func TestDeferredRollback(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name       string
+		commit     reaction
+		commitIs   error
+		rollbackIs error // nil: sent
+	}{
+		{"after success", committed, nil, client.ErrTransactionDone},
+		{"after a commit in doubt", fails(errReset), client.ErrOutcomeUnknown, client.ErrTransactionDone},
+		{"after an invalid commit", refusal(400, "invalid_request"), nil, nil},
+		{"after a commit that did not happen", refusal(503, "unavailable"), client.ErrUnavailable, nil},
+		{"after a commit without a connection", fails(errRefused), client.ErrUnavailable, nil},
+		{"after it had expired", refusal(409, "transaction_not_pending"), nil, client.ErrTransactionDone},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{react: settles(test.commit, rolledBack)}
+				tx := begin(t, f)
+				func() {
+					defer func() {
+						if err := tx.Rollback(t.Context(), "not finished"); !errors.Is(err, test.rollbackIs) {
+							t.Errorf("rollback: %v, want %v", err, test.rollbackIs)
+						}
+					}()
+					err := tx.Commit(t.Context(), client.CommitParams{})
+					if test.commitIs != nil && !errors.Is(err, test.commitIs) || (err == nil) != (test.commit.status == 200) {
+						t.Errorf("commit: %v", err)
+					}
+				}()
+				if sent := f.count(rollbackPath) > 0; sent != (test.rollbackIs == nil) {
+					t.Errorf("rollback sent: %t", sent)
+				}
+			})
+		})
+	}
+}
+
+func TestRollbackIsSentAfterTheContextHasEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{react: settles(committed, rolledBack)}
+		tx := begin(t, f)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := tx.Commit(ctx, client.CommitParams{}); !errors.Is(err, context.Canceled) || f.count(commitPath) != 0 {
+			t.Errorf("commit: %v", err)
+		}
+		if err := tx.Rollback(ctx, "cancelled"); err != nil || f.count(rollbackPath) != 1 {
+			t.Errorf("rollback: %v, sent %d times", err, f.count(rollbackPath))
+		}
+		if err := tx.Rollback(ctx, "again"); !errors.Is(err, client.ErrTransactionDone) || f.count(rollbackPath) != 1 {
+			t.Errorf("second rollback: %v", err)
+		}
+		if got := f.to(rollbackPath)[0].body; got != `{"reason":"cancelled"}` || tx.Info().Status != "rolled_back" {
+			t.Errorf("sent %s, is %s", got, tx.Info().Status)
+		}
+	})
+}
+
+func TestARollbackIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		silent := rolledBack
+		silent.delay = time.Hour
+		tx := begin(t, &fake{react: settles(committed, silent)})
+		began := time.Now()
+		if err := tx.Rollback(t.Context(), ""); !errors.Is(err, client.ErrOutcomeUnknown) || time.Since(began) > 10*time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// A rollback that failed may be tried again; what it needs is named.
+func TestRollbackWithoutTheScope(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: settles(committed, refusal(403, "insufficient_scope", `"required_scope":"transactions:rollback"`))}
+	tx := begin(t, f)
+	for range 2 {
+		var lacks *client.InsufficientScope
+		if err := tx.Rollback(t.Context(), ""); !errors.As(err, &lacks) || lacks.RequiredScope != "transactions:rollback" {
+			t.Error(err)
+		}
+	}
+	if n := f.count(rollbackPath); n != 2 {
+		t.Errorf("sent %d times", n)
+	}
+}
+
+// What is committed is taken back only by Reverse.
+func TestReverse(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: settles(committed, rolledBack)}
+	tx := begin(t, f)
+	if err := tx.Commit(t.Context(), client.CommitParams{Value: new(2 * money.USD), PostState: map[string]int{"balance": 5}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.to(commitPath)[0].body; got != `{"value_usd":2,"post_state":{"balance":5}}` {
+		t.Errorf("sent %s", got)
+	}
+	if err := tx.Reverse(t.Context(), "wrong account"); err != nil || tx.Info().Status != "rolled_back" {
+		t.Errorf("%v, is %s", err, tx.Info().Status)
+	}
+}
+
+// Each step has a key of its own, the same over its retries.
+func TestStepsHaveKeys(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		f.react = issues(func(n int, r seen) reaction {
+			if n < 3 {
+				return fails(errReset)
+			}
+			return ok(transactionBody("pending"))
+		})
+		tx := begin(t, f)
+		if err := errors.Join(tx.Commit(t.Context(), client.CommitParams{}), tx.Reverse(t.Context(), "")); err != nil {
+			t.Fatal(err)
+		}
+		keys := map[string]int{}
+		for _, r := range f.requests {
+			if key := r.header.Get("Idempotency-Key"); key != "" {
+				keys[r.path+" "+key]++
+			}
+		}
+		if len(keys) != 3 {
+			t.Errorf("keys %v", keys)
+		}
+		for key, n := range keys {
+			if n != 3 {
+				t.Errorf("%s used %d times", key, n)
+			}
+		}
+	})
+}
+
+// A duration that is not whole seconds, and a zero budget, do not turn into a default.
+func TestNothingShortBecomesADefault(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: inTurn(ok(`{"id":"s1"}`))}
+	organization := newClient(t, f, client.Options{}).Organization("k")
+	p := client.SessionParams{AgentID: "a1", MaxValue: new(money.MicroUSD), ExpiresIn: time.Millisecond, Scopes: []string{}}
+	if _, err := organization.CreateSession(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	want := `{"agent_id":"a1","max_value_usd":0,"expires_in_seconds":1,"scopes":[]}`
+	if got := f.requests[0].body; got != want {
+		t.Errorf("sent %s, want %s", got, want)
+	}
+	if _, err := organization.CreateSession(t.Context(), client.SessionParams{AgentID: "a1"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.requests[1].body; got != `{"agent_id":"a1"}` {
+		t.Errorf("of zero params sent %s", got)
+	}
+}
+
+// Metadata arrives as it was written.
+func TestMetadataIsNotEscaped(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: inTurn(ok(`{"id":"a1"}`))}
+	p := client.AgentParams{Name: "a<b>&c", Metadata: map[string]string{"url": "https://h/?a=1&b=2"}}
+	if _, err := newClient(t, f, client.Options{}).Organization("k").CreateAgent(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.requests[0].body; !strings.Contains(got, `"a<b>&c"`) || !strings.Contains(got, `?a=1&b=2`) || !strings.Contains(got, `"scopes":[]`) {
+		t.Errorf("sent %s", got)
+	}
+}

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// fakeTransaction is one of a fake session's. Its id is that of the session, with its place in it.
+type fakeTransaction struct {
+	number      int
+	status      string
+	hold, value micros
+	over        micros
+}
+
+func (t *fakeTransaction) String() string {
+	held := micros(0)
+	if t.status == "pending" {
+		held = t.hold
+	}
+	return fmt.Sprintf(`"sequence_number":%d,"status":%q,"value_usd":%s,"value_held_usd":%s,"overage_usd":%s`,
+		t.number, t.status, t.value, held, t.over)
+}
+
+func (s *fakeService) begin(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Session string `json:"session_id"`
+		Value   micros `json:"value_usd"`
+	}
+	json.NewDecoder(r.Body).Decode(&asked)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begins++
+	it := s.sessions[asked.Session]
+	if limit := it.limitAgainst(charge{1, asked.Value}); limit != "" {
+		s.refuseLimit(w, it, limit)
+		return
+	}
+	t := &fakeTransaction{number: len(it.transactions) + 1, status: "pending", hold: asked.Value, value: asked.Value}
+	switch {
+	case s.fault == skipsNumbers && t.number > 3:
+		t.number++
+	case s.fault == repeatsNumbers && t.number > 3:
+		t.number--
+	}
+	it.used.count++
+	told := *t
+	if s.fault == losesHolds {
+		t.hold = 0
+	}
+	it.held += t.hold
+	it.transactions = append(it.transactions, t)
+	answer(w, http.StatusCreated, `{"id":"%s.%d","session_id":%q,%s}`, it.id, len(it.transactions)-1, it.id, &told)
+}
+
+func (s *fakeService) turn() bool { return s.begins%4 == 0 }
+
+func (s *fakeService) find(id string) (*fakeSession, *fakeTransaction) {
+	session, place, _ := strings.Cut(id, ".")
+	it, i := s.sessions[session], 0
+	fmt.Sscan(place, &i)
+	return it, it.transactions[i]
+}
+
+func (s *fakeService) commit(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Value micros `json:"value_usd"`
+	}
+	json.NewDecoder(r.Body).Decode(&asked)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, t := s.find(r.PathValue("id"))
+	if s.fault == refusesSettling && s.turn() {
+		refuse(w, http.StatusConflict, `"code":"transaction_not_pending","transaction_status":"expired"`)
+		return
+	}
+	told := *t
+	told.status = "committed"
+	told.value = min(asked.Value, it.limits.value-it.used.value-it.held+t.hold)
+	if s.fault == overspends {
+		told.value = asked.Value
+	}
+	if s.fault == inventsOverage {
+		told.value = min(asked.Value, t.hold)
+	}
+	told.over = asked.Value - told.value
+	if s.fault != forgetsCommits || !s.turn() {
+		it.held -= t.hold
+		it.used.value += told.value
+		*t = told
+	}
+	if s.fault != forgetsOverage {
+		it.over += told.over
+	}
+	answer(w, http.StatusOK, `{"id":%q,"session_id":%q,%s}`, r.PathValue("id"), it.id, &told)
+}
+
+func (s *fakeService) rollBack(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, t := s.find(r.PathValue("id"))
+	switch {
+	case t.status == "committed" && s.fault != keepsUndone:
+		it.used.value -= t.value
+		it.over -= t.over
+	case t.status == "committed":
+	case s.fault == chargesRollbacks && s.turn():
+		it.held -= t.hold
+		it.used.value += t.hold
+	case s.fault == keepsHolds && s.turn():
+	default:
+		it.held -= t.hold
+	}
+	t.status = "rolled_back"
+	answer(w, http.StatusOK, `{"id":%q,"session_id":%q,%s}`, r.PathValue("id"), it.id, t)
+}
+
+// settlePending rolls back what is pending when the session ends.
+func (it *fakeSession) settlePending(f fault) {
+	if f == leavesPending {
+		return
+	}
+	for _, t := range it.transactions {
+		if t.status == "pending" {
+			t.status = "rolled_back"
+			it.held -= t.hold
+		}
+	}
+}
+
+// list answers all transactions of a session in pages of 10.
+func (s *fakeService) list(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, from := s.sessions[r.FormValue("session_id")], 0
+	fmt.Sscan(r.FormValue("cursor"), &from)
+	var page []string
+	for i := from; i < min(from+10, len(it.transactions)); i++ {
+		at := len(it.transactions) - 1 - i
+		page = append(page, fmt.Sprintf(`{"id":"%s.%d","session_id":%q,%s}`, it.id, at, it.id, it.transactions[at]))
+	}
+	if next := from + 10; next < len(it.transactions) {
+		w.Header().Set("Link", fmt.Sprintf(`</v1/transactions?cursor=%d>; rel="next"`, next))
+	}
+	answer(w, http.StatusOK, "[%s]", strings.Join(page, ","))
+}
