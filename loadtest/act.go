@@ -14,12 +14,14 @@ const (
 	maxInFlight       = 512 // actions under way at once in open loop; more are late and say so
 	closedLoopWorkers = 64  // enough to keep a service busy, few enough to leave the latencies a meaning
 	refreshers        = 16
-	refreshEvery      = time.Minute      // and at least once in a run
-	maxOverrun        = 30 * time.Second // wait for what was due in time but could not be sent in time
+	refreshEvery      = time.Minute // and at least once in a run
+
+	// How long a run waits for what was due in time but could not be sent in time.
+	minOverrun, maxOverrun = 5 * time.Second, 30 * time.Second
 )
 
 // overrun is how long a run may take beyond its duration.
-func overrun(cfg config) time.Duration { return min(cfg.duration, maxOverrun) }
+func overrun(cfg config) time.Duration { return min(max(cfg.duration, minOverrun), maxOverrun) }
 
 // act lets the agents act and refresh their tokens until the time is up, and waits for the last answers.
 func (f *fleet) act(ctx context.Context) {

@@ -65,7 +65,7 @@ func TestRunJudgesTheService(t *testing.T) {
 		{"refuses early", refusesEarly, exitFailed, ruleRefusal},
 		{"names the wrong limit", namesWrongLimit, exitFailed, ruleRefusal},
 		{"miscounts", miscounts, exitFailed, ruleRemainder},
-		{"refuses new tokens", refusesTokens, exitFailed, ruleStatus},
+		{"refuses new tokens", refusesTokens, exitFailed, ruleToken},
 		{"keeps spent tokens", keepsTokens, exitFailed, ruleRefresh},
 		{"spoils the successor", spoilsSuccessor, exitFailed, ruleRefresh},
 		{"never ends", neverEnds, exitFailed, ruleEnd},
