@@ -4,7 +4,8 @@
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
 -- KEYS[3] = agent_sessions   zset as:{cell}:<agent>
--- KEYS[4] = events           stream ev:{cell}:<agent>
+-- KEYS[4] = session_transactions  zset stx:{cell}:<session>
+-- KEYS[5] = events           stream ev:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the organization that asks
 -- ARGV[2] = agent_id         16 bytes
@@ -20,10 +21,10 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
 --         {'below_usage', limit, n, ma, v, mv, h, x}  limit is max_actions or max_value_usd, the rest as it stands
--- Writes: HSET and PEXPIRE session; PEXPIRE agent_sessions; XADD events
+-- Writes: HSET and PEXPIRE session; PEXPIRE agent_sessions and session_transactions; XADD events
 --@include audit
 --@include marks
-local agent, session, agent_sessions, events = unpack(KEYS)
+local agent, session, agent_sessions, session_transactions, events = unpack(KEYS)
 local organization_id, agent_id, max_actions, max_value, lifetime, retention, audit = unpack(ARGV)
 
 local time = redis.call('TIME')
@@ -77,6 +78,9 @@ if lifetime ~= '' then
   end
   if redis.call('PTTL', agent_sessions) < kept then
     redis.call('PEXPIRE', agent_sessions, string.format('%.0f', kept))
+  end
+  if redis.call('PTTL', session_transactions) < kept then
+    redis.call('PEXPIRE', session_transactions, string.format('%.0f', kept))
   end
 end
 redis.call('HSET', session, 'ma', s[3], 'mv', s[5], 'x', s[7], 'w', marks)

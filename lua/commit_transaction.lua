@@ -5,8 +5,9 @@
 -- KEYS[2] = session             hash s:{cell}:<session>; one that does not exist when the transaction has none
 -- KEYS[3] = holds               zset sh:{cell}:<session>
 -- KEYS[4] = transaction         hash t:{cell}:<transaction>
--- KEYS[5] = agent_transactions  zset at:{cell}:<agent>
--- KEYS[6] = events              stream ev:{cell}:<agent>
+-- KEYS[5] = session_transactions  zset stx:{cell}:<session>
+-- KEYS[6] = agent_transactions  zset at:{cell}:<agent>
+-- KEYS[7] = events              stream ev:{cell}:<agent>
 --
 -- ARGV[1] = organization_id     16 bytes, of the access token
 -- ARGV[2] = agent_id            16 bytes
@@ -24,12 +25,12 @@
 --         {'unknown_transaction'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_pending', now, ended, x, st}
--- Writes: HSET and PEXPIRE transaction; PEXPIRE agent_transactions; ZREM holds; HSET and HDEL session; XADD events
+-- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds; HSET and HDEL session; XADD events
 --@include audit
 --@include holds
 --@include marks
 --@include states
-local agent, session, holds, transaction, agent_transactions, events = unpack(KEYS)
+local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, value, post_state, retention, audit = unpack(ARGV)
 
 local time = redis.call('TIME')
@@ -47,7 +48,7 @@ local t = redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x')
 if t[1] ~= agent_id then
   return {'unknown_transaction'}
 end
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w')
+local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x')
 local held, marks = tonumber(s[6] or 0), s[10] or ''
 if s[9] and now >= tonumber(s[9]) then
   return {'holds_due'}
@@ -56,6 +57,10 @@ local committed, ended = string.format('%.0f', now), session_end(t[2], s[1], s[7
 if t[3] ~= 'pending' or ended ~= '' or now >= tonumber(t[5]) then
   return {'not_pending', committed, ended, t[5], t[3]}
 end
+-- A hold that is gone was released when its time was up, by a clock that has gone back since.
+if s[1] and not redis.call('ZSCORE', holds, transaction_id .. t[4]) then
+  return {'not_pending', committed, ended, committed, t[3]}
+end
 
 if value == '' then
   value = t[4]
@@ -63,13 +68,17 @@ end
 local charged, overage = tonumber(value), 0
 if s[1] then
   held = release_hold(session, holds, transaction_id .. t[4], held)
-  charged = math.min(charged, s[5] - s[4] - held)
+  local room = s[5] - s[4] - held
+  if now >= tonumber(s[11]) then
+    room = math.min(room, tonumber(t[4])) -- a session whose time is up spends what was held, no more
+  end
+  charged = math.min(charged, room)
   overage = value - charged
   redis.call('HSET', session, 'v', string.format('%.0f', s[4] + charged))
   if overage > 0 then
-    redis.call('HSET', session, 'ov', string.format('%.0f', (s[8] or 0) + overage))
+    local most = 9007199254740991 -- what a double counts exactly
+    redis.call('HSET', session, 'ov', string.format('%.0f', math.min((s[8] or 0) + overage, most)))
   end
-  note_usage(session, events, audit, now, marks, tonumber(s[2]), tonumber(s[3]), s[4] + charged + held, tonumber(s[5]))
 end
 local v, ov = string.format('%.0f', charged), string.format('%.0f', overage)
 redis.call('HSET', transaction, 'st', 'committed', 'v', v, 'ov', ov, 'cm', committed)
@@ -77,9 +86,15 @@ if post_state ~= '' then
   redis.call('HSET', transaction, 'po', post_state)
 end
 redis.call('PEXPIRE', transaction, retention)
+if redis.call('PTTL', session_transactions) < tonumber(retention) then
+  redis.call('PEXPIRE', session_transactions, retention)
+end
 if redis.call('PTTL', agent_transactions) < tonumber(retention) then
   redis.call('PEXPIRE', agent_transactions, retention)
 end
 record(events, audit, now, 'transaction.committed', 'session', t[2] or '', 'transaction', transaction_id,
   'charged', v, 'overage', ov)
+if s[1] then
+  note_usage(session, events, audit, now, marks, tonumber(s[2]), tonumber(s[3]), s[4] + charged + held, tonumber(s[5]))
+end
 return {'ok', committed, ended, t[5], {'committed', v, ov, committed, '', '', post_state}}

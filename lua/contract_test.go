@@ -12,8 +12,8 @@ import (
 // The Redis commands that scripts may call: a new one is put here by whoever knows that it reads or writes.
 var (
 	readCommands = set("TIME", "EXISTS", "GET", "HEXISTS", "HGETALL", "HGET", "HMGET", "HRANDFIELD", "PTTL", "XRANGE",
-		"ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZREVRANGEBYLEX")
-	writeCommands = set("HSET", "HDEL", "DEL", "PEXPIRE", "SET", "XADD", "ZADD", "ZREM")
+		"ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE", "ZREVRANGEBYLEX")
+	writeCommands = set("HSET", "HDEL", "DEL", "PEXPIRE", "SET", "UNLINK", "XADD", "ZADD", "ZREM")
 )
 
 // refusedAfterAWrite are the codes that may follow a write: a reuse is refused and its family revoked, in one step; and

@@ -16,7 +16,8 @@
 -- ARGV[9] = metadata         JSON object, '' for none
 -- ARGV[10] = audit           see include/audit.lua
 --
--- Reply:  {'ok', session_id, created, expires, scopes}  times in ms since 1970; scopes of the session
+-- Reply:  {'ok', session_id, created, expires, scopes, max_actions, max_value}  times in ms since 1970; scopes of
+--                                   the session
 --         {'unknown_agent'}
 --         {'agent_revoked'}
 --         {'scope_not_held', scope}         the first scope that the agent does not have
@@ -65,4 +66,4 @@ record(events, audit, now, 'session.created', 'session', string.sub(session, -36
 if scopes == '' then
   scopes = holder[3]
 end
-return {'ok', session_id, created, expires, scopes}
+return {'ok', session_id, created, expires, scopes, max_actions, max_value}

@@ -18,7 +18,7 @@
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
--- Writes: HSET, HDEL and PEXPIRE session; XADD events, one for each of the first 100 transactions; DEL holds
+-- Writes: HSET, HDEL and PEXPIRE session; XADD events, one for each of the first 100 transactions; UNLINK holds
 --@include audit
 --@include marks
 local agent, session, holds, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -62,7 +62,7 @@ if s[5] then
     record(events, audit, now, 'transaction.rolled_back', 'session', string.sub(session, -36),
       'transaction', string.sub(hold, 1, 16), 'released', string.sub(hold, 17))
   end
-  redis.call('DEL', holds)
+  redis.call('UNLINK', holds) -- however many they are
 end
 record(events, audit, now, 'session.ended', 'session', string.sub(session, -36), 'released', string.format('%.0f', held))
 return {'ok', ended}

@@ -5,8 +5,9 @@
 -- KEYS[2] = session             hash s:{cell}:<session>; one that does not exist when the transaction has none
 -- KEYS[3] = holds               zset sh:{cell}:<session>
 -- KEYS[4] = transaction         hash t:{cell}:<transaction>
--- KEYS[5] = agent_transactions  zset at:{cell}:<agent>
--- KEYS[6] = events              stream ev:{cell}:<agent>
+-- KEYS[5] = session_transactions  zset stx:{cell}:<session>
+-- KEYS[6] = agent_transactions  zset at:{cell}:<agent>
+-- KEYS[7] = events              stream ev:{cell}:<agent>
 --
 -- ARGV[1] = organization_id     16 bytes, of the caller
 -- ARGV[2] = agent_id            16 bytes
@@ -23,11 +24,11 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_pending', now, ended, x, st}
 --         {'not_reversible'}            it is committed, and was begun as one that cannot be undone
--- Writes: HSET and PEXPIRE transaction; PEXPIRE agent_transactions; ZREM holds; HSET and HDEL session; XADD events
+-- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds; HSET and HDEL session; XADD events
 --@include audit
 --@include holds
 --@include states
-local agent, session, holds, transaction, agent_transactions, events = unpack(KEYS)
+local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, reason, retention, audit = unpack(ARGV)
 
 local time = redis.call('TIME')
@@ -59,13 +60,20 @@ if t[3] ~= 'committed' and not pending then
   return {'not_pending', rolled_back, ended, t[5], t[3]}
 end
 
+-- A hold that is gone was released when its time was up, by a clock that has gone back since.
+if pending and s[1] and not redis.call('ZSCORE', holds, transaction_id .. t[4]) then
+  return {'not_pending', rolled_back, ended, rolled_back, t[3]}
+end
+
 local given_back, v, ov = t[4] or '0', t[6] or '0', t[7] or '0'
-if pending and s[1] then
+if not t[2] then
+  given_back = '0'
+elseif pending and s[1] then
   release_hold(session, holds, transaction_id .. t[4], held)
 elseif not pending then
   given_back = v
   if s[1] then
-    redis.call('HSET', session, 'v', string.format('%.0f', s[2] - v), 'ov', string.format('%.0f', (s[5] or 0) - ov))
+    redis.call('HSET', session, 'v', string.format('%.0f', s[2] - v), 'ov', string.format('%.0f', math.max((s[5] or 0) - ov, 0)))
   end
 end
 redis.call('HSET', transaction, 'st', 'rolled_back', 'rb', rolled_back)
@@ -73,6 +81,9 @@ if reason ~= '' then
   redis.call('HSET', transaction, 're', reason)
 end
 redis.call('PEXPIRE', transaction, retention)
+if redis.call('PTTL', session_transactions) < tonumber(retention) then
+  redis.call('PEXPIRE', session_transactions, retention)
+end
 if redis.call('PTTL', agent_transactions) < tonumber(retention) then
   redis.call('PEXPIRE', agent_transactions, retention)
 end

@@ -111,7 +111,7 @@ func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Onc
 	if once == nil { // no script will check the token
 		return act, s.CheckToken(ctx, *c.Token)
 	}
-	place := s.keys.outcome(act.agent, act.keyDigest(once, uuid.Nil))
+	place := s.keys.outcome(act.agent, act.keyDigest(once, ""))
 	return act, once.claimed(s.run(ctx, claimAgentKey, []string{s.keys.agent(act.agent), place},
 		act.organization[:], act.family, once.Fingerprint[:], onceLifetime.Milliseconds(), requestID(ctx)))
 }
@@ -160,9 +160,18 @@ func (s *Store) runParts(ctx context.Context, parts []*part) {
 	}
 	var group sync.WaitGroup
 	for server, own := range byServer {
-		group.Go(func() { s.runPipeline(ctx, server, own) })
+		group.Go(func() {
+			defer recoverTo(func(err error) { failAll(own, err) })
+			s.runPipeline(ctx, server, own)
+		})
 	}
 	group.Wait()
+}
+
+func failAll(parts []*part, err error) {
+	for _, p := range parts {
+		p.err = err
+	}
 }
 
 // serverOf returns the server that has the key.
@@ -223,7 +232,7 @@ func (s *Store) chargePart(ctx context.Context, p *part) (*script, []string, []a
 	if p.once == nil {
 		return chargeBatch, keys, args
 	}
-	outcome := s.keys.outcome(p.act.agent, p.act.keyDigest(p.once, p.session))
+	outcome := s.keys.outcome(p.act.agent, p.act.keyDigest(p.once, string(p.session[:])))
 	return chargeBatch.keyed, append([]string{outcome}, keys...), append(onceArguments(ctx, p.act, p.once), args...)
 }
 
@@ -231,6 +240,9 @@ func (s *Store) chargePart(ctx context.Context, p *part) (*script, []string, []a
 func (p *part) take(r *reply, err error) {
 	if err == nil && p.once != nil {
 		r, err = p.once.read(r)
+	}
+	if err == nil && len(r.list(0).values) != len(p.places) {
+		err = errReply
 	}
 	p.reply, p.err = r, err
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime/debug"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -70,6 +71,13 @@ func refusedByServer(err error) bool {
 		}
 	}
 	return false
+}
+
+// recoverTo hands on a panic of a goroutine of the store's own as an error, deferred there: it would end the process.
+func recoverTo(handOn func(error)) {
+	if cause := recover(); cause != nil {
+		handOn(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
+	}
 }
 
 // passing says whether a command that never ran may be sent again at once: the connection was refused, or a slot is

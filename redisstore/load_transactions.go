@@ -136,18 +136,35 @@ func (s *Store) settleByTheirSessions(ctx context.Context, all []*Transaction, p
 	if err != nil {
 		return err
 	}
+	// Whoever is still pending after its session's end was seen was pending when the session ended.
+	again, err := s.readAll(ctx, idsAt(all, places), func(p redis.Pipeliner, id uuid.UUID) {
+		p.HMGet(ctx, s.keys.transaction(id, id), listedState...)
+	})
+	if err != nil {
+		return err
+	}
 	for i, place := range places {
-		t, ended := all[place], ends[i].optional(1)
+		ended := ends[i].optional(1)
 		if ends[i].optional(0) == "" {
 			ended = sessionGone
 		}
-		events := transactionEvents{now, ended, t.Expires}
-		if t.Status = transactionStatus(Pending, events); t.Status != Pending {
-			t.Held = 0
+		if again[i].optional(0) == "" {
+			continue // it is not kept any more; it was, as it was read
 		}
-		if t.Status == RolledBack {
-			t.RolledBack = events.sessionEnd()
+		state := &reply{values: again[i].values[:len(listedState)-1]}
+		settled, err := all[place].with(state, transactionEvents{now, ended, all[place].Expires})
+		if err != nil {
+			return err
 		}
+		*all[place] = settled
 	}
 	return nil
+}
+
+func idsAt(all []*Transaction, places []int) []uuid.UUID {
+	ids := make([]uuid.UUID, len(places))
+	for i, place := range places {
+		ids[i] = all[place].ID
+	}
+	return ids
 }

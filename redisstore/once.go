@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // Once makes a change happen once, however often it is asked for and on whichever instance. Its first outcome, a refusal
@@ -49,7 +47,7 @@ func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Once, 
 	if once == nil {
 		return s.run(ctx, sc, keys, args...)
 	}
-	return s.performAs(ctx, sc, act, once, s.keys.outcome(act.agent, act.keyDigest(once, uuid.Nil)), keys, args...)
+	return s.performAs(ctx, sc, act, once, s.keys.outcome(act.agent, act.keyDigest(once, "")), keys, args...)
 }
 
 // performAs is perform with a place of its own for the outcome.
@@ -80,15 +78,15 @@ func (o *Once) read(r *reply) (*reply, error) {
 	return readReply(inner.values)
 }
 
-// keyDigest names an idempotency key of this actor: for the whole request, or for the part of a batch that concerns one
-// session. Agents and organizations do not share keys.
-func (a actor) keyDigest(once *Once, session uuid.UUID) string {
+// keyDigest names an idempotency key of this actor: for the whole request, or for a part of a batch. Agents and
+// organizations do not share keys, though their cells are.
+func (a actor) keyDigest(once *Once, part string) string {
 	owner := a.agent
 	kind := "agent"
 	if a.family == "" {
 		owner, kind = a.organization, "organization"
 	}
-	return digest(kind, string(owner[:]), string(session[:]), once.Key)
+	return digest(kind, string(owner[:]), part, once.Key)
 }
 
 func digest(parts ...string) string {
@@ -107,7 +105,7 @@ func (s *Store) admit(ctx context.Context, key APIKey, once *Once) error {
 		_, err := s.Organization(ctx, key)
 		return err
 	}
-	place := s.keys.outcome(key.Organization, digest("claim", once.Key))
+	place := s.keys.outcome(key.Organization, digest("claim", string(key.Organization[:]), once.Key))
 	return once.claimed(s.run(ctx, claimKey, []string{s.keys.organization(key.Organization), place},
 		key.Hash[:], once.Fingerprint[:], onceLifetime.Milliseconds(), requestID(ctx)))
 }

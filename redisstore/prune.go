@@ -33,7 +33,7 @@ func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, sess
 }
 
 // tidyAfterBegin is tidyAfterCreation for a transaction.
-func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, id uuid.UUID, c creation) {
+func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id uuid.UUID, c creation) {
 	key := s.keys.organizationTransactions(t.Organization)
 	switch {
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
@@ -42,6 +42,9 @@ func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, id uuid.UUID,
 		load := s.loadTransactionsOf(t.Organization)
 		prune(ctx, s, index[Transaction]{key: key, load: load})
 		prune(ctx, s, index[Transaction]{key: s.keys.agentTransactions(t.Agent), load: load})
+		if session != uuid.Nil {
+			prune(ctx, s, index[Transaction]{key: s.keys.sessionTransactions(t.Agent, session), load: load})
+		}
 	case c.cameToNothing():
 		s.repair(ctx, key, []uuid.UUID{id})
 	}

@@ -92,27 +92,35 @@ func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n 
 	}
 	session := Session{
 		ID: r.id(0), Agent: n.Agent, Status: Active, Created: r.time(1), Metadata: n.Metadata,
-		Usage:  Usage{MaxActions: n.MaxActions, MaxValue: n.MaxValue, Expires: r.time(2)},
+		Usage:  Usage{MaxActions: r.number(4), MaxValue: r.money(5), Expires: r.time(2)},
 		Scopes: strings.Fields(r.text(3)),
 	}
-	if n.Once != nil && n.Once.Replayed && r.err == nil {
-		session.Metadata = s.metadataCreatedWith(ctx, session)
+	if r.err != nil {
+		return Session{}, r.err
 	}
-	return session, r.err
+	if n.Once != nil && n.Once.Replayed {
+		return s.asCreated(ctx, session)
+	}
+	return session, nil
 }
 
-// metadataCreatedWith returns the metadata as the first request gave it, as statesBegunWith does.
-func (s *Store) metadataCreatedWith(ctx context.Context, session Session) string {
+// asCreated returns the session with its metadata as the first request gave it: what repeats it may have the members in
+// another order.
+func (s *Store) asCreated(ctx context.Context, session Session) (Session, error) {
 	if session.Metadata == "" {
-		return ""
+		return session, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	first, err := s.client.HGet(ctx, s.keys.session(session.Agent, session.ID), "md").Result()
-	if err != nil {
-		return session.Metadata
+	switch err {
+	case nil:
+		session.Metadata = first
+	case redis.Nil: // it is not kept any more
+	default:
+		return Session{}, classify(err, reads)
 	}
-	return first
+	return session, nil
 }
 
 // scopesText returns the scopes as create_session.lua takes them.

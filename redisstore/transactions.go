@@ -27,7 +27,7 @@ type Transaction struct {
 	PreState   string         // JSON object; "" in lists
 	PostState  string         // JSON object, "" for none, and in lists
 	Hold       money.MicroUSD // what it was begun with
-	Held       money.MicroUSD // what of that it holds: all while it is pending, then nothing
+	Held       money.MicroUSD // what of that it holds: all while it is pending in a session, then nothing
 	Value      money.MicroUSD // what it was charged; 0 unless it was committed
 	Overage    money.MicroUSD // what it cost beyond the session's limit
 	Reversible bool           // it can be rolled back after it was committed
@@ -80,29 +80,38 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 		return Transaction{}, err
 	}
 	r, err := s.begin(ctx, t, id, n)
-	s.tidyAfterBegin(ctx, t, id, creation{err, n.Once != nil && n.Once.Replayed})
+	s.tidyAfterBegin(ctx, t, n.Session, id, creation{err, n.Once != nil && n.Once.Replayed})
 	if err != nil {
 		return Transaction{}, actor{family: familyField(t.Family)}.refusedTo(err)
 	}
 	begun := Transaction{
 		ID: r.id(0), Agent: t.Agent, Session: n.Session, Sequence: r.number(1), Status: Pending,
-		ActionType: n.ActionType, PreState: n.PreState, Hold: n.Value, Held: n.Value,
-		Reversible: !n.Irreversible, Metadata: n.Metadata,
+		ActionType: n.ActionType, PreState: n.PreState, Hold: n.Value, Reversible: !n.Irreversible, Metadata: n.Metadata,
 		Created: r.time(2), Expires: r.time(3),
 	}
-	if n.Once != nil && n.Once.Replayed && r.err == nil {
-		begun.PreState, begun.Metadata = s.statesBegunWith(ctx, begun)
+	if n.Session != uuid.Nil {
+		begun.Held = n.Value
 	}
-	return begun, r.err
+	if r.err != nil {
+		return Transaction{}, r.err
+	}
+	if n.Once != nil && n.Once.Replayed {
+		return s.asBegun(ctx, begun)
+	}
+	return begun, nil
 }
 
-// statesBegunWith returns the objects as the first request gave them: what repeats it may have their members in another
-// order. When they cannot be read they are those of the transaction given.
-func (s *Store) statesBegunWith(ctx context.Context, t Transaction) (preState, metadata string) {
-	if first, err := s.transactionFacts(ctx, t.Agent, t.ID); err == nil {
-		t = first
+// asBegun returns the transaction with its objects as the first request gave them, as asCreated does.
+func (s *Store) asBegun(ctx context.Context, begun Transaction) (Transaction, error) {
+	first, err := s.transactionFacts(ctx, begun.Agent, begun.ID)
+	switch err {
+	case nil:
+		begun.PreState, begun.Metadata = first.PreState, first.Metadata
+	case ErrUnknownTransaction: // it is not kept any more
+	default:
+		return Transaction{}, err
 	}
-	return t.PreState, t.Metadata
+	return begun, nil
 }
 
 func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTransaction) (*reply, error) {
@@ -151,8 +160,8 @@ func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
 	act := actor{t.Organization, t.Agent, familyField(t.Family)}
 	facts, err := s.transactionFacts(ctx, t.Agent, id)
-	if err != nil {
-		return Transaction{}, s.unknownTo(ctx, act, err)
+	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
+		return Transaction{}, err
 	}
 	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
 		return s.perform(ctx, commitTransaction, act, c.Once, s.transactionKeys(act, facts), t.Organization[:], t.Agent[:],
@@ -198,7 +207,8 @@ func (s *Store) settledRetention(once *Once) int64 {
 
 func (s *Store) transactionKeys(act actor, t Transaction) []string {
 	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, t.Session), s.keys.holds(act.agent, t.Session),
-		s.keys.transaction(act.agent, t.ID), s.keys.agentTransactions(act.agent), s.keys.events(act.agent)}
+		s.keys.transaction(act.agent, t.ID), s.keys.sessionTransactions(act.agent, t.Session),
+		s.keys.agentTransactions(act.agent), s.keys.events(act.agent)}
 }
 
 // actOnTransaction returns the actor for an operation on the transaction, and what never changes of it. Whether the
@@ -213,28 +223,15 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, on
 		return actor{}, Transaction{}, err
 	}
 	facts, err := s.transactionFacts(ctx, cell, id)
-	if err != nil {
-		return actor{}, Transaction{}, s.unknownTo(ctx, act, err)
-	}
 	if c.Key != nil {
 		act.agent = facts.Agent
+	} else if err == ErrUnknownTransaction { // which is for the script to say, after it has checked the token
+		err = nil
 	}
-	return act, facts, nil
+	return act, facts, err
 }
 
-// unknownTo returns the error, but for a token that is not live: that hears so first.
-func (s *Store) unknownTo(ctx context.Context, act actor, err error) error {
-	if err != ErrUnknownTransaction || act.family == "" {
-		return err
-	}
-	_, live := s.run(ctx, checkToken, []string{s.keys.agent(act.agent)}, act.organization[:], act.family)
-	if live != nil {
-		return live
-	}
-	return err
-}
-
-// transactionFacts reads what never changes of a transaction, or returns ErrUnknownTransaction.
+// transactionFacts reads what never changes of a transaction, or returns ErrUnknownTransaction with its id alone.
 func (s *Store) transactionFacts(ctx context.Context, agent, id uuid.UUID) (Transaction, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -243,7 +240,7 @@ func (s *Store) transactionFacts(ctx context.Context, agent, id uuid.UUID) (Tran
 		return Transaction{}, classify(err, reads)
 	}
 	if values[0] == nil {
-		return Transaction{}, ErrUnknownTransaction
+		return Transaction{ID: id}, ErrUnknownTransaction
 	}
 	return readFacts(id, &reply{values: values})
 }
@@ -294,7 +291,8 @@ func (t Transaction) with(r *reply, events transactionEvents) (Transaction, erro
 	if len(r.values) > 6 {
 		t.PostState = r.optional(6)
 	}
-	if t.Status == Pending {
+	t.Held = 0
+	if t.Status == Pending && t.Session != uuid.Nil {
 		t.Held = t.Hold
 	}
 	if t.Status == RolledBack && t.RolledBack.IsZero() {

@@ -38,11 +38,11 @@ func TestATransactionIsReadAsItWasBegun(t *testing.T) {
 			}
 			want := Transaction{
 				ID: begun.ID, Agent: w.agent.ID, Session: n.Session, Status: Pending, ActionType: n.ActionType,
-				PreState: n.PreState, Metadata: n.Metadata, Hold: n.Value, Held: n.Value, Reversible: !n.Irreversible,
+				PreState: n.PreState, Metadata: n.Metadata, Hold: n.Value, Reversible: !n.Irreversible,
 				Created: begun.Created, Expires: begun.Created.Add(n.Lifetime),
 			}
 			if n.Session != uuid.Nil {
-				want.Sequence = int64(i + 1)
+				want.Sequence, want.Held = int64(i+1), n.Value
 			}
 			if !reflect.DeepEqual(begun, want) {
 				t.Errorf("begun %+v, want %+v", begun, want)

@@ -24,8 +24,9 @@ type watch struct {
 
 type trail struct {
 	waiters int
-	newest  string        // id of its newest event when it was looked at last, "" before
+	newest  string        // id of its newest event when it was looked at last, "" before and for none
 	moved   chan struct{} // closed when there is a newer one
+	failed  error         // the looking has failed
 }
 
 // AwaitEvent returns nil when the agent may have an event after the one with the id, and ctx's error when that ended
@@ -34,9 +35,9 @@ func (s *Store) AwaitEvent(ctx context.Context, agent uuid.UUID, after string) e
 	t := s.join(agent)
 	defer s.watch.leave(agent, t)
 	for {
-		newest, moved := s.watch.state(t)
-		if isLater(newest, after) {
-			return nil
+		newest, moved, err := s.watch.state(t)
+		if err != nil || isLater(newest, after) {
+			return err
 		}
 		select {
 		case <-moved:
@@ -77,14 +78,27 @@ func (w *watch) leave(agent uuid.UUID, t *trail) {
 	}
 }
 
-func (w *watch) state(t *trail) (newest string, moved <-chan struct{}) {
+func (w *watch) state(t *trail) (newest string, moved <-chan struct{}, failed error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return t.newest, t.moved
+	return t.newest, t.moved, t.failed
+}
+
+// fail wakes all waiters with an error. Whoever comes next starts the looking again.
+func (w *watch) fail(err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.looking = false
+	for _, t := range w.trails {
+		t.failed = err
+		close(t.moved)
+		t.moved = make(chan struct{})
+	}
 }
 
 // lookAtTrails wakes waiters until there are none.
 func (s *Store) lookAtTrails() {
+	defer recoverTo(s.watch.fail)
 	for {
 		agents := s.watch.watched()
 		if len(agents) == 0 {
@@ -119,7 +133,11 @@ func (s *Store) lookAt(agents []uuid.UUID) {
 		return nil
 	})
 	for i, agent := range agents {
-		if found := newest[i].Val(); len(found) > 0 {
+		switch found, err := newest[i].Result(); {
+		case err != nil:
+		case len(found) == 0: // Redis has lost what it had
+			s.watch.saw(agent, "")
+		default:
 			s.watch.saw(agent, found[0].ID)
 		}
 	}

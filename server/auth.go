@@ -28,6 +28,14 @@ func (c caller) organization() uuid.UUID {
 	return c.Token.Organization
 }
 
+// patience is how long the caller may wait, if it wants to for so long: not beyond its token.
+func (c caller) patience(wanted time.Duration) time.Duration {
+	if c.Token == nil {
+		return wanted
+	}
+	return min(wanted, time.Until(c.expires))
+}
+
 func (c caller) hasExpired() bool { return c.Token != nil && !time.Now().Before(c.expires) }
 
 // mayUse returns a scopeError unless the caller holds the scope; an organization's key holds all, and "" is none.

@@ -40,11 +40,11 @@ func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
 	if n := len(request.Actions.value); n < 1 || n > maxBatch {
 		return invalid("actions", "must have 1 to "+strconv.Itoa(maxBatch)+" items")
 	}
-	whole, err := once(ctx, "charge batch", uuid.Nil)
+	refused, wanted := asks.batch(request.Actions.value)
+	whole, err := once(ctx, "charge batch"+places(refused), uuid.Nil)
 	if err != nil {
 		return err
 	}
-	refused, wanted := asks.batch(request.Actions.value)
 	outcomes, err := s.store.ChargeBatch(forRequest(ctx), asks.Caller, wanted, whole)
 	noteReplay(ctx, whole)
 	if err != nil {
@@ -66,6 +66,18 @@ func (c caller) batch(items []jsontext.Value) (refused []error, wanted []redisst
 		wanted = append(wanted, charge)
 	}
 	return refused, wanted
+}
+
+// places says which items are refused before they are charged. It is a part of what is asked: the same items by a token
+// with other scopes are another request, whose outcomes would stand in other places.
+func places(refused []error) string {
+	var places []byte
+	for i, err := range refused {
+		if err != nil {
+			places = strconv.AppendInt(append(places, ' '), int64(i), 10)
+		}
+	}
+	return string(places)
 }
 
 func (c caller) batchItem(raw jsontext.Value) (redisstore.BatchCharge, error) {

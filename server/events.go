@@ -119,7 +119,7 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	}
 	events, more, err := s.store.Events(forRequest(ctx), asks.Caller, agent, query.after, query.limit)
 	if err == nil && len(events) == 0 && query.wait > 0 && !ctx.IsHead() {
-		if err = s.awaitEvent(agent, query.after, query.wait); err == nil {
+		if err = s.awaitEvent(asks, agent, query); err == nil {
 			events, more, err = s.store.Events(forRequest(ctx), asks.Caller, agent, query.after, query.limit)
 		}
 	}
@@ -137,12 +137,18 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 }
 
 // awaitEvent waits until there may be an event, the time is over or the server ends.
-func (s *Server) awaitEvent(agent uuid.UUID, after string, patience time.Duration) error {
-	if !s.waiting.enter() {
-		return errManyWaiting
+func (s *Server) awaitEvent(asks caller, agent uuid.UUID, q eventQuery) error {
+	if err := s.waiting.enter(asks.organization()); err != nil {
+		return err
 	}
-	defer s.waiting.leave()
-	return s.awaitEventFor(s.waiting.ctx, agent, after, patience)
+	defer s.waiting.leave(asks.organization())
+	if err := s.awaitEventFor(s.waiting.ctx, agent, q.after, asks.patience(q.wait)); err != nil {
+		return err
+	}
+	if asks.hasExpired() {
+		return errInvalidToken
+	}
+	return nil
 }
 
 // awaitEventFor is awaitEvent for who is counted already, and who wants it until ctx ends.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -20,32 +19,10 @@ const (
 	headerLastEventID = "Last-Event-ID"
 
 	maxWaiting  = 1024             // requests that wait for events, streams included; more are 503
+	maxOwn      = 128              // of one organization; more are 429
 	streamPage  = 100              // events read at once
 	streamPulse = 15 * time.Second // a stream says at least this often that it lives, and asks whether it still may
 )
-
-// waiting counts the requests that wait for events, and ends them with the server.
-type waiting struct {
-	count *atomic.Int64
-	ctx   context.Context
-	end   context.CancelFunc
-}
-
-func newWaiting() waiting {
-	ctx, end := context.WithCancel(context.Background())
-	return waiting{new(atomic.Int64), ctx, end}
-}
-
-// enter counts one in, unless there are too many.
-func (w waiting) enter() bool {
-	if w.count.Add(1) > maxWaiting {
-		w.count.Add(-1)
-		return false
-	}
-	return true
-}
-
-func (w waiting) leave() { w.count.Add(-1) }
 
 // streamEvents answers with the agent's audit trail as it grows (WHATWG HTML §9.2), until the client leaves, the
 // credential ends or the server does.
@@ -55,8 +32,8 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.
 	if err != nil {
 		return err
 	}
-	if !s.waiting.enter() {
-		return errManyWaiting
+	if err := s.waiting.enter(asks.organization()); err != nil {
+		return err
 	}
 	stream := &stream{server: s, asks: asks, agent: agent, after: q.after, asked: asked, conn: ctx.Conn(), id: requestID(ctx)}
 	keepFromCaches(ctx)
@@ -64,7 +41,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.
 	ctx.Response.Header.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	ctx.SetConnectionClose()
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer s.waiting.leave()
+		defer s.waiting.leave(asks.organization())
 		defer stream.recover()
 		stream.run(w, events, more)
 	})
@@ -91,7 +68,7 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
 		if t.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
-		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.patience()) != nil {
+		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.asks.patience(streamPulse)) != nil {
 			return
 		}
 		// fasthttp has set one deadline for the whole answer. What is written next has its own, the end too.
@@ -106,25 +83,15 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
 }
 
 // noticeEnd says when the client has left: writing tells so only two pulses later. Nobody else reads from the connection,
-// for it ends with the stream, and this with it. What the client still sends is a request that is not answered.
+// for it ends with the stream, and this with it. A client that sends something more wants something else: that ends it too.
 func (t *stream) noticeEnd(left func()) {
 	defer left()
+	defer t.recover()
 	if t.conn.SetReadDeadline(time.Time{}) != nil {
 		return
 	}
-	for unread := make([]byte, 64); ; {
-		if _, err := t.conn.Read(unread); err != nil {
-			return
-		}
-	}
-}
-
-// patience is how long to wait for an event before the stream shows that it lives, or ends with its token.
-func (t *stream) patience() time.Duration {
-	if t.asks.Token == nil {
-		return streamPulse
-	}
-	return min(streamPulse, time.Until(t.asks.expires))
+	var unread [1]byte
+	_, _ = t.conn.Read(unread[:])
 }
 
 // write sends the events, or a comment when there are none: so that the connection is not taken for dead, and is noticed

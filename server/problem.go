@@ -31,6 +31,7 @@ var (
 	errPlainHTTP       = errors.New("this port speaks TLS: ask it by https://")
 	errPanic           = errors.New("internal error")
 	errManyWaiting     = errors.New("too many requests wait for events here")
+	errOwnWaiting      = errors.New("too many requests of your organization wait for events here")
 )
 
 // rule maps one error to its answer. An empty detail stands for the error's own text.
@@ -73,6 +74,7 @@ var rules = []rule{
 	{errNoNewOrgs, 403, "organizations_closed", ""},
 	{redisstore.ErrAgentRevoked, 409, "agent_revoked", ""},
 	{errRateLimited, 429, "rate_limited", ""},
+	{errOwnWaiting, 429, "rate_limited", ""},
 	{redisstore.ErrOutcomeUnknown, 503, "outcome_unknown", "the store did not answer in time; the change may have happened"},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
 	{errManyWaiting, 503, "unavailable", ""},

@@ -46,7 +46,7 @@ func retryAfter(err error, p problem) int {
 	switch {
 	case errors.As(err, &limited):
 		return limited.retryAfter
-	case p.Status == 503:
+	case p.Status == 503 || p.Status == 429:
 		return 1
 	}
 	return 0

@@ -61,7 +61,7 @@ type Server struct {
 	organizations Organizations
 	silent        silentConnections
 	ready         readiness
-	waiting       waiting
+	waiting       *waiting
 	http          *fasthttp.Server
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"github.com/google/uuid"
 	"io"
 	"net"
 	"net/http"
@@ -121,16 +122,16 @@ func (w *waiter) wait(conn net.Conn) <-chan string {
 }
 
 // waits returns when so many are counted as waiting.
-func (w *waiter) waits(count int64) {
+func (w *waiter) waits(count int) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%d wait", count), func() bool { return w.waiting.count.Load() == count })
+	w.eventually(fmt.Sprintf("%d wait", count), func() bool { return w.waiting.taken() == count })
 }
 
 func (w *waiter) eventually(what string, condition func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not in 10 s: %s; %d wait", what, w.waiting.count.Load())
+			w.t.Fatalf("not in 10 s: %s; %d wait", what, w.waiting.taken())
 		}
 	}
 }
@@ -184,10 +185,51 @@ func TestWhoWaitsLearnsNothingOnceItsKeyIsGone(t *testing.T) {
 	w.waits(0)
 }
 
+// take counts so many in, of organizations that nobody knows.
+func (w *waiting) take(n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.total += n
+}
+
+func (w *waiting) taken() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.total
+}
+
+func TestNoOrganizationCanTakeAllPlacesToWait(t *testing.T) {
+	t.Parallel()
+	w := newWaiting()
+	greedy, modest := uuid.New(), uuid.New()
+	for range maxOwn {
+		if err := w.enter(greedy); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.enter(greedy); err != errOwnWaiting {
+		t.Errorf("one more of the same: %v", err)
+	}
+	if err := w.enter(modest); err != nil {
+		t.Errorf("another organization: %v", err)
+	}
+	w.leave(greedy)
+	if err := w.enter(greedy); err != nil {
+		t.Errorf("after one has left: %v", err)
+	}
+	for range maxOwn {
+		w.leave(greedy)
+	}
+	w.leave(modest)
+	if w.taken() != 0 || len(w.own) != 0 {
+		t.Errorf("%d are counted still, of %d organizations", w.taken(), len(w.own))
+	}
+}
+
 func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
-	w.waiting.count.Add(maxWaiting - 1)
+	w.waiting.take(maxWaiting - 1)
 	conn := w.dial(w.address)
 	if last := w.ask(conn, w.sinceNow(), acceptStream); last.StatusCode != 200 {
 		t.Fatalf("the last that may wait: %d", last.StatusCode)
@@ -206,7 +248,7 @@ func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 			t.Errorf("%s: %d", name, answer.StatusCode)
 		}
 	}
-	if got := w.waiting.count.Load(); got != maxWaiting {
+	if got := w.waiting.taken(); got != maxWaiting {
 		t.Errorf("%d wait, want %d: those sent away are counted", got, maxWaiting)
 	}
 	_ = conn.Close()
