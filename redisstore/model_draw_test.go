@@ -1,0 +1,238 @@
+package redisstore
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+	"remit/money"
+)
+
+// What a player does next, drawn at random. Rapid draws small numbers and what stands early more often than the rest, and
+// the largest more often than its neighbours.
+
+// stepKinds are the kinds of steps, each as often as it is to come up. Rapid prefers what stands early: so the usual ones
+// stand there in turn, and those that close a session late.
+var stepKinds = slices.Concat(
+	slices.Repeat([]string{"charge", "begin", "commit", "charge", "rollback", "charge", "begin", "read", "charge", "commit", "batch"}, 8),
+	slices.Repeat([]string{"again", "time", "change limits", "create", "time"}, 5),
+	[]string{"again", "again", "end", "charge"},
+)
+
+// draw draws a step of a kind.
+func (p *player) draw(t *rapid.T, kind string) step {
+	switch kind {
+	case "create":
+		return p.create(t)
+	case "charge":
+		return p.charge(t)
+	case "batch":
+		return p.batch(t)
+	case "change limits":
+		return p.changeLimits(t)
+	case "end":
+		return p.end(t)
+	case "begin":
+		return p.begin(t)
+	case "commit":
+		return p.commit(t)
+	case "rollback":
+		return p.rollback(t)
+	case "read":
+		return p.read(t)
+	case "again":
+		return p.again(t)
+	case "time":
+		return p.pass(t)
+	}
+	panic("no step is a " + kind)
+}
+
+func (p *player) create(t *rapid.T) step {
+	return p.perhapsKeyed(t, step{asks: p.newSession(t), byAPIKey: true})
+}
+
+func (p *player) newSession(t *rapid.T) NewSession {
+	return NewSession{
+		MaxActions: rapid.Int64Range(1, 60).Draw(t, "max actions"), MaxValue: p.amount(t, 150), Lifetime: lifetime(t, 10_000, 10, 10_000, 3, 30),
+		Scopes: rapid.SampledFrom([][]string{nil, nil, nil, {"read"}, {}, {"write", "admin"}}).Draw(t, "scopes"),
+	}
+}
+
+func (p *player) charge(t *rapid.T) step {
+	return p.perhapsKeyed(t, step{asks: p.newCharge(t), target: p.session(t), byAPIKey: byAPIKey(t)})
+}
+
+func (p *player) newCharge(t *rapid.T) Charge {
+	return Charge{
+		Count: rapid.Int64Range(1, 4).Draw(t, "count"), Value: p.amount(t, 12),
+		Scope: rapid.SampledFrom([]string{"", "", "", "", "read", "", "read", "admin"}).Draw(t, "scope"),
+	}
+}
+
+func (p *player) batch(t *rapid.T) step {
+	var charges []BatchCharge
+	for range rapid.IntRange(1, 6).Draw(t, "charges") {
+		charges = append(charges, BatchCharge{p.session(t), p.newCharge(t)})
+	}
+	if rapid.IntRange(0, 63).Draw(t, "many") == 20 {
+		charges = slices.Repeat(charges, 500/len(charges))
+	}
+	return p.perhapsKeyed(t, step{asks: charges, byAPIKey: byAPIKey(t)})
+}
+
+func (p *player) changeLimits(t *rapid.T) step {
+	var n NewLimits
+	if rapid.Bool().Draw(t, "change max actions") {
+		n.MaxActions = new(rapid.Int64Range(1, 80).Draw(t, "max actions"))
+	}
+	if rapid.Bool().Draw(t, "change max value") {
+		n.MaxValue = new(p.amount(t, 200))
+	}
+	if rapid.Bool().Draw(t, "change lifetime") {
+		n.Lifetime = new(lifetime(t, 10_000, 10, 3, 30))
+	}
+	return step{asks: n, target: p.session(t), byAPIKey: true}
+}
+
+func (p *player) end(t *rapid.T) step {
+	return step{asks: endStep{}, target: p.session(t), byAPIKey: byAPIKey(t)}
+}
+
+func (p *player) begin(t *rapid.T) step {
+	n := NewTransaction{
+		ActionType: "transfer", PreState: `{"balance":1}`, Value: p.amount(t, 20), Lifetime: lifetime(t, 3, 1, 10_000, 0, 10),
+		Irreversible: rapid.IntRange(0, 3).Draw(t, "irreversible") == 3,
+	}
+	if rapid.IntRange(0, 7).Draw(t, "without session") < 7 {
+		n.Session = p.session(t)
+	}
+	if rapid.Bool().Draw(t, "with metadata") {
+		n.Metadata = `{"a":"b"}`
+	}
+	return p.perhapsKeyed(t, step{asks: n})
+}
+
+func (p *player) commit(t *rapid.T) step {
+	var c Commit
+	if rapid.Bool().Draw(t, "with value") {
+		c.Value = new(p.amount(t, 40))
+	}
+	if rapid.Bool().Draw(t, "with state") {
+		c.PostState = `{"balance":0}`
+	}
+	return p.perhapsKeyed(t, step{asks: c, target: p.transaction(t)})
+}
+
+func (p *player) rollback(t *rapid.T) step {
+	b := Rollback{Reason: rapid.SampledFrom([]string{"", "a mistake"}).Draw(t, "reason")}
+	return p.perhapsKeyed(t, step{asks: b, target: p.transaction(t), byAPIKey: byAPIKey(t)})
+}
+
+func (p *player) read(t *rapid.T) step {
+	switch rapid.IntRange(0, 2).Draw(t, "what to read") {
+	case 0:
+		return step{asks: readSessionStep{}, target: p.session(t), byAPIKey: byAPIKey(t)}
+	case 1:
+		return step{asks: readTransactionStep{}, target: p.transaction(t), byAPIKey: byAPIKey(t)}
+	}
+	q := Query{
+		Limit:  rapid.SampledFrom([]int{1, 5, 200}).Draw(t, "limit"),
+		Status: rapid.SampledFrom([]Status{"", Pending, Committed, RolledBack, Expired}).Draw(t, "status"),
+	}
+	if rapid.Bool().Draw(t, "of one session") {
+		q.Session = p.session(t)
+	}
+	return step{asks: q, byAPIKey: byAPIKey(t)}
+}
+
+func (p *player) pass(t *rapid.T) step {
+	return step{asks: time.Duration(rapid.SampledFrom([]int{1, 1, 1, 2, 30}).Draw(t, "hours")) * time.Hour}
+}
+
+// again asks for something a second time with its idempotency key, or for something else with it.
+func (p *player) again(t *rapid.T) step {
+	if len(p.keyed) == 0 {
+		return p.read(t)
+	}
+	st := pick(t, "again", p.keyed)
+	if rapid.IntRange(0, 4).Draw(t, "reused") < 4 {
+		return st
+	}
+	other := pick(t, "as another request", p.keyed)
+	if other.byAPIKey == st.byAPIKey {
+		st.asks, st.target, st.request = other.asks, other.target, -st.request
+	}
+	return st
+}
+
+// perhapsKeyed gives a step an idempotency key of its own. What does not exist is asked for without: the key may or may not
+// be tied to a request that finds nothing to be done.
+func (p *player) perhapsKeyed(t *rapid.T, st step) step {
+	if rapid.IntRange(0, 3).Draw(t, "keyed") == 3 && p.findsSomething(st) {
+		st.request = len(p.keyed) + 1
+		st.key = fmt.Sprint("key-", st.request)
+		p.keyed = append(p.keyed, st)
+	}
+	return st
+}
+
+func (p *player) findsSomething(st step) bool {
+	if charges, ok := st.asks.([]BatchCharge); ok {
+		return slices.ContainsFunc(charges, func(c BatchCharge) bool { return p.m.session(c.Session) != nil })
+	}
+	return st.target == uuid.Nil || p.m.session(st.target) != nil || p.m.transaction(st.target) != nil
+}
+
+// session picks one, most often one that is active, now and then one that does not exist.
+func (p *player) session(t *rapid.T) uuid.UUID {
+	var active, all []uuid.UUID
+	for _, s := range slices.Backward(p.m.sessions) {
+		all = append(all, s.ID)
+		if s.Status == Active {
+			active = append(active, s.ID)
+		}
+	}
+	return p.pickID(t, "session", active, all)
+}
+
+// transaction picks one, most often one that is pending, now and then one that does not exist.
+func (p *player) transaction(t *rapid.T) uuid.UUID {
+	var pending, all []uuid.UUID
+	for _, tx := range slices.Backward(p.m.transactions) {
+		all = append(all, tx.ID)
+		if tx.Status == Pending {
+			pending = append(pending, tx.ID)
+		}
+	}
+	return p.pickID(t, "transaction", pending, all)
+}
+
+func (p *player) pickID(t *rapid.T, what string, usual, all []uuid.UUID) uuid.UUID {
+	switch among := rapid.IntRange(0, 31).Draw(t, "which "+what); {
+	case among == 20 || len(all) == 0:
+		return NewID(p.w.token.Agent)
+	case among < 20 && len(usual) > 0:
+		return pick(t, what, usual)
+	default:
+		return pick(t, what, all)
+	}
+}
+
+// pick draws one of them by its place: what it is differs each time that rapid tries the same sequence.
+func pick[T any](t *rapid.T, label string, all []T) T {
+	return all[rapid.IntRange(0, len(all)-1).Draw(t, label)]
+}
+
+func (p *player) amount(t *rapid.T, most int64) money.MicroUSD {
+	return money.MicroUSD(rapid.Int64Range(0, most).Draw(t, "amount")) * p.unit
+}
+
+// lifetime is one of these, in hours, and half an hour, as modelTime needs it.
+func lifetime(t *rapid.T, hours ...int) time.Duration {
+	return time.Duration(rapid.SampledFrom(hours).Draw(t, "lifetime"))*time.Hour + time.Hour/2
+}
+
+func byAPIKey(t *rapid.T) bool { return rapid.IntRange(0, 7).Draw(t, "by API key") == 7 }

@@ -1,0 +1,41 @@
+-- Moves every time that is stored of an agent's sessions and transactions back, as if so much had passed since.
+--
+-- KEYS[1] = agent_sessions      zset as:{cell}:<agent>
+-- KEYS[2] = agent_transactions  zset at:{cell}:<agent>
+--
+-- ARGV[1] = passed              ms
+-- ARGV[2] = session             what the keys of sessions, of their holds and of transactions begin with
+-- ARGV[3] = holds
+-- ARGV[4] = transaction
+local agent_sessions, agent_transactions = KEYS[1], KEYS[2]
+local passed, session, holds, transaction = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+
+local function text(id)
+  local hex = string.gsub(id, '.', function(byte) return string.format('%02x', string.byte(byte)) end)
+  return (string.gsub(hex, '^(%x%x%x%x%x%x%x%x)(%x%x%x%x)(%x%x%x%x)(%x%x%x%x)', '%1-%2-%3-%4-'))
+end
+
+local function move(key, fields)
+  local moved = {}
+  for i, value in ipairs(redis.call('HMGET', key, unpack(fields))) do
+    if value then
+      moved[#moved + 1] = fields[i]
+      moved[#moved + 1] = string.format('%.0f', value - passed)
+    end
+  end
+  if #moved > 0 then
+    redis.call('HSET', key, unpack(moved))
+  end
+end
+
+for _, id in ipairs(redis.call('ZRANGE', agent_sessions, 0, -1)) do
+  move(session .. text(id), {'x', 'hx', 'e', 'c'})
+  local open = redis.call('ZRANGE', holds .. text(id), 0, -1, 'WITHSCORES')
+  for i = 1, #open, 2 do
+    redis.call('ZADD', holds .. text(id), string.format('%.0f', open[i + 1] - passed), open[i])
+  end
+end
+for _, id in ipairs(redis.call('ZRANGE', agent_transactions, 0, -1)) do
+  move(transaction .. text(id), {'x', 'b', 'cm', 'rb'})
+end
+return {'ok'}
