@@ -1,0 +1,377 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+const (
+	histories         = 100
+	historyClients    = 8
+	historyOperations = 500
+	historyTimeout    = time.Minute // that one may take to check: a hundred times as long as most do
+)
+
+// What eight clients at once are answered through two instances of the service could have been answered one after the
+// other, each at some moment of its call, by the model.
+func TestAnswersAtOnceAreThoseOfOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	skipIfShort(t)
+	s := openLeastPrivileged(t, Config{}, realRedis)
+	const parts = 4
+	for part := range parts {
+		t.Run(fmt.Sprint(part), func(t *testing.T) {
+			t.Parallel()
+			r := newRecorder(t, s)
+			var longest time.Duration
+			for i := range histories / parts {
+				seed := rand.Uint64()
+				m, history := r.record(t, seed)
+				begun := time.Now()
+				if result := porcupine.CheckOperationsTimeout(checker(m), history, historyTimeout); result != porcupine.Ok {
+					t.Errorf("history %d of seed %d is %s; %s", i, seed, result, stuckAt(m, history))
+				}
+				longest = max(longest, time.Since(begun))
+			}
+			t.Logf("%d histories of %d operations; the longest check took %v", histories/parts, historyOperations, longest)
+		})
+	}
+}
+
+// A real history in which one answer is changed has no order any more.
+func TestOneWrongAnswerAmongManyAtOnceIsFound(t *testing.T) {
+	t.Parallel()
+	skipIfShort(t)
+	m, history := newRecorder(t, openLeastPrivileged(t, Config{}, realRedis)).record(t, 1)
+	for i, op := range history {
+		read, ok := op.Output.(outcome).value.(Session)
+		if _, reads := op.Input.(step).asks.(readSessionStep); !ok || !reads {
+			continue
+		}
+		wrong := slices.Clone(history)
+		read.ValueHeld = read.MaxValue - read.ValueUsed + 1
+		wrong[i].Output = outcome{value: read}
+		if result := porcupine.CheckOperationsTimeout(checker(m), wrong, historyTimeout); result != porcupine.Illegal {
+			t.Errorf("with more used and held than there is, the history is %s", result)
+		}
+		return
+	}
+	t.Error("nobody read the session")
+}
+
+// The smallest history for each rule that an answer can break.
+func TestHistoriesThatBreakARuleAreIllegal(t *testing.T) {
+	t.Parallel()
+	session, first, second := uuid.UUID{1}, uuid.UUID{2}, uuid.UUID{3}
+	begin := step{asks: NewTransaction{Session: session, Value: 50, Lifetime: time.Hour}}
+	keyed := step{asks: Charge{Count: 1, Value: 10}, target: session, key: "key", request: 1}
+	steps := []struct {
+		step step
+		id   uuid.UUID
+	}{
+		{step{asks: NewSession{MaxActions: 7, MaxValue: 100, Lifetime: time.Hour}}, session},
+		{step{asks: Charge{Count: 1, Value: 30}, target: session}, uuid.Nil},
+		{begin, first},
+		{keyed, uuid.Nil},
+		{keyed, uuid.Nil},
+		{step{asks: Charge{Count: 1, Value: 11}, target: session}, uuid.Nil}, // does not fit
+		{step{asks: readSessionStep{}, target: session}, uuid.Nil},
+		{step{asks: Commit{Value: new(money.MicroUSD(70))}, target: first}, uuid.Nil}, // 10 of it are overage
+		{step{asks: readSessionStep{}, target: session}, uuid.Nil},
+		{step{asks: Rollback{}, target: first}, uuid.Nil},
+		{begin, second},
+		{step{asks: endStep{}, target: session}, uuid.Nil},
+		{step{asks: readTransactionStep{}, target: second}, uuid.Nil},
+		{step{asks: readSessionStep{}, target: session}, uuid.Nil},
+	}
+	start := time.UnixMilli(0)
+	blank := model{start: start, now: start, outcomes: map[idempotencyKey]*firstOutcome{}}
+	truth := blank
+	var history []porcupine.Operation
+	for i, s := range steps {
+		history = append(history, porcupine.Operation{
+			Input: s.step, Output: truth.do(s.step, s.id), Call: int64(2 * i), Return: int64(2*i + 1),
+		})
+	}
+	for _, test := range []struct {
+		name  string
+		place int
+		wrong func(outcome) outcome
+	}{
+		{"a charge is counted twice", 1, ofUsage(func(u *Usage) { u.ActionCount++ })},
+		{"a begin counts no sequence", 2, ofTransaction(func(t *Transaction) { t.Sequence = 0 })},
+		{"a repetition is charged again", 4, func(o outcome) outcome { o.replayed = false; return o }},
+		{"a charge beyond the limit is acknowledged", 5, func(outcome) outcome {
+			return outcome{value: Usage{MaxActions: 7, ActionCount: 4, MaxValue: 100, ValueUsed: 51, ValueHeld: 50,
+				Expires: start.Add(time.Hour)}}
+		}},
+		{"more is used and held than there is", 6, ofSession(func(s *Session) { s.ValueHeld = 61 })},
+		{"an acknowledged charge is lost", 6, ofSession(func(s *Session) { s.ValueUsed = 10 })},
+		{"a hold is lost", 6, ofSession(func(s *Session) { s.ValueHeld = 0 })},
+		{"a commit forgets its overage", 7, ofTransaction(func(t *Transaction) { t.Overage = 0 })},
+		{"a commit charges beyond the limit", 7, ofTransaction(func(t *Transaction) { t.Value = 70 })},
+		{"a session forgets its overage", 8, ofSession(func(s *Session) { s.ValueOverage = 0 })},
+		{"a committed transaction cannot be rolled back", 9, func(outcome) outcome {
+			return outcome{err: &NotPendingError{Committed}}
+		}},
+		{"a sequence number comes twice", 10, ofTransaction(func(t *Transaction) { t.Sequence = 1 })},
+		{"a transaction outlives its session", 12, ofTransaction(func(t *Transaction) { t.Status = Pending })},
+		{"an ended session holds something", 13, ofSession(func(s *Session) { s.ValueHeld = 50 })},
+		{"a rollback gives the action back", 13, ofSession(func(s *Session) { s.ActionCount-- })},
+		{"a rollback keeps the value", 13, ofSession(func(s *Session) { s.ValueUsed = 100 })},
+	} {
+		wrong := slices.Clone(history)
+		wrong[test.place].Output = test.wrong(wrong[test.place].Output.(outcome))
+		if !porcupine.CheckOperations(checker(&blank), history) || porcupine.CheckOperations(checker(&blank), wrong) {
+			t.Errorf("%s: the true history is not legal, or the wrong one is", test.name)
+		}
+	}
+}
+
+func ofUsage(change func(*Usage)) func(outcome) outcome             { return ofValue(change) }
+func ofSession(change func(*Session)) func(outcome) outcome         { return ofValue(change) }
+func ofTransaction(change func(*Transaction)) func(outcome) outcome { return ofValue(change) }
+
+func ofValue[T any](change func(*T)) func(outcome) outcome {
+	return func(o outcome) outcome {
+		value := o.value.(T)
+		change(&value)
+		o.value = value
+		return o
+	}
+}
+
+// checker is what tells whether a history that began with m is one of the model's. Its states are models that nobody
+// changes.
+func checker(m *model) porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return m },
+		Step: func(state, input, output any) (bool, any) {
+			next := state.(*model).clone()
+			want, got := next.follow(input.(step), output.(outcome))
+			return got.is(want), next
+		},
+		Equal: func(a, b any) bool { return a.(*model).equal(b.(*model)) },
+		Hash:  func(state any) uint64 { return state.(*model).hash() },
+		DescribeOperation: func(input, output any) string {
+			return fmt.Sprintf("%v: %v", input.(step), output.(outcome))
+		},
+	}
+}
+
+func (m *model) clone() *model {
+	c := *m
+	c.sessions, c.transactions = slices.Clone(m.sessions), slices.Clone(m.transactions)
+	return &c
+}
+
+// equal says whether two models that came from the same beginning are in the same state. The checker compares millions, so
+// this looks at each thing by itself, as soon as it tells something, and reflects on as little as it can.
+func (m *model) equal(other *model) bool {
+	return m.now.Equal(other.now) &&
+		slices.EqualFunc(m.sessions, other.sessions, func(a, b Session) bool {
+			return a.Usage == b.Usage && a.ValueOverage == b.ValueOverage && a.Status == b.Status && a.Ended.Equal(b.Ended)
+		}) &&
+		slices.EqualFunc(m.transactions, other.transactions, func(a, b *Transaction) bool { return a == b || *a == *b }) &&
+		maps.EqualFunc(m.outcomes, other.outcomes, func(a, b *firstOutcome) bool {
+			return a == b || reflect.DeepEqual(a, b)
+		})
+}
+
+// hash tells most states apart that are not equal.
+func (m *model) hash() uint64 {
+	h := uint64(len(m.transactions))
+	mix := func(n int64) { h = (h ^ uint64(n)) * 0x9E3779B97F4A7C15 }
+	for _, s := range m.sessions {
+		mix(s.ActionCount)
+		mix(int64(s.ValueUsed))
+		mix(int64(s.ValueHeld))
+		mix(int64(s.ValueOverage))
+		mix(int64(len(s.Status)))
+	}
+	for i := range m.transactions {
+		mix(int64(len(m.transactions[i].Status)))
+	}
+	return h
+}
+
+// stuckAt says how far an order of the history was found, and shows what could not follow.
+func stuckAt(m *model, history []porcupine.Operation) string {
+	_, info := porcupine.CheckOperationsVerbose(checker(m), history, historyTimeout)
+	var longest []porcupine.Operation
+	for _, found := range info.PartialLinearizationsOperations()[0] {
+		if len(found) > len(longest) {
+			longest = found
+		}
+	}
+	text := fmt.Sprintf("an order of %d operations is found; the first of the others are", len(longest))
+	shown := 0
+	for _, op := range history {
+		ordered := slices.ContainsFunc(longest, func(o porcupine.Operation) bool {
+			return o.ClientId == op.ClientId && o.Call == op.Call
+		})
+		if !ordered && shown < historyClients {
+			shown++
+			text += fmt.Sprintf("\nclient %d from %d to %d: %v\n\t%v", op.ClientId, op.Call, op.Return, op.Input, op.Output)
+		}
+	}
+	return text
+}
+
+// recorder records what clients at once do to one session, through two instances.
+type recorder struct {
+	w         *world
+	m         *model
+	instances [2]*Store
+}
+
+func newRecorder(t *testing.T, s *Store) *recorder {
+	t.Helper()
+	second := must(Open(s.config))(t)
+	t.Cleanup(func() { _ = second.Close() })
+	r := &recorder{instances: [2]*Store{s, second}}
+	r.w, r.m = newWorld(t, s, peek(t, s))
+	return r
+}
+
+// record returns a history and the model as it was before. What the clients do, but not when, follows from the seed.
+func (r *recorder) record(t *testing.T, seed uint64) (*model, []porcupine.Operation) {
+	t.Helper()
+	c := &clients{recorder: r, begun: time.Now()}
+	random := rand.New(rand.NewPCG(seed, historyClients))
+	m := &model{start: r.m.start, now: r.m.start, agent: r.m.agent, scopes: r.m.scopes, outcomes: r.m.outcomes}
+	create := step{asks: NewSession{MaxActions: 150 + random.Int64N(400), MaxValue: money.MicroUSD(50 + random.IntN(400)),
+		Lifetime: 10_000*time.Hour + time.Hour/2}}
+	created := r.w.do(t.Context(), r.w.store, create)
+	if want, got := m.follow(create, created); !got.is(want) {
+		t.Fatalf("%v: %v, want %v", create, got, want)
+	}
+	c.session = created.id()
+	var wg sync.WaitGroup
+	for client := range historyClients {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(seed, uint64(client)))
+			for i := client; i < historyOperations; i += historyClients {
+				c.do(t, client, c.next(random, i))
+			}
+		})
+	}
+	wg.Wait()
+	return m, c.history
+}
+
+// clients do things to a session at once.
+type clients struct {
+	*recorder
+	session uuid.UUID
+	begun   time.Time
+
+	lock         sync.Mutex
+	history      []porcupine.Operation
+	transactions []uuid.UUID
+	keyed        []step
+}
+
+// do does a step and writes down when it was called, when it returned, and with what.
+func (c *clients) do(t *testing.T, client int, st step) {
+	call := time.Since(c.begun)
+	o := c.w.do(context.Background(), c.instances[client%len(c.instances)], st)
+	returned := time.Since(c.begun)
+	if errors.Is(o.err, ErrUnavailable) || errors.Is(o.err, ErrOutcomeUnknown) {
+		t.Error(o.err) // which says nothing about the order
+	}
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.history = append(c.history, porcupine.Operation{
+		ClientId: client, Input: st, Call: int64(call), Output: o, Return: int64(returned),
+	})
+	if begun, ok := o.value.(Transaction); ok && begun.Status == Pending {
+		c.transactions = append(c.transactions, begun.ID)
+	}
+}
+
+// next returns what to do as the operation i of the history.
+func (c *clients) next(random *rand.Rand, i int) step {
+	switch i {
+	case historyOperations / 4, historyOperations / 2, historyOperations * 2 / 3: // some holds expire, in the midst of all
+		return step{asks: time.Hour}
+	case historyOperations * 4 / 5:
+		return step{asks: endStep{}, target: c.session}
+	}
+	amount := func(most int) money.MicroUSD { return money.MicroUSD(random.IntN(most)) }
+	switch kind := random.IntN(100); {
+	case kind < 25:
+		return c.perhapsKeyed(random, step{asks: Charge{Count: 1 + random.Int64N(2), Value: amount(8)}, target: c.session})
+	case kind < 50:
+		return c.perhapsKeyed(random, step{asks: NewTransaction{
+			Session: c.session, Value: amount(20), Lifetime: []time.Duration{0, 1, 1000}[random.IntN(3)]*time.Hour + time.Hour/2,
+			Irreversible: random.IntN(4) == 0,
+		}})
+	case kind < 80:
+		return c.settle(random)
+	case kind < 85:
+		return c.again(random)
+	case kind < 87:
+		return step{asks: NewLimits{MaxValue: new(200 + amount(400))}, target: c.session, byAPIKey: true}
+	default:
+		return step{asks: readSessionStep{}, target: c.session, byAPIKey: random.IntN(4) == 0}
+	}
+}
+
+// settle commits, rolls back or reads one of the latest transactions: others may be doing the same.
+func (c *clients) settle(random *rand.Rand) step {
+	c.lock.Lock()
+	latest := c.transactions[max(0, len(c.transactions)-12):]
+	var st step
+	if len(latest) > 0 {
+		st.target = latest[random.IntN(len(latest))]
+	}
+	c.lock.Unlock()
+	switch kind := random.IntN(10); {
+	case st.target == uuid.Nil:
+		return step{asks: readSessionStep{}, target: c.session}
+	case kind < 3:
+		st.asks = Commit{}
+	case kind < 6:
+		st.asks = Commit{Value: new(money.MicroUSD(random.IntN(60)))}
+	case kind < 9:
+		st.asks = Rollback{}
+	default:
+		st.asks = readTransactionStep{}
+		return st
+	}
+	return c.perhapsKeyed(random, st)
+}
+
+func (c *clients) perhapsKeyed(random *rand.Rand, st step) step {
+	if random.IntN(6) == 0 {
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		st.request = len(c.keyed) + 1
+		st.key = fmt.Sprint(c.session, " ", st.request)
+		c.keyed = append(c.keyed, st)
+	}
+	return st
+}
+
+// again asks for something with its idempotency key that another client may just be asking for.
+func (c *clients) again(random *rand.Rand) step {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	if len(c.keyed) == 0 {
+		return step{asks: readSessionStep{}, target: c.session}
+	}
+	return c.keyed[max(0, len(c.keyed)-1-random.IntN(3))]
+}
