@@ -548,25 +548,25 @@ func TestTransactionsAndWhatTheyNeedStayForTheRetention(t *testing.T) {
 func TestATransactionSettledByAnIdempotencyKeyIsKeptForItsReplay(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{Retention: time.Hour}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		token := w.exchange(t, s).AccessToken
-		for name, settle := range map[string]func(uuid.UUID, *Once) error{
-			"commit": func(id uuid.UUID, once *Once) error {
+		for name, settle := range map[string]func(tenant, AccessToken, uuid.UUID, *Once) error{
+			"commit": func(_ tenant, token AccessToken, id uuid.UUID, once *Once) error {
 				_, err := s.Commit(t.Context(), token, id, Commit{Once: once})
 				return err
 			},
-			"rollback": func(id uuid.UUID, once *Once) error {
+			"rollback": func(w tenant, _ AccessToken, id uuid.UUID, once *Once) error {
 				_, err := s.Rollback(t.Context(), w.byKey(), id, Rollback{Once: once})
 				return err
 			},
 		} {
+			w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+			token := w.exchange(t, s).AccessToken
 			for kept, once := range map[time.Duration]*Once{time.Hour: nil, onceLifetime: {Key: name}} {
 				begun := w.begin(t, s, token, 1)
-				wantError(t, name, settle(begun.ID, once), nil)
+				wantError(t, name, settle(w, token, begun.ID, once), nil)
 				wantTTL(t, s, s.keys.transaction(w.agent.ID, begun.ID), kept)
 			}
+			wantTTL(t, s, s.keys.agentTransactions(w.agent.ID), onceLifetime)
 		}
-		wantTTL(t, s, s.keys.agentTransactions(w.agent.ID), onceLifetime)
 	})
 }
 
