@@ -191,7 +191,7 @@ func (m *model) end(id uuid.UUID) (time.Time, error) {
 func (m *model) begin(id uuid.UUID, n NewTransaction) (Transaction, error) {
 	t := Transaction{
 		ID: id, Agent: m.agent, Session: n.Session, Status: Pending, ActionType: n.ActionType, PreState: n.PreState,
-		Hold: n.Value, Held: n.Value, Reversible: !n.Irreversible, Metadata: n.Metadata,
+		Hold: n.Value, Reversible: !n.Irreversible, Metadata: n.Metadata,
 		Created: m.now, Expires: m.now.Add(n.Lifetime),
 	}
 	if n.Session != uuid.Nil {
@@ -204,6 +204,7 @@ func (m *model) begin(id uuid.UUID, n NewTransaction) (Transaction, error) {
 		}
 		s.ActionCount++
 		s.ValueHeld += n.Value
+		t.Held = n.Value
 		t.Sequence = m.begun(n.Session) + 1
 	}
 	m.transactions = append(m.transactions, &t)
@@ -230,7 +231,7 @@ func (m *model) commit(id uuid.UUID, c Commit) (Transaction, error) {
 	if t.Status != Pending {
 		return Transaction{}, &NotPendingError{t.Status}
 	}
-	cost := t.Held
+	cost := t.Hold
 	if c.Value != nil {
 		cost = *c.Value
 	}
@@ -238,6 +239,9 @@ func (m *model) commit(id uuid.UUID, c Commit) (Transaction, error) {
 	t.Value, t.Committed, t.PostState = cost, m.now, c.PostState
 	if s := m.session(t.Session); s != nil {
 		t.Value = min(cost, s.MaxValue-s.ValueUsed-s.ValueHeld)
+		if s.Status == Expired {
+			t.Value = min(t.Value, t.Hold)
+		}
 		t.Overage = cost - t.Value
 		s.ValueUsed += t.Value
 		s.ValueOverage += t.Overage
