@@ -56,7 +56,7 @@ func (p *player) create(t *rapid.T) step {
 
 func (p *player) newSession(t *rapid.T) NewSession {
 	return NewSession{
-		MaxActions: rapid.Int64Range(1, 60).Draw(t, "max actions"), MaxValue: p.amount(t, 150), Lifetime: lifetime(t, 10_000, 10, 10_000, 3, 30),
+		MaxActions: rapid.Int64Range(1, 60).Draw(t, "max actions"), MaxValue: p.amount(t, 150), Lifetime: lifetime(t, 10_000, 3, 10_000, 1, 10),
 		Scopes: rapid.SampledFrom([][]string{nil, nil, nil, {"read"}, {}, {"write", "admin"}}).Draw(t, "scopes"),
 	}
 }
@@ -92,7 +92,7 @@ func (p *player) changeLimits(t *rapid.T) step {
 		n.MaxValue = new(p.amount(t, 200))
 	}
 	if rapid.Bool().Draw(t, "change lifetime") {
-		n.Lifetime = new(lifetime(t, 10_000, 10, 3, 30))
+		n.Lifetime = new(lifetime(t, 10_000, 3, 1, 10))
 	}
 	return step{asks: n, target: p.session(t), byAPIKey: true}
 }
@@ -103,7 +103,7 @@ func (p *player) end(t *rapid.T) step {
 
 func (p *player) begin(t *rapid.T) step {
 	n := NewTransaction{
-		ActionType: "transfer", PreState: `{"balance":1}`, Value: p.amount(t, 20), Lifetime: lifetime(t, 3, 1, 10_000, 0, 10),
+		ActionType: "transfer", PreState: `{"balance":1}`, Value: p.amount(t, 20), Lifetime: lifetime(t, 3, 10_000, 1, 0, 10),
 		Irreversible: rapid.IntRange(0, 3).Draw(t, "irreversible") == 3,
 	}
 	if rapid.IntRange(0, 7).Draw(t, "without session") < 7 {

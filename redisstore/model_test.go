@@ -139,10 +139,9 @@ func (m *model) charge(id uuid.UUID, c Charge) (Usage, error) {
 
 // chargeBatch is nothing but charges one after the other: what is refused does not hinder the rest.
 func (m *model) chargeBatch(charges []BatchCharge) []ChargeOutcome {
-	var outcomes []ChargeOutcome
-	for _, c := range charges {
-		usage, err := m.charge(c.Session, c.Charge)
-		outcomes = append(outcomes, ChargeOutcome{usage, err})
+	outcomes := make([]ChargeOutcome, len(charges))
+	for i, c := range charges {
+		outcomes[i].Usage, outcomes[i].Err = m.charge(c.Session, c.Charge)
 	}
 	return outcomes
 }
@@ -204,8 +203,7 @@ func (m *model) begin(id uuid.UUID, n NewTransaction) (Transaction, error) {
 		}
 		s.ActionCount++
 		s.ValueHeld += n.Value
-		t.Held = n.Value
-		t.Sequence = m.begun(n.Session) + 1
+		t.Held, t.Sequence = n.Value, m.begun(n.Session)+1
 	}
 	m.transactions = append(m.transactions, &t)
 	return t, nil
@@ -222,7 +220,8 @@ func (m *model) begun(session uuid.UUID) int64 {
 	return count
 }
 
-// commit charges what the transaction cost; what the limit has no room for is its overage.
+// commit charges what the transaction cost; what the limit has no room for is its overage. A session that has expired
+// spends what was held, and no more.
 func (m *model) commit(id uuid.UUID, c Commit) (Transaction, error) {
 	t := m.transaction(id)
 	if t == nil {
