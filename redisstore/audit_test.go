@@ -412,6 +412,9 @@ func TestPagesHoldEveryEventOnce(t *testing.T) {
 						t.Fatalf("%d events, %v", len(page), err)
 					}
 					paged = append(paged, page...)
+					if len(paged) > len(all) {
+						t.Fatalf("the pages do not end: %+v", paged)
+					}
 				}
 				if !reflect.DeepEqual(paged, all) {
 					t.Errorf("in pages of %d: %+v, want %+v", limit, paged, all)
