@@ -217,6 +217,37 @@ func TestARefusedOperationReleasesWhatIsDueAllTheSame(t *testing.T) {
 	})
 }
 
+// When Redis's clock goes back, what was released by time reads as pending again: it holds nothing, and settles no more.
+func TestAHoldThatIsReleasedStaysSoThoughTheClockGoesBack(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+		grant := w.exchange(t, s)
+		other, due := w.begin(t, s, grant.AccessToken, 10), w.begin(t, s, grant.AccessToken, 60)
+		w.letPass(t, s, due)
+		usage := w.session.Usage
+		usage.ActionCount, usage.ValueHeld = 2, 10
+		w.wantUsage(t, s, usage) // which releases what is due
+		ahead := time.Now().Add(time.Hour).UnixMilli()
+		must(peek(t, s).HSet(t.Context(), s.keys.transaction(w.agent.ID, due.ID), "x", ahead).Result())(t)
+		for name, settle := range map[string]func() (Transaction, error){
+			"Commit":          func() (Transaction, error) { return s.Commit(t.Context(), grant.AccessToken, due.ID, Commit{}) },
+			"Rollback":        func() (Transaction, error) { return s.Rollback(t.Context(), byToken(grant), due.ID, Rollback{}) },
+			"Rollback by key": func() (Transaction, error) { return s.Rollback(t.Context(), w.byKey(), due.ID, Rollback{}) },
+		} {
+			wantUnchanged(t, s, name, func() {
+				_, err := settle()
+				wantError(t, name, err, &NotPendingError{Expired})
+			})
+		}
+		w.wantHoldsAsStored(t, s)
+		must(s.Commit(t.Context(), grant.AccessToken, other.ID, Commit{}))(t)
+		usage.ValueUsed, usage.ValueHeld = 10, 0
+		w.wantUsage(t, s, usage)
+		w.wantHoldsAsStored(t, s)
+	})
+}
+
 func TestARevokedCallerReleasesNothing(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -140,6 +140,8 @@ func TestALongerLifeKeepsTheSessionForLonger(t *testing.T) {
 	onEachRedis(t, Config{Retention: 2 * time.Hour}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, Lifetime: 3 * time.Hour})
 		session, index := s.keys.session(w.agent.ID, w.session.ID), s.keys.agentSessions(w.agent.ID)
+		w.begin(t, s, w.exchange(t, s).AccessToken, 0)
+		transactions := s.keys.sessionTransactions(w.agent.ID, w.session.ID)
 		for _, step := range []struct {
 			to         NewLimits
 			kept, list time.Duration
@@ -152,6 +154,7 @@ func TestALongerLifeKeepsTheSessionForLonger(t *testing.T) {
 			must(s.ChangeLimits(t.Context(), w.key, w.session.ID, step.to))(t)
 			wantTTL(t, s, session, step.kept)
 			wantTTL(t, s, index, step.list)
+			wantTTL(t, s, transactions, step.list)
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/money"
 )
 
 // transactionLists are the ways to ask for the transactions of a tenant's agent, or of its session alone.
@@ -99,6 +100,33 @@ func TestTransactionsAreFilteredByTheStatusThatFollows(t *testing.T) {
 						t.Errorf("%s, %s, in pages of %d: %v, want %v", name, status, list.q.Limit, got, want[status])
 					}
 				}
+			}
+		}
+	})
+}
+
+// A list reads transactions and then the ends of their sessions. What was settled between the two is told as it was
+// settled: the end, which came later, undid nothing of it.
+func TestWhatIsSettledWhileAListIsReadIsListedAsItWasSettled(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+		grant := w.exchange(t, s)
+		committed, undone := w.begin(t, s, grant.AccessToken, 10), w.begin(t, s, grant.AccessToken, 10)
+		open, gone := w.begin(t, s, grant.AccessToken, 10), w.begin(t, s, grant.AccessToken, 10)
+		stale := func(one Transaction) *Transaction { return &one }
+		listed := []*Transaction{stale(committed), nil, stale(undone), stale(open), stale(gone)}
+		committed = must(s.Commit(t.Context(), grant.AccessToken, committed.ID, Commit{Value: new(money.MicroUSD(7))}))(t)
+		undone = must(s.Rollback(t.Context(), w.byKey(), undone.ID, Rollback{Reason: "why"}))(t)
+		ended := must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		must(peek(t, s).Del(t.Context(), s.keys.transaction(w.agent.ID, gone.ID)).Result())(t)
+		if err := s.settleByTheirSessions(t.Context(), listed, []int{0, 2, 3, 4}, time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		open.Status, open.Held, open.RolledBack = RolledBack, 0, ended
+		for i, want := range map[int]Transaction{0: committed, 2: undone, 3: open, 4: gone} {
+			if got := *listed[i]; !reflect.DeepEqual(got, want) {
+				t.Errorf("listed %+v, want %+v", got, want)
 			}
 		}
 	})

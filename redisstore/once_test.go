@@ -167,6 +167,7 @@ func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
 		irreversible.Irreversible = true
 		final := must(s.Begin(ctx, token, irreversible))(t)
 		must(s.Commit(ctx, token, final.ID, Commit{}))(t)
+		none := NewID(w.agent.ID)
 		tooMany, tooMuch := &LimitError{"max_actions", full.session.Usage}, &LimitError{"max_value_usd", full.session.Usage}
 		begin := func(n NewTransaction) func(*Once) error {
 			return func(once *Once) error {
@@ -205,11 +206,20 @@ func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
 				_, err := s.Rollback(ctx, w.byKey(), final.ID, Rollback{Once: once})
 				return err
 			}, ErrNotReversible},
+			{"a commit of what does not exist", func(once *Once) error {
+				_, err := s.Commit(ctx, token, none, Commit{Once: once})
+				return err
+			}, ErrUnknownTransaction},
+			{"a rollback of what does not exist", func(once *Once) error {
+				_, err := s.Rollback(ctx, byToken(w.grant), none, Rollback{Once: once})
+				return err
+			}, ErrUnknownTransaction},
 		}
 		for _, test := range tests {
 			wantError(t, test.name, test.do(&Once{Key: test.name}), test.want)
 		}
 		must(s.ChangeLimits(ctx, w.key, full.session.ID, NewLimits{MaxActions: new(int64(100)), MaxValue: new(money.MicroUSD(100))}))(t)
+		must(peek(t, s).Del(ctx, s.keys.transaction(w.agent.ID, stillOpen.ID)).Result())(t) // which is not kept as long
 		for _, test := range tests {
 			wantUnchanged(t, s, test.name, func() {
 				again := &Once{Key: test.name}
@@ -221,6 +231,22 @@ func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
 					t.Errorf("%s: another request is replayed", test.name)
 				}
 			})
+		}
+	})
+}
+
+// What a request leaves open is filled in by whoever serves it, so a replay tells what the first was filled in with.
+func TestASessionThatIsReplayedIsTheOneThatWasCreated(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		create := func(maxActions int64, maxValue money.MicroUSD, lifetime time.Duration) Session {
+			return must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: maxActions,
+				MaxValue: maxValue, Lifetime: lifetime, Once: &Once{Key: "key"}}))(t)
+		}
+		first := create(7, 8, time.Hour)
+		if again := create(70, 80, 2*time.Hour); !reflect.DeepEqual(again, first) {
+			t.Errorf("again %+v, first %+v", again, first)
 		}
 	})
 }
@@ -388,6 +414,10 @@ func TestEveryCallerHasIdempotencyKeysOfItsOwn(t *testing.T) {
 			return must(s.CreateSession(t.Context(), w.key, NewSession{Agent: g.Agent, MaxActions: 100, Lifetime: time.Hour}))(t).ID
 		}
 		near, far := putAgent(t, s, w.key, NewID(w.agent.ID)), putAgent(t, s, w.key, otherCell(w.agent.ID))
+		neighbour := APIKey{Organization: NewID(w.key.Organization), Hash: [32]byte{6}} // whose claims are in the same cell
+		must(s.CreateOrganization(t.Context(), neighbour, "neighbour", ""))(t)
+		theirs := must(s.CreateSession(t.Context(), neighbour,
+			NewSession{Agent: putAgent(t, s, neighbour, NewRootID()).Agent, MaxActions: 100, Lifetime: time.Hour}))(t)
 		for i, caller := range []struct {
 			Caller
 			session uuid.UUID
@@ -398,6 +428,7 @@ func TestEveryCallerHasIdempotencyKeysOfItsOwn(t *testing.T) {
 			{byToken(far), session(far)},
 			{foreign.byKey(), foreign.session.ID},
 			{byToken(foreign.exchange(t, s)), foreign.session.ID},
+			{Caller{Key: &neighbour}, theirs.ID},
 		} {
 			once := &Once{Key: "key", Fingerprint: [32]byte{byte(i)}}
 			_, err := s.Charge(t.Context(), caller.Caller, caller.session, Charge{Count: 1, Once: once})

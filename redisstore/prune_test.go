@@ -80,29 +80,35 @@ func TestCreationsKeepIndexesThatNobodyReadsFromGrowing(t *testing.T) {
 func TestBeginsKeepIndexesThatNobodyReadsFromGrowing(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 1})
-		token := w.exchange(t, s).AccessToken
-		live := must(s.Begin(t.Context(), token, w.alone(0)))(t)
-		indexes := []string{s.keys.organizationTransactions(w.key.Organization), s.keys.agentTransactions(w.agent.ID)}
-		for _, index := range indexes {
-			for range 2 * pruneSample {
-				addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), 2*creationTime))
+		for _, inSession := range []bool{false, true} {
+			w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
+			token, n := w.exchange(t, s).AccessToken, w.alone(0)
+			indexes := []string{s.keys.organizationTransactions(w.key.Organization), s.keys.agentTransactions(w.agent.ID)}
+			if inSession {
+				n = w.beginning(0)
+				indexes = append(indexes, s.keys.sessionTransactions(w.agent.ID, w.session.ID))
 			}
-		}
-		begun := int64(1)
-		eventually(t, "most dead entries are dropped", func() bool {
-			must(s.Begin(t.Context(), token, w.alone(0)))(t)
-			begun++
+			live := must(s.Begin(t.Context(), token, n))(t)
 			for _, index := range indexes {
-				if must(peek(t, s).ZCard(t.Context(), index).Result())(t)-begun > pruneSample/2 {
-					return false
+				for range 2 * pruneSample {
+					addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), 2*creationTime))
 				}
 			}
-			return true
-		})
-		for _, index := range indexes {
-			if !slices.Contains(indexed(t, s, index), live.ID) {
-				t.Errorf("%s lost a live transaction", index)
+			begun := int64(1)
+			eventually(t, "most dead entries are dropped", func() bool {
+				must(s.Begin(t.Context(), token, n))(t)
+				begun++
+				for _, index := range indexes {
+					if must(peek(t, s).ZCard(t.Context(), index).Result())(t)-begun > pruneSample/2 {
+						return false
+					}
+				}
+				return true
+			})
+			for _, index := range indexes {
+				if !slices.Contains(indexed(t, s, index), live.ID) {
+					t.Errorf("%s lost a live transaction", index)
+				}
 			}
 		}
 	})

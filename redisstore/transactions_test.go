@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -87,7 +88,7 @@ func TestATransactionWithoutASessionHoldsNothing(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
 		token := w.exchange(t, s).AccessToken
-		value := 3 * money.USD
+		value, trail := 3*money.USD, w.follow(s)
 		for name, settle := range map[string]func(uuid.UUID) (Transaction, error){
 			"committed for what it was begun with": func(id uuid.UUID) (Transaction, error) {
 				return s.Commit(t.Context(), token, id, Commit{})
@@ -102,8 +103,15 @@ func TestATransactionWithoutASessionHoldsNothing(t *testing.T) {
 			begun := must(s.Begin(t.Context(), token, w.alone(2*money.USD)))(t)
 			settled := must(settle(begun.ID))(t)
 			want := map[string]money.MicroUSD{"committed for what it was begun with": 2 * money.USD, "committed for another value": value}[name]
-			if settled.Value != want || settled.Overage != 0 || settled.Held != 0 || begun.Sequence != 0 {
+			if settled.Value != want || settled.Overage != 0 || settled.Held != 0 || begun.Held != 0 || begun.Sequence != 0 {
 				t.Errorf("%s: %+v, begun as %+v", name, settled, begun)
+			}
+			if settled.Status == Committed {
+				must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
+			}
+			events := trail(t)
+			if last := events[len(events)-1]; last.Type != "transaction.rolled_back" || !maps.Equal(last.Amounts, amounts{"released": 0}) {
+				t.Errorf("%s: %+v", name, last)
 			}
 		}
 		w.wantUsage(t, s, w.session.Usage)
@@ -262,6 +270,56 @@ func TestCommitChargesWhatItCostAndReleasesTheRest(t *testing.T) {
 	}
 }
 
+// A session's overage stops where Redis's Lua counts no further.
+func TestOverageStopsWhereItIsNotExactAnyMore(t *testing.T) {
+	t.Parallel()
+	const most = 1<<53 - 1
+	for _, test := range []struct{ before, cost, after, undone money.MicroUSD }{
+		{most - money.Max, money.Max, most, most - money.Max},
+		{most - 7, 7, most, most - 7},
+		{most - 7, 8, most, most - 8},
+		{most - 7, money.Max, most, most - money.Max},
+		{most, 1, most, most - 1},
+	} {
+		onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+			w := newTenant(t, s, NewSession{MaxActions: 10})
+			token := w.exchange(t, s).AccessToken
+			stored := s.keys.session(w.agent.ID, w.session.ID)
+			must(peek(t, s).HSet(t.Context(), stored, "ov", int64(test.before)).Result())(t)
+			begun := w.begin(t, s, token, 0)
+			committed := must(s.Commit(t.Context(), token, begun.ID, Commit{Value: &test.cost}))(t)
+			if committed.Value != 0 || committed.Overage != test.cost {
+				t.Errorf("%+v", committed)
+			}
+			read := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
+			changed := must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxActions: new(int64(11))}))(t)
+			list := must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 1}))(t).Items
+			if len(list) != 1 || list[0].ValueOverage != test.after || read.ValueOverage != test.after || changed.ValueOverage != test.after {
+				t.Errorf("read %s, changed %s, listed %+v; want %s", read.ValueOverage, changed.ValueOverage, list, test.after)
+			}
+			must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
+			if read = must(s.Session(t.Context(), w.byKey(), w.session.ID))(t); read.ValueOverage != test.undone {
+				t.Errorf("rolled back, it is %s, want %s", read.ValueOverage, test.undone)
+			}
+		})
+	}
+}
+
+func TestARollbackTakesNoMoreOverageThanThereIs(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		token := w.exchange(t, s).AccessToken
+		begun := w.begin(t, s, token, 0)
+		must(s.Commit(t.Context(), token, begun.ID, Commit{Value: new(money.MicroUSD(9))}))(t)
+		must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "ov", 8).Result())(t)
+		must(s.Rollback(t.Context(), w.byKey(), begun.ID, Rollback{}))(t)
+		if read := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t); read.ValueOverage != 0 {
+			t.Errorf("%s is left", read.ValueOverage)
+		}
+	})
+}
+
 func TestRollbackOfAPendingTransactionReleasesItsHoldAndLeavesItsActionCounted(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -412,6 +470,7 @@ func TestWhoMayNotSeeATransactionCannotTellItFromNone(t *testing.T) {
 	})
 }
 
+// What is begun in time settles, but no more is spent than was held by then.
 func TestTransactionsOfAnExpiredSessionSettle(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -422,12 +481,12 @@ func TestTransactionsOfAnExpiredSessionSettle(t *testing.T) {
 		w.letSessionPass(t, s)
 		w.waitUntil(t, s, Expired)
 		got := must(s.Commit(t.Context(), grant.AccessToken, committed.ID, Commit{Value: &cost}))(t)
-		if got.Status != Committed || got.Value != 50 || got.Overage != 20 {
+		if got.Status != Committed || got.Value != 40 || got.Overage != 30 {
 			t.Errorf("%+v", got)
 		}
 		must(s.Rollback(t.Context(), byToken(grant), undone.ID, Rollback{}))(t)
 		session := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-		if session.ValueUsed != 50 || session.ValueHeld != 0 || session.ValueOverage != 20 || session.ActionCount != 2 {
+		if session.ValueUsed != 40 || session.ValueHeld != 0 || session.ValueOverage != 30 || session.ActionCount != 2 {
 			t.Errorf("%+v", session)
 		}
 		must(s.Rollback(t.Context(), w.byKey(), committed.ID, Rollback{}))(t)
@@ -529,12 +588,21 @@ func TestTransactionsAndWhatTheyNeedStayForTheRetention(t *testing.T) {
 			s.keys.transaction(agent, long.ID): 48, s.keys.transaction(agent, short.ID): 48,
 		})
 
-		// Rolled back late, when what was kept with it has nearly run out.
-		for _, key := range []string{s.keys.agentTransactions(agent), s.keys.transaction(agent, short.ID)} {
-			must(peek(t, s).PExpire(t.Context(), key, time.Hour).Result())(t)
+		// Settled late, when what was kept with it has nearly run out.
+		late := begin(1)
+		for _, settle := range []func() (Transaction, error){
+			func() (Transaction, error) { return s.Commit(t.Context(), token, late.ID, Commit{}) },
+			func() (Transaction, error) { return s.Rollback(t.Context(), w.byKey(), late.ID, Rollback{}) },
+		} {
+			kept := []string{s.keys.transaction(agent, late.ID), s.keys.sessionTransactions(agent, session), s.keys.agentTransactions(agent)}
+			for _, key := range kept {
+				must(peek(t, s).PExpire(t.Context(), key, time.Hour).Result())(t)
+			}
+			must(settle())(t)
+			for _, key := range kept {
+				wantTTL(t, s, key, 48*time.Hour)
+			}
 		}
-		must(s.Rollback(t.Context(), w.byKey(), short.ID, Rollback{}))(t)
-		ttls(map[string]time.Duration{s.keys.transaction(agent, short.ID): 48, s.keys.agentTransactions(agent): 48})
 
 		alone := w.alone(0)
 		alone.Lifetime = 30 * time.Hour

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -224,6 +225,57 @@ func TestHoweverManyWaitOneLookServesThem(t *testing.T) {
 	}
 	for _, one := range came {
 		wantOutcome(t, "one of many", one, nil)
+	}
+}
+
+// Whoever is behind a trail that is gone would read nothing, wait, be woken and read nothing again, for ever.
+func TestAwaitEventWaitsWhenTheTrailIsLost(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		stays := await(t.Context(), s, w.agent.ID, w.newest(t, s))
+		wantOutcome(t, "before", await(t.Context(), s, w.agent.ID, "0-1"), nil)
+		must(peek(t, s).Del(t.Context(), s.keys.events(w.agent.ID)).Result())(t)
+		eventually(t, "it waits again", func() bool {
+			ctx, cancel := context.WithTimeout(t.Context(), watchPause/4)
+			defer cancel()
+			return s.AwaitEvent(ctx, w.agent.ID, "0-1") == context.DeadlineExceeded
+		})
+		behind := await(t.Context(), s, w.agent.ID, "0-1")
+		w.newSession(t, s, time.Hour)
+		wantOutcome(t, "who was behind", behind, nil)
+		wantOutcome(t, "who was not", stays, nil)
+	})
+}
+
+func TestAPanicInTheLookIsWhatWaitersHearAndNotTheEndOfIt(t *testing.T) {
+	t.Parallel()
+	s := openStore(t, Config{}, "redis://"+miniredis.RunT(t).Addr(), nil)
+	w := newTenant(t, s, NewSession{MaxActions: 1})
+	var breaks atomic.Bool
+	store := watched(t, s, func(string) redis.Hook {
+		return lookHook{looked: func(int) {
+			if breaks.Load() {
+				panic("a broken look")
+			}
+		}}
+	})
+	for range 2 {
+		var came []<-chan error
+		for range 3 {
+			came = append(came, await(t.Context(), store, w.agent.ID, w.newest(t, s)))
+		}
+		eventually(t, "they wait", func() bool { return waiting(store, w.agent.ID) == 3 })
+		breaks.Store(true)
+		for _, one := range came {
+			if err := <-one; err == nil || !strings.Contains(err.Error(), "panic: a broken look") {
+				t.Errorf("%v", err)
+			}
+		}
+		breaks.Store(false)
+		next := await(t.Context(), store, w.agent.ID, w.newest(t, s))
+		w.newSession(t, s, time.Hour)
+		wantOutcome(t, "the next", next, nil)
 	}
 }
 

@@ -8,9 +8,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
+	"remit/money"
+	"remit/server"
 )
 
 func keyed(key string) option { return header("Idempotency-Key", key) }
@@ -380,6 +383,8 @@ func TestRefusalsOfTheStoreAreReplayed(t *testing.T) {
 			{"/v1/transactions", begin.with(fields{"session_id": full}), []option{d.byToken}, 403, "session_limit_reached"},
 			{"/v1/transactions", begin.with(fields{"session_id": ended}), []option{d.byToken}, 403, "session_not_active"},
 			{"/v1/transactions", begin.with(fields{"session_id": uuid.NewString()}), []option{d.byToken}, 404, "not_found"},
+			{"/v1/transactions/" + uuid.NewString() + "/commit", nil, []option{d.byToken}, 404, "not_found"},
+			{"/v1/transactions/" + uuid.NewString() + "/rollback", nil, []option{d.byToken}, 404, "not_found"},
 			{settle("/commit"), fields{"value_usd": 1}, []option{d.byToken}, 409, "transaction_not_pending"},
 			{settle("/rollback"), fields{"reason": "r"}, []option{d.byKey, d.byToken}, 409, "transaction_not_reversible"},
 			{"/sessions", fields{"agent_id": d.agent.id, "scopes": list("admin")}, []option{d.byKey}, 400, "invalid_request"},
@@ -406,12 +411,86 @@ func TestRefusalsOfTheStoreAreReplayed(t *testing.T) {
 			before := d.holdings()
 			for n, as := range test.as {
 				send(n, as).replays(firsts[n])
+				d.post(charge(full), fields{"count": 7}, both(as, keyed(fmt.Sprint("key-", i, "-", n)))).
+					refused(422, "idempotency_key_reused").fresh()
 			}
 			if d.holdings() != before {
 				t.Errorf("%s: the replay has changed something", test.path)
 			}
 			d.patch("/sessions/"+full, fields{"max_actions": 1, "max_value_usd": 1}, d.byKey).is(200)
 		}
+	})
+}
+
+// A token's scopes decide which items of a batch are charged. With others it is another request, though it says the same.
+func TestABatchByATokenWithOtherScopesIsAnotherRequest(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		whole, narrow := w.grant("read", "write").is(200).text("access_token"), w.grant("read").is(200).text("access_token")
+		for _, test := range []struct {
+			first, other string
+			status       int // of the item that asks for the scope, at first
+			charged      fields
+		}{
+			{whole, narrow, 200, fields{"action_count": 8, "value_used_usd": 51}},
+			{narrow, whole, 403, fields{"action_count": 1, "value_used_usd": 1}},
+		} {
+			id := w.newSession(fields{"max_actions": 100, "max_value_usd": 100})
+			before := w.session(id)
+			send := func(access string) *response {
+				return w.post("/v1/actions", batchOf(fields{"session_id": id, "count": 7, "value_usd": 50, "scope": "write"},
+					fields{"session_id": id, "value_usd": 1}), both(asAgent(access), keyed("key"+id)))
+			}
+			first := send(test.first).is(200).fresh()
+			items := first.items(2)
+			if items[0].status != test.status || items[1].status != 200 {
+				t.Errorf("the items are %v", items)
+			}
+			for range 2 {
+				send(test.other).refused(422, "idempotency_key_reused").fresh()
+				send(test.first).replays(first)
+				w.wantUsage(before, test.charged)
+			}
+		}
+	})
+}
+
+// The nil UUID is no session's id, and shares nothing with the batch as a whole.
+func TestABatchOnTheNilUUIDIsReplayed(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		d := api.newDoer()
+		for _, as := range []option{d.byToken, d.byKey} {
+			id := d.newSession(nil)
+			for n, items := range [][]any{{fields{"session_id": uuid.Nil}}, {fields{"session_id": id}, fields{"session_id": uuid.Nil}}} {
+				send := func() *response {
+					return d.post("/v1/actions", batchOf(items...), both(as, keyed(fmt.Sprint("nil-", n))))
+				}
+				first := send().is(200).fresh()
+				wantItem(t, first, first.items(len(items))[n], 404, "not_found")
+				send().replays(first)
+			}
+			if got := d.session(id)["action_count"]; got != num(1) {
+				t.Errorf("%v actions, want 1", got)
+			}
+		}
+	})
+}
+
+// A replay shows what the session has, not what another instance would give it.
+func TestASessionIsReplayedUnderOtherDefaults(t *testing.T) {
+	t.Parallel()
+	given := server.SessionDefaults{MaxActions: 7, MaxValue: 8 * money.USD, Lifetime: time.Hour}
+	onEachRedisWith(t, setup{defaults: given}, func(t *testing.T, api *client) {
+		d, changed := api.newDoer(), api.on.setup
+		changed.defaults = server.SessionDefaults{MaxActions: 70, MaxValue: 80 * money.USD, Lifetime: 2 * time.Hour}
+		there := d.through(run(t, &instance{setup: changed, keyring: api.on.keyring}))
+		first := d.post("/sessions", fields{"agent_id": d.agent.id}, both(d.byKey, keyed("k"))).is(201).fresh()
+		if s := first.object(); s["max_actions"] != num(7) || s["max_value_usd"] != num(8) {
+			t.Errorf("the session is %v", s)
+		}
+		there.post("/sessions", fields{"agent_id": d.agent.id}, both(d.byKey, keyed("k"))).replays(first)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"github.com/google/uuid"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"remit/token"
 )
 
 // waiter is an agent as those see it who wait for its events.
@@ -224,6 +225,68 @@ func TestNoOrganizationCanTakeAllPlacesToWait(t *testing.T) {
 	if w.taken() != 0 || len(w.own) != 0 {
 		t.Errorf("%d are counted still, of %d organizations", w.taken(), len(w.own))
 	}
+}
+
+func TestAnOrganizationThatHasManyWaitingIsSentAwayAndAnotherWaits(t *testing.T) {
+	t.Parallel()
+	r := runServer(t, "", Config{Limits: Limits{Off: true}})
+	w, other := r.newWaiter(t), r.newWaiter(t)
+	for range maxOwn - 1 {
+		if err := w.waiting.enter(uuid.MustParse(w.organization)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if last := w.ask(w.dial(w.address), w.sinceNow(), acceptStream); last.StatusCode != 200 {
+		t.Fatalf("the last that may wait: %d", last.StatusCode)
+	}
+	for name, refused := range map[string]*http.Response{
+		"a stream": w.ask(w.dial(w.address), w.url, acceptStream),
+		"a wait":   w.ask(w.dial(w.address), w.sinceNow()+"&wait=20"),
+	} {
+		body, err := io.ReadAll(refused.Body)
+		if refused.StatusCode != 429 || refused.Header.Get("Retry-After") != "1" || !strings.Contains(string(body), `"code":"rate_limited"`) {
+			t.Errorf("%s: %d, Retry-After %q, %s, %v", name, refused.StatusCode, refused.Header.Get("Retry-After"), body, err)
+		}
+	}
+	if answer := w.ask(w.dial(w.address), w.url+"?wait=20"); answer.StatusCode != 200 {
+		t.Errorf("what is there: %d", answer.StatusCode)
+	}
+	streamed := bufio.NewScanner(other.ask(other.dial(other.address), other.sinceNow(), acceptStream).Body)
+	polled := other.wait(other.dial(other.address))
+	w.waits(maxOwn + 2)
+	other.change("comes")
+	other.tells(streamed, "comes")
+	if got := <-polled; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"request_id":"comes"`) {
+		t.Errorf("answered %s", got)
+	}
+}
+
+func TestWhoWaitsWithATokenIsAnsweredWhenThatExpires(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	url := w.sinceNow() + "&wait=20"
+	keys, err := w.keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	access, err := keys.SignAccess(token.Access{
+		Agent: uuid.MustParse(w.agent), Organization: uuid.MustParse(w.organization), Family: uuid.New(),
+		Issued: time.Now().Add(2*time.Second - token.AccessLifetime),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.key = ""
+	asked := time.Now()
+	answer := w.ask(w.dial(w.address), url, "Authorization: Bearer "+access)
+	body, err := io.ReadAll(answer.Body)
+	if answer.StatusCode != 401 || !strings.Contains(string(body), `"code":"invalid_token"`) {
+		t.Errorf("answered %d %s, %v", answer.StatusCode, body, err)
+	}
+	if took := time.Since(asked); took > 10*time.Second {
+		t.Errorf("answered after %s, with a token for 2 s", took)
+	}
+	w.waits(0)
 }
 
 func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
