@@ -86,8 +86,10 @@ local kept = math.max(redis.call('PTTL', session), lifetime + retention)
 local ttl = string.format('%.0f', kept)
 redis.call('PEXPIRE', session, ttl)
 redis.call('PEXPIRE', holds, ttl)
-redis.call('PEXPIRE', session_transactions, ttl)
 redis.call('PEXPIRE', transaction, string.format('%.0f', lifetime + retention))
+if redis.call('PTTL', session_transactions) < kept then
+  redis.call('PEXPIRE', session_transactions, ttl)
+end
 if redis.call('PTTL', agent_transactions) < kept then
   redis.call('PEXPIRE', agent_transactions, ttl)
 end
