@@ -73,7 +73,7 @@ func (s *Store) join(agent uuid.UUID) *trail {
 func (w *watch) leave(agent uuid.UUID, t *trail) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if t.waiters--; t.waiters == 0 {
+	if t.waiters--; t.waiters == 0 && w.trails[agent] == t {
 		delete(w.trails, agent)
 	}
 }
@@ -92,8 +92,8 @@ func (w *watch) fail(err error) {
 	for _, t := range w.trails {
 		t.failed = err
 		close(t.moved)
-		t.moved = make(chan struct{})
 	}
+	clear(w.trails)
 }
 
 // lookAtTrails wakes waiters until there are none.
