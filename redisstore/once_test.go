@@ -92,7 +92,17 @@ func (w keyedTenant) everyKeyed() []keyedOperation {
 // onEachKeyed runs the test for each operation that takes an idempotency key, on a tenant of its own.
 func onEachKeyed(t *testing.T, s *Store, test func(t *testing.T, w keyedTenant, operation keyedOperation)) {
 	t.Helper()
+	onEachKeyedThat(t, s, func(keyedOperation) bool { return true }, test)
+}
+
+// onEachKeyedThat is onEachKeyed for some of the operations.
+func onEachKeyedThat(t *testing.T, s *Store, concerned func(keyedOperation) bool,
+	test func(t *testing.T, w keyedTenant, operation keyedOperation)) {
+	t.Helper()
 	for i, operation := range (keyedTenant{}).everyKeyed() {
+		if !concerned(operation) {
+			continue
+		}
 		t.Run(operation.name, func(t *testing.T) {
 			w := newKeyedTenant(t, s)
 			test(t, w, w.everyKeyed()[i])
@@ -330,10 +340,7 @@ func effectsOfOne(t *testing.T, s *Store, name string) effects {
 func TestACallerThatIsNotLetInHasNoOutcomeAndHearsOfNone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			if operation.byKey {
-				t.Skip("is about access tokens")
-			}
+		onEachKeyedThat(t, s, func(o keyedOperation) bool { return !o.byKey }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			ask := func(g Grant, once *Once) (any, error) {
 				w.grant = g
 				for _, o := range w.everyKeyed() {
@@ -380,10 +387,7 @@ func TestACallerThatIsNotLetInHasNoOutcomeAndHearsOfNone(t *testing.T) {
 func TestAKeyThatIsRotatedHearsOfNoOutcome(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			if !operation.byKey {
-				t.Skip("is about API keys")
-			}
+		onEachKeyedThat(t, s, func(o keyedOperation) bool { return o.byKey }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
 			first := must(operation.do(t.Context(), s, once))(t)
 			must(s.RotateAPIKey(t.Context(), w.key, [32]byte{7}, 0))(t)
@@ -564,10 +568,7 @@ func TestARequestWhoseReplyIsLostHappensOnceWhenItIsAskedForAgain(t *testing.T) 
 func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
-		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			if !operation.claimed {
-				t.Skip("has no claim")
-			}
+		onEachKeyedThat(t, s, func(o keyedOperation) bool { return o.claimed }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			loadScripts(t, s)
 			before := w.effects(t, s)
 			claim := claimAgentKey
