@@ -1,4 +1,4 @@
-.PHONY: help run test fmt loadtest
+.PHONY: help run test fmt bench loadtest
 
 help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -11,6 +11,9 @@ test: ## Install what is missing, then check and test everything on miniredis, R
 
 fmt: ## Format the code
 	gofmt -w .
+
+bench: ## Measure the hot paths, each beside its floor in the same run
+	go test -run '^$$' -bench . -benchtime 40000x ./bench
 
 loadtest: ## Run a fleet of agents against a service of its own and check the books
 	go run ./loadtest

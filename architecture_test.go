@@ -21,6 +21,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/redisproc":  {},
 		"remit/client":     {"remit/money"},
 		"remit/loadtest":   {"remit/client", "remit/money", "remit/redisproc"},
+		"remit/bench":      {},
 		"remit/interop":    {},
 	}
 	output, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
