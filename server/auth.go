@@ -1,8 +1,8 @@
 package server
 
 import (
+	"bytes"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -66,11 +66,11 @@ func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (token.Access, error) {
 	if !found {
 		return token.Access{}, errMissingToken
 	}
-	keys, err := s.keys()
-	if err != nil {
-		return token.Access{}, err
+	v := s.verifier.Load()
+	if v == nil {
+		return token.Access{}, errNoKeyring
 	}
-	access, err := keys.VerifyAccess(given, time.Now())
+	access, err := v.access(given, time.Now())
 	if err != nil {
 		return token.Access{}, errInvalidToken
 	}
@@ -96,7 +96,7 @@ func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 
 func callerOf(access token.Access) caller {
 	held := heldBy(access)
-	return caller{redisstore.Caller{Token: &held}, access.Scopes, access.Issued.Add(token.AccessLifetime)}
+	return caller{redisstore.Caller{Token: &held}, access.Scopes, access.Expires()}
 }
 
 func heldBy(access token.Access) redisstore.AccessToken {
@@ -104,7 +104,7 @@ func heldBy(access token.Access) redisstore.AccessToken {
 }
 
 // bearer returns the token of an Authorization header with the Bearer scheme, in any case (RFC 9110 §11.1).
-func bearer(ctx *fasthttp.RequestCtx) (string, bool) {
-	scheme, given, found := strings.Cut(string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)), " ")
-	return given, found && strings.EqualFold(scheme, "Bearer")
+func bearer(ctx *fasthttp.RequestCtx) ([]byte, bool) {
+	scheme, given, found := bytes.Cut(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization), []byte(" "))
+	return given, found && bytes.EqualFold(scheme, []byte("Bearer"))
 }

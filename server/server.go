@@ -52,7 +52,7 @@ type Server struct {
 	store    *redisstore.Store
 	log      *slog.Logger
 	defaults SessionDefaults
-	keyring  atomic.Pointer[token.Keyring]
+	verifier atomic.Pointer[verifier] // with the keyring
 	requests requestIDs
 	limits   limits
 	proxies  trustedProxies
@@ -103,12 +103,12 @@ func New(cfg Config) *Server {
 }
 
 // SetKeyring gives the server its keys, or new ones.
-func (s *Server) SetKeyring(k *token.Keyring) { s.keyring.Store(k) }
+func (s *Server) SetKeyring(k *token.Keyring) { s.verifier.Store(newVerifier(k)) }
 
 // keys returns the keyring, or errNoKeyring before there is one.
 func (s *Server) keys() (*token.Keyring, error) {
-	if k := s.keyring.Load(); k != nil {
-		return k, nil
+	if v := s.verifier.Load(); v != nil {
+		return v.keys, nil
 	}
 	return nil, errNoKeyring
 }

@@ -35,6 +35,9 @@ type Access struct {
 	Issued       time.Time // to the second; it expires AccessLifetime later
 }
 
+// Expires returns when the token is good no longer.
+func (a Access) Expires() time.Time { return a.Issued.Add(AccessLifetime) }
+
 // claims is the exact claim set, in the order it is written. A token with one claim more, less, or in another spelling or
 // order was not issued here: what is read must be, byte for byte, what would be written.
 type claims struct {

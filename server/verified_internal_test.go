@@ -1,0 +1,145 @@
+package server
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/token"
+)
+
+func newTestKeyring(t *testing.T) *token.Keyring {
+	t.Helper()
+	material, err := token.GenerateSigningKey(token.Ed25519)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signing, err := token.ParseSigningKey(material)
+	if err != nil {
+		t.Fatal(err)
+	}
+	refresh, err := token.ParseRefreshKey(token.GenerateRefreshKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := token.NewKeyring("https://remit.test", []*token.SigningKey{signing}, []*token.RefreshKey{refresh})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+func sign(t *testing.T, keys *token.Keyring, issued time.Time) (string, token.Access) {
+	t.Helper()
+	access := token.Access{
+		Agent: uuid.New(), Organization: uuid.New(), Family: uuid.New(), Scopes: []string{"read"}, Issued: issued.Truncate(time.Second),
+	}
+	text, err := keys.SignAccess(access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text, access
+}
+
+func (v *verifier) remembered() int {
+	count := 0
+	for i := range v.shards {
+		count += len(v.shards[i].tokens)
+	}
+	return count
+}
+
+func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	keys := newTestKeyring(t)
+	v := newVerifier(keys)
+	text, want := sign(t, keys, now)
+	for range 3 {
+		got, err := v.access([]byte(text), now)
+		if err != nil || got.Agent != want.Agent || got.Organization != want.Organization || got.Family != want.Family ||
+			!slices.Equal(got.Scopes, want.Scopes) || !got.Issued.Equal(want.Issued) {
+			t.Fatalf("%+v, %v, want %+v", got, err, want)
+		}
+	}
+	if v.remembered() != 1 {
+		t.Errorf("%d tokens are remembered", v.remembered())
+	}
+	if _, err := v.access([]byte(text), want.Expires()); err != token.ErrExpired {
+		t.Errorf("at its expiry: %v", err)
+	}
+	if _, err := v.access([]byte(text), want.Expires().Add(-time.Second)); err != nil {
+		t.Errorf("a second before: %v", err)
+	}
+}
+
+func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	keys := newTestKeyring(t)
+	v := newVerifier(keys)
+	text, _ := sign(t, keys, now)
+	if _, err := v.access([]byte(text), now); err != nil {
+		t.Fatal(err)
+	}
+	for i := range text {
+		altered := []byte(text)
+		altered[i] ^= 1
+		if _, err := v.access(altered, now); err == nil {
+			t.Errorf("good with byte %d altered", i)
+		}
+	}
+	if v.remembered() != 1 {
+		t.Errorf("%d tokens are remembered: bad ones too", v.remembered())
+	}
+	if _, err := newVerifier(newTestKeyring(t)).access([]byte(text), now); err == nil {
+		t.Error("good under other keys")
+	}
+}
+
+func TestWhatIsRememberedIsBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	var shard verifiedShard
+	shard.tokens = map[[32]byte]token.Access{}
+	fill := func(from, to int, issued time.Time) {
+		for i := from; i < to; i++ {
+			shard.keep([32]byte{byte(i), byte(i >> 8)}, token.Access{Issued: issued}, now)
+		}
+	}
+	fill(0, verifiedPerShard, now)
+	fill(verifiedPerShard, 3*verifiedPerShard, now)
+	if len(shard.tokens) != verifiedPerShard {
+		t.Errorf("%d tokens are remembered, want %d", len(shard.tokens), verifiedPerShard)
+	}
+	if _, found := shard.tokens[[32]byte{byte((3*verifiedPerShard - 1) % 256), byte((3*verifiedPerShard - 1) >> 8)}]; !found {
+		t.Error("the newest is not among them")
+	}
+}
+
+func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	keys := newTestKeyring(t)
+	v := newVerifier(keys)
+	texts := make([]string, 8)
+	for i := range texts {
+		texts[i], _ = sign(t, keys, now)
+	}
+	var group sync.WaitGroup
+	for i := range 32 {
+		group.Go(func() {
+			for range 50 {
+				if _, err := v.access([]byte(texts[i%len(texts)]), now); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if v.remembered() != len(texts) {
+		t.Errorf("%d tokens are remembered, want %d", v.remembered(), len(texts))
+	}
+}
