@@ -72,5 +72,6 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, chargeAnswer{id, usageOf(usage)})
+	var written [answerSize]byte
+	return answerWritten(ctx, chargeAnswer{id, usageOf(usage)}.append(written[:0]))
 }
