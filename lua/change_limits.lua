@@ -1,19 +1,19 @@
 -- Changes the limits of an active session, never below what is used and held. Limits that were noted as nearly or wholly
 -- used are new ones now, and are noted again.
 --
--- KEYS[1] = agent            hash a:{cell}:<agent>
--- KEYS[2] = session          hash s:{cell}:<session>
--- KEYS[3] = agent_sessions   zset as:{cell}:<agent>
+-- KEYS[1] = agent                 hash a:{cell}:<agent>
+-- KEYS[2] = session               hash s:{cell}:<session>
+-- KEYS[3] = agent_sessions        zset as:{cell}:<agent>
 -- KEYS[4] = session_transactions  zset stx:{cell}:<session>
--- KEYS[5] = events           stream ev:{cell}:<agent>
+-- KEYS[5] = events                stream ev:{cell}:<agent>
 --
--- ARGV[1] = organization_id  16 bytes, of the organization that asks
--- ARGV[2] = agent_id         16 bytes
--- ARGV[3] = max_actions      '' to leave it
--- ARGV[4] = max_value        micro-USD, '' to leave it
--- ARGV[5] = lifetime         ms from now, '' to leave it
--- ARGV[6] = retention        ms that the session stays readable after its lifetime
--- ARGV[7] = audit            see include/audit.lua
+-- ARGV[1] = organization_id       16 bytes, of the organization that asks
+-- ARGV[2] = agent_id              16 bytes
+-- ARGV[3] = max_actions           '' to leave it
+-- ARGV[4] = max_value             micro-USD, '' to leave it
+-- ARGV[5] = lifetime              ms from now, '' to leave it
+-- ARGV[6] = retention             ms that the session stays readable after its lifetime
+-- ARGV[7] = audit                 see include/audit.lua
 --
 -- Reply:  {'ok', now, revoked, scopes, session}  as get_session.lua, after the change
 --         {'unknown_agent'}

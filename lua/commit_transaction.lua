@@ -1,22 +1,22 @@
 -- Commits a pending transaction: what it holds is given free, and what it cost is charged as far as the session's limit
 -- allows. The rest is recorded as overage, for the action has happened.
 --
--- KEYS[1] = agent               hash a:{cell}:<agent>
--- KEYS[2] = session             hash s:{cell}:<session>; one that does not exist when the transaction has none
--- KEYS[3] = holds               zset sh:{cell}:<session>
--- KEYS[4] = transaction         hash t:{cell}:<transaction>
+-- KEYS[1] = agent                 hash a:{cell}:<agent>
+-- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
+-- KEYS[3] = holds                 zset sh:{cell}:<session>
+-- KEYS[4] = transaction           hash t:{cell}:<transaction>
 -- KEYS[5] = session_transactions  zset stx:{cell}:<session>
--- KEYS[6] = agent_transactions  zset at:{cell}:<agent>
--- KEYS[7] = events              stream ev:{cell}:<agent>
+-- KEYS[6] = agent_transactions    zset at:{cell}:<agent>
+-- KEYS[7] = events                stream ev:{cell}:<agent>
 --
--- ARGV[1] = organization_id     16 bytes, of the access token
--- ARGV[2] = agent_id            16 bytes
--- ARGV[3] = caller_family       'family:' and the 16-byte family id of the access token
--- ARGV[4] = transaction_id      16 bytes
--- ARGV[5] = value               micro-USD that it cost, '' for what it holds
--- ARGV[6] = post_state          JSON object, '' for none
--- ARGV[7] = retention           ms that it stays readable from now
--- ARGV[8] = audit               see include/audit.lua
+-- ARGV[1] = organization_id       16 bytes, of the access token
+-- ARGV[2] = agent_id              16 bytes
+-- ARGV[3] = caller_family         'family:' and the 16-byte family id of the access token
+-- ARGV[4] = transaction_id        16 bytes
+-- ARGV[5] = value                 micro-USD that it cost, '' for what it holds
+-- ARGV[6] = post_state            JSON object, '' for none
+-- ARGV[7] = retention             ms that it stays readable from now
+-- ARGV[8] = audit                 see include/audit.lua
 --
 -- Reply:  {'ok', now, ended, x, state}  now and x, when it would have expired, in ms since 1970; ended as include/states.lua
 --                                       says; state an array of st, v, ov, cm, rb, re, po
@@ -25,7 +25,8 @@
 --         {'unknown_transaction'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_pending', now, ended, x, st}
--- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds; HSET and HDEL session; XADD events
+-- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds;
+-- HSET and HDEL session; XADD events
 --@include audit
 --@include holds
 --@include marks

@@ -1,21 +1,21 @@
 -- Rolls a transaction back: a pending one gives free what it holds, a committed one gives back what it charged. The action
 -- stays counted, or begin and rollback would be a loop for free.
 --
--- KEYS[1] = agent               hash a:{cell}:<agent>
--- KEYS[2] = session             hash s:{cell}:<session>; one that does not exist when the transaction has none
--- KEYS[3] = holds               zset sh:{cell}:<session>
--- KEYS[4] = transaction         hash t:{cell}:<transaction>
+-- KEYS[1] = agent                 hash a:{cell}:<agent>
+-- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
+-- KEYS[3] = holds                 zset sh:{cell}:<session>
+-- KEYS[4] = transaction           hash t:{cell}:<transaction>
 -- KEYS[5] = session_transactions  zset stx:{cell}:<session>
--- KEYS[6] = agent_transactions  zset at:{cell}:<agent>
--- KEYS[7] = events              stream ev:{cell}:<agent>
+-- KEYS[6] = agent_transactions    zset at:{cell}:<agent>
+-- KEYS[7] = events                stream ev:{cell}:<agent>
 --
--- ARGV[1] = organization_id     16 bytes, of the caller
--- ARGV[2] = agent_id            16 bytes
--- ARGV[3] = caller_family       'family:' and the 16-byte family id of the access token; '' when an API key calls
--- ARGV[4] = transaction_id      16 bytes
--- ARGV[5] = reason              '' for none
--- ARGV[6] = retention           ms that it stays readable from now
--- ARGV[7] = audit               see include/audit.lua
+-- ARGV[1] = organization_id       16 bytes, of the caller
+-- ARGV[2] = agent_id              16 bytes
+-- ARGV[3] = caller_family         'family:' and the 16-byte family id of the access token; '' when an API key calls
+-- ARGV[4] = transaction_id        16 bytes
+-- ARGV[5] = reason                '' for none
+-- ARGV[6] = retention             ms that it stays readable from now
+-- ARGV[7] = audit                 see include/audit.lua
 --
 -- Reply:  {'ok', now, ended, x, state}  as commit_transaction.lua
 --         {'unknown_agent'}
@@ -24,7 +24,8 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_pending', now, ended, x, st}
 --         {'not_reversible'}            it is committed, and was begun as one that cannot be undone
--- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds; HSET and HDEL session; XADD events
+-- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds;
+-- HSET and HDEL session; XADD events
 --@include audit
 --@include holds
 --@include states

@@ -47,11 +47,7 @@ func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Once, 
 	if once == nil {
 		return s.run(ctx, sc, keys, args...)
 	}
-	return s.performAs(ctx, sc, act, once, s.keys.outcome(act.agent, act.keyDigest(once, "")), keys, args...)
-}
-
-// performAs is perform with a place of its own for the outcome.
-func (s *Store) performAs(ctx context.Context, sc *script, act actor, once *Once, outcome string, keys []string, args ...any) (*reply, error) {
+	outcome := s.keys.outcome(act.agent, act.keyDigest(once, ""))
 	keys = append([]string{outcome}, keys...)
 	args = append(onceArguments(ctx, act, once), args...)
 	r, err := s.run(ctx, sc.keyed, keys, args...)

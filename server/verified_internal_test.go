@@ -10,27 +10,6 @@ import (
 	"remit/token"
 )
 
-func newTestKeyring(t *testing.T) *token.Keyring {
-	t.Helper()
-	material, err := token.GenerateSigningKey(token.Ed25519)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signing, err := token.ParseSigningKey(material)
-	if err != nil {
-		t.Fatal(err)
-	}
-	refresh, err := token.ParseRefreshKey(token.GenerateRefreshKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := token.NewKeyring("https://remit.test", []*token.SigningKey{signing}, []*token.RefreshKey{refresh})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return keys
-}
-
 func sign(t *testing.T, keys *token.Keyring, issued time.Time) (string, token.Access) {
 	t.Helper()
 	access := token.Access{
@@ -54,7 +33,7 @@ func (v *verifier) remembered() int {
 func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	keys := newTestKeyring(t)
+	keys := someKeyring(t)
 	v := newVerifier(keys)
 	text, want := sign(t, keys, now)
 	for range 3 {
@@ -78,7 +57,7 @@ func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	keys := newTestKeyring(t)
+	keys := someKeyring(t)
 	v := newVerifier(keys)
 	text, _ := sign(t, keys, now)
 	if _, err := v.access([]byte(text), now); err != nil {
@@ -94,7 +73,7 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	if v.remembered() != 1 {
 		t.Errorf("%d tokens are remembered: bad ones too", v.remembered())
 	}
-	if _, err := newVerifier(newTestKeyring(t)).access([]byte(text), now); err == nil {
+	if _, err := newVerifier(someKeyring(t)).access([]byte(text), now); err == nil {
 		t.Error("good under other keys")
 	}
 }
@@ -122,7 +101,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	keys := newTestKeyring(t)
+	keys := someKeyring(t)
 	v := newVerifier(keys)
 	texts := make([]string, 8)
 	for i := range texts {
