@@ -22,16 +22,19 @@
 --         {'scope_not_held', scope}
 --         {'limit', limit, n, ma, v, mv, h, x}  limit is max_actions or max_value_usd; nothing was charged
 -- Writes: HSET session; XADD events for what is seen the first time
+--
+-- It runs before every step of every agent. So it reads what few charges need (hx, w, scopes) only for those, and leaves
+-- it to arithmetic to make numbers of strings: tonumber would be a call for each.
 --@include audit
 --@include marks
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
-local count, value, scope, audit = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
+local count, value, scope, audit = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'scopes')
+local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
 if holder[1] ~= organization_id then
   return {'unknown_agent'}
 end
@@ -39,39 +42,45 @@ if holder[3] or (holder[2] and caller_family ~= '') then
   return {'invalid_token'}
 end
 
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w')
+local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e')
 if s[1] ~= agent_id then
   return {'unknown_session'}
 end
-local held, marks = tonumber(s[6] or 0), s[11] or ''
-if s[10] and now >= tonumber(s[10]) then
+local h = s[6] or '0'
+if s[6] and now >= (redis.call('HGET', session, 'hx') or now + 1) + 0 then
   return {'holds_due'}
 end
-if s[8] or holder[2] or now >= tonumber(s[7]) then
+if s[8] or holder[2] or now >= s[7] + 0 then
   if not s[8] and not holder[2] then
+    local marks = redis.call('HGET', session, 'w') or ''
     note(session, events, audit, now, marks, 'x', 'session.expired')
   end
   return {'not_active', s[8] or '', holder[2] or '', s[7], string.format('%.0f', now)}
 end
-if scope ~= '' and not string.find(' ' .. (s[9] or holder[4]) .. ' ', ' ' .. scope .. ' ', 1, true) then
-  return {'scope_not_held', scope}
+if scope ~= '' then
+  local scopes = redis.call('HGET', session, 'sc') or redis.call('HGET', agent, 'scopes')
+  if not string.find(' ' .. scopes .. ' ', ' ' .. scope .. ' ', 1, true) then
+    return {'scope_not_held', scope}
+  end
 end
 
-local n, max_n = tonumber(s[2]) + count, tonumber(s[3])
-local v, max_v = tonumber(s[4]) + value, tonumber(s[5])
-local h = string.format('%.0f', held)
+local n, max_n = s[2] + count, s[3] + 0
+local v, max_v = s[4] + value, s[5] + 0
 if n > max_n then
+  local marks = redis.call('HGET', session, 'w') or ''
   note(session, events, audit, now, marks, 'N', 'session.limit_reached', 'limit', 'max_actions')
   return {'limit', 'max_actions', s[2], s[3], s[4], s[5], h, s[7]}
 end
-if v + held > max_v then
+if v + h > max_v then
+  local marks = redis.call('HGET', session, 'w') or ''
   note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', 'max_value_usd')
   return {'limit', 'max_value_usd', s[2], s[3], s[4], s[5], h, s[7]}
 end
 
-local used_n, used_v = string.format('%.0f', n), string.format('%.0f', v)
+local used_n, used_v = string.format('%d', n), string.format('%d', v)
 redis.call('HSET', session, 'n', used_n, 'v', used_v)
-if n * 5 >= max_n * 4 or (v + held) * 5 >= max_v * 4 then
-  note_usage(session, events, audit, now, marks, n, max_n, v + held, max_v)
+if n * 5 >= max_n * 4 or (v + h) * 5 >= max_v * 4 then
+  local marks = redis.call('HGET', session, 'w') or ''
+  note_usage(session, events, audit, now, marks, n, max_n, v + h, max_v)
 end
 return {'ok', used_n, s[3], used_v, s[5], h, s[7]}
