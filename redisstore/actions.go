@@ -25,9 +25,10 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 	if err != nil {
 		return Usage{}, err
 	}
+	keys := s.sessionKeys(act, session)
 	r, err := s.look(ctx, act, session, func() (*reply, error) {
-		return s.perform(ctx, chargeSession, act, charge.Once, s.sessionKeys(act, session), act.organization[:],
-			act.agent[:], act.family, charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
+		return s.perform(ctx, chargeSession, act, charge.Once, keys[:], act.organization, act.agent, act.family,
+			charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
 	})
 	if err != nil {
 		return Usage{}, act.refusedTo(err)

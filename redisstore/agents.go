@@ -43,11 +43,11 @@ var (
 func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte) (Agent, error) {
 	a.ID, a.Organization = NewRootID(), key.Organization
 	index := []string{s.keys.organization(key.Organization), s.keys.organizationAgents(key.Organization)}
-	if _, err := s.run(ctx, indexAgent, index, key.Hash[:], a.ID[:]); err != nil {
+	if _, err := s.run(ctx, indexAgent, index, key.Hash, a.ID); err != nil {
 		return Agent{}, nothingVisible(err)
 	}
-	r, err := s.run(ctx, createAgent, []string{s.keys.agent(a.ID), s.keys.events(a.ID)}, key.Organization[:], a.Name,
-		strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash[:], s.auditAs(ctx, actorKey))
+	r, err := s.run(ctx, createAgent, []string{s.keys.agent(a.ID), s.keys.events(a.ID)}, key.Organization, a.Name,
+		strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey))
 	if err != nil {
 		return Agent{}, err
 	}
@@ -86,7 +86,7 @@ func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 		return time.Time{}, err
 	}
 	r, err := s.run(ctx, revokeAgent, []string{s.keys.agent(id), s.keys.events(id)},
-		key.Organization[:], s.auditAs(ctx, actorKey))
+		key.Organization, s.auditAs(ctx, actorKey))
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -101,7 +101,7 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 		return time.Time{}, err
 	}
 	r, err := s.run(ctx, rotateAgentSecret, []string{s.keys.agent(id), s.keys.events(id)},
-		key.Organization[:], newHash[:], grace.Milliseconds(), s.auditAs(ctx, actorKey))
+		key.Organization, newHash, grace.Milliseconds(), s.auditAs(ctx, actorKey))
 	if err != nil {
 		return time.Time{}, err
 	}

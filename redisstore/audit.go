@@ -41,7 +41,7 @@ func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after str
 		return nil, false, err
 	}
 	r, err := s.run(ctx, listEvents, []string{s.keys.agent(agent), s.keys.events(agent)},
-		act.organization[:], act.family, after, limit+1)
+		act.organization, act.family, after, limit+1)
 	if err == ErrUnknownAgent && act.family != "" {
 		err = ErrInvalidToken
 	}
@@ -160,13 +160,24 @@ const (
 	actorAgent = "agent"
 )
 
-// auditAs is what scripts are told for the audit trail: how many events an agent keeps, who asks, and in which request.
-func (s *Store) auditAs(ctx context.Context, who string) string {
-	return strconv.Itoa(s.config.EventsKept) + " " + who + " " + requestID(ctx)
+// auditNote is what scripts are told for the audit trail: how many events an agent keeps, who asks, and in which request.
+type auditNote struct {
+	kept         int
+	who, request string
+}
+
+func (n auditNote) append(text []byte) []byte {
+	text = append(strconv.AppendInt(text, int64(n.kept), 10), ' ')
+	text = append(append(text, n.who...), ' ')
+	return append(text, n.request...)
+}
+
+func (s *Store) auditAs(ctx context.Context, who string) auditNote {
+	return auditNote{s.config.EventsKept, who, requestID(ctx)}
 }
 
 // audit is auditAs for an actor.
-func (s *Store) audit(ctx context.Context, act actor) string {
+func (s *Store) audit(ctx context.Context, act actor) auditNote {
 	if act.family == "" {
 		return s.auditAs(ctx, actorKey)
 	}

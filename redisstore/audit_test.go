@@ -453,7 +453,7 @@ func TestEventsAreForTheAgentAndItsOrganization(t *testing.T) {
 			"a revoked family":              {byToken(dead), w.agent.ID, ErrInvalidToken},
 			"a revoked family, of another":  {byToken(dead), foreign.agent.ID, ErrInvalidToken},
 			"a wrong key":                   {Caller{Key: &APIKey{w.key.Organization, [32]byte{9}}}, w.agent.ID, ErrInvalidAPIKey},
-			"a token of no agent": {Caller{Token: &AccessToken{w.key.Organization, NewID(w.agent.ID), grant.Family}},
+			"a token of no agent": {Caller{Token: &AccessToken{Organization: w.key.Organization, Agent: NewID(w.agent.ID), Family: grant.Family}},
 				w.agent.ID, ErrInvalidToken},
 		} {
 			events, more, err := s.Events(t.Context(), test.caller, test.agent, "", 10)
@@ -543,11 +543,11 @@ func TestTheAuditTrailIsToldWhoAsks(t *testing.T) {
 	s := &Store{config: Config{EventsKept: 12}}
 	ctx := WithRequestID(t.Context(), "r 1")
 	for want, act := range map[string]actor{"12 key r 1": {}, "12 agent r 1": {family: familyField(uuid.New())}} {
-		if got := s.audit(ctx, act); got != want {
+		if got := string(s.audit(ctx, act).append(nil)); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := s.auditAs(t.Context(), actorKey); got != strconv.Itoa(12)+" key " {
+	if got := string(s.auditAs(t.Context(), actorKey).append(nil)); got != strconv.Itoa(12)+" key " {
 		t.Errorf("%q", got)
 	}
 }

@@ -113,7 +113,7 @@ func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Onc
 	}
 	place := s.keys.outcome(act.agent, act.keyDigest(once, ""))
 	return act, once.claimed(s.run(ctx, claimAgentKey, []string{s.keys.agent(act.agent), place},
-		act.organization[:], act.family, once.Fingerprint[:], onceLifetime.Milliseconds(), requestID(ctx)))
+		act.organization, act.family, once.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx)))
 }
 
 // findAgents finds whose sessions they are, for an API key.
@@ -186,8 +186,8 @@ func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*
 	pipeline := server.Pipeline()
 	commands := make([]onceCmd, len(parts))
 	for i, p := range parts {
-		sc, keys, args := s.chargePart(ctx, p)
-		commands[i] = onceCmd{redis.NewCmd(ctx, scriptWords("evalsha", sc.sha, keys, args)...)}
+		sc, c := s.chargePart(ctx, p)
+		commands[i] = c.of(ctx, sc, false)
 		_ = pipeline.Process(ctx, commands[i])
 	}
 	_, _ = pipeline.Exec(ctx)
@@ -208,9 +208,9 @@ func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*
 
 // runPart runs a part by itself.
 func (s *Store) runPart(ctx context.Context, p *part) {
-	sc, keys, args := s.chargePart(ctx, p)
 	p.reply, p.err = s.look(ctx, p.act, p.session, func() (*reply, error) {
-		p.take(s.run(ctx, sc, keys, args...))
+		sc, c := s.chargePart(ctx, p)
+		p.take(s.runCommand(ctx, sc, c))
 		return p.reply, p.err
 	})
 }
@@ -225,15 +225,20 @@ func sentElsewhere(err error) bool {
 	return false
 }
 
-// chargePart returns the script of a part, and what it is given.
-func (s *Store) chargePart(ctx context.Context, p *part) (*script, []string, []any) {
-	keys := s.sessionKeys(p.act, p.session)
-	args := []any{p.act.organization[:], p.act.agent[:], p.act.family, p.charges, s.audit(ctx, p.act)}
-	if p.once == nil {
-		return chargeBatch, keys, args
+// chargePart returns the script of a part, and its call.
+func (s *Store) chargePart(ctx context.Context, p *part) (*script, *command) {
+	sc, keys := chargeBatch, s.sessionKeys(p.act, p.session)
+	c := newCommand(len(keys))
+	if p.once != nil {
+		sc, c = chargeBatch.keyed, newCommand(1+len(keys))
+		c.keys(s.keys.outcome(p.act.agent, p.act.keyDigest(p.once, string(p.session[:]))))
 	}
-	outcome := s.keys.outcome(p.act.agent, p.act.keyDigest(p.once, string(p.session[:])))
-	return chargeBatch.keyed, append([]string{outcome}, keys...), append(onceArguments(ctx, p.act, p.once), args...)
+	c.keys(keys[:]...)
+	if p.once != nil {
+		c.arguments(onceArguments(ctx, p.act, p.once)...)
+	}
+	c.arguments(p.act.organization, p.act.agent, p.act.family, p.charges, s.audit(ctx, p.act))
+	return sc, c
 }
 
 // take notes what the part's script has answered.

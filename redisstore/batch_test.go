@@ -239,8 +239,8 @@ func (h batchHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 }
 
 func isBatch(command redis.Cmder) bool {
-	sha, _ := command.Args()[min(1, len(command.Args())-1)].(string)
-	return sha == chargeBatch.sha || sha == chargeBatch.keyed.sha
+	sha, _ := command.Args()[min(1, len(command.Args())-1)].(*string)
+	return sha == &chargeBatch.sha || sha == &chargeBatch.keyed.sha
 }
 
 func TestABatchIsOnePipelineForEachServer(t *testing.T) {

@@ -21,6 +21,25 @@ type AccessToken struct {
 	Organization uuid.UUID
 	Agent        uuid.UUID
 	Family       uuid.UUID
+
+	written *writtenToken // for a token that is used often; see Remembered
+}
+
+// writtenToken is what scripts are told of every use of an access token, written out once.
+type writtenToken struct{ family, agent, events string }
+
+// Remembered returns the token with what its every use needs written out, for who keeps it.
+func (s *Store) Remembered(t AccessToken) *AccessToken {
+	t.written = &writtenToken{familyField(t.Family), s.keys.agent(t.Agent), s.keys.events(t.Agent)}
+	return &t
+}
+
+// actor is the token's part in an operation on its own agent.
+func (t *AccessToken) actor() actor {
+	if t.written != nil {
+		return actor{t.Organization, t.Agent, t.written.family, t.written}
+	}
+	return actor{t.Organization, t.Agent, familyField(t.Family), nil}
 }
 
 // Caller asks for something that an organization may ask for any of its agents and an agent for itself: exactly one of
@@ -34,7 +53,8 @@ type Caller struct {
 type actor struct {
 	organization uuid.UUID
 	agent        uuid.UUID
-	family       string // '' when an API key calls
+	family       string        // '' when an API key calls
+	written      *writtenToken // nil if it must be written out
 }
 
 // actOnAgent returns the actor for an operation on that agent. For an agent this costs nothing, for its script checks
@@ -45,7 +65,7 @@ func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID, once 
 		if agent != c.Token.Agent {
 			return actor{}, cmp.Or(s.CheckToken(ctx, *c.Token), ErrUnknownAgent)
 		}
-		return actor{c.Token.Organization, c.Token.Agent, familyField(c.Token.Family)}, nil
+		return c.Token.actor(), nil
 	}
 	if err := s.admit(ctx, *c.Key, once); err != nil {
 		return actor{}, err
@@ -64,6 +84,13 @@ func (s *Store) actOnSession(ctx context.Context, c Caller, session uuid.UUID, o
 	}
 	act.agent, err = s.agentOf(ctx, session)
 	return act, err
+}
+
+func (s *Store) agentKey(act actor) string {
+	if act.written != nil {
+		return act.written.agent
+	}
+	return s.keys.agent(act.agent)
 }
 
 // refusedTo says an error as the actor may hear it: to an access token its own missing agent means that it is not

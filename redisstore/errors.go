@@ -46,7 +46,9 @@ func neverRan(err error) bool {
 	if errors.As(err, &opErr) && opErr.Op == "dial" {
 		return true
 	}
-	for _, unsent := range []error{redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed} {
+	for _, unsent := range []error{
+		redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed, errLaneFull, errLaneLate, errLeftLane,
+	} {
 		if errors.Is(err, unsent) {
 			return true
 		}

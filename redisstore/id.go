@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"math/rand/v2"
 	"time"
 
@@ -26,6 +27,15 @@ func NewRootID() uuid.UUID { return newID(uint16(rand.Uint32())) }
 func NewID(owner uuid.UUID) uuid.UUID { return newID(cellOf(owner)) }
 
 func cellOf(id uuid.UUID) uint16 { return binary.BigEndian.Uint16(id[14:]) }
+
+// AppendID appends the id as it is written (RFC 9562 §4).
+func AppendID(text []byte, id uuid.UUID) []byte {
+	text = hex.AppendEncode(text, id[:4])
+	for _, part := range [][]byte{id[4:6], id[6:8], id[8:10], id[10:]} {
+		text = hex.AppendEncode(append(text, '-'), part)
+	}
+	return text
+}
 
 // madeAt returns the time that a UUIDv7 carries, by the clock of the service that drew it.
 func madeAt(id uuid.UUID) time.Time {

@@ -71,10 +71,17 @@ func (k keyspace) issuer() string                 { return k.prefix + "k:issuer"
 func (k keyspace) ready(cell uint16) string       { return k.prefix + "r:{" + cellText(cell) + "}" }
 
 func (k keyspace) key(kind string, cell uint16, id uuid.UUID) string {
-	return k.prefix + kind + "{" + cellText(cell) + "}:" + id.String()
+	text := make([]byte, 0, 80) // on the stack, unless the prefix is long
+	text = append(append(append(text, k.prefix...), kind...), '{')
+	text = append(appendCell(text, cell), "}:"...)
+	return string(AppendID(text, id))
 }
 
-func cellText(cell uint16) string { return hex.EncodeToString([]byte{byte(cell >> 8), byte(cell)}) }
+func appendCell(text []byte, cell uint16) []byte {
+	return hex.AppendEncode(text, []byte{byte(cell >> 8), byte(cell)})
+}
+
+func cellText(cell uint16) string { return string(appendCell(nil, cell)) }
 
 // familyField is the field of an agent's hash that marks a family revoked, and how an access token's family is passed
 // to scripts; ” stands for no family, when an API key calls.

@@ -158,7 +158,7 @@ func (s *Store) repair(ctx context.Context, key string, gone []uuid.UUID) {
 func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
 		r, err := s.run(ctx, listOrganization, []string{s.keys.organization(key.Organization), index},
-			key.Hash[:], position(before), limit)
+			key.Hash, position(before), limit)
 		return readIDs(r, err)
 	}
 }
@@ -166,7 +166,7 @@ func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Con
 func (s *Store) readAgentIndex(act actor, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
 		r, err := s.run(ctx, listOfAgent, []string{s.keys.agent(act.agent), index},
-			act.organization[:], act.family, position(before), limit)
+			act.organization, act.family, position(before), limit)
 		if err == ErrUnknownAgent && act.family != "" {
 			err = ErrInvalidToken
 		}

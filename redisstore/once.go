@@ -47,10 +47,12 @@ func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Once, 
 	if once == nil {
 		return s.run(ctx, sc, keys, args...)
 	}
-	outcome := s.keys.outcome(act.agent, act.keyDigest(once, ""))
-	keys = append([]string{outcome}, keys...)
-	args = append(onceArguments(ctx, act, once), args...)
-	r, err := s.run(ctx, sc.keyed, keys, args...)
+	c := newCommand(1 + len(keys))
+	c.keys(s.keys.outcome(act.agent, act.keyDigest(once, "")))
+	c.keys(keys...)
+	c.arguments(onceArguments(ctx, act, once)...)
+	c.arguments(args...)
+	r, err := s.runCommand(ctx, sc.keyed, c)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Once, 
 }
 
 func onceArguments(ctx context.Context, act actor, once *Once) []any {
-	return []any{once.Fingerprint[:], requestID(ctx), onceLifetime.Milliseconds(), act.family}
+	return []any{once.Fingerprint, requestID(ctx), onceLifetime.Milliseconds(), act.family}
 }
 
 // read takes the outcome out of what once.lua answers, and notes whose it is.
@@ -103,5 +105,5 @@ func (s *Store) admit(ctx context.Context, key APIKey, once *Once) error {
 	}
 	place := s.keys.outcome(key.Organization, digest("claim", string(key.Organization[:]), once.Key))
 	return once.claimed(s.run(ctx, claimKey, []string{s.keys.organization(key.Organization), place},
-		key.Hash[:], once.Fingerprint[:], onceLifetime.Milliseconds(), requestID(ctx)))
+		key.Hash, once.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx)))
 }

@@ -46,12 +46,21 @@ const (
 // It sends a script again only when the one before certainly did not run: NOSCRIPT, a refused connection, a slot that
 // is moving. Everything else is the caller's to know as ErrUnavailable or ErrOutcomeUnknown.
 func (s *Store) run(ctx context.Context, sc *script, keys []string, args ...any) (*reply, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
+	c := newCommand(len(keys))
+	c.keys(keys...)
+	c.arguments(args...)
+	return s.runCommand(ctx, sc, c)
+}
+
+func (s *Store) runCommand(ctx context.Context, sc *script, c *command) (*reply, error) {
+	deadline := time.Now().Add(callTimeout)
 	for attempt := 1; ; attempt++ {
-		values, err := s.evaluate(ctx, sc, keys, args)
+		values, err := s.evaluate(ctx, deadline, sc, c)
 		if err == nil {
-			return readReply(values)
+			if err := c.reply.read(values); err != nil {
+				return nil, err
+			}
+			return &c.reply, nil
 		}
 		if attempt == maxAttempts || !passing(err) || !pause(ctx, retryPause) {
 			return nil, classify(err, sc.access)
@@ -59,29 +68,19 @@ func (s *Store) run(ctx context.Context, sc *script, keys []string, args ...any)
 	}
 }
 
-func (s *Store) evaluate(ctx context.Context, sc *script, keys []string, args []any) ([]any, error) {
-	values, err := s.sendOnce(ctx, "evalsha", sc.sha, keys, args)
+func (s *Store) evaluate(ctx context.Context, deadline time.Time, sc *script, c *command) ([]any, error) {
+	values, err := s.sendOnce(ctx, deadline, c, c.of(ctx, sc, false))
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		return s.sendOnce(ctx, "eval", sc.source, keys, args) // which also makes it known to that server
+		return s.sendOnce(ctx, deadline, c, c.of(ctx, sc, true)) // which also makes it known to that server
 	}
 	return values, err
 }
 
-func (s *Store) sendOnce(ctx context.Context, verb, body string, keys []string, args []any) ([]any, error) {
-	cmd := onceCmd{redis.NewCmd(ctx, scriptWords(verb, body, keys, args)...)}
-	if err := s.client.Process(ctx, cmd); err != nil {
+func (s *Store) sendOnce(ctx context.Context, deadline time.Time, c *command, cmd onceCmd) ([]any, error) {
+	if err := s.send(ctx, deadline, c, cmd); err != nil {
 		return nil, err
 	}
 	return cmd.Slice()
-}
-
-func scriptWords(verb, body string, keys []string, args []any) []any {
-	words := make([]any, 0, 3+len(keys)+len(args))
-	words = append(words, verb, body, len(keys))
-	for _, key := range keys {
-		words = append(words, key)
-	}
-	return append(words, args...)
 }
 
 // onceCmd is a command that go-redis never sends a second time after its reply was lost.
@@ -108,20 +107,29 @@ type reply struct {
 	err    error
 }
 
-func readReply(values []any) (*reply, error) {
+// read takes a reply's values. Its error is the refusal that its code stands for.
+func (r *reply) read(values []any) error {
 	if len(values) == 0 {
-		return nil, fmt.Errorf("%w: empty reply", errReply)
+		return fmt.Errorf("%w: empty reply", errReply)
 	}
 	code, _ := values[0].(string)
-	r := &reply{values: values[1:]}
+	r.values = values[1:]
 	if code == "ok" || code == "once" {
-		return r, nil
+		return nil
 	}
 	refusal, known := refusals[code]
 	if !known {
-		return nil, fmt.Errorf("%w: code %q", errReply, code)
+		return fmt.Errorf("%w: code %q", errReply, code)
 	}
-	return nil, refusal(r)
+	return refusal(r)
+}
+
+func readReply(values []any) (*reply, error) {
+	r := &reply{}
+	if err := r.read(values); err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 func (r *reply) text(i int) string {

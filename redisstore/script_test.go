@@ -15,25 +15,33 @@ import (
 
 func TestAChargeWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
-		token := byToken(w.exchange(t, s))
-		loadScripts(t, s)
-		for charges := int64(1); charges <= 5; charges++ {
-			p.loseReplies(chargeSession.sha, 100)
-			usage, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1, Value: 7})
-			if !errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnavailable) || usage != (Usage{}) {
-				t.Errorf("%+v, %v, want %v", usage, err, ErrOutcomeUnknown)
-			}
-			if n := p.requests(); n != 1 {
-				t.Errorf("it was sent %d times", n)
-			}
-			stored := must(s.Session(t.Context(), token, w.session.ID))(t).Usage
-			if stored.ActionCount != charges || stored.ValueUsed != money.MicroUSD(7*charges) {
-				t.Errorf("after %d charges: %+v", charges, stored)
-			}
-		}
+	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
+		onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+			crowd(t, s)
+			wantLostRepliesToBeInDoubt(t, s, p)
+		})
 	})
+}
+
+func wantLostRepliesToBeInDoubt(t *testing.T, s *Store, p *proxy) {
+	t.Helper()
+	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
+	token := byToken(w.exchange(t, s))
+	loadScripts(t, s)
+	for charges := int64(1); charges <= 5; charges++ {
+		p.loseReplies(chargeSession.sha, 100)
+		usage, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1, Value: 7})
+		if !errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnavailable) || usage != (Usage{}) {
+			t.Errorf("%+v, %v, want %v", usage, err, ErrOutcomeUnknown)
+		}
+		if n := p.requests(); n != 1 {
+			t.Errorf("it was sent %d times", n)
+		}
+		stored := must(s.Session(t.Context(), token, w.session.ID))(t).Usage
+		if stored.ActionCount != charges || stored.ValueUsed != money.MicroUSD(7*charges) {
+			t.Errorf("after %d charges: %+v", charges, stored)
+		}
+	}
 }
 
 // A read can be asked again, and an index entry without its object is nothing: their loss leaves nothing in doubt.
@@ -42,6 +50,7 @@ func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
 		operations, _ := newOperations(t, s)
 		loadScripts(t, s)
+		crowd(t, s)
 		for _, operation := range operations {
 			t.Run(operation.name, func(t *testing.T) {
 				p.loseReplies(operation.script.sha, 100)
@@ -66,24 +75,32 @@ func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 
 func TestAScriptThatRedisForgotRunsOnceAllTheSame(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		operations, _ := newOperations(t, s)
-		for _, operation := range operations {
-			forgetScripts(t, s)
-			if err := operation.do(t.Context(), s); err != nil {
-				t.Errorf("%s: %v", operation.name, err)
-			}
-		}
-
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
-		for charges := int64(1); charges <= 3; charges++ {
-			forgetScripts(t, s)
-			usage := must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 7}))(t)
-			if usage.ActionCount != charges || usage.ValueUsed != money.MicroUSD(7*charges) {
-				t.Errorf("after %d charges: %+v", charges, usage)
-			}
-		}
+	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
+		onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+			crowd(t, s)
+			wantForgottenScriptsToRunOnce(t, s)
+		})
 	})
+}
+
+func wantForgottenScriptsToRunOnce(t *testing.T, s *Store) {
+	t.Helper()
+	operations, _ := newOperations(t, s)
+	for _, operation := range operations {
+		forgetScripts(t, s)
+		if err := operation.do(t.Context(), s); err != nil {
+			t.Errorf("%s: %v", operation.name, err)
+		}
+	}
+
+	w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+	for charges := int64(1); charges <= 3; charges++ {
+		forgetScripts(t, s)
+		usage := must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 7}))(t)
+		if usage.ActionCount != charges || usage.ValueUsed != money.MicroUSD(7*charges) {
+			t.Errorf("after %d charges: %+v", charges, usage)
+		}
+	}
 }
 
 func forgetScripts(t *testing.T, s *Store) {
@@ -104,8 +121,16 @@ func forgetScripts(t *testing.T, s *Store) {
 // While a slot moves, its keys are on two servers: a script over both cannot run, and may be sent again.
 func TestChargesFollowASlotThatMoves(t *testing.T) {
 	t.Parallel()
-	addresses := startCluster(t, 2)
-	s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
+	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
+		addresses := startCluster(t, 2)
+		s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
+		crowd(t, s)
+		wantChargesToFollowASlot(t, s, addresses)
+	})
+}
+
+func wantChargesToFollowASlot(t *testing.T, s *Store, addresses []string) {
+	t.Helper()
 	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
 	token := byToken(w.exchange(t, s))
 	session := s.keys.session(w.agent.ID, w.session.ID)

@@ -73,7 +73,7 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 	id := NewID(n.Agent)
 	index := []string{s.keys.organization(key.Organization),
 		s.keys.organizationSessions(key.Organization), s.keys.organizationOpen(key.Organization)}
-	if _, err := s.run(ctx, indexSession, index, key.Hash[:], id[:]); err != nil {
+	if _, err := s.run(ctx, indexSession, index, key.Hash, id); err != nil {
 		return Session{}, nothingVisible(err)
 	}
 	session, err := s.writeSession(ctx, key.Organization, id, n)
@@ -84,7 +84,7 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n NewSession) (Session, error) {
 	act := actor{organization: organization, agent: n.Agent}
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
-	r, err := s.perform(ctx, createSession, act, n.Once, keys, organization[:], n.Agent[:], id[:], n.MaxActions,
+	r, err := s.perform(ctx, createSession, act, n.Once, keys, organization, n.Agent, id, n.MaxActions,
 		int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
 		s.audit(ctx, act))
 	if err != nil {
@@ -137,9 +137,10 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 	if err != nil {
 		return Session{}, err
 	}
+	keys := s.sessionKeys(act, id)
 	r, err := s.look(ctx, act, id, func() (*reply, error) {
-		return s.run(ctx, getSession, s.sessionKeys(act, id),
-			act.organization[:], act.agent[:], act.family, s.audit(ctx, act))
+		return s.run(ctx, getSession, keys[:],
+			act.organization, act.agent, act.family, s.audit(ctx, act))
 	})
 	if err != nil {
 		return Session{}, act.refusedTo(err)
@@ -166,7 +167,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent)}
 	r, err := s.look(ctx, act, id, func() (*reply, error) {
 		return s.run(ctx, endSession, keys,
-			act.organization[:], act.agent[:], act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))
+			act.organization, act.agent, act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})
 	if err != nil {
 		return time.Time{}, act.refusedTo(err)
@@ -175,8 +176,11 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 }
 
 // sessionKeys are the keys of what looks at a session: what it sees goes into the audit trail.
-func (s *Store) sessionKeys(act actor, id uuid.UUID) []string {
-	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.events(act.agent)}
+func (s *Store) sessionKeys(act actor, id uuid.UUID) [3]string {
+	if act.written != nil {
+		return [3]string{act.written.agent, s.keys.session(act.agent, id), act.written.events}
+	}
+	return [3]string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.events(act.agent)}
 }
 
 // agentOf returns whose session it is, or ErrUnknownSession. A session's agent never changes.

@@ -47,6 +47,7 @@ const (
 // Store is a client of one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
 type Store struct {
 	client redis.UniversalClient
+	lanes  lanes
 	keys   keyspace
 	config Config
 	watch  watch

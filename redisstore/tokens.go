@@ -29,7 +29,7 @@ var (
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
 	family := NewID(agent)
 	r, err := s.run(ctx, exchangeSecret, s.familyKeys(agent, family),
-		secretHash[:], s.config.RefreshLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
+		secretHash, s.config.RefreshLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
 	if err != nil {
 		return Grant{}, err
 	}
@@ -63,7 +63,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 // RevokeFamily revokes a family of the calling agent, its refresh token and its access tokens; the caller has verified
 // that the family is that agent's. Revoking it again changes nothing. Errors: ErrInvalidToken.
 func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uuid.UUID) error {
-	_, err := s.run(ctx, revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization[:],
+	_, err := s.run(ctx, revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization,
 		familyField(caller.Family), familyField(family), s.markLifetime(), s.auditAs(ctx, actorAgent))
 	return err
 }
@@ -74,7 +74,7 @@ func (s *Store) familyKeys(agent, family uuid.UUID) []string {
 
 // CheckSecret returns the organization of the agent whose secret this is. Errors: ErrInvalidCredentials.
 func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (uuid.UUID, error) {
-	r, err := s.run(ctx, checkSecret, []string{s.keys.agent(agent)}, secretHash[:])
+	r, err := s.run(ctx, checkSecret, []string{s.keys.agent(agent)}, secretHash)
 	if err != nil {
 		return uuid.Nil, err
 	}
@@ -83,7 +83,8 @@ func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32
 
 // CheckToken returns nil while the token's agent and family stand, else ErrInvalidToken.
 func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
-	_, err := s.run(ctx, checkToken, []string{s.keys.agent(t.Agent)}, t.Organization[:], familyField(t.Family))
+	act := t.actor()
+	_, err := s.run(ctx, checkToken, []string{s.agentKey(act)}, t.Organization, act.family)
 	return err
 }
 

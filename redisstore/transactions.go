@@ -115,18 +115,18 @@ func (s *Store) asBegun(ctx context.Context, begun Transaction) (Transaction, er
 }
 
 func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTransaction) (*reply, error) {
-	act := actor{t.Organization, t.Agent, familyField(t.Family)}
+	act := t.actor()
 	if n.Session == uuid.Nil {
 		keys := []string{s.keys.agent(t.Agent), s.keys.transaction(t.Agent, id),
 			s.keys.agentTransactions(t.Agent), s.keys.events(t.Agent)}
-		args := []any{t.Organization[:], t.Agent[:], act.family, id[:],
+		args := []any{t.Organization, t.Agent, act.family, id,
 			n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act), "hv", int64(n.Value)}
 		return s.perform(ctx, beginTransaction, act, n.Once, keys, append(args, n.kept()...)...)
 	}
 	keys := []string{s.keys.agent(t.Agent), s.keys.session(t.Agent, n.Session), s.keys.holds(t.Agent, n.Session),
 		s.keys.transaction(t.Agent, id), s.keys.sessionTransactions(t.Agent, n.Session),
 		s.keys.agentTransactions(t.Agent), s.keys.agentSessions(t.Agent), s.keys.events(t.Agent)}
-	args := []any{t.Organization[:], t.Agent[:], act.family, n.Session[:], id[:], int64(n.Value),
+	args := []any{t.Organization, t.Agent, act.family, n.Session, id, int64(n.Value),
 		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
 	args = append(args, n.kept()...)
 	return s.look(ctx, act, n.Session, func() (*reply, error) {
@@ -158,14 +158,14 @@ func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID
 // Commit commits a pending transaction of the calling agent: what it cost is charged as far as the session's limit
 // allows, the rest is its overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrKeyReused.
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
-	act := actor{t.Organization, t.Agent, familyField(t.Family)}
+	act := t.actor()
 	facts, err := s.transactionFacts(ctx, t.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err
 	}
 	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
-		return s.perform(ctx, commitTransaction, act, c.Once, s.transactionKeys(act, facts), t.Organization[:], t.Agent[:],
-			act.family, id[:], orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Once), s.audit(ctx, act))
+		return s.perform(ctx, commitTransaction, act, c.Once, s.transactionKeys(act, facts), t.Organization, t.Agent,
+			act.family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Once), s.audit(ctx, act))
 	})
 	return facts.standing(act, r, err)
 }
@@ -178,8 +178,8 @@ func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback
 		return Transaction{}, err
 	}
 	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
-		return s.perform(ctx, rollbackTransaction, act, b.Once, s.transactionKeys(act, facts), act.organization[:],
-			act.agent[:], act.family, id[:], b.Reason, s.settledRetention(b.Once), s.audit(ctx, act))
+		return s.perform(ctx, rollbackTransaction, act, b.Once, s.transactionKeys(act, facts), act.organization,
+			act.agent, act.family, id, b.Reason, s.settledRetention(b.Once), s.audit(ctx, act))
 	})
 	return facts.standing(act, r, err)
 }
@@ -192,7 +192,7 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 		return Transaction{}, err
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, facts.Session), s.keys.transaction(act.agent, id)}
-	r, err := s.run(ctx, getTransaction, keys, act.organization[:], act.agent[:], act.family)
+	r, err := s.run(ctx, getTransaction, keys, act.organization, act.agent, act.family)
 	return facts.standing(act, r, err)
 }
 

@@ -47,17 +47,27 @@ type chargeAnswer struct {
 	limitUsage
 }
 
+// decodeCharge is decode for a charge. The two ways to read it do not share a variable, for that of the slow one is
+// allocated.
+func decodeCharge(ctx *fasthttp.RequestCtx) (redisstore.Charge, error) {
+	var quick chargeRequest
+	if isJSON(&ctx.Request.Header) && quickCharge(ctx.Request.Body(), &quick) {
+		return quick.charge()
+	}
+	var request chargeRequest
+	if err := decode(ctx, &request); err != nil {
+		return redisstore.Charge{}, err
+	}
+	return request.charge()
+}
+
 // charge counts actions and value against a session, all or nothing.
 func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	asks, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
-	var request chargeRequest
-	if err := decode(ctx, &request); err != nil {
-		return err
-	}
-	wanted, err := request.charge()
+	wanted, err := decodeCharge(ctx)
 	if err != nil {
 		return err
 	}

@@ -61,18 +61,18 @@ func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 }
 
 // agentToken returns the verified access token that the request carries (RFC 6750 §2.1).
-func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (token.Access, error) {
+func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*verified, error) {
 	given, found := bearer(ctx)
 	if !found {
-		return token.Access{}, errMissingToken
+		return nil, errMissingToken
 	}
 	v := s.verifier.Load()
 	if v == nil {
-		return token.Access{}, errNoKeyring
+		return nil, errNoKeyring
 	}
 	access, err := v.access(given, time.Now())
 	if err != nil {
-		return token.Access{}, errInvalidToken
+		return nil, errInvalidToken
 	}
 	return access, nil
 }
@@ -85,18 +85,21 @@ func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 	case hasKey && hasToken:
 		return caller{}, invalid("", "send X-API-Key or Authorization, not both")
 	case hasKey:
-		key, err := organizationKey(ctx)
-		return caller{Caller: redisstore.Caller{Key: &key}}, err
+		return keyCaller(ctx)
 	case hasToken:
 		access, err := s.agentToken(ctx)
-		return callerOf(access), err
+		if err != nil {
+			return caller{}, err
+		}
+		return access.caller, nil
 	}
 	return caller{}, errMissingEither
 }
 
-func callerOf(access token.Access) caller {
-	held := heldBy(access)
-	return caller{redisstore.Caller{Token: &held}, access.Scopes, access.Expires()}
+// keyCaller is apart from eitherCaller so that only callers with a key pay for one.
+func keyCaller(ctx *fasthttp.RequestCtx) (caller, error) {
+	key, err := organizationKey(ctx)
+	return caller{Caller: redisstore.Caller{Key: &key}}, err
 }
 
 func heldBy(access token.Access) redisstore.AccessToken {

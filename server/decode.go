@@ -44,13 +44,19 @@ func decode(ctx *fasthttp.RequestCtx, request any) error {
 	return nil
 }
 
+// isJSON says whether a body is declared as JSON, in the usual way.
+func isJSON(header *fasthttp.RequestHeader) bool {
+	return bytes.Equal(header.ContentType(), []byte("application/json")) &&
+		countHeader(header.RawHeaders(), fasthttp.HeaderContentType) == 1 && len(header.Peek(fasthttp.HeaderContentEncoding)) == 0
+}
+
 func checkMediaType(header *fasthttp.RequestHeader) error {
 	given := header.ContentType()
+	if isJSON(header) {
+		return nil
+	}
 	if countHeader(header.RawHeaders(), fasthttp.HeaderContentType) > 1 || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
 		return errMediaType
-	}
-	if bytes.Equal(given, []byte("application/json")) {
-		return nil
 	}
 	if mediaType, _, err := mime.ParseMediaType(string(given)); err != nil || mediaType != "application/json" {
 		return errMediaType

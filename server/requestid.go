@@ -28,12 +28,12 @@ func newRequestIDs() requestIDs {
 	return requestIDs{process: hex.EncodeToString(name[:]) + "-", count: new(atomic.Uint64)}
 }
 
-// of returns the client's own id when it is well-formed, else a fresh one.
-func (r requestIDs) of(ctx *fasthttp.RequestCtx) string {
+// append appends the client's own id when it is well-formed, else a fresh one.
+func (r requestIDs) append(id []byte, ctx *fasthttp.RequestCtx) []byte {
 	if given := ctx.Request.Header.Peek(headerRequestID); wellFormedRequestID(given) {
-		return string(given)
+		return append(id, given...)
 	}
-	return r.process + strconv.FormatUint(r.count.Add(1), 36)
+	return strconv.AppendUint(append(id, r.process...), r.count.Add(1), 36)
 }
 
 func wellFormedRequestID(id []byte) bool {

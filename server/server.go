@@ -103,7 +103,7 @@ func New(cfg Config) *Server {
 }
 
 // SetKeyring gives the server its keys, or new ones.
-func (s *Server) SetKeyring(k *token.Keyring) { s.verifier.Store(newVerifier(k)) }
+func (s *Server) SetKeyring(k *token.Keyring) { s.verifier.Store(newVerifier(k, s.store)) }
 
 // keys returns the keyring, or errNoKeyring before there is one.
 func (s *Server) keys() (*token.Keyring, error) {
@@ -151,7 +151,8 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 // begin sets what every response carries.
 func (s *Server) begin(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
-	header.Set(headerRequestID, s.requests.of(ctx))
+	var id [maxRequestIDSize]byte
+	header.SetBytesV(headerRequestID, s.requests.append(id[:0], ctx))
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 

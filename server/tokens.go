@@ -140,9 +140,9 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if unwanted.Agent != access.Agent {
-		return cmp.Or(s.store.CheckToken(forRequest(ctx), heldBy(access)), errForeignToken)
+		return cmp.Or(s.store.CheckToken(forRequest(ctx), *access.caller.Token), errForeignToken)
 	}
-	if err := s.store.RevokeFamily(forRequest(ctx), heldBy(access), unwanted.Family); err != nil {
+	if err := s.store.RevokeFamily(forRequest(ctx), *access.caller.Token, unwanted.Family); err != nil {
 		return err
 	}
 	return answer(ctx, revokedTokenAnswer{true})

@@ -140,7 +140,7 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	if wanted.Once, err = once(ctx, "begin", uuid.Nil); err != nil {
 		return err
 	}
-	begun, err := s.store.Begin(forRequest(ctx), heldBy(access), wanted)
+	begun, err := s.store.Begin(forRequest(ctx), *access.caller.Token, wanted)
 	noteReplay(ctx, wanted.Once)
 	if err != nil {
 		return err
@@ -168,7 +168,7 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 	if wanted.Once, err = once(ctx, "commit", id); err != nil {
 		return err
 	}
-	committed, err := s.store.Commit(forRequest(ctx), heldBy(access), id, wanted)
+	committed, err := s.store.Commit(forRequest(ctx), *access.caller.Token, id, wanted)
 	noteReplay(ctx, wanted.Once)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisstore"
 	"remit/token"
 )
 
@@ -34,7 +35,7 @@ func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newVerifier(keys)
+	v := newVerifier(keys, &redisstore.Store{})
 	text, want := sign(t, keys, now)
 	for range 3 {
 		got, err := v.access([]byte(text), now)
@@ -58,7 +59,7 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newVerifier(keys)
+	v := newVerifier(keys, &redisstore.Store{})
 	text, _ := sign(t, keys, now)
 	if _, err := v.access([]byte(text), now); err != nil {
 		t.Fatal(err)
@@ -73,7 +74,7 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	if v.remembered() != 1 {
 		t.Errorf("%d tokens are remembered: bad ones too", v.remembered())
 	}
-	if _, err := newVerifier(someKeyring(t)).access([]byte(text), now); err == nil {
+	if _, err := newVerifier(someKeyring(t), &redisstore.Store{}).access([]byte(text), now); err == nil {
 		t.Error("good under other keys")
 	}
 }
@@ -82,10 +83,10 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	var shard verifiedShard
-	shard.tokens = map[[32]byte]token.Access{}
+	shard.tokens = map[[32]byte]*verified{}
 	fill := func(from, to int, issued time.Time) {
 		for i := from; i < to; i++ {
-			shard.keep([32]byte{byte(i), byte(i >> 8)}, token.Access{Issued: issued}, now)
+			shard.keep([32]byte{byte(i), byte(i >> 8)}, &verified{caller: caller{expires: token.Access{Issued: issued}.Expires()}}, now)
 		}
 	}
 	fill(0, verifiedPerShard, now)
@@ -102,7 +103,7 @@ func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newVerifier(keys)
+	v := newVerifier(keys, &redisstore.Store{})
 	texts := make([]string, 8)
 	for i := range texts {
 		texts[i], _ = sign(t, keys, now)

@@ -1,0 +1,192 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Calls to one server share pipelines when there are many: most of what a call costs, on both sides, is a read and a
+// write of a socket. A call that is nearly alone goes by itself, which is quicker then.
+const (
+	plainCalls    = 8    // under way at once, before others share
+	lanePipelines = 2    // at once: one is filled while the other is answered
+	laneCommands  = 128  // in a pipeline at the most
+	laneWaiting   = 4096 // commands that wait for the next one
+)
+
+// Why a command was never sent.
+var (
+	errLaneFull = errors.New("too many commands wait for Redis")
+	errLaneLate = errors.New("the command had waited too long when its turn came")
+	errLeftLane = errors.New("the caller left before the command's turn came")
+)
+
+// lanes holds a lane for each server that was ever called.
+type lanes struct {
+	byServer sync.Map // *redis.Client → *lane
+}
+
+func (l *lanes) of(server *redis.Client) *lane {
+	if known, ok := l.byServer.Load(server); ok {
+		return known.(*lane)
+	}
+	made, _ := l.byServer.LoadOrStore(server, &lane{server: server})
+	return made.(*lane)
+}
+
+// lane is the calls to one server. Its goroutines are there only while commands wait.
+type lane struct {
+	server   *redis.Client
+	underWay atomic.Int32 // calls, shared or not
+
+	mu        sync.Mutex
+	waiting   []*passenger // in order of arrival, so of their deadlines
+	pipelines int          // under way
+}
+
+// passenger is a command that shares a pipeline, and who waits for it.
+type passenger struct {
+	cmd      onceCmd // its error is read after done
+	deadline time.Time
+	done     chan struct{} // takes one value; its passenger is used again
+}
+
+var passengers = sync.Pool{New: func() any { return &passenger{done: make(chan struct{}, 1)} }}
+
+// send sends a command to the server that has its first key, once, and returns when it is answered, the deadline is over
+// or ctx ends.
+func (s *Store) send(ctx context.Context, deadline time.Time, c *command, cmd onceCmd) error {
+	server, err := s.serverOf(ctx, c.firstKey())
+	if err != nil {
+		return s.sendAlone(ctx, deadline, c, cmd) // which knows what to do, or what to say
+	}
+	l := s.lanes.of(server)
+	defer l.underWay.Add(-1)
+	if l.underWay.Add(1) <= plainCalls {
+		return s.sendAlone(ctx, deadline, c, cmd)
+	}
+	err = l.share(ctx, deadline, cmd)
+	if err != nil && movedElsewhere(err) {
+		return s.sendAlone(ctx, deadline, c, cmd)
+	}
+	return err
+}
+
+func (s *Store) sendAlone(ctx context.Context, deadline time.Time, c *command, cmd onceCmd) error {
+	c.showKey()
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	return s.client.Process(ctx, cmd)
+}
+
+// movedElsewhere says that the server did not run the command because it is not the one, or not yet the one, that has the
+// keys. Only go-redis knows where to send it then.
+func movedElsewhere(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
+}
+
+// share sends the command in one of the next pipelines. No timer is needed for its deadline: a pipeline ends by the
+// deadline of its first command, and who has waited for longer than that is not sent.
+func (l *lane) share(ctx context.Context, deadline time.Time, cmd onceCmd) error {
+	p := passengers.Get().(*passenger)
+	p.cmd, p.deadline = cmd, deadline
+	if !l.enter(p) {
+		return errLaneFull
+	}
+	select {
+	case <-p.done:
+		p.cmd = onceCmd{}
+		passengers.Put(p)
+		return cmd.Err()
+	case <-ctx.Done(): // never, for most callers: their requests go on when their clients have gone
+		if l.leave(p) {
+			return errLeftLane
+		}
+		return ctx.Err()
+	}
+}
+
+// enter lets a passenger wait, and sees to it that somebody sends it.
+func (l *lane) enter(p *passenger) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.waiting) == laneWaiting {
+		return false
+	}
+	l.waiting = append(l.waiting, p)
+	if l.pipelines < lanePipelines {
+		l.pipelines++
+		go l.sendAll()
+	}
+	return true
+}
+
+// leave takes a passenger out who will not wait any longer, and returns false when its command is under way.
+func (l *lane) leave(p *passenger) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	i := slices.Index(l.waiting, p)
+	if i < 0 {
+		return false
+	}
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	return true
+}
+
+// sendAll sends until nobody waits.
+func (l *lane) sendAll() {
+	aboard := make([]*passenger, 0, laneCommands)
+	for {
+		if aboard = l.board(aboard[:0]); len(aboard) == 0 {
+			return
+		}
+		l.sendOne(aboard)
+	}
+}
+
+// board takes the first of those who wait. When nobody does, the pipeline is no longer under way.
+func (l *lane) board(aboard []*passenger) []*passenger {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	aboard = append(aboard, l.waiting[:min(len(l.waiting), laneCommands)]...)
+	l.waiting = slices.Delete(l.waiting, 0, len(aboard))
+	if len(aboard) == 0 {
+		l.pipelines--
+	}
+	return aboard
+}
+
+// sendOne sends one pipeline, and wakes everybody on it.
+func (l *lane) sendOne(aboard []*passenger) {
+	defer func() {
+		for _, p := range aboard {
+			p.done <- struct{}{}
+		}
+	}()
+	defer recoverTo(func(err error) {
+		for _, p := range aboard {
+			p.cmd.SetErr(err)
+		}
+	})
+	now, pipeline := time.Now(), l.server.Pipeline()
+	ctx := context.Background()
+	for _, p := range aboard {
+		if !now.Before(p.deadline) {
+			p.cmd.SetErr(errLaneLate)
+			continue
+		}
+		if pipeline.Len() == 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, p.deadline)
+			defer cancel()
+		}
+		_ = pipeline.Process(ctx, p.cmd) // queues it
+	}
+	_, _ = pipeline.Exec(ctx) // each command has its own error
+}
