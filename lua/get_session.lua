@@ -34,15 +34,14 @@ if holder[3] or (holder[2] and caller_family ~= '') then
   return {'invalid_token'}
 end
 
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'md', 'hx', 'w')
+local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'md')
 if s[1] ~= agent_id then
   return {'unknown_session'}
 end
-if s[13] and now >= tonumber(s[13]) then
+if s[6] and now >= tonumber(redis.call('HGET', session, 'hx') or now + 1) then
   return {'holds_due'}
 end
 if not s[8] and not holder[2] and now >= tonumber(s[7] or now + 1) then
-  note(session, events, audit, now, s[14] or '', 'x', 'session.expired')
+  note(session, events, audit, now, redis.call('HGET', session, 'w') or '', 'x', 'session.expired')
 end
-s[13], s[14] = nil, nil
 return {'ok', string.format('%.0f', now), holder[2] or '', holder[4], s}

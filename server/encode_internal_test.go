@@ -1,6 +1,7 @@
 package server
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,31 @@ func TestAChargesAnswerIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 		}
 		if got := answer.append(nil); string(got) != string(want) {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestASessionIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 2, 28, 23, 59, 59, 999e6, time.FixedZone("", 3600))
+	usage := redisstore.Usage{
+		MaxActions: 1e9, ActionCount: 7, MaxValue: money.Max, ValueUsed: 12_300_000, ValueHeld: 100_001, Expires: at,
+	}
+	for name, session := range map[string]redisstore.Session{
+		"active":          {ID: uuid.New(), Agent: uuid.New(), Usage: usage, Status: redisstore.Active, Created: at},
+		"completed":       {Usage: usage, ValueOverage: 5, Status: redisstore.Completed, Created: at, Ended: at.Add(time.Millisecond)},
+		"no scopes":       {Scopes: []string{}},
+		"with scopes":     {Scopes: []string{"read", "tools:<a>&'b'/c", "!#[]~"}},
+		"with metadata":   {Metadata: "{ \"a\" : [ 1, 2.50, \"<\\u00e9\u00e9\u2028>\" ] ,\"\":null}"},
+		"with much of it": {Metadata: `{"a":"` + strings.Repeat("x", 2*answerSize) + `"}`},
+	} {
+		answer := sessionOf(session)
+		want, err := json.Marshal(answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := answer.append(nil); string(got) != string(want) || err != nil {
+			t.Errorf("%s: %s, %v, want %s", name, got, err, want)
 		}
 	}
 }

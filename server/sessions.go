@@ -123,7 +123,12 @@ func (s *Server) getSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, sessionOf(session))
+	var room [answerSize]byte
+	written, err := sessionOf(session).append(room[:0])
+	if err != nil {
+		return err
+	}
+	return answerWritten(ctx, written)
 }
 
 func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
