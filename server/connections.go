@@ -29,7 +29,7 @@ func (l listener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	conn := &connection{Conn: accepted, silent: l.silent}
+	conn := &connection{Conn: accepted, ahead: newReadAhead(accepted), silent: l.silent}
 	l.silent.add(conn)
 	return conn, nil
 }
@@ -95,6 +95,7 @@ func (s *silentConnections) close() {
 
 type connection struct {
 	net.Conn
+	ahead  *readAhead // nil when it cannot wait without a buffer
 	silent *silentConnections
 	spoke  atomic.Bool
 	unread atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
@@ -102,12 +103,25 @@ type connection struct {
 
 // Read notes the first byte.
 func (c *connection) Read(buffer []byte) (int, error) {
-	n, err := c.Conn.Read(buffer)
+	n, err := c.read(buffer)
 	if n > 0 && !c.spoke.Load() {
 		c.spoke.Store(true)
 		c.silent.remove(c)
 	}
 	return n, err
+}
+
+func (c *connection) read(buffer []byte) (int, error) {
+	switch {
+	case c.ahead.holds():
+		return c.ahead.give(buffer), nil
+	case len(buffer) == 1 && c.ahead != nil:
+		if err := c.ahead.fill(); err != nil {
+			return 0, err
+		}
+		return c.ahead.give(buffer), nil
+	}
+	return c.Conn.Read(buffer)
 }
 
 // leaveUnread notes that a request on the connection was not read whole.

@@ -89,6 +89,7 @@ func New(cfg Config) *Server {
 		Logger:                       silent{},
 		MaxRequestBodySize:           maxBody,
 		ReadBufferSize:               maxHeaders,
+		ReduceMemoryUsage:            cfg.TLS == nil, // see readAhead; with it, who speaks plain HTTP to TLS is not answered
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
