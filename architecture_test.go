@@ -20,7 +20,8 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/money":      {},
 		"remit/redisproc":  {},
 		"remit/client":     {"remit/money"},
-		"remit/loadtest":   {"remit/client", "remit/money", "remit/redisproc"},
+		"remit/chart":      {},
+		"remit/loadtest":   {"remit/chart", "remit/client", "remit/money", "remit/redisproc"},
 		"remit/bench":      {},
 		"remit/interop":    {},
 	}
