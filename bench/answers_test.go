@@ -63,3 +63,32 @@ func TestRedisBenchmarkIsReadFromTheEnd(t *testing.T) {
 		t.Error("what is no result is taken for one")
 	}
 }
+
+// TestAllocationsAreLaidToWhoMadeThem: what the standard library makes is its caller's, what others make is theirs.
+func TestAllocationsAreLaidToWhoMadeThem(t *testing.T) {
+	for function, want := range map[string]struct {
+		of  string
+		own bool
+	}{
+		"remit/redisstore.(*Store).Charge.func1":             {"remit/redisstore", true},
+		"remit/bench.TestX":                                  {"remit/bench", false},
+		"github.com/redis/go-redis/v9/internal/proto.(*R).X": {"github.com/redis/go-redis/v9/internal/proto", false},
+		"strings.(*Builder).grow":                            {"strings", false},
+	} {
+		if got := packageOf(function); got != want.of || isOwn(function) != want.own {
+			t.Errorf("%s: package %s, own %v; want %+v", function, got, isOwn(function), want)
+		}
+	}
+	if !isStandard("encoding/json") || isStandard("github.com/google/uuid") || isStandard("remit/server") {
+		t.Error("the standard library is not told from the rest")
+	}
+}
+
+// TestInProcessPathsAnswer does what the benchmarks in this process do, for a few operations.
+func TestInProcessPathsAnswer(t *testing.T) {
+	s := startService(t)
+	for _, p := range paths {
+		direct, floors := inProcess(t, s, p)
+		runBriefly(t, append(floors, timed(p.name, direct.run))...)
+	}
+}
