@@ -38,6 +38,12 @@ func timed(name string, run func(n int) ([]time.Duration, error)) contender {
 // and how it compares with each floor: the median of its rounds over the median of theirs. Only the path is timed by b.
 func compare(b *testing.B, path contender, floors ...contender) {
 	b.Helper()
+	compareRounds(b, max(b.N/rounds, 1), path, floors...)
+}
+
+// compareRounds is compare with so many operations in each round.
+func compareRounds(b *testing.B, operations int, path contender, floors ...contender) {
+	b.Helper()
 	all := append([]contender{path}, floors...)
 	results := make([][]round, len(all))
 	b.ResetTimer()
@@ -47,7 +53,7 @@ func compare(b *testing.B, path contender, floors ...contender) {
 			if i == 0 {
 				b.StartTimer()
 			}
-			result, err := contender.run(max(b.N/rounds, 1))
+			result, err := contender.run(operations)
 			b.StopTimer()
 			if err != nil {
 				b.Fatalf("%s: %v", contender.name, err)
