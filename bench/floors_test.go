@@ -17,9 +17,7 @@ const bareHead = "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nCont
 // bare calls a server that does nothing but answer, with so many bytes in all, over as many connections as the path has.
 func bare(tb testing.TB, size, connections int) contender {
 	tb.Helper()
-	floor := timed("bare", connect(tb, startBare(tb, size), connections, same(get("/", ""))).run)
-	floor.alone = connections == 1
-	return floor
+	return timed("bare", connect(tb, startBare(tb, size), connections, same(get("/", ""))).run)
 }
 
 // startBare runs a fasthttp server that does nothing but answer, with so many bytes in all.

@@ -40,7 +40,7 @@ func overSocket(tb testing.TB, s *service, p path, connections int) (over conten
 	if p.script {
 		script := s.scriptOf(tb, a, each()(nil))
 		floors = append(floors, plainRedis(s.redis, connections, script))
-		if p.name == charging.name {
+		if p.name == charging.name && connections > 1 {
 			floors = append(floors, s.redisBenchmark(tb, 1, script))
 		}
 	}
