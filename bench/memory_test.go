@@ -22,9 +22,12 @@ func BenchmarkMemory(b *testing.B) {
 	onlyLong(b)
 	for _, kind := range kinds {
 		b.Run(kind.name, func(b *testing.B) {
-			each, err := bytesEach(b, kind, objects)
+			each, keys, err := bytesEach(b, kind, objects)
 			if err != nil {
 				b.Fatal(err)
+			}
+			if testing.Verbose() {
+				b.Log(keys)
 			}
 			b.ReportMetric(each, "B/"+kind.name)
 			b.ReportMetric(0, "ns/op")
@@ -62,7 +65,9 @@ func makeFamily(ctx context.Context, s *service, a agent) error {
 const trail = 1200
 
 // bytesEach returns what Redis holds more for each object, indexes and tables included, when so many were made.
-func bytesEach(tb testing.TB, k kind, objects int) (float64, error) {
+//
+// keys says which keys that is.
+func bytesEach(tb testing.TB, k kind, objects int) (each float64, keys keyMemory, err error) {
 	tb.Helper()
 	s := startServiceOn(tb, redisproc.Config{})
 	a := s.newAgent(tb)
@@ -71,17 +76,21 @@ func bytesEach(tb testing.TB, k kind, objects int) (float64, error) {
 		return err
 	}
 	if err := makeSome(trail); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	before, err := s.usedMemory()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	if err := makeSome(objects); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	after, err := s.usedMemory()
-	return float64(after-before) / float64(objects), err
+	if err != nil {
+		return 0, nil, err
+	}
+	keys, err = s.memoryOfKeys()
+	return float64(after-before) / float64(objects), keys, err
 }
 
 // usedMemory is what Redis has allocated, but for its clients' buffers.
