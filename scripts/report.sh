@@ -11,5 +11,5 @@ measure() { go test -run '^$' -timeout 20m ./bench "$@" | sed -u '/^cpu:/d' | te
 go run ./bench/report machine | tee "$run"
 measure -bench '^Benchmark(Socket|Batch|InProcess)$' -benchmem -benchtime "${BENCHTIME:-40000x}"
 measure -bench '^Benchmark(Memory|Resident|Growth)$' -benchtime 1x -long
-cp "$run" bench/reported.txt
+cat "$run" >bench/reported.txt
 go run ./bench/report write bench/reported.txt

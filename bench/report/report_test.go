@@ -66,10 +66,10 @@ func TestAGoalIsMetOnItsOwnSide(t *testing.T) {
 	if !least.met(0.9) || least.met(0.89) || !most.met(5) || most.met(5.01) {
 		t.Error("a goal is met on the wrong side of its bound")
 	}
-	if most.wanted() != "≤ 5 ms" || least.wanted() != "≥ 0.9" || most.shown(4.126) != "4.13 ms" {
+	if most.wanted() != "≤ 5 ms" || least.wanted() != "≥ 0.9" || most.shown(4.126) != "4.126 ms" {
 		t.Errorf("%q, %q, %q", most.wanted(), least.wanted(), most.shown(4.126))
 	}
-	for value, want := range map[float64]string{0.123: "0.12", 12.34: "12.3", 123.4: "123", 1234567: "1,234,567"} {
+	for value, want := range map[float64]string{0.1234: "0.123", 12.34: "12.3", 123.4: "123", 1234567: "1,234,567"} {
 		if got := digits(value); got != want {
 			t.Errorf("%v is shown as %s, want %s", value, got, want)
 		}

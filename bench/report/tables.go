@@ -55,7 +55,7 @@ func goalTable(r *run) string {
 		}
 		rows = append(rows, row(g.what, g.wanted(), g.shown(value), verdict))
 	}
-	return table("what | goal | measured | ", rows)
+	return table("what | goal | measured | verdict", rows)
 }
 
 func socketTable(r *run) string {
@@ -78,9 +78,9 @@ func socketTable(r *run) string {
 		}
 		rows = append(rows, row(path.what, get("ops/s"), get("p50-us"), get("x-bare"), get(path.redis), get(path.program)))
 	}
-	for _, sessions := range []string{"1", "10"} {
-		name := "Batch/sessions=" + sessions
-		rows = append(rows, row("batch of 100, charges, of "+sessions+" sessions", digits(r.get(name, "ops/s")),
+	for _, batch := range []struct{ what, sessions string }{{"of one session", "1"}, {"of ten sessions", "10"}} {
+		name := "Batch/sessions=" + batch.sessions
+		rows = append(rows, row("batch of 100 charges "+batch.what, digits(r.get(name, "ops/s")),
 			digits(r.get(name, "p50-us")), "", "", digits(r.get(name, "x-redis-benchmark"))))
 	}
 	return table("path | per second | p50 µs | / bare | / go-redis | / redis-benchmark", rows)
