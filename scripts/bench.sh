@@ -20,11 +20,11 @@ measure() {
 case "${1:-}" in
   compare)
     measure
-    go run "$benchstat" "$recorded" "$new"
+    go run "$benchstat" recorded="$recorded" now="$new"
     ;;
   record)
     measure
-    cp "$new" "$recorded"
+    cat "$new" >"$recorded"
     echo "$recorded is this run now"
     ;;
   *)
