@@ -21,7 +21,9 @@
 //	ops/s, p50-us      of the path
 //
 // The same script: what the service sends is overheard with MONITOR, and sent again with other ids of the same shape. So
-// the floors follow the service. redis-benchmark cannot send a NUL byte; the other ids hold none.
+// the floors follow the service. redis-benchmark cannot send a NUL byte; the other ids hold none. A refresh is sent with
+// the next generation each time; an exchange writes the same family again, which is a little less than a new one. A list
+// takes more than one script and has no such floor.
 //
 // The service is whole: its listener, framing checks, authentication, validation, the store and a real redis-server with
 // an append-only file. It runs in the process of the benchmark, as do the clients: both sides share the machine's cores,

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,21 +35,35 @@ func startBare(tb testing.TB, size int) (addr string) {
 	return serve(tb, server.Serve, server.ShutdownWithContext)
 }
 
-// plainRedis calls a script from so many goroutines with go-redis as it comes, but for a pool that is large enough.
-func plainRedis(client *redis.Client, goroutines int, command []string) contender {
+// script gives one goroutine the next command to send: EVALSHA and its words.
+type script func() []any
+
+// sameScript lets all goroutines send the same command over and over.
+func sameScript(command []string, goroutines int) []script {
+	words := wordsOf(command)
+	return slices.Repeat([]script{func() []any { return words }}, goroutines)
+}
+
+func wordsOf(command []string) []any {
 	words := make([]any, len(command))
 	for i, word := range command {
 		words[i] = word
 	}
+	return words
+}
+
+// plainRedis sends scripts, each from a goroutine of its own, with go-redis as it comes, but for a pool that is large
+// enough.
+func plainRedis(client *redis.Client, scripts []script) contender {
 	floor := timed("redis", func(n int) ([]time.Duration, error) {
-		return spread(goroutines, n, func(int) error {
-			reply, err := client.Do(context.Background(), words...).Slice()
+		return spread(len(scripts), n, func(goroutine int) error {
+			reply, err := client.Do(context.Background(), scripts[goroutine]()...).Slice()
 			if err == nil && reply[0] != "ok" {
 				return fmt.Errorf("the script refuses: %q", reply)
 			}
 			return err
 		})
 	})
-	floor.alone = goroutines == 1
+	floor.alone = len(scripts) == 1
 	return floor
 }

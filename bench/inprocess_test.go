@@ -47,8 +47,8 @@ func inProcess(tb testing.TB, s *service, p path) (direct *directClient, floors 
 	tb.Helper()
 	a := s.newAgent(tb)
 	each := p.prepare(tb, s, a)
-	if p.script {
-		floors = append(floors, plainRedis(s.redis, 1, s.scriptOf(tb, a, each()(nil))))
+	if p.scripts != nil {
+		floors = append(floors, plainRedis(s.redis, p.scripts(tb, s, a, each(), 1)))
 	}
 	return newDirectClient(s.handler, each()), floors
 }

@@ -17,9 +17,14 @@ const overhearLimit = 5 * time.Second
 
 // scriptOf returns the one EVALSHA that the service sends for a call, word for word, but for its ids: see twin. The
 // floors send it again, so they follow whatever the service comes to send.
-func (s *service) scriptOf(tb testing.TB, a agent, q call) []string {
+func (s *service) scriptOf(tb testing.TB, a agent, next turns) []string {
 	tb.Helper()
-	ask := connect(tb, s.addr, 1, func() turns { return repeat(q) })[0]
+	return s.twin(tb, s.scriptAsSent(tb, next), s.org, a.id, a.session)
+}
+
+func (s *service) scriptAsSent(tb testing.TB, next turns) []string {
+	tb.Helper()
+	ask := connect(tb, s.addr, 1, func() turns { return next })[0]
 	do := func() {
 		if err := ask.take(); err != nil {
 			tb.Fatal(err)
@@ -31,9 +36,9 @@ func (s *service) scriptOf(tb testing.TB, a agent, q call) []string {
 		tb.Fatal(err)
 	}
 	if len(commands) != 1 {
-		tb.Fatalf("%q sends %d scripts, want 1: %q", q.request, len(commands), commands)
+		tb.Fatalf("a call sends %d scripts, want 1: %q", len(commands), commands)
 	}
-	return s.twin(tb, commands[0], s.org, a.id, a.session)
+	return commands[0]
 }
 
 // overhear returns the EVALSHA commands that reach Redis while do runs.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,8 +16,8 @@ type path struct {
 	name string
 	// prepare returns what gives each connection its turns.
 	prepare func(tb testing.TB, s *service, a agent) (each func() turns)
-	// script: one script does it, which can be run again to the same effect, and so is a floor.
-	script bool
+	// scripts returns the script that does it, for so many goroutines: a floor. Nil when it takes more than one.
+	scripts func(tb testing.TB, s *service, a agent, next turns, goroutines int) []script
 }
 
 var paths = []path{charging, verifying, authorizing, reading, exchanging, refreshing, listing}
@@ -25,35 +26,36 @@ var (
 	// charging is what a fleet does before every step.
 	charging = path{"charge", func(_ testing.TB, _ *service, a agent) func() turns {
 		return same(a.charge(a.session))
-	}, true}
+	}, sendAgain}
 
 	// verifying is what a gateway asks for each request.
 	verifying = path{"verify", func(_ testing.TB, _ *service, a agent) func() turns {
 		return same(get("/v1/auth/verify?scope=read", a.bearer()))
-	}, true}
+	}, sendAgain}
 
 	// authorizing verifies and charges, for a gateway.
 	authorizing = path{"authorize", func(_ testing.TB, _ *service, a agent) func() turns {
 		return same(get("/v1/auth/authorize?value_usd=0.000001&session_id="+a.session.String(), a.bearer()))
-	}, true}
+	}, sendAgain}
 
 	reading = path{"session", func(_ testing.TB, _ *service, a agent) func() turns {
 		return same(get("/sessions/"+a.session.String(), a.bearer()))
-	}, true}
+	}, sendAgain}
 
+	// exchanging opens a family each time; its script alone writes the same one again.
 	exchanging = path{"exchange", func(_ testing.TB, _ *service, a agent) func() turns {
 		return same(post("/v1/auth/token", "", a.exchangeBody()))
-	}, false}
+	}, sendAgain}
 
-	refreshing = path{"refresh", followFamilies, false}
+	refreshing = path{"refresh", followFamilies, rotateAgain}
 
-	// listing is a page of 20 sessions, by the API key.
+	// listing is a page of 20 sessions, by the API key: a script and two pipelines.
 	listing = path{"list", func(tb testing.TB, s *service, a agent) func() turns {
 		for range 20 {
 			s.ask(tb, "/sessions", a.sessionBody())
 		}
 		return same(get("/sessions?limit=20", s.asKey()))
-	}, false}
+	}, nil}
 )
 
 // same lets every connection make the same call over and over.
@@ -71,6 +73,36 @@ func followFamilies(tb testing.TB, s *service, a agent) func() turns {
 			return post("/v1/auth/refresh", "", `{"refresh_token":"`+token+`"}`)
 		}
 	}
+}
+
+// sendAgain sends what a call has sent.
+func sendAgain(tb testing.TB, s *service, a agent, next turns, goroutines int) []script {
+	return sameScript(s.scriptOf(tb, a, next), goroutines)
+}
+
+// rotateAgain gives each goroutine a family of its own, too, whose next generation it spends each time.
+func rotateAgain(tb testing.TB, s *service, a agent, next turns, goroutines int) []script {
+	sent := s.scriptAsSent(tb, next)
+	familyKey := sent[4] // lua/rotate_refresh.lua: KEYS[2], whose end is the id; ARGV[1] is the generation
+	family, err := uuid.Parse(familyKey[len(familyKey)-len(uuid.Nil.String()):])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	const firstArgument = 6
+	generation, err := strconv.Atoi(sent[firstArgument])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	scripts := make([]script, goroutines)
+	for i := range scripts {
+		words, spent := wordsOf(s.twin(tb, sent, s.org, a.id, family)), generation
+		scripts[i] = func() []any {
+			spent++
+			words[firstArgument] = strconv.Itoa(spent)
+			return words
+		}
+	}
+	return scripts
 }
 
 // textField finds a plain text in a JSON object, "" for none.

@@ -59,11 +59,7 @@ func findRedisBenchmark() (path string, err error) {
 
 // charged charges once more and returns how many actions are counted then: redis-benchmark does not look at replies.
 func (s *service) charged(command []string) (actions int, err error) {
-	words := make([]any, len(command))
-	for i, word := range command {
-		words[i] = word
-	}
-	reply, err := s.redis.Do(context.Background(), words...).StringSlice()
+	reply, err := s.redis.Do(context.Background(), wordsOf(command)...).StringSlice()
 	if err != nil {
 		return 0, err
 	}

@@ -37,12 +37,11 @@ func overSocket(tb testing.TB, s *service, p path, connections int) (over conten
 		tb.Fatal(err)
 	}
 	floors = append(floors, bare(tb, calls[0].size, connections))
-	if p.script {
-		script := s.scriptOf(tb, a, each()(nil))
-		floors = append(floors, plainRedis(s.redis, connections, script))
-		if p.name == charging.name && connections > 1 {
-			floors = append(floors, s.redisBenchmark(tb, 1, script))
-		}
+	if p.scripts != nil {
+		floors = append(floors, plainRedis(s.redis, p.scripts(tb, s, a, each(), connections)))
+	}
+	if p.name == charging.name && connections > 1 {
+		floors = append(floors, s.redisBenchmark(tb, 1, s.scriptOf(tb, a, each())))
 	}
 	return timed(p.name, calls.run), floors
 }
@@ -67,5 +66,5 @@ func batches(tb testing.TB, s *service, sessions, connections int) (over, floor 
 		took.rate *= batchSize
 		return took, err
 	}}
-	return over, s.redisBenchmark(tb, 64, s.scriptOf(tb, a, a.charge(a.session)))
+	return over, s.redisBenchmark(tb, 64, s.scriptOf(tb, a, repeat(a.charge(a.session))))
 }
