@@ -43,7 +43,8 @@
 // With -v it lists them by function.
 //
 // BenchmarkMemory makes 20,000 sessions (each charged once) and refresh families through the store, on one agent whose
-// audit trail is full, and divides by their number what used_memory grows by. B/session includes the three index entries.
+// audit trail is full, and divides by their number what used_memory grows by, once it stays the same and without the
+// clients' buffers. B/session includes the three index entries. With -v it lists the keys.
 //
 // BenchmarkResident runs the program itself, built anew, and reads VmRSS from /proc while 10,000 connections are kept
 // alive, each after one request: RSS-MiB.

@@ -78,19 +78,39 @@ func bytesEach(tb testing.TB, k kind, objects int) (each float64, keys keyMemory
 	if err := makeSome(trail); err != nil {
 		return 0, nil, err
 	}
-	before, err := s.usedMemory()
+	before, err := s.restingMemory()
 	if err != nil {
 		return 0, nil, err
 	}
 	if err := makeSome(objects); err != nil {
 		return 0, nil, err
 	}
-	after, err := s.usedMemory()
+	after, err := s.restingMemory()
 	if err != nil {
 		return 0, nil, err
 	}
 	keys, err = s.memoryOfKeys()
 	return float64(after-before) / float64(objects), keys, err
+}
+
+const (
+	memoryPause    = 300 * time.Millisecond
+	memoryReadings = 20
+)
+
+// restingMemory waits until what Redis has allocated stays the same: it moves its tables and shrinks its clients'
+// buffers, and counts these, by the way.
+func (s *service) restingMemory() (int, error) {
+	before, err := s.usedMemory()
+	for range memoryReadings {
+		time.Sleep(memoryPause)
+		now, failed := s.usedMemory()
+		if err = failed; err != nil || now == before {
+			return now, err
+		}
+		before = now
+	}
+	return before, err
 }
 
 // usedMemory is what Redis has allocated, but for its clients' buffers.
