@@ -1,7 +1,7 @@
-.PHONY: help run test fmt bench loadtest
+.PHONY: help run test fmt bench bench-record report loadtest
 
 help: ## Show what can be made
-	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Serve on 127.0.0.1:8080, with a Redis of its own unless REMIT_REDIS_URL is set
 	go run .
@@ -12,8 +12,14 @@ test: ## Install what is missing, then check and test everything on miniredis, R
 fmt: ## Format the code
 	gofmt -w .
 
-bench: ## Measure the hot paths, each beside its floor in the same run
-	go test -run '^$$' -bench . -benchtime 40000x ./bench
+bench: ## Measure the hot paths beside their floors, and compare with the last recorded run
+	./scripts/bench.sh compare
+
+bench-record: ## Measure the hot paths, and keep the run as the one to compare with
+	./scripts/bench.sh record
+
+report: ## Measure everything once, and write the tables and plots of docs/performance.md (about 5 minutes)
+	./scripts/report.sh
 
 loadtest: ## Run a fleet of agents against a service of its own and check the books
 	go run ./loadtest

@@ -20,9 +20,12 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/money":      {},
 		"remit/redisproc":  {},
 		"remit/client":     {"remit/money"},
-		"remit/loadtest":   {"remit/client", "remit/money", "remit/redisproc"},
+		"remit/chart":      {},
+		"remit/loadtest":   {"remit/chart", "remit/client", "remit/money", "remit/redisproc"},
 		"remit/bench":      {},
 		"remit/interop":    {},
+
+		"remit/bench/report": {"remit/chart", "remit/redisproc"},
 	}
 	output, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
 	if err != nil {

@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -36,85 +33,86 @@ func get(path, credential string) call {
 	}
 }
 
-// clients are kept connections to one server.
-type clients struct {
-	conns []*clientConn
-}
+// turns gives one connection its next call, from the body of the answer to the one before: nil at first.
+type turns func(answer []byte) call
+
+// repeat makes the same call over and over.
+func repeat(q call) turns { return func([]byte) call { return q } }
+
+// clients are kept connections to one server, each with its own turns.
+type clients []*clientConn
 
 type clientConn struct {
 	net.Conn
-	in *bufio.Reader
+	in     *bufio.Reader
+	next   turns
+	answer []byte // body of the last one, until the next
+	size   int    // bytes of the last answer in all
 }
 
-func connect(tb testing.TB, addr string, connections int) *clients {
+// connect opens so many connections, which are closed when the test or benchmark ends.
+func connect(tb testing.TB, addr string, connections int, each func() turns) clients {
 	tb.Helper()
-	c := &clients{}
+	var c clients
+	tb.Cleanup(func() {
+		for _, conn := range c {
+			_ = conn.Close()
+		}
+	})
 	for range connections {
 		conn, err := net.Dial("tcp", addr)
 		if err != nil {
 			tb.Fatal(err)
 		}
-		tb.Cleanup(func() { _ = conn.Close() })
-		c.conns = append(c.conns, &clientConn{conn, bufio.NewReaderSize(conn, 8<<10)})
+		c = append(c, &clientConn{Conn: conn, in: bufio.NewReaderSize(conn, 4<<10), next: each()})
 	}
 	return c
 }
 
 // run makes n calls, as many at once as there are connections, and returns each one's latency.
-func (c *clients) run(n int, nth func(i int) call) ([]time.Duration, error) {
-	latencies := make([]time.Duration, n)
-	var next atomic.Int64
-	var group sync.WaitGroup
-	var failed atomic.Pointer[error]
-	for _, conn := range c.conns {
-		group.Go(func() {
-			for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
-				began := time.Now()
-				if err := conn.do(nth(i)); err != nil {
-					failed.Store(&err)
-					return
-				}
-				latencies[i] = time.Since(began)
-			}
-		})
-	}
-	group.Wait()
-	if err := failed.Load(); err != nil {
-		return nil, *err
-	}
-	return latencies, nil
+func (c clients) run(n int) ([]time.Duration, error) {
+	return spread(len(c), n, func(conn int) error { return c[conn].take() })
 }
 
-// do makes one call and checks its answer.
-func (c *clientConn) do(q call) error {
+// take makes the connection's next call and checks its answer.
+func (c *clientConn) take() error {
+	q := c.next(c.answer)
 	if _, err := c.Write(q.request); err != nil {
 		return err
 	}
-	length := -1
-	for first := true; ; first = false {
-		line, err := c.in.ReadSlice('\n')
-		if err != nil {
-			return err
-		}
-		if first && !bytes.HasPrefix(line, q.expect) {
-			rest, _ := c.in.Peek(c.in.Buffered())
-			return fmt.Errorf("%q is answered with %s%s", q.request, line, rest)
-		}
-		if len(line) == 2 {
-			break
-		}
-		if value, found := bytes.CutPrefix(line, []byte("Content-Length: ")); found {
-			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return err
-			}
-		}
+	length, err := c.readHeaders(q)
+	if err != nil {
+		return err
 	}
-	_, err := io.CopyN(io.Discard, c.in, int64(length))
+	if cap(c.answer) < length {
+		c.answer = make([]byte, length)
+	}
+	c.answer = c.answer[:length]
+	c.size += length
+	_, err = io.ReadFull(c.in, c.answer)
 	return err
 }
 
-// median returns the middle of some durations, which it sorts.
-func median[T ~int64 | ~float64](of []T) T {
-	slices.Sort(of)
-	return of[len(of)/2]
+func (c *clientConn) readHeaders(q call) (contentLength int, err error) {
+	c.size = 0
+	for {
+		line, err := c.in.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		if c.size == 0 && !bytes.HasPrefix(line, q.expect) {
+			first := string(line) // Peek may overwrite it
+			rest, _ := c.in.Peek(c.in.Buffered())
+			return 0, fmt.Errorf("%q is answered with %s%s", q.request, first, rest)
+		}
+		c.size += len(line)
+		if len(line) == 2 {
+			return contentLength, nil
+		}
+		if value, found := bytes.CutPrefix(line, []byte("Content-Length: ")); found {
+			if contentLength, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
+				return 0, err
+			}
+		}
+	}
 }

@@ -1,83 +1,134 @@
 package bench
 
 import (
+	"bytes"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
-	"remit/lua"
 )
 
-const connections = 256
-
-// BenchmarkCharge is POST /sessions/{id}/actions by an access token: what a fleet calls before every step.
-func BenchmarkCharge(b *testing.B) {
-	s := startService(b)
-	charge := post("/sessions/"+s.session+"/actions", s.asAgent(), `{"action_type":"llm.call","value_usd":0.000001}`)
-	for _, at := range []int{1, connections} {
-		b.Run(fmt.Sprintf("connections=%d", at), func(b *testing.B) {
-			bare := startBare(b, 270)
-			compare(b, over(connect(b, s.addr, at), "charge", charge),
-				over(connect(b, bare, at), "bare", get("/", "")), s.chargeScript(b, at))
-		})
-	}
+// path is a hot path of the service.
+type path struct {
+	name string
+	// prepare returns what gives each connection its turns.
+	prepare func(tb testing.TB, s *service, a agent) (each func() turns)
+	// scripts returns the script that does it, for so many goroutines: a floor. Nil when it takes more than one.
+	scripts func(tb testing.TB, s *service, a agent, next turns, goroutines int) []script
 }
 
-// BenchmarkVerify is GET /v1/auth/verify, as a gateway asks for each request.
-func BenchmarkVerify(b *testing.B) {
-	s := startService(b)
-	bare := startBare(b, 1)
-	compare(b, over(connect(b, s.addr, connections), "verify", get("/v1/auth/verify?scope=read", s.asAgent())),
-		over(connect(b, bare, connections), "bare", get("/", "")))
-}
+var paths = []path{charging, verifying, authorizing, reading, exchanging, refreshing, listing}
 
-// BenchmarkGetSession is GET /sessions/{id} by an access token.
-func BenchmarkGetSession(b *testing.B) {
-	s := startService(b)
-	bare := startBare(b, 400)
-	compare(b, over(connect(b, s.addr, connections), "get", get("/sessions/"+s.session, s.asAgent())),
-		over(connect(b, bare, connections), "bare", get("/", "")))
-}
+var (
+	// charging is what a fleet does before every step.
+	charging = path{"charge", func(_ testing.TB, _ *service, a agent) func() turns {
+		return same(a.charge(a.session))
+	}, sendAgain}
 
-// BenchmarkTokenExchange is POST /v1/auth/token.
-func BenchmarkTokenExchange(b *testing.B) {
-	s := startService(b)
-	bare := startBare(b, 800)
-	exchange := post("/v1/auth/token", "", fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, s.agent, s.secret))
-	compare(b, over(connect(b, s.addr, connections), "exchange", exchange),
-		over(connect(b, bare, connections), "bare", get("/", "")))
-}
+	// verifying is what a gateway asks for each request.
+	verifying = path{"verify", func(_ testing.TB, _ *service, a agent) func() turns {
+		return same(get("/v1/auth/verify?scope=read", a.bearer()))
+	}, sendAgain}
 
-// BenchmarkBatch is POST /v1/actions with 100 charges of one session. x-redis compares charges, not calls.
-func BenchmarkBatch(b *testing.B) {
-	s := startService(b)
-	items := ""
-	for i := range 100 {
-		if i > 0 {
-			items += ","
+	// authorizing verifies and charges, for a gateway.
+	authorizing = path{"authorize", func(_ testing.TB, _ *service, a agent) func() turns {
+		return same(get("/v1/auth/authorize?value_usd=0.000001&session_id="+a.session.String(), a.bearer()))
+	}, sendAgain}
+
+	reading = path{"session", func(_ testing.TB, _ *service, a agent) func() turns {
+		return same(get("/sessions/"+a.session.String(), a.bearer()))
+	}, sendAgain}
+
+	// exchanging opens a family each time; its script alone writes the same one again.
+	exchanging = path{"exchange", func(_ testing.TB, _ *service, a agent) func() turns {
+		return same(post("/v1/auth/token", "", a.exchangeBody()))
+	}, sendAgain}
+
+	refreshing = path{"refresh", followFamilies, rotateAgain}
+
+	// listing is a page of 20 sessions, by the API key: a script and two pipelines.
+	listing = path{"list", func(tb testing.TB, s *service, a agent) func() turns {
+		for range 20 {
+			s.ask(tb, "/sessions", a.sessionBody())
 		}
-		items += fmt.Sprintf(`{"session_id":%q,"value_usd":0.000001}`, s.session)
+		return same(get("/sessions?limit=20", s.asKey()))
+	}, nil}
+)
+
+// same lets every connection make the same call over and over.
+func same(q call) func() turns { return func() turns { return repeat(q) } }
+
+// followFamilies gives each connection a family of its own, whose last refresh token it spends for the next: each is
+// good once.
+func followFamilies(tb testing.TB, s *service, a agent) func() turns {
+	return func() turns {
+		token := s.ask(tb, "/v1/auth/token", a.exchangeBody()).RefreshToken
+		return func(answer []byte) call {
+			if next := textField(answer, "refresh_token"); next != "" {
+				token = next
+			}
+			return post("/v1/auth/refresh", "", `{"refresh_token":"`+token+`"}`)
+		}
 	}
-	batch := post("/v1/actions", s.asAgent(), `{"actions":[`+items+`]}`)
-	calls := connect(b, s.addr, 8)
-	compare(b, contender{"batch", func(n int) ([]time.Duration, error) {
-		return calls.run(max(n/100, 1), func(int) call { return batch })
-	}}, s.chargeScript(b, connections))
 }
 
-// over makes the same call over and over.
-func over(c *clients, name string, q call) contender {
-	return contender{name, func(n int) ([]time.Duration, error) {
-		return c.run(n, func(int) call { return q })
-	}}
+// sendAgain sends what a call has sent.
+func sendAgain(tb testing.TB, s *service, a agent, next turns, goroutines int) []script {
+	return sameScript(s.scriptOf(tb, a, next), goroutines)
 }
 
-// chargeScript calls the charge script of the service as the service does, without the service.
-func (s *service) chargeScript(tb testing.TB, goroutines int) contender {
-	agent := uuid.MustParse(s.agent)
-	cell := s.agent[len(s.agent)-4:]
-	keys := []string{"remit:a:{" + cell + "}:" + s.agent, "remit:s:{" + cell + "}:" + s.session, "remit:ev:{" + cell + "}:" + s.agent}
-	return plainRedis(tb, s.redis, goroutines, lua.Source("charge_session"), keys,
-		s.org[:], agent[:], "", 1, 1, "", "1000 agent bench")
+// rotateAgain gives each goroutine a family of its own, too, whose next generation it spends each time.
+func rotateAgain(tb testing.TB, s *service, a agent, next turns, goroutines int) []script {
+	sent := s.scriptAsSent(tb, next)
+	familyKey := sent[4] // lua/rotate_refresh.lua: KEYS[2], whose end is the id; ARGV[1] is the generation
+	family, err := uuid.Parse(familyKey[len(familyKey)-len(uuid.Nil.String()):])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	const firstArgument = 6
+	generation, err := strconv.Atoi(sent[firstArgument])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	scripts := make([]script, goroutines)
+	for i := range scripts {
+		words, spent := wordsOf(s.twin(tb, sent, s.org, a.id, family)), generation
+		scripts[i] = func() []any {
+			spent++
+			words[firstArgument] = strconv.Itoa(spent)
+			return words
+		}
+	}
+	return scripts
+}
+
+// textField finds a plain text in a JSON object, "" for none.
+func textField(object []byte, name string) string {
+	_, rest, _ := bytes.Cut(object, []byte(`"`+name+`":"`))
+	value, _, _ := bytes.Cut(rest, []byte(`"`))
+	return string(value)
+}
+
+// batchSize is how many charges one batch has: the most that the service takes.
+const batchSize = 100
+
+// chargeAll is POST /v1/actions with one charge for each of the sessions.
+func (a agent) chargeAll(sessions []uuid.UUID) call {
+	items := make([]string, len(sessions))
+	for i, session := range sessions {
+		items[i] = fmt.Sprintf(`{"session_id":%q,"value_usd":0.000001}`, session)
+	}
+	return post("/v1/actions", a.bearer(), `{"actions":[`+strings.Join(items, ",")+`]}`)
+}
+
+// batchOf returns batches of charges that are spread over so many sessions.
+func batchOf(tb testing.TB, s *service, a agent, sessions int) call {
+	each := []uuid.UUID{a.session}
+	for len(each) < sessions {
+		each = append(each, s.ask(tb, "/sessions", a.sessionBody()).ID)
+	}
+	return a.chargeAll(slices.Repeat(each, batchSize/sessions))
 }

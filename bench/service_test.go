@@ -22,31 +22,37 @@ import (
 	"remit/token"
 )
 
-// service is the whole service in this process, on a real Redis, with one agent and a session that a benchmark does not
-// use up.
+// service is the whole service in this process, on a real Redis, with one organization.
 type service struct {
 	addr    string
-	redis   string
-	key     string // API key
+	handler fasthttp.RequestHandler
+	store   *redisstore.Store
+	redis   *redis.Client // of the bench's own, to look at what the service keeps
+	key     string        // API key
 	org     uuid.UUID
-	agent   string
-	secret  string
-	access  string
-	refresh string
-	session string
 }
 
-func (s *service) asKey() string   { return "X-API-Key: " + s.key + "\r\n" }
-func (s *service) asAgent() string { return "Authorization: Bearer " + s.access + "\r\n" }
+// agent is an agent of the service with a session that a benchmark does not use up.
+type agent struct {
+	id              uuid.UUID
+	secret          string
+	access, refresh string
+	session         uuid.UUID
+}
 
+func (s *service) asKey() string { return "X-API-Key: " + s.key + "\r\n" }
+func (a agent) bearer() string   { return "Authorization: Bearer " + a.access + "\r\n" }
+
+// startService runs the service on a Redis with an append-only file.
 func startService(tb testing.TB) *service {
 	tb.Helper()
-	process, err := redisproc.Start(context.Background(), redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec"})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = process.Stop() })
-	store, err := redisstore.Open(redisstore.Config{URL: process.URL()})
+	return startServiceOn(tb, redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec"})
+}
+
+func startServiceOn(tb testing.TB, config redisproc.Config) *service {
+	tb.Helper()
+	client, url := startRedis(tb, config)
+	store, err := redisstore.Open(redisstore.Config{URL: url})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -55,9 +61,28 @@ func startService(tb testing.TB) *service {
 		Store: store, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Limits: server.Limits{Off: true},
 	})
 	srv.SetKeyring(newKeyring(tb))
-	s := &service{redis: process.URL(), addr: serve(tb, srv.Serve, srv.Shutdown)}
-	s.populate(tb)
+	s := &service{store: store, redis: client, handler: srv.Handler(), addr: serve(tb, srv.Serve, srv.Shutdown)}
+	made := s.ask(tb, "/v1/organizations", `{"name":"bench"}`)
+	s.key, s.org = made.Key, made.ID
 	return s
+}
+
+// startRedis runs a Redis until the test or benchmark ends.
+func startRedis(tb testing.TB, config redisproc.Config) (client *redis.Client, url string) {
+	tb.Helper()
+	process, err := redisproc.Start(context.Background(), config)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = process.Stop() })
+	options, err := redis.ParseURL(process.URL())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	options.Protocol, options.PoolSize = 2, connections
+	client = redis.NewClient(options)
+	tb.Cleanup(func() { _ = client.Close() })
+	return client, process.URL()
 }
 
 func newKeyring(tb testing.TB) *token.Keyring {
@@ -99,70 +124,62 @@ func serve(tb testing.TB, serve func(net.Listener) error, shutdown func(context.
 	return l.Addr().String()
 }
 
-func (s *service) populate(tb testing.TB) {
-	tb.Helper()
-	var made struct {
-		ID, Secret   string
-		Key          string `json:"api_key"`
-		AccessToken  string `json:"access_token"`
-		RefreshToken string `json:"refresh_token"`
-	}
-	ask := func(path, body string) {
-		request, _ := http.NewRequest(http.MethodPost, "http://"+s.addr+path, bytes.NewReader([]byte(body)))
-		request.Header.Set("Content-Type", "application/json")
-		if s.key != "" {
-			request.Header.Set("X-API-Key", s.key)
-		}
-		answer, err := http.DefaultClient.Do(request)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		defer answer.Body.Close()
-		if err := json.NewDecoder(answer.Body).Decode(&made); err != nil || answer.StatusCode/100 != 2 {
-			tb.Fatalf("%s: %d, %v", path, answer.StatusCode, err)
-		}
-	}
-	ask("/v1/organizations", `{"name":"bench"}`)
-	s.key, s.org = made.Key, uuid.MustParse(made.ID)
-	ask("/v1/agents", `{"name":"bench","scopes":["read","write"]}`)
-	s.agent, s.secret = made.ID, made.Secret
-	ask("/v1/auth/token", fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, s.agent, s.secret))
-	s.access, s.refresh = made.AccessToken, made.RefreshToken
-	ask("/sessions", fmt.Sprintf(`{"agent_id":%q,"max_actions":1000000000,"max_value_usd":1000000000,"expires_in_seconds":86400}`, s.agent))
-	s.session = made.ID
+// made is what the service answers when something is created.
+type made struct {
+	ID           uuid.UUID
+	Secret       string
+	Key          string `json:"api_key"`
+	AccessToken  string `json:"access_token"`
+	RefreshToken string `json:"refresh_token"`
 }
 
-// startBare runs a fasthttp server that does nothing but answer with so many bytes.
-func startBare(tb testing.TB, size int) string {
+func (s *service) ask(tb testing.TB, path, body string) (answer made) {
 	tb.Helper()
-	body := bytes.Repeat([]byte("x"), size)
-	bare := &fasthttp.Server{
-		Handler: func(ctx *fasthttp.RequestCtx) {
-			ctx.Response.Header.SetContentType("application/json")
-			ctx.SetBody(body)
-		},
-		NoDefaultServerHeader: true, CloseOnShutdown: true,
-	}
-	return serve(tb, bare.Serve, bare.ShutdownWithContext)
+	return askAt(tb, s.addr, s.key, path, body)
 }
 
-// plainRedis calls a script from so many goroutines with go-redis as it comes, but for a pool that is large enough.
-func plainRedis(tb testing.TB, url string, goroutines int, source string, keys []string, args ...any) contender {
+func askAt(tb testing.TB, addr, key, path, body string) (answer made) {
 	tb.Helper()
-	options, err := redis.ParseURL(url)
+	request, _ := http.NewRequest(http.MethodPost, "http://"+addr+path, bytes.NewReader([]byte(body)))
+	request.Header.Set("Content-Type", "application/json")
+	if key != "" {
+		request.Header.Set("X-API-Key", key)
+	}
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	options.Protocol, options.PoolSize = 2, goroutines
-	client := redis.NewClient(options)
-	tb.Cleanup(func() { _ = client.Close() })
-	script := redis.NewScript(source)
-	if err := script.Load(context.Background(), client).Err(); err != nil {
-		tb.Fatal(err)
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil || response.StatusCode/100 != 2 {
+		tb.Fatalf("%s: %d, %v", path, response.StatusCode, err)
 	}
-	return contender{"redis", func(n int) ([]time.Duration, error) {
-		return spread(goroutines, n, func() error {
-			return client.EvalSha(context.Background(), script.Hash(), keys, args...).Err()
-		})
-	}}
+	return answer
+}
+
+func (s *service) newAgent(tb testing.TB) agent {
+	tb.Helper()
+	return newAgentAt(tb, s.addr, s.key)
+}
+
+func newAgentAt(tb testing.TB, addr, key string) agent {
+	tb.Helper()
+	created := askAt(tb, addr, key, "/v1/agents", `{"name":"bench","scopes":["read","write"]}`)
+	a := agent{id: created.ID, secret: created.Secret}
+	pair := askAt(tb, addr, "", "/v1/auth/token", a.exchangeBody())
+	a.access, a.refresh = pair.AccessToken, pair.RefreshToken
+	a.session = askAt(tb, addr, key, "/sessions", a.sessionBody()).ID
+	return a
+}
+
+func (a agent) exchangeBody() string {
+	return fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, a.id, a.secret)
+}
+
+func (a agent) sessionBody() string {
+	return fmt.Sprintf(`{"agent_id":%q,"max_actions":1000000000,"max_value_usd":1000000000,"expires_in_seconds":86400}`, a.id)
+}
+
+// charge is POST /sessions/{id}/actions by the access token.
+func (a agent) charge(session uuid.UUID) call {
+	return post("/sessions/"+session.String()+"/actions", a.bearer(), `{"action_type":"llm.call","value_usd":0.000001}`)
 }

@@ -1,22 +1,24 @@
 package bench
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// spread does n operations from so many goroutines and returns their latencies.
-func spread(goroutines, n int, do func() error) ([]time.Duration, error) {
+// spread does n operations from so many goroutines, whose number it passes, and returns the operations' latencies. All
+// goroutines stop soon after the first error.
+func spread(goroutines, n int, do func(goroutine int) error) ([]time.Duration, error) {
 	latencies := make([]time.Duration, n)
 	var next atomic.Int64
 	var group sync.WaitGroup
 	var failed atomic.Pointer[error]
-	for range goroutines {
+	for goroutine := range goroutines {
 		group.Go(func() {
-			for i := int(next.Add(1) - 1); i < n; i = int(next.Add(1) - 1) {
+			for i := int(next.Add(1) - 1); i < n && failed.Load() == nil; i = int(next.Add(1) - 1) {
 				began := time.Now()
-				if err := do(); err != nil {
+				if err := do(goroutine); err != nil {
 					failed.Store(&err)
 					return
 				}
@@ -30,3 +32,11 @@ func spread(goroutines, n int, do func() error) ([]time.Duration, error) {
 	}
 	return latencies, nil
 }
+
+// quantile returns what so large a part of some values does not exceed; it sorts them.
+func quantile[T ~int64 | ~float64](part float64, of []T) T {
+	slices.Sort(of)
+	return of[min(int(part*float64(len(of))), len(of)-1)]
+}
+
+func median[T ~int64 | ~float64](of []T) T { return quantile(0.5, of) }

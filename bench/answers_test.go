@@ -1,0 +1,94 @@
+package bench
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// TestEveryPathAndItsFloorsAnswer keeps the benchmarks working: each contender does a few operations, and looks at what
+// it is answered. How long it takes proves nothing here.
+func TestEveryPathAndItsFloorsAnswer(t *testing.T) {
+	s := startService(t)
+	for _, p := range paths {
+		t.Run(p.name, func(t *testing.T) {
+			over, floors := overSocket(t, s, p, 3)
+			runBriefly(t, append(floors, over)...)
+		})
+	}
+	for name, sessions := range map[string]int{"batch of one session": 1, "batch of ten sessions": 10} {
+		t.Run(name, func(t *testing.T) {
+			over, floor := batches(t, s, sessions, 3)
+			runBriefly(t, over, floor)
+		})
+	}
+}
+
+// runBriefly lets contenders do two rounds: what the first uses up, the second would lack.
+func runBriefly(t *testing.T, contenders ...contender) {
+	t.Helper()
+	for _, c := range contenders {
+		for range 2 {
+			if _, err := c.run(20); err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
+	}
+}
+
+// TestBareAnswersWithTheSizeAskedFor: a floor that answers with less would not be one.
+func TestBareAnswersWithTheSizeAskedFor(t *testing.T) {
+	server := startBare(t, 400)
+	conn := connect(t, server, 1, same(get("/", "")))[0]
+	if err := conn.take(); err != nil || conn.size != 400 {
+		t.Errorf("%d bytes, %v; want 400", conn.size, err)
+	}
+}
+
+func TestMonitoredLineGivesBackTheWords(t *testing.T) {
+	words := monitored(`1700000000.123456 [0 unix:/tmp/redis.sock] "evalsha" "a b" "" "\x00\xff\"\\\n\a"` + "\n")
+	want := []string{"evalsha", "a b", "", "\x00\xff\"\\\n\a"}
+	if !slices.Equal(words, want) {
+		t.Errorf("%q, want %q", words, want)
+	}
+}
+
+// TestRedisBenchmarkIsReadFromTheEnd: the command's own bytes stand before the numbers, and may be anything.
+func TestRedisBenchmarkIsReadFromTheEnd(t *testing.T) {
+	got, err := parseRedisBenchmark("\"test\",\"rps\"\n\"EVALSHA \",\"\n\",\"25000.50\",\"0.1\",\"0.1\",\"0.120\",\"0.2\",\"0.3\",\"1.0\"\n")
+	if want := (round{rate: 25000.5, p50: 120 * time.Microsecond}); err != nil || got != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	if _, err := parseRedisBenchmark("ERR no such script"); err == nil {
+		t.Error("what is no result is taken for one")
+	}
+}
+
+// TestAllocationsAreLaidToWhoMadeThem: what the standard library makes is its caller's, what others make is theirs.
+func TestAllocationsAreLaidToWhoMadeThem(t *testing.T) {
+	for function, want := range map[string]struct {
+		of  string
+		own bool
+	}{
+		"remit/redisstore.(*Store).Charge.func1":             {"remit/redisstore", true},
+		"remit/bench.TestX":                                  {"remit/bench", false},
+		"github.com/redis/go-redis/v9/internal/proto.(*R).X": {"github.com/redis/go-redis/v9/internal/proto", false},
+		"strings.(*Builder).grow":                            {"strings", false},
+	} {
+		if got := packageOf(function); got != want.of || isOwn(function) != want.own {
+			t.Errorf("%s: package %s, own %v; want %+v", function, got, isOwn(function), want)
+		}
+	}
+	if !isStandard("encoding/json") || isStandard("github.com/google/uuid") || isStandard("remit/server") {
+		t.Error("the standard library is not told from the rest")
+	}
+}
+
+// TestInProcessPathsAnswer does what the benchmarks in this process do, for a few operations.
+func TestInProcessPathsAnswer(t *testing.T) {
+	s := startService(t)
+	for _, p := range paths {
+		direct, floors := inProcess(t, s, p)
+		runBriefly(t, append(floors, timed(p.name, direct.run))...)
+	}
+}

@@ -1,0 +1,137 @@
+package bench
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/redisstore"
+)
+
+// crowd is many sessions of some agents, all but the first of each agent copies of that one, made in Redis: nothing but
+// their ids differs from what the service has written.
+type crowd struct {
+	*service
+	agents   []agent
+	sources  []source
+	sessions [][]uuid.UUID // of each agent
+}
+
+// source is a session as Redis keeps it: its own keys, and the indexes that have it.
+type source struct {
+	id      uuid.UUID
+	keys    []kept
+	indexes []string
+}
+
+type kept struct {
+	key, dump string
+	ttl       time.Duration
+}
+
+// copiesAtOnce is how many sessions one pipeline writes.
+const copiesAtOnce = 1000
+
+func newCrowd(tb testing.TB, s *service, agents int) *crowd {
+	tb.Helper()
+	c := &crowd{service: s, sessions: make([][]uuid.UUID, agents)}
+	for range agents {
+		c.agents = append(c.agents, s.newAgent(tb))
+	}
+	for i, a := range c.agents {
+		source, err := s.readSource(a.session)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		c.sources = append(c.sources, source)
+		c.sessions[i] = append(c.sessions[i], a.session)
+	}
+	return c
+}
+
+// readSource finds all that Redis has of a session.
+func (s *service) readSource(session uuid.UUID) (source, error) {
+	found := source{id: session}
+	ctx := context.Background()
+	for scan := s.redis.Scan(ctx, 0, "*", 1000).Iterator(); ; {
+		if !scan.Next(ctx) {
+			return found, scan.Err()
+		}
+		key := scan.Val()
+		if strings.Contains(key, session.String()) {
+			dump, err := s.redis.Dump(ctx, key).Result()
+			if err != nil {
+				return source{}, err
+			}
+			found.keys = append(found.keys, kept{key, dump, s.redis.PTTL(ctx, key).Val()})
+		} else if s.redis.ZScore(ctx, key, string(session[:])).Err() == nil { // of other types it is an error
+			found.indexes = append(found.indexes, key)
+		}
+	}
+}
+
+// growTo copies until there are so many sessions, the same number of each agent.
+func (c *crowd) growTo(tb testing.TB, sessions int) {
+	tb.Helper()
+	each := sessions / len(c.agents)
+	for i, a := range c.agents {
+		for missing := each - len(c.sessions[i]); missing > 0; missing = each - len(c.sessions[i]) {
+			ids := make([]uuid.UUID, min(missing, copiesAtOnce))
+			for j := range ids {
+				ids[j] = redisstore.NewID(a.id)
+			}
+			if err := c.copySession(c.sources[i], ids); err != nil {
+				tb.Fatal(err)
+			}
+			c.sessions[i] = append(c.sessions[i], ids...)
+		}
+	}
+}
+
+// copySession writes the session again under other ids.
+func (s *service) copySession(from source, ids []uuid.UUID) error {
+	ctx := context.Background()
+	members := make([]redis.Z, len(ids))
+	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			members[i] = redis.Z{Member: string(id[:])}
+			for _, k := range from.keys {
+				p.Restore(ctx, strings.ReplaceAll(k.key, from.id.String(), id.String()), k.ttl, k.dump)
+			}
+		}
+		for _, index := range from.indexes {
+			p.ZAdd(ctx, index, members...)
+		}
+		return nil
+	})
+	return err
+}
+
+// any returns one of the sessions, and whose it is.
+func (c *crowd) any() (agent, uuid.UUID) {
+	i := rand.N(len(c.agents))
+	return c.agents[i], c.sessions[i][rand.N(len(c.sessions[i]))]
+}
+
+// charges gives a connection charges of any of the sessions.
+func (c *crowd) charges() turns {
+	return func([]byte) call {
+		a, session := c.any()
+		return a.charge(session)
+	}
+}
+
+// pages gives a connection pages of the organization's sessions that begin anywhere.
+func (c *crowd) pages(limit int) turns {
+	return func([]byte) call {
+		_, session := c.any()
+		cursor := base64.RawURLEncoding.EncodeToString(session[:])
+		return get(fmt.Sprintf("/sessions?limit=%d&cursor=%s", limit, cursor), c.asKey())
+	}
+}

@@ -1,0 +1,98 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	redisBenchmarkClients = 50
+	// redisBenchmarkLimit ends a run that hangs.
+	redisBenchmarkLimit = 2 * time.Minute
+)
+
+// redisBenchmark lets the program redis-benchmark call a script, with so many calls in each pipeline. Its clock has
+// whole milliseconds and begins before it connects: so that a round is long enough, it does more calls than it is asked
+// for.
+func (s *service) redisBenchmark(tb testing.TB, pipeline int, command []string) contender {
+	tb.Helper()
+	program, err := findRedisBenchmark()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	more := 2
+	if pipeline > 1 {
+		more = 8
+	}
+	return contender{name: "redis-benchmark", run: func(n int) (round, error) {
+		before, err := s.charged(command)
+		if err != nil {
+			return round{}, err
+		}
+		result, err := runRedisBenchmark(program, s.redis.Options().Addr, pipeline, more*n, command)
+		if err != nil {
+			return round{}, err
+		}
+		after, err := s.charged(command)
+		if err == nil && after-before-1 < more*n {
+			err = fmt.Errorf("of %d charges %d were counted", more*n, after-before-1)
+		}
+		return result, err
+	}}
+}
+
+func findRedisBenchmark() (path string, err error) {
+	for _, name := range []string{"redis-benchmark", "valkey-benchmark"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("redis-benchmark is not on the PATH: it comes with Redis (scripts/install-tools.sh installs it)")
+}
+
+// charged charges once more and returns how many actions are counted then: redis-benchmark does not look at replies.
+func (s *service) charged(command []string) (actions int, err error) {
+	reply, err := s.redis.Do(context.Background(), wordsOf(command)...).StringSlice()
+	if err != nil {
+		return 0, err
+	}
+	if len(reply) < 2 || reply[0] != "ok" {
+		return 0, fmt.Errorf("the script refuses: %q", reply)
+	}
+	return strconv.Atoi(reply[1])
+}
+
+func runRedisBenchmark(program, socket string, pipeline, n int, command []string) (round, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), redisBenchmarkLimit)
+	defer cancel()
+	args := append([]string{"-s", socket, "-c", strconv.Itoa(redisBenchmarkClients), "-P", strconv.Itoa(pipeline),
+		"-n", strconv.Itoa(n), "--csv"}, command...)
+	output, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return round{}, fmt.Errorf("redis-benchmark: %w: %s", err, bytes.TrimSpace(output))
+	}
+	return parseRedisBenchmark(string(output))
+}
+
+// parseRedisBenchmark reads the last line of --csv: the command, which may hold anything, and then rps, avg, min, p50,
+// p95, p99 and max, in quotes.
+func parseRedisBenchmark(output string) (round, error) {
+	fields := strings.Split(strings.TrimSpace(output), `","`)
+	if len(fields) < 8 {
+		return round{}, fmt.Errorf("redis-benchmark prints %q", output)
+	}
+	numbers := fields[len(fields)-7:]
+	rate, err := strconv.ParseFloat(numbers[0], 64)
+	if err != nil || rate <= 0 {
+		return round{}, fmt.Errorf("redis-benchmark prints %q", output)
+	}
+	p50, err := strconv.ParseFloat(numbers[3], 64) // ms
+	return round{rate: rate, p50: time.Duration(p50 * float64(time.Millisecond))}, err
+}

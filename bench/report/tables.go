@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+)
+
+// tables are what fill writes, by the name in the page's markers.
+var tables = map[string]func(r *run) string{
+	"machine": machineLine,
+	"goals":   goalTable,
+	"socket":  socketTable,
+	"process": processTable,
+	"growth":  growthTable,
+}
+
+// fill writes each table between its markers, <!-- goals --> and <!-- /goals -->, each on a line of its own.
+func fill(page string, r *run) (string, error) {
+	for name, table := range tables {
+		begin, end := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
+		before, rest, found := strings.Cut(page, begin)
+		_, after, closed := strings.Cut(rest, end)
+		if !found || !closed {
+			return "", fmt.Errorf("it has no place for %s: %s%s", name, begin, end)
+		}
+		page = before + begin + table(r) + end + after
+	}
+	return page, r.err
+}
+
+func machineLine(r *run) string {
+	for _, name := range []string{"machine", "redis", "go", "date"} {
+		if r.about[name] == "" && r.err == nil {
+			r.err = fmt.Errorf("the run does not say its %s", name)
+		}
+	}
+	return fmt.Sprintf("Measured on %s, on a machine with %s; redis-server %s, %s.\n",
+		r.about["date"], r.about["machine"], r.about["redis"], r.about["go"])
+}
+
+func table(head string, rows []string) string {
+	columns := strings.Count(head, "|") + 1
+	line := "|" + strings.Repeat(" --- |", columns)
+	return "| " + head + " |\n" + line + "\n" + strings.Join(rows, "")
+}
+
+func row(cells ...string) string { return "| " + strings.Join(cells, " | ") + " |\n" }
+
+func goalTable(r *run) string {
+	var rows []string
+	for _, g := range goals {
+		value, verdict := r.get(g.benchmark, g.metric), "met"
+		if !g.met(value) {
+			verdict = "**not met**"
+		}
+		rows = append(rows, row(g.what, g.wanted(), g.shown(value), verdict))
+	}
+	return table("what | goal | measured | verdict", rows)
+}
+
+func socketTable(r *run) string {
+	var rows []string
+	for _, path := range []struct{ what, benchmark, redis, program string }{
+		{"charge", "Socket/charge/connections=256", "x-redis", "x-redis-benchmark"},
+		{"charge, 1 connection", "Socket/charge/connections=1", "x-redis", ""},
+		{"verify", "Socket/verify/connections=256", "x-redis", ""},
+		{"authorize", "Socket/authorize/connections=256", "x-redis", ""},
+		{"get session", "Socket/session/connections=256", "x-redis", ""},
+		{"token exchange", "Socket/exchange/connections=256", "x-redis", ""},
+		{"refresh", "Socket/refresh/connections=256", "x-redis", ""},
+		{"list, page of 20", "Socket/list/connections=256", "", ""},
+	} {
+		get := func(metric string) string {
+			if metric == "" {
+				return ""
+			}
+			return digits(r.get(path.benchmark, metric))
+		}
+		rows = append(rows, row(path.what, get("ops/s"), get("p50-us"), get("x-bare"), get(path.redis), get(path.program)))
+	}
+	for _, batch := range []struct{ what, sessions string }{{"of one session", "1"}, {"of ten sessions", "10"}} {
+		name := "Batch/sessions=" + batch.sessions
+		rows = append(rows, row("batch of 100 charges "+batch.what, digits(r.get(name, "ops/s")),
+			digits(r.get(name, "p50-us")), "", "", digits(r.get(name, "x-redis-benchmark"))))
+	}
+	return table("path | per second | p50 µs | / bare | / go-redis | / redis-benchmark", rows)
+}
+
+func processTable(r *run) string {
+	var rows []string
+	for _, path := range []string{"charge", "verify", "authorize", "session", "exchange", "refresh", "list"} {
+		name, beside := "InProcess/"+path, ""
+		if path != "list" { // it takes more than one script
+			beside = digits(r.get(name, "p50-x-redis"))
+		}
+		rows = append(rows, row(path, digits(r.get(name, "p50-us")), beside, digits(r.get(name, "own-allocs/op")),
+			digits(r.get(name, "tiny-allocs/op")), digits(r.get(name, "allocs/op"))))
+	}
+	return table("path | p50 µs | / go-redis p50 | own allocations | tiny ones, whose is not known | all allocations", rows)
+}
+
+func growthTable(r *run) string {
+	var rows []string
+	for _, sessions := range growthSteps {
+		name := fmt.Sprintf("Growth/charge/sessions=%d", sessions)
+		rows = append(rows, row(digits(float64(sessions)), digits(r.get(name, "ops/s")), digits(r.get(name, "x-1000-sessions"))))
+	}
+	charges := table("live sessions | charges per second | / the same with 1,000", rows)
+	rows = nil
+	for _, limit := range []int{50, 200} {
+		name := fmt.Sprintf("Growth/list/limit=%d", limit)
+		rows = append(rows, row(fmt.Sprint(limit), digits(r.get(name, "p50-ms")), digits(r.get(name, "p99-ms"))))
+	}
+	return charges + "\n" + table("page of 1,000,000 sessions, entries | p50 ms | p99 ms", rows)
+}
+
+var growthSteps = []int{10_000, 100_000, 1_000_000}

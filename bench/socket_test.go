@@ -1,0 +1,70 @@
+package bench
+
+import (
+	"fmt"
+	"testing"
+)
+
+// connections is how many a path is measured with, if nothing else is said.
+const connections = 256
+
+// BenchmarkSocket measures the paths from a client's socket to Redis and back.
+func BenchmarkSocket(b *testing.B) {
+	for _, p := range paths {
+		b.Run(p.name, func(b *testing.B) {
+			s := startService(b)
+			at := []int{connections}
+			if p.name == charging.name {
+				at = []int{1, connections}
+			}
+			for _, connections := range at {
+				b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
+					over, floors := overSocket(b, s, p, connections)
+					compare(b, over, floors...)
+				})
+			}
+		})
+	}
+}
+
+// overSocket returns a path over so many connections, and its floors.
+func overSocket(tb testing.TB, s *service, p path, connections int) (over contender, floors []contender) {
+	tb.Helper()
+	a := s.newAgent(tb)
+	each := p.prepare(tb, s, a)
+	calls := connect(tb, s.addr, connections, each)
+	if err := calls[0].take(); err != nil {
+		tb.Fatal(err)
+	}
+	floors = append(floors, bare(tb, calls[0].size, connections))
+	if p.scripts != nil {
+		floors = append(floors, plainRedis(s.redis, p.scripts(tb, s, a, each(), connections)))
+	}
+	if p.name == charging.name && connections > 1 {
+		floors = append(floors, s.redisBenchmark(tb, 1, s.scriptOf(tb, a, each())))
+	}
+	return timed(p.name, calls.run), floors
+}
+
+// BenchmarkBatch charges a hundred at once, of one session and of ten. An operation is a charge.
+func BenchmarkBatch(b *testing.B) {
+	for _, sessions := range []int{1, 10} {
+		b.Run(fmt.Sprintf("sessions=%d", sessions), func(b *testing.B) {
+			over, floor := batches(b, startService(b), sessions, connections)
+			compare(b, over, floor)
+		})
+	}
+}
+
+// batches does ten times as many charges as it is asked for, so that a round has enough calls.
+func batches(tb testing.TB, s *service, sessions, connections int) (over, floor contender) {
+	tb.Helper()
+	a := s.newAgent(tb)
+	calls := connect(tb, s.addr, connections, same(batchOf(tb, s, a, sessions)))
+	over = contender{name: "batch", run: func(n int) (round, error) {
+		took, err := timed("", calls.run).run(max(10*n/batchSize, 1))
+		took.rate *= batchSize
+		return took, err
+	}}
+	return over, s.redisBenchmark(tb, 64, s.scriptOf(tb, a, repeat(a.charge(a.session))))
+}
