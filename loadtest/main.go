@@ -7,6 +7,14 @@
 // asked of them, so that both limits refuse some actions. A share of the actions (-transactions) are transactions: begun
 // with a hold, and then committed, rolled back, undone after the commit, or left to the session's end.
 //
+// What arrives, and when, is the -scenario (scenario.go, blend.go):
+//
+//	steady  actions, evenly (the default)
+//	burst   actions at 5/9 of the -rate, and at 25/9 of it in each fifth of twenty slots
+//	storm   as steady, but the access tokens of all agents expire at once half-way through
+//	mixed   evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, exchanges, sessions made
+//	        and ended, lists
+//
 // Agents act through the Go SDK (package client). By default it sends each request once and without an idempotency key,
 // which is the lightest request there is, and what gets lost stays in doubt. With -keys writes carry keys and are sent
 // again when their answer is lost, as the SDK does for its users; the service must count them once all the same.

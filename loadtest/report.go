@@ -10,17 +10,16 @@ import (
 
 // writeTable writes what was measured: a row per operation, and how far behind its schedule the run was.
 func writeTable(w io.Writer, f *fleet) {
-	pace := fmt.Sprintf("%d actions/s, open loop", f.cfg.rate)
-	if f.cfg.rate == 0 {
-		pace = fmt.Sprintf("closed loop, %d at once", closedLoopWorkers)
-	}
-	fmt.Fprintf(w, "%d agents, %d sessions, %s, %s; %d cores, GOMAXPROCS %d\n\n",
-		len(f.agents), len(f.sessions), pace, f.cfg.duration, runtime.NumCPU(), runtime.GOMAXPROCS(0))
+	fmt.Fprintf(w, "%s: %d agents, %d sessions, %s, %s; %d cores, GOMAXPROCS %d\n\n",
+		f.cfg.scenario, len(f.agents), f.cfg.fleetSessions(), pace(f.cfg), f.cfg.duration, runtime.NumCPU(), runtime.GOMAXPROCS(0))
 
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "operation\tcount\trate/s\tp50\tp90\tp99\tp99.9\tmax\trefused\terrors\t")
 	for op := range operations {
 		s := &f.stats.all[op]
+		if op >= onlyMixed && s.latencies.TotalCount() == 0 {
+			continue
+		}
 		fmt.Fprintf(table, "%s\t%d\t%.0f\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t\n", op, s.latencies.TotalCount(), s.perSecond(),
 			brief(quantile(s.latencies, 50)), brief(quantile(s.latencies, 90)), brief(quantile(s.latencies, 99)),
 			brief(quantile(s.latencies, 99.9)), brief(quantile(s.latencies, 100)), s.refused, s.errors)
@@ -32,11 +31,31 @@ func writeTable(w io.Writer, f *fleet) {
 		fmt.Fprintf(w, "\nbehind schedule when sent: p50 %s, p99 %s, max %s; never sent: %d\n",
 			brief(quantile(lag, 50)), brief(quantile(lag, 99)), brief(quantile(lag, 100)), f.unsent)
 	}
+	if after, happened := f.stormAfter(); happened {
+		fmt.Fprintf(w, "storm: all access tokens expired after %s; %d requests were sent with one of these\n", brief(after), f.wire.refused.Load())
+	}
+}
+
+// pace is how fast a run goes, in words.
+func pace(cfg config) string {
+	if cfg.rate == 0 {
+		return fmt.Sprintf("closed loop, %d at once", closedLoopWorkers)
+	}
+	return fmt.Sprintf("%d actions/s, open loop", cfg.rate)
+}
+
+// stormAfter is when in the run all tokens expired, if they did.
+func (f *fleet) stormAfter() (after time.Duration, happened bool) {
+	if f.stats.stormAt.IsZero() {
+		return 0, false
+	}
+	return f.stats.stormAt.Sub(f.stats.timeline.start), true
 }
 
 // writeBooks writes what the checks found.
 func writeBooks(w io.Writer, f *fleet) {
 	var sum entries
+	sum = sum.plus(f.started.sums)
 	for _, s := range f.sessions {
 		sum = sum.plus(s.ledger.sums())
 	}
@@ -55,11 +74,11 @@ func writeBooks(w io.Writer, f *fleet) {
 	}
 	table.Flush()
 
-	if t := sum.acknowledged.flow; f.cfg.transactions > 0 {
+	if t := sum.acknowledged.flow; t.begun > 0 {
 		fmt.Fprintf(w, "transactions: %d begun with %s USD held, %d committed for %s USD and %s over, %d of them undone\n",
 			t.begun, t.held, t.committed, t.spent, t.over, t.undone)
 	}
-	writeVerdict(w, f.audit, len(f.sessions))
+	writeVerdict(w, f.audit, len(f.sessions)+f.started.ended)
 }
 
 // writeVerdict writes the first violations, how often each rule was broken, and the conclusion.
