@@ -15,5 +15,5 @@ fmt: ## Format the code
 bench: ## Measure the hot paths, each beside its floor in the same run
 	go test -run '^$$' -bench . -benchtime 40000x ./bench
 
-loadtest: ## Run a fleet of agents against a service of its own and check the books
-	go run ./loadtest
+loadtest: ## Run a fleet of agents against a service of its own and check the books; ARGS="-scenario mixed"
+	go run ./loadtest $(ARGS)

@@ -36,6 +36,8 @@ func (f *fleet) act(ctx context.Context) {
 		actions.warp = inBursts
 	}
 	f.stats.timeline.begin(actions, f.cfg.duration)
+	f.stats.acting.Store(true)
+	defer f.stats.acting.Store(false)
 
 	var group sync.WaitGroup
 	group.Go(func() {

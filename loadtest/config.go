@@ -29,6 +29,9 @@ type config struct {
 	duration time.Duration // how long the fleet acts, minDuration to maxDuration
 	addr     string        // base URL without a path, on this machine; empty: start a service for the run
 
+	report  string // file for the report; empty: none
+	compare bool   // whether the floors are measured as well
+
 	scenario     scenario
 	transactions int  // percent of the actions that are transactions, 0 to 100; the mixed scenario has its own share
 	keys         bool // whether writes carry idempotency keys, and are repeated when their answer is lost
@@ -50,6 +53,8 @@ func parseConfig(args []string, stderr io.Writer) (config, error) {
 	flags.StringVar(&c.addr, "addr", "", "base `URL` of a running service on this machine; empty: start one on a Redis of its own")
 	flags.Var(&c.scenario, "scenario", "`what` arrives and when: steady, burst, storm (all tokens expire at once) or mixed (the realistic blend)")
 	flags.IntVar(&c.transactions, "transactions", 10, "`percent` of the actions that are transactions: begun, then committed or rolled back; not for mixed")
+	flags.StringVar(&c.report, "report", "", "`file` for a report, one page of HTML")
+	flags.BoolVar(&c.compare, "compare", false, "measure the floors as well: a bare handler, redis-benchmark, go-redis")
 	flags.BoolVar(&c.keys, "keys", false, "send writes with idempotency keys, and again when the answer is lost; without, a lost answer stays in doubt")
 	if err := flags.Parse(args); err != nil {
 		return config{}, err

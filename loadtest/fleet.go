@@ -65,7 +65,7 @@ type session struct {
 // newFleet has everything but its agents. Without keys the SDK sends each request once; with keys it may repeat one
 // whose answer was lost, which the service must count once.
 func newFleet(cfg config) (*fleet, error) {
-	wire := newTransport(cfg.addr, maxInFlight+refreshers+callers)
+	wire := newTransport(cfg.addr, 2*maxInFlight+refreshers+callers) // twice, for a storm
 	options := client.Options{
 		HTTPClient:        &http.Client{Transport: wire},
 		NoIdempotencyKeys: !cfg.keys,

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"io"
-	"net"
 	"os"
 	"slices"
 	"sync"
@@ -67,7 +66,7 @@ func (k *kinds) sorted() []counted {
 
 // kindOf is an answer, or the lack of one, without what is particular to it such as a port.
 func kindOf(r reply) string {
-	var timeout net.Error
+	var timeout interface{ Timeout() bool }
 	switch {
 	case r.status != 0:
 		return r.String()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
@@ -15,24 +16,77 @@ func writeTable(w io.Writer, f *fleet) {
 
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "operation\tcount\trate/s\tp50\tp90\tp99\tp99.9\tmax\trefused\terrors\t")
+	for _, row := range f.operationRows() {
+		fmt.Fprintf(table, "%s\t%d\t%.0f\t%s\t%d\t%d\t\n",
+			row.Name, row.Count, row.PerSecond, strings.Join(row.Latencies, "\t"), row.Refused, row.Errors)
+	}
+	table.Flush()
+	fmt.Fprintln(w)
+	for _, line := range []string{lagOf(f), stormOf(f)} {
+		if line != "" {
+			fmt.Fprintln(w, line)
+		}
+	}
+}
+
+// operationRow is what was measured of one operation.
+type operationRow struct {
+	Name            string
+	Count           int64
+	PerSecond       float64
+	Latencies       []string // p50, p90, p99, p99.9 and the longest
+	Refused, Errors int64
+}
+
+func (f *fleet) operationRows() []operationRow {
+	var rows []operationRow
 	for op := range operations {
 		s := &f.stats.all[op]
 		if op >= onlyMixed && s.latencies.TotalCount() == 0 {
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%d\t%.0f\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t\n", op, s.latencies.TotalCount(), s.perSecond(),
-			brief(quantile(s.latencies, 50)), brief(quantile(s.latencies, 90)), brief(quantile(s.latencies, 99)),
-			brief(quantile(s.latencies, 99.9)), brief(quantile(s.latencies, 100)), s.refused, s.errors)
+		row := operationRow{op.String(), s.latencies.TotalCount(), s.perSecond(), nil, s.refused, s.errors}
+		for _, percent := range []float64{50, 90, 99, 99.9, 100} {
+			row.Latencies = append(row.Latencies, brief(quantile(s.latencies, percent)))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// lagOf is how far behind its schedule a run was, in words; empty in closed loop, which has none.
+func lagOf(f *fleet) string {
+	if f.cfg.rate == 0 {
+		return ""
+	}
+	lag := f.stats.lag
+	return fmt.Sprintf("behind schedule when sent: p50 %s, p99 %s, max %s; never sent: %d",
+		brief(quantile(lag, 50)), brief(quantile(lag, 99)), brief(quantile(lag, 100)), f.unsent)
+}
+
+// stormOf is what all tokens expiring at once did, in words; empty when they did not.
+func stormOf(f *fleet) string {
+	if f.stats.stormAt.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("storm: all access tokens expired after %s; %d requests were sent with one of these, and refused",
+		brief(f.stats.stormAt.Sub(f.stats.timeline.start)), f.wire.refused.Load())
+}
+
+// writeComparison writes what the service and its floors did, and the ratios.
+func writeComparison(w io.Writer, c *comparison) {
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, m := range c.measured {
+		fmt.Fprintf(table, "%s\t%.0f/s\tp50 %s\n", m.name, m.perSecond(), brief(m.p50()))
 	}
 	table.Flush()
-
-	if f.cfg.rate > 0 {
-		lag := f.stats.lag
-		fmt.Fprintf(w, "\nbehind schedule when sent: p50 %s, p99 %s, max %s; never sent: %d\n",
-			brief(quantile(lag, 50)), brief(quantile(lag, 99)), brief(quantile(lag, 100)), f.unsent)
+	for _, one := range c.ratios {
+		fmt.Fprintf(table, "%s\t%.2f ×\n", one.name, one.value)
 	}
-	if after, happened := f.stormAfter(); happened {
-		fmt.Fprintf(w, "storm: all access tokens expired after %s; %d requests were sent with one of these\n", brief(after), f.wire.refused.Load())
+	table.Flush()
+	for _, why := range c.skipped {
+		fmt.Fprintln(w, why)
 	}
 }
 
@@ -42,14 +96,6 @@ func pace(cfg config) string {
 		return fmt.Sprintf("closed loop, %d at once", closedLoopWorkers)
 	}
 	return fmt.Sprintf("%d actions/s, open loop", cfg.rate)
-}
-
-// stormAfter is when in the run all tokens expired, if they did.
-func (f *fleet) stormAfter() (after time.Duration, happened bool) {
-	if f.stats.stormAt.IsZero() {
-		return 0, false
-	}
-	return f.stats.stormAt.Sub(f.stats.timeline.start), true
 }
 
 // writeBooks writes what the checks found.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -107,7 +108,9 @@ type moment struct {
 type stats struct {
 	mu     [operations]sync.Mutex
 	all    [operations]series
-	recent series // arrivals since the last takeMoment; guarded by recentMu
+	during [operations]*hdrhistogram.Histogram // latencies of what came between set-up and the check of the books
+	acting atomic.Bool                         // whether it is that time
+	recent series                              // arrivals since the last takeMoment; guarded by recentMu
 
 	recentMu sync.Mutex
 	timeline timeline
@@ -121,7 +124,7 @@ type stats struct {
 func newStats() *stats {
 	s := &stats{recent: newSeries(), lag: newHistogram()}
 	for o := range s.all {
-		s.all[o] = newSeries()
+		s.all[o], s.during[o] = newSeries(), newHistogram()
 	}
 	return s
 }
@@ -134,6 +137,9 @@ func (s *stats) record(op operation, due, done time.Time, r reply) {
 	s.mu[op].Lock()
 	defer s.mu[op].Unlock()
 	s.all[op].add(due, done, r.outcome())
+	if s.acting.Load() {
+		recordDuration(s.during[op], done.Sub(due))
+	}
 }
 
 // recordArrival counts how the first call of what was due came out.

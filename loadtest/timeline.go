@@ -25,8 +25,9 @@ type timeline struct {
 
 // slice is a short time of a run.
 type slice struct {
-	answered, refused, errors int64
-	latencies                 *hdrhistogram.Histogram // nil: nothing was due
+	beside                int64 // what was due beside the schedule
+	done, refused, errors int64
+	latencies             *hdrhistogram.Histogram // nil: nothing was due
 }
 
 // begin starts the timeline of a schedule that takes so long.
@@ -47,7 +48,7 @@ func (l *timeline) add(due, done time.Time, o outcome) {
 	came := l.at(done)
 	switch o {
 	case acknowledged:
-		came.answered++
+		came.done++
 	case refused:
 		came.refused++
 	default:
@@ -61,6 +62,13 @@ func (l *timeline) add(due, done time.Time, o outcome) {
 	recordDuration(asked.latencies, done.Sub(due))
 }
 
+// offer enters what is due beside the schedule.
+func (l *timeline) offer(due time.Time, n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at(due).beside += n
+}
+
 // at is the slice of a moment. A run ends soon after its duration, which bounds their number.
 func (l *timeline) at(t time.Time) *slice {
 	i := int(max(t.Sub(l.start), 0) / l.width)
@@ -70,8 +78,8 @@ func (l *timeline) at(t time.Time) *slice {
 	return &l.slices[i]
 }
 
-// offered is how many arrivals were due in slice i.
+// offered is how many arrivals were due in slice i, which there is.
 func (l *timeline) offered(i int) int64 {
 	from := l.start.Add(time.Duration(i) * l.width)
-	return l.schedule.dueBefore(from.Add(l.width)) - l.schedule.dueBefore(from)
+	return l.slices[i].beside + l.schedule.dueBefore(from.Add(l.width)) - l.schedule.dueBefore(from)
 }
