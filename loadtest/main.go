@@ -89,6 +89,12 @@ func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
 		}()
 		cfg.addr = own.addr
 	}
+	return runOn(ctx, cfg, own, file, stdout, stderr)
+}
+
+// runOn does one load test of the service at cfg.addr, which is own if it was started for this, and returns the exit code.
+func runOn(ctx context.Context, cfg config, own *service, file *reportFile, stdout, stderr io.Writer) int {
+	var err error
 	r := result{own: own != nil, began: time.Now()}
 	r.fleet, r.unchecked = runFleet(ctx, cfg, stderr)
 	writeTable(stdout, r.fleet)
@@ -96,12 +102,12 @@ func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "loadtest: the books were not checked:", r.unchecked)
 	} else {
 		writeBooks(stdout, r.fleet)
-		if cfg.compare {
-			if r.floors, err = compare(ctx, r.fleet, own, compareRound, stderr); err != nil {
-				fmt.Fprintln(stderr, "loadtest: the floors were not measured:", err)
-			} else {
-				writeComparison(stdout, r.floors)
-			}
+	}
+	if cfg.compare && r.unchecked == nil {
+		if r.floors, err = compare(ctx, r.fleet, own, compareRound, stderr); err != nil {
+			fmt.Fprintln(stderr, "loadtest: the floors were not measured:", err)
+		} else {
+			writeComparison(stdout, r.floors)
 		}
 	}
 	if failed := file.report(r); failed != nil {

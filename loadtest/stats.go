@@ -36,7 +36,7 @@ const (
 func (o operation) String() string {
 	return [operations]string{
 		"organization", "agent", "token", "session", "action", "begin", "commit", "rollback", "refresh", "end", "read",
-		"late action", "list", "verify", "batch", "sessions",
+		"late action", "list", "verify", "batch", "session list",
 	}[o]
 }
 
