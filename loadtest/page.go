@@ -59,7 +59,7 @@ type setting struct{ Name, Value string }
 func writePage(r result) ([]byte, error) {
 	f := r.fleet
 	p := page{
-		Scenario: string(f.cfg.scenario), When: r.began.UTC().Format("2 January 2006, 15:04 UTC"), About: scenarioInWords[f.cfg.scenario],
+		Scenario: string(f.cfg.scenario), When: r.began.UTC().Format("2 January 2006, 15:04 UTC"), About: about(f.cfg),
 		Operations: f.operationRows(), Settings: settingsOf(r), Lag: lagOf(f), Storm: stormOf(f), Floors: floorsOf(r.floors),
 	}
 	for _, k := range f.stats.kinds.sorted() {
@@ -91,6 +91,15 @@ var scenarioInWords = map[scenario]string{
 	storm:  "Actions arrive evenly; half-way through, the access tokens of all agents expire at once.",
 	mixed: "A realistic blend arrives evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, " +
 		"exchanges, sessions made and ended, lists.",
+}
+
+// about says what arrives, in a sentence or two.
+func about(cfg config) string {
+	if cfg.rate > 0 {
+		return scenarioInWords[cfg.scenario]
+	}
+	return strings.NewReplacer("arrives evenly", "is asked for as fast as it is answered",
+		"arrive evenly", "are asked for as fast as they are answered").Replace(scenarioInWords[cfg.scenario])
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

@@ -134,6 +134,17 @@ func TestPageOfARunThatNeverBegan(t *testing.T) {
 	}
 }
 
+func TestPageOfAClosedLoopOffersNothing(t *testing.T) {
+	t.Parallel()
+	r := sampleResult()
+	r.fleet.cfg.rate = 0
+	r.fleet.stats.timeline.schedule.span = 0
+	text, err := writePage(r)
+	if err != nil || bytes.Contains(text, []byte("offered")) || bytes.Contains(text, []byte("evenly")) {
+		t.Errorf("%v, or speaks of a schedule", err)
+	}
+}
+
 func TestReportAppearsWholeOrNotAtAll(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report.html")

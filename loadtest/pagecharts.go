@@ -83,7 +83,7 @@ func (s *stats) throughput() []chart.Series {
 		return nil
 	}
 	all := []chart.Series{answered, refusals, errors}
-	if len(offered.X) > 0 { // in closed loop nothing is due at a set time
+	if l.schedule.span > 0 { // in closed loop nothing is due at a set time
 		all = slices.Insert(all, 0, offered)
 	}
 	return all

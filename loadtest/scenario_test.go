@@ -125,21 +125,30 @@ func TestEachScenarioBalances(t *testing.T) {
 	}
 }
 
-func TestStormMakesAgentsRefresh(t *testing.T) {
+func TestStormMakesEveryAgentRefreshOnce(t *testing.T) {
 	t.Parallel()
 	cfg := smallRun(startFake(t, honest))
-	cfg.scenario = storm
-	var stderr bytes.Buffer
-	f, err := runFleet(t.Context(), cfg, &stderr)
-	if err != nil || !f.audit.clean() {
-		t.Fatalf("%v, %v", err, f.audit.kept)
+	cfg.duration = 0 // the storm comes at once
+	f, err := newFleet(cfg)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if f.wire.refused.Load() < int64(cfg.agents) {
-		t.Errorf("%d requests met an expired token", f.wire.refused.Load())
+	if err := f.setUp(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	// Each agent refreshes once in the run and once at its end; in the storm besides, unless it was about to anyway.
-	if n := f.stats.all[opRefresh].latencies.TotalCount(); n <= int64(2*cfg.agents) {
-		t.Errorf("%d refreshes by %d agents", n, cfg.agents)
+	f.stats.timeline.begin(newPacer(1, time.Second, 0), time.Second)
+	f.storm(t.Context())
+	if !f.audit.clean() {
+		t.Errorf("%v", f.audit.kept)
+	}
+	agents := int64(cfg.agents)
+	if met := f.wire.refused.Load(); met != agents {
+		t.Errorf("%d requests met an expired token, want %d", met, agents)
+	}
+	for _, op := range []operation{opRefresh, opRead} {
+		if n := f.stats.all[op].latencies.TotalCount(); n != agents {
+			t.Errorf("%s: %d, want %d", op, n, agents)
+		}
 	}
 }
 
