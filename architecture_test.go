@@ -21,7 +21,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/redisproc":  {},
 		"remit/client":     {"remit/money"},
 		"remit/chart":      {},
-		"remit/loadtest":   {"remit/chart", "remit/client", "remit/money", "remit/redisproc"},
+		"remit/loadtest":   {"remit/chart", "remit/client", "remit/lua", "remit/money", "remit/redisproc"},
 		"remit/bench":      {},
 		"remit/interop":    {},
 

@@ -43,8 +43,25 @@ func (d drawing) svg() ([]byte, error) {
 		inner.Max.Y -= titleSize + 10
 	}
 	inner.Max.Y -= d.drawLegend(inner)
-	d.plot.Draw(inner)
+	d.drawPlot(inner)
 	return d.finish(canvas)
+}
+
+// drawPlot draws the plot, and the label of its X axis by itself: on a logarithmic axis gonum takes the label to lie far
+// to the right, and keeps room for it there.
+func (d drawing) drawPlot(c draw.Canvas) {
+	label := d.plot.X.Label.Text
+	d.plot.X.Label.Text = ""
+	if label == "" {
+		d.plot.Draw(c)
+		return
+	}
+	style := textStyle(textSize, xfont.WeightNormal)
+	style.XAlign = text.XCenter
+	plotted := draw.Crop(c, 0, 0, textSize+9, 0)
+	d.plot.Draw(plotted)
+	data := d.plot.DataCanvas(plotted)
+	c.FillText(style, vg.Point{X: data.Center().X, Y: c.Min.Y + 3}, fit(style, label, data.Size().X))
 }
 
 // drawLegend draws the legend along the top of c, in as many rows as it takes, and returns their height.

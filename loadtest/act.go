@@ -30,31 +30,66 @@ func (f *fleet) act(ctx context.Context) {
 		workers = closedLoopWorkers
 	}
 	rounds := 1 + int64(f.cfg.duration/refreshEvery)
-	refreshes := newPacer(rounds*int64(len(f.agents)), f.cfg.duration, f.cfg.duration+overrun(f.cfg))
+	renewals := newPacer(rounds*int64(len(f.agents)), f.cfg.duration, f.cfg.duration+overrun(f.cfg))
 	actions := newActionPacer(f.cfg.rate, f.cfg.duration, overrun(f.cfg))
+	if f.cfg.scenario == burst {
+		actions.warp = inBursts
+	}
+	f.stats.timeline.begin(actions, f.cfg.duration)
+	f.stats.acting.Store(true)
+	defer f.stats.acting.Store(false)
 
 	var group sync.WaitGroup
 	group.Go(func() {
-		drive(ctx, refreshers, refreshes, func(k int64, due time.Time) {
+		drive(ctx, refreshers, renewals, func(k int64, due time.Time) {
 			f.refresh(ctx, f.agents[k%int64(len(f.agents))], due)
 		})
 	})
 	group.Go(func() {
 		drive(ctx, workers, actions, func(k int64, due time.Time) { f.actOnce(ctx, k, due) })
 	})
+	if f.cfg.scenario == storm {
+		group.Go(func() { f.storm(ctx) })
+	}
 	group.Wait()
 	f.unsent = actions.unsent()
 }
 
-// actOnce does action k, which was due at the given moment, and checks its answers.
+// actOnce does action k, which was due at the given moment.
 func (f *fleet) actOnce(ctx context.Context, k int64, due time.Time) {
-	a := nthAction(k, f.cfg)
-	s := f.sessions[a.session]
 	f.stats.recordLag(time.Since(due))
-	if a.ending != noTransaction {
-		f.transact(ctx, s, a, due)
-		return
+	t := f.perform(ctx, nthAction(k, f.cfg), due)
+	f.stats.recordArrival(due, t.done, t.reply().outcome())
+}
+
+// perform does what was due, and returns the tape of its first call.
+func (f *fleet) perform(ctx context.Context, a action, due time.Time) *tape {
+	s := f.sessions[a.session]
+	switch a.task {
+	case transacts:
+		return f.transact(ctx, s, a, due)
+	case batches:
+		return f.chargeMany(ctx, s.agent, a, due)
+	case reads:
+		return f.read(ctx, s, due)
+	case verifies:
+		return f.verify(ctx, s.agent, due)
+	case refreshes:
+		return f.refresh(ctx, s.agent, due)
+	case exchanges:
+		return f.exchange(ctx, s.agent, due)
+	case starts:
+		return f.start(ctx, s, a, due)
+	case ends:
+		return f.end(ctx, s, due)
+	case lists:
+		return f.listSessions(ctx, s.agent, due)
 	}
+	return f.charge(ctx, s, a, due)
+}
+
+// charge charges the session for an action, and checks the answer.
+func (f *fleet) charge(ctx context.Context, s *session, a action, due time.Time) *tape {
 	fact := actionFact{session: s.sdk.ID(), limits: s.limits, asked: a.asked}
 	asked := effect{charge: a.asked}
 	fact.before = s.ledger.send(asked)
@@ -62,6 +97,7 @@ func (f *fleet) actOnce(ctx context.Context, k int64, due time.Time) {
 	fact.reply = t.reply()
 	fact.possible = s.ledger.settle(asked, asked, fact.reply)
 	f.audit.add(checkAction(fact))
+	return t
 }
 
 // does is the SDK's call for an action on the session.
@@ -75,7 +111,7 @@ func (s *session) does(a action) func(context.Context) error {
 // refresh lets the agent refresh its tokens. When the answer is lost the SDK presents the same token again, at once and
 // if need be next time: the service promises the same successor then. When the token is refused the SDK falls back to
 // the secret; that it was refused is on the tape.
-func (f *fleet) refresh(ctx context.Context, a *agent, due time.Time) {
+func (f *fleet) refresh(ctx context.Context, a *agent, due time.Time) *tape {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	began := time.Now()
@@ -99,6 +135,7 @@ func (f *fleet) refresh(ctx context.Context, a *agent, due time.Time) {
 	if e, ok := t.last(tokenPath); ok && e.reply.outcome() == acknowledged {
 		a.take(readTokens(e.reply))
 	}
+	return t
 }
 
 // presentedIn is the refresh token in the body of a request.

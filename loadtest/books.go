@@ -30,6 +30,8 @@ const (
 	ruleEnd        rule = "session did not end"
 	ruleActedAfter rule = "action after the end was not refused as such"
 	ruleToken      rule = "a valid access token was refused"
+	ruleSpoilt     rule = "an access token that cannot be valid was accepted"
+	ruleIdentity   rule = "an answer is about somebody else"
 	ruleSequence   rule = "sequence numbers have gaps or repeat"
 	ruleSum        rule = "the session and its transactions do not add up"
 	ruleStep       rule = "a step of a transaction did something else"
@@ -154,8 +156,12 @@ type sessionFact struct {
 
 // checkSession judges a session's final state against the client's own account.
 func checkSession(f sessionFact) []violation {
-	out := checkStored(f, f.before, statusActive)
-	out = append(out, checkEnd(f)...)
+	return append(checkStored(f, f.before, statusActive), checkEnded(f)...)
+}
+
+// checkEnded judges the end of a session and its state from then on.
+func checkEnded(f sessionFact) []violation {
+	out := checkEnd(f)
 	out = append(out, checkStored(f, f.after, statusCompleted)...)
 	return append(out, checkLate(f)...)
 }

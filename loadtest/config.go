@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -28,7 +29,11 @@ type config struct {
 	duration time.Duration // how long the fleet acts, minDuration to maxDuration
 	addr     string        // base URL without a path, on this machine; empty: start a service for the run
 
-	transactions int  // percent of the actions that are transactions, 0 to 100
+	report  string // file for the report; empty: none
+	compare bool   // whether the floors are measured as well
+
+	scenario     scenario
+	transactions int  // percent of the actions that are transactions, 0 to 100; the mixed scenario has its own share
 	keys         bool // whether writes carry idempotency keys, and are repeated when their answer is lost
 }
 
@@ -38,7 +43,7 @@ func (c config) fleetSessions() int { return c.agents * c.sessions }
 // parseConfig reads the command line. Usage and complaints go to stderr; the error is flag.ErrHelp when help was asked
 // for.
 func parseConfig(args []string, stderr io.Writer) (config, error) {
-	var c config
+	c := config{scenario: steady}
 	flags := flag.NewFlagSet("loadtest", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.IntVar(&c.agents, "agents", 100, "number of `agents`")
@@ -46,7 +51,10 @@ func parseConfig(args []string, stderr io.Writer) (config, error) {
 	flags.IntVar(&c.rate, "rate", 2000, "`actions` per second over the whole fleet, open loop; 0: as fast as it can, closed loop")
 	flags.DurationVar(&c.duration, "duration", 10*time.Second, "how `long` the fleet acts")
 	flags.StringVar(&c.addr, "addr", "", "base `URL` of a running service on this machine; empty: start one on a Redis of its own")
-	flags.IntVar(&c.transactions, "transactions", 10, "`percent` of the actions that are transactions: begun, then committed or rolled back")
+	flags.Var(&c.scenario, "scenario", "`what` arrives and when: steady, burst, storm (all tokens expire at once) or mixed (the realistic blend)")
+	flags.IntVar(&c.transactions, "transactions", 10, "`percent` of the actions that are transactions: begun, then committed or rolled back; not for mixed")
+	flags.StringVar(&c.report, "report", "", "`file` for a report, one page of HTML")
+	flags.BoolVar(&c.compare, "compare", false, "measure the floors as well: a bare handler, redis-benchmark, go-redis")
 	flags.BoolVar(&c.keys, "keys", false, "send writes with idempotency keys, and again when the answer is lost; without, a lost answer stays in doubt")
 	if err := flags.Parse(args); err != nil {
 		return config{}, err
@@ -75,6 +83,8 @@ func (c config) check() error {
 		return fmt.Errorf("-rate %d: must be from 0 to %d", c.rate, maxRate)
 	case c.duration < minDuration || c.duration > maxDuration:
 		return fmt.Errorf("-duration %s: must be from %s to %s", c.duration, minDuration, maxDuration)
+	case c.rate == 0 && c.scenario == burst:
+		return errors.New("-scenario burst: needs a -rate")
 	case c.transactions < 0 || c.transactions > 100:
 		return fmt.Errorf("-transactions %d: must be from 0 to 100", c.transactions)
 	case c.addr == "":

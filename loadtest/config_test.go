@@ -9,13 +9,13 @@ import (
 )
 
 func TestParseConfig(t *testing.T) {
-	got, err := parseConfig(strings.Fields("-agents 7 -sessions 3 -rate 0 -duration 250ms -addr http://[::1]:8080/ -transactions 30 -keys"), io.Discard)
-	want := config{agents: 7, sessions: 3, rate: 0, duration: 250 * time.Millisecond, addr: "http://[::1]:8080/", transactions: 30, keys: true}
+	got, err := parseConfig(strings.Fields("-agents 7 -sessions 3 -rate 0 -duration 250ms -addr http://[::1]:8080/ -transactions 30 -keys -scenario mixed"), io.Discard)
+	want := config{agents: 7, sessions: 3, rate: 0, duration: 250 * time.Millisecond, addr: "http://[::1]:8080/", transactions: 30, keys: true, scenario: mixed}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}
-	if _, err := parseConfig(nil, io.Discard); err != nil {
-		t.Errorf("defaults: %v", err)
+	if c, err := parseConfig(nil, io.Discard); err != nil || c.scenario != steady {
+		t.Errorf("defaults: %+v, %v", c, err)
 	}
 }
 
@@ -32,6 +32,8 @@ func TestParseConfigRefuses(t *testing.T) {
 		{"-duration 61m", "-duration 1h1m0s"},
 		{"-transactions -1", "-transactions -1"},
 		{"-transactions 101", "from 0 to 100"},
+		{"-scenario calm", "must be one of steady, burst, storm, mixed"},
+		{"-scenario burst -rate 0", "needs a -rate"},
 		{"-rate fast", "invalid value"},
 		{"-pace 3", "not defined"},
 		{"10s", `unexpected argument "10s"`},

@@ -49,24 +49,22 @@ const (
 type action struct {
 	session int // index in the fleet
 	kind    string
+	task    task
 	asked   charge // of a transaction: one action, and what is held
 	ending  ending
-	cost    micros // of a transaction that is committed
+	cost    micros      // of a transaction that is committed
+	batch   []batchItem // of a batch
 }
 
 // nthAction is action k of a fleet. Its value has 0 to 6 decimals.
 func nthAction(k int64, cfg config) action {
 	r := rand.New(rand.NewPCG(uint64(k), 0))
-	a := action{session: r.IntN(cfg.fleetSessions()), kind: actionTypes[r.IntN(len(actionTypes))], asked: charge{count: 1}}
-	if r.IntN(100) < severalPercent {
-		a.asked.count = 2 + r.Int64N(4)
-	}
-	unit := int64(microsPerUSD) // the last decimal place of this value
-	for range r.IntN(usdDecimals + 1) {
-		unit /= 10
-	}
-	a.asked.value = micros(unit * r.Int64N(topValue/unit))
-	if r.IntN(100) < cfg.transactions {
+	a := action{session: r.IntN(cfg.fleetSessions()), kind: actionTypes[r.IntN(len(actionTypes))]}
+	a.asked = drawCharge(r)
+	switch a.task = drawTask(r, cfg); a.task {
+	case batches:
+		a.batch = drawBatch(r, a.session, cfg)
+	case transacts:
 		a.asked.count = 1
 		a.ending, a.cost = nthEnding(r, a.asked.value)
 		if (a.ending == committed || a.ending == undone) && isTightInValue(a.session) {
@@ -76,6 +74,20 @@ func nthAction(k int64, cfg config) action {
 		}
 	}
 	return a
+}
+
+// drawCharge draws what is charged at once.
+func drawCharge(r *rand.Rand) charge {
+	c := charge{count: 1}
+	if r.IntN(100) < severalPercent {
+		c.count = 2 + r.Int64N(4)
+	}
+	unit := int64(microsPerUSD) // the last decimal place of this value
+	for range r.IntN(usdDecimals + 1) {
+		unit /= 10
+	}
+	c.value = micros(unit * r.Int64N(topValue/unit))
+	return c
 }
 
 // nthEnding draws how a transaction ends, and what it costs if it is committed.

@@ -34,6 +34,10 @@ const (
 	overspends              // a commit is charged whole, whether it fits or not
 	forgetsOverage          // a commit's overage is told, and not kept
 	inventsOverage          // a commit charges less than would fit
+	acceptsSpoilt           // takes an access token for valid that is not
+	verifiesOthers          // says that a token is somebody else's
+	listsOthers             // lists sessions of somebody else
+	batchesTwice            // stores each charge of a batch twice
 	skipsNumbers            // sequence numbers have gaps
 	repeatsNumbers          // two transactions have the same number
 	chargesRollbacks        // a rollback is charged as if committed, now and then
@@ -90,6 +94,9 @@ func startFake(t *testing.T, f fault) string {
 	mux.HandleFunc("POST /v1/auth/token", s.token)
 	mux.HandleFunc("POST /v1/auth/refresh", s.refresh)
 	mux.HandleFunc("POST /v1/sessions", s.open)
+	mux.HandleFunc("GET /v1/sessions", s.listSessions)
+	mux.HandleFunc("GET /v1/auth/verify", s.verify)
+	mux.HandleFunc("POST /v1/actions", s.actMany)
 	mux.HandleFunc("GET /v1/sessions/{id}", s.read)
 	mux.HandleFunc("POST /v1/sessions/{id}/end", s.end)
 	mux.HandleFunc("POST /v1/sessions/{id}/actions", s.act)
@@ -97,7 +104,7 @@ func startFake(t *testing.T, f fault) string {
 	mux.HandleFunc("GET /v1/transactions", s.list)
 	mux.HandleFunc("POST /v1/transactions/{id}/commit", s.commit)
 	mux.HandleFunc("POST /v1/transactions/{id}/rollback", s.rollBack)
-	server := httptest.NewServer(s.once(mux))
+	server := httptest.NewServer(s.admit(s.once(mux)))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -115,10 +122,14 @@ func (s *fakeService) create(credential string) http.HandlerFunc {
 	}
 }
 
-func (s *fakeService) token(w http.ResponseWriter, _ *http.Request) {
+func (s *fakeService) token(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Agent string `json:"agent_id"`
+	}
+	json.NewDecoder(r.Body).Decode(&asked)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writePair(w, s.next(), 0)
+	s.writePair(w, asked.Agent, 0)
 }
 
 // refresh numbers the generations of an agent's tokens in their text.

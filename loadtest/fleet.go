@@ -23,23 +23,27 @@ const (
 	authPaths   = "/v1/auth/"
 	tokenPath   = authPaths + "token"
 	refreshPath = authPaths + "refresh"
+	verifyPath  = authPaths + "verify"
 )
 
 // fleet is the agents of one run and what is known of them.
 type fleet struct {
 	cfg      config
+	wire     *transport
 	remit    *client.Client
 	stats    *stats
 	audit    *audit
 	org      *client.Organization
 	agents   []*agent
 	sessions []*session
+	started  startedSessions
 	unsent   int64 // actions that were due but never sent
 }
 
 // agent is one simulated agent. Its tokens are the SDK's business; what is kept of them here is for the books.
 type agent struct {
-	sdk *client.Agent
+	sdk    *client.Agent
+	secret client.Credential
 
 	mu        sync.Mutex // held over a refresh
 	tokens    tokenPair  // the newest on the wire
@@ -61,8 +65,9 @@ type session struct {
 // newFleet has everything but its agents. Without keys the SDK sends each request once; with keys it may repeat one
 // whose answer was lost, which the service must count once.
 func newFleet(cfg config) (*fleet, error) {
+	wire := newTransport(cfg.addr, 2*maxInFlight+refreshers+callers) // twice, for a storm
 	options := client.Options{
-		HTTPClient:        &http.Client{Transport: newTransport(cfg.addr, maxInFlight+refreshers+callers)},
+		HTTPClient:        &http.Client{Transport: wire},
 		NoIdempotencyKeys: !cfg.keys,
 		MaxAttempts:       1,
 	}
@@ -72,6 +77,7 @@ func newFleet(cfg config) (*fleet, error) {
 	remit, err := client.New(cfg.addr, options)
 	return &fleet{
 		cfg:      cfg,
+		wire:     wire,
 		remit:    remit,
 		stats:    newStats(),
 		audit:    &audit{},
@@ -112,7 +118,7 @@ func (f *fleet) enlist(ctx context.Context, i int) error {
 		})
 		return err
 	})
-	f.agents[i] = &agent{sdk: f.remit.Agent(made.ID, string(made.Secret))}
+	f.agents[i] = &agent{sdk: f.remit.Agent(made.ID, string(made.Secret)), secret: made.Secret}
 	return t.err
 }
 
@@ -147,9 +153,25 @@ func (f *fleet) open(ctx context.Context, i int) error {
 func (f *fleet) call(ctx context.Context, op operation, due time.Time, do func(context.Context) error) *tape {
 	ctx, t := withTape(ctx, op)
 	t.err = do(ctx)
-	f.stats.record(op, due, time.Now(), t.reply().outcome())
+	t.done = time.Now()
+	f.stats.record(op, due, t.done, t.reply())
 	f.audit.add(checkTape(t))
+	f.renewed(t)
 	return t
+}
+
+// renewed enters and checks what a call that was about something else did to get a token first.
+func (f *fleet) renewed(t *tape) {
+	for _, e := range t.renewals() {
+		if e.path == tokenPath {
+			f.stats.record(opToken, e.began, e.done, e.reply)
+			continue
+		}
+		f.stats.record(opRefresh, e.began, e.done, e.reply)
+		f.audit.add(checkRefresh(refreshFact{
+			agent: t.op.String(), presented: tokenPair{RefreshToken: presentedIn(e.sent)}, reply: e.reply,
+		}))
+	}
 }
 
 // persist asks until there is an answer, a few times at most. Only for what may be asked twice, and for creating what

@@ -155,6 +155,13 @@ func (l *ledger) settle(asked, did effect, r reply) (possible effect) {
 	return l.acknowledged.effect.plus(l.unknown.effect).plus(l.inFlight)
 }
 
+// possible is the most that an answer which has just arrived can have counted.
+func (l *ledger) possible() effect {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.acknowledged.effect.plus(l.unknown.effect).plus(l.inFlight)
+}
+
 // columnFor is where a reply is entered; nil for a refusal that names no limit, which charged nothing.
 func (l *ledger) columnFor(r reply) *tally {
 	switch r.outcome() {

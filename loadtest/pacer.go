@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/bits"
+	"sort"
 	"sync"
 	"time"
 )
@@ -16,6 +17,10 @@ type pacer struct {
 	count int64         // how many starts there are, at least 1
 	span  time.Duration // over which they are spread evenly; 0: each is due as soon as somebody asks
 	until time.Time     // no start is handed out after this moment; zero: no such moment
+
+	// warp moves a moment of the even schedule, counted from its start, to where it belongs in another one of the same
+	// span and order. Nil: it stays.
+	warp func(offset, span time.Duration) time.Duration
 
 	now   func() time.Time
 	sleep func(ctx context.Context, d time.Duration)
@@ -48,7 +53,18 @@ func newActionPacer(rate int, duration, overrun time.Duration) *pacer {
 func (p *pacer) dueAt(k int64) time.Time {
 	hi, lo := bits.Mul64(uint64(k), uint64(p.span))
 	offset, _ := bits.Div64(hi, lo, uint64(p.count))
+	if p.warp != nil {
+		return p.start.Add(p.warp(time.Duration(offset), p.span))
+	}
 	return p.start.Add(time.Duration(offset))
+}
+
+// dueBefore is how many starts of a schedule are due before t; 0 in closed loop, where none is due at a set time.
+func (p *pacer) dueBefore(t time.Time) int64 {
+	if p.span == 0 {
+		return 0
+	}
+	return int64(sort.Search(int(p.count), func(k int) bool { return !p.dueAt(int64(k)).Before(t) }))
 }
 
 // next waits for the next start and returns its number and the moment it was due. It is over (false) when all starts

@@ -4,39 +4,104 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"strings"
 	"text/tabwriter"
 	"time"
 )
 
 // writeTable writes what was measured: a row per operation, and how far behind its schedule the run was.
 func writeTable(w io.Writer, f *fleet) {
-	pace := fmt.Sprintf("%d actions/s, open loop", f.cfg.rate)
-	if f.cfg.rate == 0 {
-		pace = fmt.Sprintf("closed loop, %d at once", closedLoopWorkers)
-	}
-	fmt.Fprintf(w, "%d agents, %d sessions, %s, %s; %d cores, GOMAXPROCS %d\n\n",
-		len(f.agents), len(f.sessions), pace, f.cfg.duration, runtime.NumCPU(), runtime.GOMAXPROCS(0))
+	fmt.Fprintf(w, "%s: %d agents, %d sessions, %s, %s; %d cores, GOMAXPROCS %d\n\n",
+		f.cfg.scenario, len(f.agents), f.cfg.fleetSessions(), pace(f.cfg), f.cfg.duration, runtime.NumCPU(), runtime.GOMAXPROCS(0))
 
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "operation\tcount\trate/s\tp50\tp90\tp99\tp99.9\tmax\trefused\terrors\t")
-	for op := range operations {
-		s := &f.stats.all[op]
-		fmt.Fprintf(table, "%s\t%d\t%.0f\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t\n", op, s.latencies.TotalCount(), s.perSecond(),
-			brief(quantile(s.latencies, 50)), brief(quantile(s.latencies, 90)), brief(quantile(s.latencies, 99)),
-			brief(quantile(s.latencies, 99.9)), brief(quantile(s.latencies, 100)), s.refused, s.errors)
+	for _, row := range f.operationRows() {
+		fmt.Fprintf(table, "%s\t%d\t%.0f\t%s\t%d\t%d\t\n",
+			row.Name, row.Count, row.PerSecond, strings.Join(row.Latencies, "\t"), row.Refused, row.Errors)
 	}
 	table.Flush()
-
-	if f.cfg.rate > 0 {
-		lag := f.stats.lag
-		fmt.Fprintf(w, "\nbehind schedule when sent: p50 %s, p99 %s, max %s; never sent: %d\n",
-			brief(quantile(lag, 50)), brief(quantile(lag, 99)), brief(quantile(lag, 100)), f.unsent)
+	fmt.Fprintln(w)
+	for _, line := range []string{lagOf(f), stormOf(f)} {
+		if line != "" {
+			fmt.Fprintln(w, line)
+		}
 	}
+}
+
+// operationRow is what was measured of one operation.
+type operationRow struct {
+	Name            string
+	Count           int64
+	PerSecond       float64
+	Latencies       []string // p50, p90, p99, p99.9 and the longest
+	Refused, Errors int64
+}
+
+func (f *fleet) operationRows() []operationRow {
+	var rows []operationRow
+	for op := range operations {
+		s := &f.stats.all[op]
+		if op >= onlyMixed && s.latencies.TotalCount() == 0 {
+			continue
+		}
+		row := operationRow{op.String(), s.latencies.TotalCount(), s.perSecond(), nil, s.refused, s.errors}
+		for _, percent := range []float64{50, 90, 99, 99.9, 100} {
+			row.Latencies = append(row.Latencies, brief(quantile(s.latencies, percent)))
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// lagOf is how far behind its schedule a run was, in words; empty in closed loop, which has none.
+func lagOf(f *fleet) string {
+	if f.cfg.rate == 0 {
+		return ""
+	}
+	lag := f.stats.lag
+	return fmt.Sprintf("behind schedule when sent: p50 %s, p99 %s, max %s; never sent: %d",
+		brief(quantile(lag, 50)), brief(quantile(lag, 99)), brief(quantile(lag, 100)), f.unsent)
+}
+
+// stormOf is what all tokens expiring at once did, in words; empty when they did not.
+func stormOf(f *fleet) string {
+	if f.stats.stormAt.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("storm: all access tokens expired after %s; %d requests were sent with one of these, and refused",
+		brief(f.stats.stormAt.Sub(f.stats.timeline.start)), f.wire.refused.Load())
+}
+
+// writeComparison writes what the service and its floors did, and the ratios.
+func writeComparison(w io.Writer, c *comparison) {
+	fmt.Fprintln(w)
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, m := range c.measured {
+		fmt.Fprintf(table, "%s\t%.0f/s\tp50 %s\n", m.name, m.perSecond(), brief(m.p50()))
+	}
+	table.Flush()
+	for _, one := range c.ratios {
+		fmt.Fprintf(table, "%s\t%.2f ×\n", one.name, one.value)
+	}
+	table.Flush()
+	for _, why := range c.skipped {
+		fmt.Fprintln(w, why)
+	}
+}
+
+// pace is how fast a run goes, in words.
+func pace(cfg config) string {
+	if cfg.rate == 0 {
+		return fmt.Sprintf("closed loop, %d at once", closedLoopWorkers)
+	}
+	return fmt.Sprintf("%d actions/s, open loop", cfg.rate)
 }
 
 // writeBooks writes what the checks found.
 func writeBooks(w io.Writer, f *fleet) {
 	var sum entries
+	sum = sum.plus(f.started.sums)
 	for _, s := range f.sessions {
 		sum = sum.plus(s.ledger.sums())
 	}
@@ -55,11 +120,11 @@ func writeBooks(w io.Writer, f *fleet) {
 	}
 	table.Flush()
 
-	if t := sum.acknowledged.flow; f.cfg.transactions > 0 {
+	if t := sum.acknowledged.flow; t.begun > 0 {
 		fmt.Fprintf(w, "transactions: %d begun with %s USD held, %d committed for %s USD and %s over, %d of them undone\n",
 			t.begun, t.held, t.committed, t.spent, t.over, t.undone)
 	}
-	writeVerdict(w, f.audit, len(f.sessions))
+	writeVerdict(w, f.audit, len(f.sessions)+f.started.ended)
 }
 
 // writeVerdict writes the first violations, how often each rule was broken, and the conclusion.

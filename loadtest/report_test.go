@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -9,15 +10,16 @@ import (
 
 // sample is a fleet that has measured and found a little.
 func sample() *fleet {
-	f, err := newFleet(config{agents: 1, sessions: 1, rate: 10, duration: time.Second, addr: "http://127.0.0.1:1"})
+	f, err := newFleet(config{scenario: steady, agents: 1, sessions: 1, rate: 10, duration: time.Second, addr: "http://127.0.0.1:1"})
 	if err != nil {
 		panic(err)
 	}
 	f.sessions[0] = &session{}
 	f.unsent = 3
 	due := time.Unix(1000, 0)
-	for i, o := range []outcome{acknowledged, acknowledged, refused, unknown} {
-		f.stats.record(opAction, due, due.Add(time.Duration(i+1)*time.Millisecond), o)
+	for i, r := range []reply{done(), done(), overLimit(limitValue), {err: io.EOF}} {
+		f.stats.record(opAction, due, due.Add(time.Duration(i+1)*time.Millisecond), r)
+		f.stats.recordArrival(due, due.Add(time.Duration(i+1)*time.Millisecond), r.outcome())
 	}
 	f.stats.recordLag(40 * time.Millisecond)
 	return f
@@ -37,7 +39,7 @@ func TestTable(t *testing.T) {
 	writeTable(&out, sample())
 	text := words(out.String())
 	for _, want := range []string{
-		"1 agents, 1 sessions, 10 actions/s, open loop, 1s; ",
+		"steady: 1 agents, 1 sessions, 10 actions/s, open loop, 1s; ",
 		" cores, GOMAXPROCS ",
 		"\noperation count rate/s p50 p90 p99 p99.9 max refused errors\n",
 		"\norganization 0 0 0µs 0µs 0µs 0µs 0µs 0 0\n",

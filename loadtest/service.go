@@ -88,13 +88,15 @@ func buildService(ctx context.Context, binary string) error {
 // freeAddress finds a loopback port that was free a moment ago. Should another process take it in between, the
 // service says so and the run ends.
 func freeAddress() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listenOnLoopback()
 	if err != nil {
 		return "", err
 	}
 	defer l.Close()
 	return l.Addr().String(), nil
 }
+
+func listenOnLoopback() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
 
 // launch starts the process. It stands in a process group of its own, so that a Ctrl-C does not take it away from
 // under requests that are still being answered; stop ends it.

@@ -29,6 +29,7 @@ func (f *fleet) settle(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f.sessions = append(f.sessions, f.started.take()...)
 	return each(ctx, len(f.sessions), func(ctx context.Context, i int) error {
 		closed := f.close(ctx, f.sessions[i])
 		f.audit.add(checkSession(closed))
@@ -43,10 +44,7 @@ func (f *fleet) close(ctx context.Context, s *session) sessionFact {
 	ask := func(op operation, do func(context.Context) error) reply {
 		return f.persist(ctx, op, time.Now(), do).reply()
 	}
-	read := func(ctx context.Context) error {
-		_, err := s.sdk.Get(ctx)
-		return err
-	}
+	read := s.get
 	return sessionFact{
 		session: s.sdk.ID(),
 		limits:  s.limits,

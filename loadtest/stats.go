@@ -2,6 +2,7 @@ package main
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -24,13 +25,18 @@ const (
 	opRead // of a session, before and after its end
 	opLate // an action after the end, which must be refused
 	opList // of a session's transactions, all pages
+	opVerify
+	opBatch
+	opSessions // a page of an agent's active sessions
 	operations
+
+	onlyMixed = opVerify // and all after it: not in other scenarios
 )
 
 func (o operation) String() string {
 	return [operations]string{
 		"organization", "agent", "token", "session", "action", "begin", "commit", "rollback", "refresh", "end", "read",
-		"late action", "list",
+		"late action", "list", "verify", "batch", "session list",
 	}[o]
 }
 
@@ -91,7 +97,7 @@ func (s *series) perSecond() float64 {
 	return float64(s.latencies.TotalCount()) / span
 }
 
-// moment sums up the actions of a short time.
+// moment sums up the arrivals of a short time.
 type moment struct {
 	count, refused, errors int64
 	p50, p99               time.Duration
@@ -102,7 +108,14 @@ type moment struct {
 type stats struct {
 	mu     [operations]sync.Mutex
 	all    [operations]series
-	recent series // actions since the last takeMoment; guarded by mu[opAction]
+	during [operations]*hdrhistogram.Histogram // latencies of what came between set-up and the check of the books
+	acting atomic.Bool                         // whether it is that time
+	recent series                              // arrivals since the last takeMoment; guarded by recentMu
+
+	recentMu sync.Mutex
+	timeline timeline
+	kinds    kinds
+	stormAt  time.Time // when all tokens expired; zero: they did not
 
 	lagMu sync.Mutex
 	lag   *hdrhistogram.Histogram // how long after they were due actions were sent
@@ -111,19 +124,30 @@ type stats struct {
 func newStats() *stats {
 	s := &stats{recent: newSeries(), lag: newHistogram()}
 	for o := range s.all {
-		s.all[o] = newSeries()
+		s.all[o], s.during[o] = newSeries(), newHistogram()
 	}
 	return s
 }
 
 // record counts one answer, or the lack of one.
-func (s *stats) record(op operation, due, done time.Time, o outcome) {
+func (s *stats) record(op operation, due, done time.Time, r reply) {
+	if r.outcome() != acknowledged {
+		s.kinds.add(op, r)
+	}
 	s.mu[op].Lock()
 	defer s.mu[op].Unlock()
-	s.all[op].add(due, done, o)
-	if op == opAction {
-		s.recent.add(due, done, o)
+	s.all[op].add(due, done, r.outcome())
+	if s.acting.Load() {
+		recordDuration(s.during[op], done.Sub(due))
 	}
+}
+
+// recordArrival counts how the first call of what was due came out.
+func (s *stats) recordArrival(due, done time.Time, o outcome) {
+	s.timeline.add(due, done, o)
+	s.recentMu.Lock()
+	defer s.recentMu.Unlock()
+	s.recent.add(due, done, o)
 }
 
 // recordLag counts how late an action was sent.
@@ -133,10 +157,10 @@ func (s *stats) recordLag(d time.Duration) {
 	recordDuration(s.lag, d)
 }
 
-// takeMoment sums up the actions since the last call.
+// takeMoment sums up the arrivals since the last call.
 func (s *stats) takeMoment() moment {
-	s.mu[opAction].Lock()
-	defer s.mu[opAction].Unlock()
+	s.recentMu.Lock()
+	defer s.recentMu.Unlock()
 	r := &s.recent
 	m := moment{
 		count: r.latencies.TotalCount(), refused: r.refused, errors: r.errors,

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
+	"time"
 
 	"remit/client"
 )
@@ -56,15 +56,18 @@ func (r reply) String() string {
 
 // exchange is one request and what came back.
 type exchange struct {
-	path  string
-	sent  []byte
-	reply reply
+	path        string
+	sent        []byte
+	reply       reply
+	spoilt      bool // its access token had been made invalid on purpose
+	began, done time.Time
 }
 
 // tape is what the wire saw of one call of the SDK, and how the SDK put it.
 type tape struct {
-	op  operation
-	err error // the SDK's
+	op   operation
+	err  error     // the SDK's
+	done time.Time // when the call had returned
 
 	mu        sync.Mutex // an early renewal may go on after the call
 	exchanges []exchange
@@ -87,13 +90,26 @@ func record(ctx context.Context, e exchange) {
 	}
 }
 
-// own are the exchanges of the call itself. Those that got a token for it are not, unless it was all about tokens.
+// getsToken reports whether the exchange was one of a credential for tokens.
+func (e exchange) getsToken() bool { return e.path == tokenPath || e.path == refreshPath }
+
+// own are the exchanges of the call itself. Those that got a token for it are not, unless it was all about tokens, nor
+// those whose token was spoilt: they could do nothing.
 func (t *tape) own() []exchange {
+	return t.which(func(e exchange) bool { return !e.spoilt && (t.op.forTokens() || !e.getsToken()) })
+}
+
+// renewals are the exchanges that got a token for a call about something else.
+func (t *tape) renewals() []exchange {
+	return t.which(func(e exchange) bool { return !t.op.forTokens() && e.getsToken() })
+}
+
+func (t *tape) which(is func(exchange) bool) []exchange {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var list []exchange
 	for _, e := range t.exchanges {
-		if t.op.forTokens() || !strings.HasPrefix(e.path, authPaths) {
+		if is(e) {
 			list = append(list, e)
 		}
 	}
@@ -116,6 +132,8 @@ func (t *tape) last(path string) (e exchange, ok bool) {
 func (t *tape) reply() reply {
 	list := t.own()
 	switch {
+	case len(list) == 0 && t.err == nil && t.op.forTokens():
+		return reply{status: http.StatusOK} // another call was getting a token for the same agent, and its answer served
 	case len(list) == 0 && t.err == nil:
 		return reply{err: errors.New("nothing was sent")}
 	case len(list) == 0, len(list) > 1 && errors.Is(t.err, client.ErrOutcomeUnknown):
@@ -146,6 +164,11 @@ func checkTape(t *tape) []violation {
 	for _, e := range t.own() {
 		if e.reply.status == http.StatusUnauthorized && !t.op.forTokens() {
 			out = append(out, found(ruleToken, t.op.String(), "%s answered %s", e.path, e.reply))
+		}
+	}
+	for _, e := range t.which(func(e exchange) bool { return e.spoilt }) {
+		if e.reply.outcome() == acknowledged {
+			out = append(out, found(ruleSpoilt, t.op.String(), "%s answered %s", e.path, e.reply))
 		}
 	}
 	return out

@@ -72,3 +72,26 @@ func TestPresentedIn(t *testing.T) {
 		}
 	}
 }
+
+// In a storm the tokens of many calls are spoilt, which is no answer to any of them.
+func TestTapeLeavesSpoiltTokensOut(t *testing.T) {
+	t.Parallel()
+	spoilt := exchange{path: "/v1/sessions/s/actions", reply: reply{status: 401}, spoilt: true}
+	renewal := exchange{path: refreshPath, reply: reply{status: 200}}
+	recorded := &tape{op: opAction, exchanges: []exchange{spoilt, renewal, {path: spoilt.path, reply: done()}}}
+	if got := recorded.reply().outcome(); got != acknowledged || len(checkTape(recorded)) != 0 {
+		t.Errorf("outcome %d, %v", got, checkTape(recorded))
+	}
+	if n := len(recorded.renewals()); n != 1 {
+		t.Errorf("%d renewals", n)
+	}
+	shared := &tape{op: opRefresh}
+	if got := shared.reply().outcome(); got != acknowledged || len(checkTape(shared)) != 0 {
+		t.Errorf("a refresh that shares the answer of another: outcome %d, %v", got, checkTape(shared))
+	}
+	spoilt.reply = reply{status: 200}
+	accepted := &tape{op: opAction, exchanges: []exchange{spoilt}}
+	if got := rules(checkTape(accepted)); len(got) == 0 || got[len(got)-1] != ruleSpoilt {
+		t.Errorf("a spoilt token is accepted: %q", got)
+	}
+}

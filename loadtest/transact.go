@@ -10,7 +10,7 @@ import (
 
 // transact begins a transaction, which was due at the given moment, and settles it at once in the way that it is meant
 // to end. What is judged is each step's answer; whether the steps add up is judged when the session has ended.
-func (f *fleet) transact(ctx context.Context, s *session, a action, due time.Time) {
+func (f *fleet) transact(ctx context.Context, s *session, a action, due time.Time) *tape {
 	asked := effect{charge{count: 1}, flow{begun: 1, held: a.asked.value}}
 	fact := stepFact{session: s.sdk.ID(), limits: s.limits, hold: a.asked.value}
 	var tx *client.Transaction
@@ -29,7 +29,7 @@ func (f *fleet) transact(ctx context.Context, s *session, a action, due time.Tim
 	fact.possible = s.ledger.settle(asked, did, fact.reply)
 	f.audit.add(checkBegin(fact))
 	if tx == nil {
-		return
+		return t
 	}
 	fact.transaction = tx.ID()
 	switch a.ending {
@@ -43,6 +43,7 @@ func (f *fleet) transact(ctx context.Context, s *session, a action, due time.Tim
 			f.rollBack(ctx, s, tx, fact, flow{undone: 1, returned: did.spent, overReturned: did.over})
 		}
 	}
+	return t
 }
 
 // commit settles a transaction as done, and returns what that did if it is certain.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -23,6 +25,31 @@ const (
 type transport struct {
 	base string // scheme, host and port
 	host *fasthttp.HostClient
+
+	expired atomic.Pointer[map[string]bool] // access tokens that are spoilt on their way; nil: none
+	refused atomic.Int64                    // requests with such a token
+}
+
+// expire spoils the given access tokens in all requests from now on.
+func (t *transport) expire(tokens map[string]bool) { t.expired.Store(&tokens) }
+
+const bearer = "Bearer "
+
+// spoil returns a credential with which the service will do nothing, if the access token in it is to be spoilt: its
+// signature is another.
+func (t *transport) spoil(credential string) (spoilt string, is bool) {
+	tokens := t.expired.Load()
+	access, found := strings.CutPrefix(credential, bearer)
+	if tokens == nil || !found || !(*tokens)[access] {
+		return credential, false
+	}
+	t.refused.Add(1)
+	signature := strings.LastIndexByte(access, '.') + 1
+	other := "A"
+	if access[signature] == 'A' {
+		other = "B"
+	}
+	return bearer + access[:signature] + other + access[signature+1:], true
 }
 
 // newTransport makes a transport for a base URL that hostPort accepts, with at most the given number of connections.
@@ -80,8 +107,14 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
+	sent := exchange{path: r.URL.Path, sent: body, began: time.Now()}
+	if credential, spoilt := t.spoil(r.Header.Get("Authorization")); spoilt {
+		r, sent.spoilt = r.Clone(r.Context()), true
+		r.Header.Set("Authorization", credential)
+	}
 	answer := t.call(r, body)
-	record(r.Context(), exchange{path: r.URL.Path, sent: body, reply: answer.reply})
+	sent.reply, sent.done = answer.reply, time.Now()
+	record(r.Context(), sent)
 	if answer.err != nil {
 		return nil, answer.err
 	}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"remit/client"
+	"remit/money"
+)
+
+// chargeMany charges sessions of one agent in one request, and checks each charge's own answer.
+func (f *fleet) chargeMany(ctx context.Context, a *agent, of action, due time.Time) *tape {
+	actions := make([]client.SessionAction, len(of.batch))
+	facts := make([]actionFact, len(of.batch))
+	for i, item := range of.batch {
+		s := f.sessions[item.session]
+		actions[i] = client.SessionAction{SessionID: s.sdk.ID(), Action: client.Action{
+			Type: of.kind, Value: money.MicroUSD(item.asked.value), Count: item.asked.count,
+		}}
+		facts[i] = actionFact{session: s.sdk.ID(), limits: s.limits, asked: item.asked}
+		facts[i].before = s.ledger.send(effect{charge: item.asked})
+	}
+	t := f.call(ctx, opBatch, due, func(ctx context.Context) error {
+		_, err := a.sdk.DoMany(ctx, actions, client.BatchOptions{})
+		return err
+	})
+	replies, err := readBatch(t.reply(), len(facts))
+	if err != nil {
+		f.audit.add([]violation{found(ruleUnreadable, a.sdk.ID(), "batch: %v", err)})
+	}
+	for i, item := range of.batch {
+		asked := effect{charge: item.asked}
+		facts[i].reply = replies[i]
+		facts[i].possible = f.sessions[item.session].ledger.settle(asked, asked, replies[i])
+		f.audit.add(checkAction(facts[i]))
+	}
+	return t
+}
+
+// readBatch is what became of each of n charges: its own answer when the batch has been done, else that to the whole. If
+// the answer cannot be read, each is in doubt.
+func readBatch(whole reply, n int) ([]reply, error) {
+	replies := make([]reply, n)
+	for i := range replies {
+		replies[i] = whole
+	}
+	if whole.outcome() != acknowledged {
+		return replies, nil
+	}
+	var answers []struct {
+		Status int             `json:"status"`
+		Body   json.RawMessage `json:"body"`
+	}
+	err := json.Unmarshal(whole.body, &answers)
+	if err == nil && (len(answers) != n || whole.status != http.StatusOK) {
+		err = fmt.Errorf("%d answers to %d charges, with status %d", len(answers), n, whole.status)
+	}
+	for i := range replies {
+		if err != nil {
+			replies[i] = reply{err: err}
+		} else {
+			replies[i] = reply{status: answers[i].Status, body: answers[i].Body}
+		}
+	}
+	return replies, err
+}

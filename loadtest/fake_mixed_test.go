@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+)
+
+// admit refuses access tokens that are not the fake service's own, such as spoilt ones.
+func (s *fakeService) admit(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		credential := r.Header.Get("Authorization")
+		if credential != "" && !strings.HasPrefix(credential, "Bearer access ") && s.fault != acceptsSpoilt {
+			refuse(w, http.StatusUnauthorized, `"code":"invalid_token"`)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// agentOf is whose the access token is.
+func agentOf(r *http.Request) string {
+	words := strings.Fields(r.Header.Get("Authorization"))
+	return words[len(words)-1]
+}
+
+func (s *fakeService) verify(w http.ResponseWriter, r *http.Request) {
+	named := agentOf(r)
+	if s.fault == verifiesOthers {
+		named = "somebody"
+	}
+	w.Header().Set("X-Agent-Id", named)
+	w.WriteHeader(http.StatusOK)
+}
+
+func (s *fakeService) listSessions(w http.ResponseWriter, r *http.Request) {
+	named := agentOf(r)
+	if s.fault == listsOthers {
+		named = "somebody"
+	}
+	answer(w, http.StatusOK, `[{"id":"some","agent_id":%q,"status":"active"}]`, named)
+}
+
+// actMany does each action of a batch as if it were alone.
+func (s *fakeService) actMany(w http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Actions []json.RawMessage `json:"actions"`
+	}
+	json.NewDecoder(r.Body).Decode(&asked)
+	var answers []string
+	for _, one := range asked.Actions {
+		var of struct {
+			Session string `json:"session_id"`
+		}
+		json.Unmarshal(one, &of)
+		did := httptest.NewRecorder()
+		for range map[bool]int{false: 1, true: 2}[s.fault == batchesTwice] {
+			did = httptest.NewRecorder()
+			single := httptest.NewRequest(http.MethodPost, "/v1/sessions/"+of.Session+"/actions", bytes.NewReader(one))
+			single.SetPathValue("id", of.Session)
+			single.Header = r.Header
+			s.act(did, single)
+		}
+		answers = append(answers, fmt.Sprintf(`{"status":%d,"body":%s}`, did.Code, did.Body))
+	}
+	answer(w, http.StatusOK, "[%s]", strings.Join(answers, ","))
+}

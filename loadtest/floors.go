@@ -1,0 +1,228 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+
+	"remit/client"
+	"remit/lua"
+	"remit/money"
+)
+
+// endless are limits that no comparison uses up.
+var endless = limits{actions: maxSessionActions, value: maxSessionValue}
+
+// over is a call that posts the same body again and again, and wants to be answered 200.
+func (t *transport) over(path, access, body string) (func() error, error) {
+	r, err := http.NewRequest(http.MethodPost, t.base+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if access != "" {
+		r.Header.Set("Authorization", bearer+access)
+	}
+	return func() error {
+		if answer := t.call(r, []byte(body)); answer.status != http.StatusOK {
+			return fmt.Errorf("answered %s", answer.reply)
+		}
+		return nil
+	}, nil
+}
+
+// chargeOverAndOver is a charge of a session that an agent of the fleet gets for this, and the size of an answer to it.
+func (f *fleet) chargeOverAndOver(ctx context.Context) (call func() error, size int, err error) {
+	a := f.agents[0]
+	made, err := f.org.CreateSession(ctx, sessionFor(a.sdk.ID()))
+	if err != nil {
+		return nil, 0, err
+	}
+	access, err := a.sdk.Token(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	recorded, first := withTape(ctx, opAction)
+	if _, err := a.sdk.Session(made.ID).Do(recorded, client.Action{Type: actionTypes[0], Value: 1}); err != nil {
+		return nil, 0, err
+	}
+	call, err = f.wire.over("/v1/sessions/"+made.ID+"/actions", access, `{"action_type":"search","value_usd":0.000001}`)
+	return call, len(first.reply().body), err
+}
+
+func sessionFor(agent string) client.SessionParams {
+	return client.SessionParams{
+		AgentID: agent, MaxActions: endless.actions, MaxValue: new(money.MicroUSD(endless.value)), ExpiresIn: 24 * time.Hour,
+	}
+}
+
+// script is the charge script of the service, called as the service calls it, without the service.
+type script struct {
+	redis   *redis.Client
+	socket  string
+	hash    string
+	keys    []string
+	args    []string
+	session func(context.Context) (client.SessionInfo, error) // that is charged
+}
+
+// prepareScript makes what the script needs on the Redis of a service, through the service.
+func prepareScript(ctx context.Context, on *service) (*script, error) {
+	remit, err := client.New(on.addr, client.Options{HTTPClient: &http.Client{Transport: newTransport(on.addr, 1)}})
+	if err != nil {
+		return nil, err
+	}
+	options, err := redis.ParseURL(on.redis.URL())
+	if err != nil {
+		return nil, err
+	}
+	socket, err := url.Parse(on.redis.URL())
+	if err != nil {
+		return nil, err
+	}
+	s := &script{socket: socket.Path}
+	if err := s.populate(ctx, remit); err != nil {
+		return nil, err
+	}
+	options.Protocol, options.PoolSize, options.MaxRetries = 2, 1, -1
+	s.redis = redis.NewClient(options)
+	if s.hash, err = s.redis.ScriptLoad(ctx, lua.Source("charge_session")).Result(); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *script) close() { s.redis.Close() } // nothing is under way, and there is nobody to tell
+
+// populate makes an organization, an agent and a session. Ids go to the script as 16 bytes, and an argument of a process
+// cannot hold the byte 0, so those with it are passed over.
+func (s *script) populate(ctx context.Context, remit *client.Client) error {
+	org, orgID, err := withoutZero(func() (*client.Organization, string, error) {
+		made, err := remit.CreateOrganization(ctx, client.OrganizationParams{Name: "floors"})
+		return remit.Organization(string(made.APIKey)), made.ID, err
+	})
+	if err != nil {
+		return err
+	}
+	agent, agentID, err := withoutZero(func() (string, string, error) {
+		made, err := org.CreateAgent(ctx, client.AgentParams{Name: "floors", Scopes: []string{"read", "write"}})
+		return made.ID, made.ID, err
+	})
+	if err != nil {
+		return err
+	}
+	session, err := org.CreateSession(ctx, sessionFor(agent))
+	if err != nil {
+		return err
+	}
+	cell := agent[len(agent)-4:]
+	s.keys = []string{"remit:a:{" + cell + "}:" + agent, "remit:s:{" + cell + "}:" + session.ID, "remit:ev:{" + cell + "}:" + agent}
+	s.args = []string{orgID, agentID, "", "1", "1", "", "1000 agent loadtest"}
+	s.session = func(ctx context.Context) (client.SessionInfo, error) { return org.Session(ctx, session.ID) }
+	return nil
+}
+
+// withoutZero makes things until one has an id of 16 bytes without a zero, which nearly every one has.
+func withoutZero[T any](create func() (made T, id string, err error)) (made T, id string, err error) {
+	for range 50 {
+		made, text, err := create()
+		if err != nil {
+			return made, "", err
+		}
+		parsed, err := uuid.Parse(text)
+		if err != nil {
+			return made, "", err
+		}
+		if !bytes.Contains(parsed[:], []byte{0}) {
+			return made, string(parsed[:]), nil
+		}
+	}
+	return made, "", errors.New("no id without a zero in 50")
+}
+
+// call calls the script once, by go-redis.
+func (s *script) call() error {
+	args := make([]any, len(s.args))
+	for i, a := range s.args {
+		args[i] = a
+	}
+	answer, err := s.redis.EvalSha(context.Background(), s.hash, s.keys, args...).Slice()
+	if err == nil && (len(answer) == 0 || answer[0] != "ok") {
+		err = fmt.Errorf("the script answered %v", answer)
+	}
+	return err
+}
+
+// benchmark is the script called by redis-benchmark; an error says that this is not installed.
+func (s *script) benchmark() (contender, error) {
+	program, err := exec.LookPath("redis-benchmark")
+	if err != nil {
+		return contender{}, errors.New("redis-benchmark is not installed: its floor was skipped")
+	}
+	const first, most = 2_000, 500_000
+	calls := first // it is told a number and not a time, so that of a round is what the one before makes likely
+	return contender{nameBenchmark, func(ctx context.Context, d time.Duration) (speed, error) {
+		if calls == first {
+			if _, err := s.runBenchmark(ctx, program, calls); err != nil {
+				return speed{}, err
+			}
+		}
+		got, err := s.runBenchmark(ctx, program, calls)
+		calls = min(max(int(got.perSecond*d.Seconds()), first+1), most)
+		return got, err
+	}}, nil
+}
+
+// runBenchmark makes so many calls, and sees that each charged the session.
+func (s *script) runBenchmark(ctx context.Context, program string, calls int) (speed, error) {
+	before, err := s.session(ctx)
+	if err != nil {
+		return speed{}, err
+	}
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	args := []string{"-s", s.socket, "-c", "50", "-P", "1", "-n", strconv.Itoa(calls), "--csv", "EVALSHA", s.hash, strconv.Itoa(len(s.keys))}
+	args = append(append(args, s.keys...), s.args...)
+	output, err := exec.CommandContext(limited, program, args...).Output()
+	if err != nil {
+		return speed{}, err
+	}
+	after, err := s.session(ctx)
+	if err != nil {
+		return speed{}, err
+	}
+	if charged := after.ActionCount - before.ActionCount; charged < int64(calls) {
+		return speed{}, fmt.Errorf("%d calls charged %d actions", calls, charged)
+	}
+	return readBenchmark(string(output))
+}
+
+// readBenchmark reads the last line of redis-benchmark's CSV: the name of the test, which here has bytes of any kind in
+// it, then calls per second and the average, least, p50, p95, p99 and greatest latency in milliseconds.
+func readBenchmark(csv string) (speed, error) {
+	fields := strings.Split(strings.TrimRight(strings.TrimSpace(csv), `"`), `","`)
+	if len(fields) < 8 {
+		return speed{}, errors.New("redis-benchmark printed something else than expected")
+	}
+	fields = fields[len(fields)-7:]
+	perSecond, err := strconv.ParseFloat(fields[0], 64)
+	if err != nil {
+		return speed{}, fmt.Errorf("redis-benchmark: %w", err)
+	}
+	p50, err := strconv.ParseFloat(fields[3], 64)
+	if err != nil {
+		return speed{}, fmt.Errorf("redis-benchmark: %w", err)
+	}
+	return speed{perSecond, time.Duration(p50 * float64(time.Millisecond))}, nil
+}

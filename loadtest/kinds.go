@@ -1,0 +1,84 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/valyala/fasthttp"
+)
+
+// maxKinds bounds how many kinds of answers are told apart.
+const maxKinds = 100
+
+// kind is what kept an operation from being done.
+type kind struct {
+	op    operation
+	what  string
+	fault bool // of the service or the network; otherwise a refusal
+}
+
+// kinds counts the answers that were no success. Safe for use by many workers.
+type kinds struct {
+	mu     sync.Mutex
+	counts map[kind]int64
+}
+
+func (k *kinds) add(op operation, r reply) {
+	key := kind{op, kindOf(r), r.outcome() == unknown}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.counts == nil {
+		k.counts = map[kind]int64{}
+	}
+	if _, known := k.counts[key]; !known && len(k.counts) >= maxKinds {
+		key.what = "other"
+	}
+	k.counts[key]++
+}
+
+// counted is a kind and how often it occurred.
+type counted struct {
+	kind
+	Count int64
+}
+
+// sorted are the kinds, faults first, then the frequent before the rare.
+func (k *kinds) sorted() []counted {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	list := make([]counted, 0, len(k.counts))
+	for kind, n := range k.counts {
+		list = append(list, counted{kind, n})
+	}
+	slices.SortFunc(list, func(a, b counted) int {
+		if a.fault != b.fault {
+			return map[bool]int{true: -1, false: 1}[a.fault]
+		}
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.op, b.op), cmp.Compare(a.what, b.what))
+	})
+	return list
+}
+
+// kindOf is an answer, or the lack of one, without what is particular to it such as a port.
+func kindOf(r reply) string {
+	var timeout interface{ Timeout() bool }
+	switch {
+	case r.status != 0:
+		return r.String()
+	case errors.As(r.err, &timeout) && timeout.Timeout(), errors.Is(r.err, os.ErrDeadlineExceeded):
+		return "no answer in time"
+	case errors.Is(r.err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(r.err, io.EOF), errors.Is(r.err, io.ErrUnexpectedEOF), errors.Is(r.err, syscall.ECONNRESET),
+		errors.Is(r.err, syscall.EPIPE), errors.Is(r.err, fasthttp.ErrConnectionClosed):
+		return "connection closed"
+	case errors.Is(r.err, fasthttp.ErrNoFreeConns):
+		return "no connection free"
+	}
+	return "no answer"
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+)
+
+//go:embed page.html.tmpl
+var pageText string
+
+var pageTemplate = template.Must(template.New("page").Parse(pageText))
+
+// result is all that a run found.
+type result struct {
+	fleet     *fleet
+	unchecked error       // why the books were not checked; nil: they were
+	floors    *comparison // nil: not measured
+	own       bool        // the service was started for the run
+	began     time.Time
+}
+
+// page is what the template shows.
+type page struct {
+	Scenario, When, About string
+	Verdict               string
+	Balanced              bool
+	Charts                []template.HTML
+	Storm, Lag            string
+	Floors                *pageFloors
+	Operations            []operationRow
+	Kinds                 []kindRow
+	Books                 string
+	Settings              []setting
+}
+
+type pageFloors struct {
+	Rows    []floorRow
+	Rounds  int
+	Skipped []string
+}
+
+type floorRow struct{ Name, PerSecond, P50, Slowest, Fastest string }
+
+type kindRow struct {
+	Name, What string
+	Fault      bool
+	Count      int64
+}
+
+type setting struct{ Name, Value string }
+
+// writePage is the report of a run: one page of HTML with nothing outside of it.
+func writePage(r result) ([]byte, error) {
+	f := r.fleet
+	p := page{
+		Scenario: string(f.cfg.scenario), When: r.began.UTC().Format("2 January 2006, 15:04 UTC"), About: about(f.cfg),
+		Operations: f.operationRows(), Settings: settingsOf(r), Lag: lagOf(f), Storm: stormOf(f), Floors: floorsOf(r.floors),
+	}
+	for _, k := range f.stats.kinds.sorted() {
+		p.Kinds = append(p.Kinds, kindRow{k.op.String(), k.what, k.fault, k.Count})
+	}
+	var books strings.Builder
+	if r.unchecked != nil {
+		p.Verdict = "The books were not checked: " + r.unchecked.Error()
+	} else {
+		writeBooks(&books, f)
+		lines := strings.Split(strings.TrimSpace(books.String()), "\n")
+		p.Verdict, p.Balanced = capital(lines[len(lines)-1])+".", f.audit.clean()
+	}
+	p.Books = strings.TrimSpace(books.String())
+	var err error
+	if p.Charts, err = drawCharts(r); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := pageTemplate.Execute(&out, p); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+var scenarioInWords = map[scenario]string{
+	steady: "Actions arrive evenly.",
+	burst:  "Actions arrive at a low rate, and at five times that in each fifth slot of time.",
+	storm:  "Actions arrive evenly; half-way through, the access tokens of all agents expire at once.",
+	mixed: "A realistic blend arrives evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, " +
+		"exchanges, sessions made and ended, lists.",
+}
+
+// about says what arrives, in a sentence or two.
+func about(cfg config) string {
+	if cfg.rate > 0 {
+		return scenarioInWords[cfg.scenario]
+	}
+	return strings.NewReplacer("arrives evenly", "is asked for as fast as it is answered",
+		"arrive evenly", "are asked for as fast as they are answered").Replace(scenarioInWords[cfg.scenario])
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// settingsOf are the flags of a run and its machine, which is named by its size alone.
+func settingsOf(r result) []setting {
+	cfg := r.fleet.cfg
+	target := "a running service on this machine"
+	if r.own {
+		target = "started for this run, on a Redis of its own with an append-only file, flushed every second"
+	}
+	transactions := fmt.Sprintf("%d %% of the actions", cfg.transactions)
+	if cfg.scenario == mixed {
+		transactions = "as in the blend"
+	}
+	keys := "without; each request is sent once"
+	if cfg.keys {
+		keys = "with; writes are repeated when their answer is lost"
+	}
+	machine := fmt.Sprintf("%d cores", runtime.NumCPU())
+	if bytes := memory(); bytes > 0 {
+		machine += fmt.Sprintf(", %.0f GiB of memory", float64(bytes)/(1<<30))
+	}
+	return []setting{
+		{"scenario", string(cfg.scenario)}, {"agents", fmt.Sprint(cfg.agents)},
+		{"sessions", fmt.Sprintf("%d per agent", cfg.sessions)}, {"pace", pace(cfg)}, {"duration", cfg.duration.String()},
+		{"transactions", transactions}, {"idempotency keys", keys}, {"service", target},
+		{"machine", machine + ", which the load, the service and Redis share"},
+	}
+}
+
+func floorsOf(c *comparison) *pageFloors {
+	if c == nil {
+		return nil
+	}
+	shown := &pageFloors{Rounds: compareRounds, Skipped: c.skipped}
+	for _, m := range c.measured {
+		rates := make([]float64, len(m.all))
+		for i, s := range m.all {
+			rates[i] = s.perSecond
+		}
+		shown.Rows = append(shown.Rows, floorRow{
+			m.name, fmt.Sprintf("%.0f", m.perSecond()), brief(m.p50()),
+			fmt.Sprintf("%.0f", slices.Min(rates)), fmt.Sprintf("%.0f", slices.Max(rates)),
+		})
+	}
+	return shown
+}
