@@ -11,7 +11,7 @@ import (
 
 // The Redis commands that scripts may call: a new one is put here by whoever knows that it reads or writes.
 var (
-	readCommands = set("TIME", "EXISTS", "GET", "HEXISTS", "HGETALL", "HGET", "HMGET", "HRANDFIELD", "PTTL", "XRANGE",
+	readCommands = set("TIME", "EXISTS", "GET", "HEXISTS", "HGETALL", "HGET", "HMGET", "HLEN", "HRANDFIELD", "PTTL", "XRANGE",
 		"ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE", "ZREVRANGEBYLEX")
 	writeCommands = set("HSET", "HDEL", "DEL", "PEXPIRE", "SET", "UNLINK", "XADD", "ZADD", "ZREM")
 )

@@ -35,7 +35,8 @@ func Parse(number []byte) (MicroUSD, error) {
 	if !ok {
 		return 0, ErrNotANumber
 	}
-	digits, exponent := n.significant()
+	var room [2 * maxDigits]byte
+	digits, exponent := n.significant(room[:0])
 	if len(digits) == 0 {
 		return 0, nil
 	}
@@ -154,12 +155,9 @@ func leadingDigits(text []byte) (digits, rest []byte) {
 	return text[:end], text[end:]
 }
 
-// significant returns the number as digits × 10^exponent, without zeros at either end of the digits.
-func (n decimal) significant() (digits []byte, exponent int) {
-	digits = n.whole
-	if len(n.fraction) > 0 {
-		digits = append(append(make([]byte, 0, len(n.whole)+len(n.fraction)), n.whole...), n.fraction...)
-	}
+// significant returns the number as digits × 10^exponent, without zeros at either end of the digits. The room is for them.
+func (n decimal) significant(room []byte) (digits []byte, exponent int) {
+	digits = append(append(room, n.whole...), n.fraction...)
 	exponent = n.exponent - len(n.fraction)
 	trimmed := bytes.TrimRight(digits, "0")
 	exponent += len(digits) - len(trimmed)

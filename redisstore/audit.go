@@ -204,6 +204,9 @@ func (c requestContext) Value(key any) any {
 func WithRequestID(ctx context.Context, id string) context.Context { return requestContext{ctx, id} }
 
 func requestID(ctx context.Context) string {
+	if own, ok := ctx.(requestContext); ok { // most are, and need no copy of the id
+		return own.id
+	}
 	id, _ := ctx.Value(requestIDKey{}).(string)
 	return id
 }

@@ -16,6 +16,7 @@ type command struct {
 	texts  []string
 	chunks []chunk
 	bytes  []byte
+	bounds bounds
 	reply  reply
 
 	room struct {

@@ -79,11 +79,22 @@ func (s *Store) send(ctx context.Context, deadline time.Time, c *command, cmd on
 }
 
 func (s *Store) sendAlone(ctx context.Context, deadline time.Time, c *command, cmd onceCmd) error {
-	c.showKey()
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	return s.client.Process(ctx, cmd)
+	if _, cluster := s.client.(*redis.ClusterClient); cluster {
+		c.showKey()
+	}
+	c.bounds = bounds{ctx, deadline}
+	return s.client.Process(&c.bounds, cmd)
 }
+
+// bounds is a context with a deadline but no timer: go-redis sets the deadline on its connection, and bounds by times of
+// its own what goes before (dialTimeout, poolTimeout).
+type bounds struct {
+	context.Context
+	deadline time.Time
+}
+
+// Deadline implements context.Context.
+func (b *bounds) Deadline() (time.Time, bool) { return b.deadline, true }
 
 // movedElsewhere says that the server did not run the command because it is not the one, or not yet the one, that has the
 // keys. Only go-redis knows where to send it then.

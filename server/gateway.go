@@ -113,7 +113,9 @@ func (v *validation) gatewayNames(ctx *fasthttp.RequestCtx, known ...string) {
 		return
 	}
 	for name := range ctx.QueryArgs().All() {
-		v.require(slices.Contains(known, string(name)), shown(string(name)), "is not a parameter here")
+		if !slices.ContainsFunc(known, func(one string) bool { return one == string(name) }) {
+			v.add(shown(string(name)), "is not a parameter here")
+		}
 	}
 }
 

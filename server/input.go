@@ -78,8 +78,9 @@ func (v *validation) id(field string, given optional[string]) uuid.UUID {
 }
 
 func (v *validation) within(field string, value, low, high int64) {
-	v.require(value >= low && value <= high, field,
-		"must be from "+strconv.FormatInt(low, 10)+" to "+strconv.FormatInt(high, 10))
+	if value < low || value > high {
+		v.add(field, "must be from "+strconv.FormatInt(low, 10)+" to "+strconv.FormatInt(high, 10))
+	}
 }
 
 // rotation is the body of the two requests that replace a credential.

@@ -1,0 +1,30 @@
+package token
+
+import (
+	"testing"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+)
+
+func TestClaimsAreWrittenAsTheEncoderWouldWriteThem(t *testing.T) {
+	t.Parallel()
+	full := claims{
+		Issuer: "https://remit.example/\"<é>\u2028", Subject: uuid.New(), ID: uuid.New(), Agent: uuid.New(), Organization: uuid.New(),
+		Family: uuid.New(), Scopes: []string{"read", "tools:<a>&'b'", "\\\"\n"}, Issued: 1_732_185_600, Expires: 1 << 52,
+	}
+	for name, c := range map[string]claims{"none": {}, "no scopes": {Scopes: []string{}}, "all": full} {
+		want, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.append(nil); string(got) != string(want) || err != nil {
+			t.Errorf("%s: %s, %v, want %s", name, got, err, want)
+		}
+	}
+	for name, c := range map[string]claims{"issuer": {Issuer: "\xff"}, "scope": {Scopes: []string{"\xff", "read"}}} {
+		if got, err := c.append(nil); err == nil {
+			t.Errorf("an invalid %s is written as %q", name, got)
+		}
+	}
+}
