@@ -15,8 +15,8 @@ import (
 // write of a socket. A call that is nearly alone goes by itself, which is quicker then.
 const (
 	plainCalls    = 8    // under way at once, before others share
-	lanePipelines = 2    // at once: one is filled while the other is answered
-	laneCommands  = 128  // in a pipeline at the most
+	lanePipelines = 1    // at once: the next fills while it is answered
+	laneCommands  = 256  // in a pipeline at the most
 	laneWaiting   = 4096 // commands that wait for the next one
 )
 
