@@ -54,3 +54,16 @@ func TestASessionIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 		}
 	}
 }
+
+func TestATokenPairIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
+	t.Parallel()
+	for _, pair := range []tokenPair{{}, {"eyJ-_09.a.b", "rmr_A-_z09", "bearer", 3600}} {
+		want, err := json.Marshal(pair)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := pair.append(nil); string(got) != string(want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
