@@ -192,7 +192,7 @@ func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*
 	}
 	_, _ = pipeline.Exec(ctx)
 	for i, p := range parts {
-		values, err := commands[i].Slice()
+		values, err := commands[i].answer()
 		switch {
 		case err == nil:
 			if p.take(readReply(values)); p.err == errHoldsDue {

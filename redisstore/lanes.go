@@ -14,10 +14,14 @@ import (
 // Calls to one server share pipelines when there are many: most of what a call costs, on both sides, is a read and a
 // write of a socket. A call that is nearly alone goes by itself, which is quicker then.
 const (
-	plainCalls    = 8    // under way at once, before others share
-	lanePipelines = 1    // at once: the next fills while it is answered
-	laneCommands  = 256  // in a pipeline at the most
-	laneWaiting   = 4096 // commands that wait for the next one
+	plainCalls    = 8   // under way at once, before others share
+	lanePipelines = 1   // at once: the next fills while it is answered
+	laneCommands  = 256 // in a pipeline at the most
+	// laneWaiting bounds the commands that wait for the next one. They are as many as a server of ours has connections:
+	// while all wait in turn, nobody is turned away for another's calls, and Redis works off that many in a second or two.
+	laneWaiting = 1 << 15
+	// laneTime is how much of its time a command must have left to be sent: it ends the pipeline for all.
+	laneTime = 250 * time.Millisecond
 )
 
 // Why a command was never sent.
@@ -27,17 +31,30 @@ var (
 	errLeftLane = errors.New("the caller left before the command's turn came")
 )
 
-// lanes holds a lane for each server that was ever called.
+// lanes holds a lane for each server, by its address: the nodes of a cluster come and go.
 type lanes struct {
-	byServer sync.Map // *redis.Client → *lane
+	mu        sync.RWMutex
+	byAddress map[string]*lane
 }
 
 func (l *lanes) of(server *redis.Client) *lane {
-	if known, ok := l.byServer.Load(server); ok {
-		return known.(*lane)
+	address := server.Options().Addr
+	l.mu.RLock()
+	known := l.byAddress[address]
+	l.mu.RUnlock()
+	if known != nil && known.server == server {
+		return known
 	}
-	made, _ := l.byServer.LoadOrStore(server, &lane{server: server})
-	return made.(*lane)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known = l.byAddress[address]; known == nil || known.server != server {
+		if l.byAddress == nil {
+			l.byAddress = map[string]*lane{}
+		}
+		known = &lane{server: server}
+		l.byAddress[address] = known
+	}
+	return known
 }
 
 // lane is the calls to one server. Its goroutines are there only while commands wait.
@@ -46,7 +63,7 @@ type lane struct {
 	underWay atomic.Int32 // calls, shared or not
 
 	mu        sync.Mutex
-	waiting   []*passenger // in order of arrival, so of their deadlines
+	waiting   []*passenger // in order of arrival
 	pipelines int          // under way
 }
 
@@ -72,10 +89,19 @@ func (s *Store) send(ctx context.Context, deadline time.Time, c *command, cmd on
 		return s.sendAlone(ctx, deadline, c, cmd)
 	}
 	err = l.share(ctx, deadline, cmd)
-	if err != nil && movedElsewhere(err) {
+	switch cluster, isCluster := s.client.(*redis.ClusterClient); {
+	case err == nil || !isCluster:
+	case movedElsewhere(err):
 		return s.sendAlone(ctx, deadline, c, cmd)
+	case !isReply(err):
+		cluster.ReloadState(ctx) // a call by itself would have: the server may have gone, and another be in its place
 	}
 	return err
+}
+
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
 }
 
 func (s *Store) sendAlone(ctx context.Context, deadline time.Time, c *command, cmd onceCmd) error {
@@ -103,7 +129,7 @@ func movedElsewhere(err error) bool {
 }
 
 // share sends the command in one of the next pipelines. No timer is needed for its deadline: a pipeline ends by the
-// deadline of its first command, and who has waited for longer than that is not sent.
+// earliest deadline aboard, and who has hardly any time left is not sent.
 func (l *lane) share(ctx context.Context, deadline time.Time, cmd onceCmd) error {
 	p := passengers.Get().(*passenger)
 	p.cmd, p.deadline = cmd, deadline
@@ -114,7 +140,8 @@ func (l *lane) share(ctx context.Context, deadline time.Time, cmd onceCmd) error
 	case <-p.done:
 		p.cmd = onceCmd{}
 		passengers.Put(p)
-		return cmd.Err()
+		_, err := cmd.answer()
+		return err
 	case <-ctx.Done(): // never, for most callers: their requests go on when their clients have gone
 		if l.leave(p) {
 			return errLeftLane
@@ -185,19 +212,17 @@ func (l *lane) sendOne(aboard []*passenger) {
 			p.cmd.SetErr(err)
 		}
 	})
-	now, pipeline := time.Now(), l.server.Pipeline()
-	ctx := context.Background()
+	pipeline, earliest := l.server.Pipeline(), time.Time{}
+	now := time.Now()
 	for _, p := range aboard {
-		if !now.Before(p.deadline) {
+		if p.deadline.Sub(now) < laneTime {
 			p.cmd.SetErr(errLaneLate)
 			continue
 		}
-		if pipeline.Len() == 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithDeadline(ctx, p.deadline)
-			defer cancel()
+		if earliest.IsZero() || p.deadline.Before(earliest) {
+			earliest = p.deadline
 		}
-		_ = pipeline.Process(ctx, p.cmd) // queues it
+		_ = pipeline.Process(context.Background(), p.cmd) // queues it
 	}
-	_, _ = pipeline.Exec(ctx) // each command has its own error
+	_, _ = pipeline.Exec(&bounds{context.Background(), earliest}) // each command has its own answer
 }

@@ -1,8 +1,12 @@
 package redisstore
 
 import (
+	"bufio"
 	"context"
 	"errors"
+	"io"
+	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -78,7 +82,7 @@ func (p *pipelineSizes) ProcessPipelineHook(next redis.ProcessPipelineHook) redi
 
 func TestManyCallsAtOnceShareAFewPipelines(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
 		const callers, each = 300, 20
 		w := newTenant(t, s, NewSession{MaxActions: callers * each, MaxValue: money.USD})
 		token := byToken(w.exchange(t, s))
@@ -121,15 +125,15 @@ func TestManyCallsAtOnceShareAFewPipelines(t *testing.T) {
 // wantLanesEmpty checks that nobody waits, and that nothing is left that would send.
 func wantLanesEmpty(t *testing.T, s *Store) {
 	t.Helper()
-	s.lanes.byServer.Range(func(_, value any) bool {
-		l := value.(*lane)
+	s.lanes.mu.Lock()
+	defer s.lanes.mu.Unlock()
+	for _, l := range s.lanes.byAddress {
 		eventually(t, "the lane is empty", func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			return len(l.waiting) == 0 && l.pipelines == 0 && l.underWay.Load() == 0
 		})
-		return true
-	})
+	}
 }
 
 // TestAChargeWhoseReplyIsLost… has one call in the pipeline. Here are many: each that is in doubt was sent once.
@@ -222,7 +226,6 @@ func TestWhoLeavesWhenTheCommandIsUnderWayIsInDoubt(t *testing.T) {
 	aboard[0].done <- struct{}{} // nobody listens, and nothing hangs
 }
 
-// The first to wait has the earliest deadline. So it is enough to look at deadlines when a pipeline sets out.
 func TestWhoHasWaitedTooLongIsNotSent(t *testing.T) {
 	t.Parallel()
 	client := plainClient(t, startRedis(t, redisproc.Config{}).URL())
@@ -231,7 +234,7 @@ func TestWhoHasWaitedTooLongIsNotSent(t *testing.T) {
 	increment := func() onceCmd { return onceCmd{redis.NewCmd(context.Background(), "incr", "calls")} }
 	late, inTime := increment(), increment()
 	aboard := []*passenger{
-		{cmd: late, deadline: now.Add(-time.Second), done: make(chan struct{}, 1)},
+		{cmd: late, deadline: now.Add(laneTime - time.Millisecond), done: make(chan struct{}, 1)},
 		{cmd: inTime, deadline: now.Add(time.Minute), done: make(chan struct{}, 1)},
 	}
 	l.sendOne(aboard)
@@ -273,5 +276,79 @@ func TestAPanicInASharedPipelineIsAnErrorOfItsCalls(t *testing.T) {
 	<-p.done
 	if p.cmd.Err() == nil {
 		t.Error("no error")
+	}
+}
+
+// breaking returns a client of a server that answers so many pings of a connection, and closes it at the next.
+func breaking(t *testing.T, answered int) *redis.Client {
+	t.Helper()
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { answerSome(conn, answered) })
+		}
+	})
+	client := redis.NewClient(&redis.Options{Addr: listener.Addr().String(), Protocol: 2, MaxRetries: -1, DisableIdentity: true})
+	t.Cleanup(func() {
+		_ = client.Close()
+		_ = listener.Close()
+		serving.Wait()
+	})
+	return client
+}
+
+func answerSome(conn net.Conn, answered int) {
+	defer conn.Close()
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		switch strings.ToLower(lines.Text()) {
+		case "hello":
+			_, _ = io.WriteString(conn, "-ERR unknown command\r\n")
+		case "ping":
+			if answered--; answered < 0 {
+				return
+			}
+			_, _ = io.WriteString(conn, "*2\r\n$2\r\nok\r\n$1\r\n7\r\n")
+		}
+	}
+}
+
+func TestWhatWasAnsweredBeforeAPipelineBrokeIsAnswered(t *testing.T) {
+	t.Parallel()
+	const sent, answered = 9, 4
+	l := &lane{server: breaking(t, answered)}
+	var aboard []*passenger
+	for range sent {
+		aboard = append(aboard, &passenger{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)})
+	}
+	l.sendOne(aboard)
+	for i, p := range aboard {
+		values, err := p.cmd.answer()
+		if i < answered && (err != nil || len(values) != 2) || i >= answered && classify(err, writes) == nil {
+			t.Errorf("%d: %v, %v", i, values, err)
+		}
+		if i >= answered {
+			wantError(t, "a write", classify(err, writes), ErrOutcomeUnknown)
+		}
+	}
+}
+
+func TestALaneIsOfOneServerAndForgottenWithIt(t *testing.T) {
+	t.Parallel()
+	var all lanes
+	first, second := redis.NewClient(&redis.Options{Addr: "a:1"}), redis.NewClient(&redis.Options{Addr: "a:2"})
+	again := redis.NewClient(&redis.Options{Addr: "a:1"}) // the node has left the cluster and come back
+	if all.of(first) != all.of(first) || all.of(first) == all.of(second) {
+		t.Error("a server has not one lane of its own")
+	}
+	if l := all.of(again); l == all.of(first) || all.of(again).server != again {
+		t.Error("the lane is of a client that is closed")
+	}
+	if len(all.byAddress) != 2 {
+		t.Errorf("%d lanes of 2 addresses", len(all.byAddress))
 	}
 }

@@ -80,13 +80,22 @@ func (s *Store) sendOnce(ctx context.Context, deadline time.Time, c *command, cm
 	if err := s.send(ctx, deadline, c, cmd); err != nil {
 		return nil, err
 	}
-	return cmd.Slice()
+	return cmd.answer()
 }
 
 // onceCmd is a command that go-redis never sends a second time after its reply was lost.
 type onceCmd struct{ *redis.Cmd }
 
 func (onceCmd) NoRetry() bool { return true }
+
+// answer returns what Redis answered. When a pipeline breaks, go-redis gives its error to all its commands, those that were
+// answered before it broke too.
+func (c onceCmd) answer() ([]any, error) {
+	if values, ok := c.Val().([]any); ok && len(values) > 0 {
+		return values, nil
+	}
+	return c.Slice()
+}
 
 // pause returns false when ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {

@@ -137,7 +137,7 @@ func leaveUnread(conn net.Conn) {
 // Close lets the peer read the last answer first.
 func (c *connection) Close() error {
 	c.silent.remove(c)
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.Load() && half.CloseWrite() == nil {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.CompareAndSwap(true, false) && half.CloseWrite() == nil {
 		c.discard()
 	}
 	return c.Conn.Close()

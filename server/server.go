@@ -103,8 +103,12 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// SetKeyring gives the server its keys, or new ones.
-func (s *Server) SetKeyring(k *token.Keyring) { s.verifier.Store(newVerifier(k, s.store)) }
+// SetKeyring gives the server its keys, or new ones. With the same ones nothing is forgotten.
+func (s *Server) SetKeyring(k *token.Keyring) {
+	if v := s.verifier.Load(); v == nil || !v.keys.Equal(k) {
+		s.verifier.Store(newVerifier(k, s.store))
+	}
+}
 
 // keys returns the keyring, or errNoKeyring before there is one.
 func (s *Server) keys() (*token.Keyring, error) {

@@ -123,3 +123,19 @@ func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 		t.Errorf("%d tokens are remembered, want %d", v.remembered(), len(texts))
 	}
 }
+
+func TestTokensAreForgottenWithTheirKeysOnly(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Store: &redisstore.Store{}})
+	keys := someKeyring(t)
+	s.SetKeyring(keys)
+	before := s.verifier.Load()
+	s.SetKeyring(keys) // as it is read again every few seconds, when Redis keeps it
+	if s.verifier.Load() != before {
+		t.Error("they are forgotten with the same keys")
+	}
+	s.SetKeyring(someKeyring(t))
+	if s.verifier.Load() == before {
+		t.Error("they are remembered with other keys")
+	}
+}

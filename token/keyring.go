@@ -54,5 +54,12 @@ func NewKeyring(issuer string, signing []*SigningKey, refresh []*RefreshKey) (*K
 // JWKS returns the public signing keys as a JSON Web Key Set (RFC 7517 §5), the signing one first.
 func (k *Keyring) JWKS() []byte { return slices.Clone(k.jwks) }
 
+// Equal says whether both have the same keys in the same order, and the same issuer.
+func (k *Keyring) Equal(other *Keyring) bool {
+	return k.issuer == other.issuer &&
+		slices.EqualFunc(k.signing, other.signing, func(a, b *SigningKey) bool { return a.header == b.header }) &&
+		slices.EqualFunc(k.refresh, other.refresh, func(a, b *RefreshKey) bool { return a.secret == b.secret })
+}
+
 // Issuer returns the iss claim of the tokens it signs.
 func (k *Keyring) Issuer() string { return k.issuer }

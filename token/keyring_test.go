@@ -326,3 +326,34 @@ func readJWKS(tb testing.TB, ring *token.Keyring) []map[string]string {
 	}
 	return set["keys"]
 }
+
+func TestKeyringsAreEqualWithTheSameKeysInTheSameOrder(t *testing.T) {
+	t.Parallel()
+	ring := func(issuer string, signing []*token.SigningKey, refresh ...*token.RefreshKey) *token.Keyring {
+		made, err := token.NewKeyring(issuer, signing, refresh)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	all := signers()
+	one, two, reversed := parsed(all[0]), parsed(all[0], all[1]), parsed(all[1], all[0])
+	first, second := refreshKey(t, 0), refreshKey(t, 1)
+	base := ring(issuer, two, first, second)
+	for name, test := range map[string]struct {
+		other *token.Keyring
+		want  bool
+	}{
+		"itself":                    {base, true},
+		"made again":                {ring(issuer, parsed(all[0], all[1]), refreshKey(t, 0), refreshKey(t, 1)), true},
+		"another issuer":            {ring(issuer+"/", two, first, second), false},
+		"a signing key less":        {ring(issuer, one, first, second), false},
+		"another signing key first": {ring(issuer, reversed, first, second), false},
+		"a token key less":          {ring(issuer, two, first), false},
+		"another token key first":   {ring(issuer, two, second, first), false},
+	} {
+		if base.Equal(test.other) != test.want || test.other.Equal(base) != test.want {
+			t.Errorf("%s: not %t", name, test.want)
+		}
+	}
+}
