@@ -34,6 +34,10 @@ for scope in string.gmatch(scopes, '%S+') do
   end
 end
 
+-- Marks of revoked families outlive their access tokens by design. A few are looked at on each exchange, which keeps
+-- their number in proportion to the live ones without ever walking over all of them. An agent has 11 fields of its own.
+local looked_at = redis.call('HLEN', agent) > 11 and redis.call('HRANDFIELD', agent, 8) or {}
+
 local fields = {'generation', 1, 'rotated', string.format('%.0f', now)}
 if scopes == '' then
   scopes = stored[7]
@@ -45,9 +49,6 @@ redis.call('PEXPIRE', family, refresh_ttl)
 if current and not stored[4] then
   redis.call('HSET', agent, 'secret_used', 1)
 end
--- Marks of revoked families outlive their access tokens by design. A few are looked at on each exchange, which keeps
--- their number in proportion to the live ones without ever walking over all of them. An agent has 11 fields of its own.
-local looked_at = redis.call('HLEN', agent) > 11 and redis.call('HRANDFIELD', agent, 8) or {}
 for _, field in ipairs(looked_at) do
   if string.sub(field, 1, 7) == 'family:' and tonumber(redis.call('HGET', agent, field)) <= now then
     redis.call('HDEL', agent, field)

@@ -190,8 +190,9 @@ func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*
 		commands[i] = c.of(ctx, sc, false)
 		_ = pipeline.Process(ctx, commands[i])
 	}
-	_, _ = pipeline.Exec(ctx)
+	_, failed := pipeline.Exec(ctx)
 	for i, p := range parts {
+		commands[i].explain(failed)
 		values, err := commands[i].answer()
 		switch {
 		case err == nil:

@@ -79,20 +79,24 @@ var passengers = sync.Pool{New: func() any { return &passenger{done: make(chan s
 // send sends a command to the server that has its first key, once, and returns when it is answered, the deadline is over
 // or ctx ends.
 func (s *Store) send(ctx context.Context, deadline time.Time, c *command, cmd onceCmd) error {
-	server, err := s.serverOf(ctx, c.firstKey())
+	c.bounds = bounds{ctx, deadline}
+	server, err := s.serverOf(&c.bounds, c.firstKey())
 	if err != nil {
-		return s.sendAlone(ctx, deadline, c, cmd) // which knows what to do, or what to say
+		if !time.Now().Before(deadline) {
+			return errLaneLate
+		}
+		return s.sendAlone(c, cmd) // which knows what to do, or what to say
 	}
 	l := s.lanes.of(server)
 	defer l.underWay.Add(-1)
 	if l.underWay.Add(1) <= plainCalls {
-		return s.sendAlone(ctx, deadline, c, cmd)
+		return s.sendAlone(c, cmd)
 	}
 	err = l.share(ctx, deadline, cmd)
 	switch cluster, isCluster := s.client.(*redis.ClusterClient); {
 	case err == nil || !isCluster:
 	case movedElsewhere(err):
-		return s.sendAlone(ctx, deadline, c, cmd)
+		return s.sendAlone(c, cmd)
 	case !isReply(err):
 		cluster.ReloadState(ctx) // a call by itself would have: the server may have gone, and another be in its place
 	}
@@ -104,11 +108,11 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-func (s *Store) sendAlone(ctx context.Context, deadline time.Time, c *command, cmd onceCmd) error {
+// sendAlone sends a command whose bounds are set.
+func (s *Store) sendAlone(c *command, cmd onceCmd) error {
 	if _, cluster := s.client.(*redis.ClusterClient); cluster {
 		c.showKey()
 	}
-	c.bounds = bounds{ctx, deadline}
 	return s.client.Process(&c.bounds, cmd)
 }
 
@@ -224,5 +228,8 @@ func (l *lane) sendOne(aboard []*passenger) {
 		}
 		_ = pipeline.Process(context.Background(), p.cmd) // queues it
 	}
-	_, _ = pipeline.Exec(&bounds{context.Background(), earliest}) // each command has its own answer
+	_, err := pipeline.Exec(&bounds{context.Background(), earliest})
+	for _, p := range aboard {
+		p.cmd.explain(err)
+	}
 }

@@ -352,3 +352,40 @@ func TestALaneIsOfOneServerAndForgottenWithIt(t *testing.T) {
 		t.Errorf("%d lanes of 2 addresses", len(all.byAddress))
 	}
 }
+
+// A new connection may be refused by an answer of Redis, which go-redis gives to none of the pipeline's commands.
+func TestWhenANewConnectionIsRefusedNothingIsInDoubt(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t, redisproc.Config{})
+	admin := plainClient(t, server.URL())
+	must(admin.Do(t.Context(), "ACL", "SETUSER", "remit", "on", ">before", "~*", "+@all").Result())(t)
+	s := openStore(t, Config{}, strings.Replace(server.URL(), "unix://", "unix://remit:before@", 1), nil)
+	w := newTenant(t, s, NewSession{MaxActions: 10})
+	token := byToken(w.exchange(t, s))
+	must(s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1}))(t)
+	must(admin.Do(t.Context(), "ACL", "SETUSER", "remit", "resetpass", ">after").Result())(t)
+	must(admin.Do(t.Context(), "CLIENT", "KILL", "USER", "remit").Result())(t)
+	crowd(t, s)
+	_, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1})
+	wantError(t, "a charge", err, ErrUnavailable)
+	outcomes := must(s.ChargeBatch(t.Context(), token, []BatchCharge{{w.session.ID, Charge{Count: 1}}}, nil))(t)
+	wantError(t, "a batch", outcomes[0].Err, ErrUnavailable)
+}
+
+func TestASharedCallEndsWithItsCallersTimeToo(t *testing.T) {
+	t.Parallel()
+	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
+		server := startRedis(t, redisproc.Config{})
+		s := openStore(t, Config{}, server.URL(), nil)
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		grant := w.exchange(t, s)
+		crowd(t, s)
+		must(plainClient(t, server.URL()).Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL").Result())(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*laneTime)
+		defer cancel()
+		wantError(t, "a read", s.CheckToken(ctx, grant.AccessToken), ErrUnavailable)
+		if until, _ := ctx.Deadline(); time.Since(until) > ioTimeout/2 {
+			t.Error("it waited for the time that is meant for all calls")
+		}
+	})
+}

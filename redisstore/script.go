@@ -54,6 +54,9 @@ func (s *Store) run(ctx context.Context, sc *script, keys []string, args ...any)
 
 func (s *Store) runCommand(ctx context.Context, sc *script, c *command) (*reply, error) {
 	deadline := time.Now().Add(callTimeout)
+	if callers, ok := ctx.Deadline(); ok && callers.Before(deadline) {
+		deadline = callers
+	}
 	for attempt := 1; ; attempt++ {
 		values, err := s.evaluate(ctx, deadline, sc, c)
 		if err == nil {
@@ -87,6 +90,14 @@ func (s *Store) sendOnce(ctx context.Context, deadline time.Time, c *command, cm
 type onceCmd struct{ *redis.Cmd }
 
 func (onceCmd) NoRetry() bool { return true }
+
+// explain gives a command that has neither an answer nor an error that of its pipeline: go-redis leaves it without one when
+// a new connection was refused by an answer of Redis (WRONGPASS).
+func (c onceCmd) explain(pipeline error) {
+	if pipeline != nil && c.Err() == nil && c.Val() == nil {
+		c.SetErr(pipeline)
+	}
+}
 
 // answer returns what Redis answered. When a pipeline breaks, go-redis gives its error to all its commands, those that were
 // answered before it broke too.

@@ -15,7 +15,7 @@ type losingProxy struct {
 	address string
 	network string // and place of the Redis
 	redis   string
-	lose    atomic.Int64 // which of the coming answers; 0 for none
+	lose    atomic.Int64 // the answer to which of the coming requests; 0 for none
 }
 
 func newLosingProxy(t *testing.T, redisURL string) *losingProxy {
@@ -44,11 +44,18 @@ func (p *losingProxy) serve(client net.Conn) {
 		return
 	}
 	defer redis.Close()
+	var lost atomic.Bool
 	go func() {
 		defer redis.Close()
-		pass(client, redis, func() bool { return true })
+		pass(client, redis, func() bool {
+			// Requests are counted, for what is written in one go is read in one; the answers to it may come one by one.
+			if p.lose.Load() > 0 && p.lose.Add(-1) == 0 {
+				lost.Store(true)
+			}
+			return true
+		})
 	}()
-	pass(redis, client, func() bool { return p.lose.Load() == 0 || p.lose.Add(-1) != 0 })
+	pass(redis, client, func() bool { return !lost.Load() })
 }
 
 func pass(from, to net.Conn, keep func() bool) {
