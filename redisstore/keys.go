@@ -12,9 +12,11 @@ import (
 //
 //	o:{cell}:<organization>   hash  name, key (SHA-256), previous_key, previous_until, created, metadata
 //	oa:{cell}:<organization>  zset  its agents            ─┐
-//	os:{cell}:<organization>  zset  its sessions           ├ indexes: all scores 0, members in order of creation;
-//	oo:{cell}:<organization>  zset  its open sessions      │ may hold entries that are gone, never lack one
+//	oo:{cell}:<organization>  zset  its open sessions      ├ indexes: all scores 0, members in order of creation;
+//	os:{cell}:<organization>  zset  its closed sessions    │ may hold entries that are gone, never lack one
 //	ot:{cell}:<organization>  zset  its transactions      ─┘
+//	                                A session is in oo: from before it is created until somebody has seen that it is not
+//	                                active any more, and then in os:.
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, created, revoked, family:<family>: revoked, until
 //	as:{cell}:<agent>         zset  its sessions; TTL of the longest-lived
@@ -39,10 +41,10 @@ import (
 //	r:{cell}                  string  written by the readiness check; TTL 1 minute
 type keyspace struct{ prefix string }
 
-func (k keyspace) organization(id uuid.UUID) string         { return k.key("o:", cellOf(id), id) }
-func (k keyspace) organizationAgents(id uuid.UUID) string   { return k.key("oa:", cellOf(id), id) }
-func (k keyspace) organizationSessions(id uuid.UUID) string { return k.key("os:", cellOf(id), id) }
-func (k keyspace) organizationOpen(id uuid.UUID) string     { return k.key("oo:", cellOf(id), id) }
+func (k keyspace) organization(id uuid.UUID) string       { return k.key("o:", cellOf(id), id) }
+func (k keyspace) organizationAgents(id uuid.UUID) string { return k.key("oa:", cellOf(id), id) }
+func (k keyspace) organizationOpen(id uuid.UUID) string   { return k.key("oo:", cellOf(id), id) }
+func (k keyspace) organizationClosed(id uuid.UUID) string { return k.key("os:", cellOf(id), id) }
 func (k keyspace) organizationTransactions(id uuid.UUID) string {
 	return k.key("ot:", cellOf(id), id)
 }

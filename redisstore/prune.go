@@ -27,8 +27,7 @@ func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, sess
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
 		s.pruneIndexes(ctx, organization, agent)
 	case c.cameToNothing():
-		s.repair(ctx, s.keys.organizationSessions(organization), []uuid.UUID{session})
-		s.repair(ctx, s.keys.organizationOpen(organization), []uuid.UUID{session})
+		s.drop(ctx, s.keys.organizationOpen(organization), []uuid.UUID{session})
 	}
 }
 
@@ -46,7 +45,7 @@ func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id u
 			prune(ctx, s, index[Transaction]{key: s.keys.sessionTransactions(t.Agent, session), load: load})
 		}
 	case c.cameToNothing():
-		s.repair(ctx, key, []uuid.UUID{id})
+		s.drop(ctx, key, []uuid.UUID{id})
 	}
 }
 
@@ -64,15 +63,9 @@ func (c creation) cameToNothing() bool {
 func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID) {
 	ctx, cancel := context.WithTimeout(ctx, pruneTime)
 	defer cancel()
-	load := s.loadSessionsOf(organization)
-	for _, ix := range []index[Session]{
-		{key: s.keys.organizationSessions(organization), load: load},
-		{key: s.keys.organizationOpen(organization), load: load,
-			keeps: func(v *Session) bool { return v.Status == Active }},
-		{key: s.keys.agentSessions(agent), load: load},
-	} {
-		prune(ctx, s, ix)
-	}
+	prune(ctx, s, s.openSessions(organization))
+	prune(ctx, s, s.closedSessions(organization))
+	prune(ctx, s, s.sessionsOf(actor{organization: organization, agent: agent}))
 }
 
 func prune[T any](ctx context.Context, s *Store, ix index[T]) {
@@ -96,5 +89,5 @@ func prune[T any](ctx context.Context, s *Store, ix index[T]) {
 	if err != nil {
 		return
 	}
-	s.repair(ctx, ix.key, dangling(ix, ids, objects, now))
+	repair(ctx, s, ix, ids, objects, now)
 }

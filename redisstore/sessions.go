@@ -56,7 +56,6 @@ type NewSession struct {
 }
 
 var (
-	indexSession  = newScript("index_session", writes)
 	createSession = newKeyedScript("create_session")
 	getSession    = newScript("get_session", reads) // what it writes by the way is in nobody's doubt
 	endSession    = newScript("end_session", writes)
@@ -71,10 +70,8 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 		}
 	}
 	id := NewID(n.Agent)
-	index := []string{s.keys.organization(key.Organization),
-		s.keys.organizationSessions(key.Organization), s.keys.organizationOpen(key.Organization)}
-	if _, err := s.run(ctx, indexSession, index, key.Hash, id); err != nil {
-		return Session{}, nothingVisible(err)
+	if err := s.indexSession(ctx, key, id); err != nil {
+		return Session{}, err
 	}
 	session, err := s.writeSession(ctx, key.Organization, id, n)
 	s.tidyAfterCreation(ctx, key.Organization, n.Agent, id, creation{err, n.Once != nil && n.Once.Replayed})
@@ -172,6 +169,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	if err != nil {
 		return time.Time{}, act.refusedTo(err)
 	}
+	s.closeSessions(ctx, act.organization, []uuid.UUID{id})
 	return r.time(0), r.err
 }
 

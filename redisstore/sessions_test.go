@@ -121,13 +121,10 @@ func TestASessionIsIndexedForItsOrganizationAndItsAgent(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		second := w.newSession(t, s, time.Hour)
 		o := w.key.Organization
-		for _, index := range []string{
-			s.keys.organizationSessions(o), s.keys.organizationOpen(o), s.keys.agentSessions(w.agent.ID),
-		} {
-			if ids := indexed(t, s, index); !slices.Equal(ids, []uuid.UUID{w.session.ID, second.ID}) {
-				t.Errorf("%s holds %v", index, ids)
-			}
+		for _, index := range []string{s.keys.organizationOpen(o), s.keys.agentSessions(w.agent.ID)} {
+			wantIndexed(t, s, index, w.session.ID, second.ID)
 		}
+		wantIndexed(t, s, s.keys.organizationClosed(o))
 	})
 }
 

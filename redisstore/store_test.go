@@ -206,8 +206,8 @@ func (w tenant) waitUntil(t *testing.T, s *Store, status Status) {
 func (w tenant) contents(t *testing.T, s *Store) map[string]any {
 	t.Helper()
 	o := w.key.Organization
-	return contents(t, s, s.keys.organization(o), s.keys.organizationAgents(o), s.keys.organizationSessions(o),
-		s.keys.organizationOpen(o), s.keys.agent(w.agent.ID), s.keys.agentSessions(w.agent.ID),
+	return contents(t, s, s.keys.organization(o), s.keys.organizationAgents(o), s.keys.organizationOpen(o),
+		s.keys.organizationClosed(o), s.keys.agent(w.agent.ID), s.keys.agentSessions(w.agent.ID),
 		s.keys.session(w.agent.ID, w.session.ID))
 }
 
