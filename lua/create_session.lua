@@ -1,4 +1,5 @@
--- Creates a session of an agent. Its arguments are its facts: packing them would only hide them.
+-- Creates a session of an agent. Its arguments are its facts: packing them would only hide them. In the agent's index its
+-- id leaves out the last two bytes, which are the cell.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
@@ -57,7 +58,7 @@ end
 local kept = string.format('%.0f', lifetime + retention)
 redis.call('HSET', session, unpack(fields))
 redis.call('PEXPIRE', session, kept)
-redis.call('ZADD', agent_sessions, 0, session_id)
+redis.call('ZADD', agent_sessions, 0, string.sub(session_id, 1, 14))
 if redis.call('PTTL', agent_sessions) < lifetime + retention then
   redis.call('PEXPIRE', agent_sessions, kept)
 end

@@ -7,8 +7,8 @@ import (
 )
 
 // keyspace is the only place that spells a key. {cell} is the Redis Cluster hash tag: the last 16 bits, in hex, of the
-// id that follows it, unless said otherwise. Ids in keys are text, ids in values and members are their 16 bytes, times
-// are ms since 1970, money is micro-USD. Config.Prefix goes before each.
+// id that follows it, unless said otherwise. Ids in keys are text, ids in values and members are their 16 bytes, but where
+// 14 are said the cell is left out (members.go); times are ms since 1970, money is micro-USD. Config.Prefix goes before each.
 //
 //	o:{cell}:<organization>   hash  name, key (SHA-256), previous_key, previous_until, created, metadata
 //	oa:{cell}:<organization>  zset  its agents            ─┐
@@ -19,8 +19,8 @@ import (
 //	                                active any more, and then in os:.
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, created, revoked, family:<family>: revoked, until
-//	as:{cell}:<agent>         zset  its sessions; TTL of the longest-lived
-//	at:{cell}:<agent>         zset  its transactions; TTL of the longest-lived
+//	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
+//	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua)
 //	f:{cell}:<family>         hash  generation, rotated, scopes when narrowed; TTL 7 days
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created,
@@ -29,7 +29,7 @@ import (
 //	                                trail has noted (include/marks.lua); TTL lifetime + retention. Short names, for
 //	                                there are many.
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
-//	stx:{cell}:<session>      zset  its transactions; TTL as the session's
+//	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
 //	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action
 //	                                type, hv value held at first, v charged, ov overage, ir irreversible, b begun,
 //	                                x expires, cm committed, rb rolled back, re reason, md metadata, ps pre-state,

@@ -82,14 +82,15 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session],
 
 // index is how one list is read, and how its entries are kept right.
 type index[T any] struct {
-	key    string
-	beside string // an index that may hold the same entries, "" for none: those that are gone are dropped from both
-	read   func(ctx context.Context, before uuid.UUID, limit int) (ids []uuid.UUID, now time.Time, err error)
-	load   func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for what does not exist
-	id     func(*T) uuid.UUID
-	wants  func(*T) bool                              // whether the page shows it
-	keeps  func(*T) bool                              // whether it stays in this index; nil for always
-	move   func(ctx context.Context, ids []uuid.UUID) // takes those that do not
+	key     string
+	beside  string // an index that may hold the same entries, "" for none: those that are gone are dropped from both
+	members members
+	read    func(ctx context.Context, before uuid.UUID, limit int) (ids []uuid.UUID, now time.Time, err error)
+	load    func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for what does not exist
+	id      func(*T) uuid.UUID
+	wants   func(*T) bool                              // whether the page shows it
+	keeps   func(*T) bool                              // whether it stays in this index; nil for always
+	move    func(ctx context.Context, ids []uuid.UUID) // takes those that do not
 }
 
 // page reads an index until it has one more entry than the page holds, which tells that there is a next page.
@@ -139,9 +140,9 @@ func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, 
 			elsewhere = append(elsewhere, ids[i])
 		}
 	}
-	s.drop(ctx, ix.key, gone)
+	s.drop(ctx, ix.key, ix.members, gone...)
 	if ix.beside != "" {
-		s.drop(ctx, ix.beside, gone)
+		s.drop(ctx, ix.beside, ix.members, gone...)
 	}
 	if len(elsewhere) > 0 {
 		ix.move(ctx, elsewhere)
@@ -149,49 +150,44 @@ func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, 
 }
 
 // drop takes entries out of an index, if it can.
-func (s *Store) drop(ctx context.Context, key string, gone []uuid.UUID) {
+func (s *Store) drop(ctx context.Context, key string, m members, gone ...uuid.UUID) {
 	if len(gone) == 0 {
 		return
 	}
-	members := make([]any, len(gone))
+	entries := make([]any, len(gone))
 	for i := range gone {
-		members[i] = gone[i][:]
+		entries[i] = m.of(gone[i])
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_ = s.client.ZRem(ctx, key, members...).Err()
+	_ = s.client.ZRem(ctx, key, entries...).Err()
 }
 
 func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
 		r, err := s.run(ctx, listOrganization, []string{s.keys.organization(key.Organization), index},
-			key.Hash, position(before), limit)
-		return readIDs(r, err)
+			key.Hash, members{}.below(before), limit)
+		return members{}.page(r, err)
 	}
 }
 
 func (s *Store) readAgentIndex(act actor, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
+	m := ofCell(act.agent)
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
 		r, err := s.run(ctx, listOfAgent, []string{s.keys.agent(act.agent), index},
-			act.organization, act.family, position(before), limit)
+			act.organization, act.family, m.below(before), limit)
 		if err == ErrUnknownAgent && act.family != "" {
 			err = ErrInvalidToken
 		}
-		return readIDs(r, err)
+		return m.page(r, err)
 	}
 }
 
-func position(before uuid.UUID) string {
-	if before == uuid.Nil {
-		return ""
-	}
-	return string(before[:])
-}
-
-func readIDs(r *reply, err error) ([]uuid.UUID, time.Time, error) {
+// page reads what the scripts that list one index answer.
+func (m members) page(r *reply, err error) ([]uuid.UUID, time.Time, error) {
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	now, ids := r.time(0), r.ids(1)
+	now, ids := r.time(0), m.ids(r, 1)
 	return ids, now, r.err
 }

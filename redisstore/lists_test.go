@@ -443,11 +443,11 @@ func wantIndexed(t *testing.T, s *Store, index string, want ...uuid.UUID) {
 // addEntries writes ids into an index, past the store.
 func addEntries(t *testing.T, s *Store, index string, ids ...uuid.UUID) {
 	t.Helper()
-	members := make([]redis.Z, len(ids))
-	for i := range ids {
-		members[i].Member = ids[i][:]
+	entries := make([]redis.Z, len(ids))
+	for i, id := range ids {
+		entries[i].Member = membersIn(s, index).of(id)
 	}
-	if err := peek(t, s).ZAdd(context.Background(), index, members...).Err(); err != nil {
+	if err := peek(t, s).ZAdd(context.Background(), index, entries...).Err(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -456,7 +456,7 @@ func addEntries(t *testing.T, s *Store, index string, ids ...uuid.UUID) {
 func removeEntries(t *testing.T, s *Store, index string, ids ...uuid.UUID) {
 	t.Helper()
 	for _, id := range ids {
-		if err := peek(t, s).ZRem(context.Background(), index, id[:]).Err(); err != nil {
+		if err := peek(t, s).ZRem(context.Background(), index, membersIn(s, index).of(id)).Err(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -271,7 +271,7 @@ func (m *model) indexes(w *world, closed []string) map[string][]string {
 	wanted := map[string][]string{}
 	add := func(id uuid.UUID, indexes ...string) {
 		for _, key := range indexes {
-			wanted[key] = append(wanted[key], string(id[:]))
+			wanted[key] = append(wanted[key], string(membersIn(w.store, key).of(id)))
 		}
 	}
 	for _, s := range m.sessions {

@@ -27,7 +27,7 @@ func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, sess
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
 		s.pruneIndexes(ctx, organization, agent)
 	case c.cameToNothing():
-		s.drop(ctx, s.keys.organizationOpen(organization), []uuid.UUID{session})
+		s.drop(ctx, s.keys.organizationOpen(organization), members{}, session)
 	}
 }
 
@@ -40,12 +40,13 @@ func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id u
 		defer cancel()
 		load := s.loadTransactionsOf(t.Organization)
 		prune(ctx, s, index[Transaction]{key: key, load: load})
-		prune(ctx, s, index[Transaction]{key: s.keys.agentTransactions(t.Agent), load: load})
+		prune(ctx, s, index[Transaction]{key: s.keys.agentTransactions(t.Agent), members: ofCell(t.Agent), load: load})
 		if session != uuid.Nil {
-			prune(ctx, s, index[Transaction]{key: s.keys.sessionTransactions(t.Agent, session), load: load})
+			key := s.keys.sessionTransactions(t.Agent, session)
+			prune(ctx, s, index[Transaction]{key: key, members: ofCell(t.Agent), load: load})
 		}
 	case c.cameToNothing():
-		s.drop(ctx, key, []uuid.UUID{id})
+		s.drop(ctx, key, members{}, id)
 	}
 }
 
@@ -80,7 +81,7 @@ func prune[T any](ctx context.Context, s *Store, ix index[T]) {
 	}
 	ids := make([]uuid.UUID, 0, pruneSample)
 	for _, member := range sample.Val() {
-		if id, err := uuid.FromBytes([]byte(member)); err == nil {
+		if id, err := ix.members.id(member); err == nil {
 			ids = append(ids, id)
 		}
 	}

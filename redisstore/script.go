@@ -199,15 +199,3 @@ func (r *reply) list(i int) *reply {
 	}
 	return &reply{err: fmt.Errorf("%w: no array at %d", errReply, i)}
 }
-
-func (r *reply) ids(i int) []uuid.UUID {
-	members := r.list(i)
-	ids := make([]uuid.UUID, len(members.values))
-	for j := range ids {
-		ids[j] = members.id(j)
-	}
-	if members.err != nil {
-		r.err = members.err
-	}
-	return ids
-}

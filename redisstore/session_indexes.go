@@ -61,7 +61,9 @@ func (s *Store) closedSessions(organization uuid.UUID) index[Session] {
 
 // sessionsOf is the index of the agent's sessions.
 func (s *Store) sessionsOf(act actor) index[Session] {
-	return index[Session]{key: s.keys.agentSessions(act.agent), load: s.loadSessionsOf(act.organization)}
+	return index[Session]{
+		key: s.keys.agentSessions(act.agent), members: ofCell(act.agent), load: s.loadSessionsOf(act.organization),
+	}
 }
 
 // readAllSessions reads the open and the closed sessions of the key's organization as one index.
@@ -69,11 +71,11 @@ func (s *Store) readAllSessions(key APIKey) func(context.Context, uuid.UUID, int
 	indexes := []string{s.keys.organization(key.Organization),
 		s.keys.organizationOpen(key.Organization), s.keys.organizationClosed(key.Organization)}
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
-		r, err := s.run(ctx, listSessions, indexes, key.Hash, position(before), limit)
+		r, err := s.run(ctx, listSessions, indexes, key.Hash, members{}.below(before), limit)
 		if err != nil {
 			return nil, time.Time{}, err
 		}
-		now, open, closed := r.time(0), r.ids(1), r.ids(2)
+		now, open, closed := r.time(0), members{}.ids(r, 1), members{}.ids(r, 2)
 		return newestOf(open, closed, limit), now, r.err
 	}
 }
