@@ -34,11 +34,11 @@ for scope in string.gmatch(scopes, '%S+') do
   end
 end
 
-local fields = {'generation', 1, 'rotated', string.format('%.0f', now)}
+local fields = {'g', 1, 'r', string.format('%.0f', now)}
 if scopes == '' then
   scopes = stored[7]
 else
-  fields[5], fields[6] = 'scopes', scopes
+  fields[5], fields[6] = 'sc', scopes
 end
 redis.call('HSET', family, unpack(fields))
 redis.call('PEXPIRE', family, refresh_ttl)

@@ -22,7 +22,7 @@ import (
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua)
-//	f:{cell}:<family>         hash  generation, rotated, scopes when narrowed; TTL 7 days
+//	f:{cell}:<family>         hash  g generation, r when it was reached, sc scopes when narrowed; TTL 7 days
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created,
 //	                                x expires, e ended, sc scopes when not the agent's, md metadata, ov overage,
 //	                                q transactions begun, hx when the next hold is due or sooner, w what the audit
