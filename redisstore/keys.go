@@ -23,11 +23,11 @@ import (
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua)
 //	f:{cell}:<family>         hash  g generation, r when it was reached, sc scopes when narrowed; TTL 7 days
-//	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created,
-//	                                x expires, e ended, sc scopes when not the agent's, md metadata, ov overage,
-//	                                q transactions begun, hx when the next hold is due or sooner, w what the audit
-//	                                trail has noted (include/marks.lua); TTL lifetime + retention. Short names, for
-//	                                there are many.
+//	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
+//	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
+//	                                agent's, md metadata, ov overage, q transactions begun, hx when the next hold is
+//	                                due or sooner, w what the audit trail has noted (include/marks.lua); TTL lifetime
+//	                                + retention. Short names, for there are many.
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
 //	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
 //	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action

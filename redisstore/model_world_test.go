@@ -141,7 +141,11 @@ func (w *world) wantStored(t rapid.TB, m *model) {
 	}
 	for i, s := range m.sessions {
 		wantHolds(t, m, s, holds[i].Val(), sessions[i].Val())
-		wantHash(t, m, "session", sessions[i].Val(), m.sessionHash(s, holds[i].Val()), "x", "e", "c")
+		stored := sessions[i].Val()
+		if sinceDrawn, err := strconv.ParseInt(stored["c"], 10, 64); err == nil {
+			stored["c"] = strconv.FormatInt(madeAt(s.ID).UnixMilli()+sinceDrawn, 10)
+		}
+		wantHash(t, m, "session", stored, m.sessionHash(s, holds[i].Val()), "x", "e", "c")
 	}
 	for i, tx := range m.transactions {
 		stored := transactions[i].Val()

@@ -175,6 +175,11 @@ func (r *reply) money(i int) money.MicroUSD { return money.MicroUSD(r.number(i))
 
 func (r *reply) time(i int) time.Time { return time.UnixMilli(r.number(i)) }
 
+// timeSince reads how many ms after another time it was; before that when negative, for clocks differ.
+func (r *reply) timeSince(other time.Time, i int) time.Time {
+	return other.Add(time.Duration(r.number(i)) * time.Millisecond)
+}
+
 // timeOrZero returns the zero time for nil or ”.
 func (r *reply) timeOrZero(i int) time.Time {
 	if ms := r.numberOr0(i); ms != 0 {

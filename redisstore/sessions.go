@@ -211,7 +211,7 @@ type holder struct {
 // readSession reads a session from its fields, in the order of sessionFields or listedFields.
 func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
 	session := Session{
-		ID: id, Agent: r.id(0), Created: r.time(8), Ended: r.timeOrZero(7), ValueOverage: money.MicroUSD(r.numberOr0(10)),
+		ID: id, Agent: r.id(0), Created: r.timeSince(madeAt(id), 8), Ended: r.timeOrZero(7), ValueOverage: money.MicroUSD(r.numberOr0(10)),
 		Usage: Usage{
 			ActionCount: r.number(1), MaxActions: r.number(2), Expires: r.time(6), ValueUsed: r.money(3),
 			MaxValue: r.money(4), ValueHeld: money.MicroUSD(r.numberOr0(5)),

@@ -302,3 +302,26 @@ func TestARevokedTokenIsRefusedForForeignAgentsToo(t *testing.T) {
 		wantError(t, "Sessions of another agent", err, ErrInvalidToken)
 	})
 }
+
+// A session's id has the time of the service that drew it, which may differ from Redis's.
+func TestASessionsCreationIsByTheClockOfRedisWhateverItsIDSays(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		grant := w.exchange(t, s)
+		for _, drawn := range []time.Duration{-48 * time.Hour, -time.Second, 0, time.Millisecond, 30 * 24 * time.Hour} {
+			id := idOfAge(cellOf(w.agent.ID), drawn)
+			created := must(s.writeSession(t.Context(), w.key.Organization, id,
+				NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}))(t)
+			if difference := time.Since(created.Created).Abs(); difference > time.Minute {
+				t.Errorf("drawn %s ago: created %s from now", drawn, difference)
+			}
+			read := must(s.Session(t.Context(), byToken(grant), id))(t)
+			page := must(s.Sessions(t.Context(), byToken(grant), Query{Limit: 200}))(t)
+			i := slices.IndexFunc(page.Items, func(v Session) bool { return v.ID == id })
+			if !reflect.DeepEqual(read, created) || !reflect.DeepEqual(page.Items[i], created) {
+				t.Errorf("drawn %s ago: read %+v, listed %+v, created %+v", drawn, read, page.Items[i], created)
+			}
+		}
+	})
+}
