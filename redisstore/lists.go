@@ -72,7 +72,7 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session],
 		ix = s.openSessions(c.Key.Organization)
 		ix.read = s.readOrganizationIndex(*c.Key, ix.key)
 	default:
-		ix = s.closedSessions(c.Key.Organization)
+		ix = s.closedSessions(c.Key.Organization) // with the open ones beside them
 		ix.read = s.readAllSessions(*c.Key)
 	}
 	ix.id = func(v *Session) uuid.UUID { return v.ID }
@@ -181,13 +181,4 @@ func (s *Store) readAgentIndex(act actor, index string) func(context.Context, uu
 		}
 		return m.page(r, err)
 	}
-}
-
-// page reads what the scripts that list one index answer.
-func (m members) page(r *reply, err error) ([]uuid.UUID, time.Time, error) {
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	now, ids := r.time(0), m.ids(r, 1)
-	return ids, now, r.err
 }

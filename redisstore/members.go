@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 )
@@ -53,4 +54,13 @@ func (m members) below(before uuid.UUID) string {
 		return ""
 	}
 	return string(m.of(before))
+}
+
+// page reads what the scripts that list one index answer.
+func (m members) page(r *reply, err error) ([]uuid.UUID, time.Time, error) {
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	now, ids := r.time(0), m.ids(r, 1)
+	return ids, now, r.err
 }
