@@ -1,4 +1,5 @@
--- Begins a transaction in a session: counts one action and holds the value if, and only if, both fit.
+-- Begins a transaction in a session: counts one action and holds the value if, and only if, both fit. In the indexes its
+-- id leaves out the last two bytes, which are the cell.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>
@@ -78,8 +79,9 @@ redis.call('HSET', session, 'n', string.format('%.0f', n), 'h', string.format('%
 redis.call('HSET', transaction, 'a', agent_id, 's', session_id, 'q', sequence, 'st', 'pending', 'hv', value,
   'b', created, 'x', expires, first_field, unpack(ARGV, 11))
 redis.call('ZADD', holds, expires, transaction_id .. value)
-redis.call('ZADD', session_transactions, 0, transaction_id)
-redis.call('ZADD', agent_transactions, 0, transaction_id)
+local member = string.sub(transaction_id, 1, 14)
+redis.call('ZADD', session_transactions, 0, member)
+redis.call('ZADD', agent_transactions, 0, member)
 
 -- The session stays for as long as one of its transactions can be read, and so do the sets that are read with it.
 local kept = math.max(redis.call('PTTL', session), lifetime + retention)

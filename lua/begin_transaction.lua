@@ -1,4 +1,5 @@
--- Begins a transaction that belongs to no session: it holds nothing, and only keeps its state.
+-- Begins a transaction that belongs to no session: it holds nothing, and only keeps its state. In the agent's index its id
+-- leaves out the last two bytes, which are the cell.
 --
 -- KEYS[1] = agent               hash a:{cell}:<agent>
 -- KEYS[2] = transaction         hash t:{cell}:<transaction>
@@ -39,7 +40,7 @@ local kept = string.format('%.0f', lifetime + retention)
 redis.call('HSET', transaction, 'a', agent_id, 'st', 'pending', 'b', created, 'x', expires,
   first_field, unpack(ARGV, 9))
 redis.call('PEXPIRE', transaction, kept)
-redis.call('ZADD', agent_transactions, 0, transaction_id)
+redis.call('ZADD', agent_transactions, 0, string.sub(transaction_id, 1, 14))
 if redis.call('PTTL', agent_transactions) < lifetime + retention then
   redis.call('PEXPIRE', agent_transactions, kept)
 end

@@ -18,7 +18,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local holder = redis.call('HMGET', agent, 'revoked', token_family, 'organization', 'scopes')
-local stored = redis.call('HMGET', family, 'generation', 'scopes')
+local stored = redis.call('HMGET', family, 'g', 'sc')
 if holder[1] or holder[2] or not holder[3] or not stored[1] or generation < tonumber(stored[1]) then
   return {'invalid_refresh_token'}
 end

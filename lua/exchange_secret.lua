@@ -38,11 +38,11 @@ end
 -- their number in proportion to the live ones without ever walking over all of them. An agent has 11 fields of its own.
 local looked_at = redis.call('HLEN', agent) > 11 and redis.call('HRANDFIELD', agent, 8) or {}
 
-local fields = {'generation', 1, 'rotated', string.format('%.0f', now)}
+local fields = {'g', 1, 'r', string.format('%.0f', now)}
 if scopes == '' then
   scopes = stored[7]
 else
-  fields[5], fields[6] = 'scopes', scopes
+  fields[5], fields[6] = 'sc', scopes
 end
 redis.call('HSET', family, unpack(fields))
 redis.call('PEXPIRE', family, refresh_ttl)

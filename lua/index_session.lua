@@ -1,17 +1,16 @@
--- Notes a coming session in its organization's indexes. The indexes are written before the object, so that no session
--- can exist that its organization does not list; an entry without an object is dropped by the reader that meets it.
+-- Notes a coming session in its organization's index. The index is written before the object, so that no session can
+-- exist that its organization does not list; an entry without an object is dropped by the reader that meets it.
 --
 -- KEYS[1] = organization   hash o:{cell}:<organization>
--- KEYS[2] = sessions       zset os:{cell}:<organization>
--- KEYS[3] = open_sessions  zset oo:{cell}:<organization>
+-- KEYS[2] = open_sessions  zset oo:{cell}:<organization>
 --
 -- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
 -- ARGV[2] = session_id     16 bytes
 --
 -- Reply:  {'ok'}
 --         {'invalid_api_key'}
--- Writes: ZADD sessions, then ZADD open_sessions
-local organization, sessions, open_sessions = KEYS[1], KEYS[2], KEYS[3]
+-- Writes: ZADD open_sessions
+local organization, open_sessions = KEYS[1], KEYS[2]
 local key_hash, session_id = ARGV[1], ARGV[2]
 
 local time = redis.call('TIME')
@@ -23,6 +22,5 @@ if key_hash ~= stored[1] and not in_grace then
   return {'invalid_api_key'}
 end
 
-redis.call('ZADD', sessions, 0, session_id)
 redis.call('ZADD', open_sessions, 0, session_id)
 return {'ok'}

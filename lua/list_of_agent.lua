@@ -1,15 +1,16 @@
 -- Reads one page of a list in an agent's cell, newest first.
--- Ids are UUIDv7 and all scores are 0, so the order of the bytes is the order of creation.
+-- Ids are UUIDv7 and all scores are 0, so the order of the bytes is the order of creation. A member is an id without its
+-- last two bytes, which are the cell.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = list             zset as:{cell}:<agent>, at:{cell}:<agent> or stx:{cell}:<session>
 --
 -- ARGV[1] = organization_id  16 bytes, of the caller
 -- ARGV[2] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
--- ARGV[3] = before           16-byte id that the page starts below, '' for the newest
--- ARGV[4] = limit            how many ids at the most
+-- ARGV[3] = before           member that the page starts below, '' for the newest
+-- ARGV[4] = limit            how many members at the most
 --
--- Reply:  {'ok', now, ids}  now in ms since 1970, ids an array of 16-byte ids
+-- Reply:  {'ok', now, members}  now in ms since 1970, members an array of 14-byte strings
 --         {'unknown_agent'}
 --         {'invalid_token'}  the access token's agent or family is revoked
 -- Writes: nothing

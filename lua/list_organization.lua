@@ -1,8 +1,8 @@
--- Reads one page of an organization's index (its agents, sessions or open sessions), newest first.
+-- Reads one page of an organization's index (its agents, open sessions or transactions), newest first.
 -- Ids are UUIDv7 and all scores are 0, so the order of the bytes is the order of creation.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
--- KEYS[2] = index         zset oa:, os: or oo:{cell}:<organization>
+-- KEYS[2] = index         zset oa:, oo: or ot:{cell}:<organization>
 --
 -- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
 -- ARGV[2] = before        16-byte id that the page starts below, '' for the newest

@@ -29,7 +29,7 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local holder = redis.call('HMGET', agent, 'revoked', revoked_family, 'organization', 'scopes')
-local stored = redis.call('HMGET', family, 'generation', 'rotated', 'scopes')
+local stored = redis.call('HMGET', family, 'g', 'r', 'sc')
 if holder[1] or holder[2] or not holder[3] or not stored[1] then
   return {'invalid_refresh_token'}
 end
@@ -57,7 +57,7 @@ if answer_was_lost then
 end
 
 local successor = string.format('%.0f', generation + 1)
-redis.call('HSET', family, 'generation', successor, 'rotated', string.format('%.0f', now))
+redis.call('HSET', family, 'g', successor, 'r', string.format('%.0f', now))
 redis.call('PEXPIRE', family, refresh_ttl)
 record(events, audit, now, 'token.refreshed', 'family', string.sub(family, -36))
 return {'ok', successor, holder[3], scopes}

@@ -7,27 +7,29 @@ import (
 )
 
 // keyspace is the only place that spells a key. {cell} is the Redis Cluster hash tag: the last 16 bits, in hex, of the
-// id that follows it, unless said otherwise. Ids in keys are text, ids in values and members are their 16 bytes, times
-// are ms since 1970, money is micro-USD. Config.Prefix goes before each.
+// id that follows it, unless said otherwise. Ids in keys are text, ids in values and members are their 16 bytes, but where
+// 14 are said the cell is left out (members.go); times are ms since 1970, money is micro-USD. Config.Prefix goes before each.
 //
 //	o:{cell}:<organization>   hash  name, key (SHA-256), previous_key, previous_until, created, metadata
 //	oa:{cell}:<organization>  zset  its agents            ─┐
-//	os:{cell}:<organization>  zset  its sessions           ├ indexes: all scores 0, members in order of creation;
-//	oo:{cell}:<organization>  zset  its open sessions      │ may hold entries that are gone, never lack one
+//	oo:{cell}:<organization>  zset  its open sessions      ├ indexes: all scores 0, members in order of creation;
+//	os:{cell}:<organization>  zset  its closed sessions    │ may hold entries that are gone, never lack one
 //	ot:{cell}:<organization>  zset  its transactions      ─┘
+//	                                A session is in oo: from before it is created until somebody has seen that it is not
+//	                                active any more, and then in os:.
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, created, revoked, family:<family>: revoked, until
-//	as:{cell}:<agent>         zset  its sessions; TTL of the longest-lived
-//	at:{cell}:<agent>         zset  its transactions; TTL of the longest-lived
+//	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
+//	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua)
-//	f:{cell}:<family>         hash  generation, rotated, scopes when narrowed; TTL 7 days
-//	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created,
-//	                                x expires, e ended, sc scopes when not the agent's, md metadata, ov overage,
-//	                                q transactions begun, hx when the next hold is due or sooner, w what the audit
-//	                                trail has noted (include/marks.lua); TTL lifetime + retention. Short names, for
-//	                                there are many.
+//	f:{cell}:<family>         hash  g generation, r when it was reached, sc scopes when narrowed; TTL 7 days
+//	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
+//	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
+//	                                agent's, md metadata, ov overage, q transactions begun, hx when the next hold is
+//	                                due or sooner, w what the audit trail has noted (include/marks.lua); TTL lifetime
+//	                                + retention. Short names, for there are many.
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
-//	stx:{cell}:<session>      zset  its transactions; TTL as the session's
+//	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
 //	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action
 //	                                type, hv value held at first, v charged, ov overage, ir irreversible, b begun,
 //	                                x expires, cm committed, rb rolled back, re reason, md metadata, ps pre-state,
@@ -39,10 +41,10 @@ import (
 //	r:{cell}                  string  written by the readiness check; TTL 1 minute
 type keyspace struct{ prefix string }
 
-func (k keyspace) organization(id uuid.UUID) string         { return k.key("o:", cellOf(id), id) }
-func (k keyspace) organizationAgents(id uuid.UUID) string   { return k.key("oa:", cellOf(id), id) }
-func (k keyspace) organizationSessions(id uuid.UUID) string { return k.key("os:", cellOf(id), id) }
-func (k keyspace) organizationOpen(id uuid.UUID) string     { return k.key("oo:", cellOf(id), id) }
+func (k keyspace) organization(id uuid.UUID) string       { return k.key("o:", cellOf(id), id) }
+func (k keyspace) organizationAgents(id uuid.UUID) string { return k.key("oa:", cellOf(id), id) }
+func (k keyspace) organizationOpen(id uuid.UUID) string   { return k.key("oo:", cellOf(id), id) }
+func (k keyspace) organizationClosed(id uuid.UUID) string { return k.key("os:", cellOf(id), id) }
 func (k keyspace) organizationTransactions(id uuid.UUID) string {
 	return k.key("ot:", cellOf(id), id)
 }

@@ -17,8 +17,8 @@ func TestKeysAreSpelledAsDocumented(t *testing.T) {
 	for _, test := range []struct{ name, key, want string }{
 		{"organization", k.organization(owner), "p:o:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"organizationAgents", k.organizationAgents(owner), "p:oa:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
-		{"organizationSessions", k.organizationSessions(owner), "p:os:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"organizationOpen", k.organizationOpen(owner), "p:oo:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"organizationClosed", k.organizationClosed(owner), "p:os:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"organizationTransactions", k.organizationTransactions(owner), "p:ot:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"agent", k.agent(owner), "p:a:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"agentSessions", k.agentSessions(owner), "p:as:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
@@ -85,7 +85,7 @@ func TestAnOrganizationsIndexesShareItsSlot(t *testing.T) {
 	for range 20 {
 		o := NewRootID()
 		slots := slotsOf(t, node,
-			[]string{k.organization(o), k.organizationAgents(o), k.organizationSessions(o), k.organizationOpen(o),
+			[]string{k.organization(o), k.organizationAgents(o), k.organizationOpen(o), k.organizationClosed(o),
 				k.organizationTransactions(o), k.outcome(o, "digest")})
 		for _, slot := range slots {
 			if slot != slots[0] {

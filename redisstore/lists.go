@@ -56,10 +56,7 @@ func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], e
 // Sessions returns a page of the sessions that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken;
 // ErrUnknownAgent when the query names an agent that the caller may not see.
 func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session], error) {
-	ix := index[Session]{
-		id:    func(v *Session) uuid.UUID { return v.ID },
-		wants: func(v *Session) bool { return q.Status == "" || v.Status == q.Status },
-	}
+	var ix index[Session]
 	switch {
 	case c.Token != nil && q.Agent == uuid.Nil:
 		q.Agent = c.Token.Agent
@@ -69,29 +66,31 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session],
 		if err != nil {
 			return Page[Session]{}, err
 		}
-		ix.key = s.keys.agentSessions(q.Agent)
+		ix = s.sessionsOf(act)
 		ix.read = s.readAgentIndex(act, ix.key)
-		ix.load = s.loadSessionsOf(act.organization)
-	default:
-		ix.key = s.keys.organizationSessions(c.Key.Organization)
-		if q.Status == Active {
-			ix.key = s.keys.organizationOpen(c.Key.Organization)
-			ix.keeps = func(v *Session) bool { return v.Status == Active }
-		}
+	case q.Status == Active:
+		ix = s.openSessions(c.Key.Organization)
 		ix.read = s.readOrganizationIndex(*c.Key, ix.key)
-		ix.load = s.loadSessionsOf(c.Key.Organization)
+	default:
+		ix = s.closedSessions(c.Key.Organization) // with the open ones beside them
+		ix.read = s.readAllSessions(*c.Key)
 	}
+	ix.id = func(v *Session) uuid.UUID { return v.ID }
+	ix.wants = func(v *Session) bool { return q.Status == "" || v.Status == q.Status }
 	return page(ctx, s, ix, q)
 }
 
-// index is how one list is read.
+// index is how one list is read, and how its entries are kept right.
 type index[T any] struct {
-	key   string
-	read  func(ctx context.Context, before uuid.UUID, limit int) (ids []uuid.UUID, now time.Time, err error)
-	load  func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for what does not exist
-	id    func(*T) uuid.UUID
-	wants func(*T) bool // whether the page shows it
-	keeps func(*T) bool // whether the index is to keep it; nil for always
+	key     string
+	beside  string // an index that may hold the same entries, "" for none: those that are gone are dropped from both
+	members members
+	read    func(ctx context.Context, before uuid.UUID, limit int) (ids []uuid.UUID, now time.Time, err error)
+	load    func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for what does not exist
+	id      func(*T) uuid.UUID
+	wants   func(*T) bool                              // whether the page shows it
+	keeps   func(*T) bool                              // whether it stays in this index; nil for always
+	move    func(ctx context.Context, ids []uuid.UUID) // takes those that do not
 }
 
 // page reads an index until it has one more entry than the page holds, which tells that there is a next page.
@@ -112,7 +111,7 @@ func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], 
 		if err != nil {
 			return Page[T]{}, err
 		}
-		s.repair(ctx, ix.key, dangling(ix, ids, objects, now))
+		repair(ctx, s, ix, ids, objects, now)
 		for _, object := range objects {
 			if object != nil && ix.wants(object) {
 				found = append(found, *object)
@@ -129,62 +128,57 @@ func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], 
 	return Page[T]{Items: found, Next: before}, nil
 }
 
-// dangling returns the ids that the index should no longer hold.
-func dangling[T any](ix index[T], ids []uuid.UUID, objects []*T, now time.Time) []uuid.UUID {
-	var gone []uuid.UUID
+// repair drops the entries whose objects are gone, and moves those that do not belong in this index. It does what it can:
+// an entry that stays is met by the next reader.
+func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, objects []*T, now time.Time) {
+	var gone, elsewhere []uuid.UUID
 	for i, object := range objects {
-		missing := object == nil && now.Sub(madeAt(ids[i])) > creationTime
-		if missing || object != nil && ix.keeps != nil && !ix.keeps(object) {
+		switch {
+		case object == nil && now.Sub(madeAt(ids[i])) > creationTime:
 			gone = append(gone, ids[i])
+		case object != nil && ix.keeps != nil && !ix.keeps(object):
+			elsewhere = append(elsewhere, ids[i])
 		}
 	}
-	return gone
+	s.drop(ctx, ix.key, ix.members, gone...)
+	if ix.beside != "" {
+		s.drop(ctx, ix.beside, ix.members, gone...)
+	}
+	if len(elsewhere) > 0 {
+		ix.move(ctx, elsewhere)
+	}
 }
 
-// repair drops entries from an index. It does what it can: an entry that stays is dropped by the next reader.
-func (s *Store) repair(ctx context.Context, key string, gone []uuid.UUID) {
+// drop takes entries out of an index, if it can.
+func (s *Store) drop(ctx context.Context, key string, m members, gone ...uuid.UUID) {
 	if len(gone) == 0 {
 		return
 	}
-	members := make([]any, len(gone))
+	entries := make([]any, len(gone))
 	for i := range gone {
-		members[i] = gone[i][:]
+		entries[i] = m.of(gone[i])
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_ = s.client.ZRem(ctx, key, members...).Err()
+	_ = s.client.ZRem(ctx, key, entries...).Err()
 }
 
 func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
 		r, err := s.run(ctx, listOrganization, []string{s.keys.organization(key.Organization), index},
-			key.Hash, position(before), limit)
-		return readIDs(r, err)
+			key.Hash, members{}.below(before), limit)
+		return members{}.page(r, err)
 	}
 }
 
 func (s *Store) readAgentIndex(act actor, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
+	m := ofCell(act.agent)
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
 		r, err := s.run(ctx, listOfAgent, []string{s.keys.agent(act.agent), index},
-			act.organization, act.family, position(before), limit)
+			act.organization, act.family, m.below(before), limit)
 		if err == ErrUnknownAgent && act.family != "" {
 			err = ErrInvalidToken
 		}
-		return readIDs(r, err)
+		return m.page(r, err)
 	}
-}
-
-func position(before uuid.UUID) string {
-	if before == uuid.Nil {
-		return ""
-	}
-	return string(before[:])
-}
-
-func readIDs(r *reply, err error) ([]uuid.UUID, time.Time, error) {
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	now, ids := r.time(0), r.ids(1)
-	return ids, now, r.err
 }

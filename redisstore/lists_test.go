@@ -165,7 +165,7 @@ func TestAnEntryOfAnotherOrganizationsSessionShowsNothing(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, foreign := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
 		o := w.key.Organization
-		addEntries(t, s, s.keys.organizationSessions(o), foreign.session.ID)
+		addEntries(t, s, s.keys.organizationClosed(o), foreign.session.ID)
 		addEntries(t, s, s.keys.organizationOpen(o), foreign.session.ID)
 		addEntries(t, s, s.keys.organizationAgents(o), foreign.agent.ID)
 		for _, status := range []Status{"", Active} {
@@ -195,7 +195,7 @@ func TestAPageIsOneLookAtItsIndex(t *testing.T) {
 		before := commandCounts(t, info)
 		must(s.Sessions(t.Context(), w.byKey(), Query{Limit: limit}))(t)
 		want := map[string]int{
-			"evalsha": 1, "time": 1, "zrevrangebylex": 1,
+			"evalsha": 1, "time": 1, "zrevrangebylex": 2, // of the open ones and of the closed
 			"hmget": 1 + min(limit+1, 5) + 1, // the organization, the sessions and their agent
 		}
 		if run := commandsRun(t, info, before); !maps.Equal(run, want) {
@@ -211,23 +211,20 @@ func TestReadersDropDanglingEntriesThatAreOld(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		grant := w.exchange(t, s)
 		o, cell := w.key.Organization, cellOf(w.agent.ID)
+		sessions := func(caller Caller, status Status) func() (int, error) {
+			return func() (int, error) {
+				page, err := s.Sessions(t.Context(), caller, Query{Limit: 10, Status: status})
+				return len(page.Items), err
+			}
+		}
 		for _, list := range []struct {
 			index string
 			real  uuid.UUID
 			read  func() (int, error)
 		}{
-			{s.keys.organizationSessions(o), w.session.ID, func() (int, error) {
-				page, err := s.Sessions(t.Context(), w.byKey(), Query{Limit: 10})
-				return len(page.Items), err
-			}},
-			{s.keys.organizationOpen(o), w.session.ID, func() (int, error) {
-				page, err := s.Sessions(t.Context(), w.byKey(), Query{Limit: 10, Status: Active})
-				return len(page.Items), err
-			}},
-			{s.keys.agentSessions(w.agent.ID), w.session.ID, func() (int, error) {
-				page, err := s.Sessions(t.Context(), byToken(grant), Query{Limit: 10})
-				return len(page.Items), err
-			}},
+			{s.keys.organizationOpen(o), w.session.ID, sessions(w.byKey(), "")},
+			{s.keys.organizationOpen(o), w.session.ID, sessions(w.byKey(), Active)},
+			{s.keys.agentSessions(w.agent.ID), w.session.ID, sessions(byToken(grant), "")},
 			{s.keys.organizationAgents(o), w.agent.ID, func() (int, error) {
 				page, err := s.Agents(t.Context(), w.key, Query{Limit: 10})
 				return len(page.Items), err
@@ -235,20 +232,19 @@ func TestReadersDropDanglingEntriesThatAreOld(t *testing.T) {
 		} {
 			ancient, old := idOfAge(cell, 30*24*time.Hour), idOfAge(cell, creationTime+time.Minute)
 			young, fresh := idOfAge(cell, creationTime-time.Minute), NewID(w.agent.ID)
-			addEntries(t, s, list.index, ancient, old, young, fresh)
+			removeEntries(t, s, list.index, indexed(t, s, list.index)...)
+			addEntries(t, s, list.index, ancient, old, young, list.real, fresh)
 			for range 2 {
 				if n := must(list.read())(t); n != 1 {
 					t.Errorf("%s: a page of %d", list.index, n)
 				}
 			}
-			if ids, want := indexed(t, s, list.index), []uuid.UUID{young, list.real, fresh}; !slices.Equal(ids, want) {
-				t.Errorf("%s holds %v, want %v", list.index, ids, want)
-			}
+			wantIndexed(t, s, list.index, young, list.real, fresh)
 		}
 	})
 }
 
-func TestReadersOfActiveSessionsDropThoseThatAreOver(t *testing.T) {
+func TestReadersOfActiveSessionsMoveThoseThatAreOver(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Millisecond})
@@ -264,20 +260,14 @@ func TestReadersOfActiveSessionsDropThoseThatAreOver(t *testing.T) {
 			t.Errorf("other lists took it out of the open ones: %v", open)
 		}
 		listed(t, s, w.byKey(), Query{Limit: 10, Status: Active}, nil)
-		if open := indexed(t, s, s.keys.organizationOpen(o)); !slices.Equal(open, []uuid.UUID{active.ID}) {
-			t.Errorf("open: %v", open)
-		}
-		for _, index := range []string{s.keys.organizationSessions(o), s.keys.agentSessions(w.agent.ID)} {
-			if ids := indexed(t, s, index); !slices.Equal(ids, all) {
-				t.Errorf("%s holds %v, want %v", index, ids, all)
-			}
-		}
+		wantIndexed(t, s, s.keys.organizationOpen(o), active.ID)
+		wantIndexed(t, s, s.keys.organizationClosed(o), w.session.ID, ended.ID)
+		wantIndexed(t, s, s.keys.agentSessions(w.agent.ID), all...)
 
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 		listed(t, s, w.byKey(), Query{Limit: 10, Status: Active}, nil)
-		if open := indexed(t, s, s.keys.organizationOpen(o)); len(open) != 0 {
-			t.Errorf("open after the revocation: %v", open)
-		}
+		wantIndexed(t, s, s.keys.organizationOpen(o))
+		wantIndexed(t, s, s.keys.organizationClosed(o), all...)
 	})
 }
 
@@ -293,7 +283,7 @@ func TestAFilterThatMatchesLittleGivesAShortPageAndANext(t *testing.T) {
 			ids[i] = NewID(w.agent.ID) // their objects are still to come
 		}
 		o := w.key.Organization
-		addEntries(t, s, s.keys.organizationSessions(o), ids...)
+		addEntries(t, s, s.keys.organizationClosed(o), ids...)
 		addEntries(t, s, s.keys.agentSessions(w.agent.ID), ids...)
 
 		for name, list := range w.lists(w.exchange(t, s)) {
@@ -319,7 +309,7 @@ func TestAListWhoseObjectsAreOutOfReachIsUnavailable(t *testing.T) {
 	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		old := idOfAge(cellOf(w.agent.ID), 2*creationTime)
-		addEntries(t, s, s.keys.organizationSessions(w.key.Organization), old)
+		addEntries(t, s, s.keys.organizationOpen(w.key.Organization), old)
 		addEntries(t, s, s.keys.organizationAgents(w.key.Organization), old)
 		before := w.contents(t, s)
 		for _, test := range []struct {
@@ -442,14 +432,32 @@ func listed(t *testing.T, s *Store, c Caller, q Query, between func()) (ids []uu
 	}
 }
 
+// wantIndexed checks which ids an index holds, oldest first.
+func wantIndexed(t *testing.T, s *Store, index string, want ...uuid.UUID) {
+	t.Helper()
+	if ids := indexed(t, s, index); !slices.Equal(ids, want) {
+		t.Errorf("%s holds %v, want %v", index, ids, want)
+	}
+}
+
 // addEntries writes ids into an index, past the store.
 func addEntries(t *testing.T, s *Store, index string, ids ...uuid.UUID) {
 	t.Helper()
-	members := make([]redis.Z, len(ids))
-	for i := range ids {
-		members[i].Member = ids[i][:]
+	entries := make([]redis.Z, len(ids))
+	for i, id := range ids {
+		entries[i].Member = membersIn(s, index).of(id)
 	}
-	if err := peek(t, s).ZAdd(context.Background(), index, members...).Err(); err != nil {
+	if err := peek(t, s).ZAdd(context.Background(), index, entries...).Err(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// removeEntries takes ids out of an index, past the store.
+func removeEntries(t *testing.T, s *Store, index string, ids ...uuid.UUID) {
+	t.Helper()
+	for _, id := range ids {
+		if err := peek(t, s).ZRem(context.Background(), index, membersIn(s, index).of(id)).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

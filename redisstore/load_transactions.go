@@ -25,14 +25,14 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Trans
 		if err != nil {
 			return Page[Transaction]{}, err
 		}
-		ix.key = s.keys.sessionTransactions(act.agent, q.Session)
+		ix.key, ix.members = s.keys.sessionTransactions(act.agent, q.Session), ofCell(act.agent)
 		ix.read, ix.load = s.readAgentIndex(act, ix.key), s.loadTransactionsOf(act.organization)
 	case q.Agent != uuid.Nil:
 		act, err := s.actOnAgent(ctx, c, q.Agent, nil)
 		if err != nil {
 			return Page[Transaction]{}, err
 		}
-		ix.key = s.keys.agentTransactions(q.Agent)
+		ix.key, ix.members = s.keys.agentTransactions(q.Agent), ofCell(q.Agent)
 		ix.read, ix.load = s.readAgentIndex(act, ix.key), s.loadTransactionsOf(act.organization)
 	default:
 		ix.key = s.keys.organizationTransactions(c.Key.Organization)

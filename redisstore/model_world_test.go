@@ -124,7 +124,8 @@ func (w *world) wantStored(t rapid.TB, m *model) {
 	var holds []*redis.ZSliceCmd
 	indexes := map[string]*redis.StringSliceCmd{}
 	for _, key := range []string{keys.agentSessions(agent), keys.agentTransactions(agent),
-		keys.organizationSessions(w.key.Organization), keys.organizationTransactions(w.key.Organization)} {
+		keys.organizationOpen(w.key.Organization), keys.organizationClosed(w.key.Organization),
+		keys.organizationTransactions(w.key.Organization)} {
 		indexes[key] = p.ZRange(ctx, key, 0, -1)
 	}
 	for _, s := range m.sessions {
@@ -140,13 +141,17 @@ func (w *world) wantStored(t rapid.TB, m *model) {
 	}
 	for i, s := range m.sessions {
 		wantHolds(t, m, s, holds[i].Val(), sessions[i].Val())
-		wantHash(t, m, "session", sessions[i].Val(), m.sessionHash(s, holds[i].Val()), "x", "e", "c")
+		stored := sessions[i].Val()
+		if sinceDrawn, err := strconv.ParseInt(stored["c"], 10, 64); err == nil {
+			stored["c"] = strconv.FormatInt(madeAt(s.ID).UnixMilli()+sinceDrawn, 10)
+		}
+		wantHash(t, m, "session", stored, m.sessionHash(s, holds[i].Val()), "x", "e", "c")
 	}
 	for i, tx := range m.transactions {
 		stored := transactions[i].Val()
 		wantHash(t, m, "transaction", stored, m.transactionHash(*tx, stored["st"] == string(Pending)), "x", "b", "cm", "rb")
 	}
-	wanted := m.indexes(w)
+	wanted := m.indexes(w, indexes[keys.organizationClosed(w.key.Organization)].Val())
 	for key, index := range indexes {
 		if !slices.Equal(index.Val(), wanted[key]) {
 			t.Errorf("%s holds %q, want %q", key, index.Val(), wanted[key])
@@ -263,17 +268,22 @@ func holdValue(hold redis.Z) int64 {
 	return value
 }
 
-// indexes returns what the agent's, its organization's and its sessions' indexes should hold.
-func (m *model) indexes(w *world) map[string][]string {
+// indexes returns what the agent's, its organization's and its sessions' indexes should hold, when those are closed. Which
+// sessions are depends on who has looked; but an active one never is, and each is open or closed.
+func (m *model) indexes(w *world, closed []string) map[string][]string {
 	agent, organization, keys := w.token.Agent, w.key.Organization, w.store.keys
 	wanted := map[string][]string{}
 	add := func(id uuid.UUID, indexes ...string) {
 		for _, key := range indexes {
-			wanted[key] = append(wanted[key], string(id[:]))
+			wanted[key] = append(wanted[key], string(membersIn(w.store, key).of(id)))
 		}
 	}
 	for _, s := range m.sessions {
-		add(s.ID, keys.agentSessions(agent), keys.organizationSessions(organization))
+		index := keys.organizationOpen(organization)
+		if s.Status != Active && slices.Contains(closed, string(s.ID[:])) {
+			index = keys.organizationClosed(organization)
+		}
+		add(s.ID, keys.agentSessions(agent), index)
 	}
 	for _, t := range m.transactions {
 		add(t.ID, keys.agentTransactions(agent), keys.organizationTransactions(organization))

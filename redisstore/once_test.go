@@ -121,7 +121,7 @@ func (w keyedTenant) effects(t *testing.T, s *Store) effects {
 	usage := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Usage
 	usage.Expires = time.Time{}
 	return effects{
-		usage, len(indexed(t, s, s.keys.organizationSessions(w.key.Organization))),
+		usage, len(indexed(t, s, s.keys.organizationOpen(w.key.Organization))),
 		len(indexed(t, s, s.keys.organizationTransactions(w.key.Organization))), len(w.follow(s)(t)),
 	}
 }

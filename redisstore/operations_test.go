@@ -87,7 +87,11 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.Sessions(ctx, caller, Query{Limit: 1})
 			return err
 		}},
-		{"Sessions of the organization", listOrganization, func(ctx context.Context, s *Store) error {
+		{"Sessions of the organization", listSessions, func(ctx context.Context, s *Store) error {
+			_, err := s.Sessions(ctx, w.byKey(), Query{Limit: 1})
+			return err
+		}},
+		{"Active sessions of the organization", listOrganization, func(ctx context.Context, s *Store) error {
 			_, err := s.Sessions(ctx, w.byKey(), Query{Limit: 1, Status: Active})
 			return err
 		}},

@@ -27,8 +27,7 @@ func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, sess
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
 		s.pruneIndexes(ctx, organization, agent)
 	case c.cameToNothing():
-		s.repair(ctx, s.keys.organizationSessions(organization), []uuid.UUID{session})
-		s.repair(ctx, s.keys.organizationOpen(organization), []uuid.UUID{session})
+		s.drop(ctx, s.keys.organizationOpen(organization), members{}, session)
 	}
 }
 
@@ -41,12 +40,13 @@ func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id u
 		defer cancel()
 		load := s.loadTransactionsOf(t.Organization)
 		prune(ctx, s, index[Transaction]{key: key, load: load})
-		prune(ctx, s, index[Transaction]{key: s.keys.agentTransactions(t.Agent), load: load})
+		prune(ctx, s, index[Transaction]{key: s.keys.agentTransactions(t.Agent), members: ofCell(t.Agent), load: load})
 		if session != uuid.Nil {
-			prune(ctx, s, index[Transaction]{key: s.keys.sessionTransactions(t.Agent, session), load: load})
+			key := s.keys.sessionTransactions(t.Agent, session)
+			prune(ctx, s, index[Transaction]{key: key, members: ofCell(t.Agent), load: load})
 		}
 	case c.cameToNothing():
-		s.repair(ctx, key, []uuid.UUID{id})
+		s.drop(ctx, key, members{}, id)
 	}
 }
 
@@ -64,15 +64,9 @@ func (c creation) cameToNothing() bool {
 func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID) {
 	ctx, cancel := context.WithTimeout(ctx, pruneTime)
 	defer cancel()
-	load := s.loadSessionsOf(organization)
-	for _, ix := range []index[Session]{
-		{key: s.keys.organizationSessions(organization), load: load},
-		{key: s.keys.organizationOpen(organization), load: load,
-			keeps: func(v *Session) bool { return v.Status == Active }},
-		{key: s.keys.agentSessions(agent), load: load},
-	} {
-		prune(ctx, s, ix)
-	}
+	prune(ctx, s, s.openSessions(organization))
+	prune(ctx, s, s.closedSessions(organization))
+	prune(ctx, s, s.sessionsOf(actor{organization: organization, agent: agent}))
 }
 
 func prune[T any](ctx context.Context, s *Store, ix index[T]) {
@@ -87,7 +81,7 @@ func prune[T any](ctx context.Context, s *Store, ix index[T]) {
 	}
 	ids := make([]uuid.UUID, 0, pruneSample)
 	for _, member := range sample.Val() {
-		if id, err := uuid.FromBytes([]byte(member)); err == nil {
+		if id, err := ix.members.id(member); err == nil {
 			ids = append(ids, id)
 		}
 	}
@@ -96,5 +90,5 @@ func prune[T any](ctx context.Context, s *Store, ix index[T]) {
 	if err != nil {
 		return
 	}
-	s.repair(ctx, ix.key, dangling(ix, ids, objects, now))
+	repair(ctx, s, ix, ids, objects, now)
 }

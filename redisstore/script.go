@@ -195,6 +195,11 @@ func (r *reply) money(i int) money.MicroUSD { return money.MicroUSD(r.number(i))
 
 func (r *reply) time(i int) time.Time { return time.UnixMilli(r.number(i)) }
 
+// timeSince reads how many ms after another time it was; before that when negative, for clocks differ.
+func (r *reply) timeSince(other time.Time, i int) time.Time {
+	return other.Add(time.Duration(r.number(i)) * time.Millisecond)
+}
+
 // timeOrZero returns the zero time for nil or ”.
 func (r *reply) timeOrZero(i int) time.Time {
 	if ms := r.numberOr0(i); ms != 0 {
@@ -218,16 +223,4 @@ func (r *reply) list(i int) *reply {
 		}
 	}
 	return &reply{err: fmt.Errorf("%w: no array at %d", errReply, i)}
-}
-
-func (r *reply) ids(i int) []uuid.UUID {
-	members := r.list(i)
-	ids := make([]uuid.UUID, len(members.values))
-	for j := range ids {
-		ids[j] = members.id(j)
-	}
-	if members.err != nil {
-		r.err = members.err
-	}
-	return ids
 }

@@ -223,8 +223,8 @@ func TestAReplyKeepsTheFirstValueThatIsNotAsAskedFor(t *testing.T) {
 		"time in words":             func(r *reply) { r.time(1) },
 		"time or zero in words":     func(r *reply) { r.timeOrZero(1) },
 		"id of 5 bytes":             func(r *reply) { r.id(1) },
-		"ids that are no array":     func(r *reply) { r.ids(1) },
-		"ids of which one is short": func(r *reply) { r.ids(4) },
+		"ids that are no array":     func(r *reply) { members{}.ids(r, 1) },
+		"ids of which one is short": func(r *reply) { members{}.ids(r, 4) },
 	} {
 		id := uuid.New()
 		r := &reply{values: []any{int64(1), "words", "99999999999999999999", nil, []any{string(id[:]), "short"}}}

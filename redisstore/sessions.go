@@ -56,7 +56,6 @@ type NewSession struct {
 }
 
 var (
-	indexSession  = newScript("index_session", writes)
 	createSession = newKeyedScript("create_session")
 	getSession    = newScript("get_session", reads) // what it writes by the way is in nobody's doubt
 	endSession    = newScript("end_session", writes)
@@ -71,10 +70,8 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 		}
 	}
 	id := NewID(n.Agent)
-	index := []string{s.keys.organization(key.Organization),
-		s.keys.organizationSessions(key.Organization), s.keys.organizationOpen(key.Organization)}
-	if _, err := s.run(ctx, indexSession, index, key.Hash, id); err != nil {
-		return Session{}, nothingVisible(err)
+	if err := s.indexSession(ctx, key, id); err != nil {
+		return Session{}, err
 	}
 	session, err := s.writeSession(ctx, key.Organization, id, n)
 	s.tidyAfterCreation(ctx, key.Organization, n.Agent, id, creation{err, n.Once != nil && n.Once.Replayed})
@@ -172,6 +169,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	if err != nil {
 		return time.Time{}, act.refusedTo(err)
 	}
+	s.closeSessions(ctx, act.organization, []uuid.UUID{id})
 	return r.time(0), r.err
 }
 
@@ -213,7 +211,7 @@ type holder struct {
 // readSession reads a session from its fields, in the order of sessionFields or listedFields.
 func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
 	session := Session{
-		ID: id, Agent: r.id(0), Created: r.time(8), Ended: r.timeOrZero(7), ValueOverage: money.MicroUSD(r.numberOr0(10)),
+		ID: id, Agent: r.id(0), Created: r.timeSince(madeAt(id), 8), Ended: r.timeOrZero(7), ValueOverage: money.MicroUSD(r.numberOr0(10)),
 		Usage: Usage{
 			ActionCount: r.number(1), MaxActions: r.number(2), Expires: r.time(6), ValueUsed: r.money(3),
 			MaxValue: r.money(4), ValueHeld: money.MicroUSD(r.numberOr0(5)),

@@ -121,13 +121,10 @@ func TestASessionIsIndexedForItsOrganizationAndItsAgent(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		second := w.newSession(t, s, time.Hour)
 		o := w.key.Organization
-		for _, index := range []string{
-			s.keys.organizationSessions(o), s.keys.organizationOpen(o), s.keys.agentSessions(w.agent.ID),
-		} {
-			if ids := indexed(t, s, index); !slices.Equal(ids, []uuid.UUID{w.session.ID, second.ID}) {
-				t.Errorf("%s holds %v", index, ids)
-			}
+		for _, index := range []string{s.keys.organizationOpen(o), s.keys.agentSessions(w.agent.ID)} {
+			wantIndexed(t, s, index, w.session.ID, second.ID)
 		}
+		wantIndexed(t, s, s.keys.organizationClosed(o))
 	})
 }
 
@@ -303,5 +300,28 @@ func TestARevokedTokenIsRefusedForForeignAgentsToo(t *testing.T) {
 		}
 		_, err := s.Sessions(t.Context(), byToken(revoked), Query{Limit: 1, Agent: NewRootID()})
 		wantError(t, "Sessions of another agent", err, ErrInvalidToken)
+	})
+}
+
+// A session's id has the time of the service that drew it, which may differ from Redis's.
+func TestASessionsCreationIsByTheClockOfRedisWhateverItsIDSays(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		grant := w.exchange(t, s)
+		for _, drawn := range []time.Duration{-48 * time.Hour, -time.Second, 0, time.Millisecond, 30 * 24 * time.Hour} {
+			id := idOfAge(cellOf(w.agent.ID), drawn)
+			created := must(s.writeSession(t.Context(), w.key.Organization, id,
+				NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}))(t)
+			if difference := time.Since(created.Created).Abs(); difference > time.Minute {
+				t.Errorf("drawn %s ago: created %s from now", drawn, difference)
+			}
+			read := must(s.Session(t.Context(), byToken(grant), id))(t)
+			page := must(s.Sessions(t.Context(), byToken(grant), Query{Limit: 200}))(t)
+			i := slices.IndexFunc(page.Items, func(v Session) bool { return v.ID == id })
+			if !reflect.DeepEqual(read, created) || !reflect.DeepEqual(page.Items[i], created) {
+				t.Errorf("drawn %s ago: read %+v, listed %+v, created %+v", drawn, read, page.Items[i], created)
+			}
+		}
 	})
 }

@@ -2,11 +2,13 @@ package redisstore
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -206,8 +208,8 @@ func (w tenant) waitUntil(t *testing.T, s *Store, status Status) {
 func (w tenant) contents(t *testing.T, s *Store) map[string]any {
 	t.Helper()
 	o := w.key.Organization
-	return contents(t, s, s.keys.organization(o), s.keys.organizationAgents(o), s.keys.organizationSessions(o),
-		s.keys.organizationOpen(o), s.keys.agent(w.agent.ID), s.keys.agentSessions(w.agent.ID),
+	return contents(t, s, s.keys.organization(o), s.keys.organizationAgents(o), s.keys.organizationOpen(o),
+		s.keys.organizationClosed(o), s.keys.agent(w.agent.ID), s.keys.agentSessions(w.agent.ID),
 		s.keys.session(w.agent.ID, w.session.ID))
 }
 
@@ -283,9 +285,19 @@ func indexed(t *testing.T, s *Store, index string) []uuid.UUID {
 	t.Helper()
 	ids := []uuid.UUID{}
 	for _, member := range must(peek(t, s).ZRange(t.Context(), index, 0, -1).Result())(t) {
-		ids = append(ids, must(uuid.FromBytes([]byte(member)))(t))
+		ids = append(ids, must(membersIn(s, index).id(member))(t))
 	}
 	return ids
+}
+
+// membersIn returns how the index with this key writes ids.
+func membersIn(s *Store, index string) members {
+	kind, rest, _ := strings.Cut(strings.TrimPrefix(index, s.config.Prefix), ":")
+	if !slices.Contains([]string{"as", "at", "stx"}, kind) {
+		return members{}
+	}
+	cell, _ := hex.DecodeString(rest[1:5])
+	return members{string(cell)}
 }
 
 // must is for calls that the test takes for granted: must(f())(t).

@@ -1,14 +1,17 @@
 package redisstore
 
 import (
+	"maps"
 	"reflect"
+	"remit/money"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
-	"remit/money"
 )
 
 func TestExchangeGrantsAFamilyAtGeneration1(t *testing.T) {
@@ -363,4 +366,28 @@ func wantTTL(t *testing.T, s *Store, key string, want time.Duration) {
 	if ttl > want || ttl < want-time.Minute {
 		t.Errorf("%s lives for %s, want %s", key, ttl, want)
 	}
+}
+
+func TestAFamilyIsKeptInFewAndShortFields(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		for _, test := range []struct {
+			scopes []string
+			want   []string
+		}{
+			{nil, []string{"g", "r"}},
+			{[]string{"read"}, []string{"g", "r", "sc"}},
+		} {
+			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, test.scopes...))(t)
+			for generation := uint32(1); generation <= 2; generation++ {
+				kept := must(peek(t, s).HGetAll(t.Context(), s.keys.family(w.agent.ID, grant.Family)).Result())(t)
+				if fields := slices.Sorted(maps.Keys(kept)); !slices.Equal(fields, test.want) ||
+					kept["g"] != strconv.Itoa(int(generation)) || kept["sc"] != strings.Join(test.scopes, " ") {
+					t.Errorf("narrowed to %q, at generation %d: %q", test.scopes, generation, kept)
+				}
+				must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t)
+			}
+		}
+	})
 }

@@ -700,6 +700,7 @@ func TestNothingIsKeptForGoodThatBelongsToASession(t *testing.T) {
 			must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
 			must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{Lifetime: new(time.Hour)}))(t)
 		}
+		must(s.EndSession(t.Context(), w.byKey(), w.newSession(t, s, time.Hour).ID))(t)
 		want := []string{"a", "ev", "o", "oa", "oo", "os", "ot"}
 		var forGood, timed []string
 		client := peek(t, s)

@@ -10,9 +10,11 @@
 local agent_sessions, agent_transactions = KEYS[1], KEYS[2]
 local passed, session, holds, transaction = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
-local function text(id)
-  local hex = string.gsub(id, '.', function(byte) return string.format('%02x', string.byte(byte)) end)
-  return (string.gsub(hex, '^(%x%x%x%x%x%x%x%x)(%x%x%x%x)(%x%x%x%x)(%x%x%x%x)', '%1-%2-%3-%4-'))
+local cell = string.match(agent_sessions, '{(%x+)}')
+
+local function text(member)
+  local hex = string.gsub(member, '.', function(byte) return string.format('%02x', string.byte(byte)) end)
+  return string.gsub(hex, '^(%x%x%x%x%x%x%x%x)(%x%x%x%x)(%x%x%x%x)(%x%x%x%x)', '%1-%2-%3-%4-') .. cell
 end
 
 local function move(key, fields)
@@ -28,14 +30,14 @@ local function move(key, fields)
   end
 end
 
-for _, id in ipairs(redis.call('ZRANGE', agent_sessions, 0, -1)) do
-  move(session .. text(id), {'x', 'hx', 'e', 'c'})
-  local open = redis.call('ZRANGE', holds .. text(id), 0, -1, 'WITHSCORES')
+for _, member in ipairs(redis.call('ZRANGE', agent_sessions, 0, -1)) do
+  move(session .. text(member), {'x', 'hx', 'e', 'c'})
+  local open = redis.call('ZRANGE', holds .. text(member), 0, -1, 'WITHSCORES')
   for i = 1, #open, 2 do
-    redis.call('ZADD', holds .. text(id), string.format('%.0f', open[i + 1] - passed), open[i])
+    redis.call('ZADD', holds .. text(member), string.format('%.0f', open[i + 1] - passed), open[i])
   end
 end
-for _, id in ipairs(redis.call('ZRANGE', agent_transactions, 0, -1)) do
-  move(transaction .. text(id), {'x', 'b', 'cm', 'rb'})
+for _, member in ipairs(redis.call('ZRANGE', agent_transactions, 0, -1)) do
+  move(transaction .. text(member), {'x', 'b', 'cm', 'rb'})
 end
 return {'ok'}

@@ -1,0 +1,74 @@
+package redisstore
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+func TestAMemberBecomesTheIDItWasMadeOf(t *testing.T) {
+	t.Parallel()
+	agent := uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1")
+	id := uuid.MustParse("018f3c2a-b4d5-7e07-91a2-b3c4d5e6c3f1")
+	for _, test := range []struct {
+		name    string
+		members members
+		want    []byte
+	}{
+		{"of an organization", members{}, id[:]},
+		{"of an agent's cell", ofCell(agent), id[:14]},
+	} {
+		member := test.members.of(id)
+		if !bytes.Equal(member, test.want) || test.members.below(id) != string(test.want) {
+			t.Errorf("%s: %x, want %x", test.name, member, test.want)
+		}
+		if back, err := test.members.id(string(member)); back != id || err != nil {
+			t.Errorf("%s: %s, %v, want %s", test.name, back, err, id)
+		}
+		if below := test.members.below(uuid.Nil); below != "" {
+			t.Errorf("%s: the newest are below %q", test.name, below)
+		}
+	}
+}
+
+func TestAMemberOfAnotherLengthIsNoID(t *testing.T) {
+	t.Parallel()
+	for _, m := range []members{{}, ofCell(NewRootID())} {
+		for n := range 20 {
+			_, err := m.id(string(make([]byte, n)))
+			if right := n+len(m.cell) == 16; errors.Is(err, errReply) == right {
+				t.Errorf("%d bytes and %d of a cell: %v", n, len(m.cell), err)
+			}
+			r := &reply{values: []any{[]any{string(make([]byte, n))}}}
+			m.ids(r, 0)
+			if errors.Is(r.err, errReply) != errors.Is(err, errReply) {
+				t.Errorf("%d bytes in a reply: %v, want %v", n, r.err, err)
+			}
+		}
+	}
+}
+
+func TestIndexesInAnAgentsCellLeaveTheCellOut(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+		begun := w.begin(t, s, w.exchange(t, s).AccessToken, 5)
+		o := w.key.Organization
+		for index, want := range map[string][]byte{
+			s.keys.agentSessions(w.agent.ID):                     w.session.ID[:14],
+			s.keys.agentTransactions(w.agent.ID):                 begun.ID[:14],
+			s.keys.sessionTransactions(w.agent.ID, w.session.ID): begun.ID[:14],
+			s.keys.organizationAgents(o):                         w.agent.ID[:],
+			s.keys.organizationOpen(o):                           w.session.ID[:],
+			s.keys.organizationTransactions(o):                   begun.ID[:],
+			s.keys.holds(w.agent.ID, w.session.ID):               append(begun.ID[:], '5'), // no index of ids
+		} {
+			entries := must(peek(t, s).ZRange(t.Context(), index, 0, -1).Result())(t)
+			if len(entries) != 1 || entries[0] != string(want) {
+				t.Errorf("%s holds %x, want %x", index, entries, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,96 @@
+package redisstore
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// An organization's sessions stand in two indexes. One holds those that were open when last looked at; a session is in it
+// from before it is created. The other holds those that somebody has seen not to be active any more, which a session
+// never becomes again. An entry is moved from the one to the other in one script, so whoever reads both in one script
+// finds every session, at whatever moment; who reads the open ones looks at each.
+
+var (
+	indexSession  = newScript("index_session", writes)
+	closeSessions = newScript("close_sessions", writes)
+	listSessions  = newScript("list_sessions", reads)
+)
+
+// closeTime bounds the move of a session that was ended, for the answer waits for it.
+const closeTime = 500 * time.Millisecond
+
+// indexSession notes a coming session, before it is created: none can exist that its organization does not list.
+func (s *Store) indexSession(ctx context.Context, key APIKey, id uuid.UUID) error {
+	index := []string{s.keys.organization(key.Organization), s.keys.organizationOpen(key.Organization)}
+	_, err := s.run(ctx, indexSession, index, key.Hash, id)
+	return nothingVisible(err)
+}
+
+// closeSessions moves sessions that are no longer active to the closed ones. It does what it can: one that stays among the
+// open ones is moved by the next reader.
+func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids []uuid.UUID) {
+	args := make([]any, len(ids))
+	for i, id := range ids {
+		args[i] = id
+	}
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	indexes := []string{s.keys.organizationOpen(organization), s.keys.organizationClosed(organization)}
+	_, _ = s.run(ctx, closeSessions, indexes, args...)
+}
+
+// openSessions is the organization's index of open sessions; those that are over are moved to the closed ones.
+func (s *Store) openSessions(organization uuid.UUID) index[Session] {
+	ix := s.closedSessions(organization)
+	ix.key, ix.beside = ix.beside, ix.key
+	ix.keeps = func(v *Session) bool { return v.Status == Active }
+	ix.move = func(ctx context.Context, ids []uuid.UUID) { s.closeSessions(ctx, organization, ids) }
+	return ix
+}
+
+// closedSessions is the organization's index of closed sessions.
+func (s *Store) closedSessions(organization uuid.UUID) index[Session] {
+	return index[Session]{
+		key: s.keys.organizationClosed(organization), beside: s.keys.organizationOpen(organization),
+		load: s.loadSessionsOf(organization),
+	}
+}
+
+// sessionsOf is the index of the agent's sessions.
+func (s *Store) sessionsOf(act actor) index[Session] {
+	return index[Session]{
+		key: s.keys.agentSessions(act.agent), members: ofCell(act.agent), load: s.loadSessionsOf(act.organization),
+	}
+}
+
+// readAllSessions reads the open and the closed sessions of the key's organization as one index.
+func (s *Store) readAllSessions(key APIKey) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
+	indexes := []string{s.keys.organization(key.Organization),
+		s.keys.organizationOpen(key.Organization), s.keys.organizationClosed(key.Organization)}
+	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
+		r, err := s.run(ctx, listSessions, indexes, key.Hash, members{}.below(before), limit)
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		now, open, closed := r.time(0), members{}.ids(r, 1), members{}.ids(r, 2)
+		return newestOf(open, closed, limit), now, r.err
+	}
+}
+
+// newestOf merges ids that are in order, newest first, to at most so many; one that stands in both it takes once.
+func newestOf(a, b []uuid.UUID, limit int) []uuid.UUID {
+	merged := make([]uuid.UUID, 0, min(limit, len(a)+len(b)))
+	for len(merged) < limit && len(a)+len(b) > 0 {
+		if len(a) == 0 || len(b) > 0 && bytes.Compare(a[0][:], b[0][:]) < 0 {
+			a, b = b, a
+		}
+		if len(b) > 0 && a[0] == b[0] {
+			b = b[1:]
+		}
+		merged, a = append(merged, a[0]), a[1:]
+	}
+	return merged
+}
