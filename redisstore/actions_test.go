@@ -314,7 +314,7 @@ func TestAChargeIsOneWrite(t *testing.T) {
 	info := plainClient(t, server.URL())
 	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100 * money.USD})
 	token := byToken(w.exchange(t, s))
-	charge := Charge{Count: 1, Value: 10, Scope: "read"}
+	charge, scoped := Charge{Count: 1, Value: 10}, Charge{Count: 1, Value: 10, Scope: "read"}
 	must(s.Charge(t.Context(), token, w.session.ID, charge))(t) // from here on Redis knows the script
 	must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)    // and this one
 	if _, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1000}); err == nil {
@@ -328,8 +328,9 @@ func TestAChargeIsOneWrite(t *testing.T) {
 		want   map[string]int
 	}{
 		{"by token", token, charge, map[string]int{"evalsha": 1, "time": 1, "hmget": 2, "hset": 1}},
+		{"with a scope", token, scoped, map[string]int{"evalsha": 1, "time": 1, "hmget": 2, "hget": 2, "hset": 1}},
 		{"by key", w.byKey(), charge, map[string]int{"evalsha": 2, "time": 2, "hmget": 3, "hget": 1, "hset": 1}},
-		{"refused", token, Charge{Count: 1000}, map[string]int{"evalsha": 1, "time": 1, "hmget": 2}},
+		{"refused", token, Charge{Count: 1000}, map[string]int{"evalsha": 1, "time": 1, "hmget": 2, "hget": 1}},
 	} {
 		before := commandCounts(t, info)
 		for range charges {

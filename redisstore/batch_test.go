@@ -439,6 +439,7 @@ func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 							}
 							err := test.trouble(send)
 							for _, command := range commands {
+								command.(onceCmd).SetVal(nil)
 								command.SetErr(err)
 							}
 							return err
