@@ -27,7 +27,13 @@ type crowd struct {
 type source struct {
 	id      uuid.UUID
 	keys    []kept
-	indexes []string
+	indexes []entry
+}
+
+// entry is what stands for a session in an index: so many bytes of its id.
+type entry struct {
+	index string
+	bytes int
 }
 
 type kept struct {
@@ -70,8 +76,12 @@ func (s *service) readSource(session uuid.UUID) (source, error) {
 				return source{}, err
 			}
 			found.keys = append(found.keys, kept{key, dump, s.redis.PTTL(ctx, key).Val()})
-		} else if s.redis.ZScore(ctx, key, string(session[:])).Err() == nil { // of other types it is an error
-			found.indexes = append(found.indexes, key)
+			continue
+		}
+		for _, bytes := range []int{len(session), len(session) - 2} { // the cell goes without saying in an agent's index
+			if s.redis.ZScore(ctx, key, string(session[:bytes])).Err() == nil { // of other types it is an error
+				found.indexes = append(found.indexes, entry{key, bytes})
+			}
 		}
 	}
 }
@@ -97,16 +107,18 @@ func (c *crowd) growTo(tb testing.TB, sessions int) {
 // copySession writes the session again under other ids.
 func (s *service) copySession(from source, ids []uuid.UUID) error {
 	ctx := context.Background()
-	members := make([]redis.Z, len(ids))
 	_, err := s.redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, id := range ids {
-			members[i] = redis.Z{Member: string(id[:])}
+		for _, id := range ids {
 			for _, k := range from.keys {
 				p.Restore(ctx, strings.ReplaceAll(k.key, from.id.String(), id.String()), k.ttl, k.dump)
 			}
 		}
-		for _, index := range from.indexes {
-			p.ZAdd(ctx, index, members...)
+		for _, e := range from.indexes {
+			members := make([]redis.Z, len(ids))
+			for i, id := range ids {
+				members[i] = redis.Z{Member: string(id[:e.bytes])}
+			}
+			p.ZAdd(ctx, e.index, members...)
 		}
 		return nil
 	})

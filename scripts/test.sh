@@ -21,7 +21,8 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 # One package at a time: they start servers of their own, and the calls of the service under test are bounded.
 if ! go test -p 1 -race -shuffle=on -timeout 10m -v ./... >"$log" 2>&1; then
-  grep -vE '^\s*(=== |--- PASS)' "$log" | tail -n 200
+  grep -vE '^\s*(=== |--- PASS)|^redis: ' "$log" | tail -n 200
+  grep -E '^(FAIL|\s*--- FAIL)' "$log"
   exit 1
 fi
 grep -E '^(ok|\?|-test.shuffle)' "$log" || true
