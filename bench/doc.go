@@ -42,7 +42,7 @@
 //
 // With -v it lists them by function.
 //
-// BenchmarkMemory makes 20,000 sessions (each charged once) and refresh families through the store, on one agent whose
+// BenchmarkMemory makes 24,000 sessions (each charged once) and refresh families through the store, on one agent whose
 // audit trail is full, and divides by their number what used_memory grows by, once it stays the same and without the
 // clients' buffers. B/session includes the three index entries. With -v it lists the keys.
 //
