@@ -342,10 +342,11 @@ func TestALaneIsOfOneServerAndForgottenWithIt(t *testing.T) {
 	var all lanes
 	first, second := redis.NewClient(&redis.Options{Addr: "a:1"}), redis.NewClient(&redis.Options{Addr: "a:2"})
 	again := redis.NewClient(&redis.Options{Addr: "a:1"}) // the node has left the cluster and come back
-	if all.of(first) != all.of(first) || all.of(first) == all.of(second) {
+	own := all.of(first)
+	if all.of(first) != own || all.of(second) == own {
 		t.Error("a server has not one lane of its own")
 	}
-	if l := all.of(again); l == all.of(first) || all.of(again).server != again {
+	if l := all.of(again); l == own || l.server != again {
 		t.Error("the lane is of a client that is closed")
 	}
 	if len(all.byAddress) != 2 {
