@@ -6,7 +6,7 @@
 //
 // Redis that has reached its maxmemory refuses the first write of a script if that may take memory, and lets every later
 // one through. So what takes authority away, or gives memory free, begins its writes with one that takes none and changes
-// nothing, HDEL of a field that no hash has: redis.call('HDEL', key, ''). It stands where nothing can be refused any more,
+// nothing, HDEL of a field that no hash has: redis.call('HDEL', key, ”). It stands where nothing can be refused any more,
 // and only where what follows is small and bounded.
 //
 // What several operations do alike (an entry in the audit trail, the release of holds) is a function in a file under
