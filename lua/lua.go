@@ -6,8 +6,12 @@
 //
 // Redis that has reached its maxmemory refuses the first write of a script if that may take memory, and lets every later
 // one through. So what takes authority away, or gives memory free, begins its writes with one that takes none and changes
-// nothing, HDEL of a field that no hash has: redis.call('HDEL', key, ”). It stands where nothing can be refused any more,
-// and only where what follows is small and bounded.
+// nothing, for no hash has a field without a name:
+//
+//	redis.call('HDEL', key, '')
+//
+// It stands where nothing can be refused any more, and only where what follows is small and bounded; see
+// docs/decisions/0027-full-redis.md.
 //
 // What several operations do alike (an entry in the audit trail, the release of holds) is a function in a file under
 // include, and stands where a script says --@include. once.lua takes a whole operation in at --@operation.
