@@ -55,7 +55,7 @@ func beginWithState(bytes int) func(context.Context, *Store, tenant, AccessToken
 	}
 }
 
-var sizeRow = regexp.MustCompile(`(?m)^\| (an? [^|]+?) \| ([\d,]+) B \|`)
+var sizeRow = regexp.MustCompile(`(?m)^\| (an? [^|]+?) \| ([\d,]+) B\b`)
 
 // The figures from which docs/operations.md has one work out how much memory is needed are those of this Redis, within a
 // quarter: how memory is cut into pieces differs between builds of Redis.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 	"remit/money"
 )
 
@@ -76,6 +75,7 @@ func TestWhatGoesOnInAFullRedisHasItsWholeEffect(t *testing.T) {
 		ending := w
 		ending.session = w.newSession(t, s, time.Hour)
 		ending.begin(t, s, token, 5)
+		must(peek(t, s).HSet(ctx, s.keys.session(w.agent.ID, ending.session.ID), "hx", 1).Result())(t) // nothing is due then
 		expired := w
 		expired.session = w.newSession(t, s, time.Hour)
 		expired.letSessionPass(t, s)
@@ -215,13 +215,15 @@ func TestReadsTellTheSameWhileRedisRefusesToWrite(t *testing.T) {
 		expired.session = w.newSession(t, s, time.Hour)
 		expired.letSessionPass(t, s)
 		many.session = w.newSession(t, s, time.Hour)
-		many.holdManyDue(t, s, 2*peekHolds+1)
+		many.holdFor(t, s, 2*peekHolds+1, time.Now().Add(-time.Minute))
+		many.holdFor(t, s, 1, time.Now().Add(time.Hour))
+		must(peek(t, s).HSet(ctx, s.keys.session(many.agent.ID, many.session.ID), "h", 7*(2*peekHolds+2), "hx", 1).Result())(t)
 
 		sessions := []Session{w.session, expired.session, many.session}
 		refuse()
 		before := dump(t, s)
 		for _, c := range []Caller{caller, w.byKey()} {
-			for i, held := range []money.MicroUSD{5, 0, 3} {
+			for i, held := range []money.MicroUSD{5, 0, 7} {
 				if read, err := s.Session(ctx, c, sessions[i].ID); err != nil || read.ValueHeld != held {
 					t.Errorf("Session: %+v, %v, want %s held", read, err, held)
 				}
@@ -271,20 +273,6 @@ func (w tenant) read(t *testing.T, s *Store, g Grant, sessions []Session, transa
 	found["agent"] = must(s.Agent(ctx, w.key, w.agent.ID))(t)
 	found["agents"] = must(s.Agents(ctx, w.key, Query{Limit: 10}))(t)
 	return found
-}
-
-// holdManyDue gives the tenant's session one hold of 3 micro-USD that is open, and so many of 1 that are due.
-func (w tenant) holdManyDue(t *testing.T, s *Store, count int) {
-	t.Helper()
-	past, later := float64(time.Now().Add(-time.Second).UnixMilli()), float64(time.Now().Add(time.Hour).UnixMilli())
-	open := NewID(w.agent.ID)
-	holds := []redis.Z{{Score: later, Member: string(open[:]) + "3"}}
-	for range count {
-		id := NewID(w.agent.ID)
-		holds = append(holds, redis.Z{Score: past, Member: string(id[:]) + "1"})
-	}
-	must(peek(t, s).ZAdd(t.Context(), s.keys.holds(w.agent.ID, w.session.ID), holds...).Result())(t)
-	must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "h", count+3, "hx", int64(past)).Result())(t)
 }
 
 // A secret that is used for the first time while Redis refuses to write is let in all the same; its next use is noted.
