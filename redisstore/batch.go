@@ -202,7 +202,7 @@ func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*
 		case sentElsewhere(err):
 			s.runPart(ctx, p)
 		default:
-			p.err = classify(err, writes)
+			p.err = s.trouble(err, writes)
 		}
 	}
 }

@@ -39,6 +39,15 @@ func classify(err error, a access) error {
 	}
 }
 
+// trouble is classify for an error of this store's client, which may also tell that the client's view of its servers is out
+// of date.
+func (s *Store) trouble(err error, a access) error {
+	if redis.HasErrorPrefix(err, "READONLY") {
+		s.conns.retire()
+	}
+	return classify(err, a)
+}
+
 // neverRan says whether the error shows that the command was not carried out: it was never sent, or Redis refused it
 // before its first write. Scripts validate before they write, so a refused write is always their first.
 func neverRan(err error) bool {

@@ -57,7 +57,7 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 		return nil
 	})
 	if err != nil {
-		return nil, time.Time{}, classify(err, reads)
+		return nil, time.Time{}, s.trouble(err, reads)
 	}
 	var records []KeyRecord
 	for id, text := range fields.Val() {
@@ -105,17 +105,17 @@ func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := s.client.SetNX(ctx, s.keys.issuer(), issuer, 0).Err(); err != nil {
-		return "", classify(err, reads) // asking again is harmless
+		return "", s.trouble(err, reads) // asking again is harmless
 	}
 	kept, err := s.client.Get(ctx, s.keys.issuer()).Result()
-	return kept, classify(err, reads)
+	return kept, s.trouble(err, reads)
 }
 
 // SetIssuer keeps the issuer, whatever was kept before.
 func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return classify(s.client.Set(ctx, s.keys.issuer(), issuer, 0).Err(), reads)
+	return s.trouble(s.client.Set(ctx, s.keys.issuer(), issuer, 0).Err(), reads)
 }
 
 func parseKeyRecord(id, text string) (KeyRecord, error) {

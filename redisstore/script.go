@@ -66,7 +66,7 @@ func (s *Store) runCommand(ctx context.Context, sc *script, c *command) (*reply,
 			return &c.reply, nil
 		}
 		if attempt == maxAttempts || !passing(err) || !pause(ctx, retryPause) {
-			return nil, classify(err, sc.access)
+			return nil, s.trouble(err, sc.access)
 		}
 	}
 }
