@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -94,20 +92,6 @@ func TestServerListensOnItsPortToo(t *testing.T) {
 	info, err := client.InfoMap(t.Context(), "server").Result()
 	if got := info["Server"]["process_id"]; err != nil || got != strconv.Itoa(s.PID()) {
 		t.Errorf("process %s answers at the port, %v; want %d", got, err, s.PID())
-	}
-}
-
-func TestServerHasTheEnvironmentItIsGivenAndItsParents(t *testing.T) {
-	t.Setenv("REDISPROC_PARENTS", "inherited")
-	s := start(t, Config{Env: []string{"REDISPROC_OWN=given", "LC_ALL=C"}})
-	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", s.PID()))
-	if errors.Is(err, os.ErrNotExist) && runtime.GOOS != "linux" {
-		return // only Linux shows it; the server has started with it
-	}
-	for _, want := range []string{"REDISPROC_OWN=given", "REDISPROC_PARENTS=inherited"} {
-		if err != nil || !strings.Contains(string(environment), want) {
-			t.Errorf("the environment lacks %s, %v", want, err)
-		}
 	}
 }
 
