@@ -54,6 +54,7 @@ func clusterArguments() []string {
 		"--cluster-announce-ip", loopback, // else a node learns its address from others only
 		"--cluster-node-timeout", "2000", // ms
 		"--repl-diskless-sync-delay", "0", // s; by default a replica waits for others
+		"--shutdown-timeout", "0", // s; by default a primary waits for replicas, which end too
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -158,12 +159,21 @@ func TestAReplicaTakesOverFromAPrimaryThatIsKilledWhichComesBackAsAReplica(t *te
 	if err := c.Kill(0); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the replica's promotion", func() bool { return replica.Get(t.Context(), "{06S}").Val() == "kept" })
+	eventually := func(what string, holds func() bool) {
+		t.Helper()
+		for end := time.Now().Add(3 * clusterLimit); !holds(); time.Sleep(joinPause) {
+			if time.Now().After(end) {
+				t.Fatalf("waited in vain for %s", what)
+			}
+		}
+	}
+	eventually("the replica's promotion", func() bool { return replica.Get(t.Context(), "{06S}").Val() == "kept" })
 	if err := c.Restart(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, "the return as a replica", func() bool {
-		info := primary.Info(t.Context(), "replication").Val()
-		return strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up")
+	eventually("the return as a replica", func() bool {
+		info := primary.Info(t.Context(), "replication", "persistence").Val()
+		return strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up") &&
+			strings.Contains(info, "aof_rewrite_in_progress:0") // until when it would not stop
 	})
 }
