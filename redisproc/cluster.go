@@ -78,6 +78,9 @@ func startCluster(ctx context.Context, dirs []string, primaries int) (*Cluster, 
 	return c, nil
 }
 
+// PID returns the process id of a node, by its place in Addrs.
+func (c *Cluster) PID(i int) int { return c.nodes[i].PID() }
+
 // Kill ends a node, by its place in Addrs, without any of the work that Redis does
 // when it is told to stop, and returns when it has ended.
 func (c *Cluster) Kill(i int) error {
