@@ -129,6 +129,13 @@ func (s *Scenario) acknowledges(i *Instance, n int) bool {
 	return call.Outcome == OK
 }
 
+// Restart starts an instance in the place of one that has ended, at the same address.
+func (s *Scenario) Restart(n int) {
+	s.t.Helper()
+	arguments := append(slices.Clone(s.setup.Args), "--listen", s.Instances[n].Listen())
+	s.Instances[n] = StartInstance(s.t, s.setup.URL, arguments...)
+}
+
 // Rest stops the fleet: its workers finish what they are at.
 func (s *Scenario) Rest() { s.fleet.Stop() }
 
