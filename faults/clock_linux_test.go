@@ -2,6 +2,7 @@ package faults
 
 import (
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,10 +20,12 @@ func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
 	session := s.openSession(time.Hour)
 	for range rounds(1) {
+		s.revokeFamilies(20)
 		for _, ahead := range []time.Duration{2 * time.Hour, -2 * time.Hour, 2 * time.Hour, 0} {
 			machine.StepClock(ahead)
 			s.FaultOver()
-			s.Acknowledged(150)
+			s.exchangeSecrets(20) // which forgets what is marked as revoked and need not be any more
+			s.Acknowledged(100)
 			want := "active"
 			if ahead > time.Hour {
 				want = "expired"
@@ -38,6 +41,25 @@ func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
 	})
 	for _, v := range violations {
 		t.Error(v)
+	}
+}
+
+// revokeFamilies revokes so many token families of the first agent, and uses each in vain.
+func (s *Scenario) revokeFamilies(many int) {
+	w := &worker{Fleet: s.fleet, agent: s.World.Agents[0], random: rand.New(rand.NewPCG(s.seed, 1000))}
+	for range many {
+		w.revokeFamily()
+	}
+}
+
+// exchangeSecrets exchanges the first agent's secret so many times.
+func (s *Scenario) exchangeSecrets(many int) {
+	s.t.Helper()
+	for range many {
+		agent := s.World.Agents[0]
+		if call, body := s.Caller.Do(s.Instances[0].URL, exchange(agent.ID, agent.Secret)); call.Outcome != OK {
+			s.t.Errorf("no token: %d %s", call.Status, body)
+		}
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	// quietPatience is how long what was opened under load may take to be closed after it.
 	quietPatience = 15 * time.Second
 	// workPatience is how long the fleet may take for the calls that a scenario waits for.
-	workPatience = 60 * time.Second
+	workPatience = 3 * time.Minute
 	// poolSize is how many connections an instance keeps to a Redis server at the most.
 	poolSize = 64
 
