@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -67,6 +68,19 @@ func (c *Cluster) Kill(node int) {
 func (c *Cluster) Restart(node int) {
 	c.t.Helper()
 	if err := c.cluster.Restart(context.Background(), node); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// Freeze stops the process of a node without ending it, until Thaw.
+func (c *Cluster) Freeze(node int) { c.signal(node, syscall.SIGSTOP) }
+
+// Thaw lets a frozen node go on.
+func (c *Cluster) Thaw(node int) { c.signal(node, syscall.SIGCONT) }
+
+func (c *Cluster) signal(node int, s syscall.Signal) {
+	c.t.Helper()
+	if err := syscall.Kill(c.cluster.PID(node), s); err != nil {
 		c.t.Fatal(err)
 	}
 }

@@ -125,7 +125,8 @@ func TestChargesFollowASlotThatMoves(t *testing.T) {
 	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 		addresses := startCluster(t, 2)
-		s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
+		url, err := asLeastPrivileged(t.Context(), "redis+cluster://"+strings.Join(addresses, ","))
+		s := openStore(t, Config{}, url, err)
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
 		token := byToken(w.exchange(t, s))
 		unaware := must(Open(s.config))(t)
@@ -151,7 +152,7 @@ func TestChargesFollowASlotThatMoves(t *testing.T) {
 		move.begin(t)
 		wantCharged("with no key moved", s, "")
 		moveKey(t, move.source, move.to, s.keys.session(w.agent.ID, w.session.ID))
-		_, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1})
+		_, err = s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1})
 		if !errors.Is(err, ErrUnavailable) || !redis.HasErrorPrefix(err, "TRYAGAIN") {
 			t.Errorf("with one of two keys moved: %v, want %v by TRYAGAIN", err, ErrUnavailable)
 		}
