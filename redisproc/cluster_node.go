@@ -27,17 +27,17 @@ const (
 // startNode runs a server in cluster mode that knows no other node. The package
 // speaks to it by its unix socket, which it opens after both ports are its own:
 // an answer there cannot come from another process on the same port.
-func startNode(ctx context.Context) (node, error) {
+func startNode(ctx context.Context, dir string) (node, error) {
 	var err error
 	for range portTries {
-		port, portErr := freePort()
+		port, portErr := FreePort()
 		if portErr != nil {
 			return node{}, portErr
 		}
-		var s *Server
-		s, err = Start(ctx, Config{Args: clusterArguments(port)})
+		n := node{port: port, dir: dir}
+		n.Server, err = Start(ctx, n.config())
 		if err == nil {
-			return node{s, port}, nil
+			return n, nil
 		}
 		if !errors.Is(err, errEnded) {
 			return node{}, err
@@ -46,18 +46,20 @@ func startNode(ctx context.Context) (node, error) {
 	return node{}, fmt.Errorf("after %d ports: %w", portTries, err)
 }
 
-func clusterArguments(port int) []string {
+func (n node) config() Config { return Config{Dir: n.dir, Port: n.port, Args: clusterArguments()} }
+
+func clusterArguments() []string {
 	return []string{
-		"--port", strconv.Itoa(port),
-		"--bind", loopback,
 		"--cluster-enabled", "yes",
 		"--cluster-announce-ip", loopback, // else a node learns its address from others only
 		"--cluster-node-timeout", "2000", // ms
+		"--repl-diskless-sync-delay", "0", // s; by default a replica waits for others
+		"--shutdown-timeout", "0", // s; by default a primary waits for replicas, which end too
 	}
 }
 
-// freePort returns a port that is free just now, as is the one of its bus.
-func freePort() (int, error) {
+// FreePort returns a port of 127.0.0.1 that is free just now, as is the one of a cluster node's bus.
+func FreePort() (int, error) {
 	for range portTries {
 		port := firstPort + rand.IntN(endPort-firstPort)
 		if isFree(port) && isFree(port+busOffset) {

@@ -57,7 +57,7 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 		return nil
 	})
 	if err != nil {
-		return nil, time.Time{}, classify(err, reads)
+		return nil, time.Time{}, s.trouble(err, reads)
 	}
 	var records []KeyRecord
 	for id, text := range fields.Val() {
@@ -109,7 +109,7 @@ func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 		return kept, err
 	}
 	if err := s.client.SetNX(ctx, s.keys.issuer(), issuer, 0).Err(); err != nil {
-		return "", classify(err, reads) // asking again is harmless
+		return "", s.trouble(err, reads) // asking again is harmless
 	}
 	return s.keptIssuer(ctx)
 }
@@ -120,7 +120,7 @@ func (s *Store) keptIssuer(ctx context.Context) (string, error) {
 	if err == redis.Nil {
 		return "", nil
 	}
-	return kept, classify(err, reads)
+	return kept, s.trouble(err, reads)
 }
 
 // SetIssuer keeps the issuer, whatever was kept before. When it is the one already it writes nothing, as KeepIssuer.
@@ -130,7 +130,7 @@ func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	if kept, err := s.keptIssuer(ctx); err != nil || kept == issuer {
 		return err
 	}
-	return classify(s.client.Set(ctx, s.keys.issuer(), issuer, 0).Err(), reads)
+	return s.trouble(s.client.Set(ctx, s.keys.issuer(), issuer, 0).Err(), reads)
 }
 
 func parseKeyRecord(id, text string) (KeyRecord, error) {

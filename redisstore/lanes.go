@@ -85,34 +85,26 @@ func (s *Store) send(ctx context.Context, deadline time.Time, c *command, cmd on
 		if !time.Now().Before(deadline) {
 			return errLaneLate
 		}
-		return s.sendAlone(c, cmd) // which knows what to do, or what to say
+		return s.sendWhereItBelongs(c, cmd) // which knows what to do, or what to say
 	}
 	l := s.lanes.of(server)
 	defer l.underWay.Add(-1)
 	if l.underWay.Add(1) <= plainCalls {
-		return s.sendAlone(c, cmd)
+		err = server.Process(&c.bounds, cmd)
+	} else {
+		err = l.share(ctx, deadline, cmd)
 	}
-	err = l.share(ctx, deadline, cmd)
-	switch cluster, isCluster := s.client.(*redis.ClusterClient); {
-	case err == nil || !isCluster:
-	case movedElsewhere(err):
-		return s.sendAlone(c, cmd)
-	case !isReply(err):
-		cluster.ReloadState(ctx) // a call by itself would have: the server may have gone, and another be in its place
+	if _, isCluster := s.client.(*redis.ClusterClient); isCluster && (movedElsewhere(err) || errors.Is(err, redis.ErrClosed)) {
+		return s.sendWhereItBelongs(c, cmd)
 	}
 	return err
 }
 
-func isReply(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply)
-}
-
-// sendAlone sends a command whose bounds are set.
-func (s *Store) sendAlone(c *command, cmd onceCmd) error {
-	if _, cluster := s.client.(*redis.ClusterClient); cluster {
-		c.showKey()
-	}
+// sendWhereItBelongs leaves it to go-redis to find the server, as it does when it is told of another. It is for commands
+// that have not run: left to itself, it would also run again a script that answered READONLY, whatever its command says.
+func (s *Store) sendWhereItBelongs(c *command, cmd onceCmd) error {
+	c.script.written.Store(false)
+	c.showKey()
 	return s.client.Process(&c.bounds, cmd)
 }
 
@@ -125,12 +117,6 @@ type bounds struct {
 
 // Deadline implements context.Context.
 func (b *bounds) Deadline() (time.Time, bool) { return b.deadline, true }
-
-// movedElsewhere says that the server did not run the command because it is not the one, or not yet the one, that has the
-// keys. Only go-redis knows where to send it then.
-func movedElsewhere(err error) bool {
-	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
-}
 
 // share sends the command in one of the next pipelines. No timer is needed for its deadline: a pipeline ends by the
 // earliest deadline aboard, and who has hardly any time left is not sent.

@@ -33,10 +33,11 @@ var reasons = []struct{ beginning, reason string }{
 }
 
 // notReady turns the error of a check into the reason it stands for.
-func notReady(err error) error {
+func (s *Store) notReady(err error) error {
 	if err == nil {
 		return nil
 	}
+	s.suspect(err)
 	for _, known := range reasons {
 		if answeredWith(err, []string{known.beginning}) {
 			return &NotReadyError{known.reason, err}

@@ -19,7 +19,7 @@ func (s *Store) Ready(ctx context.Context) (warnings []string, err error) {
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {
 		if err := probe(ctx, s.client, s.keys.ready(anyCell())); err != nil {
-			return nil, notReady(err)
+			return nil, s.notReady(err)
 		}
 		return settingsWarnings(ctx, s.client), nil
 	}
@@ -36,7 +36,7 @@ func (s *Store) Ready(ctx context.Context) (warnings []string, err error) {
 		}
 		return nil
 	})
-	return warnings, notReady(err)
+	return warnings, s.notReady(err)
 }
 
 // probe writes a key that means nothing and is soon gone.

@@ -47,6 +47,7 @@ const (
 // Store is a client of one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
 type Store struct {
 	client redis.UniversalClient
+	conns  connections
 	lanes  lanes
 	keys   keyspace
 	config Config
@@ -69,7 +70,9 @@ func Open(cfg Config) (*Store, error) {
 	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
 	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
-	return &Store{client: connect(options), keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}, nil
+	s := &Store{keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}
+	s.client = connect(options, &s.conns)
+	return s, nil
 }
 
 // Close wakes whoever waits for events and closes every connection.
@@ -80,7 +83,7 @@ func (s *Store) Close() error {
 
 // Ping returns nil once Redis answers.
 func (s *Store) Ping(ctx context.Context) error {
-	return classify(s.client.Ping(ctx).Err(), reads)
+	return s.trouble(s.client.Ping(ctx).Err(), reads)
 }
 
 func orDefault[T int | time.Duration](given, standard T) T {
@@ -92,11 +95,12 @@ func orDefault[T int | time.Duration](given, standard T) T {
 
 // connect sets every bound that go-redis would otherwise choose, and turns off what it does unasked: its retries run a
 // script again whose reply was lost, and its greetings log errors on servers that do not know them.
-func connect(options *redis.UniversalOptions) redis.UniversalClient {
+func connect(options *redis.UniversalOptions, conns *connections) redis.UniversalClient {
 	options.Protocol = 2
 	options.MaxRetries = -1
 	options.DialTimeout = dialTimeout
 	options.DialerRetries = 1
+	options.Dialer = conns.dialer(options)
 	options.ReadTimeout = ioTimeout
 	options.WriteTimeout = ioTimeout
 	options.ContextTimeoutEnabled = true
