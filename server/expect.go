@@ -26,6 +26,7 @@ func settleExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 
 // answerExpectation refuses before the body is sent what would be refused behind it.
 func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) int {
+	s.renewWriteTimeout(ctx)
 	_, err := checkFraming(&ctx.Request.Header)
 	if err == nil && ctx.Request.Header.ContentLength() > maxBody {
 		err = errBodyTooLarge

@@ -184,6 +184,7 @@ func TestARefusalArrivesThoughMoreIsSent(t *testing.T) {
 	for name, raw := range map[string]string{
 		"a path that is not plain": "GET /v1//agents HTTP/1.1\r\nHost: x\r\n\r\n",
 		"an expectation":           "GET /v1/agents HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n",
+		"an expectation, too much": "POST /v1/agents HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n",
 		"two lengths":              "POST /v1/agents HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n",
 		"too long a body":          "POST /v1/agents HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n",
 		"none of HTTP":             "\x16\x03\x01",

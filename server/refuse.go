@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/valyala/fasthttp"
@@ -92,9 +93,16 @@ func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
 	s.answerProblem(ctx, errPanic)
 }
 
+// renewWriteTimeout is for what is written before a handler has run: fasthttp leaves the deadline of the last answer, which
+// may have been long ago on a connection that is kept.
+func (s *Server) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
+	_ = ctx.Conn().SetWriteDeadline(time.Now().Add(s.http.WriteTimeout)) // an error means that nothing can be written at all
+}
+
 // answerUnreadable answers what fasthttp could not read as a request.
 func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.begin(ctx)
+	s.renewWriteTimeout(ctx)
 	leaveUnread(ctx.Conn())
 	var plain tls.RecordHeaderError
 	var small *fasthttp.ErrSmallBuffer
