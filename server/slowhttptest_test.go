@@ -33,7 +33,7 @@ func TestSlowhttptestDoesNotKeepOthersFromBeingServed(t *testing.T) {
 	var attacking sync.WaitGroup
 	for name, arguments := range attacks {
 		attacking.Go(func() {
-			arguments := append(arguments, "-c", "200", "-r", "200", "-l", strconv.Itoa(attackSeconds), "-p", "3")
+			arguments := append(arguments, "-c", "200", "-r", "200", "-l", strconv.Itoa(attackSeconds), "-p", "8")
 			output, err := exec.CommandContext(t.Context(), tool, arguments...).CombinedOutput()
 			// It exits with 0 when its time is over, and with 1 when all connections are closed.
 			if exit := (&exec.ExitError{}); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
