@@ -26,8 +26,8 @@ func checkTarget(header *fasthttp.RequestHeader) error {
 		return nil
 	case !plainPath(path):
 		return invalid("", "the path must be written plainly: no %, // or ..")
-	case !isPlainASCII(target):
-		return invalid("", "the target must be ASCII and have no fragment")
+	case bytes.IndexByte(target, '#') >= 0:
+		return invalid("", "the target must have no fragment")
 	}
 	return nil
 }
@@ -47,15 +47,6 @@ func behindAuthority(target []byte) ([]byte, bool) {
 
 func plainPath(path []byte) bool {
 	return bytes.IndexByte(path, '%') < 0 && !bytes.Contains(path, []byte("//")) && !bytes.Contains(path, []byte(".."))
-}
-
-func isPlainASCII(target []byte) bool {
-	for _, c := range target {
-		if c > '~' || c == '#' {
-			return false
-		}
-	}
-	return true
 }
 
 // isAuthority says whether text is a host name or address, and a port or none. It knows less of RFC 3986 than is allowed:
