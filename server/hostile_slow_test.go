@@ -25,15 +25,14 @@ func TestARequestThatArrivesByteByByteIsGivenUp(t *testing.T) {
 	before := on.on.mini.Dump()
 	head := "POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n"
 	slowly := strings.Repeat("x", 100_000)
-	for name, test := range map[string]struct {
-		atOnce, slowly string
-	}{
+	for name, test := range map[string]struct{ atOnce, slowly string }{
 		"the request line":           {"", "GET /" + slowly},
 		"a header":                   {head, "X-Other: " + slowly},
 		"many headers":               {head, strings.Repeat("A: b\r\n", 10_000)},
 		"a body with a length":       {head + "Content-Length: 100000\r\n\r\n", slowly},
 		"a chunk":                    {head + "Transfer-Encoding: chunked\r\n\r\nffff\r\n", slowly},
 		"many chunks":                {head + "Transfer-Encoding: chunked\r\n\r\n", strings.Repeat("1\r\n \r\n", 10_000)},
+		"a chunk's extension":        {head + "Transfer-Encoding: chunked\r\n\r\n1;", slowly},
 		"a trailer":                  {head + "Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nX-Other: ", slowly},
 		"a body behind 100":          {head + "Expect: 100-continue\r\nContent-Length: 100000\r\n\r\n", slowly},
 		"nothing behind 100":         {head + "Expect: 100-continue\r\nContent-Length: 100000\r\n\r\n", ""},

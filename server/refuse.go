@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -115,10 +116,16 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 		err = errHeadersTooLarge
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		err = errBodyTooLarge
-	case errors.As(err, &network) && network.Timeout():
+	case errors.As(err, &network) && network.Timeout(), isSlowChunk(err):
 		err = errSlowRequest
 	default:
 		err = errUnreadable
 	}
 	s.answerProblem(ctx, err)
+}
+
+// isSlowChunk says whether the time was over within the line of a chunk's size: fasthttp keeps the cause as text alone.
+func isSlowChunk(err error) bool {
+	var broken fasthttp.ErrBrokenChunk
+	return errors.As(err, &broken) && strings.HasSuffix(broken.Error(), os.ErrDeadlineExceeded.Error())
 }
