@@ -25,6 +25,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/bench":      {},
 		"remit/interop":    {},
 		"remit/faults":     {"remit/money", "remit/redisproc"},
+		"remit/hostile":    {},
 
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},
 	}

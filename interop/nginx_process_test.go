@@ -23,7 +23,8 @@ import (
 )
 
 // mainConfig is the part of nginx.conf that deploy/nginx/remit.conf leaves to its user. Its %s are: the user, the
-// directory of everything that nginx writes, the addresses of Remit and of the backend, and the path of remit.conf.
+// directory of everything that nginx writes, the addresses of Remit and of the backend, the path of remit.conf, and what a
+// test adds to the server.
 const mainConfig = `
 daemon off;
 user %[1]s;
@@ -44,6 +45,7 @@ http {
     server {
         listen unix:%[2]s/nginx.sock;
         include %[5]s;
+        %[6]s
     }
 }
 `
@@ -51,11 +53,18 @@ http {
 // gateway is an nginx that runs deploy/nginx/remit.conf in front of a backend of its own.
 type gateway struct {
 	client  *http.Client // connects to nginx, whatever the host
+	dial    func(context.Context, string, string) (net.Conn, error)
 	backend *recorder
 }
 
 // startNginx runs nginx until the test ends. It asks the service at remitURL.
 func startNginx(t *testing.T, remitURL string) *gateway {
+	t.Helper()
+	return startNginxWith(t, remitURL, "")
+}
+
+// startNginxWith is startNginx with more in the server than remit.conf.
+func startNginxWith(t *testing.T, remitURL, more string) *gateway {
 	t.Helper()
 	nginx := tool(t, "nginx")
 	dir, err := os.MkdirTemp("", "nginx-") // not t.TempDir: the path of a socket must be short
@@ -69,7 +78,7 @@ func startNginx(t *testing.T, remitURL string) *gateway {
 	}
 	g := &gateway{backend: startBackend(t)}
 	config := fmt.Sprintf(mainConfig, currentUser(t), dir,
-		strings.TrimPrefix(remitURL, "http://"), strings.TrimPrefix(g.backend.server.URL, "http://"), shipped)
+		strings.TrimPrefix(remitURL, "http://"), strings.TrimPrefix(g.backend.server.URL, "http://"), shipped, more)
 	if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -95,6 +104,7 @@ func startNginx(t *testing.T, remitURL string) *gateway {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.dial = dial
 	transport := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
 	g.client = &http.Client{Transport: transport, Timeout: 20 * time.Second}

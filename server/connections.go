@@ -95,10 +95,12 @@ func (s *silentConnections) close() {
 
 type connection struct {
 	net.Conn
-	ahead  *readAhead // nil when it cannot wait without a buffer
-	silent *silentConnections
-	spoke  atomic.Bool
-	unread atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
+	ahead   *readAhead // nil when it cannot wait without a buffer
+	silent  *silentConnections
+	spoke   atomic.Bool
+	plain   bool        // HTTP is expected on it, not TLS
+	foreign bool        // its first byte is none of HTTP
+	unread  atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
 }
 
 // Read notes the first byte.
@@ -106,6 +108,7 @@ func (c *connection) Read(buffer []byte) (int, error) {
 	n, err := c.read(buffer)
 	if n > 0 && !c.spoke.Load() {
 		c.spoke.Store(true)
+		c.foreign = c.plain && !startsRequest(buffer[0])
 		c.silent.remove(c)
 	}
 	return n, err
@@ -113,6 +116,8 @@ func (c *connection) Read(buffer []byte) (int, error) {
 
 func (c *connection) read(buffer []byte) (int, error) {
 	switch {
+	case c.foreign:
+		return 0, errForeign
 	case c.ahead.holds():
 		return c.ahead.give(buffer), nil
 	case len(buffer) == 1 && c.ahead != nil:
@@ -149,7 +154,7 @@ func (c *connection) discard() {
 	}
 	buffer := make([]byte, 32<<10)
 	for left := lingerBytes; left > 0; {
-		n, err := c.Read(buffer)
+		n, err := c.Conn.Read(buffer)
 		if err != nil {
 			return
 		}

@@ -7,41 +7,72 @@ import (
 )
 
 // checkFraming refuses requests that two HTTP parsers could read in two ways, and those whose credentials did not stand
-// before the body: fasthttp shows a trailer as a header, and takes the first of two credentials.
-func checkFraming(ctx *fasthttp.RequestCtx) error {
-	header := &ctx.Request.Header
-	path := ctx.URI().PathOriginal()
-	if !behindGatewayPath(path) && !plainPath(path) {
-		return invalid("", "the path must be written plainly: no %, // or ..")
+// before the body: fasthttp shows a trailer as a header, and takes the first of two credentials. It goes by the request as
+// it was sent, for fasthttp repairs much of it. It returns whether the client wants the connection closed behind the answer.
+func checkFraming(header *fasthttp.RequestHeader) (closes bool, err error) {
+	if err := checkTarget(header); err != nil {
+		return true, err
 	}
 	if protocol := header.Protocol(); !bytes.Equal(protocol, []byte("HTTP/1.1")) && !bytes.Equal(protocol, []byte("HTTP/1.0")) {
-		return invalid("", "the protocol must be HTTP/1.1 or HTTP/1.0")
+		return true, invalid("", "the protocol must be HTTP/1.1 or HTTP/1.0")
 	}
-	for _, name := range []string{fasthttp.HeaderAuthorization, headerAPIKey} {
-		if len(header.PeekAll(name)) > 1 {
-			return invalid("", "the header "+name+" must be given once")
-		}
+	if host := header.Host(); len(host) > 0 && !isAuthority(host) {
+		return true, invalid("", "the header Host must be a host, and a port or none")
 	}
-	if !plainHeaders(header.RawHeaders()) {
-		return invalid("", "header lines must not be folded, and end in CR LF")
+	sent, ok := readHeaderLines(header.RawHeaders())
+	switch {
+	case !ok:
+		return true, invalid("", "header lines must not be folded, must end in CR LF, and their names hold no space")
+	case sent.authorizations > 1:
+		return true, invalid("", "the header "+fasthttp.HeaderAuthorization+" must be given once")
+	case sent.apiKeys > 1:
+		return true, invalid("", "the header "+headerAPIKey+" must be given once")
+	case sent.expectsOther:
+		return true, errExpectation
+	case sent.transferEncoding:
+		return sent.close, checkTransferEncoding(header)
 	}
-	if countHeader(header.RawHeaders(), fasthttp.HeaderTransferEncoding) > 0 {
-		return checkTransferEncoding(header)
-	}
-	return nil
+	return sent.close, nil
 }
 
-func plainHeaders(block []byte) bool {
+// headerLines is what matters of the header lines as they were sent.
+type headerLines struct {
+	authorizations, apiKeys int
+
+	transferEncoding bool
+	expectsOther     bool // than 100-continue
+	close            bool // in any spelling (RFC 9110 §7.6.1); fasthttp knows one
+}
+
+// readHeaderLines returns false when a line is not plain.
+func readHeaderLines(block []byte) (sent headerLines, plain bool) {
 	for line := range bytes.Lines(block) {
-		if line[0] == ' ' || line[0] == '\t' || !bytes.HasSuffix(line, []byte("\r\n")) {
-			return false
+		name, value, found := bytes.Cut(line, []byte(":"))
+		if line[0] == ' ' || line[0] == '\t' || !bytes.HasSuffix(line, []byte("\r\n")) || found && bytes.IndexByte(name, ' ') >= 0 {
+			return sent, false
+		}
+		if found {
+			sent.note(name, value)
 		}
 	}
-	return true
+	return sent, true
 }
 
-func plainPath(path []byte) bool {
-	return bytes.IndexByte(path, '%') < 0 && !bytes.Contains(path, []byte("//")) && !bytes.Contains(path, []byte(".."))
+func (h *headerLines) note(name, value []byte) {
+	switch {
+	case isNamed(name, fasthttp.HeaderAuthorization):
+		h.authorizations++
+	case isNamed(name, headerAPIKey):
+		h.apiKeys++
+	case isNamed(name, fasthttp.HeaderTransferEncoding):
+		h.transferEncoding = true
+	case isNamed(name, fasthttp.HeaderExpect):
+		h.expectsOther = h.expectsOther || !isContinue(bytes.TrimSpace(value))
+	case isNamed(name, fasthttp.HeaderConnection):
+		for option := range bytes.SplitSeq(value, []byte(",")) {
+			h.close = h.close || bytes.EqualFold(bytes.TrimSpace(option), []byte("close"))
+		}
+	}
 }
 
 // checkTransferEncoding accepts plain chunked, which some clients always send, and nothing beside it. It goes by the

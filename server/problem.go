@@ -25,6 +25,7 @@ var (
 	errBodyTooLarge    = errors.New("the body is larger than 256 KiB")
 	errHeadersTooLarge = errors.New("the headers are larger than 16 KiB")
 	errSlowRequest     = errors.New("the request did not arrive in time")
+	errExpectation     = errors.New("of the expectations only 100-continue is met")
 	errUnreadable      = errors.New("the request is not well-formed HTTP")
 	errNoKeyring       = errors.New("the signing keys are not loaded yet")
 	errRateLimited     = errors.New("too many requests of this kind came from your address")
@@ -56,6 +57,7 @@ var rules = []rule{
 	{errBodyTooLarge, 413, "body_too_large", ""},
 	{errHeadersTooLarge, 431, "headers_too_large", ""},
 	{errSlowRequest, 408, "request_timeout", ""},
+	{errExpectation, 417, "expectation_failed", ""},
 	{errUnreadable, 400, "invalid_request", ""},
 	{errPlainHTTP, 400, "invalid_request", ""},
 	{errMissingKey, 401, "missing_credentials", ""},
@@ -91,6 +93,7 @@ var titles = map[string]string{
 	"body_too_large":         "Body too large",
 	"headers_too_large":      "Headers too large",
 	"request_timeout":        "Request timeout",
+	"expectation_failed":     "Expectation failed",
 	"missing_credentials":    "Missing credentials",
 	"invalid_api_key":        "Invalid API key",
 	"invalid_token":          "Invalid access token",

@@ -4,9 +4,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/valyala/fasthttp"
@@ -92,9 +94,16 @@ func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
 	s.answerProblem(ctx, errPanic)
 }
 
+// renewWriteTimeout is for what is written before a handler has run: fasthttp leaves the deadline of the last answer, which
+// may have been long ago on a connection that is kept.
+func (s *Server) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
+	_ = ctx.Conn().SetWriteDeadline(time.Now().Add(s.http.WriteTimeout)) // an error means that nothing can be written at all
+}
+
 // answerUnreadable answers what fasthttp could not read as a request.
 func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.begin(ctx)
+	s.renewWriteTimeout(ctx)
 	leaveUnread(ctx.Conn())
 	var plain tls.RecordHeaderError
 	var small *fasthttp.ErrSmallBuffer
@@ -107,10 +116,16 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 		err = errHeadersTooLarge
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		err = errBodyTooLarge
-	case errors.As(err, &network) && network.Timeout():
+	case errors.As(err, &network) && network.Timeout(), isSlowChunk(err):
 		err = errSlowRequest
 	default:
 		err = errUnreadable
 	}
 	s.answerProblem(ctx, err)
+}
+
+// isSlowChunk says whether the time was over within the line of a chunk's size: fasthttp keeps the cause as text alone.
+func isSlowChunk(err error) bool {
+	var broken fasthttp.ErrBrokenChunk
+	return errors.As(err, &broken) && strings.HasSuffix(broken.Error(), os.ErrDeadlineExceeded.Error())
 }

@@ -86,6 +86,8 @@ func New(cfg Config) *Server {
 	s.http = &fasthttp.Server{
 		Handler:                      s.Handler(),
 		ErrorHandler:                 s.answerUnreadable,
+		HeaderReceived:               settleExpectation,
+		ExpectHandler:                s.answerExpectation,
 		Logger:                       silent{},
 		MaxRequestBodySize:           maxBody,
 		ReadBufferSize:               maxHeaders,
@@ -122,9 +124,9 @@ func (s *Server) keys() (*token.Keyring, error) {
 func (s *Server) Serve(accepting net.Listener) error {
 	accepting = listener{accepting, &s.silent}
 	if s.tls != nil {
-		accepting = tls.NewListener(accepting, s.tls)
+		return s.http.Serve(tls.NewListener(accepting, s.tls))
 	}
-	return s.http.Serve(accepting)
+	return s.http.Serve(plainListener{accepting})
 }
 
 // Shutdown stops listening, answers what was accepted and closes every connection, or gives up when ctx ends.
@@ -140,9 +142,13 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		s.begin(ctx)
 		defer s.answerPanic(ctx)
-		if err := checkFraming(ctx); err != nil {
-			s.answerProblem(ctx, err)
+		closes, err := checkFraming(&ctx.Request.Header)
+		if closes || err != nil {
 			ctx.SetConnectionClose()
+		}
+		if err != nil {
+			leaveUnread(ctx.Conn())
+			s.answerProblem(ctx, err)
 			return
 		}
 		if string(ctx.URI().PathOriginal()) == authorizePath { // by any method, which the router does not know

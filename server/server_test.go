@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -58,6 +59,8 @@ type setup struct {
 	defaults server.SessionDefaults
 	log      io.Writer // nil discards
 	noKeys   bool      // the service is left without a keyring
+	tls      *tls.Config
+	prepare  func(*server.Server) // before it serves
 }
 
 // onEachRedis runs the test against a service on miniredis and on a real Redis; with -short on miniredis only. The test
@@ -144,7 +147,10 @@ func run(t *testing.T, on *instance) *client {
 	config.URL, config.Prefix = on.redis, on.prefix
 	store := must(redisstore.Open(config))(t)
 	on.server = server.New(server.Config{Store: store, Log: newLog(on.log), Defaults: on.defaults,
-		Limits: server.Limits{Off: true}})
+		Limits: server.Limits{Off: true}, TLS: on.tls})
+	if on.prepare != nil {
+		on.prepare(on.server)
+	}
 	if !on.noKeys {
 		on.server.SetKeyring(on.keyring)
 	}

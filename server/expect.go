@@ -1,0 +1,41 @@
+package server
+
+import (
+	"bytes"
+
+	"github.com/valyala/fasthttp"
+)
+
+const continues = "100-continue"
+
+func isContinue(expectation []byte) bool { return bytes.EqualFold(expectation, []byte(continues)) }
+
+// settleExpectation tells fasthttp which clients wait for 100 Continue before they send their body: it knows one spelling
+// (RFC 9110 §10.1.1: any case), and not that HTTP/1.0 has no such answer.
+func settleExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	if expectation := header.Peek(fasthttp.HeaderExpect); len(expectation) > 0 {
+		switch {
+		case !header.IsHTTP11():
+			header.Del(fasthttp.HeaderExpect)
+		case isContinue(expectation):
+			header.Set(fasthttp.HeaderExpect, continues)
+		}
+	}
+	return fasthttp.RequestConfig{}
+}
+
+// answerExpectation refuses before the body is sent what would be refused behind it.
+func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) int {
+	s.renewWriteTimeout(ctx)
+	_, err := checkFraming(&ctx.Request.Header)
+	if err == nil && ctx.Request.Header.ContentLength() > maxBody {
+		err = errBodyTooLarge
+	}
+	if err == nil {
+		return fasthttp.StatusContinue
+	}
+	s.begin(ctx)
+	leaveUnread(ctx.Conn())
+	s.answerProblem(ctx, err)
+	return ctx.Response.StatusCode()
+}

@@ -1,0 +1,18 @@
+package server
+
+import "time"
+
+// SetTimeouts shortens what a test would wait for. It must be called before Serve; 0 leaves what was.
+func (s *Server) SetTimeouts(read, write, idle time.Duration) {
+	for _, set := range []struct {
+		timeout *time.Duration
+		to      time.Duration
+	}{{&s.http.ReadTimeout, read}, {&s.http.WriteTimeout, write}, {&s.http.IdleTimeout, idle}} {
+		if set.to > 0 {
+			*set.timeout = set.to
+		}
+	}
+}
+
+// OpenConnections returns how many connections there are.
+func (s *Server) OpenConnections() int { return int(s.http.GetOpenConnectionsCount()) }

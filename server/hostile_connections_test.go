@@ -1,0 +1,202 @@
+package server_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+
+	"remit/hostile"
+)
+
+// What speaks another protocol seldom sends a line end, and waits. It is refused by its first byte or its first line, not
+// by the read timeout.
+func TestWhoSpeaksAnotherProtocolIsRefusedWhileItWaits(t *testing.T) {
+	t.Parallel()
+	on := newTarget(t, nil)
+	for _, group := range hostile.Groups() {
+		if group.Name != "other protocol" {
+			continue
+		}
+		for _, request := range group.Requests {
+			t.Run(request.Name, func(t *testing.T) {
+				t.Parallel()
+				conn := on.connect(t)
+				defer conn.Close()
+				must(io.WriteString(conn, on.credentials.Fill(request.Raw)))(t)
+				var text bytes.Buffer
+				answers := answersTo(t, false, io.TeeReader(conn, &text))
+				wantStatuses(t, answers, text.String(), 400)
+				answers[0].refused(400, "invalid_request")
+			})
+		}
+	}
+}
+
+func TestAClientThatWaitsFor100ContinueIsTold(t *testing.T) {
+	t.Parallel()
+	on := newTarget(t, nil)
+	for _, expectation := range []string{"100-continue", "100-Continue", "100-CONTINUE"} {
+		conn := on.connect(t)
+		defer conn.Close()
+		must(io.WriteString(conn, on.credentials.Fill("POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n"+
+			"Content-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\nExpect: "+expectation+"\r\n\r\n")))(t)
+		told := make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))
+		if _, err := io.ReadFull(conn, told); err != nil || string(told) != "HTTP/1.1 100 Continue\r\n\r\n" {
+			t.Fatalf("%s: told %q, %v", expectation, told, err)
+		}
+		must(io.WriteString(conn, "{}"))(t)
+		wantStatuses(t, answersTo(t, false, conn), "", 200)
+	}
+}
+
+// pipeline returns requests in a row, and the statuses of their answers in order.
+func pipeline() (raw string, statuses []int) {
+	for i, r := range []struct {
+		request string
+		status  int
+	}{
+		{"GET /healthz HTTP/1.1\r\nHost: x\r\n%s\r\n", 200},
+		{"POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\nContent-Length: 11\r\n%s\r\n{\"count\":1}", 200},
+		{"GET /none HTTP/1.1\r\nHost: x\r\n%s\r\n", 404},
+		{"POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n%s\r\nb\r\n{\"count\":1}\r\n0\r\n\r\n", 200},
+		{"POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\nContent-Length: 3\r\n%s\r\n{{}", 400},
+		{"GET /v1/agents HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n%s\r\n", 200},
+		{"GET /v1/agents%%2f HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n%s\r\n", 400}, // closes
+		{"POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n%s\r\n", 0},
+	} {
+		raw += fmt.Sprintf(r.request, fmt.Sprintf("X-Request-Id: number-%d\r\n", i))
+		if r.status != 0 {
+			statuses = append(statuses, r.status)
+		}
+	}
+	return raw, statuses
+}
+
+func (on target) wantPipelined(t *testing.T, answers []*response, statuses []int) {
+	t.Helper()
+	wantStatuses(t, answers, "", statuses...)
+	for i, r := range answers {
+		if id := r.header.Get("X-Request-Id"); id != fmt.Sprintf("number-%d", i) {
+			t.Errorf("answer %d is that of %s", i, id)
+		}
+	}
+}
+
+func TestPipelinedRequestsAreAnsweredOnceEachAndInOrder(t *testing.T) {
+	t.Parallel()
+	on := newTarget(t, nil)
+	raw, statuses := pipeline()
+	raw = on.credentials.Fill(raw)
+	for _, through := range []target{on, on.overTLS(t)} {
+		before := on.charged()
+		answers, _ := through.exchange(t, raw, false)
+		through.wantPipelined(t, answers, statuses)
+		if charged := on.charged() - before; charged != 2 {
+			t.Errorf("%d actions are charged, want 2", charged)
+		}
+	}
+}
+
+// The parts in which bytes arrive are the network's affair.
+func TestRequestsAreTheSameHoweverTheyArrive(t *testing.T) {
+	t.Parallel()
+	on := newTarget(t, nil)
+	raw, statuses := pipeline()
+	raw = on.credentials.Fill(raw)
+	before := on.charged()
+	const step = 7 // no divisor of anything
+	tries := 0
+	for at := 1; at < len(raw); at += step {
+		tries++
+		conn := on.connect(t)
+		must(0, conn.(*net.TCPConn).SetNoDelay(true))(t)
+		must(io.WriteString(conn, raw[:at]))(t)
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			_, _ = io.WriteString(conn, raw[at:])
+		}()
+		on.wantPipelined(t, answersTo(t, false, conn), statuses)
+		conn.Close()
+		<-written
+	}
+	if charged := on.charged() - before; charged != 2*tries {
+		t.Errorf("%d actions are charged by %d pipelines, want two each", charged, tries)
+	}
+}
+
+// charged returns how many actions of the target's session are.
+func (on target) charged() int {
+	on.t.Helper()
+	var count int
+	text := fmt.Sprint(on.get("/sessions/"+on.credentials.Session, asKey(on.key)).is(200).object()["action_count"])
+	must(fmt.Sscan(text, &count))(on.t)
+	return count
+}
+
+// A client that goes away before its request is whole has asked for nothing.
+func TestARequestThatIsCutOffIsNotCarriedOut(t *testing.T) {
+	t.Parallel()
+	on := newTarget(t, nil)
+	head := "POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n"
+	before := on.on.mini.Dump()
+	for name, raw := range map[string]string{
+		"with a length": head + "Content-Length: 11\r\n\r\n{\"count\":1}",
+		"in chunks":     head + "Transfer-Encoding: chunked\r\n\r\nb\r\n{\"count\":1}\r\n0\r\n\r\n",
+	} {
+		raw = on.credentials.Fill(raw)
+		for at := 1; at < len(raw); at += 5 {
+			ended := on.connect(t) // an honest end of its side
+			must(io.WriteString(ended, raw[:at]))(t)
+			must(0, ended.(*net.TCPConn).CloseWrite())(t)
+			for _, r := range answersTo(t, false, ended) {
+				r.refused(400, "invalid_request")
+			}
+			ended.Close()
+			reset := on.connect(t)
+			must(io.WriteString(reset, raw[:at]))(t)
+			must(0, reset.(*net.TCPConn).SetLinger(0))(t)
+			reset.Close()
+		}
+		if on.on.mini.Dump() != before {
+			t.Errorf("%s: one of them was carried out", name)
+		}
+	}
+	eventually(t, "every connection is given up", func() bool { return on.on.server.OpenConnections() <= 1 }) // the tenant's own
+}
+
+// A client may end its side as soon as it has asked (RFC 9112 §9.6).
+func TestAHalfClosedConnectionIsAnswered(t *testing.T) {
+	t.Parallel()
+	on := newTarget(t, nil)
+	answers, text := on.exchange(t, strings.Repeat("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", 3), true)
+	wantStatuses(t, answers, text, 200, 200, 200)
+}
+
+// A refusal is read, whatever the client still sends: no reset overtakes it.
+func TestARefusalArrivesThoughMoreIsSent(t *testing.T) {
+	t.Parallel()
+	on := newTarget(t, nil)
+	more := strings.Repeat(hostile.Marker, 500_000)
+	for name, raw := range map[string]string{
+		"a path that is not plain": "GET /v1//agents HTTP/1.1\r\nHost: x\r\n\r\n",
+		"an expectation":           "GET /v1/agents HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n",
+		"an expectation, too much": "POST /v1/agents HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 1000000\r\n\r\n",
+		"two lengths":              "POST /v1/agents HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n",
+		"too long a body":          "POST /v1/agents HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n",
+		"none of HTTP":             "\x16\x03\x01",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for range 20 {
+				answers, text := on.exchange(t, raw+more, false)
+				if len(answers) != 1 {
+					t.Fatalf("%d answers: %s", len(answers), text)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,103 @@
+package server_test
+
+import (
+	"errors"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// slowhttptest is a tool of attackers and of those who expect them: it opens connections and keeps each as busy as it can
+// with as little as it can. This runs it against the server with the timeouts that it ships with, and takes about 17 s.
+func TestSlowhttptestDoesNotKeepOthersFromBeingServed(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes 17 s")
+	}
+	tool, err := exec.LookPath("slowhttptest")
+	if err != nil {
+		t.Fatal("slowhttptest is not installed; scripts/install-tools.sh installs it")
+	}
+	on := newTarget(t, nil)
+	url := "http://" + on.on.address
+	attacks := map[string][]string{
+		"slow headers": {"-H", "-i", "2", "-t", "GET", "-u", url + "/v1/agents"},
+		"slow body":    {"-B", "-i", "2", "-s", "8192", "-t", "POST", "-f", "application/json", "-u", url + "/v1/auth/token"},
+		"slow read":    {"-X", "-n", "1", "-z", "5", "-w", "1", "-y", "2", "-k", "10", "-u", url + "/healthz"},
+	}
+	ended := make(chan struct{})
+	var attacking sync.WaitGroup
+	for name, arguments := range attacks {
+		attacking.Go(func() {
+			arguments := append(arguments, "-c", "200", "-r", "200", "-l", strconv.Itoa(attackSeconds), "-p", "8")
+			output, err := exec.CommandContext(t.Context(), tool, arguments...).CombinedOutput()
+			// It exits with 0 when its time is over, and with 1 when all connections are closed.
+			if exit := (&exec.ExitError{}); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
+				t.Errorf("%s: %v", name, err)
+			}
+			wantHarmless(t, name, name != "slow read", string(output))
+		})
+	}
+	go func() { attacking.Wait(); close(ended) }()
+	served := on.serveUntil(t, ended)
+	t.Logf("%d honest requests were served meanwhile, the slowest in %v", served.count, served.slowest)
+	if served.count < attackSeconds {
+		t.Errorf("only %d honest requests were served", served.count)
+	}
+}
+
+// attackSeconds is longer than the read timeout, so that connections are seen to be closed by it.
+const attackSeconds = 16
+
+type honest struct {
+	count   int
+	slowest time.Duration
+}
+
+// serveUntil charges a session again and again, as an honest client does, each time on a connection of its own.
+func (on target) serveUntil(t *testing.T, ended <-chan struct{}) (served honest) {
+	t.Helper()
+	for {
+		select {
+		case <-ended:
+			return served
+		default:
+		}
+		start := time.Now()
+		answers, text := on.exchange(t, on.credentials.Fill("POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n\r\n"), false)
+		wantStatuses(t, answers, text, 200, 200)
+		served.count++
+		served.slowest = max(served.slowest, time.Since(start))
+		time.Sleep(20 * time.Millisecond) // a client, not a load
+	}
+}
+
+var (
+	colours   = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	available = regexp.MustCompile(`service available: +(\w+)`)
+)
+
+// wantHarmless reads the reports that slowhttptest prints every few seconds.
+func wantHarmless(t *testing.T, name string, mustClose bool, output string) {
+	t.Helper()
+	output = colours.ReplaceAllString(output, "")
+	reports := available.FindAllStringSubmatch(output, -1)
+	if len(reports) < 2 {
+		t.Errorf("%s: %d reports:\n%s", name, len(reports), output)
+	}
+	for _, report := range reports {
+		if report[1] != "YES" {
+			t.Errorf("%s: service available: %s", name, report[1])
+		}
+	}
+	if !strings.Contains(output, "connected:           200") {
+		t.Errorf("%s: it never had its 200 connections: the test proves nothing\n%s", name, output)
+	}
+	if mustClose && !strings.Contains(output, "Exit status: No open connections left") {
+		t.Errorf("%s: not every connection was closed:\n%s", name, output)
+	}
+}
