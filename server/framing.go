@@ -11,8 +11,8 @@ import (
 func checkFraming(ctx *fasthttp.RequestCtx) error {
 	header := &ctx.Request.Header
 	path := ctx.URI().PathOriginal()
-	if !behindGatewayPath(path) && !plainPath(path) {
-		return invalid("", "the path must be written plainly: no %, // or ..")
+	if !behindGatewayPath(path) && (!plainPath(path) || bytes.IndexByte(header.RequestURI(), '#') >= 0) {
+		return invalid("", "the path must be written plainly: no %, #, // or ..")
 	}
 	if protocol := header.Protocol(); !bytes.Equal(protocol, []byte("HTTP/1.1")) && !bytes.Equal(protocol, []byte("HTTP/1.0")) {
 		return invalid("", "the protocol must be HTTP/1.1 or HTTP/1.0")

@@ -211,7 +211,7 @@ func readClient(ctx *fasthttp.RequestCtx, form url.Values) (oauthClient, error) 
 // readBasic reads HTTP Basic credentials, both halves of which are form-encoded first (RFC 6749 §2.3.1).
 func readBasic(header string) (id, secret string, ok bool) {
 	scheme, encoded, _ := strings.Cut(header, " ")
-	raw, err := base64.StdEncoding.DecodeString(encoded)
+	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if !strings.EqualFold(scheme, "Basic") || err != nil {
 		return "", "", false
 	}
