@@ -231,6 +231,10 @@ func (s *Server) routes() fasthttp.RequestHandler {
 
 // refuseMethod answers 405. The router counts OPTIONS among the methods that it allows, though it is not answered.
 func refuseMethod(ctx *fasthttp.RequestCtx) error {
+	if path := string(ctx.URI().PathOriginal()); path == "*" || path == "/*" { // which the router takes for all paths at once
+		ctx.Response.Header.Del(fasthttp.HeaderAllow)
+		return errNoRoute
+	}
 	allowed := string(ctx.Response.Header.Peek(fasthttp.HeaderAllow))
 	ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.Replace(allowed, ", OPTIONS", "", 1))
 	return errMethod
