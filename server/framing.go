@@ -11,7 +11,8 @@ import (
 func checkFraming(ctx *fasthttp.RequestCtx) error {
 	header := &ctx.Request.Header
 	path := ctx.URI().PathOriginal()
-	if !behindGatewayPath(path) && (!plainPath(path) || bytes.IndexByte(header.RequestURI(), '#') >= 0) {
+	target := header.RequestURI()
+	if !plainTarget(target, path) || !behindGatewayPath(path) && (!plainPath(path) || bytes.IndexByte(target, '#') >= 0) {
 		return invalid("", "the path must be written plainly: no %, #, // or ..")
 	}
 	if protocol := header.Protocol(); !bytes.Equal(protocol, []byte("HTTP/1.1")) && !bytes.Equal(protocol, []byte("HTTP/1.0")) {
@@ -38,6 +39,19 @@ func plainHeaders(block []byte) bool {
 		}
 	}
 	return true
+}
+
+// plainTarget says whether the path that fasthttp has read is the one that was sent: in origin form all up to the query, in
+// absolute form what stands behind the host. Of //host/path?:// it takes the host for one, which others count to the path.
+func plainTarget(target, path []byte) bool {
+	if end := bytes.IndexAny(target, "?#"); end >= 0 {
+		target = target[:end]
+	}
+	if bytes.HasPrefix(target, []byte("/")) {
+		return bytes.Equal(target, path)
+	}
+	scheme, _, found := bytes.Cut(target, []byte("://"))
+	return found && (bytes.EqualFold(scheme, []byte("http")) || bytes.EqualFold(scheme, []byte("https")))
 }
 
 func plainPath(path []byte) bool {
