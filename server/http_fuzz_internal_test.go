@@ -111,9 +111,9 @@ var absoluteForm = regexp.MustCompile(`^(?i:https?)://[^/?#]*`)
 
 // pathOf is the path of a request target in origin form or absolute form (RFC 9112 §3.2); in another it has none.
 func pathOf(target string) (path string, found bool) {
-	target = absoluteForm.ReplaceAllString(target, "")
-	path, _, _ = strings.Cut(target, "?")
-	return path, strings.HasPrefix(path, "/")
+	rest := absoluteForm.ReplaceAllString(target, "")
+	path, _, _ = strings.Cut(rest, "?")
+	return path, rest != target || strings.HasPrefix(path, "/")
 }
 
 func requireRouted(t *testing.T, ctx *fasthttp.RequestCtx, method, target string) {
