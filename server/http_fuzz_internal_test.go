@@ -87,7 +87,7 @@ func FuzzRouter(f *testing.F) {
 		{"GET", "http://a/v1/agents"}, {"GET", "http://a"}, {"GET", "http://a//v1/agents"}, {"GET", "HTTP://a:1/healthz"}, {"GET", "a://b@c/healthz"},
 		{"GET", "/v1/auth/verify"}, {"PUT", "/v1/auth/verify"}, {"PUT", "/v1/auth/verify/"}, {"PUT", "/v1/auth/verify/../../agents"},
 		{"PUT", "/v1/auth/authorize/%2e%2e//x"}, {"GET", "/v1/auth/verifyx"}, {"GET", "/v1/auth/verify/%"}, {"GET", "/v1/sessions/{id}"},
-		{"GET", "/sessions/a/b"}, {"POST", "/sessions/a/end"}, {"POST", "/v1/v1/sessions"}, {"DELETE", "/v1/agents/x"}, {"GET", "/v1/agents/\u00e9"},
+		{"GET", "/sessions/a/b"}, {"POST", "/sessions/a/end"}, {"GET", "/sessions/a/end"}, {"POST", "/v1/v1/sessions"}, {"DELETE", "/v1/agents/x"}, {"GET", "/v1/agents/\u00e9"},
 		{"GET", "/\x00"}, {"GET", "/v1/agents\x7f"}, {"GET", "/v1/sessions/{asked:*}"}, {"GET", "/:80"}, {"GET", "/v1/agents?x=/../.."}, {"GET", "//a/healthz?://"}, {"GET", "//a:b://c/healthz"}, {"PUT", "//a/v1/auth/verify/?://"},
 		{"GET", "a://b/healthz"}, {"GET", "/a://b/healthz"}, {"GET", "http:///healthz"}, {"GET", "HTTPS://a/healthz#b"}, {"GET", "/healthz?://"},
 	} {
@@ -314,6 +314,20 @@ func FuzzForm(f *testing.F) {
 			t.Errorf("%q is read as %+v", body, client)
 		}
 	})
+}
+
+func TestAFormThatMayBeOfAnotherKindIsRefused(t *testing.T) {
+	t.Parallel()
+	const form = "Content-Type: application/x-www-form-urlencoded\r\n"
+	for headers, want := range map[string]bool{
+		form: true, form + "Content-Type: text/plain\r\n": false, "content-type: text/plain\r\n" + form: false,
+		form + "Content-Encoding: gzip\r\n": false,
+	} {
+		ctx, ok := parse("POST /oauth2/token HTTP/1.1\r\nHost: remit.example\r\nContent-Length: 3\r\n" + headers + "\r\na=b")
+		if _, err := readForm(ctx); !ok || (err == nil) != want {
+			t.Errorf("%q: %v", headers, err)
+		}
+	}
 }
 
 // FuzzForwarded checks that no client can choose what it counts for: what stands left of an address that is no proxy's

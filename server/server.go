@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -235,8 +236,9 @@ func refuseMethod(ctx *fasthttp.RequestCtx) error {
 		ctx.Response.Header.Del(fasthttp.HeaderAllow)
 		return errNoRoute
 	}
-	allowed := string(ctx.Response.Header.Peek(fasthttp.HeaderAllow))
-	ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.Replace(allowed, ", OPTIONS", "", 1))
+	allowed := strings.Split(string(ctx.Response.Header.Peek(fasthttp.HeaderAllow)), ", ")
+	allowed = slices.DeleteFunc(allowed, func(method string) bool { return method == fasthttp.MethodOptions })
+	ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.Join(allowed, ", "))
 	return errMethod
 }
 
