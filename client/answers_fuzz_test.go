@@ -142,6 +142,16 @@ var operations = []struct {
 	}},
 }
 
+func TestANullIsNoResultOfABatch(t *testing.T) {
+	t.Parallel()
+	server := &fake{react: issues(inTurn(ok(`[{"status":200,"body":null}]`)))}
+	agent := newClient(t, server, client.Options{}).Agent("a1", "secret")
+	results, err := agent.DoMany(t.Context(), []client.SessionAction{{SessionID: "s1"}}, client.BatchOptions{})
+	if err != nil || !errors.Is(results[0].Err, client.ErrOutcomeUnknown) {
+		t.Errorf("%+v, %v, want %v", results, err, client.ErrOutcomeUnknown)
+	}
+}
+
 // TestALifetimeBeyondAllTimeIsNotTakenForOneThatIsOver: as nanoseconds it would be negative.
 func TestALifetimeBeyondAllTimeIsNotTakenForOneThatIsOver(t *testing.T) {
 	t.Parallel()
