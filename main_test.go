@@ -18,19 +18,21 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"remit/redisproc"
 	"remit/token"
 )
 
 // The tests of this file run the program itself, as its users do.
 
-// TestMain makes this test binary stand in for the program when it is told to.
+// TestMain makes this test binary stand in for the program when it is told to, and fails when a goroutine is left once all
+// has ended.
 func TestMain(m *testing.M) {
 	if os.Getenv("RUN_REMIT") != "" {
 		main()
 		return
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // program is a running remit.

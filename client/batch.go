@@ -67,7 +67,7 @@ func (a batchAnswer) result() Result {
 		return Result{Err: err}
 	}
 	var r Result
-	if err := json.Unmarshal(a.Body, &r.Usage); err != nil {
+	if err := decode(a.Body, &r.Usage); err != nil {
 		r.Err = &doubt{&unreadable{err}}
 	}
 	return r

@@ -75,7 +75,7 @@ func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Heade
 	for attempt := 1; ; attempt++ {
 		got, err := c.attempt(ctx, q, body)
 		if err == nil {
-			if err = json.Unmarshal(got.body, into); err == nil {
+			if err = decode(got.body, into); err == nil {
 				return got.header, nil
 			}
 			err = &unreadable{err}
@@ -97,6 +97,14 @@ func encode(body any) ([]byte, error) {
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(body)
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
+}
+
+// decode reads an answer. null, which encoding/json takes for whatever is there already, is none.
+func decode(text []byte, into any) error {
+	if bytes.Equal(bytes.TrimSpace(text), []byte("null")) {
+		return errors.New("it is null")
+	}
+	return json.Unmarshal(text, into)
 }
 
 // answer is an answer read to its end.

@@ -2,6 +2,8 @@ package client
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -32,7 +34,12 @@ func list[T any](ctx context.Context, c *caller, path, limit string, parameters 
 					return
 				}
 			}
-			cursor, more = nextCursor(header)
+			last := cursor
+			if cursor, more = nextCursor(header); more && cursor == last {
+				var none T
+				yield(none, fmt.Errorf("remit: GET %s: %w", path, &unreadable{errors.New("the next page is the same page")}))
+				return
+			}
 		}
 	}
 }

@@ -61,7 +61,8 @@ func (q call) mayRepeat(err error) bool {
 func mayHaveHappened(err error) bool {
 	switch e := err.(type) {
 	case problemHolder:
-		return e.problem().Status >= 500 && e.problem().Code != codeUnavailable
+		status := e.problem().Status // below 300: done, though by an answer that is not the service's
+		return status < 300 || status >= 500 && e.problem().Code != codeUnavailable
 	case *lost:
 		return !wasNotSent(err)
 	case *unreadable:

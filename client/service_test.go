@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"remit/client"
 	"remit/redisproc"
 )
@@ -42,10 +43,13 @@ var running struct {
 	err     error
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+// TestMain fails when a goroutine is left once all has ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-// run stops the service also when an example panics.
-func run(m *testing.M) (code int) {
+type tests struct{ *testing.M }
+
+// Run stops the service also when an example panics.
+func (m tests) Run() (code int) {
 	defer func() {
 		if s := running.service; s != nil {
 			if err := s.stop(); err != nil {
@@ -54,7 +58,7 @@ func run(m *testing.M) (code int) {
 			}
 		}
 	}()
-	return m.Run()
+	return m.M.Run()
 }
 
 // startedService returns the one service of all tests. What stands in the way of it is a failure of whoever asks.

@@ -20,6 +20,9 @@ const (
 	// renewPause is the time between early renewals that fail, half of it at least.
 	renewPause = 10 * time.Second
 
+	// longestLifetime bounds the seconds that a token is taken to live: more would not fit into a time.Duration.
+	longestLifetime = 1 << 30
+
 	// repeatWithin is how long a refresh token is presented again after a lost answer. The service returns the same
 	// successor for 60 seconds; after that it would have to take the token for stolen.
 	repeatWithin = 50 * time.Second
@@ -169,7 +172,7 @@ func (t *tokens) ask(ctx context.Context, path string, body any) (tokenPair, err
 
 // keep takes a pair that was just received into use. Called with mu held.
 func (t *tokens) keep(p tokenPair) {
-	now, lifetime := time.Now(), time.Duration(p.ExpiresIn)*time.Second
+	now, lifetime := time.Now(), time.Duration(min(p.ExpiresIn, longestLifetime))*time.Second
 	t.access, t.refresh, t.doubt = p.AccessToken, p.RefreshToken, time.Time{}
 	t.renewAt = now.Add(between(part(lifetime, renewFrom), part(lifetime, renewUntil)))
 	t.usableUntil = now.Add(part(lifetime, useUntil))

@@ -9,14 +9,20 @@ import (
 	"regexp"
 	"sync"
 	"testing"
+
+	"go.uber.org/goleak"
 )
 
 // scratch holds the program and the data of the shared service, for as long as the tests run.
 var scratch string
 
-func TestMain(m *testing.M) { os.Exit(runTests(m)) }
+// TestMain fails when a goroutine is left once all has ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-func runTests(m *testing.M) int {
+type tests struct{ *testing.M }
+
+// Run stops the shared service.
+func (m tests) Run() int {
 	var err error
 	if scratch, err = os.MkdirTemp("", "remit-interop-"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -24,7 +30,7 @@ func runTests(m *testing.M) int {
 	}
 	defer os.RemoveAll(scratch)
 	defer stopShared()
-	return m.Run()
+	return m.M.Run()
 }
 
 // program builds the service, once, and returns the path of its binary.

@@ -85,21 +85,3 @@ func TestTheSameDigitsComeBack(t *testing.T) {
 		}
 	}
 }
-
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"0", "-0", "1e400", "12.3", "0.0000001", "1E-6"} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, number []byte) {
-		amount, err := Parse(number)
-		if err != nil {
-			return
-		}
-		if amount < 0 || amount > Max {
-			t.Fatalf("%q is out of range: %d", number, amount)
-		}
-		if again, err := Parse([]byte(amount.String())); err != nil || again != amount {
-			t.Fatalf("%q: %d came back as %d, %v", number, amount, again, err)
-		}
-	})
-}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 )
 
 // parentOf names, in its environment, the data directory of a process that is
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(parentOf); dir != "" {
 		beParent(dir)
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 // beParent starts a server, prints its socket, and never ends before it.

@@ -342,6 +342,9 @@ func TestALaneIsOfOneServerAndForgottenWithIt(t *testing.T) {
 	var all lanes
 	first, second := redis.NewClient(&redis.Options{Addr: "a:1"}), redis.NewClient(&redis.Options{Addr: "a:2"})
 	again := redis.NewClient(&redis.Options{Addr: "a:1"}) // the node has left the cluster and come back
+	for _, client := range []*redis.Client{first, second, again} {
+		defer client.Close()
+	}
 	own := all.of(first)
 	if all.of(first) != own || all.of(second) == own {
 		t.Error("a server has not one lane of its own")

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -25,7 +26,18 @@ func (s *Store) readAll(ctx context.Context, ids []uuid.UUID, hmget func(redis.P
 	}
 	replies := make([]*reply, len(ids))
 	for i, command := range commands {
-		replies[i] = &reply{values: command.(*redis.SliceCmd).Val()}
+		if replies[i], err = fieldsOf(command.(*redis.SliceCmd)); err != nil {
+			return nil, err
+		}
 	}
 	return replies, nil
+}
+
+// fieldsOf returns what an HMGET answered: a value or nil for each field that was asked for.
+func fieldsOf(command *redis.SliceCmd) (*reply, error) {
+	values, asked := command.Val(), len(command.Args())-len([]string{"hmget", "key"})
+	if len(values) != asked {
+		return nil, fmt.Errorf("%w: %d values for %d fields", errReply, len(values), asked)
+	}
+	return &reply{values: values}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -191,8 +192,9 @@ func (r *reply) optional(i int) string {
 	return r.text(i)
 }
 
+// number reads a count, an amount or a time: none of them is below 0.
 func (r *reply) number(i int) int64 {
-	return r.parse(r.text(i))
+	return r.unsigned(r.text(i))
 }
 
 // numberOr0 returns 0 for nil or ”: something that has not happened, or was never counted.
@@ -201,7 +203,15 @@ func (r *reply) numberOr0(i int) int64 {
 	if text == "" {
 		return 0
 	}
-	return r.parse(text)
+	return r.unsigned(text)
+}
+
+func (r *reply) unsigned(text string) int64 {
+	number := r.parse(text)
+	if number < 0 && r.err == nil {
+		r.err = fmt.Errorf("%w: %d is below 0", errReply, number)
+	}
+	return number
 }
 
 func (r *reply) parse(text string) int64 {
@@ -214,17 +224,36 @@ func (r *reply) parse(text string) int64 {
 
 func (r *reply) money(i int) money.MicroUSD { return money.MicroUSD(r.number(i)) }
 
-func (r *reply) time(i int) time.Time { return time.UnixMilli(r.number(i)) }
+func (r *reply) time(i int) time.Time { return r.timeAt(r.number(i)) }
 
 // timeSince reads how many ms after another time it was; before that when negative, for clocks differ.
 func (r *reply) timeSince(other time.Time, i int) time.Time {
-	return other.Add(time.Duration(r.number(i)) * time.Millisecond)
+	return r.timeAt(other.UnixMilli() + r.parse(r.text(i)))
+}
+
+// maxTime is the last ms that RFC 3339 can write.
+const maxTime = 253402300799999
+
+func (r *reply) timeAt(ms int64) time.Time {
+	if (ms < 0 || ms > maxTime) && r.err == nil {
+		r.err = fmt.Errorf("%w: no time is %d ms after 1970", errReply, ms)
+	}
+	return time.UnixMilli(ms)
+}
+
+// generation reads that of a refresh token.
+func (r *reply) generation(i int) uint32 {
+	number := r.number(i)
+	if (number < 1 || number > math.MaxUint32) && r.err == nil {
+		r.err = fmt.Errorf("%w: no generation is %d", errReply, number)
+	}
+	return uint32(number)
 }
 
 // timeOrZero returns the zero time for nil or ”.
 func (r *reply) timeOrZero(i int) time.Time {
 	if ms := r.numberOr0(i); ms != 0 {
-		return time.UnixMilli(ms)
+		return r.timeAt(ms)
 	}
 	return time.Time{}
 }

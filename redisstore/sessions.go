@@ -195,7 +195,8 @@ func (s *Store) agentOf(ctx context.Context, session uuid.UUID) (uuid.UUID, erro
 	if err != nil {
 		return uuid.Nil, s.trouble(err, reads)
 	}
-	return uuid.FromBytes([]byte(member))
+	r := &reply{values: []any{member}}
+	return r.id(0), r.err
 }
 
 // sessionFields is the order in which a session's fields are read, here and in get_session.lua.

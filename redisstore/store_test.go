@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,17 +16,24 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 	"remit/money"
 	"remit/redisproc"
 )
 
-// TestMain stops the real servers that the tests of this package started.
-func TestMain(m *testing.M) {
-	code := m.Run()
-	for _, stop := range stops {
-		stop()
-	}
-	os.Exit(code)
+// TestMain fails when a goroutine is left once all has ended.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
+
+type tests struct{ *testing.M }
+
+// Run stops the real servers that the tests of this package started.
+func (m tests) Run() int {
+	defer func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}()
+	return m.M.Run()
 }
 
 var (

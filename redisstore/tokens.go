@@ -55,7 +55,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 	grant := Grant{
 		AccessToken: AccessToken{Organization: r.id(1), Agent: agent, Family: family},
 		Scopes:      strings.Fields(r.text(2)),
-		Generation:  uint32(r.number(0)),
+		Generation:  r.generation(0),
 	}
 	return grant, r.err
 }

@@ -235,14 +235,18 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, on
 func (s *Store) transactionFacts(ctx context.Context, agent, id uuid.UUID) (Transaction, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	values, err := s.client.HMGet(ctx, s.keys.transaction(agent, id), transactionFacts...).Result()
-	if err != nil {
+	command := s.client.HMGet(ctx, s.keys.transaction(agent, id), transactionFacts...)
+	if err := command.Err(); err != nil {
 		return Transaction{}, s.trouble(err, reads)
 	}
-	if values[0] == nil {
+	r, err := fieldsOf(command)
+	if err != nil {
+		return Transaction{}, err
+	}
+	if r.values[0] == nil {
 		return Transaction{ID: id}, ErrUnknownTransaction
 	}
-	return readFacts(id, &reply{values: values})
+	return readFacts(id, r)
 }
 
 // transactionFacts are the fields that never change, in the order in which they are read; listedFacts leaves out what may

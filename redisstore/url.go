@@ -115,12 +115,9 @@ func setHosts(options *redis.UniversalOptions, hosts, defaultPort string, most i
 	for _, address := range addresses {
 		host, port, err := net.SplitHostPort(address)
 		if err != nil {
-			host, port = strings.Trim(address, "[]"), defaultPort
+			host, port = withoutBrackets(address), defaultPort
 		}
-		if ip := net.ParseIP(host); ip == nil && strings.Contains(host, ":") {
-			return errors.New("redis url: want host or host:port")
-		}
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil || host == "" {
+		if number, err := strconv.ParseUint(port, 10, 16); err != nil || number == 0 || !isHost(host) {
 			return errors.New("redis url: want host or host:port")
 		}
 		options.Addrs = append(options.Addrs, net.JoinHostPort(host, port))
@@ -129,6 +126,22 @@ func setHosts(options *redis.UniversalOptions, hosts, defaultPort string, most i
 		options.TLSConfig.ServerName, _, _ = net.SplitHostPort(options.Addrs[0])
 	}
 	return nil
+}
+
+func withoutBrackets(address string) string {
+	inner, opened := strings.CutPrefix(address, "[")
+	inner, closed := strings.CutSuffix(inner, "]")
+	if opened && closed {
+		return inner
+	}
+	return address
+}
+
+// isHost says whether it is an IP address or can be the name of a host, as it stands: what else a URL may hold there
+// (%41, #fragment) would be read in another way elsewhere.
+func isHost(text string) bool {
+	const letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._"
+	return net.ParseIP(text) != nil || text != "" && strings.Trim(text, letters) == ""
 }
 
 func setPrimary(options *redis.UniversalOptions, path string) error {

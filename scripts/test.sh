@@ -15,6 +15,7 @@ echo "go vet"
 go vet ./...
 echo "go mod tidy"
 go mod tidy -diff
+./scripts/vulnerabilities.sh
 
 echo "tests, with the race detector: every store test on miniredis, on redis-server and on a Redis Cluster"
 log=$(mktemp)
@@ -30,3 +31,4 @@ if grep -E '^\s*--- SKIP' "$log"; then
   echo "the tests above skipped; here nothing may"
   exit 1
 fi
+./scripts/fuzz.sh

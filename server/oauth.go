@@ -171,7 +171,11 @@ func asClient(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) 
 // readForm reads the parameters. RFC 6749 §3.2 forbids repeated ones and has unknown ones ignored; an empty one counts
 // as absent.
 func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
-	mediaType, _, _ := strings.Cut(string(ctx.Request.Header.ContentType()), ";")
+	header := &ctx.Request.Header
+	if countHeader(header.RawHeaders(), fasthttp.HeaderContentType) > 1 || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
+		return nil, &oauthError{"invalid_request", "the body must have one Content-Type and no Content-Encoding"}
+	}
+	mediaType, _, _ := strings.Cut(string(header.ContentType()), ";")
 	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
 		return nil, &oauthError{"invalid_request", "the body must be application/x-www-form-urlencoded"}
 	}
@@ -211,7 +215,7 @@ func readClient(ctx *fasthttp.RequestCtx, form url.Values) (oauthClient, error) 
 // readBasic reads HTTP Basic credentials, both halves of which are form-encoded first (RFC 6749 §2.3.1).
 func readBasic(header string) (id, secret string, ok bool) {
 	scheme, encoded, _ := strings.Cut(header, " ")
-	raw, err := base64.StdEncoding.DecodeString(encoded)
+	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
 	if !strings.EqualFold(scheme, "Basic") || err != nil {
 		return "", "", false
 	}

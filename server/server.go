@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -237,8 +238,13 @@ func (s *Server) routes() fasthttp.RequestHandler {
 
 // refuseMethod answers 405. The router counts OPTIONS among the methods that it allows, though it is not answered.
 func refuseMethod(ctx *fasthttp.RequestCtx) error {
-	allowed := string(ctx.Response.Header.Peek(fasthttp.HeaderAllow))
-	ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.Replace(allowed, ", OPTIONS", "", 1))
+	if path := string(ctx.URI().PathOriginal()); path == "*" || path == "/*" { // which the router takes for all paths at once
+		ctx.Response.Header.Del(fasthttp.HeaderAllow)
+		return errNoRoute
+	}
+	allowed := strings.Split(string(ctx.Response.Header.Peek(fasthttp.HeaderAllow)), ", ")
+	allowed = slices.DeleteFunc(allowed, func(method string) bool { return method == fasthttp.MethodOptions })
+	ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.Join(allowed, ", "))
 	return errMethod
 }
 

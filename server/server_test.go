@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,22 +15,35 @@ import (
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
 	"remit/redisproc"
 	"remit/redisstore"
 	"remit/server"
 	"remit/token"
 )
 
-// TestMain stops the real Redis that the tests share. What go-redis prints of the outages that tests make is noise; and
-// away from UTC, a time that is answered in local time shows.
+// TestMain fails when a goroutine is left once all has ended. What go-redis prints of the outages that tests make is
+// noise; and away from UTC, a time that is answered in local time shows.
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{})
 	time.Local = time.FixedZone("away from UTC", 5*3600+1800)
-	code := m.Run()
-	if stopSharedRedis != nil {
-		stopSharedRedis()
-	}
-	os.Exit(code)
+	goleak.VerifyTestMain(tests{m},
+		// fasthttp's clock of the Date header, one for the process, which never ends.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+		// What closes idle workers of a server of fasthttp: it sees that the server has ended after a sleep of 10 seconds.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"))
+}
+
+type tests struct{ *testing.M }
+
+// Run stops the real Redis that the tests share.
+func (m tests) Run() int {
+	defer func() {
+		if stopSharedRedis != nil {
+			stopSharedRedis()
+		}
+	}()
+	return m.M.Run()
 }
 
 type silent struct{}

@@ -1,0 +1,350 @@
+package redisstore
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// mimic is a server that speaks Redis's protocol and answers what it is told to.
+type mimic struct {
+	listener net.Listener
+	mu       sync.Mutex
+	replies  []string // to come; the last one again and again
+	again    int      // how often it was
+}
+
+// maxAgain ends what a reply has done again.
+const maxAgain = 30
+
+func startMimic(f *testing.F) *mimic {
+	f.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		f.Fatal(err)
+	}
+	m := &mimic{listener: listener}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { m.serve(conn) })
+		}
+	})
+	f.Cleanup(func() { _ = listener.Close(); serving.Wait() })
+	return m
+}
+
+// serve ends with the connection.
+func (m *mimic) serve(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for {
+		verb, err := readCommand(in)
+		if err != nil {
+			return
+		}
+		reply := "-ERR unknown command\r\n"
+		if !strings.EqualFold(verb, "hello") && !strings.EqualFold(verb, "client") { // with which go-redis greets
+			reply = m.next()
+		}
+		if _, err := io.WriteString(conn, reply); err != nil {
+			return
+		}
+	}
+}
+
+func (m *mimic) next() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	reply := m.replies[0]
+	switch {
+	case len(m.replies) > 1:
+		m.replies = m.replies[1:]
+	case m.again == maxAgain:
+		return "-ERR no more\r\n"
+	default:
+		m.again++
+	}
+	return reply
+}
+
+func (m *mimic) answer(replies []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.replies, m.again = replies, 0
+}
+
+// readCommand reads one command, an array of bulk strings, and returns the first of them.
+func readCommand(in *bufio.Reader) (verb string, err error) {
+	words, err := readLength(in, '*')
+	for i := range words {
+		size, err := readLength(in, '$')
+		if err != nil {
+			return "", err
+		}
+		word := make([]byte, size+len("\r\n"))
+		if _, err := io.ReadFull(in, word); err != nil {
+			return "", err
+		}
+		if i == 0 {
+			verb = string(word[:size])
+		}
+	}
+	return verb, err
+}
+
+func readLength(in *bufio.Reader, kind byte) (int, error) {
+	line, err := in.ReadString('\n')
+	if err != nil || line[0] != kind {
+		return 0, errors.Join(err, errors.New("no command"))
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}
+
+// resp writes a reply in Redis's protocol: JSON's text as a bulk string whose bytes are its characters, numbers as integers,
+// null and arrays as they are, {"error": ...} as an error, true and false as a status.
+func resp(value any) string {
+	switch value := value.(type) {
+	case string:
+		var raw []byte
+		for _, r := range value {
+			raw = append(raw, byte(r))
+		}
+		return "$" + strconv.Itoa(len(raw)) + "\r\n" + string(raw) + "\r\n"
+	case json.Number:
+		return ":" + string(value) + "\r\n"
+	case []any:
+		text := "*" + strconv.Itoa(len(value)) + "\r\n"
+		for _, element := range value {
+			text += resp(element)
+		}
+		return text
+	case map[string]any:
+		text, _ := value["error"].(string)
+		return "-" + strings.NewReplacer("\r", " ", "\n", " ").Replace(text) + "\r\n"
+	case bool:
+		return "+" + strconv.FormatBool(value) + "\r\n"
+	}
+	return "$-1\r\n"
+}
+
+var fuzzedOrganization, fuzzedAgent, fuzzedObject = uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"),
+	uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f2"), uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f2")
+
+// fuzzedOperations are all that read a reply. Each returns what it has read.
+func fuzzedOperations() []func(context.Context, *Store) (any, error) {
+	key := APIKey{Organization: fuzzedOrganization}
+	token := AccessToken{Organization: fuzzedOrganization, Agent: fuzzedAgent, Family: fuzzedObject}
+	byKey, byToken := Caller{Key: &key}, Caller{Token: &token}
+	o, one, amount := fuzzedObject, int64(1), money.USD
+	type operation = func(ctx context.Context, s *Store) (any, error)
+	return []operation{
+		func(ctx context.Context, s *Store) (any, error) { return s.CreateOrganization(ctx, key, "name", "") },
+		func(ctx context.Context, s *Store) (any, error) { return s.Organization(ctx, key) },
+		func(ctx context.Context, s *Store) (any, error) { return s.RotateAPIKey(ctx, key, [32]byte{}, 0) },
+		func(ctx context.Context, s *Store) (any, error) { return s.CreateAgent(ctx, key, Agent{}, [32]byte{}) },
+		func(ctx context.Context, s *Store) (any, error) { return s.Agent(ctx, key, fuzzedAgent) },
+		func(ctx context.Context, s *Store) (any, error) { return s.RevokeAgent(ctx, key, fuzzedAgent) },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.RotateAgentSecret(ctx, key, fuzzedAgent, [32]byte{}, 0)
+		},
+		func(ctx context.Context, s *Store) (any, error) { return s.Agents(ctx, key, Query{Limit: 2}) },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.ExchangeSecret(ctx, fuzzedAgent, [32]byte{})
+		},
+		func(ctx context.Context, s *Store) (any, error) { return s.RotateRefresh(ctx, fuzzedAgent, o, 1) },
+		func(ctx context.Context, s *Store) (any, error) { return nil, s.RevokeFamily(ctx, token, o) },
+		func(ctx context.Context, s *Store) (any, error) { return s.CheckSecret(ctx, fuzzedAgent, [32]byte{}) },
+		func(ctx context.Context, s *Store) (any, error) { return nil, s.CheckToken(ctx, token) },
+		func(ctx context.Context, s *Store) (any, error) {
+			grant, _, err := s.CheckRefresh(ctx, fuzzedAgent, o, 1)
+			return grant, err
+		},
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.CreateSession(ctx, key, NewSession{Agent: fuzzedAgent, Once: &Once{Key: "k"}})
+		},
+		func(ctx context.Context, s *Store) (any, error) { return s.Session(ctx, byKey, o) },
+		func(ctx context.Context, s *Store) (any, error) { return s.Session(ctx, byToken, o) },
+		func(ctx context.Context, s *Store) (any, error) { return s.EndSession(ctx, byToken, o) },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.ChangeLimits(ctx, key, o, NewLimits{MaxActions: &one})
+		},
+		func(ctx context.Context, s *Store) (any, error) { return s.Sessions(ctx, byKey, Query{Limit: 2}) },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.Sessions(ctx, byToken, Query{Limit: 2, Status: Active})
+		},
+		func(ctx context.Context, s *Store) (any, error) { return s.Charge(ctx, byToken, o, Charge{Count: 1}) },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.Charge(ctx, byKey, o, Charge{Count: 1, Once: &Once{Key: "k"}})
+		},
+		func(ctx context.Context, s *Store) (any, error) {
+			return asOne(s.ChargeBatch(ctx, byToken, []BatchCharge{{Session: o}, {Session: fuzzedAgent}}, nil))
+		},
+		func(ctx context.Context, s *Store) (any, error) {
+			return asOne(s.ChargeBatch(ctx, byKey, []BatchCharge{{Session: o}, {Session: o}}, &Once{Key: "k"}))
+		},
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.Begin(ctx, token, NewTransaction{Session: o, Once: &Once{Key: "k"}})
+		},
+		func(ctx context.Context, s *Store) (any, error) { return s.Begin(ctx, token, NewTransaction{}) },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.Commit(ctx, token, o, Commit{Value: &amount})
+		},
+		func(ctx context.Context, s *Store) (any, error) { return s.Rollback(ctx, byKey, o, Rollback{}) },
+		func(ctx context.Context, s *Store) (any, error) { return s.Transaction(ctx, byToken, o) },
+		func(ctx context.Context, s *Store) (any, error) { return s.Transactions(ctx, byKey, Query{Limit: 2}) },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.Transactions(ctx, byToken, Query{Limit: 2, Session: o})
+		},
+		func(ctx context.Context, s *Store) (any, error) {
+			events, _, err := s.Events(ctx, byToken, fuzzedAgent, "", 2)
+			return events, err
+		},
+		func(ctx context.Context, s *Store) (any, error) {
+			keys, _, err := s.Keys(ctx, SigningKeys)
+			return keys, err
+		},
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.RotateKey(ctx, SigningKeys, "id", "key", 0, 0)
+		},
+		func(ctx context.Context, s *Store) (any, error) { return nil, s.RetireKey(ctx, SigningKeys, "id") },
+		func(ctx context.Context, s *Store) (any, error) { return s.KeepIssuer(ctx, "issuer") },
+		func(ctx context.Context, s *Store) (any, error) { return s.Ready(ctx) },
+		func(ctx context.Context, s *Store) (any, error) { s.lookAt([]uuid.UUID{fuzzedAgent}); return nil, nil },
+	}
+}
+
+// asOne returns the usages of a batch, or the first error in it.
+func asOne(outcomes []ChargeOutcome, err error) (any, error) {
+	usages := make([]Usage, len(outcomes))
+	for i, outcome := range outcomes {
+		if usages[i] = outcome.Usage; err == nil {
+			err = outcome.Err
+		}
+	}
+	return usages, err
+}
+
+// FuzzReplies lets each operation read what Redis never answers. It ends in an error that the store knows, or in something
+// that can be told on; never in a panic.
+func FuzzReplies(f *testing.F) {
+	operations := fuzzedOperations()
+	sixteen := `"` + strings.Repeat("a", 14) + `\u00c3\u00f2"`
+	for _, replies := range []string{
+		`[["ok"]]`, `[[]]`, `[null]`, `["ok"]`, `[1]`, `[{"error":"ERR no"}]`, `[{"error":"NOSCRIPT no"},["ok","1"]]`, `[true]`, `[["once"]]`, `[["no_such_code"]]`,
+		`[["ok","1700000000000"]]`, `[["ok",` + sixteen + `,"read write","1700000000000"]]`, `[["ok",{"error":"ERR inside"}]]`, `[["holds_due"],["ok"],["ok"]]`,
+		`[["limit","max_actions","1","2","3","4","5","6"]]`, `[["limit","max_actions","1"]]`, `[["not_active","1","","2","3"]]`, `[["not_pending","1","","2"]]`, `[["scope_not_held"]]`,
+		`[["ok","1","2","3","-4","-5","6"]]`, `[["ok","1","2","3","4","5","6"]]`, `[["ok","9223372036854775807","9223372036854775807","9223372036854775807","4","5","9223372036854775807"]]`,
+		`[["ok","4294967296",` + sixteen + `,"read"]]`, `[["ok","-1",` + sixteen + `,"read"]]`, `[["ok","0",` + sixteen + `,"read"]]`,
+		`[["ok","request","",["ok","1","2","3","4","5","6"]]]`, `[["once","request","1",["limit","max_actions","1","2","3","4","5","6"]]]`, `[["ok","request","1",[]]]`,
+		`[["ok","1700000000000","","read",[` + sixteen + `,"1","2","3","4",null,"1700000000000",null,"5",null,null,null]]]`,
+		`[["ok","1700000000000","","read",[` + sixteen + `,"1","2","3","4"]]]`, `[["ok","1700000000000","","read",[]]]`,
+		`[["ok"],"short"]`, `[["ok"],[]]`, `[["ok"],[null]]`, `[["ok"],[` + sixteen + `]]`, `[[` + sixteen + `]]`, `[[` + sixteen + `,null,null,"pay","5"]]`,
+		`[[` + sixteen + `,null,null,"pay",null,null,"1700000000000",null,"{}"],["ok","1700000000000","","1700000000000",["pending"]]]`,
+		`[[` + sixteen + `,null,null,"pay",null,null,"1700000000000",null,"{}"],["ok","1700000000000","gone","1700000000000",["committed","1","-1","1","",""]]]`,
+		`[["ok","1700000000000",[` + sixteen + `]],[` + sixteen + `],["` + strings.Repeat("b", 16) + `"]]`, `[["ok","1700000000000",["short"]]]`,
+		`[["ok","1700000000000",[` + sixteen + `],[` + sixteen + `]],[null],[null]]`, `[["ok",[["1-0",["type","x","at"]]]]]`, `[["ok",[["1-0",["type","x","at","1","held","-5"]]]]]`,
+		`[["ok",[["1-0"],["2-0",[]],["3-0",[]]]]]`, `[["id","not a record"],["1700000000","1"]]`, `[["id"],["1"]]`, `[[["1-0",["a"]]]]`, `[[["1-0",["a","b"]]]]`,
+	} {
+		for operation := range operations {
+			f.Add(uint8(operation), []byte(replies))
+		}
+	}
+	server := startMimic(f)
+	store, err := Open(Config{URL: "redis://" + server.listener.Addr().String()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = store.Close() })
+	f.Fuzz(func(t *testing.T, operation uint8, replies []byte) {
+		var values []any
+		decoder := json.NewDecoder(strings.NewReader(string(replies)))
+		decoder.UseNumber()
+		if decoder.Decode(&values) != nil || len(values) == 0 {
+			return
+		}
+		var texts []string
+		for _, value := range values {
+			texts = append(texts, resp(value))
+		}
+		server.answer(texts)
+		got, err := operations[int(operation)%len(operations)](t.Context(), store)
+		switch {
+		case errors.Is(err, context.DeadlineExceeded):
+			t.Errorf("%s: %v, though every command was answered", replies, err)
+		case err != nil && !isOurs(err):
+			t.Errorf("%s: %v is no error of the store", replies, err)
+		case err == nil:
+			requireTellable(t, reflect.ValueOf(got))
+		}
+	})
+}
+
+// isOurs says whether an error is one that callers can tell apart.
+func isOurs(err error) bool {
+	for _, one := range []error{
+		errReply, errHoldsDue, ErrUnavailable, ErrOutcomeUnknown, ErrInvalidAPIKey, ErrInvalidToken, ErrInvalidCredentials, ErrInvalidRefreshToken,
+		ErrTokenReused, ErrUnknownAgent, ErrUnknownSession, ErrUnknownTransaction, ErrKeyReused, ErrAgentRevoked, ErrUnknownKey, ErrKeyInUse, ErrNotReversible,
+	} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	return slices.ContainsFunc([]any{
+		new(*NotActiveError), new(*ScopeError), new(*LimitError), new(*BelowUsageError), new(*NotPendingError), new(*PendingKeyError),
+	}, func(kind any) bool { return errors.As(err, kind) })
+}
+
+// requireTellable checks what was read: no amount or count is negative, for neither is written so, no time is a far-off one,
+// which RFC 3339 cannot write, and generations begin with 1.
+func requireTellable(t *testing.T, value reflect.Value) {
+	t.Helper()
+	switch kind := value.Kind(); {
+	case !value.IsValid():
+	case value.Type() == reflect.TypeFor[time.Time]():
+		if at := value.Interface().(time.Time); at.Year() < 0 || at.Year() > 9999 {
+			t.Errorf("a time in the year %d", at.Year())
+		}
+	case value.CanInt():
+		if value.Int() < 0 {
+			t.Errorf("a %s of %d", value.Type(), value.Int())
+		}
+	case value.CanUint():
+		if value.Uint() == 0 {
+			t.Errorf("a %s of 0", value.Type())
+		}
+	case kind == reflect.Struct:
+		for i := range value.NumField() {
+			if value.Type().Field(i).IsExported() {
+				requireTellable(t, value.Field(i))
+			}
+		}
+	case kind == reflect.Slice:
+		for i := range value.Len() {
+			requireTellable(t, value.Index(i))
+		}
+	case kind == reflect.Map:
+		for _, name := range value.MapKeys() {
+			requireTellable(t, value.MapIndex(name))
+		}
+	case kind == reflect.Pointer || kind == reflect.Interface:
+		requireTellable(t, value.Elem())
+	}
+}

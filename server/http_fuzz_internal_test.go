@@ -1,0 +1,373 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"mime"
+	"net"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// onMiniature is a server on an in-memory Redis, for what goes through all of it many times a second.
+func onMiniature(f *testing.F) (*Server, fasthttp.RequestHandler) {
+	f.Helper()
+	store, err := redisstore.Open(redisstore.Config{URL: "redis://" + miniredis.RunT(f).Addr()})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { _ = store.Close() })
+	s := New(Config{Store: store, Log: slog.New(slog.DiscardHandler), Limits: Limits{Off: true}})
+	return s, s.Handler()
+}
+
+// parse reads a request as a connection would, and returns false for what is none.
+func parse(text string) (*fasthttp.RequestCtx, bool) {
+	var request fasthttp.Request
+	if request.Read(bufio.NewReader(strings.NewReader(text))) != nil {
+		return nil, false
+	}
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Init(&request, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 4711}, nil)
+	return ctx, true
+}
+
+// served are all routes, as docs/api.md has them; a * stands for any method, or any rest of a path.
+var served = strings.Fields(`
+	GET,HEAD:/healthz GET,HEAD:/readyz GET,HEAD:/.well-known/jwks.json GET,HEAD:/.well-known/oauth-authorization-server
+	POST:/v1/organizations GET,HEAD:/v1/organizations/{id} POST:/v1/organizations/{id}/api-key/rotate
+	GET,HEAD,POST:/v1/agents GET,HEAD,DELETE:/v1/agents/{id} POST:/v1/agents/{id}/revoke POST:/v1/agents/{id}/secret/rotate
+	GET,HEAD:/v1/agents/{id}/events
+	POST:/v1/auth/token POST:/v1/auth/refresh POST:/v1/auth/revoke POST:/v1/auth/introspect
+	GET,HEAD:/v1/auth/verify *:/v1/auth/verify/* *:/v1/auth/authorize *:/v1/auth/authorize/*
+	POST:/oauth2/token GET,HEAD:/oauth2/authorize POST:/oauth2/revoke POST:/oauth2/introspect
+	POST:/v1/actions GET,HEAD,POST:/v1/transactions GET,HEAD:/v1/transactions/{id}
+	POST:/v1/transactions/{id}/commit POST:/v1/transactions/{id}/rollback
+	GET,HEAD,POST:/sessions GET,HEAD,PATCH:/sessions/{id} POST:/sessions/{id}/end POST:/sessions/{id}/actions
+	GET,HEAD,POST:/v1/sessions GET,HEAD,PATCH:/v1/sessions/{id} POST:/v1/sessions/{id}/end POST:/v1/sessions/{id}/actions`)
+
+// methodsAt returns the methods that a path answers to, none for a path that is not served. It looks at the bytes of the
+// path as they are: no other spelling of it is the same.
+func methodsAt(path string) []string {
+	for _, route := range served {
+		methods, pattern, _ := strings.Cut(route, ":")
+		if rest, found := strings.CutSuffix(pattern, "*"); found && strings.HasPrefix(path, rest) {
+			return []string{"*"}
+		}
+		want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
+		if slices.EqualFunc(want, got, func(w, g string) bool { return w == g || w == "{id}" && g != "" }) {
+			return strings.Split(methods, ",")
+		}
+	}
+	return nil
+}
+
+// FuzzRouter sends any method and any target, without a credential. What is not written plainly is refused; what is,
+// reaches the one route that its bytes name, or is 404 or 405; and every answer is one of ours.
+func FuzzRouter(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"GET", "/healthz"}, {"HEAD", "/readyz"}, {"POST", "/v1/agents"}, {"OPTIONS", "/v1/agents"}, {"PATCH", "/sessions/x"},
+		{"get", "/healthz"}, {"BREW", "/v1/agents"}, {"BREW", "/v1/auth/authorize"}, {"CONNECT", "remit.example:443"}, {"OPTIONS", "*"}, {"GET", "/*"},
+		{"GET", "/v1/agents/"}, {"GET", "/v1//agents"}, {"GET", "/v1/./agents"}, {"GET", "/v1/../v1/agents"}, {"GET", "/v1/%61gents"},
+		{"GET", "/v1/agents%2f"}, {"GET", "/V1/agents"}, {"GET", "/v1\\agents"}, {"GET", "/v1/agents;a=b"}, {"GET", "/v1/agents#x"},
+		{"GET", "/v1/agents#?limit=1"}, {"GET", "/v1/agents?#"}, {"GET", "v1/agents"}, {"GET", "?"}, {"GET", "//v1/agents"},
+		{"GET", "http://a/v1/agents"}, {"GET", "http://a"}, {"GET", "http://a//v1/agents"}, {"GET", "HTTP://a:1/healthz"}, {"GET", "a://b@c/healthz"},
+		{"GET", "/v1/auth/verify"}, {"PUT", "/v1/auth/verify"}, {"PUT", "/v1/auth/verify/"}, {"PUT", "/v1/auth/verify/../../agents"},
+		{"PUT", "/v1/auth/authorize/%2e%2e//x"}, {"GET", "/v1/auth/verifyx"}, {"GET", "/v1/auth/verify/%"}, {"GET", "/v1/sessions/{id}"},
+		{"GET", "/sessions/a/b"}, {"POST", "/sessions/a/end"}, {"GET", "/sessions/a/end"}, {"POST", "/v1/v1/sessions"}, {"DELETE", "/v1/agents/x"}, {"GET", "/v1/agents/\u00e9"},
+		{"GET", "/\x00"}, {"GET", "/v1/agents\x7f"}, {"GET", "/v1/sessions/{asked:*}"}, {"GET", "/:80"}, {"GET", "/v1/agents?x=/../.."}, {"GET", "//a/healthz?://"}, {"GET", "//a:b://c/healthz"}, {"PUT", "//a/v1/auth/verify/?://"},
+		{"GET", "a://b/healthz"}, {"GET", "/a://b/healthz"}, {"GET", "http:///healthz"}, {"GET", "HTTPS://a/healthz#b"}, {"GET", "/healthz?://"},
+	} {
+		f.Add(seed[0], seed[1])
+	}
+	_, handle := onMiniature(f)
+	f.Fuzz(func(t *testing.T, method, target string) {
+		if target == "" || strings.ContainsAny(method+target, " \t\r\n") {
+			return // another request line than this test means
+		}
+		ctx, ok := parse(method + " " + target + " HTTP/1.1\r\nHost: remit.example\r\n\r\n")
+		if !ok {
+			return
+		}
+		handle(ctx)
+		requireRouted(t, ctx, method, target)
+	})
+}
+
+var absoluteForm = regexp.MustCompile(`^(?i:https?)://[^/?#]*`)
+
+// pathOf is the path of a request target in origin form or absolute form (RFC 9112 §3.2); in another it has none.
+func pathOf(target string) (path string, found bool) {
+	rest := absoluteForm.ReplaceAllString(target, "")
+	path, _, _ = strings.Cut(rest, "?")
+	return path, rest != target || strings.HasPrefix(path, "/")
+}
+
+func requireRouted(t *testing.T, ctx *fasthttp.RequestCtx, method, target string) {
+	t.Helper()
+	path, found := pathOf(target)
+	status, code := ctx.Response.StatusCode(), requireOurs(t, ctx)
+	methods := methodsAt(path)
+	found = found || method == fasthttp.MethodOptions && target == "*"
+	plain := found && !strings.Contains(path, "%") && !strings.Contains(path, "//") && !strings.Contains(path, "..") && !strings.Contains(target, "#")
+	switch {
+	case !plain && !strings.HasPrefix(path, verifyPath+"/") && !strings.HasPrefix(path, authorizePath+"/"):
+		if status != 400 {
+			t.Errorf("%s %q is not written plainly: %d %s, want 400", method, path, status, code)
+		}
+	case methods == nil:
+		if status != 404 || len(ctx.Response.Header.Peek("Allow")) > 0 {
+			t.Errorf("%s %q: %d %s, want 404", method, path, status, code)
+		}
+	case methods[0] != "*" && !slices.Contains(methods, method):
+		allowed := strings.Split(string(ctx.Response.Header.Peek("Allow")), ", ")
+		slices.Sort(allowed)
+		if slices.Sort(methods); status != 405 || !slices.Equal(allowed, methods) {
+			t.Errorf("%s %q: %d %s, Allow %q; want 405 and %q", method, path, status, code, allowed, methods)
+		}
+	case status == 404 || status == 405 || status >= 500 && code != "unavailable":
+		t.Errorf("%s %q: %d %s, but it is served", method, path, status, code)
+	}
+}
+
+// requireOurs checks that an answer is one of this service, and returns its code, "" for success.
+func requireOurs(t *testing.T, ctx *fasthttp.RequestCtx) string {
+	t.Helper()
+	if len(ctx.Response.Header.Peek(headerRequestID)) == 0 {
+		t.Error("an answer without a request id")
+	}
+	if ctx.Response.StatusCode() < 400 {
+		return ""
+	}
+	var said struct {
+		Status      int    `json:"status"`
+		Code, Error string // of a problem, or of OAuth's
+	}
+	if err := json.Unmarshal(ctx.Response.Body(), &said); err != nil {
+		t.Fatalf("%d %q is no problem: %v", ctx.Response.StatusCode(), ctx.Response.Body(), err)
+	}
+	if said.Error != "" {
+		return said.Error
+	}
+	if said.Status != ctx.Response.StatusCode() || titles[said.Code] == "" {
+		t.Errorf("%d is told as %d, %q", ctx.Response.StatusCode(), said.Status, said.Code)
+	}
+	return said.Code
+}
+
+// FuzzHeader gives one value to every header that is read as a credential or a name, over a connection.
+func FuzzHeader(f *testing.F) {
+	agent := uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1")
+	secret, key := token.NewAgentSecret(), token.NewAPIKey(agent)
+	basic := func(text string) string { return "Basic " + base64.StdEncoding.EncodeToString([]byte(text)) }
+	padded := basic(strings.ReplaceAll(agent.String(), "-", "%2D") + ":" + secret) // which leaves loose bits before its =
+	for _, seed := range []string{
+		padded, looseBits(padded),
+		"", "Bearer", "Bearer ", "bearer e30.e30.e30", "Bearer\te30.e30.e30", "Bearer  e30.e30.e30", "Bearer a b", "BEARERx", "Bearer,x",
+		basic(agent.String() + ":" + secret), basic(strings.ToUpper(agent.String()) + ":" + secret), basic(agent.String() + ":" + secret + ":"),
+		basic(agent.String()), basic(":"), basic(""), basic("%zz:" + secret),
+		basic("{" + agent.String() + "}:" + secret), "Basic " + strings.TrimRight(basic("a:b"), "="), "basic Og==", "Basic Oh==", "Basic O g==",
+		key, strings.ToUpper(key), key + " ", secret, "rmk_", strings.Repeat("a", 255), strings.Repeat("a", 256), strings.Repeat("a", 64),
+		strings.Repeat("a", 65), "a b", "\u00e9", "\x7f", "\x00", "a,b", "\"a\"", ".-_", "a\tb",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, value string) {
+		if strings.ContainsAny(value, "\r\n") {
+			return // another header than this test means
+		}
+		head := "POST / HTTP/1.1\r\nHost: remit.example\r\nContent-Length: 0\r\n"
+		for _, name := range []string{"Authorization", "X-API-Key", "Idempotency-Key", "X-Request-Id"} {
+			head += name + ": " + value + "\r\n"
+		}
+		ctx, ok := parse(head + "\r\n")
+		if !ok {
+			return
+		}
+		value = strings.Trim(value, " \t") // RFC 9110 §5.5
+		requireBearer(t, ctx, value)
+		requireBasic(t, ctx, value)
+		requireAPIKey(t, ctx, value)
+		requireNames(t, ctx, value)
+	})
+}
+
+// looseBits sets the last bit before the =, which decoders drop.
+func looseBits(text string) string {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+	last := strings.IndexByte(text, '=') - 1
+	return text[:last] + string(alphabet[strings.IndexByte(alphabet, text[last])|1]) + text[last+1:]
+}
+
+func requireBearer(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
+	t.Helper()
+	given, found := bearer(ctx)
+	if want := len(value) > len("Bearer") && strings.EqualFold(value[:len("Bearer ")], "Bearer "); found != want {
+		t.Errorf("%q has a Bearer token: %t, want %t", value, found, want)
+	}
+	if found && value[len("Bearer "):] != string(given) {
+		t.Errorf("%q is read as the token %q", value, given)
+	}
+}
+
+// requireBasic checks that a client is who its header names, by the very secret that it holds, and written in base64.
+func requireBasic(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
+	t.Helper()
+	client, err := readClient(ctx, url.Values{})
+	if err != nil {
+		return
+	}
+	raw, err := base64.StdEncoding.Strict().DecodeString(value[len("Basic "):])
+	id, secret, _ := strings.Cut(string(raw), ":")
+	id, idErr := url.QueryUnescape(id)
+	secret, secretErr := url.QueryUnescape(secret)
+	if err != nil || idErr != nil || secretErr != nil || !strings.EqualFold(id, client.agent.String()) || secret != client.secret {
+		t.Errorf("%q is read as %+v", value, client)
+	}
+	if token.CheckAgentSecret(client.secret) != nil {
+		t.Errorf("%q: nobody has the secret %q", value, client.secret)
+	}
+}
+
+func requireAPIKey(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
+	t.Helper()
+	key, err := organizationKey(ctx)
+	organization, wrong := token.APIKeyOrganization(value)
+	switch {
+	case value == "" && err != errMissingKey, value != "" && (err == nil) != (wrong == nil):
+		t.Errorf("%q as an API key: %v", value, err)
+	case err == nil && (key.Organization != organization || key.Hash != token.Hash(value)):
+		t.Errorf("%q is read as the key of %s", value, key.Organization)
+	}
+}
+
+// requireNames checks the idempotency key and the request id: taken as they are, or not at all.
+func requireNames(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
+	t.Helper()
+	visible := strings.Trim(value, "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~") == ""
+	once, err := once(ctx, "test", uuid.Nil)
+	if taken := err == nil && once != nil && once.Key == value; taken != (visible && value != "" && len(value) <= 255) {
+		t.Errorf("%q as an idempotency key: %+v, %v", value, once, err)
+	}
+	id := string(newRequestIDs().append(nil, ctx))
+	if len(id) == 0 || len(id) > maxRequestIDSize || strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
+		t.Errorf("%q made the request id %q", value, id)
+	}
+}
+
+// FuzzForm holds forms against a second reader, that of fasthttp: whatever is accepted says the same to both, once.
+func FuzzForm(f *testing.F) {
+	agent, secret := "018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1", token.NewAgentSecret()
+	const form = "application/x-www-form-urlencoded"
+	for _, seed := range [][2]string{
+		{form, "grant_type=client_credentials&client_id=" + agent + "&client_secret=" + secret},
+		{form, "client_id=" + agent + "&client_secret=" + secret + "&scope=a+b%20c"}, {form, "scope=a&scope=b"}, {form, "scope=a&sco%70e=b"},
+		{form, "scope=a;grant_type=b"}, {form, "scope=%zz"}, {form, "scope=%"}, {form, "scope=%4"}, {form, "scope=%00&b=%ff"}, {form, "=a"}, {form, "="},
+		{form, "&&"}, {form, "a"}, {form, "a&a"}, {form, "a=b=c"}, {form, "a=b&"}, {form, "a%26b=c"}, {form, "a+b=c"}, {form, ""}, {form, "\xff=\xff"},
+		{form, "client_id=" + strings.ToUpper(agent) + "&client_secret=" + secret}, {form, "client_id=" + agent + "&client_secret=" + secret + "%0a"},
+		{form + ";charset=utf-8", "a=b"}, {form + " ; charset=utf-16", "a=b"}, {"Application/X-WWW-Form-URLEncoded", "a=b"}, {form + ",text/plain", "a=b"},
+		{"application/json", "{}"}, {"", "a=b"}, {"multipart/form-data; boundary=x", "--x"}, {form + "x", "a=b"}, {";" + form, "a=b"},
+	} {
+		f.Add(seed[0], []byte(seed[1]))
+	}
+	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
+		ctx := &fasthttp.RequestCtx{}
+		ctx.Request.Header.SetContentType(contentType)
+		ctx.Request.SetBody(body)
+		form, err := readForm(ctx)
+		if err != nil {
+			return
+		}
+		if mediaType, _, err := mime.ParseMediaType(contentType); err == nil && mediaType != "application/x-www-form-urlencoded" {
+			t.Errorf("%q is taken for a form", contentType)
+		}
+		var other fasthttp.Args
+		other.ParseBytes(body)
+		count := 0
+		delete(form, "") // which nobody asks for
+		for name, value := range other.All() {
+			if len(name) == 0 {
+				continue
+			}
+			if count++; form.Get(string(name)) != string(value) {
+				t.Errorf("%q: %q is %q and %q", body, name, form.Get(string(name)), value)
+			}
+		}
+		if count != len(form) {
+			t.Errorf("%q has %d parameters and %d", body, len(form), count)
+		}
+		client, err := readClient(ctx, form)
+		if err == nil && (client.secret != form.Get("client_secret") || !strings.EqualFold(client.agent.String(), form.Get("client_id")) ||
+			token.CheckAgentSecret(client.secret) != nil) {
+			t.Errorf("%q is read as %+v", body, client)
+		}
+	})
+}
+
+func TestAFormThatMayBeOfAnotherKindIsRefused(t *testing.T) {
+	t.Parallel()
+	const form = "Content-Type: application/x-www-form-urlencoded\r\n"
+	for headers, want := range map[string]bool{
+		form: true, form + "Content-Type: text/plain\r\n": false, "content-type: text/plain\r\n" + form: false,
+		form + "Content-Encoding: gzip\r\n": false,
+	} {
+		ctx, ok := parse("POST /oauth2/token HTTP/1.1\r\nHost: remit.example\r\nContent-Length: 3\r\n" + headers + "\r\na=b")
+		if _, err := readForm(ctx); !ok || (err == nil) != want {
+			t.Errorf("%q: %v", headers, err)
+		}
+	}
+}
+
+// FuzzForwarded checks that no client can choose what it counts for: what stands left of an address that is no proxy's
+// changes nothing, nor does anything that who is no proxy says.
+func FuzzForwarded(f *testing.F) {
+	for _, seed := range [][2]string{
+		{"203.0.113.9", "1.1.1.1"}, {"203.0.113.9, 10.0.0.2", "1.1.1.1"}, {"10.0.0.2", "203.0.113.9"}, {"", ""}, {",", ","}, {"unknown", "1.1.1.1"},
+		{"203.0.113.9:80", ""}, {"[2001:db8::1]:80", "x"}, {"2001:db8::1%eth0", ""}, {"::ffff:10.0.0.2", "::ffff:1.1.1.1"}, {"010.0.0.1", ""},
+		{"10.0.0.1,,10.0.0.2", "1.1.1.1"}, {"\x00", "\xff"}, {"fd00::1", "fd00::2"}, {"[::ffff:203.0.113.9%a]:1", ""},
+	} {
+		f.Add([]byte(seed[0]), []byte(seed[1]))
+	}
+	proxies := trustedProxies{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}
+	peer, stranger := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("203.0.113.200")
+	f.Fuzz(func(t *testing.T, line, lie []byte) {
+		client := proxies.clientOf(peer, [][]byte{line})
+		if !client.IsValid() || client.Zone() != "" || client.Is4In6() {
+			t.Errorf("%q: the client is %s", line, client)
+		}
+		if got := proxies.clientOf(stranger, [][]byte{line, lie}); got != stranger {
+			t.Errorf("%q, %q by a stranger: %s", line, lie, got)
+		}
+		if allProxies(proxies, line) {
+			return // the next to the left has said who this is
+		}
+		for _, lines := range [][][]byte{{lie, line}, {slices.Concat(lie, []byte(","), line)}} {
+			if got := proxies.clientOf(peer, lines); got != client {
+				t.Errorf("%q is %s, and behind %q it is %s", line, client, lie, got)
+			}
+		}
+	})
+}
+
+func allProxies(proxies trustedProxies, line []byte) bool {
+	for text := range bytes.SplitSeq(line, []byte(",")) {
+		address, ok := parseForwarded(string(bytes.TrimSpace(text)))
+		if !ok || !proxies.include(address) {
+			return false
+		}
+	}
+	return true
+}
