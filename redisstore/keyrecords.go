@@ -104,10 +104,11 @@ func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
 func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	if err := s.client.SetNX(ctx, s.keys.issuer(), issuer, 0).Err(); err != nil {
+	place := s.keys.issuer()
+	if err := s.write(ctx, place, redis.NewBoolCmd(ctx, "set", place, issuer, "nx")); err != nil {
 		return "", classify(err, reads) // asking again is harmless
 	}
-	kept, err := s.client.Get(ctx, s.keys.issuer()).Result()
+	kept, err := s.client.Get(ctx, place).Result()
 	return kept, classify(err, reads)
 }
 
@@ -115,7 +116,8 @@ func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return classify(s.client.Set(ctx, s.keys.issuer(), issuer, 0).Err(), reads)
+	place := s.keys.issuer()
+	return classify(s.write(ctx, place, redis.NewStatusCmd(ctx, "set", place, issuer)), reads)
 }
 
 func parseKeyRecord(id, text string) (KeyRecord, error) {

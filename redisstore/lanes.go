@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ var (
 
 // lanes holds a lane for each server, by its address: the nodes of a cluster come and go.
 type lanes struct {
+	keys      keyspace
 	mu        sync.RWMutex
 	byAddress map[string]*lane
 }
@@ -51,7 +53,7 @@ func (l *lanes) of(server *redis.Client) *lane {
 		if l.byAddress == nil {
 			l.byAddress = map[string]*lane{}
 		}
-		known = &lane{server: server}
+		known = &lane{server: server, confirmed: &lane{server: server, confirms: &confirmer{keys: l.keys}}}
 		l.byAddress[address] = known
 	}
 	return known
@@ -61,6 +63,10 @@ func (l *lanes) of(server *redis.Client) *lane {
 type lane struct {
 	server   *redis.Client
 	underWay atomic.Int32 // calls, shared or not
+
+	// confirmed is the lane of the calls whose writes must be confirmed: the others do not wait for a replica.
+	confirmed *lane
+	confirms  *confirmer // of that lane
 
 	mu        sync.Mutex
 	waiting   []*passenger // in order of arrival
@@ -85,18 +91,24 @@ func (s *Store) send(ctx context.Context, deadline time.Time, c *command, cmd on
 		if !time.Now().Before(deadline) {
 			return errLaneLate
 		}
-		return s.sendAlone(c, cmd) // which knows what to do, or what to say
+		if c.confirm {
+			return fmt.Errorf("%w: %w", errNoServer, err)
+		}
+		return s.sendAlone(server, c, cmd) // which knows what to do, or what to say
 	}
 	l := s.lanes.of(server)
+	if c.confirm {
+		l = l.confirmed
+	}
 	defer l.underWay.Add(-1)
 	if l.underWay.Add(1) <= plainCalls {
-		return s.sendAlone(c, cmd)
+		return s.sendAlone(server, c, cmd)
 	}
 	err = l.share(ctx, deadline, cmd)
 	switch cluster, isCluster := s.client.(*redis.ClusterClient); {
-	case err == nil || !isCluster:
+	case err == nil || !isCluster || errors.Is(err, errUnconfirmed):
 	case movedElsewhere(err):
-		return s.sendAlone(c, cmd)
+		return s.sendAlone(server, c, cmd)
 	case !isReply(err):
 		cluster.ReloadState(ctx) // a call by itself would have: the server may have gone, and another be in its place
 	}
@@ -108,8 +120,11 @@ func isReply(err error) bool {
 	return errors.As(err, &reply)
 }
 
-// sendAlone sends a command whose bounds are set.
-func (s *Store) sendAlone(c *command, cmd onceCmd) error {
+// sendAlone sends a command whose bounds are set; that server probably has its key.
+func (s *Store) sendAlone(server *redis.Client, c *command, cmd onceCmd) error {
+	if c.confirm {
+		return s.sendConfirmed(&c.bounds, server, c.firstKey(), cmd)
+	}
 	if _, cluster := s.client.(*redis.ClusterClient); cluster {
 		c.showKey()
 	}
@@ -228,8 +243,14 @@ func (l *lane) sendOne(aboard []*passenger) {
 		}
 		_ = pipeline.Process(context.Background(), p.cmd) // queues it
 	}
+	if pipeline.Len() == 0 {
+		return
+	}
+	failure := l.confirms.end(pipeline, keyOf(aboard[0].cmd), earliest)
 	_, err := pipeline.Exec(&bounds{context.Background(), earliest})
+	unconfirmed := failure()
 	for _, p := range aboard {
 		p.cmd.explain(err)
+		p.cmd.note(unconfirmed)
 	}
 }

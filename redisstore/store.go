@@ -24,6 +24,8 @@ type Config struct {
 	RefreshLifetime time.Duration
 	// AccessLifetime is how long an access token is good for. 0 means 1 hour.
 	AccessLifetime time.Duration
+	// Durability is when a write is acknowledged. "" means Local.
+	Durability Durability
 	// EventsKept is how many events of its audit trail an agent keeps, about: up to 100 more may stand. 0 means 1000.
 	EventsKept int
 }
@@ -69,7 +71,11 @@ func Open(cfg Config) (*Store, error) {
 	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
 	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
-	return &Store{client: connect(options), keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}, nil
+	cfg.Durability = orDefault(cfg.Durability, Local)
+	keys := keyspace{cfg.Prefix}
+	return &Store{
+		client: connect(options), keys: keys, lanes: lanes{keys: keys}, config: cfg, closed: make(chan struct{}),
+	}, nil
 }
 
 // Close wakes whoever waits for events and closes every connection.
@@ -83,8 +89,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	return classify(s.client.Ping(ctx).Err(), reads)
 }
 
-func orDefault[T int | time.Duration](given, standard T) T {
-	if given == 0 {
+func orDefault[T int | time.Duration | Durability](given, standard T) T {
+	var none T
+	if given == none {
 		return standard
 	}
 	return given
