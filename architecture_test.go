@@ -24,6 +24,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/loadtest":   {"remit/chart", "remit/client", "remit/lua", "remit/money", "remit/redisproc"},
 		"remit/bench":      {},
 		"remit/interop":    {},
+		"remit/faults":     {"remit/money", "remit/redisproc"},
 
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},
 	}

@@ -30,12 +30,12 @@ const (
 func startNode(ctx context.Context) (node, error) {
 	var err error
 	for range portTries {
-		port, portErr := freePort()
+		port, portErr := FreePort()
 		if portErr != nil {
 			return node{}, portErr
 		}
 		var s *Server
-		s, err = Start(ctx, Config{Args: clusterArguments(port)})
+		s, err = Start(ctx, Config{Port: port, Args: clusterArguments()})
 		if err == nil {
 			return node{s, port}, nil
 		}
@@ -46,18 +46,16 @@ func startNode(ctx context.Context) (node, error) {
 	return node{}, fmt.Errorf("after %d ports: %w", portTries, err)
 }
 
-func clusterArguments(port int) []string {
+func clusterArguments() []string {
 	return []string{
-		"--port", strconv.Itoa(port),
-		"--bind", loopback,
 		"--cluster-enabled", "yes",
 		"--cluster-announce-ip", loopback, // else a node learns its address from others only
 		"--cluster-node-timeout", "2000", // ms
 	}
 }
 
-// freePort returns a port that is free just now, as is the one of its bus.
-func freePort() (int, error) {
+// FreePort returns a port of 127.0.0.1 that is free just now, as is the one of a cluster node's bus.
+func FreePort() (int, error) {
 	for range portTries {
 		port := firstPort + rand.IntN(endPort-firstPort)
 		if isFree(port) && isFree(port+busOffset) {

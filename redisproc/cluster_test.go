@@ -116,7 +116,7 @@ func TestStartClusterRefusesZeroPrimaries(t *testing.T) {
 func TestNodeOnATakenPortEndsBeforeItAnswers(t *testing.T) {
 	t.Parallel()
 	for _, offset := range []int{0, busOffset} {
-		port, err := freePort()
+		port, err := FreePort()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,7 +125,7 @@ func TestNodeOnATakenPortEndsBeforeItAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer taken.Close()
-		_, err = Start(t.Context(), Config{Args: clusterArguments(port)})
+		_, err = Start(t.Context(), Config{Port: port, Args: clusterArguments()})
 		if !errors.Is(err, errEnded) {
 			t.Errorf("start with port %d taken: %v; want %v", port+offset, err, errEnded)
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -32,6 +33,9 @@ func makeTempDir() (string, error) {
 func (s *Server) launch(path string, cfg Config) error {
 	s.cmd = exec.Command(path, arguments(cfg, s.socket())...)
 	s.cmd.Dir = s.temp
+	if len(cfg.Env) > 0 {
+		s.cmd.Env = append(os.Environ(), cfg.Env...)
+	}
 	s.cmd.Stdout, s.cmd.Stderr = s.output, s.output
 	s.cmd.WaitDelay = outputLimit
 	// In a process group of its own, the server does not get the Ctrl-C meant for
@@ -72,11 +76,12 @@ func (s *Server) run(started chan<- error) {
 	close(s.done)
 }
 
-// arguments returns the command line of a server that listens on socket alone
-// and whose working directory holds its data.
+// arguments returns the command line of a server that listens on the socket, and
+// on a port if it has one, and whose working directory holds its data.
 func arguments(cfg Config, socket string) []string {
 	args := []string{
-		"--port", "0",
+		"--port", strconv.Itoa(cfg.Port),
+		"--bind", loopback,
 		"--unixsocket", socket,
 		"--daemonize", "no",
 		"--save", "",

@@ -2,6 +2,7 @@ package redisproc
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -132,5 +133,15 @@ func waitFor(tb testing.TB, what string, holds func() bool) {
 		if time.Now().After(end) {
 			tb.Fatalf("waited in vain for %s", what)
 		}
+	}
+}
+
+// The dynamic linker says which library it lacks: Redis writes over the environment that /proc would show.
+func TestServerHasTheEnvironmentItIsGiven(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	stop(t, start(t, Config{Log: &log, Env: []string{"LD_PRELOAD=/no/such/library.so"}}))
+	if !strings.Contains(log.String(), "/no/such/library.so") {
+		t.Errorf("nothing of LD_PRELOAD in what it printed:\n%s", &log)
 	}
 }

@@ -26,6 +26,13 @@ type Config struct {
 	// or "no". Empty means "everysec".
 	Fsync string
 
+	// Port is where the server listens on 127.0.0.1 as well as on its socket; see
+	// FreePort. 0: on its socket alone.
+	Port int
+
+	// Env is added to the environment of the process, such as "LD_PRELOAD=/x.so".
+	Env []string
+
 	// Args are further arguments of redis-server, such as "--maxmemory", "10mb".
 	// They come last, and so override what the package sets.
 	Args []string

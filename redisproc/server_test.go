@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -75,6 +77,21 @@ func TestServerIsConfiguredAsPromised(t *testing.T) {
 			t.Errorf("%+v: %s = %q, %v; want %q", tc.cfg, tc.parameter, got[tc.parameter], err, tc.want)
 		}
 		stop(t, s)
+	}
+}
+
+func TestServerListensOnItsPortToo(t *testing.T) {
+	t.Parallel()
+	port, err := FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := start(t, Config{Port: port})
+	client := redis.NewClient(&redis.Options{Addr: net.JoinHostPort(loopback, strconv.Itoa(port))})
+	t.Cleanup(func() { client.Close() })
+	info, err := client.InfoMap(t.Context(), "server").Result()
+	if got := info["Server"]["process_id"]; err != nil || got != strconv.Itoa(s.PID()) {
+		t.Errorf("process %s answers at the port, %v; want %d", got, err, s.PID())
 	}
 }
 

@@ -1,0 +1,138 @@
+package faults
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"time"
+)
+
+// callLimit is how long a caller waits for an answer. The service gives up on Redis after 3 s; the rest is for a machine
+// that has too much to do.
+const callLimit = 10 * time.Second
+
+// Request is a call to be made.
+type Request struct {
+	Call         // as it will be recorded
+	Method, Path string
+	Body         any    // as JSON; nil for none
+	APIKey       string // credential; empty for none
+	Token        string // access token; empty for none
+	// Note says what of the answer's body is recorded; nil records all.
+	Note func(body []byte) string
+}
+
+// Caller makes calls and records each in a history. It is safe for concurrent use.
+type Caller struct {
+	history   *History
+	transport *http.Transport
+	client    *http.Client
+}
+
+// NewCaller returns a caller with connections of its own.
+func NewCaller(h *History) *Caller {
+	// HTTP keep-alive, as real clients have it; and no proxy of whoever runs the tests.
+	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
+	return &Caller{h, transport, &http.Client{Transport: transport, Timeout: callLimit}}
+}
+
+// Close closes the connections that no call is using.
+func (c *Caller) Close() { c.transport.CloseIdleConnections() }
+
+// Do makes one call to the instance at the base URL, records it, and returns what was recorded and the answer's body.
+func (c *Caller) Do(instance string, r Request) (Call, []byte) {
+	made := r.Call
+	made.Instance, made.Began = instance, c.history.Now()
+	status, body, err := c.send(instance, r)
+	made.Ended, made.Status = c.history.Now(), status
+	switch {
+	case err != nil:
+		made.Outcome, made.Code, made.Err = outcomeOf(err), codeOf(err), err.Error()
+	default:
+		made.Code = problemCode(status, body)
+		made.Outcome = outcomeOfAnswer(status, made.Code)
+		made.Answer = string(body)
+		if made.Outcome == OK && r.Note != nil {
+			made.Answer = r.Note(body)
+		}
+	}
+	c.history.Add(made)
+	return made, body
+}
+
+func (c *Caller) send(instance string, r Request) (status int, answer []byte, err error) {
+	var body io.Reader
+	if r.Body != nil {
+		text, err := json.Marshal(r.Body)
+		if err != nil {
+			return 0, nil, err
+		}
+		body = bytes.NewReader(text)
+	}
+	request, err := http.NewRequest(r.Method, instance+r.Path, body)
+	if err != nil {
+		return 0, nil, err
+	}
+	for name, value := range map[string]string{"X-API-Key": r.APIKey, "Idempotency-Key": r.Key} {
+		if value != "" {
+			request.Header.Set(name, value)
+		}
+	}
+	if r.Body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if r.Token != "" {
+		request.Header.Set("Authorization", "Bearer "+r.Token)
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer response.Body.Close()
+	answer, err = io.ReadAll(response.Body)
+	if err != nil {
+		return 0, nil, err // half an answer is none
+	}
+	return response.StatusCode, answer, nil
+}
+
+// outcomeOf judges a call without an answer. Only one whose connection was never made has certainly not happened.
+func outcomeOf(err error) Outcome {
+	if codeOf(err) == codeUnreachable {
+		return Refused
+	}
+	return Unknown
+}
+
+// codeUnreachable stands where an answer would have its code.
+const codeUnreachable = "unreachable"
+
+func codeOf(err error) string {
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return codeUnreachable
+	}
+	return ""
+}
+
+func outcomeOfAnswer(status int, code string) Outcome {
+	switch {
+	case status < 300:
+		return OK
+	case status < 500, status == http.StatusServiceUnavailable && code == "unavailable":
+		return Refused
+	default:
+		return Unknown
+	}
+}
+
+func problemCode(status int, body []byte) string {
+	var problem struct{ Code string }
+	if status >= 300 {
+		_ = json.Unmarshal(body, &problem) // what is no problem has no code
+	}
+	return problem.Code
+}

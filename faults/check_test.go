@@ -1,0 +1,244 @@
+package faults
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remit/money"
+)
+
+// charged is a call that charges session s one action and a dollar.
+func charged(outcome Outcome, key string) Call {
+	c := Call{Kind: Charge, Session: "s", Key: key, Outcome: outcome, Effect: Effect{Actions: 1, Used: money.USD}, Code: "unavailable", Status: 503}
+	if outcome == OK {
+		c.Status, c.Code, c.Answer = 200, "", `{"action_count":1,"max_actions":9,"value_used_usd":1,"max_value_usd":9}`
+	}
+	return c
+}
+
+func with(c Call, change func(*Call)) Call {
+	change(&c)
+	return c
+}
+
+// stored is session s with so many actions of one dollar each.
+func stored(actions int64) Stored {
+	return Stored{Sessions: map[string]Session{
+		"s": {Actions: actions, MaxActions: 9, Used: money.MicroUSD(actions) * money.USD, MaxValue: 9 * money.USD},
+	}}
+}
+
+// transaction is a call about transaction t, which holds two dollars of session s.
+func transaction(kind Kind, outcome Outcome) Call {
+	c := Call{Kind: kind, Subject: "t", Session: "s", Key: string(kind), Outcome: outcome, Status: 200, Effect: Effect{Held: -2 * money.USD}}
+	switch {
+	case outcome == Unknown:
+		c.Status = 0
+	case outcome == Refused:
+		c.Status, c.Code = 409, "transaction_not_pending"
+	}
+	switch kind {
+	case Begin:
+		c.Subject, c.Answer, c.Effect = "", `{"id":"t"}`, Effect{Actions: 1, Held: 2 * money.USD}
+	case Commit:
+		c.Effect.Used = money.USD
+	}
+	return c
+}
+
+func afterTransaction(status string, actions int64, used, held money.MicroUSD) Stored {
+	return Stored{
+		Sessions:     map[string]Session{"s": {Actions: actions, MaxActions: 9, Used: used, Held: held, MaxValue: 9 * money.USD}},
+		Transactions: map[string]string{"t": status},
+	}
+}
+
+// at gives a call its time.
+func at(began, ended int, c Call) Call {
+	c.Began, c.Ended = time.Duration(began), time.Duration(ended)
+	return c
+}
+
+// Every history here is forged: each rule is shown to find what it is there for, and to accept what comes closest to it.
+func TestCheckFindsExactlyWhatIsBroken(t *testing.T) {
+	t.Parallel()
+	refreshed := func(successor string) Call {
+		return Call{Kind: Refresh, Subject: "token", Outcome: OK, Status: 200, Answer: successor}
+	}
+	revoked := Call{Kind: Revoke, Subject: "family", Outcome: OK, Status: 200}
+	used := Call{Kind: Use, Subject: "family", Outcome: OK, Status: 200}
+	for _, tc := range []struct {
+		name   string
+		calls  []Call
+		stored Stored
+		want   []Rule
+	}{
+		{"an acknowledged charge that is stored", []Call{charged(OK, "")}, stored(1), nil},
+		{"an acknowledged charge that is not stored", []Call{charged(OK, "")}, stored(0), []Rule{RuleLost, RuleLost}},
+		{"an unavailable charge that is not stored", []Call{charged(Refused, "")}, stored(0), nil},
+		{"an unavailable charge that is stored", []Call{charged(Refused, "")}, stored(1), []Rule{RuleSurplus, RuleSurplus}},
+		{"a charge in doubt that is stored", []Call{charged(Unknown, "")}, stored(1), nil},
+		{"a charge in doubt that is not stored", []Call{charged(Unknown, "")}, stored(0), nil},
+		{"a charge in doubt that is stored twice", []Call{charged(Unknown, "")}, stored(2), []Rule{RuleSurplus, RuleSurplus}},
+		{"a key that is acknowledged twice, stored once", []Call{charged(OK, "k"), charged(OK, "k")}, stored(1), nil},
+		{"a key that is acknowledged twice, stored twice", []Call{charged(OK, "k"), charged(OK, "k")}, stored(2), []Rule{RuleSurplus, RuleSurplus}},
+		{"a key in doubt, then acknowledged, not stored", []Call{charged(Unknown, "k"), charged(OK, "k")}, stored(0), []Rule{RuleLost, RuleLost}},
+		{"a key in doubt, then unavailable, stored", []Call{charged(Unknown, "k"), charged(Refused, "k")}, stored(1), nil},
+		{"a key in doubt, then refused for good, stored", []Call{charged(Unknown, "k"), with(charged(Refused, "k"), func(c *Call) { c.Status, c.Code = 403, "session_limit_reached" })},
+			stored(1), []Rule{RuleSurplus, RuleSurplus}},
+		{"a key that is acknowledged and refused", []Call{charged(OK, "k"), with(charged(Refused, "k"), func(c *Call) { c.Status, c.Code = 403, "session_limit_reached" })},
+			stored(1), []Rule{RuleKey}},
+		{"a key with two answers", []Call{charged(OK, "k"), with(charged(OK, "k"), func(c *Call) { c.Answer = strings.Replace(c.Answer, "9", "8", 1) })},
+			stored(1), []Rule{RuleKey}},
+		{"two keys with an answer each", []Call{charged(OK, "k"), charged(OK, "l")}, stored(2), nil},
+		{"a session above its limit", []Call{charged(Unknown, "")}, Stored{Sessions: map[string]Session{"s": {Actions: 1, MaxActions: 0}}}, []Rule{RuleLimit}},
+		{"a session whose value and holds are above its limit", []Call{transaction(Begin, OK)},
+			with2(afterTransaction("pending", 1, 0, 2*money.USD), func(s *Session) { s.MaxValue = money.USD }), []Rule{RuleLimit}},
+		{"an answer above a limit", []Call{with(charged(OK, ""), func(c *Call) { c.Answer = `{"action_count":2,"max_actions":1}` })}, stored(1), []Rule{RuleLimit}},
+		{"a charged session that is gone", []Call{charged(OK, "")}, Stored{}, []Rule{RuleMissing}},
+		{"a created session that is gone", nil, Stored{Missing: []string{"s"}}, []Rule{RuleLost}},
+
+		{"a transaction begun, its hold stored", []Call{transaction(Begin, OK)}, afterTransaction("pending", 1, 0, 2*money.USD), nil},
+		{"a transaction begun, its hold lost", []Call{transaction(Begin, OK)}, afterTransaction("pending", 1, 0, 0), []Rule{RuleLost}},
+		{"a transaction begun, and gone", []Call{transaction(Begin, OK)}, afterTransaction("", 1, 0, 2*money.USD), []Rule{RuleStatus}},
+		{"a transaction committed", []Call{transaction(Begin, OK), transaction(Commit, OK)}, afterTransaction("committed", 1, money.USD, 0), nil},
+		{"a transaction committed, its hold still there", []Call{transaction(Begin, OK), transaction(Commit, OK)}, afterTransaction("committed", 1, money.USD, 2*money.USD), []Rule{RuleSurplus}},
+		{"a transaction committed, stored as pending", []Call{transaction(Begin, OK), transaction(Commit, OK)}, afterTransaction("pending", 1, money.USD, 0), []Rule{RuleStatus}},
+		{"a commit in doubt that happened", []Call{transaction(Begin, OK), transaction(Commit, Unknown)}, afterTransaction("committed", 1, money.USD, 0), nil},
+		{"a commit in doubt that did not", []Call{transaction(Begin, OK), transaction(Commit, Unknown)}, afterTransaction("pending", 1, 0, 2*money.USD), nil},
+		{"a commit refused that happened", []Call{transaction(Begin, OK), transaction(Rollback, OK), transaction(Commit, Refused)}, afterTransaction("committed", 1, 0, 0), []Rule{RuleStatus}},
+		{"one of two settlements", []Call{transaction(Begin, OK), transaction(Rollback, OK), transaction(Commit, Refused)}, afterTransaction("rolled_back", 1, 0, 0), nil},
+		{"both settlements", []Call{transaction(Begin, OK), transaction(Rollback, OK), transaction(Commit, OK)}, afterTransaction("committed", 1, money.USD, 0), []Rule{RuleSurplus, RuleSettled}},
+
+		{"a use before the revocation was acknowledged", []Call{at(1, 9, used), at(2, 5, revoked)}, Stored{}, nil},
+		{"a use after the revocation was acknowledged", []Call{at(2, 5, revoked), at(6, 7, used)}, Stored{}, []Rule{RuleRevoked}},
+		{"a use after the first of two acknowledgements", []Call{at(6, 7, used), at(8, 9, revoked), at(2, 5, revoked)}, Stored{}, []Rule{RuleRevoked}},
+		{"a use after a revocation in doubt", []Call{with(at(2, 5, revoked), func(c *Call) { c.Outcome, c.Status = Unknown, 0 }), at(6, 7, used)}, Stored{}, nil},
+		{"a refused use", []Call{at(2, 5, revoked), with(at(6, 7, used), func(c *Call) { c.Outcome, c.Status, c.Code = Refused, 401, "invalid_token" })}, Stored{}, nil},
+		{"a use of something else", []Call{at(2, 5, revoked), with(at(6, 7, used), func(c *Call) { c.Subject = "another" })}, Stored{}, nil},
+
+		{"the same successor again", []Call{refreshed("one"), refreshed("one")}, Stored{}, nil},
+		{"two successors", []Call{refreshed("one"), refreshed("two")}, Stored{}, []Rule{RuleSuccessors}},
+		{"a live token", nil, Stored{Live: map[string][]string{"f": {"one"}}}, nil},
+		{"two live tokens", nil, Stored{Live: map[string][]string{"f": {"one", "two"}}}, []Rule{RuleLive}},
+
+		{"a refresh that logs out", []Call{{Kind: Refresh, Outcome: Refused, Status: 401, Code: "invalid_refresh_token"}}, Stored{}, []Rule{RuleAnswer}},
+		{"an internal error", []Call{{Kind: End, Outcome: Unknown, Status: 500, Code: "internal_error"}}, Stored{}, []Rule{RuleAnswer}},
+		{"an answer in doubt", []Call{{Kind: End, Outcome: Unknown, Status: 503, Code: "outcome_unknown"}}, Stored{}, nil},
+		{"no answer", []Call{{Kind: End, Outcome: Unknown}}, Stored{}, nil},
+	} {
+		var got []Rule
+		for _, v := range Check(tc.calls, tc.stored) {
+			got = append(got, v.Rule)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+func with2(s Stored, change func(*Session)) Stored {
+	session := s.Sessions["s"]
+	change(&session)
+	s.Sessions["s"] = session
+	return s
+}
+
+func TestOpenFilesAndConnectionsAreJudgedAgainstTheBaseline(t *testing.T) {
+	t.Parallel()
+	before := resources{files: 30, connections: 6}
+	for _, tc := range []struct {
+		name string
+		now  resources
+		want []Rule
+	}{
+		{"as before", before, nil},
+		{"a pool that has grown, with its files", resources{files: 84, connections: 60}, nil},
+		{"a file that is left", resources{files: 31, connections: 6}, []Rule{RuleFiles}},
+		{"a file that is left beside a pool that has grown", resources{files: 85, connections: 60}, []Rule{RuleFiles}},
+		{"more connections than pools hold", resources{files: 189, connections: 165}, []Rule{RuleConns}},
+	} {
+		var got []Rule
+		for _, v := range judgeOpen(before, tc.now, 2) {
+			got = append(got, v.Rule)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+const dump = `SIGQUIT: quit
+PC=0x4 m=0 sigcode=0
+
+goroutine 1 gp=0xc00 m=nil [select]:
+runtime.gopark(0x1)
+	/go/src/runtime/proc.go:462 +0xce
+main.(*serve).serve(0x2)
+	/src/main.go:1 +0x1
+
+goroutine 2 gp=0xc01 m=nil [GC worker (idle)]:
+runtime.gopark(0x1)
+	/go/src/runtime/proc.go:462 +0xce
+runtime.gcBgMarkWorker(0x2)
+	/go/src/runtime/mgc.go:1 +0x1
+created by runtime.gcBgMarkStartWorkers in goroutine 1
+	/go/src/runtime/mgc.go:2 +0x1
+
+goroutine 3 gp=0xc02 m=nil [chan receive]:
+runtime.chanrecv2(0x2)
+	/go/src/runtime/chan.go:1 +0x1
+github.com/valyala/fasthttp.(*workerPool).workerFunc(0x1)
+	/mod/workerpool.go:220 +0x5a
+created by github.com/valyala/fasthttp.(*workerPool).getCh in goroutine 22
+	/mod/workerpool.go:196 +0x185
+
+goroutine 4 gp=0xc03 m=nil [IO wait, 2 minutes]:
+internal/poll.runtime_pollWait(0x2)
+	/go/src/runtime/netpoll.go:1 +0x1
+github.com/valyala/fasthttp.(*workerPool).workerFunc(0x1)
+	/mod/workerpool.go:224 +0x5a
+created by github.com/valyala/fasthttp.(*workerPool).getCh in goroutine 22
+	/mod/workerpool.go:196 +0x185
+
+rax    0x0
+`
+
+func TestGoroutinesAreThoseWithWorkOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	got := goroutinesIn(dump)
+	if len(got) != 2 || !strings.HasPrefix(got[0], "goroutine 1 ") || !strings.HasPrefix(got[1], "goroutine 4 ") || strings.Contains(got[1], "rax") {
+		t.Errorf("%d goroutines: %q; want 1 and 4", len(got), got)
+	}
+}
+
+func TestOnlyACallThatWasNeverSentIsRefusedWithoutAnAnswer(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		status int
+		code   string
+		want   Outcome
+	}{
+		{200, "", OK}, {201, "", OK}, {401, "invalid_token", Refused}, {403, "session_limit_reached", Refused},
+		{503, "unavailable", Refused}, {503, "outcome_unknown", Unknown}, {503, "", Unknown}, {500, "internal_error", Unknown}, {502, "", Unknown},
+	} {
+		if got := outcomeOfAnswer(tc.status, tc.code); got != tc.want {
+			t.Errorf("%d %s is %s, want %s", tc.status, tc.code, got, tc.want)
+		}
+	}
+	h := NewHistory()
+	c := NewCaller(h)
+	defer c.Close()
+	if call, _ := c.Do("http://127.0.0.1:1", Request{Call: Call{Kind: Read}, Method: "GET", Path: "/"}); call.Outcome != Refused || call.Code != codeUnreachable {
+		t.Errorf("a call to a closed port: %+v", call)
+	}
+	silent := closingListener(t)
+	if call, _ := c.Do("http://"+silent, Request{Call: Call{Kind: Read}, Method: "GET", Path: "/"}); call.Outcome != Unknown || call.Status != 0 {
+		t.Errorf("a call whose connection is closed: %+v", call)
+	}
+	if n := h.Count(func(Call) bool { return true }); n != 2 {
+		t.Errorf("%d calls are recorded, want 2", n)
+	}
+}

@@ -1,0 +1,91 @@
+package faults
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"remit/redisproc"
+)
+
+// Redis is a redis-server of the test's own that comes back at the same address, with the same data.
+type Redis struct {
+	Addr   string           // host:port
+	Config redisproc.Config // of the next Start
+
+	t      testing.TB
+	server *redisproc.Server
+}
+
+// StartRedis runs a redis-server until the test ends, with an append-only file in a directory of its own unless the
+// Config has one.
+func StartRedis(t testing.TB, cfg redisproc.Config) *Redis {
+	t.Helper()
+	port, err := redisproc.FreePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Port = port
+	if cfg.Dir == "" {
+		cfg.Dir = t.TempDir()
+	}
+	r := &Redis{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Config: cfg, t: t}
+	t.Cleanup(func() { r.Kill() })
+	r.Start()
+	return r
+}
+
+// URL returns the address as the service takes it.
+func (r *Redis) URL() string { return "redis://" + r.Addr }
+
+// PID returns the id of the process as it runs now.
+func (r *Redis) PID() int { return r.server.PID() }
+
+// Start runs the server again after it has ended.
+func (r *Redis) Start() {
+	r.t.Helper()
+	server, err := redisproc.Start(context.Background(), r.Config)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.server = server
+}
+
+// Kill ends the process without any of the work that Redis does when it is told to stop, and returns when it has ended.
+func (r *Redis) Kill() {
+	if r.server == nil {
+		return
+	}
+	r.Signal(syscall.SIGKILL)
+	<-r.server.Done()
+}
+
+// Ended is closed when the process has ended.
+func (r *Redis) Ended() <-chan struct{} { return r.server.Done() }
+
+// Freeze stops the process without ending it: its connections stay, and nothing answers.
+func (r *Redis) Freeze() { r.Signal(syscall.SIGSTOP) }
+
+// Thaw lets a frozen process go on.
+func (r *Redis) Thaw() { r.Signal(syscall.SIGCONT) }
+
+// Signal sends a signal to the process, unless it has ended.
+func (r *Redis) Signal(s syscall.Signal) {
+	select {
+	case <-r.server.Done():
+	default:
+		_ = syscall.Kill(r.server.PID(), s) // it may have ended meanwhile
+	}
+}
+
+// Client returns a client of the server until the test ends, to look and to configure.
+func (r *Redis) Client() *redis.Client { return clientOf(r.t, r.Addr) }
+
+func clientOf(t testing.TB, address string) *redis.Client {
+	client := redis.NewClient(&redis.Options{Addr: address, Protocol: 2, DisableIdentity: true, MaxRetries: -1, PoolSize: 1})
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}

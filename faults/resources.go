@@ -1,0 +1,120 @@
+package faults
+
+import (
+	"sync"
+	"time"
+)
+
+// resources is what instances hold while nobody asks anything of them.
+type resources struct {
+	goroutines  int // of one instance
+	files       int // of all instances
+	connections int // of all instances to all Redis servers
+}
+
+// goroutinesAtRest returns how many goroutines an instance has that has worked and has nothing to do: one that is started
+// for this, and ended by it.
+func (s *Scenario) goroutinesAtRest() int {
+	i := StartInstance(s.t, s.setup.URL, s.setup.Args...)
+	var busy sync.WaitGroup
+	for n := range s.setup.Workers {
+		busy.Go(func() { s.acknowledges(i, n) })
+	}
+	busy.Wait()
+	s.Caller.Close()
+	stacks, err := i.Goroutines()
+	if err != nil {
+		s.t.Errorf("goroutines at rest: %v", err)
+	}
+	return len(stacks)
+}
+
+// countFiles returns how many file descriptors the instances that run have together.
+func (s *Scenario) countFiles() int {
+	sum := 0
+	for _, i := range s.Instances {
+		if n, err := openFiles(i.PID()); err == nil && i.Runs() {
+			sum += n
+		}
+	}
+	return sum
+}
+
+// countConnections returns how many connections all Redis servers have together, but for our own, and -1 when one of
+// them does not say.
+func (s *Scenario) countConnections() int {
+	sum := 0
+	for _, server := range s.servers {
+		clients, err := server.Do(s.t.Context(), "CLIENT", "LIST", "TYPE", "normal").Text()
+		if err != nil {
+			return -1
+		}
+		sum += lines(clients) - 1
+	}
+	return sum
+}
+
+func lines(text string) int {
+	n := 0
+	for _, c := range text {
+		if c == '\n' {
+			n++
+		}
+	}
+	return n
+}
+
+// checkResources waits for the instances to come to rest, and then ends them: the first by asking for its goroutines, the
+// others by SIGTERM.
+func (s *Scenario) checkResources() []Violation {
+	s.Caller.Close()
+	out := s.checkOpen()
+	for n, i := range s.Instances {
+		switch {
+		case !i.Runs():
+		case n == 0:
+			out = append(out, s.checkGoroutines(i)...)
+		default:
+			if err := i.Terminate(); err != nil {
+				out = append(out, found(RuleExit, i.URL, "%v", err))
+			}
+		}
+	}
+	return out
+}
+
+// checkOpen compares what is open with the baseline. Pools keep the connections that the load needed, so these are bounded
+// by their size, and everything else must be as it was.
+func (s *Scenario) checkOpen() []Violation {
+	var found []Violation
+	for deadline := time.Now().Add(quietPatience); ; time.Sleep(20 * time.Millisecond) {
+		found = judgeOpen(s.baseline, resources{files: s.countFiles(), connections: s.countConnections()},
+			len(s.Instances)*max(1, len(s.servers)))
+		if len(found) == 0 || time.Now().After(deadline) {
+			return found
+		}
+	}
+}
+
+func judgeOpen(before, now resources, pools int) []Violation {
+	var out []Violation
+	if now.connections > pools*poolSize {
+		out = append(out, found(RuleConns, "Redis", "%d connections, pools hold %d", now.connections, pools*poolSize))
+	}
+	if left := (now.files - now.connections) - (before.files - before.connections); left > 0 {
+		out = append(out, found(RuleFiles, "the service", "%d file descriptors more than before, connections to Redis apart (%+v, now %+v)",
+			left, before, now))
+	}
+	return out
+}
+
+func (s *Scenario) checkGoroutines(i *Instance) []Violation {
+	stacks, err := i.Goroutines()
+	if err != nil {
+		return []Violation{found(RuleGoroutines, i.URL, "%v", err)}
+	}
+	if len(stacks) > s.baseline.goroutines {
+		return []Violation{found(RuleGoroutines, i.URL, "%d, at rest it was %d:\n%v", len(stacks), s.baseline.goroutines, stacks)}
+	}
+	return nil
+}
