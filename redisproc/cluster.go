@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 const clusterLimit = 15 * time.Second
@@ -25,6 +24,11 @@ type Cluster struct {
 type node struct {
 	*Server
 	port int
+}
+
+// client speaks to the node by its socket.
+func (n node) client() *redis.Client {
+	return redis.NewClient(&redis.Options{Network: "unix", Addr: n.socket(), Protocol: 2})
 }
 
 // StartCluster runs a cluster of at least one primary on 127.0.0.1, with the
@@ -63,20 +67,10 @@ func (c *Cluster) URL() string {
 
 // Addrs returns the host:port of every node, in the order of their slots.
 func (c *Cluster) Addrs() []string {
-	addrs := make([]string, len(c.nodes))
-	for i, n := range c.nodes {
-		addrs[i] = net.JoinHostPort(loopback, strconv.Itoa(n.port))
-	}
-	return addrs
+	return addrs(c.nodes)
 }
 
 // Stop ends all nodes at once, each as Server.Stop does, and joins their errors.
 func (c *Cluster) Stop() error {
-	errs := make([]error, len(c.nodes))
-	var wg sync.WaitGroup
-	for i, n := range c.nodes {
-		wg.Go(func() { errs[i] = n.Stop() })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return stopAll(c.nodes)
 }

@@ -20,7 +20,7 @@ const (
 func join(ctx context.Context, nodes []node) error {
 	clients := make([]*redis.Client, len(nodes))
 	for i, n := range nodes {
-		clients[i] = redis.NewClient(&redis.Options{Network: "unix", Addr: n.socket()})
+		clients[i] = n.client()
 		defer clients[i].Close()
 	}
 	for i, client := range clients {

@@ -24,10 +24,15 @@ const (
 	portTries = 20
 )
 
-// startNode runs a server in cluster mode that knows no other node. The package
-// speaks to it by its unix socket, which it opens after both ports are its own:
-// an answer there cannot come from another process on the same port.
+// startNode runs a server in cluster mode that knows no other node.
 func startNode(ctx context.Context) (node, error) {
+	return startOnFreePort(ctx, Config{Args: clusterArguments()})
+}
+
+// startOnFreePort runs a server on a port that nobody else has. The package
+// speaks to it by its unix socket, which it opens after its ports are its own:
+// an answer there cannot come from another process on the same port.
+func startOnFreePort(ctx context.Context, cfg Config) (node, error) {
 	var err error
 	for range portTries {
 		port, portErr := FreePort()
@@ -35,7 +40,8 @@ func startNode(ctx context.Context) (node, error) {
 			return node{}, portErr
 		}
 		var s *Server
-		s, err = Start(ctx, Config{Port: port, Args: clusterArguments()})
+		cfg.Port = port
+		s, err = Start(ctx, cfg)
 		if err == nil {
 			return node{s, port}, nil
 		}
