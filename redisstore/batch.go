@@ -185,10 +185,10 @@ func (s *Store) serverOf(ctx context.Context, key string) (*redis.Client, error)
 
 func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*part) {
 	pipeline := server.Pipeline()
-	commands := make([]onceCmd, len(parts))
+	calls, commands := make([]*command, len(parts)), make([]onceCmd, len(parts))
 	for i, p := range parts {
 		sc, c := s.chargePart(ctx, p)
-		commands[i] = c.of(ctx, sc, false)
+		calls[i], commands[i] = c, c.of(ctx, sc, false)
 		_ = pipeline.Process(ctx, commands[i])
 	}
 	deadline, _ := ctx.Deadline()
@@ -210,7 +210,8 @@ func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*
 		case sentElsewhere(err):
 			s.runPart(ctx, p)
 		default:
-			p.err = classify(err, writes)
+			s.suspect(err)
+			p.err = calls[i].classify(err, writes)
 		}
 	}
 }
@@ -226,12 +227,7 @@ func (s *Store) runPart(ctx context.Context, p *part) {
 
 // sentElsewhere says that the script did not run because this server does not know it, or is not the one that has the keys.
 func sentElsewhere(err error) bool {
-	for _, reason := range []string{"NOSCRIPT", "MOVED", "ASK", "TRYAGAIN"} {
-		if redis.HasErrorPrefix(err, reason) {
-			return true
-		}
-	}
-	return false
+	return redis.HasErrorPrefix(err, "NOSCRIPT") || moving(err)
 }
 
 // chargePart returns the script of a part, and its call.

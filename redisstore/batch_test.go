@@ -239,8 +239,8 @@ func (h batchHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 }
 
 func isBatch(command redis.Cmder) bool {
-	sha, _ := command.Args()[min(1, len(command.Args())-1)].(*string)
-	return sha == &chargeBatch.sha || sha == &chargeBatch.keyed.sha
+	word, named := command.Args()[min(1, len(command.Args())-1)].(*scriptWord)
+	return named && (string(word.bytes) == chargeBatch.sha || string(word.bytes) == chargeBatch.keyed.sha)
 }
 
 func TestABatchIsOnePipelineForEachServer(t *testing.T) {
@@ -296,7 +296,8 @@ func TestABatchIsOnePipelineForEachServer(t *testing.T) {
 func loadOnEach(t *testing.T, s *Store) {
 	t.Helper()
 	load := func(ctx context.Context, server *redis.Client) error {
-		return errors.Join(server.ScriptLoad(ctx, chargeBatch.source).Err(), server.ScriptLoad(ctx, chargeBatch.keyed.source).Err())
+		return errors.Join(server.ScriptLoad(ctx, string(chargeBatch.source)).Err(),
+			server.ScriptLoad(ctx, string(chargeBatch.keyed.source)).Err())
 	}
 	var err error
 	switch client := peek(t, s).(type) {

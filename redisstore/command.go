@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -13,6 +14,7 @@ import (
 // the words of a charge are two dozen allocations, here they are one, with room for what most scripts are given.
 type command struct {
 	words  []any // verb, script, how many keys, keys, arguments
+	script scriptWord
 	texts  []string
 	chunks []chunk
 	bytes  []byte
@@ -31,7 +33,7 @@ type command struct {
 
 const (
 	verbWord = iota
-	scriptWord
+	namingWord
 	countWord
 	firstKeyWord
 )
@@ -42,22 +44,44 @@ type chunk []byte
 // MarshalBinary implements encoding.BinaryMarshaler, by which go-redis takes a word without a copy of its own.
 func (b *chunk) MarshalBinary() ([]byte, error) { return *b, nil }
 
+// scriptWord is the word that names a script, or is its source. go-redis asks for its bytes when it writes the command to a
+// connection, and never before: a command that was not written has not run, whatever has gone wrong.
+type scriptWord struct {
+	bytes   []byte
+	written atomic.Bool // read by a caller that has left a pipeline, which may be writing
+}
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (w *scriptWord) MarshalBinary() ([]byte, error) {
+	w.written.Store(true)
+	return w.bytes, nil
+}
+
 // newCommand begins a command that has so many keys; keys and arguments are added in their order.
 func newCommand(keys int) *command {
 	c := &command{}
 	c.words, c.texts, c.chunks, c.bytes = c.room.words[:firstKeyWord], c.room.texts[:0], c.room.chunks[:0], c.room.bytes[:0]
-	c.words[countWord] = keys
+	c.words[namingWord], c.words[countWord] = &c.script, keys
 	return c
 }
 
 // of makes it a call of this script: by its name, or with its source.
 func (c *command) of(ctx context.Context, sc *script, withSource bool) onceCmd {
+	c.script.written.Store(false)
 	if withSource {
-		c.words[verbWord], c.words[scriptWord] = "eval", &sc.source
+		c.words[verbWord], c.script.bytes = "eval", sc.source
 	} else {
-		c.words[verbWord], c.words[scriptWord] = "evalsha", &sc.sha
+		c.words[verbWord], c.script.bytes = "evalsha", sc.name
 	}
 	return onceCmd{redis.NewCmd(ctx, c.words...)}
+}
+
+// classify is classify for the error of a call: what was never written leaves nothing in doubt.
+func (c *command) classify(err error, a access) error {
+	if !c.script.written.Load() {
+		a = reads
+	}
+	return classify(err, a)
 }
 
 // firstKey is the key that says which server runs the script.

@@ -39,8 +39,9 @@ var (
 // Redis 7.2 and later for nothing if that wrote nothing, as a script does that finds its work done already: by another
 // connection perhaps, a moment ago, and on no replica yet. So a write of ours, the mark, goes before it.
 type confirmer struct {
-	keys keyspace
-	mark atomic.Pointer[string] // a key that this server has, or had
+	keys    keyspace
+	suspect func(error)            // hears of errors that tell of the server
+	mark    atomic.Pointer[string] // a key that the server has, or had
 }
 
 // end adds to a pipeline of writes what confirms them, and returns what says, after the pipeline, why they are not confirmed
@@ -56,12 +57,12 @@ func (c *confirmer) end(p redis.Pipeliner, key string, deadline time.Time) (fail
 		c.mark.Store(mark)
 	}
 	set, touch := p.Set(context.Background(), *mark, 1, markLifetime), p.PExpire(context.Background(), *mark, markLifetime)
-	wait := addWait(p, deadline)
+	wait := c.addWait(p, deadline)
 	return func() error {
 		// When memory is full Redis refuses to set it, but not to make it live longer.
 		if set.Err() != nil && !touch.Val() {
 			c.mark.Store(nil) // its slot may have moved: the next takes one of its own
-			return unconfirmedFor(set.Err())
+			return c.failed(set.Err())
 		}
 		return wait()
 	}
@@ -71,23 +72,23 @@ func (c *confirmer) end(p redis.Pipeliner, key string, deadline time.Time) (fail
 func (c *confirmer) endAsking(p redis.Pipeliner, key string, deadline time.Time) (failure func() error) {
 	p.Do(context.Background(), "asking")
 	set := p.Set(context.Background(), c.keys.mark(key), 1, markLifetime)
-	wait := addWait(p, deadline)
+	wait := c.addWait(p, deadline)
 	return func() error {
 		if set.Err() != nil {
-			return unconfirmedFor(set.Err())
+			return c.failed(set.Err())
 		}
 		return wait()
 	}
 }
 
-func addWait(p redis.Pipeliner, deadline time.Time) (failure func() error) {
+func (c *confirmer) addWait(p redis.Pipeliner, deadline time.Time) (failure func() error) {
 	most := min(confirmTime, time.Until(deadline)-confirmSpare)
 	wait := redis.NewIntCmd(context.Background(), "wait", 1, max(most.Milliseconds(), 1)) // 0 would be for ever
 	_ = p.Process(context.Background(), wait)                                             // queues it
 	return func() error {
 		switch replicas, err := wait.Result(); {
 		case err != nil:
-			return unconfirmedFor(err)
+			return c.failed(err)
 		case replicas < 1:
 			return fmt.Errorf("%w in time", errUnconfirmed)
 		}
@@ -95,8 +96,11 @@ func addWait(p redis.Pipeliner, deadline time.Time) (failure func() error) {
 	}
 }
 
-// unconfirmedFor does not wrap the cause: whatever became of the WAIT, the writes before it may have happened.
-func unconfirmedFor(cause error) error { return fmt.Errorf("%w: %v", errUnconfirmed, cause) }
+// failed does not wrap the cause: whatever became of the WAIT, the writes before it may have happened.
+func (c *confirmer) failed(cause error) error {
+	c.suspect(cause)
+	return fmt.Errorf("%w: %v", errUnconfirmed, cause)
+}
 
 // note notes the failure on a command that was answered.
 func (c onceCmd) note(unconfirmed error) {
@@ -126,34 +130,18 @@ func (s *Store) write(ctx context.Context, key string, cmd redis.Cmder) error {
 		return fmt.Errorf("%w: %w", errNoServer, err)
 	}
 	deadline, _ := ctx.Deadline()
-	return s.sendConfirmed(&bounds{ctx, deadline}, server, key, cmd)
+	bounded := &bounds{ctx, deadline}
+	err = s.confirmerOf(server).send(bounded, server, key, cmd, false)
+	return s.confirmElsewhere(bounded, key, cmd, err)
 }
 
-// sendConfirmed sends one command by itself, and returns its error, or why it is not confirmed. On a cluster it goes where
-// MOVED and ASK say; go-redis does that only for what may go to any connection, while a WAIT must follow its write on the same.
-func (s *Store) sendConfirmed(ctx *bounds, server *redis.Client, key string, cmd redis.Cmder) error {
-	err := s.pipeConfirmed(ctx, server, key, cmd, false)
-	cluster, isCluster := s.client.(*redis.ClusterClient)
-	for redirects := 0; isCluster && movedElsewhere(err) && redirects < maxRedirects; redirects++ {
-		server, found := serverAt(ctx, cluster, err)
-		if !found {
-			return err
-		}
-		err = s.pipeConfirmed(ctx, server, key, cmd, redis.HasErrorPrefix(err, "ASK"))
-	}
-	if isCluster && err != nil && !isReply(err) && !errors.Is(err, errUnconfirmed) {
-		cluster.ReloadState(ctx) // as after a shared call
-	}
-	return err
-}
-
-// pipeConfirmed sends a command and what confirms it to one server.
-func (s *Store) pipeConfirmed(ctx *bounds, server *redis.Client, key string, cmd redis.Cmder, asking bool) error {
-	confirms, pipeline := s.lanes.of(server).confirmed.confirms, server.Pipeline()
-	end := confirms.end
+// send sends one command and what confirms it to a server, and returns its error, or why it is not confirmed. Asking is for a
+// server that has not got the key's slot yet.
+func (c *confirmer) send(ctx *bounds, server *redis.Client, key string, cmd redis.Cmder, asking bool) error {
+	pipeline, end := server.Pipeline(), c.end
 	if asking {
 		pipeline.Do(ctx, "asking")
-		end = confirms.endAsking
+		end = c.endAsking
 	}
 	_ = pipeline.Process(ctx, cmd) // queues it
 	failure := end(pipeline, key, ctx.deadline)
@@ -168,12 +156,32 @@ func (s *Store) pipeConfirmed(ctx *bounds, server *redis.Client, key string, cmd
 	return cmp.Or(cmd.Err(), unconfirmed)
 }
 
-// serverAt returns the primary that MOVED or ASK names.
-func serverAt(ctx context.Context, cluster *redis.ClusterClient, redirection error) (*redis.Client, bool) {
+// confirmElsewhere sends a command, which a node of a cluster did not run, to the node that has its key. go-redis does that
+// only for what may go to any connection of the other node, while a WAIT must follow its write on the same.
+func (s *Store) confirmElsewhere(ctx *bounds, key string, cmd redis.Cmder, err error) error {
+	cluster, isCluster := s.client.(*redis.ClusterClient)
+	for redirects := 0; isCluster && redirects < maxRedirects; redirects++ {
+		var server *redis.Client
+		switch {
+		case movedElsewhere(err):
+			server = serverAt(ctx, cluster, err)
+		case errors.Is(err, redis.ErrClosed): // the node has left
+			server, _ = cluster.MasterForKey(ctx, key)
+		}
+		if server == nil {
+			return err
+		}
+		err = s.confirmerOf(server).send(ctx, server, key, cmd, redis.HasErrorPrefix(err, "ASK"))
+	}
+	return err
+}
+
+// serverAt returns the primary that MOVED or ASK names, or nil.
+func serverAt(ctx context.Context, cluster *redis.ClusterClient, redirection error) *redis.Client {
 	words := strings.Fields(redirection.Error())
 	var mu sync.Mutex
 	var named *redis.Client
-	_ = cluster.ForEachMaster(ctx, func(_ context.Context, primary *redis.Client) error { // learns the primaries anew
+	_ = cluster.ForEachMaster(ctx, func(_ context.Context, primary *redis.Client) error { // looks at the state again
 		mu.Lock()
 		defer mu.Unlock()
 		if primary.Options().Addr == words[len(words)-1] {
@@ -181,5 +189,5 @@ func serverAt(ctx context.Context, cluster *redis.ClusterClient, redirection err
 		}
 		return nil
 	})
-	return named, named != nil
+	return named
 }

@@ -40,6 +40,30 @@ func classify(err error, a access) error {
 	}
 }
 
+// trouble is classify for an error that this store's client has met.
+func (s *Store) trouble(err error, a access) error {
+	s.suspect(err)
+	return classify(err, a)
+}
+
+// suspect looks at an error for what it tells of the servers: that another is the primary now. go-redis looks at the state
+// of a cluster again when a node says that it moved, but a node that is gone says nothing, and the state lasts a minute.
+func (s *Store) suspect(err error) {
+	switch cluster, isCluster := s.client.(*redis.ClusterClient); {
+	case err == nil:
+	case redis.HasErrorPrefix(err, "READONLY"):
+		s.conns.retire()
+	case isCluster && !isReply(err):
+		cluster.ReloadState(context.Background()) // soon, and not more often than every 200 ms
+	}
+}
+
+// isReply tells what Redis has said from what was made of its silence.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply)
+}
+
 // neverRan says whether the error shows that the command was not carried out: it was never sent, or Redis refused it
 // before its first write. Scripts validate before they write, so a refused write is always their first.
 func neverRan(err error) bool {
@@ -83,12 +107,21 @@ func recoverTo(handOn func(error)) {
 	}
 }
 
-// passing says whether a command that never ran may be sent again at once: the connection was refused, or a slot is
-// moving.
+// passing says whether a command that never ran may be sent again at once: the connection was refused.
 func passing(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return false
 	}
 	var opErr *net.OpError
-	return errors.As(err, &opErr) && opErr.Op == "dial" || redis.HasErrorPrefix(err, "TRYAGAIN")
+	return errors.As(err, &opErr) && opErr.Op == "dial"
+}
+
+// moving says that a command did not run because its keys' slot is moving to another node of a cluster: some keys are
+// here and some there, or the nodes do not agree yet on whose it is.
+func moving(err error) bool { return redis.HasErrorPrefix(err, "TRYAGAIN") || movedElsewhere(err) }
+
+// movedElsewhere says that the server did not run the command because it is not the one, or not yet the one, that has the
+// keys. Only go-redis knows where to send it then.
+func movedElsewhere(err error) bool {
+	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
 }

@@ -85,7 +85,7 @@ func TestTroubleIsToldByWhetherAWriteMayHaveHappened(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatPassesIsTriedAgainAtOnce(t *testing.T) {
+func TestOnlyWhatPassesIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
@@ -94,6 +94,10 @@ func TestOnlyWhatPassesIsTriedAgainAtOnce(t *testing.T) {
 	}{
 		{"a dial that was refused", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, true},
 		{"a slot that is moving", serverError("TRYAGAIN Multiple keys request during rehashing of slot"), true},
+		{"a slot that nobody owns up to", serverError("MOVED 3999 127.0.0.1:6381"), true},
+		{"a slot of which all keys have moved", serverError("ASK 3999 127.0.0.1:6381"), true},
+		{"a cluster that is down", serverError("CLUSTERDOWN The cluster is down"), false},
+		{"READONLY", serverError("READONLY You can't write against a read only replica."), false},
 		{"a dial that used up the caller's time", &net.OpError{Op: "dial", Err: context.DeadlineExceeded}, false},
 		{"no connection became free", redis.ErrPoolTimeout, false},
 		{"LOADING", serverError("LOADING Redis is loading the dataset in memory"), false},
@@ -101,8 +105,11 @@ func TestOnlyWhatPassesIsTriedAgainAtOnce(t *testing.T) {
 		{"a connection that ended", io.EOF, false},
 		{"a reply that did not come", &net.OpError{Op: "read", Err: os.ErrDeadlineExceeded}, false},
 	} {
-		if got := passing(test.err); got != test.want {
+		if got := goesAgain(t.Context(), test.err, 1, time.Now()); got != test.want {
 			t.Errorf("%s: %t", test.name, got)
+		}
+		if goesAgain(t.Context(), test.err, maxAttempts, time.Now().Add(-movingTime)) {
+			t.Errorf("%s: for ever", test.name)
 		}
 	}
 }
@@ -256,6 +263,7 @@ func TestACallEndsWithItsCallersTime(t *testing.T) {
 	s := openStore(t, Config{}, server.URL(), nil)
 	w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
 	token := byToken(w.exchange(t, s))
+	keepConnections(t, s, 2) // what needs a new one is not sent, and in no doubt
 	suspend(t, server)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
@@ -278,6 +286,7 @@ func TestCallsThatWaitForAStuckRedisAreShedUnsent(t *testing.T) {
 	s := openStore(t, Config{}, server.URL(), nil)
 	w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: money.USD})
 	token := byToken(w.exchange(t, s))
+	keepConnections(t, s, plainCalls)
 	resume := suspend(t, server)
 	const calls = plainCalls + 2*laneCommands // the second pipeline never sets out
 	outcomes := make([]error, calls)

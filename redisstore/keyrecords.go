@@ -57,7 +57,7 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 		return nil
 	})
 	if err != nil {
-		return nil, time.Time{}, classify(err, reads)
+		return nil, time.Time{}, s.trouble(err, reads)
 	}
 	var records []KeyRecord
 	for id, text := range fields.Val() {
@@ -106,10 +106,10 @@ func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	defer cancel()
 	place := s.keys.issuer()
 	if err := s.write(ctx, place, redis.NewBoolCmd(ctx, "set", place, issuer, "nx")); err != nil {
-		return "", classify(err, reads) // asking again is harmless
+		return "", s.trouble(err, reads) // asking again is harmless
 	}
 	kept, err := s.client.Get(ctx, place).Result()
-	return kept, classify(err, reads)
+	return kept, s.trouble(err, reads)
 }
 
 // SetIssuer keeps the issuer, whatever was kept before.
@@ -117,7 +117,7 @@ func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	place := s.keys.issuer()
-	return classify(s.write(ctx, place, redis.NewStatusCmd(ctx, "set", place, issuer)), reads)
+	return s.trouble(s.write(ctx, place, redis.NewStatusCmd(ctx, "set", place, issuer)), reads)
 }
 
 func parseKeyRecord(id, text string) (KeyRecord, error) {

@@ -34,7 +34,8 @@ var (
 
 // lanes holds a lane for each server, by its address: the nodes of a cluster come and go.
 type lanes struct {
-	keys      keyspace
+	confirmer func() *confirmer // makes one
+
 	mu        sync.RWMutex
 	byAddress map[string]*lane
 }
@@ -53,7 +54,7 @@ func (l *lanes) of(server *redis.Client) *lane {
 		if l.byAddress == nil {
 			l.byAddress = map[string]*lane{}
 		}
-		known = &lane{server: server, confirmed: &lane{server: server, confirms: &confirmer{keys: l.keys}}}
+		known = &lane{server: server, confirmed: &lane{server: server, confirms: l.confirmer()}}
 		l.byAddress[address] = known
 	}
 	return known
@@ -94,7 +95,7 @@ func (s *Store) send(ctx context.Context, deadline time.Time, c *command, cmd on
 		if c.confirm {
 			return fmt.Errorf("%w: %w", errNoServer, err)
 		}
-		return s.sendAlone(server, c, cmd) // which knows what to do, or what to say
+		return s.sendWhereItBelongs(c, cmd) // which knows what to do, or what to say
 	}
 	l := s.lanes.of(server)
 	if c.confirm {
@@ -102,33 +103,33 @@ func (s *Store) send(ctx context.Context, deadline time.Time, c *command, cmd on
 	}
 	defer l.underWay.Add(-1)
 	if l.underWay.Add(1) <= plainCalls {
-		return s.sendAlone(server, c, cmd)
+		err = l.sendAlone(&c.bounds, c.firstKey(), cmd)
+	} else {
+		err = l.share(ctx, deadline, cmd)
 	}
-	err = l.share(ctx, deadline, cmd)
-	switch cluster, isCluster := s.client.(*redis.ClusterClient); {
-	case err == nil || !isCluster || errors.Is(err, errUnconfirmed):
-	case movedElsewhere(err):
-		return s.sendAlone(server, c, cmd)
-	case !isReply(err):
-		cluster.ReloadState(ctx) // a call by itself would have: the server may have gone, and another be in its place
+	if _, isCluster := s.client.(*redis.ClusterClient); isCluster && (movedElsewhere(err) || errors.Is(err, redis.ErrClosed)) {
+		if c.confirm {
+			return s.confirmElsewhere(&c.bounds, c.firstKey(), cmd, err)
+		}
+		return s.sendWhereItBelongs(c, cmd)
 	}
 	return err
 }
 
-func isReply(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply)
+// sendWhereItBelongs leaves it to go-redis to find the server, as it does when it is told of another. It is for commands
+// that have not run: left to itself, it would also run again a script that answered READONLY, whatever its command says.
+func (s *Store) sendWhereItBelongs(c *command, cmd onceCmd) error {
+	c.script.written.Store(false)
+	c.showKey()
+	return s.client.Process(&c.bounds, cmd)
 }
 
-// sendAlone sends a command whose bounds are set; that server probably has its key.
-func (s *Store) sendAlone(server *redis.Client, c *command, cmd onceCmd) error {
-	if c.confirm {
-		return s.sendConfirmed(&c.bounds, server, c.firstKey(), cmd)
+// sendAlone sends a command by itself.
+func (l *lane) sendAlone(ctx *bounds, key string, cmd onceCmd) error {
+	if l.confirms != nil {
+		return l.confirms.send(ctx, l.server, key, cmd, false)
 	}
-	if _, cluster := s.client.(*redis.ClusterClient); cluster {
-		c.showKey()
-	}
-	return s.client.Process(&c.bounds, cmd)
+	return l.server.Process(ctx, cmd)
 }
 
 // bounds is a context with a deadline but no timer: go-redis sets the deadline on its connection, and bounds by times of
@@ -140,12 +141,6 @@ type bounds struct {
 
 // Deadline implements context.Context.
 func (b *bounds) Deadline() (time.Time, bool) { return b.deadline, true }
-
-// movedElsewhere says that the server did not run the command because it is not the one, or not yet the one, that has the
-// keys. Only go-redis knows where to send it then.
-func movedElsewhere(err error) bool {
-	return redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK")
-}
 
 // share sends the command in one of the next pipelines. No timer is needed for its deadline: a pipeline ends by the
 // earliest deadline aboard, and who has hardly any time left is not sent.

@@ -21,7 +21,7 @@ func (s *Store) readAll(ctx context.Context, ids []uuid.UUID, hmget func(redis.P
 		return nil
 	})
 	if err != nil {
-		return nil, classify(err, reads)
+		return nil, s.trouble(err, reads)
 	}
 	replies := make([]*reply, len(ids))
 	for i, command := range commands {

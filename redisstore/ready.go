@@ -19,7 +19,7 @@ func (s *Store) Ready(ctx context.Context) (warnings []string, err error) {
 	defer cancel()
 	probe := s.keys.ready(uint16(rand.Uint32()))
 	if err := s.client.Set(ctx, probe, 1, time.Minute).Err(); err != nil {
-		return nil, classify(err, reads) // the probe means nothing: nothing was changed
+		return nil, s.trouble(err, reads) // the probe means nothing: nothing was changed
 	}
 	cluster, ok := s.client.(*redis.ClusterClient)
 	if !ok {
@@ -40,7 +40,7 @@ func (s *Store) Ready(ctx context.Context) (warnings []string, err error) {
 		}
 		return nil
 	})
-	return warnings, classify(err, reads)
+	return warnings, s.trouble(err, reads)
 }
 
 // warnings reads INFO, which a least-privilege user may have while CONFIG is denied. A server that says nothing of its

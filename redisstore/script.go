@@ -17,8 +17,9 @@ import (
 
 // script is one file of package lua.
 type script struct {
-	source string
+	source []byte
 	sha    string // SHA-1 in hex, by which Redis names a script it has seen
+	name   []byte // the same
 	access access
 	keyed  *script // the same once for an idempotency key; nil for operations that take none
 }
@@ -34,12 +35,18 @@ func newKeyedScript(name string) *script {
 
 func asScript(source string, a access) *script {
 	sum := sha1.Sum([]byte(source))
-	return &script{source: source, sha: hex.EncodeToString(sum[:]), access: a}
+	name := hex.EncodeToString(sum[:])
+	return &script{source: []byte(source), sha: name, name: []byte(name), access: a}
 }
 
 const (
+	// maxAttempts and retryPause are for what passes at once, or does not: a refused connection.
 	maxAttempts = 3
 	retryPause  = 5 * time.Millisecond
+	// A slot that moves to another node of a cluster keeps its keys apart for as long as it takes to move them, which for
+	// a usual slot is some milliseconds.
+	movingTime  = time.Second
+	movingPause = 20 * time.Millisecond
 )
 
 // run runs a script and returns its reply if it is {'ok', …}, else the error that its code stands for.
@@ -54,7 +61,8 @@ func (s *Store) run(ctx context.Context, sc *script, keys []string, args ...any)
 }
 
 func (s *Store) runCommand(ctx context.Context, sc *script, c *command) (*reply, error) {
-	deadline := time.Now().Add(callTimeout)
+	began := time.Now()
+	deadline := began.Add(callTimeout)
 	if callers, ok := ctx.Deadline(); ok && callers.Before(deadline) {
 		deadline = callers
 	}
@@ -67,9 +75,22 @@ func (s *Store) runCommand(ctx context.Context, sc *script, c *command) (*reply,
 			}
 			return &c.reply, classify(err, sc.access)
 		}
-		if attempt == maxAttempts || !passing(err) || !pause(ctx, retryPause) {
-			return nil, classify(err, sc.access)
+		s.suspect(err)
+		if !goesAgain(ctx, err, attempt, began) {
+			return nil, c.classify(err, sc.access)
 		}
+	}
+}
+
+// goesAgain says whether a command that never ran is worth sending again, after a pause.
+func goesAgain(ctx context.Context, err error, attempt int, began time.Time) bool {
+	switch {
+	case moving(err):
+		return time.Since(began) < movingTime && pause(ctx, movingPause)
+	case passing(err):
+		return attempt < maxAttempts && pause(ctx, retryPause)
+	default:
+		return false
 	}
 }
 

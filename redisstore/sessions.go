@@ -115,7 +115,7 @@ func (s *Store) asCreated(ctx context.Context, session Session) (Session, error)
 		session.Metadata = first
 	case redis.Nil: // it is not kept any more
 	default:
-		return Session{}, classify(err, reads)
+		return Session{}, s.trouble(err, reads)
 	}
 	return session, nil
 }
@@ -190,7 +190,7 @@ func (s *Store) agentOf(ctx context.Context, session uuid.UUID) (uuid.UUID, erro
 		return uuid.Nil, ErrUnknownSession
 	}
 	if err != nil {
-		return uuid.Nil, classify(err, reads)
+		return uuid.Nil, s.trouble(err, reads)
 	}
 	return uuid.FromBytes([]byte(member))
 }

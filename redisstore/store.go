@@ -49,6 +49,7 @@ const (
 // Store is a client of one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
 type Store struct {
 	client redis.UniversalClient
+	conns  connections
 	lanes  lanes
 	keys   keyspace
 	config Config
@@ -72,10 +73,10 @@ func Open(cfg Config) (*Store, error) {
 	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
 	cfg.Durability = orDefault(cfg.Durability, Local)
-	keys := keyspace{cfg.Prefix}
-	return &Store{
-		client: connect(options), keys: keys, lanes: lanes{keys: keys}, config: cfg, closed: make(chan struct{}),
-	}, nil
+	s := &Store{keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}
+	s.lanes.confirmer = func() *confirmer { return &confirmer{keys: s.keys, suspect: s.suspect} }
+	s.client = connect(options, &s.conns)
+	return s, nil
 }
 
 // Close wakes whoever waits for events and closes every connection.
@@ -86,7 +87,7 @@ func (s *Store) Close() error {
 
 // Ping returns nil once Redis answers.
 func (s *Store) Ping(ctx context.Context) error {
-	return classify(s.client.Ping(ctx).Err(), reads)
+	return s.trouble(s.client.Ping(ctx).Err(), reads)
 }
 
 func orDefault[T int | time.Duration | Durability](given, standard T) T {
@@ -99,11 +100,12 @@ func orDefault[T int | time.Duration | Durability](given, standard T) T {
 
 // connect sets every bound that go-redis would otherwise choose, and turns off what it does unasked: its retries run a
 // script again whose reply was lost, and its greetings log errors on servers that do not know them.
-func connect(options *redis.UniversalOptions) redis.UniversalClient {
+func connect(options *redis.UniversalOptions, conns *connections) redis.UniversalClient {
 	options.Protocol = 2
 	options.MaxRetries = -1
 	options.DialTimeout = dialTimeout
 	options.DialerRetries = 1
+	options.Dialer = conns.dialer(options)
 	options.ReadTimeout = ioTimeout
 	options.WriteTimeout = ioTimeout
 	options.ContextTimeoutEnabled = true

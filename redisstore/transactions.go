@@ -152,7 +152,7 @@ func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	index := s.keys.organizationTransactions(organization)
-	return nothingVisible(classify(s.write(ctx, index, redis.NewIntCmd(ctx, "zadd", index, 0, id[:])), writes))
+	return nothingVisible(s.trouble(s.write(ctx, index, redis.NewIntCmd(ctx, "zadd", index, 0, id[:])), writes))
 }
 
 // Commit commits a pending transaction of the calling agent: what it cost is charged as far as the session's limit
@@ -237,7 +237,7 @@ func (s *Store) transactionFacts(ctx context.Context, agent, id uuid.UUID) (Tran
 	defer cancel()
 	values, err := s.client.HMGet(ctx, s.keys.transaction(agent, id), transactionFacts...).Result()
 	if err != nil {
-		return Transaction{}, classify(err, reads)
+		return Transaction{}, s.trouble(err, reads)
 	}
 	if values[0] == nil {
 		return Transaction{ID: id}, ErrUnknownTransaction

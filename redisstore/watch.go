@@ -126,12 +126,13 @@ func (s *Store) lookAt(agents []uuid.UUID) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	newest := make([]*redis.XMessageSliceCmd, len(agents))
-	_, _ = s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, agent := range agents {
 			newest[i] = p.XRevRangeN(ctx, s.keys.events(agent), "+", "-", 1)
 		}
 		return nil
 	})
+	s.suspect(err)
 	for i, agent := range agents {
 		switch found, err := newest[i].Result(); {
 		case err != nil:
