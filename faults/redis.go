@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"net"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -79,6 +80,12 @@ func (r *Redis) Signal(s syscall.Signal) {
 	default:
 		_ = syscall.Kill(r.server.PID(), s) // it may have ended meanwhile
 	}
+}
+
+// AppendOnlyFile returns the path of the file that the server appends to. The tests write too little for it to be
+// rewritten, so it stays the same.
+func (r *Redis) AppendOnlyFile() string {
+	return filepath.Join(r.Config.Dir, "appendonlydir", "appendonly.aof.1.incr.aof")
 }
 
 // Client returns a client of the server until the test ends, to look and to configure.

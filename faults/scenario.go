@@ -19,7 +19,7 @@ const (
 	// quietPatience is how long what was opened under load may take to be closed after it.
 	quietPatience = 15 * time.Second
 	// workPatience is how long the fleet may take for the calls that a scenario waits for.
-	workPatience = 60 * time.Second
+	workPatience = 3 * time.Minute
 	// poolSize is how many connections an instance keeps to a Redis server at the most.
 	poolSize = 64
 
@@ -127,6 +127,13 @@ func (s *Scenario) acknowledges(i *Instance, n int) bool {
 	agent := s.World.Agents[n%len(s.World.Agents)]
 	call, _ := s.Caller.Do(i.URL, ChargeSession(agent, agent.Roomy, 1, money.MicroUSD(1)))
 	return call.Outcome == OK
+}
+
+// Restart starts an instance in the place of one that has ended, at the same address.
+func (s *Scenario) Restart(n int) {
+	s.t.Helper()
+	arguments := append(slices.Clone(s.setup.Args), "--listen", s.Instances[n].Listen())
+	s.Instances[n] = StartInstance(s.t, s.setup.URL, arguments...)
 }
 
 // Rest stops the fleet: its workers finish what they are at.

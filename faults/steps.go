@@ -90,6 +90,7 @@ func (w *worker) refreshTogether() {
 		w.world.keepToken(w.family, w.refresh)
 	}
 	r := refresh(w.refresh)
+	w.refresh = "" // refused, it is found out, and the next time another family is opened
 	for _, body := range w.together(r, r, r) {
 		if successor := pairIn(body).Refresh; successor != "" {
 			w.world.keepToken(w.family, successor)

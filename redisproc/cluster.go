@@ -4,18 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 const clusterLimit = 15 * time.Second
 
 var errNoCluster = errors.New("no cluster within 15 s")
 
-// Cluster is a running Redis Cluster of primaries without replicas, which keeps
-// nothing. Its methods may be called from several goroutines.
+// Cluster is a running Redis Cluster. Its methods may be called from several
+// goroutines, but those that end and start a node only one for each node.
 type Cluster struct {
 	nodes []node
 }
@@ -24,40 +25,80 @@ type Cluster struct {
 type node struct {
 	*Server
 	port int
+	dir  string // of its data, "" for none
 }
 
-// client speaks to the node by its socket.
-func (n node) client() *redis.Client {
-	return redis.NewClient(&redis.Options{Network: "unix", Addr: n.socket(), Protocol: 2})
-}
-
-// StartCluster runs a cluster of at least one primary on 127.0.0.1, with the
-// slots spread evenly, and returns when every node reports cluster_state:ok. It
-// takes about two seconds: a Redis primary accepts no earlier that all is well.
+// StartCluster runs a cluster of at least one primary on 127.0.0.1, without
+// replicas, which keeps nothing, with the slots spread evenly, and returns when
+// every node reports cluster_state:ok. It takes about two seconds: a Redis primary
+// accepts no earlier that all is well.
 //
 // The context bounds StartCluster alone, not the life of the cluster;
 // StartCluster gives up after 15 s in any case. It needs Redis 7 or Valkey, and
 // fails as Start does. On an error, nothing is left running.
 func StartCluster(ctx context.Context, primaries int) (*Cluster, error) {
+	return startCluster(ctx, make([]string, primaries), primaries)
+}
+
+// StartClusterWithReplicas is StartCluster with one replica for each primary. The
+// nodes keep their data, and what they know of each other, in directories below
+// dir: a node that was killed can be started again. It returns when every replica
+// has what its primary has.
+func StartClusterWithReplicas(ctx context.Context, primaries int, dir string) (*Cluster, error) {
+	dirs := make([]string, 2*primaries)
+	for i := range dirs {
+		dirs[i] = filepath.Join(dir, strconv.Itoa(i))
+	}
+	return startCluster(ctx, dirs, primaries)
+}
+
+// startCluster starts a node for each directory. The first are primaries, the
+// others replicas of these in turn.
+func startCluster(ctx context.Context, dirs []string, primaries int) (*Cluster, error) {
 	if primaries < 1 {
 		return nil, fmt.Errorf("redisproc: a cluster needs a primary, got %d", primaries)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, clusterLimit, errNoCluster)
 	defer cancel()
 	c := &Cluster{}
-	for range primaries {
-		n, err := startNode(ctx)
+	for _, dir := range dirs {
+		n, err := startNode(ctx, dir)
 		if err != nil {
 			c.Stop()
 			return nil, err
 		}
 		c.nodes = append(c.nodes, n)
 	}
-	if err := join(ctx, c.nodes); err != nil {
+	if err := join(ctx, c.nodes, primaries); err != nil {
 		c.Stop()
 		return nil, err
 	}
 	return c, nil
+}
+
+// PID returns the process id of a node, by its place in Addrs.
+func (c *Cluster) PID(i int) int { return c.nodes[i].PID() }
+
+// Kill ends a node, by its place in Addrs, without any of the work that Redis does
+// when it is told to stop, and returns when it has ended.
+func (c *Cluster) Kill(i int) error {
+	if err := syscall.Kill(c.nodes[i].PID(), syscall.SIGKILL); err != nil {
+		return fmt.Errorf("redisproc: kill of node %d: %w", i, err)
+	}
+	<-c.nodes[i].Done()
+	return nil
+}
+
+// Restart starts a node that has ended, by its place in Addrs, at its address and
+// with its data. It returns when the node answers, which may be before it knows
+// who is a primary now.
+func (c *Cluster) Restart(ctx context.Context, i int) error {
+	n := &c.nodes[i]
+	s, err := Start(ctx, n.config())
+	if err == nil {
+		n.Server = s
+	}
+	return err
 }
 
 // URL returns redis+cluster://127.0.0.1:p1,127.0.0.1:p2,... with every node.
@@ -65,7 +106,8 @@ func (c *Cluster) URL() string {
 	return "redis+cluster://" + strings.Join(c.Addrs(), ",")
 }
 
-// Addrs returns the host:port of every node, in the order of their slots.
+// Addrs returns the host:port of every node: of the primaries in the order of
+// their slots, and then of their replicas in the same order.
 func (c *Cluster) Addrs() []string {
 	return addrs(c.nodes)
 }

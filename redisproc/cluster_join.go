@@ -15,16 +15,17 @@ const (
 	joinPause = 20 * time.Millisecond
 )
 
-// join makes one cluster of nodes that know nothing yet: it spreads the slots,
-// makes the nodes meet, and waits until each of them serves.
-func join(ctx context.Context, nodes []node) error {
+// join makes one cluster of nodes that know nothing yet: it spreads the slots over
+// the primaries, which come first, makes the nodes meet, waits until each of them
+// serves, and gives the primaries their replicas.
+func join(ctx context.Context, nodes []node, primaries int) error {
 	clients := make([]*redis.Client, len(nodes))
 	for i, n := range nodes {
-		clients[i] = n.client()
+		clients[i] = redis.NewClient(&redis.Options{Network: "unix", Addr: n.socket()})
 		defer clients[i].Close()
 	}
-	for i, client := range clients {
-		if err := own(ctx, client, i, len(nodes)); err != nil {
+	for i, client := range clients[:primaries] {
+		if err := own(ctx, client, i, primaries); err != nil {
 			return fmt.Errorf("redisproc: slots of node %d: %w", i, err)
 		}
 	}
@@ -34,8 +35,34 @@ func join(ctx context.Context, nodes []node) error {
 		}
 	}
 	for i, client := range clients {
-		if err := waitUntilOK(ctx, client); err != nil {
+		if err := waitUntil(ctx, client, "CLUSTER INFO", "cluster_state:ok"); err != nil {
 			return fmt.Errorf("redisproc: state of node %d: %w", i, err)
+		}
+	}
+	return replicate(ctx, clients[:primaries], clients[primaries:])
+}
+
+// replicate makes the replicas those of the primaries in turn, and waits until they
+// have what these have, and all nodes know of them.
+func replicate(ctx context.Context, primaries, replicas []*redis.Client) error {
+	for i, replica := range replicas {
+		id, err := primaries[i%len(primaries)].Do(ctx, "CLUSTER", "MYID").Text()
+		if err == nil {
+			err = replica.Do(ctx, "CLUSTER", "REPLICATE", id).Err()
+		}
+		if err != nil {
+			return fmt.Errorf("redisproc: replica %d: %w", i, err)
+		}
+	}
+	for i, replica := range replicas {
+		err := waitUntil(ctx, replica, "INFO replication", "master_link_status:up")
+		for _, primary := range primaries {
+			if err == nil {
+				err = waitUntilReplicas(ctx, primary, len(replicas))
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("redisproc: replica %d: %w", i, err)
 		}
 	}
 	return nil
@@ -61,16 +88,29 @@ func meet(ctx context.Context, client *redis.Client, peers []node) error {
 	return nil
 }
 
-// waitUntilOK returns when the node knows an owner of every slot and serves its own.
-func waitUntilOK(ctx context.Context, client *redis.Client) error {
+// waitUntil returns when the answer to a command says so.
+func waitUntil(ctx context.Context, client *redis.Client, command, says string) error {
+	return await(ctx, client, command, func(answer string) bool { return strings.Contains(answer, says) })
+}
+
+// waitUntilReplicas returns when the node knows of so many replicas in the cluster.
+func waitUntilReplicas(ctx context.Context, client *redis.Client, n int) error {
+	return await(ctx, client, "CLUSTER NODES", func(answer string) bool { return strings.Count(answer, "slave ") == n })
+}
+
+func await(ctx context.Context, client *redis.Client, command string, holds func(answer string) bool) error {
+	var words []any
+	for word := range strings.FieldsSeq(command) {
+		words = append(words, word)
+	}
 	pause := time.NewTicker(joinPause)
 	defer pause.Stop()
 	for {
-		info, err := client.ClusterInfo(ctx).Result()
+		answer, err := client.Do(ctx, words...).Text()
 		if err != nil {
 			return err
 		}
-		if strings.Contains(info, "cluster_state:ok") {
+		if holds(answer) {
 			return nil
 		}
 		select {

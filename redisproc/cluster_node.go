@@ -25,8 +25,10 @@ const (
 )
 
 // startNode runs a server in cluster mode that knows no other node.
-func startNode(ctx context.Context) (node, error) {
-	return startOnFreePort(ctx, Config{Args: clusterArguments()})
+func startNode(ctx context.Context, dir string) (node, error) {
+	n, err := startOnFreePort(ctx, node{dir: dir}.config())
+	n.dir = dir
+	return n, err
 }
 
 // startOnFreePort runs a server on a port that nobody else has. The package
@@ -39,11 +41,11 @@ func startOnFreePort(ctx context.Context, cfg Config) (node, error) {
 		if portErr != nil {
 			return node{}, portErr
 		}
-		var s *Server
 		cfg.Port = port
+		var s *Server
 		s, err = Start(ctx, cfg)
 		if err == nil {
-			return node{s, port}, nil
+			return node{Server: s, port: port}, nil
 		}
 		if !errors.Is(err, errEnded) {
 			return node{}, err
@@ -51,6 +53,8 @@ func startOnFreePort(ctx context.Context, cfg Config) (node, error) {
 	}
 	return node{}, fmt.Errorf("after %d ports: %w", portTries, err)
 }
+
+func (n node) config() Config { return Config{Dir: n.dir, Port: n.port, Args: clusterArguments()} }
 
 func clusterArguments() []string {
 	return []string{

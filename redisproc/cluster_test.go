@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"net"
 	"strconv"
-
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// startCluster runs a cluster until the test ends.
-func startCluster(tb testing.TB, primaries int) *Cluster {
+// startedCluster runs a cluster until the test ends.
+func startedCluster(tb testing.TB, primaries int) *Cluster {
 	tb.Helper()
 	c, err := StartCluster(tb.Context(), primaries)
 	if err != nil {
@@ -28,7 +29,7 @@ func TestClusterCoversAllSlots(t *testing.T) {
 	for _, primaries := range []int{1, 3} {
 		t.Run(strconv.Itoa(primaries), func(t *testing.T) {
 			t.Parallel()
-			c := startCluster(t, primaries)
+			c := startedCluster(t, primaries)
 			for _, addr := range c.Addrs() {
 				wantEvenSlots(t, addr, c.Addrs())
 			}
@@ -63,7 +64,7 @@ func wantEvenSlots(t *testing.T, addr string, owners []string) {
 
 func TestClusterServesEveryNode(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 3)
+	c := startedCluster(t, 3)
 	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs()[:1]})
 	defer client.Close()
 	for i := range 100 {
@@ -93,7 +94,7 @@ func TestClusterURLNamesEveryNode(t *testing.T) {
 
 func TestStopEndsEveryNode(t *testing.T) {
 	t.Parallel()
-	c := startCluster(t, 2)
+	c := startedCluster(t, 2)
 	for range 2 {
 		if err := c.Stop(); err != nil {
 			t.Fatal(err)
@@ -130,4 +131,49 @@ func TestNodeOnATakenPortEndsBeforeItAnswers(t *testing.T) {
 			t.Errorf("start with port %d taken: %v; want %v", port+offset, err, errEnded)
 		}
 	}
+}
+
+func TestAReplicaTakesOverFromAPrimaryThatIsKilledWhichComesBackAsAReplica(t *testing.T) {
+	t.Parallel()
+	c, err := StartClusterWithReplicas(t.Context(), 3, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Stop() })
+	addrs := c.Addrs()
+	if len(addrs) != 6 {
+		t.Fatalf("%d nodes, want 6", len(addrs))
+	}
+	clientOf := func(i int) *redis.Client {
+		client := redis.NewClient(&redis.Options{Addr: addrs[i]})
+		t.Cleanup(func() { client.Close() })
+		return client
+	}
+	primary, replica := clientOf(0), clientOf(3)
+	if err := primary.Set(t.Context(), "{06S}", "kept", 0).Err(); err != nil { // in slot 0
+		t.Fatal(err)
+	}
+	if n, err := primary.Wait(t.Context(), 1, clusterLimit).Result(); n != 1 {
+		t.Fatalf("%d replicas have it, %v", n, err)
+	}
+	if err := c.Kill(0); err != nil {
+		t.Fatal(err)
+	}
+	eventually := func(what string, holds func() bool) {
+		t.Helper()
+		for end := time.Now().Add(3 * clusterLimit); !holds(); time.Sleep(joinPause) {
+			if time.Now().After(end) {
+				t.Fatalf("waited in vain for %s", what)
+			}
+		}
+	}
+	eventually("the replica's promotion", func() bool { return replica.Get(t.Context(), "{06S}").Val() == "kept" })
+	if err := c.Restart(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	eventually("the return as a replica", func() bool {
+		info := primary.Info(t.Context(), "replication", "persistence").Val()
+		return strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up") &&
+			strings.Contains(info, "aof_rewrite_in_progress:0") // until when it would not stop
+	})
 }

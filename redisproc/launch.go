@@ -105,7 +105,9 @@ func arguments(cfg Config, socket string) []string {
 		args = append(args, "--appendonly", "yes", "--appendfsync", fsync)
 	}
 	if cfg.Port != 0 {
-		args = append(args, "--repl-diskless-sync-delay", "0") // a replica is not kept waiting for others
+		// By default a replica is kept waiting for others that may come, and a primary
+		// that is told to stop for replicas that lag; both in seconds.
+		args = append(args, "--repl-diskless-sync-delay", "0", "--shutdown-timeout", "0")
 	}
 	if host, port, found := strings.Cut(cfg.ReplicaOf, ":"); found {
 		args = append(args, "--replicaof", host, port)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Watch says what sentinels watch, and how soon they act.
@@ -99,7 +101,7 @@ func (s *Sentinels) waitUntilTheyKnowEachOther(ctx context.Context) error {
 	pause := time.NewTicker(joinPause)
 	defer pause.Stop()
 	for _, n := range s.nodes {
-		client := n.client()
+		client := redis.NewClient(&redis.Options{Network: "unix", Addr: n.socket(), Protocol: 2})
 		defer client.Close()
 		for {
 			known, err := client.Do(ctx, "SENTINEL", "MASTER", s.name).StringSlice()

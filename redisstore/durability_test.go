@@ -19,56 +19,51 @@ import (
 	"remit/redisproc"
 )
 
-// pair is a primary and a replica that follows it, by way of a proxy.
+// pair is a primary and a replica that follows it.
 type pair struct {
 	url              string // of the primary, for a store
 	primary, replica string // addresses
-	replicaServer    *redisproc.Server
-	link             *proxy
+	replicaPID       int
+	link             *proxy // by which the replica follows, but in a cluster
 }
 
 // startPair runs a pair of the test's own. Of a cluster it is all that there is.
 func startPair(t *testing.T, cluster bool) *pair {
 	t.Helper()
 	skipIfShort(t)
-	p := &pair{}
 	if cluster {
-		p.primary = startCluster(t, 1)[0]
-		p.url = "redis+cluster://" + p.primary
-		p.joinCluster(t)
-	} else {
-		port := must(redisproc.FreePort())(t)
-		startRedis(t, redisproc.Config{Port: port})
-		p.primary = "127.0.0.1:" + strconv.Itoa(port)
-		p.url = "redis://" + p.primary
-		p.link = newProxy(t, p.primary)
-		p.startReplica(t, redisproc.Config{ReplicaOf: p.link.address})
+		c := must(redisproc.StartClusterWithReplicas(t.Context(), 1, t.TempDir()))(t)
+		t.Cleanup(func() { _ = c.Stop() })
+		return &pair{url: c.URL(), primary: c.Addrs()[0], replica: c.Addrs()[1], replicaPID: c.PID(1)}
 	}
+	p := &pair{}
+	_, p.primary = startOnPort(t, redisproc.Config{})
+	p.url, p.link = "redis://"+p.primary, newProxy(t, p.primary)
+	var replica *redisproc.Server
+	replica, p.replica = startOnPort(t, redisproc.Config{ReplicaOf: p.link.address})
+	p.replicaPID = replica.PID()
 	client := plainClient(t, "redis://"+p.replica)
 	eventually(t, "the replica follows", func() bool {
-		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up") &&
-			(!cluster || strings.Contains(client.ClusterInfo(t.Context()).Val(), "cluster_state:ok"))
+		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	})
 	return p
 }
 
-func (p *pair) startReplica(t *testing.T, cfg redisproc.Config) {
+func startOnPort(t *testing.T, cfg redisproc.Config) (server *redisproc.Server, address string) {
 	t.Helper()
 	cfg.Port = must(redisproc.FreePort())(t)
-	p.replicaServer, p.replica = startRedis(t, cfg), net.JoinHostPort("127.0.0.1", strconv.Itoa(cfg.Port))
+	return startRedis(t, cfg), net.JoinHostPort("127.0.0.1", strconv.Itoa(cfg.Port))
 }
 
-func (p *pair) joinCluster(t *testing.T) {
+// suspendReplica stops the replica without ending it, until resume or the end of the test.
+func (p *pair) suspendReplica(t *testing.T) (resume func()) {
 	t.Helper()
-	p.startReplica(t, redisproc.Config{Args: []string{
-		"--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1", "--cluster-node-timeout", "2000"}})
-	primary, replica := plainClient(t, "redis://"+p.primary), plainClient(t, "redis://"+p.replica)
-	host, port, _ := strings.Cut(p.primary, ":")
-	must(replica.ClusterMeet(t.Context(), host, port).Result())(t)
-	id := must(primary.Do(t.Context(), "CLUSTER", "MYID").Text())(t)
-	eventually(t, "the nodes know each other", func() bool {
-		return replica.Do(t.Context(), "CLUSTER", "REPLICATE", id).Err() == nil
-	})
+	if err := syscall.Kill(p.replicaPID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	resume = func() { _ = syscall.Kill(p.replicaPID, syscall.SIGCONT) }
+	t.Cleanup(resume)
+	return resume
 }
 
 // store returns one that acknowledges what the replica has.
@@ -144,7 +139,7 @@ func TestEveryWriteThatNoReplicaConfirmsIsInDoubtAndReadsGoOn(t *testing.T) {
 		operations, _ := newOperations(t, s)
 		loadScripts(t, s) // or each would wait twice
 		crowd(t, s)
-		resume := suspend(t, p.replicaServer)
+		resume := p.suspendReplica(t)
 		defer resume()
 		var group sync.WaitGroup
 		for _, operation := range operations {
@@ -193,7 +188,7 @@ func TestAnUnconfirmedWriteIsThereAndItsRepetitionIsConfirmedLater(t *testing.T)
 		w := newTenant(t, s, NewSession{MaxActions: 2, MaxValue: money.USD})
 		grant := w.exchange(t, s)
 		crowd(t, s)
-		resume := suspend(t, p.replicaServer)
+		resume := p.suspendReplica(t)
 		charge := func(once *Once) error {
 			_, err := s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Once: once})
 			return err
@@ -232,7 +227,7 @@ func TestAWriteWaitsForItsReplicaNoLongerThanItsCallerDoes(t *testing.T) {
 		token := byToken(w.exchange(t, s))
 		loadScripts(t, s)
 		crowd(t, s)
-		suspend(t, p.replicaServer)
+		p.suspendReplica(t)
 		ctx, cancel := context.WithTimeout(t.Context(), confirmTime/2)
 		defer cancel()
 		_, err := s.Charge(ctx, token, w.session.ID, Charge{Count: 1})
@@ -267,7 +262,7 @@ func TestACrowdIsConfirmedTogetherAndInDoubtTogether(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			suspend(t, p.replicaServer)
+			p.suspendReplica(t)
 			unknown := 0
 			for _, err := range all() {
 				if errors.Is(err, ErrOutcomeUnknown) {
@@ -335,18 +330,60 @@ func TestOnlyWhatAReplicaHasConfirmedOutlivesThePrimary(t *testing.T) {
 func TestConfirmedChargesFollowASlotThatMoves(t *testing.T) {
 	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
-		addresses := startCluster(t, 2)
-		for _, primary := range addresses {
-			(&pair{primary: primary}).joinCluster(t)
+		skipIfShort(t)
+		c := must(redisproc.StartClusterWithReplicas(t.Context(), 2, t.TempDir()))(t)
+		t.Cleanup(func() { _ = c.Stop() })
+		s := openStore(t, Config{Durability: Replicated}, c.URL(), nil)
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
+		token := byToken(w.exchange(t, s))
+		unaware := must(Open(s.config))(t)
+		defer unaware.Close()
+		move := newMove(t, s, w, c.Addrs()[:2])
+		charged := int64(0)
+		wantCharged := func(when string, by *Store, said string) {
+			t.Helper()
+			before := move.said(t, said)
+			usage := must(by.Charge(t.Context(), token, w.session.ID, Charge{Count: 1}))(t)
+			if charged++; usage.ActionCount != charged {
+				t.Errorf("%s: %d actions, want %d", when, usage.ActionCount, charged)
+			}
+			if said != "" && move.said(t, said) == before {
+				t.Errorf("%s: no server said %s", when, said)
+			}
 		}
-		s := openStore(t, Config{Durability: Replicated}, "redis+cluster://"+strings.Join(addresses, ","), nil)
-		eventually(t, "each primary has a replica", func() bool {
-			warnings, err := s.Ready(t.Context())
-			return err == nil && len(warnings) == 0
-		})
+		wantCharged("before", s, "")
+		wantCharged("before, by the unaware", unaware, "")
 		crowdConfirmed(t, s, crowd)
-		wantChargesToFollowASlot(t, s, addresses)
+		crowdConfirmed(t, unaware, crowd)
+
+		move.begin(t)
+		wantCharged("with no key moved", s, "")
+		move.rest(t)
+		wantCharged("with all keys moved", s, "ASK")
+		move.end(t)
+		wantCharged("after", s, "")
+		wantCharged("after, by the unaware", unaware, "MOVED")
+		wantAnotherMark(t, s)
 	})
+}
+
+// wantAnotherMark checks what comes of a mark whose slot has gone to another server.
+func wantAnotherMark(t *testing.T, s *Store) {
+	t.Helper()
+	server := must(s.serverOf(t.Context(), s.keys.issuer()))(t)
+	var elsewhere string
+	for cell := uint16(0); elsewhere == ""; cell++ {
+		key := s.keys.mark(s.keys.ready(cell))
+		if must(s.serverOf(t.Context(), key))(t) != server {
+			elsewhere = key
+		}
+	}
+	s.confirmerOf(server).mark.Store(&elsewhere)
+	err := s.SetIssuer(t.Context(), "https://a.example")
+	if !errors.Is(err, errUnconfirmed) {
+		t.Errorf("with a mark elsewhere: %v", err)
+	}
+	wantError(t, "with another", s.SetIssuer(t.Context(), "https://a.example"), nil)
 }
 
 func TestReadyWarnsWhenNoReplicaCanConfirm(t *testing.T) {
@@ -362,8 +399,7 @@ func TestReadyWarnsWhenNoReplicaCanConfirm(t *testing.T) {
 			if warned(Replicated) {
 				t.Error("it warns while a replica follows")
 			}
-			_ = syscall.Kill(p.replicaServer.PID(), syscall.SIGKILL)
-			<-p.replicaServer.Done()
+			_ = syscall.Kill(p.replicaPID, syscall.SIGKILL)
 			eventually(t, "it warns", func() bool { return warned(Replicated) })
 			if warned(Local) {
 				t.Error("it warns though no replica is asked")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -118,53 +119,114 @@ func forgetScripts(t *testing.T, s *Store) {
 	}
 }
 
-// While a slot moves, its keys are on two servers: a script over both cannot run, and may be sent again.
+// While a slot moves, its keys are on two servers: a script over both cannot run, and may be sent again. What each server
+// says of it is really said: ASK, TRYAGAIN, and MOVED to a store that has not heard of the move.
 func TestChargesFollowASlotThatMoves(t *testing.T) {
 	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 		addresses := startCluster(t, 2)
 		s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
+		token := byToken(w.exchange(t, s))
+		unaware := must(Open(s.config))(t)
+		defer unaware.Close()
+		move := newMove(t, s, w, addresses)
+		charged := int64(0)
+		wantCharged := func(when string, by *Store, said string) {
+			t.Helper()
+			before := move.said(t, said)
+			usage := must(by.Charge(t.Context(), token, w.session.ID, Charge{Count: 1}))(t)
+			if charged++; usage.ActionCount != charged {
+				t.Errorf("%s: %d actions, want %d", when, usage.ActionCount, charged)
+			}
+			if said != "" && move.said(t, said) == before {
+				t.Errorf("%s: no server said %s", when, said)
+			}
+		}
 		crowd(t, s)
-		wantChargesToFollowASlot(t, s, addresses)
+		crowd(t, unaware)
+
+		wantCharged("before", s, "")
+		wantCharged("before, by the unaware", unaware, "")
+		move.begin(t)
+		wantCharged("with no key moved", s, "")
+		moveKey(t, move.source, move.to, s.keys.session(w.agent.ID, w.session.ID))
+		_, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1})
+		if !errors.Is(err, ErrUnavailable) || !redis.HasErrorPrefix(err, "TRYAGAIN") {
+			t.Errorf("with one of two keys moved: %v, want %v by TRYAGAIN", err, ErrUnavailable)
+		}
+		done := make(chan error)
+		go func() { // it waits for the slot
+			_, err := s.Charge(context.Background(), token, w.session.ID, Charge{Count: 1})
+			done <- err
+		}()
+		before := move.said(t, "TRYAGAIN")
+		eventually(t, "it is told to try again, and does", func() bool { return move.said(t, "TRYAGAIN") > before+maxAttempts })
+		move.rest(t)
+		wantError(t, "when the rest had moved", <-done, nil)
+		charged++
+		wantCharged("with all keys moved", s, "ASK")
+		move.end(t)
+		wantCharged("after", s, "")
+		wantCharged("after, by the unaware", unaware, "MOVED")
 	})
 }
 
-func wantChargesToFollowASlot(t *testing.T, s *Store, addresses []string) {
+// slotMove moves the slot of a tenant's agent from one node to another.
+type slotMove struct {
+	slot           int64
+	source, target *redis.Client
+	to             string // address of the target
+}
+
+func newMove(t *testing.T, s *Store, w tenant, addresses []string) slotMove {
 	t.Helper()
-	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
-	token := byToken(w.exchange(t, s))
-	session := s.keys.session(w.agent.ID, w.session.ID)
-	slot := slotsOf(t, plainClient(t, "redis://"+addresses[0]), []string{session})[0]
+	slot := slotsOf(t, plainClient(t, "redis://"+addresses[0]), []string{s.keys.agent(w.agent.ID)})[0]
 	from, to := addresses[0], addresses[1] // each has one half of the slots
 	if slot >= 16384/2 {
 		from, to = to, from
 	}
-	source, target := plainClient(t, "redis://"+from), plainClient(t, "redis://"+to)
-	charged := int64(0)
-	wantCharged := func(when string) {
-		t.Helper()
-		usage := must(s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1}))(t)
-		if charged++; usage.ActionCount != charged {
-			t.Errorf("%s: %d actions, want %d", when, usage.ActionCount, charged)
+	return slotMove{slot, plainClient(t, "redis://"+from), plainClient(t, "redis://"+to), to}
+}
+
+func (m slotMove) begin(t *testing.T) {
+	t.Helper()
+	must(m.target.Do(t.Context(), "CLUSTER", "SETSLOT", m.slot, "IMPORTING", idOf(t, m.source)).Result())(t)
+	must(m.source.Do(t.Context(), "CLUSTER", "SETSLOT", m.slot, "MIGRATING", idOf(t, m.target)).Result())(t)
+}
+
+// rest moves the keys that are not moved yet.
+func (m slotMove) rest(t *testing.T) {
+	t.Helper()
+	for _, key := range must(m.source.ClusterGetKeysInSlot(t.Context(), int(m.slot), 100).Result())(t) {
+		moveKey(t, m.source, m.to, key)
+	}
+}
+
+func (m slotMove) end(t *testing.T) {
+	t.Helper()
+	for _, node := range []*redis.Client{m.target, m.source} {
+		must(node.Do(t.Context(), "CLUSTER", "SETSLOT", m.slot, "NODE", idOf(t, m.target)).Result())(t)
+	}
+}
+
+// said returns how often the nodes have answered an error.
+func (m slotMove) said(t *testing.T, code string) int {
+	t.Helper()
+	sum := 0
+	for _, node := range []*redis.Client{m.source, m.target} {
+		for line := range strings.Lines(must(node.Info(t.Context(), "errorstats").Result())(t)) {
+			if count, found := strings.CutPrefix(strings.TrimSpace(line), "errorstat_"+code+":count="); found {
+				sum += must(strconv.Atoi(count))(t)
+			}
 		}
 	}
+	return sum
+}
 
-	wantCharged("before")
-	targetID := must(target.Do(t.Context(), "CLUSTER", "MYID").Text())(t)
-	sourceID := must(source.Do(t.Context(), "CLUSTER", "MYID").Text())(t)
-	must(target.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "IMPORTING", sourceID).Result())(t)
-	must(source.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "MIGRATING", targetID).Result())(t)
-	wantCharged("with no key moved")
-	moveKey(t, source, to, session)
-	_, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1})
-	wantError(t, "with one of two keys moved", err, ErrUnavailable)
-	for _, key := range must(source.ClusterGetKeysInSlot(t.Context(), int(slot), 100).Result())(t) {
-		moveKey(t, source, to, key)
-	}
-	wantCharged("with both keys moved")
-	must(target.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "NODE", targetID).Result())(t)
-	must(source.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "NODE", targetID).Result())(t)
-	wantCharged("after")
+func idOf(t *testing.T, node *redis.Client) string {
+	t.Helper()
+	return must(node.Do(t.Context(), "CLUSTER", "MYID").Text())(t)
 }
 
 func moveKey(t *testing.T, from *redis.Client, to, key string) {

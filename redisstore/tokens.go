@@ -104,6 +104,10 @@ func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, gener
 	return grant, r.time(2), r.err
 }
 
+// clockLeeway is how far the clocks of Redis and of the service may be apart, and Redis's may step, while a family stays
+// revoked: from two hours behind to two hours ahead, and one more.
+const clockLeeway = 5 * time.Hour
+
 // markLifetime is how long a family stays marked revoked, in ms. Access tokens end by the service's clock, marks by
-// Redis's: twice the tokens' lifetime leaves an hour for the two to differ.
-func (s *Store) markLifetime() int64 { return 2 * s.config.AccessLifetime.Milliseconds() }
+// Redis's.
+func (s *Store) markLifetime() int64 { return (s.config.AccessLifetime + clockLeeway).Milliseconds() }

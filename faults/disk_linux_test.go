@@ -1,0 +1,81 @@
+package faults
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"remit/redisproc"
+)
+
+// onMachine starts a Redis on a machine of its own.
+func onMachine(t *testing.T, fsync string) (*Machine, *Redis) {
+	t.Helper()
+	machine := NewMachine(t)
+	return machine, StartRedis(t, redisproc.Config{Fsync: fsync, Env: machine.Env})
+}
+
+// awaitUnsynced returns when the server has written what has not reached the disk.
+func awaitUnsynced(t *testing.T, m *Machine, r *Redis, bytes int64) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); m.Unsynced(r) < bytes; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes are not synced, want %d: the disk is not slow, or nothing is written", m.Unsynced(r), bytes)
+		}
+	}
+}
+
+// awaitSynced returns when all that the server has written by now has reached the disk.
+func awaitSynced(t *testing.T, m *Machine, r *Redis) {
+	t.Helper()
+	written := sizeOf(t, r.AppendOnlyFile())
+	for deadline := time.Now().Add(30 * time.Second); m.Synced(r.AppendOnlyFile()) < written; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the server does not sync what it has written")
+		}
+	}
+}
+
+// cutPower ends the server while it has unsynced data, and loses these.
+func cutPower(t *testing.T, m *Machine, r *Redis, unsynced int64) (lost int64) {
+	t.Helper()
+	awaitUnsynced(t, m, r, unsynced)
+	r.Kill()
+	lost = m.LosePower(r)
+	m.DelaySyncs(0)
+	r.Start()
+	return lost
+}
+
+// This one must lose: it shows that the checks can fail, and that the disk is as bad as is claimed.
+func TestEverysecIsSeenToLoseAcknowledgedWritesWhenThePowerFails(t *testing.T) {
+	machine, redis := onMachine(t, "everysec")
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	awaitSynced(t, machine, redis) // the agents: without them nothing would go on
+	machine.DelaySyncs(1500 * time.Millisecond)
+	lost := cutPower(t, machine, redis, 20_000)
+	s.FaultOver()
+	s.Acknowledged(100)
+	violations := s.Violations()
+	count := map[Rule]int{}
+	for _, v := range violations {
+		count[v.Rule]++
+	}
+	t.Logf("%d bytes lost: %v", lost, count)
+	if !slices.ContainsFunc(violations, func(v Violation) bool { return v.Rule == RuleLost }) {
+		t.Errorf("%d bytes were lost and no acknowledged write is missed: %v", lost, violations)
+	}
+}
+
+func TestAlwaysLosesNothingWhenThePowerFails(t *testing.T) {
+	machine, redis := onMachine(t, "always")
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	for range rounds(2) {
+		machine.DelaySyncs(60 * time.Millisecond)
+		s.Acknowledged(50)
+		t.Logf("%d bytes lost", cutPower(t, machine, redis, 1))
+		s.FaultOver()
+	}
+	s.Acknowledged(100)
+	s.Finish()
+}

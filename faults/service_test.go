@@ -1,0 +1,60 @@
+package faults
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"remit/money"
+	"remit/redisproc"
+)
+
+// What an instance was at when it was killed is asked again of the other one, by the same key, and happens once.
+func TestAKilledInstanceLeavesNothingDoneTwice(t *testing.T) {
+	redis := StartRedis(t, redisproc.Config{})
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	for n := range rounds(3) {
+		s.Acknowledged(20 + rand.IntN(100))
+		s.Instances[n%2].Kill()
+		s.FaultOver() // the other one goes on
+		s.Acknowledged(50)
+		s.Restart(n % 2)
+	}
+	s.Acknowledged(100)
+	s.Finish()
+}
+
+// Here the instance certainly is killed between its command and the answer: Redis does not answer before.
+func TestAChargeUnderWayWhenItsInstanceIsKilledHappensOnce(t *testing.T) {
+	redis := StartRedis(t, redisproc.Config{})
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 1})
+	s.Rest()
+	agent := s.World.Agents[0]
+	var charges []Request
+	for n := range 8 {
+		r := ChargeSession(agent, agent.Roomy, 1, money.USD)
+		r.Key = "under-way-" + string(rune('a'+n))
+		charges = append(charges, r)
+	}
+	redis.Freeze()
+	var calls sync.WaitGroup
+	for _, r := range charges {
+		calls.Go(func() { s.Caller.Do(s.Instances[0].URL, r) })
+	}
+	time.Sleep(300 * time.Millisecond) // the commands are on their way: nothing tells when
+	s.Instances[0].Kill()
+	calls.Wait()
+	redis.Thaw()
+	s.FaultOver()
+	for _, r := range charges {
+		if call, body := s.Caller.Do(s.Instances[1].URL, r); call.Outcome != OK {
+			t.Errorf("asked again: %d %s", call.Status, body)
+		}
+	}
+	if replayed := s.History.Count(func(c Call) bool { return c.Outcome == Unknown }); replayed < len(charges) {
+		t.Errorf("%d of %d charges were under way", replayed, len(charges))
+	}
+	s.Restart(0)
+	s.Finish()
+}

@@ -1,0 +1,105 @@
+package faults
+
+import (
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"remit/redisproc"
+)
+
+// killUnsynced kills the server while its file has an end that has not reached the disk, and returns where that begins.
+// With appendfsync always, nothing of that end has been acknowledged.
+func killUnsynced(t *testing.T, m *Machine, r *Redis) (synced int64) {
+	t.Helper()
+	m.DelaySyncs(60 * time.Millisecond)
+	defer m.DelaySyncs(0)
+	awaitUnsynced(t, m, r, 1)
+	r.Kill()
+	synced = m.Synced(r.AppendOnlyFile())
+	if sizeOf(t, r.AppendOnlyFile()) == synced {
+		return killAgain(t, m, r) // it was synced just before it was killed
+	}
+	return synced
+}
+
+func killAgain(t *testing.T, m *Machine, r *Redis) int64 {
+	t.Helper()
+	m.DelaySyncs(0)
+	r.Start()
+	return killUnsynced(t, m, r)
+}
+
+// A power cut can leave any part of a write. Redis cuts off a last command that is not whole and starts.
+func TestATornTailLosesNothingThatWasAcknowledged(t *testing.T) {
+	machine, redis := onMachine(t, "always")
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	for range rounds(3) {
+		s.Acknowledged(30)
+		synced := killUnsynced(t, machine, redis)
+		unsynced := sizeOf(t, redis.AppendOnlyFile()) - synced
+		left := rand.Int64N(unsynced)
+		if err := os.Truncate(redis.AppendOnlyFile(), synced+left); err != nil {
+			t.Fatal(err)
+		}
+		redis.Start()
+		s.FaultOver()
+		t.Logf("of %d bytes that were not synced %d were left", unsynced, left)
+	}
+	s.Acknowledged(100)
+	s.Finish()
+}
+
+// A tail of other bytes Redis takes for damage, and does not start: it cannot know what they were. redis-check-aof cuts
+// them off.
+func TestAGarbledTailIsRepairedByHandAndLosesNothingThatWasAcknowledged(t *testing.T) {
+	machine, redis := onMachine(t, "always")
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	synced := killUnsynced(t, machine, redis)
+	garble(t, redis.AppendOnlyFile(), synced)
+
+	if server, err := redisproc.Start(t.Context(), redis.Config); err == nil {
+		// It answers PING while it loads; then it ends.
+		select {
+		case <-server.Done():
+			err = server.Stop()
+		case <-time.After(10 * time.Second):
+			_ = server.Stop()
+		}
+		if err == nil {
+			t.Fatal("Redis has started on a garbled file")
+		}
+	}
+	repair(t, redis.Config.Dir)
+	redis.Start()
+	s.FaultOver()
+	s.Acknowledged(100)
+	s.Finish()
+}
+
+// garble writes other bytes over a file from there to its end: a page of a file that was never written.
+func garble(t *testing.T, path string, from int64) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err == nil {
+		_, err = file.WriteAt([]byte(strings.Repeat("\xff\x00", int(sizeOf(t, path)-from))), from)
+		file.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// repair is what docs/operations.md tells to do.
+func repair(t *testing.T, dir string) {
+	t.Helper()
+	check := exec.Command("redis-check-aof", "--fix", filepath.Join(dir, "appendonlydir", "appendonly.aof.manifest"))
+	check.Stdin = strings.NewReader("y\n")
+	if output, err := check.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+}
