@@ -78,11 +78,12 @@ func (w *Watched) Promoted(old *Redis) {
 func (w *Watched) InStep(replicas ...*Redis) {
 	w.t.Helper()
 	for _, replica := range replicas {
-		client := replica.Client()
+		client := redis.NewClient(&redis.Options{Addr: replica.Addr, DisableIdentity: true, PoolSize: 1})
 		waitUntil(w.t, failoverPatience, "a replica follows", func() bool {
 			info := client.Info(w.t.Context(), "replication").Val()
 			return strings.Contains(info, "role:slave") && strings.Contains(info, "master_link_status:up")
 		})
+		_ = client.Close()
 	}
 }
 

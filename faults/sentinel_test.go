@@ -3,6 +3,7 @@ package faults
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // failOver hurts the primary while the fleet works, waits until the service is back, heals it, and waits until it follows
@@ -11,8 +12,10 @@ func failOver(s *Scenario, w *Watched, hurt, heal func(*Redis)) {
 	primary := w.Primary()
 	s.Acknowledged(100)
 	hurt(primary)
+	began := time.Now()
 	w.Promoted(primary)
-	s.t.Logf("%v after the sentinels agreed the service is back", s.FaultOver())
+	agreed := time.Since(began)
+	s.t.Logf("the sentinels agreed after %v, the service was back %v later", agreed.Round(time.Millisecond), s.FaultOver().Round(time.Millisecond))
 	s.Acknowledged(50)
 	heal(primary)
 	w.InStep(primary)
