@@ -163,8 +163,11 @@ func TestEveryWriteThatNoReplicaConfirmsIsInDoubtAndReadsGoOn(t *testing.T) {
 			})
 		}
 		waitAtMost(t, 30*time.Second, &group)
-		if _, err := s.KeepIssuer(t.Context(), "https://a.example"); !errors.Is(err, ErrUnavailable) {
-			t.Errorf("KeepIssuer: %v", err)
+		if _, err := s.KeepIssuer(t.Context(), "https://a.example"); !errors.Is(err, errUnconfirmed) {
+			t.Errorf("KeepIssuer, the first: %v", err)
+		}
+		if _, err := s.KeepIssuer(t.Context(), "https://b.example"); err != nil {
+			t.Errorf("KeepIssuer, the next: %v", err)
 		}
 		wantError(t, "SetIssuer", s.SetIssuer(t.Context(), "https://a.example"), ErrUnavailable)
 	})

@@ -105,10 +105,14 @@ func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	place := s.keys.issuer()
+	kept, err := s.client.Get(ctx, place).Result()
+	if err != redis.Nil { // an instance that is not the first writes nothing: it starts without a replica too
+		return kept, s.trouble(err, reads)
+	}
 	if err := s.write(ctx, place, redis.NewBoolCmd(ctx, "set", place, issuer, "nx")); err != nil {
 		return "", s.trouble(err, reads) // asking again is harmless
 	}
-	kept, err := s.client.Get(ctx, place).Result()
+	kept, err = s.client.Get(ctx, place).Result()
 	return kept, s.trouble(err, reads)
 }
 
