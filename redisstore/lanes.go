@@ -34,7 +34,8 @@ var (
 
 // lanes holds a lane for each server, by its address: the nodes of a cluster come and go.
 type lanes struct {
-	confirmer func() *confirmer // makes one
+	keys    keyspace
+	suspect func(error) // hears of errors that tell of a server
 
 	mu        sync.RWMutex
 	byAddress map[string]*lane
@@ -54,7 +55,7 @@ func (l *lanes) of(server *redis.Client) *lane {
 		if l.byAddress == nil {
 			l.byAddress = map[string]*lane{}
 		}
-		known = &lane{server: server, confirmed: &lane{server: server, confirms: l.confirmer()}}
+		known = &lane{server: server, confirmed: &lane{server: server, confirms: &confirmer{keys: l.keys, suspect: l.suspect}}}
 		l.byAddress[address] = known
 	}
 	return known

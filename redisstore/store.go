@@ -74,7 +74,7 @@ func Open(cfg Config) (*Store, error) {
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
 	cfg.Durability = orDefault(cfg.Durability, Local)
 	s := &Store{keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}
-	s.lanes.confirmer = func() *confirmer { return &confirmer{keys: s.keys, suspect: s.suspect} }
+	s.lanes.keys, s.lanes.suspect = s.keys, s.suspect
 	s.client = connect(options, &s.conns)
 	return s, nil
 }
