@@ -18,6 +18,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	"remit/money"
+	"remit/redisstore"
 	"remit/server"
 )
 
@@ -31,10 +32,11 @@ type commands struct {
 }
 
 type serve struct {
-	Listen   string `default:"127.0.0.1:8080" help:"Address to listen on."`
-	RedisURL string `help:"redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it a redis-server from the PATH is started, or else an in-memory store."`
-	DataDir  string `default:"data" help:"Where a redis-server of our own keeps its data."`
-	Issuer   string `help:"The iss claim of access tokens, a URL for discovery; the same on every instance. Without it the first instance on a Redis sets it."`
+	Listen     string                `default:"127.0.0.1:8080" help:"Address to listen on."`
+	RedisURL   string                `help:"redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it a redis-server from the PATH is started, or else an in-memory store."`
+	Durability redisstore.Durability `default:"local" enum:"local,replicated" help:"When a write is acknowledged: once the primary has it (local), or once a replica has confirmed it too (replicated)."`
+	DataDir    string                `default:"data" help:"Where a redis-server of our own keeps its data."`
+	Issuer     string                `help:"The iss claim of access tokens, a URL for discovery; the same on every instance. Without it the first instance on a Redis sets it."`
 	keyFlags
 	tlsFlags
 	doorFlags
@@ -69,6 +71,8 @@ func (c *serve) Validate() error {
 		return errors.New("--default-max-actions must be from 1 to 1000000000")
 	case c.DefaultExpiresAfter < time.Second || c.DefaultExpiresAfter > 30*24*time.Hour || c.DefaultExpiresAfter%time.Second != 0:
 		return errors.New("--default-expires-in must be from 1s to 720h, in whole seconds")
+	case c.Durability == redisstore.Replicated && c.RedisURL == "":
+		return errors.New("--durability=replicated needs --redis-url: a redis-server of our own has no replica")
 	}
 	return errors.Join(c.tlsFlags.check(), c.doorFlags.check())
 }

@@ -403,6 +403,8 @@ func TestBadSettingsEndTheStartWithAReason(t *testing.T) {
 	for setting, reason := range map[string]string{
 		"REMIT_REDIS_URL=http://127.0.0.1":      "unknown scheme",
 		"REMIT_REFRESH_GRACE=31m":               "--refresh-grace",
+		"REMIT_DURABILITY=replicated":           "--redis-url",
+		"REMIT_DURABILITY=remote":               "--durability",
 		"REMIT_ISSUER=remit":                    "--issuer",
 		"REMIT_ISSUER=https://remit.example/x":  "--issuer",
 		"REMIT_LOG_LEVEL=loud":                  "log-level",
@@ -445,4 +447,31 @@ func waitFor(t *testing.T, condition func() bool) {
 		}
 	}
 	t.Fatal("it did not come to pass in 10 s")
+}
+
+func TestReplicatedDurabilityIsWarnedOfWithoutAReplicaAndLeavesWritesInDoubt(t *testing.T) {
+	t.Parallel()
+	redis, err := redisproc.Start(t.Context(), redisproc.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = redis.Stop() })
+	start(t, []string{"REMIT_REDIS_URL=" + redis.URL()}).ready(t) // makes keys and an issuer
+	p := start(t, []string{"REMIT_REDIS_URL=" + redis.URL(), "REMIT_DURABILITY=replicated"}).ready(t)
+	const warning = "a Redis primary has no replica"
+	if !strings.Contains(p.stderr.String(), warning) {
+		t.Errorf("the start does not warn:\n%s", p.stderr)
+	}
+	if status, body := p.get(t, "/readyz"); status != http.StatusOK || !strings.Contains(body, warning) {
+		t.Errorf("/readyz: %d %s", status, body)
+	}
+	response, err := http.Post(p.url+"/v1/organizations", "application/json", strings.NewReader(`{"name":"acme"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusServiceUnavailable || !strings.Contains(string(body), "outcome_unknown") {
+		t.Errorf("a write: %d %s %v", response.StatusCode, body, err)
+	}
 }

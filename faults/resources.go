@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"strings"
 	"sync"
 	"time"
 )
@@ -49,15 +50,16 @@ func (s *Scenario) countConnections() int {
 		if err != nil {
 			return -1
 		}
-		sum += lines(clients) - 1
+		sum += listed(clients) - 1
 	}
 	return sum
 }
 
-func lines(text string) int {
+// listed returns how many clients there are in a list, without the sentinels, which come and go.
+func listed(clients string) int {
 	n := 0
-	for _, c := range text {
-		if c == '\n' {
+	for line := range strings.Lines(clients) {
+		if !strings.Contains(line, " name=sentinel-") {
 			n++
 		}
 	}

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -111,20 +109,10 @@ func (c *Cluster) URL() string {
 // Addrs returns the host:port of every node: of the primaries in the order of
 // their slots, and then of their replicas in the same order.
 func (c *Cluster) Addrs() []string {
-	addrs := make([]string, len(c.nodes))
-	for i, n := range c.nodes {
-		addrs[i] = net.JoinHostPort(loopback, strconv.Itoa(n.port))
-	}
-	return addrs
+	return addrs(c.nodes)
 }
 
 // Stop ends all nodes at once, each as Server.Stop does, and joins their errors.
 func (c *Cluster) Stop() error {
-	errs := make([]error, len(c.nodes))
-	var wg sync.WaitGroup
-	for i, n := range c.nodes {
-		wg.Go(func() { errs[i] = n.Stop() })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return stopAll(c.nodes)
 }

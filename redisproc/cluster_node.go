@@ -24,20 +24,28 @@ const (
 	portTries = 20
 )
 
-// startNode runs a server in cluster mode that knows no other node. The package
-// speaks to it by its unix socket, which it opens after both ports are its own:
-// an answer there cannot come from another process on the same port.
+// startNode runs a server in cluster mode that knows no other node.
 func startNode(ctx context.Context, dir string) (node, error) {
+	n, err := startOnFreePort(ctx, node{dir: dir}.config())
+	n.dir = dir
+	return n, err
+}
+
+// startOnFreePort runs a server on a port that nobody else has. The package
+// speaks to it by its unix socket, which it opens after its ports are its own:
+// an answer there cannot come from another process on the same port.
+func startOnFreePort(ctx context.Context, cfg Config) (node, error) {
 	var err error
 	for range portTries {
 		port, portErr := FreePort()
 		if portErr != nil {
 			return node{}, portErr
 		}
-		n := node{port: port, dir: dir}
-		n.Server, err = Start(ctx, n.config())
+		cfg.Port = port
+		var s *Server
+		s, err = Start(ctx, cfg)
 		if err == nil {
-			return n, nil
+			return node{Server: s, port: port}, nil
 		}
 		if !errors.Is(err, errEnded) {
 			return node{}, err
@@ -53,8 +61,6 @@ func clusterArguments() []string {
 		"--cluster-enabled", "yes",
 		"--cluster-announce-ip", loopback, // else a node learns its address from others only
 		"--cluster-node-timeout", "2000", // ms
-		"--repl-diskless-sync-delay", "0", // s; by default a replica waits for others
-		"--shutdown-timeout", "0", // s; by default a primary waits for replicas, which end too
 	}
 }
 

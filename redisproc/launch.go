@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -31,7 +33,15 @@ func makeTempDir() (string, error) {
 
 // launch starts the process, and the goroutine that waits for its end.
 func (s *Server) launch(path string, cfg Config) error {
-	s.cmd = exec.Command(path, arguments(cfg, s.socket())...)
+	args := arguments(cfg, s.socket())
+	if cfg.sentinel != "" {
+		file := filepath.Join(s.temp, "sentinel.conf")
+		if err := os.WriteFile(file, []byte(cfg.sentinel), 0o600); err != nil {
+			return fmt.Errorf("redisproc: file of a sentinel: %w", err)
+		}
+		args = append([]string{file, "--sentinel"}, args...)
+	}
+	s.cmd = exec.Command(path, args...)
 	s.cmd.Dir = s.temp
 	if len(cfg.Env) > 0 {
 		s.cmd.Env = append(os.Environ(), cfg.Env...)
@@ -93,6 +103,14 @@ func arguments(cfg Config, socket string) []string {
 			fsync = "everysec"
 		}
 		args = append(args, "--appendonly", "yes", "--appendfsync", fsync)
+	}
+	if cfg.Port != 0 {
+		// By default a replica is kept waiting for others that may come, and a primary
+		// that is told to stop for replicas that lag; both in seconds.
+		args = append(args, "--repl-diskless-sync-delay", "0", "--shutdown-timeout", "0")
+	}
+	if host, port, found := strings.Cut(cfg.ReplicaOf, ":"); found {
+		args = append(args, "--replicaof", host, port)
 	}
 	return append(args, cfg.Args...)
 }

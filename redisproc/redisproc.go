@@ -2,7 +2,7 @@
 // the store of a development start, and the real Redis of the tests.
 //
 // Start runs one standalone server behind a unix socket, StartCluster a Redis
-// Cluster on loopback TCP ports. Neither asks for a password: a socket is
+// Cluster on loopback TCP ports, StartSentinels those that watch a primary. Neither asks for a password: a socket is
 // reachable by its owner alone, a cluster by every user of the machine.
 //
 // A server ends with the process that started it. On Linux that holds however

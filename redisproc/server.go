@@ -30,6 +30,10 @@ type Config struct {
 	// FreePort. 0: on its socket alone.
 	Port int
 
+	// ReplicaOf is the host:port of the primary that the server follows. Empty: it
+	// is a primary itself.
+	ReplicaOf string
+
 	// Env is added to the environment of the process, such as "LD_PRELOAD=/x.so".
 	Env []string
 
@@ -40,6 +44,10 @@ type Config struct {
 	// Log receives what the server prints, from one goroutine, in pieces that need
 	// not end with a line. Its errors are ignored. Nil discards.
 	Log io.Writer
+
+	// sentinel makes it a sentinel: what is in the file that it starts with, and
+	// writes on. It then holds no data.
+	sentinel string
 }
 
 // Server is a running redis-server process. Its methods may be called from

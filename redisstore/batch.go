@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -190,14 +191,21 @@ func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*
 		calls[i], commands[i] = c, c.of(ctx, sc, false)
 		_ = pipeline.Process(ctx, commands[i])
 	}
+	deadline, _ := ctx.Deadline()
+	failure := s.confirmerOf(server).end(pipeline, keyOf(commands[0]), deadline)
 	_, failed := pipeline.Exec(ctx)
+	unconfirmed := failure()
 	for i, p := range parts {
 		commands[i].explain(failed)
+		commands[i].note(unconfirmed)
 		values, err := commands[i].answer()
 		switch {
-		case err == nil:
-			if p.take(readReply(values)); p.err == errHoldsDue {
+		case err == nil, errors.Is(err, errUnconfirmed):
+			switch p.take(readReply(values)); p.err {
+			case errHoldsDue:
 				s.runPart(ctx, p)
+			case nil: // a refusal acknowledges nothing
+				p.err = classify(err, writes)
 			}
 		case sentElsewhere(err):
 			s.runPart(ctx, p)

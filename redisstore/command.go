@@ -21,6 +21,8 @@ type command struct {
 	bounds bounds
 	reply  reply
 
+	confirm bool // it counts only once it is replicated
+
 	room struct {
 		words  [24]any
 		texts  [16]string
@@ -84,6 +86,19 @@ func (c *command) classify(err error, a access) error {
 
 // firstKey is the key that says which server runs the script.
 func (c *command) firstKey() string { return c.texts[0] }
+
+// keyOf returns the first key of a command that was made from one.
+func keyOf(cmd onceCmd) string {
+	if words := cmd.Args(); len(words) > firstKeyWord {
+		switch key := words[firstKeyWord].(type) {
+		case *string:
+			return *key
+		case string:
+			return key
+		}
+	}
+	return "" // no call of a script
+}
 
 // showKey lets go-redis read the first key, from which a cluster client finds the server.
 func (c *command) showKey() { c.words[firstKeyWord] = c.texts[0] }

@@ -20,11 +20,12 @@ var (
 )
 
 // access tells a lost read, which can be asked again, from a lost write, which may have happened.
-type access bool
+type access int
 
 const (
-	reads  access = false
-	writes access = true
+	reads  access = iota
+	writes        // what its answer acknowledges
+	tidies        // writes what would follow anyway: whoever comes next would write it again
 )
 
 // classify turns an error of the client into ErrUnavailable or ErrOutcomeUnknown.
@@ -71,7 +72,7 @@ func neverRan(err error) bool {
 		return true
 	}
 	for _, unsent := range []error{
-		redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed, errLaneFull, errLaneLate, errLeftLane,
+		redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed, errLaneFull, errLaneLate, errLeftLane, errNoServer,
 	} {
 		if errors.Is(err, unsent) {
 			return true

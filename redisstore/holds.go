@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-var releaseHolds = newScript("release_holds", writes)
+var releaseHolds = newScript("release_holds", tidies)
 
 // look does something to a session. When holds of it are due they are released before: nothing was done then, whatever
 // it is, so it is done again.

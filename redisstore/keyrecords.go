@@ -104,11 +104,12 @@ func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
 func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	place := s.keys.issuer()
 	kept, err := s.keptIssuer(ctx)
-	if err != nil || kept != "" {
+	if err != nil || kept != "" { // an instance that is not the first writes nothing: it starts where nothing can be written
 		return kept, err
 	}
-	if err := s.client.SetNX(ctx, s.keys.issuer(), issuer, 0).Err(); err != nil {
+	if err := s.write(ctx, place, redis.NewBoolCmd(ctx, "set", place, issuer, "nx")); err != nil {
 		return "", s.trouble(err, reads) // asking again is harmless
 	}
 	return s.keptIssuer(ctx)
@@ -127,10 +128,11 @@ func (s *Store) keptIssuer(ctx context.Context) (string, error) {
 func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	place := s.keys.issuer()
 	if kept, err := s.keptIssuer(ctx); err != nil || kept == issuer {
 		return err
 	}
-	return s.trouble(s.client.Set(ctx, s.keys.issuer(), issuer, 0).Err(), reads)
+	return s.trouble(s.write(ctx, place, redis.NewStatusCmd(ctx, "set", place, issuer)), reads)
 }
 
 func parseKeyRecord(id, text string) (KeyRecord, error) {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"encoding/hex"
+	"strings"
 
 	"github.com/google/uuid"
 )
@@ -39,6 +40,8 @@ import (
 //	k:signing, k:refresh      hash  keys kept in Redis: id to created, signs from, ends, material (rotate_key.lua)
 //	k:issuer                  string  iss of the instances that were not told theirs
 //	r:{cell}                  string  written by the readiness check; TTL 1 minute
+//	w:{cell}                  string  written so that a replica has something to confirm (durability.go); a few on each
+//	                                server, none unless writes are replicated; TTL 1 day
 type keyspace struct{ prefix string }
 
 func (k keyspace) organization(id uuid.UUID) string       { return k.key("o:", cellOf(id), id) }
@@ -71,6 +74,15 @@ func (k keyspace) outcome(owner uuid.UUID, digest string) string {
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
 func (k keyspace) issuer() string                 { return k.prefix + "k:issuer" }
 func (k keyspace) ready(cell uint16) string       { return k.prefix + "r:{" + cellText(cell) + "}" }
+
+// mark returns a key in the slot of another.
+func (k keyspace) mark(key string) string {
+	tag := key // all of it is hashed if it has none
+	if _, rest, found := strings.Cut(key, "{"); found {
+		tag, _, _ = strings.Cut(rest, "}")
+	}
+	return k.prefix + "w:{" + tag + "}"
+}
 
 func (k keyspace) key(kind string, cell uint16, id uuid.UUID) string {
 	text := make([]byte, 0, 80) // on the stack, unless the prefix is long

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,9 @@ var (
 
 // lanes holds a lane for each server, by its address: the nodes of a cluster come and go.
 type lanes struct {
+	keys    keyspace
+	suspect func(error) // hears of errors that tell of a server
+
 	mu        sync.RWMutex
 	byAddress map[string]*lane
 }
@@ -51,7 +55,7 @@ func (l *lanes) of(server *redis.Client) *lane {
 		if l.byAddress == nil {
 			l.byAddress = map[string]*lane{}
 		}
-		known = &lane{server: server}
+		known = &lane{server: server, confirmed: &lane{server: server, confirms: &confirmer{keys: l.keys, suspect: l.suspect}}}
 		l.byAddress[address] = known
 	}
 	return known
@@ -61,6 +65,10 @@ func (l *lanes) of(server *redis.Client) *lane {
 type lane struct {
 	server   *redis.Client
 	underWay atomic.Int32 // calls, shared or not
+
+	// confirmed is the lane of the calls whose writes must be confirmed: the others do not wait for a replica.
+	confirmed *lane
+	confirms  *confirmer // of that lane
 
 	mu        sync.Mutex
 	waiting   []*passenger // in order of arrival
@@ -85,16 +93,25 @@ func (s *Store) send(ctx context.Context, deadline time.Time, c *command, cmd on
 		if !time.Now().Before(deadline) {
 			return errLaneLate
 		}
+		if c.confirm {
+			return fmt.Errorf("%w: %w", errNoServer, err)
+		}
 		return s.sendWhereItBelongs(c, cmd) // which knows what to do, or what to say
 	}
 	l := s.lanes.of(server)
+	if c.confirm {
+		l = l.confirmed
+	}
 	defer l.underWay.Add(-1)
 	if l.underWay.Add(1) <= plainCalls {
-		err = server.Process(&c.bounds, cmd)
+		err = l.sendAlone(&c.bounds, c.firstKey(), cmd)
 	} else {
 		err = l.share(ctx, deadline, cmd)
 	}
 	if _, isCluster := s.client.(*redis.ClusterClient); isCluster && (movedElsewhere(err) || errors.Is(err, redis.ErrClosed)) {
+		if c.confirm {
+			return s.confirmElsewhere(&c.bounds, c.firstKey(), cmd, err)
+		}
 		return s.sendWhereItBelongs(c, cmd)
 	}
 	return err
@@ -106,6 +123,14 @@ func (s *Store) sendWhereItBelongs(c *command, cmd onceCmd) error {
 	c.script.written.Store(false)
 	c.showKey()
 	return s.client.Process(&c.bounds, cmd)
+}
+
+// sendAlone sends a command by itself.
+func (l *lane) sendAlone(ctx *bounds, key string, cmd onceCmd) error {
+	if l.confirms != nil {
+		return l.confirms.send(ctx, l.server, key, cmd, false)
+	}
+	return l.server.Process(ctx, cmd)
 }
 
 // bounds is a context with a deadline but no timer: go-redis sets the deadline on its connection, and bounds by times of
@@ -214,8 +239,14 @@ func (l *lane) sendOne(aboard []*passenger) {
 		}
 		_ = pipeline.Process(context.Background(), p.cmd) // queues it
 	}
+	if pipeline.Len() == 0 {
+		return
+	}
+	failure := l.confirms.end(pipeline, keyOf(aboard[0].cmd), earliest)
 	_, err := pipeline.Exec(&bounds{context.Background(), earliest})
+	unconfirmed := failure()
 	for _, p := range aboard {
 		p.cmd.explain(err)
+		p.cmd.note(unconfirmed)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -21,18 +22,20 @@ func (s *Store) Ready(ctx context.Context) (warnings []string, err error) {
 		if err := probe(ctx, s.client, s.keys.ready(anyCell())); err != nil {
 			return nil, s.notReady(err)
 		}
-		return settingsWarnings(ctx, s.client), nil
+		return s.warnings(ctx, s.client), nil
 	}
 	var mu sync.Mutex
 	err = cluster.ForEachMaster(ctx, func(ctx context.Context, primary *redis.Client) error {
 		if err := s.probePrimary(ctx, cluster, primary); err != nil {
 			return err
 		}
-		found := settingsWarnings(ctx, primary)
+		found := s.warnings(ctx, primary)
 		mu.Lock()
 		defer mu.Unlock()
-		if len(warnings) == 0 {
-			warnings = found
+		for _, warning := range found {
+			if !slices.Contains(warnings, warning) {
+				warnings = append(warnings, warning)
+			}
 		}
 		return nil
 	})
@@ -62,20 +65,42 @@ func (s *Store) probePrimary(ctx context.Context, cluster *redis.ClusterClient, 
 
 func anyCell() uint16 { return uint16(rand.Uint32()) }
 
-// settingsWarnings reads INFO, which a least-privilege user may have while CONFIG is denied. A server that says
-// nothing of its settings (an in-memory stand-in, a denied INFO) earns no warning.
-func settingsWarnings(ctx context.Context, server redis.Cmdable) []string {
-	info, err := server.Info(ctx, "memory").Result()
-	if err != nil {
-		return nil
+// warnings reads INFO, which a least-privilege user may have while CONFIG is denied. A server that says nothing of its
+// settings (an in-memory stand-in, a denied INFO) earns no warning.
+func (s *Store) warnings(ctx context.Context, server redis.Cmdable) []string {
+	var found []string
+	if policy := infoOf(ctx, server, "memory")["maxmemory_policy"]; policy != "" && policy != "noeviction" {
+		found = append(found, "Redis evicts data when memory is full (maxmemory-policy "+policy+
+			"): it must be noeviction, or revoked agents and spent budgets come back")
 	}
-	lines := bufio.NewScanner(strings.NewReader(info))
-	for lines.Scan() {
-		policy, found := strings.CutPrefix(strings.TrimSpace(lines.Text()), "maxmemory_policy:")
-		if found && policy != "noeviction" {
-			return []string{"Redis evicts data when memory is full (maxmemory-policy " + policy +
-				"): it must be noeviction, or revoked agents and spent budgets come back"}
+	if !s.confirms(writes) {
+		return found
+	}
+	if replication := infoOf(ctx, server, "replication"); len(replication) > 0 && !hasReplica(replication) {
+		found = append(found, "a Redis primary has no replica that follows it: with --durability=replicated its writes "+
+			"cannot be confirmed, and answer outcome_unknown")
+	}
+	return found
+}
+
+// hasReplica says whether one is in step: one that is still being sent the whole data set confirms nothing yet.
+func hasReplica(replication map[string]string) bool {
+	for name, value := range replication {
+		if strings.HasPrefix(name, "slave") && strings.Contains(value, "state=online") {
+			return true
 		}
 	}
-	return nil
+	return false
+}
+
+// infoOf returns the fields of a section of INFO, none if there is nothing to be had.
+func infoOf(ctx context.Context, server redis.Cmdable, section string) map[string]string {
+	fields := map[string]string{}
+	lines := bufio.NewScanner(strings.NewReader(server.Info(ctx, section).Val()))
+	for lines.Scan() {
+		if name, value, found := strings.Cut(strings.TrimSpace(lines.Text()), ":"); found {
+			fields[name] = value
+		}
+	}
+	return fields
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -66,13 +67,14 @@ func (s *Store) runCommand(ctx context.Context, sc *script, c *command) (*reply,
 	if callers, ok := ctx.Deadline(); ok && callers.Before(deadline) {
 		deadline = callers
 	}
+	c.confirm = s.confirms(sc.access)
 	for attempt := 1; ; attempt++ {
 		values, err := s.evaluate(ctx, deadline, sc, c)
-		if err == nil {
-			if err := c.reply.read(values); err != nil {
-				return nil, err
+		if err == nil || errors.Is(err, errUnconfirmed) {
+			if refusal := c.reply.read(values); refusal != nil {
+				return nil, refusal // it acknowledges nothing
 			}
-			return &c.reply, nil
+			return &c.reply, classify(err, sc.access)
 		}
 		s.suspect(err)
 		if !goesAgain(ctx, err, attempt, began) {
@@ -102,7 +104,7 @@ func (s *Store) evaluate(ctx context.Context, deadline time.Time, sc *script, c 
 }
 
 func (s *Store) sendOnce(ctx context.Context, deadline time.Time, c *command, cmd onceCmd) ([]any, error) {
-	if err := s.send(ctx, deadline, c, cmd); err != nil {
+	if err := s.send(ctx, deadline, c, cmd); err != nil && !errors.Is(err, errUnconfirmed) {
 		return nil, err
 	}
 	return cmd.answer()
@@ -122,9 +124,12 @@ func (c onceCmd) explain(pipeline error) {
 }
 
 // answer returns what Redis answered. When a pipeline breaks, go-redis gives its error to all its commands, those that were
-// answered before it broke too.
+// answered before it broke too. What is not confirmed has both an answer and an error.
 func (c onceCmd) answer() ([]any, error) {
 	if values, ok := c.Val().([]any); ok && len(values) > 0 {
+		if errors.Is(c.Err(), errUnconfirmed) {
+			return values, c.Err()
+		}
 		return values, nil
 	}
 	return c.Slice()

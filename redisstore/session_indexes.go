@@ -15,7 +15,7 @@ import (
 
 var (
 	indexSession  = newScript("index_session", writes)
-	closeSessions = newScript("close_sessions", writes)
+	closeSessions = newScript("close_sessions", tidies)
 	listSessions  = newScript("list_sessions", reads)
 )
 

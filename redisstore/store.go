@@ -24,6 +24,8 @@ type Config struct {
 	RefreshLifetime time.Duration
 	// AccessLifetime is how long an access token is good for. 0 means 1 hour.
 	AccessLifetime time.Duration
+	// Durability is when a write is acknowledged. "" means Local.
+	Durability Durability
 	// EventsKept is how many events of its audit trail an agent keeps, about: up to 100 more may stand. 0 means 1000.
 	EventsKept int
 }
@@ -70,7 +72,9 @@ func Open(cfg Config) (*Store, error) {
 	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
 	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
+	cfg.Durability = orDefault(cfg.Durability, Local)
 	s := &Store{keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}
+	s.lanes.keys, s.lanes.suspect = s.keys, s.suspect
 	s.client = connect(options, &s.conns)
 	return s, nil
 }
@@ -86,8 +90,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.trouble(s.client.Ping(ctx).Err(), reads)
 }
 
-func orDefault[T int | time.Duration](given, standard T) T {
-	if given == 0 {
+func orDefault[T int | time.Duration | Durability](given, standard T) T {
+	var none T
+	if given == none {
 		return standard
 	}
 	return given

@@ -151,8 +151,8 @@ func (n NewTransaction) kept() []any {
 func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := s.client.ZAdd(ctx, s.keys.organizationTransactions(organization), redis.Z{Member: id[:]}).Err()
-	return nothingVisible(s.trouble(err, writes))
+	index := s.keys.organizationTransactions(organization)
+	return nothingVisible(s.trouble(s.write(ctx, index, redis.NewIntCmd(ctx, "zadd", index, 0, id[:])), writes))
 }
 
 // Commit commits a pending transaction of the calling agent: what it cost is charged as far as the session's limit
