@@ -7,7 +7,6 @@
 package server
 
 import (
-	"context"
 	"crypto/tls"
 	"log/slog"
 	"net"
@@ -59,7 +58,8 @@ type Server struct {
 	tls      *tls.Config
 	// organizations says who may create them.
 	organizations Organizations
-	silent        silentConnections
+	open          openConnections
+	drain         drain
 	ready         readiness
 	waiting       *waiting
 	http          *fasthttp.Server
@@ -81,7 +81,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
-		tls: cfg.TLS, waiting: newWaiting(),
+		tls: cfg.TLS, open: openConnections{secured: cfg.TLS != nil}, drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
 	}
 	s.http = &fasthttp.Server{
 		Handler:                      s.Handler(),
@@ -120,18 +120,11 @@ func (s *Server) keys() (*token.Keyring, error) {
 
 // Serve answers on the listener until Shutdown.
 func (s *Server) Serve(accepting net.Listener) error {
-	accepting = listener{accepting, &s.silent}
+	accepting = s.open.listen(accepting)
 	if s.tls != nil {
 		accepting = tls.NewListener(accepting, s.tls)
 	}
 	return s.http.Serve(accepting)
-}
-
-// Shutdown stops listening, answers what was accepted and closes every connection, or gives up when ctx ends.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.silent.close()
-	s.waiting.end()
-	return s.http.ShutdownWithContext(ctx)
 }
 
 // Handler returns the whole of the service: what every request passes before and after its own handler.
@@ -139,6 +132,7 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 	routes, authorize := s.routes(), s.handle(s.authorize)
 	return func(ctx *fasthttp.RequestCtx) {
 		s.begin(ctx)
+		defer s.drain.tell(ctx)
 		defer s.answerPanic(ctx)
 		if err := checkFraming(ctx); err != nil {
 			s.answerProblem(ctx, err)
