@@ -66,6 +66,11 @@ end
 if value == '' then
   value = t[4]
 end
+if post_state == '' then
+  redis.call('HDEL', transaction, '') -- goes on when Redis is full, see lua.go; a state may be large, and waits
+else
+  redis.call('HSET', transaction, 'po', post_state)
+end
 local charged, overage = tonumber(value), 0
 if s[1] then
   held = release_hold(session, holds, transaction_id .. t[4], held)
@@ -83,9 +88,6 @@ if s[1] then
 end
 local v, ov = string.format('%.0f', charged), string.format('%.0f', overage)
 redis.call('HSET', transaction, 'st', 'committed', 'v', v, 'ov', ov, 'cm', committed)
-if post_state ~= '' then
-  redis.call('HSET', transaction, 'po', post_state)
-end
 redis.call('PEXPIRE', transaction, retention)
 if redis.call('PTTL', session_transactions) < tonumber(retention) then
   redis.call('PEXPIRE', session_transactions, retention)

@@ -36,6 +36,7 @@ var (
 	returned    = regexp.MustCompile(`\breturn\b *(\{'\w+'.*\})?`)
 	opening     = regexp.MustCompile(`\b(then|do|function)\b`)
 	called      = regexp.MustCompile(`redis\.call\(([^,)]*)(?:, ([^,)]*))?`)
+	emptyWrite  = regexp.MustCompile(`redis\.call\('HDEL', \w+, ''\)`) // changes nothing; see lua.go
 	comment     = regexp.MustCompile(`(?m) *--.*$`)
 )
 
@@ -203,10 +204,8 @@ func (s script) writes() []string {
 	for _, command := range headerWrite.FindAllString(said, -1) {
 		announced[command] = true
 	}
-	for _, match := range called.FindAllStringSubmatch(s.body+s.shared, -1) {
-		if command := strings.Trim(match[1], "'"); writeCommands[command] {
-			done[command] = true
-		}
+	for _, command := range writesIn(s.body + s.shared) {
+		done[command] = true
 	}
 	if !exists || !maps.Equal(announced, done) || (said == "nothing") != (len(done) == 0) {
 		return []string{fmt.Sprintf("writes: the header says %q, the body does %v", said, slices.Sorted(maps.Keys(done)))}
@@ -241,9 +240,7 @@ func (s script) refusals() []string {
 			b = &open[len(open)-1]
 			b.written = b.written || carried
 		}
-		for _, call := range called.FindAllStringSubmatch(line, -1) {
-			b.written = b.written || writeCommands[strings.Trim(call[1], "'")]
-		}
+		b.written = b.written || len(writesIn(line)) > 0
 		opens := opening.MatchString(line) && word != "elseif" && !strings.HasSuffix(line, "end")
 		if answer := returned.FindStringSubmatch(line); answer != nil {
 			b.ended = word == "return"
@@ -256,6 +253,17 @@ func (s script) refusals() []string {
 		}
 	}
 	return found
+}
+
+// writesIn returns the commands of a text that write.
+func writesIn(text string) []string {
+	var commands []string
+	for _, match := range called.FindAllStringSubmatch(emptyWrite.ReplaceAllString(text, ""), -1) {
+		if command := strings.Trim(match[1], "'"); writeCommands[command] {
+			commands = append(commands, command)
+		}
+	}
+	return commands
 }
 
 // code returns the code of a reply such as {'limit', left}.

@@ -49,11 +49,13 @@ end
 local ended = string.format('%.0f', now)
 if holder[2] or now >= tonumber(s[2]) then
   if not holder[2] then
+    redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
     note(session, events, audit, now, s[6] or '', 'x', 'session.expired')
   end
   return {'not_active', '', holder[2] or '', s[2], ended}
 end
 
+redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', session, 'e', ended)
 redis.call('HDEL', session, 'h', 'hx')
 redis.call('PEXPIRE', session, retention)

@@ -4,6 +4,15 @@
 // package holds those headers against the bodies. A refusal is an array that starts with a code of our own, never a
 // Redis error: clients of Redis re-run scripts that fail with certain errors.
 //
+// Redis that has reached its maxmemory refuses the first write of a script if that may take memory, and lets every later
+// one through. So what takes authority away, or gives memory free, begins its writes with one that takes none and changes
+// nothing, for no hash has a field without a name:
+//
+//	redis.call('HDEL', key, '')
+//
+// It stands where nothing can be refused any more, and only where what follows is small and bounded; see
+// docs/decisions/0027-full-redis.md.
+//
 // What several operations do alike (an entry in the audit trail, the release of holds) is a function in a file under
 // include, and stands where a script says --@include. once.lua takes a whole operation in at --@operation.
 package lua

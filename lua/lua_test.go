@@ -192,6 +192,21 @@ func TestEachFaultOfAScriptIsFound(t *testing.T) {
 	}
 }
 
+// The write that changes nothing, by which a script goes on in a full Redis, is none.
+func TestTheWriteOfNothingIsNoWrite(t *testing.T) {
+	t.Parallel()
+	full := spoil(t, sound, "local left =", "redis.call('HDEL', purse, '')\nlocal left =")
+	if found := faults(full); len(found) != 0 {
+		t.Errorf("%q", found)
+	}
+	if found := faults(spoil(t, full, "'HDEL', purse, ''", "'HDEL', purse, 'left'")); len(found) == 0 {
+		t.Error("an HDEL of a field passes")
+	}
+	if found := faults(spoil(t, full, "'HDEL', purse, ''", "'HDEL', note, ''")); len(found) == 0 {
+		t.Error("one on what is no key passes")
+	}
+}
+
 // The one script that answers a refusal after it has written is known by name; any other is a fault.
 func TestOnlyAReuseIsRefusedAfterAWrite(t *testing.T) {
 	t.Parallel()

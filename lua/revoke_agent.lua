@@ -26,6 +26,7 @@ if stored[2] then
 end
 
 local revoked = string.format('%.0f', now)
+redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', agent, 'revoked', revoked)
 record(events, audit, now, 'agent.revoked')
 return {'ok', revoked}

@@ -28,6 +28,7 @@ if stored[1] ~= organization_id or stored[2] or caller_revoked then
   return {'invalid_token'}
 end
 
+redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
 redis.call('DEL', family)
 if not stored[4] then

@@ -66,6 +66,9 @@ if pending and s[1] and not redis.call('ZSCORE', holds, transaction_id .. t[4]) 
   return {'not_pending', rolled_back, ended, rolled_back, t[3]}
 end
 
+if not t[10] then
+  redis.call('HDEL', transaction, '') -- goes on when Redis is full, see lua.go; a state may be large, and waits
+end
 local given_back, v, ov = t[4] or '0', t[6] or '0', t[7] or '0'
 if not t[2] then
   given_back = '0'

@@ -35,6 +35,7 @@ if previous_lives and not stored[4] then
   in_use = stored[5]
 end
 local previous_until = string.format('%.0f', now + grace)
+redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', agent, 'secret', new_secret_hash, 'previous_secret', in_use, 'previous_until', previous_until)
 redis.call('HDEL', agent, 'secret_used')
 record(events, audit, now, 'agent.secret_rotated', 'previous_until', previous_until)

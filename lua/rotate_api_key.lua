@@ -27,5 +27,6 @@ if in_grace then
   ends = math.min(ends, tonumber(stored[3])) -- it does not prolong its own time
 end
 local previous_until = string.format('%.0f', ends)
+redis.call('HDEL', organization, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', organization, 'key', new_key_hash, 'previous_key', key_hash, 'previous_until', previous_until)
 return {'ok', previous_until}

@@ -30,6 +30,7 @@ if #stored == 0 then
 end
 local signs_from = string.format('%.0f', now + publish)
 local ends = string.format('%.0f', now + publish + outlive)
+redis.call('HDEL', keys, '') -- goes on when Redis is full, see lua.go
 for i = 1, #stored, 2 do
   local created, began, old_ends, old_material = string.match(stored[i + 1], '^(%d+) (%d+) (%d+) (.*)$')
   if old_ends == '0' then

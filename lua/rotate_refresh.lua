@@ -37,6 +37,7 @@ end
 local current, rotated = tonumber(stored[1]), tonumber(stored[2])
 local answer_was_lost = generation == current - 1 and now - rotated < grace
 if generation < current and not answer_was_lost then
+  redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
   redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
   redis.call('DEL', family)
   record(events, audit, now, 'token.reuse_detected', 'family', string.sub(family, -36))

@@ -62,13 +62,23 @@ var serverRefusals = []string{
 	"WRONGPASS", "MOVED", "ASK", "CROSSSLOT", "ERR max number of clients",
 }
 
-func refusedByServer(err error) bool {
+// The first words of those with which it refuses every write, and goes on reading.
+var writeRefusals = []string{"OOM", "MISCONF", "READONLY", "NOREPLICAS"}
+
+func refusedByServer(err error) bool { return answeredWith(err, serverRefusals) }
+
+// refusedWrite says whether Redis refused to write, in a state in which it can be read. What was to be read, and written only
+// by the way, is read without that then.
+func refusedWrite(err error) bool { return answeredWith(err, writeRefusals) }
+
+// answeredWith says whether Redis answered with an error that begins so.
+func answeredWith(err error, beginnings []string) bool {
 	var reply redis.Error
 	if !errors.As(err, &reply) {
 		return false
 	}
-	for _, refusal := range serverRefusals {
-		if strings.HasPrefix(reply.Error(), refusal) {
+	for _, beginning := range beginnings {
+		if strings.HasPrefix(reply.Error(), beginning) {
 			return true
 		}
 	}

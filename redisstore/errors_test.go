@@ -168,50 +168,6 @@ func TestAfterARestartOfRedisEverythingGoesOn(t *testing.T) {
 	}
 }
 
-func TestWhatRedisRefusesToWriteIsUnavailableAndChangesNothing(t *testing.T) {
-	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
-	s := openStore(t, Config{}, server.URL(), nil)
-	admin := plainClient(t, server.URL())
-	for _, test := range []struct {
-		name       string
-		start, end []any
-	}{
-		{"its memory is full", []any{"CONFIG", "SET", "maxmemory", "1"}, []any{"CONFIG", "SET", "maxmemory", "0"}},
-		{"it lacks replicas",
-			[]any{"CONFIG", "SET", "min-replicas-to-write", "1"}, []any{"CONFIG", "SET", "min-replicas-to-write", "0"}},
-		{"it became a replica", []any{"REPLICAOF", "127.0.0.1", "1"}, []any{"REPLICAOF", "NO", "ONE"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			operations, tenants := newOperations(t, s)
-			var before []map[string]any
-			for _, w := range tenants {
-				before = append(before, w.contents(t, s))
-			}
-			must(admin.Do(t.Context(), test.start...).Result())(t)
-			for _, operation := range operations {
-				err := operation.do(t.Context(), s)
-				if operation.script.access == reads || operation.frees() && test.name == "its memory is full" {
-					wantError(t, operation.name, err, nil)
-				} else if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) {
-					t.Errorf("%s: %v, want %v", operation.name, err, ErrUnavailable)
-				}
-			}
-			_, err := s.Ready(t.Context())
-			wantError(t, "Ready", err, ErrUnavailable)
-			must(admin.Do(t.Context(), test.end...).Result())(t)
-			for i, w := range tenants {
-				if operations[i].frees() && test.name == "its memory is full" {
-					continue
-				}
-				if after := w.contents(t, s); !reflect.DeepEqual(after, before[i]) {
-					t.Errorf("%s: %q became %q", operations[i].name, before[i], after)
-				}
-			}
-		})
-	}
-}
-
 func TestAStoppedRedisHangsNoCall(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t, redisproc.Config{})

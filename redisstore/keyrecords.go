@@ -100,21 +100,36 @@ func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
 }
 
 // KeepIssuer keeps the issuer that instances without one of their own share, unless there is one already, and returns
-// the one that is kept.
+// the one that is kept. It looks first: an instance must start while Redis can be read and not written.
 func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	kept, err := s.keptIssuer(ctx)
+	if err != nil || kept != "" {
+		return kept, err
+	}
 	if err := s.client.SetNX(ctx, s.keys.issuer(), issuer, 0).Err(); err != nil {
 		return "", classify(err, reads) // asking again is harmless
 	}
+	return s.keptIssuer(ctx)
+}
+
+// keptIssuer returns the issuer that is kept, "" for none.
+func (s *Store) keptIssuer(ctx context.Context) (string, error) {
 	kept, err := s.client.Get(ctx, s.keys.issuer()).Result()
+	if err == redis.Nil {
+		return "", nil
+	}
 	return kept, classify(err, reads)
 }
 
-// SetIssuer keeps the issuer, whatever was kept before.
+// SetIssuer keeps the issuer, whatever was kept before. When it is the one already it writes nothing, as KeepIssuer.
 func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if kept, err := s.keptIssuer(ctx); err != nil || kept == issuer {
+		return err
+	}
 	return classify(s.client.Set(ctx, s.keys.issuer(), issuer, 0).Err(), reads)
 }
 

@@ -197,11 +197,6 @@ func (o operation) beforeTheChange() bool {
 	return strings.HasSuffix(o.name, ", its index") || strings.HasSuffix(o.name, ", its claim")
 }
 
-// frees says whether an operation's first write gives memory free. Redis lets such a script finish when it is full.
-func (o operation) frees() bool {
-	return strings.HasPrefix(o.name, "Commit") || strings.HasPrefix(o.name, "Rollback")
-}
-
 // newOperations returns every operation, each on a tenant of its own.
 func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 	t.Helper()

@@ -72,9 +72,14 @@ func (s *Store) familyKeys(agent, family uuid.UUID) []string {
 	return []string{s.keys.agent(agent), s.keys.family(agent, family), s.keys.events(agent)}
 }
 
-// CheckSecret returns the organization of the agent whose secret this is. Errors: ErrInvalidCredentials.
+// CheckSecret returns the organization of the agent whose secret this is. That a new secret is in use is noted; when Redis
+// refuses every write, the next use of it will be. Errors: ErrInvalidCredentials.
 func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (uuid.UUID, error) {
-	r, err := s.run(ctx, checkSecret, []string{s.keys.agent(agent)}, secretHash)
+	keys := []string{s.keys.agent(agent)}
+	r, err := s.run(ctx, checkSecret, keys, secretHash, "1")
+	if refusedWrite(err) {
+		r, err = s.run(ctx, checkSecret, keys, secretHash, "")
+	}
 	if err != nil {
 		return uuid.Nil, err
 	}

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Go: redis-server and redis-benchmark, a C compiler for the race detector, curl, sslscan, nginx, and node
+# Installs what the tests need beside Go: redis-server, redis-cli and redis-benchmark, a C compiler for the race detector, curl, sslscan, nginx, and node
 # with npm for the OAuth clients that are proven in interop/. It says so first, and does nothing on a machine that has them all.
 set -euo pipefail
 
 missing=()
 command -v redis-server >/dev/null || command -v valkey-server >/dev/null || missing+=(redis)
 command -v redis-benchmark >/dev/null || command -v valkey-benchmark >/dev/null || [[ " ${missing[*]} " == *" redis "* ]] || missing+=(redis)
+command -v redis-cli >/dev/null || [[ " ${missing[*]} " == *" redis "* ]] || missing+=(redis) # for docs/operations.md
 command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null || missing+=(compiler)
 command -v curl >/dev/null || missing+=(curl)
 command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing+=(nginx)

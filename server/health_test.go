@@ -36,8 +36,13 @@ func TestReadyzIsNotReadyWhenRedisCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	redis := privateRedis(t, "--min-replicas-to-write", "1")
 	api := start(t, setup{redis: redis.URL()})
-	api.get("/readyz").refused(503, "unavailable")
+	refused := api.get("/readyz").refused(503, "unavailable")
+	if want := "Redis has fewer replicas than min-replicas-to-write and refuses writes"; refused.detail() != want {
+		t.Errorf("it says %q, want %q", refused.detail(), want)
+	}
 	api.get("/healthz").is(200)
+	configure(t, redis.URL(), "min-replicas-to-write", "0")
+	api.get("/readyz").is(200)
 }
 
 func TestWithoutAKeyringWhatNeedsOneIsUnavailable(t *testing.T) {

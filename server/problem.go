@@ -190,6 +190,7 @@ func problemOf(err error) problem {
 		held       *redisstore.ScopeError
 		scope      *scopeError
 		gateway    *gatewayError
+		notReady   *redisstore.NotReadyError
 	)
 	switch {
 	case errors.As(err, &gateway):
@@ -198,6 +199,8 @@ func problemOf(err error) problem {
 			p.Status = 403
 		}
 		return p
+	case errors.As(err, &notReady):
+		return newProblem(503, "unavailable", notReady.Reason)
 	case errors.As(err, &input):
 		p := newProblem(400, "invalid_request", input.Error())
 		p.Errors = input.fields

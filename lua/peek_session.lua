@@ -1,0 +1,42 @@
+-- Reads a session when Redis refuses every write: as get_session.lua, but it notes nothing, and leaves it to who asks to
+-- take off what is held by holds that are due and cannot be released.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = holds            zset sh:{cell}:<session>
+--
+-- ARGV[1] = organization_id  16 bytes, of the caller
+-- ARGV[2] = agent_id         16 bytes
+-- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
+-- ARGV[4] = skip             how many of the holds that are due are counted already
+-- ARGV[5] = most             how many of them to count at the most
+--
+-- Reply:  {'ok', now, revoked, scopes, session, counted, due}  as get_session.lua; and how many holds were counted, and
+--                                                              their sum in micro-USD
+--         {'unknown_agent'}
+--         {'invalid_token'}                      the access token's agent or family is revoked
+--         {'unknown_session'}
+-- Writes: nothing
+local agent, session, holds = KEYS[1], KEYS[2], KEYS[3]
+local organization_id, agent_id, caller_family, skip, most = unpack(ARGV)
+
+local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+
+local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'scopes')
+if holder[1] ~= organization_id then
+  return {'unknown_agent'}
+end
+if holder[3] or (holder[2] and caller_family ~= '') then
+  return {'invalid_token'}
+end
+
+local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'md')
+if s[1] ~= agent_id then
+  return {'unknown_session'}
+end
+local counted, due = 0, 0
+for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', now, 'LIMIT', skip, most)) do
+  counted, due = counted + 1, due + tonumber(string.sub(hold, 17))
+end
+return {'ok', now, holder[2] or '', holder[4], s, string.format('%.0f', counted), string.format('%.0f', due)}

@@ -1,0 +1,118 @@
+package redisstore
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/redisproc"
+)
+
+// sizes are what the table of docs/operations.md names, and how one of each is made. Sessions and refresh families are
+// measured in bench.
+var sizes = []struct {
+	name string
+	make func(context.Context, *Store, tenant, AccessToken) error
+}{
+	{"an agent, with its first event", func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
+		_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "payments:write"}}, [32]byte{3})
+		return err
+	}},
+	{"an event", func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
+		_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{4}, time.Hour)
+		return err
+	}},
+	{"a pending transaction with a state of 40 bytes, with its event", beginWithState(40)},
+	{"a pending transaction with a state of 100 bytes, with its event", beginWithState(100)},
+	{"an idempotency key of an agent's charge", func(ctx context.Context, s *Store, w tenant, t AccessToken) error {
+		_, err := s.Charge(ctx, Caller{Token: &t}, w.session.ID, Charge{Count: 1, Once: &Once{Key: uuid.NewString()}})
+		return err
+	}},
+	{"an idempotency key of a charge by API key", func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
+		_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Once: &Once{Key: uuid.NewString()}})
+		return err
+	}},
+	{"a family revoked by itself, for two hours, with its event",
+		func(ctx context.Context, s *Store, w tenant, t AccessToken) error {
+			t.Family = NewID(w.agent.ID)
+			return s.RevokeFamily(ctx, t, t.Family)
+		}},
+}
+
+func beginWithState(bytes int) func(context.Context, *Store, tenant, AccessToken) error {
+	return func(ctx context.Context, s *Store, w tenant, t AccessToken) error {
+		n := w.beginning(1)
+		n.PreState = `{"s":"` + strings.Repeat("x", bytes-8) + `"}`
+		_, err := s.Begin(ctx, t, n)
+		return err
+	}
+}
+
+var sizeRow = regexp.MustCompile(`(?m)^\| (an? [^|]+?) \| ([\d,]+) B\b`)
+
+// The figures from which docs/operations.md has one work out how much memory is needed are those of this Redis, within a
+// quarter: how memory is cut into pieces differs between builds of Redis.
+func TestThingsTakeTheMemoryThatTheDocsSay(t *testing.T) {
+	t.Parallel()
+	const made, tolerance = 1000, 0.25
+	page := must(os.ReadFile("../docs/operations.md"))(t)
+	told := map[string]float64{}
+	for _, row := range sizeRow.FindAllStringSubmatch(string(page), -1) {
+		told[row[1]] = must(strconv.ParseFloat(strings.ReplaceAll(row[2], ",", ""), 64))(t)
+	}
+	for _, size := range sizes {
+		t.Run(size.name, func(t *testing.T) {
+			t.Parallel()
+			server := startRedis(t, redisproc.Config{})
+			setUp := openStore(t, Config{EventsKept: 1_000_000}, server.URL(), nil)
+			w := newTenant(t, setUp, NewSession{MaxActions: 2 * made, MaxValue: 2 * made})
+			token := w.exchange(t, setUp).AccessToken
+			_ = setUp.Close()
+			many := func(count int) float64 {
+				s := must(Open(setUp.config))(t)
+				var wg sync.WaitGroup
+				for range 4 {
+					wg.Go(func() {
+						for range count / 4 {
+							if err := size.make(context.Background(), s, w, token); err != nil {
+								t.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+				_ = s.Close()
+				return usedMemory(t, plainClient(t, server.URL()))
+			}
+			before := many(40) // scripts and the like
+			each := (many(made) - before) / made
+			if want := told[size.name]; each < want*(1-tolerance) || each > want*(1+tolerance) {
+				t.Errorf("%.0f B, the page says %.0f B", each, want)
+			}
+		})
+	}
+}
+
+// usedMemory returns what a server's data takes: there is no other client at that moment.
+func usedMemory(t *testing.T, server *redis.Client) float64 {
+	t.Helper()
+	figures := func(section string) map[string]float64 {
+		found := map[string]float64{}
+		for line := range strings.Lines(must(server.Info(t.Context(), section).Result())(t)) {
+			name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+			found[name], _ = strconv.ParseFloat(value, 64)
+		}
+		return found
+	}
+	eventually(t, "the other clients have gone", func() bool { return figures("clients")["connected_clients"] == 1 })
+	defer server.Close()
+	return figures("memory")["used_memory"]
+}

@@ -1,0 +1,35 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+var peekSession = newScript("peek_session", reads)
+
+// peekHolds is how many holds that are due one look counts.
+const peekHolds = 500
+
+// peekSession reads a session while Redis refuses every write: nothing is noted of it, and holds that are due, which cannot
+// be released now, are taken off what it reads as held.
+func (s *Store) peekSession(ctx context.Context, act actor, id uuid.UUID) (Session, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id)}
+	var over money.MicroUSD
+	for skip := 0; ; skip += peekHolds {
+		r, err := s.run(ctx, peekSession, keys, act.organization, act.agent, act.family, skip, peekHolds)
+		if err != nil {
+			return Session{}, act.refusedTo(err)
+		}
+		counted, due := r.number(4), r.money(5)
+		if over += due; counted == peekHolds {
+			continue
+		}
+		session, err := r.session(id)
+		session.ValueHeld -= over
+		return session, err
+	}
+}

@@ -1,0 +1,338 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// goOnWhenFull are the writes that a full Redis still makes: they take authority away or give memory free, and what they
+// add is small and bounded. docs/operations.md has this list.
+var goOnWhenFull = []string{
+	"RotateAPIKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "Commit", "Commit once", "Rollback", "Rollback once",
+	"EndSession",
+}
+
+func TestWhatRedisRefusesToWriteIsUnavailableAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	onEachRefusing(t, allRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
+		operations, _ := newOperations(t, s)
+		var refused, reading, goingOn []operation
+		for _, o := range operations {
+			switch {
+			case o.script.access == reads:
+				reading = append(reading, o)
+			case state.name == isFull.name && slices.Contains(goOnWhenFull, o.name):
+				goingOn = append(goingOn, o)
+			default:
+				refused = append(refused, o)
+			}
+		}
+		refuse()
+		before := dump(t, s)
+		atOnce(t, s, refused, func(o operation, err error) {
+			if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) || !answeredWith(err, []string{state.answer}) {
+				t.Errorf("%s: %v, want %v by %s", o.name, err, ErrUnavailable, state.answer)
+			}
+		})
+		atOnce(t, s, reading, func(o operation, err error) { wantError(t, o.name, err, nil) })
+		wantSame(t, before, dump(t, s))
+		atOnce(t, s, goingOn, func(o operation, err error) { wantError(t, o.name, err, nil) })
+		accept()
+		atOnce(t, s, refused, func(o operation, err error) {
+			if o.beforeTheChange() {
+				return // the same as another of them, on the same tenant
+			}
+			wantError(t, o.name+", afterwards", err, nil)
+		})
+	})
+}
+
+// What a full Redis still does has its whole effect: it is no half of a change that Redis let through.
+func TestWhatGoesOnInAFullRedisHasItsWholeEffect(t *testing.T) {
+	t.Parallel()
+	onEachRefusing(t, []refusing{isFull}, func(t *testing.T, s *Store, _ refusing, refuse, accept func()) {
+		ctx := t.Context()
+		limits := NewSession{MaxActions: 10, MaxValue: 1000}
+		w := newTenant(t, s, limits)
+		grant, reused, revoked := w.exchange(t, s), w.exchange(t, s), w.exchange(t, s)
+		for generation := range uint32(2) {
+			must(s.RotateRefresh(ctx, w.agent.ID, reused.Family, generation+1))(t)
+		}
+		token, caller := grant.AccessToken, byToken(grant)
+		alone := must(s.Begin(ctx, token, w.alone(7)))(t)
+		toRollBack, toCommit, keyed := w.begin(t, s, token, 10), w.begin(t, s, token, 20), w.begin(t, s, token, 40)
+		undone := w.begin(t, s, token, 100)
+		must(s.Commit(ctx, token, undone.ID, Commit{}))(t)
+		due := w.begin(t, s, token, 300)
+		w.letPass(t, s, due)
+		ending := w
+		ending.session = w.newSession(t, s, time.Hour)
+		ending.begin(t, s, token, 5)
+		must(peek(t, s).HSet(ctx, s.keys.session(w.agent.ID, ending.session.ID), "hx", 1).Result())(t) // nothing is due then
+		expired := w
+		expired.session = w.newSession(t, s, time.Hour)
+		expired.letSessionPass(t, s)
+		signing := "signing-" + uuid.NewString()
+		if err := s.KeepFirstKey(ctx, KeyKind(signing), "k1", "m1"); err != nil {
+			t.Fatal(err)
+		}
+		must(s.KeepIssuer(ctx, "https://kept"))(t)
+
+		refuse()
+		rolledBack := must(s.Rollback(ctx, caller, toRollBack.ID, Rollback{Reason: "full"}))(t)
+		w.wantTransaction(t, s, grant, rolledBack, rolledBack)
+		w.wantEvents(t, s, "transaction.expired", 1) // the hold that was due went first
+		once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+		must(s.Rollback(ctx, caller, keyed.ID, Rollback{Once: once}))(t)
+		again := &Once{Key: "key", Fingerprint: [32]byte{1}}
+		if must(s.Rollback(ctx, caller, keyed.ID, Rollback{Once: again}))(t); !again.Replayed {
+			t.Error("the keyed rollback is not replayed")
+		}
+		must(s.Commit(ctx, token, toCommit.ID, Commit{}))(t)
+		must(s.Commit(ctx, token, alone.ID, Commit{}))(t)
+		must(s.Rollback(ctx, caller, undone.ID, Rollback{}))(t)
+		w.wantUsage(t, s, Usage{MaxActions: 10, ActionCount: 5, MaxValue: 1000, ValueUsed: 20, Expires: w.session.Expires})
+
+		must(s.EndSession(ctx, caller, ending.session.ID))(t)
+		if session := must(s.Session(ctx, caller, ending.session.ID))(t); session.Status != Completed || session.ValueHeld != 0 {
+			t.Errorf("the session that was ended is %+v", session)
+		}
+		_, err := s.EndSession(ctx, caller, expired.session.ID)
+		wantError(t, "EndSession of an expired one", err, &NotActiveError{Expired})
+
+		_, err = s.RotateRefresh(ctx, w.agent.ID, reused.Family, 1)
+		wantError(t, "RotateRefresh of a spent one", err, ErrTokenReused)
+		wantError(t, "CheckToken after reuse", s.CheckToken(ctx, reused.AccessToken), ErrInvalidToken)
+		wantError(t, "RevokeFamily", s.RevokeFamily(ctx, token, revoked.Family), nil)
+		wantError(t, "CheckToken after RevokeFamily", s.CheckToken(ctx, revoked.AccessToken), ErrInvalidToken)
+		_, _, err = s.CheckRefresh(ctx, w.agent.ID, revoked.Family, 1)
+		wantError(t, "CheckRefresh after RevokeFamily", err, ErrInvalidRefreshToken)
+
+		newSecret, newKey := [32]byte{7}, APIKey{w.key.Organization, [32]byte{8}}
+		must(s.RotateAgentSecret(ctx, w.key, w.agent.ID, newSecret, 0))(t)
+		_, err = s.CheckSecret(ctx, w.agent.ID, w.secret)
+		wantError(t, "CheckSecret of the old one", err, ErrInvalidCredentials)
+		must(s.CheckSecret(ctx, w.agent.ID, newSecret))(t)
+		must(s.RotateAPIKey(ctx, w.key, newKey.Hash, 0))(t)
+		_, err = s.Organization(ctx, w.key)
+		wantError(t, "Organization by the old key", err, ErrInvalidAPIKey)
+		must(s.RevokeAgent(ctx, newKey, w.agent.ID))(t)
+		wantError(t, "CheckToken after RevokeAgent", s.CheckToken(ctx, token), ErrInvalidToken)
+		for _, kind := range []string{"agent.secret_rotated", "agent.revoked", "token.reuse_detected", "token.revoked", "session.ended"} {
+			w.wantEvents(t, s, kind, 1)
+		}
+
+		must(s.RotateKey(ctx, KeyKind(signing), "k2", "m2", 0, time.Hour))(t)
+		wantError(t, "RetireKey", s.RetireKey(ctx, KeyKind(signing), "k1"), nil)
+		if kept := must(s.KeepIssuer(ctx, "https://other"))(t); kept != "https://kept" {
+			t.Errorf("the issuer is %s", kept)
+		}
+		wantError(t, "KeepFirstKey", s.KeepFirstKey(ctx, KeyKind(signing), "k3", "m3"), nil)
+		wantError(t, "SetIssuer", s.SetIssuer(ctx, "https://kept"), nil)
+		accept()
+	})
+}
+
+// What a full Redis may be made to add is bounded: nothing that repeats without end, or keeps a state, goes on.
+func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
+	t.Parallel()
+	onEachRefusing(t, []refusing{isFull}, func(t *testing.T, s *Store, _ refusing, refuse, accept func()) {
+		ctx := t.Context()
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 1000})
+		grant := w.exchange(t, s)
+		token, caller := grant.AccessToken, byToken(grant)
+		pending, stated, alone := w.begin(t, s, token, 10), w.begin(t, s, token, 20), must(s.Begin(ctx, token, w.alone(7)))(t)
+		must(s.Commit(ctx, token, stated.ID, Commit{PostState: `{"stock":2}`}))(t)
+		once := func() *Once { return &Once{Key: uuid.NewString()} }
+		refuse()
+		before := dump(t, s)
+		for _, test := range []struct {
+			name string
+			do   func() error
+		}{
+			{"a commit with a state", func() error {
+				_, err := s.Commit(ctx, token, pending.ID, Commit{PostState: `{"stock":2}`})
+				return err
+			}},
+			{"a commit with a state, of no session", func() error {
+				_, err := s.Commit(ctx, token, alone.ID, Commit{PostState: `{"stock":2}`})
+				return err
+			}},
+			{"a commit with a state, once", func() error {
+				_, err := s.Commit(ctx, token, pending.ID, Commit{PostState: `{"stock":2}`, Once: once()})
+				return err
+			}},
+			{"a rollback that repeats a state", func() error {
+				_, err := s.Rollback(ctx, caller, stated.ID, Rollback{Once: once()})
+				return err
+			}},
+			{"the outcome of a rollback of nothing", func() error {
+				_, err := s.Rollback(ctx, caller, NewID(w.agent.ID), Rollback{Once: once()})
+				return err
+			}},
+			{"the outcome of a second rollback", func() error {
+				_, err := s.Commit(ctx, token, stated.ID, Commit{Once: once()})
+				return err
+			}},
+			{"the claim of an organization's key", func() error {
+				_, err := s.Rollback(ctx, w.byKey(), pending.ID, Rollback{Once: once()})
+				return err
+			}},
+			{"a refresh", func() error {
+				_, err := s.RotateRefresh(ctx, w.agent.ID, grant.Family, 1)
+				return err
+			}},
+		} {
+			err := test.do()
+			if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrOutcomeUnknown) || !answeredWith(err, []string{"OOM"}) {
+				t.Errorf("%s: %v", test.name, err)
+			}
+		}
+		wantSame(t, before, dump(t, s))
+		accept()
+	})
+}
+
+// A read whose way would have led by a write (what is seen expired is noted, holds that are due are released, entries of
+// an index are moved) tells the same as if it had been made.
+func TestReadsTellTheSameWhileRedisRefusesToWrite(t *testing.T) {
+	t.Parallel()
+	onEachRefusing(t, allRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
+		ctx := t.Context()
+		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000 * money.USD})
+		grant := w.exchange(t, s)
+		caller := byToken(grant)
+		pending, due := w.begin(t, s, grant.AccessToken, 5), w.begin(t, s, grant.AccessToken, 40)
+		w.letPass(t, s, due)
+		expired, many := w, w
+		expired.session = w.newSession(t, s, time.Hour)
+		expired.letSessionPass(t, s)
+		many.session = w.newSession(t, s, time.Hour)
+		many.holdFor(t, s, 2*peekHolds+1, time.Now().Add(-time.Minute))
+		many.holdFor(t, s, 1, time.Now().Add(time.Hour))
+		must(peek(t, s).HSet(ctx, s.keys.session(many.agent.ID, many.session.ID), "h", 7*(2*peekHolds+2), "hx", 1).Result())(t)
+
+		sessions := []Session{w.session, expired.session, many.session}
+		refuse()
+		before := dump(t, s)
+		for _, c := range []Caller{caller, w.byKey()} {
+			for i, held := range []money.MicroUSD{5, 0, 7} {
+				if read, err := s.Session(ctx, c, sessions[i].ID); err != nil || read.ValueHeld != held {
+					t.Errorf("Session: %+v, %v, want %s held", read, err, held)
+				}
+			}
+		}
+		during := w.read(t, s, grant, sessions, pending, due)
+		wantError(t, "CheckToken", s.CheckToken(ctx, grant.AccessToken), nil)
+		if state.name != isFull.name { // which goes on releasing what is due
+			wantSame(t, before, dump(t, s))
+		}
+		accept()
+		afterwards := w.read(t, s, grant, sessions, pending, due)
+		for what := range afterwards {
+			if !reflect.DeepEqual(during[what], afterwards[what]) {
+				t.Errorf("%s: it read %+v, and then %+v", what, during[what], afterwards[what])
+			}
+		}
+		expired.wantEvents(t, s, "session.expired", 1)
+		many.wantHoldsAsStored(t, s)
+	})
+}
+
+// read returns what all reads tell of sessions and transactions, by the agent and by its organization; of the lists what is
+// shown of them.
+func (w tenant) read(t *testing.T, s *Store, g Grant, sessions []Session, transactions ...Transaction) map[string]any {
+	t.Helper()
+	ctx, found := t.Context(), map[string]any{}
+	for by, c := range map[string]Caller{"token: ": byToken(g), "key: ": w.byKey()} {
+		for _, session := range sessions {
+			found[by+session.ID.String()] = must(s.Session(ctx, c, session.ID))(t)
+		}
+		for _, one := range transactions {
+			found[by+one.ID.String()] = must(s.Transaction(ctx, c, one.ID))(t)
+		}
+		for _, status := range []Status{"", Active, Expired} {
+			page := must(s.Sessions(ctx, c, Query{Limit: 10, Status: status}))(t)
+			for i := range page.Items {
+				page.Items[i].ValueHeld = 0
+			}
+			found[by+"sessions "+string(status)] = page
+		}
+		found[by+"transactions"] = must(s.Transactions(ctx, c, Query{Limit: 10}))(t)
+		found[by+"transactions of the session"] = must(s.Transactions(ctx, c, Query{Limit: 10, Session: w.session.ID}))(t)
+		_, _, err := s.Events(ctx, c, w.agent.ID, "", 10)
+		wantError(t, by+"Events", err, nil)
+	}
+	found["agent"] = must(s.Agent(ctx, w.key, w.agent.ID))(t)
+	found["agents"] = must(s.Agents(ctx, w.key, Query{Limit: 10}))(t)
+	return found
+}
+
+// A secret that is used for the first time while Redis refuses to write is let in all the same; its next use is noted.
+func TestASecretIsCheckedWhileRedisRefusesToWrite(t *testing.T) {
+	t.Parallel()
+	onEachRefusing(t, allRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		noted := func() bool {
+			return must(peek(t, s).HExists(t.Context(), s.keys.agent(w.agent.ID), "secret_used").Result())(t)
+		}
+		refuse()
+		must(s.CheckSecret(t.Context(), w.agent.ID, w.secret))(t)
+		_, err := s.CheckSecret(t.Context(), w.agent.ID, [32]byte{99})
+		wantError(t, "a wrong one", err, ErrInvalidCredentials)
+		if noted() != (state.name == isFull.name) {
+			t.Errorf("noted: %t", noted())
+		}
+		accept()
+		if must(s.CheckSecret(t.Context(), w.agent.ID, w.secret))(t); !noted() {
+			t.Error("its next use is not noted")
+		}
+	})
+}
+
+func TestReadySaysWhyRedisRefusesToWriteAndRecovers(t *testing.T) {
+	t.Parallel()
+	onEachRefusing(t, allRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
+		must(s.Ready(t.Context()))(t)
+		refuse()
+		ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+		defer cancel()
+		_, err := s.Ready(ctx)
+		wantNotReady(t, err, state.reason)
+		accept()
+		must(s.Ready(t.Context()))(t)
+	})
+}
+
+// wantNotReady checks for the reason that anybody may read.
+func wantNotReady(t *testing.T, err error, reason string) {
+	t.Helper()
+	var notReady *NotReadyError
+	if !errors.As(err, &notReady) || notReady.Reason != reason || !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%v, want %q", err, reason)
+	}
+}
+
+// One primary of a cluster that refuses to write is enough: a part of the agents is on it.
+func TestReadyWritesToEveryPrimary(t *testing.T) {
+	t.Parallel()
+	addresses := startCluster(t, 3)
+	s := openStore(t, Config{}, "redis+cluster://"+addresses[0], nil)
+	for _, address := range addresses {
+		server := plainClient(t, "redis://"+address)
+		isFull.begin(t, server)
+		for range 3 {
+			_, err := s.Ready(t.Context())
+			wantNotReady(t, err, isFull.reason)
+		}
+		isFull.end(t, server)
+		must(s.Ready(t.Context()))(t)
+	}
+}

@@ -1,0 +1,157 @@
+package redisstore
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"remit/redisproc"
+)
+
+// refusing is a state in which Redis refuses every write, or, when it is full, every one that takes memory.
+type refusing struct {
+	name   string
+	answer string // how its refusals begin
+	reason string // as Ready gives it
+	begin  func(*testing.T, *redis.Client)
+	end    func(*testing.T, *redis.Client)
+}
+
+var (
+	isFull = refusing{"its memory is full", "OOM", "Redis is full: it has reached its maxmemory and refuses writes",
+		set("maxmemory", "1"), set("maxmemory", "0")}
+	lacksReplicas = refusing{"it lacks replicas", "NOREPLICAS",
+		"Redis has fewer replicas than min-replicas-to-write and refuses writes",
+		set("min-replicas-to-write", "1"), set("min-replicas-to-write", "0")}
+	cannotSave = refusing{"its disk fails", "MISCONF", "Redis cannot save to its disk and refuses writes",
+		failToSave, set("save", "")}
+	isReplica = refusing{"it became a replica", "READONLY", "Redis is a replica and refuses writes",
+		func(t *testing.T, server *redis.Client) {
+			must(server.SlaveOf(t.Context(), "127.0.0.1", "1").Result())(t)
+		},
+		func(t *testing.T, server *redis.Client) { must(server.SlaveOf(t.Context(), "NO", "ONE").Result())(t) }}
+)
+
+// allRefusing are these states; a node of a cluster is no replica that could be asked to write.
+var allRefusing = []refusing{isFull, lacksReplicas, cannotSave, isReplica}
+
+func set(parameter, value string) func(*testing.T, *redis.Client) {
+	return func(t *testing.T, server *redis.Client) {
+		t.Helper()
+		must(server.ConfigSet(t.Context(), parameter, value).Result())(t)
+	}
+}
+
+// failToSave has the server try to save where a directory is in the way of its file.
+func failToSave(t *testing.T, server *redis.Client) {
+	t.Helper()
+	ctx := t.Context()
+	dir := must(server.ConfigGet(ctx, "dir").Result())(t)["dir"]
+	if err := os.MkdirAll(filepath.Join(dir, "dump.rdb", "in the way"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	set("save", "3600 1")(t, server)
+	must(server.BgSave(ctx).Result())(t)
+	eventually(t, "the save has failed", func() bool {
+		return strings.Contains(must(server.Info(ctx, "persistence").Result())(t), "rdb_last_bgsave_status:err")
+	})
+}
+
+// onEachRefusing runs the test for each of the states on a real Redis and on a real Redis Cluster of the test's own. refuse
+// brings the state about on every server; accept ends it.
+func onEachRefusing(t *testing.T, states []refusing, test func(t *testing.T, s *Store, state refusing, refuse, accept func())) {
+	t.Helper()
+	run := func(t *testing.T, s *Store, servers []*redis.Client) {
+		for _, state := range states {
+			if state.name == isReplica.name && len(servers) > 1 {
+				continue
+			}
+			t.Run(state.name, func(t *testing.T) {
+				each := func(do func(*testing.T, *redis.Client)) func() {
+					return func() {
+						t.Helper()
+						for _, server := range servers {
+							do(t, server)
+						}
+					}
+				}
+				test(t, s, state, each(state.begin), each(state.end))
+			})
+		}
+	}
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		server := startRedis(t, redisproc.Config{})
+		s := openStore(t, Config{}, server.URL(), nil)
+		run(t, s, []*redis.Client{plainClient(t, server.URL())})
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		addresses := startCluster(t, 3)
+		s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
+		var servers []*redis.Client
+		for _, address := range addresses {
+			servers = append(servers, plainClient(t, "redis://"+address))
+		}
+		run(t, s, servers)
+	})
+}
+
+// dump is all that the store keeps, to the byte, with the time at which each key ends; but for the probes of readiness.
+func dump(t *testing.T, s *Store) map[string]string {
+	t.Helper()
+	ctx := t.Context()
+	keys := keysKept(t, s)
+	bytes, ends := make([]*redis.StringCmd, len(keys)), make([]*redis.DurationCmd, len(keys))
+	_, err := peek(t, s).Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, key := range keys {
+			bytes[i], ends[i] = p.Dump(ctx, key), p.PExpireTime(ctx, key)
+		}
+		return nil
+	})
+	if err != nil && err != redis.Nil { // a key that has gone since
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for i, key := range keys {
+		if !strings.HasPrefix(key, s.config.Prefix+"r:") {
+			found[key] = bytes[i].Val() + ends[i].Val().String()
+		}
+	}
+	return found
+}
+
+// wantSame checks that nothing was written between two dumps.
+func wantSame(t *testing.T, before, after map[string]string) {
+	t.Helper()
+	for key, bytes := range before {
+		if after[key] != bytes {
+			t.Errorf("%s has changed", key)
+		}
+		delete(after, key)
+	}
+	for key := range after {
+		t.Errorf("%s is new", key)
+	}
+}
+
+// atOnce does eight operations at a time, each bounded as every call is.
+func atOnce(t *testing.T, s *Store, operations []operation, check func(operation, error)) {
+	t.Helper()
+	var wg sync.WaitGroup
+	places := make(chan struct{}, 8)
+	for _, operation := range operations {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
+			defer cancel()
+			check(operation, operation.do(ctx, s))
+		})
+	}
+	wg.Wait()
+}
