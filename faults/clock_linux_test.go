@@ -21,7 +21,7 @@ func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
 			machine.StepClock(ahead)
 			s.FaultOver()
 			s.exchangeSecrets(20) // which forgets what is marked as revoked and need not be any more
-			s.Acknowledged(100)
+			s.Acknowledged(60)
 			want := "active"
 			if ahead > time.Hour {
 				want = "expired"
