@@ -1,4 +1,4 @@
-.PHONY: help run test fuzz fmt bench bench-record report loadtest
+.PHONY: help run test faults fuzz fmt bench bench-record report loadtest
 
 help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -8,6 +8,9 @@ run: ## Serve on 127.0.0.1:8080, with a Redis of its own unless REMIT_REDIS_URL 
 
 test: ## Install what is missing, then check and test everything on miniredis, Redis and Redis Cluster
 	./scripts/test.sh
+
+faults: ## Break Redis and the service under load, in more rounds than make test; ARGS="-run Killed"
+	go test -count=1 -timeout 60m -v ./faults -long $(ARGS)
 
 fuzz: ## Fuzz every target for 2 minutes, two at a time; FUZZTIME=10m, TARGETS=regexp
 	FUZZTIME=$${FUZZTIME:-2m} ./scripts/fuzz.sh

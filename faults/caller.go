@@ -46,8 +46,8 @@ func (c *Caller) Close() { c.transport.CloseIdleConnections() }
 func (c *Caller) Do(instance string, r Request) (Call, []byte) {
 	made := r.Call
 	made.Instance, made.Began = instance, c.history.Now()
-	status, body, err := c.send(instance, r)
-	made.Ended, made.Status = c.history.Now(), status
+	status, header, body, err := c.send(instance, r)
+	made.Ended, made.Status, made.Replayed = c.history.Now(), status, header.Get("Idempotent-Replayed") == "true"
 	switch {
 	case err != nil:
 		made.Outcome, made.Code, made.Err = outcomeOf(err), codeOf(err), err.Error()
@@ -63,18 +63,18 @@ func (c *Caller) Do(instance string, r Request) (Call, []byte) {
 	return made, body
 }
 
-func (c *Caller) send(instance string, r Request) (status int, answer []byte, err error) {
+func (c *Caller) send(instance string, r Request) (status int, header http.Header, answer []byte, err error) {
 	var body io.Reader
 	if r.Body != nil {
 		text, err := json.Marshal(r.Body)
 		if err != nil {
-			return 0, nil, err
+			return 0, nil, nil, err
 		}
 		body = bytes.NewReader(text)
 	}
 	request, err := http.NewRequest(r.Method, instance+r.Path, body)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	for name, value := range map[string]string{"X-API-Key": r.APIKey, "Idempotency-Key": r.Key} {
 		if value != "" {
@@ -89,14 +89,14 @@ func (c *Caller) send(instance string, r Request) (status int, answer []byte, er
 	}
 	response, err := c.client.Do(request)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, nil, err
 	}
 	defer response.Body.Close()
 	answer, err = io.ReadAll(response.Body)
 	if err != nil {
-		return 0, nil, err // half an answer is none
+		return 0, nil, nil, err // half an answer is none
 	}
-	return response.StatusCode, answer, nil
+	return response.StatusCode, response.Header, answer, nil
 }
 
 // outcomeOf judges a call without an answer. Only one whose connection was never made has certainly not happened.

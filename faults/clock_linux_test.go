@@ -1,15 +1,11 @@
 package faults
 
 import (
-	"encoding/json"
 	"math/rand/v2"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"remit/money"
 )
 
 // The clock of Redis is the only one that sessions live by. When it is set wrong and right again, sessions expire by it,
@@ -25,7 +21,7 @@ func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
 			machine.StepClock(ahead)
 			s.FaultOver()
 			s.exchangeSecrets(20) // which forgets what is marked as revoked and need not be any more
-			s.Acknowledged(100)
+			s.Acknowledged(60)
 			want := "active"
 			if ahead > time.Hour {
 				want = "expired"
@@ -61,27 +57,4 @@ func (s *Scenario) exchangeSecrets(many int) {
 			s.t.Errorf("no token: %d %s", call.Status, body)
 		}
 	}
-}
-
-// openSession opens a session with that lifetime, of the first agent.
-func (s *Scenario) openSession(lifetime time.Duration) (id string) {
-	s.t.Helper()
-	r := s.World.createSession(s.World.Agents[0].ID, 1000, money.USD)
-	r.Body.(object)["expires_in_seconds"] = int(lifetime.Seconds())
-	call, body := s.Caller.Do(s.Instances[0].URL, r)
-	var session struct{ ID string }
-	if err := json.Unmarshal(body, &session); err != nil || call.Outcome != OK {
-		s.t.Fatalf("no session: %d %v %s", call.Status, err, body)
-	}
-	s.World.keepSession(session.ID)
-	return session.ID
-}
-
-func (s *Scenario) sessionNow(id string) (now Session) {
-	s.t.Helper()
-	call, body := s.Caller.Do(s.Instances[0].URL, Request{Call: Call{Kind: Read}, Method: http.MethodGet, Path: "/sessions/" + id, APIKey: s.World.APIKey})
-	if err := json.Unmarshal(body, &now); err != nil || call.Outcome != OK {
-		s.t.Fatalf("no session: %d %v %s", call.Status, err, body)
-	}
-	return now
 }

@@ -60,6 +60,7 @@ type Call struct {
 	Code         string // of a problem; "unreachable" when no connection was made
 	Answer       string // the body; of a refresh the successor alone
 	Err          string // why there is no answer
+	Replayed     bool   // the answer is that to an earlier call with the same key
 }
 
 // decided says whether the call's answer is the outcome that an idempotency key keeps. An answer to a caller who was not

@@ -97,7 +97,11 @@ func garble(t *testing.T, path string, from int64) {
 // repair is what docs/operations.md tells to do.
 func repair(t *testing.T, dir string) {
 	t.Helper()
-	check := exec.Command("redis-check-aof", "--fix", filepath.Join(dir, "appendonlydir", "appendonly.aof.manifest"))
+	tool := "redis-check-aof"
+	if _, err := exec.LookPath(tool); err != nil {
+		tool = "valkey-check-aof"
+	}
+	check := exec.Command(tool, "--fix", filepath.Join(dir, "appendonlydir", "appendonly.aof.manifest"))
 	check.Stdin = strings.NewReader("y\n")
 	if output, err := check.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)

@@ -39,7 +39,7 @@ var sizes = []struct {
 		_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Once: &Once{Key: uuid.NewString()}})
 		return err
 	}},
-	{"a family revoked by itself, for two hours, with its event",
+	{"a family revoked by itself, with its event",
 		func(ctx context.Context, s *Store, w tenant, t AccessToken) error {
 			t.Family = NewID(w.agent.ID)
 			return s.RevokeFamily(ctx, t, t.Family)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Go: redis-server, redis-cli and redis-benchmark, a C compiler for the race detector and
-# what is preloaded into Redis, curl, sslscan, slowhttptest, nginx, and node with npm for the OAuth clients that are proven in
-# interop/. It says so first, and does nothing on a machine that has them all.
+# Installs what the tests need beside Go: redis-server with its tools, a C compiler for the race detector and for faults/,
+# curl, sslscan, slowhttptest, nginx, and node with npm for the OAuth clients that are proven in interop/. It says so first,
+# and does nothing on a machine that has them all.
 set -euo pipefail
 
 missing=()
@@ -15,6 +15,8 @@ command -v node >/dev/null || missing+=(node)
 command -v npm >/dev/null || missing+=(npm)
 command -v sslscan >/dev/null || missing+=(sslscan)
 command -v slowhttptest >/dev/null || missing+=(slowhttptest)
+command -v redis-check-aof >/dev/null || command -v valkey-check-aof >/dev/null || [[ " ${missing[*]} " == *" redis "* ]] || missing+=(redis)
+[ "$(uname)" != Linux ] || command -v prlimit >/dev/null || missing+=(util-linux) # faults/ runs on Linux alone
 [ ${#missing[@]} -eq 0 ] && exit 0
 echo "this machine lacks: ${missing[*]}; installing"
 

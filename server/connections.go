@@ -21,21 +21,39 @@ const (
 // listener gives fasthttp connections that close as connection does.
 type listener struct {
 	net.Listener
-	silent *silentConnections
+	open *openConnections
+
+	closed bool // only the goroutine that accepts uses these
+	late   []net.Conn
 }
 
-func (l listener) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	accepted, err := l.acceptPatiently()
+	if err != nil && l.open.isClosing() {
+		accepted, err = l.acceptLate()
+	}
 	if err != nil {
+		l.open.forget(l)
 		return nil, err
 	}
-	conn := &connection{Conn: accepted, ahead: newReadAhead(accepted), silent: l.silent}
-	l.silent.add(conn)
+	conn := &connection{Conn: accepted, open: l.open}
+	if !l.open.secured {
+		conn.ahead = newReadAhead(accepted)
+	}
+	l.open.add(conn)
 	return conn, nil
 }
 
+// Close may be called again: a server that stops has closed it before fasthttp does.
+func (l *listener) Close() error {
+	if err := l.Listener.Close(); !errors.Is(err, net.ErrClosed) {
+		return err
+	}
+	return nil
+}
+
 // acceptPatiently waits while the process or the machine has no room for another connection. fasthttp would end.
-func (l listener) acceptPatiently() (net.Conn, error) {
+func (l *listener) acceptPatiently() (net.Conn, error) {
 	for wait := minAcceptWait; ; wait = min(2*wait, maxAcceptWait) {
 		accepted, err := l.Listener.Accept()
 		if err == nil || !slices.ContainsFunc(noRoom, func(e error) bool { return errors.Is(err, e) }) {
@@ -55,52 +73,64 @@ var noRoom = []error{
 	syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR,
 }
 
-// silentConnections are those that have not sent a byte. fasthttp's shutdown waits for each of them to time out, so
-// they are closed before it.
-type silentConnections struct {
-	mu      sync.Mutex
-	open    map[*connection]struct{}
-	closing bool
+// openConnections are those of a server, and where they come from.
+type openConnections struct {
+	secured bool // TLS is spoken on them
+
+	mu        sync.Mutex
+	open      map[*connection]struct{}
+	listeners []*listener
+	closing   bool
 }
 
-func (s *silentConnections) add(c *connection) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closing {
-		_ = c.Conn.Close()
-		return
+func (o *openConnections) add(c *connection) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open == nil {
+		o.open = map[*connection]struct{}{}
 	}
-	if s.open == nil {
-		s.open = map[*connection]struct{}{}
-	}
-	s.open[c] = struct{}{}
+	o.open[c] = struct{}{}
 }
 
-func (s *silentConnections) remove(c *connection) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, c)
+func (o *openConnections) remove(c *connection) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.open, c)
 }
 
-// close closes all that are silent now and all that will be accepted.
-func (s *silentConnections) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closing = true
-	for c := range s.open {
-		_ = c.Conn.Close()
-	}
-	s.open = nil
+// forget leaves out a listener that accepts no more.
+func (o *openConnections) forget(on *listener) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.listeners = slices.DeleteFunc(o.listeners, func(l *listener) bool { return l == on })
+}
+
+func (o *openConnections) count() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.open)
+}
+
+// listen returns the listener as fasthttp is to have it.
+func (o *openConnections) listen(on net.Listener) net.Listener {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	l := &listener{Listener: on, open: o}
+	o.listeners = append(o.listeners, l)
+	return l
 }
 
 type connection struct {
 	net.Conn
-	ahead   *readAhead // nil when it cannot wait without a buffer
-	silent  *silentConnections
+	ahead   *readAhead // nil when it cannot wait without a buffer, or TLS needs one
+	open    *openConnections
 	spoke   atomic.Bool
-	plain   bool        // HTTP is expected on it, not TLS
 	foreign bool        // its first byte is none of HTTP
 	unread  atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
+
+	waiting sync.Mutex
+	waits   bool // for a request
+	left    bool // by a server that stops
 }
 
 // Read notes the first byte.
@@ -108,8 +138,7 @@ func (c *connection) Read(buffer []byte) (int, error) {
 	n, err := c.read(buffer)
 	if n > 0 && !c.spoke.Load() {
 		c.spoke.Store(true)
-		c.foreign = c.plain && !startsRequest(buffer[0])
-		c.silent.remove(c)
+		c.foreign = !c.open.secured && !startsRequest(buffer[0])
 	}
 	return n, err
 }
@@ -121,7 +150,7 @@ func (c *connection) read(buffer []byte) (int, error) {
 	case c.ahead.holds():
 		return c.ahead.give(buffer), nil
 	case len(buffer) == 1 && c.ahead != nil:
-		if err := c.ahead.fill(); err != nil {
+		if err := c.awaitRequest(); err != nil {
 			return 0, err
 		}
 		return c.ahead.give(buffer), nil
@@ -141,7 +170,7 @@ func leaveUnread(conn net.Conn) {
 
 // Close lets the peer read the last answer first.
 func (c *connection) Close() error {
-	c.silent.remove(c)
+	c.open.remove(c)
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.CompareAndSwap(true, false) && half.CloseWrite() == nil {
 		c.discard()
 	}

@@ -58,6 +58,17 @@ func (r *readAhead) fill() error {
 	return r.failed
 }
 
+// fillNow reads what the socket has, and returns io.EOF when it has nothing.
+func (r *readAhead) fillNow() error {
+	if err := r.socket.Control(func(fd uintptr) { r.try(fd) }); err != nil {
+		return err
+	}
+	if !r.holds() {
+		return io.EOF
+	}
+	return nil
+}
+
 // tryOnce returns false when there is nothing to read yet.
 func (r *readAhead) tryOnce(fd uintptr) bool {
 	buffer := readAheads.Get().(*[readAheadSize]byte)

@@ -7,7 +7,6 @@
 package server
 
 import (
-	"context"
 	"crypto/tls"
 	"log/slog"
 	"net"
@@ -60,7 +59,8 @@ type Server struct {
 	tls      *tls.Config
 	// organizations says who may create them.
 	organizations Organizations
-	silent        silentConnections
+	open          openConnections
+	drain         drain
 	ready         readiness
 	waiting       *waiting
 	http          *fasthttp.Server
@@ -82,7 +82,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
-		tls: cfg.TLS, waiting: newWaiting(),
+		tls: cfg.TLS, open: openConnections{secured: cfg.TLS != nil}, drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
 	}
 	s.http = &fasthttp.Server{
 		Handler:                      s.Handler(),
@@ -123,18 +123,11 @@ func (s *Server) keys() (*token.Keyring, error) {
 
 // Serve answers on the listener until Shutdown.
 func (s *Server) Serve(accepting net.Listener) error {
-	accepting = listener{accepting, &s.silent}
+	accepting = s.open.listen(accepting)
 	if s.tls != nil {
-		return s.http.Serve(tls.NewListener(accepting, s.tls))
+		accepting = tls.NewListener(accepting, s.tls)
 	}
-	return s.http.Serve(plainListener{accepting})
-}
-
-// Shutdown stops listening, answers what was accepted and closes every connection, or gives up when ctx ends.
-func (s *Server) Shutdown(ctx context.Context) error {
-	s.silent.close()
-	s.waiting.end()
-	return s.http.ShutdownWithContext(ctx)
+	return s.http.Serve(accepting)
 }
 
 // Handler returns the whole of the service: what every request passes before and after its own handler.
@@ -142,6 +135,7 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 	routes, authorize := s.routes(), s.handle(s.authorize)
 	return func(ctx *fasthttp.RequestCtx) {
 		s.begin(ctx)
+		defer s.drain.tell(ctx)
 		defer s.answerPanic(ctx)
 		closes, err := checkFraming(&ctx.Request.Header)
 		if closes || err != nil {

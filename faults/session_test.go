@@ -1,0 +1,32 @@
+package faults
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"remit/money"
+)
+
+// openSession opens a session with that lifetime, of the first agent.
+func (s *Scenario) openSession(lifetime time.Duration) (id string) {
+	s.t.Helper()
+	r := s.World.createSession(s.World.Agents[0].ID, 1000, money.USD)
+	r.Body.(object)["expires_in_seconds"] = int(lifetime.Seconds())
+	call, body := s.Caller.Do(s.Instances[0].URL, r)
+	var session struct{ ID string }
+	if err := json.Unmarshal(body, &session); err != nil || call.Outcome != OK {
+		s.t.Fatalf("no session: %d %v %s", call.Status, err, body)
+	}
+	s.World.keepSession(session.ID)
+	return session.ID
+}
+
+func (s *Scenario) sessionNow(id string) (now Session) {
+	s.t.Helper()
+	call, body := s.Caller.Do(s.Instances[0].URL, Request{Call: Call{Kind: Read}, Method: http.MethodGet, Path: "/sessions/" + id, APIKey: s.World.APIKey})
+	if err := json.Unmarshal(body, &now); err != nil || call.Outcome != OK {
+		s.t.Fatalf("no session: %d %v %s", call.Status, err, body)
+	}
+	return now
+}

@@ -1,0 +1,168 @@
+package server
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+const plainRequest = "GET /healthz HTTP/1.1\r\nHost: remit\r\n\r\n"
+
+// dialed is a client's end of a connection, read as HTTP.
+type dialed struct {
+	net.Conn
+	*bufio.Reader
+}
+
+func dial(t *testing.T, address string) dialed {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	return dialed{conn, bufio.NewReader(conn)}
+}
+
+// ask sends a request and reads the answer.
+func (d dialed) ask(t *testing.T) *http.Response {
+	t.Helper()
+	if _, err := d.Write([]byte(plainRequest)); err != nil {
+		t.Fatal(err)
+	}
+	return d.answer(t)
+}
+
+func (d dialed) answer(t *testing.T) *http.Response {
+	t.Helper()
+	response, err := http.ReadResponse(d.Reader, nil)
+	if err != nil {
+		t.Fatalf("no answer: %v", err)
+	}
+	response.Body.Close()
+	return response
+}
+
+// stopping tells a server to stop and returns once it is telling its clients.
+func stopping(t *testing.T, r runningServer) (stopped chan error) {
+	t.Helper()
+	stopped = make(chan error, 1)
+	go func() { stopped <- r.Shutdown(t.Context()) }()
+	for !r.drain.begun.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	return stopped
+}
+
+func TestAServerThatStopsSaysSoWithEveryAnswer(t *testing.T) {
+	t.Parallel()
+	r := runServer(t, "", Config{})
+	r.drain.most, r.drain.quiet = 20*time.Second, 20*time.Second // it ends with its last connection
+	old := dial(t, r.address)
+	if response := old.ask(t); response.Close {
+		t.Error("a connection is closed before anybody stops")
+	}
+	stopped := stopping(t, r)
+	if response := old.ask(t); response.StatusCode != http.StatusOK || !response.Close {
+		t.Errorf("an old connection: %d, close %v", response.StatusCode, response.Close)
+	}
+	if response := dial(t, r.address).ask(t); response.StatusCode != http.StatusOK || !response.Close {
+		t.Errorf("a new connection: %d, close %v", response.StatusCode, response.Close)
+	}
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+	if conn, err := net.Dial("tcp", r.address); err == nil {
+		conn.Close()
+		t.Error("it still listens")
+	}
+}
+
+// Nobody reads the connection while its request arrives, as on a machine that is busy: it is left at that very moment.
+func TestARequestThatHasArrivedIsReadFromAConnectionThatIsLeft(t *testing.T) {
+	t.Parallel()
+	accepted, client := newConnections(t)
+	left := make(chan string, 1)
+	accepted.waiting.Lock() // it cannot begin to wait
+	go func() {
+		buffer := make([]byte, 1)
+		n, err := accepted.Read(buffer)
+		left <- strings.TrimSpace(string(buffer[:n]) + " " + errorText(err))
+	}()
+	if _, err := client.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	accepted.waits, accepted.left = true, true
+	_ = accepted.Conn.SetReadDeadline(time.Unix(1, 0)) // what stopWaiting does
+	accepted.waiting.Unlock()
+	if got := <-left; got != "x" {
+		t.Errorf("read %q, want the byte that had arrived", got)
+	}
+}
+
+func TestAConnectionThatIsLeftWithoutARequestEnds(t *testing.T) {
+	t.Parallel()
+	accepted, _ := newConnections(t)
+	left := make(chan string, 1)
+	go func() {
+		n, err := accepted.Read(make([]byte, 1))
+		left <- strings.Repeat("x", n) + errorText(err)
+	}()
+	for {
+		accepted.stopWaiting()
+		select {
+		case got := <-left:
+			if got != "EOF" {
+				t.Errorf("read %q, want EOF", got)
+			}
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// A connection that the system has made and nobody has accepted is not reset with the request in it.
+func TestConnectionsThatWaitToBeAcceptedAreAcceptedBeforeTheListenerCloses(t *testing.T) {
+	t.Parallel()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const clients = 5
+	for range clients {
+		if _, err := dial(t, inner.Addr().String()).Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var open openConnections
+	accepting := open.listen(inner)
+	open.stopAccepting()
+	for n := range clients {
+		conn, err := accepting.Accept()
+		if err != nil {
+			t.Fatalf("after %d connections: %v", n, err)
+		}
+		defer conn.Close()
+		if got := read(t, conn, 1); got != "x" {
+			t.Errorf("read %q", got)
+		}
+	}
+	if conn, err := accepting.Accept(); err == nil {
+		conn.Close()
+		t.Error("a connection that nobody made is accepted")
+	}
+	if left := open.leave(); left != clients {
+		t.Errorf("%d connections and listeners are open, want the %d connections", left, clients)
+	}
+}
