@@ -161,13 +161,16 @@ func TestARedisThatRefusesIsUnavailable(t *testing.T) {
 	w.post("/sessions/"+session+"/actions", nil, asAgent(tokens.access)).is(200)
 }
 
-// lost lets a Redis carry out nothing more: it takes what is asked and closes the connection.
+// lost lets a Redis carry out nothing more: it lets clients in, takes what is asked and closes the connection.
 func lost(mini *miniredis.Miniredis, broken bool) {
 	if !broken {
 		mini.Server().SetPreHook(nil)
 		return
 	}
-	mini.Server().SetPreHook(func(peer *miniserver.Peer, _ string, _ ...string) bool {
+	mini.Server().SetPreHook(func(peer *miniserver.Peer, command string, _ ...string) bool {
+		if command == "HELLO" {
+			return false
+		}
 		peer.Close()
 		return true
 	})
