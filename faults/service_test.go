@@ -37,8 +37,12 @@ func TestAChargeUnderWayWhenItsInstanceIsKilledHappensOnce(t *testing.T) {
 		r.Key = "under-way-" + string(rune('a'+n))
 		charges = append(charges, r)
 	}
+	var warm, calls sync.WaitGroup
+	for n := range charges {
+		warm.Go(func() { s.acknowledges(s.Instances[0], n) }) // so that it has connections to send them on
+	}
+	warm.Wait()
 	redis.Freeze()
-	var calls sync.WaitGroup
 	for _, r := range charges {
 		calls.Go(func() { s.Caller.Do(s.Instances[0].URL, r) })
 	}

@@ -18,7 +18,7 @@ import (
 // on which nothing happens. Closing these at once instead would lose every request that is just under way to them.
 const (
 	drainTime = time.Second            // of telling, at the most
-	quietTime = 150 * time.Millisecond // without a request ends it earlier
+	quietTime = 400 * time.Millisecond // without a request ends it earlier
 	drainStep = 5 * time.Millisecond
 )
 
