@@ -16,6 +16,7 @@ type command struct {
 	texts  []string
 	chunks []chunk
 	bytes  []byte
+	flow   flow
 	bounds bounds
 	reply  reply
 
@@ -40,9 +41,9 @@ type chunk []byte
 // MarshalBinary implements encoding.BinaryMarshaler, by which go-redis takes a word without a copy of its own.
 func (b *chunk) MarshalBinary() ([]byte, error) { return *b, nil }
 
-// newCommand begins a command that has so many keys; keys and arguments are added in their order.
-func newCommand(keys int) *command {
-	c := &command{}
+// newCommand begins a command of a flow that has so many keys; keys and arguments are added in their order.
+func newCommand(f flow, keys int) *command {
+	c := &command{flow: f}
 	c.words, c.texts, c.chunks, c.bytes = c.room.words[:firstKeyWord], c.room.texts[:0], c.room.chunks[:0], c.room.bytes[:0]
 	c.words[countWord] = keys
 	return c

@@ -131,7 +131,7 @@ func wantLanesEmpty(t *testing.T, s *Store) {
 		eventually(t, "the lane is empty", func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			return len(l.waiting) == 0 && l.pipelines == 0 && l.underWay.Load() == 0
+			return l.row.waiting == 0 && l.pipelines == 0 && l.underWay.Load() == 0
 		})
 	}
 }
@@ -172,23 +172,27 @@ func TestWhenASharedPipelinesReplyIsLostNoneOfItsCallsIsSentAgain(t *testing.T) 
 func (l *lane) howMany() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.waiting)
+	return l.row.waiting
 }
 
 // stuckLane returns a lane whose pipelines are all under way, and will be for ever.
-func stuckLane() *lane { return &lane{pipelines: lanePipelines} }
+func stuckLane() *lane {
+	l := newLane(nil)
+	l.pipelines = lanePipelines
+	return l
+}
 
 func someCommand() onceCmd { return onceCmd{redis.NewCmd(context.Background(), "ping")} }
 
 func TestWhoFindsTheLaneFullIsToldAtOnce(t *testing.T) {
 	t.Parallel()
 	l := stuckLane()
-	for range laneWaiting {
-		if !l.enter(&passenger{}) {
-			t.Fatal("it was full before")
+	for range laneCommands + laneBurst {
+		if err := l.enter(&passenger{}); err != nil {
+			t.Fatal(err)
 		}
 	}
-	err := l.share(t.Context(), time.Now().Add(time.Hour), someCommand())
+	err := l.share(t.Context(), time.Now().Add(time.Hour), flow{}, someCommand())
 	wantError(t, "the next", err, errLaneFull)
 	wantError(t, "a write", classify(err, writes), ErrUnavailable)
 }
@@ -197,17 +201,17 @@ func TestWhoLeavesTheLaneIsNotSent(t *testing.T) {
 	t.Parallel()
 	l := stuckLane()
 	before := &passenger{}
-	l.enter(before)
+	wantError(t, "entering", l.enter(before), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error)
-	go func() { left <- l.share(ctx, time.Now().Add(time.Hour), someCommand()) }()
+	go func() { left <- l.share(ctx, time.Now().Add(time.Hour), flow{}, someCommand()) }()
 	eventually(t, "two wait", func() bool { return l.howMany() == 2 })
 	cancel()
 	err := <-left
 	wantError(t, "who left", err, errLeftLane)
 	wantError(t, "a write", classify(err, writes), ErrUnavailable)
-	if len(l.waiting) != 1 || l.waiting[0] != before {
-		t.Errorf("%d wait", len(l.waiting))
+	if l.row.waiting != 1 || l.row.take() != before {
+		t.Errorf("%d wait", l.row.waiting)
 	}
 }
 
@@ -216,7 +220,7 @@ func TestWhoLeavesWhenTheCommandIsUnderWayIsInDoubt(t *testing.T) {
 	l := stuckLane()
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error)
-	go func() { left <- l.share(ctx, time.Now().Add(time.Hour), someCommand()) }()
+	go func() { left <- l.share(ctx, time.Now().Add(time.Hour), flow{}, someCommand()) }()
 	eventually(t, "it waits", func() bool { return l.howMany() == 1 })
 	aboard := l.board(nil)
 	cancel()
@@ -229,7 +233,7 @@ func TestWhoLeavesWhenTheCommandIsUnderWayIsInDoubt(t *testing.T) {
 func TestWhoHasWaitedTooLongIsNotSent(t *testing.T) {
 	t.Parallel()
 	client := plainClient(t, startRedis(t, redisproc.Config{}).URL())
-	l := &lane{server: client}
+	l := newLane(client)
 	now := time.Now()
 	increment := func() onceCmd { return onceCmd{redis.NewCmd(context.Background(), "incr", "calls")} }
 	late, inTime := increment(), increment()
@@ -270,7 +274,7 @@ func TestASharedCallEndsByItsDeadlineWhenRedisIsStuck(t *testing.T) {
 
 func TestAPanicInASharedPipelineIsAnErrorOfItsCalls(t *testing.T) {
 	t.Parallel()
-	l := &lane{} // of no server
+	l := newLane(nil) // of no server
 	p := &passenger{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)}
 	l.sendOne([]*passenger{p})
 	<-p.done
@@ -320,7 +324,7 @@ func answerSome(conn net.Conn, answered int) {
 func TestWhatWasAnsweredBeforeAPipelineBrokeIsAnswered(t *testing.T) {
 	t.Parallel()
 	const sent, answered = 9, 4
-	l := &lane{server: breaking(t, answered)}
+	l := newLane(breaking(t, answered))
 	var aboard []*passenger
 	for range sent {
 		aboard = append(aboard, &passenger{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)})

@@ -45,8 +45,8 @@ const (
 //
 // It sends a script again only when the one before certainly did not run: NOSCRIPT, a refused connection, a slot that
 // is moving. Everything else is the caller's to know as ErrUnavailable or ErrOutcomeUnknown.
-func (s *Store) run(ctx context.Context, sc *script, keys []string, args ...any) (*reply, error) {
-	c := newCommand(len(keys))
+func (s *Store) run(ctx context.Context, f flow, sc *script, keys []string, args ...any) (*reply, error) {
+	c := newCommand(f, len(keys))
 	c.keys(keys...)
 	c.arguments(args...)
 	return s.runCommand(ctx, sc, c)

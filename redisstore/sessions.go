@@ -65,7 +65,7 @@ var (
 // ErrAgentRevoked, *ScopeError, ErrKeyReused.
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
 	if n.Once != nil {
-		if err := s.admit(ctx, key, n.Once); err != nil {
+		if err := s.admit(ctx, Caller{Key: &key}, n.Once); err != nil {
 			return Session{}, err
 		}
 	}
@@ -79,7 +79,7 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 }
 
 func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n NewSession) (Session, error) {
-	act := actor{organization: organization, agent: n.Agent}
+	act := actor{organization: organization, agent: n.Agent, flow: flow{organization: organization}}
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
 	r, err := s.perform(ctx, createSession, act, n.Once, keys, organization, n.Agent, id, n.MaxActions,
 		int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
@@ -136,7 +136,7 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 	}
 	keys := s.sessionKeys(act, id)
 	r, err := s.look(ctx, act, id, func() (*reply, error) {
-		return s.run(ctx, getSession, keys[:],
+		return s.run(ctx, act.flow, getSession, keys[:],
 			act.organization, act.agent, act.family, s.audit(ctx, act))
 	})
 	if err != nil {
@@ -157,13 +157,13 @@ func (r *reply) session(id uuid.UUID) (Session, error) {
 // EndSession ends a session and returns when it ended. Ending a completed one again returns the first answer. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError.
 func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Time, error) {
-	act, err := s.actOnSession(ctx, c, id, nil)
+	act, err := s.actOnSession(ctx, c.urgently(), id, nil)
 	if err != nil {
 		return time.Time{}, err
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent)}
 	r, err := s.look(ctx, act, id, func() (*reply, error) {
-		return s.run(ctx, endSession, keys,
+		return s.run(ctx, act.flow, endSession, keys,
 			act.organization, act.agent, act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})
 	if err != nil {

@@ -48,6 +48,7 @@ const (
 type Store struct {
 	client redis.UniversalClient
 	lanes  lanes
+	proven provenKeys
 	keys   keyspace
 	config Config
 	watch  watch
@@ -69,7 +70,7 @@ func Open(cfg Config) (*Store, error) {
 	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
 	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
-	return &Store{client: connect(options), keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}, nil
+	return &Store{client: connect(options), proven: newProvenKeys(), keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}, nil
 }
 
 // Close wakes whoever waits for events and closes every connection.

@@ -192,7 +192,7 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 		return Transaction{}, err
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, facts.Session), s.keys.transaction(act.agent, id)}
-	r, err := s.run(ctx, getTransaction, keys, act.organization, act.agent, act.family)
+	r, err := s.run(ctx, act.flow, getTransaction, keys, act.organization, act.agent, act.family)
 	return facts.standing(act, r, err)
 }
 
