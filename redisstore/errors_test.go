@@ -292,7 +292,7 @@ func TestCallsThatWaitForAStuckRedisAreShedUnsent(t *testing.T) {
 		switch {
 		case errors.Is(err, ErrOutcomeUnknown):
 			unknown++
-		case errors.Is(err, ErrUnavailable) && errors.Is(err, errLaneLate):
+		case errors.Is(err, ErrUnavailable) && (errors.Is(err, errLaneStuck) || errors.Is(err, errLaneLate)):
 			shed++
 		default:
 			t.Errorf("Charge: %v", err)

@@ -62,6 +62,7 @@ type Server struct {
 	silent        silentConnections
 	ready         readiness
 	waiting       *waiting
+	turnedAway    turnedAway
 	http          *fasthttp.Server
 }
 
