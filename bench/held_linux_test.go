@@ -3,6 +3,10 @@ package bench
 import (
 	"fmt"
 	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -60,6 +64,7 @@ func atTwiceTheRate(tb testing.TB, load heldLoad) map[string]float64 {
 	tb.Helper()
 	needFiles(tb, load.crowd+load.active+100)
 	p := startHeld(tb, load.active)
+	keepApart(tb, p)
 	call := p.agent.charge(p.agent.session)
 	call.expect = []byte("HTTP/1.1 ")
 	crowd := connect(tb, p.addr, load.crowd, same(call))
@@ -107,20 +112,70 @@ func offer(tb testing.TB, c clients, perSecond float64, span time.Duration) offe
 	return result
 }
 
+// keepApart gives the program and its Redis one half of the cores and the clients the other. Otherwise twice the load takes
+// from the service what the clients need to make it, and nothing is learned about the service.
+func keepApart(tb testing.TB, p held) {
+	tb.Helper()
+	all := coresOf(tb)
+	half := len(all) / 2
+	if half == 0 {
+		return
+	}
+	tb.Cleanup(func() { runOnCores(tb, os.Getpid(), all) })
+	runOnCores(tb, os.Getpid(), all[half:])
+	runOnCores(tb, p.pid, all[:half])
+	runOnCores(tb, p.redis, all[:half])
+}
+
+// coresOf returns the cores that this process may run on.
+func coresOf(tb testing.TB) (cores []string) {
+	tb.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "Cpus_allowed_list:")
+	list, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	for part := range strings.SplitSeq(list, ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		if !isRange {
+			high = low
+		}
+		from, fromErr := strconv.Atoi(low)
+		to, toErr := strconv.Atoi(high)
+		if fromErr != nil || toErr != nil {
+			tb.Fatalf("cores %q", list)
+		}
+		for core := from; core <= to; core++ {
+			cores = append(cores, strconv.Itoa(core))
+		}
+	}
+	return cores
+}
+
+func runOnCores(tb testing.TB, pid int, cores []string) {
+	tb.Helper()
+	command := exec.Command("taskset", "--all-tasks", "--cpu-list", "--pid", strings.Join(cores, ","), strconv.Itoa(pid))
+	if output, err := command.CombinedOutput(); err != nil {
+		tb.Fatalf("taskset: %v\n%s", err, output)
+	}
+}
+
 // held is the program, and clients that charge.
 type held struct {
 	addr   string
 	pid    int
+	redis  int // process id
 	agent  agent
 	active clients
 }
 
 func startHeld(tb testing.TB, active int) held {
 	tb.Helper()
-	addr, pid := startProgram(tb)
+	addr, pid, redis := startProgram(tb)
 	key := askAt(tb, addr, "", "/v1/organizations", `{"name":"bench"}`).Key
 	a := newAgentAt(tb, addr, key)
-	return held{addr, pid, a, connect(tb, addr, active, same(a.charge(a.session)))}
+	return held{addr, pid, redis, a, connect(tb, addr, active, same(a.charge(a.session)))}
 }
 
 // rate is how many charges a second the active clients get through.

@@ -93,7 +93,7 @@ func (s *Store) actOnSession(ctx context.Context, c Caller, session uuid.UUID, o
 	if err != nil {
 		return actor{}, err
 	}
-	act.agent, err = s.agentOf(ctx, session)
+	act.agent, err = s.agentOf(ctx, act.flow, session)
 	return act, err
 }
 

@@ -12,13 +12,14 @@ import (
 // command is the call of a script, in words as go-redis takes them. Words point into the command itself: made one by one,
 // the words of a charge are two dozen allocations, here they are one, with room for what most scripts are given.
 type command struct {
-	words  []any // verb, script, how many keys, keys, arguments
-	texts  []string
-	chunks []chunk
-	bytes  []byte
-	flow   flow
-	bounds bounds
-	reply  reply
+	words   []any // verb, script, how many keys, keys, arguments
+	texts   []string
+	chunks  []chunk
+	bytes   []byte
+	keyWord int // where the first key stands
+	flow    flow
+	bounds  bounds
+	reply   reply
 
 	room struct {
 		words  [24]any
@@ -43,7 +44,7 @@ func (b *chunk) MarshalBinary() ([]byte, error) { return *b, nil }
 
 // newCommand begins a command of a flow that has so many keys; keys and arguments are added in their order.
 func newCommand(f flow, keys int) *command {
-	c := &command{flow: f}
+	c := &command{flow: f, keyWord: firstKeyWord}
 	c.words, c.texts, c.chunks, c.bytes = c.room.words[:firstKeyWord], c.room.texts[:0], c.room.chunks[:0], c.room.bytes[:0]
 	c.words[countWord] = keys
 	return c
@@ -63,7 +64,16 @@ func (c *command) of(ctx context.Context, sc *script, withSource bool) onceCmd {
 func (c *command) firstKey() string { return c.texts[0] }
 
 // showKey lets go-redis read the first key, from which a cluster client finds the server.
-func (c *command) showKey() { c.words[firstKeyWord] = c.texts[0] }
+func (c *command) showKey() { c.words[c.keyWord] = c.texts[0] }
+
+// newPlainCommand is a command of Redis itself, with one key.
+func newPlainCommand(f flow, verb, key string, args ...string) *command {
+	c := &command{flow: f, keyWord: 1}
+	c.words, c.texts = append(c.room.words[:0], verb), c.room.texts[:0]
+	c.keys(key)
+	c.keys(args...)
+	return c
+}
 
 func (c *command) keys(keys ...string) {
 	for _, key := range keys {

@@ -22,17 +22,17 @@ var ownFlow = flow{urgent: true}
 // provenKeys are API keys that were seen to be good. That a key names an organization proves nothing: by a forged one
 // anybody could fill that organization's share. Whether a key is good now is asked in Redis all the same, each time.
 type provenKeys struct {
-	byHash *lru.Cache[[32]byte, uuid.UUID]
+	seen *lru.Cache[APIKey, struct{}]
 }
 
 const maxProvenKeys = 1 << 12
 
 func newProvenKeys() provenKeys {
-	byHash, err := lru.New[[32]byte, uuid.UUID](maxProvenKeys)
+	seen, err := lru.New[APIKey, struct{}](maxProvenKeys)
 	if err != nil {
 		panic(err) // the size is not positive
 	}
-	return provenKeys{byHash}
+	return provenKeys{seen}
 }
 
 // runByKey is run for a script that checks an API key.
@@ -46,15 +46,15 @@ func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, ke
 func (p provenKeys) note(key APIKey, err error) {
 	switch err {
 	case nil:
-		p.byHash.Add(key.Hash, key.Organization)
+		p.seen.Add(key, struct{}{})
 	case ErrInvalidAPIKey:
-		p.byHash.Remove(key.Hash)
+		p.seen.Remove(key)
 	}
 }
 
 // flow returns whose share the key's calls have.
 func (p provenKeys) flow(key APIKey) flow {
-	if organization, known := p.byHash.Get(key.Hash); !known || organization != key.Organization {
+	if _, known := p.seen.Get(key); !known {
 		return flow{}
 	}
 	return flow{organization: key.Organization}

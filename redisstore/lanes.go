@@ -81,7 +81,8 @@ func newLane(server *redis.Client) *lane {
 type passenger struct {
 	cmd      onceCmd // its error is read after done
 	flow     flow
-	next     *passenger // in its queue
+	before   *passenger // in its line
+	behind   *passenger
 	deadline time.Time
 	done     chan struct{} // takes one value; its passenger is used again
 }
@@ -158,8 +159,7 @@ func (l *lane) share(ctx context.Context, deadline time.Time, f flow, cmd onceCm
 	case <-p.done:
 		p.cmd = onceCmd{}
 		passengers.Put(p)
-		_, err := cmd.answer()
-		return err
+		return cmd.failure()
 	case <-ctx.Done(): // never, for most callers: their requests go on when their clients have gone
 		if l.leave(p) {
 			return errLeftLane
@@ -168,17 +168,19 @@ func (l *lane) share(ctx context.Context, deadline time.Time, f flow, cmd onceCm
 	}
 }
 
-// enter lets a passenger wait, and sees to it that somebody sends it. When Redis is stuck, one at a time may try.
+// enter lets a passenger wait, and sees to it that somebody sends it, or turns it away. When Redis is stuck, one at a time
+// may try.
 func (l *lane) enter(p *passenger) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.stuck.Load() && l.pipelines > 0:
 		return errLaneStuck
-	case !l.row.admits(p.flow, time.Now):
-		return errLaneFull
+	case l.row.admits(p.flow, time.Now):
+		l.row.add(p)
+	default:
+		l.row.excess.add(p)
 	}
-	l.row.add(p)
 	if l.pipelines < lanePipelines {
 		l.pipelines++
 		go l.sendAll()
@@ -191,6 +193,21 @@ func (l *lane) leave(p *passenger) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.row.remove(p)
+}
+
+// turnAway ends the waiting of the first in excess. To answer them takes time from those who are served: turned away at once,
+// as fast as they come, they come again, and hardly anybody is served any more. So with each pipeline no more are turned
+// away than are served by it; what comes beyond twice that has to wait for its refusal.
+func (l *lane) turnAway(most int) {
+	for range min(most, l.row.excess.length) {
+		l.tell(l.row.excess.takeFirst(), errLaneFull)
+	}
+}
+
+// tell wakes a passenger that was not sent.
+func (l *lane) tell(p *passenger, why error) {
+	p.cmd.SetErr(why)
+	p.done <- struct{}{}
 }
 
 // sendAll sends until nobody waits.
@@ -219,6 +236,7 @@ func (l *lane) board(aboard []*passenger) []*passenger {
 		l.pipelines--
 		return aboard
 	}
+	l.turnAway(len(aboard))
 	l.boarded = time.Now()
 	return aboard
 }
@@ -241,8 +259,7 @@ func (l *lane) ended(commands int, err error) {
 // sendAway ends the waiting when Redis does not answer: nobody can say when it will.
 func (l *lane) sendAway() {
 	for p := l.row.take(); p != nil; p = l.row.take() {
-		p.cmd.SetErr(errLaneStuck)
-		p.done <- struct{}{}
+		l.tell(p, errLaneStuck)
 	}
 }
 

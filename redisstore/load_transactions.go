@@ -71,7 +71,7 @@ func (s *Store) ownerAmong(ctx context.Context, act actor, session uuid.UUID) (u
 	if _, err := s.run(ctx, act.flow, checkToken, []string{s.keys.agent(act.agent)}, act.organization, act.family); err != nil {
 		return uuid.Nil, err
 	}
-	return s.agentOf(ctx, session)
+	return s.agentOf(ctx, act.flow, session)
 }
 
 // listedState are the changing fields, as with reads them; the last is the expiry.

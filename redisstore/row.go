@@ -10,6 +10,8 @@ type row struct {
 	spare   *queue // queues that were emptied, to be used again
 	waiting int    // in all queues
 
+	excess line // who came beyond that, and is turned away unless there is room in the end
+
 	room    int       // how many may wait before shares count; see admits
 	credit  int       // how many may still come beyond it
 	crowded time.Time // when somebody came beyond it last
@@ -17,10 +19,58 @@ type row struct {
 
 // queue is the commands of one flow, in order of arrival.
 type queue struct {
-	of          flow
-	next        *queue // of the ring, or of the spare ones
+	of   flow
+	next *queue // of the ring, or of the spare ones
+	line
+}
+
+// line is passengers in order of arrival. Each stands in one line at the most.
+type line struct {
 	first, last *passenger
 	length      int
+}
+
+func (l *line) add(p *passenger) {
+	if l.last == nil {
+		l.first = p
+	} else {
+		l.last.behind, p.before = p, l.last
+	}
+	l.last = p
+	l.length++
+}
+
+// takeFirst returns who has waited longest; there must be somebody.
+func (l *line) takeFirst() *passenger { return l.drop(l.first) }
+
+// takeLast returns who came last; there must be somebody.
+func (l *line) takeLast() *passenger { return l.drop(l.last) }
+
+func (l *line) drop(p *passenger) *passenger {
+	if p.before == nil {
+		l.first = p.behind
+	} else {
+		p.before.behind = p.behind
+	}
+	if p.behind == nil {
+		l.last = p.before
+	} else {
+		p.behind.before = p.before
+	}
+	p.before, p.behind = nil, nil
+	l.length--
+	return p
+}
+
+// remove takes out one from wherever it stands, and returns false when it stands elsewhere.
+func (l *line) remove(p *passenger) bool {
+	for at := l.first; at != nil; at = at.behind {
+		if at == p {
+			l.drop(p)
+			return true
+		}
+	}
+	return false
 }
 
 // A standing queue makes everybody wait and nothing faster. So beyond the room, which is what is served in a short time, a
@@ -62,13 +112,7 @@ func (r *row) add(p *passenger) {
 	if q == nil {
 		q = r.begin(p.flow)
 	}
-	if q.last == nil {
-		q.first = p
-	} else {
-		q.last.next = p
-	}
-	q.last = p
-	q.length++
+	q.add(p)
 	r.waiting++
 }
 
@@ -94,22 +138,23 @@ func (r *row) begin(f flow) *queue {
 	return q
 }
 
-// take returns whose turn it is, and nil when nobody waits.
+// take returns whose turn it is, and nil when nobody waits. When nobody waits any more who was admitted, the last who was not
+// still can be served: who came earlier has waited long.
 func (r *row) take() *passenger {
-	if r.last == nil {
+	switch {
+	case r.last == nil && r.excess.length == 0:
 		return nil
+	case r.last == nil:
+		return r.excess.takeLast()
 	}
 	q := r.last.next
-	p := q.first
-	q.first, p.next = p.next, nil
-	q.length--
+	p := q.takeFirst()
 	r.waiting--
 	if q.length > 0 {
 		r.last = q // the others have their turns before its next
-		return p
+	} else {
+		r.end(q, r.last)
 	}
-	q.last = nil
-	r.end(q, r.last)
 	return p
 }
 
@@ -130,33 +175,16 @@ func (r *row) end(q, before *queue) {
 // remove takes out one who will not wait any longer, and returns false when it does not wait.
 func (r *row) remove(p *passenger) bool {
 	q := r.queues[p.flow]
-	if q == nil {
-		return false
+	if q == nil || !q.remove(p) {
+		return r.excess.remove(p)
 	}
-	var before *passenger
-	at := q.first
-	for ; at != p; before, at = at, at.next {
-		if at == nil {
-			return false
-		}
-	}
-	if before == nil {
-		q.first = p.next
-	} else {
-		before.next = p.next
-	}
-	if q.last == p {
-		q.last = before
-	}
-	p.next = nil
-	q.length--
 	r.waiting--
 	if q.length == 0 {
-		previous := q
-		for previous.next != q {
-			previous = previous.next
+		before := q
+		for before.next != q {
+			before = before.next
 		}
-		r.end(q, previous)
+		r.end(q, before)
 	}
 	return true
 }

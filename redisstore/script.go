@@ -53,10 +53,7 @@ func (s *Store) run(ctx context.Context, f flow, sc *script, keys []string, args
 }
 
 func (s *Store) runCommand(ctx context.Context, sc *script, c *command) (*reply, error) {
-	deadline := time.Now().Add(callTimeout)
-	if callers, ok := ctx.Deadline(); ok && callers.Before(deadline) {
-		deadline = callers
-	}
+	deadline := deadlineOf(ctx)
 	for attempt := 1; ; attempt++ {
 		values, err := s.evaluate(ctx, deadline, sc, c)
 		if err == nil {
@@ -86,6 +83,27 @@ func (s *Store) sendOnce(ctx context.Context, deadline time.Time, c *command, cm
 	return cmd.answer()
 }
 
+// call runs one command of Redis itself, once, and returns what it answers; redis.Nil for nothing.
+func (s *Store) call(ctx context.Context, f flow, a access, verb, key string, args ...string) (any, error) {
+	c := newPlainCommand(f, verb, key, args...)
+	cmd := onceCmd{redis.NewCmd(ctx, c.words...)}
+	switch err := s.send(ctx, deadlineOf(ctx), c, cmd); err {
+	case nil, redis.Nil:
+		return cmd.Val(), err
+	default:
+		return nil, classify(err, a)
+	}
+}
+
+// deadlineOf is until when a call may take: its own time, or the caller's when that ends sooner.
+func deadlineOf(ctx context.Context) time.Time {
+	deadline := time.Now().Add(callTimeout)
+	if callers, ok := ctx.Deadline(); ok && callers.Before(deadline) {
+		return callers
+	}
+	return deadline
+}
+
 // onceCmd is a command that go-redis never sends a second time after its reply was lost.
 type onceCmd struct{ *redis.Cmd }
 
@@ -97,6 +115,14 @@ func (c onceCmd) explain(pipeline error) {
 	if pipeline != nil && c.Err() == nil && c.Val() == nil {
 		c.SetErr(pipeline)
 	}
+}
+
+// failure is why there is no answer; see answer.
+func (c onceCmd) failure() error {
+	if c.Val() != nil {
+		return nil
+	}
+	return c.Err()
 }
 
 // answer returns what Redis answered. When a pipeline breaks, go-redis gives its error to all its commands, those that were

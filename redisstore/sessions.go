@@ -96,26 +96,25 @@ func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n 
 		return Session{}, r.err
 	}
 	if n.Once != nil && n.Once.Replayed {
-		return s.asCreated(ctx, session)
+		return s.asCreated(ctx, act.flow, session)
 	}
 	return session, nil
 }
 
 // asCreated returns the session with its metadata as the first request gave it: what repeats it may have the members in
 // another order.
-func (s *Store) asCreated(ctx context.Context, session Session) (Session, error) {
+func (s *Store) asCreated(ctx context.Context, f flow, session Session) (Session, error) {
 	if session.Metadata == "" {
 		return session, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	first, err := s.client.HGet(ctx, s.keys.session(session.Agent, session.ID), "md").Result()
+	first, err := s.call(ctx, f, reads, "hget", s.keys.session(session.Agent, session.ID), "md")
 	switch err {
 	case nil:
-		session.Metadata = first
+		r := &reply{values: []any{first}}
+		session.Metadata = r.text(0)
 	case redis.Nil: // it is not kept any more
 	default:
-		return Session{}, classify(err, reads)
+		return Session{}, err
 	}
 	return session, nil
 }
@@ -182,17 +181,16 @@ func (s *Store) sessionKeys(act actor, id uuid.UUID) [3]string {
 }
 
 // agentOf returns whose session it is, or ErrUnknownSession. A session's agent never changes.
-func (s *Store) agentOf(ctx context.Context, session uuid.UUID) (uuid.UUID, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	member, err := s.client.HGet(ctx, s.keys.session(session, session), "a").Result()
+func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UUID, error) {
+	member, err := s.call(ctx, f, reads, "hget", s.keys.session(session, session), "a")
 	if err == redis.Nil {
 		return uuid.Nil, ErrUnknownSession
 	}
 	if err != nil {
-		return uuid.Nil, classify(err, reads)
+		return uuid.Nil, err
 	}
-	return uuid.FromBytes([]byte(member))
+	r := &reply{values: []any{member}}
+	return r.id(0), r.err
 }
 
 // sessionFields is the order in which a session's fields are read, here and in get_session.lua.

@@ -22,16 +22,33 @@ const (
 type listener struct {
 	net.Listener
 	silent *silentConnections
+	from   *addresses
 }
 
 func (l listener) Accept() (net.Conn, error) {
-	accepted, err := l.acceptPatiently()
-	if err != nil {
-		return nil, err
+	for {
+		accepted, err := l.acceptPatiently()
+		if err != nil {
+			return nil, err
+		}
+		if conn := l.admit(accepted); conn != nil {
+			return conn, nil
+		}
+		_ = accepted.Close() // without a word, which might have to wait
 	}
+}
+
+// admit returns nil when the connection's address has too many.
+func (l listener) admit(accepted net.Conn) *connection {
 	conn := &connection{Conn: accepted, ahead: newReadAhead(accepted), silent: l.silent}
+	if address, counts := l.from.countedAs(accepted); counts {
+		if !l.from.enter(address) {
+			return nil
+		}
+		conn.uncount = sync.OnceFunc(func() { l.from.leave(address) })
+	}
 	l.silent.add(conn)
-	return conn, nil
+	return conn
 }
 
 // acceptPatiently waits while the process or the machine has no room for another connection. fasthttp would end.
@@ -67,7 +84,7 @@ func (s *silentConnections) add(c *connection) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closing {
-		_ = c.Conn.Close()
+		_ = c.Conn.Close() // fasthttp, which finds it closed, closes it again
 		return
 	}
 	if s.open == nil {
@@ -95,10 +112,11 @@ func (s *silentConnections) close() {
 
 type connection struct {
 	net.Conn
-	ahead  *readAhead // nil when it cannot wait without a buffer
-	silent *silentConnections
-	spoke  atomic.Bool
-	unread atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
+	ahead   *readAhead // nil when it cannot wait without a buffer
+	silent  *silentConnections
+	spoke   atomic.Bool
+	uncount func()      // nil when it does not count
+	unread  atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
 }
 
 // Read notes the first byte.
@@ -137,6 +155,9 @@ func leaveUnread(conn net.Conn) {
 // Close lets the peer read the last answer first.
 func (c *connection) Close() error {
 	c.silent.remove(c)
+	if c.uncount != nil {
+		defer c.uncount()
+	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.CompareAndSwap(true, false) && half.CloseWrite() == nil {
 		c.discard()
 	}

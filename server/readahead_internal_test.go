@@ -23,7 +23,7 @@ func newConnections(t *testing.T) (*connection, net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	accepted, err := listener{plain, &silentConnections{}}.Accept()
+	accepted, err := listener{plain, &silentConnections{}, newAddresses(nil, maxOwnConnections)}.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,6 +60,7 @@ type Server struct {
 	// organizations says who may create them.
 	organizations Organizations
 	silent        silentConnections
+	addresses     *addresses
 	ready         readiness
 	waiting       *waiting
 	turnedAway    turnedAway
@@ -82,7 +83,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
-		tls: cfg.TLS, waiting: newWaiting(),
+		tls: cfg.TLS, waiting: newWaiting(), addresses: newAddresses(cfg.TrustedProxies, maxOwnConnections),
 	}
 	s.http = &fasthttp.Server{
 		Handler:                      s.Handler(),
@@ -121,7 +122,7 @@ func (s *Server) keys() (*token.Keyring, error) {
 
 // Serve answers on the listener until Shutdown.
 func (s *Server) Serve(accepting net.Listener) error {
-	accepting = listener{accepting, &s.silent}
+	accepting = listener{accepting, &s.silent, s.addresses}
 	if s.tls != nil {
 		accepting = tls.NewListener(accepting, s.tls)
 	}
