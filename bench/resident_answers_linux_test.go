@@ -1,6 +1,9 @@
 package bench
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // TestResidentMemoryOfTheProgramIsRead keeps BenchmarkResident working.
 func TestResidentMemoryOfTheProgramIsRead(t *testing.T) {
