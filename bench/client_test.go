@@ -48,6 +48,7 @@ type clientConn struct {
 	next   turns
 	answer []byte // body of the last one, until the next
 	size   int    // bytes of the last answer in all
+	shed   bool   // the last answer was 503
 }
 
 // connect opens so many connections, which are closed when the test or benchmark ends.
@@ -104,6 +105,9 @@ func (c *clientConn) readHeaders(q call) (contentLength int, err error) {
 			first := string(line) // Peek may overwrite it
 			rest, _ := c.in.Peek(c.in.Buffered())
 			return 0, fmt.Errorf("%q is answered with %s%s", q.request, first, rest)
+		}
+		if c.size == 0 {
+			c.shed = bytes.HasPrefix(line, []byte("HTTP/1.1 503"))
 		}
 		c.size += len(line)
 		if len(line) == 2 {

@@ -2,11 +2,11 @@
 // from minute to minute, ratios within one run do not.
 //
 //	go test -run '^$' -bench . -benchmem -benchtime 20000x ./bench
-//	go test -run '^$' -bench 'Memory|Resident|Growth' -benchtime 1x ./bench -long
+//	go test -run '^$' -bench 'Memory|Resident|Growth|Held' -benchtime 1x ./bench -long
 //
-// Without -long the benchmarks that take a minute are left out: BenchmarkMemory, BenchmarkResident, BenchmarkGrowth. They
-// do the same work whatever the benchtime is, so 1x is enough. make bench compares a run with the recorded one, make
-// report writes docs/performance.md.
+// Without -long the benchmarks that take a minute are left out: BenchmarkMemory, BenchmarkResident, BenchmarkGrowth,
+// BenchmarkHeld. They do the same work whatever the benchtime is, so 1x is enough. make bench compares a run with the
+// recorded one, make report writes docs/performance.md.
 //
 // A comparison alternates five rounds of the path with five of each floor and reports the ratios of the medians:
 //
@@ -48,6 +48,19 @@
 //
 // BenchmarkResident runs the program itself, built anew, and reads VmRSS from /proc while 10,000 connections are kept
 // alive, each after one request: RSS-MiB.
+//
+// BenchmarkHeld runs the program itself as well, and reports in alternating rounds:
+//
+//	rate-x-alone    charges per second of 256 connections beside 10,000 idle ones and 1,000 that send a byte now and then
+//	                / of 256 connections to a program that has no others
+//	goodput-x-peak  charges served per second when twice as many are offered as 256 connections get through, over 2,048
+//	                connections and at a set pace / what those 256 get through
+//	p99-x-normal    p99 of those that are served then / p99 at half of what 256 get through; from when each was due
+//	shed-p99-ms     of those that are turned away
+//	RSS-x-before    resident memory after it / before it
+//
+// For the last four the program and its Redis run on one half of the cores and the clients on the other: else the clients take
+// from the program what twice the load costs themselves. With -v it says how each round went.
 //
 // BenchmarkGrowth loads its sessions by copying, in Redis, one that the service has made for each of 100 agents.
 package bench

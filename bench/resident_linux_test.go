@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"remit/redisproc"
 )
 
@@ -39,7 +40,7 @@ func BenchmarkResident(b *testing.B) {
 func residentWith(tb testing.TB, connections int) (before, after float64) {
 	tb.Helper()
 	needFiles(tb, connections+100)
-	addr, pid := startProgram(tb)
+	addr, pid, _ := startProgram(tb)
 	key := askAt(tb, addr, "", "/v1/organizations", `{"name":"bench"}`).Key
 	a := newAgentAt(tb, addr, key)
 	before = resident(tb, pid)
@@ -62,13 +63,13 @@ func needFiles(tb testing.TB, files int) {
 }
 
 // startProgram builds the program and runs it on a Redis of its own until the test or benchmark ends.
-func startProgram(tb testing.TB) (addr string, pid int) {
+func startProgram(tb testing.TB) (addr string, pid, redisPID int) {
 	tb.Helper()
 	binary := filepath.Join(tb.TempDir(), "remit")
 	if output, err := exec.Command("go", "build", "-o", binary, "remit").CombinedOutput(); err != nil {
 		tb.Fatalf("go build: %v\n%s", err, output)
 	}
-	_, redisURL := startRedis(tb, redisproc.Config{})
+	client, redisURL := startRedis(tb, redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec"})
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
@@ -83,7 +84,7 @@ func startProgram(tb testing.TB) (addr string, pid int) {
 	}
 	tb.Cleanup(func() { stopProgram(tb, program) })
 	waitReady(tb, addr)
-	return addr, program.Process.Pid
+	return addr, program.Process.Pid, processOf(tb, client)
 }
 
 func waitReady(tb testing.TB, addr string) {
@@ -129,4 +130,15 @@ func resident(tb testing.TB, pid int) float64 {
 		tb.Fatal(err)
 	}
 	return kilobytes / 1024
+}
+
+// processOf is the process id of a Redis.
+func processOf(tb testing.TB, client *redis.Client) int {
+	tb.Helper()
+	info := client.InfoMap(context.Background(), "server").Item("Server", "process_id")
+	pid, err := strconv.Atoi(info)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return pid
 }

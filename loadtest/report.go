@@ -22,7 +22,7 @@ func writeTable(w io.Writer, f *fleet) {
 	}
 	table.Flush()
 	fmt.Fprintln(w)
-	for _, line := range []string{lagOf(f), stormOf(f)} {
+	for _, line := range []string{lagOf(f), turnedAwayOf(f), stormOf(f)} {
 		if line != "" {
 			fmt.Fprintln(w, line)
 		}
@@ -62,6 +62,16 @@ func lagOf(f *fleet) string {
 	lag := f.stats.lag
 	return fmt.Sprintf("behind schedule when sent: p50 %s, p99 %s, max %s; never sent: %d",
 		brief(quantile(lag, 50)), brief(quantile(lag, 99)), brief(quantile(lag, 100)), f.unsent)
+}
+
+// turnedAwayOf is how many were turned away and how long the others took, in words; empty when nobody was.
+func turnedAwayOf(f *fleet) string {
+	away, served := f.stats.turnedAway.Load(), f.stats.served
+	if away == 0 {
+		return ""
+	}
+	return fmt.Sprintf("turned away with 503 (among the errors): %d; served: %d, p50 %s, p99 %s",
+		away, served.TotalCount(), brief(quantile(served, 50)), brief(quantile(served, 99)))
 }
 
 // stormOf is what all tokens expiring at once did, in words; empty when they did not.

@@ -140,3 +140,24 @@ func TestBrief(t *testing.T) {
 		}
 	}
 }
+
+func TestWhoWasTurnedAwayIsCountedApart(t *testing.T) {
+	f, err := newFleet(config{agents: 1, sessions: 1, addr: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := turnedAwayOf(f); text != "" {
+		t.Errorf("nobody was turned away: %q", text)
+	}
+	f.stats.acting.Store(true)
+	due := time.Now()
+	for _, r := range []reply{
+		{status: 200}, {status: 403}, {status: 503, body: []byte(`{"code":"unavailable"}`)},
+		{status: 503, body: []byte(`{"code":"outcome_unknown"}`)}, {status: 500},
+	} {
+		f.stats.record(opAction, due, due.Add(time.Millisecond), r)
+	}
+	if text, want := turnedAwayOf(f), "turned away with 503 (among the errors): 1; served: 2, p50 1.00ms, p99 1.00ms"; text != want {
+		t.Errorf("%q, want %q", text, want)
+	}
+}

@@ -117,12 +117,16 @@ type stats struct {
 	kinds    kinds
 	stormAt  time.Time // when all tokens expired; zero: they did not
 
+	turnedAway atomic.Int64 // answers 503 that say that nothing happened
+	servedMu   sync.Mutex
+	served     *hdrhistogram.Histogram // latencies of the other answers, while acting
+
 	lagMu sync.Mutex
 	lag   *hdrhistogram.Histogram // how long after they were due actions were sent
 }
 
 func newStats() *stats {
-	s := &stats{recent: newSeries(), lag: newHistogram()}
+	s := &stats{recent: newSeries(), lag: newHistogram(), served: newHistogram()}
 	for o := range s.all {
 		s.all[o], s.during[o] = newSeries(), newHistogram()
 	}
@@ -139,6 +143,20 @@ func (s *stats) record(op operation, due, done time.Time, r reply) {
 	s.all[op].add(due, done, r.outcome())
 	if s.acting.Load() {
 		recordDuration(s.during[op], done.Sub(due))
+		s.recordServed(done.Sub(due), r)
+	}
+}
+
+// recordServed counts who was turned away apart from who was served: of an overloaded service only these two together say
+// how it does.
+func (s *stats) recordServed(took time.Duration, r reply) {
+	switch {
+	case r.isTurnedAway():
+		s.turnedAway.Add(1)
+	case r.outcome() != unknown:
+		s.servedMu.Lock()
+		defer s.servedMu.Unlock()
+		recordDuration(s.served, took)
 	}
 }
 

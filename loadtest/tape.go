@@ -43,6 +43,11 @@ func (r reply) outcome() outcome {
 	return unknown
 }
 
+// isTurnedAway reports whether the service said that it did nothing, for now.
+func (r reply) isTurnedAway() bool {
+	return r.status == http.StatusServiceUnavailable && readProblem(r).Code == codeUnavailable
+}
+
 // String describes the reply without the body of a success, which may hold a credential.
 func (r reply) String() string {
 	switch {

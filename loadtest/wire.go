@@ -9,6 +9,7 @@ import (
 const (
 	codeLimitReached = "session_limit_reached"
 	codeNotActive    = "session_not_active"
+	codeUnavailable  = "unavailable"
 	limitActions     = "max_actions"
 	limitValue       = "max_value_usd"
 	statusActive     = "active"

@@ -43,11 +43,11 @@ var (
 func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte) (Agent, error) {
 	a.ID, a.Organization = NewRootID(), key.Organization
 	index := []string{s.keys.organization(key.Organization), s.keys.organizationAgents(key.Organization)}
-	if _, err := s.run(ctx, indexAgent, index, key.Hash, a.ID); err != nil {
+	if _, err := s.runByKey(ctx, key, s.proven.flow(key), indexAgent, index, key.Hash, a.ID); err != nil {
 		return Agent{}, nothingVisible(err)
 	}
-	r, err := s.run(ctx, createAgent, []string{s.keys.agent(a.ID), s.keys.events(a.ID)}, key.Organization, a.Name,
-		strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey))
+	r, err := s.run(ctx, s.proven.flow(key), createAgent, []string{s.keys.agent(a.ID), s.keys.events(a.ID)},
+		key.Organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey))
 	if err != nil {
 		return Agent{}, err
 	}
@@ -82,10 +82,10 @@ func (s *Store) Agent(ctx context.Context, key APIKey, id uuid.UUID) (Agent, err
 // RevokeAgent revokes an agent and returns since when it is. From this answer on no credential of it is accepted.
 // Errors: ErrInvalidAPIKey, ErrUnknownAgent.
 func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time.Time, error) {
-	if _, err := s.Organization(ctx, key); err != nil {
+	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.run(ctx, revokeAgent, []string{s.keys.agent(id), s.keys.events(id)},
+	r, err := s.run(ctx, s.proven.urgent(key), revokeAgent, []string{s.keys.agent(id), s.keys.events(id)},
 		key.Organization, s.auditAs(ctx, actorKey))
 	if err != nil {
 		return time.Time{}, err
@@ -97,10 +97,10 @@ func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 // Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked.
 func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte,
 	grace time.Duration) (time.Time, error) {
-	if _, err := s.Organization(ctx, key); err != nil {
+	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.run(ctx, rotateAgentSecret, []string{s.keys.agent(id), s.keys.events(id)},
+	r, err := s.run(ctx, s.proven.urgent(key), rotateAgentSecret, []string{s.keys.agent(id), s.keys.events(id)},
 		key.Organization, newHash, grace.Milliseconds(), s.auditAs(ctx, actorKey))
 	if err != nil {
 		return time.Time{}, err

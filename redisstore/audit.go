@@ -40,7 +40,7 @@ func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after str
 	if err != nil {
 		return nil, false, err
 	}
-	r, err := s.run(ctx, listEvents, []string{s.keys.agent(agent), s.keys.events(agent)},
+	r, err := s.run(ctx, act.flow, listEvents, []string{s.keys.agent(agent), s.keys.events(agent)},
 		act.organization, act.family, after, limit+1)
 	if err == ErrUnknownAgent && act.family != "" {
 		err = ErrInvalidToken

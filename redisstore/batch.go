@@ -113,7 +113,7 @@ func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Onc
 		return act, s.CheckToken(ctx, *c.Token)
 	}
 	place := s.keys.outcome(act.agent, act.keyDigest(once, ""))
-	return act, once.claimed(s.run(ctx, claimAgentKey, []string{s.keys.agent(act.agent), place},
+	return act, once.claimed(s.run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
 		act.organization, act.family, once.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx)))
 }
 
@@ -233,9 +233,9 @@ func sentElsewhere(err error) bool {
 // chargePart returns the script of a part, and its call.
 func (s *Store) chargePart(ctx context.Context, p *part) (*script, *command) {
 	sc, keys := chargeBatch, s.sessionKeys(p.act, p.session)
-	c := newCommand(len(keys))
+	c := newCommand(p.act.flow, len(keys))
 	if p.once != nil {
-		sc, c = chargeBatch.keyed, newCommand(1+len(keys))
+		sc, c = chargeBatch.keyed, newCommand(p.act.flow, 1+len(keys))
 		c.keys(s.keys.outcome(p.act.agent, p.act.keyDigest(p.once, string(p.session[:]))))
 	}
 	c.keys(keys[:]...)

@@ -37,23 +37,34 @@ func (s *Store) Remembered(t AccessToken) *AccessToken {
 // actor is the token's part in an operation on its own agent.
 func (t *AccessToken) actor() actor {
 	if t.written != nil {
-		return actor{t.Organization, t.Agent, t.written.family, t.written}
+		return actor{t.Organization, t.Agent, t.written.family, t.flow(), t.written}
 	}
-	return actor{t.Organization, t.Agent, familyField(t.Family), nil}
+	return actor{t.Organization, t.Agent, familyField(t.Family), t.flow(), nil}
 }
+
+func (t *AccessToken) flow() flow { return flow{organization: t.Organization} }
 
 // Caller asks for something that an organization may ask for any of its agents and an agent for itself: exactly one of
 // the two is set.
 type Caller struct {
 	Key   *APIKey
 	Token *AccessToken
+
+	urgent bool // it takes authority away, by an API key; see flow
+}
+
+// urgently is the caller for what takes authority away.
+func (c Caller) urgently() Caller {
+	c.urgent = c.Key != nil
+	return c
 }
 
 // actor is a caller whose part in the operation is settled: what the scripts on an agent's cell are told.
 type actor struct {
 	organization uuid.UUID
 	agent        uuid.UUID
-	family       string        // '' when an API key calls
+	family       string // '' when an API key calls
+	flow         flow
 	written      *writtenToken // nil if it must be written out
 }
 
@@ -67,10 +78,10 @@ func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID, once 
 		}
 		return c.Token.actor(), nil
 	}
-	if err := s.admit(ctx, *c.Key, once); err != nil {
+	if err := s.admit(ctx, c, once); err != nil {
 		return actor{}, err
 	}
-	return actor{organization: c.Key.Organization, agent: agent}, nil
+	return actor{organization: c.Key.Organization, agent: agent, flow: s.proven.of(c)}, nil
 }
 
 // actOnSession is actOnAgent for the agent of the session.
@@ -82,7 +93,7 @@ func (s *Store) actOnSession(ctx context.Context, c Caller, session uuid.UUID, o
 	if err != nil {
 		return actor{}, err
 	}
-	act.agent, err = s.agentOf(ctx, session)
+	act.agent, err = s.agentOf(ctx, act.flow, session)
 	return act, err
 }
 

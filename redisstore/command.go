@@ -13,13 +13,15 @@ import (
 // command is the call of a script, in words as go-redis takes them. Words point into the command itself: made one by one,
 // the words of a charge are two dozen allocations, here they are one, with room for what most scripts are given.
 type command struct {
-	words  []any // verb, script, how many keys, keys, arguments
-	script scriptWord
-	texts  []string
-	chunks []chunk
-	bytes  []byte
-	bounds bounds
-	reply  reply
+	words   []any // verb, script, how many keys, keys, arguments
+	script  scriptWord
+	texts   []string
+	chunks  []chunk
+	bytes   []byte
+	keyWord int // where the first key stands
+	flow    flow
+	bounds  bounds
+	reply   reply
 
 	confirm bool // it counts only once it is replicated
 
@@ -36,6 +38,8 @@ const (
 	namingWord
 	countWord
 	firstKeyWord
+
+	plainKeyWord = 1 // of a command that is no script's call
 )
 
 // chunk is a word that was written into the command's bytes.
@@ -57,9 +61,9 @@ func (w *scriptWord) MarshalBinary() ([]byte, error) {
 	return w.bytes, nil
 }
 
-// newCommand begins a command that has so many keys; keys and arguments are added in their order.
-func newCommand(keys int) *command {
-	c := &command{}
+// newCommand begins a command of a flow that has so many keys; keys and arguments are added in their order.
+func newCommand(f flow, keys int) *command {
+	c := &command{flow: f, keyWord: firstKeyWord}
 	c.words, c.texts, c.chunks, c.bytes = c.room.words[:firstKeyWord], c.room.texts[:0], c.room.chunks[:0], c.room.bytes[:0]
 	c.words[namingWord], c.words[countWord] = &c.script, keys
 	return c
@@ -87,21 +91,33 @@ func (c *command) classify(err error, a access) error {
 // firstKey is the key that says which server runs the script.
 func (c *command) firstKey() string { return c.texts[0] }
 
-// keyOf returns the first key of a command that was made from one.
+// keyOf returns the first key of a command that was made here.
 func keyOf(cmd onceCmd) string {
-	if words := cmd.Args(); len(words) > firstKeyWord {
-		switch key := words[firstKeyWord].(type) {
-		case *string:
-			return *key
-		case string:
-			return key
+	words := cmd.Args()
+	for _, place := range []int{plainKeyWord, firstKeyWord} { // in the first of a script's call is none
+		if place < len(words) {
+			switch key := words[place].(type) {
+			case *string:
+				return *key
+			case string:
+				return key
+			}
 		}
 	}
-	return "" // no call of a script
+	return ""
 }
 
 // showKey lets go-redis read the first key, from which a cluster client finds the server.
-func (c *command) showKey() { c.words[firstKeyWord] = c.texts[0] }
+func (c *command) showKey() { c.words[c.keyWord] = c.texts[0] }
+
+// newPlainCommand is a command of Redis itself, with one key.
+func newPlainCommand(f flow, verb, key string, args ...string) *command {
+	c := &command{flow: f, keyWord: plainKeyWord}
+	c.words, c.texts = append(c.room.words[:0], verb), c.room.texts[:0]
+	c.keys(key)
+	c.keys(args...)
+	return c
+}
 
 func (c *command) keys(keys ...string) {
 	for _, key := range keys {

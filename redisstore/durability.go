@@ -125,14 +125,17 @@ func (s *Store) write(ctx context.Context, key string, cmd redis.Cmder) error {
 	if !s.confirms(writes) {
 		return s.client.Process(ctx, cmd)
 	}
+	return s.writeConfirmed(&bounds{ctx, deadlineOf(ctx, time.Now())}, key, cmd)
+}
+
+// writeConfirmed is write with what confirms it.
+func (s *Store) writeConfirmed(ctx *bounds, key string, cmd redis.Cmder) error {
 	server, err := s.serverOf(ctx, key)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNoServer, err)
 	}
-	deadline, _ := ctx.Deadline()
-	bounded := &bounds{ctx, deadline}
-	err = s.confirmerOf(server).send(bounded, server, key, cmd, false)
-	return s.confirmElsewhere(bounded, key, cmd, err)
+	err = s.confirmerOf(server).send(ctx, server, key, cmd, false)
+	return s.confirmElsewhere(ctx, key, cmd, err)
 }
 
 // send sends one command and what confirms it to a server, and returns its error, or why it is not confirmed. Asking is for a

@@ -15,6 +15,9 @@ import (
 var (
 	// ErrUnavailable: Redis cannot be reached or cannot write now. Nothing was changed.
 	ErrUnavailable = errors.New("store unavailable")
+	// ErrOverloaded is the ErrUnavailable of a call that was turned away at once, unsent: too many wait for Redis, or it
+	// has stopped answering.
+	ErrOverloaded = fmt.Errorf("%w now", ErrUnavailable)
 	// ErrOutcomeUnknown: the answer to a write was lost. It may have happened.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 )
@@ -33,6 +36,8 @@ func classify(err error, a access) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, ErrOverloaded): // as it is: it must cost little
+		return err
 	case a == reads, neverRan(err):
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	default:
@@ -53,7 +58,7 @@ func (s *Store) suspect(err error) {
 	case err == nil:
 	case redis.HasErrorPrefix(err, "READONLY"):
 		s.conns.retire()
-	case isCluster && !isReply(err):
+	case isCluster && !isReply(err) && !errors.Is(err, ErrOverloaded):
 		cluster.ReloadState(context.Background()) // soon, and not more often than every 200 ms
 	}
 }
@@ -72,7 +77,7 @@ func neverRan(err error) bool {
 		return true
 	}
 	for _, unsent := range []error{
-		redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed, errLaneFull, errLaneLate, errLeftLane, errNoServer,
+		redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed, ErrOverloaded, errLaneLate, errLeftLane, errNoServer,
 	} {
 		if errors.Is(err, unsent) {
 			return true

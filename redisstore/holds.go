@@ -19,7 +19,7 @@ func (s *Store) look(ctx context.Context, act actor, session uuid.UUID, do func(
 	defer cancel()
 	keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent)}
 	for err == errHoldsDue {
-		if _, err := s.run(ctx, releaseHolds, keys, s.audit(ctx, act)); err != nil {
+		if _, err := s.run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act)); err != nil {
 			return nil, nothingVisible(err)
 		}
 		r, err = do()

@@ -77,7 +77,7 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 
 // KeepFirstKey keeps a key unless there is one of its kind already. Asking again is harmless.
 func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material string) error {
-	_, err := s.run(ctx, keepFirstKey, []string{s.keys.keyRecords(kind)}, id, material)
+	_, err := s.run(ctx, ownFlow, keepFirstKey, []string{s.keys.keyRecords(kind)}, id, material)
 	return err
 }
 
@@ -85,7 +85,7 @@ func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material str
 // keys before it verify for outlive longer. Errors: *PendingKeyError.
 func (s *Store) RotateKey(ctx context.Context, kind KeyKind, id, material string,
 	publish, outlive time.Duration) (time.Time, error) {
-	r, err := s.run(ctx, rotateKey, []string{s.keys.keyRecords(kind)},
+	r, err := s.run(ctx, ownFlow, rotateKey, []string{s.keys.keyRecords(kind)},
 		id, material, publish.Milliseconds(), outlive.Milliseconds())
 	if err != nil {
 		return time.Time{}, err
@@ -95,7 +95,7 @@ func (s *Store) RotateKey(ctx context.Context, kind KeyKind, id, material string
 
 // RetireKey ends a key at once, or withdraws one that does not sign yet. Errors: ErrUnknownKey, ErrKeyInUse.
 func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
-	_, err := s.run(ctx, retireKey, []string{s.keys.keyRecords(kind)}, id)
+	_, err := s.run(ctx, ownFlow, retireKey, []string{s.keys.keyRecords(kind)}, id)
 	return err
 }
 

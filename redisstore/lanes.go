@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,18 +17,21 @@ const (
 	plainCalls    = 8   // under way at once, before others share
 	lanePipelines = 1   // at once: the next fills while it is answered
 	laneCommands  = 256 // in a pipeline at the most
-	// laneWaiting bounds the commands that wait for the next one. They are as many as a server of ours has connections:
-	// while all wait in turn, nobody is turned away for another's calls, and Redis works off that many in a second or two.
-	laneWaiting = 1 << 15
 	// laneTime is how much of its time a command must have left to be sent: it ends the pipeline for all.
 	laneTime = 250 * time.Millisecond
+	// laneWait is how long a command should have to wait at the most, when there are more than Redis can serve. It gives
+	// the row its room; see row.admits.
+	laneWait = 50 * time.Millisecond
+	// stuckTime is after how long a pipeline without an answer shows that Redis is stuck: nobody waits for the next one.
+	stuckTime = time.Second
 )
 
 // Why a command was never sent.
 var (
-	errLaneFull = errors.New("too many commands wait for Redis")
-	errLaneLate = errors.New("the command had waited too long when its turn came")
-	errLeftLane = errors.New("the caller left before the command's turn came")
+	errLaneFull  = fmt.Errorf("%w: too many commands wait for Redis", ErrOverloaded)
+	errLaneStuck = fmt.Errorf("%w: Redis has not answered for a while", ErrOverloaded)
+	errLaneLate  = errors.New("the command had waited too long when its turn came")
+	errLeftLane  = errors.New("the caller left before the command's turn came")
 )
 
 // lanes holds a lane for each server, by its address: the nodes of a cluster come and go.
@@ -55,7 +57,9 @@ func (l *lanes) of(server *redis.Client) *lane {
 		if l.byAddress == nil {
 			l.byAddress = map[string]*lane{}
 		}
-		known = &lane{server: server, confirmed: &lane{server: server, confirms: &confirmer{keys: l.keys, suspect: l.suspect}}}
+		known = newLane(server)
+		known.confirmed = newLane(server)
+		known.confirmed.confirms = &confirmer{keys: l.keys, suspect: l.suspect}
 		l.byAddress[address] = known
 	}
 	return known
@@ -65,19 +69,29 @@ func (l *lanes) of(server *redis.Client) *lane {
 type lane struct {
 	server   *redis.Client
 	underWay atomic.Int32 // calls, shared or not
+	stuck    atomic.Bool  // Redis has not answered the last pipeline, for stuckTime or more
 
 	// confirmed is the lane of the calls whose writes must be confirmed: the others do not wait for a replica.
 	confirmed *lane
 	confirms  *confirmer // of that lane
 
 	mu        sync.Mutex
-	waiting   []*passenger // in order of arrival
-	pipelines int          // under way
+	row       row // who waits
+	pipelines int // under way
+	boarded   time.Time
+	pace      pace
+}
+
+func newLane(server *redis.Client) *lane {
+	return &lane{server: server, row: row{room: laneCommands}}
 }
 
 // passenger is a command that shares a pipeline, and who waits for it.
 type passenger struct {
 	cmd      onceCmd // its error is read after done
+	flow     flow
+	before   *passenger // in its line
+	behind   *passenger
 	deadline time.Time
 	done     chan struct{} // takes one value; its passenger is used again
 }
@@ -103,10 +117,10 @@ func (s *Store) send(ctx context.Context, deadline time.Time, c *command, cmd on
 		l = l.confirmed
 	}
 	defer l.underWay.Add(-1)
-	if l.underWay.Add(1) <= plainCalls {
+	if l.underWay.Add(1) <= plainCalls && !l.stuck.Load() {
 		err = l.sendAlone(&c.bounds, c.firstKey(), cmd)
 	} else {
-		err = l.share(ctx, deadline, cmd)
+		err = l.share(ctx, deadline, c.flow, cmd)
 	}
 	if _, isCluster := s.client.(*redis.ClusterClient); isCluster && (movedElsewhere(err) || errors.Is(err, redis.ErrClosed)) {
 		if c.confirm {
@@ -145,18 +159,19 @@ func (b *bounds) Deadline() (time.Time, bool) { return b.deadline, true }
 
 // share sends the command in one of the next pipelines. No timer is needed for its deadline: a pipeline ends by the
 // earliest deadline aboard, and who has hardly any time left is not sent.
-func (l *lane) share(ctx context.Context, deadline time.Time, cmd onceCmd) error {
+func (l *lane) share(ctx context.Context, deadline time.Time, f flow, cmd onceCmd) error {
 	p := passengers.Get().(*passenger)
-	p.cmd, p.deadline = cmd, deadline
-	if !l.enter(p) {
-		return errLaneFull
+	p.cmd, p.flow, p.deadline = cmd, f, deadline
+	if err := l.enter(p); err != nil {
+		p.cmd = onceCmd{}
+		passengers.Put(p)
+		return err
 	}
 	select {
 	case <-p.done:
 		p.cmd = onceCmd{}
 		passengers.Put(p)
-		_, err := cmd.answer()
-		return err
+		return cmd.failure()
 	case <-ctx.Done(): // never, for most callers: their requests go on when their clients have gone
 		if l.leave(p) {
 			return errLeftLane
@@ -165,31 +180,46 @@ func (l *lane) share(ctx context.Context, deadline time.Time, cmd onceCmd) error
 	}
 }
 
-// enter lets a passenger wait, and sees to it that somebody sends it.
-func (l *lane) enter(p *passenger) bool {
+// enter lets a passenger wait, and sees to it that somebody sends it, or turns it away. When Redis is stuck, one at a time
+// may try.
+func (l *lane) enter(p *passenger) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == laneWaiting {
-		return false
+	switch {
+	case l.stuck.Load() && l.pipelines > 0:
+		return errLaneStuck
+	case l.row.admits(p.flow, time.Now):
+		l.row.add(p)
+	default:
+		l.row.excess.add(p)
 	}
-	l.waiting = append(l.waiting, p)
 	if l.pipelines < lanePipelines {
 		l.pipelines++
 		go l.sendAll()
 	}
-	return true
+	return nil
 }
 
 // leave takes a passenger out who will not wait any longer, and returns false when its command is under way.
 func (l *lane) leave(p *passenger) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.Index(l.waiting, p)
-	if i < 0 {
-		return false
+	return l.row.remove(p)
+}
+
+// turnAway ends the waiting of the first in excess. To answer them takes time from those who are served: turned away at once,
+// as fast as they come, they come again, and hardly anybody is served any more. So with each pipeline no more are turned
+// away than are served by it; what comes beyond twice that has to wait for its refusal.
+func (l *lane) turnAway(most int) {
+	for range min(most, l.row.excess.length) {
+		l.tell(l.row.excess.takeFirst(), errLaneFull)
 	}
-	l.waiting = slices.Delete(l.waiting, i, i+1)
-	return true
+}
+
+// tell wakes a passenger that was not sent.
+func (l *lane) tell(p *passenger, why error) {
+	p.cmd.SetErr(why)
+	p.done <- struct{}{}
 }
 
 // sendAll sends until nobody waits.
@@ -203,16 +233,56 @@ func (l *lane) sendAll() {
 	}
 }
 
-// board takes the first of those who wait. When nobody does, the pipeline is no longer under way.
+// board takes those whose turn it is. When nobody waits, the pipeline is no longer under way.
 func (l *lane) board(aboard []*passenger) []*passenger {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	aboard = append(aboard, l.waiting[:min(len(l.waiting), laneCommands)]...)
-	l.waiting = slices.Delete(l.waiting, 0, len(aboard))
+	for len(aboard) < laneCommands {
+		p := l.row.take()
+		if p == nil {
+			break
+		}
+		aboard = append(aboard, p)
+	}
 	if len(aboard) == 0 {
 		l.pipelines--
+		return aboard
 	}
+	l.turnAway(len(aboard))
+	l.boarded = time.Now()
 	return aboard
+}
+
+// ended notes how a pipeline has ended, before those aboard are told.
+func (l *lane) ended(commands int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	took := time.Since(l.boarded)
+	l.stuck.Store(err != nil && !isReply(err) && took >= stuckTime) // what fails at once can be tried again at once
+	if l.stuck.Load() {
+		l.sendAway()
+	}
+	if commands == laneCommands && took > 0 {
+		l.pace.note(laneCommands / took.Seconds())
+		l.row.room = max(laneCommands, int(float64(l.pace)*laneWait.Seconds()))
+	}
+}
+
+// sendAway ends the waiting when Redis does not answer: nobody can say when it will.
+func (l *lane) sendAway() {
+	for p := l.row.take(); p != nil; p = l.row.take() {
+		l.tell(p, errLaneStuck)
+	}
+}
+
+// pace is how many commands go in a second, by the last few pipelines that were full.
+type pace float64
+
+func (p *pace) note(latest float64) {
+	if *p == 0 {
+		*p = pace(latest)
+	}
+	*p += (pace(latest) - *p) / 8
 }
 
 // sendOne sends one pipeline, and wakes everybody on it.
@@ -245,6 +315,7 @@ func (l *lane) sendOne(aboard []*passenger) {
 	failure := l.confirms.end(pipeline, keyOf(aboard[0].cmd), earliest)
 	_, err := pipeline.Exec(&bounds{context.Background(), earliest})
 	unconfirmed := failure()
+	l.ended(len(aboard), err)
 	for _, p := range aboard {
 		p.cmd.explain(err)
 		p.cmd.note(unconfirmed)

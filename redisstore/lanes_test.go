@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -131,7 +132,7 @@ func wantLanesEmpty(t *testing.T, s *Store) {
 		eventually(t, "the lane is empty", func() bool {
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			return len(l.waiting) == 0 && l.pipelines == 0 && l.underWay.Load() == 0
+			return l.row.waiting == 0 && l.pipelines == 0 && l.underWay.Load() == 0
 		})
 	}
 }
@@ -172,42 +173,207 @@ func TestWhenASharedPipelinesReplyIsLostNoneOfItsCallsIsSentAgain(t *testing.T) 
 func (l *lane) howMany() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.waiting)
+	return l.row.waiting
 }
 
 // stuckLane returns a lane whose pipelines are all under way, and will be for ever.
-func stuckLane() *lane { return &lane{pipelines: lanePipelines} }
+func stuckLane() *lane {
+	l := newLane(nil)
+	l.pipelines = lanePipelines
+	return l
+}
 
 func someCommand() onceCmd { return onceCmd{redis.NewCmd(context.Background(), "ping")} }
 
-func TestWhoFindsTheLaneFullIsToldAtOnce(t *testing.T) {
+// exhaust leaves the lane room for one pipeline and nothing for bursts.
+func (l *lane) exhaust() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.row.credit, l.row.crowded = 0, time.Now().Add(time.Hour)
+}
+
+// Answering who is turned away costs about as much as a third of a call: were they turned away as fast as they come, then
+// those who come again at once would leave no time for the others.
+func TestNoMoreAreTurnedAwayThanAreServed(t *testing.T) {
 	t.Parallel()
+	const came = 4 * laneCommands
 	l := stuckLane()
-	for range laneWaiting {
-		if !l.enter(&passenger{}) {
-			t.Fatal("it was full before")
+	l.exhaust()
+	var group sync.WaitGroup
+	var away atomic.Int64
+	for range came {
+		group.Go(func() {
+			if err := l.share(context.Background(), time.Now().Add(time.Hour), flow{}, someCommand()); err != nil {
+				away.Add(1)
+				wantError(t, "who is turned away", err, errLaneFull)
+				wantError(t, "a write", classify(err, writes), ErrOverloaded)
+				wantError(t, "a write", classify(err, writes), ErrUnavailable)
+			}
+		})
+	}
+	eventually(t, "all came", func() bool { return l.howMany()+l.howManyInExcess() == came })
+	for turn, want := range []int64{laneCommands, 2 * laneCommands} {
+		aboard := l.board(nil)
+		eventually(t, "some are told", func() bool { return away.Load() == want })
+		if len(aboard) != laneCommands {
+			t.Errorf("%d are served in turn %d", len(aboard), turn)
+		}
+		for _, p := range aboard {
+			p.cmd.SetVal([]any{"ok"})
+			p.done <- struct{}{}
 		}
 	}
-	err := l.share(t.Context(), time.Now().Add(time.Hour), someCommand())
-	wantError(t, "the next", err, errLaneFull)
-	wantError(t, "a write", classify(err, writes), ErrUnavailable)
+	group.Wait()
+}
+
+func (l *lane) howManyInExcess() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.row.excess.length
+}
+
+// The flood is shed; others are not, nor is what ends it. What was shed never ran.
+func TestAFloodOfOneOrganizationIsShedAndOthersAreServed(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t, redisproc.Config{})
+	s := openStore(t, Config{}, server.URL(), nil)
+	flooding, calm := newTenant(t, s, NewSession{MaxActions: 1e9}), newTenant(t, s, NewSession{MaxActions: 1e9})
+	flooder, other := byToken(flooding.exchange(t, s)), byToken(calm.exchange(t, s))
+	l := s.lanes.of(s.client.(*redis.Client))
+	l.exhaust()
+	var group sync.WaitGroup
+	var acknowledged, shed atomic.Int64
+	for range 4 * laneCommands {
+		group.Go(func() {
+			for {
+				switch _, err := s.Charge(context.Background(), flooder, flooding.session.ID, Charge{Count: 1}); {
+				case err == nil:
+					acknowledged.Add(1)
+				case errors.Is(err, ErrOverloaded):
+					shed.Add(1)
+				case errors.Is(err, ErrInvalidToken): // its agent is revoked
+					return
+				default:
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	eventually(t, "some are shed", func() bool { return shed.Load() > 0 })
+	for range 50 {
+		must(s.Charge(t.Context(), other, calm.session.ID, Charge{Count: 1}))(t)
+		must(s.Session(t.Context(), Caller{Key: &calm.key}, calm.session.ID))(t)
+	}
+	must(s.RevokeAgent(t.Context(), flooding.key, flooding.agent.ID))(t)
+	group.Wait()
+	must(s.EndSession(t.Context(), Caller{Key: &flooding.key}, flooding.session.ID))
+	stored := must(s.client.HGet(t.Context(), s.keys.session(flooding.agent.ID, flooding.session.ID), "n").Int64())(t)
+	if stored != acknowledged.Load() {
+		t.Errorf("%d were acknowledged and %d charged, %d shed", acknowledged.Load(), stored, shed.Load())
+	}
+	wantLanesEmpty(t, s)
+}
+
+// A forged key may name any organization: it must not fill that organization's share.
+func TestCallsWithKeysThatNobodyHasSeenToBeGoodHaveNoOrganizationsShare(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		own := flow{organization: w.key.Organization}
+		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
+		_, err := s.Organization(t.Context(), forged)
+		wantError(t, "a forged key", err, ErrInvalidAPIKey)
+		if got := s.proven.flow(forged); got != (flow{}) {
+			t.Errorf("a forged key has the flow %v", got)
+		}
+		must(s.Organization(t.Context(), w.key))(t)
+		if got := s.proven.flow(w.key); got != own {
+			t.Errorf("a good key has the flow %v, want %v", got, own)
+		}
+		if got := s.proven.urgent(w.key); got != (flow{own.organization, true}) {
+			t.Errorf("what takes authority away has the flow %v", got)
+		}
+		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{2}, 0))(t)
+		_, err = s.Organization(t.Context(), w.key)
+		wantError(t, "a key that was rotated", err, ErrInvalidAPIKey)
+		if got := s.proven.flow(w.key); got != (flow{}) {
+			t.Errorf("a key that was rotated has the flow %v", got)
+		}
+	})
+}
+
+// While Redis is stuck nobody waits for it but those few who try; what waited before is told as soon as it is known.
+func TestNobodyWaitsForAStuckRedisUntilItAnswersAgain(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t, redisproc.Config{})
+	s := openStore(t, Config{}, server.URL(), nil)
+	w := newTenant(t, s, NewSession{MaxActions: 1e9})
+	token := byToken(w.exchange(t, s))
+	charge := func() error {
+		_, err := s.Charge(context.Background(), token, w.session.ID, Charge{Count: 1})
+		return err
+	}
+	crowd(t, s)
+	resume := suspend(t, server)
+	var ended, trying sync.WaitGroup
+	for range 4 * laneCommands {
+		ended.Go(func() { wantTrouble(t, charge()) })
+	}
+	waitAtMost(t, 2*callTimeout, &ended)
+	l := s.lanes.of(s.client.(*redis.Client))
+	if !l.stuck.Load() {
+		t.Fatal("the lane is not stuck")
+	}
+	before := runtime.NumGoroutine()
+	trying.Go(func() {
+		if err := charge(); err != nil { // it may be answered after all
+			wantTrouble(t, err)
+		}
+	})
+	eventually(t, "one tries", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.pipelines == 1
+	})
+	for range 1000 { // one after the other: a second for each would be a quarter of an hour
+		if err := charge(); !errors.Is(err, ErrOverloaded) && !errors.Is(err, ErrOutcomeUnknown) {
+			t.Fatal(err)
+		}
+	}
+	if n := runtime.NumGoroutine(); n > before+100 {
+		t.Errorf("%d goroutines, %d before", n, before)
+	}
+	resume()
+	trying.Wait()
+	eventually(t, "it works again", func() bool { return charge() == nil })
+	if l.stuck.Load() {
+		t.Error("it is still held to be stuck")
+	}
+}
+
+func wantTrouble(t *testing.T, err error) {
+	t.Helper()
+	if !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrOutcomeUnknown) {
+		t.Errorf("from a stuck Redis: %v", err)
+	}
 }
 
 func TestWhoLeavesTheLaneIsNotSent(t *testing.T) {
 	t.Parallel()
 	l := stuckLane()
 	before := &passenger{}
-	l.enter(before)
+	wantError(t, "entering", l.enter(before), nil)
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error)
-	go func() { left <- l.share(ctx, time.Now().Add(time.Hour), someCommand()) }()
+	go func() { left <- l.share(ctx, time.Now().Add(time.Hour), flow{}, someCommand()) }()
 	eventually(t, "two wait", func() bool { return l.howMany() == 2 })
 	cancel()
 	err := <-left
 	wantError(t, "who left", err, errLeftLane)
 	wantError(t, "a write", classify(err, writes), ErrUnavailable)
-	if len(l.waiting) != 1 || l.waiting[0] != before {
-		t.Errorf("%d wait", len(l.waiting))
+	if l.row.waiting != 1 || l.row.take() != before {
+		t.Errorf("%d wait", l.row.waiting)
 	}
 }
 
@@ -216,7 +382,7 @@ func TestWhoLeavesWhenTheCommandIsUnderWayIsInDoubt(t *testing.T) {
 	l := stuckLane()
 	ctx, cancel := context.WithCancel(t.Context())
 	left := make(chan error)
-	go func() { left <- l.share(ctx, time.Now().Add(time.Hour), someCommand()) }()
+	go func() { left <- l.share(ctx, time.Now().Add(time.Hour), flow{}, someCommand()) }()
 	eventually(t, "it waits", func() bool { return l.howMany() == 1 })
 	aboard := l.board(nil)
 	cancel()
@@ -229,7 +395,7 @@ func TestWhoLeavesWhenTheCommandIsUnderWayIsInDoubt(t *testing.T) {
 func TestWhoHasWaitedTooLongIsNotSent(t *testing.T) {
 	t.Parallel()
 	client := plainClient(t, startRedis(t, redisproc.Config{}).URL())
-	l := &lane{server: client}
+	l := newLane(client)
 	now := time.Now()
 	increment := func() onceCmd { return onceCmd{redis.NewCmd(context.Background(), "incr", "calls")} }
 	late, inTime := increment(), increment()
@@ -270,7 +436,7 @@ func TestASharedCallEndsByItsDeadlineWhenRedisIsStuck(t *testing.T) {
 
 func TestAPanicInASharedPipelineIsAnErrorOfItsCalls(t *testing.T) {
 	t.Parallel()
-	l := &lane{} // of no server
+	l := newLane(nil) // of no server
 	p := &passenger{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)}
 	l.sendOne([]*passenger{p})
 	<-p.done
@@ -320,7 +486,7 @@ func answerSome(conn net.Conn, answered int) {
 func TestWhatWasAnsweredBeforeAPipelineBrokeIsAnswered(t *testing.T) {
 	t.Parallel()
 	const sent, answered = 9, 4
-	l := &lane{server: breaking(t, answered)}
+	l := newLane(breaking(t, answered))
 	var aboard []*passenger
 	for range sent {
 		aboard = append(aboard, &passenger{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)})

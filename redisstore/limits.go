@@ -28,7 +28,7 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.agentSessions(act.agent),
 		s.keys.sessionTransactions(act.agent, id), s.keys.events(act.agent)}
 	r, err := s.look(ctx, act, id, func() (*reply, error) {
-		return s.run(ctx, changeLimits, keys, act.organization, act.agent,
+		return s.run(ctx, act.flow, changeLimits, keys, act.organization, act.agent,
 			orEmpty(n.MaxActions), orEmpty((*int64)(n.MaxValue)), orEmpty(milliseconds(n.Lifetime)),
 			s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})

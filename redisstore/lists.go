@@ -165,7 +165,7 @@ func (s *Store) drop(ctx context.Context, key string, m members, gone ...uuid.UU
 
 func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
-		r, err := s.run(ctx, listOrganization, []string{s.keys.organization(key.Organization), index},
+		r, err := s.runByKey(ctx, key, s.proven.flow(key), listOrganization, []string{s.keys.organization(key.Organization), index},
 			key.Hash, members{}.below(before), limit)
 		return members{}.page(r, err)
 	}
@@ -174,7 +174,7 @@ func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Con
 func (s *Store) readAgentIndex(act actor, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	m := ofCell(act.agent)
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
-		r, err := s.run(ctx, listOfAgent, []string{s.keys.agent(act.agent), index},
+		r, err := s.run(ctx, act.flow, listOfAgent, []string{s.keys.agent(act.agent), index},
 			act.organization, act.family, m.below(before), limit)
 		if err == ErrUnknownAgent && act.family != "" {
 			err = ErrInvalidToken

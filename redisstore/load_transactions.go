@@ -68,10 +68,10 @@ func (s *Store) actOnListedSession(ctx context.Context, c Caller, q Query) (acto
 
 // ownerAmong returns whose session it is in the actor's cell, after the actor's token was found live.
 func (s *Store) ownerAmong(ctx context.Context, act actor, session uuid.UUID) (uuid.UUID, error) {
-	if _, err := s.run(ctx, checkToken, []string{s.keys.agent(act.agent)}, act.organization, act.family); err != nil {
+	if _, err := s.run(ctx, act.flow, checkToken, []string{s.keys.agent(act.agent)}, act.organization, act.family); err != nil {
 		return uuid.Nil, err
 	}
-	return s.agentOf(ctx, session)
+	return s.agentOf(ctx, act.flow, session)
 }
 
 // listedState are the changing fields, as with reads them; the last is the expiry.

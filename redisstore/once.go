@@ -45,9 +45,9 @@ var (
 // its first argument the organization's id.
 func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Once, keys []string, args ...any) (*reply, error) {
 	if once == nil {
-		return s.run(ctx, sc, keys, args...)
+		return s.run(ctx, act.flow, sc, keys, args...)
 	}
-	c := newCommand(1 + len(keys))
+	c := newCommand(act.flow, 1+len(keys))
 	c.keys(s.keys.outcome(act.agent, act.keyDigest(once, "")))
 	c.keys(keys...)
 	c.arguments(onceArguments(ctx, act, once)...)
@@ -96,14 +96,15 @@ func digest(parts ...string) string {
 	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
 }
 
-// admit returns nil if the key opens its organization, and ties the idempotency key, if there is one, to this request.
+// admit returns nil if the caller's key opens its organization, and ties the idempotency key, if there is one, to this request.
 // Errors: ErrInvalidAPIKey, ErrKeyReused.
-func (s *Store) admit(ctx context.Context, key APIKey, once *Once) error {
+func (s *Store) admit(ctx context.Context, c Caller, once *Once) error {
+	key, f := *c.Key, s.proven.of(c)
 	if once == nil {
-		_, err := s.Organization(ctx, key)
+		_, err := s.authenticate(ctx, f, key)
 		return err
 	}
 	place := s.keys.outcome(key.Organization, digest("claim", string(key.Organization[:]), once.Key))
-	return once.claimed(s.run(ctx, claimKey, []string{s.keys.organization(key.Organization), place},
+	return once.claimed(s.runByKey(ctx, key, f, claimKey, []string{s.keys.organization(key.Organization), place},
 		key.Hash, once.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx)))
 }

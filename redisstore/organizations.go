@@ -23,7 +23,7 @@ var (
 
 // CreateOrganization creates the organization that the key names, and returns it with its creation time.
 func (s *Store) CreateOrganization(ctx context.Context, key APIKey, name, metadata string) (Organization, error) {
-	r, err := s.run(ctx, createOrganization, []string{s.keys.organization(key.Organization)}, name, metadata, key.Hash)
+	r, err := s.run(ctx, flow{}, createOrganization, []string{s.keys.organization(key.Organization)}, name, metadata, key.Hash)
 	if err != nil {
 		return Organization{}, err
 	}
@@ -33,7 +33,11 @@ func (s *Store) CreateOrganization(ctx context.Context, key APIKey, name, metada
 
 // Organization returns the organization that the key opens, or ErrInvalidAPIKey.
 func (s *Store) Organization(ctx context.Context, key APIKey) (Organization, error) {
-	r, err := s.run(ctx, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.Hash)
+	return s.authenticate(ctx, s.proven.flow(key), key)
+}
+
+func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organization, error) {
+	r, err := s.runByKey(ctx, key, f, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.Hash)
 	if err != nil {
 		return Organization{}, err
 	}
@@ -44,7 +48,7 @@ func (s *Store) Organization(ctx context.Context, key APIKey) (Organization, err
 // RotateAPIKey makes newHash the organization's key and returns when the key that asks ends: after grace, at the
 // server's millisecond. Errors: ErrInvalidAPIKey.
 func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, grace time.Duration) (time.Time, error) {
-	r, err := s.run(ctx, rotateAPIKey, []string{s.keys.organization(key.Organization)},
+	r, err := s.runByKey(ctx, key, s.proven.urgent(key), rotateAPIKey, []string{s.keys.organization(key.Organization)},
 		key.Hash, newHash, grace.Milliseconds())
 	if err != nil {
 		return time.Time{}, err

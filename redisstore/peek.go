@@ -20,7 +20,7 @@ func (s *Store) peekSession(ctx context.Context, act actor, id uuid.UUID) (Sessi
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id)}
 	var over money.MicroUSD
 	for skip := 0; ; skip += peekHolds {
-		r, err := s.run(ctx, peekSession, keys, act.organization, act.agent, act.family, skip, peekHolds)
+		r, err := s.run(ctx, act.flow, peekSession, keys, act.organization, act.agent, act.family, skip, peekHolds)
 		if err != nil {
 			return Session{}, act.refusedTo(err)
 		}

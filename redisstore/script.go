@@ -54,8 +54,8 @@ const (
 //
 // It sends a script again only when the one before certainly did not run: NOSCRIPT, a refused connection, a slot that
 // is moving. Everything else is the caller's to know as ErrUnavailable or ErrOutcomeUnknown.
-func (s *Store) run(ctx context.Context, sc *script, keys []string, args ...any) (*reply, error) {
-	c := newCommand(len(keys))
+func (s *Store) run(ctx context.Context, f flow, sc *script, keys []string, args ...any) (*reply, error) {
+	c := newCommand(f, len(keys))
 	c.keys(keys...)
 	c.arguments(args...)
 	return s.runCommand(ctx, sc, c)
@@ -63,10 +63,7 @@ func (s *Store) run(ctx context.Context, sc *script, keys []string, args ...any)
 
 func (s *Store) runCommand(ctx context.Context, sc *script, c *command) (*reply, error) {
 	began := time.Now()
-	deadline := began.Add(callTimeout)
-	if callers, ok := ctx.Deadline(); ok && callers.Before(deadline) {
-		deadline = callers
-	}
+	deadline := deadlineOf(ctx, began)
 	c.confirm = s.confirms(sc.access)
 	for attempt := 1; ; attempt++ {
 		values, err := s.evaluate(ctx, deadline, sc, c)
@@ -110,6 +107,33 @@ func (s *Store) sendOnce(ctx context.Context, deadline time.Time, c *command, cm
 	return cmd.answer()
 }
 
+// call runs one command of Redis itself, once, and returns what it answers; redis.Nil for nothing.
+func (s *Store) call(ctx context.Context, f flow, a access, verb, key string, args ...string) (any, error) {
+	c := newPlainCommand(f, verb, key, args...)
+	cmd := onceCmd{redis.NewCmd(ctx, c.words...)}
+	deadline, err := deadlineOf(ctx, time.Now()), error(nil)
+	if s.confirms(a) {
+		err = s.writeConfirmed(&bounds{ctx, deadline}, key, cmd.Cmd)
+	} else {
+		err = s.send(ctx, deadline, c, cmd)
+	}
+	switch err {
+	case nil, redis.Nil:
+		return cmd.Val(), err
+	default:
+		return nil, s.trouble(err, a)
+	}
+}
+
+// deadlineOf is until when a call that begins now may take: its own time, or the caller's when that ends sooner.
+func deadlineOf(ctx context.Context, now time.Time) time.Time {
+	deadline := now.Add(callTimeout)
+	if callers, ok := ctx.Deadline(); ok && callers.Before(deadline) {
+		return callers
+	}
+	return deadline
+}
+
 // onceCmd is a command that go-redis never sends a second time after its reply was lost.
 type onceCmd struct{ *redis.Cmd }
 
@@ -121,6 +145,14 @@ func (c onceCmd) explain(pipeline error) {
 	if pipeline != nil && c.Err() == nil && c.Val() == nil {
 		c.SetErr(pipeline)
 	}
+}
+
+// failure is why there is no answer; see answer.
+func (c onceCmd) failure() error {
+	if c.Val() != nil {
+		return nil
+	}
+	return c.Err()
 }
 
 // answer returns what Redis answered. When a pipeline breaks, go-redis gives its error to all its commands, those that were

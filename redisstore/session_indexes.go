@@ -25,7 +25,7 @@ const closeTime = 500 * time.Millisecond
 // indexSession notes a coming session, before it is created: none can exist that its organization does not list.
 func (s *Store) indexSession(ctx context.Context, key APIKey, id uuid.UUID) error {
 	index := []string{s.keys.organization(key.Organization), s.keys.organizationOpen(key.Organization)}
-	_, err := s.run(ctx, indexSession, index, key.Hash, id)
+	_, err := s.runByKey(ctx, key, s.proven.flow(key), indexSession, index, key.Hash, id)
 	return nothingVisible(err)
 }
 
@@ -39,7 +39,7 @@ func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids [
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	indexes := []string{s.keys.organizationOpen(organization), s.keys.organizationClosed(organization)}
-	_, _ = s.run(ctx, closeSessions, indexes, args...)
+	_, _ = s.run(ctx, flow{organization: organization}, closeSessions, indexes, args...)
 }
 
 // openSessions is the organization's index of open sessions; those that are over are moved to the closed ones.
@@ -71,7 +71,7 @@ func (s *Store) readAllSessions(key APIKey) func(context.Context, uuid.UUID, int
 	indexes := []string{s.keys.organization(key.Organization),
 		s.keys.organizationOpen(key.Organization), s.keys.organizationClosed(key.Organization)}
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
-		r, err := s.run(ctx, listSessions, indexes, key.Hash, members{}.below(before), limit)
+		r, err := s.runByKey(ctx, key, s.proven.flow(key), listSessions, indexes, key.Hash, members{}.below(before), limit)
 		if err != nil {
 			return nil, time.Time{}, err
 		}

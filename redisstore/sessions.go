@@ -65,7 +65,7 @@ var (
 // ErrAgentRevoked, *ScopeError, ErrKeyReused.
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
 	if n.Once != nil {
-		if err := s.admit(ctx, key, n.Once); err != nil {
+		if err := s.admit(ctx, Caller{Key: &key}, n.Once); err != nil {
 			return Session{}, err
 		}
 	}
@@ -79,7 +79,7 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 }
 
 func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n NewSession) (Session, error) {
-	act := actor{organization: organization, agent: n.Agent}
+	act := actor{organization: organization, agent: n.Agent, flow: flow{organization: organization}}
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
 	r, err := s.perform(ctx, createSession, act, n.Once, keys, organization, n.Agent, id, n.MaxActions,
 		int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
@@ -96,26 +96,26 @@ func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n 
 		return Session{}, r.err
 	}
 	if n.Once != nil && n.Once.Replayed {
-		return s.asCreated(ctx, session)
+		return s.asCreated(ctx, act.flow, session)
 	}
 	return session, nil
 }
 
 // asCreated returns the session with its metadata as the first request gave it: what repeats it may have the members in
 // another order.
-func (s *Store) asCreated(ctx context.Context, session Session) (Session, error) {
+func (s *Store) asCreated(ctx context.Context, f flow, session Session) (Session, error) {
 	if session.Metadata == "" {
 		return session, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	first, err := s.client.HGet(ctx, s.keys.session(session.Agent, session.ID), "md").Result()
+	first, err := s.call(ctx, f, reads, "hget", s.keys.session(session.Agent, session.ID), "md")
 	switch err {
 	case nil:
-		session.Metadata = first
+		r := &reply{values: []any{first}}
+		session.Metadata = r.text(0)
+		return session, r.err
 	case redis.Nil: // it is not kept any more
 	default:
-		return Session{}, s.trouble(err, reads)
+		return Session{}, err
 	}
 	return session, nil
 }
@@ -136,7 +136,7 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 	}
 	keys := s.sessionKeys(act, id)
 	r, err := s.look(ctx, act, id, func() (*reply, error) {
-		return s.run(ctx, getSession, keys[:],
+		return s.run(ctx, act.flow, getSession, keys[:],
 			act.organization, act.agent, act.family, s.audit(ctx, act))
 	})
 	if refusedWrite(err) {
@@ -160,13 +160,13 @@ func (r *reply) session(id uuid.UUID) (Session, error) {
 // EndSession ends a session and returns when it ended. Ending a completed one again returns the first answer. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError.
 func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Time, error) {
-	act, err := s.actOnSession(ctx, c, id, nil)
+	act, err := s.actOnSession(ctx, c.urgently(), id, nil)
 	if err != nil {
 		return time.Time{}, err
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent)}
 	r, err := s.look(ctx, act, id, func() (*reply, error) {
-		return s.run(ctx, endSession, keys,
+		return s.run(ctx, act.flow, endSession, keys,
 			act.organization, act.agent, act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})
 	if err != nil {
@@ -185,15 +185,13 @@ func (s *Store) sessionKeys(act actor, id uuid.UUID) [3]string {
 }
 
 // agentOf returns whose session it is, or ErrUnknownSession. A session's agent never changes.
-func (s *Store) agentOf(ctx context.Context, session uuid.UUID) (uuid.UUID, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	member, err := s.client.HGet(ctx, s.keys.session(session, session), "a").Result()
+func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UUID, error) {
+	member, err := s.call(ctx, f, reads, "hget", s.keys.session(session, session), "a")
 	if err == redis.Nil {
 		return uuid.Nil, ErrUnknownSession
 	}
 	if err != nil {
-		return uuid.Nil, s.trouble(err, reads)
+		return uuid.Nil, err
 	}
 	r := &reply{values: []any{member}}
 	return r.id(0), r.err

@@ -51,6 +51,7 @@ type Store struct {
 	client redis.UniversalClient
 	conns  connections
 	lanes  lanes
+	proven provenKeys
 	keys   keyspace
 	config Config
 	watch  watch
@@ -73,7 +74,7 @@ func Open(cfg Config) (*Store, error) {
 	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
 	cfg.Durability = orDefault(cfg.Durability, Local)
-	s := &Store{keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}
+	s := &Store{proven: newProvenKeys(), keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}
 	s.lanes.keys, s.lanes.suspect = s.keys, s.suspect
 	s.client = connect(options, &s.conns)
 	return s, nil

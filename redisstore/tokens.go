@@ -28,7 +28,7 @@ var (
 // given. Errors: ErrInvalidCredentials, *ScopeError.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
 	family := NewID(agent)
-	r, err := s.run(ctx, exchangeSecret, s.familyKeys(agent, family),
+	r, err := s.run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
 		secretHash, s.config.RefreshLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
 	if err != nil {
 		return Grant{}, err
@@ -46,7 +46,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 // narrow this access token only. Errors: ErrInvalidRefreshToken; *ScopeError, with nothing spent; ErrTokenReused, when
 // the family has just been revoked for it.
 func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, scopes ...string) (Grant, error) {
-	r, err := s.run(ctx, rotateRefresh, s.familyKeys(agent, family),
+	r, err := s.run(ctx, flow{}, rotateRefresh, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
 		familyField(family), s.markLifetime(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 // RevokeFamily revokes a family of the calling agent, its refresh token and its access tokens; the caller has verified
 // that the family is that agent's. Revoking it again changes nothing. Errors: ErrInvalidToken.
 func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uuid.UUID) error {
-	_, err := s.run(ctx, revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization,
+	_, err := s.run(ctx, caller.flow(), revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization,
 		familyField(caller.Family), familyField(family), s.markLifetime(), s.auditAs(ctx, actorAgent))
 	return err
 }
@@ -76,9 +76,9 @@ func (s *Store) familyKeys(agent, family uuid.UUID) []string {
 // refuses every write, the next use of it will be. Errors: ErrInvalidCredentials.
 func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (uuid.UUID, error) {
 	keys := []string{s.keys.agent(agent)}
-	r, err := s.run(ctx, checkSecret, keys, secretHash, "1")
+	r, err := s.run(ctx, flow{}, checkSecret, keys, secretHash, "1")
 	if refusedWrite(err) {
-		r, err = s.run(ctx, checkSecret, keys, secretHash, "")
+		r, err = s.run(ctx, flow{}, checkSecret, keys, secretHash, "")
 	}
 	if err != nil {
 		return uuid.Nil, err
@@ -89,14 +89,14 @@ func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32
 // CheckToken returns nil while the token's agent and family stand, else ErrInvalidToken.
 func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
 	act := t.actor()
-	_, err := s.run(ctx, checkToken, []string{s.agentKey(act)}, t.Organization, act.family)
+	_, err := s.run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family)
 	return err
 }
 
 // CheckRefresh returns the grant that a refresh token stands for, unspent, and when it expires. Errors:
 // ErrInvalidRefreshToken.
 func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32) (Grant, time.Time, error) {
-	r, err := s.run(ctx, checkRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
+	r, err := s.run(ctx, flow{}, checkRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
 		generation, familyField(family))
 	if err != nil {
 		return Grant{}, time.Time{}, err

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 	"remit/money"
 )
 
@@ -96,14 +95,14 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 		return Transaction{}, r.err
 	}
 	if n.Once != nil && n.Once.Replayed {
-		return s.asBegun(ctx, begun)
+		return s.asBegun(ctx, t.flow(), begun)
 	}
 	return begun, nil
 }
 
 // asBegun returns the transaction with its objects as the first request gave them, as asCreated does.
-func (s *Store) asBegun(ctx context.Context, begun Transaction) (Transaction, error) {
-	first, err := s.transactionFacts(ctx, begun.Agent, begun.ID)
+func (s *Store) asBegun(ctx context.Context, f flow, begun Transaction) (Transaction, error) {
+	first, err := s.transactionFacts(ctx, f, begun.Agent, begun.ID)
 	switch err {
 	case nil:
 		begun.PreState, begun.Metadata = first.PreState, first.Metadata
@@ -149,17 +148,15 @@ func (n NewTransaction) kept() []any {
 // indexTransaction notes a coming transaction in its organization's index, before it is begun: none can exist that its
 // organization does not list.
 func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	index := s.keys.organizationTransactions(organization)
-	return nothingVisible(s.trouble(s.write(ctx, index, redis.NewIntCmd(ctx, "zadd", index, 0, id[:])), writes))
+	_, err := s.call(ctx, flow{organization: organization}, writes, "zadd", s.keys.organizationTransactions(organization), "0", string(id[:]))
+	return nothingVisible(err)
 }
 
 // Commit commits a pending transaction of the calling agent: what it cost is charged as far as the session's limit
 // allows, the rest is its overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrKeyReused.
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
 	act := t.actor()
-	facts, err := s.transactionFacts(ctx, t.Agent, id)
+	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err
 	}
@@ -192,7 +189,7 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 		return Transaction{}, err
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, facts.Session), s.keys.transaction(act.agent, id)}
-	r, err := s.run(ctx, getTransaction, keys, act.organization, act.agent, act.family)
+	r, err := s.run(ctx, act.flow, getTransaction, keys, act.organization, act.agent, act.family)
 	return facts.standing(act, r, err)
 }
 
@@ -222,7 +219,7 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, on
 	if err != nil {
 		return actor{}, Transaction{}, err
 	}
-	facts, err := s.transactionFacts(ctx, cell, id)
+	facts, err := s.transactionFacts(ctx, act.flow, cell, id)
 	if c.Key != nil {
 		act.agent = facts.Agent
 	} else if err == ErrUnknownTransaction { // which is for the script to say, after it has checked the token
@@ -232,21 +229,19 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, on
 }
 
 // transactionFacts reads what never changes of a transaction, or returns ErrUnknownTransaction with its id alone.
-func (s *Store) transactionFacts(ctx context.Context, agent, id uuid.UUID) (Transaction, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	command := s.client.HMGet(ctx, s.keys.transaction(agent, id), transactionFacts...)
-	if err := command.Err(); err != nil {
-		return Transaction{}, s.trouble(err, reads)
-	}
-	r, err := fieldsOf(command)
+func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUID) (Transaction, error) {
+	found, err := s.call(ctx, f, reads, "hmget", s.keys.transaction(agent, id), transactionFacts...)
 	if err != nil {
 		return Transaction{}, err
 	}
-	if r.values[0] == nil {
+	values, ok := found.([]any)
+	switch {
+	case !ok || len(values) != len(transactionFacts):
+		return Transaction{}, errReply
+	case values[0] == nil:
 		return Transaction{ID: id}, ErrUnknownTransaction
 	}
-	return readFacts(id, r)
+	return readFacts(id, &reply{values: values})
 }
 
 // transactionFacts are the fields that never change, in the order in which they are read; listedFacts leaves out what may

@@ -10,6 +10,6 @@ measure() { go test -run '^$' -timeout 20m ./bench "$@" | sed -u '/^cpu:/d' | te
 
 go run ./bench/report machine | tee "$run"
 measure -bench '^Benchmark(Socket|Batch|InProcess)$' -benchmem -benchtime "${BENCHTIME:-40000x}"
-measure -bench '^Benchmark(Memory|Resident|Growth)$' -benchtime 1x -long
+measure -bench '^Benchmark(Memory|Resident|Growth|Held)$' -benchtime 1x -long
 cat "$run" >bench/reported.txt
 go run ./bench/report write bench/reported.txt

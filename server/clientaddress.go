@@ -20,10 +20,15 @@ func (p trustedProxies) include(address netip.Addr) bool {
 // the one that the proxies saw. An IPv6 address stands for its /64, for a single client has the whole of one (RFC 6177).
 func (s *Server) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	client := s.proxies.clientOf(peerAddress(ctx), ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor))
-	if !client.Is6() {
-		return client
+	return ofClient(client)
+}
+
+// ofClient returns what stands for a client with this address.
+func ofClient(address netip.Addr) netip.Addr {
+	if !address.Is6() {
+		return address
 	}
-	return netip.PrefixFrom(client, 64).Masked().Addr()
+	return netip.PrefixFrom(address, 64).Masked().Addr()
 }
 
 // peerAddress returns the other end of the connection; none, when that is no IP address.

@@ -28,20 +28,36 @@ type listener struct {
 }
 
 func (l *listener) Accept() (net.Conn, error) {
-	accepted, err := l.acceptPatiently()
-	if err != nil && l.open.isClosing() {
-		accepted, err = l.acceptLate()
+	for {
+		accepted, err := l.acceptPatiently()
+		if err != nil && l.open.isClosing() {
+			accepted, err = l.acceptLate()
+		}
+		if err != nil {
+			l.open.forget(l)
+			return nil, err
+		}
+		if conn := l.admit(accepted); conn != nil {
+			return conn, nil
+		}
+		_ = accepted.Close() // without a word, which might have to wait
 	}
-	if err != nil {
-		l.open.forget(l)
-		return nil, err
-	}
+}
+
+// admit returns nil when the connection's address has too many.
+func (l *listener) admit(accepted net.Conn) *connection {
 	conn := &connection{Conn: accepted, open: l.open}
+	if address, counts := l.open.from.countedAs(accepted); counts {
+		if !l.open.from.enter(address) {
+			return nil
+		}
+		conn.uncount = sync.OnceFunc(func() { l.open.from.leave(address) })
+	}
 	if !l.open.secured {
 		conn.ahead = newReadAhead(accepted)
 	}
 	l.open.add(conn)
-	return conn, nil
+	return conn
 }
 
 // Close may be called again: a server that stops has closed it before fasthttp does.
@@ -76,11 +92,16 @@ var noRoom = []error{
 // openConnections are those of a server, and where they come from.
 type openConnections struct {
 	secured bool // TLS is spoken on them
+	from    *addresses
 
 	mu        sync.Mutex
 	open      map[*connection]struct{}
 	listeners []*listener
 	closing   bool
+}
+
+func newOpenConnections(cfg Config) *openConnections {
+	return &openConnections{secured: cfg.TLS != nil, from: newAddresses(cfg.TrustedProxies, maxOwnConnections)}
 }
 
 func (o *openConnections) add(c *connection) {
@@ -126,6 +147,7 @@ type connection struct {
 	open    *openConnections
 	spoke   atomic.Bool
 	foreign bool        // its first byte is none of HTTP
+	uncount func()      // nil when it does not count
 	unread  atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
 
 	waiting sync.Mutex
@@ -171,6 +193,9 @@ func leaveUnread(conn net.Conn) {
 // Close lets the peer read the last answer first.
 func (c *connection) Close() error {
 	c.open.remove(c)
+	if c.uncount != nil {
+		defer c.uncount()
+	}
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.CompareAndSwap(true, false) && half.CloseWrite() == nil {
 		c.discard()
 	}

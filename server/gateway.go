@@ -29,6 +29,7 @@ func behindGatewayPath(path []byte) bool {
 type gatewayError struct{ cause error }
 
 func (e *gatewayError) Error() string { return e.cause.Error() }
+func (e *gatewayError) Unwrap() error { return e.cause }
 
 // verify says whose the access token is, if it is live and holds the scope.
 func (s *Server) verify(ctx *fasthttp.RequestCtx) error {

@@ -28,7 +28,7 @@ func TestAcceptingOutlastsAFullProcess(t *testing.T) {
 	t.Parallel()
 	full := &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 	inner := &fullListener{refusals: []error{full, full, syscall.ECONNABORTED}}
-	if _, err := (&openConnections{}).listen(inner).Accept(); !errors.Is(err, net.ErrClosed) || len(inner.refusals) != 0 {
+	if _, err := newOpenConnections(Config{}).listen(inner).Accept(); !errors.Is(err, net.ErrClosed) || len(inner.refusals) != 0 {
 		t.Errorf("it ended with %v, %d refusals before the end", err, len(inner.refusals))
 	}
 }

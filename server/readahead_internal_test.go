@@ -23,7 +23,7 @@ func newConnections(t *testing.T) (*connection, net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	accepted, err := (&openConnections{}).listen(plain).Accept()
+	accepted, err := newOpenConnections(Config{}).listen(plain).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

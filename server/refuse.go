@@ -16,6 +16,10 @@ import (
 
 // answerProblem writes the answer to an error.
 func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
+	if isOverloaded(err) {
+		s.answerOverloaded(ctx, err)
+		return
+	}
 	p := problemOf(err)
 	p.RequestID = answeredID(ctx)
 	s.noteTrouble(ctx, err, p)
@@ -34,13 +38,19 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 
 // noteTrouble logs the cause of an error that is ours and says when to try again.
 func (s *Server) noteTrouble(ctx *fasthttp.RequestCtx, err error, p problem) {
-	if p.Status >= 500 {
+	switch {
+	case isOverloaded(err):
+		s.turnedAway.note(s.log, err)
+	case p.Status >= 500:
 		s.log.Error("request failed", "request_id", requestID(ctx), "code", p.Code, "cause", err.Error())
 	}
 	if seconds := retryAfter(err, p); seconds > 0 {
 		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
 	}
 }
+
+// retryLater is after how many seconds to come again when nobody can say.
+const retryLater = 1
 
 // retryAfter returns the seconds after which the same request may succeed; 0 when waiting alone does not help.
 func retryAfter(err error, p problem) int {
@@ -49,7 +59,7 @@ func retryAfter(err error, p problem) int {
 	case errors.As(err, &limited):
 		return limited.retryAfter
 	case p.Status == 503 || p.Status == 429:
-		return 1
+		return retryLater
 	}
 	return 0
 }

@@ -59,10 +59,11 @@ type Server struct {
 	tls      *tls.Config
 	// organizations says who may create them.
 	organizations Organizations
-	open          openConnections
+	open          *openConnections
 	drain         drain
 	ready         readiness
 	waiting       *waiting
+	turnedAway    turnedAway
 	http          *fasthttp.Server
 }
 
@@ -82,7 +83,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
-		tls: cfg.TLS, open: openConnections{secured: cfg.TLS != nil}, drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
+		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
 	}
 	s.http = &fasthttp.Server{
 		Handler:                      s.Handler(),

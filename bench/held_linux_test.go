@@ -1,0 +1,256 @@
+package bench
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// heldLoad is how much a service has to bear.
+type heldLoad struct {
+	idle, slow, active int           // connections
+	calls              int           // of a round
+	crowd              int           // connections over which more comes than can be served
+	warmUp, span       time.Duration // of a load at a set pace
+	rounds             int
+}
+
+var fullLoad = heldLoad{
+	idle: idleConnections, slow: 1000, active: connections, calls: 40_000, crowd: 2048,
+	warmUp: 3 * time.Second, span: 6 * time.Second, rounds: rounds,
+}
+
+// BenchmarkHeld says what is left of the service's rate and latency when it has to bear more than its share.
+func BenchmarkHeld(b *testing.B) {
+	onlyLong(b)
+	b.Run("connections", func(b *testing.B) { reportAll(b, besideIdleAndSlow(b, fullLoad)) })
+	b.Run("overload", func(b *testing.B) { reportAll(b, atTwiceTheRate(b, fullLoad)) })
+}
+
+func reportAll(b *testing.B, metrics map[string]float64) {
+	for name, value := range metrics {
+		b.ReportMetric(value, name)
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// besideIdleAndSlow compares the rate of a program whose other connections are idle or slow with that of one that has none.
+func besideIdleAndSlow(tb testing.TB, load heldLoad) map[string]float64 {
+	tb.Helper()
+	needFiles(tb, load.idle+load.slow+2*load.active+100)
+	alone, crowded := startHeld(tb, load.active), startHeld(tb, load.active)
+	greet(tb, connect(tb, crowded.addr, load.idle, same(get("/healthz", ""))))
+	trickle(tb, crowded.addr, load.slow)
+	var without, with []float64
+	for range load.rounds {
+		without = append(without, alone.rate(tb, load.calls))
+		with = append(with, crowded.rate(tb, load.calls))
+	}
+	return map[string]float64{"rate-x-alone": median(with) / median(without), "ops/s": median(with)}
+}
+
+// atTwiceTheRate finds the rate that the program can serve, and how it does at half of it and at twice.
+func atTwiceTheRate(tb testing.TB, load heldLoad) map[string]float64 {
+	tb.Helper()
+	needFiles(tb, load.crowd+load.active+100)
+	p := startHeld(tb, load.active)
+	keepApart(tb, p)
+	call := p.agent.charge(p.agent.session)
+	call.expect = []byte("HTTP/1.1 ")
+	crowd := connect(tb, p.addr, load.crowd, same(call))
+	greet(tb, crowd)
+	var peaks, goodput, normal, accepted, shed []float64
+	var before, after float64
+	for range load.rounds {
+		peak := p.rate(tb, load.calls)
+		half := offer(tb, crowd, peak/2, load.span)
+		if before == 0 {
+			before = resident(tb, p.pid)
+		}
+		offer(tb, crowd, 2*peak, load.warmUp)
+		twice := offer(tb, crowd, 2*peak, load.span)
+		after = resident(tb, p.pid)
+		peaks, goodput = append(peaks, peak), append(goodput, twice.goodput())
+		normal = append(normal, float64(quantile(0.99, half.served)))
+		accepted = append(accepted, float64(quantile(0.99, twice.served)))
+		if len(twice.shed) > 0 {
+			shed = append(shed, float64(quantile(0.99, twice.shed)))
+		}
+		if testing.Verbose() {
+			tb.Logf("peak %.0f/s; half: %d shed, p99 %s; twice: %.0f/s served, p50 %s p99 %s, %d shed, RSS %.0f MiB", peak,
+				len(half.shed), quantile(0.99, half.served), twice.goodput(), median(twice.served), quantile(0.99, twice.served), len(twice.shed), after)
+		}
+	}
+	metrics := map[string]float64{
+		"goodput-x-peak": median(goodput) / median(peaks), "p99-x-normal": median(accepted) / median(normal),
+		"p99-normal-ms": median(normal) / 1e6, "p99-ms": median(accepted) / 1e6, "RSS-x-before": after / before, "peak-ops/s": median(peaks),
+	}
+	if len(shed) > 0 {
+		metrics["shed-p99-ms"] = median(shed) / 1e6
+	}
+	return metrics
+}
+
+func offer(tb testing.TB, c clients, perSecond float64, span time.Duration) offered {
+	tb.Helper()
+	result, err := c.offer(perSecond, span)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(result.served) == 0 {
+		tb.Fatal("nothing was served")
+	}
+	return result
+}
+
+// keepApart gives the program and its Redis one half of the cores and the clients the other. Otherwise twice the load takes
+// from the service what the clients need to make it, and nothing is learned about the service.
+func keepApart(tb testing.TB, p held) {
+	tb.Helper()
+	all := coresOf(tb)
+	half := len(all) / 2
+	if half == 0 {
+		return
+	}
+	tb.Cleanup(func() { runOnCores(tb, os.Getpid(), all) })
+	runOnCores(tb, os.Getpid(), all[half:])
+	runOnCores(tb, p.pid, all[:half])
+	runOnCores(tb, p.redis, all[:half])
+}
+
+// coresOf returns the cores that this process may run on.
+func coresOf(tb testing.TB) (cores []string) {
+	tb.Helper()
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "Cpus_allowed_list:")
+	list, _, _ := strings.Cut(strings.TrimSpace(rest), "\n")
+	for part := range strings.SplitSeq(list, ",") {
+		low, high, isRange := strings.Cut(part, "-")
+		if !isRange {
+			high = low
+		}
+		from, fromErr := strconv.Atoi(low)
+		to, toErr := strconv.Atoi(high)
+		if fromErr != nil || toErr != nil {
+			tb.Fatalf("cores %q", list)
+		}
+		for core := from; core <= to; core++ {
+			cores = append(cores, strconv.Itoa(core))
+		}
+	}
+	return cores
+}
+
+func runOnCores(tb testing.TB, pid int, cores []string) {
+	tb.Helper()
+	command := exec.Command("taskset", "--all-tasks", "--cpu-list", "--pid", strings.Join(cores, ","), strconv.Itoa(pid))
+	if output, err := command.CombinedOutput(); err != nil {
+		tb.Fatalf("taskset: %v\n%s", err, output)
+	}
+}
+
+// held is the program, and clients that charge.
+type held struct {
+	addr   string
+	pid    int
+	redis  int // process id
+	agent  agent
+	active clients
+}
+
+func startHeld(tb testing.TB, active int) held {
+	tb.Helper()
+	addr, pid, redis := startProgram(tb)
+	key := askAt(tb, addr, "", "/v1/organizations", `{"name":"bench"}`).Key
+	a := newAgentAt(tb, addr, key)
+	clients := connect(tb, addr, active, same(a.charge(a.session)))
+	greet(tb, clients)
+	return held{addr, pid, redis, a, clients}
+}
+
+// greet makes a call on each connection: the service soon closes those on which nothing has come yet.
+func greet(tb testing.TB, c clients) {
+	tb.Helper()
+	for _, conn := range c {
+		if err := conn.take(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
+// rate is how many charges a second the active clients get through.
+func (h held) rate(tb testing.TB, calls int) float64 {
+	tb.Helper()
+	result, err := timed("", h.active.run).run(calls)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return result.rate
+}
+
+const (
+	slowPace = 500 * time.Millisecond // between two bytes of a slow request
+	slowHead = "GET /healthz HTTP/1.1\r\nHost: bench\r\nX-Slow: "
+)
+
+// trickle opens connections that send a request a byte at a time, and never end it. The service closes each after a while;
+// it is opened again. It ends with the test or benchmark.
+func trickle(tb testing.TB, addr string, connections int) {
+	tb.Helper()
+	ended := make(chan struct{})
+	var group sync.WaitGroup
+	tb.Cleanup(func() {
+		close(ended)
+		group.Wait()
+	})
+	conns := make([]net.Conn, connections)
+	for i := range conns {
+		conn, err := dialSlowly(addr)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		conns[i] = conn
+	}
+	group.Go(func() {
+		for {
+			for i, conn := range conns {
+				select {
+				case <-ended:
+					for _, conn := range conns {
+						_ = conn.Close()
+					}
+					return
+				default:
+				}
+				if _, err := conn.Write([]byte("x")); err != nil {
+					_ = conn.Close()
+					if again, err := dialSlowly(addr); err == nil {
+						conns[i] = again
+					}
+				}
+				time.Sleep(slowPace / time.Duration(len(conns)))
+			}
+		}
+	})
+}
+
+func dialSlowly(addr string) (net.Conn, error) {
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fmt.Fprint(conn, slowHead); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
