@@ -128,15 +128,6 @@ func TestServerOutlivesTheThreadThatCalledStart(t *testing.T) {
 	}
 }
 
-func waitFor(tb testing.TB, what string, holds func() bool) {
-	tb.Helper()
-	for end := time.Now().Add(stopLimit); !holds(); time.Sleep(pollPause) {
-		if time.Now().After(end) {
-			tb.Fatalf("waited in vain for %s", what)
-		}
-	}
-}
-
 // The dynamic linker says which library it lacks: Redis writes over the environment that /proc would show.
 func TestServerHasTheEnvironmentItIsGiven(t *testing.T) {
 	t.Parallel()

@@ -169,7 +169,7 @@ func TestEveryWriteThatNoReplicaConfirmsIsInDoubtAndReadsGoOn(t *testing.T) {
 		if _, err := s.KeepIssuer(t.Context(), "https://b.example"); err != nil {
 			t.Errorf("KeepIssuer, the next: %v", err)
 		}
-		wantError(t, "SetIssuer", s.SetIssuer(t.Context(), "https://a.example"), ErrUnavailable)
+		wantError(t, "SetIssuer", s.SetIssuer(t.Context(), "https://c.example"), ErrUnavailable)
 	})
 }
 
@@ -386,7 +386,7 @@ func wantAnotherMark(t *testing.T, s *Store) {
 	if !errors.Is(err, errUnconfirmed) {
 		t.Errorf("with a mark elsewhere: %v", err)
 	}
-	wantError(t, "with another", s.SetIssuer(t.Context(), "https://a.example"), nil)
+	wantError(t, "with another", s.SetIssuer(t.Context(), "https://b.example"), nil)
 }
 
 func TestReadyWarnsWhenNoReplicaCanConfirm(t *testing.T) {
