@@ -10,13 +10,14 @@ func TestAQueryThatAListDoesNotKnowIsRefusedByItsParameter(t *testing.T) {
 	api := onMiniredis(t, setup{})
 	w := api.newTenant()
 	w.newSession(nil)
-	cursor := base64.RawURLEncoding.EncodeToString(append(make([]byte, 15), 0x10))
+	cursor := base64.RawURLEncoding.EncodeToString([]byte("sixteen bytes of"))
 	common := map[string]string{
 		"foo=1": "foo", "foo": "foo", "foo=": "foo", "Limit=1": "Limit", "limit%20=1": "limit ", "page=2": "page", "offset=1": "offset",
 		"limit=0": "limit", "limit=201": "limit", "limit=abc": "limit", "limit=": "limit", "limit": "limit", "limit=-1": "limit",
 		"limit=%2B5": "limit", "limit=1.5": "limit", "limit=1e1": "limit", "limit=0x10": "limit", "limit=99999999999999999999": "limit",
 		"limit=1&limit=1": "limit", "limit=1&cursor=" + cursor + "&limit=2": "limit",
 		"cursor=": "cursor", "cursor=x": "cursor", "cursor=!!": "cursor", "cursor=" + cursor + "A": "cursor", "cursor=" + cursor[:20]: "cursor",
+		"cursor=AAAAAAAAAAAAAAAAAAAAAA": "cursor", "cursor=%0A" + cursor: "cursor",
 		"cursor=" + cursor + "==": "cursor", "cursor=" + cursor[:21] + "B": "cursor", "cursor=" + w.agent.id: "cursor",
 		"cursor=" + cursor + "&cursor=" + cursor: "cursor",
 		"status=":                                "status", "status=bogus": "status", "status=Active": "status", "status=active,revoked": "status",
