@@ -76,6 +76,9 @@ func (c *Caller) send(instance string, r Request) (status int, header http.Heade
 	if err != nil {
 		return 0, nil, nil, err
 	}
+	// Without it net/http sends a request with an idempotency key again by itself when an answer is lost, and what it
+	// then returns (nobody listens any more) would pass for what came of the first.
+	request.GetBody = nil
 	for name, value := range map[string]string{"X-API-Key": r.APIKey, "Idempotency-Key": r.Key} {
 		if value != "" {
 			request.Header.Set(name, value)

@@ -238,7 +238,16 @@ func TestOnlyACallThatWasNeverSentIsRefusedWithoutAnAnswer(t *testing.T) {
 	if call, _ := c.Do("http://"+silent, Request{Call: Call{Kind: Read}, Method: "GET", Path: "/"}); call.Outcome != Unknown || call.Status != 0 {
 		t.Errorf("a call whose connection is closed: %+v", call)
 	}
-	if n := h.Count(func(Call) bool { return true }); n != 2 {
-		t.Errorf("%d calls are recorded, want 2", n)
+	// It is sent once, and whoever answers next is another: a lost answer must not become what that one says.
+	once := closingOnce(t)
+	keyed := Request{Call: Call{Kind: Charge, Key: "k"}, Method: "POST", Path: "/", Body: object{}}
+	if call, _ := c.Do("http://"+once, keyed); call.Outcome != OK {
+		t.Errorf("a call that is answered: %+v", call)
+	}
+	if call, _ := c.Do("http://"+once, keyed); call.Outcome != Unknown || call.Code == codeUnreachable {
+		t.Errorf("a call whose connection is closed, and then its listener: %+v", call)
+	}
+	if n := h.Count(func(Call) bool { return true }); n != 4 {
+		t.Errorf("%d calls are recorded, want 4", n)
 	}
 }

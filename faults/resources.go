@@ -23,11 +23,25 @@ func (s *Scenario) goroutinesAtRest() int {
 	}
 	busy.Wait()
 	s.Caller.Close()
+	awaitSteady(i)
 	stacks, err := i.Goroutines()
 	if err != nil {
 		s.t.Errorf("goroutines at rest: %v", err)
 	}
 	return len(stacks)
+}
+
+// steadyTime is how long the number of an instance's open files must stay the same for it to be at rest.
+const steadyTime = 200 * time.Millisecond
+
+// awaitSteady returns when the instance has closed the connections that its clients have closed.
+func awaitSteady(i *Instance) {
+	last, since := -1, time.Now()
+	for deadline := time.Now().Add(quietPatience); time.Since(since) < steadyTime && time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if n, _ := openFiles(i.PID()); n != last {
+			last, since = n, time.Now()
+		}
+	}
 }
 
 // countFiles returns how many file descriptors the instances that run have together.
@@ -111,6 +125,7 @@ func judgeOpen(before, now resources, pools int) []Violation {
 }
 
 func (s *Scenario) checkGoroutines(i *Instance) []Violation {
+	awaitSteady(i)
 	stacks, err := i.Goroutines()
 	if err != nil {
 		return []Violation{found(RuleGoroutines, i.URL, "%v", err)}

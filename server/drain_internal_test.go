@@ -62,9 +62,11 @@ func TestAServerThatStopsSaysSoWithEveryAnswer(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{})
 	r.drain.most, r.drain.quiet = 20*time.Second, 20*time.Second // it ends with its last connection
-	old := dial(t, r.address)
-	if response := old.ask(t); response.Close {
-		t.Error("a connection is closed before anybody stops")
+	old, last := dial(t, r.address), dial(t, r.address)
+	for _, conn := range []dialed{old, last} {
+		if response := conn.ask(t); response.Close {
+			t.Error("a connection is closed before anybody stops")
+		}
 	}
 	stopped := stopping(t, r)
 	if response := old.ask(t); response.StatusCode != http.StatusOK || !response.Close {
@@ -73,6 +75,7 @@ func TestAServerThatStopsSaysSoWithEveryAnswer(t *testing.T) {
 	if response := dial(t, r.address).ask(t); response.StatusCode != http.StatusOK || !response.Close {
 		t.Errorf("a new connection: %d, close %v", response.StatusCode, response.Close)
 	}
+	last.ask(t)
 	if err := <-stopped; err != nil {
 		t.Error(err)
 	}

@@ -1,0 +1,89 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"remit/money"
+	"remit/redisproc"
+)
+
+// Here the instance certainly is killed between its command and the answer: Redis does not answer before.
+func TestAChargeUnderWayWhenItsInstanceIsKilledHappensOnce(t *testing.T) {
+	redis := StartRedis(t, redisproc.Config{})
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 1})
+	s.Rest()
+	agent := s.World.Agents[0]
+	var charges []Request
+	for n := range 8 {
+		r := ChargeSession(agent, agent.Roomy, 1, money.USD)
+		r.Key = "under-way-" + string(rune('a'+n))
+		charges = append(charges, r)
+	}
+	var warm, calls sync.WaitGroup
+	for n := range charges {
+		warm.Go(func() { s.acknowledges(s.Instances[0], n) }) // so that it has connections to send them on
+	}
+	warm.Wait()
+	redis.Freeze()
+	for _, r := range charges {
+		calls.Go(func() { s.Caller.Do(s.Instances[0].URL, r) })
+	}
+	awaitUnread(t, redis) // a charge has reached Redis, which will read it when it goes on
+	s.Instances[0].Kill()
+	calls.Wait()
+	redis.Thaw()
+	s.FaultOver()
+	for _, r := range charges {
+		if call, body := s.Caller.Do(s.Instances[1].URL, r); call.Outcome != OK {
+			t.Errorf("asked again: %d %s", call.Status, body)
+		}
+	}
+	carriedOut := s.History.Count(func(c Call) bool { return c.Replayed })
+	t.Logf("%d of %d charges were carried out for the instance that was killed", carriedOut, len(charges))
+	if carriedOut == 0 {
+		t.Error("no charge was under way")
+	}
+	s.Restart(0)
+	s.Finish()
+}
+
+// commandBytes is more than a connection's greeting and less than a charge.
+const commandBytes = 150
+
+// awaitUnread returns when a frozen server has a command to read: the system says how much of each connection is unread.
+func awaitUnread(t *testing.T, r *Redis) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); mostUnread(t, r) < commandBytes; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no command has reached Redis")
+		}
+	}
+}
+
+func mostUnread(t *testing.T, r *Redis) (most int64) {
+	t.Helper()
+	connections, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := fmt.Sprintf(":%04X", r.Config.Port)
+	for line := range strings.Lines(string(connections)) {
+		fields := strings.Fields(line) // number, local and remote address, state, unsent:unread, …
+		if len(fields) < 5 || !strings.HasSuffix(fields[1], end) || fields[3] == listeningState {
+			continue
+		}
+		_, unread, _ := strings.Cut(fields[4], ":")
+		if bytes, err := strconv.ParseInt(unread, 16, 64); err == nil {
+			most = max(most, bytes)
+		}
+	}
+	return most
+}
+
+const listeningState = "0A"
