@@ -148,7 +148,7 @@ func TestConnectionsThatWaitToBeAcceptedAreAcceptedBeforeTheListenerCloses(t *te
 			t.Fatal(err)
 		}
 	}
-	var open openConnections
+	open := newOpenConnections(Config{})
 	accepting := open.listen(inner)
 	open.stopAccepting()
 	for n := range clients {
