@@ -14,7 +14,7 @@ import (
 // success unless it is JSON of the right kind, an error says what is known, and no answer keeps a call going for ever.
 func FuzzAnswer(f *testing.F) {
 	const problem = `{"status":503,"code":"unavailable","detail":"d","request_id":"r","errors":[{"field":"f","message":"m"}]}`
-	for _, seed := range []struct {
+	for i, seed := range []struct {
 		status     int
 		body, link string
 		retryAfter string
@@ -32,7 +32,9 @@ func FuzzAnswer(f *testing.F) {
 		{200, "[{}]", `<%zz>; rel="next"`, ""}, {200, "[{}]", `>;rel="next"<`, ""}, {200, "[{}]", `<?cursor=%00%0a>; rel="next"`, ""},
 	} {
 		for operation := range operations {
-			f.Add(uint8(operation), seed.status, []byte(seed.body), seed.link, seed.retryAfter)
+			if i%3 == operation%3 { // fuzzing begins when all seeds have been tried
+				f.Add(uint8(operation), seed.status, []byte(seed.body), seed.link, seed.retryAfter)
+			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, operation uint8, status int, body []byte, link, retryAfter string) {

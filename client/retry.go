@@ -62,7 +62,7 @@ func mayHaveHappened(err error) bool {
 	switch e := err.(type) {
 	case problemHolder:
 		status := e.problem().Status // below 300: done, though by an answer that is not the service's
-		return status < 300 || status >= 500 && e.problem().Code != codeUnavailable
+		return status < 300 || status >= 500 && !e.problem().Is(ErrUnavailable)
 	case *lost:
 		return !wasNotSent(err)
 	case *unreadable:

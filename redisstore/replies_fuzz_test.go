@@ -30,13 +30,18 @@ type mimic struct {
 // maxAgain ends what a reply has done again.
 const maxAgain = 30
 
-func startMimic(f *testing.F) *mimic {
-	f.Helper()
+// startMimic starts a mimic, and a store that takes it for Redis.
+func startMimic(tb testing.TB) (*mimic, *Store) {
+	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		f.Fatal(err)
+		tb.Fatal(err)
 	}
 	m := &mimic{listener: listener}
+	store, err := Open(Config{URL: "redis://" + listener.Addr().String()})
+	if err != nil {
+		tb.Fatal(err)
+	}
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -47,8 +52,8 @@ func startMimic(f *testing.F) *mimic {
 			serving.Go(func() { m.serve(conn) })
 		}
 	})
-	f.Cleanup(func() { _ = listener.Close(); serving.Wait() })
-	return m
+	tb.Cleanup(func() { _, _ = store.Close(), listener.Close(); serving.Wait() })
+	return m, store
 }
 
 // serve ends with the connection.
@@ -148,14 +153,15 @@ func resp(value any) string {
 var fuzzedOrganization, fuzzedAgent, fuzzedObject = uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"),
 	uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f2"), uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f2")
 
+type readsReply = func(ctx context.Context, s *Store) (any, error)
+
 // fuzzedOperations are all that read a reply. Each returns what it has read.
-func fuzzedOperations() []func(context.Context, *Store) (any, error) {
+func fuzzedOperations() []readsReply {
 	key := APIKey{Organization: fuzzedOrganization}
 	token := AccessToken{Organization: fuzzedOrganization, Agent: fuzzedAgent, Family: fuzzedObject}
 	byKey, byToken := Caller{Key: &key}, Caller{Token: &token}
 	o, one, amount := fuzzedObject, int64(1), money.USD
-	type operation = func(ctx context.Context, s *Store) (any, error)
-	return []operation{
+	return []readsReply{
 		func(ctx context.Context, s *Store) (any, error) { return s.CreateOrganization(ctx, key, "name", "") },
 		func(ctx context.Context, s *Store) (any, error) { return s.Organization(ctx, key) },
 		func(ctx context.Context, s *Store) (any, error) { return s.RotateAPIKey(ctx, key, [32]byte{}, 0) },
@@ -242,12 +248,10 @@ func asOne(outcomes []ChargeOutcome, err error) (any, error) {
 	return usages, err
 }
 
-// FuzzReplies lets each operation read what Redis never answers. It ends in an error that the store knows, or in something
-// that can be told on; never in a panic.
-func FuzzReplies(f *testing.F) {
-	operations := fuzzedOperations()
+// oddReplies are what Redis never answers, or not to these operations.
+func oddReplies() []string {
 	sixteen := `"` + strings.Repeat("a", 14) + `\u00c3\u00f2"`
-	for _, replies := range []string{
+	return []string{
 		`[["ok"]]`, `[[]]`, `[null]`, `["ok"]`, `[1]`, `[{"error":"ERR no"}]`, `[{"error":"NOSCRIPT no"},["ok","1"]]`, `[true]`, `[["once"]]`, `[["no_such_code"]]`,
 		`[["ok","1700000000000"]]`, `[["ok",` + sixteen + `,"read write","1700000000000"]]`, `[["ok",{"error":"ERR inside"}]]`, `[["holds_due"],["ok"],["ok"]]`,
 		`[["limit","max_actions","1","2","3","4","5","6"]]`, `[["limit","max_actions","1"]]`, `[["not_active","1","","2","3"]]`, `[["not_pending","1","","2"]]`, `[["scope_not_held"]]`,
@@ -262,39 +266,55 @@ func FuzzReplies(f *testing.F) {
 		`[["ok","1700000000000",[` + sixteen + `]],[` + sixteen + `],["` + strings.Repeat("b", 16) + `"]]`, `[["ok","1700000000000",["short"]]]`,
 		`[["ok","1700000000000",[` + sixteen + `],[` + sixteen + `]],[null],[null]]`, `[["ok",[["1-0",["type","x","at"]]]]]`, `[["ok",[["1-0",["type","x","at","1","held","-5"]]]]]`,
 		`[["ok",[["1-0"],["2-0",[]],["3-0",[]]]]]`, `[["id","not a record"],["1700000000","1"]]`, `[["id"],["1"]]`, `[[["1-0",["a"]]]]`, `[[["1-0",["a","b"]]]]`,
-	} {
-		for operation := range operations {
-			f.Add(uint8(operation), []byte(replies))
-		}
 	}
-	server := startMimic(f)
-	store, err := Open(Config{URL: "redis://" + server.listener.Addr().String()})
-	if err != nil {
-		f.Fatal(err)
+}
+
+// FuzzReplies lets an operation read what Redis never answers.
+func FuzzReplies(f *testing.F) {
+	operations := fuzzedOperations()
+	for i, replies := range oddReplies() {
+		f.Add(uint8(i%len(operations)), []byte(replies))
 	}
-	f.Cleanup(func() { _ = store.Close() })
+	server, store := startMimic(f)
 	f.Fuzz(func(t *testing.T, operation uint8, replies []byte) {
-		var values []any
-		decoder := json.NewDecoder(strings.NewReader(string(replies)))
-		decoder.UseNumber()
-		if decoder.Decode(&values) != nil || len(values) == 0 {
-			return
-		}
-		var texts []string
-		for _, value := range values {
-			texts = append(texts, resp(value))
-		}
-		server.answer(texts)
-		got, err := operations[int(operation)%len(operations)](t.Context(), store)
-		switch {
-		case errors.Is(err, context.DeadlineExceeded):
-			t.Errorf("%s: %v, though every command was answered", replies, err)
-		case err != nil && !isOurs(err):
-			t.Errorf("%s: %v is no error of the store", replies, err)
-		case err == nil:
-			requireTellable(t, reflect.ValueOf(got))
-		}
+		requireHonest(t, server, store, operations[int(operation)%len(operations)], replies)
 	})
+}
+
+func TestNoOperationTakesAnOddReplyForMoreThanItIs(t *testing.T) {
+	t.Parallel()
+	server, store := startMimic(t)
+	for _, operation := range fuzzedOperations() {
+		for _, replies := range oddReplies() {
+			requireHonest(t, server, store, operation, []byte(replies))
+		}
+	}
+}
+
+// requireHonest checks that an operation ends in an error that the store knows, or in something that can be told on; never in
+// a panic.
+func requireHonest(t *testing.T, server *mimic, store *Store, do readsReply, replies []byte) {
+	t.Helper()
+	var values []any
+	decoder := json.NewDecoder(strings.NewReader(string(replies)))
+	decoder.UseNumber()
+	if decoder.Decode(&values) != nil || len(values) == 0 {
+		return
+	}
+	var texts []string
+	for _, value := range values {
+		texts = append(texts, resp(value))
+	}
+	server.answer(texts)
+	got, err := do(t.Context(), store)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		t.Errorf("%s: %v, though every command was answered", replies, err)
+	case err != nil && !isOurs(err):
+		t.Errorf("%s: %v is no error of the store", replies, err)
+	case err == nil:
+		requireTellable(t, reflect.ValueOf(got))
+	}
 }
 
 // isOurs says whether an error is one that callers can tell apart.

@@ -19,7 +19,9 @@ fuzz() {
   # By default the engine would spend most of its time on making what it finds shorter.
   if (cd "$package" && "$binary" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$FUZZTIME" -test.parallel 1 \
     -test.fuzzminimizetime 50x -test.fuzzcachedir "$CORPUS/$package") >"$log" 2>&1; then
-    echo "$package $target: $(grep -oE 'execs: [0-9]+' "$log" | tail -n 1), nothing found"
+    local tried
+    tried=$(grep -oE 'execs: [0-9]+' "$log" | tail -n 1 || true)
+    echo "$package $target: ${tried:-no more than the seeds, for want of time}, nothing found"
   else
     echo "$package $target fails:"
     cat "$log" "$package/testdata/fuzz/$target"/* 2>/dev/null
