@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"strconv"
 	"sync/atomic"
 
@@ -82,7 +83,7 @@ func (c *command) of(ctx context.Context, sc *script, withSource bool) onceCmd {
 
 // classify is classify for the error of a call: what was never written leaves nothing in doubt.
 func (c *command) classify(err error, a access) error {
-	if !c.script.written.Load() {
+	if !c.script.written.Load() && !errors.Is(err, errAboard) {
 		a = reads
 	}
 	return classify(err, a)

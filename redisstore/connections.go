@@ -6,6 +6,7 @@ import (
 	"net"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -14,7 +15,12 @@ import (
 // retired.
 type connections struct {
 	generation atomic.Int64
+	retired    atomic.Int64 // when, in ns since 1970
 }
+
+// retirePause is how long connections that were just made anew are left alone: a Redis that stays a replica refuses
+// every write.
+const retirePause = 200 * time.Millisecond
 
 var errRetired = errors.New("the connection leads to a server that is no primary any more")
 
@@ -22,7 +28,12 @@ var errRetired = errors.New("the connection leads to a server that is no primary
 //
 // go-redis closes a connection on which a replica refuses a write, but only when it says so in the first reply of a
 // pipeline, and only that one: the others of its two pools would go on refusing writes while a primary is there.
-func (c *connections) retire() { c.generation.Add(1) }
+func (c *connections) retire() {
+	now, last := time.Now().UnixNano(), c.retired.Load()
+	if now-last >= int64(retirePause) && c.retired.CompareAndSwap(last, now) {
+		c.generation.Add(1)
+	}
+}
 
 // dialer returns go-redis's own dialer, for connections that can be retired.
 func (c *connections) dialer(options *redis.UniversalOptions) func(context.Context, string, string) (net.Conn, error) {

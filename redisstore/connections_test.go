@@ -110,3 +110,15 @@ func (p *proxy) leadTo(upstream string) {
 	defer p.mu.Unlock()
 	p.upstream = upstream
 }
+
+// A Redis that stays a replica refuses every write, and each tells it.
+func TestConnectionsAreNotMadeAnewForEachRefusedWrite(t *testing.T) {
+	t.Parallel()
+	c := &connections{}
+	for range 100 {
+		c.retire()
+	}
+	if n := c.generation.Load(); n != 1 {
+		t.Errorf("they were made anew %d times in a moment", n)
+	}
+}

@@ -42,6 +42,34 @@ type confirmer struct {
 	keys    keyspace
 	suspect func(error)            // hears of errors that tell of the server
 	mark    atomic.Pointer[string] // a key that the server has, or had
+	places  chan struct{}          // holds one value for each command that is confirmed by itself
+}
+
+// confirmPlaces is how many commands may be confirmed by themselves at once: each keeps a connection for as long as a replica
+// takes, of which others have need.
+const confirmPlaces = 16
+
+func newConfirmer(keys keyspace, suspect func(error)) *confirmer {
+	return &confirmer{keys: keys, suspect: suspect, places: make(chan struct{}, confirmPlaces)}
+}
+
+// takePlace waits for a place until it would be too late to send anything.
+func (c *confirmer) takePlace(ctx *bounds) error {
+	select {
+	case c.places <- struct{}{}:
+		return nil
+	default:
+	}
+	timer := time.NewTimer(time.Until(ctx.deadline) - laneTime)
+	defer timer.Stop()
+	select {
+	case c.places <- struct{}{}:
+		return nil
+	case <-timer.C:
+		return errLaneLate
+	case <-ctx.Done():
+		return errLeftLane
+	}
 }
 
 // end adds to a pipeline of writes what confirms them, and returns what says, after the pipeline, why they are not confirmed
@@ -56,26 +84,32 @@ func (c *confirmer) end(p redis.Pipeliner, key string, deadline time.Time) (fail
 		mark = &own
 		c.mark.Store(mark)
 	}
-	set, touch := p.Set(context.Background(), *mark, 1, markLifetime), p.PExpire(context.Background(), *mark, markLifetime)
-	wait := c.addWait(p, deadline)
+	marked, wait := addMark(p, *mark), c.addWait(p, deadline)
 	return func() error {
-		// When memory is full Redis refuses to set it, but not to make it live longer.
-		if set.Err() != nil && !touch.Val() {
+		if err := marked.Err(); err != nil {
 			c.mark.Store(nil) // its slot may have moved: the next takes one of its own
-			return c.failed(set.Err())
+			return c.failed(err)
 		}
 		return wait()
 	}
 }
 
+// markWrite is sent with its source each time: in a pipeline nobody could send it again.
+var markWrite = newScript("mark_write", tidies)
+
+func addMark(p redis.Pipeliner, key string) *redis.Cmd {
+	marked := redis.NewCmd(context.Background(), "eval", markWrite.source, 1, key, markLifetime.Milliseconds())
+	_ = p.Process(context.Background(), marked) // queues it
+	return marked
+}
+
 // endAsking is end for a server that is asked for a slot that it has not got yet, and may have no other: the mark is in it.
 func (c *confirmer) endAsking(p redis.Pipeliner, key string, deadline time.Time) (failure func() error) {
 	p.Do(context.Background(), "asking")
-	set := p.Set(context.Background(), c.keys.mark(key), 1, markLifetime)
-	wait := c.addWait(p, deadline)
+	marked, wait := addMark(p, c.keys.mark(key)), c.addWait(p, deadline)
 	return func() error {
-		if set.Err() != nil {
-			return c.failed(set.Err())
+		if err := marked.Err(); err != nil {
+			return c.failed(err)
 		}
 		return wait()
 	}
@@ -141,6 +175,10 @@ func (s *Store) writeConfirmed(ctx *bounds, key string, cmd redis.Cmder) error {
 // send sends one command and what confirms it to a server, and returns its error, or why it is not confirmed. Asking is for a
 // server that has not got the key's slot yet.
 func (c *confirmer) send(ctx *bounds, server *redis.Client, key string, cmd redis.Cmder, asking bool) error {
+	if err := c.takePlace(ctx); err != nil {
+		return err
+	}
+	defer func() { <-c.places }()
 	pipeline, end := server.Pipeline(), c.end
 	if asking {
 		pipeline.Do(ctx, "asking")
@@ -174,7 +212,9 @@ func (s *Store) confirmElsewhere(ctx *bounds, key string, cmd redis.Cmder, err e
 		if server == nil {
 			return err
 		}
-		err = s.confirmerOf(server).send(ctx, server, key, cmd, redis.HasErrorPrefix(err, "ASK"))
+		asking := redis.HasErrorPrefix(err, "ASK")
+		cmd.SetErr(nil) // go-redis leaves a command its error when a later answer is lost: it would seem not to have run
+		err = s.confirmerOf(server).send(ctx, server, key, cmd, asking)
 	}
 	return err
 }

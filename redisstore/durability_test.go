@@ -1,9 +1,11 @@
 package redisstore
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -422,8 +424,8 @@ func TestBeforeEveryWaitTheConnectionWrites(t *testing.T) {
 	before := commandCounts(t, primary)
 	must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 	run := commandsRun(t, primary, before)
-	if run["set"] != 1 || run["wait"] != 1 || run["hset"] != 0 {
-		t.Errorf("revoking again ran %v, want a set and a wait, and no hset", run)
+	if run["eval"] != 1 || run["wait"] != 1 || run["hset"] != 1 {
+		t.Errorf("revoking again ran %v, want a mark's hset and a wait", run)
 	}
 }
 
@@ -446,7 +448,7 @@ func TestAMarkIsInTheSlotOfItsKey(t *testing.T) {
 	}
 }
 
-func TestWhenMemoryIsFullAMarkIsMadeToLiveLonger(t *testing.T) {
+func TestWhenMemoryIsFullARevocationIsConfirmedAllTheSame(t *testing.T) {
 	t.Parallel()
 	p := startPair(t, false)
 	s := p.store(t, Replicated)
@@ -457,6 +459,66 @@ func TestWhenMemoryIsFullAMarkIsMadeToLiveLonger(t *testing.T) {
 	}
 	if _, err := s.RevokeAgent(t.Context(), w.key, w.agent.ID); err != nil {
 		t.Errorf("revoking again, which writes nothing: %v", err)
+	}
+	mark := *s.confirmerOf(s.client.(*redis.Client)).mark.Load()
+	must(plainClient(t, p.url).Del(t.Context(), mark).Result())(t) // as for an instance that has none yet
+	if _, err := s.RevokeAgent(t.Context(), w.key, w.agent.ID); err != nil {
+		t.Errorf("revoking without a mark: %v", err)
+	}
+}
+
+// On a cluster whose slot moves, the answer of the node that is asked is lost.
+func TestAConfirmedWriteThatIsAskedElsewhereRunsOnceThoughItsAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	t.Cleanup(func() { _ = listener.Close() })
+	address := listener.Addr().String()
+	var ran atomic.Int64
+	go func() {
+		for conn, err := listener.Accept(); err == nil; conn, err = listener.Accept() {
+			go beAskedAndSilent(conn, address, &ran)
+		}
+	}()
+	s := openStore(t, Config{Durability: Replicated}, "redis+cluster://"+address, nil)
+	own := s.client
+	s.client = redis.NewClusterClient(&redis.ClusterOptions{
+		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DisableRoutingPolicies: true,
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: address}}}}, nil
+		},
+	})
+	t.Cleanup(func() {
+		_ = s.client.Close()
+		s.client = own
+	})
+	_, err := s.run(t.Context(), flow{}, revokeAgent, []string{"a:{c}", "e:{c}"}, "x")
+	wantError(t, "the write", err, ErrOutcomeUnknown)
+	if n := ran.Load(); n != 1 {
+		t.Errorf("it ran %d times", n)
+	}
+}
+
+// beAskedAndSilent is a node that sends every script to itself by ASK, runs it when it is asked, and then ends the connection
+// without an answer.
+func beAskedAndSilent(conn net.Conn, address string, ran *atomic.Int64) {
+	defer conn.Close()
+	_, port, _ := net.SplitHostPort(address)
+	answers := map[string]string{
+		"hello": "-ERR unknown command\r\n", "evalsha": "-ASK 0 :" + port + "\r\n", "eval": "+OK\r\n", "wait": ":1\r\n",
+	}
+	asked := false
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		word := strings.ToLower(lines.Text())
+		switch {
+		case word == "asking":
+			asked = true
+		case asked && word == "evalsha":
+			ran.Add(1)
+		case asked && word == "wait":
+			return
+		case !asked:
+			_, _ = io.WriteString(conn, answers[word])
+		}
 	}
 }
 

@@ -32,6 +32,7 @@ var (
 	errLaneStuck = fmt.Errorf("%w: Redis has not answered for a while", ErrOverloaded)
 	errLaneLate  = errors.New("the command had waited too long when its turn came")
 	errLeftLane  = errors.New("the caller left before the command's turn came")
+	errAboard    = errors.New("the caller left while the command was under way") // so it may be sent yet
 )
 
 // lanes holds a lane for each server, by its address: the nodes of a cluster come and go.
@@ -59,7 +60,7 @@ func (l *lanes) of(server *redis.Client) *lane {
 		}
 		known = newLane(server)
 		known.confirmed = newLane(server)
-		known.confirmed.confirms = &confirmer{keys: l.keys, suspect: l.suspect}
+		known.confirmed.confirms = newConfirmer(l.keys, l.suspect)
 		l.byAddress[address] = known
 	}
 	return known
@@ -176,7 +177,12 @@ func (l *lane) share(ctx context.Context, deadline time.Time, f flow, cmd onceCm
 		if l.leave(p) {
 			return errLeftLane
 		}
-		return ctx.Err()
+		select {
+		case <-p.done:
+			return cmd.failure()
+		default:
+			return fmt.Errorf("%w: %w", errAboard, ctx.Err())
+		}
 	}
 }
 
@@ -211,8 +217,12 @@ func (l *lane) leave(p *passenger) bool {
 // as fast as they come, they come again, and hardly anybody is served any more. So with each pipeline no more are turned
 // away than are served by it; what comes beyond twice that has to wait for its refusal.
 func (l *lane) turnAway(most int) {
-	for range min(most, l.row.excess.length) {
-		l.tell(l.row.excess.takeFirst(), errLaneFull)
+	excess := &l.row.excess
+	for range min(most, excess.length) {
+		l.tell(excess.takeFirst(), errLaneFull)
+	}
+	for excess.length > 0 && time.Until(excess.first.deadline) < laneTime {
+		l.tell(excess.takeFirst(), errLaneFull)
 	}
 }
 
@@ -253,16 +263,18 @@ func (l *lane) board(aboard []*passenger) []*passenger {
 	return aboard
 }
 
-// ended notes how a pipeline has ended, before those aboard are told.
+// ended notes how a pipeline of so many commands has ended, before those aboard are told.
 func (l *lane) ended(commands int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	took := time.Since(l.boarded)
-	l.stuck.Store(err != nil && !isReply(err) && took >= stuckTime) // what fails at once can be tried again at once
+	answered := err == nil || isReply(err)
+	// What fails at once can be tried again at once, and a pool without connections says nothing of Redis.
+	l.stuck.Store(!answered && took >= stuckTime && !errors.Is(err, redis.ErrPoolTimeout) && !errors.Is(err, redis.ErrPoolExhausted))
 	if l.stuck.Load() {
 		l.sendAway()
 	}
-	if commands == laneCommands && took > 0 {
+	if answered && commands == laneCommands && took > 0 {
 		l.pace.note(laneCommands / took.Seconds())
 		l.row.room = max(laneCommands, int(float64(l.pace)*laneWait.Seconds()))
 	}
@@ -309,13 +321,14 @@ func (l *lane) sendOne(aboard []*passenger) {
 		}
 		_ = pipeline.Process(context.Background(), p.cmd) // queues it
 	}
-	if pipeline.Len() == 0 {
+	sent := pipeline.Len()
+	if sent == 0 {
 		return
 	}
 	failure := l.confirms.end(pipeline, keyOf(aboard[0].cmd), earliest)
 	_, err := pipeline.Exec(&bounds{context.Background(), earliest})
 	unconfirmed := failure()
-	l.ended(len(aboard), err)
+	l.ended(sent, err)
 	for _, p := range aboard {
 		p.cmd.explain(err)
 		p.cmd.note(unconfirmed)

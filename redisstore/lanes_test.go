@@ -386,7 +386,7 @@ func TestWhoLeavesWhenTheCommandIsUnderWayIsInDoubt(t *testing.T) {
 	cancel()
 	err := <-left
 	wantError(t, "who left", err, context.Canceled)
-	wantError(t, "a write", classify(err, writes), ErrOutcomeUnknown)
+	wantError(t, "a write that is not written yet", (&command{}).classify(err, writes), ErrOutcomeUnknown)
 	aboard[0].done <- struct{}{} // nobody listens, and nothing hangs
 }
 
@@ -556,4 +556,44 @@ func TestASharedCallEndsWithItsCallersTimeToo(t *testing.T) {
 			t.Error("it waited for the time that is meant for all calls")
 		}
 	})
+}
+
+func TestWhatAPipelineTellsOfRedis(t *testing.T) {
+	t.Parallel()
+	refused := &net.OpError{Op: "dial", Err: errors.New("refused")}
+	for name, test := range map[string]struct {
+		took         time.Duration
+		err          error
+		stuck, paced bool
+	}{
+		"answered":                    {time.Millisecond, nil, false, true},
+		"answered, slowly":            {2 * stuckTime, nil, false, true},
+		"an error of Redis":           {time.Millisecond, serverError("OOM"), false, true},
+		"refused at once":             {time.Millisecond, refused, false, false},
+		"no answer":                   {2 * stuckTime, io.EOF, true, false},
+		"no connection free":          {2 * stuckTime, redis.ErrPoolTimeout, false, false},
+		"no connection may be made":   {2 * stuckTime, redis.ErrPoolExhausted, false, false},
+		"no answer, but not for long": {time.Millisecond, io.EOF, false, false},
+	} {
+		l := newLane(nil)
+		l.boarded = time.Now().Add(-test.took)
+		l.ended(laneCommands, test.err)
+		if stuck, paced := l.stuck.Load(), l.pace > 0; stuck != test.stuck || paced != test.paced {
+			t.Errorf("%s: stuck %t, a pace %t", name, stuck, paced)
+		}
+	}
+}
+
+func TestWhoIsTurnedAwayHearsOfItInTime(t *testing.T) {
+	t.Parallel()
+	l := newLane(nil)
+	late := &passenger{cmd: someCommand(), deadline: time.Now().Add(laneTime / 2), done: make(chan struct{}, 1)}
+	calm := &passenger{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)}
+	l.row.excess.add(late)
+	l.row.excess.add(calm)
+	l.turnAway(0)
+	if l.row.excess.length != 1 || l.row.excess.first != calm {
+		t.Errorf("%d wait on", l.row.excess.length)
+	}
+	wantError(t, "the late one", late.cmd.Err(), errLaneFull)
 }

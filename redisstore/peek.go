@@ -29,7 +29,7 @@ func (s *Store) peekSession(ctx context.Context, act actor, id uuid.UUID) (Sessi
 			continue
 		}
 		session, err := r.session(id)
-		session.ValueHeld -= over
+		session.ValueHeld = max(session.ValueHeld-over, 0) // holds may be released between two pages
 		return session, err
 	}
 }

@@ -68,8 +68,8 @@ func (s *Store) runCommand(ctx context.Context, sc *script, c *command) (*reply,
 	for attempt := 1; ; attempt++ {
 		values, err := s.evaluate(ctx, deadline, sc, c)
 		if err == nil || errors.Is(err, errUnconfirmed) {
-			if refusal := c.reply.read(values); refusal != nil {
-				return nil, refusal // it acknowledges nothing
+			if refusal := c.reply.read(values); refusal != nil && (err == nil || refusal != ErrTokenReused) {
+				return nil, refusal // it acknowledges nothing; but for a reuse, which has revoked its family
 			}
 			return &c.reply, classify(err, sc.access)
 		}

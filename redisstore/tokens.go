@@ -19,7 +19,7 @@ var (
 	exchangeSecret = newScript("exchange_secret", writes)
 	rotateRefresh  = newScript("rotate_refresh", writes)
 	revokeFamily   = newScript("revoke_family", writes)
-	checkSecret    = newScript("check_secret", writes)
+	checkSecret    = newScript("check_secret", tidies)
 	checkToken     = newScript("check_token", reads)
 	checkRefresh   = newScript("check_refresh", reads)
 )
