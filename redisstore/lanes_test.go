@@ -350,6 +350,39 @@ func TestExchangesDoNotWaitForAFloodOfForgedKeys(t *testing.T) {
 	}
 }
 
+// Its signature is good for up to an hour more.
+func TestARevokedAgentHasNoOrganizationsShareOnceItsTokenWasRefused(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		grant := w.exchange(t, s)
+		calls := map[string]func(Caller) error{
+			"charge": func(c Caller) error {
+				_, err := s.Charge(t.Context(), c, w.session.ID, Charge{Count: 1})
+				return err
+			},
+			"batch":  func(c Caller) error { return chargeTwice(t.Context(), s, c, w.session.ID, nil) },
+			"begin":  func(c Caller) error { _, err := s.Begin(t.Context(), *c.Token, NewTransaction{}); return err },
+			"check":  func(c Caller) error { return s.CheckToken(t.Context(), *c.Token) },
+			"list":   func(c Caller) error { _, err := s.Sessions(t.Context(), c, Query{Limit: 1}); return err },
+			"events": func(c Caller) error { _, _, err := s.Events(t.Context(), c, w.agent.ID, "", 1); return err },
+		}
+		held := s.Remembered(grant.AccessToken)
+		must(s.Charge(t.Context(), Caller{Token: held}, w.session.ID, Charge{Count: 1}))(t)
+		if got := held.flow(); got != (flow{organization: w.key.Organization}) {
+			t.Errorf("a live token has the flow %v", got)
+		}
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+		for name, call := range calls {
+			held := s.Remembered(grant.AccessToken)
+			wantError(t, name, call(Caller{Token: held}), ErrInvalidToken)
+			if got := held.flow(); got != unprovenFlow {
+				t.Errorf("%s: a token that was refused has the flow %v", name, got)
+			}
+		}
+	})
+}
+
 // While Redis is stuck nobody waits for it but those few who try; what waited before is told as soon as it is known.
 func TestNobodyWaitsForAStuckRedisUntilItAnswersAgain(t *testing.T) {
 	t.Parallel()
