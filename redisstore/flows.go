@@ -39,8 +39,8 @@ type provenKeys struct {
 	seen *lru.Cache[uuid.UUID, goodHashes]
 }
 
-// goodHashes are the last two of an organization's keys, for a rotation may leave the one before good for a while. Zeros are none:
-// no key has that hash.
+// goodHashes are the last two of an organization's keys, for a rotation may leave the one before good for a while.
+// Zeros stand for none.
 type goodHashes struct{ last, before [32]byte }
 
 const maxProven = 1 << 12 // organizations
@@ -80,7 +80,9 @@ func (p provenKeys) rotated(old APIKey, newHash [32]byte, atOnce bool) {
 	p.seen.Add(old.Organization, goodHashes{newHash, known.last})
 }
 
-func (g goodHashes) has(key APIKey) bool { return g.last == key.Hash || g.before == key.Hash }
+func (g goodHashes) has(key APIKey) bool {
+	return key.Hash != [32]byte{} && (g.last == key.Hash || g.before == key.Hash)
+}
 
 func (g goodHashes) without(key APIKey) goodHashes {
 	switch key.Hash {

@@ -342,7 +342,10 @@ func TestBothKeysOfARotationWithGraceHaveTheirOrganizationsShareUntilOneIsRefuse
 func TestExchangesDoNotWaitForAFloodOfForgedKeys(t *testing.T) {
 	t.Parallel()
 	p, r := newProvenKeys(), &row{room: 1000}
-	forged := p.of(Caller{Key: &APIKey{Organization: uuid.New()}, urgent: true})
+	forged := p.of(Caller{Key: &APIKey{uuid.New(), [32]byte{9}}, urgent: true})
+	if forged == (flow{}) || forged.organization != uuid.Nil || forged.kind == urgent {
+		t.Fatalf("a forged key has the flow %v", forged)
+	}
 	arrive(r, forged, 900, time.Now())
 	arrive(r, flow{}, 1, time.Now())
 	if served := serve(r, 2); served[flow{}] != 1 {
