@@ -111,7 +111,7 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 // loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or is not of the
 // organization.
 func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uuid.UUID) ([]*Agent, error) {
-	replies, err := s.readAll(ctx, ids, func(p redis.Pipeliner, id uuid.UUID) {
+	replies, err := s.readAll(ctx, flow{organization: organization}, ids, func(p redis.Pipeliner, id uuid.UUID) {
 		p.HMGet(ctx, s.keys.agent(id), "organization", "name", "scopes", "description", "metadata", "created", "revoked")
 	})
 	if err != nil {

@@ -42,8 +42,8 @@ func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after str
 	}
 	r, err := s.run(ctx, act.flow, listEvents, []string{s.keys.agent(agent), s.keys.events(agent)},
 		act.organization, act.family, after, limit+1)
-	if err == ErrUnknownAgent && act.family != "" {
-		err = ErrInvalidToken
+	if act.family != "" {
+		err = act.refusedTo(err)
 	}
 	if err != nil {
 		return nil, false, err

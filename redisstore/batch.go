@@ -119,11 +119,14 @@ func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Onc
 
 // findAgents finds whose sessions they are, for an API key.
 func (s *Store) findAgents(ctx context.Context, parts []*part) error {
+	if len(parts) == 0 {
+		return nil
+	}
 	sessions := make([]uuid.UUID, len(parts))
 	for i, p := range parts {
 		sessions[i] = p.session
 	}
-	owners, err := s.readAll(ctx, sessions, func(p redis.Pipeliner, session uuid.UUID) {
+	owners, err := s.readAll(ctx, parts[0].act.flow, sessions, func(p redis.Pipeliner, session uuid.UUID) {
 		p.HMGet(ctx, s.keys.session(session, session), "a")
 	})
 	if err != nil {
@@ -184,19 +187,13 @@ func (s *Store) serverOf(ctx context.Context, key string) (*redis.Client, error)
 }
 
 func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*part) {
-	pipeline := server.Pipeline()
-	calls, commands := make([]*command, len(parts)), make([]onceCmd, len(parts))
-	for i, p := range parts {
-		sc, c := s.chargePart(ctx, p)
-		calls[i], commands[i] = c, c.of(ctx, sc, false)
-		_ = pipeline.Process(ctx, commands[i])
+	places := &s.lanes.of(server).batches
+	if err := places.enter(ctx, parts[0].act.flow); err != nil {
+		failAll(parts, err)
+		return
 	}
-	deadline, _ := ctx.Deadline()
-	failure := s.confirmerOf(server).end(pipeline, keyOf(commands[0]), deadline)
-	_, failed := pipeline.Exec(ctx)
-	unconfirmed := failure()
+	calls, commands, unconfirmed := s.sendParts(ctx, server, parts, places)
 	for i, p := range parts {
-		commands[i].explain(failed)
 		commands[i].note(unconfirmed)
 		values, err := commands[i].answer()
 		switch {
@@ -214,6 +211,26 @@ func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*
 			p.err = calls[i].classify(err, writes)
 		}
 	}
+}
+
+// sendParts sends the parts in one pipeline, and leaves its place among the batches when they are answered.
+func (s *Store) sendParts(ctx context.Context, server *redis.Client, parts []*part, places *bulk) ([]*command, []onceCmd, error) {
+	defer places.leave()
+	pipeline := server.Pipeline()
+	calls, commands := make([]*command, len(parts)), make([]onceCmd, len(parts))
+	for i, p := range parts {
+		sc, c := s.chargePart(ctx, p)
+		calls[i], commands[i] = c, c.of(ctx, sc, false)
+		_ = pipeline.Process(ctx, commands[i])
+	}
+	deadline, _ := ctx.Deadline()
+	failure := s.confirmerOf(server).end(pipeline, keyOf(commands[0]), deadline)
+	_, failed := pipeline.Exec(ctx)
+	unconfirmed := failure()
+	for _, c := range commands {
+		c.explain(failed)
+	}
+	return calls, commands, unconfirmed
 }
 
 // runPart runs a part by itself.

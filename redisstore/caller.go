@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"github.com/google/uuid"
 )
@@ -26,11 +27,15 @@ type AccessToken struct {
 }
 
 // writtenToken is what scripts are told of every use of an access token, written out once.
-type writtenToken struct{ family, agent, events string }
+type writtenToken struct {
+	family, agent, events string
+
+	refused atomic.Bool // by Redis, for good: its agent or family is revoked
+}
 
 // Remembered returns the token with what its every use needs written out, for who keeps it.
 func (s *Store) Remembered(t AccessToken) *AccessToken {
-	t.written = &writtenToken{familyField(t.Family), s.keys.agent(t.Agent), s.keys.events(t.Agent)}
+	t.written = &writtenToken{family: familyField(t.Family), agent: s.keys.agent(t.Agent), events: s.keys.events(t.Agent)}
 	return &t
 }
 
@@ -42,7 +47,13 @@ func (t *AccessToken) actor() actor {
 	return actor{t.Organization, t.Agent, familyField(t.Family), t.flow(), nil}
 }
 
-func (t *AccessToken) flow() flow { return flow{organization: t.Organization} }
+// flow is its organization's share, until the token is seen to be refused: a revoked agent must not fill it.
+func (t *AccessToken) flow() flow {
+	if t.written != nil && t.written.refused.Load() {
+		return unprovenFlow
+	}
+	return flow{organization: t.Organization}
+}
 
 // Caller asks for something that an organization may ask for any of its agents and an agent for itself: exactly one of
 // the two is set.
@@ -105,13 +116,17 @@ func (s *Store) agentKey(act actor) string {
 }
 
 // refusedTo says an error as the actor may hear it: to an access token its own missing agent means that it is not
-// live, to an API key another organization's agent means that there is no such session.
+// live, to an API key another organization's agent means that there is no such session. A remembered token that is not live
+// is remembered as refused.
 func (a actor) refusedTo(err error) error {
-	if !errors.Is(err, ErrUnknownAgent) {
-		return err
+	if errors.Is(err, ErrUnknownAgent) {
+		if a.family == "" {
+			return ErrUnknownSession
+		}
+		err = ErrInvalidToken
 	}
-	if a.family != "" {
-		return ErrInvalidToken
+	if a.written != nil && errors.Is(err, ErrInvalidToken) {
+		a.written.refused.Store(true)
 	}
-	return ErrUnknownSession
+	return err
 }

@@ -8,27 +8,45 @@ import (
 )
 
 // flow is for whom a call is made, as far as that says who waits when there are too many: calls of one flow wait for one
-// another, and each flow has an equal share of Redis. The zero flow is that of everybody who has not proven yet who they
-// are: exchanges, refreshes, API keys that were not seen to be good, new organizations.
+// another, and each flow has an equal share of Redis. The zero flow is that of who is about to prove who they are:
+// exchanges, refreshes, new organizations.
 type flow struct {
 	organization uuid.UUID
-	// urgent: an API key takes authority away. That must not wait for those whose authority it is.
-	urgent bool
+	kind         flowKind
 }
 
-// ownFlow is that of the service itself.
-var ownFlow = flow{urgent: true}
+// flowKind tells flows of one organization, or of none, apart.
+type flowKind byte
+
+const (
+	usual flowKind = iota
+	// urgent: an API key takes authority away. That must not wait for those whose authority it is.
+	urgent
+	// unproven: an API key that was not seen to be good, or an access token that was refused. They cost nothing to
+	// make, so exchanges and refreshes must not wait for them.
+	unproven
+)
+
+var (
+	ownFlow      = flow{kind: urgent} // of the service itself
+	unprovenFlow = flow{kind: unproven}
+)
 
 // provenKeys are API keys that were seen to be good. That a key names an organization proves nothing: by a forged one
 // anybody could fill that organization's share. Whether a key is good now is asked in Redis all the same, each time.
+// Keys are kept by organization: whoever rotates theirs over and over makes nobody else's forgotten.
 type provenKeys struct {
-	seen *lru.Cache[APIKey, struct{}]
+	seen *lru.Cache[uuid.UUID, goodHashes]
 }
 
-const maxProvenKeys = 1 << 12
+// goodHashes are the last two of an organization's keys, for a rotation may leave the one before good for a while.
+// Zeros stand for none.
+type goodHashes struct{ last, before [32]byte }
+
+const maxProven = 1 << 12 // organizations
 
 func newProvenKeys() provenKeys {
-	seen, err := lru.New[APIKey, struct{}](maxProvenKeys)
+	seen, err := lru.New[uuid.UUID, goodHashes](maxProven)
 	if err != nil {
 		panic(err) // the size is not positive
 	}
@@ -44,18 +62,42 @@ func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, ke
 
 // note remembers how a check of the key has come out.
 func (p provenKeys) note(key APIKey, err error) {
-	switch err {
-	case nil:
-		p.seen.Add(key, struct{}{})
-	case ErrInvalidAPIKey:
-		p.seen.Remove(key)
+	known, _ := p.seen.Get(key.Organization)
+	switch {
+	case err == nil && !known.has(key):
+		p.seen.Add(key.Organization, goodHashes{key.Hash, known.last})
+	case err == ErrInvalidAPIKey && known.has(key):
+		p.seen.Add(key.Organization, known.without(key))
 	}
+}
+
+// rotated remembers the key that has taken the place of another, at once or after a while.
+func (p provenKeys) rotated(old APIKey, newHash [32]byte, atOnce bool) {
+	known, _ := p.seen.Get(old.Organization)
+	if atOnce {
+		known = known.without(old)
+	}
+	p.seen.Add(old.Organization, goodHashes{newHash, known.last})
+}
+
+func (g goodHashes) has(key APIKey) bool {
+	return key.Hash != [32]byte{} && (g.last == key.Hash || g.before == key.Hash)
+}
+
+func (g goodHashes) without(key APIKey) goodHashes {
+	switch key.Hash {
+	case g.last:
+		return goodHashes{last: g.before}
+	case g.before:
+		return goodHashes{last: g.last}
+	}
+	return g
 }
 
 // flow returns whose share the key's calls have.
 func (p provenKeys) flow(key APIKey) flow {
-	if _, known := p.seen.Get(key); !known {
-		return flow{}
+	if known, _ := p.seen.Get(key.Organization); !known.has(key) {
+		return unprovenFlow
 	}
 	return flow{organization: key.Organization}
 }
@@ -66,6 +108,8 @@ func (p provenKeys) urgent(key APIKey) flow { return p.of(Caller{Key: &key, urge
 // of is flow for a caller with an API key.
 func (p provenKeys) of(c Caller) flow {
 	f := p.flow(*c.Key)
-	f.urgent = c.urgent && f != flow{}
+	if c.urgent && f != unprovenFlow {
+		f.kind = urgent
+	}
 	return f
 }

@@ -76,6 +76,8 @@ type lane struct {
 	confirmed *lane
 	confirms  *confirmer // of that lane
 
+	batches bulk // which do not wait in the row
+
 	mu        sync.Mutex
 	row       row // who waits
 	pipelines int // under way

@@ -176,8 +176,8 @@ func (s *Store) readAgentIndex(act actor, index string) func(context.Context, uu
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
 		r, err := s.run(ctx, act.flow, listOfAgent, []string{s.keys.agent(act.agent), index},
 			act.organization, act.family, m.below(before), limit)
-		if err == ErrUnknownAgent && act.family != "" {
-			err = ErrInvalidToken
+		if act.family != "" {
+			err = act.refusedTo(err)
 		}
 		return m.page(r, err)
 	}

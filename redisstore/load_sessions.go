@@ -13,7 +13,7 @@ import (
 // acknowledged before the list was asked for is seen.
 func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Session, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Session, error) {
-		replies, err := s.readAll(ctx, ids, func(p redis.Pipeliner, id uuid.UUID) {
+		replies, err := s.readAll(ctx, flow{organization: organization}, ids, func(p redis.Pipeliner, id uuid.UUID) {
 			p.HMGet(ctx, s.keys.session(id, id), listedFields...)
 		})
 		if err != nil {
@@ -43,7 +43,7 @@ func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []u
 // another organization is left out.
 func (s *Store) loadHolders(ctx context.Context, organization uuid.UUID, sessions []*reply, now time.Time) (map[string]holder, error) {
 	agents := agentsOf(sessions)
-	replies, err := s.readAll(ctx, agents, func(p redis.Pipeliner, agent uuid.UUID) {
+	replies, err := s.readAll(ctx, flow{organization: organization}, agents, func(p redis.Pipeliner, agent uuid.UUID) {
 		p.HMGet(ctx, s.keys.agent(agent), "organization", "revoked", "scopes")
 	})
 	if err != nil {

@@ -81,7 +81,7 @@ var listedState = []string{"st", "v", "ov", "cm", "rb", "re", "x"}
 func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Transaction, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Transaction, error) {
 		fields := append(append([]string{}, listedFacts...), listedState...)
-		replies, err := s.readAll(ctx, ids, func(p redis.Pipeliner, id uuid.UUID) {
+		replies, err := s.readAll(ctx, flow{organization: organization}, ids, func(p redis.Pipeliner, id uuid.UUID) {
 			p.HMGet(ctx, s.keys.transaction(id, id), fields...)
 		})
 		if err != nil {
@@ -104,7 +104,7 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 				pending = append(pending, i)
 			}
 		}
-		return transactions, s.settleByTheirSessions(ctx, transactions, pending, now)
+		return transactions, s.settleByTheirSessions(ctx, organization, transactions, pending, now)
 	}
 }
 
@@ -125,19 +125,19 @@ func readListed(id uuid.UUID, r *reply, now time.Time) (*Transaction, error) {
 
 // settleByTheirSessions gives the transactions at these places, which nobody has settled, the status that follows from the
 // end of their sessions.
-func (s *Store) settleByTheirSessions(ctx context.Context, all []*Transaction, places []int, now time.Time) error {
+func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUID, all []*Transaction, places []int, now time.Time) error {
 	sessions := make([]uuid.UUID, len(places))
 	for i, place := range places {
 		sessions[i] = all[place].Session
 	}
-	ends, err := s.readAll(ctx, sessions, func(p redis.Pipeliner, session uuid.UUID) {
+	ends, err := s.readAll(ctx, flow{organization: organization}, sessions, func(p redis.Pipeliner, session uuid.UUID) {
 		p.HMGet(ctx, s.keys.session(session, session), "a", "e")
 	})
 	if err != nil {
 		return err
 	}
 	// Whoever is still pending after its session's end was seen was pending when the session ended.
-	again, err := s.readAll(ctx, idsAt(all, places), func(p redis.Pipeliner, id uuid.UUID) {
+	again, err := s.readAll(ctx, flow{organization: organization}, idsAt(all, places), func(p redis.Pipeliner, id uuid.UUID) {
 		p.HMGet(ctx, s.keys.transaction(id, id), listedState...)
 	})
 	if err != nil {

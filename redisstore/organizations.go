@@ -53,5 +53,6 @@ func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, 
 	if err != nil {
 		return time.Time{}, err
 	}
+	s.proven.rotated(key, newHash, grace == 0)
 	return r.time(0), r.err
 }

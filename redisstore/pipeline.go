@@ -8,13 +8,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// readAll sends one HMGET for each id in one pipeline per server, and returns what each answered.
-func (s *Store) readAll(ctx context.Context, ids []uuid.UUID, hmget func(redis.Pipeliner, uuid.UUID)) ([]*reply, error) {
+// readAll sends one HMGET for each id in one pipeline per server, and returns what each answered. It waits for a
+// place among those of the flow and of others.
+func (s *Store) readAll(ctx context.Context, f flow, ids []uuid.UUID, hmget func(redis.Pipeliner, uuid.UUID)) ([]*reply, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	if err := s.lists.enter(ctx, f); err != nil {
+		return nil, err
+	}
+	defer s.lists.leave()
 	commands, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, id := range ids {
 			hmget(p, id)

@@ -54,10 +54,10 @@ func TestAnOrganizationsUrgentCallsHaveATurnOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	r := &row{room: 1000}
 	flood := aFlow()
-	urgent := flow{flood.organization, true}
+	revocations := flow{flood.organization, urgent}
 	arrive(r, flood, 900, time.Now())
-	arrive(r, urgent, 1, time.Now())
-	if served := serve(r, 2); served[urgent] != 1 {
+	arrive(r, revocations, 1, time.Now())
+	if served := serve(r, 2); served[revocations] != 1 {
 		t.Error("a revocation waits for the agents of its own organization")
 	}
 }

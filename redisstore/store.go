@@ -51,6 +51,7 @@ type Store struct {
 	client redis.UniversalClient
 	conns  connections
 	lanes  lanes
+	lists  bulk // and other readings of many objects; see readAll
 	proven provenKeys
 	keys   keyspace
 	config Config

@@ -89,8 +89,10 @@ func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32
 // CheckToken returns nil while the token's agent and family stand, else ErrInvalidToken.
 func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
 	act := t.actor()
-	_, err := s.run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family)
-	return err
+	if _, err := s.run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family); err != nil {
+		return act.refusedTo(err)
+	}
+	return nil
 }
 
 // CheckRefresh returns the grant that a refresh token stands for, unspent, and when it expires. Errors:

@@ -81,7 +81,7 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	r, err := s.begin(ctx, t, id, n)
 	s.tidyAfterBegin(ctx, t, n.Session, id, creation{err, n.Once != nil && n.Once.Replayed})
 	if err != nil {
-		return Transaction{}, actor{family: familyField(t.Family)}.refusedTo(err)
+		return Transaction{}, t.actor().refusedTo(err)
 	}
 	begun := Transaction{
 		ID: r.id(0), Agent: t.Agent, Session: n.Session, Sequence: r.number(1), Status: Pending,
