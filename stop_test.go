@@ -14,7 +14,7 @@ import (
 // startWithASlowClient runs remit with a client that has sent half a request, and tells it to stop.
 func startWithASlowClient(t *testing.T) *program {
 	t.Helper()
-	p := start(t, []string{"REMIT_REDIS_URL=redis://" + miniRedis(t)}).ready(t)
+	p := start(t, []string{"PATH=" + t.TempDir()}).ready(t)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(p.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {
 		select {
 		case err := <-p.exited:
-			exit := (&exec.ExitError{})
+			exit := &exec.ExitError{}
 			if !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
 				t.Errorf("it ended with %v, not by the signal", err)
 			}
