@@ -44,15 +44,13 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit returns nil when the connection's address has too many.
+// admit returns nil when there are too many connections, or too many from the address of this one.
 func (l *listener) admit(accepted net.Conn) *connection {
-	conn := &connection{Conn: accepted, open: l.open}
-	if address, counts := l.open.from.countedAs(accepted); counts {
-		if !l.open.from.enter(address) {
-			return nil
-		}
-		conn.uncount = sync.OnceFunc(func() { l.open.from.leave(address) })
+	uncount := l.open.countIn(accepted)
+	if uncount == nil {
+		return nil
 	}
+	conn := &connection{Conn: accepted, open: l.open, uncount: uncount, since: time.Now()}
 	if !l.open.secured {
 		conn.ahead = newReadAhead(accepted)
 	}
@@ -87,6 +85,9 @@ const (
 // noRoom are the errors of accept(2) that pass.
 var noRoom = []error{
 	syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR,
+	// Those of one connection, or of the network behind it, and of a firewall that forbids it:
+	syscall.EPROTO, syscall.ENOPROTOOPT, syscall.EOPNOTSUPP, syscall.ENETDOWN, syscall.ENETUNREACH, syscall.EHOSTDOWN,
+	syscall.EHOSTUNREACH, syscall.EPERM,
 }
 
 // openConnections are those of a server, and where they come from.
@@ -96,12 +97,50 @@ type openConnections struct {
 
 	mu        sync.Mutex
 	open      map[*connection]struct{}
+	counted   int // those that are open, and those that are just being closed
+	most      int
 	listeners []*listener
 	closing   bool
 }
 
 func newOpenConnections(cfg Config) *openConnections {
-	return &openConnections{secured: cfg.TLS != nil, from: newAddresses(cfg.TrustedProxies, maxOwnConnections)}
+	return &openConnections{
+		secured: cfg.TLS != nil, from: newAddresses(cfg.TrustedProxies, maxOwnConnections), most: maxConnections,
+	}
+}
+
+// countIn returns what takes the connection out of the counts again, or nil when there is no place for it.
+func (o *openConnections) countIn(accepted net.Conn) (uncount func()) {
+	if !o.takePlace() {
+		return nil
+	}
+	address, counts := o.from.countedAs(accepted)
+	if counts && !o.from.enter(address) {
+		o.freePlace()
+		return nil
+	}
+	return sync.OnceFunc(func() {
+		if counts {
+			o.from.leave(address)
+		}
+		o.freePlace()
+	})
+}
+
+func (o *openConnections) takePlace() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.counted >= o.most {
+		return false
+	}
+	o.counted++
+	return true
+}
+
+func (o *openConnections) freePlace() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.counted--
 }
 
 func (o *openConnections) add(c *connection) {
@@ -147,7 +186,8 @@ type connection struct {
 	open    *openConnections
 	spoke   atomic.Bool
 	foreign bool        // its first byte is none of HTTP
-	uncount func()      // nil when it does not count
+	since   time.Time   // when it was accepted
+	uncount func()      // takes it out of the counts
 	unread  atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
 
 	waiting sync.Mutex
@@ -193,9 +233,7 @@ func leaveUnread(conn net.Conn) {
 // Close lets the peer read the last answer first.
 func (c *connection) Close() error {
 	c.open.remove(c)
-	if c.uncount != nil {
-		defer c.uncount()
-	}
+	defer c.uncount()
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.CompareAndSwap(true, false) && half.CloseWrite() == nil {
 		c.discard()
 	}
@@ -206,9 +244,10 @@ func (c *connection) discard() {
 	if c.SetReadDeadline(time.Now().Add(lingerTime)) != nil {
 		return
 	}
-	buffer := make([]byte, 32<<10)
+	buffer := readAheads.Get().(*[readAheadSize]byte)
+	defer readAheads.Put(buffer)
 	for left := lingerBytes; left > 0; {
-		n, err := c.Conn.Read(buffer)
+		n, err := c.Conn.Read(buffer[:])
 		if err != nil {
 			return
 		}

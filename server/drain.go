@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -39,16 +40,21 @@ func (d *drain) tell(ctx *fasthttp.RequestCtx) {
 }
 
 // Shutdown answers what has arrived and what arrives in the next moments, then stops listening, and returns when every
-// connection is closed, or gives up when ctx ends.
+// connection is closed. When ctx ends before, it gives up, and its error says how many are left.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.drain.lastAsk.Store(time.Now().UnixNano())
 	s.drain.begun.Store(true)
 	s.waiting.end()
 	s.awaitQuiet(ctx)
 	s.open.stopAccepting()
-	for s.open.leave() > 0 && pauseUnless(ctx, drainStep) {
+	for s.open.leave(s.drain.quiet) > 0 && pauseUnless(ctx, drainStep) {
 	}
-	return s.http.ShutdownWithContext(ctx)
+	err := s.http.ShutdownWithContext(ctx)
+	s.turnedAway.end(s.log)
+	if err != nil {
+		return fmt.Errorf("%d connections are cut: %w", s.open.count(), err)
+	}
+	return nil
 }
 
 // awaitQuiet returns when nothing is asked any more, or has been for long enough.
@@ -88,8 +94,8 @@ func (o *openConnections) isClosing() bool {
 }
 
 // lateConnections takes what waits to be accepted, and closes the listener. The system would reset those connections,
-// whose clients may have sent a request.
-func lateConnections(l net.Listener) []net.Conn {
+// whose clients may have sent a request. As long as it takes them, more may come: it takes no more than most.
+func lateConnections(l net.Listener, most int) []net.Conn {
 	defer l.Close()
 	socket, ok := l.(syscall.Conn)
 	if !ok {
@@ -101,7 +107,7 @@ func lateConnections(l net.Listener) []net.Conn {
 	}
 	var late []net.Conn
 	_ = raw.Control(func(fd uintptr) { // an error means that the listener is closed already
-		for {
+		for range most {
 			accepted, _, err := syscall.Accept(int(fd))
 			if err != nil {
 				return
@@ -119,7 +125,7 @@ func lateConnections(l net.Listener) []net.Conn {
 // acceptLate returns the late connections one by one, and then io.EOF, on which fasthttp ends.
 func (l *listener) acceptLate() (net.Conn, error) {
 	if !l.closed {
-		l.closed, l.late = true, lateConnections(l.Listener)
+		l.closed, l.late = true, lateConnections(l.Listener, l.open.most)
 	}
 	if len(l.late) == 0 {
 		return nil, io.EOF
@@ -131,13 +137,16 @@ func (l *listener) acceptLate() (net.Conn, error) {
 
 // leave wakes every connection that waits for a request, which then looks once more whether one has come. It returns how
 // many of those that can be woken, and how many listeners, are still open. Of the others, which fasthttp closes, those are
-// closed that have never sent a byte: it would wait for them.
-func (o *openConnections) leave() (open int) {
+// closed that have never sent a byte: it would wait for them. A connection is new for a while, in which it is left alone:
+// its client has just made it to send something, which may be under way.
+func (o *openConnections) leave(isNew time.Duration) (open int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	open = len(o.listeners)
 	for c := range o.open {
 		switch {
+		case !c.spoke.Load() && time.Since(c.since) < isNew:
+			open++
 		case c.ahead != nil:
 			open++
 			c.stopWaiting()

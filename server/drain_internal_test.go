@@ -2,6 +2,9 @@ package server
 
 import (
 	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -165,7 +168,96 @@ func TestConnectionsThatWaitToBeAcceptedAreAcceptedBeforeTheListenerCloses(t *te
 		conn.Close()
 		t.Error("a connection that nobody made is accepted")
 	}
-	if left := open.leave(); left != clients {
+	if left := open.leave(0); left != clients {
 		t.Errorf("%d connections and listeners are open, want the %d connections", left, clients)
 	}
+}
+
+// New ones come as long as it takes them.
+func TestAServerThatStopsTakesNoMoreLateConnectionsThanItMayHave(t *testing.T) {
+	t.Parallel()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		dial(t, inner.Addr().String())
+	}
+	late := lateConnections(inner, 2)
+	for _, conn := range late {
+		defer conn.Close()
+	}
+	if len(late) != 2 {
+		t.Errorf("%d are taken, want 2", len(late))
+	}
+}
+
+// The client has connected, and its first bytes are under way when the server stops.
+func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
+	t.Parallel()
+	for name, secure := range map[string]bool{"plain": false, "over TLS": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			config := Config{}
+			if secure {
+				config.TLS = &tls.Config{Certificates: []tls.Certificate{selfSigned(t, 1).asClient()}}
+			}
+			r := runServer(t, "", config)
+			r.drain.most, r.drain.quiet = time.Millisecond, 20*time.Second
+			conn := dial(t, r.address)
+			for r.open.count() == 0 {
+				time.Sleep(time.Millisecond)
+			}
+			stopped := stopping(t, r)
+			for !r.open.isClosing() {
+				time.Sleep(time.Millisecond)
+			}
+			time.Sleep(20 * drainStep) // it looks at the connection again and again
+			if secure {
+				client := tls.Client(conn.Conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // whoever it is, it serves
+				conn = dialed{client, bufio.NewReader(client)}
+			}
+			if response := conn.ask(t); response.StatusCode != http.StatusOK || !response.Close {
+				t.Errorf("%d, close %v", response.StatusCode, response.Close)
+			}
+			if err := <-stopped; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestASilentConnectionThatIsNotNewIsClosedByAServerThatStops(t *testing.T) {
+	t.Parallel()
+	accepted, _ := newConnections(t)
+	accepted.since = time.Now().Add(-time.Minute)
+	accepted.ahead = nil                                   // as with TLS
+	if open := accepted.open.leave(time.Hour); open != 2 { // with the listener
+		t.Errorf("%d are open while it is new", open)
+	}
+	if open := accepted.open.leave(time.Second); open != 1 {
+		t.Errorf("%d are open when it is old", open)
+	}
+	if _, err := accepted.Conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("it is not closed: %v", err)
+	}
+}
+
+func TestAServerThatGivesUpSaysHowManyConnectionsAreCut(t *testing.T) {
+	t.Parallel()
+	r := runServer(t, "", Config{})
+	conn := dial(t, r.address)
+	if _, err := conn.Write([]byte("GET /heal")); err != nil {
+		t.Fatal(err)
+	}
+	for r.open.count() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	err := r.Shutdown(ctx)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.HasPrefix(err.Error(), "1 connections are cut") {
+		t.Errorf("it ends with %v", err)
+	}
+	_ = conn.Close()
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"runtime/debug"
 
 	"github.com/valyala/fasthttp"
 )
@@ -12,7 +13,12 @@ func isContinue(expectation []byte) bool { return bytes.EqualFold(expectation, [
 
 // settleExpectation tells fasthttp which clients wait for 100 Continue before they send their body: it knows one spelling
 // (RFC 9110 §10.1.1: any case), and not that HTTP/1.0 has no such answer.
-func settleExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+func (s *Server) settleExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+	defer func() { // fasthttp would end the process
+		if cause := recover(); cause != nil {
+			s.log.Error("panic in a header", "cause", cause, "stack", string(debug.Stack()))
+		}
+	}()
 	if expectation := header.Peek(fasthttp.HeaderExpect); len(expectation) > 0 {
 		switch {
 		case !header.IsHTTP11():
@@ -25,7 +31,9 @@ func settleExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 }
 
 // answerExpectation refuses before the body is sent what would be refused behind it.
-func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) int {
+func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
+	status = fasthttp.StatusInternalServerError // of a panic
+	defer s.answerPanic(ctx)
 	s.renewWriteTimeout(ctx)
 	_, err := checkFraming(&ctx.Request.Header)
 	if err == nil && ctx.Request.Header.ContentLength() > maxBody {

@@ -27,7 +27,8 @@ func (l *fullListener) Accept() (net.Conn, error) {
 func TestAcceptingOutlastsAFullProcess(t *testing.T) {
 	t.Parallel()
 	full := &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
-	inner := &fullListener{refusals: []error{full, full, syscall.ECONNABORTED}}
+	inner := &fullListener{refusals: []error{full, full, syscall.ECONNABORTED,
+		syscall.EPROTO, syscall.ENETDOWN, syscall.EHOSTUNREACH, syscall.ENETUNREACH, syscall.EOPNOTSUPP, syscall.EPERM}}
 	if _, err := newOpenConnections(Config{}).listen(inner).Accept(); !errors.Is(err, net.ErrClosed) || len(inner.refusals) != 0 {
 		t.Errorf("it ended with %v, %d refusals before the end", err, len(inner.refusals))
 	}

@@ -1,12 +1,14 @@
 package server
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
@@ -49,17 +51,44 @@ func TestTheQuickAnswerToOverloadIsTheProblemOfTheTable(t *testing.T) {
 
 func TestManyThatAreTurnedAwayAreOneLineOfTheLog(t *testing.T) {
 	t.Parallel()
-	var log bytes.Buffer
-	s := New(Config{Log: slog.New(slog.NewTextHandler(&log, nil))})
+	log := &lockedBuffer{}
+	s := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})
 	for range 1000 {
 		turnAway(s, redisstore.ErrOverloaded)
 	}
-	if lines := strings.Count(log.String(), "\n"); lines < 1 || lines > 10 {
+	wantTold(t, log, 1000) // though none comes after them
+	if lines := strings.Count(log.String(), "\n"); lines > 10 {
 		t.Errorf("%d lines for 1000", lines)
 	}
-	s.turnedAway.toldAt.Store(0)
 	turnAway(s, redisstore.ErrOverloaded)
-	if !strings.Contains(log.String(), "calls turned away") || s.turnedAway.calls.Load() != 0 {
-		t.Errorf("%d are not told of: %s", s.turnedAway.calls.Load(), &log)
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := told(t, log); got != 1001 {
+		t.Errorf("at the end it has told of %d, want 1001", got)
+	}
+}
+
+var toldCalls = regexp.MustCompile(`msg="calls turned away" code=unavailable calls=(\d+) cause=`)
+
+// told returns of how many calls the log tells.
+func told(t *testing.T, log *lockedBuffer) (calls int) {
+	t.Helper()
+	for _, line := range toldCalls.FindAllStringSubmatch(log.String(), -1) {
+		n, err := strconv.Atoi(line[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls += n
+	}
+	return calls
+}
+
+func wantTold(t *testing.T, log *lockedBuffer, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); told(t, log) != want; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it tells of %d, want %d: %s", told(t, log), want, log)
+		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
 	"remit/token"
 )
 
@@ -150,4 +151,25 @@ func TestPanicsInManyRequestsAtOnceAreEachAnswered(t *testing.T) {
 		})
 	}
 	wait.Wait()
+}
+
+// A request without a connection makes each of them panic.
+func TestAPanicOutsideAHandlerEndsNothing(t *testing.T) {
+	t.Parallel()
+	log := &lockedBuffer{}
+	s := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})
+	unreadable, expecting := &fasthttp.RequestCtx{}, &fasthttp.RequestCtx{}
+	s.http.ErrorHandler(unreadable, io.ErrUnexpectedEOF)
+	if status := s.http.ExpectHandler(expecting); status != 500 {
+		t.Errorf("an expectation: %d", status)
+	}
+	for name, ctx := range map[string]*fasthttp.RequestCtx{"what cannot be read": unreadable, "an expectation": expecting} {
+		if ctx.Response.StatusCode() != 500 || !strings.Contains(string(ctx.Response.Body()), "internal_error") {
+			t.Errorf("%s: %d %s", name, ctx.Response.StatusCode(), ctx.Response.Body())
+		}
+	}
+	s.http.HeaderReceived(nil)
+	if n := strings.Count(log.String(), "msg=\"panic in a "); n != 3 {
+		t.Errorf("%d of 3 panics are logged: %s", n, log)
+	}
 }

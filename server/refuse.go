@@ -112,6 +112,7 @@ func (s *Server) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
 
 // answerUnreadable answers what fasthttp could not read as a request.
 func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
+	defer s.answerPanic(ctx)
 	s.begin(ctx)
 	s.renewWriteTimeout(ctx)
 	leaveUnread(ctx.Conn())

@@ -88,7 +88,7 @@ func New(cfg Config) *Server {
 	s.http = &fasthttp.Server{
 		Handler:                      s.Handler(),
 		ErrorHandler:                 s.answerUnreadable,
-		HeaderReceived:               settleExpectation,
+		HeaderReceived:               s.settleExpectation,
 		ExpectHandler:                s.answerExpectation,
 		Logger:                       silent{},
 		MaxRequestBodySize:           maxBody,
@@ -101,7 +101,7 @@ func New(cfg Config) *Server {
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,
 		SecureErrorLogMessage:        true,
-		Concurrency:                  maxConnections,
+		Concurrency:                  2 * maxConnections, // never reached: admit says no first, and without a word
 		DisablePreParseMultipartForm: true,
 	}
 	return s

@@ -12,11 +12,11 @@ import (
 )
 
 // slowhttptest is a tool of attackers and of those who expect them: it opens connections and keeps each as busy as it can
-// with as little as it can. This runs it against the server with the timeouts that it ships with, and takes about 17 s.
+// with as little as it can. This runs it against the server with the timeouts that it ships with, and takes half a minute at
+// the most. Nothing else runs meanwhile: all connections of an attack must be open before the first is given up.
 func TestSlowhttptestDoesNotKeepOthersFromBeingServed(t *testing.T) {
-	t.Parallel()
 	if testing.Short() {
-		t.Skip("takes 17 s")
+		t.Skip("takes half a minute")
 	}
 	tool, err := exec.LookPath("slowhttptest")
 	if err != nil {
@@ -50,8 +50,8 @@ func TestSlowhttptestDoesNotKeepOthersFromBeingServed(t *testing.T) {
 	}
 }
 
-// attackSeconds is longer than the read timeout, so that connections are seen to be closed by it.
-const attackSeconds = 16
+// attackSeconds is well longer than the read timeout, so that connections are seen to be closed by it.
+const attackSeconds = 25
 
 type honest struct {
 	count   int
@@ -78,6 +78,7 @@ func (on target) serveUntil(t *testing.T, ended <-chan struct{}) (served honest)
 
 var (
 	colours   = regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	connected = regexp.MustCompile(`connected: +(\d+)`)
 	available = regexp.MustCompile(`service available: +(\w+)`)
 )
 
@@ -94,10 +95,16 @@ func wantHarmless(t *testing.T, name string, mustClose bool, output string) {
 			t.Errorf("%s: service available: %s", name, report[1])
 		}
 	}
-	if !strings.Contains(output, "connected:           200") {
-		t.Errorf("%s: it never had its 200 connections: the test proves nothing\n%s", name, output)
+	most, last := 0, 0
+	for _, report := range connected.FindAllStringSubmatch(output, -1) {
+		last = must(strconv.Atoi(report[1]))(t)
+		most = max(most, last)
 	}
-	if mustClose && !strings.Contains(output, "Exit status: No open connections left") {
+	if most < 150 { // of 200: a busy machine may not let it open all of them, or not in time
+		t.Errorf("%s: it never had more than %d connections: the test proves nothing\n%s", name, most, output)
+	}
+	// It goes on to its end when there is a connection that it could not open.
+	if mustClose && last > 0 && !strings.Contains(output, "Exit status: No open connections left") {
 		t.Errorf("%s: not every connection was closed:\n%s", name, output)
 	}
 }
