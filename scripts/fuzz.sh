@@ -20,14 +20,14 @@ fuzz() {
   if (cd "$package" && "$binary" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$FUZZTIME" -test.parallel 1 \
     -test.fuzzminimizetime 50x -test.fuzzcachedir "$CORPUS/$package") >"$log" 2>&1; then
     local tried
-    tried=$(grep -oE 'execs: [0-9]+' "$log" | tail -n 1 || true)
-    if [ -z "$tried" ]; then # a binary that lacks the target says nothing of it and succeeds
+    tried=$(grep -oE 'execs: [0-9]+|[0-9]+/[0-9]+ completed' "$log" | tail -n 1 || true)
+    if [ -z "$tried" ]; then # a binary that lacks the target succeeds and has tried nothing
       echo "$package $target was not fuzzed:"
       cat "$log"
       rm -f "$log"
       return 1
     fi
-    echo "$package $target: $tried, nothing found"
+    echo "$package $target: ${tried/completed/of the seeds and no more, for want of time}, nothing found"
   else
     echo "$package $target fails:"
     cat "$log" "$package/testdata/fuzz/$target"/* 2>/dev/null
