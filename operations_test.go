@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -47,8 +48,8 @@ func follow(t *testing.T, name string, variables ...string) {
 func carryOut(ctx context.Context, commands string, variables ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	shell := exec.CommandContext(ctx, "sh", "-eu", "-c", commands)
-	shell.Env = append([]string{"PATH=" + os.Getenv("PATH")}, variables...)
+	shell := exec.CommandContext(ctx, "sh", "-c", commands) // as if pasted: the commands must see to -eu themselves
+	shell.Env = slices.Concat([]string{"PATH=" + os.Getenv("PATH")}, admin, variables)
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	shell.Cancel = func() error { return syscall.Kill(-shell.Process.Pid, syscall.SIGKILL) }
 	shell.WaitDelay = time.Second // what it left running must not hold the test
@@ -59,12 +60,17 @@ func carryOut(ctx context.Context, commands string, variables ...string) (string
 // redisServer is a server that redis-cli can reach.
 type redisServer struct{ dir, port, url string }
 
+// admin is who the page's commands are run as; the servers let nobody else do what they do.
+var admin = []string{"ADMIN=admin", "REDISCLI_AUTH=of-the-admin"}
+
 // newRedisServer starts one with the data of the directory, until the test ends. A copy for a replica starts at once.
 func newRedisServer(t *testing.T, dir string) redisServer {
 	t.Helper()
 	port := freePort(t)
 	server, err := redisproc.Start(t.Context(), redisproc.Config{Dir: dir, Fsync: "always",
-		Args: []string{"--port", port, "--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0"}})
+		Args: []string{"--port", port, "--bind", "127.0.0.1", "--repl-diskless-sync-delay", "0",
+			"--user", "admin", "on", ">of-the-admin", "~*", "&*", "+@all",
+			"--user", "default", "on", "nopass", "~*", "&*", "+@all", "-config", "-replicaof", "-failover", "-sync"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +157,7 @@ func TestBackupsAreRestoredByTheCommandsOfThePage(t *testing.T) {
 	}{
 		{"a copy by redis-cli", "backup", func(t *testing.T, backup, dir string) {
 			t.Cleanup(func() { endDaemon(filepath.Join(dir, "restore.pid")) })
-			follow(t, "restore", "BACKUP="+backup, "DATA="+dir, "PORT="+freePort(t))
+			follow(t, "restore", "BACKUP="+backup, "DATA="+dir)
 		}},
 		{"the append-only file", "backup of the append-only file", func(t *testing.T, backup, dir string) {
 			if err := os.Rename(filepath.Join(backup, "appendonlydir"), filepath.Join(dir, "appendonlydir")); err != nil {

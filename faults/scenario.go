@@ -21,7 +21,7 @@ const (
 	// workPatience is how long the fleet may take for the calls that a scenario waits for.
 	workPatience = 3 * time.Minute
 	// poolSize is how many connections an instance keeps to a Redis server at the most.
-	poolSize = 64
+	poolSize = 64 + 10 // 10 for pipelines alone
 
 	defaultInstances = 2
 	defaultWorkers   = 12

@@ -63,8 +63,8 @@ var toGateway = strings.NewReplacer("/sessions/{session}/actions", "/search/x", 
 // lastOfAttacker is sent behind each request, so that nginx closes the connection.
 const lastOfAttacker = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
-// throw sends bytes as they are and returns what comes back before nginx closes, or waits for more than half a second. Its
-// side ends only with cut: nginx would take that for a client that has left, and drop its own connection to the service.
+// throw sends bytes as they are and returns what comes back before nginx closes, or says nothing for a second and a half.
+// Its side ends only with cut: nginx would take that for a client that has left, and drop its own connection to the service.
 func (g *gateway) throw(t *testing.T, raw string, cut bool) []byte {
 	t.Helper()
 	conn, err := g.dial(t.Context(), "", "")
@@ -82,7 +82,7 @@ func (g *gateway) throw(t *testing.T, raw string, cut bool) []byte {
 	}()
 	var answer bytes.Buffer
 	for buffer := make([]byte, 32<<10); ; {
-		_ = conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond)) // a dead connection shows when it is read
+		_ = conn.SetReadDeadline(time.Now().Add(1500 * time.Millisecond)) // a dead connection shows when it is read
 		n, err := conn.Read(buffer)
 		answer.Write(buffer[:n])
 		if err != nil {

@@ -118,7 +118,7 @@ type amounts = map[string]money.MicroUSD
 // follow returns a function that returns what has come into the tenant's trail since it was called last, without ids and
 // times, which it checks.
 func (w tenant) follow(s *Store) func(*testing.T) []Event {
-	after, since := "", time.Now().Add(-time.Minute) // which a tenant takes to be made, at the most
+	after, since := "", w.agent.Created.Truncate(time.Millisecond) // the first event is of its creation
 	return func(t *testing.T) []Event {
 		t.Helper()
 		events, more, err := s.Events(t.Context(), w.byKey(), w.agent.ID, after, 1000)

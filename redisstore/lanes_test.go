@@ -267,7 +267,6 @@ func TestAFloodOfOneOrganizationIsShedAndOthersAreServed(t *testing.T) {
 	}
 	must(s.RevokeAgent(t.Context(), flooding.key, flooding.agent.ID))(t)
 	group.Wait()
-	must(s.EndSession(t.Context(), Caller{Key: &flooding.key}, flooding.session.ID))
 	stored := must(s.client.HGet(t.Context(), s.keys.session(flooding.agent.ID, flooding.session.ID), "n").Int64())(t)
 	if stored != acknowledged.Load() {
 		t.Errorf("%d were acknowledged and %d charged, %d shed", acknowledged.Load(), stored, shed.Load())
@@ -635,8 +634,9 @@ func TestASharedCallEndsWithItsCallersTimeToo(t *testing.T) {
 		must(plainClient(t, server.URL()).Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL").Result())(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*laneTime)
 		defer cancel()
+		began := time.Now()
 		wantError(t, "a read", s.CheckToken(ctx, grant.AccessToken), ErrUnavailable)
-		if until, _ := ctx.Deadline(); time.Since(until) > ioTimeout/2 {
+		if time.Since(began) >= ioTimeout {
 			t.Error("it waited for the time that is meant for all calls")
 		}
 	})

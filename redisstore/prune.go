@@ -25,6 +25,8 @@ const (
 func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, session uuid.UUID, c creation) {
 	switch {
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
+		ctx, cancel := context.WithTimeout(ctx, pruneTime)
+		defer cancel()
 		s.pruneIndexes(ctx, organization, agent)
 	case c.cameToNothing():
 		s.drop(ctx, s.keys.organizationOpen(organization), members{}, session)
@@ -62,8 +64,6 @@ func (c creation) cameToNothing() bool {
 }
 
 func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID) {
-	ctx, cancel := context.WithTimeout(ctx, pruneTime)
-	defer cancel()
 	prune(ctx, s, s.openSessions(organization))
 	prune(ctx, s, s.closedSessions(organization))
 	prune(ctx, s, s.sessionsOf(actor{organization: organization, agent: agent}))

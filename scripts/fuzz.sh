@@ -20,8 +20,14 @@ fuzz() {
   if (cd "$package" && "$binary" -test.run '^$' -test.fuzz "^$target\$" -test.fuzztime "$FUZZTIME" -test.parallel 1 \
     -test.fuzzminimizetime 50x -test.fuzzcachedir "$CORPUS/$package") >"$log" 2>&1; then
     local tried
-    tried=$(grep -oE 'execs: [0-9]+' "$log" | tail -n 1 || true)
-    echo "$package $target: ${tried:-no more than the seeds, for want of time}, nothing found"
+    tried=$(grep -oE 'execs: [0-9]+|[0-9]+/[0-9]+ completed' "$log" | tail -n 1 || true)
+    if [ -z "$tried" ]; then # a binary that lacks the target succeeds and has tried nothing
+      echo "$package $target was not fuzzed:"
+      cat "$log"
+      rm -f "$log"
+      return 1
+    fi
+    echo "$package $target: ${tried/completed/of the seeds and no more, for want of time}, nothing found"
   else
     echo "$package $target fails:"
     cat "$log" "$package/testdata/fuzz/$target"/* 2>/dev/null
@@ -36,7 +42,8 @@ form='^func Fuzz[A-Za-z0-9_]*\('
 for package in $(grep -rlE "$form" --include='*_test.go' . | xargs -n 1 dirname | sort -u); do
   targets=$(grep -hoE "$form" "$package"/*_test.go | sed 's/^func //; s/($//' | grep -E "${TARGETS:-.}" || true)
   [ -n "$targets" ] || continue
-  binary=$binaries/$(basename "$package").test
+  name=${package#./}
+  binary=$binaries/${name//\//_}.test
   go test -c -fuzz=. -o "$binary" "$package" # with what tells the engine which way an input took
   for target in $targets; do
     echo "$binary ${package#./} $target"

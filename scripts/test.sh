@@ -15,11 +15,12 @@ echo "go vet"
 go vet ./...
 echo "go mod tidy"
 go mod tidy -diff
-./scripts/vulnerabilities.sh
+unchecked=$(mktemp) # what could not be checked, to be said once more at the end, where it is seen
+log=$(mktemp)
+trap 'rm -f "$log" "$unchecked"' EXIT
+UNCHECKED=$unchecked ./scripts/vulnerabilities.sh
 
 echo "tests, with the race detector: every store test on miniredis, on redis-server and on a Redis Cluster"
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
 # One package at a time: they start servers of their own, and the calls of the service under test are bounded.
 if ! go test -p 1 -race -shuffle=on -timeout 10m -v ./... >"$log" 2>&1; then
   grep -vE '^\s*(=== |--- PASS)|^redis: ' "$log" | tail -n 200
@@ -32,3 +33,4 @@ if grep -E '^\s*--- SKIP' "$log"; then
   exit 1
 fi
 ./scripts/fuzz.sh
+cat "$unchecked" >&2

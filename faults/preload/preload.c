@@ -1,5 +1,5 @@
 /* Loaded into redis-server before libc: a disk that is slow to sync, a clock that steps, and a signal that would end a
- * process whose file may not grow. The tests compile it and steer it through a file that both map; see ../preload.go. */
+ * process whose file may not grow. The tests compile it and steer it through a file that both map; see ../preload_linux.go. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
