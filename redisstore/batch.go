@@ -201,8 +201,12 @@ func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*
 			switch p.take(readReply(values)); p.err {
 			case errHoldsDue:
 				s.runPart(ctx, p)
-			case nil: // a refusal acknowledges nothing
+			case nil:
 				p.err = classify(err, writes)
+			default: // a refusal acknowledges nothing, unless it is kept for a key
+				if p.once != nil && err != nil {
+					p.err = classify(err, writes)
+				}
 			}
 		case sentElsewhere(err):
 			s.runPart(ctx, p)
