@@ -155,11 +155,11 @@ func (s *Scenario) Violations() []Violation {
 	var out []Violation
 	at := s.Instances[len(s.Instances)-1].URL
 	if unanswered := s.World.UseDead(s.Caller, at); unanswered > 0 {
-		out = append(out, found(RuleMissing, "what was revoked or ended", "%d uses were not answered", unanswered))
+		out = append(out, found(RuleUnread, "what was revoked or ended", "%d uses were not answered", unanswered))
 	}
 	stored, err := s.World.Stored(s.Caller, at)
 	if err != nil {
-		out = append(out, found(RuleMissing, "what is stored", "%v", err))
+		out = append(out, found(RuleUnread, "what is stored", "%v", err))
 	} else {
 		out = append(out, Check(s.History.Calls(), stored)...)
 	}

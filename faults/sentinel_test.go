@@ -44,7 +44,7 @@ func TestSentinelFailoverLosesNothingThatAReplicaConfirmed(t *testing.T) {
 
 // lossRules are those that are broken when what was acknowledged is lost, and nothing else is wrong.
 var lossRules = []Rule{RuleLost, RuleSurplus, RuleKey, RuleRevoked, RuleSuccessors, RuleLive, RuleSettled, RuleStatus,
-	RuleAnswer, RuleMissing}
+	RuleDenied, RuleMissing}
 
 // By default replication is asynchronous: the last moments before a failover may be lost. How much it is, is told; but no
 // limit is exceeded, and the service comes back.
