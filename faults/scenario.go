@@ -125,7 +125,7 @@ func (s *Scenario) FaultOver() time.Duration {
 // acknowledges says whether the instance acknowledges a charge.
 func (s *Scenario) acknowledges(i *Instance, n int) bool {
 	agent := s.World.Agents[n%len(s.World.Agents)]
-	call, _ := s.Caller.Do(i.URL, ChargeSession(agent, agent.Roomy, 1, money.MicroUSD(1)))
+	call, _ := s.Caller.Do(i.URL, ChargeSession(agent, agent.Unkeyed, 1, money.MicroUSD(1)))
 	return call.Outcome == OK
 }
 
