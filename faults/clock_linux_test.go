@@ -14,7 +14,7 @@ import (
 func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
 	machine, redis := onMachine(t, "always")
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
-	session := s.openSession(time.Hour)
+	session := s.openSession(s.World.Agents[0].ID, time.Hour)
 	revoker := &worker{Fleet: s.fleet, number: s.setup.Workers, agent: s.World.Agents[0], random: rand.New(rand.NewPCG(s.seed, 1000))}
 	for range rounds(1) {
 		for range 20 {
