@@ -24,7 +24,9 @@ const (
 	RuleSettled    Rule = "a transaction was settled twice"
 	RuleStatus     Rule = "a transaction is not what was acknowledged"
 	RuleAnswer     Rule = "unexpected answer"
-	RuleMissing    Rule = "could not be read"
+	RuleDenied     Rule = "not let in any more, or not found any more"
+	RuleMissing    Rule = "charged and not there"
+	RuleUnread     Rule = "could not be read: nothing is known"
 	RuleRecovery   Rule = "not back in time"
 	RuleGoroutines Rule = "goroutines are left"
 	RuleConns      Rule = "connections are left"
@@ -329,6 +331,8 @@ func checkAnswers(calls []Call) []Violation {
 			}
 			out = append(out, checkLimits("an answer about session "+c.Session, s)...)
 		case c.Outcome == OK, c.Status == 0, c.Status == 503, slices.Contains(refusals[c.Kind], c.Code):
+		case c.Status == 401, c.Status == 404: // what a lost write explains, where one may be lost
+			out = append(out, found(RuleDenied, subject, "%d %s %s", c.Status, c.Code, c.Answer))
 		default:
 			out = append(out, found(RuleAnswer, subject, "%d %s %s", c.Status, c.Code, c.Answer))
 		}

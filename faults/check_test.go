@@ -124,7 +124,9 @@ func TestCheckFindsExactlyWhatIsBroken(t *testing.T) {
 		{"a live token", nil, Stored{Live: map[string][]string{"f": {"one"}}}, nil},
 		{"two live tokens", nil, Stored{Live: map[string][]string{"f": {"one", "two"}}}, []Rule{RuleLive}},
 
-		{"a refresh that logs out", []Call{{Kind: Refresh, Outcome: Refused, Status: 401, Code: "invalid_refresh_token"}}, Stored{}, []Rule{RuleAnswer}},
+		{"a refresh that logs out", []Call{{Kind: Refresh, Outcome: Refused, Status: 401, Code: "invalid_refresh_token"}}, Stored{}, []Rule{RuleDenied}},
+		{"a session that is not found", []Call{{Kind: Charge, Outcome: Refused, Status: 404, Code: "not_found"}}, Stored{}, []Rule{RuleDenied}},
+		{"a request that is refused as wrong", []Call{{Kind: Charge, Outcome: Refused, Status: 422, Code: "invalid_request"}}, Stored{}, []Rule{RuleAnswer}},
 		{"an internal error", []Call{{Kind: End, Outcome: Unknown, Status: 500, Code: "internal_error"}}, Stored{}, []Rule{RuleAnswer}},
 		{"an answer in doubt", []Call{{Kind: End, Outcome: Unknown, Status: 503, Code: "outcome_unknown"}}, Stored{}, nil},
 		{"no answer", []Call{{Kind: End, Outcome: Unknown}}, Stored{}, nil},

@@ -14,11 +14,15 @@ import (
 func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
 	machine, redis := onMachine(t, "always")
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
-	session := s.openSession(time.Hour)
+	session := s.openSession(s.World.Agents[0].ID, time.Hour)
+	revoker := &worker{Fleet: s.fleet, number: s.setup.Workers, agent: s.World.Agents[0], random: rand.New(rand.NewPCG(s.seed, 1000))}
 	for range rounds(1) {
-		s.revokeFamilies(20)
+		for range 20 {
+			revoker.revokeFamily()
+		}
 		for _, ahead := range []time.Duration{2 * time.Hour, -2 * time.Hour, 2 * time.Hour, 0} {
 			machine.StepClock(ahead)
+			wantClock(t, redis, ahead)
 			s.FaultOver()
 			s.exchangeSecrets(20) // which forgets what is marked as revoked and need not be any more
 			s.Acknowledged(60)
@@ -33,18 +37,19 @@ func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
 	}
 	violations := slices.DeleteFunc(s.Violations(), func(v Violation) bool {
 		// Who asks again with a spent refresh token asks after the grace time, when the clock has stepped ahead.
-		return v.Rule == RuleAnswer && strings.HasPrefix(v.Subject, string(Refresh)) && strings.Contains(v.Detail, "invalid_refresh_token")
+		return v.Rule == RuleDenied && strings.HasPrefix(v.Subject, string(Refresh)) && strings.Contains(v.Detail, "invalid_refresh_token")
 	})
 	for _, v := range violations {
 		t.Error(v)
 	}
 }
 
-// revokeFamilies revokes so many token families of the first agent, and uses each in vain.
-func (s *Scenario) revokeFamilies(many int) {
-	w := &worker{Fleet: s.fleet, agent: s.World.Agents[0], random: rand.New(rand.NewPCG(s.seed, 1000))}
-	for range many {
-		w.revokeFamily()
+// wantClock expects Redis to take the time for so much later than it is.
+func wantClock(t *testing.T, r *Redis, ahead time.Duration) {
+	t.Helper()
+	now, err := r.Client().Time(t.Context()).Result()
+	if off := time.Until(now) - ahead; err != nil || off.Abs() > time.Minute {
+		t.Errorf("the clock of Redis is ahead by %v, want %v (%v)", time.Until(now), ahead, err)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestSlotsThatMoveUnderLoadLoseNothing(t *testing.T) {
 
 // lostByReplication are the rules that a write may break which was acknowledged by a primary and had not reached its
 // replica: replication is asynchronous. No other may be broken.
-var lostByReplication = []Rule{RuleLost, RuleMissing, RuleKey, RuleRevoked, RuleSuccessors, RuleLive, RuleSettled, RuleStatus, RuleAnswer}
+var lostByReplication = []Rule{RuleLost, RuleMissing, RuleKey, RuleRevoked, RuleSuccessors, RuleLive, RuleSettled, RuleStatus, RuleDenied}
 
 func TestAPrimaryOfAClusterThatIsKilledIsReplacedAndComesBackAsAReplica(t *testing.T) {
 	wantReplaced(t, (*Cluster).Kill, (*Cluster).Restart)

@@ -1,7 +1,10 @@
 package faults
 
 import (
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"remit/redisproc"
 )
@@ -11,10 +14,16 @@ import (
 func TestAnInstanceToldToStopAnswersWhatItHasAccepted(t *testing.T) {
 	redis := StartRedis(t, redisproc.Config{})
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 32})
+	var stops []time.Duration
 	for n := range rounds(2) {
 		s.Acknowledged(200)
+		stops = append(stops, s.History.Now())
+		told := time.Now()
 		if err := s.Instances[n%2].Terminate(); err != nil {
 			t.Errorf("told to stop: %v", err)
+		}
+		if took := time.Since(told); took > ExitLimit {
+			t.Errorf("it ended %v after it was told to, want %v at most", took, ExitLimit)
 		}
 		s.Acknowledged(50) // at the other one
 		s.Restart(n % 2)
@@ -22,20 +31,34 @@ func TestAnInstanceToldToStopAnswersWhatItHasAccepted(t *testing.T) {
 	s.FaultOver()
 	s.Rest()
 	calls := s.History.Calls()
-	var unanswered []string
+	unanswered := map[int][]string{} // by the last stop before: 0 is before the first
 	for n, c := range calls {
-		if c.Status != 0 || c.Code == codeUnreachable {
+		if c.Status != 0 || c.Code == codeUnreachable || strings.Contains(c.Err, neverSent) {
 			continue
 		}
-		unanswered = append(unanswered, c.Err)
+		stop := len(slices.DeleteFunc(slices.Clone(stops), func(at time.Duration) bool { return at > c.Ended }))
+		unanswered[stop] = append(unanswered[stop], c.Err)
 		if wasCarriedOut(calls, n) {
 			t.Errorf("%s with the key %s was carried out at %s, and not answered: %s", c.Kind, c.Key, c.Instance, c.Err)
 		}
 	}
-	// HTTP cannot rule these out, where a client sends just when the server closes what it had not used for a while.
-	t.Logf("%d calls met a connection that was being closed: %q", len(unanswered), unanswered)
+	for stop, errs := range unanswered {
+		if stop == 0 || len(errs) > mostUnanswered {
+			t.Errorf("stop %d left %d calls unanswered, want %d at most, and none before the first: %q", stop, len(errs), mostUnanswered, errs)
+		}
+	}
+	t.Logf("unanswered, by stop: %v", unanswered)
 	s.Finish()
 }
+
+const (
+	// mostUnanswered is how many calls may be sent, at one stop, in the moment in which the server closes their connection:
+	// HTTP cannot rule that out. On two busy cores it is up to three; a server that drops what it is at leaves more, and
+	// what it has carried out.
+	mostUnanswered = 8
+	// neverSent is what net/http says of a connection that it found closed before it wrote to it.
+	neverSent = "server closed idle connection"
+)
 
 // wasCarriedOut says whether a call without an answer has had its effect: the next answer to its key is then a replay,
 // though nobody was answered before.

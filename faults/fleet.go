@@ -20,6 +20,7 @@ const (
 
 // Fleet is goroutines that work until they are told to stop, each with its share of every kind of call.
 type Fleet struct {
+	seed      uint64
 	world     *World
 	caller    *Caller
 	instances []string
@@ -33,7 +34,7 @@ type Fleet struct {
 // StartFleet sets so many workers to work on the instances at these base URLs. Workers draw what they do from the seed;
 // when they do it depends on the machine.
 func StartFleet(w *World, c *Caller, instances []string, workers int, seed uint64) *Fleet {
-	f := &Fleet{world: w, caller: c, instances: instances, stop: make(chan struct{})}
+	f := &Fleet{seed: seed, world: w, caller: c, instances: instances, stop: make(chan struct{})}
 	f.patience, f.giveUp = context.WithCancel(context.Background())
 	for i := range workers {
 		worker := &worker{Fleet: f, number: i, agent: w.Agents[i%len(w.Agents)], next: i,
@@ -149,10 +150,10 @@ func (w *worker) insistFrom(instance func() string, r Request) (Call, []byte) {
 	}
 }
 
-// keyed gives a request an idempotency key that no other has.
+// keyed gives a request an idempotency key that no other has, of another fleet in the same world neither.
 func (w *worker) keyed(r Request) Request {
 	w.keys++
-	r.Key = "w" + strconv.Itoa(w.number) + "-" + strconv.Itoa(w.keys)
+	r.Key = strconv.FormatUint(w.seed, 36) + "-" + strconv.Itoa(w.number) + "-" + strconv.Itoa(w.keys)
 	return r
 }
 

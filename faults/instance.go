@@ -9,18 +9,23 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"remit/redisproc"
 )
 
 const (
 	// startPatience is how long an instance may take to listen: under the race detector, on a busy machine.
 	startPatience = 30 * time.Second
+	// graceTime is how long an instance that is told to stop waits for what it is at.
+	graceTime = 10 * time.Second
 	// ExitLimit is how long an instance may take to end after SIGTERM: its grace time and a little.
-	ExitLimit = 12 * time.Second
+	ExitLimit = graceTime + 2*time.Second
 )
 
 // built is the program, compiled once for all tests, with the race detector if they have it.
@@ -55,9 +60,10 @@ func Main(m *testing.M) int {
 type Instance struct {
 	URL string // base URL
 
-	cmd    *exec.Cmd
-	output *output
-	ended  chan struct{} // closed when the process has been waited for
+	cmd     *exec.Cmd
+	started time.Time
+	output  *output
+	ended   chan struct{} // closed when the process has been waited for
 }
 
 // StartInstance runs the service on the Redis at the URL until the test ends, and returns when it listens. The arguments
@@ -68,10 +74,14 @@ func StartInstance(t testing.TB, redisURL string, args ...string) *Instance {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := &Instance{cmd: exec.Command(binary, args...), output: &output{}, ended: make(chan struct{})}
+	port, err := redisproc.FreePort() // no connection takes it while an instance is restarted, as it may one that the system chose
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &Instance{cmd: exec.Command(binary, args...), started: time.Now(), output: &output{}, ended: make(chan struct{})}
 	i.cmd.Dir = t.TempDir()
 	// A race ends the process at once: what it does after is worth nothing.
-	i.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "REMIT_REDIS_URL=" + redisURL, "REMIT_LISTEN=127.0.0.1:0",
+	i.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "REMIT_REDIS_URL=" + redisURL, "REMIT_LISTEN=127.0.0.1:" + strconv.Itoa(port),
 		"REMIT_RATE_LIMITS=off", "GORACE=halt_on_error=1"}
 	i.cmd.Stdout, i.cmd.Stderr = i.output, i.output
 	i.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

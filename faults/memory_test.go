@@ -72,7 +72,14 @@ func (s *Scenario) authority() []taking {
 	mortal.ID, mortal.Secret, mortal.Access = created.ID, created.Secret, pairIn(body).Access
 	_, body = s.Caller.Do(s.Instances[0].URL, exchange(holder.ID, holder.Secret))
 	family := pairIn(body)
-	session := s.openSession(time.Hour)
+	session, mortals := s.openSession(holder.ID, time.Hour), s.openSession(mortal.ID, time.Hour)
+	ofFamily := ChargeSession(&Agent{Access: family.Access}, holder.Unkeyed, 1, 1)
+	ofHolder, ofMortal := ChargeSession(holder, session, 1, 1), ChargeSession(mortal, mortals, 1, 1)
+	for _, use := range []Request{ofFamily, ofHolder, ofMortal} { // they are of use until then
+		if call, body := s.Caller.Do(s.Instances[0].URL, use); call.Outcome != OK {
+			s.t.Fatalf("before it is taken away: %d %s", call.Status, body)
+		}
+	}
 
 	of := func(kind Kind, subject, path string, body any) Request {
 		r := Request{Call: Call{Kind: kind, Subject: subject}, Method: http.MethodPost, Path: path, Body: body}
@@ -85,9 +92,9 @@ func (s *Scenario) authority() []taking {
 	}
 	return []taking{
 		{of(Revoke, "family of "+nameOf(family.Refresh), "/v1/auth/revoke", object{"refresh_token": family.Refresh}),
-			[]Request{refresh(family.Refresh), ChargeSession(&Agent{Access: family.Access}, holder.Roomy, 1, 1)}},
-		{of(End, "session "+session, "/sessions/"+session+"/end", nil), []Request{ChargeSession(holder, session, 1, 1)}},
+			[]Request{refresh(family.Refresh), ofFamily}},
+		{of(End, "session "+session, "/sessions/"+session+"/end", nil), []Request{ofHolder}},
 		{of(Revoke, "agent "+mortal.ID, "/v1/agents/"+mortal.ID+"/revoke", nil),
-			[]Request{exchange(mortal.ID, mortal.Secret), ChargeSession(mortal, holder.Roomy, 1, 1)}},
+			[]Request{exchange(mortal.ID, mortal.Secret), ofMortal}},
 	}
 }

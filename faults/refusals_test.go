@@ -33,7 +33,7 @@ func (s *Scenario) awaitRefusal(code string) {
 			if time.Now().After(deadline) {
 				s.t.Fatalf("%s answers %q to charges, want %s", i.URL, last, code)
 			}
-			call, _ := s.Caller.Do(i.URL, ChargeSession(agent, agent.Roomy, 1, 1))
+			call, _ := s.Caller.Do(i.URL, ChargeSession(agent, agent.Unkeyed, 1, 1))
 			last = call.Code
 		}
 	}

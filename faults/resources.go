@@ -55,18 +55,16 @@ func (s *Scenario) countFiles() int {
 	return sum
 }
 
-// countConnections returns how many connections all Redis servers have together, but for our own, and -1 when one of
-// them does not say.
-func (s *Scenario) countConnections() int {
-	sum := 0
+// countConnections returns how many connections all Redis servers have together, but for our own.
+func (s *Scenario) countConnections() (sum int, err error) {
 	for _, server := range s.servers {
 		clients, err := server.Do(s.t.Context(), "CLIENT", "LIST", "TYPE", "normal").Text()
 		if err != nil {
-			return -1
+			return 0, err
 		}
 		sum += listed(clients) - 1
 	}
-	return sum
+	return sum, nil
 }
 
 // listed returns how many clients there are in a list, without the sentinels, which come and go.
@@ -80,15 +78,15 @@ func listed(clients string) int {
 	return n
 }
 
-// checkResources waits for the instances to come to rest, and then ends them: the first by asking for its goroutines, the
-// others by SIGTERM.
+// checkResources waits for the instances to come to rest, and then ends them: those that have worked by asking for their
+// goroutines, the others by SIGTERM.
 func (s *Scenario) checkResources() []Violation {
 	s.Caller.Close()
 	out := s.checkOpen()
-	for n, i := range s.Instances {
+	for _, i := range s.Instances {
 		switch {
 		case !i.Runs():
-		case n == 0:
+		case s.hasWorked(i):
 			out = append(out, s.checkGoroutines(i)...)
 		default:
 			if err := i.Terminate(); err != nil {
@@ -99,15 +97,26 @@ func (s *Scenario) checkResources() []Violation {
 	return out
 }
 
+// hasWorked says whether the instance has acknowledged anything since its start: at its address there may have been
+// others before.
+func (s *Scenario) hasWorked(i *Instance) bool {
+	since := i.started.Sub(s.History.begin)
+	return s.History.Count(func(c Call) bool { return c.Instance == i.URL && c.Began >= since && c.Outcome == OK }) > 0
+}
+
 // checkOpen compares what is open with the baseline. Pools keep the connections that the load needed, so these are bounded
 // by their size, and everything else must be as it was.
 func (s *Scenario) checkOpen() []Violation {
-	var found []Violation
 	for deadline := time.Now().Add(quietPatience); ; time.Sleep(20 * time.Millisecond) {
-		found = judgeOpen(s.baseline, resources{files: s.countFiles(), connections: s.countConnections()},
-			len(s.Instances)*max(1, len(s.servers)))
-		if len(found) == 0 || time.Now().After(deadline) {
-			return found
+		var open []Violation
+		if connections, err := s.countConnections(); err != nil {
+			open = []Violation{found(RuleUnread, "connections to Redis", "%v", err)}
+		} else {
+			open = judgeOpen(s.baseline, resources{files: s.countFiles(), connections: connections},
+				len(s.Instances)*max(1, len(s.servers)))
+		}
+		if len(open) == 0 || time.Now().After(deadline) {
+			return open
 		}
 	}
 }

@@ -63,20 +63,21 @@ func New(t testing.TB, setup Setup) *Scenario {
 	for _, address := range setup.Servers {
 		s.servers = append(s.servers, clientOf(t, address))
 	}
-	var urls []string
 	for range setup.Instances {
-		i := StartInstance(t, setup.URL, setup.Args...)
-		s.Instances, urls = append(s.Instances, i), append(urls, i.URL)
+		s.Instances = append(s.Instances, StartInstance(t, setup.URL, setup.Args...))
 	}
-	s.World = NewWorld(t, s.Caller, urls[0], agents)
+	s.World = NewWorld(t, s.Caller, s.Instances[0].URL, agents)
 	if s.baseline.goroutines = s.goroutinesAtRest(); t.Failed() {
 		t.FailNow()
 	}
 	s.Caller.Close()
-	s.baseline.files, s.baseline.connections = s.countFiles(), s.countConnections()
+	connections, err := s.countConnections()
+	if err != nil {
+		t.Fatalf("connections to Redis: %v", err)
+	}
+	s.baseline.files, s.baseline.connections = s.countFiles(), connections
 	t.Logf("seed %d", s.seed)
-	s.fleet = StartFleet(s.World, s.Caller, urls, setup.Workers, s.seed)
-	t.Cleanup(s.fleet.Stop)
+	s.Resume()
 	s.Acknowledged(10 * setup.Workers)
 	return s
 }
@@ -100,8 +101,8 @@ func (s *Scenario) Acknowledged(more int) {
 	}
 }
 
-// FaultOver is called when the fault has ended: every instance that runs must acknowledge a charge within RecoveryLimit.
-// It returns how long the slowest took.
+// FaultOver is called when the fault has ended: every instance that runs must acknowledge a charge of every agent within
+// RecoveryLimit. It returns how long the slowest took.
 func (s *Scenario) FaultOver() time.Duration {
 	s.t.Helper()
 	over := time.Now()
@@ -110,11 +111,14 @@ func (s *Scenario) FaultOver() time.Duration {
 		if !i.Runs() {
 			continue
 		}
-		for n := 0; !s.acknowledges(i, n); n++ {
-			if time.Since(over) > 6*RecoveryLimit {
-				s.t.Fatalf("%v after the fault the instance at %s still acknowledges nothing: %s", 6*RecoveryLimit, i.URL, Summary(s.History.Calls()))
+		for agent := range s.World.Agents {
+			for !s.acknowledges(i, agent) {
+				if time.Since(over) > 6*RecoveryLimit {
+					s.t.Fatalf("%v after the fault the instance at %s still does not serve agent %d: %s",
+						6*RecoveryLimit, i.URL, agent, Summary(s.History.Calls()))
+				}
+				time.Sleep(20 * time.Millisecond)
 			}
-			time.Sleep(20 * time.Millisecond)
 		}
 		slowest = max(slowest, time.Since(over))
 	}
@@ -122,10 +126,10 @@ func (s *Scenario) FaultOver() time.Duration {
 	return slowest
 }
 
-// acknowledges says whether the instance acknowledges a charge.
+// acknowledges says whether the instance acknowledges a charge of the nth agent.
 func (s *Scenario) acknowledges(i *Instance, n int) bool {
 	agent := s.World.Agents[n%len(s.World.Agents)]
-	call, _ := s.Caller.Do(i.URL, ChargeSession(agent, agent.Roomy, 1, money.MicroUSD(1)))
+	call, _ := s.Caller.Do(i.URL, ChargeSession(agent, agent.Unkeyed, 1, money.MicroUSD(1)))
 	return call.Outcome == OK
 }
 
@@ -138,6 +142,17 @@ func (s *Scenario) Restart(n int) {
 
 // Rest stops the fleet: its workers finish what they are at.
 func (s *Scenario) Rest() { s.fleet.Stop() }
+
+// Resume sets a fleet to work, at the beginning and after Rest.
+func (s *Scenario) Resume() {
+	var urls []string
+	for _, i := range s.Instances {
+		urls = append(urls, i.URL)
+	}
+	s.fleet = StartFleet(s.World, s.Caller, urls, s.setup.Workers, s.seed)
+	s.t.Cleanup(s.fleet.Stop)
+	s.seed++
+}
 
 // Finish stops the fleet, checks everything, and fails the test for every violation.
 func (s *Scenario) Finish() {
@@ -155,11 +170,11 @@ func (s *Scenario) Violations() []Violation {
 	var out []Violation
 	at := s.Instances[len(s.Instances)-1].URL
 	if unanswered := s.World.UseDead(s.Caller, at); unanswered > 0 {
-		out = append(out, found(RuleMissing, "what was revoked or ended", "%d uses were not answered", unanswered))
+		out = append(out, found(RuleUnread, "what was revoked or ended", "%d uses were not answered", unanswered))
 	}
 	stored, err := s.World.Stored(s.Caller, at)
 	if err != nil {
-		out = append(out, found(RuleMissing, "what is stored", "%v", err))
+		out = append(out, found(RuleUnread, "what is stored", "%v", err))
 	} else {
 		out = append(out, Check(s.History.Calls(), stored)...)
 	}

@@ -35,7 +35,6 @@ func failOverBothWays(s *Scenario, w *Watched) {
 // With --durability=replicated nothing that was acknowledged is lost with the primary. There are two replicas: one must be
 // left to confirm.
 func TestSentinelFailoverLosesNothingThatAReplicaConfirmed(t *testing.T) {
-	t.Parallel()
 	w := StartWatched(t, 2)
 	s := New(t, Setup{URL: w.Sentinels.URL(), Servers: w.Addrs(), Args: []string{"--durability=replicated"}})
 	failOverBothWays(s, w)
@@ -44,12 +43,11 @@ func TestSentinelFailoverLosesNothingThatAReplicaConfirmed(t *testing.T) {
 
 // lossRules are those that are broken when what was acknowledged is lost, and nothing else is wrong.
 var lossRules = []Rule{RuleLost, RuleSurplus, RuleKey, RuleRevoked, RuleSuccessors, RuleLive, RuleSettled, RuleStatus,
-	RuleAnswer, RuleMissing}
+	RuleDenied, RuleMissing}
 
 // By default replication is asynchronous: the last moments before a failover may be lost. How much it is, is told; but no
 // limit is exceeded, and the service comes back.
 func TestSentinelFailoverWithOneReplicaComesBackWithinItsLimits(t *testing.T) {
-	t.Parallel()
 	w := StartWatched(t, 1)
 	s := New(t, Setup{URL: w.Sentinels.URL(), Servers: w.Addrs()})
 	failOverBothWays(s, w)

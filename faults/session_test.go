@@ -8,10 +8,10 @@ import (
 	"remit/money"
 )
 
-// openSession opens a session with that lifetime, of the first agent.
-func (s *Scenario) openSession(lifetime time.Duration) (id string) {
+// openSession opens a session with that lifetime, of the agent with that id.
+func (s *Scenario) openSession(agent string, lifetime time.Duration) (id string) {
 	s.t.Helper()
-	r := s.World.createSession(s.World.Agents[0].ID, 1000, money.USD)
+	r := s.World.createSession(agent, 1000, money.USD)
 	r.Body.(object)["expires_in_seconds"] = int(lifetime.Seconds())
 	call, body := s.Caller.Do(s.Instances[0].URL, r)
 	var session struct{ ID string }

@@ -3,6 +3,7 @@ package faults
 import (
 	"os/exec"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -33,10 +34,24 @@ func TestAFullDiskRefusesWritesAndLetsReadsGoOn(t *testing.T) {
 		s.FaultOver()
 		s.Acknowledged(100)
 	}
+	s.Rest() // while a sync is under way Redis answers, and keeps for up to 2 s what it is to append
+	awaitAppended(t, redis)
 	redis.Kill() // the file has all of it again
 	redis.Start()
 	s.FaultOver()
+	s.Resume()
+	s.Acknowledged(100) // which also finds the connections that Redis has closed
 	s.Finish()
+}
+
+// awaitAppended returns when the server has handed to the system all that it has acknowledged.
+func awaitAppended(t *testing.T, r *Redis) {
+	t.Helper()
+	client := r.Client()
+	waitUntil(t, 30*time.Second, "all is appended", func() bool {
+		info := client.Info(t.Context(), "persistence").Val()
+		return strings.Contains(info, "aof_buffer_length:0\r") && strings.Contains(info, "aof_pending_bio_fsync:0\r")
+	})
 }
 
 // With always Redis ends at the first write that it cannot append: it could not keep its promise. Who runs it starts it

@@ -9,9 +9,9 @@ import (
 
 // What the workers of a fleet do. Sums of money are small and odd, so that no two charges are easily mistaken.
 
-// aSession draws the session to charge: mostly the one with room.
+// aSession draws the session to charge with a key: mostly the one with room.
 func (w *worker) aSession() string {
-	if w.random.IntN(5) == 0 {
+	if w.random.IntN(3) == 0 {
 		return w.agent.Tight
 	}
 	return w.agent.Roomy
@@ -22,7 +22,7 @@ func (w *worker) aCharge(session string) Request {
 }
 
 // chargeOnce charges without an idempotency key: an answer that is lost stays unknown.
-func (w *worker) chargeOnce() { w.once(w.aCharge(w.aSession())) }
+func (w *worker) chargeOnce() { w.once(w.aCharge(w.agent.Unkeyed)) }
 
 // chargeKeyed charges with a key until it is answered, and at times once more.
 func (w *worker) chargeKeyed() {
@@ -99,7 +99,7 @@ func (w *worker) refreshTogether() {
 	}
 }
 
-// revokeFamily opens a family, revokes it, and tries to use it.
+// revokeFamily opens a family, uses it, revokes it, and tries to use it again.
 func (w *worker) revokeFamily() {
 	c, body := w.insist(exchange(w.agent.ID, w.agent.Secret))
 	if c.Outcome != OK {
@@ -107,13 +107,14 @@ func (w *worker) revokeFamily() {
 	}
 	pair := pairIn(body)
 	subject := "family of " + nameOf(pair.Refresh)
+	ofFamily := &Agent{Access: pair.Access}
+	w.insist(w.keyed(ChargeSession(ofFamily, w.agent.Roomy, 1, 1))) // it is of use until then
 	revoke := w.post(Revoke, "/v1/auth/revoke", object{"refresh_token": pair.Refresh})
 	revoke.Subject = subject
 	if c, _ := w.insist(revoke); c.Outcome != OK {
 		return
 	}
-	ofFamily := &Agent{Access: pair.Access}
-	w.useDead(subject, refresh(pair.Refresh), ChargeSession(ofFamily, w.agent.Roomy, 1, 1))
+	w.useDead(subject, refresh(pair.Refresh), ChargeSession(ofFamily, w.agent.Unkeyed, 1, 1))
 }
 
 // revokeAgent makes an agent with a session, revokes the agent, and tries to use what it had.

@@ -31,6 +31,9 @@ type Agent struct {
 	Access     string // token
 	Roomy      string // session that has room for all that a test does
 	Tight      string // session whose limits are reached early
+	// Unkeyed is the session of charges without an idempotency key: one that is not answered stays in doubt, and would
+	// make every bound of another session wide.
+	Unkeyed string
 }
 
 // The scopes and limits of the world.
@@ -74,7 +77,7 @@ func NewWorld(t testing.TB, c *Caller, instance string, agents int) *World {
 			place   *string
 			actions int64
 			value   money.MicroUSD
-		}{{&a.Roomy, roomyActions, roomyValue}, {&a.Tight, tightActions, tightValue}} {
+		}{{&a.Roomy, roomyActions, roomyValue}, {&a.Tight, tightActions, tightValue}, {&a.Unkeyed, roomyActions, roomyValue}} {
 			var session struct{ ID string }
 			must(w.createSession(a.ID, of.actions, of.value), &session)
 			*of.place = session.ID
