@@ -55,7 +55,7 @@ const (
 	// mostUnanswered is how many calls may be sent, at one stop, in the moment in which the server closes their connection:
 	// HTTP cannot rule that out. On two busy cores it is up to three; a server that drops what it is at leaves more, and
 	// what it has carried out.
-	mostUnanswered = 8
+	mostUnanswered = 3
 	// neverSent is what net/http says of a connection that it found closed before it wrote to it.
 	neverSent = "server closed idle connection"
 )
