@@ -107,7 +107,7 @@ func (s *Store) sendOnce(ctx context.Context, deadline time.Time, c *command, cm
 	return cmd.answer()
 }
 
-// call runs one command of Redis itself, once, and returns what it answers; redis.Nil for nothing.
+// call runs one command of Redis itself, once, and returns what it answers, nil for nothing.
 func (s *Store) call(ctx context.Context, f flow, a access, verb, key string, args ...string) (any, error) {
 	c := newPlainCommand(f, verb, key, args...)
 	cmd := onceCmd{redis.NewCmd(ctx, c.words...)}
@@ -117,12 +117,10 @@ func (s *Store) call(ctx context.Context, f flow, a access, verb, key string, ar
 	} else {
 		err = s.send(ctx, deadline, c, cmd)
 	}
-	switch err {
-	case nil, redis.Nil:
-		return cmd.Val(), err
-	default:
+	if err != nil && err != redis.Nil {
 		return nil, s.trouble(err, a)
 	}
+	return cmd.Val(), nil
 }
 
 // deadlineOf is until when a call that begins now may take: its own time, or the caller's when that ends sooner.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 	"remit/money"
 )
 
@@ -108,16 +107,15 @@ func (s *Store) asCreated(ctx context.Context, f flow, session Session) (Session
 		return session, nil
 	}
 	first, err := s.call(ctx, f, reads, "hget", s.keys.session(session.Agent, session.ID), "md")
-	switch err {
-	case nil:
-		r := &reply{values: []any{first}}
-		session.Metadata = r.text(0)
-		return session, r.err
-	case redis.Nil: // it is not kept any more
-	default:
+	if err != nil {
 		return Session{}, err
 	}
-	return session, nil
+	if first == nil { // it is not kept any more
+		return session, nil
+	}
+	r := &reply{values: []any{first}}
+	session.Metadata = r.text(0)
+	return session, r.err
 }
 
 // scopesText returns the scopes as create_session.lua takes them.
@@ -187,11 +185,11 @@ func (s *Store) sessionKeys(act actor, id uuid.UUID) [3]string {
 // agentOf returns whose session it is, or ErrUnknownSession. A session's agent never changes.
 func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UUID, error) {
 	member, err := s.call(ctx, f, reads, "hget", s.keys.session(session, session), "a")
-	if err == redis.Nil {
-		return uuid.Nil, ErrUnknownSession
-	}
 	if err != nil {
 		return uuid.Nil, err
+	}
+	if member == nil {
+		return uuid.Nil, ErrUnknownSession
 	}
 	r := &reply{values: []any{member}}
 	return r.id(0), r.err

@@ -148,7 +148,10 @@ func (n NewTransaction) kept() []any {
 // indexTransaction notes a coming transaction in its organization's index, before it is begun: none can exist that its
 // organization does not list.
 func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID) error {
-	_, err := s.call(ctx, flow{organization: organization}, writes, "zadd", s.keys.organizationTransactions(organization), "0", string(id[:]))
+	added, err := s.call(ctx, flow{organization: organization}, writes, "zadd", s.keys.organizationTransactions(organization), "0", string(id[:]))
+	if _, isCount := added.(int64); err == nil && !isCount {
+		return errReply
+	}
 	return nothingVisible(err)
 }
 
