@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"flag"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,7 +25,15 @@ import (
 )
 
 // TestMain fails when a goroutine is left once all has ended.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
+// TestMain lets more tests run at once than there are processors, unless it is told how many: many of them wait for a Redis
+// that is stopped.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	}
+	goleak.VerifyTestMain(tests{m})
+}
 
 type tests struct{ *testing.M }
 
