@@ -107,13 +107,17 @@ func FuzzRouter(f *testing.F) {
 	})
 }
 
-var absoluteForm = regexp.MustCompile(`^(?i:https?)://[^/?#]*`)
+// absoluteForm is a URL's beginning up to its path, with a host and a port or none, and no user.
+var absoluteForm = regexp.MustCompile(`^((?i:https?)://(?:[\w.~-]+|\[[[:xdigit:]:.]+\])(?::[0-9]*)?)(?:[/?#]|$)`)
 
 // pathOf is the path of a request target in origin form or absolute form (RFC 9112 §3.2); in another it has none.
 func pathOf(target string) (path string, found bool) {
-	rest := absoluteForm.ReplaceAllString(target, "")
+	rest, absolute := target, absoluteForm.FindStringSubmatch(target)
+	if absolute != nil {
+		rest = target[len(absolute[1]):]
+	}
 	path, _, _ = strings.Cut(rest, "?")
-	return path, rest != target || strings.HasPrefix(path, "/")
+	return path, absolute != nil || strings.HasPrefix(path, "/")
 }
 
 func requireRouted(t *testing.T, ctx *fasthttp.RequestCtx, method, target string) {
