@@ -344,18 +344,8 @@ func TestConfirmedChargesFollowASlotThatMoves(t *testing.T) {
 		unaware := must(Open(s.config))(t)
 		defer unaware.Close()
 		move := newMove(t, s, w, c.Addrs()[:2])
-		charged := int64(0)
-		wantCharged := func(when string, by *Store, said string) {
-			t.Helper()
-			before := move.said(t, said)
-			usage := must(by.Charge(t.Context(), token, w.session.ID, Charge{Count: 1}))(t)
-			if charged++; usage.ActionCount != charged {
-				t.Errorf("%s: %d actions, want %d", when, usage.ActionCount, charged)
-			}
-			if said != "" && move.said(t, said) == before {
-				t.Errorf("%s: no server said %s", when, said)
-			}
-		}
+		var charged int64
+		wantCharged := move.charging(t, token, w.session.ID, &charged)
 		wantCharged("before", s, "")
 		wantCharged("before, by the unaware", unaware, "")
 		crowdConfirmed(t, s, crowd)

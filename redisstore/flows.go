@@ -19,7 +19,7 @@ type flow struct {
 type flowKind byte
 
 const (
-	usual flowKind = iota
+	_ flowKind = iota // all other calls
 	// urgent: an API key takes authority away. That must not wait for those whose authority it is.
 	urgent
 	// unproven: an API key that was not seen to be good, or an access token that was refused. They cost nothing to

@@ -132,18 +132,8 @@ func TestChargesFollowASlotThatMoves(t *testing.T) {
 		unaware := must(Open(s.config))(t)
 		defer unaware.Close()
 		move := newMove(t, s, w, addresses)
-		charged := int64(0)
-		wantCharged := func(when string, by *Store, said string) {
-			t.Helper()
-			before := move.said(t, said)
-			usage := must(by.Charge(t.Context(), token, w.session.ID, Charge{Count: 1}))(t)
-			if charged++; usage.ActionCount != charged {
-				t.Errorf("%s: %d actions, want %d", when, usage.ActionCount, charged)
-			}
-			if said != "" && move.said(t, said) == before {
-				t.Errorf("%s: no server said %s", when, said)
-			}
-		}
+		var charged int64
+		wantCharged := move.charging(t, token, w.session.ID, &charged)
 		crowd(t, s)
 		crowd(t, unaware)
 
@@ -208,6 +198,22 @@ func (m slotMove) end(t *testing.T) {
 	t.Helper()
 	for _, node := range []*redis.Client{m.target, m.source} {
 		must(node.Do(t.Context(), "CLUSTER", "SETSLOT", m.slot, "NODE", idOf(t, m.target)).Result())(t)
+	}
+}
+
+// charging returns what charges one action at a store, and checks that it is the only one since the last, and that a node
+// has answered an error if one is named. It counts in charged.
+func (m slotMove) charging(t *testing.T, token Caller, session uuid.UUID, charged *int64) func(when string, by *Store, said string) {
+	return func(when string, by *Store, said string) {
+		t.Helper()
+		before := m.said(t, said)
+		usage := must(by.Charge(t.Context(), token, session, Charge{Count: 1}))(t)
+		if *charged++; usage.ActionCount != *charged {
+			t.Errorf("%s: %d actions, want %d", when, usage.ActionCount, *charged)
+		}
+		if said != "" && m.said(t, said) == before {
+			t.Errorf("%s: no server said %s", when, said)
+		}
 	}
 }
 

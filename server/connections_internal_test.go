@@ -43,11 +43,7 @@ func TestConnectionsWithoutAPlaceAreClosedWithoutAWordAndAPlaceIsGivenAgain(t *t
 	for name, secure := range map[string]bool{"plain": false, "over TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := Config{}
-			if secure {
-				config.TLS = &tls.Config{Certificates: []tls.Certificate{selfSigned(t, 1).asClient()}}
-			}
-			r := runServer(t, "", config)
+			r := runServer(t, "", spoken(t, secure))
 			const most = 2
 			r.open.bound(most)
 			var held []net.Conn

@@ -198,11 +198,7 @@ func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
 	for name, secure := range map[string]bool{"plain": false, "over TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := Config{}
-			if secure {
-				config.TLS = &tls.Config{Certificates: []tls.Certificate{selfSigned(t, 1).asClient()}}
-			}
-			r := runServer(t, "", config)
+			r := runServer(t, "", spoken(t, secure))
 			r.drain.most, r.drain.quiet = time.Millisecond, 20*time.Second
 			conn := dial(t, r.address)
 			for r.open.count() == 0 {
@@ -260,4 +256,13 @@ func TestAServerThatGivesUpSaysHowManyConnectionsAreCut(t *testing.T) {
 		t.Errorf("it ends with %v", err)
 	}
 	_ = conn.Close()
+}
+
+// spoken is the configuration of a server that speaks HTTP plainly or over TLS.
+func spoken(t *testing.T, secure bool) Config {
+	t.Helper()
+	if !secure {
+		return Config{}
+	}
+	return Config{TLS: &tls.Config{Certificates: []tls.Certificate{selfSigned(t, 1).asClient()}}}
 }
