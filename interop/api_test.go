@@ -90,7 +90,7 @@ func (o organization) call(t *testing.T, method, path string, body, answer any) 
 		}
 		content = bytes.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(t.Context(), method, o.service.url+path, content)
+	request, err := http.NewRequestWithContext(t.Context(), method, o.service.URL+path, content)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -107,7 +107,7 @@ func startMCPServer(t *testing.T, s *service) string {
 	t.Cleanup(server.Close)
 	mux.HandleFunc("GET /.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		err := json.NewEncoder(w).Encode(map[string]any{"resource": server.URL + "/mcp", "authorization_servers": []string{s.url}})
+		err := json.NewEncoder(w).Encode(map[string]any{"resource": server.URL + "/mcp", "authorization_servers": []string{s.URL}})
 		if err != nil {
 			t.Error(err)
 		}

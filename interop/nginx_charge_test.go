@@ -13,7 +13,7 @@ import (
 func TestNginxStopsARequestThatDoesNotFitAndChargesNothing(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	g := startNginx(t, v.service.url)
+	g := startNginx(t, v.service.URL)
 	for _, tc := range []struct {
 		session session
 		charged string
@@ -36,7 +36,7 @@ func TestNginxStopsARequestThatDoesNotFitAndChargesNothing(t *testing.T) {
 func TestNginxRefusesPathsThatABackendCouldReadInAnotherWay(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	g := startNginx(t, v.service.url)
+	g := startNginx(t, v.service.URL)
 	for _, path := range []string{
 		"/search/x/../../reports/", "/search/..%2freports/x", "/search/%2e%2e/reports/x", "/search//x", "/search/./x",
 		"/reports/..;/search/q", "/reports/..%5csearch/q", "/search/a%2Fb", "/search/x/..", "/search/%3bx",
@@ -65,7 +65,7 @@ func TestNginxChargesEachRequestOnce(t *testing.T) {
 func TestAClientCannotPriceItsOwnRequest(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	g := startNginx(t, v.service.url)
+	g := startNginx(t, v.service.URL)
 	header := bearing(v.token, v.session.ID)
 	for name, value := range map[string]string{
 		"X-Value-Usd": "0", "X-Count": "3", "X-Scope": "reports:read", "X-Action-Type": "free",
@@ -84,7 +84,7 @@ func TestAClientCannotPriceItsOwnRequest(t *testing.T) {
 func TestNginxLetsThroughExactlyWhatTheSessionHas(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	g := startNginx(t, v.service.url)
+	g := startNginx(t, v.service.URL)
 	budget := v.newSession(t, v.agent, 50, 100)
 	var passed, refused atomic.Int64
 	var wg sync.WaitGroup

@@ -30,7 +30,7 @@ func TestNoHostileRequestReachesTheNextClientOfNginx(t *testing.T) {
 		t.Run("buffering "+buffering, func(t *testing.T) {
 			t.Parallel()
 			attacker, innocent := newVisitor(t), newVisitor(t)
-			g := startNginxWith(t, attacker.service.url, strings.Replace(throughNginx, "%s", buffering, 1))
+			g := startNginxWith(t, attacker.service.URL, strings.Replace(throughNginx, "%s", buffering, 1))
 			credentials := hostile.Credentials{
 				Key: attacker.Key, Access: attacker.token, Session: attacker.session.ID, Agent: attacker.agent.ID,
 			}

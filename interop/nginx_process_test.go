@@ -20,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"remit/serviceproc"
 )
 
 // mainConfig is the part of nginx.conf that deploy/nginx/remit.conf leaves to its user. Its %s are: the user, the
@@ -82,19 +84,19 @@ func startNginxWith(t *testing.T, remitURL, more string) *gateway {
 	if err := os.WriteFile(filepath.Join(dir, "nginx.conf"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := startProcess(exec.Command(nginx, "-e", "stderr", "-p", dir, "-c", "nginx.conf"))
+	p, err := serviceproc.StartProcess(exec.Command(nginx, "-e", "stderr", "-p", dir, "-c", "nginx.conf"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.stop(); err != nil {
+		if err := p.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", filepath.Join(dir, "nginx.sock"))
 	}
-	err = p.await(func() bool {
+	err = p.Await(func() bool {
 		conn, err := dial(t.Context(), "", "")
 		if err == nil {
 			conn.Close()
@@ -176,7 +178,7 @@ func watch(t *testing.T, s *service) *recorder {
 
 func proxyTo(t *testing.T, s *service) http.Handler {
 	t.Helper()
-	target, err := url.Parse(s.url)
+	target, err := url.Parse(s.URL)
 	if err != nil {
 		t.Fatal(err)
 	}

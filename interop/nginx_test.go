@@ -74,7 +74,7 @@ func newVisitor(t *testing.T) visitor {
 func TestNginxPassesALiveAgentAndSaysWhoItIs(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	g := startNginx(t, v.service.url)
+	g := startNginx(t, v.service.URL)
 	g.wantStatus(t, 200, http.MethodGet, "/reports/2026?page=2", bearing(v.token, ""))
 	answer := g.wantStatus(t, 200, http.MethodPost, "/search/deep", bearing(v.token, v.session.ID))
 	if actions, value := answer.Header.Get("X-Remaining-Actions"), answer.Header.Get("X-Remaining-Value-Usd"); actions != "9" || value != "0.95" {
@@ -98,7 +98,7 @@ func TestNginxPassesALiveAgentAndSaysWhoItIs(t *testing.T) {
 func TestNginxRefusesWhoHasNoLiveToken(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	g := startNginx(t, v.service.url)
+	g := startNginx(t, v.service.URL)
 	tampered := v.token[:len(v.token)-3] + "AAA"
 	for _, path := range []string{"/reports/", "/search/"} {
 		missing := g.wantStatus(t, 401, http.MethodGet, path, http.Header{"X-Session-Id": {v.session.ID}})
@@ -122,7 +122,7 @@ func TestNginxRefusesWhoHasNoLiveToken(t *testing.T) {
 func TestNginxRefusesWhoLacksTheScope(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	g := startNginx(t, v.service.url)
+	g := startNginx(t, v.service.URL)
 	other := v.newAgent(t, "else")
 	session := v.newSession(t, other, 10, 1)
 	token := v.accessToken(t, other)
@@ -136,7 +136,7 @@ func TestNginxRefusesWhoLacksTheScope(t *testing.T) {
 func TestNginxRefusesASessionThatIsMissingOrAnothers(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	g := startNginx(t, v.service.url)
+	g := startNginx(t, v.service.URL)
 	anothers := v.newSession(t, v.newAgent(t, "search"), 10, 1)
 	for _, id := range []string{"", "none", anothers.ID, v.session.ID + "&value_usd=0"} {
 		g.wantStatus(t, 403, http.MethodGet, "/search/", bearing(v.token, id))
@@ -187,7 +187,7 @@ func TestNginxSendsRemitTheCredentialsAlone(t *testing.T) {
 func TestForgedIdentityNeverReachesTheBackend(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	g := startNginx(t, v.service.url)
+	g := startNginx(t, v.service.URL)
 	for _, path := range []string{"/reports/", "/search/"} {
 		header := bearing(v.token, v.session.ID)
 		for _, name := range []string{"X-Agent-Id", "x-agent-id", "X-ORG-ID", "X-Org-Id", "X-Scopes", "X_Agent_Id", "X_Org_Id", "X_Scopes"} {
@@ -220,7 +220,7 @@ func TestNginxLetsNothingThroughWhenRemitDoesNotAnswer(t *testing.T) {
 func TestWhatNginxAsksRemitIsNotOpenToClients(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	g := startNginx(t, v.service.url)
+	g := startNginx(t, v.service.URL)
 	for path, status := range map[string]int{"/_remit/reports": 404, "/_remit/search": 404, "/search/../_remit/search": 400} {
 		g.wantStatus(t, status, http.MethodGet, path, bearing(v.token, v.session.ID))
 	}

@@ -15,7 +15,7 @@ import (
 // goClient is golang.org/x/oauth2 set up as a client of the service.
 func (s *service) goClient(of agent, style oauth2.AuthStyle, scopes ...string) *clientcredentials.Config {
 	return &clientcredentials.Config{
-		ClientID: of.ID, ClientSecret: of.Secret, TokenURL: s.url + "/oauth2/token", AuthStyle: style, Scopes: scopes,
+		ClientID: of.ID, ClientSecret: of.Secret, TokenURL: s.URL + "/oauth2/token", AuthStyle: style, Scopes: scopes,
 	}
 }
 
@@ -54,10 +54,10 @@ func TestGoClientFetchesATokenAndCallsTheAPI(t *testing.T) {
 			}
 			budget := org.newSession(t, scout, 10, 5)
 			client := config.Client(bounded(t))
-			if status := statusOf(t, client, http.MethodGet, org.service.url+"/sessions/"+budget.ID, ""); status != 200 {
+			if status := statusOf(t, client, http.MethodGet, org.service.URL+"/sessions/"+budget.ID, ""); status != 200 {
 				t.Errorf("GET of its session: %d", status)
 			}
-			actions := org.service.url + "/sessions/" + budget.ID + "/actions"
+			actions := org.service.URL + "/sessions/" + budget.ID + "/actions"
 			if status := statusOf(t, client, http.MethodPost, actions, `{"value_usd":0.37}`); status != 200 {
 				t.Errorf("an action: %d", status)
 			}
@@ -86,7 +86,7 @@ func TestGoClientRefreshes(t *testing.T) {
 			t.Fatal(err)
 		}
 		config := oauth2.Config{ClientID: scout.ID, ClientSecret: scout.Secret,
-			Endpoint: oauth2.Endpoint{TokenURL: org.service.url + "/oauth2/token", AuthStyle: style}}
+			Endpoint: oauth2.Endpoint{TokenURL: org.service.URL + "/oauth2/token", AuthStyle: style}}
 		second, err := config.TokenSource(bounded(t), &oauth2.Token{RefreshToken: first.RefreshToken}).Token()
 		if err != nil {
 			t.Fatal(err)

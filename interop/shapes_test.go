@@ -23,7 +23,7 @@ type shape struct {
 // send writes the request over a connection of its own and returns the answer to it.
 func (s *service) send(t *testing.T, request shape) *http.Response {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ type accessClaims struct {
 
 // goVerifier is go-oidc for access tokens: these name no audience.
 func (s *service) goVerifier(t *testing.T, issuer string, algorithms ...string) *oidc.IDTokenVerifier {
-	keys := oidc.NewRemoteKeySet(oidc.ClientContext(t.Context(), httpClient), s.url+"/.well-known/jwks.json")
+	keys := oidc.NewRemoteKeySet(oidc.ClientContext(t.Context(), httpClient), s.URL+"/.well-known/jwks.json")
 	return oidc.NewVerifier(issuer, keys, &oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms})
 }
 
@@ -39,7 +39,7 @@ func TestGoVerifierAcceptsTokensOfEveryAlgorithm(t *testing.T) {
 			org := newOrganization(t, start(t))
 			scout := org.newAgent(t, "read", "write")
 			raw := org.accessToken(t, scout)
-			verified, err := org.service.goVerifier(t, org.service.url, algorithm).Verify(t.Context(), raw)
+			verified, err := org.service.goVerifier(t, org.service.URL, algorithm).Verify(t.Context(), raw)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,13 +66,13 @@ func TestGoVerifierRefusesTokensOfAnotherService(t *testing.T) {
 	here, elsewhere := sharedService(t), startService(t)
 	org := newOrganization(t, elsewhere)
 	foreign := org.accessToken(t, org.newAgent(t, "read"))
-	if _, err := elsewhere.goVerifier(t, elsewhere.url, oidc.EdDSA).Verify(t.Context(), foreign); err != nil {
+	if _, err := elsewhere.goVerifier(t, elsewhere.URL, oidc.EdDSA).Verify(t.Context(), foreign); err != nil {
 		t.Fatalf("the token is not even good at home: %v", err)
 	}
 	for reason, verifier := range map[string]*oidc.IDTokenVerifier{
-		"failed to verify signature":     here.goVerifier(t, elsewhere.url, oidc.EdDSA),
-		"issued by a different provider": elsewhere.goVerifier(t, here.url, oidc.EdDSA),
-		"unexpected signature algorithm": elsewhere.goVerifier(t, elsewhere.url, oidc.RS256),
+		"failed to verify signature":     here.goVerifier(t, elsewhere.URL, oidc.EdDSA),
+		"issued by a different provider": elsewhere.goVerifier(t, here.URL, oidc.EdDSA),
+		"unexpected signature algorithm": elsewhere.goVerifier(t, elsewhere.URL, oidc.RS256),
 	} {
 		if _, err := verifier.Verify(t.Context(), foreign); err == nil || !strings.Contains(err.Error(), reason) {
 			t.Errorf("it is refused with %v, not because %s", err, reason)

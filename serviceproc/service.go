@@ -1,0 +1,107 @@
+// Package serviceproc builds the service and runs it as a process, with a redis-server of its own, for the tests that use
+// it from outside as its users do. Nothing but tests imports it.
+//
+//	func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
+//
+//	func TestSomething(t *testing.T) {
+//		service := serviceproc.Run(t)
+//		http.Get(service.URL + "/healthz")
+//	}
+package serviceproc
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+)
+
+// scratch holds the program for as long as the tests run.
+var scratch string
+
+// Tests is the tests of a package that runs the service. Its Run goes in place of testing.M's.
+type Tests struct {
+	*testing.M
+	End func() // what is to be done when all have run; may be nil
+}
+
+// Run runs the tests, calls End and removes the program that was built for them.
+func (m Tests) Run() int {
+	var err error
+	if scratch, err = os.MkdirTemp("", "remit-tests-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(scratch)
+	if m.End != nil {
+		defer m.End()
+	}
+	return m.M.Run()
+}
+
+// Program builds the service, once, and returns the path of its binary.
+var Program = sync.OnceValues(func() (string, error) {
+	if scratch == "" {
+		return "", errors.New("the package's TestMain must run serviceproc.Tests")
+	}
+	binary := filepath.Join(scratch, "remit")
+	build := exec.Command("go", "build", "-o", binary, "remit")
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("the service does not build: %w\n%s", err, output)
+	}
+	return binary, nil
+})
+
+// Service is a running remit.
+type Service struct {
+	URL string // http://127.0.0.1:PORT, which is its issuer too
+	*Process
+}
+
+var listening = regexp.MustCompile(`listening url=(http://\S+)`)
+
+// Launch starts a service that keeps its data in dir, listens on a free port and takes these arguments besides. Stop it
+// after use.
+func Launch(dir string, args ...string) (*Service, error) {
+	binary, err := Program()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(binary, args...)
+	cmd.Dir = dir
+	p, err := StartProcess(cmd, "REMIT_LISTEN=127.0.0.1:0", "REMIT_DATA_DIR="+filepath.Join(dir, "data"))
+	if err != nil {
+		return nil, err
+	}
+	s := &Service{Process: p}
+	err = p.Await(func() bool {
+		found := listening.FindStringSubmatch(p.Output())
+		if found != nil {
+			s.URL = found[1]
+		}
+		return found != nil
+	})
+	if err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return s, nil
+}
+
+// Run launches a service of the test's own, which is stopped when the test ends.
+func Run(t testing.TB, args ...string) *Service {
+	t.Helper()
+	s, err := Launch(t.TempDir(), args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
