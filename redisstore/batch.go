@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -229,11 +230,16 @@ func (s *Store) sendParts(ctx context.Context, server *redis.Client, parts []*pa
 	}
 	deadline, _ := ctx.Deadline()
 	failure := s.confirmerOf(server).end(pipeline, keyOf(commands[0]), deadline)
+	ctx, seen := s.observe(ctx, chargeBatch.operation, time.Now())
 	_, failed := pipeline.Exec(ctx)
 	unconfirmed := failure()
 	for _, c := range commands {
 		c.explain(failed)
 	}
+	if isReply(failed) { // to one of the parts, which are looked at one by one
+		failed = nil
+	}
+	seen.end(classify(failed, writes))
 	return calls, commands, unconfirmed
 }
 

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
@@ -10,10 +11,12 @@ import (
 
 // readAll sends one HMGET for each id in one pipeline per server, and returns what each answered. It waits for a
 // place among those of the flow and of others.
-func (s *Store) readAll(ctx context.Context, f flow, ids []uuid.UUID, hmget func(redis.Pipeliner, uuid.UUID)) ([]*reply, error) {
+func (s *Store) readAll(ctx context.Context, f flow, ids []uuid.UUID, hmget func(redis.Pipeliner, uuid.UUID)) (_ []*reply, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
+	ctx, seen := s.observe(ctx, "hmget", time.Now())
+	defer func() { seen.end(err) }()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := s.lists.enter(ctx, f); err != nil {

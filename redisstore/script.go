@@ -18,26 +18,27 @@ import (
 
 // script is one file of package lua.
 type script struct {
-	source []byte
-	sha    string // SHA-1 in hex, by which Redis names a script it has seen
-	name   []byte // the same
-	access access
-	keyed  *script // the same once for an idempotency key; nil for operations that take none
+	operation string // the file's name without its ending
+	source    []byte
+	sha       string // SHA-1 in hex, by which Redis names a script it has seen
+	name      []byte // the same
+	access    access
+	keyed     *script // the same once for an idempotency key; nil for operations that take none
 }
 
-func newScript(name string, a access) *script { return asScript(lua.Source(name), a) }
+func newScript(name string, a access) *script { return asScript(name, lua.Source(name), a) }
 
 // newKeyedScript is newScript for an operation that writes and can be asked for with an idempotency key.
 func newKeyedScript(name string) *script {
 	sc := newScript(name, writes)
-	sc.keyed = asScript(lua.OnceSource(name), writes)
+	sc.keyed = asScript(name, lua.OnceSource(name), writes)
 	return sc
 }
 
-func asScript(source string, a access) *script {
+func asScript(operation, source string, a access) *script {
 	sum := sha1.Sum([]byte(source))
 	name := hex.EncodeToString(sum[:])
-	return &script{source: []byte(source), sha: name, name: []byte(name), access: a}
+	return &script{operation: operation, source: []byte(source), sha: name, name: []byte(name), access: a}
 }
 
 const (
@@ -63,6 +64,13 @@ func (s *Store) run(ctx context.Context, f flow, sc *script, keys []string, args
 
 func (s *Store) runCommand(ctx context.Context, sc *script, c *command) (*reply, error) {
 	began := time.Now()
+	ctx, seen := s.observe(ctx, sc.operation, began)
+	r, err := s.runUntil(ctx, sc, c, began)
+	seen.end(err)
+	return r, err
+}
+
+func (s *Store) runUntil(ctx context.Context, sc *script, c *command, began time.Time) (*reply, error) {
 	deadline := deadlineOf(ctx, began)
 	c.confirm = s.confirms(sc.access)
 	for attempt := 1; ; attempt++ {
@@ -108,10 +116,13 @@ func (s *Store) sendOnce(ctx context.Context, deadline time.Time, c *command, cm
 }
 
 // call runs one command of Redis itself, once, and returns what it answers, nil for nothing.
-func (s *Store) call(ctx context.Context, f flow, a access, verb, key string, args ...string) (any, error) {
+func (s *Store) call(ctx context.Context, f flow, a access, verb, key string, args ...string) (_ any, err error) {
+	began := time.Now()
+	ctx, seen := s.observe(ctx, verb, began)
+	defer func() { seen.end(err) }()
 	c := newPlainCommand(f, verb, key, args...)
 	cmd := onceCmd{redis.NewCmd(ctx, c.words...)}
-	deadline, err := deadlineOf(ctx, time.Now()), error(nil)
+	deadline := deadlineOf(ctx, began)
 	if s.confirms(a) {
 		err = s.writeConfirmed(&bounds{ctx, deadline}, key, cmd.Cmd)
 	} else {

@@ -57,6 +57,7 @@ func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 	if err != nil {
 		return redisstore.APIKey{}, errInvalidKey
 	}
+	askedOf(ctx).organization = organization
 	return redisstore.APIKey{Organization: organization, Hash: token.Hash(given)}, nil
 }
 
@@ -74,6 +75,8 @@ func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*verified, error) {
 	if err != nil {
 		return nil, errInvalidToken
 	}
+	a := askedOf(ctx)
+	a.organization, a.agent = access.Organization, access.Agent
 	return access, nil
 }
 

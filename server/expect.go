@@ -43,6 +43,7 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 		return fasthttp.StatusContinue
 	}
 	s.begin(ctx)
+	defer s.endAsked(ctx)
 	leaveUnread(ctx.Conn())
 	s.answerProblem(ctx, err)
 	return ctx.Response.StatusCode()

@@ -21,6 +21,7 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 		return
 	}
 	p := problemOf(err)
+	askedOf(ctx).code = p.Code
 	p.RequestID = answeredID(ctx)
 	s.noteTrouble(ctx, err, p)
 	body, encodeErr := json.Marshal(p)
@@ -114,6 +115,7 @@ func (s *Server) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
 func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	defer s.answerPanic(ctx)
 	s.begin(ctx)
+	defer s.endAsked(ctx)
 	s.renewWriteTimeout(ctx)
 	leaveUnread(ctx.Conn())
 	var plain tls.RecordHeaderError

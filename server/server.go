@@ -133,9 +133,10 @@ func (s *Server) Serve(accepting net.Listener) error {
 
 // Handler returns the whole of the service: what every request passes before and after its own handler.
 func (s *Server) Handler() fasthttp.RequestHandler {
-	routes, authorize := s.routes(), s.handle(s.authorize)
+	routes, authorize := s.routes(), s.at(authorizePath, s.authorize)
 	return func(ctx *fasthttp.RequestCtx) {
 		s.begin(ctx)
+		defer s.endAsked(ctx)
 		defer s.drain.tell(ctx)
 		defer s.answerPanic(ctx)
 		closes, err := checkFraming(&ctx.Request.Header)
@@ -157,6 +158,7 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 
 // begin sets what every response carries.
 func (s *Server) begin(ctx *fasthttp.RequestCtx) {
+	beginAsked(ctx)
 	header := &ctx.Response.Header
 	var id [maxRequestIDSize]byte
 	header.SetBytesV(headerRequestID, s.requests.append(id[:0], ctx))
@@ -173,14 +175,14 @@ type handler func(ctx *fasthttp.RequestCtx) error
 func (s *Server) routes() fasthttp.RequestHandler {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
-	r.NotFound = s.handle(func(*fasthttp.RequestCtx) error { return errNoRoute })
-	r.MethodNotAllowed = s.handle(refuseMethod)
+	r.NotFound = s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
+	r.MethodNotAllowed = s.at("", refuseMethod)
 
 	get := func(path string, h handler) {
-		r.GET(path, s.handle(h))
-		r.HEAD(path, s.handle(h))
+		r.GET(path, s.at(routeOf(path), h))
+		r.HEAD(path, s.at(routeOf(path), h))
 	}
-	post := func(path string, h handler) { r.POST(path, s.handle(h)) }
+	post := func(path string, h handler) { r.POST(path, s.at(routeOf(path), h)) }
 
 	get("/healthz", s.healthz)
 	get("/readyz", s.readyz)
@@ -194,7 +196,7 @@ func (s *Server) routes() fasthttp.RequestHandler {
 	get("/v1/agents", s.listAgents)
 	get("/v1/agents/{id}", s.getAgent)
 	post("/v1/agents/{id}/revoke", s.revokeAgent)
-	r.DELETE("/v1/agents/{id}", s.handle(s.revokeAgent))
+	r.DELETE("/v1/agents/{id}", s.at("/v1/agents/{id}", s.revokeAgent))
 	post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
 
 	get("/v1/agents/{id}/events", s.listEvents)
@@ -204,8 +206,8 @@ func (s *Server) routes() fasthttp.RequestHandler {
 	post("/v1/auth/revoke", s.revokeToken)
 	post("/v1/auth/introspect", s.introspect)
 	get(verifyPath, s.verify)
-	r.ANY(verifyPath+"/{asked:*}", s.handle(s.verify))
-	r.ANY(authorizePath+"/{asked:*}", s.handle(s.authorize))
+	r.ANY(verifyPath+"/{asked:*}", s.at(verifyPath, s.verify))
+	r.ANY(authorizePath+"/{asked:*}", s.at(authorizePath, s.authorize))
 
 	post("/oauth2/token", s.oauthToken)
 	get("/oauth2/authorize", s.oauthAuthorize)
@@ -224,11 +226,19 @@ func (s *Server) routes() fasthttp.RequestHandler {
 		post(prefix+"/sessions", s.createSession)
 		get(prefix+"/sessions", s.listSessions)
 		get(prefix+"/sessions/{id}", s.getSession)
-		r.PATCH(prefix+"/sessions/{id}", s.handle(s.changeLimits))
+		r.PATCH(prefix+"/sessions/{id}", s.at(routeOf("/sessions/{id}"), s.changeLimits))
 		post(prefix+"/sessions/{id}/end", s.endSession)
 		post(prefix+"/sessions/{id}/actions", s.charge)
 	}
 	return r.Handler
+}
+
+// routeOf is the one name of a route that answers at two paths, with the prefix and without.
+func routeOf(path string) string {
+	if strings.HasPrefix(path, "/sessions") {
+		return "/v1" + path
+	}
+	return path
 }
 
 // refuseMethod answers 405. The router counts OPTIONS among the methods that it allows, though it is not answered.
@@ -243,8 +253,10 @@ func refuseMethod(ctx *fasthttp.RequestCtx) error {
 	return errMethod
 }
 
-func (s *Server) handle(h handler) fasthttp.RequestHandler {
+// at returns what answers at a route.
+func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
+		askedOf(ctx).route = route
 		if err := h(ctx); err != nil {
 			s.answerProblem(ctx, err)
 		}
