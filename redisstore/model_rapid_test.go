@@ -12,22 +12,26 @@ import (
 	"remit/money"
 )
 
-// modelSteps is how many steps the store and the model are compared in, at least.
+// modelSteps is how many steps the store and the model are compared in, at least. The race detector has seen all there is
+// to see after a few, and makes each five times as dear: with it a tenth is played, and make test plays the whole without.
 const modelSteps = 200_000
 
-// Random sequences of all operations have the same outcomes in the store as in the model, and leave the same state. It
-// takes about a minute and a half with the race detector on two cores.
+// Random sequences of all operations have the same outcomes in the store as in the model, and leave the same state.
 func TestTheStoreDoesWhatTheModelDoes(t *testing.T) {
 	t.Parallel()
 	skipIfShort(t)
 	s := openLeastPrivileged(t, Config{}, realRedis)
 	books := &tally{outcomes: map[string]int{}}
+	wanted, rounds := modelSteps, 9
+	if raceDetector {
+		wanted, rounds = modelSteps/10, 1
+	}
 	t.Run("sequences", func(t *testing.T) {
 		for i := range 8 {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
 				// 100 checks of 9 times 30 steps on average: 27,000, and never far from it.
-				playSequences(t, s, 9, books)
+				playSequences(t, s, rounds, books)
 			})
 		}
 	})
@@ -35,8 +39,11 @@ func TestTheStoreDoesWhatTheModelDoes(t *testing.T) {
 		return
 	}
 	t.Logf("%d steps: %v", books.steps, books.outcomes)
-	if books.steps < modelSteps {
-		t.Errorf("%d steps, want %d: -rapid.checks and -rapid.steps must be as they are by default", books.steps, modelSteps)
+	if books.steps < wanted {
+		t.Errorf("%d steps, want %d: -rapid.checks and -rapid.steps must be as they are by default", books.steps, wanted)
+	}
+	if raceDetector {
+		return // some outcomes are too rare for so few steps
 	}
 	for _, what := range everyOutcome {
 		if books.outcomes[what] == 0 {
