@@ -11,6 +11,7 @@ import (
 
 	"remit/client"
 	"remit/money"
+	"remit/serviceproc"
 )
 
 // has checks that text has each of the patterns.
@@ -200,4 +201,20 @@ func TestAHeldValueIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	has(t, s.good("session", "show", session).stdout, `^VALUE    0 of 5 USD$`, `^HELD     2 USD$`)
+}
+
+func TestAGuardedServiceIsGivenTheBootstrapToken(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "bootstrap.token")
+	if err := os.WriteFile(file, []byte("bootstrap-0123456789abcdef\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := newTerminal(t)
+	s.env["REMIT_ADDR"] = serviceproc.Run(t, "--organizations=token", "--bootstrap-token="+file).URL
+	if r := s.run("org", "create", "acme"); r.exit != exitFailed || !strings.HasPrefix(r.stderr, "remit: missing_credentials: ") {
+		t.Errorf("without it: exit %d, %s", r.exit, r.stderr)
+	}
+	s.good("org", "create", "acme", "--bootstrap-token", file)
+	s.env["REMIT_BOOTSTRAP_TOKEN"] = file // as the service has it
+	s.good("org", "create", "acme")
 }

@@ -82,5 +82,6 @@ func rowsOf(lines []line, width int) int {
 	return rows
 }
 
-// close gives the cursor back.
-func (s *screen) close() { _, _ = s.out.WriteString(showCursor) } // there is nobody to tell that the terminal has gone
+// close gives the cursor back, at the start of a line without the ^C that the terminal itself has written there. When the
+// terminal has gone there is nobody to tell.
+func (s *screen) close() { _, _ = s.out.WriteString("\r" + eraseOfLine + showCursor) }
