@@ -86,6 +86,9 @@ func TestJSONHasTheNamesOfTheAPI(t *testing.T) {
 	names(list[0], "action_count", "agent_id", "expires_at", "id", "max_actions", "status")
 	names(s.object("session", "end", session["id"].(string)), slices.Sorted(slices.Values(append(whole, "ended_at")))...)
 	names(s.object("agent", "revoke", scout), "created_at", "id", "metadata", "name", "org_id", "revoked_at", "scopes", "status")
+	if made := s.good("agent", "create", "x", "--metadata", `{"for":"<a>&b"}`, "--json").stdout; !strings.Contains(made, `"metadata":{"for":"<a>&b"}`) {
+		t.Errorf("its metadata has changed on the way: %s", made)
+	}
 	if none := s.good("session", "list", "--status", "active", "--json").stdout; none != "[]\n" {
 		t.Errorf("no sessions: %s", none)
 	}

@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	"remit/client"
@@ -75,7 +77,9 @@ func (s *terminal) command(args ...string) *exec.Cmd {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	command := exec.CommandContext(s.t.Context(), binary, args...)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Minute) // so that a command that does not end fails its own test
+	s.t.Cleanup(cancel)
+	command := exec.CommandContext(ctx, binary, args...)
 	command.Dir = s.t.TempDir()
 	command.Env = []string{"PATH=" + os.Getenv("PATH")}
 	for name, value := range s.env {
