@@ -28,6 +28,7 @@ class Money(unittest.TestCase):
                 money.micro(given)  # type: ignore[arg-type]
 
     def test_what_is_no_amount_is_a_value_error(self) -> None:
+        given: Any
         for given in (
             -1, "-1", Decimal("-0.000001"), "0.0000001", Decimal("1e-7"), Decimal("1e-999999999"),
             Decimal("1e999999999"), 1_000_000_001, "1000000000.000001", "", " 1", "1_0", "1.", ".5", "1e2", "NaN", "\u0663",

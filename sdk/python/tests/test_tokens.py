@@ -216,6 +216,16 @@ class TokensInTime(unittest.TestCase):
             issuer.refresh()
         self.assertEqual((issuer.count(REFRESH), issuer.count(EXCHANGE)), (2, 3))
 
+    def test_a_refused_refresh_token_is_not_presented_again(self) -> None:
+        issuer = Issuer()
+        issuer.get()
+        issuer.fail = lambda path: refused(401, "invalid_refresh_token") if path == REFRESH else remit.Unavailable("down")
+        with self.assertRaises(remit.Unavailable):
+            issuer.refresh()
+        issuer.fail = lambda path: None
+        issuer.refresh()
+        self.assertEqual(issuer.asked[1:], [(REFRESH, "refresh-1"), (EXCHANGE, "rms_secret"), (EXCHANGE, "rms_secret")])
+
     def test_a_failed_renewal_does_not_storm(self) -> None:
         issuer = Issuer()
         issuer.get()

@@ -7,6 +7,7 @@ import ssl
 import struct
 import threading
 import unittest
+from unittest import mock
 
 import remit
 from network import LOSE, PASS, Answer, Listener, Reaction, Request, ServiceTest, answer_bytes, read_request, refusal
@@ -74,19 +75,48 @@ class Connections(ServiceTest):
         self.assertEqual((made.id, len(requests), server.connections), ("a1", 1, 2))
 
     def test_an_answer_too_many_is_no_answer_to_the_next_call(self) -> None:
-        second = threading.Event()
+        answered = threading.Event()
 
         def serve(connection: socket.socket, number: int) -> None:
             read_request(connection)
-            connection.sendall(answer_bytes(AGENT) + (answer_bytes(AGENT.replace(b"a1", b"a2")) if number == 0 else b""))
+            connection.sendall(answer_bytes(AGENT))
             if number == 0:
-                second.wait(10)
+                answered.wait(10)
+                connection.sendall(answer_bytes(AGENT.replace(b"a1", b"a2")))
+
+        organization = self.client_of(Listener(self, serve).url).organization("rmk_some")
+        self.assertEqual(organization.get_agent("a1").id, "a1")
+        answered.set()
+        kept = organization._caller.service.transport._idle[-1]
+        select.select([kept.wire.raw], [], [], 10)
+        self.assertEqual(organization.get_agent("a1").id, "a1")
+
+    def test_an_answer_to_half_a_request_is_an_answer(self) -> None:
+        refused = b'{"status":413,"code":"body_too_large","detail":"words"}'
+
+        def serve(connection: socket.socket, number: int) -> None:
+            connection.recv(1)
+            connection.sendall(answer_bytes(refused, "413 Content Too Large"))
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
         server = Listener(self, serve)
-        organization = self.client_of(server.url).organization("rmk_some")
-        self.assertEqual(organization.get_agent("a1").id, "a1")
-        second.set()
-        self.assertEqual(organization.get_agent("a1").id, "a1")
+        with self.assertRaises(remit.RemitError) as caught:
+            self.client_of(server.url).organization("rmk_some").create_agent("scout", metadata={"x": "x" * (1 << 24)})
+        self.assertEqual((caught.exception.code, server.connections), ("body_too_large", 1))
+
+    def test_answers_are_bounded(self) -> None:
+        long = AGENT.decode().replace("scout", "x" * (1 << 20))
+        for chunked in (False, True):
+            client, _ = self.proxied(lambda _r, _n: Answer(200, long, {}, chunked))
+            with self.assertRaises(remit.RemitError) as caught:
+                client.organization("rmk_some").get_agent("a1")
+            self.assertIn("longer than 1 MiB", str(caught.exception))
+
+    def test_no_id_leads_elsewhere(self) -> None:
+        client, proxy = self.proxied()
+        with self.assertRaises(remit.RemitError):
+            client.organization("rmk_some").get_agent("../a?x=#\u00fc")
+        self.assertEqual(proxy.requests[0].path, "/v1/agents/..%2Fa%3Fx%3D%23%C3%BC")
 
     def test_an_answer_that_drips_ends_with_the_time(self) -> None:
         done = threading.Event()
@@ -164,9 +194,10 @@ class TLS(ServiceTest):
 
     def test_one_that_is_not_trusted_gets_nothing_and_one_attempt(self) -> None:
         client = self.client_of(os.environ["REMIT_TLS_URL"])
-        with self.assertRaises(remit.Unavailable) as caught:
+        with mock.patch("remit.retry.pause") as pause, self.assertRaises(remit.Unavailable) as caught:
             client.create_organization("acme")
         self.assertIn("certificate", str(caught.exception))
+        pause.assert_not_called()
 
 
 class Addresses(unittest.TestCase):

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from . import retry, wire
 from .credential import Credential, Sealed
-from .errors import RemitError, Unavailable
+from .errors import RemitError
 from .retry import Effect
 from .transport import Answer, Failure, Kind, Transport
 from .url import with_query
@@ -161,9 +161,6 @@ class Caller:
     def _send(
         self, call: Call, body: Optional[Sealed], bearer: Optional[Credential], end: float
     ) -> Union[Answer, Failure]:
-        now = time.monotonic()
-        if now >= end:
-            return Failure(Kind.TOO_LATE, Unavailable("the time given is over"))
         headers: Dict[str, Union[str, Credential]] = {"User-Agent": "remit-python", "Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -174,7 +171,7 @@ class Caller:
         if bearer is not None:
             headers["Authorization"] = Credential("Bearer " + bearer.reveal())
         return self.service.transport.send(
-            call.method, call.path, headers, body, min(end, now + _ATTEMPT_LIMIT + call.wait)
+            call.method, call.path, headers, body, min(end, time.monotonic() + _ATTEMPT_LIMIT + call.wait)
         )
 
 

@@ -35,7 +35,6 @@ class Kind(enum.Enum):
     LOST = "sent, and no whole answer came"
     UNREADABLE = "an answer that does not follow the contract"
     NO_TOKEN = "there is no access token to send it with"
-    TOO_LATE = "the caller's time was over before it was sent"
 
 
 @dataclass(frozen=True)
@@ -66,6 +65,8 @@ class Transport:
         self, method: str, path: str, headers: Mapping[str, Union[str, Credential]], body: Optional[Sealed], end: float
     ) -> Union[Answer, Failure]:
         """Sends one request, once, and reads its answer, until end on the monotonic clock."""
+        if time.monotonic() >= end:
+            return Failure(Kind.NOT_SENT, Unavailable("the time given is over"))
         connection = self._take() or self._connect(end)
         if isinstance(connection, Failure):
             return connection
