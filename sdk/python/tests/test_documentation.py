@@ -32,6 +32,30 @@ class FirstLines(ServiceTest):
             self.assertEqual((run.stdout + run.stderr, run.returncode), (want, 0))
 
 
+class AgentLoop(ServiceTest):
+    def test_the_loop_ends_with_its_task_or_its_budget(self) -> None:
+        for max_value, status, last in (
+            (5, 0, "used: 9 of 1000 actions, 0.68 of 5 USD\n"),
+            # Two steps of the model, and two searches; the third step, and then the payment does not fit.
+            (
+                "0.30", 3, "stopped: max_value_usd is reached, 995 actions and 0.19 USD are left\n"
+                "used: 5 of 1000 actions, 0.11 of 0.3 USD\n",
+            ),
+        ):
+            session = self.new_session(max_value=max_value)
+            made = self.organization.rotate_agent_secret(self.agent.id)
+            settings = {
+                "REMIT_URL": URL, "REMIT_AGENT": self.agent.id, "REMIT_SECRET": made.credential.reveal(),
+                "REMIT_SESSION": session.id, "PYTHONPATH": str(HERE / "src"),
+            }
+            run = subprocess.run(
+                [sys.executable, str(HERE / "examples/agent_loop.py")],
+                env={**os.environ, **settings}, capture_output=True, text=True, timeout=30,
+            )
+            self.assertEqual((run.returncode, run.stdout[-len(last):]), (status, last), run.stdout + run.stderr)
+            self.assertEqual("paying" in run.stdout, status == 0)
+
+
 class Source(unittest.TestCase):
     def test_every_file_is_python_3_9(self) -> None:
         files = [f for folder in ("src", "tests", "examples") for f in (HERE / folder).rglob("*.py")]
@@ -54,5 +78,7 @@ class Source(unittest.TestCase):
     def test_no_float_is_near_money(self) -> None:
         for name in ("money.py", "usage.py"):
             for node in ast.walk(ast.parse((HERE / "src/remit" / name).read_text())):
-                is_float = isinstance(node, ast.Name) and node.id == "float" or isinstance(node, ast.Constant) and type(node.value) is float
-                self.assertFalse(is_float or isinstance(node, ast.Div), f"{name}:{getattr(node, 'lineno', '')}")
+                where = f"{name}:{getattr(node, 'lineno', '')}"
+                self.assertFalse(isinstance(node, ast.Name) and node.id == "float", where)
+                self.assertFalse(isinstance(node, ast.Constant) and type(node.value) is float, where)
+                self.assertNotIsInstance(node, ast.Div, where)

@@ -45,7 +45,8 @@ class Errors(ServiceTest):
         ]
         reactions: List[Reaction] = [
             PASS, DROP, refusal(503, "unavailable"), refusal(401, "invalid_token"), refusal(403, "session_limit_reached"),
-            Answer(200, PAIR[:-1]), Answer(200, PAIR.replace("3600", '"hush-hush"')), Answer(500, PAIR), Answer(200, "[" + PAIR + "]"),
+            Answer(200, PAIR[:-1]), Answer(200, PAIR.replace("3600", '"hush-hush"')), Answer(500, PAIR),
+            Answer(200, "[" + PAIR + "]"),
             Answer(200, '{"secret":"hush-hush\\nsecret","previous_expires_at":"hush"}'),
         ]
         errors = 0
@@ -65,8 +66,9 @@ class Errors(ServiceTest):
         self.assertGreater(errors, 100)
 
     def test_a_credential_shows_itself_to_whoever_asks_only(self) -> None:
-        for shown in (repr(SECRET), str(SECRET), f"{SECRET}", f"{SECRET:>40}", "%s %r" % (SECRET, SECRET), repr([SECRET]), repr({"a": SECRET})):
-            self.assertNotIn("hush", shown)
+        shown: List[str] = [repr(SECRET), str(SECRET), f"{SECRET}", f"{SECRET:>40}", "%s %r" % (SECRET, SECRET)]
+        for text in [*shown, repr([SECRET]), repr({"a": SECRET})]:
+            self.assertNotIn("hush", text)
         self.assertEqual(SECRET.reveal(), "rms_hush-hush-secret")
         self.assertIs(copy.deepcopy(SECRET), SECRET)
         with self.assertRaises(TypeError):
@@ -101,7 +103,10 @@ class Errors(ServiceTest):
         self.assertEqual((str(again), again.usage), (str(caught.exception), caught.exception.usage))
 
     def test_unknown_fields_are_ignored_and_wrong_ones_are_not(self) -> None:
-        good = '{"id":"a","agent_id":"b","status":"new_kind","action_count":1,"max_actions":2,"expires_at":"2026-11-21T09:19:32.1+01:00"%s}'
+        good = (
+            '{"id":"a","agent_id":"b","status":"new_kind","action_count":1,"max_actions":2,'
+            '"expires_at":"2026-11-21T09:19:32.1+01:00"%s}'
+        )
         body = ""
         client, _ = self.proxied(lambda _r, _n: Answer(200, body))
         organization = client.organization(KEY)
@@ -117,7 +122,8 @@ class Errors(ServiceTest):
                 self.assertIn("unreadable answer", str(caught.exception))
 
     def test_a_list_that_leads_to_itself_ends(self) -> None:
-        client, proxy = self.proxied(lambda _r, _n: Answer(200, "[]", {"Link": '<http://elsewhere/?cursor=c&limit=1>; rel="next"'}))
+        link = '<http://elsewhere/?cursor=c&limit=1>; rel="next"'
+        client, proxy = self.proxied(lambda _r, _n: Answer(200, "[]", {"Link": link}))
         with self.assertRaises(remit.RemitError):
             list(client.organization(KEY).sessions())
         self.assertEqual([request.query for request in proxy.requests], ["limit=100", "limit=100&cursor=c"])

@@ -4,11 +4,11 @@ import random
 import socket
 import threading
 import unittest
-from typing import Any, Callable, Dict, List, Optional, Tuple, Type
+from typing import Callable, Dict, List, Tuple, Type
 from unittest import mock
 
 import remit
-from network import DROP, LOSE, PASS, Answer, Proxy, Reaction, Request, ServiceTest, refusal
+from network import DROP, LOSE, PASS, Answer, Reaction, Request, ServiceTest, refusal
 from remit import retry
 from remit.errors import Unavailable
 from remit.transport import Failure, Kind
@@ -170,7 +170,8 @@ class Retries(ServiceTest):
         self.assertEqual(len(proxy.requests), 4)
 
     def test_an_item_in_doubt_of_a_batch_says_so(self) -> None:
-        body = '[{"status":503,"body":{"code":"outcome_unknown"}},{"status":503,"body":{"code":"unavailable"}},{"status":200,"body":{}}]'
+        refused = '{"status":503,"body":{"code":"%s"}}'
+        body = f'[{refused % "outcome_unknown"},{refused % "unavailable"},{{"status":200,"body":{{}}}}]'
         client, _ = self.proxied(lambda r, _n: Answer(200, body))
         results = client.organization("rmk_some").charge_many([remit.Charge(session_id=SOME)] * 3)
         self.assertEqual([type(r.error) for r in results], [O, U, O])

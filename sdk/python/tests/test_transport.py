@@ -10,7 +10,7 @@ import unittest
 from unittest import mock
 
 import remit
-from network import LOSE, PASS, Answer, Listener, Reaction, Request, ServiceTest, answer_bytes, read_request, refusal
+from network import Answer, Listener, ServiceTest, answer_bytes, read_request
 from remit import url
 
 AGENT = (
@@ -143,7 +143,8 @@ class Connections(ServiceTest):
             client.organization("rmk_some").create_agent("scout")
 
     def test_what_is_not_http_is_no_answer(self) -> None:
-        for words in (b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 two hundred\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n", b""):
+        many = b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n"
+        for words in (b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 two hundred\r\n\r\n", many, b""):
             def serve(connection: socket.socket, number: int) -> None:
                 read_request(connection)
                 connection.sendall(words)
@@ -211,8 +212,10 @@ class Addresses(unittest.TestCase):
             self.assertEqual(url.parse(text), url.BaseURL(*want))
 
     def test_what_is_no_base_url_is_not_quoted(self) -> None:
-        for text in ("", "example.com", "ftp://example.com", "http://", "http://me:passw0rd@example.com", "http://a/?b=passw0rd",
-                     "http://a/#passw0rd", "http://a:99999", "http://a:x", "http://[passw0rd", "http://a b", "http://a\r\nb"):
+        for text in (
+            "", "example.com", "ftp://example.com", "http://", "http://me:passw0rd@example.com", "http://a/?b=passw0rd",
+            "http://a/#passw0rd", "http://a:99999", "http://a:x", "http://[passw0rd", "http://a b", "http://a\r\nb",
+        ):
             with self.subTest(text), self.assertRaises(ValueError) as caught:
                 remit.Client(text)
             self.assertNotIn("passw0rd", str(caught.exception))

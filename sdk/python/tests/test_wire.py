@@ -16,7 +16,8 @@ class Wire(unittest.TestCase):
     def test_json_is_that_of_the_json_module(self) -> None:
         value: Any
         for value in (
-            None, True, False, 0, -1, 10**30, 0.1, "", 'a"\\\n\u20ac\U0001f600\ud800', [], {}, [1, [2, {"a": None}]], {"": {"b": ()}},
+            None, True, False, 0, -1, 10**30, 0.1, "", 'a"\\\n\u20ac\U0001f600\ud800', [], {}, [1, [2, {"a": None}]],
+            {"": {"b": ()}},
         ):
             self.assertEqual(json.loads(wire.encode(value).open()), json.loads(json.dumps(value)))
 
@@ -42,7 +43,8 @@ class Wire(unittest.TestCase):
 
     def test_lengths_of_time_are_rounded_up(self) -> None:
         length: Any
-        for length, want in ((0, 0), (1, 1), (0.001, 1), (timedelta(milliseconds=1), 1), (timedelta(days=30), 2_592_000), (2.0, 2)):
+        days, short = timedelta(days=30), timedelta(milliseconds=1)
+        for length, want in ((0, 0), (1, 1), (0.001, 1), (short, 1), (days, 2_592_000), (2.0, 2)):
             self.assertEqual(wire.seconds(length), want)
         for length in (True, "5", float("inf"), float("nan")):
             with self.assertRaises(TypeError):
@@ -51,7 +53,9 @@ class Wire(unittest.TestCase):
 
 class States(ServiceTest):
     def test_a_state_comes_back_as_it_was_given(self) -> None:
-        state: Dict[str, Any] = {"price": Decimal("0.10"), "big": 2**60, "text": "<&>\u20ac\U0001f600\n", "list": [None, True, {"a": []}]}
+        state: Dict[str, Any] = {
+            "price": Decimal("0.10"), "big": 2**60, "text": "<&>\u20ac\U0001f600\n", "list": [None, True, {"a": []}],
+        }
         tx = self.new_session().transaction("payment", pre_state=state)
         self.assertEqual(tx.info.pre_state, state)
         again = self.agent.transaction("payment", pre_state=tx.info.pre_state)
