@@ -7,6 +7,7 @@ import ssl
 import struct
 import threading
 import unittest
+import warnings
 from unittest import mock
 
 import remit
@@ -169,7 +170,9 @@ class Connections(ServiceTest):
     def test_a_fork_takes_no_connection_of_its_parent(self) -> None:
         organization = self.new_organization()
         organization.info(self.organization_id)
-        child = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, which the test has had
+            child = os.fork()
         if child == 0:
             status = 1
             try:
