@@ -12,7 +12,8 @@ import (
 func TestImportsFollowTheArchitecture(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
-		"remit":             {"remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token"},
+		"remit":             {"remit/cli", "remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token"},
+		"remit/cli":         {"remit/client", "remit/money"},
 		"remit/server":      {"remit/money", "remit/redisstore", "remit/token"},
 		"remit/redisstore":  {"remit/lua", "remit/money"},
 		"remit/token":       {},
@@ -27,6 +28,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/interop":     {},
 		"remit/faults":      {"remit/money", "remit/redisproc"},
 		"remit/hostile":     {},
+		"remit/sdk":         {},
 
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},
 	}

@@ -3,6 +3,8 @@
 //	remit [serve]       answers HTTP, on a Redis of its own unless it is given one
 //	remit healthcheck   asks a running service whether it is ready
 //	remit keys          makes, lists, rotates and retires keys
+//	remit org, agent, token, session
+//	                    call a running service; see package cli
 package main
 
 import (
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"remit/cli"
 	"remit/money"
 	"remit/redisstore"
 	"remit/server"
@@ -30,6 +33,7 @@ type commands struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Answer HTTP (the default)."`
 	Healthcheck healthcheck `cmd:"" help:"Exit 0 if the service that listens at --listen is ready."`
 	Keys        keyCommands `cmd:"" help:"Make, list, rotate and retire keys."`
+	cli.Commands
 }
 
 type serve struct {
@@ -51,10 +55,12 @@ type serve struct {
 }
 
 func main() {
-	var cli commands
-	parsed := kong.Parse(&cli, kong.Name("remit"), kong.DefaultEnvars("REMIT"),
-		kong.Description("Tokens, scopes and budgets for AI agents. Every flag has an environment twin REMIT_…"))
-	parsed.FatalIfErrorf(parsed.Run())
+	parser := kong.Must(new(commands), kong.Name("remit"), kong.DefaultEnvars("REMIT"),
+		kong.Description("Tokens, scopes and budgets for AI agents. Flags have environment twins REMIT_… where $REMIT_… stands beside them."))
+	cli.Complete(parser)
+	parsed, err := parser.Parse(os.Args[1:])
+	parser.FatalIfErrorf(err)
+	os.Exit(cli.Report(os.Stderr, parsed.Run()))
 }
 
 // Validate is called by the flag parser.

@@ -23,7 +23,7 @@ type AgentInfo struct {
 	Name           string          `json:"name"`
 	Scopes         []string        `json:"scopes"`
 	Status         string          `json:"status"` // active or revoked
-	Description    string          `json:"description"`
+	Description    string          `json:"description,omitzero"`
 	Metadata       json.RawMessage `json:"metadata"`
 	CreatedAt      time.Time       `json:"created_at"`
 	RevokedAt      time.Time       `json:"revoked_at,omitzero"`

@@ -9,8 +9,8 @@ import (
 
 const redacted = "[credential]"
 
-// Credential is an API key or an agent's secret. It prints as [credential], whatever the verb; string(c) is the text
-// itself. It refuses to be written as JSON, where it would be either leaked or lost.
+// Credential is an API key, an agent's secret or a token. It prints as [credential], whatever the verb; string(c) is the
+// text itself. It refuses to be written as JSON, where it would be either leaked or lost.
 type Credential string
 
 // Format writes the same for every verb.

@@ -221,3 +221,19 @@ func ExampleOrganization_RevokeAgent() {
 	// <nil>
 	// true
 }
+
+// A token is good until its agent is revoked.
+func ExampleOrganization_Introspect() {
+	o := organization()
+	scout, _ := o.CreateAgent(ctx, client.AgentParams{Name: "scout", Scopes: []string{"read", "pay"}})
+	pair, _ := remit().Exchange(ctx, scout.ID, string(scout.Secret))
+
+	info, err := o.Introspect(ctx, string(pair.AccessToken))
+	fmt.Println(info.Active, info.Scope, info.AgentID == scout.ID, err)
+	_ = o.RevokeAgent(ctx, scout.ID)
+	info, err = o.Introspect(ctx, string(pair.AccessToken))
+	fmt.Println(info.Active, info.Scope, err)
+	// Output:
+	// true read pay true <nil>
+	// false  <nil>
+}

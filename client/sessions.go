@@ -38,8 +38,8 @@ type SessionInfo struct {
 	ActionCount  int64           `json:"action_count"`
 	MaxValue     money.MicroUSD  `json:"max_value_usd"`
 	ValueUsed    money.MicroUSD  `json:"value_used_usd"`
-	ValueHeld    money.MicroUSD  `json:"value_held_usd"`    // by pending transactions
-	ValueOverage money.MicroUSD  `json:"value_overage_usd"` // spent by transactions, and beyond the limit
+	ValueHeld    money.MicroUSD  `json:"value_held_usd"`             // by pending transactions
+	ValueOverage money.MicroUSD  `json:"value_overage_usd,omitzero"` // spent by transactions, and beyond the limit
 	Scopes       []string        `json:"scopes"`
 	Metadata     json.RawMessage `json:"metadata"`
 	ExpiresAt    time.Time       `json:"expires_at"`

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"remit/client"
+)
+
+type agentCommands struct {
+	Create       createAgent       `cmd:"" help:"Create an agent, and print its secret."`
+	List         listAgents        `cmd:"" help:"List the organization's agents, newest first."`
+	Show         showAgent         `cmd:"" help:"Show an agent."`
+	Revoke       revokeAgent       `cmd:"" help:"End an agent at once, with its tokens and open sessions."`
+	RotateSecret rotateAgentSecret `cmd:"" help:"Print a new secret for an agent."`
+}
+
+type createAgent struct {
+	asOrganization
+	Name        string   `arg:"" help:"1 to 200 characters."`
+	Scopes      []string `env:"-" placeholder:"SCOPE,…" help:"What it may do; repeatable."`
+	Description string   `env:"-" help:"What it is, for people."`
+	Metadata    metadata `env:"-" placeholder:"JSON" help:"A JSON object to keep with it."`
+}
+
+// Run creates the agent.
+func (c *createAgent) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		made, err := o.CreateAgent(ctx, client.AgentParams{
+			Name: c.Name, Scopes: c.Scopes, Description: c.Description, Metadata: c.Metadata.sent(),
+		})
+		if err != nil {
+			return err
+		}
+		shownOnce("agent's secret")
+		secret := string(made.Secret)
+		return c.show(struct {
+			client.AgentInfo
+			Secret string `json:"secret"`
+		}{made, secret}, append(factsOfAgent(made), fact{"SECRET", secret}))
+	})
+}
+
+type listAgents struct {
+	asOrganization
+	Status string `env:"-" enum:"active,revoked,all" default:"all" help:"active, revoked or all."`
+}
+
+// Run lists the agents.
+func (c *listAgents) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		agents := o.Agents(ctx, client.AgentFilter{Status: unlessAll(c.Status)})
+		return list(c.output, agents, "ID\tNAME\tSTATUS\tSCOPES\tCREATED", func(a client.AgentInfo) []string {
+			return []string{a.ID, a.Name, a.Status, strings.Join(a.Scopes, ","), moment(a.CreatedAt)}
+		})
+	})
+}
+
+// unlessAll is a status to filter by, of which the API spells all as none.
+func unlessAll(status string) string {
+	if status == "all" {
+		return ""
+	}
+	return status
+}
+
+type showAgent struct {
+	asOrganization
+	ID string `arg:"" help:"The agent's id."`
+}
+
+// Run shows the agent.
+func (c *showAgent) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error { return c.showAsItIs(ctx, o) })
+}
+
+func (c *showAgent) showAsItIs(ctx context.Context, o *client.Organization) error {
+	info, err := o.Agent(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return c.show(info, factsOfAgent(info))
+}
+
+func factsOfAgent(a client.AgentInfo) []fact {
+	return []fact{
+		{"ID", a.ID}, {"NAME", a.Name}, {"STATUS", a.Status}, {"SCOPES", strings.Join(a.Scopes, ",")},
+		{"DESCRIPTION", a.Description}, {"METADATA", shownMetadata(a.Metadata)}, {"ORGANIZATION", a.OrganizationID},
+		{"CREATED", moment(a.CreatedAt)}, {"REVOKED", moment(a.RevokedAt)},
+	}
+}
+
+type revokeAgent struct{ showAgent }
+
+// Run revokes the agent, and shows what has become of it.
+func (c *revokeAgent) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		if err := o.RevokeAgent(ctx, c.ID); err != nil {
+			return err
+		}
+		if err := c.showAsItIs(ctx, o); err != nil {
+			return fmt.Errorf("the agent is revoked, but could not be read: %w", c.explain(err))
+		}
+		return nil
+	})
+}
+
+type rotateAgentSecret struct {
+	asOrganization
+	ID string `arg:"" help:"The agent's id."`
+	grace
+}
+
+// Run rotates the secret.
+func (c *rotateAgentSecret) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		rotated, err := o.RotateAgentSecret(ctx, c.ID, c.Grace)
+		if err != nil {
+			return err
+		}
+		shownOnce("agent's secret")
+		secret := string(rotated.Secret)
+		return c.show(struct {
+			ID string `json:"id"`
+			client.RotatedSecret
+			Secret string `json:"secret"`
+		}{c.ID, rotated, secret}, []fact{{"SECRET", secret}, {"PREVIOUS ENDS", moment(rotated.PreviousExpiresAt)}})
+	})
+}

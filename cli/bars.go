@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"remit/client"
+)
+
+// view is what there is to see of a session at a moment.
+type view struct {
+	session client.SessionInfo
+	now     time.Time
+	away    string // why the service does not answer; empty: it does
+}
+
+// look is how it may be drawn.
+type look struct {
+	width   int  // columns of the terminal
+	unicode bool // or else ASCII only
+	colour  bool
+}
+
+// line is a line of a drawing, in pieces of one colour each.
+type line []span
+
+type span struct {
+	text   string
+	colour colour
+}
+
+// colour is a parameter of the terminal's SGR sequence.
+type colour string
+
+const (
+	plain  colour = ""
+	dim    colour = "2"
+	red    colour = "31"
+	green  colour = "32"
+	yellow colour = "33"
+	cyan   colour = "36"
+)
+
+const (
+	labelWidth = 9  // of the widest label, and a space
+	leastBar   = 10 // columns that a bar must have before words are worth more
+	nearlyFull = 80 // percent; the service warns there too
+)
+
+// gauge is one budget of a session: how much of it is gone, in whatever unit, and the words for it, long and short.
+type gauge struct {
+	label            string
+	used, held, over int64
+	limit            int64
+	words            [2]string
+}
+
+// percent is how much of the limit is used, held or spent beyond it, in whole percent. Of nothing, all is used.
+func (g gauge) percent() int64 {
+	if g.limit == 0 {
+		return 100
+	}
+	return (g.used + g.held + g.over) * 100 / g.limit
+}
+
+func (g gauge) colour() colour {
+	switch p := g.percent(); {
+	case p >= 100:
+		return red
+	case p >= nearlyFull:
+		return yellow
+	}
+	return green
+}
+
+// cells are how many of n cells are used and held. A bar is full only when nothing is left.
+func (g gauge) cells(n int) (used, held int) {
+	if g.limit == 0 {
+		return n, 0
+	}
+	share := func(part int64) int { return int(min(part, g.limit) * int64(n) / g.limit) }
+	used = share(g.used)
+	return used, share(g.used+g.held) - used
+}
+
+// gauges are the three budgets: actions, value and time.
+func (v view) gauges() []gauge {
+	s := v.session
+	value := gauge{
+		label: "value", used: int64(s.ValueUsed), held: int64(s.ValueHeld), over: int64(s.ValueOverage), limit: int64(s.MaxValue),
+		words: [2]string{fmt.Sprintf("%s used", s.ValueUsed), s.ValueUsed.String()},
+	}
+	if s.ValueHeld > 0 {
+		value.words[0] += fmt.Sprintf(" + %s held", s.ValueHeld)
+		value.words[1] += "+" + s.ValueHeld.String()
+	}
+	value.words[0] += fmt.Sprintf(" of %s USD", s.MaxValue)
+	value.words[1] += "/" + s.MaxValue.String()
+	if s.ValueOverage > 0 {
+		value.words[0] += fmt.Sprintf(", %s beyond", s.ValueOverage)
+		value.words[1] += fmt.Sprintf(" %s over", s.ValueOverage)
+	}
+	actions := gauge{label: "actions", used: s.ActionCount, limit: s.MaxActions, words: [2]string{
+		fmt.Sprintf("%d used of %d", s.ActionCount, s.MaxActions), fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions),
+	}}
+	return []gauge{actions, value, v.time()}
+}
+
+// time is the gauge of a session's lifetime, as far as this machine's clock is right.
+func (v view) time() gauge {
+	s := v.session
+	until := v.now
+	if !s.EndedAt.IsZero() {
+		until = s.EndedAt
+	}
+	life := max(s.ExpiresAt.Sub(s.CreatedAt), 0)
+	gone := min(max(until.Sub(s.CreatedAt), 0), life)
+	g := gauge{label: "time", used: int64(gone), limit: int64(life)}
+	left := (life - gone).Truncate(time.Second)
+	switch s.Status {
+	case "active":
+		g.words = [2]string{fmt.Sprintf("%s left of %s", left, life.Truncate(time.Second)), left.String()}
+	default:
+		over := fmt.Sprintf("over after %s", gone.Truncate(time.Second))
+		g.words = [2]string{over, gone.Truncate(time.Second).String()}
+	}
+	return g
+}
+
+// draw is the view as lines that are never wider than the terminal: one column stays free, where a full line would wrap.
+func (v view) draw(l look) []line {
+	width := max(l.width-1, 1)
+	lines := []line{{{v.session.Status, statusColour(v.session.Status)}, {"  session " + v.session.ID, plain}}}
+	gauges := v.gauges()
+	words, barWidth := fit(gauges, width)
+	for i, g := range gauges {
+		lines = append(lines, g.line(barWidth, words[i], l.unicode))
+	}
+	if v.away != "" {
+		lines = append(lines, line{{printable(v.away), red}})
+	}
+	for i := range lines {
+		lines[i] = lines[i].cut(width)
+	}
+	return lines
+}
+
+func statusColour(status string) colour {
+	if status == "active" {
+		return green
+	}
+	return yellow
+}
+
+// fit chooses the longest words that leave room for bars, the same for all gauges, and says how wide the bars are then.
+func fit(gauges []gauge, width int) (words []string, bar int) {
+	percents := make([]string, len(gauges))
+	for i, g := range gauges {
+		percents[i] = fmt.Sprintf("%d%%", g.percent())
+	}
+	for form := range gauges[0].words {
+		words = words[:0]
+		for i, g := range gauges {
+			words = append(words, fmt.Sprintf("%4s  %s", percents[i], g.words[form]))
+		}
+		if bar = width - labelWidth - 1 - longest(words); bar >= leastBar {
+			return words, bar
+		}
+	}
+	return percents, max(width-labelWidth-1-longest(percents), 0)
+}
+
+func longest(words []string) int {
+	most := 0
+	for _, w := range words {
+		most = max(most, len(w))
+	}
+	return most
+}
+
+// line is the gauge's: label, bar, words.
+func (g gauge) line(width int, words string, unicode bool) line {
+	marks := [3]string{"#", "=", "."}
+	if unicode {
+		marks = [3]string{"█", "▒", "░"}
+	}
+	used, held := g.cells(width)
+	return line{
+		{fmt.Sprintf("%-*s", labelWidth, g.label), plain},
+		{strings.Repeat(marks[0], used), g.colour()},
+		{strings.Repeat(marks[1], held), cyan},
+		{strings.Repeat(marks[2], width-used-held), dim},
+		{" " + words, plain},
+	}
+}
+
+// cut is the line without what is beyond the width.
+func (l line) cut(width int) line {
+	var kept line
+	for _, s := range l {
+		if runes := []rune(s.text); len(runes) > width {
+			s.text = string(runes[:width])
+		}
+		width -= len([]rune(s.text))
+		if s.text != "" {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// columns is how wide the line is.
+func (l line) columns() int {
+	n := 0
+	for _, s := range l {
+		n += len([]rune(s.text))
+	}
+	return n
+}
+
+// text is the line as the terminal gets it.
+func (l line) text(colours bool) string {
+	var text strings.Builder
+	for _, s := range l {
+		if colours && s.colour != plain {
+			text.WriteString("\x1b[" + string(s.colour) + "m" + s.text + "\x1b[0m")
+		} else {
+			text.WriteString(s.text)
+		}
+	}
+	return text.String()
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"context"
+	"iter"
+
+	"remit/client"
+)
+
+// asEither is the flags of commands for which an organization's API key will do, and an agent's secret: the key is used
+// if there are both.
+type asEither struct {
+	asOrganization
+	agentFlags
+}
+
+// sessions is what an organization and an agent can both do with sessions.
+type sessions struct {
+	get  func(ctx context.Context, id string) (client.SessionInfo, error)
+	list func(ctx context.Context, f client.SessionFilter) iter.Seq2[client.SessionSummary, error]
+	end  func(ctx context.Context, id string) error
+}
+
+func sessionsOfOrganization(o *client.Organization) sessions {
+	return sessions{get: o.Session, list: o.Sessions, end: o.EndSession}
+}
+
+func sessionsOfAgent(a *client.Agent) sessions {
+	return sessions{
+		get:  func(ctx context.Context, id string) (client.SessionInfo, error) { return a.Session(id).Get(ctx) },
+		list: a.Sessions,
+		end:  func(ctx context.Context, id string) error { return a.Session(id).End(ctx) },
+	}
+}
+
+func (e *asEither) call(operation func(context.Context, sessions) error) error {
+	of, err := e.sessions()
+	if err != nil {
+		return err
+	}
+	return e.service.call(func(ctx context.Context, remit *client.Client) error { return operation(ctx, of(remit)) })
+}
+
+// sessions reads the credential, and returns what makes of a Client the sessions that it gives access to.
+func (e *asEither) sessions() (func(*client.Client) sessions, error) {
+	key, err := e.APIKey.read()
+	if err != nil {
+		return nil, err
+	}
+	if key != "" {
+		return func(remit *client.Client) sessions { return sessionsOfOrganization(remit.Organization(key)) }, nil
+	}
+	secret, err := e.Secret.read()
+	switch {
+	case err != nil:
+		return nil, err
+	case e.Agent == "" || secret == "":
+		return nil, errNobody
+	}
+	return func(remit *client.Client) sessions { return sessionsOfAgent(remit.Agent(e.Agent, secret)) }, nil
+}

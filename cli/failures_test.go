@@ -1,0 +1,103 @@
+package cli_test
+
+import (
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const (
+	exitFailed = 1
+	exitUsage  = 80 // as kong exits
+)
+
+// nobody is the URL of a port where nothing listens.
+func nobody(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return "http://" + listener.Addr().String()
+}
+
+func TestAFailureIsOneLineOnStandardError(t *testing.T) {
+	t.Parallel()
+	s := ofOrganization(t)
+	scout, _ := s.newAgent("read")
+	session := s.newSession("--max-actions", "5")
+	unknown := "01a1fd30-717a-7969-8ec8-e3757bbb6c57"
+	away := nobody(t)
+	for name, c := range map[string]struct {
+		env  map[string]string
+		args []string
+		exit int
+		says string
+	}{
+		"wrong key": {map[string]string{"REMIT_API_KEY": "rmk_wrong"}, []string{"agent", "list"}, exitFailed,
+			`^remit: invalid_api_key: .+ \(request \S+\)$`},
+		"no key": {map[string]string{"REMIT_API_KEY": ""}, []string{"agent", "list"}, exitFailed,
+			`^remit: no API key: set REMIT_API_KEY, or give --api-key=@FILE`},
+		"no credential": {map[string]string{"REMIT_API_KEY": ""}, []string{"session", "watch", session}, exitFailed,
+			`^remit: no credential: set REMIT_API_KEY, or REMIT_AGENT and REMIT_SECRET$`},
+		"no secret": {nil, []string{"token"}, exitFailed, `^remit: no agent: set REMIT_AGENT and REMIT_SECRET`},
+		"wrong secret": {map[string]string{"REMIT_AGENT": scout, "REMIT_SECRET": "rms_wrong"}, []string{"token"}, exitFailed,
+			`^remit: invalid_credentials: .+ \(request \S+\)$`},
+		"no file":           {nil, []string{"agent", "list", "--api-key=@/no/such"}, exitFailed, `^remit: open /no/such: no such file`},
+		"unknown agent":     {nil, []string{"agent", "show", unknown}, exitFailed, `^remit: not_found: .+ \(request \S+\)$`},
+		"unknown session":   {nil, []string{"session", "end", unknown}, exitFailed, `^remit: not_found: .+ \(request \S+\)$`},
+		"watch of it":       {nil, []string{"session", "watch", unknown}, exitFailed, `^remit: not_found: .+ \(request \S+\)$`},
+		"no id":             {nil, []string{"session", "show", "x"}, exitFailed, `^remit: invalid_request: id must be a UUID \(request \S+\)$`},
+		"not a budget":      {nil, []string{"session", "create", scout, "--max-value-usd", "0.0000001"}, exitUsage, `at most 6 decimals`},
+		"no actions":        {nil, []string{"session", "create", scout, "--max-actions", "0"}, exitUsage, `--max-actions must be at least 1`},
+		"no time":           {nil, []string{"session", "update", session, "--expires-in", "0s"}, exitUsage, `--expires-in must be at least 1s`},
+		"no change":         {nil, []string{"session", "update", session}, exitUsage, `give at least one of`},
+		"no object":         {nil, []string{"agent", "create", "x", "--metadata", "[1]"}, exitUsage, `--metadata: must be a JSON object`},
+		"too quick":         {nil, []string{"session", "watch", session, "--interval", "1ms"}, exitUsage, `--interval must be at least 100ms`},
+		"wrong flag":        {nil, []string{"agent", "list", "--colour"}, exitUsage, `unknown flag --colour`},
+		"wrong status":      {nil, []string{"agent", "list", "--status", "dead"}, exitUsage, `--status must be one of`},
+		"wrong command":     {nil, []string{"agent", "kill"}, exitUsage, `unexpected argument kill`},
+		"nothing there":     {map[string]string{"REMIT_ADDR": away}, []string{"agent", "list"}, exitFailed, `^remit: no answer from ` + away + `: connect: connection refused$`},
+		"nothing to create": {map[string]string{"REMIT_ADDR": away}, []string{"org", "create", "x"}, exitFailed, `^remit: no answer from ` + away + `: connect: connection refused$`},
+		"nothing to watch":  {map[string]string{"REMIT_ADDR": away}, []string{"session", "watch", session}, exitFailed, `^remit: no answer from ` + away + `: connect: connection refused$`},
+		"no URL":            {map[string]string{"REMIT_ADDR": "localhost"}, []string{"agent", "list"}, exitFailed, `^remit: --addr: .*want https://host`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := s.with(t, c.env).run(c.args...)
+			if r.exit != c.exit || r.stdout != "" || strings.Count(r.stderr, "\n") != 1 || !regexp.MustCompile(c.says).MatchString(strings.TrimSpace(r.stderr)) {
+				t.Errorf("exit %d, stdout %q, stderr %q; want exit %d, %s", r.exit, r.stdout, r.stderr, c.exit, c.says)
+			}
+		})
+	}
+}
+
+// with is the terminal for another test, with further settings.
+func (s *terminal) with(t *testing.T, env map[string]string) *terminal {
+	other := newTerminal(t)
+	for _, settings := range []map[string]string{s.env, env} {
+		for name, value := range settings {
+			other.env[name] = value
+		}
+	}
+	return other
+}
+
+// What somebody gave by mistake, or in the environment, is not repeated.
+func TestNoFailureTellsACredential(t *testing.T) {
+	t.Parallel()
+	s := newTerminal(t)
+	const key, secret = "rmk_not-to-be-told", "rms_not-to-be-told"
+	s.env["REMIT_API_KEY"], s.env["REMIT_AGENT"], s.env["REMIT_SECRET"] = key, "x", secret
+	for _, line := range []string{
+		"agent list", "agent list --help", "session list", "session list --help", "token", "token --help", "token inspect --help",
+		"session watch x", "agent list --api-key " + key + " --wrong", "agent list --addr ftp://u:" + key + "@h", "org create --help",
+	} {
+		r := s.run(strings.Fields(line)...)
+		if out := r.stdout + r.stderr; out == "" || strings.Contains(out, key) || strings.Contains(out, secret) {
+			t.Errorf("remit %s prints %s", line, out)
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"remit/client"
+)
+
+type orgCommands struct {
+	Create    createOrg    `cmd:"" help:"Create an organization, and print its API key."`
+	Show      showOrg      `cmd:"" help:"Show the organization that holds the API key."`
+	RotateKey rotateOrgKey `cmd:"" help:"Print a new API key for the organization."`
+}
+
+type createOrg struct {
+	service
+	Name           string   `arg:"" help:"1 to 200 characters."`
+	Metadata       metadata `env:"-" placeholder:"JSON" help:"A JSON object to keep with it."`
+	BootstrapToken string   `placeholder:"FILE" help:"File with the token that a service with --organizations=token asks for; - is standard input."`
+}
+
+// Run creates the organization.
+func (c *createOrg) Run() error {
+	bootstrap, err := c.bootstrap()
+	if err != nil {
+		return err
+	}
+	return c.call(func(ctx context.Context, remit *client.Client) error {
+		made, err := remit.CreateOrganization(ctx, client.OrganizationParams{
+			Name: c.Name, Metadata: c.Metadata.sent(), BootstrapToken: client.Credential(bootstrap),
+		})
+		if err != nil {
+			return err
+		}
+		shownOnce("API key")
+		key := string(made.APIKey)
+		return c.show(struct {
+			client.OrganizationInfo
+			APIKey string `json:"api_key"`
+		}{made, key}, append(factsOfOrg(made), fact{"API KEY", key}))
+	})
+}
+
+// bootstrap reads the token from where serve's flag of the same name, and the same twin, has it.
+func (c *createOrg) bootstrap() (string, error) {
+	switch c.BootstrapToken {
+	case "", "-":
+		return credential(c.BootstrapToken).read()
+	}
+	return credential("@" + c.BootstrapToken).read()
+}
+
+type showOrg struct {
+	asOrganization
+	ID string `arg:"" help:"The organization's id."`
+}
+
+// Run shows the organization.
+func (c *showOrg) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		info, err := o.Info(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		return c.show(info, factsOfOrg(info))
+	})
+}
+
+func factsOfOrg(o client.OrganizationInfo) []fact {
+	return []fact{
+		{"ID", o.ID}, {"NAME", o.Name}, {"METADATA", shownMetadata(o.Metadata)}, {"CREATED", moment(o.CreatedAt)},
+	}
+}
+
+// grace is how long a rotated credential stays valid. It is not 0 unless somebody says so: were the answer lost, nobody
+// would have a credential.
+type grace struct {
+	Grace time.Duration `default:"1m" env:"-" help:"How long the present one stays valid, up to 168h. 0 when it has leaked."`
+}
+
+type rotateOrgKey struct {
+	asOrganization
+	ID string `arg:"" help:"The organization's id."`
+	grace
+}
+
+// Run rotates the key.
+func (c *rotateOrgKey) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		rotated, err := o.RotateKey(ctx, c.ID, c.Grace)
+		if err != nil {
+			return err
+		}
+		shownOnce("API key")
+		key := string(rotated.APIKey)
+		return c.show(struct {
+			client.RotatedKey
+			APIKey string `json:"api_key"`
+		}{rotated, key}, []fact{{"API KEY", key}, {"PREVIOUS ENDS", moment(rotated.PreviousExpiresAt)}})
+	})
+}

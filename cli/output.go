@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"iter"
+	"os"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"remit/money"
+)
+
+// output is how a command prints what it got.
+type output struct {
+	JSON bool `name:"json" env:"-" help:"Print one JSON document, with the names of the API, instead of a table."`
+}
+
+// fact is a line of the table of one object.
+type fact struct{ name, value string }
+
+// show prints one object. Facts without a value are left out of its table.
+func (o output) show(document any, facts []fact) error {
+	if o.JSON {
+		return writeJSON(os.Stdout, document)
+	}
+	table := newTable(os.Stdout)
+	for _, f := range facts {
+		if f.value != "" {
+			fmt.Fprintf(table, "%s\t%s\n", f.name, printable(f.value))
+		}
+	}
+	return table.Flush()
+}
+
+// list prints a list once all of it has come, so that what is printed is whole.
+func list[T any](o output, elements iter.Seq2[T, error], head string, row func(T) []string) error {
+	all := []T{}
+	for element, err := range elements {
+		if err != nil {
+			return err
+		}
+		all = append(all, element)
+	}
+	if o.JSON {
+		return writeJSON(os.Stdout, all)
+	}
+	table := newTable(os.Stdout)
+	fmt.Fprintln(table, head)
+	for _, element := range all {
+		cells := row(element)
+		for i := range cells {
+			cells[i] = printable(cells[i])
+		}
+		fmt.Fprintln(table, strings.Join(cells, "\t"))
+	}
+	return table.Flush()
+}
+
+func newTable(to io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(to, 0, 0, 2, ' ', 0) }
+
+// writeJSON writes a document in one line, with <, > and & as they are.
+func writeJSON(to io.Writer, document any) error {
+	encoder := json.NewEncoder(to)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(document)
+}
+
+// shownOnce tells people that a credential was made. Scripts read standard output.
+func shownOnce(what string) {
+	fmt.Fprintf(os.Stderr, "remit: the %s is shown this once: keep it where nobody else reads it\n", what)
+}
+
+// printable is text that neither breaks a table nor commands the terminal, whoever wrote it.
+func printable(text string) string {
+	var safe strings.Builder
+	for _, r := range text {
+		if r == ' ' || unicode.IsPrint(r) {
+			safe.WriteRune(r)
+			continue
+		}
+		safe.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+	}
+	return safe.String()
+}
+
+// moment is a time in UTC, to the second; none is empty.
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+func usd(amount money.MicroUSD) string { return amount.String() + " USD" }
+
+// metadata is a JSON object, as it was typed.
+type metadata json.RawMessage
+
+// UnmarshalText is called by the flag parser.
+func (m *metadata) UnmarshalText(text []byte) error {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(text, &object); err != nil || object == nil {
+		return fmt.Errorf("must be a JSON object")
+	}
+	*m = metadata(text)
+	return nil
+}
+
+// sent is the metadata for the SDK: nil if there is none.
+func (m metadata) sent() any {
+	if m == nil {
+		return nil
+	}
+	return json.RawMessage(m)
+}
+
+// shownMetadata leaves out the empty object, which is every object's without metadata.
+func shownMetadata(text json.RawMessage) string {
+	if string(text) == "{}" {
+		return ""
+	}
+	return string(text)
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"remit/client"
+	"remit/money"
+)
+
+type sessionCommands struct {
+	Create createSession `cmd:"" help:"Give an agent a session."`
+	List   listSessions  `cmd:"" help:"List sessions, newest first."`
+	Show   showSession   `cmd:"" help:"Show a session."`
+	Update updateSession `cmd:"" help:"Top a session up, or tighten it."`
+	Watch  watchSession  `cmd:"" help:"Draw a session's budget until it has ended."`
+	End    endSession    `cmd:"" help:"End a session, and roll its pending transactions back."`
+}
+
+// limits are those of a session. What is not given is not sent; zero is not taken for that.
+type limits struct {
+	MaxActions *int64          `env:"-" placeholder:"N" help:"How many actions at most."`
+	MaxValue   *money.MicroUSD `name:"max-value-usd" env:"-" placeholder:"USD" help:"How many dollars at most, with up to 6 decimals."`
+	ExpiresIn  *time.Duration  `env:"-" placeholder:"DURATION" help:"How long from now, such as 90s or 2h, up to 720h."`
+}
+
+// check refuses what the SDK would take for left out.
+func (l limits) check() error {
+	switch {
+	case l.MaxActions != nil && *l.MaxActions < 1:
+		return errors.New("--max-actions must be at least 1")
+	case l.ExpiresIn != nil && *l.ExpiresIn < time.Second:
+		return errors.New("--expires-in must be at least 1s")
+	}
+	return nil
+}
+
+func (l limits) sent() client.SessionLimits {
+	var sent client.SessionLimits
+	if l.MaxActions != nil {
+		sent.MaxActions = *l.MaxActions
+	}
+	if l.ExpiresIn != nil {
+		sent.ExpiresIn = *l.ExpiresIn
+	}
+	sent.MaxValue = l.MaxValue
+	return sent
+}
+
+type createSession struct {
+	asOrganization
+	Agent string `arg:"" help:"The agent's id."`
+	limits
+	Scopes   []string `env:"-" placeholder:"SCOPE,…" help:"Of the agent's scopes these only; repeatable."`
+	Metadata metadata `env:"-" placeholder:"JSON" help:"A JSON object to keep with it."`
+}
+
+// Validate is called by the flag parser.
+func (c *createSession) Validate() error { return c.check() }
+
+// Run creates the session.
+func (c *createSession) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		l := c.sent()
+		made, err := o.CreateSession(ctx, client.SessionParams{
+			AgentID: c.Agent, MaxActions: l.MaxActions, MaxValue: l.MaxValue, ExpiresIn: l.ExpiresIn, Scopes: c.Scopes,
+			Metadata: c.Metadata.sent(),
+		})
+		if err != nil {
+			return err
+		}
+		return c.show(made, factsOfSession(made))
+	})
+}
+
+type updateSession struct {
+	asOrganization
+	ID string `arg:"" help:"The session's id."`
+	limits
+}
+
+// Validate is called by the flag parser.
+func (c *updateSession) Validate() error {
+	if c.limits == (limits{}) {
+		return errors.New("give at least one of --max-actions, --max-value-usd and --expires-in")
+	}
+	return c.check()
+}
+
+// Run changes the session's limits.
+func (c *updateSession) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		changed, err := o.UpdateSession(ctx, c.ID, c.sent())
+		if err != nil {
+			return err
+		}
+		return c.show(changed, factsOfSession(changed))
+	})
+}
+
+type listSessions struct {
+	asEither
+	Of     string `arg:"" optional:"" name:"agent-id" help:"Of this agent only."`
+	Status string `env:"-" enum:"active,completed,expired,revoked,all" default:"all" help:"active, completed, expired, revoked or all."`
+}
+
+// Run lists the sessions.
+func (c *listSessions) Run() error {
+	return c.call(func(ctx context.Context, s sessions) error {
+		found := s.list(ctx, client.SessionFilter{Status: unlessAll(c.Status), AgentID: c.Of})
+		return list(c.output, found, "ID\tAGENT\tSTATUS\tACTIONS\tEXPIRES", func(s client.SessionSummary) []string {
+			return []string{s.ID, s.AgentID, s.Status, fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions), moment(s.ExpiresAt)}
+		})
+	})
+}
+
+type showSession struct {
+	asEither
+	ID string `arg:"" help:"The session's id."`
+}
+
+// Run shows the session.
+func (c *showSession) Run() error {
+	return c.call(func(ctx context.Context, s sessions) error { return c.showAsItIs(ctx, s) })
+}
+
+func (c *showSession) showAsItIs(ctx context.Context, s sessions) error {
+	info, err := s.get(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	return c.show(info, factsOfSession(info))
+}
+
+type endSession struct{ showSession }
+
+// Run ends the session, and shows what has become of it.
+func (c *endSession) Run() error {
+	return c.call(func(ctx context.Context, s sessions) error {
+		if err := s.end(ctx, c.ID); err != nil {
+			return err
+		}
+		if err := c.showAsItIs(ctx, s); err != nil {
+			return fmt.Errorf("the session has ended, but could not be read: %w", c.explain(err))
+		}
+		return nil
+	})
+}
+
+func factsOfSession(s client.SessionInfo) []fact {
+	held, overage := "", ""
+	if s.ValueHeld > 0 {
+		held = usd(s.ValueHeld)
+	}
+	if s.ValueOverage > 0 {
+		overage = usd(s.ValueOverage)
+	}
+	return []fact{
+		{"ID", s.ID}, {"AGENT", s.AgentID}, {"STATUS", s.Status},
+		{"ACTIONS", fmt.Sprintf("%d of %d", s.ActionCount, s.MaxActions)},
+		{"VALUE", s.ValueUsed.String() + " of " + usd(s.MaxValue)}, {"HELD", held}, {"OVERAGE", overage},
+		{"SCOPES", strings.Join(s.Scopes, ",")}, {"METADATA", shownMetadata(s.Metadata)},
+		{"CREATED", moment(s.CreatedAt)}, {"EXPIRES", moment(s.ExpiresAt)}, {"ENDED", moment(s.EndedAt)},
+	}
+}

@@ -1,0 +1,152 @@
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 20 * time.Second
+
+// await returns when the condition holds.
+func await(t *testing.T, what func() string, condition func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it does not come about:\n%s", what())
+		}
+	}
+}
+
+// window is a pseudo terminal in which remit runs, and what is to be seen in it.
+type window struct {
+	t    *testing.T
+	file *os.File
+	cmd  *exec.Cmd
+
+	mu     sync.Mutex
+	raw    bytes.Buffer
+	gone   chan struct{} // closed when the program has ended and all it wrote is in raw
+	waited error
+}
+
+// open starts remit in a window of so many columns.
+func (s *terminal) open(columns int, args ...string) *window {
+	s.t.Helper()
+	w := &window{t: s.t, cmd: s.command(args...), gone: make(chan struct{})}
+	w.cmd.Stdin = nil // the terminal
+	w.cmd.Env = append(w.cmd.Env, "TERM=xterm-256color")
+	var err error
+	if w.file, err = pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(columns), Rows: 24}); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() {
+		_, _ = io.Copy(w, w.file) // ends with an error when the other side has closed, on Linux
+		w.waited = w.cmd.Wait()
+		close(w.gone)
+	}()
+	s.t.Cleanup(func() {
+		_ = w.cmd.Process.Kill() // fails when it has ended
+		<-w.gone
+		_ = w.file.Close()
+	})
+	return w
+}
+
+// Write takes what the program has written to the terminal.
+func (w *window) Write(text []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.raw.Write(text)
+}
+
+func (w *window) written() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.raw.String()
+}
+
+// shows waits until the text is to be seen.
+func (w *window) shows(text string) {
+	w.t.Helper()
+	await(w.t, w.screen, func() bool { return strings.Contains(w.screen(), text) })
+}
+
+// exit waits for the program's end and returns its status.
+func (w *window) exit() int {
+	w.t.Helper()
+	select {
+	case <-w.gone:
+	case <-time.After(patience):
+		w.t.Fatalf("it does not end:\n%s", w.screen())
+	}
+	var failed *exec.ExitError
+	if w.waited != nil && !errors.As(w.waited, &failed) {
+		w.t.Fatal(w.waited)
+	}
+	return w.cmd.ProcessState.ExitCode()
+}
+
+// screen is what a terminal makes of what was written: as much of ECMA-48 as the program uses, and anything else is shown
+// as it is, so that a test sees it.
+func (w *window) screen() string {
+	rows, row, column := [][]rune{nil}, 0, 0
+	text := []rune(w.written())
+	for i := 0; i < len(text); i++ {
+		switch r := text[i]; {
+		case r == '\r':
+			column = 0
+		case r == '\n':
+			if row++; row == len(rows) {
+				rows = append(rows, nil)
+			}
+		case r == '\x1b' && i+1 < len(text) && text[i+1] == '[':
+			end := i + 2
+			for end < len(text) && (text[end] < '@' || text[end] > '~') {
+				end++
+			}
+			if end == len(text) {
+				return asText(rows) // the rest of the sequence is yet to come
+			}
+			count, _ := strconv.Atoi(string(text[i+2 : end]))
+			switch text[end] {
+			case 'A':
+				row = max(row-count, 0)
+			case 'J':
+				rows = rows[:row+1]
+				rows[row] = rows[row][:min(column, len(rows[row]))]
+			case 'K':
+				rows[row] = rows[row][:min(column, len(rows[row]))]
+			case 'm', 'h', 'l':
+			default:
+				rows[row] = append(rows[row], text[i:end+1]...)
+			}
+			i = end
+		default:
+			for len(rows[row]) <= column {
+				rows[row] = append(rows[row], ' ')
+			}
+			rows[row][column] = r
+			column++
+		}
+	}
+	return asText(rows)
+}
+
+func asText(rows [][]rune) string {
+	var text strings.Builder
+	for _, row := range rows {
+		text.WriteString(strings.TrimRight(string(row), " ") + "\n")
+	}
+	return text.String()
+}

@@ -1,0 +1,228 @@
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+	"remit/client"
+	"remit/money"
+)
+
+const quick = "--interval=100ms"
+
+func TestWatchDrawsInPlaceUntilTheSessionHasEnded(t *testing.T) {
+	t.Parallel()
+	s := ofOrganization(t)
+	session := s.newSession("--max-actions", "4", "--max-value-usd", "2")
+	w := s.open(80, "session", "watch", session, quick)
+	w.shows("   0%  0 used of 4\n")
+	s.charge(session, client.Action{Value: money.USD, Count: 2})
+	w.shows("  50%  2 used of 4\n")
+	s.charge(session, client.Action{Value: money.USD, Count: 2})
+	w.shows(" 100%  2 used of 2 USD\n")
+	s.good("session", "end", session)
+	if exit := w.exit(); exit != 0 {
+		t.Errorf("exit %d", exit)
+	}
+	screen := w.screen()
+	has(t, screen, `\Acompleted  session `+session+`$`, `^actions  █+ 100%  4 used of 4$`, `^value    █+ 100%  2 used of 2 USD$`, `^time     ░+   0%  over after \d+s$`)
+	if lines := strings.Count(strings.TrimRight(screen, "\n"), "\n") + 1; lines != 4 {
+		t.Errorf("%d lines stay, want those of the last drawing:\n%s", lines, screen)
+	}
+	text := w.written()
+	if !strings.Contains(text, "\x1b[31m█") || !strings.HasSuffix(text, "\x1b[?25h") {
+		t.Errorf("no red bar, or the cursor stays hidden: %q", text)
+	}
+}
+
+func TestWatchFollowsTheWidthOfTheWindow(t *testing.T) {
+	t.Parallel()
+	s := ofOrganization(t)
+	w := s.open(80, "session", "watch", s.newSession("--max-actions", "4"), quick)
+	w.shows("0 used of 4\n")
+	if err := pty.Setsize(w.file, &pty.Winsize{Cols: 20, Rows: 24}); err != nil {
+		t.Fatal(err)
+	}
+	w.shows("actions  ░░░░░░░ 0%\n")
+}
+
+func TestInterruptingWatchLeavesTheTerminalClean(t *testing.T) {
+	t.Parallel()
+	s := ofOrganization(t)
+	w := s.open(80, "session", "watch", s.newSession("--max-actions", "4"), quick)
+	w.shows("0 used of 4\n")
+	if _, err := w.file.WriteString("\x03"); err != nil { // the key Ctrl-C
+		t.Fatal(err)
+	}
+	if exit := w.exit(); exit != 130 {
+		t.Errorf("exit %d", exit)
+	}
+	if text := w.written(); !strings.HasSuffix(text, "\x1b[?25h") {
+		t.Errorf("the cursor stays hidden: %q", text)
+	}
+	if screen := w.screen(); !strings.Contains(screen, "0 used of 4\n") || strings.Contains(screen, "^C") {
+		t.Errorf("the last drawing is gone, or stays with a mark:\n%s", screen)
+	}
+}
+
+func TestWatchWithoutColourOrUnicode(t *testing.T) {
+	t.Parallel()
+	s := ofOrganization(t)
+	s.env["NO_COLOR"], s.env["LC_ALL"] = "1", "C"
+	session := s.newSession("--max-actions", "4")
+	s.charge(session, client.Action{})
+	w := s.open(80, "session", "watch", session, quick)
+	w.shows("1 used of 4\n")
+	if text := w.written(); regexp.MustCompile("\x1b\\[[0-9;]*m").MatchString(text) || !strings.Contains(text, "###...") {
+		t.Errorf("%q", text)
+	}
+}
+
+// remote is the service behind an address at which it can be away.
+type remote struct {
+	*httptest.Server
+	away atomic.Bool
+}
+
+func newRemote(t *testing.T) *remote {
+	t.Helper()
+	target, err := url.Parse(serviceURL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	proxy := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	r := new(remote)
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if r.away.Load() {
+			panic(http.ErrAbortHandler) // the connection breaks
+		}
+		proxy.ServeHTTP(w, q)
+	}))
+	t.Cleanup(r.Close)
+	return r
+}
+
+func TestWatchShowsThatTheServiceIsAwayAndGoesOn(t *testing.T) {
+	t.Parallel()
+	s, r := ofOrganization(t), newRemote(t)
+	session := s.newSession("--max-actions", "4")
+	s.env["REMIT_ADDR"] = r.URL
+	w := s.open(80, "session", "watch", session, quick)
+	w.shows("0 used of 4\n")
+	r.away.Store(true)
+	w.shows("since ")
+	has(t, w.screen(), `^since \d\d:\d\d:\d\d: no answer from `+r.URL, `0 used of 4$`)
+	s.charge(session, client.Action{})
+	r.away.Store(false)
+	w.shows("1 used of 4\n")
+	if strings.Contains(w.screen(), "no answer") {
+		t.Errorf("it is still away:\n%s", w.screen())
+	}
+}
+
+// A watch that ends for good must not be taken for one that waits.
+func TestWatchEndsWhenItsCredentialDoes(t *testing.T) {
+	t.Parallel()
+	s := newTerminal(t)
+	org := s.object("org", "create", "acme")
+	s.env["REMIT_API_KEY"] = org["api_key"].(string)
+	w := s.open(80, "session", "watch", s.newSession("--max-actions", "4"), quick)
+	w.shows("0 used of 4\n")
+	s.good("org", "rotate-key", org["id"].(string), "--grace=0")
+	if exit := w.exit(); exit != exitFailed {
+		t.Errorf("exit %d", exit)
+	}
+	has(t, w.screen(), `^remit: invalid_api_key: `)
+}
+
+// stream is the standard output of a command that is not a terminal, while it runs.
+type stream struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (s *stream) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(text)
+}
+
+func (s *stream) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
+}
+
+func TestWatchPrintsALineForEachChangeWhereThereIsNoTerminal(t *testing.T) {
+	t.Parallel()
+	s, r := ofOrganization(t), newRemote(t)
+	session := s.newSession("--max-actions", "4", "--max-value-usd", "2")
+	s.env["REMIT_ADDR"] = r.URL
+	command := s.command("session", "watch", session, quick)
+	var stdout, stderr stream
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	prints := func(s *stream, text string) {
+		t.Helper()
+		await(t, s.String, func() bool { return strings.Contains(s.String(), text) })
+	}
+	prints(&stdout, "actions 0/4  value 0/2 USD")
+	s.charge(session, client.Action{Value: 370_000})
+	prints(&stdout, "actions 1/4  value 0.37/2 USD")
+	r.away.Store(true)
+	prints(&stderr, "no answer from "+r.URL)
+	r.away.Store(false)
+	prints(&stderr, "answers again")
+	s.env["REMIT_ADDR"] = serviceURL(t)
+	s.good("session", "end", session)
+	if err := command.Wait(); err != nil {
+		t.Error(err)
+	}
+	lines := strings.Split(strings.TrimSpace(stdout.String()), "\n")
+	if len(lines) != 3 || strings.Contains(stdout.String(), "\x1b") {
+		t.Errorf("want a line for each change, and nothing else:\n%s", &stdout)
+	}
+	has(t, lines[2], `^\S+Z  completed  actions 1/4  value 0.37/2 USD  expires \S+Z$`)
+}
+
+func TestWatchPrintsADocumentForEachChange(t *testing.T) {
+	t.Parallel()
+	s := ofOrganization(t)
+	session := s.newSession("--max-actions", "4")
+	command := s.command("session", "watch", session, quick, "--json")
+	var stdout stream
+	command.Stdout = &stdout
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	await(t, stdout.String, func() bool { return strings.Count(stdout.String(), "\n") == 1 })
+	s.charge(session, client.Action{})
+	await(t, stdout.String, func() bool { return strings.Count(stdout.String(), "\n") == 2 })
+	if err := command.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = command.Wait() // its status is checked
+	if exit := command.ProcessState.ExitCode(); exit != 130 {
+		t.Errorf("exit %d", exit)
+	}
+	for i, line := range strings.Split(strings.TrimSpace(stdout.String()), "\n") {
+		var info client.SessionInfo
+		if err := json.Unmarshal([]byte(line), &info); err != nil || info.ID != session || info.ActionCount != int64(i) {
+			t.Errorf("%v: %s", err, line)
+		}
+	}
+}

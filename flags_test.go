@@ -1,0 +1,62 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// twinsOf returns the environment twins of all flags of a command and of those below it.
+func twinsOf(node *kong.Node) (twins []string) {
+	for _, flag := range node.Flags {
+		twins = append(twins, flag.Envs...)
+	}
+	for _, child := range node.Children {
+		twins = append(twins, twinsOf(child)...)
+	}
+	return twins
+}
+
+// The service and its clients often run on one machine, with one environment. A setting of the one must not change what
+// the other does; the bootstrap token is the same file for both.
+func TestTheClientsCommandsShareNoTwinWithTheService(t *testing.T) {
+	t.Parallel()
+	parser, err := kong.New(new(commands), kong.Name("remit"), kong.DefaultEnvars("REMIT"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ofService, ofClient []string
+	for _, command := range parser.Model.Children {
+		switch command.Name {
+		case "serve", "healthcheck", "keys":
+			ofService = append(ofService, twinsOf(command)...)
+		default:
+			ofClient = append(ofClient, twinsOf(command)...)
+		}
+	}
+	slices.Sort(ofClient)
+	ofClient = slices.Compact(ofClient)
+	want := []string{"REMIT_ADDR", "REMIT_AGENT", "REMIT_API_KEY", "REMIT_BOOTSTRAP_TOKEN", "REMIT_SECRET"}
+	if !slices.Equal(ofClient, want) {
+		t.Errorf("the client's commands read %q, want %q", ofClient, want)
+	}
+	for _, twin := range ofClient {
+		if twin != "REMIT_BOOTSTRAP_TOKEN" && slices.Contains(ofService, twin) {
+			t.Errorf("%s means one thing to the service and another to its clients", twin)
+		}
+	}
+}
+
+// The service can be started with its flags alone, as before there were other commands, and says what is wrong in a line.
+func TestTheFlagsOfServeNeedNoCommand(t *testing.T) {
+	t.Parallel()
+	p := start(t, []string{"REMIT_ADDR=http://nowhere.invalid", "REMIT_API_KEY=rmk_x", "REMIT_AGENT=a", "REMIT_SECRET=@/none"},
+		"--listen", "127.0.0.1:0", "--log-level", "debug").ready(t)
+	port := p.url[strings.LastIndex(p.url, ":")+1:]
+	taken := start(t, nil, "serve", "--listen", "127.0.0.1:"+port)
+	if err := <-taken.exited; err == nil || !strings.HasPrefix(taken.stderr.String(), "remit: cannot listen on 127.0.0.1:"+port) {
+		t.Errorf("%v: %s", err, taken.stderr)
+	}
+}

@@ -1,0 +1,65 @@
+"""The audit trail of an agent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Dict, Iterator, Optional
+
+from .calls import PER_PAGE, Call, Caller
+from .url import path, with_query
+from .wire import Fields, each
+
+_WAIT = 30  # seconds that the service holds a request back when there is no event yet: its longest
+
+
+@dataclass(frozen=True)
+class Actor:
+    """Who caused an event."""
+
+    type: str  # api_key or agent
+    id: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """One entry of an agent's audit trail."""
+
+    id: str
+    type: str  # such as session.limit_reached
+    occurred_at: datetime
+    agent_id: str
+    actor: Actor
+    request_id: str
+    session_id: str  # empty: none
+    transaction_id: str  # empty: none
+    family_id: str  # of tokens; empty: none
+    data: Optional[Dict[str, Any]]
+
+    @classmethod
+    def _read(cls, said: Fields) -> Event:
+        actor = Fields(said.mapping("actor") or {})
+        return cls(
+            id=said.text("id"),
+            type=said.text("type"),
+            occurred_at=said.moment("occurred_at"),
+            agent_id=said.text("agent_id"),
+            actor=Actor(actor.text("type", ""), actor.text("id", "")),
+            request_id=said.text("request_id", ""),
+            session_id=said.text("session_id", ""),
+            transaction_id=said.text("transaction_id", ""),
+            family_id=said.text("family_id", ""),
+            data=said.mapping("data"),
+        )
+
+
+def follow(caller: Caller, agent_id: str, after: str, wait: bool) -> Iterator[Event]:
+    patience = _WAIT if wait else 0
+    while True:
+        query = with_query(path("agents", agent_id, "events"), after=after, limit=PER_PAGE, wait=str(patience))
+        page = caller.ask(Call("GET", query, wait=patience), lambda said: each(said, Event._read))
+        for event in page:
+            yield event
+            after = event.id
+        if not page and not wait:
+            return

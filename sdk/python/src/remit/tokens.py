@@ -1,0 +1,179 @@
+"""Keeps an agent's tokens fresh, by one exchange or refresh at a time however many threads ask."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from dataclasses import dataclass
+from typing import Callable, Mapping, Optional
+
+from .credential import Credential
+from .errors import RemitError, Unavailable
+from .retry import again
+from .wire import Fields, Malformed
+
+# A token is renewed at a random moment between these parts of its lifetime, so that a fleet that began together does not
+# renew together, and not used after the last part, as it has to arrive in time.
+_RENEW_FROM, _RENEW_UNTIL, _USE_UNTIL = 0.75, 0.90, 0.98
+
+FLIGHT_LIMIT = 30.0  # seconds: ends an exchange or refresh, over all its attempts
+_RENEW_PAUSE = 10.0  # between early renewals that fail, half of it at least
+_LONGEST_LIFETIME = 1 << 30
+# How long a refresh token is presented again after a lost answer. The service returns the same successor for 60 seconds;
+# after that it would have to take the token for stolen.
+_REPEAT_WITHIN = 50.0
+
+EXCHANGE, REFRESH = "/v1/auth/token", "/v1/auth/refresh"
+
+
+@dataclass(frozen=True)
+class TokenPair:
+    """The answer to an exchange and to a refresh."""
+
+    access: Credential
+    refresh: Optional[Credential]
+    expires_in: int  # seconds
+
+    @classmethod
+    def _read(cls, said: Fields) -> TokenPair:
+        access, lifetime = said.credential("access_token"), said.integer("expires_in")
+        if access is None or lifetime <= 0:
+            raise Malformed("it has no token, or no lifetime")
+        return cls(access, said.credential("refresh_token"), min(lifetime, _LONGEST_LIFETIME))
+
+
+class _Flight:
+    """One exchange or refresh, and all who wait for it."""
+
+    def __init__(self) -> None:
+        self.landed = threading.Event()  # set when the other fields are
+        self.access: Optional[Credential] = None
+        self.error: Optional[RemitError] = None
+
+
+class Tokens:
+    """The tokens of one agent. Time is measured on this machine's monotonic clock, from when a token was received, so its
+    clock need not agree with the service's. ask calls the service without a credential: with a path, a body and a time."""
+
+    def __init__(
+        self,
+        agent: str,
+        secret: Credential,
+        ask: Callable[[str, Mapping[str, object], float], TokenPair],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._agent = agent
+        self._secret = secret
+        self._ask = ask
+        self._clock = clock
+        self._lock = threading.Lock()  # of all below
+        self._access: Optional[Credential] = None
+        self._renew_at = 0.0
+        self._usable_until = 0.0
+        self._refresh: Optional[Credential] = None
+        self._doubt: Optional[float] = None  # since when the refresh token may be spent, for want of an answer
+        self._flight: Optional[_Flight] = None  # the one exchange or refresh under way
+
+    def get(self, end: float, refused: Optional[Credential] = None) -> Credential:
+        """An access token that is not the refused one. It waits, until end, only when there is none that can be used: a
+        token that should be renewed still serves while that happens."""
+        started = None
+        with self._lock:
+            if refused is not None and self._access is refused:
+                self._access = None
+            now, access = self._clock(), self._access
+            usable = access is not None and now < self._usable_until
+            if access is not None and usable and now < self._renew_at:
+                return access
+            if self._flight is None:
+                self._flight = started = _Flight()
+            flight = self._flight
+        if started is not None:
+            self._start(started)
+        if access is not None and usable:
+            return access
+        return self._wait(flight, end)
+
+    def renew(self, end: float) -> Credential:
+        """A new access token, whatever the state of the present one."""
+        started = None
+        with self._lock:
+            if self._flight is None:
+                self._flight = started = _Flight()
+            flight = self._flight
+        if started is not None:
+            self._start(started)
+        return self._wait(flight, end)
+
+    def _start(self, flight: _Flight) -> None:
+        """It has a thread of its own, for whoever came first may leave before it lands, and others wait for it."""
+        try:
+            threading.Thread(target=self._fly, args=(flight,), name="remit-tokens", daemon=True).start()
+        except RuntimeError:  # the interpreter ends, and starts no threads any more
+            self._fly(flight)
+
+    def _wait(self, flight: _Flight, end: float) -> Credential:
+        """The flight's access token. A waiter whose time is over leaves; the flight goes on, and lands by its own limit."""
+        patience = min(end - time.monotonic(), FLIGHT_LIMIT + 15)
+        if not flight.landed.wait(max(patience, 0)):
+            raise Unavailable("the time given is over")
+        if flight.error is not None:
+            raise again(flight.error)
+        assert flight.access is not None
+        return flight.access
+
+    def _fly(self, flight: _Flight) -> None:
+        pair: Optional[TokenPair] = None
+        error = RemitError("the exchange failed")
+        try:
+            pair = self._obtain()
+        except RemitError as e:
+            error = again(e)
+        finally:  # whatever happened: nobody waits in vain
+            with self._lock:
+                if pair is not None:
+                    self._keep(pair)
+                    flight.access = pair.access
+                else:
+                    self._renew_at = self._clock() + random.uniform(_RENEW_PAUSE / 2, _RENEW_PAUSE)
+                    flight.error = error
+                self._flight = None
+            flight.landed.set()
+
+    def _obtain(self) -> TokenPair:
+        """Refreshes, or exchanges the secret when there is no refresh token or it is refused. Both may be repeated: the
+        service returns the same successor, and a second family of tokens does no harm."""
+        end = time.monotonic() + FLIGHT_LIMIT
+        presented = self._present()
+        if presented is not None:
+            try:
+                return self._ask(REFRESH, {"refresh_token": presented}, FLIGHT_LIMIT)
+            except RemitError as e:
+                if e.code != "invalid_refresh_token":
+                    raise
+            self._forget(presented)
+        left = max(end - time.monotonic(), 1.0)
+        return self._ask(EXCHANGE, {"agent_id": self._agent, "secret": self._secret}, left)
+
+    def _present(self) -> Optional[Credential]:
+        """The refresh token, if it may be presented; it is taken for spent until _keep has its successor."""
+        with self._lock:
+            now = self._clock()
+            if self._doubt is None:
+                self._doubt = now
+            elif now - self._doubt > _REPEAT_WITHIN:
+                self._refresh = None
+            return self._refresh
+
+    def _forget(self, refused: Credential) -> None:
+        with self._lock:
+            if self._refresh is refused:
+                self._refresh = None
+
+    def _keep(self, pair: TokenPair) -> None:
+        """Takes a pair that was just received into use. Called with the lock held."""
+        now, lifetime = self._clock(), pair.expires_in
+        self._access, self._refresh, self._doubt = pair.access, pair.refresh, None
+        self._renew_at = now + lifetime * random.uniform(_RENEW_FROM, _RENEW_UNTIL)
+        self._usable_until = now + lifetime * _USE_UNTIL

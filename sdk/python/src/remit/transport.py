@@ -1,0 +1,280 @@
+"""HTTP/1.1 over connections that are kept for the next call. One attempt goes in, an answer or a failure comes out."""
+
+from __future__ import annotations
+
+import enum
+import http.client
+import io
+import os
+import socket
+import ssl
+import time
+from collections import deque
+from dataclasses import dataclass
+from email.message import Message
+from typing import Any, Deque, Mapping, Optional, Union
+
+from .credential import Credential, Sealed
+from .errors import RemitError, Unavailable, problem
+from .url import BaseURL
+
+_DIAL_LIMIT = 5.0  # seconds, for one address of the host
+# How long a connection waits for the next call: shorter than the service's own patience, or it could die under one.
+_IDLE_LIMIT = 30.0
+_IDLE_CONNECTIONS = 256  # that wait: as many as a host of agents makes calls at once
+_LONGEST_ANSWER = 1 << 20  # bytes
+_PIECE = 1 << 16
+
+
+class Kind(enum.Enum):
+    """How an attempt failed."""
+
+    REFUSED = "an answer other than success"
+    NOT_SENT = "no whole request has left: the service cannot have done it"
+    DISTRUSTED = "the far end could not prove who it is"
+    LOST = "sent, and no whole answer came"
+    UNREADABLE = "an answer that does not follow the contract"
+    NO_TOKEN = "there is no access token to send it with"
+    TOO_LATE = "the caller's time was over before it was sent"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An attempt that failed. Failures are returned: what is raised holds a traceback, and that the request."""
+
+    kind: Kind
+    error: RemitError
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A success, read to its end."""
+
+    headers: Message
+    body: Sealed
+
+
+class Transport:
+    """Sends requests to one service. Threads share it; so may a process that forks, as no connection is used by two."""
+
+    def __init__(self, base: BaseURL, tls: Optional[ssl.SSLContext]) -> None:
+        self._base = base
+        self._tls = (tls or ssl.create_default_context()) if base.tls else None
+        self._idle: Deque[_Connection] = deque()  # its methods are atomic
+
+    def send(
+        self, method: str, path: str, headers: Mapping[str, Union[str, Credential]], body: Optional[Sealed], end: float
+    ) -> Union[Answer, Failure]:
+        """Sends one request, once, and reads its answer, until end on the monotonic clock."""
+        connection = self._take() or self._connect(end)
+        if isinstance(connection, Failure):
+            return connection
+        connection.wire.end = end
+        failure = connection.request(method, self._base.path + path, headers, body)
+        got = connection.answer(early=failure is not None)
+        if isinstance(got, Failure):
+            connection.close()
+            return failure or got
+        if connection.reusable and failure is None:
+            self._keep(connection)
+        else:
+            connection.close()
+        if got.status in (200, 201):
+            return Answer(got.headers, got.body)
+        return Failure(Kind.REFUSED, problem(got.status, got.headers, got.body))
+
+    def close(self) -> None:
+        """Closes the connections that nobody uses."""
+        while self._idle:
+            try:
+                self._idle.pop().close()
+            except IndexError:  # another thread was faster
+                return
+
+    def _take(self) -> Optional[_Connection]:
+        """The connection used last of those that live, as far as can be known before something is sent."""
+        while True:
+            try:
+                connection = self._idle.pop()
+            except IndexError:
+                return None
+            if connection.is_quiet():
+                return connection
+            connection.close()
+
+    def _keep(self, connection: _Connection) -> None:
+        connection.idle_since = time.monotonic()
+        self._idle.append(connection)
+        try:
+            oldest = self._idle[0]
+            if len(self._idle) > _IDLE_CONNECTIONS or oldest.is_old():
+                self._idle.remove(oldest)  # fails when another thread took it: then it is theirs
+                oldest.close()
+        except (IndexError, ValueError):
+            pass
+
+    def _connect(self, end: float) -> Union[_Connection, Failure]:
+        try:
+            return _Connection(self._base.authority, self._dial(end))
+        except ssl.SSLCertVerificationError as e:
+            said, kind = f"the certificate is not trusted: {e.verify_message}", Kind.DISTRUSTED
+        except (OSError, UnicodeError) as e:  # a host name may be none
+            said, kind = f"no connection: {_named(e)}", Kind.NOT_SENT
+        return Failure(kind, Unavailable(said))
+
+    def _dial(self, end: float) -> socket.socket:
+        """Tries the addresses of the host in turn. How long their look-up may take is for the system to bound."""
+        last: OSError = OSError("the host has no address")
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            self._base.host, self._base.port, type=socket.SOCK_STREAM
+        ):
+            raw = socket.socket(family, kind, protocol)
+            try:
+                raw.settimeout(min(_remaining(end), _DIAL_LIMIT))
+                raw.connect(address)
+                raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if self._tls is None:
+                    return raw
+                raw.settimeout(min(_remaining(end), _DIAL_LIMIT))
+                return self._tls.wrap_socket(raw, server_hostname=self._base.host)
+            except ssl.SSLCertVerificationError:
+                raw.close()
+                raise
+            except OSError as e:
+                raw.close()
+                last = e
+        raise last
+
+
+def _remaining(end: float) -> float:
+    left = end - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("the time is over")
+    return left
+
+
+class _Wire:
+    """A socket as http.client uses it, of which no wait outlasts one moment, however slowly the bytes drip."""
+
+    def __init__(self, raw: socket.socket) -> None:
+        self.raw = raw
+        self.end = 0.0  # on the monotonic clock
+
+    def sendall(self, data: Any) -> None:
+        self.raw.settimeout(_remaining(self.end))
+        self.raw.sendall(data)
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Reader(self))
+
+    def close(self) -> None:
+        """http.client closes a socket before it has read the last answer. _Connection.close ends it."""
+
+
+class _Reader(io.RawIOBase):
+    def __init__(self, wire: _Wire) -> None:
+        self._wire = wire
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._wire.raw.settimeout(_remaining(self._wire.end))
+        return self._wire.raw.recv_into(buffer)
+
+
+@dataclass(frozen=True)
+class _Raw:
+    status: int
+    headers: Message
+    body: Sealed
+
+
+class _Connection:
+    """One connection to the service, used by one call at a time."""
+
+    def __init__(self, authority: str, raw: socket.socket) -> None:
+        self.wire = _Wire(raw)
+        self.idle_since = 0.0
+        self.reusable = False
+        self._authority = authority
+        self._process = os.getpid()
+        self._http = http.client.HTTPConnection("unused")
+        self._http.auto_open = 0  # it never connects by itself, which would be a second attempt
+        self._http.sock = self.wire
+
+    def is_old(self) -> bool:
+        return time.monotonic() - self.idle_since > _IDLE_LIMIT
+
+    def is_quiet(self) -> bool:
+        """Whether it can be used again: nothing has come since the last answer, neither its end nor an answer too many."""
+        if self._process != os.getpid() or self.is_old():
+            return False
+        try:
+            self.wire.raw.settimeout(0)
+            self.wire.raw.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return True
+        except OSError:
+            pass
+        return False
+
+    def request(
+        self, method: str, target: str, headers: Mapping[str, Union[str, Credential]], body: Optional[Sealed]
+    ) -> Optional[Failure]:
+        """Sends a request. Of a failure the kernel has not taken it whole, so the service has not got it whole."""
+        content = body or Sealed(b"")
+        try:
+            self._http.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
+            self._http.putheader("Host", self._authority)
+            for name, value in headers.items():
+                self._http.putheader(name, value.reveal() if isinstance(value, Credential) else value)
+            if body is not None or method != "GET":
+                self._http.putheader("Content-Length", str(len(content.open())))
+            self._http.endheaders(content.open() or None)
+        except (OSError, http.client.HTTPException) as e:
+            said = _named(e)
+        else:
+            return None
+        return Failure(Kind.NOT_SENT, Unavailable(f"the request could not be sent: {said}"))
+
+    def answer(self, early: bool) -> Union[_Raw, Failure]:
+        """Reads the answer: after a request that could not be sent whole, the one that came instead, if it has."""
+        if early:
+            self.wire.end = min(self.wire.end, time.monotonic() + 1)
+        try:
+            response = self._http.getresponse()
+            text = _read(response)
+        except (OSError, http.client.HTTPException, ValueError) as e:
+            return Failure(Kind.LOST, Unavailable(f"no answer: {_named(e)}"))
+        if text is None:
+            return Failure(Kind.UNREADABLE, RemitError("unreadable answer: it is longer than 1 MiB"))
+        self.reusable = response.isclosed() and not response.will_close
+        return _Raw(response.status, response.headers, Sealed(text))
+
+    def close(self) -> None:
+        self._http.close()
+        self.wire.raw.close()
+
+
+def _read(response: http.client.HTTPResponse) -> Optional[bytes]:
+    """The body, or None when it is too long. A body that ends before its length says so raises IncompleteRead."""
+    if response.length is not None:
+        return response.read() if response.length <= _LONGEST_ANSWER else None
+    pieces = bytearray()
+    while True:
+        piece = response.read(_PIECE)
+        if not piece:
+            return bytes(pieces)
+        pieces += piece
+        if len(pieces) > _LONGEST_ANSWER:
+            return None
+
+
+def _named(e: Exception) -> str:
+    """An exception in words of which none comes from the far end or from the request."""
+    if isinstance(e, socket.timeout):
+        return "the time is over"
+    if isinstance(e, OSError) and e.strerror:
+        return e.strerror
+    return type(e).__name__

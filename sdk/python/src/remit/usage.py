@@ -1,0 +1,36 @@
+"""What of a session is used, and what remains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+
+from .wire import Fields
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What of a session is used and what remains. value_held belongs to pending transactions, and does not remain."""
+
+    action_count: int
+    max_actions: int
+    remaining_actions: int
+    value_used: Decimal
+    max_value: Decimal
+    value_held: Decimal
+    remaining_value: Decimal
+    expires_at: datetime
+
+    @classmethod
+    def _read(cls, said: Fields) -> Usage:
+        return cls(
+            action_count=said.integer("action_count"),
+            max_actions=said.integer("max_actions"),
+            remaining_actions=said.integer("remaining_actions"),
+            value_used=said.usd("value_used_usd"),
+            max_value=said.usd("max_value_usd"),
+            value_held=said.usd("value_held_usd"),
+            remaining_value=said.usd("remaining_value_usd"),
+            expires_at=said.moment("expires_at"),
+        )

@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import threading
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Callable, List, Mapping, Optional, Tuple
+from unittest import mock
+from urllib.parse import urlsplit
+
+import remit
+from network import LOSE, PASS, URL, Answer, Reaction, Request, ServiceTest
+from remit.credential import Credential
+from remit.tokens import EXCHANGE, REFRESH, TokenPair, Tokens
+
+
+def together(threads: int, do: Callable[[], object]) -> List[object]:
+    """What each thread gets that begins at the same moment."""
+    start = threading.Barrier(threads)
+
+    def run(_: int) -> object:
+        start.wait()
+        return do()
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(run, range(threads)))
+
+
+class TokensOfTheService(ServiceTest):
+    def test_one_exchange_however_many_threads_ask(self) -> None:
+        client, proxy = self.proxied()
+        session = self.new_session(client)
+        together(50, session.charge)
+        self.assertEqual(len(proxy.to(EXCHANGE)), 1)
+        self.assertEqual(session.get().action_count, 50)
+
+    def test_one_refresh_however_many_threads_ask(self) -> None:
+        held = threading.Event()
+
+        def react(request: Request, _: int) -> Reaction:
+            if request.path == REFRESH:
+                held.wait(30)
+            return PASS
+
+        client, proxy = self.proxied(react)
+        self.new_session(client)
+        before = self.agent.token()
+        aboard = threading.Semaphore(0)
+        wait = Tokens._wait
+
+        def boards(*given: Any) -> Credential:
+            aboard.release()
+            return wait(*given)
+
+        with mock.patch.object(Tokens, "_wait", boards), ThreadPoolExecutor(50) as pool:
+            waiting = [pool.submit(self.agent.refresh) for _ in range(50)]
+            for _ in waiting:
+                self.assertTrue(aboard.acquire(timeout=30))
+            self.assertEqual(self.agent.token().reveal(), before.reveal())  # calls go on meanwhile
+            held.set()
+            for one in waiting:
+                one.result()
+        self.assertEqual((len(proxy.to(EXCHANGE)), len(proxy.to(REFRESH))), (1, 1))
+        self.assertNotEqual(self.agent.token().reveal(), before.reveal())
+
+    def test_a_refused_token_is_replaced_and_the_call_sent_once_more(self) -> None:
+        client, proxy = self.proxied(max_attempts=1)
+        session = self.new_session(client)
+        session.charge()
+        self.revoke_family()
+        together(20, session.charge)
+        self.assertEqual(session.get().action_count, 21)
+        self.assertEqual(len(proxy.to(REFRESH)), 1)  # which is refused, too
+        self.assertEqual(len(proxy.to(EXCHANGE)), 2)
+
+    def revoke_family(self) -> None:
+        """Ends the agent's tokens behind the SDK's back."""
+        tokens = self.agent._tokens
+        assert tokens._refresh is not None
+        parts = urlsplit(URL)
+        connection = http.client.HTTPConnection(parts.hostname or "", parts.port or 80, timeout=10)
+        self.addCleanup(connection.close)
+        body = json.dumps({"refresh_token": tokens._refresh.reveal()})
+        headers = {"Authorization": "Bearer " + self.agent.token().reveal(), "Content-Type": "application/json"}
+        connection.request("POST", "/v1/auth/revoke", body, headers)
+        self.assertEqual(connection.getresponse().status, 200)
+
+    def test_a_lost_refresh_is_repeated_with_the_same_token(self) -> None:
+        client, proxy = self.proxied(lambda r, n: LOSE if r.path == REFRESH and n <= 2 else PASS)
+        session = self.new_session(client)
+        session.charge()
+        self.agent.refresh()
+        session.charge()
+        self.assertEqual(len({request.body for request in proxy.to(REFRESH)}), 1)
+        self.assertEqual((len(proxy.to(REFRESH)), len(proxy.to(EXCHANGE))), (3, 1))
+
+    def test_a_wrong_secret_is_unauthorized_and_asked_once(self) -> None:
+        client, proxy = self.proxied()
+        self.new_session(client)
+        session = client.agent(self.agent.id, "rms_wrong").session("01a1ffac-a9a1-7dc1-aa48-a64bee9cc8b2")
+        with self.assertRaises(remit.Unauthorized):
+            session.charge()
+        self.assertEqual(len(proxy.requests), 1)
+
+    def test_a_waiter_leaves_without_the_others(self) -> None:
+        held = threading.Event()
+
+        def react(request: Request, _: int) -> Reaction:
+            held.wait(30)
+            return PASS
+
+        client, proxy = self.proxied(react)
+        self.new_session(client)
+        with self.assertRaises(remit.Unavailable):
+            self.agent.token(timeout=0.02)
+        held.set()
+        self.assertTrue(self.agent.token())
+        self.assertEqual(len(proxy.to(EXCHANGE)), 1)
+
+
+class Issuer:
+    """A service whose tokens are numbered and live an hour, and a clock that only the test moves."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.asked: List[Tuple[str, str]] = []  # the path, and the credential that was presented
+        self.fail: Callable[[str], Optional[remit.RemitError]] = lambda path: None
+        self.tokens = Tokens("a1", Credential("rms_secret"), self.ask, lambda: self.now)
+
+    def ask(self, path: str, body: Mapping[str, object], timeout: float) -> TokenPair:
+        presented = body["refresh_token" if path == REFRESH else "secret"]
+        assert isinstance(presented, Credential)
+        self.asked.append((path, presented.reveal()))
+        error = self.fail(path)
+        if error:
+            raise error
+        n = len(self.asked)
+        return TokenPair(Credential(f"access-{n}"), Credential(f"refresh-{n}"), 3600)
+
+    def get(self) -> str:
+        """What a call would use now; the flight that it may have begun has landed when this returns."""
+        token = self.tokens.get(math.inf).reveal()
+        self.land()
+        return token
+
+    def refresh(self) -> None:
+        try:
+            self.tokens.renew(math.inf)
+        finally:
+            self.land()
+
+    def land(self) -> None:
+        flight = self.tokens._flight
+        if flight:
+            assert flight.landed.wait(10)
+
+    def count(self, path: str) -> int:
+        return len([asked for asked, _ in self.asked if asked == path])
+
+
+def refused(status: int, code: str) -> remit.RemitError:
+    error = remit.Unauthorized() if status == 401 else remit.RemitError()
+    error.status, error.code = status, code
+    return error
+
+
+class TokensInTime(unittest.TestCase):
+    def test_tokens_are_renewed_early_while_calls_go_on(self) -> None:
+        issuer = Issuer()
+        self.assertEqual(issuer.get(), "access-1")
+        issuer.now += 2699
+        self.assertEqual((issuer.get(), len(issuer.asked)), ("access-1", 1))
+        issuer.now += 542  # past 90 %
+        self.assertEqual(issuer.get(), "access-1")
+        self.assertEqual(issuer.get(), "access-2")
+        self.assertEqual(issuer.asked[1:], [(REFRESH, "refresh-1")])
+
+    def test_an_expired_token_is_not_used(self) -> None:
+        issuer = Issuer()
+        issuer.get()
+        issuer.now += 3599
+        self.assertEqual(issuer.get(), "access-2")
+
+    def test_a_fleet_does_not_renew_at_once(self) -> None:
+        moments = []
+        for _ in range(200):
+            issuer = Issuer()
+            issuer.get()
+            moments.append(issuer.tokens._renew_at - issuer.now)
+        self.assertTrue(all(2700 <= moment <= 3240 for moment in moments))
+        for minute in range(2700, 3240, 60):
+            self.assertLess(len([m for m in moments if minute <= m < minute + 60]), 60)
+
+    def test_a_token_in_doubt_is_presented_for_a_while_only(self) -> None:
+        for after, want in ((40, [(REFRESH, "refresh-1")]), (55, [(EXCHANGE, "rms_secret")])):
+            issuer = Issuer()
+            issuer.get()
+            issuer.fail = lambda path: remit.Unavailable("no answer")
+            with self.assertRaises(remit.Unavailable):
+                issuer.refresh()
+            issuer.fail = lambda path: None
+            issuer.now += after
+            issuer.refresh()
+            self.assertEqual(issuer.asked[2:], want)
+
+    def test_a_refused_refresh_falls_back_to_the_secret_once(self) -> None:
+        issuer = Issuer()
+        issuer.get()
+        issuer.fail = lambda path: refused(401, "invalid_refresh_token") if path == REFRESH else None
+        issuer.refresh()
+        self.assertEqual((issuer.count(REFRESH), issuer.count(EXCHANGE)), (1, 2))
+        issuer.fail = lambda path: refused(401, "invalid_refresh_token" if path == REFRESH else "invalid_credentials")
+        with self.assertRaises(remit.Unauthorized):
+            issuer.refresh()
+        self.assertEqual((issuer.count(REFRESH), issuer.count(EXCHANGE)), (2, 3))
+
+    def test_a_failed_renewal_does_not_storm(self) -> None:
+        issuer = Issuer()
+        issuer.get()
+        issuer.fail = lambda path: refused(500, "internal_error")
+        issuer.now += 3300
+        for _ in range(1000):
+            self.assertEqual(issuer.get(), "access-1")
+            issuer.now += 0.01
+        self.assertTrue(1 <= issuer.count(REFRESH) <= 3, issuer.count(REFRESH))
+
+    def test_a_fault_in_the_flight_leaves_nobody_waiting(self) -> None:
+        issuer = Issuer()
+
+        def breaks(path: str) -> Optional[remit.RemitError]:
+            raise MemoryError
+
+        issuer.fail = breaks
+        noted: List[object] = []
+        hook, threading.excepthook = threading.excepthook, noted.append
+        try:
+            with self.assertRaises(remit.RemitError):
+                issuer.tokens.get(math.inf)
+        finally:
+            while not noted:
+                pass
+            threading.excepthook = hook
+
+
+class EmptyPairs(ServiceTest):
+    def test_a_token_is_none_without_its_text_or_its_lifetime(self) -> None:
+        body = ""
+        client, _ = self.proxied(lambda _r, _n: Answer(200, body))
+        for body in ("{}", '{"access_token":"a","refresh_token":"r"}', '{"refresh_token":"r","expires_in":5}', "<html>",
+                     '{"access_token":"a\\r\\nb","expires_in":5}', '{"access_token":7,"expires_in":5}', "[]"):
+            with self.subTest(body), self.assertRaises(remit.RemitError) as caught:
+                client.agent("a1", "rms_some").token()
+            self.assertIn("unreadable answer", str(caught.exception))

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import logging
+from decimal import Decimal
+from typing import Any
+
+import remit
+from network import LOSE, PASS, Reaction, Request, ServiceTest, refusal
+
+
+class Oops(Exception):
+    pass
+
+
+class Transactions(ServiceTest):
+    def test_a_commit_charges_what_was_spent_and_frees_the_rest(self) -> None:
+        session = self.new_session(max_value=20)
+        with session.transaction("payment", pre_state={"balance": Decimal("10.10")}, value="12.5") as tx:
+            self.assertEqual(session.get().value_held, Decimal("12.5"))
+            tx.commit(value="3.25", post_state={"balance": 6})
+        info = tx.get()
+        self.assertEqual((info.status, info.value, info.pre_state), ("committed", Decimal("3.25"), {"balance": Decimal("10.10")}))
+        self.assertEqual((info.post_state, info.sequence_number), ({"balance": 6}, 1))
+        now = session.get()
+        self.assertEqual((now.value_used, now.value_held, now.action_count), (Decimal("3.25"), 0, 1))
+
+    def test_leaving_the_block_commits_what_is_held(self) -> None:
+        session = self.new_session()
+        with session.transaction("payment", value=2) as tx:
+            pass
+        self.assertEqual((tx.info.status, session.get().value_used), ("committed", 2))
+
+    def test_an_exception_rolls_back_and_goes_on(self) -> None:
+        session = self.new_session()
+        for error in (Oops, KeyboardInterrupt):
+            with self.assertRaises(error):
+                with session.transaction("payment", pre_state={"a": 1}, value=2) as tx:
+                    raise error
+            self.assertEqual((tx.info.status, tx.info.reason, tx.info.pre_state), ("rolled_back", "not finished", {"a": 1}))
+        self.assertEqual((session.get().value_used, session.get().value_held), (0, 0))
+
+    def test_what_is_settled_is_done_with(self) -> None:
+        session = self.new_session()
+        with self.assertRaises(Oops):
+            with session.transaction("payment", value=2) as tx:
+                tx.commit()
+                raise Oops  # after the fact: the books keep what has happened
+        self.assertEqual(tx.get().status, "committed")
+        with self.assertRaises(remit.TransactionDone):
+            tx.commit()
+        with self.assertRaises(remit.TransactionDone):
+            tx.rollback()
+        with session.transaction("payment", value=2) as tx:
+            tx.rollback("changed my mind")
+        self.assertEqual((tx.get().status, tx.get().reason), ("rolled_back", "changed my mind"))
+
+    def test_a_reversal_gives_back_what_was_committed(self) -> None:
+        session = self.new_session()
+        with session.transaction("payment", value=2) as tx:
+            pass
+        self.assertEqual(tx.reverse("wrong customer").status, "rolled_back")
+        self.assertEqual(session.get().value_used, 0)
+        with session.transaction("payment", value=2, reversible=False) as tx:
+            pass
+        with self.assertRaises(remit.TransactionNotReversible) as caught:
+            tx.reverse()
+        self.assertEqual(caught.exception.transaction_status, "committed")
+
+    def test_somebody_elses_settlement_is_told(self) -> None:
+        session = self.new_session()
+        tx = session.transaction("payment", value=2)
+        self.assertEqual(self.organization.open_transaction(tx.id).rollback().status, "rolled_back")
+        with self.assertRaises(remit.TransactionNotPending) as caught:
+            tx.commit()
+        self.assertEqual(caught.exception.transaction_status, "rolled_back")
+        with self.assertRaises(remit.TransactionDone):
+            tx.rollback()
+
+    def test_one_without_a_session_keeps_a_state(self) -> None:
+        self.new_session()
+        with self.agent.transaction("deploy", pre_state={"version": 6}, metadata={"by": "ci"}) as tx:
+            tx.commit(post_state={"version": 7})
+        listed = list(self.agent.transactions(status="committed"))
+        self.assertEqual([t.id for t in listed], [tx.id])
+        self.assertIsNone(listed[0].pre_state)
+        self.assertEqual(self.agent.open_transaction(tx.id).info.metadata, {"by": "ci"})
+        self.assertEqual([t.id for t in self.organization.transactions(agent_id=self.agent.id)], [tx.id])
+
+    def test_what_cannot_be_held_begins_nothing(self) -> None:
+        session = self.new_session(max_value=1)
+        with self.assertRaises(remit.LimitReached):
+            with session.transaction("payment", value=2):
+                self.fail("the block is entered")
+        self.assertEqual(session.get().action_count, 0)
+
+    def test_an_impossible_rollback_does_not_hide_what_ended_the_block(self) -> None:
+        organization = self.new_organization()
+        made = organization.create_agent("scout", ["read"])  # which may not roll back
+        assert made.secret
+        session = self.client.agent(made.id, made.secret).session(organization.create_session(made.id).id)
+        with self.assertLogs("remit", logging.WARNING) as logged, self.assertRaises(Oops):
+            with session.transaction("payment", value=2) as tx:
+                raise Oops
+        self.assertIn("insufficient_scope", logged.output[0])
+        self.assertEqual(tx.get().status, "pending")
+
+    def test_a_commit_in_doubt_is_not_rolled_back(self) -> None:
+        def react(request: Request, n: int) -> Reaction:
+            return LOSE if request.path.endswith("/commit") else PASS
+
+        client, proxy = self.proxied(react)
+        session = self.new_session(client)
+        with self.assertRaises(remit.OutcomeUnknown):
+            with session.transaction("payment", value=2) as tx:
+                tx.commit()
+        self.assertEqual(tx.get().status, "committed")
+        self.assertEqual([r for r in proxy.requests if r.path.endswith("/rollback")], [])
+
+    def test_a_commit_that_did_not_happen_can_be_repeated_or_rolled_back(self) -> None:
+        refused: Any = {"n": 4}
+
+        def react(request: Request, n: int) -> Reaction:
+            return refusal(503, "unavailable") if request.path.endswith("/commit") and n <= refused["n"] else PASS
+
+        client, _ = self.proxied(react)
+        session = self.new_session(client)
+        tx = session.transaction("payment", value=2)
+        with self.assertRaises(remit.Unavailable):
+            tx.commit()
+        self.assertEqual(tx.commit().status, "committed")
+        with self.assertRaises(remit.Unavailable):
+            with session.transaction("payment", value=2) as tx:
+                tx.commit()
+        self.assertEqual(tx.get().status, "rolled_back")

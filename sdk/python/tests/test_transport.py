@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import os
+import select
+import socket
+import ssl
+import struct
+import threading
+import unittest
+
+import remit
+from network import LOSE, PASS, Answer, Listener, Reaction, Request, ServiceTest, answer_bytes, read_request, refusal
+from remit import url
+
+AGENT = (
+    b'{"id":"a1","org_id":"o1","name":"scout","scopes":[],"status":"active","created_at":"2026-11-21T09:19:32Z",'
+    b'"secret":"rms_new","something_new":{"x":[1.5]}}'
+)
+
+
+class Connections(ServiceTest):
+    def test_connections_are_kept(self) -> None:
+        client, proxy = self.proxied()
+        session = self.new_session(client)
+        for _ in range(5):
+            session.charge()
+        self.assertLessEqual(len({request.connection for request in proxy.requests}), 2)  # a token's flight, and the calls
+
+    def test_a_connection_that_died_meanwhile_is_not_used(self) -> None:
+        """What is no repetition is sent once, and succeeds."""
+        requests = []
+
+        def serve(connection: socket.socket, number: int) -> None:
+            requests.append(read_request(connection))
+            connection.sendall(answer_bytes(AGENT, "201 Created"))  # to be kept, says HTTP/1.1; and it is closed
+
+        server = Listener(self, serve)
+        organization = self.client_of(server.url).organization("rmk_some")
+        for n in range(1, 6):
+            self.assertEqual(organization.create_agent("scout").id, "a1")
+            self.assertEqual(len(requests), n)
+            kept = organization._caller.service.transport._idle[-1]
+            select.select([kept.wire.raw], [], [], 10)  # its end has come
+
+    def test_a_connection_that_dies_under_a_creation_leaves_it_in_doubt(self) -> None:
+        requests = []
+
+        def serve(connection: socket.socket, number: int) -> None:
+            while True:
+                requests.append(read_request(connection))
+                if not requests[-1] or len(requests) == 2:
+                    return
+                connection.sendall(answer_bytes(AGENT, "201 Created"))
+
+        organization = self.client_of(Listener(self, serve).url).organization("rmk_some")
+        organization.create_agent("scout")
+        with self.assertRaises(remit.OutcomeUnknown):
+            organization.create_agent("scout")
+        self.assertEqual(len(requests), 2)
+
+    def test_a_request_that_was_not_taken_whole_is_sent_again(self) -> None:
+        requests = []
+
+        def serve(connection: socket.socket, number: int) -> None:
+            if number == 0:  # reset, with a part of the request read by nobody
+                connection.recv(1)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                return
+            requests.append(read_request(connection))
+            connection.sendall(answer_bytes(AGENT, "201 Created"))
+
+        server = Listener(self, serve)
+        made = self.client_of(server.url).organization("rmk_some").create_agent("scout", metadata={"x": "x" * (1 << 24)})
+        self.assertEqual((made.id, len(requests), server.connections), ("a1", 1, 2))
+
+    def test_an_answer_too_many_is_no_answer_to_the_next_call(self) -> None:
+        second = threading.Event()
+
+        def serve(connection: socket.socket, number: int) -> None:
+            read_request(connection)
+            connection.sendall(answer_bytes(AGENT) + (answer_bytes(AGENT.replace(b"a1", b"a2")) if number == 0 else b""))
+            if number == 0:
+                second.wait(10)
+
+        server = Listener(self, serve)
+        organization = self.client_of(server.url).organization("rmk_some")
+        self.assertEqual(organization.get_agent("a1").id, "a1")
+        second.set()
+        self.assertEqual(organization.get_agent("a1").id, "a1")
+
+    def test_an_answer_that_drips_ends_with_the_time(self) -> None:
+        done = threading.Event()
+        self.addCleanup(done.set)
+
+        def serve(connection: socket.socket, number: int) -> None:
+            read_request(connection)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+            while not done.wait(0.01):
+                connection.sendall(b" ")
+
+        client = self.client_of(Listener(self, serve).url, max_attempts=1)
+        with self.assertRaises(remit.Unavailable):
+            client.organization("rmk_some").get_agent("a1", timeout=0.2)
+        self.assertFalse(done.is_set())
+
+    def test_an_answer_that_ends_too_soon_is_lost(self) -> None:
+        def serve(connection: socket.socket, number: int) -> None:
+            read_request(connection)
+            connection.sendall(answer_bytes(AGENT)[:-1])
+
+        client = self.client_of(Listener(self, serve).url, max_attempts=1)
+        with self.assertRaises(remit.OutcomeUnknown):
+            client.organization("rmk_some").create_agent("scout")
+
+    def test_what_is_not_http_is_no_answer(self) -> None:
+        for words in (b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 two hundred\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n", b""):
+            def serve(connection: socket.socket, number: int) -> None:
+                read_request(connection)
+                connection.sendall(words)
+
+            client = self.client_of(Listener(self, serve).url, max_attempts=1)
+            with self.subTest(words[:30]), self.assertRaises(remit.Unavailable):
+                client.organization("rmk_some").get_agent("a1")
+
+    def test_redirects_are_not_followed(self) -> None:
+        other, elsewhere = self.proxied()
+        client, _ = self.proxied(lambda _r, _n: Answer(307, "", {"Location": elsewhere.url + "/v1/agents/a1"}))
+        with self.assertRaises(remit.RemitError) as caught:
+            client.organization("rmk_some").get_agent("a1")
+        self.assertEqual((caught.exception.status, elsewhere.requests), (307, []))
+
+    def test_a_body_that_the_service_refuses_to_read_is_named(self) -> None:
+        with self.assertRaises(remit.RemitError) as caught:
+            self.new_organization().create_agent("scout", metadata={"x": "x" * (1 << 19)})
+        self.assertEqual(caught.exception.code, "body_too_large")
+
+    @unittest.skipUnless(hasattr(os, "fork"), "it cannot fork")
+    def test_a_fork_takes_no_connection_of_its_parent(self) -> None:
+        organization = self.new_organization()
+        organization.info(self.organization_id)
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                organization.info(self.organization_id)
+                mine = {c._process for c in organization._caller.service.transport._idle}
+                status = 0 if mine == {os.getpid()} else 2
+            finally:
+                os._exit(status)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        organization.info(self.organization_id)
+
+
+class TLS(ServiceTest):
+    """The service behind HTTPS, as the Go test puts it there."""
+
+    def test_a_trusted_service_is_used(self) -> None:
+        context = ssl.create_default_context(cafile=os.environ["REMIT_TLS_CA"])
+        client = self.client_of(os.environ["REMIT_TLS_URL"], tls=context)
+        session = self.new_session(client)
+        for n in range(1, 6):
+            self.assertEqual(session.charge().action_count, n)
+        self.assertEqual(len(client._service.transport._idle), 1)
+
+    def test_one_that_is_not_trusted_gets_nothing_and_one_attempt(self) -> None:
+        client = self.client_of(os.environ["REMIT_TLS_URL"])
+        with self.assertRaises(remit.Unavailable) as caught:
+            client.create_organization("acme")
+        self.assertIn("certificate", str(caught.exception))
+
+
+class Addresses(unittest.TestCase):
+    def test_base_urls(self) -> None:
+        for text, want in {
+            "http://127.0.0.1:8080": (False, "127.0.0.1", 8080, "127.0.0.1:8080", ""),
+            "https://remit.example.com": (True, "remit.example.com", 443, "remit.example.com", ""),
+            "https://example.com/remit/": (True, "example.com", 443, "example.com", "/remit"),
+            "http://[::1]:8080/": (False, "::1", 8080, "[::1]:8080", ""),
+        }.items():
+            self.assertEqual(url.parse(text), url.BaseURL(*want))
+
+    def test_what_is_no_base_url_is_not_quoted(self) -> None:
+        for text in ("", "example.com", "ftp://example.com", "http://", "http://me:passw0rd@example.com", "http://a/?b=passw0rd",
+                     "http://a/#passw0rd", "http://a:99999", "http://a:x", "http://[passw0rd", "http://a b", "http://a\r\nb"):
+            with self.subTest(text), self.assertRaises(ValueError) as caught:
+                remit.Client(text)
+            self.assertNotIn("passw0rd", str(caught.exception))

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import json
+import unittest
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, Dict, List
+
+import remit
+from network import ServiceTest
+from remit import wire
+from remit.credential import Sealed
+
+
+class Wire(unittest.TestCase):
+    def test_json_is_that_of_the_json_module(self) -> None:
+        value: Any
+        for value in (
+            None, True, False, 0, -1, 10**30, 0.1, "", 'a"\\\n\u20ac\U0001f600\ud800', [], {}, [1, [2, {"a": None}]], {"": {"b": ()}},
+        ):
+            self.assertEqual(json.loads(wire.encode(value).open()), json.loads(json.dumps(value)))
+
+    def test_decimals_stay_exact_numbers(self) -> None:
+        for text in ("0.1", "999999999.999999", "1E+30", "0E-7", "-0", "1.50", "123456789012345678901234567890.1"):
+            self.assertEqual(wire.decode(wire.encode({"a": Decimal(text)})), {"a": Decimal(text)})
+
+    def test_what_is_no_json_is_refused(self) -> None:
+        loop: List[Any] = []
+        loop.append(loop)
+        for value in (float("nan"), Decimal("NaN"), Decimal("Infinity"), loop):
+            with self.assertRaises(ValueError):
+                wire.encode(value)
+        for value in (object(), {1: 2}, {None: 1}, b"bytes", {1, 2}):
+            with self.assertRaises(TypeError):
+                wire.encode(value)
+        for text in (b"", b"{", b"NaN", b"[1,]", b"\xff", b"1" * 100_000, b"[" * 100_000):
+            with self.subTest(text[:10]):
+                try:  # a long integer is one to older Pythons
+                    self.assertIsInstance(wire.decode(Sealed(text)), int)
+                except wire.Malformed:
+                    pass
+
+    def test_lengths_of_time_are_rounded_up(self) -> None:
+        length: Any
+        for length, want in ((0, 0), (1, 1), (0.001, 1), (timedelta(milliseconds=1), 1), (timedelta(days=30), 2_592_000), (2.0, 2)):
+            self.assertEqual(wire.seconds(length), want)
+        for length in (True, "5", float("inf"), float("nan")):
+            with self.assertRaises(TypeError):
+                wire.seconds(length)
+
+
+class States(ServiceTest):
+    def test_a_state_comes_back_as_it_was_given(self) -> None:
+        state: Dict[str, Any] = {"price": Decimal("0.10"), "big": 2**60, "text": "<&>\u20ac\U0001f600\n", "list": [None, True, {"a": []}]}
+        tx = self.new_session().transaction("payment", pre_state=state)
+        self.assertEqual(tx.info.pre_state, state)
+        again = self.agent.transaction("payment", pre_state=tx.info.pre_state)
+        self.assertEqual(str(again.info.pre_state), str(tx.info.pre_state))
+        with self.assertRaises(remit.RemitError):
+            self.agent.transaction("payment", pre_state={"deep": json.loads("[" * 50 + "]" * 50)})

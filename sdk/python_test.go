@@ -1,0 +1,67 @@
+package sdk
+
+import (
+	"context"
+	"encoding/pem"
+	"io"
+	"log"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"remit/serviceproc"
+)
+
+// pythonPatience is many times what the tests of the Python SDK take.
+const pythonPatience = 2 * time.Minute
+
+// The tests of the Python SDK run against the service itself, over HTTP and HTTPS.
+func TestPython(t *testing.T) {
+	t.Parallel()
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := serviceproc.Run(t)
+	secure, authority := overTLS(t, service.URL)
+
+	ctx, cancel := context.WithTimeout(t.Context(), pythonPatience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, python, "-W", "error", "-m", "unittest", "discover", "-s", "tests")
+	cmd.Dir, cmd.WaitDelay = "python", time.Second
+	cmd.Env = append(os.Environ(), "PYTHONPATH=src", "PYTHONDONTWRITEBYTECODE=1",
+		"REMIT_URL="+service.URL, "REMIT_TLS_URL="+secure, "REMIT_TLS_CA="+authority)
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	// Skipped tests would be told of after OK.
+	if !regexp.MustCompile(`(?m)^Ran [1-9]\d+ tests in .*\n\nOK\n\z`).Match(output) {
+		t.Errorf("not all tests ran, or hardly any:\n%s", output)
+	}
+}
+
+// overTLS puts the service behind HTTPS. It returns the URL, and a file with the certificate to trust.
+func overTLS(t *testing.T, service string) (secure, authority string) {
+	t.Helper()
+	target, err := url.Parse(service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(target))
+	front.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it leave in the middle
+	front.StartTLS()
+	t.Cleanup(front.Close)
+	authority = filepath.Join(t.TempDir(), "authority.pem")
+	certificate := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
+	if err := os.WriteFile(authority, certificate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return front.URL, authority
+}
