@@ -1,0 +1,2 @@
+// Package sdk holds the SDKs of other languages, each tested against the service itself.
+package sdk

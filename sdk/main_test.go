@@ -1,0 +1,10 @@
+package sdk
+
+import (
+	"os"
+	"testing"
+
+	"remit/serviceproc"
+)
+
+func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
