@@ -98,8 +98,8 @@ export async function pause(attempt: number, failure: unknown, signal: AbortSign
   return asked <= longestWait && (await sleep(asked + backoff(attempt), signal));
 }
 
-// backoff is exponential with full jitter: anything up to a bound that doubles, so that many callers spread out.
-function backoff(attempt: number): number {
+/** Exponential with full jitter: anything up to a bound that doubles, so that many callers spread out. */
+export function backoff(attempt: number): number {
   return Math.random() * Math.min(longestBackoff, firstBackoff * 2 ** (attempt - 1));
 }
 

@@ -3,6 +3,7 @@ import test from "node:test";
 import {
   InsufficientScope, LimitBelowUsage, LimitReached, NotFound, RemitError, SessionNotActive, Unauthorized, USD,
 } from "@remit/sdk";
+import { newNetwork } from "./network.js";
 import { acme, apiKey, collect, failure, newAgent, newSession, organizationId, remit, sessionOf } from "./service.js";
 
 test("an agent's whole life", async () => {
@@ -100,6 +101,15 @@ test("lists are followed from page to page, newest first", async () => {
   assert.deepEqual(await ids(acme.sessions.list({ agentId: agent.id, status: "active" })), made);
   assert.deepEqual(await ids(acme.sessions.list({ agentId: agent.id, status: "completed" })), []);
   assert.ok((await ids(acme.agents.list({ status: "active" }))).includes(agent.id));
+});
+
+test("a next page that is the same page ends a list, and no link leads elsewhere", async (t) => {
+  const network = await newNetwork(t);
+  const link = '<http://127.0.0.1:9/v1/agents?cursor=a>; rel="prev", <http://127.0.0.1:9/v1/agents?cursor=b&limit=1>; rel="next"';
+  network.fate = ({ nth }) => (nth > 3 ? { status: 500 } : { status: 200, headers: { Link: link }, body: "[]" });
+  const error = await failure(collect(network.remit().organization(apiKey).agents.list()), RemitError);
+  assert.match(error.message, /GET \/v1\/agents: unreadable answer: the next page is the same page/);
+  assert.equal(network.count("GET /v1/agents"), 2);
 });
 
 test("tokens are introspected, and verified as gateways do it", async () => {

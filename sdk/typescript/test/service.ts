@@ -39,9 +39,12 @@ export async function collect<T>(list: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
-/** Returns when the condition holds. That it never does, the bound on the whole run tells. */
+/** Returns when the condition holds. */
 export async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) {
+  for (let turns = 0; !condition(); turns++) {
+    if (turns > 2_000) {
+      throw new Error(`never: ${condition}`);
+    }
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
 }
