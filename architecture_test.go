@@ -27,6 +27,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/interop":     {},
 		"remit/faults":      {"remit/money", "remit/redisproc"},
 		"remit/hostile":     {},
+		"remit/sdk":         {},
 
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},
 	}
