@@ -1,5 +1,10 @@
 // Waiting that ends with a signal. AbortSignal.any is younger than the oldest Node that this has to run on.
 
+/** The reason of a signal that this package aborted, and not the caller. */
+export class TimeIsUp extends Error {
+  override name = "TimeoutError";
+}
+
 /** Does the work with a signal that aborts with the given one, and after so many milliseconds. */
 export async function bounded<T>(
   signal: AbortSignal | undefined,
@@ -8,7 +13,7 @@ export async function bounded<T>(
 ): Promise<T> {
   const controller = new AbortController();
   const end = () => controller.abort(signal?.reason);
-  const late = () => controller.abort(new DOMException(`no answer within ${milliseconds / 1000} s`, "TimeoutError"));
+  const late = () => controller.abort(new TimeIsUp(`no answer within ${milliseconds / 1000} s`));
   const timer = setTimeout(late, milliseconds);
   signal?.addEventListener("abort", end, { once: true });
   if (signal?.aborted) {

@@ -1,6 +1,6 @@
 // What may be sent again, and what is known about a write that failed.
 
-import { sleep } from "./abort.js";
+import { sleep, TimeIsUp } from "./abort.js";
 import { OutcomeUnknown, RemitError, Unavailable } from "./errors.js";
 import { Unreadable } from "./json.js";
 
@@ -111,11 +111,11 @@ export function conclude(place: string, inDoubt: boolean, failure: unknown, sign
     const said = failure instanceof RemitError ? failure : { status: 0 };
     return new OutcomeUnknown(place, { ...about(said), detail: `the outcome is unknown: ${messageOf(cause)}`, cause });
   }
+  if (cause instanceof TimeIsUp || (failure instanceof Lost && !gaveUp)) {
+    return new Unavailable(place, { status: 0, detail: messageOf(cause), cause });
+  }
   if (gaveUp || failure instanceof NoToken || failure instanceof Ended) {
     return cause;
-  }
-  if (failure instanceof Lost) {
-    return new Unavailable(place, { status: 0, detail: messageOf(cause), cause });
   }
   if (failure instanceof Unreadable) {
     return new RemitError(place, { status: 0, detail: messageOf(failure) });

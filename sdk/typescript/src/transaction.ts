@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 import { bounded } from "./abort.js";
 import { keyed, type Call, type Caller, type CallOptions, type WriteOptions } from "./call.js";
 import { OutcomeUnknown, TransactionDone, TransactionNotPending, TransactionNotReversible } from "./errors.js";

@@ -5,7 +5,8 @@ import test from "node:test";
 import {
   IdempotencyKeyReused, LimitReached, OutcomeUnknown, RateLimited, Remit, RemitError, Unavailable, USD,
 } from "@remit/sdk";
-import { backoff } from "../dist/retry.js";
+import { TimeIsUp } from "../dist/abort.js";
+import { backoff, conclude, Ended } from "../dist/retry.js";
 import { newNetwork, type Fate, type Seen } from "./network.js";
 import { apiKey, collect, failure, newAgent, newSession, sessionOf } from "./service.js";
 
@@ -203,6 +204,17 @@ test("where there is no connection nothing happened", async (t) => {
     assert.equal(sent, 2);
   }
   t.diagnostic("two addresses without a listener");
+});
+
+test("the SDK's own bound on a call is an outage, or a doubt, and no reason of the caller's", async (t) => {
+  const network = await newNetwork(t);
+  const session = await newSession({}, [], network.remit({ timeout: 100, maxAttempts: 1 }));
+  await session.get();
+  network.fate = () => "hang";
+  assert.equal((await failure(session.get(), Unavailable)).message, `remit: GET /v1/sessions/${session.id}: no answer within 0.1 s`);
+  assert.match((await failure(session.do(), OutcomeUnknown)).message, /the outcome is unknown: no answer within 0.1 s$/);
+  const late = AbortSignal.abort(new TimeIsUp("no answer within 30 s")); // of an exchange, over all its attempts
+  assert.ok(conclude("POST /v1/auth/token", false, new Ended(late.reason), late) instanceof Unavailable);
 });
 
 test("a signal ends a call wherever it is", async (t) => {
