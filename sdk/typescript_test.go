@@ -17,7 +17,7 @@ import (
 
 const (
 	typeScriptDir    = "typescript"
-	nodePatience     = 2 * time.Minute
+	nodePatience     = 3 * time.Minute
 	registryPatience = 5 * time.Minute
 )
 
@@ -33,6 +33,11 @@ func TestTypeScriptSDKKeepsItsPromises(t *testing.T) {
 		}
 	}
 	installCompiler(t)
+	for _, made := range []string{"dist", "build"} { // of sources that may be gone
+		if err := os.RemoveAll(filepath.Join(typeScriptDir, made)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	inTypeScript(t, nodePatience, nil, "npm", "run", "build")
 	inTypeScript(t, nodePatience, nil, "npm", "run", "build:test")
 	files, err := filepath.Glob(filepath.Join(typeScriptDir, "build", "*.test.js"))
