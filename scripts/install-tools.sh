@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go: redis-server with its tools, a C compiler for the race detector and for faults/,
-# curl, sslscan, slowhttptest, nginx, node with npm for the OAuth clients that are proven in interop/, and python3 for sdk/python.
-# It says so first, and does nothing on a machine that has them all.
+# curl, sslscan, slowhttptest, nginx, node with npm for the OAuth clients that are proven in interop/ and the SDK in
+# sdk/typescript, and python3 for sdk/python. It says so first, and does nothing on a machine that has them all.
 set -euo pipefail
 
 missing=()

@@ -1,0 +1,56 @@
+import { keyed, type Caller, type WriteOptions } from "./call.js";
+import { errorFrom, OutcomeUnknown, RemitError } from "./errors.js";
+import { array, object, Unreadable, whole, write } from "./json.js";
+import type { MicroUSD } from "./money.js";
+import { conclude, mayHaveHappened } from "./retry.js";
+import { usageFrom, type Usage } from "./usage.js";
+
+/** One use of a session. An empty one counts one action and no value. */
+export interface Action {
+  readonly type?: string; // what it is, for people: llm.call, payment
+  readonly value?: MicroUSD; // of all count actions together
+  readonly count?: number; // 1 to 1000; left out: 1
+  readonly scope?: string; // one that the token and the session must have
+}
+
+/** An action on one of many sessions. */
+export interface SessionAction extends Action {
+  readonly sessionId: string;
+}
+
+/**
+ * What became of one action of a batch. One that is Unavailable or OutcomeUnknown by itself was not retried: the same batch
+ * with the same key of the caller's settles it, and gives the others again as they were.
+ */
+export type Result = { readonly ok: true; readonly usage: Usage } | { readonly ok: false; readonly error: RemitError };
+
+export function actionBody(action: Action) {
+  return { action_type: action.type, value_usd: action.value, count: action.count, scope: action.scope };
+}
+
+export async function doMany(caller: Caller, actions: readonly SessionAction[], options: WriteOptions): Promise<Result[]> {
+  const items = actions.map((action) => write({ session_id: action.sessionId, ...actionBody(action) }));
+  const read = (answer: unknown) => {
+    const results = array(answer, resultFrom);
+    if (results.length !== actions.length) {
+      throw new Unreadable(`${results.length} results for ${actions.length} actions`);
+    }
+    return results;
+  };
+  return caller.do(keyed(place, `{"actions":[${items.join(",")}]}`, options, read), options.signal);
+}
+
+const place = "/v1/actions";
+
+function resultFrom(value: unknown): Result {
+  const answer = object(value);
+  const status = whole(answer, "status");
+  if (status === 200) {
+    return { ok: true, usage: usageFrom(answer["body"]) };
+  }
+  const error = errorFrom(`an action of POST ${place}`, status, object(answer["body"]));
+  if (mayHaveHappened(error)) {
+    return { ok: false, error: conclude(`an action of POST ${place}`, true, error, undefined) as OutcomeUnknown };
+  }
+  return { ok: false, error };
+}

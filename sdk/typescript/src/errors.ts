@@ -1,0 +1,222 @@
+import { array, maybe, object, parse, text, type Answer } from "./json.js";
+import { usageFrom, type Usage } from "./usage.js";
+
+/** What is wrong with one field of a request. */
+export interface FieldError {
+  readonly field: string;
+  readonly message: string;
+}
+
+/** What an answer other than success says. */
+interface Said {
+  readonly status: number;
+  readonly code?: string;
+  readonly detail?: string;
+  readonly requestId?: string;
+  readonly fields?: readonly FieldError[];
+  readonly retryAfter?: number | undefined;
+  readonly cause?: unknown;
+}
+
+/**
+ * Any failure of a call. Only OutcomeUnknown marks a write that may have happened; every other error says that it did
+ * not. No error holds a credential.
+ */
+export class RemitError extends Error {
+  override name = "RemitError";
+  /** Of HTTP; 0: there was no answer. */
+  readonly status: number;
+  /** Machine-readable, such as invalid_request; empty when the answer did not come from Remit. */
+  readonly code: string;
+  /** For people. */
+  readonly detail: string;
+  /** As in the service's log; empty: not said. */
+  readonly requestId: string;
+  readonly fields: readonly FieldError[];
+  /** Seconds; undefined: not said. */
+  readonly retryAfter: number | undefined;
+
+  constructor(place: string, said: Said) {
+    super(`remit: ${place}: ${line(said)}`, said.cause === undefined ? undefined : { cause: said.cause });
+    this.status = said.status;
+    this.code = said.code ?? "";
+    this.detail = said.detail ?? "";
+    this.requestId = said.requestId ?? "";
+    this.fields = said.fields ?? [];
+    this.retryAfter = said.retryAfter;
+  }
+}
+
+function line(said: Said): string {
+  const fields = (said.fields ?? []).map((f) => `; ${f.field} ${f.message}`).join("");
+  const head = [said.status || "", said.code].filter(Boolean).join(" ");
+  return [head, (said.detail ?? "") + fields].filter(Boolean).join(": ") + (said.requestId ? ` (request ${said.requestId})` : "");
+}
+
+/** An action or a transaction that does not fit into its session. Nothing was charged. */
+export class LimitReached extends RemitError {
+  override name = "LimitReached";
+  /** max_actions or max_value_usd */
+  readonly limit: string;
+  readonly usage: Usage;
+  constructor(place: string, said: Said, answer: Answer) {
+    super(place, said);
+    this.limit = text(answer, "limit");
+    this.usage = usageFrom(answer);
+  }
+  /** What is left of the session. */
+  get remaining(): { readonly actions: number; readonly value: bigint } {
+    return { actions: this.usage.remainingActions, value: this.usage.remainingValue };
+  }
+}
+
+/** New limits below what is used and held. */
+export class LimitBelowUsage extends RemitError {
+  override name = "LimitBelowUsage";
+  /** max_actions or max_value_usd */
+  readonly limit: string;
+  readonly usage: Usage;
+  constructor(place: string, said: Said, answer: Answer) {
+    super(place, said);
+    this.limit = text(answer, "limit");
+    this.usage = usageFrom(answer);
+  }
+}
+
+/** What only an active session allows. */
+export class SessionNotActive extends RemitError {
+  override name = "SessionNotActive";
+  /** completed, expired or revoked */
+  readonly sessionStatus: string;
+  constructor(place: string, said: Said, answer: Answer) {
+    super(place, said);
+    this.sessionStatus = text(answer, "session_status");
+  }
+}
+
+/** The access token, or the session, lacks a scope. */
+export class InsufficientScope extends RemitError {
+  override name = "InsufficientScope";
+  readonly requiredScope: string;
+  constructor(place: string, said: Said, answer: Answer) {
+    super(place, said);
+    this.requiredScope = text(answer, "required_scope");
+  }
+}
+
+/** The transaction is settled, or has expired. */
+export class TransactionNotPending extends RemitError {
+  override name = "TransactionNotPending";
+  /** committed, rolled_back or expired */
+  readonly transactionStatus: string;
+  constructor(place: string, said: Said, answer: Answer) {
+    super(place, said);
+    this.transactionStatus = text(answer, "transaction_status");
+  }
+}
+
+/** The transaction is committed, and was begun as irreversible. */
+export class TransactionNotReversible extends RemitError {
+  override name = "TransactionNotReversible";
+  readonly transactionStatus: string;
+  constructor(place: string, said: Said, answer: Answer) {
+    super(place, said);
+    this.transactionStatus = text(answer, "transaction_status");
+  }
+}
+
+/** The API key, secret or token is not valid (401). */
+export class Unauthorized extends RemitError {
+  override name = "Unauthorized";
+}
+
+/** There is no such object, or it belongs to somebody else (404). */
+export class NotFound extends RemitError {
+  override name = "NotFound";
+}
+
+/** Too many requests (429); retryAfter says for how long. */
+export class RateLimited extends RemitError {
+  override name = "RateLimited";
+}
+
+/** The idempotency key was used before, for another request (422). */
+export class IdempotencyKeyReused extends RemitError {
+  override name = "IdempotencyKeyReused";
+}
+
+/** The service or its store cannot be used now, or not be reached. Nothing happened. */
+export class Unavailable extends RemitError {
+  override name = "Unavailable";
+}
+
+/** A write that may have happened or not: its answer was lost. The cause is the last thing that went wrong. */
+export class OutcomeUnknown extends RemitError {
+  override name = "OutcomeUnknown";
+}
+
+/** This Transaction was committed or rolled back already. The service was not asked. */
+export class TransactionDone extends RemitError {
+  override name = "TransactionDone";
+}
+
+const byCode: Readonly<Record<string, new (place: string, said: Said, answer: Answer) => RemitError>> = {
+  session_limit_reached: LimitReached,
+  limit_below_usage: LimitBelowUsage,
+  session_not_active: SessionNotActive,
+  insufficient_scope: InsufficientScope,
+  transaction_not_pending: TransactionNotPending,
+  transaction_not_reversible: TransactionNotReversible,
+  idempotency_key_reused: IdempotencyKeyReused,
+  unavailable: Unavailable,
+};
+
+const byStatus: Readonly<Record<number, new (place: string, said: Said) => RemitError>> = {
+  401: Unauthorized,
+  404: NotFound,
+  429: RateLimited,
+};
+
+/** Reads an answer other than success into the type that its code stands for. */
+export function errorFrom(place: string, status: number, body: string | Answer, retryAfter?: number): RemitError {
+  try {
+    const answer = object(typeof body === "string" ? parse(body) : body);
+    const said = { ...saidIn(answer), status, retryAfter };
+    return new (typeOf(said.code, status))(place, said, answer);
+  } catch {
+    const foreign = { status, detail: "the answer is not Remit's", retryAfter };
+    return new (byStatus[status] ?? RemitError)(place, foreign);
+  }
+}
+
+function typeOf(code: string, status: number): new (place: string, said: Said, answer: Answer) => RemitError {
+  const type = Object.hasOwn(byCode, code) ? byCode[code] : undefined;
+  // Only with this status is it the service that promises that nothing happened.
+  return type !== undefined && (type !== Unavailable || status === 503) ? type : (byStatus[status] ?? RemitError);
+}
+
+function saidIn(answer: Answer) {
+  return {
+    code: text(answer, "code"),
+    detail: maybe(answer, "detail", text) ?? "",
+    requestId: maybe(answer, "request_id", text) ?? "",
+    fields: maybe(answer, "errors", fieldErrors) ?? [],
+  };
+}
+
+function fieldErrors(answer: Answer, name: string): FieldError[] {
+  return array(answer[name], (value) => {
+    const about = object(value);
+    return { field: text(about, "field"), message: text(about, "message") };
+  });
+}
+
+/** Reads Retry-After in either form of RFC 9110 §10.2.3, as seconds. */
+export function retryAfterFrom(headers: Headers): number | undefined {
+  const said = headers.get("Retry-After");
+  if (said === null) {
+    return undefined;
+  }
+  const seconds = /^\d{1,9}$/.test(said) ? Number(said) : (Date.parse(said) - Date.now()) / 1000;
+  return Number.isNaN(seconds) ? undefined : Math.max(seconds, 0);
+}

@@ -1,0 +1,54 @@
+import type { Caller, CallOptions } from "./call.js";
+import { array, maybe, object, text, time, withAmounts, type Answer, type JSONObject } from "./json.js";
+import { perPage } from "./pages.js";
+import { agentPath, withQuery } from "./paths.js";
+
+const waitSeconds = 30; // that the service holds a request back when there is no event yet: its longest
+
+/** One entry of an agent's audit trail. */
+export interface Event {
+  readonly id: string;
+  readonly type: string; // such as session.limit_reached
+  readonly occurredAt: Date;
+  readonly agentId: string;
+  readonly actor: { readonly type: string; readonly id: string }; // api_key or agent
+  readonly requestId: string | undefined;
+  readonly sessionId: string | undefined;
+  readonly transactionId: string | undefined;
+  readonly familyId: string | undefined; // of tokens
+  readonly data: JSONObject | undefined; // its amounts, whose names end in _usd, are MicroUSD
+}
+
+/** Where to begin in a trail, and when to end. */
+export interface EventOptions extends CallOptions {
+  readonly after?: string | undefined; // the id of an event; left out: from the oldest that is kept
+}
+
+export async function* events(caller: Caller, agent: string, options: EventOptions): AsyncGenerator<Event, void, undefined> {
+  for (let after = options.after; ; ) {
+    const path = withQuery(`${agentPath(agent)}/events`, { after, limit: perPage, wait: String(waitSeconds) });
+    const read = (answer: unknown) => array(answer, eventFrom);
+    const wait = waitSeconds * 1000;
+    for (const event of await caller.do({ method: "GET", path, effect: "reads", wait, read }, options.signal)) {
+      yield event;
+      after = event.id;
+    }
+  }
+}
+
+function eventFrom(value: unknown): Event {
+  const answer = object(value);
+  const actor = object(answer["actor"]);
+  return {
+    id: text(answer, "id"),
+    type: text(answer, "type"),
+    occurredAt: time(answer, "occurred_at"),
+    agentId: text(answer, "agent_id"),
+    actor: { type: text(actor, "type"), id: text(actor, "id") },
+    requestId: maybe(answer, "request_id", text),
+    sessionId: maybe(answer, "session_id", text),
+    transactionId: maybe(answer, "transaction_id", text),
+    familyId: maybe(answer, "family_id", text),
+    data: maybe(answer, "data", (from: Answer, name) => object(withAmounts(from[name]))),
+  };
+}

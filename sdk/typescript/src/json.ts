@@ -1,0 +1,157 @@
+// JSON as the service speaks it: amounts are numbers of up to 16 digits, more than a JavaScript number keeps. They are
+// read and written as text, and never become a number.
+
+import { formatUSD, usd, type MicroUSD } from "./money.js";
+
+/** A JSON object of the caller's own. Its numbers are ordinary ones. */
+export type JSONObject = { readonly [name: string]: unknown };
+
+// What the caller gave, and gets back as it was.
+const callersOwn = new Set(["metadata", "pre_state", "post_state"]);
+
+// A string with the colon after it, if it names a member; a bracket; a number.
+const token = /"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:\s*)?|[[\]{}]|-?\d[\d.eE+-]*/g;
+
+/** Reads JSON. An amount (a number whose name ends in _usd) comes as the text that it is. */
+export function parse(text: string): unknown {
+  return JSON.parse(quoteAmounts(text));
+}
+
+// quoteAmounts puts amounts in quotation marks. It need not judge the rest: JSON.parse does.
+function quoteAmounts(text: string): string {
+  let quoted = "";
+  let copied = 0; // of text, so far
+  let depth = 0;
+  let ownDepth = 0; // of what is the caller's own; 0: nothing is
+  let name = "";
+  let valueAt = -1; // where the value of the member of this name begins
+  for (const found of text.matchAll(token)) {
+    const [all, string, colon] = found;
+    const member = found.index === valueAt ? name : "";
+    if (colon !== undefined) {
+      name = string ?? "";
+      valueAt = found.index + all.length;
+    } else if (all === "{" || all === "[") {
+      depth++;
+      if (ownDepth === 0 && callersOwn.has(member)) {
+        ownDepth = depth;
+      }
+    } else if (all === "}" || all === "]") {
+      if (ownDepth === depth) {
+        ownDepth = 0;
+      }
+      depth--;
+    } else if (string === undefined && ownDepth === 0 && member.endsWith("_usd")) {
+      quoted += `${text.slice(copied, found.index)}"${all}"`;
+      copied = found.index + all.length;
+    }
+  }
+  return quoted + text.slice(copied);
+}
+
+/** The members of an object to be written. What is undefined is left out; a bigint is an amount. */
+export type Members = { readonly [name: string]: unknown };
+
+/** Writes an object, with its amounts as exact numbers. */
+export function write(members: Members): string {
+  const written = Object.entries(members)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${JSON.stringify(name)}:${writeValue(name, value)}`);
+  return `{${written.join(",")}}`;
+}
+
+function writeValue(name: string, value: unknown): string {
+  if (name.endsWith("_usd")) {
+    if (typeof value !== "bigint") {
+      throw new TypeError(`remit: ${name} must be a bigint of micro-dollars, such as usd("0.37")`);
+    }
+    return formatUSD(value);
+  }
+  const text: string | undefined = JSON.stringify(value);
+  if (text === undefined) {
+    throw new TypeError(`remit: ${name} cannot be written as JSON`);
+  }
+  return text;
+}
+
+/** An answer that does not follow the contract. */
+export class Unreadable extends Error {}
+
+/** An object of an answer. */
+export type Answer = { readonly [name: string]: unknown };
+
+export function object(value: unknown): Answer {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw new Unreadable("there is no object where one should be");
+  }
+  return value as Answer;
+}
+
+export function array<T>(value: unknown, element: (value: unknown) => T): T[] {
+  if (!Array.isArray(value)) {
+    throw new Unreadable("there is no array where one should be");
+  }
+  return value.map(element);
+}
+
+export function text(from: Answer, name: string): string {
+  const value = from[name];
+  return typeof value === "string" ? value : missing(name);
+}
+
+export function whole(from: Answer, name: string): number {
+  const value = from[name];
+  return typeof value === "number" && Number.isSafeInteger(value) ? value : missing(name);
+}
+
+export function flag(from: Answer, name: string): boolean {
+  const value = from[name];
+  return typeof value === "boolean" ? value : missing(name);
+}
+
+export function amount(from: Answer, name: string): MicroUSD {
+  try {
+    return usd(text(from, name));
+  } catch {
+    return missing(name);
+  }
+}
+
+export function time(from: Answer, name: string): Date {
+  const moment = new Date(text(from, name));
+  return Number.isNaN(moment.getTime()) ? missing(name) : moment;
+}
+
+export function texts(from: Answer, name: string): string[] {
+  return array(from[name], (value) => (typeof value === "string" ? value : missing(name)));
+}
+
+export function own(from: Answer, name: string): JSONObject {
+  return object(from[name]);
+}
+
+/** A member that an answer may leave out. */
+export function maybe<T>(from: Answer, name: string, read: (from: Answer, name: string) => T): T | undefined {
+  return from[name] === undefined || from[name] === null ? undefined : read(from, name);
+}
+
+/** A value of any shape, with the amounts in it as such. */
+export function withAmounts(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) {
+    return value;
+  }
+  if (Array.isArray(value)) {
+    return value.map(withAmounts);
+  }
+  const from = value as Answer;
+  return Object.fromEntries(
+    Object.entries(from).map(([name, member]) => [
+      name,
+      name.endsWith("_usd") && typeof member === "string" ? amount(from, name) : withAmounts(member),
+    ]),
+  );
+}
+
+function missing(name: string): never {
+  throw new Unreadable(`${name} is missing, or not what it should be`);
+}

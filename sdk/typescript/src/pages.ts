@@ -1,0 +1,52 @@
+import type { Caller } from "./call.js";
+import { array, Unreadable } from "./json.js";
+import { withQuery } from "./paths.js";
+
+// Elements of a page: as many as fit into 1 MiB when each is as long as the service allows.
+export const perPage = "100";
+export const agentsPerPage = "40"; // they come with their metadata
+
+/** Yields the elements of a list, newest first, and asks for a page when the one before is used up. */
+export async function* list<T>(
+  caller: Caller,
+  path: string,
+  parameters: Readonly<Record<string, string | undefined>>,
+  element: (value: unknown) => T,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<T, void, undefined> {
+  for (let cursor: string | undefined = ""; cursor !== undefined; ) {
+    const present: string = cursor;
+    const page: Page<T> = await caller.do(
+      {
+        method: "GET",
+        path: withQuery(path, { limit: perPage, ...parameters, cursor: present }),
+        effect: "reads",
+        read: (answer, headers) => pageFrom(answer, headers, element, present),
+      },
+      signal,
+    );
+    yield* page.elements;
+    cursor = page.next;
+  }
+}
+
+interface Page<T> {
+  readonly elements: readonly T[];
+  readonly next: string | undefined;
+}
+
+function pageFrom<T>(answer: unknown, headers: Headers, element: (value: unknown) => T, present: string): Page<T> {
+  const next = nextCursor(headers.get("Link") ?? "");
+  if (next !== undefined && next === present) {
+    throw new Unreadable("the next page is the same page");
+  }
+  return { elements: array(answer, element), next };
+}
+
+// nextCursor takes the cursor out of `<…>; rel="next"`. The link itself is not followed: a credential goes only to the base
+// URL.
+function nextCursor(link: string): string | undefined {
+  const target = /<([^>]*)>[^<]*\brel="next"/.exec(link)?.[1];
+  const query = target?.split("?", 2)[1] ?? "";
+  return new URLSearchParams(query).get("cursor") || undefined;
+}

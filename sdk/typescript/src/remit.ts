@@ -1,0 +1,117 @@
+import { Agent } from "./agent.js";
+import { Caller, type CallOptions, type Service } from "./call.js";
+import type { Credential } from "./credential.js";
+import { text as member, Unreadable, write, type JSONObject } from "./json.js";
+import { Organization, organizationFrom, type OrganizationInfo } from "./organization.js";
+import { withQuery } from "./paths.js";
+import { Tokens } from "./tokens.js";
+
+const defaultAttempts = 4;
+const defaultTimeout = 10_000;
+
+/** Settings of a Remit. None is needed. */
+export interface RemitOptions {
+  /** Sends the requests; left out: the global fetch. It is told not to follow redirects, which would carry credentials elsewhere. */
+  readonly fetch?: typeof fetch;
+  /** How often one call is sent at most, the first time included; left out: 4 times. */
+  readonly maxAttempts?: number;
+  /** Milliseconds for one attempt, up to the last byte of the answer; left out: 10,000. Events wait for 30 seconds more. */
+  readonly timeout?: number;
+}
+
+/** What a new organization is. */
+export interface OrganizationParams {
+  readonly name: string; // 1 to 200 characters
+  readonly metadata?: JSONObject; // at most 16 KiB
+  /** Needed by services that run with --organizations=token. */
+  readonly bootstrapToken?: string | Credential;
+}
+
+/** Whose an access token is. */
+export interface Verified {
+  readonly agentId: string;
+  readonly organizationId: string;
+  readonly scopes: readonly string[];
+}
+
+/** One Remit service. `organization` and `agent` are the two ways to call it. */
+export class Remit {
+  readonly #service: Service;
+
+  /** For the base URL of a service, such as https://remit.example.com. Nothing is sent. */
+  constructor(baseURL: string | URL, options: RemitOptions = {}) {
+    this.#service = {
+      base: baseOf(String(baseURL)),
+      // Called as a function of nobody: browsers and Workers refuse it as a method of something else.
+      fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
+      attempts: positive("maxAttempts", options.maxAttempts ?? defaultAttempts),
+      timeout: positive("timeout", options.timeout ?? defaultTimeout),
+    };
+  }
+
+  /** The organization that holds the API key. */
+  organization(apiKey: string | Credential): Organization {
+    return new Organization(new Caller(this.#service, { header: "X-API-Key", credential: apiKey }));
+  }
+
+  /** The agent with this id and secret. It gets its first tokens when it needs them. */
+  agent(id: string, secret: string | Credential): Agent {
+    const tokens = new Tokens(new Caller(this.#service, undefined), id, secret);
+    return new Agent(id, new Caller(this.#service, { tokens }), tokens);
+  }
+
+  /** Creates an organization. Its API key is in this answer only. */
+  async createOrganization(params: OrganizationParams, options: CallOptions = {}): Promise<OrganizationInfo> {
+    const { name, metadata, bootstrapToken } = params;
+    const creator = new Caller(
+      this.#service,
+      bootstrapToken === undefined ? undefined : { header: "Authorization", credential: bootstrapToken },
+    );
+    const body = write({ name, metadata });
+    const path = "/v1/organizations";
+    return creator.do({ method: "POST", path, body, effect: "once", read: organizationFrom }, options.signal);
+  }
+
+  /**
+   * Says whose an access token is, as a gateway would ask. One that is not valid is Unauthorized, and one without the
+   * scope, if that is given, InsufficientScope.
+   */
+  async verify(accessToken: string | Credential, scope?: string, options: CallOptions = {}): Promise<Verified> {
+    const caller = new Caller(this.#service, { header: "Authorization", credential: accessToken });
+    const path = withQuery("/v1/auth/verify", { scope });
+    return caller.do({ method: "GET", path, effect: "reads", read: verifiedFrom }, options.signal);
+  }
+}
+
+function verifiedFrom(_: unknown, headers: Headers): Verified {
+  const said = { agentId: headers.get("X-Agent-Id"), organizationId: headers.get("X-Org-Id") };
+  if (headers.get("X-Scopes") === null) {
+    throw new Unreadable("X-Scopes is missing");
+  }
+  return {
+    agentId: member(said, "agentId"),
+    organizationId: member(said, "organizationId"),
+    scopes: (headers.get("X-Scopes") ?? "").split(" ").filter((scope) => scope !== ""),
+  };
+}
+
+function baseOf(text: string): string {
+  let url: URL;
+  try {
+    url = new URL(text);
+  } catch {
+    throw new TypeError("remit: the base URL cannot be read"); // the error would quote it, with its password
+  }
+  const plain = url.username === "" && url.password === "" && url.search === "" && url.hash === "";
+  if (!["http:", "https:"].includes(url.protocol) || !plain) {
+    throw new TypeError(`remit: base URL at ${url.host}: want https://host, with a path at most`);
+  }
+  return url.href.replace(/\/+$/, "");
+}
+
+function positive(name: string, value: number): number {
+  if (!(value >= 1)) {
+    throw new RangeError(`remit: ${name} must be 1 or more`);
+  }
+  return value;
+}

@@ -1,0 +1,28 @@
+import { amount, object, time, whole } from "./json.js";
+import type { MicroUSD } from "./money.js";
+
+/** What of a session is used and what remains. valueHeld belongs to pending transactions, and does not remain. */
+export interface Usage {
+  readonly actionCount: number;
+  readonly maxActions: number;
+  readonly remainingActions: number;
+  readonly valueUsed: MicroUSD;
+  readonly maxValue: MicroUSD;
+  readonly valueHeld: MicroUSD;
+  readonly remainingValue: MicroUSD;
+  readonly expiresAt: Date;
+}
+
+export function usageFrom(value: unknown): Usage {
+  const answer = object(value);
+  return {
+    actionCount: whole(answer, "action_count"),
+    maxActions: whole(answer, "max_actions"),
+    remainingActions: whole(answer, "remaining_actions"),
+    valueUsed: amount(answer, "value_used_usd"),
+    maxValue: amount(answer, "max_value_usd"),
+    valueHeld: amount(answer, "value_held_usd"),
+    remainingValue: amount(answer, "remaining_value_usd"),
+    expiresAt: time(answer, "expires_at"),
+  };
+}

@@ -1,0 +1,162 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import {
+  InsufficientScope, LimitBelowUsage, LimitReached, NotFound, RemitError, SessionNotActive, Unauthorized, USD,
+} from "@remit/sdk";
+import { newNetwork } from "./network.js";
+import { acme, apiKey, collect, failure, newAgent, newSession, organizationId, remit, sessionOf } from "./service.js";
+
+test("an agent's whole life", async () => {
+  const made = await acme.agents.create({ name: "scout", scopes: ["read", "pay"], description: "looks", metadata: { tier: 1 } });
+  const read = await acme.agents.get(made.id);
+  assert.deepEqual([read.name, read.scopes, read.status, read.description, read.metadata, read.organizationId],
+    ["scout", ["read", "pay"], "active", "looks", { tier: 1 }, organizationId]);
+  assert.ok(!("secret" in read) && read.revokedAt === undefined);
+  const rotated = await acme.agents.rotateSecret(made.id, 60);
+  assert.ok(rotated.previousExpiresAt.getTime() > Date.now());
+  for (const secret of [made.secret, rotated.secret]) {
+    assert.match(await remit.agent(made.id, secret).token(), /^eyJ/);
+  }
+  const agent = remit.agent(made.id, rotated.secret);
+  const session = await sessionOf(agent);
+  await acme.agents.revoke(made.id);
+  await acme.agents.revoke(made.id);
+  assert.equal((await acme.agents.get(made.id)).status, "revoked");
+  assert.equal((await acme.sessions.get(session.id)).status, "revoked");
+  assert.equal((await failure(agent.token(), Unauthorized)).code, "invalid_credentials");
+  assert.equal((await failure(session.do(), Unauthorized)).code, "invalid_credentials");
+});
+
+test("a rotated API key replaces the one before", async () => {
+  const made = await remit.createOrganization({ name: "other", metadata: { plan: "x" } });
+  const other = remit.organization(made.apiKey!);
+  const info = await other.info(made.id);
+  assert.deepEqual([info.name, info.metadata, info.apiKey], ["other", { plan: "x" }, undefined]);
+  const rotated = await other.rotateKey(made.id);
+  assert.equal((await failure(other.info(made.id), Unauthorized)).code, "invalid_api_key");
+  assert.equal((await remit.organization(rotated.apiKey).info(made.id)).id, made.id);
+});
+
+test("a session is read as it was made, topped up and ended", async () => {
+  const { agent } = await newAgent(["read", "pay"]);
+  const made = await acme.sessions.create({
+    agentId: agent.id, maxActions: 7, maxValue: 12_300_001n, expiresInSeconds: 3600, scopes: ["read"], metadata: { for: "a<b>&c" },
+  });
+  const session = agent.session(made.id);
+  assert.deepEqual(await session.get(), made);
+  assert.deepEqual([made.maxActions, made.maxValue, made.scopes, made.metadata, made.status, made.endedAt],
+    [7, 12_300_001n, ["read"], { for: "a<b>&c" }, "active", undefined]);
+  assert.equal(made.expiresAt.getTime() - made.createdAt.getTime(), 3_600_000);
+
+  const left = await session.do({ type: "llm.call", value: 2n * USD, count: 3 });
+  assert.deepEqual([left.actionCount, left.remainingActions, left.valueUsed, left.remainingValue], [3, 4, 2n * USD, 10_300_001n]);
+  const below = await failure(acme.sessions.update(made.id, { maxActions: 2 }), LimitBelowUsage);
+  assert.deepEqual([below.status, below.limit, below.usage.actionCount], [409, "max_actions", 3]);
+  assert.equal((await acme.sessions.update(made.id, { maxValue: 20n * USD })).maxValue, 20n * USD);
+  await session.end();
+  await acme.sessions.end(made.id); // changes nothing
+  assert.notEqual((await session.get()).endedAt, undefined);
+  const over = await failure(session.do(), SessionNotActive);
+  assert.deepEqual([over.status, over.sessionStatus], [403, "completed"]);
+});
+
+test("every refusal has its type, and what it holds", async () => {
+  const session = await newSession({ maxActions: 10, maxValue: USD }, ["read"]);
+  await session.do({ value: 600_000n });
+  const limit = await failure(session.do({ value: 500_000n }), LimitReached);
+  assert.deepEqual([limit.name, limit.status, limit.code, limit.limit], ["LimitReached", 403, "session_limit_reached", "max_value_usd"]);
+  assert.deepEqual(limit.remaining, { actions: 9, value: 400_000n });
+  assert.equal(limit.usage.valueUsed, 600_000n);
+  assert.match(limit.message, /^remit: POST \/v1\/sessions\/\S+\/actions: 403 session_limit_reached: .+ \(request \S+\)$/);
+  assert.ok(limit instanceof RemitError && limit.requestId !== "");
+
+  assert.equal((await failure(session.do({ scope: "pay" }), InsufficientScope)).requiredScope, "pay");
+  const invalid = await failure(acme.sessions.create({ agentId: "nobody", maxActions: -1 }), RemitError);
+  assert.deepEqual([invalid.code, invalid.fields.map((f) => f.field).sort()], ["invalid_request", ["agent_id", "max_actions"]]);
+  await failure(acme.sessions.get("00000000-0000-4000-8000-000000000000"), NotFound);
+  await failure(acme.sessions.get("a/../b"), RemitError);
+  await assert.rejects(acme.sessions.get(".."), TypeError); // a URL would lead elsewhere
+});
+
+test("a batch does each action alone", async () => {
+  const { agent } = await newAgent([]);
+  const [one, two] = [await sessionOf(agent, { maxActions: 1 }), await sessionOf(agent)];
+  for (const who of [agent, acme]) {
+    const [first, second, third] = await who.doMany([{ sessionId: one.id }, { sessionId: two.id, value: USD }]);
+    assert.ok(second?.ok && second.usage.valueUsed > 0n && third === undefined);
+    if (who === acme) {
+      assert.ok(first?.ok === false && first.error instanceof LimitReached);
+    }
+  }
+});
+
+test("lists are followed from page to page, newest first", async () => {
+  const { agent } = await newAgent([]);
+  const made: string[] = [];
+  for (let i = 0; i < 105; i++) { // a page has 100
+    made.unshift((await sessionOf(agent)).id);
+  }
+  const ids = async (list: AsyncIterable<{ id: string }>) => (await collect(list)).map((s) => s.id);
+  assert.deepEqual(await ids(agent.sessions()), made);
+  assert.deepEqual(await ids(acme.sessions.list({ agentId: agent.id, status: "active" })), made);
+  assert.deepEqual(await ids(acme.sessions.list({ agentId: agent.id, status: "completed" })), []);
+  assert.ok((await ids(acme.agents.list({ status: "active" }))).includes(agent.id));
+});
+
+test("a next page that is the same page ends a list, and no link leads elsewhere", async (t) => {
+  const network = await newNetwork(t);
+  const link = '<http://127.0.0.1:9/v1/agents?cursor=a>; rel="prev", <http://127.0.0.1:9/v1/agents?cursor=b&limit=1>; rel="next"';
+  network.fate = ({ nth }) => (nth > 3 ? { status: 500 } : { status: 200, headers: { Link: link }, body: "[]" });
+  const error = await failure(collect(network.remit().organization(apiKey).agents.list()), RemitError);
+  assert.match(error.message, /GET \/v1\/agents: unreadable answer: the next page is the same page/);
+  assert.equal(network.count("GET /v1/agents"), 2);
+});
+
+test("tokens are introspected, and verified as gateways do it", async () => {
+  const { agent } = await newAgent(["read", "write"]);
+  const access = await agent.token();
+  const told = await acme.introspect(access);
+  assert.ok(told.active);
+  assert.deepEqual([told.agentId, told.organizationId, told.scopes], [agent.id, organizationId, ["read", "write"]]);
+  assert.deepEqual(await acme.introspect("nonsense"), { active: false });
+  const verified = { agentId: agent.id, organizationId, scopes: ["read", "write"] };
+  assert.deepEqual(await remit.verify(access), verified);
+  assert.deepEqual(await remit.verify(access, "read"), verified);
+  await failure(remit.verify(access, "admin"), InsufficientScope);
+  await failure(remit.verify("nonsense"), Unauthorized);
+});
+
+test("events are yielded, then waited for", async () => {
+  const { agent } = await newAgent([]);
+  const session = await sessionOf(agent, { maxActions: 1 });
+  const types: string[] = [];
+  const stop = new AbortController();
+  let last = "";
+  await assert.rejects(async () => {
+    for await (const event of agent.events({ signal: stop.signal })) {
+      types.push(event.type);
+      last = event.id;
+      if (event.type === "session.created") {
+        await session.do();
+      } else if (event.type === "session.limit_reached") {
+        assert.deepEqual([event.sessionId, event.agentId, event.actor], [session.id, agent.id, { type: "agent", id: agent.id }]);
+        setTimeout(() => stop.abort(new Error("enough")));
+      }
+    }
+  }, /^Error: enough$/);
+  assert.ok(types.includes("agent.created") && types.includes("session.limit_reached"), types.join());
+  await session.end();
+  for await (const event of acme.agents.events(agent.id, { after: last })) {
+    assert.equal(event.type, "session.ended");
+    break;
+  }
+});
+
+test("a base URL is taken only as a place to send credentials to", async () => {
+  const { Remit } = await import("@remit/sdk");
+  for (const url of ["remit.example.com", "ftp://remit.example.com", "https://me:hunter2@remit.example.com", "https://x/?q=1", "http://hunter2 x"]) {
+    assert.throws(() => new Remit(url), (e: Error) => e instanceof TypeError && !`${e.stack}${JSON.stringify(e)}`.includes("hunter2"), url);
+  }
+  const slashed = new Remit(`${process.env["REMIT_URL"]}///`);
+  assert.equal((await slashed.organization(apiKey).info(organizationId)).id, organizationId);
+});

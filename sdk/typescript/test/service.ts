@@ -1,0 +1,63 @@
+// The service that the tests run against, and who they are there.
+import { Remit, type Agent, type Organization, type Session, type SessionLimits } from "@remit/sdk";
+
+const url = process.env["REMIT_URL"];
+if (url === undefined) {
+  throw new Error("REMIT_URL must say where the service is");
+}
+export const serviceURL: string = url;
+export const remit = new Remit(serviceURL);
+
+const made = await remit.createOrganization({ name: "acme" });
+export const organizationId = made.id;
+export const apiKey = made.apiKey!.reveal();
+export const acme: Organization = remit.organization(apiKey);
+
+/** An agent that calls by way of `through`, and its secret. */
+export async function newAgent(scopes: string[], through: Remit = remit): Promise<{ agent: Agent; secret: string }> {
+  const scout = await acme.agents.create({ name: "scout", scopes });
+  return { agent: through.agent(scout.id, scout.secret), secret: scout.secret.reveal() };
+}
+
+/** A session of a new agent with this scope, which calls by way of `through`. */
+export async function newSession(limits: SessionLimits = {}, scopes = ["admin"], through = remit): Promise<Session> {
+  const { agent } = await newAgent(scopes, through);
+  return sessionOf(agent, limits);
+}
+
+export async function sessionOf(agent: Agent, limits: SessionLimits = {}): Promise<Session> {
+  const made = await acme.sessions.create({ agentId: agent.id, ...limits });
+  return agent.session(made.id);
+}
+
+/** All elements of a list. */
+export async function collect<T>(list: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const element of list) {
+    all.push(element);
+  }
+  return all;
+}
+
+/** Returns when the condition holds. */
+export async function until(condition: () => boolean): Promise<void> {
+  for (let turns = 0; !condition(); turns++) {
+    if (turns > 2_000) {
+      throw new Error(`never: ${condition}`);
+    }
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+}
+
+/** What the promise is rejected with, which must be of the type. */
+export async function failure<T extends Error>(promise: Promise<unknown>, type: new (...args: any[]) => T): Promise<T> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof type) {
+      return error;
+    }
+    throw error;
+  }
+  throw new Error(`it did not fail with ${type.name}`);
+}

@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import {
+  InsufficientScope, LimitReached, OutcomeUnknown, TransactionDone, TransactionNotPending, TransactionNotReversible, USD,
+  type Transaction,
+} from "@remit/sdk";
+import { newNetwork } from "./network.js";
+import { acme, collect, failure, newAgent, newSession, sessionOf } from "./service.js";
+
+const payment = { actionType: "payment", preState: { balance: 10 }, value: 2n * USD };
+
+test("a transaction holds, and a commit charges what was spent", async () => {
+  const session = await newSession({ maxValue: 3n * USD });
+  const tx = await session.begin({ ...payment, metadata: { for: "x" } });
+  assert.deepEqual([tx.info?.status, tx.info?.valueHeld, tx.info?.sessionId, tx.info?.preState, tx.info?.metadata],
+    ["pending", 2n * USD, session.id, { balance: 10 }, { for: "x" }]);
+  assert.equal((await failure(session.begin(payment), LimitReached)).usage.valueHeld, 2n * USD);
+  const info = await tx.commit({ value: 1_250_000n, postState: { balance: 8.75 } });
+  assert.deepEqual([info.status, info.value, info.valueHeld, info.overage, info.postState], ["committed", 1_250_000n, 0n, 0n, { balance: 8.75 }]);
+  assert.notEqual(info.committedAt, undefined);
+  assert.equal((await session.get()).valueUsed, 1_250_000n);
+  assert.deepEqual(await tx.get(), info);
+  await failure(tx.commit(), TransactionDone);
+  await failure(tx.rollback(), TransactionDone);
+
+  assert.equal((await tx.reverse("wrong customer")).status, "rolled_back");
+  assert.equal((await session.get()).valueUsed, 0n);
+});
+
+test("the end of a scope rolls back what is not committed, and nothing else", async () => {
+  const session = await newSession();
+  let open: Transaction, committed: Transaction;
+  {
+    await using one = await session.begin(payment);
+    await using two = await session.begin(payment);
+    [open, committed] = [one, two];
+    await two.commit();
+  }
+  assert.deepEqual([(await open.get()).status, (await open.get()).reason, (await committed.get()).status], ["rolled_back", "not finished", "committed"]);
+  assert.equal((await session.get()).valueUsed, 2n * USD);
+  await assert.rejects(async () => {
+    await using tx = await session.begin(payment);
+    open = tx;
+    throw new Error("the act failed");
+  }, /^Error: the act failed$/);
+  assert.equal((await open.get()).status, "rolled_back");
+});
+
+test("the callback form does the same", async () => {
+  const session = await newSession();
+  let seen: Transaction | undefined;
+  assert.equal(await session.transaction(payment, async (tx) => (await (seen = tx).commit()).value), 2n * USD);
+  assert.equal((await seen!.get()).status, "committed");
+  assert.equal(await session.transaction(payment, async (tx) => ((seen = tx), "forgotten")), "forgotten");
+  assert.equal((await seen!.get()).status, "rolled_back");
+  const oops = new Error("the act failed");
+  await assert.rejects(session.transaction(payment, async (tx) => { seen = tx; throw oops; }), oops);
+  assert.equal((await seen!.get()).status, "rolled_back");
+  await session.transaction(payment, async (tx) => { await tx.rollback("no"); });
+});
+
+test("the error of the work outweighs that of the rollback", async () => {
+  const session = await newSession({}, ["read"]); // an agent without the scope to roll back
+  const oops = new Error("the act failed");
+  await assert.rejects(session.transaction(payment, async () => { throw oops; }), oops);
+  await failure(session.transaction(payment, async () => {}), InsufficientScope);
+});
+
+test("a commit in doubt is not rolled back by accident", async (t) => {
+  const network = await newNetwork(t);
+  const session = await newSession({}, ["admin"], network.remit({ maxAttempts: 1 }));
+  let doubtful: Transaction | undefined;
+  await assert.rejects(async () => {
+    await using tx = await session.begin(payment);
+    doubtful = tx;
+    network.fate = (seen) => (seen.place.endsWith("/commit") ? "lose" : "pass");
+    await tx.commit();
+  }, OutcomeUnknown);
+  assert.ok(network.seen.every((s) => !s.place.endsWith("/rollback")));
+  assert.equal((await doubtful!.get()).status, "committed");
+});
+
+test("after a commit that was refused it is pending still", async () => {
+  const session = await newSession();
+  await using tx = await session.begin(payment);
+  await assert.rejects(tx.commit({ value: 10n ** 16n }));
+  assert.equal((await tx.commit()).status, "committed");
+});
+
+test("what is settled elsewhere, or for good, is refused", async () => {
+  const session = await newSession();
+  const tx = await session.begin(payment);
+  await acme.transaction(tx.id).rollback("by the organization");
+  assert.equal((await failure(tx.commit(), TransactionNotPending)).transactionStatus, "rolled_back");
+  await failure(tx.rollback(), TransactionDone); // nothing is left to settle
+  const final = await session.begin({ ...payment, irreversible: true });
+  await final.commit();
+  assert.equal((await failure(final.reverse(), TransactionNotReversible)).transactionStatus, "committed");
+});
+
+test("transactions are listed, and need no session", async () => {
+  const { agent } = await newAgent(["admin"]);
+  const session = await sessionOf(agent);
+  const held = await session.begin({ ...payment, expiresInSeconds: 60 });
+  const decision = await agent.begin({ actionType: "approve", preState: {} });
+  await decision.commit();
+  const ids = async (list: AsyncIterable<{ id: string }>) => (await collect(list)).map((t) => t.id);
+  assert.deepEqual(await ids(agent.transactions()), [decision.id, held.id]);
+  assert.deepEqual(await ids(acme.transactions({ sessionId: session.id, status: "pending" })), [held.id]);
+  const again = await agent.transaction(held.id).get();
+  assert.deepEqual(again, held.info);
+  assert.equal(again.expiresAt.getTime() - again.createdAt.getTime(), 60_000);
+  assert.deepEqual([decision.info?.sessionId, decision.info?.sequenceNumber], [undefined, undefined]);
+});

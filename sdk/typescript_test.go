@@ -1,0 +1,138 @@
+package sdk
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"remit/serviceproc"
+)
+
+const (
+	typeScriptDir    = "typescript"
+	nodePatience     = 3 * time.Minute
+	registryPatience = 5 * time.Minute
+)
+
+// The SDK is built as its users build it. Its tests are its own, in TypeScript; they call a service that runs for them.
+func TestTypeScriptSDKKeepsItsPromises(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"node", "npm"} {
+		if _, err := exec.LookPath(program); err != nil {
+			if testing.Short() {
+				t.Skipf("%s is not installed", program)
+			}
+			t.Fatalf("%s is not installed; scripts/install-tools.sh installs it", program)
+		}
+	}
+	installCompiler(t)
+	for _, made := range []string{"dist", "build"} { // of sources that may be gone
+		if err := os.RemoveAll(filepath.Join(typeScriptDir, made)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inTypeScript(t, nodePatience, nil, "npm", "run", "build")
+	inTypeScript(t, nodePatience, nil, "npm", "run", "build:test")
+	files, err := filepath.Glob(filepath.Join(typeScriptDir, "build", "*.test.js"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no tests: %v", err)
+	}
+	args := []string{"--test", "--test-reporter=tap"}
+	for _, file := range files {
+		args = append(args, filepath.Join("build", filepath.Base(file)))
+	}
+	settings := []string{"REMIT_URL=" + serviceproc.Run(t).URL}
+	output := inTypeScript(t, nodePatience, settings, "node", args...)
+
+	run, passed := nodeCount(output, "tests"), nodeCount(output, "pass")
+	if run == "" || run == "0" || run != passed {
+		t.Fatalf("%q tests ran and %q passed:\n%s", run, passed, output)
+	}
+	t.Logf("%s tests passed", passed)
+}
+
+func TestTypeScriptLockFileNamesNoRegistry(t *testing.T) {
+	t.Parallel()
+	lock, err := os.ReadFile(filepath.Join(typeScriptDir, "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(lock), `"resolved"`) {
+		t.Error("package-lock.json has resolved URLs: write it with npm install, in typescript/, where .npmrc leaves them out")
+	}
+}
+
+// Whoever installs the SDK gets nothing else, and it runs where there is no Node.
+func TestTypeScriptSDKDependsOnNothing(t *testing.T) {
+	t.Parallel()
+	manifest, err := os.ReadFile(filepath.Join(typeScriptDir, "package.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := regexp.MustCompile(`"(d|peerD|optionalD)ependencies"`).Find(manifest); found != nil {
+		t.Errorf("package.json has %s", found)
+	}
+	sources, err := filepath.Glob(filepath.Join(typeScriptDir, "src", "*.ts"))
+	if err != nil || len(sources) == 0 {
+		t.Fatalf("there are no sources: %v", err)
+	}
+	foreign := regexp.MustCompile(`(?m)(from|import)\s*\(?\s*["'][^.]|\b(process|Buffer|require)\b[.(]`)
+	for _, source := range sources {
+		code, err := os.ReadFile(source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := foreign.Find(code); found != nil {
+			t.Errorf("%s uses %s", source, found)
+		}
+	}
+}
+
+// installCompiler installs what package-lock.json names, once for each state of that file.
+func installCompiler(t *testing.T) {
+	t.Helper()
+	lock, err := os.ReadFile(filepath.Join(typeScriptDir, "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(lock)
+	want, stamp := hex.EncodeToString(sum[:]), filepath.Join(typeScriptDir, "node_modules", ".installed")
+	if have, err := os.ReadFile(stamp); err == nil && string(have) == want {
+		return
+	}
+	inTypeScript(t, registryPatience, os.Environ(), "npm", "ci", "--prefer-offline")
+	if err := os.WriteFile(stamp, []byte(want), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inTypeScript runs a program in the SDK's directory and returns what it prints.
+func inTypeScript(t *testing.T, patience time.Duration, settings []string, name string, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.WaitDelay = typeScriptDir, time.Second
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, settings...)
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n    | %s", name, strings.Join(args, " "), err, strings.ReplaceAll(string(output), "\n", "\n    | "))
+	}
+	return string(output)
+}
+
+// nodeCount is a number at the end of node's report, such as that of the tests that passed.
+func nodeCount(report, of string) string {
+	found := regexp.MustCompile(`(?m)^# ` + of + ` (\d+)$`).FindStringSubmatch(report)
+	if found == nil {
+		return ""
+	}
+	return found[1]
+}
