@@ -30,6 +30,7 @@ type commands struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Answer HTTP (the default)."`
 	Healthcheck healthcheck `cmd:"" help:"Exit 0 if the service that listens at --listen is ready."`
 	Keys        keyCommands `cmd:"" help:"Make, list, rotate and retire keys."`
+	versionFlag
 }
 
 type serve struct {
@@ -52,7 +53,7 @@ type serve struct {
 
 func main() {
 	var cli commands
-	parsed := kong.Parse(&cli, kong.Name("remit"), kong.DefaultEnvars("REMIT"),
+	parsed := kong.Parse(&cli, kong.Name("remit"), kong.DefaultEnvars("REMIT"), versionText(),
 		kong.Description("Tokens, scopes and budgets for AI agents. Every flag has an environment twin REMIT_…"))
 	parsed.FatalIfErrorf(parsed.Run())
 }
