@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 echo "formatting"
 unformatted=$(gofmt -l .)
 if [ -n "$unformatted" ]; then
-  echo "gofmt would change:" $unformatted
+  echo "gofmt would change: $unformatted"
   exit 1
 fi
 echo "go vet"
