@@ -28,6 +28,10 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/faults":      {"remit/money", "remit/redisproc"},
 		"remit/hostile":     {},
 
+		"remit/deploy":       {},
+		"remit/release":      {},
+		"remit/release/sbom": {},
+
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},
 	}
 	output, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()

@@ -54,9 +54,11 @@ type container struct {
 		ContainerPort int
 	}
 	StartupProbe, ReadinessProbe, LivenessProbe probe
-	Lifecycle                                   struct{ PreStop struct{ Sleep struct{ Seconds int } } }
-	Resources                                   struct{ Requests, Limits map[string]string }
-	SecurityContext                             struct {
+	Lifecycle                                   struct {
+		PreStop struct{ Sleep struct{ Seconds int } }
+	}
+	Resources       struct{ Requests, Limits map[string]string }
+	SecurityContext struct {
 		AllowPrivilegeEscalation *bool
 		ReadOnlyRootFilesystem   bool
 		Capabilities             struct{ Drop []string }

@@ -42,4 +42,5 @@ install -m 755 deploy/systemd/debian/postinst deploy/systemd/debian/prerm deploy
 (cd "$root" && find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 chmod 644 "$root/DEBIAN/control" "$root/DEBIAN/conffiles" "$root/DEBIAN/md5sums"
 
-dpkg-deb --root-owner-group -Zxz --build "$root" "$directory/remit_${version}_$architecture.deb" >/dev/null
+# gzip: what xz makes depends on how many processors there are.
+dpkg-deb --root-owner-group -Zgzip --build "$root" "$directory/remit_${version}_$architecture.deb" >/dev/null

@@ -5,6 +5,8 @@
 #   VERSION             by default what git calls the commit: the tag v1.2.3, or 1.2.3+4.gabcdef0 four commits after it
 #   TARGETS             by default "linux/amd64 linux/arm64 darwin/amd64 darwin/arm64"
 #   DIST                where to; dist unless given. A release of before is removed from there
+#   BUILD_FLAGS         -trimpath unless given. Without it the compiler can use what other builds have left, and the paths of
+#                       this machine are in the binary: for the tests
 #   SOURCE_DATE_EPOCH   the time of every file; by default the commit's
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -36,7 +38,7 @@ for target in ${TARGETS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64}; do
   os=${target%/*} arch=${target#*/}
   name=remit_${VERSION}_${os}_$arch
   mkdir "$work/$name"
-  GOOS=$os GOARCH=$arch go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=$VERSION" -o "$work/$name/remit" .
+  GOOS=$os GOARCH=$arch go build ${BUILD_FLAGS--trimpath} -buildvcs=false -ldflags "-s -w -buildid= -X main.version=$VERSION" -o "$work/$name/remit" .
   cp LICENSE README.md "$work/$name/"
   chmod 755 "$work/$name" "$work/$name/remit"
   chmod 644 "$work/$name/LICENSE" "$work/$name/README.md"
