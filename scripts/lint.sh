@@ -12,4 +12,4 @@ if [ ! -x "$binaries/golangci-lint" ]; then
     { grep -v '^go: downloading ' || true; }
 fi
 "$binaries/golangci-lint" run "$@"
-shellcheck scripts/*.sh .ci/run
+shellcheck scripts/*.sh .ci/run deploy/systemd/debian/*

@@ -33,12 +33,14 @@ rm -f "$DIST"/remit_* "$DIST"/SHA256SUMS
 go build -o "$work/sbom" ./release/sbom
 
 # Nothing of who builds: not their flags, not their paths, not the state of their checkout.
+read -ra flags <<<"${BUILD_FLAGS--trimpath}"
 export CGO_ENABLED=0 GOFLAGS='' GOEXPERIMENT='' GOAMD64=v1 GOARM64=v8.0
 for target in ${TARGETS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64}; do
   os=${target%/*} arch=${target#*/}
   name=remit_${VERSION}_${os}_$arch
   mkdir "$work/$name"
-  GOOS=$os GOARCH=$arch go build ${BUILD_FLAGS--trimpath} -buildvcs=false -ldflags "-s -w -buildid= -X main.version=$VERSION" -o "$work/$name/remit" .
+  GOOS=$os GOARCH=$arch go build ${flags[@]+"${flags[@]}"} -buildvcs=false -o "$work/$name/remit" \
+    -ldflags "-s -w -buildid= -X main.version=$VERSION" .
   cp LICENSE README.md "$work/$name/"
   chmod 755 "$work/$name" "$work/$name/remit"
   chmod 644 "$work/$name/LICENSE" "$work/$name/README.md"

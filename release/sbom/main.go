@@ -45,7 +45,8 @@ func write(w io.Writer, binary, version string, made time.Time) error {
 	if err != nil {
 		return err
 	}
-	return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).Encode(bom(info, sha256.Sum256(content), version, made))
+	described := bom(info, sha256.Sum256(content), version, made)
+	return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(described, cdx.SpecVersion1_6)
 }
 
 // bom describes a binary. Its serial number comes from the binary's hash, so that it changes when the binary does.
