@@ -1,4 +1,4 @@
-.PHONY: help run test faults fuzz fmt bench bench-record report loadtest
+.PHONY: help run test lint release faults fuzz fmt bench bench-record report loadtest
 
 help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -8,6 +8,12 @@ run: ## Serve on 127.0.0.1:8080, with a Redis of its own unless REMIT_REDIS_URL 
 
 test: ## Install what is missing, then check and test everything on miniredis, Redis and Redis Cluster
 	./scripts/test.sh
+
+lint: ## Lint the Go code and the shell scripts; the first time builds golangci-lint
+	./scripts/lint.sh
+
+release: ## Build static binaries, Debian packages, bills of materials and sums into dist/; VERSION=1.2.3
+	./scripts/release.sh
 
 faults: ## Break Redis and the service under load, in more rounds than make test; ARGS="-run Killed"
 	go test -count=1 -timeout 60m -v ./faults -long $(ARGS)

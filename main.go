@@ -34,6 +34,7 @@ type commands struct {
 	Healthcheck healthcheck `cmd:"" help:"Exit 0 if the service that listens at --listen is ready."`
 	Keys        keyCommands `cmd:"" help:"Make, list, rotate and retire keys."`
 	cli.Commands
+	versionFlag
 }
 
 type serve struct {
@@ -55,7 +56,7 @@ type serve struct {
 }
 
 func main() {
-	parser := kong.Must(new(commands), kong.Name("remit"), kong.DefaultEnvars("REMIT"),
+	parser := kong.Must(new(commands), kong.Name("remit"), kong.DefaultEnvars("REMIT"), versionText(),
 		kong.Description("Tokens, scopes and budgets for AI agents. Flags have environment twins REMIT_… where $REMIT_… stands beside them."))
 	cli.Complete(parser)
 	parsed, err := parser.Parse(os.Args[1:])

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -58,7 +57,7 @@ func startServiceOn(tb testing.TB, config redisproc.Config) *service {
 	}
 	tb.Cleanup(func() { _ = store.Close() })
 	srv := server.New(server.Config{
-		Store: store, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Limits: server.Limits{Off: true},
+		Store: store, Log: slog.New(slog.DiscardHandler), Limits: server.Limits{Off: true},
 	})
 	srv.SetKeyring(newKeyring(tb))
 	s := &service{store: store, redis: client, handler: srv.Handler(), addr: serve(tb, srv.Serve, srv.Shutdown)}

@@ -79,7 +79,7 @@ func luaFiles(t *testing.T) map[string]string {
 func TestStatusIsWhateverCameFirst(t *testing.T) {
 	t.Parallel()
 	var never time.Time
-	at := func(ms int64) time.Time { return time.UnixMilli(ms) }
+	at := time.UnixMilli
 	for _, test := range []struct {
 		name   string
 		now    time.Time

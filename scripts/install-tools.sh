@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go: redis-server with its tools, a C compiler for the race detector and for faults/,
-# curl, sslscan, slowhttptest, nginx, node with npm for the OAuth clients that are proven in interop/ and the SDK in
-# sdk/typescript, and python3 for sdk/python. It says so first, and does nothing on a machine that has them all.
+# curl, sslscan, slowhttptest, nginx, shellcheck, systemd-analyze, node with npm for the OAuth clients that are proven in
+# interop/ and the SDK in sdk/typescript, and python3 for sdk/python. It says so first, and does nothing on a machine that has
+# them all.
 set -euo pipefail
 
 missing=()
@@ -11,6 +12,8 @@ command -v redis-cli >/dev/null || [[ " ${missing[*]} " == *" redis "* ]] || mis
 command -v "${CC:-cc}" >/dev/null || command -v gcc >/dev/null || missing+=(compiler)
 command -v curl >/dev/null || missing+=(curl)
 command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing+=(nginx)
+command -v shellcheck >/dev/null || missing+=(shellcheck)
+[ "$(uname)" != Linux ] || command -v systemd-analyze >/dev/null || missing+=(systemd) # for the unit; it is not started
 command -v node >/dev/null || missing+=(node)
 command -v npm >/dev/null || missing+=(npm)
 command -v python3 >/dev/null || missing+=(python3)

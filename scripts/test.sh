@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 echo "formatting"
 unformatted=$(gofmt -l .)
 if [ -n "$unformatted" ]; then
-  echo "gofmt would change:" $unformatted
+  echo "gofmt would change: $unformatted"
   exit 1
 fi
 echo "go vet"
@@ -19,6 +19,8 @@ unchecked=$(mktemp) # what could not be checked, to be said once more at the end
 log=$(mktemp)
 trap 'rm -f "$log" "$unchecked"' EXIT
 UNCHECKED=$unchecked ./scripts/vulnerabilities.sh
+echo "lint"
+./scripts/lint.sh
 
 echo "tests, with the race detector: every store test on miniredis, on redis-server and on a Redis Cluster"
 # One package at a time: they start servers of their own, and the calls of the service under test are bounded.

@@ -1,0 +1,124 @@
+package deploy
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const (
+	kubeconform = "github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0"
+	// schemas is the module of kubectl-validate, which carries what a Kubernetes API server says of its types.
+	schemas    = "sigs.k8s.io/kubectl-validate@v0.0.4"
+	kubernetes = "1.30"
+)
+
+// schemaFiles writes a JSON schema for each kind that the manifests use, with nothing allowed that it does not name.
+func schemaFiles(t *testing.T) string {
+	t.Helper()
+	output, err := exec.Command("go", "mod", "download", "-json", schemas).Output()
+	if err != nil {
+		t.Fatalf("the schemas cannot be fetched: %v\n%s", err, output)
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal(output, &module); err != nil {
+		t.Fatal(err)
+	}
+	builtins, dir := filepath.Join(module.Dir, "pkg/openapiclient/builtins", kubernetes), t.TempDir()
+	for source, kinds := range map[string]map[string]string{
+		"api/v1.json":                    {"core.v1.": "Namespace ServiceAccount ConfigMap Service"},
+		"apis/apps/v1.json":              {"apps.v1.": "Deployment"},
+		"apis/policy/v1.json":            {"policy.v1.": "PodDisruptionBudget"},
+		"apis/autoscaling/v2.json":       {"autoscaling.v2.": "HorizontalPodAutoscaler"},
+		"apis/networking.k8s.io/v1.json": {"networking.v1.": "NetworkPolicy"},
+	} {
+		text, err := os.ReadFile(filepath.Join(builtins, source))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var document map[string]any
+		if err := json.Unmarshal(text, &document); err != nil {
+			t.Fatal(err)
+		}
+		tighten(document)
+		delete(document, "paths")
+		for group, names := range kinds {
+			for kind := range strings.FieldsSeq(names) {
+				document["$ref"] = "#/components/schemas/io.k8s.api." + group + kind
+				text, err := json.Marshal(document)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, strings.ToLower(kind)+".json"), text, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	return dir
+}
+
+// tighten makes an OpenAPI document a JSON schema that refuses unknown fields, and takes the defaults out, beside which
+// OpenAPI allows no reference.
+func tighten(node any) {
+	switch node := node.(type) {
+	case map[string]any:
+		if _, ok := node["properties"].(map[string]any); ok && node["type"] == "object" && node["additionalProperties"] == nil {
+			node["additionalProperties"] = false
+		}
+		for _, child := range node {
+			tighten(child)
+		}
+	case []any:
+		for _, child := range node {
+			tighten(child)
+		}
+	}
+}
+
+func runKubeconform(t *testing.T, schemas string, files ...string) (string, error) {
+	t.Helper()
+	args := append([]string{"run", kubeconform, "-strict", "-summary",
+		"-schema-location", filepath.Join(schemas, "{{.ResourceKind}}.json")}, files...)
+	output, err := exec.Command("go", args...).CombinedOutput()
+	return string(output), err
+}
+
+func TestManifestsAreValidByTheSchemasOfKubernetes(t *testing.T) {
+	t.Parallel()
+	schemas := schemaFiles(t)
+	all, err := filepath.Glob("kubernetes/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, file := range all {
+		if filepath.Base(file) != "kustomization.yaml" { // no object of a cluster
+			files = append(files, file)
+		}
+	}
+	output, err := runKubeconform(t, schemas, files...)
+	if err != nil || !strings.Contains(output, "Invalid: 0, Errors: 0, Skipped: 0") {
+		t.Fatalf("%v\n%s", err, output)
+	}
+
+	// What is misspelt, of a wrong type or not there is found: the schemas do say something.
+	text, err := os.ReadFile("kubernetes/deployment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for right, wrong := range map[string]string{
+		"readOnlyRootFilesystem": "readOnlyRootFileSystem", "periodSeconds: 2\n": "periodSeconds: 2s\n", "selector:": "# selector:",
+	} {
+		spoilt := filepath.Join(t.TempDir(), "deployment.yaml")
+		if err := os.WriteFile(spoilt, []byte(strings.Replace(string(text), right, wrong, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if output, err := runKubeconform(t, schemas, spoilt); err == nil {
+			t.Errorf("%q passes:\n%s", wrong, output)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package deploy
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// manifest is what the tests look at, of any kind.
+type manifest struct {
+	Kind     string
+	Metadata struct {
+		Name, Namespace string
+		Labels          map[string]string
+	}
+	Data      map[string]string
+	Resources []string // of the kustomization
+	Spec      struct {
+		Replicas       *int
+		Selector       any // {matchLabels: …}, or the labels themselves in a Service
+		PodSelector    any
+		ScaleTargetRef struct{ Kind, Name string }
+		MinReplicas    int
+		MaxUnavailable any
+		Template       struct {
+			Metadata struct{ Labels, Annotations map[string]string }
+			Spec     podSpec
+		}
+	}
+}
+
+type podSpec struct {
+	TerminationGracePeriodSeconds int
+	AutomountServiceAccountToken  *bool
+	ServiceAccountName            string
+	SecurityContext               struct {
+		RunAsNonRoot   bool
+		RunAsUser      int
+		SeccompProfile struct{ Type string }
+	}
+	TopologySpreadConstraints []struct{ LabelSelector any }
+	Containers                []container
+}
+
+type container struct {
+	EnvFrom []struct{ ConfigMapRef struct{ Name string } }
+	Env     []struct{ Name string }
+	Ports   []struct {
+		Name          string
+		ContainerPort int
+	}
+	StartupProbe, ReadinessProbe, LivenessProbe probe
+	Lifecycle                                   struct {
+		PreStop struct{ Sleep struct{ Seconds int } }
+	}
+	Resources       struct{ Requests, Limits map[string]string }
+	SecurityContext struct {
+		AllowPrivilegeEscalation *bool
+		ReadOnlyRootFilesystem   bool
+		Capabilities             struct{ Drop []string }
+	}
+}
+
+type probe struct {
+	HTTPGet struct{ Path, Port string }
+}
+
+// manifests reads all of deploy/kubernetes, by kind: there is one of each.
+func manifests(t *testing.T) map[string]manifest {
+	t.Helper()
+	files, err := filepath.Glob("kubernetes/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no manifests: %v", err)
+	}
+	found := map[string]manifest{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m manifest
+		if err := yaml.Unmarshal(text, &m); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		if _, twice := found[m.Kind]; twice || strings.Contains(string(text), "\n---") {
+			t.Fatalf("%s: one document in a file, and one of each kind, is what these tests can read", file)
+		}
+		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); !strings.EqualFold(name, m.Kind) {
+			t.Errorf("%s has a %s", file, m.Kind)
+		}
+		found[m.Kind] = m
+	}
+	return found
+}
+
+func TestKustomizationTakesEveryManifest(t *testing.T) {
+	t.Parallel()
+	all := manifests(t)
+	for kind, m := range all {
+		if kind != "Kustomization" && !slices.Contains(all["Kustomization"].Resources, strings.ToLower(kind)+".yaml") {
+			t.Errorf("kustomization.yaml leaves out the %s", kind)
+		}
+		if kind != "Kustomization" && kind != "Namespace" && m.Metadata.Namespace != all["Namespace"].Metadata.Name {
+			t.Errorf("the %s is in the namespace %q", kind, m.Metadata.Namespace)
+		}
+	}
+}
+
+func TestPodsHaveNoRightsThatTheyDoNotNeed(t *testing.T) {
+	t.Parallel()
+	pod := manifests(t)["Deployment"].Spec.Template.Spec
+	c := pod.Containers[0]
+	for promise, kept := range map[string]bool{
+		"one container":             len(pod.Containers) == 1,
+		"not root":                  pod.SecurityContext.RunAsNonRoot && pod.SecurityContext.RunAsUser > 0,
+		"seccomp RuntimeDefault":    pod.SecurityContext.SeccompProfile.Type == "RuntimeDefault",
+		"no service account token":  pod.AutomountServiceAccountToken != nil && !*pod.AutomountServiceAccountToken,
+		"read-only root filesystem": c.SecurityContext.ReadOnlyRootFilesystem,
+		"no privilege escalation":   c.SecurityContext.AllowPrivilegeEscalation != nil && !*c.SecurityContext.AllowPrivilegeEscalation,
+		"no capability":             slices.Equal(c.SecurityContext.Capabilities.Drop, []string{"ALL"}),
+		"bounded memory":            c.Resources.Limits["memory"] != "",
+		"requested processor":       c.Resources.Requests["cpu"] != "", // the autoscaler and the scheduler go by it
+	} {
+		if !kept {
+			t.Errorf("not kept: %s", promise)
+		}
+	}
+}
+
+// TestPodsAreRoutedToByHealthz keeps instances in service while Redis is full or away (docs/operations.md).
+func TestPodsAreRoutedToByHealthz(t *testing.T) {
+	t.Parallel()
+	c := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0]
+	for name, is := range map[string][2]string{
+		"startup": {c.StartupProbe.HTTPGet.Path, "/readyz"}, "readiness": {c.ReadinessProbe.HTTPGet.Path, "/healthz"},
+		"liveness": {c.LivenessProbe.HTTPGet.Path, "/healthz"},
+	} {
+		if is[0] != is[1] {
+			t.Errorf("the %s probe asks %q, want %q", name, is[0], is[1])
+		}
+	}
+	for _, p := range []probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
+		if p.HTTPGet.Port != c.Ports[0].Name {
+			t.Errorf("a probe asks port %q", p.HTTPGet.Port)
+		}
+	}
+}
+
+func TestPodsHaveTimeToDrain(t *testing.T) {
+	t.Parallel()
+	const drain = 8 // seconds, shutdownGrace in main.go
+	pod := manifests(t)["Deployment"].Spec.Template.Spec
+	if wait := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds; wait == 0 || pod.TerminationGracePeriodSeconds <= wait+drain {
+		t.Errorf("%d seconds until a pod is killed are no more than %d before the signal and %d after it",
+			pod.TerminationGracePeriodSeconds, wait, drain)
+	}
+}
+
+func TestAllThatSelectsSelectsThePods(t *testing.T) {
+	t.Parallel()
+	all := manifests(t)
+	deployment := all["Deployment"]
+	labels := deployment.Spec.Template.Metadata.Labels
+	selects := func(selector any) bool {
+		m, _ := selector.(map[string]any)
+		if inner, ok := m["matchLabels"].(map[string]any); ok {
+			m = inner
+		}
+		for name, value := range m {
+			if labels[name] != value {
+				return false
+			}
+		}
+		return len(m) > 0
+	}
+	spread := deployment.Spec.Template.Spec.TopologySpreadConstraints
+	if len(spread) == 0 {
+		t.Error("nothing spreads the pods")
+	}
+	for i := range spread {
+		if !selects(spread[i].LabelSelector) {
+			t.Error("the spread is over other pods")
+		}
+	}
+	for name, selector := range map[string]any{
+		"Deployment": deployment.Spec.Selector, "Service": all["Service"].Spec.Selector,
+		"PodDisruptionBudget": all["PodDisruptionBudget"].Spec.Selector, "NetworkPolicy": all["NetworkPolicy"].Spec.PodSelector,
+	} {
+		if !selects(selector) {
+			t.Errorf("the %s selects %v, the pods have %v", name, selector, labels)
+		}
+	}
+	scaled := all["HorizontalPodAutoscaler"].Spec
+	if scaled.ScaleTargetRef.Kind != "Deployment" || scaled.ScaleTargetRef.Name != deployment.Metadata.Name {
+		t.Errorf("the autoscaler scales %v", scaled.ScaleTargetRef)
+	}
+	if scaled.MinReplicas < 2 || deployment.Spec.Replicas != nil {
+		t.Error("two instances at the least, and one place that says how many")
+	}
+	if pod := deployment.Spec.Template.Spec; pod.ServiceAccountName != all["ServiceAccount"].Metadata.Name ||
+		pod.Containers[0].EnvFrom[0].ConfigMapRef.Name != all["ConfigMap"].Metadata.Name {
+		t.Error("the pods have another account or other settings")
+	}
+}

@@ -1,0 +1,58 @@
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	"remit/serviceproc"
+)
+
+func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
+
+// settings returns the environment variables that remit serve reads, as its help names them.
+func settings(t *testing.T) map[string]bool {
+	t.Helper()
+	binary, err := serviceproc.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	help, err := exec.Command(binary, "serve", "--help").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, found := range regexp.MustCompile(`\$(REMIT_[A-Z0-9_]+)`).FindAllSubmatch(help, -1) {
+		known[string(found[1])] = true
+	}
+	if !known["REMIT_REDIS_URL"] || !known["REMIT_LISTEN"] {
+		t.Fatalf("the help names no settings:\n%s", help)
+	}
+	return known
+}
+
+// TestEverySettingThatIsDeployedIsOneOfTheService finds what was misspelt, or renamed in the service alone: an unknown
+// variable is ignored without a word.
+func TestEverySettingThatIsDeployedIsOneOfTheService(t *testing.T) {
+	t.Parallel()
+	known := settings(t)
+	for file, atLeast := range map[string]int{
+		"kubernetes/configmap.yaml": 5, "kubernetes/deployment.yaml": 1, "systemd/remit.env": 5, "systemd/remit.service": 1,
+		"systemd/keys.conf": 2, "../docker-compose.yml": 1, "../Dockerfile": 1,
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := regexp.MustCompile(`\b(REMIT_[A-Z0-9_]+)(?:=|:\s|\n)`).FindAllSubmatch(text, -1)
+		if len(set) < atLeast {
+			t.Errorf("%s sets %d, not %d at the least", file, len(set), atLeast)
+		}
+		for _, name := range set {
+			if !known[string(name[1])] {
+				t.Errorf("%s sets %s, which the service does not know", file, name[1])
+			}
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package deploy
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"remit/serviceproc"
+)
+
+// unit writes the unit as it is installed, with keys.conf as a drop-in, and the program where it is here.
+func unit(t *testing.T) string {
+	t.Helper()
+	binary, err := serviceproc.Program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for from, to := range map[string]string{"remit.service": "remit.service", "keys.conf": "remit.service.d/keys.conf"} {
+		text, err := os.ReadFile(filepath.Join("systemd", from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(dir, to)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(strings.ReplaceAll(string(text), "/usr/bin/remit", binary)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, "remit.service")
+}
+
+func TestTheUnitIsUnderstoodBySystemd(t *testing.T) {
+	t.Parallel()
+	if output, err := exec.Command("systemd-analyze", "verify", "--man=no", unit(t)).CombinedOutput(); err != nil || len(output) > 0 {
+		t.Errorf("%v\n%s", err, output)
+	}
+}
+
+// TestTheUnitIsExposedToLittle takes systemd's own measure, from 0 to 10. What it still counts is that the service uses the
+// network, and shares the machine's file system, which it can read and not write.
+func TestTheUnitIsExposedToLittle(t *testing.T) {
+	t.Parallel()
+	const allowed = 1.5
+	output, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", unit(t)).CombinedOutput()
+	found := regexp.MustCompile(`exposure level for remit.service: ([0-9.]+)`).FindSubmatch(output)
+	if err != nil || found == nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	if level, err := strconv.ParseFloat(string(found[1]), 64); err != nil || level > allowed {
+		t.Errorf("the exposure is %s, above %.1f\n%s", found[1], allowed, output)
+	}
+}
+
+func TestTheUnitGrantsADrainItsTimeAndTellsRemitAlone(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("systemd/remit.service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindSubmatch(text)
+	if found == nil {
+		t.Fatal("the unit has no TimeoutStopSec")
+	}
+	if seconds, err := strconv.Atoi(string(found[1])); err != nil || seconds <= 8 { // shutdownGrace in main.go
+		t.Errorf("it is killed after %s seconds", found[1])
+	}
+	if !strings.Contains(string(text), "\nKillMode=mixed\n") {
+		t.Error("its own Redis is told to stop before the last answer")
+	}
+}

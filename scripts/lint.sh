@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Lints the Go code with .golangci.yml and the shell scripts with shellcheck. golangci-lint is built once for its version and
+# this Go, into the cache directory of whoever runs it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=v2.15.0
+binaries=${XDG_CACHE_HOME:-$HOME/.cache}/remit/golangci-lint-$version-$(go env GOVERSION)
+if [ ! -x "$binaries/golangci-lint" ]; then
+  echo "building golangci-lint $version; this takes a few minutes, once"
+  GOBIN=$binaries GOFLAGS='' go install "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$version" 2>&1 |
+    { grep -v '^go: downloading ' || true; }
+fi
+"$binaries/golangci-lint" run "$@"
+shellcheck scripts/*.sh .ci/run deploy/systemd/debian/*
