@@ -13,10 +13,11 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
 		"remit":             {"remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token"},
-		"remit/server":      {"remit/money", "remit/redisstore", "remit/token"},
-		"remit/redisstore":  {"remit/lua", "remit/money"},
+		"remit/server":      {"remit/metrics", "remit/money", "remit/redisstore", "remit/token"},
+		"remit/redisstore":  {"remit/lua", "remit/metrics", "remit/money"},
 		"remit/token":       {},
 		"remit/lua":         {},
+		"remit/metrics":     {},
 		"remit/money":       {},
 		"remit/redisproc":   {},
 		"remit/serviceproc": {},
