@@ -75,6 +75,8 @@ func outcomeOf(err error) callOutcome {
 type counts struct {
 	calls       *prometheus.HistogramVec
 	byOperation [][callOutcomes]metrics.Child[prometheus.Observer]
+	troubles    *prometheus.CounterVec
+	byOutcome   [callOutcomes]prometheus.Counter // nil for those that are no trouble
 	pipelines   *prometheus.HistogramVec
 	ofCalls     prometheus.Observer // how many share a pipeline of a lane
 	ofBatch     prometheus.Observer // how many parts of a batch go to one server
@@ -89,6 +91,10 @@ func newCounts() *counts {
 			Buckets: metrics.Durations,
 		}, []string{"operation", "outcome"}),
 		byOperation: make([][callOutcomes]metrics.Child[prometheus.Observer], len(operations)),
+		troubles: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "remit_redis_failures_total",
+			Help: "Calls to Redis that came to nothing known: what of remit_redis_call_duration_seconds is neither ok nor refused.",
+		}, []string{"outcome"}),
 		pipelines: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "remit_redis_pipeline_commands",
 			Help:    "Commands that went to Redis in one pipeline: calls that share one, parts of a batch, reads of a list.",
@@ -96,6 +102,9 @@ func newCounts() *counts {
 		}, []string{"kind"}),
 	}
 	c.ofCalls, c.ofBatch, c.ofList = c.pipelines.WithLabelValues("calls"), c.pipelines.WithLabelValues("batch"), c.pipelines.WithLabelValues("list")
+	for how := unavailable; how < callOutcomes; how++ { // 0 at first: of a first failure one is to hear
+		c.byOutcome[how] = c.troubles.WithLabelValues(outcomeNames[how])
+	}
 	return c
 }
 
@@ -108,6 +117,9 @@ func (c *counts) called(op operationID, began time.Time, err error) {
 	c.byOperation[op][how].Get(func() prometheus.Observer {
 		return c.calls.WithLabelValues(operations[op], outcomeNames[how])
 	}).Observe(time.Since(began).Seconds())
+	if trouble := c.byOutcome[how]; trouble != nil {
+		trouble.Inc()
+	}
 }
 
 func described(name, help string, labels ...string) *prometheus.Desc {
@@ -124,7 +136,6 @@ var (
 	poolTimeouts  = described("pool_timeouts_total", "Times that no connection became free in time.")
 	poolStale     = described("pool_stale_connections_total", "Connections that were taken out of the pool because they were of no use any more.")
 	poolSizes     = described("pool_connections", "Connections to Redis, by whether they are in use.", "state")
-	poolMost      = described("pool_connections_max", "Connections that the pool may have to each server.")
 	durability    = described("durability_info", "1, with when a write is acknowledged.", "mode")
 )
 
@@ -134,8 +145,9 @@ func (s *Store) Describe(to chan<- *prometheus.Desc) {
 		return
 	}
 	s.counts.calls.Describe(to)
+	s.counts.troubles.Describe(to)
 	s.counts.pipelines.Describe(to)
-	for _, d := range []*prometheus.Desc{waitingCalls, underWayCalls, stuckLanes, poolHits, poolMisses, poolTimeouts, poolStale, poolSizes, poolMost, durability} {
+	for _, d := range []*prometheus.Desc{waitingCalls, underWayCalls, stuckLanes, poolHits, poolMisses, poolTimeouts, poolStale, poolSizes, durability} {
 		to <- d
 	}
 }
@@ -146,6 +158,7 @@ func (s *Store) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	s.counts.calls.Collect(to)
+	s.counts.troubles.Collect(to)
 	s.counts.pipelines.Collect(to)
 	s.collectQueues(to)
 	s.collectPool(to)
@@ -222,5 +235,4 @@ func (s *Store) collectPool(to chan<- prometheus.Metric) {
 	idle := min(sum.IdleConns, sum.TotalConns) // the two are not counted at one moment
 	to <- prometheus.MustNewConstMetric(poolSizes, prometheus.GaugeValue, float64(idle), "idle")
 	to <- prometheus.MustNewConstMetric(poolSizes, prometheus.GaugeValue, float64(sum.TotalConns-idle), "used")
-	to <- prometheus.MustNewConstMetric(poolMost, prometheus.GaugeValue, poolSize)
 }
