@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go: redis-server with its tools, a C compiler for the race detector and for faults/,
-# curl, sslscan, slowhttptest, nginx, and node with npm for the OAuth clients that are proven in interop/. It says so first,
+# curl, sslscan, slowhttptest, nginx, prometheus with promtool, and node with npm for the OAuth clients that are proven in interop/. It says so first,
 # and does nothing on a machine that has them all.
 set -euo pipefail
 
@@ -14,6 +14,7 @@ command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing+=(nginx)
 command -v node >/dev/null || missing+=(node)
 command -v npm >/dev/null || missing+=(npm)
 command -v sslscan >/dev/null || missing+=(sslscan)
+command -v promtool >/dev/null || missing+=(prometheus)
 command -v slowhttptest >/dev/null || missing+=(slowhttptest)
 command -v redis-check-aof >/dev/null || command -v valkey-check-aof >/dev/null || [[ " ${missing[*]} " == *" redis "* ]] || missing+=(redis)
 [ "$(uname)" != Linux ] || command -v prlimit >/dev/null || missing+=(util-linux) # faults/ runs on Linux alone

@@ -92,15 +92,27 @@ func methodPlace(method []byte) int {
 // routeCounts are those of one route. A series is looked up when it is needed first.
 type routeCounts struct {
 	route    string
-	of       *requestCounts
+	all      *requestCounts
 	byMethod [len(countedMethods)]struct {
 		duration metrics.Child[prometheus.Observer]
 		ended    [len(countedStatuses)]metrics.Child[prometheus.Counter]
 	}
 }
 
-func newRouteCounts(route string, of *requestCounts) *routeCounts {
-	return &routeCounts{route: route, of: of}
+func newRouteCounts(route string, all *requestCounts) *routeCounts {
+	return &routeCounts{route: route, all: all}
+}
+
+func (r *routeCounts) of(method, status int) prometheus.Counter {
+	return r.all.ended.WithLabelValues(r.route, countedMethods[method], statusName(status))
+}
+
+// first is for the first request of a method. Its failures are 0 from then on: of the first one somebody is to hear.
+func (r *routeCounts) first(method int) prometheus.Observer {
+	for _, failure := range []int{fasthttp.StatusInternalServerError, fasthttp.StatusServiceUnavailable} {
+		r.of(method, statusPlace(failure))
+	}
+	return r.all.durations.WithLabelValues(r.route, countedMethods[method])
 }
 
 // at returns the counts of a route. It is called when the routes are made.
@@ -120,12 +132,8 @@ func (c *requestCounts) request(ctx *fasthttp.RequestCtx, a *asked) {
 	}
 	method, status := methodPlace(ctx.Method()), statusPlace(ctx.Response.StatusCode())
 	counted := &r.byMethod[method]
-	counted.ended[status].Get(func() prometheus.Counter {
-		return c.ended.WithLabelValues(r.route, countedMethods[method], statusName(status))
-	}).Inc()
-	counted.duration.Get(func() prometheus.Observer {
-		return c.durations.WithLabelValues(r.route, countedMethods[method])
-	}).Observe(time.Since(a.began).Seconds())
+	counted.ended[status].Get(func() prometheus.Counter { return r.of(method, status) }).Inc()
+	counted.duration.Get(func() prometheus.Observer { return r.first(method) }).Observe(time.Since(a.began).Seconds())
 	if a.code == "" {
 		return
 	}
