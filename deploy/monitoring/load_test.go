@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -116,7 +117,7 @@ func (s *service) work() {
 	var group sync.WaitGroup
 	for range 24 { // more than go to Redis one by one
 		group.Go(func() {
-			for range 20 {
+			for range 5 {
 				if _, err := session.Do(ctx, client.Action{Type: "llm.call", Value: 1200}); err != nil {
 					s.Error(err)
 				}
@@ -186,6 +187,8 @@ func (s *service) tokens() {
 	s.wants(http.StatusOK, "POST", "/v1/auth/revoke", fmt.Sprintf(`{"refresh_token":%q}`, unwanted), "Authorization", "Bearer "+access)
 	s.wants(http.StatusUnauthorized, "GET", "/v1/agents", "")
 
+	_, err = s.client.CreateOrganization(ctx, client.OrganizationParams{Name: "another"})
+	s.must(err)
 	gone, err := s.organization.CreateAgent(ctx, client.AgentParams{Name: "gone", Scopes: []string{}})
 	s.must(err)
 	s.must(s.organization.RevokeAgent(ctx, gone.ID))
@@ -211,24 +214,36 @@ func (s *service) waitForEvents() {
 	}()
 }
 
-// freeze stops Redis until calls were turned away, and writes are in doubt.
+// freeze stops Redis until a write is in doubt and a call was turned away.
 func (s *service) freeze() {
 	s.Helper()
 	session := s.session(client.SessionParams{})
 	s.must(syscall.Kill(s.redis.PID(), syscall.SIGSTOP))
 	defer func() { _ = syscall.Kill(s.redis.PID(), syscall.SIGCONT) }()
+	var inDoubt, turnedAway atomic.Bool
 	var group sync.WaitGroup
-	for range 8 { // four are under way, the others wait for a place for a second
-		group.Go(func() { s.wants(http.StatusServiceUnavailable, "GET", "/v1/sessions", "", "X-API-Key", s.apiKey) })
-	}
-	for range 4 {
+	for range 12 { // more than go to Redis one by one
 		group.Go(func() {
-			if _, err := session.Do(s.Context(), client.Action{}); !errors.Is(err, client.ErrOutcomeUnknown) {
-				s.Errorf("a charge to a frozen Redis: %v", err)
+			for range 5 {
+				_, err := session.Do(s.Context(), client.Action{})
+				switch {
+				case errors.Is(err, client.ErrOutcomeUnknown):
+					inDoubt.Store(true)
+				case errors.Is(err, client.ErrUnavailable):
+					turnedAway.Store(true)
+				default:
+					s.Errorf("a charge to a frozen Redis: %v", err)
+				}
+				if inDoubt.Load() && turnedAway.Load() {
+					return
+				}
 			}
 		})
 	}
 	group.Wait()
+	if !inDoubt.Load() || !turnedAway.Load() {
+		s.Errorf("a frozen Redis: in doubt %v, turned away %v", inDoubt.Load(), turnedAway.Load())
+	}
 }
 
 // flood asks more often than the limits per address allow. Nobody can exchange a secret for some time after it.
