@@ -1,14 +1,16 @@
 package server
 
 import (
-	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"sync/atomic"
 	"time"
 
 	"github.com/fasthttp/router"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/valyala/fasthttp"
 )
@@ -33,24 +35,29 @@ func (s *Server) metrics(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	var body bytes.Buffer
 	format := expfmt.NewFormat(expfmt.TypeTextPlain)
-	encoder := expfmt.NewEncoder(&body, format)
-	for _, family := range families {
-		if err := encoder.Encode(family); err != nil {
-			return err
-		}
-	}
 	header := &ctx.Response.Header
 	header.SetContentType(string(format))
 	keepFromCaches(ctx)
 	header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
 	if !ctx.Request.Header.HasAcceptEncoding("gzip") {
-		ctx.SetBody(body.Bytes())
-		return nil
+		return encodeMetrics(ctx.Response.BodyWriter(), format, families)
 	}
 	header.SetContentEncoding("gzip")
-	ctx.SetBody(fasthttp.AppendGzipBytesLevel(nil, body.Bytes(), fasthttp.CompressBestSpeed))
+	packed := gzip.NewWriter(ctx.Response.BodyWriter())
+	if err := encodeMetrics(packed, format, families); err != nil {
+		return err
+	}
+	return packed.Close()
+}
+
+func encodeMetrics(to io.Writer, format expfmt.Format, families []*dto.MetricFamily) error {
+	encoder := expfmt.NewEncoder(to, format)
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
