@@ -14,10 +14,11 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 	allowed := map[string][]string{
 		"remit":             {"remit/cli", "remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token"},
 		"remit/cli":         {"remit/client", "remit/money"},
-		"remit/server":      {"remit/money", "remit/redisstore", "remit/token"},
-		"remit/redisstore":  {"remit/lua", "remit/money"},
+		"remit/server":      {"remit/metrics", "remit/money", "remit/redisstore", "remit/token"},
+		"remit/redisstore":  {"remit/lua", "remit/metrics", "remit/money"},
 		"remit/token":       {},
 		"remit/lua":         {},
+		"remit/metrics":     {},
 		"remit/money":       {},
 		"remit/redisproc":   {},
 		"remit/serviceproc": {},
@@ -33,6 +34,8 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/deploy":       {},
 		"remit/release":      {},
 		"remit/release/sbom": {},
+
+		"remit/deploy/monitoring": {},
 
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},
 	}

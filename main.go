@@ -46,6 +46,7 @@ type serve struct {
 	keyFlags
 	tlsFlags
 	doorFlags
+	metricsFlags
 	RefreshGrace        time.Duration  `default:"60s" help:"How long a spent refresh token gets its successor again (0 to 30m)."`
 	Retention           time.Duration  `default:"168h" help:"How long sessions and transactions stay readable after they end."`
 	EventsKept          int            `default:"1000" help:"How many events of its audit trail an agent keeps, about (1 to 1000000)."`
@@ -118,6 +119,13 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
 	}
 	defer listener.Close()
+	watched, err := c.metricsFlags.listen()
+	if err != nil {
+		return err
+	}
+	if watched != nil {
+		defer watched.Close()
+	}
 	redis, err := c.chooseRedis(ctx, log)
 	if err != nil {
 		return err
@@ -132,6 +140,7 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 	service := server.New(config)
 	served := make(chan error, 1)
 	go func() { served <- service.Serve(listener) }()
+	serveMetrics(log, service, watched)
 	url := ownURL(c.scheme(), listener.Addr())
 	keys := &keySource{keyFlags: c.keyFlags, store: store, log: log, issuer: c.Issuer, ownURL: url, ownRedis: c.RedisURL == ""}
 	if err := keys.load(endedWith(ctx, redis.ended), service); err != nil {

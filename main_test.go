@@ -417,6 +417,7 @@ func TestBadSettingsEndTheStartWithAReason(t *testing.T) {
 		"REMIT_DEFAULT_EXPIRES_IN=721h":         "--default-expires-in",
 		"REMIT_SIGNING_KEY=no-such-file":        "no-such-file",
 		"REMIT_LISTEN=127.0.0.1:99999":          "cannot listen",
+		"REMIT_METRICS_LISTEN=127.0.0.1:99999":  "cannot listen on 127.0.0.1:99999 for metrics",
 		"REMIT_TOKEN_KEY=" + os.Args[0]:         "base64 of 32",
 	} {
 		t.Run(setting, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 // TestNoCredentialReachesOutputOrRedis drives every endpoint, in success and refusal, and looks for what it used in all
-// that the service printed and in all that Redis keeps.
+// that the service printed, in all that Redis keeps, and in the metrics.
 func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
@@ -49,7 +49,16 @@ func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 	d.secrets["token key bytes"] = string(raw)
 	d.secrets["bootstrap token"] = d.bootstrap
 
-	places := map[string]string{"stdout": p.stdout.String(), "stderr": p.stderr.String(), "Redis": everythingIn(t, url)}
+	status, scrape := p.get(t, "/metrics")
+	if status != http.StatusOK || !strings.Contains(scrape, `remit_charges_total{outcome="allowed"}`) {
+		t.Fatalf("no metrics: %d %s", status, scrape)
+	}
+	for name, id := range d.ids { // which are no secrets, but whose metrics these are is nobody's to know
+		if id == "" || strings.Contains(scrape, id) {
+			t.Errorf("the metrics name the %s", name)
+		}
+	}
+	places := map[string]string{"stdout": p.stdout.String(), "stderr": p.stderr.String(), "Redis": everythingIn(t, url), "metrics": scrape}
 	if len(places["stderr"]) == 0 || !strings.Contains(places["Redis"], "acme") {
 		t.Fatal("there is nothing to look through")
 	}
@@ -68,6 +77,7 @@ type driver struct {
 	url       string
 	bootstrap string
 	secrets   map[string]string
+	ids       map[string]string // of an organization, an agent and a session
 }
 
 // call sends a request and returns the status and the answer's members.
@@ -127,6 +137,9 @@ func (d *driver) everyEndpoint() {
 	asAgent := map[string]string{"Authorization": fmt.Sprint("Bearer ", tokens["access_token"])}
 	_, session := d.call(http.MethodPost, "/sessions", asKey, fmt.Sprintf(`{"agent_id":%q,"max_actions":5}`, agent["id"]))
 	sessionPath := fmt.Sprint("/sessions/", session["id"])
+	d.ids = map[string]string{
+		"organization": fmt.Sprint(organization["id"]), "agent": fmt.Sprint(agent["id"]), "session": fmt.Sprint(session["id"]),
+	}
 
 	basic := map[string]string{
 		"Authorization": "Basic " + base64.StdEncoding.EncodeToString(fmt.Append(nil, agent["id"], ":", d.secrets["agent secret"])),
@@ -136,7 +149,7 @@ func (d *driver) everyEndpoint() {
 	for _, header := range []map[string]string{asKey, asAgent, basic, nil, {"X-API-Key": "rmk_nonsense"}, {"Authorization": "Bearer a.b.c"}} {
 		for _, get := range []string{ownPath, "/v1/agents", agentPath, agentPath + "/events", "/sessions", sessionPath, "/v1/auth/verify",
 			"/v1/auth/authorize?session_id=" + fmt.Sprint(session["id"]), "/.well-known/jwks.json",
-			"/.well-known/oauth-authorization-server", "/healthz", "/readyz", "/nowhere"} {
+			"/.well-known/oauth-authorization-server", "/healthz", "/readyz", "/metrics", "/nowhere"} {
 			d.call(http.MethodGet, get, header, "")
 		}
 		d.call(http.MethodPost, sessionPath+"/actions", header, `{"value_usd":0.1}`)

@@ -230,7 +230,9 @@ func (s *Store) sendParts(ctx context.Context, server *redis.Client, parts []*pa
 	}
 	deadline, _ := ctx.Deadline()
 	failure := s.confirmerOf(server).end(pipeline, keyOf(commands[0]), deadline)
+	s.counts.ofBatch.Observe(float64(len(parts)))
 	ctx, seen := s.observe(ctx, chargeBatch.operation, time.Now())
+	seen.counted = chargeBatch.counted
 	_, failed := pipeline.Exec(ctx)
 	unconfirmed := failure()
 	for _, c := range commands {

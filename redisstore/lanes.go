@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -38,7 +39,8 @@ var (
 // lanes holds a lane for each server, by its address: the nodes of a cluster come and go.
 type lanes struct {
 	keys    keyspace
-	suspect func(error) // hears of errors that tell of a server
+	suspect func(error)         // hears of errors that tell of a server
+	sizes   prometheus.Observer // hears how many calls share a pipeline
 
 	mu        sync.RWMutex
 	byAddress map[string]*lane
@@ -59,7 +61,9 @@ func (l *lanes) of(server *redis.Client) *lane {
 			l.byAddress = map[string]*lane{}
 		}
 		known = newLane(server)
+		known.sizes = l.sizes
 		known.confirmed = newLane(server)
+		known.confirmed.sizes = l.sizes
 		known.confirmed.confirms = newConfirmer(l.keys, l.suspect)
 		l.byAddress[address] = known
 	}
@@ -76,7 +80,8 @@ type lane struct {
 	confirmed *lane
 	confirms  *confirmer // of that lane
 
-	batches bulk // which do not wait in the row
+	batches bulk                // which do not wait in the row
+	sizes   prometheus.Observer // hears how many calls share a pipeline; nil for nobody
 
 	mu        sync.Mutex
 	row       row // who waits
@@ -326,6 +331,9 @@ func (l *lane) sendOne(aboard []*passenger) {
 	sent := pipeline.Len()
 	if sent == 0 {
 		return
+	}
+	if l.sizes != nil {
+		l.sizes.Observe(float64(sent))
 	}
 	failure := l.confirms.end(pipeline, keyOf(aboard[0].cmd), earliest)
 	_, err := pipeline.Exec(&bounds{context.Background(), earliest})

@@ -16,6 +16,7 @@ func (s *Store) readAll(ctx context.Context, f flow, ids []uuid.UUID, hmget func
 		return nil, nil
 	}
 	ctx, seen := s.observe(ctx, "hmget", time.Now())
+	seen.counted = opHMGet
 	defer func() { seen.end(err) }()
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -23,6 +24,7 @@ func (s *Store) readAll(ctx context.Context, f flow, ids []uuid.UUID, hmget func
 		return nil, err
 	}
 	defer s.lists.leave()
+	s.counts.ofList.Observe(float64(len(ids)))
 	commands, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, id := range ids {
 			hmget(p, id)

@@ -23,15 +23,21 @@ type script struct {
 	sha       string // SHA-1 in hex, by which Redis names a script it has seen
 	name      []byte // the same
 	access    access
-	keyed     *script // the same once for an idempotency key; nil for operations that take none
+	counted   operationID // as what its calls are
+	keyed     *script     // the same once for an idempotency key; nil for operations that take none
 }
 
-func newScript(name string, a access) *script { return asScript(name, lua.Source(name), a) }
+func newScript(name string, a access) *script {
+	sc := asScript(name, lua.Source(name), a)
+	sc.counted = asOperation(name)
+	return sc
+}
 
 // newKeyedScript is newScript for an operation that writes and can be asked for with an idempotency key.
 func newKeyedScript(name string) *script {
 	sc := newScript(name, writes)
 	sc.keyed = asScript(name, lua.OnceSource(name), writes)
+	sc.keyed.counted = sc.counted
 	return sc
 }
 
@@ -65,6 +71,7 @@ func (s *Store) run(ctx context.Context, f flow, sc *script, keys []string, args
 func (s *Store) runCommand(ctx context.Context, sc *script, c *command) (*reply, error) {
 	began := time.Now()
 	ctx, seen := s.observe(ctx, sc.operation, began)
+	seen.counted = sc.counted
 	r, err := s.runUntil(ctx, sc, c, began)
 	seen.end(err)
 	return r, err
@@ -119,6 +126,7 @@ func (s *Store) sendOnce(ctx context.Context, deadline time.Time, c *command, cm
 func (s *Store) call(ctx context.Context, f flow, a access, verb, key string, args ...string) (_ any, err error) {
 	began := time.Now()
 	ctx, seen := s.observe(ctx, verb, began)
+	seen.counted = operationOf(verb)
 	defer func() { seen.end(err) }()
 	c := newPlainCommand(f, verb, key, args...)
 	cmd := onceCmd{redis.NewCmd(ctx, c.words...)}

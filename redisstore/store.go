@@ -56,6 +56,7 @@ type Store struct {
 	keys   keyspace
 	config Config
 	watch  watch
+	counts *counts
 	closed chan struct{}
 	close  sync.Once
 }
@@ -75,8 +76,8 @@ func Open(cfg Config) (*Store, error) {
 	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
 	cfg.Durability = orDefault(cfg.Durability, Local)
-	s := &Store{proven: newProvenKeys(), keys: keyspace{cfg.Prefix}, config: cfg, closed: make(chan struct{})}
-	s.lanes.keys, s.lanes.suspect = s.keys, s.suspect
+	s := &Store{proven: newProvenKeys(), keys: keyspace{cfg.Prefix}, config: cfg, counts: newCounts(), closed: make(chan struct{})}
+	s.lanes.keys, s.lanes.suspect, s.lanes.sizes = s.keys, s.suspect, s.counts.ofCalls
 	s.client = connect(options, &s.conns)
 	return s, nil
 }

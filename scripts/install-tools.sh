@@ -1,8 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the tests need beside Go: redis-server with its tools, a C compiler for the race detector and for faults/,
-# curl, sslscan, slowhttptest, nginx, shellcheck, systemd-analyze, node with npm for the OAuth clients that are proven in
-# interop/ and the SDK in sdk/typescript, and python3 for sdk/python. It says so first, and does nothing on a machine that has
-# them all.
+# Installs what the tests need beside Go: servers to run on and beside (redis, nginx, prometheus), clients and languages to be
+# used from, and tools that check. It says so first, and does nothing on a machine that has them all.
 set -euo pipefail
 
 missing=()
@@ -18,6 +16,7 @@ command -v node >/dev/null || missing+=(node)
 command -v npm >/dev/null || missing+=(npm)
 command -v python3 >/dev/null || missing+=(python3)
 command -v sslscan >/dev/null || missing+=(sslscan)
+command -v promtool >/dev/null || missing+=(prometheus)
 command -v slowhttptest >/dev/null || missing+=(slowhttptest)
 command -v redis-check-aof >/dev/null || command -v valkey-check-aof >/dev/null || [[ " ${missing[*]} " == *" redis "* ]] || missing+=(redis)
 [ "$(uname)" != Linux ] || command -v prlimit >/dev/null || missing+=(util-linux) # faults/ runs on Linux alone

@@ -72,13 +72,15 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if err := asks.mayUse(wanted.Scope); err != nil {
+		s.counts.charges.refused(err)
 		return err
 	}
 	if wanted.Once, err = once(ctx, "charge", id); err != nil {
 		return err
 	}
 	usage, err := s.store.Charge(forRequest(ctx), asks.Caller, id, wanted)
-	noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Once)
+	s.counts.charged(wanted, err)
 	if err != nil {
 		return err
 	}

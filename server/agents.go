@@ -62,6 +62,7 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	s.counts.agentsCreated.Inc()
 	created := agentOf(agent)
 	created.Secret = secret
 	keepFromCaches(ctx)
@@ -159,6 +160,7 @@ func (s *Server) revokeAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	s.counts.agentsRevoked.Inc()
 	return answer(ctx, revokedAgentAnswer{id, redisstore.Revoked, timestamp(revoked)})
 }
 

@@ -15,7 +15,8 @@ type asked struct {
 	// organization and agent are who asks, as the credential says that was read; its being live is for the store to say.
 	organization uuid.UUID
 	agent        uuid.UUID
-	code         string // of the problem that is answered; "" for none
+	counts       *routeCounts // of the route; nil as long as there is none
+	code         string       // of the problem that is answered; "" for none
 }
 
 type askedKey struct{}
@@ -43,6 +44,7 @@ func (s *Server) endAsked(ctx *fasthttp.RequestCtx) {
 	if !begun {
 		return
 	}
+	s.counts.requests.request(ctx, a)
 	ctx.RemoveUserValue(askedKey{})
 	askedPool.Put(a)
 }

@@ -46,10 +46,11 @@ func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	outcomes, err := s.store.ChargeBatch(forRequest(ctx), asks.Caller, wanted, whole)
-	noteReplay(ctx, whole)
+	s.noteReplay(ctx, whole)
 	if err != nil {
 		return err
 	}
+	s.counts.batch(refused, wanted, outcomes, whole)
 	return answer(ctx, s.batchResults(ctx, refused, wanted, outcomes))
 }
 

@@ -51,6 +51,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	err := s.http.ShutdownWithContext(ctx)
 	s.turnedAway.end(s.log)
+	s.endWatching()
 	if err != nil {
 		return fmt.Errorf("%d connections are cut: %w", s.open.count(), err)
 	}

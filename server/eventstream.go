@@ -114,6 +114,7 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 // recover keeps a panic from ending the process: no handler stands above this goroutine.
 func (t *stream) recover() {
 	if cause := recover(); cause != nil {
+		t.server.counts.panics.Inc()
 		t.server.log.Error("panic in a stream", "request_id", t.id, "cause", cause, "stack", string(debug.Stack()))
 	}
 }

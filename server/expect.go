@@ -16,6 +16,7 @@ func isContinue(expectation []byte) bool { return bytes.EqualFold(expectation, [
 func (s *Server) settleExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	defer func() { // fasthttp would end the process
 		if cause := recover(); cause != nil {
+			s.counts.panics.Inc()
 			s.log.Error("panic in a header", "cause", cause, "stack", string(debug.Stack()))
 		}
 	}()

@@ -67,9 +67,11 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	}
 	asks := access.caller
 	if err := asks.mayUse(wanted.Scope); err != nil {
+		s.counts.charges.refused(err)
 		return err
 	}
 	usage, err := s.store.Charge(forRequest(ctx), asks.Caller, session, wanted)
+	s.counts.charged(wanted, err)
 	if err != nil {
 		return &gatewayError{err}
 	}

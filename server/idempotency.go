@@ -61,11 +61,12 @@ func canonical(body []byte) ([]byte, error) {
 
 // noteReplay says so when the outcome is that of an earlier request. Its body then has that request's id, and is the
 // same to the letter.
-func noteReplay(ctx *fasthttp.RequestCtx, once *redisstore.Once) {
+func (s *Server) noteReplay(ctx *fasthttp.RequestCtx, once *redisstore.Once) {
 	if once == nil || once.FirstRequest == "" {
 		return
 	}
 	if once.Replayed {
+		s.counts.replays.Inc()
 		ctx.Response.Header.Set(headerReplayed, "true")
 	}
 	ctx.SetUserValue(firstRequest{}, once.FirstRequest)

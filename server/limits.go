@@ -142,6 +142,7 @@ func (s *Server) admitOrganization(ctx *fasthttp.RequestCtx) error {
 	left, taken := limit.take(s.clientAddress(ctx))
 	limit.tell(ctx, left)
 	if !taken {
+		s.counts.limitedOrganizations.Inc()
 		return &rateLimited{left.reset}
 	}
 	return nil
@@ -157,6 +158,7 @@ func (s *Server) admitAuth(ctx *fasthttp.RequestCtx) error {
 	left := limit.look(s.clientAddress(ctx))
 	limit.tell(ctx, left)
 	if left.remaining == 0 {
+		s.counts.limitedTokens.Inc()
 		return &rateLimited{left.reset}
 	}
 	return nil

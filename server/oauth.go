@@ -39,7 +39,9 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 		var grant redisstore.Grant
 		switch form.Get("grant_type") {
 		case "client_credentials":
-			grant, err = s.store.ExchangeSecret(forRequest(ctx), client.agent, token.Hash(client.secret), scopes...)
+			if grant, err = s.store.ExchangeSecret(forRequest(ctx), client.agent, token.Hash(client.secret), scopes...); err == nil {
+				s.counts.tokensBySecret.Inc()
+			}
 		case "refresh_token":
 			grant, err = s.oauthRefresh(ctx, keys, client, form, scopes)
 		case "":
@@ -104,7 +106,11 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 			return &oauthError{"invalid_grant", "the token was issued to another client"}
 		}
 		asks := redisstore.AccessToken{Organization: organization, Agent: agent}
-		return s.store.RevokeFamily(forRequest(ctx), asks, family)
+		if err := s.store.RevokeFamily(forRequest(ctx), asks, family); err != nil {
+			return err
+		}
+		s.counts.familiesRevoked.Inc()
+		return nil
 	})
 }
 
@@ -267,6 +273,10 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 		body.Error = "invalid_request"
 	default:
 		body.Error = "server_error"
+	}
+	askedOf(ctx).code = p.Code
+	if refusal != nil {
+		askedOf(ctx).code = refusal.code
 	}
 	s.noteTrouble(ctx, err, p)
 	return answerStatus(ctx, p.Status, body)

@@ -95,6 +95,7 @@ func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	s.counts.organizationsCreated.Inc()
 	created := organizationOf(organization)
 	created.APIKey = apiKey
 	keepFromCaches(ctx)

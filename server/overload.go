@@ -65,6 +65,7 @@ var overloadedStart, overloadedEnd = []byte(`{"type":"urn:remit:problem:unavaila
 
 // answerOverloaded is answerProblem for a call that was turned away, written out.
 func (s *Server) answerOverloaded(ctx *fasthttp.RequestCtx, err error) {
+	s.counts.shed.Add(1)
 	s.turnedAway.note(s.log, err)
 	askedOf(ctx).code = "unavailable"
 	id := ctx.Response.Header.Peek(headerRequestID)

@@ -81,6 +81,7 @@ var rules = []rule{
 	{redisstore.ErrOverloaded, 503, "unavailable", overloadedDetail},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
 	{errManyWaiting, 503, "unavailable", ""},
+	{errManyScrapes, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
 }
 

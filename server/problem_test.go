@@ -82,8 +82,9 @@ func TestAnotherMethodIsToldWhichAreAllowed(t *testing.T) {
 	api := onMiniredis(t, setup{})
 	id := uuid.NewString()
 	for path, allowed := range map[string][]string{
-		"/healthz": {"GET", "HEAD"}, "/readyz": {"GET", "HEAD"}, "/.well-known/jwks.json": {"GET", "HEAD"},
-		"/v1/organizations": {"POST"}, "/v1/organizations/" + id: {"GET", "HEAD"},
+		"/healthz": {"GET", "HEAD"}, "/readyz": {"GET", "HEAD"}, "/metrics": {"GET", "HEAD"},
+		"/.well-known/jwks.json": {"GET", "HEAD"},
+		"/v1/organizations":      {"POST"}, "/v1/organizations/" + id: {"GET", "HEAD"},
 		"/v1/organizations/" + id + "/api-key/rotate": {"POST"},
 		"/v1/agents": {"GET", "HEAD", "POST"}, "/v1/agents/" + id: {"DELETE", "GET", "HEAD"},
 		"/v1/agents/" + id + "/revoke": {"POST"}, "/v1/agents/" + id + "/secret/rotate": {"POST"},

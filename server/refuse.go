@@ -41,6 +41,7 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 func (s *Server) noteTrouble(ctx *fasthttp.RequestCtx, err error, p problem) {
 	switch {
 	case isOverloaded(err):
+		s.counts.shed.Add(1)
 		s.turnedAway.note(s.log, err)
 	case p.Status >= 500:
 		s.log.Error("request failed", "request_id", requestID(ctx), "code", p.Code, "cause", err.Error())
@@ -97,6 +98,7 @@ func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
 	if cause == nil {
 		return
 	}
+	s.counts.panics.Inc()
 	s.log.Error("panic in a handler", "request_id", requestID(ctx), "cause", cause, "stack", string(debug.Stack()))
 	id := requestID(ctx)
 	ctx.Response.Reset()

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
@@ -35,6 +34,8 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Organizations says who may create organizations. The zero value lets everybody.
 	Organizations Organizations
+	// MetricsApart leaves /metrics to ServeMetrics.
+	MetricsApart bool
 	// TLS makes the server speak TLS alone; see TLSFiles. Nil: plain HTTP.
 	TLS *tls.Config
 }
@@ -64,13 +65,18 @@ type Server struct {
 	ready         readiness
 	waiting       *waiting
 	turnedAway    turnedAway
+	counts        *counts
+	metricsApart  bool
+	scrapes       scrapes
 	http          *fasthttp.Server
+	watchers      *fasthttp.Server // of ServeMetrics
 }
 
 const (
 	maxBody    = 256 << 10 // bytes; more is 413
 	maxHeaders = 16 << 10  // bytes of request line and headers; more is 431
 
+	maxWatchers    = 64      // connections to the metrics alone
 	maxConnections = 1 << 15 // half a gigabyte of buffers at the most
 
 	readTimeout  = 10 * time.Second // for a whole request
@@ -84,16 +90,24 @@ func New(cfg Config) *Server {
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
 		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
+		metricsApart: cfg.MetricsApart,
 	}
-	s.http = &fasthttp.Server{
-		Handler:                      s.Handler(),
+	s.counts = newCounts(s)
+	s.http, s.watchers = s.newHTTP(s.Handler()), s.newHTTP(s.watchersHandler())
+	s.http.ReduceMemoryUsage = cfg.TLS == nil // see readAhead; with it, who speaks plain HTTP to TLS is not answered
+	s.watchers.Concurrency = maxWatchers
+	return s
+}
+
+func (s *Server) newHTTP(answer fasthttp.RequestHandler) *fasthttp.Server {
+	return &fasthttp.Server{
+		Handler:                      answer,
 		ErrorHandler:                 s.answerUnreadable,
 		HeaderReceived:               s.settleExpectation,
 		ExpectHandler:                s.answerExpectation,
 		Logger:                       silent{},
 		MaxRequestBodySize:           maxBody,
 		ReadBufferSize:               maxHeaders,
-		ReduceMemoryUsage:            cfg.TLS == nil, // see readAhead; with it, who speaks plain HTTP to TLS is not answered
 		ReadTimeout:                  readTimeout,
 		WriteTimeout:                 writeTimeout,
 		IdleTimeout:                  idleTimeout,
@@ -104,13 +118,12 @@ func New(cfg Config) *Server {
 		Concurrency:                  2 * maxConnections, // never reached: admit says no first, and without a word
 		DisablePreParseMultipartForm: true,
 	}
-	return s
 }
 
 // SetKeyring gives the server its keys, or new ones. With the same ones nothing is forgotten.
 func (s *Server) SetKeyring(k *token.Keyring) {
 	if v := s.verifier.Load(); v == nil || !v.keys.Equal(k) {
-		s.verifier.Store(newVerifier(k, s.store))
+		s.verifier.Store(newVerifier(k, s.store, s.counts))
 	}
 }
 
@@ -131,9 +144,20 @@ func (s *Server) Serve(accepting net.Listener) error {
 	return s.http.Serve(accepting)
 }
 
-// Handler returns the whole of the service: what every request passes before and after its own handler.
+// Handler returns the whole of the service.
 func (s *Server) Handler() fasthttp.RequestHandler {
 	routes, authorize := s.routes(), s.at(authorizePath, s.authorize)
+	return s.around(func(ctx *fasthttp.RequestCtx) {
+		if string(ctx.URI().PathOriginal()) == authorizePath { // by any method, which the router does not know
+			authorize(ctx)
+			return
+		}
+		routes(ctx)
+	})
+}
+
+// around is what every request passes before and after its own handler.
+func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		s.begin(ctx)
 		defer s.endAsked(ctx)
@@ -148,16 +172,13 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 			s.answerProblem(ctx, err)
 			return
 		}
-		if string(ctx.URI().PathOriginal()) == authorizePath { // by any method, which the router does not know
-			authorize(ctx)
-			return
-		}
-		routes(ctx)
+		answer(ctx)
 	}
 }
 
 // begin sets what every response carries.
 func (s *Server) begin(ctx *fasthttp.RequestCtx) {
+	s.counts.requests.inFlight.Inc()
 	beginAsked(ctx)
 	header := &ctx.Response.Header
 	var id [maxRequestIDSize]byte
@@ -173,19 +194,15 @@ func (silent) Printf(string, ...any) {}
 type handler func(ctx *fasthttp.RequestCtx) error
 
 func (s *Server) routes() fasthttp.RequestHandler {
-	r := router.New()
-	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
-	r.NotFound = s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
-	r.MethodNotAllowed = s.at("", refuseMethod)
-
-	get := func(path string, h handler) {
-		r.GET(path, s.at(routeOf(path), h))
-		r.HEAD(path, s.at(routeOf(path), h))
-	}
+	r := s.newRouter()
+	get := func(path string, h handler) { s.get(r, path, h) }
 	post := func(path string, h handler) { r.POST(path, s.at(routeOf(path), h)) }
 
 	get("/healthz", s.healthz)
 	get("/readyz", s.readyz)
+	if !s.metricsApart {
+		get("/metrics", s.metrics)
+	}
 	get("/.well-known/jwks.json", s.jwks)
 
 	post("/v1/organizations", s.createOrganization)
@@ -255,8 +272,10 @@ func refuseMethod(ctx *fasthttp.RequestCtx) error {
 
 // at returns what answers at a route.
 func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
+	counts := s.counts.requests.at(route)
 	return func(ctx *fasthttp.RequestCtx) {
-		askedOf(ctx).route = route
+		a := askedOf(ctx)
+		a.route, a.counts = route, counts
 		if err := h(ctx); err != nil {
 			s.answerProblem(ctx, err)
 		}

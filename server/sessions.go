@@ -103,13 +103,16 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	session, err := s.store.CreateSession(forRequest(ctx), key, wanted)
-	noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Once)
 	var held *redisstore.ScopeError
 	if errors.As(err, &held) {
 		return invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
 	}
 	if err != nil {
 		return err
+	}
+	if isNew(wanted.Once) {
+		s.counts.sessionsCreated.Inc()
 	}
 	return answerCreated(ctx, "/v1/sessions/"+session.ID.String(), sessionOf(session))
 }
@@ -172,6 +175,7 @@ func (s *Server) endSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return asConflict(err)
 	}
+	s.counts.sessionsEnded.Inc()
 	return answer(ctx, endedAnswer{id, redisstore.Completed, timestamp(ended)})
 }
 

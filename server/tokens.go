@@ -76,6 +76,7 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) (err error) {
 	if err != nil {
 		return err
 	}
+	s.counts.tokensBySecret.Inc()
 	return answerPair(ctx, keys, grant)
 }
 
@@ -122,7 +123,11 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) (err error) {
 // spend rotates a refresh token, and tells the log when it was stolen or so it seems.
 func (s *Server) spend(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scopes ...string) (redisstore.Grant, error) {
 	grant, err := s.store.RotateRefresh(forRequest(ctx), spent.Agent, spent.Family, spent.Generation, scopes...)
+	if err == nil {
+		s.counts.tokensByRefresh.Inc()
+	}
 	if errors.Is(err, redisstore.ErrTokenReused) {
+		s.counts.tokensReused.Inc()
 		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
 	}
@@ -157,6 +162,7 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 	if err := s.store.RevokeFamily(forRequest(ctx), *access.caller.Token, unwanted.Family); err != nil {
 		return err
 	}
+	s.counts.familiesRevoked.Inc()
 	return answer(ctx, revokedTokenAnswer{true})
 }
 

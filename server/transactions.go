@@ -141,10 +141,11 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	begun, err := s.store.Begin(forRequest(ctx), *access.caller.Token, wanted)
-	noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Once)
 	if err != nil {
 		return err
 	}
+	s.counts.transaction(s.counts.begun, begun, wanted.Once)
 	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
 }
 
@@ -169,10 +170,11 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	committed, err := s.store.Commit(forRequest(ctx), *access.caller.Token, id, wanted)
-	noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Once)
 	if err != nil {
 		return err
 	}
+	s.counts.transaction(s.counts.committed, committed, wanted.Once)
 	return answer(ctx, transactionOf(committed))
 }
 
@@ -197,10 +199,11 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	undone, err := s.store.Rollback(forRequest(ctx), asks.Caller, id, wanted)
-	noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Once)
 	if err != nil {
 		return err
 	}
+	s.counts.transaction(s.counts.rolledBack, undone, wanted.Once)
 	return answer(ctx, transactionOf(undone))
 }
 

@@ -16,6 +16,7 @@ import (
 type verifier struct {
 	keys   *token.Keyring
 	store  *redisstore.Store
+	counts *counts
 	shards [verifiedShards]verifiedShard
 }
 
@@ -36,8 +37,8 @@ type verified struct {
 	identity identity
 }
 
-func newVerifier(keys *token.Keyring, store *redisstore.Store) *verifier {
-	v := &verifier{keys: keys, store: store}
+func newVerifier(keys *token.Keyring, store *redisstore.Store, counts *counts) *verifier {
+	v := &verifier{keys: keys, store: store, counts: counts}
 	for i := range v.shards {
 		v.shards[i].tokens = map[[sha256.Size]byte]*verified{}
 	}
@@ -52,12 +53,14 @@ func (v *verifier) access(text []byte, now time.Time) (*verified, error) {
 	known, found := shard.tokens[hash]
 	shard.mu.RUnlock()
 	if found && now.Before(known.caller.expires) {
+		v.counts.tokenHits.Add(1)
 		return known, nil
 	}
 	access, err := v.keys.VerifyAccess(string(text), now)
 	if err != nil {
 		return nil, err
 	}
+	v.counts.tokenMisses.Add(1)
 	good := v.follow(access)
 	shard.keep(hash, good, now)
 	return good, nil

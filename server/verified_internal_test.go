@@ -35,7 +35,7 @@ func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newVerifier(keys, &redisstore.Store{})
+	v := newVerifier(keys, &redisstore.Store{}, &counts{})
 	text, want := sign(t, keys, now)
 	for range 3 {
 		got, err := v.access([]byte(text), now)
@@ -59,7 +59,7 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newVerifier(keys, &redisstore.Store{})
+	v := newVerifier(keys, &redisstore.Store{}, &counts{})
 	text, _ := sign(t, keys, now)
 	if _, err := v.access([]byte(text), now); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	if v.remembered() != 1 {
 		t.Errorf("%d tokens are remembered: bad ones too", v.remembered())
 	}
-	if _, err := newVerifier(someKeyring(t), &redisstore.Store{}).access([]byte(text), now); err == nil {
+	if _, err := newVerifier(someKeyring(t), &redisstore.Store{}, &counts{}).access([]byte(text), now); err == nil {
 		t.Error("good under other keys")
 	}
 }
@@ -103,7 +103,7 @@ func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newVerifier(keys, &redisstore.Store{})
+	v := newVerifier(keys, &redisstore.Store{}, &counts{})
 	texts := make([]string, 8)
 	for i := range texts {
 		texts[i], _ = sign(t, keys, now)

@@ -37,6 +37,12 @@ func (w *waiting) enter(organization uuid.UUID) error {
 	return nil
 }
 
+func (w *waiting) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.total
+}
+
 func (w *waiting) leave(organization uuid.UUID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,0 +1,265 @@
+package monitoring
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"remit/client"
+	"remit/money"
+	"remit/redisproc"
+	"remit/serviceproc"
+)
+
+// service is one at work, whose Redis can be frozen.
+type service struct {
+	*testing.T
+	url, metrics string
+	redis        *redisproc.Server
+	client       *client.Client
+	organization *client.Organization
+	apiKey       string
+	agent        client.AgentInfo
+	acts         *client.Agent
+}
+
+var metricsAt = regexp.MustCompile(`msg=metrics url=(http://\S+)`)
+
+func startService(t *testing.T) *service {
+	t.Helper()
+	dir := t.TempDir()
+	s := &service{T: t}
+	var err error
+	s.redis, err = redisproc.Start(t.Context(), redisproc.Config{Dir: filepath.Join(dir, "redis")})
+	s.must(err)
+	t.Cleanup(func() { _ = s.redis.Stop() })
+	running := serviceproc.Run(t, "--redis-url", s.redis.URL(), "--metrics-listen", "127.0.0.1:0", "--refresh-grace", "0s")
+	s.url = running.URL
+	s.metrics = metricsAt.FindStringSubmatch(running.Output())[1]
+	s.client, err = client.New(s.url, client.Options{MaxAttempts: 1})
+	s.must(err)
+	acme, err := s.client.CreateOrganization(t.Context(), client.OrganizationParams{Name: "acme"})
+	s.must(err)
+	s.apiKey = string(acme.APIKey)
+	s.organization = s.client.Organization(s.apiKey)
+	s.agent, err = s.organization.CreateAgent(t.Context(), client.AgentParams{Name: "scout", Scopes: []string{"read", "transactions:rollback"}})
+	s.must(err)
+	s.acts = s.client.Agent(s.agent.ID, string(s.agent.Secret))
+	return s
+}
+
+func (s *service) must(err error) {
+	s.Helper()
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+// refused checks that a session's limit, its state or a scope has refused.
+func (s *service) refused(err error) {
+	s.Helper()
+	var problem *client.Problem
+	if !errors.As(err, &problem) || problem.Status != http.StatusForbidden {
+		s.Fatalf("it should have been refused: %v", err)
+	}
+}
+
+func (s *service) session(p client.SessionParams) *client.Session {
+	s.Helper()
+	p.AgentID = s.agent.ID
+	created, err := s.organization.CreateSession(s.Context(), p)
+	s.must(err)
+	return s.acts.Session(created.ID)
+}
+
+// request sends one by itself, and returns its status and body.
+func (s *service) request(method, path, body string, header ...string) (int, string) {
+	s.Helper()
+	request, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
+	s.must(err)
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for i := 0; i < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	s.must(err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	s.must(err)
+	return response.StatusCode, string(text)
+}
+
+// wants is request, of which a status is expected.
+func (s *service) wants(status int, method, path, body string, header ...string) string {
+	s.Helper()
+	got, text := s.request(method, path, body, header...)
+	if got != status {
+		s.Fatalf("%s %s: %d %s, want %d", method, path, got, text, status)
+	}
+	return text
+}
+
+// work does all that a healthy service is asked for, refusals too. It can be repeated.
+func (s *service) work() {
+	s.Helper()
+	ctx := s.Context()
+	session := s.session(client.SessionParams{MaxActions: 100_000})
+	var group sync.WaitGroup
+	for range 24 { // more than go to Redis one by one
+		group.Go(func() {
+			for range 5 {
+				if _, err := session.Do(ctx, client.Action{Type: "llm.call", Value: 1200}); err != nil {
+					s.Error(err)
+				}
+			}
+		})
+	}
+	group.Wait()
+
+	for _, refused := range []struct {
+		session *client.Session
+		action  client.Action
+	}{
+		{s.session(client.SessionParams{MaxActions: 1}), client.Action{Count: 2}},
+		{s.session(client.SessionParams{MaxValue: new(money.MicroUSD)}), client.Action{Value: 1}},
+		{session, client.Action{Scope: "write"}},
+	} {
+		_, err := refused.session.Do(ctx, refused.action)
+		s.refused(err)
+	}
+	for range 2 {
+		_, err := session.Do(ctx, client.Action{IdempotencyKey: "of-" + session.ID()})
+		s.must(err)
+	}
+	_, err := s.acts.DoMany(ctx, []client.SessionAction{{SessionID: session.ID()}, {SessionID: session.ID(), Action: client.Action{Value: 10}}}, client.BatchOptions{})
+	s.must(err)
+	s.transactions(session)
+	for _, err := range s.organization.Sessions(ctx, client.SessionFilter{}) {
+		s.must(err)
+		break
+	}
+	s.must(session.End(ctx))
+	_, err = session.Do(ctx, client.Action{})
+	s.refused(err)
+	s.tokens()
+	s.wants(http.StatusNotFound, "GET", "/nowhere", "")
+}
+
+func (s *service) transactions(session *client.Session) {
+	s.Helper()
+	ctx := s.Context()
+	for _, settle := range []func(*client.Transaction) error{
+		func(t *client.Transaction) error { return t.Commit(ctx, client.CommitParams{}) },
+		func(t *client.Transaction) error { return t.Rollback(ctx, "") },
+	} {
+		begun, err := session.Begin(ctx, client.TransactionParams{ActionType: "pay", PreState: map[string]any{}, Value: 500})
+		s.must(err)
+		s.must(settle(begun))
+	}
+}
+
+var refreshToken = regexp.MustCompile(`"refresh_token":"([^"]+)"`)
+
+// tokens exchanges, refreshes, uses a refresh token twice, revokes a family, and revokes an agent.
+func (s *service) tokens() {
+	s.Helper()
+	ctx := s.Context()
+	s.must(s.acts.Refresh(ctx))
+	exchange := fmt.Sprintf(`{"agent_id":%q,"secret":%q}`, s.agent.ID, string(s.agent.Secret))
+	stolen := refreshToken.FindStringSubmatch(s.wants(http.StatusOK, "POST", "/v1/auth/token", exchange))[1]
+	refresh := fmt.Sprintf(`{"refresh_token":%q}`, stolen)
+	s.wants(http.StatusOK, "POST", "/v1/auth/refresh", refresh)
+	s.wants(http.StatusUnauthorized, "POST", "/v1/auth/refresh", refresh)
+
+	unwanted := refreshToken.FindStringSubmatch(s.wants(http.StatusOK, "POST", "/v1/auth/token", exchange))[1]
+	access, err := s.acts.Token(ctx)
+	s.must(err)
+	s.wants(http.StatusOK, "POST", "/v1/auth/revoke", fmt.Sprintf(`{"refresh_token":%q}`, unwanted), "Authorization", "Bearer "+access)
+	s.wants(http.StatusUnauthorized, "GET", "/v1/agents", "")
+
+	_, err = s.client.CreateOrganization(ctx, client.OrganizationParams{Name: "another"})
+	s.must(err)
+	gone, err := s.organization.CreateAgent(ctx, client.AgentParams{Name: "gone", Scopes: []string{}})
+	s.must(err)
+	s.must(s.organization.RevokeAgent(ctx, gone.ID))
+}
+
+// waitForEvents lets one request wait for what never happens, for as long as the test takes.
+func (s *service) waitForEvents() {
+	s.Helper()
+	quiet, err := s.organization.CreateAgent(s.Context(), client.AgentParams{Name: "quiet", Scopes: []string{}})
+	s.must(err)
+	var last client.Event
+	for last, err = range s.organization.Events(s.Context(), quiet.ID, "") {
+		s.must(err)
+		break
+	}
+	request, err := http.NewRequestWithContext(s.Context(), "GET", s.url+"/v1/agents/"+quiet.ID+"/events?wait=30&after="+last.ID, nil)
+	s.must(err)
+	request.Header.Set("X-API-Key", s.apiKey)
+	go func() {
+		if response, err := http.DefaultClient.Do(request); err == nil { // it ends with the test
+			_ = response.Body.Close()
+		}
+	}()
+}
+
+// freeze stops Redis until a write is in doubt and a call was turned away.
+func (s *service) freeze() {
+	s.Helper()
+	session := s.session(client.SessionParams{})
+	s.must(syscall.Kill(s.redis.PID(), syscall.SIGSTOP))
+	defer func() { _ = syscall.Kill(s.redis.PID(), syscall.SIGCONT) }()
+	var inDoubt, turnedAway atomic.Bool
+	var group sync.WaitGroup
+	for range 12 { // more than go to Redis one by one
+		group.Go(func() {
+			for range 5 {
+				_, err := session.Do(s.Context(), client.Action{})
+				switch {
+				case errors.Is(err, client.ErrOutcomeUnknown):
+					inDoubt.Store(true)
+				case errors.Is(err, client.ErrUnavailable):
+					turnedAway.Store(true)
+				default:
+					s.Errorf("a charge to a frozen Redis: %v", err)
+				}
+				if inDoubt.Load() && turnedAway.Load() {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	if !inDoubt.Load() || !turnedAway.Load() {
+		s.Errorf("a frozen Redis: in doubt %v, turned away %v", inDoubt.Load(), turnedAway.Load())
+	}
+}
+
+// flood asks more often than the limits per address allow. Nobody can exchange a secret for some time after it.
+func (s *service) flood() {
+	s.Helper()
+	wrong := fmt.Sprintf(`{"agent_id":%q,"secret":"rms_wrong"}`, s.agent.ID)
+	for _, one := range []struct{ path, body string }{{"/v1/organizations", `{}`}, {"/v1/auth/token", wrong}} {
+		limited := false
+		for range 1000 {
+			if status, _ := s.request("POST", one.path, one.body); status == http.StatusTooManyRequests {
+				limited = true
+				break
+			}
+		}
+		if !limited {
+			s.Fatalf("%s has no limit", one.path)
+		}
+	}
+}

@@ -1,0 +1,290 @@
+package monitoring
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+	"remit/serviceproc"
+)
+
+func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
+
+// A service does all that is counted, but a panic. What Prometheus then has of it is what the dashboard, the alerts and
+// the page of metrics speak of.
+func TestWhatIsShownAndToldIsThere(t *testing.T) {
+	t.Parallel()
+	s := startService(t)
+	address, err := url.Parse(s.metrics)
+	s.must(err)
+	p := startPrometheus(t, address.Host)
+	// Whoever counts from 0 must have been seen at 0.
+	eventually(t, "the service is scraped", func() bool {
+		values, err := p.query(t, `remit_shed_total`)
+		return err == nil && len(values) == 1
+	})
+	s.waitForEvents()
+	s.work()
+	s.freeze()
+	eventually(t, "Redis answers again", func() bool {
+		status, _ := get(t, s.url+"/readyz")
+		return status == http.StatusOK
+	})
+	s.work()
+	s.flood()
+	scrape := s.scrape()
+
+	t.Run("dashboard", func(t *testing.T) { everyQueryReturnsData(t, p) })
+	t.Run("annotations and variables", func(t *testing.T) { theRestOfTheDashboardIsWellFormed(t, p) })
+	t.Run("alerts", func(t *testing.T) { theAlertsAreEvaluated(t, p) })
+	t.Run("names", func(t *testing.T) { everyNameIsOfAMetric(t, scrape) })
+	t.Run("page", func(t *testing.T) { thePageHasEveryMetric(t, scrape) })
+	t.Run("promtool check metrics", func(t *testing.T) { promtool(t, scrape, "check", "metrics") })
+}
+
+func TestPromtoolIsContent(t *testing.T) {
+	t.Parallel()
+	promtool(t, "", "check", "config", "prometheus.yml")
+	promtool(t, "", "check", "rules", "alerts.yml")
+	promtool(t, "", "test", "rules", "alerts_test.yml")
+}
+
+func (s *service) scrape() string {
+	s.Helper()
+	status, body := get(s.T, s.metrics)
+	if status != http.StatusOK {
+		s.Fatalf("%d %s", status, body)
+	}
+	return body
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("20 seconds are over before %s", what)
+		}
+	}
+}
+
+// dashboard is what of Grafana's format the tests look at.
+type dashboard struct {
+	Annotations struct{ List []struct{ Name, Expr string } }
+	Templating  struct{ List []struct{ Name, Type string } }
+	Panels      []struct {
+		ID          int
+		Type, Title string
+		Description string
+		Datasource  struct{ UID string }
+		Targets     []struct{ Expr, LegendFormat string }
+	}
+}
+
+func readDashboard(t *testing.T) dashboard {
+	t.Helper()
+	var d dashboard
+	if err := json.Unmarshal([]byte(read(t, "../grafana/remit.json")), &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// filled puts in the variables of a query what Grafana would: all instances, and a rate over all that the test did.
+var filled = strings.NewReplacer("$__rate_interval", "2m", "$instance", ".*", "$job", ".*")
+
+// What the test does not bring about, or what is over in a moment, is 0.
+var mayBe0 = []string{"panics", "stale", "timeout", "stuck", "{{queue}} wait", "{{queue}} under way"}
+
+// query is one of the dashboard's.
+type query struct{ panel, expr, legend string }
+
+func everyQueryReturnsData(t *testing.T, p prometheus) {
+	missing := readDashboard(t).queries(t)
+	if len(missing) < 50 {
+		t.Errorf("%d queries: the test sees them no more", len(missing))
+	}
+	for deadline := time.Now().Add(20 * time.Second); len(missing) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		missing = slices.DeleteFunc(missing, func(q query) bool { return q.hasData(t, p) })
+	}
+	for _, q := range missing {
+		t.Errorf("%s has no data of %s", q.panel, q.expr)
+	}
+}
+
+// hasData says whether the query returns something that is above 0, as far as the test brings that about.
+func (q query) hasData(t *testing.T, p prometheus) bool {
+	t.Helper()
+	values, err := p.query(t, filled.Replace(q.expr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := slices.ContainsFunc(values, func(v float64) bool { return v > 0 })
+	return len(values) > 0 && (moved || slices.Contains(mayBe0, q.legend))
+}
+
+// queries returns those of all panels, which must be complete.
+func (d dashboard) queries(t *testing.T) (all []query) {
+	t.Helper()
+	ids := map[int]bool{}
+	for _, panel := range d.Panels {
+		if ids[panel.ID] {
+			t.Errorf("%s has the id of another panel", panel.Title)
+		}
+		ids[panel.ID] = true
+		if panel.Type != "row" && (panel.Datasource.UID != "${datasource}" || panel.Description == "" || len(panel.Targets) == 0) {
+			t.Errorf("%s lacks the templated data source, a description or a query", panel.Title)
+		}
+		for _, target := range panel.Targets {
+			all = append(all, query{panel.Title, target.Expr, target.LegendFormat})
+		}
+	}
+	return all
+}
+
+func theRestOfTheDashboardIsWellFormed(t *testing.T, p prometheus) {
+	d := readDashboard(t)
+	for _, annotation := range d.Annotations.List {
+		if _, err := p.query(t, filled.Replace(annotation.Expr)); err != nil {
+			t.Errorf("%s: %v", annotation.Name, err)
+		}
+	}
+	for _, variable := range []string{"datasource", "job", "instance"} {
+		if !slices.ContainsFunc(d.Templating.List, func(v struct{ Name, Type string }) bool { return v.Name == variable }) {
+			t.Errorf("there is no variable %s", variable)
+		}
+	}
+}
+
+func theAlertsAreEvaluated(t *testing.T, p prometheus) {
+	firing := func() []string {
+		var names []string
+		for _, a := range p.alerts(t) {
+			if a.Health != "ok" || a.LastError != "" {
+				t.Errorf("%s: %s %s", a.Name, a.Health, a.LastError)
+			}
+			if a.State == "firing" {
+				names = append(names, a.Name)
+			}
+		}
+		return names
+	}
+	for _, due := range []string{"RemitTokenReused", "RemitOutcomeUnknown"} { // the others wait for a while before they fire
+		eventually(t, due+" fires", func() bool { return slices.Contains(firing(), due) })
+	}
+
+	operations := read(t, "../../docs/operations.md")
+	anchors := anchorsOf(operations)
+	for _, a := range p.alerts(t) {
+		page, anchor, _ := strings.Cut(a.Annotations["runbook"], "#")
+		if page != "docs/operations.md" || !slices.Contains(anchors, anchor) {
+			t.Errorf("%s: there is no %s", a.Name, a.Annotations["runbook"])
+		}
+		if !strings.Contains(operations, "`"+a.Name+"`") {
+			t.Errorf("docs/operations.md does not name %s", a.Name)
+		}
+		if a.Annotations["summary"] == "" || a.Annotations["description"] == "" || !slices.Contains([]string{"critical", "warning"}, a.Labels["severity"]) {
+			t.Errorf("%s lacks its summary, description or severity", a.Name)
+		}
+		if !strings.Contains(read(t, "../prometheus/alerts_test.yml"), "alertname: "+a.Name+"\n") {
+			t.Errorf("alerts_test.yml does not test %s", a.Name)
+		}
+	}
+}
+
+var (
+	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noAnchor   = regexp.MustCompile(`[^a-z0-9 _-]`)
+	metricName = regexp.MustCompile(`\b(?:remit|go|process)_[a-z0-9_]+\b`)
+	ofAPart    = regexp.MustCompile(`_(bucket|sum|count)$`)
+)
+
+// anchorsOf returns the anchors of a page's headings, as GitHub makes them.
+func anchorsOf(page string) []string {
+	var anchors []string
+	for _, found := range heading.FindAllStringSubmatch(page, -1) {
+		anchors = append(anchors, strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(found[1]), ""), " ", "-"))
+	}
+	return anchors
+}
+
+// families reads a scrape.
+func families(t *testing.T, scrape string) map[string]*dto.MetricFamily {
+	t.Helper()
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	found, err := parser.TextToMetricFamilies(strings.NewReader(scrape))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Also those of queries that have not run: in alerts that do not fire, and in variables.
+func everyNameIsOfAMetric(t *testing.T, scrape string) {
+	there := families(t, scrape)
+	for _, file := range []string{alertsFile, "../grafana/remit.json", "../prometheus/alerts_test.yml", "../../docs/operations.md"} {
+		for _, name := range metricName.FindAllString(read(t, file), -1) {
+			if there[name] == nil && there[ofAPart.ReplaceAllString(name, "")] == nil {
+				t.Errorf("%s: there is no %s", file, name)
+			}
+		}
+	}
+}
+
+var rowOfMetric = regexp.MustCompile("(?m)^\\| `(remit_[a-z0-9_]+)` \\| (\\w+) \\| (.*?) \\| ")
+
+// documented is a row of docs/metrics.md.
+type documented struct{ kind, labels string }
+
+func thePageHasEveryMetric(t *testing.T, scrape string) {
+	page := map[string]documented{}
+	for _, row := range rowOfMetric.FindAllStringSubmatch(read(t, "../../docs/metrics.md"), -1) {
+		page[row[1]] = documented{row[2], row[3]}
+	}
+	there := families(t, scrape)
+	for name := range page {
+		if there[name] == nil {
+			t.Errorf("docs/metrics.md has %s, which is not told", name)
+		}
+	}
+	for name, family := range there {
+		if !strings.HasPrefix(name, "remit_") {
+			continue
+		}
+		told := documented{strings.ToLower(family.GetType().String()), labelsOf(family)}
+		if page[name] != told {
+			t.Errorf("%s is %+v, docs/metrics.md has %+v", name, told, page[name])
+		}
+	}
+}
+
+// labelsOf returns the names of a family's labels as the page writes them, in order.
+func labelsOf(family *dto.MetricFamily) string {
+	var names []string
+	for _, label := range family.GetMetric()[0].GetLabel() {
+		names = append(names, fmt.Sprintf("`%s`", label.GetName()))
+	}
+	if len(names) == 0 {
+		return "–"
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

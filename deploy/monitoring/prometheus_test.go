@@ -1,0 +1,152 @@
+package monitoring
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"remit/serviceproc"
+)
+
+const alertsFile = "../prometheus/alerts.yml"
+
+// prometheus is a running one.
+type prometheus struct{ url string }
+
+var listeningOn = regexp.MustCompile(`Listening on"?.* address=(127\.0\.0\.1:[1-9]\d*)`)
+
+// startPrometheus starts one that has the alerts of deploy/prometheus and scrapes the address five times a second.
+func startPrometheus(t *testing.T, scrapes string) prometheus {
+	t.Helper()
+	dir := t.TempDir()
+	alerts, err := filepath.Abs(alertsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf(`
+global: {scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms}
+rule_files: [%q]
+scrape_configs: [{job_name: remit, static_configs: [{targets: [%q]}]}]
+`, alerts, scrapes)
+	if err := os.WriteFile(filepath.Join(dir, "prometheus.yml"), []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("prometheus", "--config.file="+filepath.Join(dir, "prometheus.yml"),
+		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
+	process, err := serviceproc.StartProcess(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := process.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	var p prometheus
+	err = process.Await(func() bool {
+		found := listeningOn.FindStringSubmatch(process.Output())
+		if found == nil {
+			return false
+		}
+		p.url = "http://" + found[1]
+		status, _ := get(t, p.url+"/-/ready")
+		return status == http.StatusOK
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// get returns the status and body of an answer; 0 when nobody answers.
+func get(t *testing.T, address string) (int, string) {
+	t.Helper()
+	response, err := http.Get(address)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// api asks the API of Prometheus, and reads its data.
+func (p prometheus) api(t *testing.T, path string, data any) error {
+	t.Helper()
+	status, body := get(t, p.url+"/api/v1/"+path)
+	answer := struct {
+		Error string
+		Data  any
+	}{Data: data}
+	if err := json.Unmarshal([]byte(body), &answer); err != nil {
+		return fmt.Errorf("%s: %d %s", path, status, body)
+	}
+	if status != http.StatusOK {
+		return fmt.Errorf("%s: %s", path, answer.Error)
+	}
+	return nil
+}
+
+// query returns the values of what a query finds now; those that are no numbers are left out.
+func (p prometheus) query(t *testing.T, query string) ([]float64, error) {
+	t.Helper()
+	var data struct {
+		Result []struct{ Value [2]any }
+	}
+	if err := p.api(t, "query?query="+url.QueryEscape(query), &data); err != nil {
+		return nil, err
+	}
+	var values []float64
+	for _, series := range data.Result {
+		text, _ := series.Value[1].(string)
+		if value, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(value) && !math.IsInf(value, 0) {
+			values = append(values, value)
+		}
+	}
+	return values, nil
+}
+
+// alert is a rule as Prometheus has evaluated it.
+type alert struct {
+	Name, Query, State, Health, LastError string
+	Annotations                           map[string]string
+	Labels                                map[string]string
+}
+
+func (p prometheus) alerts(t *testing.T) []alert {
+	t.Helper()
+	var data struct {
+		Groups []struct{ Rules []alert }
+	}
+	if err := p.api(t, "rules", &data); err != nil {
+		t.Fatal(err)
+	}
+	var all []alert
+	for _, group := range data.Groups {
+		all = append(all, group.Rules...)
+	}
+	return all
+}
+
+// promtool runs it, and fails the test when it is not content.
+func promtool(t *testing.T, input string, args ...string) {
+	t.Helper()
+	cmd := exec.Command("promtool", args...)
+	cmd.Dir, cmd.Stdin = "../prometheus", strings.NewReader(input)
+	if output, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, output)
+	}
+}
