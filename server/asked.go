@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -16,6 +17,9 @@ type asked struct {
 	organization uuid.UUID
 	agent        uuid.UUID
 	code         string // of the problem that is answered; "" for none
+	turnedAway   bool   // with others, too many to tell of each
+
+	traced context.Context // with the request's span; nil when there is none
 }
 
 type askedKey struct{}
@@ -37,11 +41,23 @@ func askedOf(ctx *fasthttp.RequestCtx) *asked {
 	return new(asked) // of a handler that is called by itself
 }
 
+// askedBy notes whose credential the request has shown, once it is seen to be genuine.
+func askedBy(ctx *fasthttp.RequestCtx, organization, agent uuid.UUID) {
+	a := askedOf(ctx)
+	a.organization, a.agent = organization, agent
+}
+
 // endAsked tells those who watch.
 func (s *Server) endAsked(ctx *fasthttp.RequestCtx) {
 	a, begun := ctx.UserValue(askedKey{}).(*asked)
 	if !begun {
 		return
+	}
+	if a.traced != nil {
+		endTrace(ctx, a)
+	}
+	if s.accessLog != nil {
+		s.accessLog.note(s, ctx, a)
 	}
 	ctx.RemoveUserValue(askedKey{})
 	askedPool.Put(a)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
 	"remit/money"
 	"remit/redisstore"
 	"remit/token"
@@ -35,6 +36,10 @@ type Config struct {
 	TrustedProxies []netip.Prefix
 	// Organizations says who may create organizations. The zero value lets everybody.
 	Organizations Organizations
+	// Tracer makes a span of each request. Nil: there are none.
+	Tracer trace.Tracer
+	// AccessLog tells of requests. The zero value tells of none.
+	AccessLog AccessLog
 	// TLS makes the server speak TLS alone; see TLSFiles. Nil: plain HTTP.
 	TLS *tls.Config
 }
@@ -49,14 +54,17 @@ type SessionDefaults struct {
 
 // Server answers HTTP. Until SetKeyring it answers 503 to whatever needs a key.
 type Server struct {
-	store    *redisstore.Store
-	log      *slog.Logger
-	defaults SessionDefaults
-	verifier atomic.Pointer[verifier] // with the keyring
-	requests requestIDs
-	limits   limits
-	proxies  trustedProxies
-	tls      *tls.Config
+	store  *redisstore.Store
+	log    *slog.Logger
+	tracer trace.Tracer
+	// accessLog is nil when there is none.
+	accessLog *accessLog
+	defaults  SessionDefaults
+	verifier  atomic.Pointer[verifier] // with the keyring
+	requests  requestIDs
+	limits    limits
+	proxies   trustedProxies
+	tls       *tls.Config
 	// organizations says who may create them.
 	organizations Organizations
 	open          *openConnections
@@ -83,6 +91,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
+		tracer: cfg.Tracer, accessLog: newAccessLog(cfg.AccessLog),
 		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
 	}
 	s.http = &fasthttp.Server{
@@ -163,6 +172,9 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) {
 	var id [maxRequestIDSize]byte
 	header.SetBytesV(headerRequestID, s.requests.append(id[:0], ctx))
 	header.Set("X-Content-Type-Options", "nosniff")
+	if s.tracer != nil {
+		beginTrace(ctx, s.tracer)
+	}
 }
 
 // silent keeps fasthttp from logging what clients send.

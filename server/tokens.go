@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/token"
@@ -76,6 +77,7 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) (err error) {
 	if err != nil {
 		return err
 	}
+	askedBy(ctx, grant.Organization, grant.Agent)
 	return answerPair(ctx, keys, grant)
 }
 
@@ -121,10 +123,14 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) (err error) {
 
 // spend rotates a refresh token, and tells the log when it was stolen or so it seems.
 func (s *Server) spend(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scopes ...string) (redisstore.Grant, error) {
+	askedBy(ctx, uuid.Nil, spent.Agent)
 	grant, err := s.store.RotateRefresh(forRequest(ctx), spent.Agent, spent.Family, spent.Generation, scopes...)
 	if errors.Is(err, redisstore.ErrTokenReused) {
 		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
+	}
+	if err == nil {
+		askedBy(ctx, grant.Organization, grant.Agent)
 	}
 	return grant, err
 }
