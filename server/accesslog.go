@@ -48,7 +48,7 @@ func (l *accessLog) note(s *Server, ctx *fasthttp.RequestCtx, a *asked) {
 		return
 	}
 	var room [12]slog.Attr
-	line := append(room[:0], slog.String("request_id", requestID(ctx)), slog.String("method", methodOf(ctx)),
+	line := append(room[:0], slog.String("request_id", requestID(ctx)), slog.String("method", a.method(ctx)),
 		slog.String("route", a.route), slog.Int("status", status))
 	if a.code != "" {
 		line = append(line, slog.String("code", a.code))

@@ -133,6 +133,7 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 		err = errSlowRequest
 	default:
 		err = errUnreadable
+		askedOf(ctx).unread = true
 	}
 	s.answerProblem(ctx, err)
 }

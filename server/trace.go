@@ -52,10 +52,8 @@ func (h traceHeaders) Keys() []string { return []string{headerTraceParent, heade
 func beginTrace(ctx *fasthttp.RequestCtx, tracer trace.Tracer) {
 	a := askedOf(ctx)
 	callers := propagation.TraceContext{}.Extract(context.Background(), traceHeaders{&ctx.Request.Header})
-	method := methodOf(ctx)
 	var span trace.Span
-	a.traced, span = tracer.Start(callers, method, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(a.began),
-		trace.WithAttributes(semconv.HTTPRequestMethodKey.String(method)))
+	a.traced, span = tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(a.began))
 	own := span.SpanContext()
 	ctx.Response.Header.Set(headerTraceResponse, "00-"+own.TraceID().String()+"-"+own.SpanID().String()+"-"+own.TraceFlags().String())
 }
@@ -66,13 +64,14 @@ func endTrace(ctx *fasthttp.RequestCtx, a *asked) {
 	if !span.IsRecording() {
 		return
 	}
-	status := ctx.Response.StatusCode()
+	method, status := a.method(ctx), ctx.Response.StatusCode()
+	span.SetName(method)
 	attributes := make([]attribute.KeyValue, 0, 9)
-	attributes = append(attributes, semconv.HTTPResponseStatusCode(status), semconv.URLScheme(schemeOf(ctx)),
+	attributes = append(attributes, semconv.HTTPRequestMethodKey.String(method), semconv.HTTPResponseStatusCode(status), semconv.URLScheme(schemeOf(ctx)),
 		semconv.NetworkProtocolVersion(versionOf(ctx)), attribute.String("remit.request_id", requestID(ctx)))
 	if a.route != "" {
 		attributes = append(attributes, semconv.HTTPRoute(a.route))
-		span.SetName(methodOf(ctx) + " " + a.route)
+		span.SetName(method + " " + a.route)
 	}
 	if a.organization != uuid.Nil {
 		attributes = append(attributes, attribute.String("remit.organization_id", a.organization.String()))
@@ -101,8 +100,12 @@ func (a *asked) traceID() string {
 	return ""
 }
 
-// methodOf is the request's method, or what OpenTelemetry calls those that are none of HTTP's: they are the client's words.
-func methodOf(ctx *fasthttp.RequestCtx) string {
+// method is the request's, or what OpenTelemetry calls those that are none of HTTP's, which are the client's words, and those
+// that are not known.
+func (a *asked) method(ctx *fasthttp.RequestCtx) string {
+	if a.unread {
+		return "_OTHER"
+	}
 	switch method := string(ctx.Method()); method {
 	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE":
 		return method
