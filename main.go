@@ -116,7 +116,7 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer traces.flush(log)
-	config.Tracer = traces.tracer
+	config.Tracer, config.RestartTraces = traces.tracer, c.traceFlags.restarts()
 	requests := c.logFlags.accessLog(os.Stderr)
 	defer requests.flush(log)
 	config.AccessLog = requests.config()

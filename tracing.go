@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,6 +44,12 @@ func (f traceFlags) wanted() bool {
 		return false
 	}
 	return f.OTLPEndpoint != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
+}
+
+// restarts says whether a request's traceparent is not to be heard, by OTEL_PROPAGATORS, whose standard value has tracecontext.
+func (traceFlags) restarts() bool {
+	propagators := os.Getenv("OTEL_PROPAGATORS")
+	return propagators != "" && !slices.Contains(strings.Split(propagators, ","), "tracecontext")
 }
 
 // exporterOptions are what the flag adds to the variables. As of OTEL_EXPORTER_OTLP_ENDPOINT, the path goes on.

@@ -120,8 +120,8 @@ func TestATraceOfTheCallerGoesOnAsItsFlagSays(t *testing.T) {
 		parent             string
 		continued, visible bool
 	}
-	for sampler, tests := range map[string]tests{
-		"": {
+	for setting, tests := range map[string]tests{
+		"OTEL_TRACES_SAMPLER=": {
 			"sampled":        {sampled, true, true},
 			"unsampled":      {unsampled, true, false},
 			"later-version":  {"cc" + sampled[2:] + "-more", true, true},
@@ -131,13 +131,15 @@ func TestATraceOfTheCallerGoesOnAsItsFlagSays(t *testing.T) {
 			"version-ff":     {"ff" + sampled[2:], false, true},
 			"something-else": {"' OR 1=1 -- " + strings.Repeat("x", 4000), false, true},
 		},
-		"parentbased_always_off": {"sampled": {sampled, true, true}, "none": {"", false, false}},
-		"always_off":             {"sampled": {sampled, true, false}}, // whatever callers say
+		"OTEL_TRACES_SAMPLER=parentbased_always_off": {"sampled": {sampled, true, true}, "none": {"", false, false}},
+		"OTEL_TRACES_SAMPLER=always_off":             {"sampled": {sampled, true, false}}, // whatever callers say
+		"OTEL_PROPAGATORS=none":                      {"sampled": {sampled, false, true}, "unsampled": {unsampled, false, true}},
+		"OTEL_PROPAGATORS=baggage,tracecontext":      {"unsampled": {unsampled, true, false}},
 	} {
-		t.Run(sampler, func(t *testing.T) {
+		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			c := startCollector(t)
-			p := traced(t, c.url, "OTEL_TRACES_SAMPLER="+sampler)
+			p := traced(t, c.url, setting)
 			told := map[string][]string{}
 			for name, test := range tests {
 				header := map[string]string{"X-Request-Id": name, "Tracestate": "vendor=1"}

@@ -38,6 +38,8 @@ type Config struct {
 	Organizations Organizations
 	// Tracer makes a span of each request. Nil: there are none.
 	Tracer trace.Tracer
+	// RestartTraces begins a new trace with each request, whatever its caller says of its own.
+	RestartTraces bool
 	// AccessLog tells of requests. The zero value tells of none.
 	AccessLog AccessLog
 	// TLS makes the server speak TLS alone; see TLSFiles. Nil: plain HTTP.
@@ -54,9 +56,10 @@ type SessionDefaults struct {
 
 // Server answers HTTP. Until SetKeyring it answers 503 to whatever needs a key.
 type Server struct {
-	store  *redisstore.Store
-	log    *slog.Logger
-	tracer trace.Tracer
+	store    *redisstore.Store
+	log      *slog.Logger
+	tracer   trace.Tracer
+	restarts bool // begins each trace anew
 	// accessLog is nil when there is none.
 	accessLog *accessLog
 	defaults  SessionDefaults
@@ -91,7 +94,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
-		tracer: cfg.Tracer, accessLog: newAccessLog(cfg.AccessLog),
+		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
 		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
 	}
 	s.http = &fasthttp.Server{
@@ -173,7 +176,7 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) {
 	header.SetBytesV(headerRequestID, s.requests.append(id[:0], ctx))
 	header.Set("X-Content-Type-Options", "nosniff")
 	if s.tracer != nil {
-		beginTrace(ctx, s.tracer)
+		s.beginTrace(ctx)
 	}
 }
 

@@ -49,11 +49,14 @@ func (h traceHeaders) Set(string, string) {}
 func (h traceHeaders) Keys() []string { return []string{headerTraceParent, headerTraceState} }
 
 // beginTrace begins the request's span, and tells the client of it.
-func beginTrace(ctx *fasthttp.RequestCtx, tracer trace.Tracer) {
+func (s *Server) beginTrace(ctx *fasthttp.RequestCtx) {
 	a := askedOf(ctx)
-	callers := propagation.TraceContext{}.Extract(context.Background(), traceHeaders{&ctx.Request.Header})
+	callers := context.Background()
+	if !s.restarts {
+		callers = propagation.TraceContext{}.Extract(callers, traceHeaders{&ctx.Request.Header})
+	}
 	var span trace.Span
-	a.traced, span = tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(a.began))
+	a.traced, span = s.tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(a.began))
 	own := span.SpanContext()
 	ctx.Response.Header.Set(headerTraceResponse, "00-"+own.TraceID().String()+"-"+own.SpanID().String()+"-"+own.TraceFlags().String())
 }
