@@ -3,6 +3,7 @@ package main
 import (
 	"log/slog"
 
+	"go.opentelemetry.io/otel/trace"
 	"remit/redisstore"
 	"remit/server"
 	"remit/token"
@@ -27,9 +28,10 @@ func (c *serve) serverConfig(log *slog.Logger) (server.Config, error) {
 	}, nil
 }
 
-func (c *serve) openStore(url string) (*redisstore.Store, error) {
+func (c *serve) openStore(url string, tracer trace.Tracer) (*redisstore.Store, error) {
 	return redisstore.Open(redisstore.Config{
 		URL: url, Durability: c.Durability, Retention: c.Retention, RefreshGrace: c.RefreshGrace, EventsKept: c.EventsKept,
 		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
+		Tracer: tracer,
 	})
 }

@@ -25,9 +25,13 @@ import (
 	"remit/server"
 )
 
-// shutdownGrace is how long accepted requests may take to be answered once the service is told to stop. It ends before the
-// 10 seconds after which Docker kills; only clients that are slow to send or to read take so long.
-const shutdownGrace = 8 * time.Second
+const (
+	// shutdownGrace is how long accepted requests may take to be answered once the service is told to stop, and what was seen
+	// of them to be told. It ends before the 10 seconds after which Docker kills; only clients that are slow to send or to read
+	// take so long.
+	shutdownGrace = 8 * time.Second
+	flushTime     = time.Second // of it, for spans and lines of the access log that nobody has taken yet
+)
 
 type commands struct {
 	Serve       serve       `cmd:"" default:"withargs" help:"Answer HTTP (the default)."`
@@ -47,10 +51,11 @@ type serve struct {
 	tlsFlags
 	doorFlags
 	metricsFlags
+	logFlags
+	traceFlags
 	RefreshGrace        time.Duration  `default:"60s" help:"How long a spent refresh token gets its successor again (0 to 30m)."`
 	Retention           time.Duration  `default:"168h" help:"How long sessions and transactions stay readable after they end."`
 	EventsKept          int            `default:"1000" help:"How many events of its audit trail an agent keeps, about (1 to 1000000)."`
-	LogLevel            slog.Level     `default:"info" help:"debug, info, warn or error."`
 	DefaultMaxActions   int64          `default:"1000" help:"max_actions of a session created without it."`
 	DefaultMaxValueUSD  money.MicroUSD `name:"default-max-value-usd" default:"100" help:"max_value_usd of a session created without it."`
 	DefaultExpiresAfter time.Duration  `name:"default-expires-in" default:"1h" help:"Lifetime of a session created without expires_in_seconds."`
@@ -83,7 +88,7 @@ func (c *serve) Validate() error {
 	case c.Durability == redisstore.Replicated && c.RedisURL == "":
 		return errors.New("--durability=replicated needs --redis-url: a redis-server of our own has no replica")
 	}
-	return errors.Join(c.tlsFlags.check(), c.doorFlags.check())
+	return errors.Join(c.tlsFlags.check(), c.doorFlags.check(), c.traceFlags.check())
 }
 
 // Run serves until SIGINT or SIGTERM.
@@ -91,7 +96,7 @@ func (c *serve) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	return c.serve(ctx, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: c.LogLevel})))
+	return c.serve(ctx, slog.New(c.logFlags.handler(os.Stderr)))
 }
 
 var errRedisEnded = errors.New("the redis-server of our own has ended")
@@ -114,6 +119,15 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	traces, err := c.traceFlags.open(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer traces.flush(log)
+	config.Tracer, config.RestartTraces = traces.tracer, c.traceFlags.restarts()
+	requests := c.logFlags.accessLog(os.Stderr)
+	defer requests.flush(log)
+	config.AccessLog = requests.config()
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
@@ -131,7 +145,7 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	defer redis.stop()
-	store, err := c.openStore(redis.url)
+	store, err := c.openStore(redis.url, traces.tracer)
 	if err != nil {
 		return err
 	}
@@ -162,7 +176,7 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 	case <-redis.ended:
 		return errRedisEnded
 	}
-	bounded, cancel := context.WithTimeout(context.Background(), shutdownGrace)
+	bounded, cancel := context.WithTimeout(context.Background(), shutdownGrace-flushTime)
 	defer cancel()
 	err = service.Shutdown(bounded)
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -18,7 +18,7 @@ import (
 )
 
 // TestNoCredentialReachesOutputOrRedis drives every endpoint, in success and refusal, and looks for what it used in all
-// that the service printed, in all that Redis keeps, and in the metrics.
+// that the service printed, in all that Redis keeps, in the metrics, and in all that was sent to a collector of traces.
 func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
@@ -35,7 +35,8 @@ func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := start(t, []string{"REMIT_REDIS_URL=" + url, "REMIT_LOG_LEVEL=debug"},
+	traces := startCollector(t)
+	p := start(t, []string{"REMIT_REDIS_URL=" + url, "REMIT_LOG_LEVEL=debug", "REMIT_ACCESS_LOG=all", "REMIT_OTLP_ENDPOINT=" + traces.url},
 		"--signing-key", filepath.Join(dir, "signing"), "--token-key", filepath.Join(dir, "token"),
 		"--organizations", "token", "--bootstrap-token", filepath.Join(dir, "bootstrap")).ready(t)
 
@@ -58,9 +59,18 @@ func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 			t.Errorf("the metrics name the %s", name)
 		}
 	}
-	places := map[string]string{"stdout": p.stdout.String(), "stderr": p.stderr.String(), "Redis": everythingIn(t, url), "metrics": scrape}
-	if len(places["stderr"]) == 0 || !strings.Contains(places["Redis"], "acme") {
+	p.stopWell(t)
+	places := map[string]string{
+		"stdout": p.stdout.String(), "stderr": p.stderr.String(), "Redis": everythingIn(t, url), "metrics": scrape,
+		"the traces": traces.everything(),
+	}
+	if len(places["stderr"]) == 0 || !strings.Contains(places["Redis"], "acme") || len(traces.taken()) < 100 {
 		t.Fatal("there is nothing to look through")
+	}
+	for _, kept := range []string{"first-key", "acme", "another request"} { // of keys and bodies
+		if strings.Contains(places["the traces"], kept) {
+			t.Errorf("the traces tell %q", kept)
+		}
 	}
 	for place, text := range places {
 		for name, secret := range d.secrets {

@@ -42,6 +42,9 @@
 //
 // With -v it lists them by function.
 //
+// BenchmarkWatched charges in the process while nobody, the access log or a collector of traces looks on. cpu-ns/op is the
+// processor's time of this process, the collector in it included.
+//
 // BenchmarkMemory makes 24,000 sessions (each charged once) and refresh families through the store, on one agent whose
 // audit trail is full, and divides by their number what used_memory grows by, once it stays the same and without the
 // clients' buffers. B/session includes the three index entries. With -v it lists the keys.

@@ -15,6 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
 	"remit/redisproc"
 	"remit/redisstore"
 	"remit/server"
@@ -50,14 +51,26 @@ func startService(tb testing.TB) *service {
 
 func startServiceOn(tb testing.TB, config redisproc.Config) *service {
 	tb.Helper()
+	return startWatched(tb, config, watching{})
+}
+
+// watching is who looks on; the zero value is nobody.
+type watching struct {
+	tracer trace.Tracer
+	log    server.AccessLog
+}
+
+func startWatched(tb testing.TB, config redisproc.Config, by watching) *service {
+	tb.Helper()
 	client, url := startRedis(tb, config)
-	store, err := redisstore.Open(redisstore.Config{URL: url})
+	store, err := redisstore.Open(redisstore.Config{URL: url, Tracer: by.tracer})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = store.Close() })
 	srv := server.New(server.Config{
 		Store: store, Log: slog.New(slog.DiscardHandler), Limits: server.Limits{Off: true},
+		Tracer: by.tracer, AccessLog: by.log,
 	})
 	srv.SetKeyring(newKeyring(tb))
 	s := &service{store: store, redis: client, handler: srv.Handler(), addr: serve(tb, srv.Serve, srv.Shutdown)}

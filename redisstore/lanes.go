@@ -101,6 +101,7 @@ type passenger struct {
 	before   *passenger // in its line
 	behind   *passenger
 	deadline time.Time
+	traced   *tracedCall   // nil when nobody will see
 	done     chan struct{} // takes one value; its passenger is used again
 }
 
@@ -170,14 +171,15 @@ func (b *bounds) Deadline() (time.Time, bool) { return b.deadline, true }
 func (l *lane) share(ctx context.Context, deadline time.Time, f flow, cmd onceCmd) error {
 	p := passengers.Get().(*passenger)
 	p.cmd, p.flow, p.deadline = cmd, f, deadline
+	p.traced, _ = ctx.(*tracedCall)
 	if err := l.enter(p); err != nil {
-		p.cmd = onceCmd{}
+		p.cmd, p.traced = onceCmd{}, nil
 		passengers.Put(p)
 		return err
 	}
 	select {
 	case <-p.done:
-		p.cmd = onceCmd{}
+		p.cmd, p.traced = onceCmd{}, nil
 		passengers.Put(p)
 		return cmd.failure()
 	case <-ctx.Done(): // never, for most callers: their requests go on when their clients have gone
@@ -336,6 +338,7 @@ func (l *lane) sendOne(aboard []*passenger) {
 		l.sizes.Observe(float64(sent))
 	}
 	failure := l.confirms.end(pipeline, keyOf(aboard[0].cmd), earliest)
+	trips := l.tripsOf(aboard, sent)
 	_, err := pipeline.Exec(&bounds{context.Background(), earliest})
 	unconfirmed := failure()
 	l.ended(sent, err)
@@ -343,4 +346,5 @@ func (l *lane) sendOne(aboard []*passenger) {
 		p.cmd.explain(err)
 		p.cmd.note(unconfirmed)
 	}
+	endTrips(trips)
 }

@@ -15,7 +15,7 @@ type observed struct {
 
 // observe begins to watch a call, whose context is the one to go on with.
 func (s *Store) observe(ctx context.Context, operation string, began time.Time) (context.Context, observed) {
-	return ctx, observed{operation: operation, began: began, counts: s.counts}
+	return s.traced(ctx, operation), observed{operation: operation, began: began, counts: s.counts}
 }
 
 // end tells what came of the call.

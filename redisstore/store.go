@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Config says where the store is and how long it keeps things.
@@ -28,6 +29,8 @@ type Config struct {
 	Durability Durability
 	// EventsKept is how many events of its audit trail an agent keeps, about: up to 100 more may stand. 0 means 1000.
 	EventsKept int
+	// Tracer makes a span of each round trip to Redis within a request that is traced. Nil: there are none.
+	Tracer trace.Tracer
 }
 
 const (
@@ -79,6 +82,7 @@ func Open(cfg Config) (*Store, error) {
 	s := &Store{proven: newProvenKeys(), keys: keyspace{cfg.Prefix}, config: cfg, counts: newCounts(), closed: make(chan struct{})}
 	s.lanes.keys, s.lanes.suspect, s.lanes.sizes = s.keys, s.suspect, s.counts.ofCalls
 	s.client = connect(options, &s.conns)
+	traceTrips(s.client, cfg.Tracer)
 	return s, nil
 }
 

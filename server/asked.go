@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -17,6 +18,10 @@ type asked struct {
 	agent        uuid.UUID
 	counts       *routeCounts // of the route; nil as long as there is none
 	code         string       // of the problem that is answered; "" for none
+	turnedAway   bool         // with others, too many to tell of each
+
+	unread bool            // it could not be read: fasthttp takes it for a GET
+	traced context.Context // with the request's span; nil when there is none
 }
 
 type askedKey struct{}
@@ -38,6 +43,12 @@ func askedOf(ctx *fasthttp.RequestCtx) *asked {
 	return new(asked) // of a handler that is called by itself
 }
 
+// askedBy notes whose credential the request has shown, once it is seen to be genuine.
+func askedBy(ctx *fasthttp.RequestCtx, organization, agent uuid.UUID) {
+	a := askedOf(ctx)
+	a.organization, a.agent = organization, agent
+}
+
 // endAsked tells those who watch.
 func (s *Server) endAsked(ctx *fasthttp.RequestCtx) {
 	a, begun := ctx.UserValue(askedKey{}).(*asked)
@@ -45,6 +56,12 @@ func (s *Server) endAsked(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	s.counts.requests.request(ctx, a)
+	if a.traced != nil {
+		endTrace(ctx, a)
+	}
+	if s.accessLog != nil {
+		s.accessLog.note(s, ctx, a)
+	}
 	ctx.RemoveUserValue(askedKey{})
 	askedPool.Put(a)
 }

@@ -75,8 +75,7 @@ func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*verified, error) {
 	if err != nil {
 		return nil, errInvalidToken
 	}
-	a := askedOf(ctx)
-	a.organization, a.agent = access.Organization, access.Agent
+	askedBy(ctx, access.Organization, access.Agent)
 	return access, nil
 }
 

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"context"
 	"slices"
 	"strconv"
 
@@ -37,8 +36,7 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	// It changes nothing, so the audit trail need not know in which request.
-	if err := s.store.CheckToken(context.Background(), *access.caller.Token); err != nil {
+	if err := s.store.CheckToken(forReading(ctx), *access.caller.Token); err != nil {
 		return err
 	}
 	var v validation

@@ -49,7 +49,7 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 	if _, err := s.store.Organization(forRequest(ctx), key); err != nil {
 		return err
 	}
-	described, err := s.describeToken(request.Token.value, key.Organization)
+	described, err := s.describeToken(forReading(ctx), request.Token.value, key.Organization)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 }
 
 // describeToken says what an access or refresh token of the organization is good for now.
-func (s *Server) describeToken(text string, organization uuid.UUID) (introspection, error) {
+func (s *Server) describeToken(ctx context.Context, text string, organization uuid.UUID) (introspection, error) {
 	keys, err := s.keys()
 	if err != nil {
 		return introspection{}, err
@@ -67,7 +67,7 @@ func (s *Server) describeToken(text string, organization uuid.UUID) (introspecti
 	if strings.HasPrefix(text, token.RefreshPrefix) {
 		read = s.describeRefresh
 	}
-	described, owner, err := read(keys, text)
+	described, owner, err := read(ctx, keys, text)
 	if errors.Is(err, errInvalidToken) || errors.Is(err, redisstore.ErrInvalidToken) ||
 		errors.Is(err, redisstore.ErrInvalidRefreshToken) {
 		return introspection{}, nil
@@ -78,12 +78,12 @@ func (s *Server) describeToken(text string, organization uuid.UUID) (introspecti
 	return described, nil
 }
 
-func (s *Server) describeAccess(keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
+func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
 	access, err := keys.VerifyAccess(text, time.Now())
 	if err != nil {
 		return introspection{}, uuid.Nil, errInvalidToken
 	}
-	if err := s.store.CheckToken(context.Background(), heldBy(access)); err != nil {
+	if err := s.store.CheckToken(ctx, heldBy(access)); err != nil {
 		return introspection{}, uuid.Nil, err
 	}
 	described := describe(keys, access.Agent, access.Organization, access.Scopes)
@@ -93,12 +93,12 @@ func (s *Server) describeAccess(keys *token.Keyring, text string) (introspection
 	return described, access.Organization, nil
 }
 
-func (s *Server) describeRefresh(keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
+func (s *Server) describeRefresh(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
 	refresh, err := keys.ParseRefresh(text)
 	if err != nil {
 		return introspection{}, uuid.Nil, errInvalidToken
 	}
-	grant, expires, err := s.store.CheckRefresh(context.Background(), refresh.Agent, refresh.Family, refresh.Generation)
+	grant, expires, err := s.store.CheckRefresh(ctx, refresh.Agent, refresh.Family, refresh.Generation)
 	if err != nil {
 		return introspection{}, uuid.Nil, err
 	}

@@ -52,6 +52,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
+		askedBy(ctx, grant.Organization, grant.Agent)
 		pair, err := pairFor(keys, grant)
 		if err != nil {
 			return err
@@ -68,9 +69,11 @@ func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, keys *token.Keyring, cli
 	if form.Get("refresh_token") == "" {
 		return redisstore.Grant{}, &oauthError{"invalid_request", "refresh_token is required"}
 	}
-	if _, err := s.store.CheckSecret(forRequest(ctx), client.agent, token.Hash(client.secret)); err != nil {
+	organization, err := s.store.CheckSecret(forRequest(ctx), client.agent, token.Hash(client.secret))
+	if err != nil {
 		return redisstore.Grant{}, err
 	}
+	askedBy(ctx, organization, client.agent)
 	spent, err := keys.ParseRefresh(form.Get("refresh_token"))
 	if err != nil || spent.Agent != client.agent {
 		return redisstore.Grant{}, redisstore.ErrInvalidRefreshToken
@@ -94,6 +97,7 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
+		askedBy(ctx, organization, client.agent)
 		keys, err := s.keys()
 		if err != nil {
 			return err
@@ -133,7 +137,8 @@ func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
-		described, err := s.describeToken(form.Get("token"), organization)
+		askedBy(ctx, organization, client.agent)
+		described, err := s.describeToken(forReading(ctx), form.Get("token"), organization)
 		if err != nil {
 			return err
 		}
@@ -274,9 +279,10 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	default:
 		body.Error = "server_error"
 	}
-	askedOf(ctx).code = p.Code
+	seen := askedOf(ctx)
+	seen.code, seen.turnedAway = p.Code, isOverloaded(err)
 	if refusal != nil {
-		askedOf(ctx).code = refusal.code
+		seen.code = refusal.code
 	}
 	s.noteTrouble(ctx, err, p)
 	return answerStatus(ctx, p.Status, body)

@@ -67,7 +67,8 @@ var overloadedStart, overloadedEnd = []byte(`{"type":"urn:remit:problem:unavaila
 func (s *Server) answerOverloaded(ctx *fasthttp.RequestCtx, err error) {
 	s.counts.shed.Add(1)
 	s.turnedAway.note(s.log, err)
-	askedOf(ctx).code = "unavailable"
+	a := askedOf(ctx)
+	a.code, a.turnedAway = "unavailable", true
 	id := ctx.Response.Header.Peek(headerRequestID)
 	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(retryLater))
 	ctx.Response.Header.SetContentType("application/problem+json")

@@ -135,6 +135,7 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 		err = errSlowRequest
 	default:
 		err = errUnreadable
+		askedOf(ctx).unread = true
 	}
 	s.answerProblem(ctx, err)
 }

@@ -51,7 +51,15 @@ func wellFormedRequestID(id []byte) bool {
 // forRequest returns the context of a request's calls to the store. It does not end with the request: fasthttp's ends
 // with the server, and what was accepted is still answered then.
 func forRequest(ctx *fasthttp.RequestCtx) context.Context {
-	return redisstore.WithRequestID(context.Background(), requestID(ctx))
+	return redisstore.WithRequestID(forReading(ctx), requestID(ctx))
+}
+
+// forReading is forRequest for calls that change nothing: the audit trail need not know in which request.
+func forReading(ctx *fasthttp.RequestCtx) context.Context {
+	if traced := askedOf(ctx).traced; traced != nil {
+		return traced
+	}
+	return context.Background()
 }
 
 // requestID returns the id that begin gave this request.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
 	"remit/money"
 	"remit/redisstore"
 	"remit/token"
@@ -36,6 +37,12 @@ type Config struct {
 	Organizations Organizations
 	// MetricsApart leaves /metrics to ServeMetrics.
 	MetricsApart bool
+	// Tracer makes a span of each request. Nil: there are none.
+	Tracer trace.Tracer
+	// RestartTraces begins a new trace with each request, whatever its caller says of its own.
+	RestartTraces bool
+	// AccessLog tells of requests. The zero value tells of none.
+	AccessLog AccessLog
 	// TLS makes the server speak TLS alone; see TLSFiles. Nil: plain HTTP.
 	TLS *tls.Config
 }
@@ -52,12 +59,16 @@ type SessionDefaults struct {
 type Server struct {
 	store    *redisstore.Store
 	log      *slog.Logger
-	defaults SessionDefaults
-	verifier atomic.Pointer[verifier] // with the keyring
-	requests requestIDs
-	limits   limits
-	proxies  trustedProxies
-	tls      *tls.Config
+	tracer   trace.Tracer
+	restarts bool // begins each trace anew
+	// accessLog is nil when there is none.
+	accessLog *accessLog
+	defaults  SessionDefaults
+	verifier  atomic.Pointer[verifier] // with the keyring
+	requests  requestIDs
+	limits    limits
+	proxies   trustedProxies
+	tls       *tls.Config
 	// organizations says who may create them.
 	organizations Organizations
 	open          *openConnections
@@ -89,6 +100,7 @@ func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
+		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
 		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
 		metricsApart: cfg.MetricsApart,
 	}
@@ -184,6 +196,9 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) {
 	var id [maxRequestIDSize]byte
 	header.SetBytesV(headerRequestID, s.requests.append(id[:0], ctx))
 	header.Set("X-Content-Type-Options", "nosniff")
+	if s.tracer != nil {
+		s.beginTrace(ctx)
+	}
 }
 
 // silent keeps fasthttp from logging what clients send.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -70,7 +71,9 @@ type setup struct {
 	store    redisstore.Config
 	defaults server.SessionDefaults
 	log      io.Writer // nil discards
-	noKeys   bool      // the service is left without a keyring
+	access   server.AccessLog
+	proxies  []netip.Prefix
+	noKeys   bool // the service is left without a keyring
 	tls      *tls.Config
 	prepare  func(*server.Server) // before it serves
 }
@@ -159,7 +162,8 @@ func run(t *testing.T, on *instance) *client {
 	config.URL, config.Prefix = on.redis, on.prefix
 	store := must(redisstore.Open(config))(t)
 	on.server = server.New(server.Config{Store: store, Log: newLog(on.log), Defaults: on.defaults,
-		Limits: server.Limits{Off: true}, TLS: on.tls})
+		Limits: server.Limits{Off: true}, TLS: on.tls,
+		AccessLog: on.access, TrustedProxies: on.proxies})
 	if on.prepare != nil {
 		on.prepare(on.server)
 	}

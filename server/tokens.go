@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 	"remit/token"
@@ -77,6 +78,7 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) (err error) {
 		return err
 	}
 	s.counts.tokensBySecret.Inc()
+	askedBy(ctx, grant.Organization, grant.Agent)
 	return answerPair(ctx, keys, grant)
 }
 
@@ -122,6 +124,7 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) (err error) {
 
 // spend rotates a refresh token, and tells the log when it was stolen or so it seems.
 func (s *Server) spend(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scopes ...string) (redisstore.Grant, error) {
+	askedBy(ctx, uuid.Nil, spent.Agent)
 	grant, err := s.store.RotateRefresh(forRequest(ctx), spent.Agent, spent.Family, spent.Generation, scopes...)
 	if err == nil {
 		s.counts.tokensByRefresh.Inc()
@@ -130,6 +133,9 @@ func (s *Server) spend(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scope
 		s.counts.tokensReused.Inc()
 		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
+	}
+	if err == nil {
+		askedBy(ctx, grant.Organization, grant.Agent)
 	}
 	return grant, err
 }

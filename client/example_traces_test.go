@@ -1,0 +1,41 @@
+package client_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"remit/client"
+)
+
+// traceparents tells the service which span of the caller's each request belongs to. It is what otelhttp.NewTransport does,
+// without a span of its own.
+type traceparents struct{ next http.RoundTripper }
+
+func (t traceparents) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	propagation.TraceContext{}.Inject(r.Context(), propagation.HeaderCarrier(r.Header))
+	return t.next.RoundTrip(r)
+}
+
+// The context of a call reaches the HTTPClient, so its transport can hand the trace on. The package itself knows nothing of
+// OpenTelemetry.
+func ExampleOptions_traces() {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Println(r.Header.Get("Traceparent"))
+		fmt.Fprint(w, `{"status":"active"}`)
+	}))
+	defer server.Close()
+	remit, err := client.New(server.URL, client.Options{HTTPClient: &http.Client{Transport: traceparents{http.DefaultTransport}}})
+	if err != nil {
+		panic(err)
+	}
+	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{0x4b, 15: 0x36}, SpanID: trace.SpanID{7: 0xb7}, TraceFlags: trace.FlagsSampled})
+	_, err = remit.Organization("key").Session(trace.ContextWithSpanContext(ctx, span), "s1")
+	fmt.Println(err)
+	// Output:
+	// 00-4b000000000000000000000000000036-00000000000000b7-01
+	// <nil>
+}

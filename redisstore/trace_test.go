@@ -1,0 +1,273 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// spanRecorder keeps the spans that a store makes.
+type spanRecorder struct {
+	*tracetest.SpanRecorder
+	tracer trace.Tracer
+}
+
+func newSpanRecorder() spanRecorder {
+	spans := tracetest.NewSpanRecorder()
+	return spanRecorder{spans, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")}
+}
+
+// request does something within a span, as a request does, and returns the spans below it in their order.
+func (r spanRecorder) request(do func(context.Context)) []sdktrace.ReadOnlySpan {
+	ctx, span := r.tracer.Start(context.Background(), "request")
+	do(ctx)
+	span.End()
+	var below []sdktrace.ReadOnlySpan
+	for _, s := range r.Ended() {
+		if s.Parent().SpanID() == span.SpanContext().SpanID() && s.SpanContext().TraceID() == span.SpanContext().TraceID() {
+			below = append(below, s)
+		}
+	}
+	slices.SortFunc(below, func(a, b sdktrace.ReadOnlySpan) int { return a.StartTime().Compare(b.StartTime()) })
+	return below
+}
+
+func attributeOf(s sdktrace.ReadOnlySpan, name string) string {
+	for _, a := range s.Attributes() {
+		if string(a.Key) == name {
+			return a.Value.Emit()
+		}
+	}
+	return ""
+}
+
+func names(spans []sdktrace.ReadOnlySpan) []string {
+	var names []string
+	for _, s := range spans {
+		names = append(names, s.Name())
+	}
+	return names
+}
+
+func TestEachRoundTripOfATracedCallHasASpan(t *testing.T) {
+	t.Parallel()
+	r := newSpanRecorder()
+	onEachRedis(t, Config{Tracer: r.tracer}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1000})
+		g := w.exchange(t, s)
+		if _, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}); err != nil { // the scripts are known now
+			t.Fatal(err)
+		}
+		for name, test := range map[string]struct {
+			do   func(context.Context) error
+			want []string
+		}{
+			"a charge": {func(ctx context.Context) error {
+				_, err := s.Charge(ctx, byToken(g), w.session.ID, Charge{Count: 1})
+				return err
+			}, []string{"EVALSHA charge_session"}},
+			"a refusal": {func(ctx context.Context) error {
+				if _, err := s.Charge(ctx, byToken(g), uuid.New(), Charge{Count: 1}); err == nil {
+					return fmt.Errorf("no refusal")
+				}
+				return nil
+			}, []string{"EVALSHA charge_session"}},
+		} {
+			spans := r.request(func(ctx context.Context) {
+				if err := test.do(ctx); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+			spans = slices.DeleteFunc(spans, isGreeting)
+			if got := names(spans); !slices.Equal(got, test.want) {
+				t.Errorf("%s: the spans are %q, want %q", name, got, test.want)
+			}
+			for _, span := range spans {
+				if span.Status().Code == codes.Error || span.SpanKind() != trace.SpanKindClient || attributeOf(span, "db.system.name") != "redis" ||
+					attributeOf(span, "remit.operation") != "charge_session" || attributeOf(span, "db.operation.name") != "EVALSHA" {
+					t.Errorf("%s: %s tells %v, %v", name, span.Name(), span.Attributes(), span.Status())
+				}
+			}
+		}
+	})
+}
+
+// isGreeting says whether a span is of what go-redis says first on a new connection.
+func isGreeting(s sdktrace.ReadOnlySpan) bool {
+	verb, _, _ := strings.Cut(s.Name(), " ")
+	return slices.Contains([]string{"HELLO", "AUTH", "CLIENT", "SELECT", "CLUSTER", "COMMAND"}, verb)
+}
+
+func TestAScriptThatRedisHasNotSeenTakesTwoRoundTripsAndTwoSpans(t *testing.T) {
+	t.Parallel()
+	r := newSpanRecorder()
+	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
+	w := newTenant(t, s, NewSession{})
+	spans := slices.DeleteFunc(r.request(func(ctx context.Context) {
+		if _, err := s.Session(ctx, w.byKey(), w.session.ID); err != nil {
+			t.Error(err)
+		}
+	}), isGreeting)
+	var unknown sdktrace.ReadOnlySpan
+	for i, span := range spans {
+		if span.Name() == "EVALSHA get_session" && i+1 < len(spans) && spans[i+1].Name() == "EVAL get_session" {
+			unknown = span
+		}
+	}
+	if unknown == nil {
+		t.Fatalf("the spans are %q", names(spans))
+	}
+	if unknown.Status().Code != codes.Error || attributeOf(unknown, "error.type") != "NOSCRIPT" || attributeOf(unknown, "db.response.status_code") != "NOSCRIPT" {
+		t.Errorf("the first tells %v, %v", unknown.Attributes(), unknown.Status())
+	}
+}
+
+func TestCallsThatShareAPipelineHaveEachTheirSpanInTheirTrace(t *testing.T) {
+	t.Parallel()
+	r := newSpanRecorder()
+	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
+	w := newTenant(t, s, NewSession{MaxActions: 1000})
+	g := w.exchange(t, s)
+	charge := func(ctx context.Context) {
+		if _, err := s.Charge(ctx, byToken(g), w.session.ID, Charge{Count: 1}); err != nil {
+			t.Error(err)
+		}
+	}
+	charge(t.Context())
+	l := s.lanes.of(s.client.(*redis.Client))
+	l.underWay.Add(plainCalls) // so that who comes shares
+	l.mu.Lock()
+	l.pipelines = lanePipelines // all that may be under way: whoever comes waits
+	l.mu.Unlock()
+	const traced = 5
+	var group sync.WaitGroup
+	found := make([][]sdktrace.ReadOnlySpan, traced)
+	for i := range traced {
+		group.Go(func() { found[i] = r.request(charge) })
+	}
+	group.Go(func() { charge(context.Background()) })
+	eventually(t, "all wait", func() bool { return l.howMany() == traced+1 })
+	waited := time.Now()
+	l.sendAll()
+	group.Wait()
+	for _, spans := range found {
+		if len(spans) != 1 || spans[0].Name() != "EVALSHA charge_session" || attributeOf(spans[0], "db.operation.batch.size") != fmt.Sprint(traced+1) ||
+			attributeOf(spans[0], "server.address") != "127.0.0.1" || attributeOf(spans[0], "server.port") == "" {
+			t.Fatalf("a call has the spans %q", names(spans))
+		}
+		if spans[0].StartTime().Before(waited) {
+			t.Error("the waiting counts as a round trip")
+		}
+	}
+	if all := slices.DeleteFunc(r.Ended(), func(s sdktrace.ReadOnlySpan) bool { return s.Name() != "EVALSHA charge_session" }); len(all) != traced {
+		t.Errorf("%d spans of %d traced calls", len(all), traced)
+	}
+}
+
+func TestABatchAndAListHaveASpanForTheirPipeline(t *testing.T) {
+	t.Parallel()
+	r := newSpanRecorder()
+	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
+	w := newTenant(t, s, NewSession{MaxActions: 1000})
+	second := w.newSession(t, s, time.Hour)
+	charge := Charge{Count: 1}
+	for what, do := range map[string]func(context.Context) error{
+		"charge_batch": func(ctx context.Context) error {
+			_, err := s.ChargeBatch(ctx, w.byKey(), []BatchCharge{{w.session.ID, charge}, {second.ID, charge}}, nil)
+			return err
+		},
+		"hmget": func(ctx context.Context) error {
+			_, err := s.Sessions(ctx, w.byKey(), Query{Limit: 10})
+			return err
+		},
+	} {
+		spans := r.request(func(ctx context.Context) {
+			if err := do(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		if !slices.ContainsFunc(spans, func(s sdktrace.ReadOnlySpan) bool {
+			return attributeOf(s, "remit.operation") == what && attributeOf(s, "db.operation.batch.size") == "2"
+		}) {
+			t.Errorf("%s: the spans are %q", what, names(spans))
+		}
+	}
+}
+
+func TestSpansTellNoKeysAndNoArguments(t *testing.T) {
+	t.Parallel()
+	r := newSpanRecorder()
+	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
+	r.request(func(ctx context.Context) {
+		w := newTenant(t, s, NewSession{})
+		_, _ = s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Once: &Once{Key: "an-idempotency-key"}})
+		_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret)
+		_, _ = s.call(ctx, flow{}, reads, "hget", s.keys.agent(w.agent.ID), "x") // WRONGTYPE or not, it names the key
+		_, _ = s.call(ctx, flow{}, reads, "llen", s.keys.agent(w.agent.ID))
+	})
+	known := []string{"db.system.name", "remit.operation", "db.operation.name", "db.operation.batch.size", "db.response.status_code",
+		"error.type", "server.address", "server.port"}
+	if len(r.Ended()) < 5 {
+		t.Fatalf("only %d spans", len(r.Ended()))
+	}
+	for _, span := range r.Ended() {
+		for _, a := range span.Attributes() {
+			value := a.Value.Emit()
+			if !slices.Contains(known, string(a.Key)) || strings.Contains(value, s.keys.prefix) || strings.ContainsAny(value, " {}\x00") || len(value) > 40 {
+				t.Errorf("%s tells %s=%q", span.Name(), a.Key, value)
+			}
+		}
+		if len(span.Events()) > 0 || span.Status().Description != "" {
+			t.Errorf("%s tells %v, %q", span.Name(), span.Events(), span.Status().Description)
+		}
+	}
+}
+
+func TestWhatIsNotTracedHasNoSpans(t *testing.T) {
+	t.Parallel()
+	r := newSpanRecorder()
+	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
+	newTenant(t, s, NewSession{})
+	never := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test")
+	ctx, span := never.Start(context.Background(), "request")
+	if _, err := s.call(ctx, flow{}, reads, "get", s.keys.ready(1)); err != nil {
+		t.Error(err)
+	}
+	span.End()
+	if all := r.Ended(); len(all) > 0 {
+		t.Errorf("there are spans %q", names(all))
+	}
+}
+
+func TestARoundTripThatFailsTellsHow(t *testing.T) {
+	t.Parallel()
+	r := newSpanRecorder()
+	mini := miniredis.RunT(t)
+	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+mini.Addr(), nil)
+	read := func(ctx context.Context) { _, _ = s.call(ctx, flow{}, reads, "get", s.keys.ready(1)) }
+	for _, test := range []struct {
+		name, want string
+		spoil      func()
+	}{
+		{"Redis refuses", "OOM", func() { mini.SetError("OOM command not allowed") }},
+		{"Redis is away", "connection", func() { mini.Close() }},
+	} {
+		test.spoil()
+		spans := r.request(read)
+		if len(spans) == 0 || attributeOf(spans[len(spans)-1], "error.type") != test.want || spans[len(spans)-1].Status().Code != codes.Error {
+			t.Errorf("%s: the spans are %q", test.name, names(spans))
+		}
+	}
+}
