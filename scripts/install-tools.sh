@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go: redis-server with its tools, a C compiler for the race detector and for faults/,
-# curl, sslscan, slowhttptest, nginx, and node with npm for the OAuth clients that are proven in interop/. It says so first,
-# and does nothing on a machine that has them all.
+# curl, sslscan, slowhttptest, nginx, node with npm for the OAuth clients that are proven in interop/ and for the linter of
+# openapi/, and chromium for the page of openapi/. It says so first, and does nothing on a machine that has them all.
 set -euo pipefail
 
 missing=()
@@ -13,6 +13,7 @@ command -v curl >/dev/null || missing+=(curl)
 command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || missing+=(nginx)
 command -v node >/dev/null || missing+=(node)
 command -v npm >/dev/null || missing+=(npm)
+command -v chromium >/dev/null || missing+=(chromium)
 command -v sslscan >/dev/null || missing+=(sslscan)
 command -v slowhttptest >/dev/null || missing+=(slowhttptest)
 command -v redis-check-aof >/dev/null || command -v valkey-check-aof >/dev/null || [[ " ${missing[*]} " == *" redis "* ]] || missing+=(redis)

@@ -133,7 +133,7 @@ func (s *Server) Serve(accepting net.Listener) error {
 
 // Handler returns the whole of the service: what every request passes before and after its own handler.
 func (s *Server) Handler() fasthttp.RequestHandler {
-	routes, authorize := s.routes(), s.at(authorizePath, s.authorize)
+	routes, authorize := s.routes().Handler, s.at(authorizePath, s.authorize)
 	return func(ctx *fasthttp.RequestCtx) {
 		s.begin(ctx)
 		defer s.endAsked(ctx)
@@ -172,7 +172,7 @@ func (silent) Printf(string, ...any) {}
 
 type handler func(ctx *fasthttp.RequestCtx) error
 
-func (s *Server) routes() fasthttp.RequestHandler {
+func (s *Server) routes() *router.Router {
 	r := router.New()
 	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
 	r.NotFound = s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
@@ -187,6 +187,8 @@ func (s *Server) routes() fasthttp.RequestHandler {
 	get("/healthz", s.healthz)
 	get("/readyz", s.readyz)
 	get("/.well-known/jwks.json", s.jwks)
+	get("/openapi.json", s.openAPI)
+	get("/docs", s.docs)
 
 	post("/v1/organizations", s.createOrganization)
 	get("/v1/organizations/{id}", s.getOrganization)
@@ -230,7 +232,7 @@ func (s *Server) routes() fasthttp.RequestHandler {
 		post(prefix+"/sessions/{id}/end", s.endSession)
 		post(prefix+"/sessions/{id}/actions", s.charge)
 	}
-	return r.Handler
+	return r
 }
 
 // routeOf is the one name of a route that answers at two paths, with the prefix and without.
