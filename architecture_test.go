@@ -13,7 +13,8 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 	t.Parallel()
 	allowed := map[string][]string{
 		"remit":             {"remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token"},
-		"remit/server":      {"remit/money", "remit/redisstore", "remit/token"},
+		"remit/server":      {"remit/money", "remit/openapi", "remit/redisstore", "remit/token"},
+		"remit/openapi":     {},
 		"remit/redisstore":  {"remit/lua", "remit/money"},
 		"remit/token":       {},
 		"remit/lua":         {},
@@ -27,6 +28,8 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/interop":     {},
 		"remit/faults":      {"remit/money", "remit/redisproc"},
 		"remit/hostile":     {},
+
+		"remit/openapi/conformance": {"remit/openapi"},
 
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},
 	}
