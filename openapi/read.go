@@ -146,8 +146,8 @@ func (r reader) groups() []group {
 		g := group{ID: anchor(tag.text("name")), Name: tag.text("name"), Description: tag.text("description")}
 		for _, path := range paths.names {
 			item := paths.object(path)
-			for _, method := range methods {
-				if o := item.object(method); slices.Contains(o.texts("tags"), g.Name) {
+			for _, method := range item.names {
+				if o := item.object(method); slices.Contains(methods, method) && slices.Contains(o.texts("tags"), g.Name) {
 					g.Operations = append(g.Operations, r.operation(path, method, also[path], item, o))
 				}
 			}
