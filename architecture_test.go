@@ -14,8 +14,9 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 	allowed := map[string][]string{
 		"remit":             {"remit/cli", "remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token"},
 		"remit/cli":         {"remit/client", "remit/money"},
-		"remit/server":      {"remit/metrics", "remit/money", "remit/redisstore", "remit/token"},
+		"remit/server":      {"remit/metrics", "remit/money", "remit/openapi", "remit/redisstore", "remit/token"},
 		"remit/redisstore":  {"remit/lua", "remit/metrics", "remit/money"},
+		"remit/openapi":     {},
 		"remit/token":       {},
 		"remit/lua":         {},
 		"remit/metrics":     {},
@@ -36,6 +37,8 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/release/sbom": {},
 
 		"remit/deploy/monitoring": {},
+
+		"remit/openapi/conformance": {"remit/openapi"},
 
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},
 	}

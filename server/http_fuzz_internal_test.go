@@ -47,7 +47,8 @@ func parse(text string) (*fasthttp.RequestCtx, bool) {
 
 // served are all routes, as docs/api.md has them; a * stands for any method, or any rest of a path.
 var served = strings.Fields(`
-	GET,HEAD:/healthz GET,HEAD:/readyz GET,HEAD:/metrics GET,HEAD:/.well-known/jwks.json GET,HEAD:/.well-known/oauth-authorization-server
+	GET,HEAD:/healthz GET,HEAD:/readyz GET,HEAD:/metrics GET,HEAD:/openapi.json GET,HEAD:/docs
+	GET,HEAD:/.well-known/jwks.json GET,HEAD:/.well-known/oauth-authorization-server
 	POST:/v1/organizations GET,HEAD:/v1/organizations/{id} POST:/v1/organizations/{id}/api-key/rotate
 	GET,HEAD,POST:/v1/agents GET,HEAD,DELETE:/v1/agents/{id} POST:/v1/agents/{id}/revoke POST:/v1/agents/{id}/secret/rotate
 	GET,HEAD:/v1/agents/{id}/events

@@ -45,6 +45,7 @@ func runServer(t *testing.T, redisURL string, config Config) runningServer {
 	r.Server = New(config)
 	r.limits = newLimits(config.Limits, r.clock.now)
 	r.SetKeyring(someKeyring(t))
+	HoldToDescription(t, r.Server)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

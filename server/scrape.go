@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/fasthttp/router"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/valyala/fasthttp"
@@ -77,18 +76,4 @@ func (s *Server) watchersHandler() fasthttp.RequestHandler {
 	s.get(r, "/metrics", s.metrics)
 	s.get(r, "/healthz", s.healthz)
 	return s.around(r.Handler)
-}
-
-// newRouter returns one that knows no path yet.
-func (s *Server) newRouter() *router.Router {
-	r := router.New()
-	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
-	r.NotFound = s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
-	r.MethodNotAllowed = s.at("", refuseMethod)
-	return r
-}
-
-func (s *Server) get(r *router.Router, path string, h handler) {
-	r.GET(path, s.at(routeOf(path), h))
-	r.HEAD(path, s.at(routeOf(path), h))
 }

@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
 	"go.opentelemetry.io/otel/trace"
 	"remit/money"
@@ -158,7 +159,7 @@ func (s *Server) Serve(accepting net.Listener) error {
 
 // Handler returns the whole of the service.
 func (s *Server) Handler() fasthttp.RequestHandler {
-	routes, authorize := s.routes(), s.at(authorizePath, s.authorize)
+	routes, authorize := s.routes().Handler, s.at(authorizePath, s.authorize)
 	return s.around(func(ctx *fasthttp.RequestCtx) {
 		if string(ctx.URI().PathOriginal()) == authorizePath { // by any method, which the router does not know
 			authorize(ctx)
@@ -208,7 +209,21 @@ func (silent) Printf(string, ...any) {}
 
 type handler func(ctx *fasthttp.RequestCtx) error
 
-func (s *Server) routes() fasthttp.RequestHandler {
+// newRouter returns one that knows no path yet.
+func (s *Server) newRouter() *router.Router {
+	r := router.New()
+	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
+	r.NotFound = s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
+	r.MethodNotAllowed = s.at("", refuseMethod)
+	return r
+}
+
+func (s *Server) get(r *router.Router, path string, h handler) {
+	r.GET(path, s.at(routeOf(path), h))
+	r.HEAD(path, s.at(routeOf(path), h))
+}
+
+func (s *Server) routes() *router.Router {
 	r := s.newRouter()
 	get := func(path string, h handler) { s.get(r, path, h) }
 	post := func(path string, h handler) { r.POST(path, s.at(routeOf(path), h)) }
@@ -219,6 +234,8 @@ func (s *Server) routes() fasthttp.RequestHandler {
 		get("/metrics", s.metrics)
 	}
 	get("/.well-known/jwks.json", s.jwks)
+	get("/openapi.json", s.openAPI)
+	get("/docs", s.docs)
 
 	post("/v1/organizations", s.createOrganization)
 	get("/v1/organizations/{id}", s.getOrganization)
@@ -262,7 +279,7 @@ func (s *Server) routes() fasthttp.RequestHandler {
 		post(prefix+"/sessions/{id}/end", s.endSession)
 		post(prefix+"/sessions/{id}/actions", s.charge)
 	}
-	return r.Handler
+	return r
 }
 
 // routeOf is the one name of a route that answers at two paths, with the prefix and without.

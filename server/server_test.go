@@ -3,6 +3,7 @@ package server_test
 import (
 	"context"
 	"crypto/tls"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -37,14 +38,24 @@ func TestMain(m *testing.M) {
 
 type tests struct{ *testing.M }
 
-// Run stops the real Redis that the tests share.
+// Run stops the real Redis that the tests share, and fails when all have run and an operation of openapi.json was never
+// carried out.
 func (m tests) Run() int {
 	defer func() {
 		if stopSharedRedis != nil {
 			stopSharedRedis()
 		}
 	}()
-	return m.M.Run()
+	code := m.M.Run()
+	if code == 0 && ranAll() && !everyOperationWasSeen() {
+		return 1
+	}
+	return code
+}
+
+func ranAll() bool {
+	given := func(name string) bool { return flag.Lookup(name).Value.String() != "" }
+	return !testing.Short() && !given("test.run") && !given("test.skip") && !given("test.list") && !given("test.fuzz")
 }
 
 type silent struct{}
@@ -167,6 +178,7 @@ func run(t *testing.T, on *instance) *client {
 	if on.prepare != nil {
 		on.prepare(on.server)
 	}
+	server.HoldToDescription(t, on.server)
 	if !on.noKeys {
 		on.server.SetKeyring(on.keyring)
 	}

@@ -1,0 +1,202 @@
+package conformance
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"remit/openapi"
+)
+
+const (
+	agentID   = "01a1fd30-7159-7864-bfd3-2670b8006c57"
+	sessionID = "01a1fd30-717a-7969-8ec8-e3757bbb6c57"
+	charged   = `{"session_id":"` + sessionID + `","action_count":1,"max_actions":2,"value_used_usd":0.37,"max_value_usd":0.5,` +
+		`"value_held_usd":0,"remaining_actions":1,"remaining_value_usd":0.13,"expires_at":"2026-11-21T09:19:32.859Z"}`
+	refused = `{"type":"urn:remit:problem:session_limit_reached","title":"Session limit reached","status":403,"detail":"no",` +
+		`"code":"session_limit_reached","request_id":"r-1","limit":"max_value_usd","action_count":1,"max_actions":2,` +
+		`"value_used_usd":0.37,"max_value_usd":0.5,"value_held_usd":0,"remaining_actions":1,"remaining_value_usd":0.13,` +
+		`"expires_at":"2026-11-21T09:19:32.859Z"}`
+	notFound = `{"type":"urn:remit:problem:not_found","title":"Not found","status":404,"detail":"no","code":"not_found","request_id":"r-1"}`
+)
+
+// exchangeWith returns a charge that is as it should be.
+func exchangeWith(status int, received string) *Exchange {
+	mediaType := "application/json"
+	if status >= 400 {
+		mediaType = "application/problem+json"
+	}
+	return &Exchange{
+		Method: "POST", Target: "/v1/sessions/" + sessionID + "/actions", Status: status, Received: []byte(received),
+		Request: http.Header{"Content-Type": {"application/json"}}, Sent: []byte(`{"value_usd":0.37}`),
+		Answer: http.Header{"Content-Type": {mediaType}, "X-Request-Id": {"r-1"}, "X-Content-Type-Options": {"nosniff"}},
+	}
+}
+
+func newSuite(t *testing.T) *Suite {
+	t.Helper()
+	shared, err := Shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Suite{schemas: shared.schemas, routes: shared.routes, outside: shared.outside, known: map[uint64]bool{},
+		seen: map[*openapi3.Operation]map[string]bool{}}
+}
+
+// Each change must be found, and found because of what was changed.
+func TestCheckFindsWhatTheDescriptionDoesNotHave(t *testing.T) {
+	t.Parallel()
+	replaced := func(old, new string) func(*Exchange) {
+		return func(e *Exchange) {
+			text := strings.Replace(string(e.Received), old, new, 1)
+			if text == string(e.Received) {
+				t.Errorf("nothing to replace: %s", old)
+			}
+			e.Received = []byte(text)
+		}
+	}
+	for name, tc := range map[string]struct {
+		status int
+		body   string
+		change func(*Exchange)
+		want   string // in the error
+	}{
+		"a path":                    {200, charged, func(e *Exchange) { e.Target = "/v1/budgets" }, "no such path"},
+		"a path below another":      {200, charged, func(e *Exchange) { e.Target += "/7" }, "no such path"},
+		"a method":                  {200, charged, func(e *Exchange) { e.Method = "PUT" }, "no such method"},
+		"a status":                  {202, charged, func(*Exchange) {}, "no status 202"},
+		"a field":                   {200, charged, replaced(`"max_actions":2`, `"max_actions":2,"colour":"red"`), "colour"},
+		"a field of a problem":      {403, refused, replaced(`"limit"`, `"colour":"red","limit"`), "colour"},
+		"a field less":              {200, charged, replaced(`"max_actions":2,`, ""), "max_actions"},
+		"a field less of a problem": {403, refused, replaced(`"limit":"max_value_usd",`, ""), "limit"},
+		"a type":                    {200, charged, replaced(`"action_count":1`, `"action_count":"1"`), "action_count"},
+		"a fraction of a count":     {200, charged, replaced(`"action_count":1`, `"action_count":1.5`), "action_count"},
+		"a null":                    {200, charged, replaced(`"action_count":1`, `"action_count":null`), "action_count"},
+		"a bound":                   {200, charged, replaced(`0.37`, `-1`), "value_used_usd"},
+		"a format of an id":         {200, charged, replaced(`01a1fd30-7`, `01A1FD30-7`), "session_id"},
+		"a format of a time":        {200, charged, replaced(`32.859Z`, `32Z`), "expires_at"},
+		"a code":                    {404, notFound, replaced(`:"not_found"`, `:"gone"`), "code"},
+		"a code of another status":  {404, notFound, replaced(`:"not_found"`, `:"agent_revoked"`), "code"},
+		"a status in the body":      {404, notFound, replaced(`404`, `410`), "status"},
+		"an array":                  {200, "[" + charged + "]", func(*Exchange) {}, "object"},
+		"no JSON":                   {200, charged, replaced("}", ""), "unexpected EOF"},
+		"a media type": {200, charged, func(e *Exchange) { e.Answer.Set("Content-Type", "text/plain") },
+			"is not text/plain"},
+		"no media type":        {200, charged, func(e *Exchange) { e.Answer.Del("Content-Type") }, "Content-Type"},
+		"a header":             {200, charged, func(e *Exchange) { e.Answer.Set("X-Colour", "red") }, "no header X-Colour"},
+		"a header less":        {200, charged, func(e *Exchange) { e.Answer.Del("X-Request-Id") }, "X-Request-Id"},
+		"a header twice":       {200, charged, func(e *Exchange) { e.Answer.Add("X-Request-Id", "r-2") }, "2 times"},
+		"a form of a header":   {200, charged, func(e *Exchange) { e.Answer.Set("X-Request-Id", "r 1") }, "X-Request-Id"},
+		"a field of a request": {200, charged, func(e *Exchange) { e.Sent = []byte(`{"colour":"red"}`) }, "colour"},
+		"a type of a request":  {200, charged, func(e *Exchange) { e.Sent = []byte(`{"count":"1"}`) }, "count"},
+		"a bound of a request": {200, charged, func(e *Exchange) { e.Sent = []byte(`{"count":1001}`) }, "count"},
+		"an id in a path": {200, charged, func(e *Exchange) { e.Target = "/v1/sessions/7/actions" },
+			`parameter id`},
+		"a length of a header": {200, charged, func(e *Exchange) { e.Request.Set("Idempotency-Key", strings.Repeat("k", 256)) },
+			"Idempotency-Key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := exchangeWith(tc.status, tc.body)
+			if tc.status != 202 && tc.body[0] == '{' {
+				if err := newSuite(t).Check(e); err != nil {
+					t.Fatalf("as it should be: %v", err)
+				}
+			}
+			tc.change(e)
+			switch err := newSuite(t).Check(e); {
+			case err == nil:
+				t.Error("was not found")
+			case !strings.Contains(reasonOf(err), tc.want):
+				t.Errorf("found for another reason: %v", err)
+			}
+		})
+	}
+}
+
+// reasonOf returns an error without its first line, which repeats the exchange.
+func reasonOf(err error) string {
+	_, reason, _ := strings.Cut(err.Error(), "\n")
+	return reason
+}
+
+func TestCheckFindsAnAnswerWithoutAnOperation(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		method, target, allow string
+		status                int
+		right                 bool
+	}{
+		"nothing there":            {"GET", "/nothing", "", 404, true},
+		"a path that is described": {"POST", "/healthz", "", 404, true},
+		"a body for nothing":       {"GET", "/nothing", "", 200, false},
+		"a method":                 {"POST", "/healthz", "GET, HEAD", 405, true},
+		"a method that Allow has not": {
+			"POST", "/healthz", "GET", 405, false},
+		"no HTTP": {"", "", "", 400, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code := map[int]string{400: "invalid_request", 404: "not_found", 405: "method_not_allowed"}[tc.status]
+			body, _ := json.Marshal(map[string]any{"type": "urn:remit:problem:" + code, "title": "t", "status": tc.status,
+				"detail": "d", "code": code, "request_id": "r-1"})
+			e := exchangeWith(tc.status, string(body))
+			e.Method, e.Target = tc.method, tc.target
+			if e.Answer.Set("Content-Type", "application/problem+json"); tc.allow != "" {
+				e.Answer.Set("Allow", tc.allow)
+			}
+			if err := newSuite(t).Check(e); (err == nil) != tc.right {
+				t.Errorf("%v, want right %t", err, tc.right)
+			}
+		})
+	}
+}
+
+// What differs in digits alone is not judged again; what differs in anything else is.
+func TestExchangesAreTheSameOnlyWhenDigitsAndCredentialsDiffer(t *testing.T) {
+	t.Parallel()
+	print := func(received string) uint64 {
+		return fingerprintOf(exchangeWith(200, received), match{route: route{path: "/p"}})
+	}
+	first := print(`{"id":"01a1fd30-7159","n":12,"name":"scout"}`)
+	if print(`{"id":"77a1cc30-0159","n":300,"name":"scout"}`) != first {
+		t.Error("other digits are another exchange")
+	}
+	for _, other := range []string{
+		`{"id":"01a1fd30-7159","n":"12","name":"scout"}`, `{"id":"01a1fd30-7159","n":-12,"name":"scout"}`,
+		`{"id":"01a1fd30-7159","n":1.2,"name":"scout"}`, `{"id":"01a1fd30-7159","n":12,"name":"other"}`,
+		`{"id":"01a1fd30-7159","n":12,"name":"scout","m":1}`, `{"id":"01A1FD30-7159","n":12,"name":"scout"}`,
+		`{"id":"01a1fd30-7159","m":12,"name":"scout"}`,
+	} {
+		if print(other) == first {
+			t.Errorf("not told apart: %s", other)
+		}
+	}
+}
+
+func TestUnseenNamesWhatDidNotHappen(t *testing.T) {
+	t.Parallel()
+	suite, err := Of(openapi.JSON().Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const name, refusal = "POST /v1/sessions/{id}/actions", "POST /v1/sessions/{id}/actions: 403 session_limit_reached"
+	if operations, refusals := suite.Unseen(); !slices.Contains(operations, name) || !slices.Contains(refusals, refusal) {
+		t.Errorf("nothing was seen, and unseen are %v and %v", operations, refusals)
+	}
+	if err := suite.Check(exchangeWith(403, refused)); err != nil {
+		t.Fatal(err)
+	}
+	if operations, refusals := suite.Unseen(); !slices.Contains(operations, name) || slices.Contains(refusals, refusal) {
+		t.Errorf("the refusal was seen, and unseen are %v and %v", operations, refusals)
+	}
+	if err := suite.Check(exchangeWith(200, charged)); err != nil {
+		t.Fatal(err)
+	}
+	if operations, _ := suite.Unseen(); slices.Contains(operations, name) {
+		t.Error("the success was seen")
+	}
+}

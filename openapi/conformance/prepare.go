@@ -1,0 +1,142 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+type object = map[string]any
+
+// outsidePath is where the validator finds x-outside-operations, as an operation of no service.
+const outsidePath = "/x-outside-operations"
+
+// prepare returns the file with its paths written out, which the validator does not do, and the objects of its answers
+// closed.
+func prepare(file []byte) ([]byte, error) {
+	var root object
+	if err := json.Unmarshal(file, &root); err != nil {
+		return nil, err
+	}
+	paths := member(root, "paths")
+	for path, item := range paths {
+		given, _ := item.(object)
+		target, isReference := given["$ref"].(string)
+		if !isReference {
+			continue
+		}
+		name := strings.NewReplacer("~1", "/", "%7B", "{", "%7D", "}").Replace(strings.TrimPrefix(target, "#/paths/"))
+		text, err := json.Marshal(paths[name])
+		var copied object
+		if err != nil || json.Unmarshal(text, &copied) != nil || copied == nil {
+			return nil, fmt.Errorf("%s leads nowhere: %s", path, target)
+		}
+		for _, operation := range copied {
+			if operation, ok := operation.(object); ok {
+				operation["operationId"] = fmt.Sprint(operation["operationId"], " ", path)
+			}
+		}
+		paths[path] = copied
+	}
+	if outside := root["x-outside-operations"]; outside != nil {
+		paths[outsidePath] = object{"get": object{"responses": outside}}
+	}
+	c := closing{member(member(root, "components"), "schemas")}
+	for _, schema := range c.schemas {
+		if schema, ok := schema.(object); ok {
+			letAlone(schema)
+		}
+		c.closeInside(schema)
+	}
+	for _, response := range member(member(root, "components"), "responses") {
+		c.closeResponse(response)
+	}
+	for _, item := range paths {
+		for _, operation := range item.(object) {
+			operation, _ := operation.(object)
+			for _, response := range member(operation, "responses") {
+				c.closeResponse(response)
+			}
+		}
+	}
+	return json.Marshal(root)
+}
+
+func member(of object, name string) object { m, _ := of[name].(object); return m }
+
+// letAlone takes away the schema of items that a service judges one by one: it carries out a request of which some are
+// not valid.
+func letAlone(schema object) {
+	for _, property := range member(schema, "properties") {
+		if property, ok := property.(object); ok && property["x-judged-alone"] == true {
+			delete(property, "items")
+		}
+	}
+}
+
+// closing closes schemas: unevaluatedProperties sees through allOf and references, as additionalProperties does not.
+type closing struct{ schemas object }
+
+func (c closing) closeResponse(response any) {
+	r, _ := response.(object)
+	for _, body := range member(r, "content") {
+		if body, ok := body.(object); ok && body["schema"] != nil {
+			c.closeInside(body["schema"])
+			body["schema"] = c.closed(body["schema"])
+		}
+	}
+}
+
+// closeInside closes the members of a schema, and the items. A component itself is closed where it is used: another may
+// be made of it.
+func (c closing) closeInside(schema any) {
+	s, _ := schema.(object)
+	for _, list := range []string{"allOf", "anyOf"} {
+		parts, _ := s[list].([]any)
+		for _, part := range parts {
+			c.closeInside(part)
+		}
+	}
+	properties := member(s, "properties")
+	for name, property := range properties {
+		c.closeInside(property)
+		properties[name] = c.closed(property)
+	}
+	if s["items"] != nil {
+		c.closeInside(s["items"])
+		s["items"] = c.closed(s["items"])
+	}
+}
+
+func (c closing) closed(schema any) any {
+	s, _ := schema.(object)
+	if !c.hasMembers(s) {
+		return schema
+	}
+	if s["$ref"] != nil {
+		return object{"allOf": []any{schema}, "unevaluatedProperties": false}
+	}
+	s["unevaluatedProperties"] = false
+	return s
+}
+
+// hasMembers says whether a schema names the members of an object, and is not open or closed already.
+func (c closing) hasMembers(s object) bool {
+	if reference, ok := s["$ref"].(string); ok {
+		return c.hasMembers(member(c.schemas, reference[strings.LastIndexByte(reference, '/')+1:]))
+	}
+	if s["additionalProperties"] != nil || s["unevaluatedProperties"] != nil {
+		return false
+	}
+	parts := []any{}
+	for _, list := range []string{"allOf", "anyOf"} {
+		some, _ := s[list].([]any)
+		parts = append(parts, some...)
+	}
+	for _, part := range parts {
+		if part, ok := part.(object); ok && c.hasMembers(part) {
+			return true
+		}
+	}
+	return s["properties"] != nil
+}

@@ -1,0 +1,60 @@
+// Package openapi holds the description of the HTTP API, openapi.json (OpenAPI 3.1), which is written by hand, and makes a
+// page of it that people can read. The tests of the server hold every answer to the file: see conformance.
+package openapi
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/hex"
+	"strings"
+	"sync"
+)
+
+var (
+	//go:embed openapi.json
+	description []byte
+	//go:embed page.html
+	pageTemplate string
+	//go:embed page.css
+	pageStyle string
+)
+
+// Document is what a service serves as it is.
+type Document struct {
+	Body []byte
+	// ETag is of this body alone (RFC 9110 §8.8.3).
+	ETag string
+	// Policy is the Content-Security-Policy it needs, "" for none.
+	Policy string
+}
+
+func newDocument(body []byte, policy string) Document {
+	sum := sha256.Sum256(body)
+	return Document{Body: body, ETag: `"` + hex.EncodeToString(sum[:8]) + `"`, Policy: policy}
+}
+
+// JSON returns the description as it stands in the repository.
+var JSON = sync.OnceValue(func() Document { return newDocument(description, "") })
+
+// Page returns the description as HTML. It is made once; it panics on a file that it cannot read, which is part of the
+// program.
+var Page = sync.OnceValue(func() Document {
+	style := strings.TrimSpace(pageStyle)
+	api, err := read(description)
+	if err != nil {
+		panic(err)
+	}
+	html, err := render(api, style)
+	if err != nil {
+		panic(err)
+	}
+	return newDocument(html, policyFor(style))
+})
+
+// policyFor lets a browser use nothing but this style and the empty icon.
+func policyFor(style string) string {
+	sum := sha256.Sum256([]byte(style))
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; img-src data:; " +
+		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}

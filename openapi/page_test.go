@@ -1,0 +1,154 @@
+package openapi
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remit/serviceproc"
+)
+
+// operationsOf returns the operations of the description, as "POST /v1/agents".
+func operationsOf(t *testing.T) []string {
+	t.Helper()
+	value, err := parse(description)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []string
+	paths := value.(object).object("paths")
+	for _, path := range paths.names {
+		for _, method := range paths.object(path).names {
+			if slices.Contains(methods, method) {
+				all = append(all, strings.ToUpper(method)+" "+path)
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+var (
+	article  = regexp.MustCompile(`data-method="([A-Z]+)" data-path="([^"]+)"`)
+	target   = regexp.MustCompile(`href="#([^"]+)"`)
+	anchored = regexp.MustCompile(` id="([^"]+)"`)
+)
+
+func shownIn(html string) []string {
+	var all []string
+	for _, found := range article.FindAllStringSubmatch(html, -1) {
+		all = append(all, found[1]+" "+found[2])
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestThePageShowsEveryOperationAndEveryLinkLeadsSomewhere(t *testing.T) {
+	t.Parallel()
+	html := string(Page().Body)
+	if got, want := shownIn(html), operationsOf(t); !slices.Equal(got, want) {
+		t.Errorf("the page shows\n%v, want\n%v", got, want)
+	}
+	there := map[string]bool{}
+	for _, found := range anchored.FindAllStringSubmatch(html, -1) {
+		if there[found[1]] {
+			t.Errorf("two places are called %s", found[1])
+		}
+		there[found[1]] = true
+	}
+	for _, found := range target.FindAllStringSubmatch(html, -1) {
+		if !there[found[1]] {
+			t.Errorf("a link leads to %s, which is not there", found[1])
+		}
+	}
+	for _, unwanted := range []string{"<script", "http://", "style=", "ZgotmplZ", "%!"} {
+		if strings.Contains(html, unwanted) {
+			t.Errorf("the page has %s", unwanted)
+		}
+	}
+}
+
+func TestEveryOperationHasACommandThatNamesWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	a, err := read(description)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range a.Groups {
+		for _, op := range g.Operations {
+			switch {
+			case !strings.Contains(op.Curl, `"$URL/`), strings.ContainsAny(op.Curl[:strings.IndexByte(op.Curl, '/')], "{}"):
+				t.Errorf("%s: %s", op.ID, op.Curl)
+			case strings.Contains(strings.SplitN(op.Curl, "\n", 2)[0], "{"):
+				t.Errorf("%s: a parameter of the path has no example: %s", op.ID, op.Curl)
+			case op.Request != nil && !strings.Contains(op.Curl, "-d "):
+				t.Errorf("%s: no body: %s", op.ID, op.Curl)
+			case op.Credentials[0] != "none" && flags[op.Credentials[0]] == "":
+				t.Errorf("%s: nothing shows the credential %s", op.ID, op.Credentials[0])
+			}
+		}
+	}
+}
+
+func TestDescriptionsAreEscaped(t *testing.T) {
+	t.Parallel()
+	got := string(marked("a <b> & `<c>` *d*\n\n- <e>\n- `f`"))
+	const want = "<p>a &lt;b&gt; &amp; <code>&lt;c&gt;</code> <em>d</em></p><ul><li>&lt;e&gt;</li><li><code>f</code></li></ul>"
+	if got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+func TestABrowserShowsThePageAndComplainsOfNothing(t *testing.T) {
+	t.Parallel()
+	browser := tool(t, "chromium")
+	dom, complaints := load(t, browser, serviceproc.Run(t).URL+"/docs")
+	if got, want := shownIn(dom), operationsOf(t); !slices.Equal(got, want) {
+		t.Errorf("the browser shows %v, want %v", got, want)
+	}
+	if len(complaints) > 0 {
+		t.Errorf("the browser complains: %q", complaints)
+	}
+}
+
+func TestABrowserComplainsOfAPageThatItsPolicyForbids(t *testing.T) {
+	t.Parallel()
+	strict := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.Header().Set("Content-Security-Policy", "default-src 'none'")
+		_, _ = w.Write(Page().Body)
+	}))
+	defer strict.Close()
+	if _, complaints := load(t, tool(t, "chromium"), strict.URL); len(complaints) == 0 {
+		t.Error("no complaint of a style that the policy forbids: complaints are not seen")
+	}
+}
+
+// load returns the page as the browser has built it, and what it has written to the console.
+func load(t *testing.T, browser, url string) (dom string, complaints []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	show := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+		"--user-data-dir="+t.TempDir(), "--enable-logging=stderr", "--dump-dom", url)
+	show.WaitDelay = time.Second
+	var diagnostics strings.Builder
+	show.Stderr = &diagnostics
+	output, err := show.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", browser, err, diagnostics.String())
+	}
+	for line := range strings.Lines(diagnostics.String()) {
+		if strings.Contains(line, "CONSOLE") {
+			complaints = append(complaints, strings.TrimSpace(line))
+		}
+	}
+	return string(output), complaints
+}

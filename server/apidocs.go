@@ -1,0 +1,46 @@
+package server
+
+import (
+	"strings"
+
+	"github.com/valyala/fasthttp"
+	"remit/openapi"
+)
+
+// openAPI answers with the description of this API.
+func (s *Server) openAPI(ctx *fasthttp.RequestCtx) error {
+	return answerDocument(ctx, "application/json", openapi.JSON())
+}
+
+// docs answers with the same as a page for people.
+func (s *Server) docs(ctx *fasthttp.RequestCtx) error {
+	return answerDocument(ctx, "text/html; charset=utf-8", openapi.Page())
+}
+
+// answerDocument answers with what is the same until another version runs: clients keep it, and ask whether it still is.
+func answerDocument(ctx *fasthttp.RequestCtx, mediaType string, document openapi.Document) error {
+	header := &ctx.Response.Header
+	header.Set(fasthttp.HeaderETag, document.ETag)
+	header.Set(fasthttp.HeaderCacheControl, "no-cache")
+	if isKnown(string(ctx.Request.Header.Peek(fasthttp.HeaderIfNoneMatch)), document.ETag) {
+		ctx.SetStatusCode(fasthttp.StatusNotModified)
+		return nil
+	}
+	if document.Policy != "" {
+		header.Set(fasthttp.HeaderContentSecurityPolicy, document.Policy)
+	}
+	header.SetContentType(mediaType)
+	ctx.SetBody(document.Body)
+	return nil
+}
+
+// isKnown says whether If-None-Match names the tag, compared weakly (RFC 9110 §13.1.2).
+func isKnown(ifNoneMatch, tag string) bool {
+	for given := range strings.SplitSeq(ifNoneMatch, ",") {
+		given = strings.TrimPrefix(strings.TrimSpace(given), "W/")
+		if given == tag || given == "*" {
+			return true
+		}
+	}
+	return false
+}

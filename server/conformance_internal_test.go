@@ -1,0 +1,128 @@
+package server
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/valyala/fasthttp"
+	"remit/openapi/conformance"
+)
+
+// HoldToDescription holds every answer of a server to openapi.json, whoever asks and however. It must be called before
+// Serve.
+func HoldToDescription(t testing.TB, s *Server) {
+	t.Helper()
+	suite, err := conformance.Shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hold := func(ctx *fasthttp.RequestCtx, method, target string) {
+		if err := suite.Check(exchangeOf(ctx, method, target)); err != nil {
+			t.Error(err)
+		}
+	}
+	handle, handleUnreadable, handleExpectation := s.http.Handler, s.http.ErrorHandler, s.http.ExpectHandler
+	s.http.Handler = func(ctx *fasthttp.RequestCtx) {
+		handle(ctx)
+		hold(ctx, string(ctx.Method()), targetOf(ctx))
+	}
+	s.http.ExpectHandler = func(ctx *fasthttp.RequestCtx) int {
+		status := handleExpectation(ctx)
+		if status != fasthttp.StatusContinue {
+			hold(ctx, string(ctx.Method()), targetOf(ctx))
+		}
+		return status
+	}
+	s.http.ErrorHandler = func(ctx *fasthttp.RequestCtx, err error) {
+		handleUnreadable(ctx, err)
+		hold(ctx, "", "")
+	}
+}
+
+// targetOf returns the path as it was sent, with the query.
+func targetOf(ctx *fasthttp.RequestCtx) string {
+	target := string(ctx.URI().PathOriginal())
+	if query := ctx.URI().QueryString(); len(query) > 0 {
+		target += "?" + string(query)
+	}
+	return target
+}
+
+func exchangeOf(ctx *fasthttp.RequestCtx, method, target string) *conformance.Exchange {
+	e := &conformance.Exchange{
+		Method: method, Target: target, Request: http.Header{}, Answer: http.Header{}, Status: ctx.Response.StatusCode(),
+		Streamed: ctx.Response.IsBodyStream(),
+	}
+	if method != "" {
+		if !ctx.Request.IsBodyStream() {
+			e.Sent = ctx.Request.Body()
+		}
+		for name, value := range ctx.Request.Header.All() {
+			e.Request.Add(string(name), string(value))
+		}
+	}
+	for name, value := range ctx.Response.Header.All() {
+		if string(name) != fasthttp.HeaderContentType || len(value) > 0 {
+			e.Answer.Add(string(name), string(value))
+		}
+	}
+	if !e.Streamed {
+		e.Received = ctx.Response.Body()
+	}
+	return e
+}
+
+// The description and the router must know the same of each other. A gateway's path is in both with its parameter.
+func TestTheDescriptionHasEveryRouteAndNoOther(t *testing.T) {
+	t.Parallel()
+	suite, err := conformance.Shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{})
+	routed := map[string]bool{"* " + authorizePath: true} // which the router does not know
+	for method, paths := range s.routes().List() {
+		for _, path := range paths {
+			routed[method+" "+strings.ReplaceAll(path, ":*}", "}")] = true
+		}
+	}
+	described := map[string]bool{}
+	for _, route := range suite.Routes() {
+		described[route] = true
+		if !routed[route] {
+			t.Errorf("openapi.json has %s, which is not routed", route)
+		}
+	}
+	for route := range routed {
+		if !described[route] {
+			t.Errorf("openapi.json lacks %s", route)
+		}
+	}
+}
+
+func TestEveryCodeIsInTheDescription(t *testing.T) {
+	t.Parallel()
+	suite, err := conformance.Shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	described := suite.Codes()
+	for code, status := range everyCode() {
+		if !described[code] {
+			t.Errorf("openapi.json has no example of %s, %d", code, status)
+		}
+		delete(described, code)
+	}
+	for code := range described {
+		if !isOAuthCode[code] {
+			t.Errorf("openapi.json has an example of %s, which no error has", code)
+		}
+	}
+}
+
+// isOAuthCode holds what RFC 6749 names; the description has an example of each that is used.
+var isOAuthCode = map[string]bool{
+	"invalid_request": true, "invalid_client": true, "invalid_grant": true, "invalid_scope": true,
+	"unsupported_grant_type": true, "unsupported_response_type": true, "temporarily_unavailable": true, "server_error": true,
+}
