@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"runtime/debug"
+	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -28,6 +29,9 @@ func (s *Server) settleExpectation(header *fasthttp.RequestHeader) fasthttp.Requ
 			header.Set(fasthttp.HeaderExpect, continues)
 		}
 	}
+	if !s.bodies.admit(header, time.Now()) {
+		return fasthttp.RequestConfig{MaxRequestBodySize: 1} // so that none is read; see answerUnreadable
+	}
 	return fasthttp.RequestConfig{}
 }
 
@@ -40,9 +44,13 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 	if err == nil && ctx.Request.Header.ContentLength() > maxBody {
 		err = errBodyTooLarge
 	}
+	if err == nil && s.bodies.hasRefused(&ctx.Request.Header) {
+		err = errManyBodies
+	}
 	if err == nil {
 		return fasthttp.StatusContinue
 	}
+	s.bodies.end(&ctx.Request.Header)
 	s.begin(ctx)
 	defer s.endAsked(ctx)
 	leaveUnread(ctx.Conn())

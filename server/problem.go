@@ -32,6 +32,7 @@ var (
 	errPlainHTTP       = errors.New("this port speaks TLS: ask it by https://")
 	errPanic           = errors.New("internal error")
 	errManyWaiting     = errors.New("too many requests wait for events here")
+	errManyBodies      = errors.New("too many large bodies are arriving; nothing was changed")
 	errOwnWaiting      = errors.New("too many requests of your organization wait for events here")
 )
 
@@ -80,6 +81,7 @@ var rules = []rule{
 	{redisstore.ErrOutcomeUnknown, 503, "outcome_unknown", "the store did not answer in time; the change may have happened"},
 	{redisstore.ErrOverloaded, 503, "unavailable", overloadedDetail},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
+	{errManyBodies, 503, "unavailable", ""},
 	{errManyWaiting, 503, "unavailable", ""},
 	{errManyScrapes, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},

@@ -120,6 +120,7 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	defer s.endAsked(ctx)
 	s.renewWriteTimeout(ctx)
 	leaveUnread(ctx.Conn())
+	refused := s.bodies.end(&ctx.Request.Header)
 	var plain tls.RecordHeaderError
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error
@@ -129,6 +130,8 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 		return
 	case errors.As(err, &small):
 		err = errHeadersTooLarge
+	case refused:
+		err = errManyBodies
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		err = errBodyTooLarge
 	case errors.As(err, &network) && network.Timeout(), isSlowChunk(err):

@@ -76,6 +76,7 @@ type Server struct {
 	drain         drain
 	ready         readiness
 	waiting       *waiting
+	bodies        bodies
 	turnedAway    turnedAway
 	counts        *counts
 	metricsApart  bool
@@ -103,6 +104,7 @@ func New(cfg Config) *Server {
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
 		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
 		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
+		bodies:       bodies{most: maxArriving, arriving: map[*fasthttp.RequestHeader]arrival{}},
 		metricsApart: cfg.MetricsApart,
 	}
 	s.counts = newCounts(s)
@@ -172,6 +174,7 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 // around is what every request passes before and after its own handler.
 func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
+		s.bodies.arrived(&ctx.Request.Header)
 		s.begin(ctx)
 		defer s.endAsked(ctx)
 		defer s.drain.tell(ctx)
