@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +78,9 @@ func TestEveryCommandOfRedisIsCountedByItsName(t *testing.T) {
 	called := regexp.MustCompile(`\bs\.call\([^"]*"(\w+)"`)
 	var verbs []string
 	for _, file := range must(filepath.Glob("*.go"))(t) {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
 		for _, call := range called.FindAllStringSubmatch(string(must(os.ReadFile(file))(t)), -1) {
 			verbs = append(verbs, call[1])
 		}
