@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -24,6 +25,7 @@ type proxy struct {
 	seen     int // requests with the marker
 
 	serving sync.WaitGroup
+	kept    int // a socket that keeps the port while nobody listens at it; 0 for none
 }
 
 // newProxy returns a proxy before the Redis at that address.
@@ -31,7 +33,10 @@ func newProxy(t *testing.T, upstream string) *proxy {
 	t.Helper()
 	p := &proxy{address: "127.0.0.1:0"}
 	p.comeUp(t, upstream)
-	t.Cleanup(p.goDown)
+	t.Cleanup(func() {
+		p.goDown()
+		p.release()
+	})
 	return p
 }
 
@@ -102,11 +107,40 @@ func (p *proxy) goDown() {
 	p.conns = nil
 	p.mu.Unlock()
 	p.serving.Wait()
+	p.keepPort()
+}
+
+// keepPort takes the port without listening: whoever dials is refused, and no other test gets it meanwhile.
+func (p *proxy) keepPort() {
+	p.release()
+	at, err := net.ResolveTCPAddr("tcp", p.address)
+	if err != nil {
+		return
+	}
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		return
+	}
+	syscall.CloseOnExec(socket)
+	_ = syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1) // its last connections linger
+	if syscall.Bind(socket, &syscall.SockaddrInet4{Port: at.Port, Addr: [4]byte(at.IP.To4())}) != nil {
+		_ = syscall.Close(socket) // another was quicker
+		return
+	}
+	p.kept = socket
+}
+
+func (p *proxy) release() {
+	if p.kept != 0 {
+		_ = syscall.Close(p.kept)
+		p.kept = 0
+	}
 }
 
 // comeUp accepts connections, again at the same address, and passes them on.
 func (p *proxy) comeUp(t *testing.T, upstream string) {
 	t.Helper()
+	p.release()
 	listener := must(net.Listen("tcp", p.address))(t)
 	p.mu.Lock()
 	defer p.mu.Unlock()
