@@ -42,6 +42,7 @@ class Call:
     effect: Effect = Effect.READS
     key: str = ""  # Idempotency-Key
     wait: float = 0.0  # seconds that the service may take on purpose
+    may_go_on: Callable[[], bool] = lambda: True  # asked before each attempt but the first
 
     @property
     def name(self) -> str:
@@ -105,7 +106,7 @@ class Caller:
                 retry.may_have_happened(failure) or in_doubt and not retry.settles(failure)
             )
             more = attempt < self.service.attempts and retry.may_repeat(call.effect, failure)
-            if not (more and retry.pause(attempt, failure, end)):
+            if not (more and retry.pause(attempt, failure, end) and call.may_go_on()):
                 break
         raise retry.conclude(call.name, in_doubt, failure)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Mapping, Optional, Tuple, Type, Union
+from typing import Any, Callable, Mapping, Optional, Tuple, Type, Union
 
 from . import url
 from .agent import Agent
@@ -57,8 +57,9 @@ class Client:
         """The agent with this id and secret. It gets its first tokens when it needs them."""
         issuer = Caller(self._service)
 
-        def ask(where: str, body: Mapping[str, object], timeout: float) -> TokenPair:
-            return issuer.ask(Call("POST", where, body), lambda said: TokenPair._read(Fields(said)), timeout)
+        def ask(where: str, body: Mapping[str, object], timeout: float, may_go_on: Callable[[], bool]) -> TokenPair:
+            call = Call("POST", where, body, may_go_on=may_go_on)
+            return issuer.ask(call, lambda said: TokenPair._read(Fields(said)), timeout)
 
         tokens = Tokens(id, credential(secret), ask)
         return Agent(Caller(self._service, tokens=tokens), tokens, id)
