@@ -165,6 +165,8 @@ func TestDoubtOutlastsLaterRefusals(t *testing.T) {
 		"rate limited":            {refusal(429, "rate_limited"), true},
 		"request came too slowly": {refusal(408, "request_timeout"), true},
 		"token refused":           {refusal(401, "invalid_token"), true},
+		"an ingress's 404":        {reaction{status: 404, body: "default backend - 404"}, true},
+		"a proxy's JSON":          {reaction{status: 403, body: `{"error":"forbidden"}`}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -153,6 +153,8 @@ class Retries(ServiceTest):
             (refusal(429, "rate_limited"), remit.OutcomeUnknown),
             (refusal(408, "request_timeout"), remit.OutcomeUnknown),
             (refusal(401, "invalid_token"), remit.OutcomeUnknown),
+            (Answer(404, "default backend - 404"), remit.OutcomeUnknown),
+            (Answer(403, '{"error":"forbidden"}'), remit.OutcomeUnknown),
         ):
             client, _ = self.proxied(react)
             with self.subTest(then=then), self.assertRaises(remit.RemitError) as caught:
