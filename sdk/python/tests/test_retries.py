@@ -99,7 +99,7 @@ class Retries(ServiceTest):
         assert made.secret
         session = client.agent(made.id, made.secret).session(lossy.create_session(made.id, max_value=100).id)
         session.charge(value=1)
-        self.assertIsNone(session.charge_many([remit.Charge(2)])[0].error)
+        self.assertIsNone(session.charge_many([remit.Charge(value=2)])[0].error)
         with session.transaction("payment", value=3) as tx:
             self.assertEqual(tx.info.sequence_number, 1)
         session.transaction("payment", value=4).rollback()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
+from typing import Any
 
 import remit
 from network import ServiceTest
@@ -43,17 +44,37 @@ class Sessions(ServiceTest):
 
     def test_a_batch_is_answered_in_order(self) -> None:
         session = self.new_session(max_value=3)
-        first, second, third = session.charge_many([Charge("1.25"), Charge(5), Charge("1.75", "llm.call")])
+        first, second, third = session.charge_many([Charge(value="1.25"), Charge(value=5), Charge("llm.call", "1.75")])
         assert first.usage and third.usage
         self.assertEqual((first.usage.value_used, third.usage.value_used), (Decimal("1.25"), 3))
         self.assertIsInstance(second.error, remit.LimitReached)
         other = self.organization.create_session(self.agent.id).id
         for charge_many in (self.agent.charge_many, self.organization.charge_many):
             here, there, nowhere = charge_many(
-                [Charge(session_id=session.id), Charge(1, session_id=other), Charge(session_id="?")]
+                [Charge(session_id=session.id), Charge(value=1, session_id=other), Charge(session_id="?")]
             )
             assert here.usage and there.usage and nowhere.error
             self.assertEqual((nowhere.error.status, nowhere.error.fields[0].field), (400, "session_id"))
+
+    def test_a_charge_of_a_batch_is_written_as_a_single_one(self) -> None:
+        session = self.new_session()
+        for given in (("llm.call",), ("llm.call", "0.37"), (None, "0.37")):
+            alone = session.charge(*given, count=2, scope="admin").value_used
+            (batched,) = session.charge_many([Charge(*given, count=2, scope="admin")])
+            assert batched.usage
+            self.assertEqual(batched.usage.value_used - alone, Decimal(given[1]) if len(given) > 1 else 0)
+
+    def test_no_amount_is_not_an_amount_of_0(self) -> None:
+        session = self.new_session()
+        none: Any = None
+        for does in (
+            lambda: session.charge("llm.call", none),
+            lambda: session.charge_many([Charge("llm.call", none)]),
+            lambda: session.transaction("payment", value=none),
+        ):
+            with self.assertRaisesRegex(TypeError, "no NoneType"):
+                does()
+        self.assertEqual(session.get().action_count, 0)
 
     def test_sessions_are_topped_up_and_tightened(self) -> None:
         session = self.new_session(max_actions=5, max_value=1, expires_in=timedelta(minutes=1), metadata={"a": Decimal("0.1")})

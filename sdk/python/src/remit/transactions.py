@@ -14,7 +14,7 @@ from .calls import PER_PAGE, Call, Caller, end_of
 from .errors import OutcomeUnknown, RemitError, TransactionDone, TransactionNotPending, TransactionNotReversible
 from .money import Amount
 from .url import path
-from .wire import Fields, encode, present, usd
+from .wire import Fields, encode, present, usd_or_none
 
 _ROLLBACK_LIMIT = 10.0  # seconds for the rollback of a block that an exception ends
 
@@ -135,7 +135,7 @@ class Transaction:
         other error it is pending still, unless that is a TransactionNotPending.
         """
         self._given_up = None
-        body = present(value_usd=usd(value), post_state=post_state)
+        body = present(value_usd=usd_or_none(value), post_state=post_state)
         call = self._caller.service.keyed(self._path + "/commit", idempotency_key, body)
         return self._settle(call, timeout, done_in_doubt=True)
 

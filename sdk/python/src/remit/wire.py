@@ -105,9 +105,14 @@ def seconds(length: Optional[Seconds]) -> Optional[int]:
     return ceil(length)
 
 
-def usd(amount: Optional[money.Amount]) -> Optional[Decimal]:
-    """An amount as it is sent, checked; None stays None."""
-    return None if amount is None else money.usd(money.micro(amount))
+def usd(amount: money.Amount) -> Decimal:
+    """An amount as it is sent, checked. None is a TypeError: a price that was not found is not 0."""
+    return money.usd(money.micro(amount))
+
+
+def usd_or_none(amount: Optional[money.Amount]) -> Optional[Decimal]:
+    """The same where an amount may be left out."""
+    return None if amount is None else usd(amount)
 
 
 class Fields:
