@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import pickle
 import traceback
-from typing import Callable, List
+from typing import Any, Callable, List
 
 import remit
 from network import DROP, PASS, Answer, Reaction, Request, ServiceTest, refusal
@@ -73,10 +73,34 @@ class Errors(ServiceTest):
         self.assertIs(copy.deepcopy(SECRET), SECRET)
         with self.assertRaises(TypeError):
             pickle.dumps(SECRET)
-        for text in ("", "two\r\nlines", "gr\u00fcn", " rmk", "a b c"):
+        for text in ("", "two\r\nlines", "gr\u00fcn", "a b c"):
             with self.assertRaises(ValueError) as caught:
                 remit.Credential(text)
             self.assertNotIn(text or "?", str(caught.exception))
+        self.assertEqual(remit.Credential(" rmk_of-a-file\r\n").reveal(), "rmk_of-a-file")
+
+    def test_no_malformed_credential_is_in_what_an_error_shows(self) -> None:
+        takers: List[Callable[[Any], object]] = [
+            remit.Credential,
+            lambda text: self.client.organization(text),
+            lambda text: self.client.agent(SOME, text),
+            lambda text: self.client.exchange(SOME, text),
+            lambda text: self.client.create_organization("acme", bootstrap_token=text),
+            lambda text: self.client.verify(text),
+            lambda text: self.client.organization(KEY).introspect(text),
+        ]
+        refused = 0
+        for text in ("hush-hush\nsecret", "hush-hush-s\u00e9cret", b"hush-hush"):
+            for take in takers:
+                try:
+                    take(text)
+                except ValueError as error:
+                    assert error.__traceback__
+                    if take is not remit.Credential:  # the lambda is the test's own, too
+                        error = error.with_traceback(error.__traceback__.tb_next)
+                    self.assertNotIn("hush", visible(error))
+                    refused += 1
+        self.assertEqual(refused, 3 * len(takers))
 
     def test_no_repr_shows_a_credential(self) -> None:
         client = self.client_of("http://127.0.0.1:1")

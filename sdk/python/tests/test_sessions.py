@@ -136,6 +136,18 @@ class Organizations(ServiceTest):
         with self.assertRaises(remit.Unauthorized):
             self.client.verify("nonsense")
 
+    def test_a_secret_is_exchanged_for_a_pair(self) -> None:
+        organization = self.new_organization()
+        made = organization.create_agent("scout", ["read"])
+        assert made.secret
+        pair = self.client.exchange(made.id, made.secret.reveal())
+        self.assertEqual(self.client.verify(pair.access).agent_id, made.id)
+        self.assertTrue(pair.refresh and organization.introspect(pair.refresh).active)
+        self.assertGreater(pair.expires_in, 0)
+        self.assertNotIn(pair.access.reveal(), repr(pair))
+        with self.assertRaises(remit.Unauthorized):
+            self.client.exchange(made.id, "rms_wrong")
+
     def test_lists_yield_every_page(self) -> None:
         organization = self.new_organization()
         made = [organization.create_agent(f"a{i}").id for i in range(43)]

@@ -30,7 +30,7 @@ EXCHANGE, REFRESH = "/v1/auth/token", "/v1/auth/refresh"
 
 @dataclass(frozen=True)
 class TokenPair:
-    """The answer to an exchange and to a refresh."""
+    """What an agent's secret, or a refresh token, is exchanged for."""
 
     access: Credential
     refresh: Optional[Credential]
