@@ -210,6 +210,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		"nonsense":                  {"soon", time.Hour, 2, 0, 100 * time.Millisecond},
 		"in the past":               {"-5", time.Hour, 2, 0, 100 * time.Millisecond},
 		"longer than anybody waits": {"31", time.Hour, 1, 0, 0},
+		"longer than any number":    {strings.Repeat("9", 30), time.Hour, 1, 0, 0},
 		"longer than the caller":    {"7", 5 * time.Second, 1, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,10 +4,12 @@ import copy
 import dataclasses
 import pickle
 import traceback
+from email.message import Message
 from typing import Any, Callable, List
 
 import remit
 from network import DROP, PASS, Answer, Reaction, Request, ServiceTest, refusal
+from remit.calls import next_cursor
 
 KEY, SECRET = remit.Credential("rmk_hush-hush-key"), remit.Credential("rms_hush-hush-secret")
 PAIR = '{"access_token":"hush-hush-access","refresh_token":"hush-hush-refresh","expires_in":3600}'
@@ -144,6 +146,24 @@ class Errors(ServiceTest):
                 with self.subTest(body), self.assertRaises(remit.RemitError) as caught:
                     next(organization.sessions())
                 self.assertIn("unreadable answer", str(caught.exception))
+
+    def test_the_next_page_is_found_beside_other_links(self) -> None:
+        following = '</v1/sessions?cursor=c%2B1>; rel="next"'
+        other = '<https://a.example/?cursor=no>; rel="preload"; title="a, <b>"'
+        for links in (
+            [following], [other, following], [following, other], [f"{other},{following}"], [f"{other}, {following}"],
+            [f"{following} ,{other}"], ['</other?cursor=no>; rel="prev"', f"{other},{following}"],
+        ):
+            headers = Message()
+            for link in links:
+                headers["Link"] = link
+            with self.subTest(links):
+                self.assertEqual(next_cursor(headers), "c+1")
+        for link in (other, "", "<", '<>; rel="next"', '<http://[?cursor=c>; rel="next"', "<" * 60_000, '<>"' * 20_001):
+            headers = Message()
+            headers["Link"] = link
+            with self.subTest(link[:40]):
+                self.assertEqual(next_cursor(headers), "")
 
     def test_a_list_that_leads_to_itself_ends(self) -> None:
         link = '<http://elsewhere/?cursor=c&limit=1>; rel="next"'

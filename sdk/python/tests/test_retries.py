@@ -228,7 +228,8 @@ class Pauses(unittest.TestCase):
         from remit import errors
 
         for text, least, most in [
-            ("7", 7, 7), ("-5", 0, 0), ("soon", 0, 0), ("", 0, 0), ("9" * 400, 0, 0), ("\u0663", 0, 0),
+            ("7", 7, 7), ("-5", 0, 0), ("soon", 0, 0), ("", 0, 0), ("9" * 400, 1 << 30, 1 << 30),
+            ("1" + "0" * 9, 1 << 30, 1 << 30), ("0" * 400 + "7", 7, 7), ("\u0663", 0, 0),
             (formatdate(0, usegmt=True), 0, 0), (formatdate(4_000_000_000, usegmt=True), 1e8, 4e9),
         ]:
             headers = Message()
