@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
-from typing import Any
+from typing import Any, Callable, List
 
 import remit
 from network import ServiceTest
@@ -58,20 +58,20 @@ class Sessions(ServiceTest):
 
     def test_a_charge_of_a_batch_is_written_as_a_single_one(self) -> None:
         session = self.new_session()
-        for given in (("llm.call",), ("llm.call", "0.37"), (None, "0.37")):
-            alone = session.charge(*given, count=2, scope="admin").value_used
-            (batched,) = session.charge_many([Charge(*given, count=2, scope="admin")])
-            assert batched.usage
-            self.assertEqual(batched.usage.value_used - alone, Decimal(given[1]) if len(given) > 1 else 0)
+        alone = session.charge("llm.call", "0.37", count=2, scope="admin")
+        (batched,) = session.charge_many([Charge("llm.call", "0.37", count=2, scope="admin")])
+        assert batched.usage
+        self.assertEqual((alone.value_used, batched.usage.value_used), (Decimal("0.37"), Decimal("0.74")))
 
     def test_no_amount_is_not_an_amount_of_0(self) -> None:
         session = self.new_session()
         none: Any = None
-        for does in (
+        calls: List[Callable[[], object]] = [
             lambda: session.charge("llm.call", none),
             lambda: session.charge_many([Charge("llm.call", none)]),
             lambda: session.transaction("payment", value=none),
-        ):
+        ]
+        for does in calls:
             with self.assertRaisesRegex(TypeError, "no NoneType"):
                 does()
         self.assertEqual(session.get().action_count, 0)
