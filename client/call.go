@@ -36,7 +36,11 @@ type call struct {
 	effect effect
 	key    string        // Idempotency-Key; empty: none
 	wait   time.Duration // that the service may take on purpose
+
+	mayGoOn func() bool // asked before each attempt but the first; nil: it may
 }
+
+func (q call) goesOn() bool { return q.mayGoOn == nil || q.mayGoOn() }
 
 // keyed is a write with the caller's own Idempotency-Key, or else a random one of 128 bits.
 func (c *Client) keyed(path, own string, body any) call {
@@ -81,7 +85,7 @@ func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Heade
 			err = &unreadable{err}
 		}
 		inDoubt = q.effect != reads && (mayHaveHappened(err) || inDoubt && !settles(err))
-		if attempt >= c.client.attempts || !q.mayRepeat(err) || !pause(ctx, attempt, err) {
+		if attempt >= c.client.attempts || !q.mayRepeat(err) || !pause(ctx, attempt, err) || !q.goesOn() {
 			return nil, conclude(ctx, q, inDoubt, err)
 		}
 	}

@@ -88,8 +88,8 @@ func (c *Client) Organization(apiKey string) *Organization {
 
 // Agent is the agent with this id and secret. It gets its first tokens when it needs them.
 func (c *Client) Agent(id, secret string) *Agent {
-	issuer := &caller{client: c}
-	return &Agent{id: id, caller: &caller{client: c, tokens: &tokens{issuer: issuer, agent: id, secret: hide(secret)}}}
+	held := &tokens{issuer: &caller{client: c}, agent: id, secret: hide(secret), wall: wallClock}
+	return &Agent{id: id, caller: &caller{client: c, tokens: held}}
 }
 
 // CreateOrganization creates an organization. Its API key is in this answer only.

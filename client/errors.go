@@ -187,7 +187,8 @@ func problemFrom(status int, header http.Header, body []byte) error {
 // retryAfter reads the header in either form of RFC 9110 §10.2.3.
 func retryAfter(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
-	if seconds, err := strconv.Atoi(text); err == nil {
+	seconds, err := strconv.Atoi(text)
+	if err == nil || errors.Is(err, strconv.ErrRange) { // out of range it is the number next to it
 		return time.Duration(min(max(seconds, 0), 1<<30)) * time.Second
 	}
 	if moment, err := http.ParseTime(text); err == nil {

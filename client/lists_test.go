@@ -40,6 +40,28 @@ func TestListsGoFromPageToPage(t *testing.T) {
 	}
 }
 
+// Proxies may put links of their own beside the service's, in the same line or in others.
+func TestTheNextPageIsFoundBesideOtherLinks(t *testing.T) {
+	t.Parallel()
+	const following, other = `</v1/sessions?cursor=c1>; rel="next"`, `</other?cursor=no>; rel="preload"; title="a, <b>"`
+	for _, links := range [][]string{
+		{following}, {other, following}, {following, other}, {other + "," + following}, {following + ", " + other},
+	} {
+		f := &fake{react: inTurn(
+			reaction{status: 200, body: `[{"id":"s1"}]`, header: http.Header{"Link": links}}, ok(`[{"id":"s2"}]`),
+		)}
+		sessions := newClient(t, f, client.Options{}).Organization("k").Sessions(t.Context(), client.SessionFilter{})
+		for _, err := range sessions {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if asked := f.to("/v1/sessions"); len(asked) != 2 || asked[1].query != "cursor=c1&limit=100" {
+			t.Errorf("%q: asked %d times, last with %s", links, len(asked), asked[len(asked)-1].query)
+		}
+	}
+}
+
 func TestAListEndsWithItsError(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(refusal(401, "invalid_api_key"))}

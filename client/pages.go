@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 )
 
@@ -44,17 +45,20 @@ func list[T any](ctx context.Context, c *caller, path, limit string, parameters 
 	}
 }
 
-// nextCursor takes the cursor out of `Link: <…>; rel="next"`. The link itself is not followed: a credential goes only
-// to the base URL.
+// link is one of a Link header: its target, and its parameters, of which those in quotes may hold anything.
+var link = regexp.MustCompile(`<([^<>]*)>((?:[^<"]|"[^"]*")*)`)
+
+// nextCursor takes the cursor out of `Link: <…>; rel="next"`, beside which proxies may put links of their own, in the
+// same line or in others. The link itself is not followed: a credential goes only to the base URL.
 func nextCursor(header http.Header) (cursor string, more bool) {
-	for _, link := range header.Values("Link") {
-		target, relation, ok := strings.Cut(strings.TrimPrefix(link, "<"), ">")
-		if !ok || !strings.Contains(relation, `rel="next"`) {
+	for _, found := range link.FindAllStringSubmatch(strings.Join(header.Values("Link"), ", "), -1) {
+		if !strings.Contains(found[2], `rel="next"`) {
 			continue
 		}
-		if u, err := url.Parse(target); err == nil {
+		if u, err := url.Parse(found[1]); err == nil {
 			cursor = u.Query().Get("cursor")
 		}
+		break
 	}
 	return cursor, cursor != ""
 }

@@ -72,10 +72,11 @@ func mayHaveHappened(err error) bool {
 }
 
 // settles reports whether err, after an attempt in doubt, tells how that came out: it does when the service got as far
-// as looking up the key, or would have refused the first attempt too.
+// as looking up the key, or would have refused the first attempt too. What stands between, such as an ingress without a
+// backend, knows of neither.
 func settles(err error) bool {
 	p, ok := err.(problemHolder)
-	if !ok {
+	if !ok || p.problem().Code == "" {
 		return false
 	}
 	switch status := p.problem().Status; status {

@@ -165,6 +165,8 @@ func TestDoubtOutlastsLaterRefusals(t *testing.T) {
 		"rate limited":            {refusal(429, "rate_limited"), true},
 		"request came too slowly": {refusal(408, "request_timeout"), true},
 		"token refused":           {refusal(401, "invalid_token"), true},
+		"an ingress's 404":        {reaction{status: 404, body: "default backend - 404"}, true},
+		"a proxy's JSON":          {reaction{status: 403, body: `{"error":"forbidden"}`}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -208,6 +210,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 		"nonsense":                  {"soon", time.Hour, 2, 0, 100 * time.Millisecond},
 		"in the past":               {"-5", time.Hour, 2, 0, 100 * time.Millisecond},
 		"longer than anybody waits": {"31", time.Hour, 1, 0, 0},
+		"longer than any number":    {strings.Repeat("9", 30), time.Hour, 1, 0, 0},
 		"longer than the caller":    {"7", 5 * time.Second, 1, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,13 +35,26 @@ type tokens struct {
 	agent  string
 	secret hidden
 
+	wall func() time.Time // the clock that goes on while the machine sleeps
+
 	mu          sync.Mutex
 	access      string // empty: none
 	renewAt     time.Time
 	usableUntil time.Time
-	refresh     string    // empty: none
-	doubt       time.Time // since when refresh may be spent, for want of an answer; zero: it is not
-	flight      *flight   // the one exchange or refresh under way; nil: none
+	refresh     string  // empty: none
+	doubt       moment  // since when refresh may be spent, for want of an answer; zero: it is not
+	flight      *flight // the one exchange or refresh under way; nil: none
+}
+
+// moment is a moment on both clocks. The monotonic one stands still while the machine sleeps, and the other may be set.
+type moment struct{ monotonic, wall time.Time }
+
+// wallClock reads the clock without its monotonic part.
+func wallClock() time.Time { return time.Now().Round(0) }
+
+// until is how much time may have passed: the more by either clock.
+func (m moment) until(later moment) time.Duration {
+	return max(later.monotonic.Sub(m.monotonic), later.wall.Sub(m.wall))
 }
 
 // flight is one exchange or refresh, and all who wait for it.
@@ -126,29 +139,48 @@ func (t *tokens) fly(ctx context.Context, f *flight) {
 
 // obtain refreshes, or exchanges the secret when there is no refresh token or it is refused.
 func (t *tokens) obtain(ctx context.Context) (tokenPair, error) {
-	if presented := t.present(); presented != "" {
-		body := map[string]string{"refresh_token": presented}
-		pair, err := t.ask(ctx, "/v1/auth/refresh", body)
-		if !hasCode(err, codeInvalidRefresh) {
+	if presented, left := t.present(); presented != "" {
+		pair, err := t.refreshWith(ctx, presented, left)
+		if err == nil {
+			return pair, nil
+		}
+		// What had less than its time may have failed for want of it, which the secret does not need.
+		if short := left < flightLimit; !hasCode(err, codeInvalidRefresh) && !short && t.mayPresent() {
 			return pair, err
 		}
 		t.forget(presented)
 	}
-	return t.ask(ctx, "/v1/auth/token", map[string]string{"agent_id": t.agent, "secret": t.secret.reveal()})
+	body := map[string]string{"agent_id": t.agent, "secret": t.secret.reveal()}
+	return t.ask(ctx, call{path: "/v1/auth/token", body: body})
 }
 
-// present returns the refresh token, if it may be presented, and takes it for spent until keep has its successor.
-func (t *tokens) present() string {
+// refreshWith presents the refresh token for as long as that is left.
+func (t *tokens) refreshWith(ctx context.Context, presented string, left time.Duration) (tokenPair, error) {
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	body := map[string]string{"refresh_token": presented}
+	return t.ask(ctx, call{path: "/v1/auth/refresh", body: body, mayGoOn: t.mayPresent})
+}
+
+// present returns the refresh token, if it may be presented, and for how long it may. It takes it for spent until keep
+// has its successor.
+func (t *tokens) present() (string, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	now := time.Now()
-	switch {
-	case t.doubt.IsZero():
+	now := moment{time.Now(), t.wall()}
+	if t.doubt.wall.IsZero() {
 		t.doubt = now
-	case now.Sub(t.doubt) > repeatWithin:
+	}
+	left := repeatWithin - t.doubt.until(now)
+	if left <= 0 {
 		t.refresh = ""
 	}
-	return t.refresh
+	return t.refresh, left
+}
+
+func (t *tokens) mayPresent() bool {
+	_, left := t.present()
+	return left > 0
 }
 
 // forget drops a refresh token that was refused.
@@ -161,11 +193,12 @@ func (t *tokens) forget(refused string) {
 }
 
 // ask may be repeated: the service returns the same successor, and a second family of tokens does no harm.
-func (t *tokens) ask(ctx context.Context, path string, body any) (tokenPair, error) {
+func (t *tokens) ask(ctx context.Context, q call) (tokenPair, error) {
+	q.method, q.effect = http.MethodPost, reads
 	var pair tokenPair
-	err := t.issuer.do(ctx, call{method: http.MethodPost, path: path, body: body, effect: reads}, &pair)
+	err := t.issuer.do(ctx, q, &pair)
 	if err == nil && (pair.AccessToken == "" || pair.ExpiresIn <= 0) {
-		return tokenPair{}, errors.New("remit: POST " + path + ": the answer has no token, or no lifetime")
+		return tokenPair{}, errors.New("remit: POST " + q.path + ": the answer has no token, or no lifetime")
 	}
 	return pair, err
 }
@@ -173,7 +206,7 @@ func (t *tokens) ask(ctx context.Context, path string, body any) (tokenPair, err
 // keep takes a pair that was just received into use. Called with mu held.
 func (t *tokens) keep(p tokenPair) {
 	now, lifetime := time.Now(), time.Duration(min(p.ExpiresIn, longestLifetime))*time.Second
-	t.access, t.refresh, t.doubt = p.AccessToken, p.RefreshToken, time.Time{}
+	t.access, t.refresh, t.doubt = p.AccessToken, p.RefreshToken, moment{}
 	t.renewAt = now.Add(between(part(lifetime, renewFrom), part(lifetime, renewUntil)))
 	t.usableUntil = now.Add(part(lifetime, useUntil))
 }

@@ -212,6 +212,58 @@ func TestATokenInDoubtIsPresentedForAWhileOnly(t *testing.T) {
 	}
 }
 
+// The attempts of one flight go on for up to 30 seconds. None of them presents the token later than that.
+func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		waits, sleeps time.Duration // of each refresh: until its answer is lost, and how long the machine sleeps meanwhile
+		before        time.Duration // between a first flight that fails and the one that counts
+		presented     int           // by then
+	}{
+		"waits":                   {waits: 9 * time.Second, before: 5 * time.Second, presented: 6},
+		"sleeps in the flight":    {sleeps: 20 * time.Second, presented: 3},
+		"began just in time":      {waits: 9 * time.Second, before: 19 * time.Second, presented: 5},
+		"slept before its flight": {sleeps: 55 * time.Second, presented: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				asleep := time.Duration(0)
+				var moments []time.Time
+				var exchanged time.Time // last
+				now := func() time.Time { return time.Now().Round(0).Add(asleep) }
+				agent, _ := newAgent(t, func(n int, r seen) reaction {
+					if r.path != refreshPath {
+						exchanged = now()
+						return pair(n)
+					}
+					moments = append(moments, now())
+					asleep += test.sleeps
+					lost := fails(errReset)
+					lost.delay = test.waits
+					return lost
+				})
+				client.SetWallClock(agent, now)
+				token(t, agent)
+				for err := agent.Refresh(t.Context()); err != nil; err = agent.Refresh(t.Context()) {
+					time.Sleep(test.before)
+				}
+				for _, moment := range moments {
+					if after := moment.Sub(moments[0]); after > 50*time.Second {
+						t.Errorf("presented %s after its first use", after)
+					}
+				}
+				if after := exchanged.Sub(moments[0]); test.sleeps == 0 && after > 50*time.Second {
+					t.Errorf("the last attempt ended %s after the token's first use", after)
+				}
+				if len(moments) != test.presented || token(t, agent) != "access-2" {
+					t.Errorf("presented %d times, and there is %s", len(moments), token(t, agent))
+				}
+			})
+		})
+	}
+}
+
 func TestARefusedRefreshFallsBackToTheSecretOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,6 +36,8 @@ func TestPython(t *testing.T) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, python, "-W", "error", "-m", "unittest", "discover", "-s", "tests")
 	cmd.Dir, cmd.WaitDelay = "python", time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // with what the tests started
 	cmd.Env = append(os.Environ(), "PYTHONPATH=src", "PYTHONDONTWRITEBYTECODE=1",
 		"REMIT_URL="+service.URL, "REMIT_TLS_URL="+secure, "REMIT_TLS_CA="+authority)
 	output, err := cmd.CombinedOutput()

@@ -4,10 +4,12 @@ import copy
 import dataclasses
 import pickle
 import traceback
-from typing import Callable, List
+from email.message import Message
+from typing import Any, Callable, List
 
 import remit
 from network import DROP, PASS, Answer, Reaction, Request, ServiceTest, refusal
+from remit.calls import next_cursor
 
 KEY, SECRET = remit.Credential("rmk_hush-hush-key"), remit.Credential("rms_hush-hush-secret")
 PAIR = '{"access_token":"hush-hush-access","refresh_token":"hush-hush-refresh","expires_in":3600}'
@@ -73,10 +75,34 @@ class Errors(ServiceTest):
         self.assertIs(copy.deepcopy(SECRET), SECRET)
         with self.assertRaises(TypeError):
             pickle.dumps(SECRET)
-        for text in ("", "two\r\nlines", "gr\u00fcn", " rmk", "a b c"):
+        for text in ("", "two\r\nlines", "gr\u00fcn", "a b c"):
             with self.assertRaises(ValueError) as caught:
                 remit.Credential(text)
             self.assertNotIn(text or "?", str(caught.exception))
+        self.assertEqual(remit.Credential(" rmk_of-a-file\r\n").reveal(), "rmk_of-a-file")
+
+    def test_no_malformed_credential_is_in_what_an_error_shows(self) -> None:
+        takers: List[Callable[[Any], object]] = [
+            remit.Credential,
+            lambda text: self.client.organization(text),
+            lambda text: self.client.agent(SOME, text),
+            lambda text: self.client.exchange(SOME, text),
+            lambda text: self.client.create_organization("acme", bootstrap_token=text),
+            lambda text: self.client.verify(text),
+            lambda text: self.client.organization(KEY).introspect(text),
+        ]
+        refused = 0
+        for text in ("hush-hush\nsecret", "hush-hush-s\u00e9cret", b"hush-hush"):
+            for take in takers:
+                try:
+                    take(text)
+                except ValueError as error:
+                    assert error.__traceback__
+                    if take is not remit.Credential:  # the lambda is the test's own, too
+                        error = error.with_traceback(error.__traceback__.tb_next)
+                    self.assertNotIn("hush", visible(error))
+                    refused += 1
+        self.assertEqual(refused, 3 * len(takers))
 
     def test_no_repr_shows_a_credential(self) -> None:
         client = self.client_of("http://127.0.0.1:1")
@@ -120,6 +146,24 @@ class Errors(ServiceTest):
                 with self.subTest(body), self.assertRaises(remit.RemitError) as caught:
                     next(organization.sessions())
                 self.assertIn("unreadable answer", str(caught.exception))
+
+    def test_the_next_page_is_found_beside_other_links(self) -> None:
+        following = '</v1/sessions?cursor=c%2B1>; rel="next"'
+        other = '<https://a.example/?cursor=no>; rel="preload"; title="a, <b>"'
+        for links in (
+            [following], [other, following], [following, other], [f"{other},{following}"], [f"{other}, {following}"],
+            [f"{following} ,{other}"], ['</other?cursor=no>; rel="prev"', f"{other},{following}"],
+        ):
+            headers = Message()
+            for link in links:
+                headers["Link"] = link
+            with self.subTest(links):
+                self.assertEqual(next_cursor(headers), "c+1")
+        for link in (other, "", "<", '<>; rel="next"', '<http://[?cursor=c>; rel="next"', "<" * 60_000, '<>"' * 20_001):
+            headers = Message()
+            headers["Link"] = link
+            with self.subTest(link[:40]):
+                self.assertEqual(next_cursor(headers), "")
 
     def test_a_list_that_leads_to_itself_ends(self) -> None:
         link = '<http://elsewhere/?cursor=c&limit=1>; rel="next"'

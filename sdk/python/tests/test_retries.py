@@ -99,7 +99,7 @@ class Retries(ServiceTest):
         assert made.secret
         session = client.agent(made.id, made.secret).session(lossy.create_session(made.id, max_value=100).id)
         session.charge(value=1)
-        self.assertIsNone(session.charge_many([remit.Charge(2)])[0].error)
+        self.assertIsNone(session.charge_many([remit.Charge(value=2)])[0].error)
         with session.transaction("payment", value=3) as tx:
             self.assertEqual(tx.info.sequence_number, 1)
         session.transaction("payment", value=4).rollback()
@@ -153,6 +153,8 @@ class Retries(ServiceTest):
             (refusal(429, "rate_limited"), remit.OutcomeUnknown),
             (refusal(408, "request_timeout"), remit.OutcomeUnknown),
             (refusal(401, "invalid_token"), remit.OutcomeUnknown),
+            (Answer(404, "default backend - 404"), remit.OutcomeUnknown),
+            (Answer(403, '{"error":"forbidden"}'), remit.OutcomeUnknown),
         ):
             client, _ = self.proxied(react)
             with self.subTest(then=then), self.assertRaises(remit.RemitError) as caught:
@@ -226,7 +228,8 @@ class Pauses(unittest.TestCase):
         from remit import errors
 
         for text, least, most in [
-            ("7", 7, 7), ("-5", 0, 0), ("soon", 0, 0), ("", 0, 0), ("9" * 400, 0, 0), ("\u0663", 0, 0),
+            ("7", 7, 7), ("-5", 0, 0), ("soon", 0, 0), ("", 0, 0), ("9" * 400, 1 << 30, 1 << 30),
+            ("1" + "0" * 9, 1 << 30, 1 << 30), ("0" * 400 + "7", 7, 7), ("\u0663", 0, 0),
             (formatdate(0, usegmt=True), 0, 0), (formatdate(4_000_000_000, usegmt=True), 1e8, 4e9),
         ]:
             headers = Message()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
+from typing import Any, Callable, List
 
 import remit
 from network import ServiceTest
@@ -43,17 +44,37 @@ class Sessions(ServiceTest):
 
     def test_a_batch_is_answered_in_order(self) -> None:
         session = self.new_session(max_value=3)
-        first, second, third = session.charge_many([Charge("1.25"), Charge(5), Charge("1.75", "llm.call")])
+        first, second, third = session.charge_many([Charge(value="1.25"), Charge(value=5), Charge("llm.call", "1.75")])
         assert first.usage and third.usage
         self.assertEqual((first.usage.value_used, third.usage.value_used), (Decimal("1.25"), 3))
         self.assertIsInstance(second.error, remit.LimitReached)
         other = self.organization.create_session(self.agent.id).id
         for charge_many in (self.agent.charge_many, self.organization.charge_many):
             here, there, nowhere = charge_many(
-                [Charge(session_id=session.id), Charge(1, session_id=other), Charge(session_id="?")]
+                [Charge(session_id=session.id), Charge(value=1, session_id=other), Charge(session_id="?")]
             )
             assert here.usage and there.usage and nowhere.error
             self.assertEqual((nowhere.error.status, nowhere.error.fields[0].field), (400, "session_id"))
+
+    def test_a_charge_of_a_batch_is_written_as_a_single_one(self) -> None:
+        session = self.new_session()
+        alone = session.charge("llm.call", "0.37", count=2, scope="admin")
+        (batched,) = session.charge_many([Charge("llm.call", "0.37", count=2, scope="admin")])
+        assert batched.usage
+        self.assertEqual((alone.value_used, batched.usage.value_used), (Decimal("0.37"), Decimal("0.74")))
+
+    def test_no_amount_is_not_an_amount_of_0(self) -> None:
+        session = self.new_session()
+        none: Any = None
+        calls: List[Callable[[], object]] = [
+            lambda: session.charge("llm.call", none),
+            lambda: session.charge_many([Charge("llm.call", none)]),
+            lambda: session.transaction("payment", value=none),
+        ]
+        for does in calls:
+            with self.assertRaisesRegex(TypeError, "no NoneType"):
+                does()
+        self.assertEqual(session.get().action_count, 0)
 
     def test_sessions_are_topped_up_and_tightened(self) -> None:
         session = self.new_session(max_actions=5, max_value=1, expires_in=timedelta(minutes=1), metadata={"a": Decimal("0.1")})
@@ -114,6 +135,18 @@ class Organizations(ServiceTest):
         self.assertEqual(self.client.verify(token, scope="admin").organization_id, self.organization_id)
         with self.assertRaises(remit.Unauthorized):
             self.client.verify("nonsense")
+
+    def test_a_secret_is_exchanged_for_a_pair(self) -> None:
+        organization = self.new_organization()
+        made = organization.create_agent("scout", ["read"])
+        assert made.secret
+        pair = self.client.exchange(made.id, made.secret.reveal())
+        self.assertEqual(self.client.verify(pair.access).agent_id, made.id)
+        self.assertTrue(pair.refresh and organization.introspect(pair.refresh).active)
+        self.assertGreater(pair.expires_in, 0)
+        self.assertNotIn(pair.access.reveal(), repr(pair))
+        with self.assertRaises(remit.Unauthorized):
+            self.client.exchange(made.id, "rms_wrong")
 
     def test_lists_yield_every_page(self) -> None:
         organization = self.new_organization()

@@ -4,6 +4,7 @@ import http.client
 import json
 import math
 import threading
+import time
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, List, Mapping, Optional, Tuple
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 import remit
 from network import LOSE, PASS, URL, Answer, Reaction, Request, ServiceTest
 from remit.credential import Credential
-from remit.tokens import EXCHANGE, REFRESH, TokenPair, Tokens
+from remit.tokens import EXCHANGE, REFRESH, TokenPair, Tokens, _Flight
 
 
 def together(threads: int, do: Callable[[], object]) -> List[object]:
@@ -121,15 +122,20 @@ class TokensOfTheService(ServiceTest):
 
 
 class Issuer:
-    """A service whose tokens are numbered and live an hour, and a clock that only the test moves."""
+    """A service whose tokens are numbered and live an hour, and clocks that only the test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
+        self.asleep = 0.0  # seconds that the monotonic clock missed
+        self.limits: List[float] = []  # of each call, in seconds
         self.asked: List[Tuple[str, str]] = []  # the path, and the credential that was presented
         self.fail: Callable[[str], Optional[remit.RemitError]] = lambda path: None
-        self.tokens = Tokens("a1", Credential("rms_secret"), self.ask, lambda: self.now)
+        self.tokens = Tokens("a1", Credential("rms_secret"), self.ask, lambda: self.now, lambda: self.now + self.asleep)
 
-    def ask(self, path: str, body: Mapping[str, object], timeout: float) -> TokenPair:
+    def ask(
+        self, path: str, body: Mapping[str, object], timeout: float, may_go_on: Callable[[], bool] = lambda: True
+    ) -> TokenPair:
+        self.limits.append(timeout)
         presented = body["refresh_token" if path == REFRESH else "secret"]
         assert isinstance(presented, Credential)
         self.asked.append((path, presented.reveal()))
@@ -205,6 +211,52 @@ class TokensInTime(unittest.TestCase):
             issuer.refresh()
             self.assertEqual(issuer.asked[2:], want)
 
+    def test_a_refresh_ends_when_its_token_may_not_be_presented_any_more(self) -> None:
+        """Its attempts would go on for 30 seconds; the secret is exchanged instead, in the same flight."""
+        issuer = Issuer()
+        issuer.get()
+        issuer.fail = lambda path: remit.Unavailable("no answer")
+        with self.assertRaises(remit.Unavailable):
+            issuer.refresh()
+        issuer.now += 45
+        issuer.fail = lambda path: remit.Unavailable("no answer") if path == REFRESH else None
+        issuer.refresh()
+        self.assertEqual(issuer.asked[2:], [(REFRESH, "refresh-1"), (EXCHANGE, "rms_secret")])
+        self.assertEqual(issuer.limits[1:3], [30, 5])
+
+    def test_a_machine_that_slept_does_not_present_a_token_in_doubt(self) -> None:
+        issuer = Issuer()
+        issuer.get()
+        issuer.fail = lambda path: remit.Unavailable("no answer")
+        with self.assertRaises(remit.Unavailable):
+            issuer.refresh()
+        issuer.now += 5
+        issuer.asleep += 55
+        issuer.fail = lambda path: None
+        issuer.refresh()
+        self.assertEqual(issuer.asked[2:], [(EXCHANGE, "rms_secret")])
+
+    def test_an_interrupt_before_the_flight_leaves_nobody_waiting(self) -> None:
+        for moment in ("_start", "_fly"):
+            issuer = Issuer()
+            start = Tokens._start
+
+            def interrupted(tokens: Tokens, flight: Any) -> None:
+                if moment == "_fly":  # its thread runs already, and is not to fly twice
+                    start(tokens, flight)
+                raise KeyboardInterrupt
+
+            with mock.patch.object(Tokens, "_start", interrupted), self.assertRaises(KeyboardInterrupt):
+                issuer.tokens.get(math.inf)
+            with self.subTest(moment):
+                self.assertIn(issuer.tokens.get(time.monotonic() + 5).reveal(), ("access-1", "access-2"))
+
+    def test_a_forked_flight_is_not_waited_for(self) -> None:
+        issuer = Issuer()
+        issuer.tokens._flight = parents = _Flight()
+        parents.process += 1
+        self.assertEqual(issuer.tokens.get(time.monotonic() + 5).reveal(), "access-1")
+
     def test_a_refused_refresh_falls_back_to_the_secret_once(self) -> None:
         issuer = Issuer()
         issuer.get()
@@ -252,6 +304,31 @@ class TokensInTime(unittest.TestCase):
             while not noted:
                 pass
             threading.excepthook = hook
+
+
+class AttemptsInTime(ServiceTest):
+    def test_no_attempt_of_a_flight_presents_a_token_too_late(self) -> None:
+        """The attempts fail within one flight, while the machine sleeps or just waits."""
+        for sleeps in (False, True):
+            asleep, now = 0.0, 0.0
+
+            def react(request: Request, n: int) -> Reaction:
+                nonlocal asleep, now
+                if request.path != REFRESH:
+                    return PASS
+                asleep, now = (asleep + 20, now) if sleeps else (asleep, now + 20)
+                return LOSE
+
+            client, proxy = self.proxied(react, max_attempts=10)
+            self.new_session(client)
+            tokens = self.agent._tokens
+            tokens._clock, tokens._wall_clock = lambda: 1000 + now, lambda: 5000 + now + asleep
+            before = self.agent.token().reveal()
+            self.agent.refresh()
+            with self.subTest(sleeps=sleeps):
+                self.assertNotEqual(self.agent.token().reveal(), before)
+                # At 0, 20 and 40 seconds after its first use.
+                self.assertEqual((len(proxy.to(REFRESH)), len(proxy.to(EXCHANGE))), (3, 2))
 
 
 class EmptyPairs(ServiceTest):

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack, suppress
 from decimal import Decimal
 from typing import Any
+from unittest import mock
 
 import remit
 from network import LOSE, PASS, Reaction, Request, ServiceTest, refusal
+from remit.transactions import Transaction
+from remit.transport import _Connection
 
 
 class Oops(Exception):
@@ -133,3 +137,50 @@ class Transactions(ServiceTest):
             with session.transaction("payment", value=2) as tx:
                 tx.commit()
         self.assertEqual(tx.get().status, "rolled_back")
+
+    def test_an_interrupted_commit_is_not_rolled_back(self) -> None:
+        """Nobody knows whether it happened, once its request has left."""
+        for error in (KeyboardInterrupt, SystemExit, Oops):
+            client, proxy = self.proxied()
+            session = self.new_session(client)
+            answer = _Connection.answer
+
+            def interrupted(connection: _Connection, early: bool) -> object:
+                got = answer(connection, early)
+                if proxy.requests[-1].path.endswith("/commit"):
+                    raise error
+                return got
+
+            with self.subTest(error), self.assertRaises(error):
+                with session.transaction("payment", value=2) as tx:
+                    with mock.patch.object(_Connection, "answer", interrupted):
+                        tx.commit()
+            self.assertEqual(tx.get().status, "committed")
+            self.assertEqual([r for r in proxy.requests if r.path.endswith("/rollback")], [])
+
+    def test_a_commit_that_cannot_be_sent_is_rolled_back(self) -> None:
+        session = self.new_session()
+        wrong: Any
+        for wrong in ({"post_state": {"a": object()}}, {"timeout": -1}, {"value": 0.5}, {"idempotency_key": ""}):
+            with self.subTest(wrong), self.assertRaises((TypeError, ValueError)):
+                with session.transaction("payment", value=2) as tx:
+                    tx.commit(**wrong)
+            self.assertEqual(tx.get().status, "rolled_back")
+
+    def test_a_rollback_that_failed_does_not_become_a_commit(self) -> None:
+        failing = 0
+
+        def react(request: Request, n: int) -> Reaction:
+            return refusal(503, "unavailable") if request.path.endswith("/rollback") and n <= failing else PASS
+
+        client, _ = self.proxied(react)
+        session = self.new_session(client)
+        for give_up in (Transaction.rollback, Transaction.reverse):
+            for failing, status in ((4, "rolled_back"), (8, "pending")):
+                with self.subTest(failing, give_up=give_up), ExitStack() as logs:
+                    if status == "pending":
+                        logs.enter_context(self.assertLogs("remit", logging.WARNING))
+                    with session.transaction("payment", value=2) as tx, suppress(remit.Unavailable):
+                        give_up(tx, "changed my mind")
+                    self.assertEqual(tx.get().status, status)
+            self.assertEqual(tx.commit().status, "committed")  # whoever asks for that by name gets it

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import socket
 import ssl
 import struct
@@ -91,6 +92,70 @@ class Connections(ServiceTest):
         kept = organization._caller.service.transport._idle[-1]
         select.select([kept.wire.raw], [], [], 10)
         self.assertEqual(organization.get_agent("a1").id, "a1")
+
+    def test_hints_before_the_answer_are_passed_over(self) -> None:
+        """None is the answer, and none leaves the answer for the next call."""
+        hint = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
+        for hints in (hint, b"HTTP/1.1 102 Processing\r\n\r\n" + hint, b"HTTP/1.1 100 Continue\r\n\r\n" + hint):
+            def serve(connection: socket.socket, number: int) -> None:
+                while True:
+                    asked = read_request(connection)
+                    if not asked:
+                        return
+                    connection.sendall(hints)
+                    connection.sendall(answer_bytes(AGENT.replace(b'"a1"', b'"a2"') if b"/a2 " in asked else AGENT))
+
+            server = Listener(self, serve)
+            with self.subTest(hints), self.client_of(server.url, max_attempts=1) as client:
+                organization = client.organization("rmk_some")
+                for id in ("a1", "a2", "a1"):
+                    self.assertEqual(organization.get_agent(id).id, id)
+                self.assertEqual(server.connections, 1)
+
+    def test_hints_without_end_and_a_changed_protocol_are_no_answer(self) -> None:
+        for words, status in ((b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000, 0), (b"HTTP/1.1 101 Other\r\n\r\n", 101)):
+            def serve(connection: socket.socket, number: int) -> None:
+                read_request(connection)
+                connection.sendall(words)
+
+            organization = self.client_of(Listener(self, serve).url, max_attempts=1).organization("rmk_some")
+            with self.subTest(words[:16]), self.assertRaises(remit.OutcomeUnknown) as caught:
+                organization.create_agent("scout")
+            self.assertEqual(caught.exception.status, status)
+            self.assertEqual(len(organization._caller.service.transport._idle), 0)
+
+    @unittest.skipUnless(hasattr(signal, "pthread_kill"), "it has no signals for a thread")
+    def test_an_alarm_of_the_callers_own_is_theirs(self) -> None:
+        """A handler that raises an OSError ends the call as any other exception would, and nothing is sent again."""
+        caller, raised = threading.main_thread().ident or 0, threading.Event()
+
+        def handler(*_: object) -> None:
+            if not raised.is_set():
+                raised.set()
+                raise TimeoutError("the caller's own")
+
+        before = signal.signal(signal.SIGUSR1, handler)
+        self.addCleanup(signal.signal, signal.SIGUSR1, before)
+
+        def while_it_reads(connection: socket.socket, number: int) -> None:
+            read_request(connection)
+            until_raised()
+
+        def while_it_sends(connection: socket.socket, number: int) -> None:
+            connection.recv(1)
+            until_raised()
+
+        def until_raised() -> None:
+            while not raised.wait(0.01):  # one may come just before the wait that it is to interrupt
+                signal.pthread_kill(caller, signal.SIGUSR1)
+
+        for serve in (while_it_reads, while_it_sends):
+            raised.clear()
+            server = Listener(self, serve)
+            organization = self.client_of(server.url).organization("rmk_some")
+            with self.subTest(serve.__name__), self.assertRaisesRegex(TimeoutError, "the caller's own"):
+                organization.create_session("a1", metadata={"x": "x" * (1 << 24 if serve is while_it_sends else 1)})
+            self.assertEqual(server.connections, 1)
 
     def test_an_answer_to_half_a_request_is_an_answer(self) -> None:
         refused = b'{"status":413,"code":"body_too_large","detail":"words"}'

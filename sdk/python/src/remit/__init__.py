@@ -31,6 +31,7 @@ from .errors import (
 from .events import Actor, Event
 from .organization import AgentInfo, Introspection, Organization, OrganizationInfo, RotatedCredential
 from .sessions import Session, SessionInfo, SessionSummary
+from .tokens import TokenPair
 from .transactions import Transaction, TransactionInfo
 from .usage import Usage
 
@@ -38,6 +39,6 @@ __all__ = [
     "Actor", "Agent", "AgentInfo", "Charge", "Client", "Credential", "Event", "FieldError", "IdempotencyKeyReused",
     "InsufficientScope", "Introspection", "LimitBelowUsage", "LimitReached", "NotFound", "Organization",
     "OrganizationInfo", "OutcomeUnknown", "RateLimited", "RemitError", "Result", "RotatedCredential", "Session",
-    "SessionInfo", "SessionNotActive", "SessionSummary", "Transaction", "TransactionDone", "TransactionInfo",
+    "SessionInfo", "SessionNotActive", "SessionSummary", "TokenPair", "Transaction", "TransactionDone", "TransactionInfo",
     "TransactionNotPending", "TransactionNotReversible", "Unauthorized", "Unavailable", "Usage", "Verified",
 ]

@@ -18,10 +18,10 @@ from .wire import Fields, Malformed, encode, present, usd
 
 @dataclass(frozen=True)
 class Charge:
-    """One use of a session."""
+    """One use of a session, in the order of Session.charge."""
 
-    value: Amount = 0  # of all count actions together
     action_type: Optional[str] = None  # what it is, for people: llm.call, payment
+    value: Amount = 0  # of all count actions together
     count: int = 1  # 1 to 1000
     scope: Optional[str] = None  # one that the token and the session must have
     session_id: Optional[str] = None  # needed but for Session.charge_many

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .tokens import Tokens
 
 _ATTEMPT_LIMIT = 10.0  # seconds for one attempt, from the connection to the last byte of the answer
+_LINK = re.compile(r'<(?P<target>[^<>]*)>(?P<parameters>(?:[^<"]|"[^"]*")*)')
 _KEY = re.compile(r"[!-~]{1,255}")
 
 # Elements of a page: as many as fit into an answer when each is as long as the service allows.
@@ -42,6 +43,7 @@ class Call:
     effect: Effect = Effect.READS
     key: str = ""  # Idempotency-Key
     wait: float = 0.0  # seconds that the service may take on purpose
+    may_go_on: Callable[[], bool] = lambda: True  # asked before each attempt but the first
 
     @property
     def name(self) -> str:
@@ -105,7 +107,7 @@ class Caller:
                 retry.may_have_happened(failure) or in_doubt and not retry.settles(failure)
             )
             more = attempt < self.service.attempts and retry.may_repeat(call.effect, failure)
-            if not (more and retry.pause(attempt, failure, end)):
+            if not (more and retry.pause(attempt, failure, end) and call.may_go_on()):
                 break
         raise retry.conclude(call.name, in_doubt, failure)
 
@@ -185,13 +187,12 @@ def end_of(timeout: Optional[float]) -> float:
 
 
 def next_cursor(headers: Message) -> str:
-    """Takes the cursor out of `Link: <…>; rel="next"`. The link itself is not followed: a credential goes only to the
-    base URL."""
-    for link in (headers.get("Link") or "").split(", <"):
-        target, found, relation = link.lstrip("<").partition(">")
-        if found and 'rel="next"' in relation:
+    """Takes the cursor out of `Link: <…>; rel="next"`, beside which proxies may put links of their own, in the same line
+    or in others. The link itself is not followed: a credential goes only to the base URL."""
+    for link in _LINK.finditer(", ".join(headers.get_all("Link") or ())):
+        if 'rel="next"' in link["parameters"]:
             try:
-                return parse_qs(urlsplit(target).query).get("cursor", [""])[0]
+                return parse_qs(urlsplit(link["target"]).query).get("cursor", [""])[0]
             except ValueError:
                 return ""
     return ""

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Mapping, Optional, Tuple, Type, Union
+from typing import Any, Callable, Mapping, Optional, Tuple, Type, Union
 
 from . import url
 from .agent import Agent
 from .calls import Call, Caller, Service
-from .credential import Credential, credential
+from .credential import Credential, credential, valid
 from .organization import Organization, OrganizationInfo
 from .retry import Effect
-from .tokens import TokenPair, Tokens
+from .tokens import EXCHANGE, TokenPair, Tokens
 from .transport import Answer, Transport
 from .url import path, with_query
 from .wire import Fields, Malformed, present
@@ -51,17 +51,27 @@ class Client:
 
     def organization(self, api_key: Union[str, Credential]) -> Organization:
         """The organization that holds the API key. Nothing is sent."""
-        return Organization(Caller(self._service, api_key=credential(api_key)))
+        api_key = credential(api_key)
+        return Organization(Caller(self._service, api_key=valid(api_key)))
 
     def agent(self, id: str, secret: Union[str, Credential]) -> Agent:
         """The agent with this id and secret. It gets its first tokens when it needs them."""
+        secret = credential(secret)
         issuer = Caller(self._service)
 
-        def ask(where: str, body: Mapping[str, object], timeout: float) -> TokenPair:
-            return issuer.ask(Call("POST", where, body), lambda said: TokenPair._read(Fields(said)), timeout)
+        def ask(where: str, body: Mapping[str, object], timeout: float, may_go_on: Callable[[], bool]) -> TokenPair:
+            call = Call("POST", where, body, may_go_on=may_go_on)
+            return issuer.ask(call, lambda said: TokenPair._read(Fields(said)), timeout)
 
-        tokens = Tokens(id, credential(secret), ask)
+        tokens = Tokens(id, valid(secret), ask)
         return Agent(Caller(self._service, tokens=tokens), tokens, id)
+
+    def exchange(self, agent_id: str, secret: Union[str, Credential], *, timeout: Optional[float] = None) -> TokenPair:
+        """Exchanges an agent's secret for a new pair of tokens, for whoever keeps and renews them by other means. An Agent
+        does it by itself."""
+        secret = credential(secret)
+        call = Call("POST", EXCHANGE, {"agent_id": agent_id, "secret": valid(secret)})
+        return Caller(self._service).ask(call, lambda said: TokenPair._read(Fields(said)), timeout)
 
     def create_organization(
         self,
@@ -73,7 +83,8 @@ class Client:
     ) -> OrganizationInfo:
         """Creates an organization. Its API key is in this answer only. A service that runs with --organizations=token
         wants the bootstrap token."""
-        bearer = None if bootstrap_token is None else credential(bootstrap_token)
+        bootstrap_token = None if bootstrap_token is None else credential(bootstrap_token)
+        bearer = None if bootstrap_token is None else valid(bootstrap_token)
         call = Call("POST", path("organizations"), present(name=name, metadata=metadata), Effect.ONCE)
         return Caller(self._service, bearer=bearer).ask(
             call, lambda said: OrganizationInfo._read(Fields(said)), timeout
@@ -84,8 +95,9 @@ class Client:
     ) -> Verified:
         """Tells whose an access token is. It is Unauthorized when that is not valid any more, and InsufficientScope when
         it lacks the scope. Nothing is charged."""
+        token = credential(token)
         call = Call("GET", with_query(path("auth", "verify"), scope=scope))
-        return Caller(self._service, bearer=credential(token)).ask_raw(call, _verified, timeout)
+        return Caller(self._service, bearer=valid(token)).ask_raw(call, _verified, timeout)
 
     def close(self) -> None:
         """Closes the connections that wait for a next call."""

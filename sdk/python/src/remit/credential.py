@@ -6,11 +6,13 @@ import re
 from typing import Any, Callable, NoReturn, Union
 
 _REDACTED = "[credential]"
+_MALFORMED = "a credential is a text of visible ASCII characters"
 _VISIBLE = re.compile(r"[!-~]+( [!-~]+)?")  # of ASCII; with the one space of "Bearer …" at most
 
 
 class Credential:
-    """An API key, an agent's secret or a token. It prints as [credential]; reveal() is the text itself.
+    """An API key, an agent's secret or a token. It prints as [credential]; reveal() is the text itself, without the white
+    space that it may have had around it, such as the end of the line in a file.
 
     It is neither a str nor written as JSON or by pickle, where it would be either leaked or lost.
     """
@@ -20,9 +22,10 @@ class Credential:
     _reveal: Callable[[], str]  # printers show where a function lies, not what it returns
 
     def __init__(self, text: str) -> None:
-        if not isinstance(text, str) or not _VISIBLE.fullmatch(text):
+        text = text.strip() if isinstance(text, str) else ""
+        if not _VISIBLE.fullmatch(text):
             del text
-            raise ValueError("a credential is a text of visible ASCII characters")
+            raise ValueError(_MALFORMED)
         self._reveal = lambda: text
 
     def reveal(self) -> str:
@@ -45,8 +48,21 @@ class Credential:
 
 
 def credential(text: Union[str, Credential]) -> Credential:
-    """Credentials are taken as text, too."""
-    return text if isinstance(text, Credential) else Credential(text)
+    """Credentials are taken as text, too. Of a text that is none it is NONE, and no exception: that would lead tools which
+    print variables to all frames that hold the text. Who took it puts this in its place, and then calls valid."""
+    try:
+        return text if isinstance(text, Credential) else Credential(text)
+    except ValueError:
+        return NONE
+
+
+def valid(given: Credential) -> Credential:
+    if given is NONE:
+        raise ValueError(_MALFORMED)
+    return given
+
+
+NONE = Credential("none")
 
 
 class Sealed:

@@ -14,6 +14,9 @@ from .usage import Usage
 from .wire import Fields, Malformed, decode
 
 
+_LONGEST_SAID = float(1 << 30)  # seconds: what stands for more
+
+
 @dataclass(frozen=True)
 class FieldError:
     """What is wrong with one field of a request."""
@@ -198,8 +201,8 @@ def retry_after(headers: Message) -> float:
     text: Optional[str] = headers.get("Retry-After")
     if not text:
         return 0.0
-    if text.isascii() and text.isdigit() and len(text) < 10:
-        return float(text)
+    if text.isascii() and text.isdigit():
+        return float(text) if len(text.lstrip("0")) < 10 else _LONGEST_SAID
     try:
         return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
     except (TypeError, ValueError, OverflowError):

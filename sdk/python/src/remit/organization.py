@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Unio
 from . import batch, events, sessions, transactions
 from .batch import Charge, Result
 from .calls import AGENTS_PER_PAGE, Call, Caller
-from .credential import Credential, credential
+from .credential import Credential, credential, valid
 from .events import Event
 from .money import Amount
 from .retry import Effect
@@ -224,7 +224,8 @@ class Organization:
 
     def introspect(self, token: Union[str, Credential], *, timeout: Optional[float] = None) -> Introspection:
         """Tells what an access or refresh token of this organization's agents is good for now."""
-        call = Call("POST", path("auth", "introspect"), {"token": credential(token)})
+        token = credential(token)
+        call = Call("POST", path("auth", "introspect"), {"token": valid(token)})
         return self._caller.ask(call, lambda said: Introspection._read(Fields(said)), timeout)
 
     def _rotate(self, of: str, member: str, grace: Seconds, timeout: Optional[float]) -> RotatedCredential:

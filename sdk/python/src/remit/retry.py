@@ -45,9 +45,10 @@ def may_have_happened(failure: Failure) -> bool:
 
 def settles(failure: Failure) -> bool:
     """Whether a failure after an attempt in doubt tells how that came out: it does when the service got as far as looking
-    up the key, or would have refused the first attempt too."""
-    status = failure.error.status
-    return failure.kind is Kind.REFUSED and 400 <= status < 500 and status not in (401, 408, 429)
+    up the key, or would have refused the first attempt too. What stands between, such as an ingress without a backend,
+    knows of neither, and has no code."""
+    status, code = failure.error.status, failure.error.code
+    return failure.kind is Kind.REFUSED and code != "" and 400 <= status < 500 and status not in (401, 408, 429)
 
 
 def pause(attempt: int, failure: Failure, end: float) -> bool:

@@ -15,7 +15,7 @@ from .retry import Effect
 from .transactions import Transaction
 from .url import path
 from .usage import Usage
-from .wire import Fields, Seconds, present, seconds, usd
+from .wire import Fields, Seconds, present, seconds, usd, usd_or_none
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Session:
         It is all or nothing: a LimitReached charged nothing, and so did a SessionNotActive and an InsufficientScope.
         value is that of all count (1 to 1000) actions together. The token and the session must have the scope.
         """
-        body = Charge(value, action_type, count, scope)._body()
+        body = Charge(action_type, value, count, scope)._body()
         call = self._caller.service.keyed(self._path + "/actions", idempotency_key, body)
         return self._caller.ask(call, lambda said: Usage._read(Fields(said)), timeout)
 
@@ -188,7 +188,7 @@ def update(caller: Caller, id: str, timeout: Optional[float], limits: Mapping[st
 
 def limits(max_actions: Optional[int], max_value: Optional[Amount], expires_in: Optional[Seconds]) -> Mapping[str, Any]:
     """What creating a session and changing its limits have in common."""
-    return present(max_actions=max_actions, max_value_usd=usd(max_value), expires_in_seconds=seconds(expires_in))
+    return present(max_actions=max_actions, max_value_usd=usd_or_none(max_value), expires_in_seconds=seconds(expires_in))
 
 
 def every(

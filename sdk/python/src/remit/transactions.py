@@ -10,11 +10,11 @@ from decimal import Decimal
 from types import TracebackType
 from typing import Any, Dict, Iterator, Mapping, Optional, Type
 
-from .calls import PER_PAGE, Call, Caller
+from .calls import PER_PAGE, Call, Caller, end_of
 from .errors import OutcomeUnknown, RemitError, TransactionDone, TransactionNotPending, TransactionNotReversible
 from .money import Amount
 from .url import path
-from .wire import Fields, present, usd
+from .wire import Fields, encode, present, usd_or_none
 
 _ROLLBACK_LIMIT = 10.0  # seconds for the rollback of a block that an exception ends
 
@@ -76,8 +76,9 @@ class Transaction:
             tx.commit(value=spent, post_state=after)
 
     An exception that leaves the block rolls back, and goes on its way. A block that ends without one and has settled
-    nothing commits what is held: what has happened must not leave the books by accident. A transaction that nobody
-    settles expires, and its hold is released.
+    nothing commits what is held: what has happened must not leave the books by accident. One in which a rollback was
+    asked for and failed asks for it once more instead, and raises nothing. A transaction that nobody settles expires, and
+    its hold is released.
     """
 
     def __init__(self, caller: Caller, id: str, info: Optional[TransactionInfo] = None) -> None:
@@ -85,6 +86,7 @@ class Transaction:
         self._path = path("transactions", id)
         self._lock = threading.Lock()
         self._done = False  # settled, or being settled, or committed for all we know
+        self._given_up: Optional[str] = None  # the reason of the rollback that was asked for last, of those that failed
         self.id = id
         self._info = info
 
@@ -107,12 +109,12 @@ class Transaction:
     ) -> None:
         if self._done:
             return
-        if error is None:
+        if error is None and self._given_up is None:
             self.commit()
             return
         try:
-            self.rollback("not finished", timeout=_ROLLBACK_LIMIT)
-        except RemitError as e:  # what ended the block matters more
+            self.rollback(self._given_up or "not finished", timeout=_ROLLBACK_LIMIT)
+        except RemitError as e:  # what ended the block, or was caught in it, matters more
             _log.warning("transaction %s could not be rolled back and is left to expire: %s", self.id, e)
 
     def commit(
@@ -128,10 +130,12 @@ class Transaction:
         value is what was really spent; left out, it is what is held. Of less the rest is released. Of more the excess is
         charged as far as the session allows; the overage of the answer is what did not fit.
 
-        After success, and after OutcomeUnknown, it is done with: leaving the block then does nothing. To settle a commit
-        in doubt, call get or reverse. After any other error it is pending still, unless that is a TransactionNotPending.
+        After success, after OutcomeUnknown and after an exception that is not the SDK's, such as a KeyboardInterrupt, it
+        is done with: leaving the block then does nothing. To settle a commit in doubt, call get or reverse. After any
+        other error it is pending still, unless that is a TransactionNotPending.
         """
-        body = present(value_usd=usd(value), post_state=post_state)
+        self._given_up = None
+        body = present(value_usd=usd_or_none(value), post_state=post_state)
         call = self._caller.service.keyed(self._path + "/commit", idempotency_key, body)
         return self._settle(call, timeout, done_in_doubt=True)
 
@@ -142,12 +146,16 @@ class Transaction:
         An agent needs the scope transactions:rollback, or admin, else it is an InsufficientScope and the hold lasts until
         it expires.
         """
-        return self._settle(self._rollback(reason), timeout, done_in_doubt=False)
+        call = self._rollback(reason)
+        self._given_up = reason or ""
+        return self._settle(call, timeout, done_in_doubt=False)
 
     def reverse(self, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> TransactionInfo:
         """Rolls the transaction back even if it is committed, which rollback does not; the value is given back to the
         session. Errors are those of rollback, and TransactionNotReversible."""
-        info = self._ask(self._rollback(reason), timeout)
+        call = self._rollback(reason)
+        self._given_up = reason or ""
+        info = self._ask(call, timeout)
         self._done = True
         return info
 
@@ -159,11 +167,12 @@ class Transaction:
         return self._caller.service.keyed(self._path + "/rollback", None, present(reason=reason))
 
     def _settle(self, call: Call, timeout: Optional[float], done_in_doubt: bool) -> TransactionInfo:
+        end_of(timeout), encode(call.body)  # raises what is wrong with them before anything can be in doubt
         with self._lock:
             if self._done:
                 raise TransactionDone("the transaction is committed or rolled back already")
             self._done = True
-        done = False
+        done = done_in_doubt  # also when an interrupt or an alarm ends the wait for the answer
         try:
             info = self._ask(call, timeout)
             done = True
@@ -172,7 +181,9 @@ class Transaction:
             done = True
             raise
         except OutcomeUnknown:
-            done = done_in_doubt
+            raise
+        except RemitError:  # it did not happen
+            done = False
             raise
         finally:
             self._done = done

@@ -12,7 +12,8 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from email.message import Message
-from typing import Any, Deque, Mapping, Optional, Union
+from http import HTTPStatus
+from typing import Any, Deque, Mapping, Optional, Tuple, Union
 
 from .credential import Credential, Sealed
 from .errors import RemitError, Unavailable, problem
@@ -23,6 +24,7 @@ _DIAL_LIMIT = 5.0  # seconds, for one address of the host
 _IDLE_LIMIT = 30.0
 _IDLE_CONNECTIONS = 256  # that wait: as many as a host of agents makes calls at once
 _LONGEST_ANSWER = 1 << 20  # bytes
+_MOST_HINTS = 16  # answers before the answer, such as 103 Early Hints of a proxy
 _PIECE = 1 << 16
 
 
@@ -71,8 +73,12 @@ class Transport:
         if isinstance(connection, Failure):
             return connection
         connection.wire.end = end
-        failure = connection.request(method, self._base.path + path, headers, body)
-        got = connection.answer(early=failure is not None)
+        try:
+            failure = connection.request(method, self._base.path + path, headers, body)
+            got = connection.answer(early=failure is not None)
+        except BaseException:  # of the caller's own: an interrupt, an alarm
+            connection.close()
+            raise
         if isinstance(got, Failure):
             connection.close()
             return failure or got
@@ -120,6 +126,8 @@ class Transport:
         except ssl.SSLCertVerificationError as e:
             said, kind = f"the certificate is not trusted: {e.verify_message}", Kind.DISTRUSTED
         except (OSError, UnicodeError) as e:  # a host name may be none
+            if _is_foreign(e):
+                raise
             said, kind = f"no connection: {_named(e)}", Kind.NOT_SENT
         return Failure(kind, Unavailable(said))
 
@@ -143,7 +151,12 @@ class Transport:
                 raise
             except OSError as e:
                 raw.close()
+                if _is_foreign(e):
+                    raise
                 last = e
+            except BaseException:
+                raw.close()
+                raise
         raise last
 
 
@@ -154,6 +167,22 @@ def _remaining(end: float) -> float:
     return left
 
 
+class _Broken(Exception):
+    """What the network did to a connection. It is no OSError, as what the caller's own signal handlers raise may be."""
+
+
+def _is_foreign(e: BaseException) -> bool:
+    """Whether no socket raised it. Python runs signal handlers in the middle of whatever waits, so the TimeoutError of an
+    alarm comes out of a socket's method as the socket's own does; but the handler is the last frame of its traceback."""
+    last = e.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    return last is not None and last.tb_frame.f_globals.get("__name__") not in _SOCKETS
+
+
+_SOCKETS = (__name__, "socket", "ssl", "encodings.idna")
+
+
 class _Wire:
     """A socket as http.client uses it, of which no wait outlasts one moment, however slowly the bytes drip."""
 
@@ -162,8 +191,16 @@ class _Wire:
         self.end = 0.0  # on the monotonic clock
 
     def sendall(self, data: Any) -> None:
-        self.raw.settimeout(_remaining(self.end))
-        self.raw.sendall(data)
+        try:
+            self.raw.settimeout(_remaining(self.end))
+            self.raw.sendall(data)
+        except OSError as e:
+            if _is_foreign(e):
+                raise
+            said = _named(e)
+        else:
+            return
+        raise _Broken(said)
 
     def makefile(self, mode: str) -> io.BufferedReader:
         return io.BufferedReader(_Reader(self))
@@ -180,8 +217,27 @@ class _Reader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        self._wire.raw.settimeout(_remaining(self._wire.end))
-        return self._wire.raw.recv_into(buffer)
+        try:
+            self._wire.raw.settimeout(_remaining(self._wire.end))
+            return self._wire.raw.recv_into(buffer)
+        except OSError as e:
+            if _is_foreign(e):
+                raise
+            said = _named(e)
+        raise _Broken(said)
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer that is the final one. http.client itself passes over 100 Continue only: of any other hint the answer
+    proper would be left on the connection, for the next call to take it for its own."""
+
+    def _read_status(self) -> Tuple[str, int, str]:
+        for _ in range(_MOST_HINTS + 1):
+            line: Tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+            if not 100 <= line[1] < 200 or line[1] == HTTPStatus.SWITCHING_PROTOCOLS:
+                return line
+            http.client.parse_headers(self.fp)
+        raise http.client.HTTPException("too many hints")
 
 
 @dataclass(frozen=True)
@@ -201,6 +257,7 @@ class _Connection:
         self._authority = authority
         self._process = os.getpid()
         self._http = http.client.HTTPConnection("unused")
+        self._http.response_class = _Response
         self._http.auto_open = 0  # it never connects by itself, which would be a second attempt
         self._http.sock = self.wire
 
@@ -216,8 +273,9 @@ class _Connection:
             self.wire.raw.recv(1)
         except (BlockingIOError, ssl.SSLWantReadError):
             return True
-        except OSError:
-            pass
+        except OSError as e:
+            if _is_foreign(e):
+                raise
         return False
 
     def request(
@@ -233,7 +291,7 @@ class _Connection:
             if body is not None or method != "GET":
                 self._http.putheader("Content-Length", str(len(content.open())))
             self._http.endheaders(content.open() or None)
-        except (OSError, http.client.HTTPException) as e:
+        except (_Broken, http.client.HTTPException) as e:
             said = _named(e)
         else:
             return None
@@ -246,11 +304,11 @@ class _Connection:
         try:
             response = self._http.getresponse()
             text = _read(response)
-        except (OSError, http.client.HTTPException, ValueError) as e:
+        except (_Broken, http.client.HTTPException, ValueError) as e:
             return Failure(Kind.LOST, Unavailable(f"no answer: {_named(e)}"))
         if text is None:
             return Failure(Kind.UNREADABLE, RemitError("unreadable answer: it is longer than 1 MiB"))
-        self.reusable = response.isclosed() and not response.will_close
+        self.reusable = response.status >= 200 and response.isclosed() and not response.will_close
         return _Raw(response.status, response.headers, Sealed(text))
 
     def close(self) -> None:
@@ -274,6 +332,8 @@ def _read(response: http.client.HTTPResponse) -> Optional[bytes]:
 
 def _named(e: Exception) -> str:
     """An exception in words of which none comes from the far end or from the request."""
+    if isinstance(e, _Broken):
+        return str(e)
     if isinstance(e, socket.timeout):
         return "the time is over"
     if isinstance(e, OSError) and e.strerror:

@@ -15,6 +15,7 @@ from .credential import Credential, Sealed
 # A length of time: seconds or a timedelta. The service counts whole seconds; what lies between is rounded up.
 Seconds = Union[int, float, timedelta]
 
+_LONGEST_INT = 4300  # digits that every Python reads
 _DEEPEST = 100  # far more than the service takes, and less than Python's stack
 
 T = TypeVar("T")
@@ -63,10 +64,25 @@ def _write(value: Any, parts: List[str], depth: int) -> None:
 def decode(text: Sealed) -> Any:
     """The value of an answer; whatever is wrong with it, it is Malformed, and no traceback leads to the text."""
     try:
-        return json.loads(text.open(), parse_float=Decimal, parse_constant=_refuse)
+        return json.loads(text.open(), parse_float=_fraction, parse_int=_whole, parse_constant=_refuse)
     except (ValueError, RecursionError):
         pass
     raise Malformed("it is not JSON")
+
+
+def _fraction(number: str) -> Union[Decimal, str]:
+    """A number with a point or an exponent. Of one that is too large for a Decimal there is its text: somebody's metadata
+    must not make a list of sessions unreadable. For an amount a text is none."""
+    try:
+        value = Decimal(number)
+    except ArithmeticError:
+        return number
+    return value if value.is_finite() else number
+
+
+def _whole(number: str) -> Union[int, str]:
+    """A number without. Python takes very long for very long ones, or refuses them."""
+    return int(number) if len(number) <= _LONGEST_INT else number
 
 
 def _refuse(constant: str) -> Any:
@@ -89,9 +105,14 @@ def seconds(length: Optional[Seconds]) -> Optional[int]:
     return ceil(length)
 
 
-def usd(amount: Optional[money.Amount]) -> Optional[Decimal]:
-    """An amount as it is sent, checked; None stays None."""
-    return None if amount is None else money.usd(money.micro(amount))
+def usd(amount: money.Amount) -> Decimal:
+    """An amount as it is sent, checked. None is a TypeError: a price that was not found is not 0."""
+    return money.usd(money.micro(amount))
+
+
+def usd_or_none(amount: Optional[money.Amount]) -> Optional[Decimal]:
+    """The same where an amount may be left out."""
+    return None if amount is None else usd(amount)
 
 
 class Fields:
@@ -178,9 +199,9 @@ def _moment(name: str, value: Any) -> datetime:
     moment, fraction, zone = found.groups()
     try:
         read = datetime.fromisoformat(f"{moment}.{(fraction or '0')[:6]:0<6}{'+00:00' if zone == 'Z' else zone}")
-    except ValueError:
+        return read.astimezone(timezone.utc)
+    except (ValueError, OverflowError):  # in UTC it may be before the year 1
         raise Malformed(f"{name} is not a moment") from None
-    return read.astimezone(timezone.utc)
 
 
 def each(value: Any, read: Callable[[Fields], T]) -> List[T]:
