@@ -1,4 +1,4 @@
-import { bounded } from "./abort.js";
+import { bounded, TimeIsUp } from "./abort.js";
 import { forHeader, type Credential } from "./credential.js";
 import { errorFrom, retryAfterFrom, Unauthorized } from "./errors.js";
 import { parse, Unreadable } from "./json.js";
@@ -35,6 +35,7 @@ export interface Call<T> {
   readonly effect: Effect;
   readonly key?: string; // Idempotency-Key
   readonly wait?: number; // milliseconds that the service may take on purpose
+  readonly inTime?: () => boolean; // asked before each attempt: whether it may still be sent
   readonly read: (answer: unknown, headers: Headers) => T; // throws Unreadable
 }
 
@@ -122,6 +123,9 @@ export class Caller {
   async #send<T>(call: Call<T>, credential: Record<string, string>, signal: AbortSignal | undefined): Promise<Result<T>> {
     if (signal?.aborted) {
       return { failure: new Ended(signal.reason) };
+    }
+    if (call.inTime?.() === false) {
+      return { failure: new Ended(new TimeIsUp("it is too late to send it")) };
     }
     const { fetch, base, timeout } = this.service;
     const request: RequestInit = { method: call.method, headers: headersOf(call, credential), redirect: "manual" };

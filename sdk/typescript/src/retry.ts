@@ -31,7 +31,7 @@ export class NoToken {
   constructor(readonly cause: unknown) {}
 }
 
-/** A signal that aborted before the call was sent. */
+/** The end of a call before it was sent: its signal aborted, or its time was over. */
 export class Ended {
   constructor(readonly cause: unknown) {}
 }
@@ -106,7 +106,7 @@ export function backoff(attempt: number): number {
 /** What the caller gets thrown: it says what is known about the write. */
 export function conclude(place: string, inDoubt: boolean, failure: unknown, signal: AbortSignal | undefined): unknown {
   const gaveUp = signal?.aborted === true && !settles(failure);
-  const cause = gaveUp ? signal.reason : failure instanceof Lost || failure instanceof NoToken ? failure.cause : failure;
+  const cause = gaveUp ? signal.reason : wraps(failure) ? failure.cause : failure;
   if (inDoubt) {
     const said = failure instanceof RemitError ? failure : { status: 0 };
     return new OutcomeUnknown(place, { ...about(said), detail: `the outcome is unknown: ${messageOf(cause)}`, cause });
@@ -124,6 +124,10 @@ export function conclude(place: string, inDoubt: boolean, failure: unknown, sign
     return new Unavailable(place, { ...about(failure), detail: failure.detail });
   }
   return failure;
+}
+
+function wraps(failure: unknown): failure is Lost | NoToken | Ended {
+  return failure instanceof Lost || failure instanceof NoToken || failure instanceof Ended;
 }
 
 function about(said: Partial<RemitError> & { status: number }) {
