@@ -84,12 +84,14 @@ export function mayHaveHappened(failure: unknown): boolean {
 
 /**
  * Whether the failure, after an attempt in doubt, tells how that came out: it does when the service got as far as looking
- * up the key, or would have refused the first attempt too.
+ * up the key, or would have refused the first attempt too. What stands before the service knows neither, and its refusals
+ * have no code.
  */
 export function settles(failure: unknown): boolean {
-  return (
-    failure instanceof RemitError && failure.status >= 400 && failure.status < 500 && ![401, 408, 429].includes(failure.status)
-  );
+  if (!(failure instanceof RemitError) || failure.code === "") {
+    return false;
+  }
+  return failure.status >= 400 && failure.status < 500 && ![401, 408, 429].includes(failure.status);
 }
 
 /** Waits before the attempt after the given one. It returns false when nobody would wait that long, or the signal aborts. */

@@ -153,6 +153,20 @@ test("a refusal after a lost answer says that nothing happened", async (t) => {
   assert.equal(network.count(`POST /v1/sessions/${session.id}/actions`), 3);
 });
 
+test("a refusal that is not the service's own settles no doubt", async (t) => {
+  const network = await newNetwork(t);
+  const session = await newSession({}, [], network.remit());
+  const charge = `POST /v1/sessions/${session.id}/actions`;
+  const bodies = ["default backend - 404", "", "{}", '{"message":"no route"}'];
+  for (const [before, body] of bodies.entries()) {
+    const sent = network.count(charge);
+    network.fate = (seen) => (seen.place !== charge ? "pass" : seen.nth === sent + 1 ? "lose" : { status: 404, body });
+    assert.equal((await failure(session.do(), OutcomeUnknown)).status, 404);
+    assert.equal(network.count(charge), sent + 2);
+    assert.equal((await session.get()).actionCount, before + 1); // it was charged
+  }
+});
+
 test("an answer that cannot be read leaves a write in doubt", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.remit());
