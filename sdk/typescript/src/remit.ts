@@ -15,7 +15,7 @@ export interface RemitOptions {
   readonly fetch?: typeof fetch;
   /** How often one call is sent at most, the first time included; left out: 4 times. */
   readonly maxAttempts?: number;
-  /** Milliseconds for one attempt, up to the last byte of the answer; left out: 10,000. Events wait for 30 seconds more. */
+  /** Milliseconds for one attempt, up to the last byte of the answer; left out: 10,000; Infinity: none. Events wait for 30 seconds more. */
   readonly timeout?: number;
 }
 

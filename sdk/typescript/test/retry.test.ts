@@ -231,6 +231,21 @@ test("the SDK's own bound on a call is an outage, or a doubt, and no reason of t
   assert.ok(conclude("POST /v1/auth/token", false, new Ended(late.reason), late) instanceof Unavailable);
 });
 
+test("a timeout beyond what timers count is no timeout, and not a millisecond", async () => {
+  for (const timeout of [3e9, Infinity]) {
+    const slow: typeof fetch = async (_, init) => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      init?.signal?.throwIfAborted();
+      return Response.json({ active: false });
+    };
+    const patient = new Remit("http://127.0.0.1:9", { fetch: slow, timeout, maxAttempts: 1 });
+    assert.deepEqual(await patient.organization(apiKey).introspect("x"), { active: false });
+  }
+  for (const timeout of [0, NaN]) {
+    assert.throws(() => new Remit("http://127.0.0.1:9", { timeout }), RangeError);
+  }
+});
+
 test("a signal ends a call wherever it is", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.remit());
