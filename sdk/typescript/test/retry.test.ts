@@ -291,3 +291,20 @@ test("one action of a batch can be in doubt alone", async (t) => {
   assert.ok(second?.ok === false && second.error instanceof OutcomeUnknown && second.error.code === "outcome_unknown");
   await failure(session.doMany([{}]), OutcomeUnknown); // two results for one action
 });
+
+test("an action of a batch whose result cannot be read is in doubt alone", async (t) => {
+  const network = await newNetwork(t);
+  const session = await newSession({}, [], network.remit());
+  const odd = ["null", "{}", '{"status":200}', '{"status":200,"body":{}}', '{"status":409,"body":7}', '{"status":"200"}'];
+  network.fate = (seen) =>
+    seen.place === "POST /v1/actions"
+      ? (answer) => JSON.stringify((JSON.parse(answer) as unknown[]).map((item, i) => (i === 0 ? item : JSON.parse(odd[i - 1]!))))
+      : "pass";
+  const results = await session.doMany([{}, ...odd.map(() => ({}))]);
+  assert.equal(results.length, odd.length + 1);
+  assert.ok(results[0]?.ok && results[0].usage.actionCount > 0);
+  for (const result of results.slice(1)) {
+    assert.ok(result.ok === false && result.error instanceof OutcomeUnknown);
+    assert.match(result.error.message, /an action of POST \/v1\/actions: .*unreadable answer/);
+  }
+});
