@@ -37,7 +37,8 @@ export async function doMany(caller: Caller, actions: readonly SessionAction[], 
     }
     return results.map(resultFrom);
   };
-  return caller.do(keyed(place, `{"actions":[${items.join(",")}]}`, options, read), options.signal);
+  const body = `{"actions":[${items.join(",")}]}`;
+  return caller.do(keyed(caller.service, place, body, options, read), options.signal);
 }
 
 const place = "/v1/actions";

@@ -66,7 +66,8 @@ export class Sessions {
   async create(params: SessionParams, options: WriteOptions = {}): Promise<SessionInfo> {
     const { agentId, scopes, metadata } = params;
     const body = write({ agent_id: agentId, ...limits(params), scopes, metadata });
-    return this.#caller.do(keyed("/v1/sessions", body, options, sessionFrom), options.signal);
+    const call = keyed(this.#caller.service, "/v1/sessions", body, options, sessionFrom);
+    return this.#caller.do(call, options.signal);
   }
 
   /** Reads a session. */

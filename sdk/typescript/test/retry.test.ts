@@ -204,6 +204,26 @@ test("what has no key is sent again only when it cannot have happened", async (t
   }
 });
 
+test("without keys a write in doubt is not sent again, unless it has the caller's own", async (t) => {
+  const network = await newNetwork(t);
+  const session = await newSession({}, ["admin"], network.remit({ idempotencyKeys: false }));
+  const charge = `POST /v1/sessions/${session.id}/actions`;
+  network.fate = (seen) => (seen.place === charge && seen.nth !== 3 ? "lose" : "pass");
+  await failure(session.do(), OutcomeUnknown);
+  assert.equal(network.count(charge), 1);
+  await session.do({}, { idempotencyKey: "mine" });
+  network.fate = (seen) => (seen.nth === 1 && /^POST .*(transactions|commit|rollback)$/.test(seen.place) ? unavailable : "pass");
+  for (const settle of ["commit", "rollback"] as const) {
+    const tx = await session.begin({ actionType: "payment", preState: {} });
+    await tx[settle](); // what did not happen is sent again all the same
+    assert.equal(network.count(`POST /v1/transactions/${tx.id}/${settle}`), 2);
+  }
+  await session.doMany([{}]);
+  const keys = network.seen.filter((s) => s.place.startsWith("POST") && !s.place.includes("/auth/")).map((s) => s.key);
+  assert.deepEqual([...new Set(keys)], [undefined, "mine"]);
+  assert.equal((await session.get()).actionCount, 5);
+});
+
 test("where there is no connection nothing happened", async (t) => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
