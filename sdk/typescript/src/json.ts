@@ -3,7 +3,7 @@
 
 import { formatUSD, usd, type MicroUSD } from "./money.js";
 
-/** A JSON object of the caller's own. Its numbers are ordinary ones. */
+/** A JSON object of the caller's own. Its numbers are ordinary ones: above 2^53 they are rounded. */
 export type JSONObject = { readonly [name: string]: unknown };
 
 // What the caller gave, and gets back as it was.

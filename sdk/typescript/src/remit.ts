@@ -1,7 +1,7 @@
 import { Agent } from "./agent.js";
 import { Caller, type CallOptions, type Service } from "./call.js";
 import { Credential, reveal } from "./credential.js";
-import { object, text as member, Unreadable, whole, write, type JSONObject } from "./json.js";
+import { object, text as member, Unreadable, whole, write } from "./json.js";
 import { Organization, organizationFrom, type OrganizationInfo } from "./organization.js";
 import { withQuery } from "./paths.js";
 import { Tokens } from "./tokens.js";
@@ -27,7 +27,7 @@ export interface RemitOptions {
 /** What a new organization is. */
 export interface OrganizationParams {
   readonly name: string; // 1 to 200 characters
-  readonly metadata?: JSONObject; // at most 16 KiB
+  readonly metadata?: object; // at most 16 KiB
   /** Needed by services that run with --organizations=token. */
   readonly bootstrapToken?: string | Credential;
 }

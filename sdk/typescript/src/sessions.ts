@@ -16,7 +16,7 @@ export interface SessionLimits {
 export interface SessionParams extends SessionLimits {
   readonly agentId: string;
   readonly scopes?: readonly string[]; // of the agent's; left out: all of them
-  readonly metadata?: JSONObject; // at most 16 KiB
+  readonly metadata?: object; // at most 16 KiB
 }
 
 /** A session as the service shows it. */
