@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -118,14 +120,53 @@ func inTypeScript(t *testing.T, patience time.Duration, settings []string, name 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.WaitDelay = typeScriptDir, time.Second
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, settings...)
-	output, err := cmd.CombinedOutput()
+	output, err := typeScriptCommand(ctx, settings, name, args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n    | %s", name, strings.Join(args, " "), err, strings.ReplaceAll(string(output), "\n", "\n    | "))
 	}
 	return string(output)
+}
+
+// typeScriptCommand is a program to be run in the SDK's directory. All that it has started ends with ctx: npm starts node,
+// and node one process for each file of tests.
+func typeScriptCommand(ctx context.Context, settings []string, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.WaitDelay = typeScriptDir, time.Second
+	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, settings...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
+}
+
+func TestNothingIsLeftOfATypeScriptCommandThatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	if err := read.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	cmd := typeScriptCommand(ctx, nil, "sh", "-c", "sleep 60 & echo started; wait")
+	cmd.Stdout = write
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(read, make([]byte, len("started\n"))); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := cmd.Wait(); err == nil {
+		t.Error("it ended in order")
+	}
+	if _, err := io.ReadAll(read); err != nil { // it ends when nobody is left who could write
+		t.Errorf("what it started goes on: %v", err)
+	}
 }
 
 // nodeCount is a number at the end of node's report, such as that of the tests that passed.

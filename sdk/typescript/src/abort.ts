@@ -1,5 +1,8 @@
 // Waiting that ends with a signal. AbortSignal.any is younger than the oldest Node that this has to run on.
 
+// The longest that a timer waits, about 25 days; one for longer would not wait at all.
+const longestTimer = 2 ** 31 - 1;
+
 /** The reason of a signal that this package aborted, and not the caller. */
 export class TimeIsUp extends Error {
   override name = "TimeoutError";
@@ -14,7 +17,7 @@ export async function bounded<T>(
   const controller = new AbortController();
   const end = () => controller.abort(signal?.reason);
   const late = () => controller.abort(new TimeIsUp(`no answer within ${milliseconds / 1000} s`));
-  const timer = setTimeout(late, milliseconds);
+  const timer = setTimeout(late, Math.min(milliseconds, longestTimer));
   signal?.addEventListener("abort", end, { once: true });
   if (signal?.aborted) {
     end();

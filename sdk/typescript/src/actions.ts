@@ -31,26 +31,41 @@ export function actionBody(action: Action) {
 export async function doMany(caller: Caller, actions: readonly SessionAction[], options: WriteOptions): Promise<Result[]> {
   const items = actions.map((action) => write({ session_id: action.sessionId, ...actionBody(action) }));
   const read = (answer: unknown) => {
-    const results = array(answer, resultFrom);
+    const results = array(answer, (value) => value);
     if (results.length !== actions.length) {
       throw new Unreadable(`${results.length} results for ${actions.length} actions`);
     }
-    return results;
+    return results.map(resultFrom);
   };
-  return caller.do(keyed(place, `{"actions":[${items.join(",")}]}`, options, read), options.signal);
+  const body = `{"actions":[${items.join(",")}]}`;
+  return caller.do(keyed(caller.service, place, body, options, read), options.signal);
 }
 
 const place = "/v1/actions";
+const anAction = `an action of POST ${place}`;
 
+// resultFrom reads one result. What cannot be read leaves its own action in doubt, and not the others.
 function resultFrom(value: unknown): Result {
+  try {
+    return readResult(value);
+  } catch (error) {
+    if (error instanceof Unreadable) {
+      return { ok: false, error: inDoubt(error) };
+    }
+    throw error;
+  }
+}
+
+function readResult(value: unknown): Result {
   const answer = object(value);
   const status = whole(answer, "status");
   if (status === 200) {
     return { ok: true, usage: usageFrom(answer["body"]) };
   }
-  const error = errorFrom(`an action of POST ${place}`, status, object(answer["body"]));
-  if (mayHaveHappened(error)) {
-    return { ok: false, error: conclude(`an action of POST ${place}`, true, error, undefined) as OutcomeUnknown };
-  }
-  return { ok: false, error };
+  const error = errorFrom(anAction, status, object(answer["body"]));
+  return { ok: false, error: mayHaveHappened(error) ? inDoubt(error) : error };
+}
+
+function inDoubt(failure: unknown): OutcomeUnknown {
+  return conclude(anAction, true, failure, undefined) as OutcomeUnknown;
 }

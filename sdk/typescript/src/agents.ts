@@ -11,7 +11,7 @@ export interface AgentParams {
   readonly name: string; // 1 to 200 characters
   readonly scopes?: readonly string[]; // at most 64; none: it may do nothing that asks for a scope
   readonly description?: string;
-  readonly metadata?: JSONObject; // at most 16 KiB
+  readonly metadata?: object; // at most 16 KiB
 }
 
 /** An agent as the service shows it. */

@@ -1,4 +1,4 @@
-import { bounded } from "./abort.js";
+import { bounded, TimeIsUp } from "./abort.js";
 import { forHeader, type Credential } from "./credential.js";
 import { errorFrom, retryAfterFrom, Unauthorized } from "./errors.js";
 import { parse, Unreadable } from "./json.js";
@@ -15,7 +15,7 @@ export interface CallOptions {
 
 /** Options of the calls that are done once however often they are sent. */
 export interface WriteOptions extends CallOptions {
-  /** 1 to 255 visible characters; left out: a random one. Kept by the service for 24 hours. */
+  /** 1 to 255 visible characters; left out: a random one, or none if RemitOptions says so. Kept by the service for 24 hours. */
   readonly idempotencyKey?: string | undefined;
 }
 
@@ -25,6 +25,7 @@ export interface Service {
   readonly fetch: typeof fetch;
   readonly attempts: number;
   readonly timeout: number; // of one attempt, in milliseconds
+  readonly keyless: boolean; // writes have no key but the caller's own
 }
 
 /** One request, however often it is sent. */
@@ -35,12 +36,22 @@ export interface Call<T> {
   readonly effect: Effect;
   readonly key?: string; // Idempotency-Key
   readonly wait?: number; // milliseconds that the service may take on purpose
+  readonly inTime?: () => boolean; // asked before each attempt: whether it may still be sent
   readonly read: (answer: unknown, headers: Headers) => T; // throws Unreadable
 }
 
-/** A write with the caller's own Idempotency-Key, or else a random one. */
-export function keyed<T>(path: string, body: string, options: WriteOptions, read: (answer: unknown) => T): Call<T> {
-  const key = options.idempotencyKey ?? randomKey();
+/** A write with the caller's own Idempotency-Key, or else a random one if the service is called with keys. */
+export function keyed<T>(
+  service: Service,
+  path: string,
+  body: string,
+  options: WriteOptions,
+  read: (answer: unknown) => T,
+): Call<T> {
+  const key = options.idempotencyKey ?? (service.keyless ? undefined : randomKey());
+  if (key === undefined) {
+    return { method: "POST", path, body, effect: "once", read };
+  }
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new TypeError("remit: an idempotency key has 1 to 255 visible characters");
   }
@@ -122,6 +133,9 @@ export class Caller {
   async #send<T>(call: Call<T>, credential: Record<string, string>, signal: AbortSignal | undefined): Promise<Result<T>> {
     if (signal?.aborted) {
       return { failure: new Ended(signal.reason) };
+    }
+    if (call.inTime?.() === false) {
+      return { failure: new Ended(new TimeIsUp("it is too late to send it")) };
     }
     const { fetch, base, timeout } = this.service;
     const request: RequestInit = { method: call.method, headers: headersOf(call, credential), redirect: "manual" };

@@ -217,6 +217,6 @@ export function retryAfterFrom(headers: Headers): number | undefined {
   if (said === null) {
     return undefined;
   }
-  const seconds = /^\d{1,9}$/.test(said) ? Number(said) : (Date.parse(said) - Date.now()) / 1000;
+  const seconds = /^\d+$/.test(said) ? Number(said) : (Date.parse(said) - Date.now()) / 1000;
   return Number.isNaN(seconds) ? undefined : Math.max(seconds, 0);
 }

@@ -32,7 +32,7 @@ export type { Event, EventOptions } from "./events.js";
 export type { JSONObject } from "./json.js";
 export { formatUSD, usd, USD, type MicroUSD } from "./money.js";
 export { Organization, type Introspection, type OrganizationInfo, type RotatedKey } from "./organization.js";
-export { Remit, type OrganizationParams, type RemitOptions, type Verified } from "./remit.js";
+export { Remit, type OrganizationParams, type RemitOptions, type TokenPair, type Verified } from "./remit.js";
 export { Session } from "./session.js";
 export { Sessions, type SessionFilter, type SessionInfo, type SessionLimits, type SessionParams, type SessionSummary } from "./sessions.js";
 export { Transaction } from "./transaction.js";

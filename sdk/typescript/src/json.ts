@@ -3,7 +3,7 @@
 
 import { formatUSD, usd, type MicroUSD } from "./money.js";
 
-/** A JSON object of the caller's own. Its numbers are ordinary ones. */
+/** A JSON object of the caller's own. Its numbers are ordinary ones: above 2^53 they are rounded. */
 export type JSONObject = { readonly [name: string]: unknown };
 
 // What the caller gave, and gets back as it was.
@@ -14,10 +14,13 @@ const token = /"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:\s*)?|[[\]{}]|-?\d[\d.eE+-]*/g;
 
 /** Reads JSON. An amount (a number whose name ends in _usd) comes as the text that it is. */
 export function parse(text: string): unknown {
-  return JSON.parse(quoteAmounts(text));
+  const plain: unknown = JSON.parse(text);
+  const quoted = quoteAmounts(text);
+  return quoted === text ? plain : JSON.parse(quoted);
 }
 
-// quoteAmounts puts amounts in quotation marks. It need not judge the rest: JSON.parse does.
+// quoteAmounts puts the amounts of valid JSON in quotation marks. In any other text it would look for the end of a string
+// again from each quotation mark within it, for minutes.
 function quoteAmounts(text: string): string {
   let quoted = "";
   let copied = 0; // of text, so far

@@ -1,7 +1,7 @@
 import { Agent } from "./agent.js";
 import { Caller, type CallOptions, type Service } from "./call.js";
-import type { Credential } from "./credential.js";
-import { text as member, Unreadable, write, type JSONObject } from "./json.js";
+import { Credential, reveal } from "./credential.js";
+import { object, text as member, Unreadable, whole, write } from "./json.js";
 import { Organization, organizationFrom, type OrganizationInfo } from "./organization.js";
 import { withQuery } from "./paths.js";
 import { Tokens } from "./tokens.js";
@@ -15,16 +15,29 @@ export interface RemitOptions {
   readonly fetch?: typeof fetch;
   /** How often one call is sent at most, the first time included; left out: 4 times. */
   readonly maxAttempts?: number;
-  /** Milliseconds for one attempt, up to the last byte of the answer; left out: 10,000. Events wait for 30 seconds more. */
+  /** Milliseconds for one attempt, up to the last byte of the answer; left out: 10,000; Infinity: none. Events wait for 30 seconds more. */
   readonly timeout?: number;
+  /**
+   * false sends writes without a key unless the caller gives one; left out: true. The service then keeps nothing for 24 hours
+   * per write, but a lost answer stays in doubt: such a write is not sent again.
+   */
+  readonly idempotencyKeys?: boolean;
 }
 
 /** What a new organization is. */
 export interface OrganizationParams {
   readonly name: string; // 1 to 200 characters
-  readonly metadata?: JSONObject; // at most 16 KiB
+  readonly metadata?: object; // at most 16 KiB
   /** Needed by services that run with --organizations=token. */
   readonly bootstrapToken?: string | Credential;
+}
+
+/** What an agent's secret is exchanged for. */
+export interface TokenPair {
+  readonly accessToken: Credential;
+  readonly refreshToken: Credential;
+  readonly tokenType: string; // bearer
+  readonly expiresIn: number; // seconds that the access token lives
 }
 
 /** Whose an access token is. */
@@ -46,6 +59,7 @@ export class Remit {
       fetch: options.fetch ?? ((input, init) => globalThis.fetch(input, init)),
       attempts: positive("maxAttempts", options.maxAttempts ?? defaultAttempts),
       timeout: positive("timeout", options.timeout ?? defaultTimeout),
+      keyless: options.idempotencyKeys === false,
     };
   }
 
@@ -58,6 +72,16 @@ export class Remit {
   agent(id: string, secret: string | Credential): Agent {
     const tokens = new Tokens(new Caller(this.#service, undefined), id, secret);
     return new Agent(id, new Caller(this.#service, { tokens }), tokens);
+  }
+
+  /**
+   * Exchanges an agent's secret for a new pair of tokens, for whoever keeps and renews them by other means. An Agent does it
+   * by itself.
+   */
+  async exchange(agentId: string, secret: string | Credential, options: CallOptions = {}): Promise<TokenPair> {
+    const caller = new Caller(this.#service, undefined);
+    const body = write({ agent_id: agentId, secret: reveal(secret) });
+    return caller.do({ method: "POST", path: "/v1/auth/token", body, effect: "reads", read: pairFrom }, options.signal);
   }
 
   /** Creates an organization. Its API key is in this answer only. */
@@ -81,6 +105,16 @@ export class Remit {
     const path = withQuery("/v1/auth/verify", { scope });
     return caller.do({ method: "GET", path, effect: "reads", read: verifiedFrom }, options.signal);
   }
+}
+
+function pairFrom(value: unknown): TokenPair {
+  const answer = object(value);
+  return {
+    accessToken: new Credential(member(answer, "access_token")),
+    refreshToken: new Credential(member(answer, "refresh_token")),
+    tokenType: member(answer, "token_type"),
+    expiresIn: whole(answer, "expires_in"),
+  };
 }
 
 function verifiedFrom(_: unknown, headers: Headers): Verified {

@@ -31,7 +31,7 @@ export class NoToken {
   constructor(readonly cause: unknown) {}
 }
 
-/** A signal that aborted before the call was sent. */
+/** The end of a call before it was sent: its signal aborted, or its time was over. */
 export class Ended {
   constructor(readonly cause: unknown) {}
 }
@@ -84,12 +84,14 @@ export function mayHaveHappened(failure: unknown): boolean {
 
 /**
  * Whether the failure, after an attempt in doubt, tells how that came out: it does when the service got as far as looking
- * up the key, or would have refused the first attempt too.
+ * up the key, or would have refused the first attempt too. What stands before the service knows neither, and its refusals
+ * have no code.
  */
 export function settles(failure: unknown): boolean {
-  return (
-    failure instanceof RemitError && failure.status >= 400 && failure.status < 500 && ![401, 408, 429].includes(failure.status)
-  );
+  if (!(failure instanceof RemitError) || failure.code === "") {
+    return false;
+  }
+  return failure.status >= 400 && failure.status < 500 && ![401, 408, 429].includes(failure.status);
 }
 
 /** Waits before the attempt after the given one. It returns false when nobody would wait that long, or the signal aborts. */
@@ -106,7 +108,7 @@ export function backoff(attempt: number): number {
 /** What the caller gets thrown: it says what is known about the write. */
 export function conclude(place: string, inDoubt: boolean, failure: unknown, signal: AbortSignal | undefined): unknown {
   const gaveUp = signal?.aborted === true && !settles(failure);
-  const cause = gaveUp ? signal.reason : failure instanceof Lost || failure instanceof NoToken ? failure.cause : failure;
+  const cause = gaveUp ? signal.reason : wraps(failure) ? failure.cause : failure;
   if (inDoubt) {
     const said = failure instanceof RemitError ? failure : { status: 0 };
     return new OutcomeUnknown(place, { ...about(said), detail: `the outcome is unknown: ${messageOf(cause)}`, cause });
@@ -124,6 +126,10 @@ export function conclude(place: string, inDoubt: boolean, failure: unknown, sign
     return new Unavailable(place, { ...about(failure), detail: failure.detail });
   }
   return failure;
+}
+
+function wraps(failure: unknown): failure is Lost | NoToken | Ended {
+  return failure instanceof Lost || failure instanceof NoToken || failure instanceof Ended;
 }
 
 function about(said: Partial<RemitError> & { status: number }) {

@@ -24,7 +24,8 @@ export class Session {
    */
   async do(action: Action = {}, options: WriteOptions = {}): Promise<Usage> {
     const path = `${sessionPath(this.id)}/actions`;
-    return this.#caller.do(keyed(path, write(actionBody(action)), options, usageFrom), options.signal);
+    const call = keyed(this.#caller.service, path, write(actionBody(action)), options, usageFrom);
+    return this.#caller.do(call, options.signal);
   }
 
   /** Does up to 500 actions in one request, each all or nothing, and returns their results in the same order. */

@@ -16,7 +16,7 @@ export interface SessionLimits {
 export interface SessionParams extends SessionLimits {
   readonly agentId: string;
   readonly scopes?: readonly string[]; // of the agent's; left out: all of them
-  readonly metadata?: JSONObject; // at most 16 KiB
+  readonly metadata?: object; // at most 16 KiB
 }
 
 /** A session as the service shows it. */
@@ -66,7 +66,8 @@ export class Sessions {
   async create(params: SessionParams, options: WriteOptions = {}): Promise<SessionInfo> {
     const { agentId, scopes, metadata } = params;
     const body = write({ agent_id: agentId, ...limits(params), scopes, metadata });
-    return this.#caller.do(keyed("/v1/sessions", body, options, sessionFrom), options.signal);
+    const call = keyed(this.#caller.service, "/v1/sessions", body, options, sessionFrom);
+    return this.#caller.do(call, options.signal);
   }
 
   /** Reads a session. */

@@ -16,12 +16,25 @@ const renewPause = 10_000; // between early renewals that fail, half of it at le
 // How long a refresh token is presented again after a lost answer. The service returns the same successor for 60 seconds;
 // after that it would have to take the token for stolen.
 const repeatWithin = 50_000;
+const timerError = 2; // by which timers may be early
 
 /** The answer to an exchange and to a refresh. */
 interface Pair {
   readonly access: string;
   readonly refresh: string;
   readonly lifetime: number; // milliseconds
+}
+
+// Doubt about a refresh token begins when it is presented: it may be spent, for want of an answer.
+class Doubt {
+  readonly #monotonic = performance.now();
+  readonly #ofDay = Date.now();
+
+  // left is how long the token may still be presented. The monotonic clock stands still while the machine sleeps, and the
+  // other may be put back, so the one that went farther counts.
+  left(): number {
+    return repeatWithin - Math.max(performance.now() - this.#monotonic, Date.now() - this.#ofDay);
+  }
 }
 
 /**
@@ -37,7 +50,7 @@ export class Tokens {
   #renewAt = 0;
   #usableUntil = 0;
   #refresh = ""; // empty: none
-  #doubt: number | undefined; // since when #refresh may be spent, for want of an answer
+  #doubt: Doubt | undefined; // of #refresh; undefined: it was never presented
   #flight: Promise<string> | undefined; // the one exchange or refresh under way, and its access token
 
   constructor(issuer: Caller, agent: string, secret: string | Credential) {
@@ -92,14 +105,15 @@ export class Tokens {
     }
   }
 
-  // #obtain refreshes, or exchanges the secret when there is no refresh token or it is refused.
+  // #obtain refreshes, or exchanges the secret when there is no refresh token, or it is refused or in doubt for too long.
   async #obtain(signal: AbortSignal): Promise<Pair> {
-    const presented = this.#present();
-    if (presented !== "") {
+    if (this.#refresh !== "") {
+      this.#doubt ??= new Doubt(); // until #keep has the successor
       try {
-        return await this.#ask("/v1/auth/refresh", write({ refresh_token: presented }), signal);
+        return await this.#present(this.#refresh, this.#doubt, signal);
       } catch (error) {
-        if (!(error instanceof RemitError && error.code === "invalid_refresh_token")) {
+        const refused = error instanceof RemitError && error.code === "invalid_refresh_token";
+        if (!refused && this.#doubt.left() > 0) {
           throw error;
         }
         this.#refresh = "";
@@ -108,19 +122,18 @@ export class Tokens {
     return this.#ask("/v1/auth/token", write({ agent_id: this.#agent, secret: reveal(this.#secret) }), signal);
   }
 
-  // #present is the refresh token, if it may be presented. It counts as spent until #keep has its successor.
-  #present(): string {
-    const now = performance.now();
-    this.#doubt ??= now;
-    if (now - this.#doubt > repeatWithin) {
-      this.#refresh = "";
-    }
-    return this.#refresh;
+  // #present presents a refresh token for as long as its doubt allows: a timer ends the attempt that is under way then, and
+  // each attempt looks at the clocks before it is sent, for the timer does not run while the machine sleeps.
+  #present(refresh: string, doubt: Doubt, signal: AbortSignal): Promise<Pair> {
+    const body = write({ refresh_token: refresh });
+    const inTime = () => doubt.left() > 0;
+    const ask = (limited: AbortSignal) => this.#ask("/v1/auth/refresh", body, limited, inTime);
+    return bounded(signal, Math.max(doubt.left(), 0) + timerError, ask);
   }
 
   // #ask may be repeated: the service returns the same successor, and a second family of tokens does no harm.
-  #ask(path: string, body: string, signal: AbortSignal): Promise<Pair> {
-    return this.#issuer.do({ method: "POST", path, body, effect: "reads", read: pairFrom }, signal);
+  #ask(path: string, body: string, signal: AbortSignal, inTime = () => true): Promise<Pair> {
+    return this.#issuer.do({ method: "POST", path, body, effect: "reads", inTime, read: pairFrom }, signal);
   }
 
   // #keep takes a pair that was just received into use.

@@ -54,7 +54,8 @@ export class Transaction implements AsyncDisposable {
    */
   async commit(params: CommitParams = {}, options: WriteOptions = {}): Promise<TransactionInfo> {
     const path = `${transactionPath(this.id)}/commit`;
-    const call = keyed(path, write({ value_usd: params.value, post_state: params.postState }), options, transactionFrom);
+    const body = write({ value_usd: params.value, post_state: params.postState });
+    const call = keyed(this.#caller.service, path, body, options, transactionFrom);
     return this.#settle("commit", () => this.#ask(call, options.signal));
   }
 
@@ -102,7 +103,8 @@ export class Transaction implements AsyncDisposable {
   }
 
   #rollBack(reason: string | undefined): Promise<TransactionInfo> {
-    const call = keyed(`${transactionPath(this.id)}/rollback`, write({ reason }), {}, transactionFrom);
+    const path = `${transactionPath(this.id)}/rollback`;
+    const call = keyed(this.#caller.service, path, write({ reason }), {}, transactionFrom);
     return bounded(undefined, rollbackLimit, (signal) => this.#ask(call, signal));
   }
 
@@ -127,7 +129,8 @@ export async function begin(
     reversible: params.irreversible !== true,
     metadata: params.metadata,
   });
-  const info = await caller.do(keyed("/v1/transactions", body, options, transactionFrom), options.signal);
+  const call = keyed(caller.service, "/v1/transactions", body, options, transactionFrom);
+  const info = await caller.do(call, options.signal);
   return new Transaction(caller, info.id, info);
 }
 

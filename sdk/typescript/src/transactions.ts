@@ -6,11 +6,11 @@ import { list } from "./pages.js";
 /** What a new transaction is. */
 export interface TransactionParams {
   readonly actionType: string; // 1 to 200 characters
-  readonly preState: JSONObject; // how things are now, to be restored by whoever rolls back; at most 64 KiB
+  readonly preState: object; // how things are now, to be restored by whoever rolls back; at most 64 KiB
   readonly value?: MicroUSD; // to be held; needs a session
   readonly expiresInSeconds?: number; // after which the hold is released, up to 30 days; left out: 5 minutes
   readonly irreversible?: boolean; // once committed, it cannot be rolled back
-  readonly metadata?: JSONObject; // at most 16 KiB
+  readonly metadata?: object; // at most 16 KiB
 }
 
 /** How a transaction came out. Empty: what is held was spent. */
@@ -20,10 +20,14 @@ export interface CommitParams {
    * allows; TransactionInfo.overage is what did not fit.
    */
   readonly value?: MicroUSD;
-  readonly postState?: JSONObject; // how things are now; at most 64 KiB
+  readonly postState?: object; // how things are now; at most 64 KiB
 }
 
-/** A transaction as the service shows it. Lists leave out preState, postState and metadata. */
+/**
+ * A transaction as the service shows it. Lists leave out preState, postState and metadata. The service keeps their numbers as
+ * they were sent, but here they are a JavaScript number's: 9007199254740993 comes as 9007199254740992. Write such a one as a
+ * string.
+ */
 export interface TransactionInfo {
   readonly id: string;
   readonly agentId: string;

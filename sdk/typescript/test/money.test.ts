@@ -45,6 +45,14 @@ test("only the service's own amounts are read as amounts", () => {
   }
 });
 
+test("what is not JSON is refused as fast as what is", () => {
+  const text = `{"a_usd":1,"s":"${String.raw`\"`.repeat(80_000)}`; // a string without an end
+  const begun = performance.now();
+  assert.throws(() => parse(text), SyntaxError);
+  assert.equal((parse(`${text}"}`) as { s: string }).s.length, 80_000);
+  assert.ok(performance.now() - begun < 2_000);
+});
+
 test("amounts are written as exact numbers, and nothing else is taken for one", () => {
   assert.equal(write({ a_usd: 999_999_999_999_999n, b: undefined, c: ["x"], d: { e_usd: 1 } }), `{"a_usd":999999999.999999,"c":["x"],"d":{"e_usd":1}}`);
   assert.throws(() => write({ a_usd: 0.37 }), /a_usd must be a bigint/);

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import test from "node:test";
+import { inspect } from "node:util";
 import {
-  InsufficientScope, LimitBelowUsage, LimitReached, NotFound, RemitError, SessionNotActive, Unauthorized, USD,
+  Credential, InsufficientScope, LimitBelowUsage, LimitReached, NotFound, RemitError, SessionNotActive, Unauthorized, USD,
 } from "@remit/sdk";
 import { newNetwork } from "./network.js";
 import { acme, apiKey, collect, failure, newAgent, newSession, organizationId, remit, sessionOf } from "./service.js";
@@ -124,6 +125,20 @@ test("tokens are introspected, and verified as gateways do it", async () => {
   assert.deepEqual(await remit.verify(access, "read"), verified);
   await failure(remit.verify(access, "admin"), InsufficientScope);
   await failure(remit.verify("nonsense"), Unauthorized);
+});
+
+test("a secret is exchanged for tokens that are kept elsewhere", async (t) => {
+  const network = await newNetwork(t);
+  const { agent, secret } = await newAgent(["read"]);
+  network.fate = (seen) => (seen.nth === 1 ? "lose" : "pass");
+  const pair = await network.remit().exchange(agent.id, secret);
+  assert.equal((await remit.verify(pair.accessToken)).agentId, agent.id);
+  assert.deepEqual([pair.tokenType.toLowerCase(), pair.expiresIn], ["bearer", 3600]);
+  assert.ok(pair.refreshToken instanceof Credential && pair.refreshToken.reveal() !== "");
+  assert.doesNotMatch(inspect(pair), /eyJ/);
+  const wrong = await failure(remit.exchange(agent.id, new Credential("wrong-secret")), Unauthorized);
+  assert.equal(wrong.code, "invalid_credentials");
+  assert.doesNotMatch(inspect(wrong), /wrong-secret/);
 });
 
 test("events are yielded, then waited for", async () => {

@@ -81,7 +81,7 @@ test("a Retry-After is waited for, unless it is too long", async (t) => {
   await session.do();
   assert.ok(performance.now() - begun > 990); // timers may be early by a millisecond
 
-  for (const [header, least, most] of [["31", 31, 31], [new Date(Date.now() + 90_000).toUTCString(), 60, 90]] as const) {
+  for (const [header, least, most] of [["31", 31, 31], ["1".repeat(11), 31, Infinity], ["9".repeat(400), 31, Infinity], [new Date(Date.now() + 90_000).toUTCString(), 60, 90]] as const) {
     network.fate = (seen) => (seen.place === charge ? problem(429, "rate_limited", { "Retry-After": header }) : "pass");
     const sent = network.count(charge);
     const told = await failure(session.do(), RateLimited);
@@ -153,6 +153,20 @@ test("a refusal after a lost answer says that nothing happened", async (t) => {
   assert.equal(network.count(`POST /v1/sessions/${session.id}/actions`), 3);
 });
 
+test("a refusal that is not the service's own settles no doubt", async (t) => {
+  const network = await newNetwork(t);
+  const session = await newSession({}, [], network.remit());
+  const charge = `POST /v1/sessions/${session.id}/actions`;
+  const bodies = ["default backend - 404", "", "{}", '{"message":"no route"}'];
+  for (const [before, body] of bodies.entries()) {
+    const sent = network.count(charge);
+    network.fate = (seen) => (seen.place !== charge ? "pass" : seen.nth === sent + 1 ? "lose" : { status: 404, body });
+    assert.equal((await failure(session.do(), OutcomeUnknown)).status, 404);
+    assert.equal(network.count(charge), sent + 2);
+    assert.equal((await session.get()).actionCount, before + 1); // it was charged
+  }
+});
+
 test("an answer that cannot be read leaves a write in doubt", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.remit());
@@ -190,6 +204,26 @@ test("what has no key is sent again only when it cannot have happened", async (t
   }
 });
 
+test("without keys a write in doubt is not sent again, unless it has the caller's own", async (t) => {
+  const network = await newNetwork(t);
+  const session = await newSession({}, ["admin"], network.remit({ idempotencyKeys: false }));
+  const charge = `POST /v1/sessions/${session.id}/actions`;
+  network.fate = (seen) => (seen.place === charge && seen.nth !== 3 ? "lose" : "pass");
+  await failure(session.do(), OutcomeUnknown);
+  assert.equal(network.count(charge), 1);
+  await session.do({}, { idempotencyKey: "mine" });
+  network.fate = (seen) => (seen.nth === 1 && /^POST .*(transactions|commit|rollback)$/.test(seen.place) ? unavailable : "pass");
+  for (const settle of ["commit", "rollback"] as const) {
+    const tx = await session.begin({ actionType: "payment", preState: {} });
+    await tx[settle](); // what did not happen is sent again all the same
+    assert.equal(network.count(`POST /v1/transactions/${tx.id}/${settle}`), 2);
+  }
+  await session.doMany([{}]);
+  const keys = network.seen.filter((s) => s.place.startsWith("POST") && !s.place.includes("/auth/")).map((s) => s.key);
+  assert.deepEqual([...new Set(keys)], [undefined, "mine"]);
+  assert.equal((await session.get()).actionCount, 5);
+});
+
 test("where there is no connection nothing happened", async (t) => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -215,6 +249,21 @@ test("the SDK's own bound on a call is an outage, or a doubt, and no reason of t
   assert.match((await failure(session.do(), OutcomeUnknown)).message, /the outcome is unknown: no answer within 0.1 s$/);
   const late = AbortSignal.abort(new TimeIsUp("no answer within 30 s")); // of an exchange, over all its attempts
   assert.ok(conclude("POST /v1/auth/token", false, new Ended(late.reason), late) instanceof Unavailable);
+});
+
+test("a timeout beyond what timers count is no timeout, and not a millisecond", async () => {
+  for (const timeout of [3e9, Infinity]) {
+    const slow: typeof fetch = async (_, init) => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      init?.signal?.throwIfAborted();
+      return Response.json({ active: false });
+    };
+    const patient = new Remit("http://127.0.0.1:9", { fetch: slow, timeout, maxAttempts: 1 });
+    assert.deepEqual(await patient.organization(apiKey).introspect("x"), { active: false });
+  }
+  for (const timeout of [0, NaN]) {
+    assert.throws(() => new Remit("http://127.0.0.1:9", { timeout }), RangeError);
+  }
 });
 
 test("a signal ends a call wherever it is", async (t) => {
@@ -261,4 +310,21 @@ test("one action of a batch can be in doubt alone", async (t) => {
   assert.ok(first?.ok === false && first.error instanceof Unavailable);
   assert.ok(second?.ok === false && second.error instanceof OutcomeUnknown && second.error.code === "outcome_unknown");
   await failure(session.doMany([{}]), OutcomeUnknown); // two results for one action
+});
+
+test("an action of a batch whose result cannot be read is in doubt alone", async (t) => {
+  const network = await newNetwork(t);
+  const session = await newSession({}, [], network.remit());
+  const odd = ["null", "{}", '{"status":200}', '{"status":200,"body":{}}', '{"status":409,"body":7}', '{"status":"200"}'];
+  network.fate = (seen) =>
+    seen.place === "POST /v1/actions"
+      ? (answer) => JSON.stringify((JSON.parse(answer) as unknown[]).map((item, i) => (i === 0 ? item : JSON.parse(odd[i - 1]!))))
+      : "pass";
+  const results = await session.doMany([{}, ...odd.map(() => ({}))]);
+  assert.equal(results.length, odd.length + 1);
+  assert.ok(results[0]?.ok && results[0].usage.actionCount > 0);
+  for (const result of results.slice(1)) {
+    assert.ok(result.ok === false && result.error instanceof OutcomeUnknown);
+    assert.match(result.error.message, /an action of POST \/v1\/actions: .*unreadable answer/);
+  }
 });

@@ -5,7 +5,7 @@ import {
   type Transaction,
 } from "@remit/sdk";
 import { newNetwork } from "./network.js";
-import { acme, collect, failure, newAgent, newSession, sessionOf } from "./service.js";
+import { acme, collect, failure, newAgent, newSession, remit, sessionOf } from "./service.js";
 
 const payment = { actionType: "payment", preState: { balance: 10 }, value: 2n * USD };
 
@@ -25,6 +25,24 @@ test("a transaction holds, and a commit charges what was spent", async () => {
 
   assert.equal((await tx.reverse("wrong customer")).status, "rolled_back");
   assert.equal((await session.get()).valueUsed, 0n);
+});
+
+interface Balance {
+  balance: number;
+}
+
+// An interface has no index signature, which a type for any JSON object would ask for.
+test("states and metadata are of whatever type they have", async () => {
+  const before: Balance = { balance: 10 };
+  const made = await acme.agents.create({ name: "scout", metadata: before });
+  const limits = await acme.sessions.create({ agentId: made.id, metadata: before });
+  const session = remit.agent(made.id, made.secret).session(limits.id);
+  const tx = await session.begin({ actionType: "payment", preState: before, metadata: before });
+  const after: Balance = { balance: 8.75 };
+  const info = await tx.commit({ postState: after });
+  for (const [back, given] of [[made.metadata, before], [limits.metadata, before], [info.preState, before], [info.postState, after]]) {
+    assert.deepEqual(back, given);
+  }
 });
 
 test("the end of a scope rolls back what is not committed, and nothing else", async () => {
