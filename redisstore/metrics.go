@@ -40,7 +40,7 @@ func operationOf(verb string) operationID {
 	return 0
 }
 
-// callOutcome is how a call to Redis ended, as far as its metrics tell.
+// callOutcome is how a call to Redis ended, as far as its metrics tell: the later in this list, the worse.
 type callOutcome int
 
 const (
@@ -69,6 +69,14 @@ func outcomeOf(err error) callOutcome {
 		return failed
 	}
 	return refused
+}
+
+// worse returns that of two errors which counts where only one can.
+func worse(a, b error) error {
+	if outcomeOf(b) > outcomeOf(a) {
+		return b
+	}
+	return a
 }
 
 // counts are what a store counts as it goes. What stands still is asked for when somebody looks; see Collect.
