@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,7 +27,11 @@ type manifest struct {
 		ScaleTargetRef struct{ Kind, Name string }
 		MinReplicas    int
 		MaxUnavailable any
-		Template       struct {
+		Ingress        []struct {
+			From  []any
+			Ports []struct{ Port any }
+		}
+		Template struct {
 			Metadata struct{ Labels, Annotations map[string]string }
 			Spec     podSpec
 		}
@@ -147,6 +152,36 @@ func TestPodsAreRoutedToByHealthz(t *testing.T) {
 		if p.HTTPGet.Port != c.Ports[0].Name {
 			t.Errorf("a probe asks port %q", p.HTTPGet.Port)
 		}
+	}
+}
+
+// TestMetricsAreForPrometheusAlone keeps them off the port that agents reach: they ask for no credential.
+func TestMetricsAreForPrometheusAlone(t *testing.T) {
+	t.Parallel()
+	all := manifests(t)
+	settings, template := all["ConfigMap"].Data, all["Deployment"].Spec.Template
+	ports := map[string]string{}
+	for _, port := range template.Spec.Containers[0].Ports {
+		ports[port.Name] = strconv.Itoa(port.ContainerPort)
+	}
+	for name, setting := range map[string]string{"http": "REMIT_LISTEN", "metrics": "REMIT_METRICS_LISTEN"} {
+		if ports[name] == "" || settings[setting] != "0.0.0.0:"+ports[name] {
+			t.Errorf("the port %s is %q, %s is %q", name, ports[name], setting, settings[setting])
+		}
+	}
+	if port := template.Metadata.Annotations["prometheus.io/port"]; port != ports["metrics"] {
+		t.Errorf("Prometheus is sent to port %q", port)
+	}
+	let := map[any]bool{}
+	for _, rule := range all["NetworkPolicy"].Spec.Ingress {
+		for _, port := range rule.Ports {
+			if let[port.Port] = true; port.Port == "metrics" && len(rule.From) == 0 {
+				t.Error("everybody is let in to the metrics")
+			}
+		}
+	}
+	if !let["http"] || !let["metrics"] || len(let) != 2 {
+		t.Errorf("the policy lets in to %v", let)
 	}
 }
 
