@@ -3,6 +3,7 @@ package deploy
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,7 +54,7 @@ type podSpec struct {
 
 type container struct {
 	EnvFrom []struct{ ConfigMapRef struct{ Name string } }
-	Env     []struct{ Name string }
+	Env     []struct{ Name, Value string }
 	Ports   []struct {
 		Name          string
 		ContainerPort int
@@ -183,6 +184,48 @@ func TestMetricsAreForPrometheusAlone(t *testing.T) {
 	if !let["http"] || !let["metrics"] || len(let) != 2 {
 		t.Errorf("the policy lets in to %v", let)
 	}
+}
+
+// TestMemoryIsWatchedBelowItsLimit: an alert beyond the limit would never fire.
+func TestMemoryIsWatchedBelowItsLimit(t *testing.T) {
+	t.Parallel()
+	c := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0]
+	limit := bytesOf(t, c.Resources.Limits["memory"])
+	rules, err := os.ReadFile("prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`process_resident_memory_bytes\{job="remit"\} > (\S+)\n`).FindSubmatch(rules)
+	if found == nil {
+		t.Fatal("no alert looks at the memory")
+	}
+	if alert, err := strconv.ParseFloat(string(found[1]), 64); err != nil || alert < limit/2 || alert > limit*0.8 {
+		t.Errorf("the alert is at %s of %.0f bytes, %v", found[1], limit, err)
+	}
+	for _, variable := range c.Env {
+		if variable.Name != "GOMEMLIMIT" {
+			continue
+		}
+		if most := bytesOf(t, strings.TrimSuffix(variable.Value, "B")); most < limit*0.8 || most > limit*0.95 {
+			t.Errorf("GOMEMLIMIT is %s of %.0f bytes", variable.Value, limit)
+		}
+		return
+	}
+	t.Error("the garbage collector does not know the limit")
+}
+
+// bytesOf reads a quantity as Kubernetes writes it, in Mi or Gi.
+func bytesOf(t *testing.T, quantity string) float64 {
+	t.Helper()
+	for unit, bytes := range map[string]float64{"Mi": 1 << 20, "Gi": 1 << 30} {
+		if number, is := strings.CutSuffix(quantity, unit); is {
+			if value, err := strconv.ParseFloat(number, 64); err == nil {
+				return value * bytes
+			}
+		}
+	}
+	t.Fatalf("%q is no quantity", quantity)
+	return 0
 }
 
 func TestPodsHaveTimeToDrain(t *testing.T) {
