@@ -3,7 +3,9 @@ package deploy
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,7 +28,11 @@ type manifest struct {
 		ScaleTargetRef struct{ Kind, Name string }
 		MinReplicas    int
 		MaxUnavailable any
-		Template       struct {
+		Ingress        []struct {
+			From  []any
+			Ports []struct{ Port any }
+		}
+		Template struct {
 			Metadata struct{ Labels, Annotations map[string]string }
 			Spec     podSpec
 		}
@@ -48,7 +54,7 @@ type podSpec struct {
 
 type container struct {
 	EnvFrom []struct{ ConfigMapRef struct{ Name string } }
-	Env     []struct{ Name string }
+	Env     []struct{ Name, Value string }
 	Ports   []struct {
 		Name          string
 		ContainerPort int
@@ -148,6 +154,78 @@ func TestPodsAreRoutedToByHealthz(t *testing.T) {
 			t.Errorf("a probe asks port %q", p.HTTPGet.Port)
 		}
 	}
+}
+
+// TestMetricsAreForPrometheusAlone keeps them off the port that agents reach: they ask for no credential.
+func TestMetricsAreForPrometheusAlone(t *testing.T) {
+	t.Parallel()
+	all := manifests(t)
+	settings, template := all["ConfigMap"].Data, all["Deployment"].Spec.Template
+	ports := map[string]string{}
+	for _, port := range template.Spec.Containers[0].Ports {
+		ports[port.Name] = strconv.Itoa(port.ContainerPort)
+	}
+	for name, setting := range map[string]string{"http": "REMIT_LISTEN", "metrics": "REMIT_METRICS_LISTEN"} {
+		if ports[name] == "" || settings[setting] != "0.0.0.0:"+ports[name] {
+			t.Errorf("the port %s is %q, %s is %q", name, ports[name], setting, settings[setting])
+		}
+	}
+	if port := template.Metadata.Annotations["prometheus.io/port"]; port != ports["metrics"] {
+		t.Errorf("Prometheus is sent to port %q", port)
+	}
+	let := map[any]bool{}
+	for _, rule := range all["NetworkPolicy"].Spec.Ingress {
+		for _, port := range rule.Ports {
+			if let[port.Port] = true; port.Port == "metrics" && len(rule.From) == 0 {
+				t.Error("everybody is let in to the metrics")
+			}
+		}
+	}
+	if !let["http"] || !let["metrics"] || len(let) != 2 {
+		t.Errorf("the policy lets in to %v", let)
+	}
+}
+
+// TestMemoryIsWatchedBelowItsLimit: an alert beyond the limit would never fire.
+func TestMemoryIsWatchedBelowItsLimit(t *testing.T) {
+	t.Parallel()
+	c := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0]
+	limit := bytesOf(t, c.Resources.Limits["memory"])
+	rules, err := os.ReadFile("prometheus/alerts.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`process_resident_memory_bytes\{job="remit"\} > (\S+)\n`).FindSubmatch(rules)
+	if found == nil {
+		t.Fatal("no alert looks at the memory")
+	}
+	if alert, err := strconv.ParseFloat(string(found[1]), 64); err != nil || alert < limit/2 || alert > limit*0.8 {
+		t.Errorf("the alert is at %s of %.0f bytes, %v", found[1], limit, err)
+	}
+	for _, variable := range c.Env {
+		if variable.Name != "GOMEMLIMIT" {
+			continue
+		}
+		if most := bytesOf(t, strings.TrimSuffix(variable.Value, "B")); most < limit*0.8 || most > limit*0.95 {
+			t.Errorf("GOMEMLIMIT is %s of %.0f bytes", variable.Value, limit)
+		}
+		return
+	}
+	t.Error("the garbage collector does not know the limit")
+}
+
+// bytesOf reads a quantity as Kubernetes writes it, in Mi or Gi.
+func bytesOf(t *testing.T, quantity string) float64 {
+	t.Helper()
+	for unit, bytes := range map[string]float64{"Mi": 1 << 20, "Gi": 1 << 30} {
+		if number, is := strings.CutSuffix(quantity, unit); is {
+			if value, err := strconv.ParseFloat(number, 64); err == nil {
+				return value * bytes
+			}
+		}
+	}
+	t.Fatalf("%q is no quantity", quantity)
+	return 0
 }
 
 func TestPodsHaveTimeToDrain(t *testing.T) {

@@ -151,7 +151,8 @@ func (s *Store) findAgents(ctx context.Context, parts []*part) error {
 func (s *Store) runParts(ctx context.Context, parts []*part) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	byServer := map[*redis.Client][]*part{}
+	byServer, began := map[*redis.Client][]*part{}, time.Now()
+	var nowhere error
 	for _, p := range parts {
 		if p.err != nil {
 			continue
@@ -159,9 +160,13 @@ func (s *Store) runParts(ctx context.Context, parts []*part) {
 		server, err := s.serverOf(ctx, s.keys.session(p.act.agent, p.session))
 		if err != nil {
 			p.err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+			nowhere = p.err
 			continue
 		}
 		byServer[server] = append(byServer[server], p)
+	}
+	if nowhere != nil { // those that have no server are counted like a pipeline
+		s.counts.called(chargeBatch.counted, began, nowhere)
 	}
 	var group sync.WaitGroup
 	for server, own := range byServer {
@@ -187,35 +192,58 @@ func (s *Store) serverOf(ctx context.Context, key string) (*redis.Client, error)
 	return s.client.(*redis.Client), nil
 }
 
+// runPipeline is counted as one call, which ended as the worst of its parts did. What is run by itself after it is counted
+// by itself; of a pipeline of which nothing else is left there was none.
 func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*part) {
+	inPipeline, seen := s.observe(ctx, chargeBatch.operation, time.Now())
+	seen.counted = chargeBatch.counted
 	places := &s.lanes.of(server).batches
 	if err := places.enter(ctx, parts[0].act.flow); err != nil {
 		failAll(parts, err)
+		seen.end(err)
 		return
 	}
-	calls, commands, unconfirmed := s.sendParts(ctx, server, parts, places)
+	calls, commands, unconfirmed := s.sendParts(inPipeline, server, parts, places)
+	var alone []*part
+	var worst error
 	for i, p := range parts {
 		commands[i].note(unconfirmed)
-		values, err := commands[i].answer()
-		switch {
-		case err == nil, errors.Is(err, errUnconfirmed):
-			switch p.take(readReply(values)); p.err {
-			case errHoldsDue:
-				s.runPart(ctx, p)
-			case nil:
-				p.err = classify(err, writes)
-			default: // a refusal acknowledges nothing, unless it is kept for a key
-				if p.once != nil && err != nil {
-					p.err = classify(err, writes)
-				}
-			}
-		case sentElsewhere(err):
-			s.runPart(ctx, p)
-		default:
-			s.suspect(err)
-			p.err = calls[i].classify(err, writes)
+		if s.settle(p, calls[i], commands[i]) {
+			worst = worse(worst, p.err)
+		} else {
+			alone = append(alone, p)
 		}
 	}
+	if len(alone) < len(parts) {
+		seen.end(worst)
+	}
+	for _, p := range alone {
+		s.runPart(ctx, p)
+	}
+}
+
+// settle notes what came of a part in its pipeline, or returns false when the part is to be run by itself.
+func (s *Store) settle(p *part, call *command, cmd onceCmd) bool {
+	values, err := cmd.answer()
+	switch {
+	case err == nil, errors.Is(err, errUnconfirmed):
+		switch p.take(readReply(values)); p.err {
+		case errHoldsDue:
+			return false
+		case nil:
+			p.err = classify(err, writes)
+		default: // a refusal acknowledges nothing, unless it is kept for a key
+			if p.once != nil && err != nil {
+				p.err = classify(err, writes)
+			}
+		}
+	case sentElsewhere(err):
+		return false
+	default:
+		s.suspect(err)
+		p.err = call.classify(err, writes)
+	}
+	return true
 }
 
 // sendParts sends the parts in one pipeline, and leaves its place among the batches when they are answered.
@@ -231,17 +259,11 @@ func (s *Store) sendParts(ctx context.Context, server *redis.Client, parts []*pa
 	deadline, _ := ctx.Deadline()
 	failure := s.confirmerOf(server).end(pipeline, keyOf(commands[0]), deadline)
 	s.counts.ofBatch.Observe(float64(len(parts)))
-	ctx, seen := s.observe(ctx, chargeBatch.operation, time.Now())
-	seen.counted = chargeBatch.counted
 	_, failed := pipeline.Exec(ctx)
 	unconfirmed := failure()
 	for _, c := range commands {
 		c.explain(failed)
 	}
-	if isReply(failed) { // to one of the parts, which are looked at one by one
-		failed = nil
-	}
-	seen.end(classify(failed, writes))
 	return calls, commands, unconfirmed
 }
 

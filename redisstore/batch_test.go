@@ -557,3 +557,81 @@ func TestABatchHasNoUseForWhatNoScriptAnswers(t *testing.T) {
 		}
 	}
 }
+
+// countedBatches returns how many calls of a batch's script ended so, and fails the test if those that came to nothing known
+// are not all among the failures.
+func countedBatches(t *testing.T, s *Store, outcome string) float64 {
+	t.Helper()
+	calls := gathered(t, s, "remit_redis_call_duration_seconds")["charge_batch "+outcome+" "]
+	if failures, one := gathered(t, s, "remit_redis_failures_total")[outcome+" "]; one && failures < calls {
+		t.Errorf("%v calls ended %s, and %v failures are told", calls, outcome, failures)
+	}
+	return calls
+}
+
+// What befalls the parts of a batch, one by one, is counted as what befalls a call.
+func TestABatchIsCountedByTheWorstOfItsParts(t *testing.T) {
+	t.Parallel()
+	onEachRefusing(t, allRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
+		w, batch := newSpread(t, s, 3, 2)
+		loadOnEach(t, s)
+		fine, refused := countedBatches(t, s, "ok"), countedBatches(t, s, "unavailable")
+		wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t), 1)
+		servers := countedBatches(t, s, "ok") - fine
+		refuse()
+		for _, outcome := range must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t) {
+			wantError(t, state.name, outcome.Err, ErrUnavailable)
+		}
+		accept()
+		if more := countedBatches(t, s, "ok") - fine; more != servers {
+			t.Errorf("%v were counted as well, want %v", more, servers)
+		}
+		if more := countedBatches(t, s, "unavailable") - refused; more != servers {
+			t.Errorf("%v were counted as unavailable, want %v", more, servers)
+		}
+	})
+}
+
+func TestABatchThatNoReplicaConfirmsIsCountedAsUnknown(t *testing.T) {
+	t.Parallel()
+	onEachPair(t, func(t *testing.T, p *pair, _ func(*testing.T, *Store)) {
+		s := p.store(t, Replicated)
+		w, batch := newSpread(t, s, 1, 3)
+		loadOnEach(t, s)
+		defer p.suspendReplica(t)()
+		for _, outcome := range must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t) {
+			wantError(t, "a charge", outcome.Err, ErrOutcomeUnknown)
+		}
+		if fine, unknown := countedBatches(t, s, "ok"), countedBatches(t, s, "unknown"); fine != 0 || unknown != 1 {
+			t.Errorf("%v ok, %v unknown", fine, unknown)
+		}
+	})
+}
+
+func TestABatchThatIsTurnedAwayIsCounted(t *testing.T) {
+	t.Parallel()
+	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, batch := newSpread(t, s, 1, 1)
+		server := must(s.serverOf(t.Context(), s.keys.session(batch[0].Session, batch[0].Session)))(t)
+		s.lanes.of(server).batches.occupy(t, aFlow())
+		for _, outcome := range must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t) {
+			wantError(t, "a charge", outcome.Err, ErrOverloaded)
+		}
+		if n := countedBatches(t, s, "overloaded"); n != 1 {
+			t.Errorf("%v were counted as turned away", n)
+		}
+	})
+}
+
+// A pipeline that only hears that the server does not know the script is followed by a call that is counted.
+func TestABatchIsCountedOnceThoughItsScriptWasForgotten(t *testing.T) {
+	t.Parallel()
+	addresses := startCluster(t, 1)
+	s := openStore(t, Config{}, "redis+cluster://"+addresses[0], nil)
+	w, batch := newSpread(t, s, 1, 1)
+	forgetScripts(t, s)
+	wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t), 1)
+	if fine := countedBatches(t, s, "ok"); fine != 1 {
+		t.Errorf("one charge is counted as %v batches", fine)
+	}
+}

@@ -40,7 +40,7 @@ func operationOf(verb string) operationID {
 	return 0
 }
 
-// callOutcome is how a call to Redis ended, as far as its metrics tell.
+// callOutcome is how a call to Redis ended, as far as its metrics tell: the later in this list, the worse.
 type callOutcome int
 
 const (
@@ -69,6 +69,14 @@ func outcomeOf(err error) callOutcome {
 		return failed
 	}
 	return refused
+}
+
+// worse returns that of two errors which counts where only one can.
+func worse(a, b error) error {
+	if outcomeOf(b) > outcomeOf(a) {
+		return b
+	}
+	return a
 }
 
 // counts are what a store counts as it goes. What stands still is asked for when somebody looks; see Collect.
@@ -130,7 +138,7 @@ func described(name, help string, labels ...string) *prometheus.Desc {
 var (
 	waitingCalls  = described("calls_waiting", "Calls that wait for a place in a pipeline, by the queue that they wait in.", "queue")
 	underWayCalls = described("calls_under_way", "Calls that Redis has not answered yet, without those that wait; of batches and lists: pipelines.", "queue")
-	stuckLanes    = described("lanes_stuck", "Queues whose calls are turned away because Redis has not answered for a second or more.")
+	stuckLanes    = described("lanes_stuck", "Queues whose calls are turned away because Redis has not answered for a second or more, but for one that tries.")
 	poolHits      = described("pool_hits_total", "Times that a free connection was found in the pool.")
 	poolMisses    = described("pool_misses_total", "Times that there was no free connection in the pool.")
 	poolTimeouts  = described("pool_timeouts_total", "Times that no connection became free in time.")
@@ -161,7 +169,7 @@ func (s *Store) Collect(to chan<- prometheus.Metric) {
 	s.counts.troubles.Collect(to)
 	s.counts.pipelines.Collect(to)
 	s.collectQueues(to)
-	s.collectPool(to)
+	s.pools.collect(to)
 	to <- prometheus.MustNewConstMetric(durability, prometheus.GaugeValue, 1, string(s.config.Durability))
 }
 
@@ -182,7 +190,7 @@ func (s *Store) collectQueues(to chan<- prometheus.Metric) {
 		confirmed.add(l.confirmed.queued())
 		batches.add(l.batches.queued())
 		for _, one := range []*lane{l, l.confirmed} {
-			if one.stuck.Load() {
+			if one.isStuck() {
 				stuck++
 			}
 		}
@@ -211,28 +219,16 @@ func (l *lane) queued() queued {
 	return queued{waiting, max(int(l.underWay.Load())-waiting, 0)} // who waits is counted as under way a moment before, and after
 }
 
+// isStuck says whether Redis has not answered the lane's last pipeline and somebody tries again or waits. Only a next pipeline
+// can find that it answers: a server that has left the cluster gets none, and neither does one that nobody has need of.
+func (l *lane) isStuck() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stuck.Load() && (l.pipelines > 0 || l.row.waiting+l.row.excess.length > 0)
+}
+
 func (b *bulk) queued() queued {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return queued{b.row.waiting, b.underWay}
-}
-
-// collectPool sums over the two pools that go-redis has for each server: for commands, and for pipelines.
-func (s *Store) collectPool(to chan<- prometheus.Metric) {
-	stats := s.client.PoolStats()
-	sum := *stats
-	if more := stats.PipelineStats; more != nil {
-		sum.Hits += more.Hits
-		sum.Misses += more.Misses
-		sum.Timeouts += more.Timeouts
-		sum.StaleConns += more.StaleConns
-		sum.TotalConns += more.TotalConns
-		sum.IdleConns += more.IdleConns
-	}
-	for counter, value := range map[*prometheus.Desc]uint32{poolHits: sum.Hits, poolMisses: sum.Misses, poolTimeouts: sum.Timeouts, poolStale: sum.StaleConns} {
-		to <- prometheus.MustNewConstMetric(counter, prometheus.CounterValue, float64(value))
-	}
-	idle := min(sum.IdleConns, sum.TotalConns) // the two are not counted at one moment
-	to <- prometheus.MustNewConstMetric(poolSizes, prometheus.GaugeValue, float64(idle), "idle")
-	to <- prometheus.MustNewConstMetric(poolSizes, prometheus.GaugeValue, float64(sum.TotalConns-idle), "used")
 }

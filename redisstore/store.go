@@ -54,6 +54,7 @@ type Store struct {
 	client redis.UniversalClient
 	conns  connections
 	lanes  lanes
+	pools  pools
 	lists  bulk // and other readings of many objects; see readAll
 	proven provenKeys
 	keys   keyspace
@@ -82,6 +83,7 @@ func Open(cfg Config) (*Store, error) {
 	s := &Store{proven: newProvenKeys(), keys: keyspace{cfg.Prefix}, config: cfg, counts: newCounts(), closed: make(chan struct{})}
 	s.lanes.keys, s.lanes.suspect, s.lanes.sizes = s.keys, s.suspect, s.counts.ofCalls
 	s.client = connect(options, &s.conns)
+	s.pools.connect(s.client)
 	traceTrips(s.client, cfg.Tracer)
 	return s, nil
 }

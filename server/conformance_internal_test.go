@@ -27,6 +27,14 @@ func HoldToDescription(t testing.TB, s *Server) {
 		handle(ctx)
 		hold(ctx, string(ctx.Method()), targetOf(ctx))
 	}
+	watch := s.watchers.Handler
+	s.watchers.Handler = func(ctx *fasthttp.RequestCtx) {
+		watch(ctx)
+		switch target := targetOf(ctx); target {
+		case "/metrics", "/healthz": // it has none of the other paths
+			hold(ctx, string(ctx.Method()), target)
+		}
+	}
 	s.http.ExpectHandler = func(ctx *fasthttp.RequestCtx) int {
 		status := handleExpectation(ctx)
 		if status != fasthttp.StatusContinue {

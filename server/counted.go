@@ -31,7 +31,7 @@ func newRequestCounts(registry *prometheus.Registry) *requestCounts {
 			Buckets: metrics.Durations,
 		}, []string{"route", "method"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "remit_http_requests_in_flight", Help: "Requests that are being answered, those that wait for events too.",
+			Name: "remit_http_requests_in_flight", Help: "Requests that are being answered, long polls for events too, streams of events only until they have begun.",
 		}),
 		byCode: map[string]prometheus.Counter{},
 	}
@@ -52,7 +52,7 @@ func newRequestCounts(registry *prometheus.Registry) *requestCounts {
 // The methods and statuses that are counted by name, and last the name of all others: a client may send any method.
 var (
 	countedMethods  = [...]string{"GET", "POST", "HEAD", "PATCH", "DELETE", "PUT", "OPTIONS", "other"}
-	countedStatuses = [...]int{200, 201, 400, 401, 403, 404, 405, 408, 409, 413, 415, 417, 422, 429, 431, 500, 503, 0}
+	countedStatuses = [...]int{200, 201, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 417, 422, 429, 431, 500, 503, 0}
 )
 
 // statusPlaces has the place in countedStatuses of each status.

@@ -1,8 +1,12 @@
 package server
 
 import (
+	"bytes"
+	"compress/gzip"
+	"io"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,12 +58,14 @@ func TestWhatClientsChooseIsNoLabel(t *testing.T) {
 	}
 	c.request(ended("GET", 404, asked{code: "not_found"}))
 	c.request(ended("GET", -1, asked{counts: route}))
+	c.request(ended("GET", 304, asked{counts: route}))
 
 	told := toldBy(t, registry, "remit_http_requests_total")
 	for series, want := range map[string]float64{
 		"method=other route=/v1/agents/{id} status=other": 3,
 		"method=GET route=none status=404":                1,
 		"method=GET route=/v1/agents/{id} status=other":   1,
+		"method=GET route=/v1/agents/{id} status=304":     1,
 	} {
 		if told[series] != want {
 			t.Errorf("%s: %v, want %v", series, told[series], want)
@@ -160,20 +166,49 @@ func TestChargesAreCountedByWhatCameOfThem(t *testing.T) {
 	}
 }
 
-// Scrapes cost time that is for the work, so no more than a few are under way at once.
-func TestScrapesAreBounded(t *testing.T) {
+// Scrapes cost time that is for the work, and anybody may ask for them: those that arrive together cost one.
+func TestScrapesThatArriveTogetherShareOneText(t *testing.T) {
 	t.Parallel()
-	s := New(Config{})
-	s.scrapes.underWay.Store(maxScrapes)
-	ctx := &fasthttp.RequestCtx{}
-	if err := s.metrics(ctx); problemOf(err).Status != 503 {
-		t.Errorf("one more: %v", err)
+	gatherings := 0
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "gatherings"}, func() float64 {
+		gatherings++
+		return float64(gatherings)
+	}))
+	var s scrapes
+	arrived := time.Now()
+	for scrape := range 100 {
+		if text, err := s.text(arrived, registry, scrape%2 == 1); err != nil || len(text) == 0 {
+			t.Fatal(string(text), err)
+		}
 	}
-	s.scrapes.underWay.Store(maxScrapes - 1)
-	if err := s.metrics(ctx); err != nil || len(ctx.Response.Body()) == 0 {
-		t.Errorf("the last: %v", err)
+	if gatherings != 1 {
+		t.Errorf("it was gathered %d times for 100 scrapes that arrived before", gatherings)
 	}
-	if left := s.scrapes.underWay.Load(); left != maxScrapes-1 {
-		t.Errorf("%d are under way", left)
+	for _, packed := range []bool{false, true} { // who comes later hears of what was counted since
+		before := gatherings
+		text, err := s.text(time.Now().Add(time.Hour), registry, packed)
+		if err != nil || gatherings != before+1 {
+			t.Errorf("%d more, %v", gatherings-before, err)
+		}
+		if packed {
+			text = unpacked(t, text)
+		}
+		if !strings.Contains(string(text), "gatherings "+strconv.Itoa(gatherings)+"\n") {
+			t.Errorf("after %d: %s", gatherings, text)
+		}
 	}
+}
+
+func unpacked(t *testing.T, packed []byte) []byte {
+	t.Helper()
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

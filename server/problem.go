@@ -83,7 +83,6 @@ var rules = []rule{
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
 	{errManyBodies, 503, "unavailable", ""},
 	{errManyWaiting, 503, "unavailable", ""},
-	{errManyScrapes, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
 }
 

@@ -1,62 +1,97 @@
 package server
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
-	"errors"
-	"io"
 	"net"
-	"sync/atomic"
+	"sync"
 	"time"
 
-	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 	"github.com/valyala/fasthttp"
 )
 
 const watchersGrace = time.Second / 2
 
-// maxScrapes is how many scrapes may be under way at once: each costs some milliseconds. Prometheus sends one at a time.
-const maxScrapes = 4
+var metricsFormat = expfmt.NewFormat(expfmt.TypeTextPlain)
 
-var errManyScrapes = errors.New("too many scrapes at once")
+// scrapes gathers once for all that wait for a text: nobody needs a credential to ask, and to gather takes a millisecond or
+// more. So however many ask at once, no more than one is at work for them, and nobody waits for more than two.
+type scrapes struct {
+	mu       sync.Mutex
+	gathered time.Time // when that of the text began
+	plain    []byte    // the text; never written to again, for it is in answers
+	packed   []byte    // the same compressed; nil until somebody wants it
+}
 
-// scrapes bounds how many there are.
-type scrapes struct{ underWay atomic.Int32 }
+// text returns what is counted when somebody asks who arrives now, or a moment later.
+func (s *scrapes) text(arrived time.Time, from prometheus.Gatherer, packed bool) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gathered.Before(arrived) {
+		began := time.Now()
+		plain, err := gather(from)
+		if err != nil {
+			return nil, err
+		}
+		s.gathered, s.plain, s.packed = began, plain, nil
+	}
+	if !packed {
+		return s.plain, nil
+	}
+	if s.packed == nil {
+		var err error
+		if s.packed, err = pack(s.plain); err != nil {
+			return nil, err
+		}
+	}
+	return s.packed, nil
+}
+
+func gather(from prometheus.Gatherer) ([]byte, error) {
+	families, err := from.Gather()
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	encoder := expfmt.NewEncoder(&text, metricsFormat)
+	for _, family := range families {
+		if err := encoder.Encode(family); err != nil {
+			return nil, err
+		}
+	}
+	return text.Bytes(), nil
+}
+
+func pack(text []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	to := gzip.NewWriter(&packed)
+	if _, err := to.Write(text); err != nil {
+		return nil, err
+	}
+	if err := to.Close(); err != nil {
+		return nil, err
+	}
+	return packed.Bytes(), nil
+}
 
 // metrics answers with all that is counted, in the text format of Prometheus.
 func (s *Server) metrics(ctx *fasthttp.RequestCtx) error {
-	defer s.scrapes.underWay.Add(-1)
-	if s.scrapes.underWay.Add(1) > maxScrapes {
-		return errManyScrapes
-	}
-	families, err := s.counts.registry.Gather()
+	packed := ctx.Request.Header.HasAcceptEncoding("gzip")
+	text, err := s.scrapes.text(time.Now(), s.counts.registry, packed)
 	if err != nil {
 		return err
 	}
-	format := expfmt.NewFormat(expfmt.TypeTextPlain)
 	header := &ctx.Response.Header
-	header.SetContentType(string(format))
+	header.SetContentType(string(metricsFormat))
 	keepFromCaches(ctx)
 	header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
-	if !ctx.Request.Header.HasAcceptEncoding("gzip") {
-		return encodeMetrics(ctx.Response.BodyWriter(), format, families)
+	if packed {
+		header.SetContentEncoding("gzip")
 	}
-	header.SetContentEncoding("gzip")
-	packed := gzip.NewWriter(ctx.Response.BodyWriter())
-	if err := encodeMetrics(packed, format, families); err != nil {
-		return err
-	}
-	return packed.Close()
-}
-
-func encodeMetrics(to io.Writer, format expfmt.Format, families []*dto.MetricFamily) error {
-	encoder := expfmt.NewEncoder(to, format)
-	for _, family := range families {
-		if err := encoder.Encode(family); err != nil {
-			return err
-		}
-	}
+	ctx.Response.SetBodyRaw(text)
 	return nil
 }
 

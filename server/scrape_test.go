@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -91,12 +92,42 @@ func TestMetricsAreCompressedForWhoAsks(t *testing.T) {
 	}
 }
 
+// Anybody may scrape, as often as they like: nobody is refused for it, and it leaves nothing in the log.
+func TestManyScrapesAtOnceAreAllAnswered(t *testing.T) {
+	t.Parallel()
+	log := &syncBuffer{}
+	api := onMiniredis(t, setup{log: log})
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+	defer client.CloseIdleConnections()
+	var group sync.WaitGroup
+	for range 64 {
+		group.Go(func() {
+			for range 4 {
+				response, err := client.Get("http://" + api.on.address + "/metrics")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				body, err := io.ReadAll(response.Body)
+				if _ = response.Body.Close(); err != nil || response.StatusCode != 200 {
+					t.Errorf("%d %.200s, %v", response.StatusCode, body, err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	if text := log.String(); text != "" {
+		t.Errorf("the log has %s", text)
+	}
+}
+
 // Apart, the metrics are nowhere else, and nothing else is there. Both end together, though a connection is left open.
 func TestMetricsApartAreNowhereElse(t *testing.T) {
 	t.Parallel()
 	store := must(redisstore.Open(redisstore.Config{URL: "redis://127.0.0.1:1"}))(t)
 	defer store.Close()
 	s := server.New(server.Config{Store: store, Log: newLog(nil), MetricsApart: true})
+	server.HoldToDescription(t, s)
 	public, private := must(net.Listen("tcp", "127.0.0.1:0"))(t), must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	served := make(chan error, 2)
 	go func() { served <- s.Serve(public) }()

@@ -213,7 +213,7 @@ func theAlertsAreEvaluated(t *testing.T, p prometheus) {
 var (
 	heading    = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	noAnchor   = regexp.MustCompile(`[^a-z0-9 _-]`)
-	metricName = regexp.MustCompile(`\b(?:remit|go|process)_[a-z][a-z0-9_]+\b`)
+	metricName = regexp.MustCompile(`\b(?:remit|go|process)_[a-z][a-z0-9_]*\b`)
 	ofAPart    = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
