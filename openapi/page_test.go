@@ -96,6 +96,28 @@ func TestEveryOperationHasACommandThatNamesWhatItNeeds(t *testing.T) {
 	}
 }
 
+func TestThePageTellsDefaultsAndWhatMayBeLeftOut(t *testing.T) {
+	t.Parallel()
+	html := string(Page().Body)
+	_, begin, _ := strings.Cut(html, `id="schema-NewTransaction"`)
+	begin, _, _ = strings.Cut(begin, "</article>")
+	for _, want := range []string{"0 to 1,000,000,000 (default 0)", "1 to 2,592,000 (default 300)", "boolean (default true)"} {
+		if !strings.Contains(begin, want) {
+			t.Errorf("NewTransaction lacks %q", want)
+		}
+	}
+	for id, want := range map[string]bool{"charge": true, "endSession": true, "createAgent": false} {
+		_, shown, _ := strings.Cut(html, `<article id="`+id+`"`)
+		shown, _, _ = strings.Cut(shown, "</article>")
+		if got := strings.Contains(shown, "<small>optional · application/json"); got != want {
+			t.Errorf("%s: the body is said to be optional %t", id, got)
+		}
+	}
+	if tables, wide := strings.Count(html, "<table>"), strings.Count(html, `<div class="wide"><table>`); tables != wide {
+		t.Errorf("%d of %d tables do not scroll by themselves: the page does on a phone", tables-wide, tables)
+	}
+}
+
 func TestDescriptionsAreEscaped(t *testing.T) {
 	t.Parallel()
 	got := string(marked("a <b> & `<c>` *d*\n\n- <e>\n- `f`"))

@@ -16,7 +16,11 @@ func (r reader) kind(given object) kind {
 		return kind{text: name, ref: name}
 	}
 	if one := s.objects("allOf"); len(one) == 1 && len(s.object("properties").names) == 0 {
-		return r.kind(one[0])
+		taken := r.kind(one[0])
+		if given.has("default") {
+			taken.text += " (default " + compact(given.values["default"]) + ")"
+		}
+		return taken
 	}
 	if choices := s.objects("anyOf"); len(choices) > 0 {
 		return kind{text: "one of several objects"}

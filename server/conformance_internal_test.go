@@ -1,12 +1,17 @@
 package server
 
 import (
+	"encoding/json"
 	"net/http"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/valyala/fasthttp"
+	"remit/openapi"
 	"remit/openapi/conformance"
+	"remit/redisstore"
 )
 
 // HoldToDescription holds every answer of a server to openapi.json, whoever asks and however. It must be called before
@@ -127,6 +132,95 @@ func TestEveryCodeIsInTheDescription(t *testing.T) {
 			t.Errorf("openapi.json has an example of %s, which no error has", code)
 		}
 	}
+}
+
+// What an example says must be what the code says of an error that the operations with this response can meet.
+func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
+	t.Parallel()
+	notActive := func(status redisstore.Status) error { return &redisstore.NotActiveError{Status: status} }
+	field := func(name, message string) error { return invalid(name, message) }
+	limit := &redisstore.LimitError{Limit: "max_value_usd"}
+	scope, notPending := &scopeError{"payments:write"}, &redisstore.NotPendingError{Status: redisstore.RolledBack}
+	gateway := func(cause error) error { return &gatewayError{cause: cause} }
+	said := map[string][]error{
+		"Invalid":             {field("name", "is required")},
+		"InvalidSession":      {field("agent_id", "is required")},
+		"NoApiKey":            {errMissingKey, errInvalidKey},
+		"NoAccessToken":       {errMissingToken, errInvalidToken},
+		"NoCredential":        {errMissingEither, errInvalidKey, errInvalidToken},
+		"NoBootstrapToken":    {errNoBootstrap, errWrongBootstrap},
+		"WrongSecret":         {redisstore.ErrInvalidCredentials},
+		"WrongRefreshToken":   {redisstore.ErrInvalidRefreshToken},
+		"NoTokenToRevoke":     {errMissingToken, errInvalidToken, redisstore.ErrInvalidRefreshToken},
+		"OrganizationsClosed": {errNoNewOrgs},
+		"ForeignToken":        {errForeignToken},
+		"ChargeRefused":       {limit, notActive(redisstore.Completed), scope},
+		"BeginRefused":        {limit, notActive(redisstore.Completed)},
+		"ScopeMissing":        {scope},
+		"VerifyRefused":       {gateway(scope), gateway(field("scope", "must be one scope"))},
+		"AuthorizeRefused": {gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
+			gateway(redisstore.ErrUnknownSession), gateway(field("value_usd", "must be from 0 to 1000000000"))},
+		"NotFound":          {redisstore.ErrUnknownSession},
+		"RequestTimeout":    {errSlowRequest},
+		"AgentRevoked":      {redisstore.ErrAgentRevoked},
+		"SessionNotActive":  {asConflict(notActive(redisstore.Expired))}, // completed is no refusal: it is ended again
+		"LimitsRefused":     {&redisstore.BelowUsageError{Limit: "max_value_usd"}, asConflict(notActive(redisstore.Completed))},
+		"NotPending":        {notPending},
+		"NotReversible":     {notPending, redisstore.ErrNotReversible},
+		"BodyTooLarge":      {errBodyTooLarge},
+		"MediaType":         {errMediaType},
+		"ExpectationFailed": {errExpectation},
+		"KeyReused":         {redisstore.ErrKeyReused},
+		"RateLimited":       {errRateLimited},
+		"TooManyWaiting":    {errOwnWaiting},
+		"HeadersTooLarge":   {errHeadersTooLarge},
+		"InternalError":     {errPanic},
+		"Unavailable":       {redisstore.ErrUnavailable, redisstore.ErrOutcomeUnknown},
+		"EventsUnavailable": {errManyWaiting},
+		"OAuthInvalid":      {errUnreadable}, "OAuthInvalidToken": {errUnreadable}, "OAuthNoUsers": {errUnreadable},
+		"OAuthInternalError": {errPanic},
+	}
+	var file struct {
+		Components struct {
+			Responses map[string]struct {
+				Content map[string]struct {
+					Examples map[string]struct{ Value shownProblem }
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal(openapi.JSON().Body, &file); err != nil {
+		t.Fatal(err)
+	}
+	for name, response := range file.Components.Responses {
+		if name == "NotReady" { // its detail is the store's
+			continue
+		}
+		for code, example := range response.Content["application/problem+json"].Examples {
+			shown := example.Value
+			if !slices.ContainsFunc(said[name], func(err error) bool { return says(problemOf(err), shown) }) {
+				t.Errorf("%s shows for %s what is not said: %d %q", name, code, shown.Status, shown.Detail)
+			}
+		}
+	}
+}
+
+// shownProblem is an example, without its id and usage.
+type shownProblem struct {
+	Type, Title   string
+	Status        int
+	Detail, Code  string
+	Limit         string
+	Session       redisstore.Status `json:"session_status"`
+	Transaction   redisstore.Status `json:"transaction_status"`
+	RequiredScope string            `json:"required_scope"`
+	Errors        []fieldError
+}
+
+func says(p problem, shown shownProblem) bool {
+	return reflect.DeepEqual(shown, shownProblem{
+		p.Type, p.Title, p.Status, p.Detail, p.Code, p.Limit, p.SessionStatus, p.TransactionStatus, p.RequiredScope, p.Errors,
+	})
 }
 
 // isOAuthCode holds what RFC 6749 names; the description has an example of each that is used.

@@ -15,7 +15,7 @@ func everyOperationWasSeen() bool {
 		return false
 	}
 	operations, refusals := suite.Unseen()
-	fmt.Printf("openapi.json: %d different exchanges judged; %d errors of operations were never given\n", suite.Judged(), len(refusals))
+	fmt.Printf("openapi.json: %d exchanges judged; %d errors of operations were never given\n", suite.Judged(), len(refusals))
 	for _, refusal := range refusals {
 		fmt.Println("  never given:", refusal)
 	}

@@ -448,6 +448,7 @@ func (c *client) limited(t *testing.T, limits server.Limits) *client {
 	on := &instance{setup: c.on.setup, keyring: c.on.keyring}
 	on.server = server.New(server.Config{Store: store, Log: newLog(nil), Limits: limits})
 	on.server.SetKeyring(on.keyring)
+	server.HoldToDescription(t, on.server)
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	on.address = listener.Addr().String()
 	served := make(chan error, 1)

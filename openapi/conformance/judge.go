@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"mime"
@@ -51,15 +52,15 @@ func (s *Suite) judgeBody(e *Exchange, response *openapi3.Response) error {
 		}
 		return nil
 	}
-	mediaType, _, err := mime.ParseMediaType(given)
+	mediaType, err := mediaTypeOf(given)
 	if err != nil {
-		return fmt.Errorf("Content-Type %q: %w", given, err)
+		return err
 	}
 	content := response.Content[mediaType]
 	if content == nil {
 		return fmt.Errorf("openapi.json: the answer is not %s", mediaType)
 	}
-	if !isJSON(mediaType) || e.Streamed {
+	if !isJSON(mediaType) || e.Streamed { // a stream's events are for the tests that read them
 		return nil
 	}
 	if err := s.schemas.judgeJSON(e.Received, content.Schema); err != nil {
@@ -68,13 +69,26 @@ func (s *Suite) judgeBody(e *Exchange, response *openapi3.Response) error {
 	return nil
 }
 
+// mediaTypeOf returns a Content-Type without its parameters. There is one character set.
+func mediaTypeOf(given string) (string, error) {
+	mediaType, parameters, err := mime.ParseMediaType(given)
+	if err != nil {
+		return "", fmt.Errorf("Content-Type %q: %w", given, err)
+	}
+	if set, has := parameters["charset"]; has && !strings.EqualFold(set, "utf-8") {
+		return "", fmt.Errorf("Content-Type %q: the character set is %s", given, set)
+	}
+	return mediaType, nil
+}
+
 func isJSON(mediaType string) bool {
 	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
 }
 
 // judgeRequest judges a request that was carried out. Credentials are for the service to judge.
 func (s *Suite) judgeRequest(e *Exchange, found match) error {
-	if err := errors.Join(s.judgeParameters(e, found), s.judgeSent(e, found.operation.RequestBody)); err != nil {
+	body := found.operation.RequestBody
+	if err := errors.Join(s.judgeParameters(e, found), s.judgeSent(e, body), s.judgeItems(e, body)); err != nil {
 		return fmt.Errorf("openapi.json forbids this request, which was carried out: %w", err)
 	}
 	return nil
@@ -126,7 +140,7 @@ func (s *Suite) judgeSent(e *Exchange, described *openapi3.RequestBodyRef) error
 	case len(e.Sent) == 0:
 		return nil
 	}
-	mediaType, _, err := mime.ParseMediaType(e.Request.Get("Content-Type"))
+	mediaType, err := mediaTypeOf(e.Request.Get("Content-Type"))
 	if err != nil {
 		return err
 	}
@@ -142,4 +156,34 @@ func (s *Suite) judgeSent(e *Exchange, described *openapi3.RequestBodyRef) error
 		return err
 	}
 	return s.schemas.judgeForm(form, content.Schema)
+}
+
+// judgeItems judges the items of a list that are carried out one by one: each whose result says that it was.
+func (s *Suite) judgeItems(e *Exchange, described *openapi3.RequestBodyRef) error {
+	if described == nil || described.Value.Content["application/json"] == nil {
+		return nil
+	}
+	for name, property := range described.Value.Content["application/json"].Schema.Value.Properties {
+		component, _ := property.Value.Extensions[itemsAlone].(string)
+		if component == "" {
+			continue
+		}
+		var sent map[string][]json.RawMessage
+		var results []struct{ Status int }
+		if err := errors.Join(json.Unmarshal(e.Sent, &sent), json.Unmarshal(e.Received, &results)); err != nil {
+			return err
+		}
+		if len(results) != len(sent[name]) {
+			return fmt.Errorf("%d items of %s have %d results", len(sent[name]), name, len(results))
+		}
+		for i, item := range sent[name] {
+			if results[i].Status >= http.StatusMultipleChoices {
+				continue
+			}
+			if err := s.schemas.judgeJSON(item, s.components[component]); err != nil {
+				return fmt.Errorf("%s[%d]: %w", name, i, err)
+			}
+		}
+	}
+	return nil
 }

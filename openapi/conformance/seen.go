@@ -3,9 +3,6 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
-	"hash/maphash"
-	"maps"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -52,7 +49,7 @@ func (s *Suite) Unseen() (operations, refusals []string) {
 	return operations, refusals
 }
 
-// Judged returns how many exchanges differed so much from all before that they were judged.
+// Judged returns how many exchanges were found right.
 func (s *Suite) Judged() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,69 +78,6 @@ func codesOf(response *openapi3.Response) []string {
 		}
 	}
 	return codes
-}
-
-var seed = maphash.MakeSeed()
-
-// fingerprintOf returns the same for exchanges that differ in digits and in credentials alone.
-func fingerprintOf(e *Exchange, found match) uint64 {
-	var hash maphash.Hash
-	hash.SetSeed(seed)
-	fmt.Fprintf(&hash, "%s %s %d %t\n", e.Method, found.path, e.Status, e.Streamed)
-	write := func(text string) { hash.WriteString(collapsed(text)); hash.WriteByte('\n') }
-	writeHeader := func(header http.Header) {
-		for _, name := range slices.Sorted(maps.Keys(header)) {
-			hash.WriteString(name)
-			for _, value := range header[name] {
-				write(value)
-			}
-		}
-	}
-	writeHeader(e.Answer)
-	if found.operation == nil || e.Status < 300 { // else the request is not judged
-		write(e.Target)
-		writeHeader(e.Request)
-		write(string(e.Sent))
-	}
-	write(string(e.Received))
-	return hash.Sum64()
-}
-
-// collapsed writes every number, and every word that is long or has digits in it, as a sign for such. A word is what
-// ids, times and credentials are made of; one with capital letters is not of the same kind as one without.
-func collapsed(text string) string {
-	const long = 32
-	var out strings.Builder
-	for i := 0; i < len(text); {
-		end, digits, letters, capitals := i, false, false, false
-		for ; end < len(text) && isWordByte(text[end]); end++ {
-			digits = digits || text[end] >= '0' && text[end] <= '9'
-			letters = letters || text[end] > '9'
-			capitals = capitals || text[end] >= 'A' && text[end] <= 'Z'
-		}
-		switch {
-		case end == i:
-			out.WriteByte(text[i])
-			end++
-		case end-i >= long:
-			out.WriteString(text[i : i+4])
-			out.WriteByte('~')
-		case digits && capitals:
-			out.WriteByte('A')
-		case digits && letters:
-			out.WriteByte('a')
-		case digits:
-			out.WriteByte('0')
-		default:
-			out.WriteString(text[i:end])
-		}
-		i = end
-	}
-	return out.String()
-}
-
-func isWordByte(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
 }
 
 // Codes returns every code of an error of which the file has an example.
