@@ -131,7 +131,9 @@ func (v view) time() gauge {
 // draw is the view as lines that are never wider than the terminal: one column stays free, where a full line would wrap.
 func (v view) draw(l look) []line {
 	width := max(l.width-1, 1)
-	lines := []line{{{v.session.Status, statusColour(v.session.Status)}, {"  session " + v.session.ID, plain}}}
+	lines := []line{{
+		{printable(v.session.Status), statusColour(v.session.Status)}, {"  session " + printable(v.session.ID), plain},
+	}}
 	gauges := v.gauges()
 	words, barWidth := fit(gauges, width)
 	for i, g := range gauges {

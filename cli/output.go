@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"remit/money"
 )
@@ -63,11 +65,32 @@ func list[T any](o output, elements iter.Seq2[T, error], head string, row func(T
 
 func newTable(to io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(to, 0, 0, 2, ' ', 0) }
 
-// writeJSON writes a document in one line, with <, > and & as they are.
+// writeJSON writes a document in one line, with <, > and & as they are, and what would command the terminal escaped.
 func writeJSON(to io.Writer, document any) error {
-	encoder := json.NewEncoder(to)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(document)
+	if err := encoder.Encode(document); err != nil {
+		return err
+	}
+	_, err := to.Write(escapeControls(text.Bytes()))
+	return err
+}
+
+// escapeControls writes DEL, the controls from U+0080 to U+009F and what is no UTF-8 as \u, which JSON leaves as they are: to
+// some terminals U+009B, or the byte 9B alone, is what ESC [ is. In JSON they stand in strings only.
+func escapeControls(document []byte) []byte {
+	var safe []byte
+	for len(document) > 0 {
+		r, size := utf8.DecodeRune(document)
+		if 0x7f <= r && r <= 0x9f || r == utf8.RuneError && size == 1 {
+			safe = fmt.Appendf(safe, `\u%04x`, r)
+		} else {
+			safe = append(safe, document[:size]...)
+		}
+		document = document[size:]
+	}
+	return safe
 }
 
 // shownOnce tells people that a credential was made. Scripts read standard output.

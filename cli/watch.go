@@ -142,7 +142,7 @@ func writeChange(to io.Writer, v view) error { return writeJSON(to, v.session) }
 // writeLine writes the session in a line for people.
 func writeLine(to io.Writer, v view) error {
 	s := v.session
-	text := fmt.Sprintf("%s  %s  actions %d/%d  value %s", moment(v.now), s.Status, s.ActionCount, s.MaxActions, s.ValueUsed)
+	text := fmt.Sprintf("%s  %s  actions %d/%d  value %s", moment(v.now), printable(s.Status), s.ActionCount, s.MaxActions, s.ValueUsed)
 	if s.ValueHeld > 0 {
 		text += fmt.Sprintf("+%s held", s.ValueHeld)
 	}
