@@ -2,6 +2,7 @@
 # Makes the Debian package of a binary: deb.sh BINARY VERSION ARCHITECTURE DIRECTORY. Every file has the time in
 # SOURCE_DATE_EPOCH and belongs to root. The package enables and starts nothing: /etc/remit/remit.env comes first.
 set -euo pipefail
+umask 022 # dpkg-deb refuses directories that others cannot read
 cd "$(dirname "$0")/.."
 
 binary=$1 architecture=$3 directory=$4
