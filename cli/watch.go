@@ -48,7 +48,7 @@ func (c *watchSession) Run() error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
 	d := c.display()
 	defer d.close()
@@ -66,7 +66,7 @@ func (c *watchSession) display() display {
 	case c.JSON:
 		return &changes{out: os.Stdout, err: os.Stderr, write: writeChange}
 	case isTerminal(os.Stdout):
-		return &screen{out: os.Stdout}
+		return newScreen(os.Stdout)
 	}
 	return &changes{out: os.Stdout, err: os.Stderr, write: writeLine}
 }
