@@ -189,3 +189,20 @@ func billOfMaterials(t *testing.T, dist, name, binary string) {
 		t.Errorf("it names %d components, the binary has %d modules", len(bom.Components), modules)
 	}
 }
+
+// The tar of macOS and the BSDs knows none of the flags that make two archives the same.
+func TestAReleaseIsNotMadeWithAnotherTarThanGNUs(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"tar", "gtar"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho 'bsdtar 3.5.3 - libarchive 3.7.4'\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := exec.Command("../scripts/release.sh")
+	script.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "VERSION="+version,
+		"SOURCE_DATE_EPOCH=1790000000", "DIST="+filepath.Join(dir, "dist"), "BUILD_FLAGS=", "TARGETS=none/none")
+	output, err := script.CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "needs GNU tar") {
+		t.Errorf("%v: %s", err, output)
+	}
+}
