@@ -224,10 +224,11 @@ func (g gauge) line(width int, words string, unicode bool) line {
 func (l line) cut(width int) line {
 	var kept line
 	for _, s := range l {
-		if runes := []rune(s.text); len(runes) > width {
-			s.text = string(runes[:width])
+		whole := s.text
+		s.text = cutText(whole, width)
+		if width -= columnsOf(s.text); s.text != whole {
+			width = 0 // nothing comes after the cut, not even into half of a wide character
 		}
-		width -= len([]rune(s.text))
 		if s.text != "" {
 			kept = append(kept, s)
 		}
@@ -235,11 +236,21 @@ func (l line) cut(width int) line {
 	return kept
 }
 
+// cutText is as much of the text as fits into the width.
+func cutText(text string, width int) string {
+	for i, r := range text {
+		if width -= columns(r); width < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
 // columns is how wide the line is.
 func (l line) columns() int {
 	n := 0
 	for _, s := range l {
-		n += len([]rune(s.text))
+		n += columnsOf(s.text)
 	}
 	return n
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -30,13 +29,13 @@ func (o output) show(document any, facts []fact) error {
 	if o.JSON {
 		return writeJSON(os.Stdout, document)
 	}
-	table := newTable(os.Stdout)
+	var rows [][]string
 	for _, f := range facts {
 		if f.value != "" {
-			fmt.Fprintf(table, "%s\t%s\n", f.name, printable(f.value))
+			rows = append(rows, []string{f.name, printable(f.value)})
 		}
 	}
-	return table.Flush()
+	return writeTable(os.Stdout, rows)
 }
 
 // list prints a list once all of it has come, so that what is printed is whole.
@@ -51,19 +50,16 @@ func list[T any](o output, elements iter.Seq2[T, error], head string, row func(T
 	if o.JSON {
 		return writeJSON(os.Stdout, all)
 	}
-	table := newTable(os.Stdout)
-	fmt.Fprintln(table, head)
+	rows := [][]string{strings.Split(head, "\t")}
 	for _, element := range all {
 		cells := row(element)
 		for i := range cells {
 			cells[i] = printable(cells[i])
 		}
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
+		rows = append(rows, cells)
 	}
-	return table.Flush()
+	return writeTable(os.Stdout, rows)
 }
-
-func newTable(to io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(to, 0, 0, 2, ' ', 0) }
 
 // writeJSON writes a document in one line, with <, > and & as they are, and what would command the terminal escaped.
 func writeJSON(to io.Writer, document any) error {

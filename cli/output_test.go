@@ -66,3 +66,19 @@ func TestJSONSaysWhatItSaidWithItsControlsEscaped(t *testing.T) {
 		t.Errorf("a byte that is no UTF-8: %v, %q", err, text.String())
 	}
 }
+
+func TestATableIsAlignedByWhatATerminalShows(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	rows := [][]string{{"ID", "NAME", "STATUS"}, {"1", "scout", "active"}, {"2", "日本語", "active"}, {"3", "e\u0301te\u0301", ""}, {"4", "🤖", "x"}}
+	if err := writeTable(&text, rows); err != nil {
+		t.Fatal(err)
+	}
+	want := "ID  NAME    STATUS\n1   scout   active\n2   日本語  active\n3   e\u0301te\u0301     \n4   🤖      x\n"
+	if text.String() != want {
+		t.Errorf("%s, want\n%s", &text, want)
+	}
+	if cut := (line{{"日本語", plain}, {"x", plain}}).cut(3); cut.columns() != 2 || cut.text(false) != "日" {
+		t.Errorf("cut to 3 columns: %q", cut.text(false))
+	}
+}
