@@ -17,9 +17,14 @@ func TestContributingNamesFilesThatAreThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	// In code style or as a link: with a slash in it, or with the ending of a file.
-	named := regexp.MustCompile("(?:`|\\]\\()([A-Za-z0-9_./-]*(?:/|\\.(?:go|md|yml|json|lua|acl|mod)))(?:`|\\))").FindAllSubmatch(text, -1)
+	named := regexp.MustCompile("(?:`|\\]\\()([A-Za-z0-9_./-]*(?:/|\\.(?:go|md|yml|json|lua|acl|mod|ts|py)))(?:`|\\))").FindAllSubmatch(text, -1)
 	if len(named) < 20 {
 		t.Fatalf("it names only %d files", len(named))
+	}
+	for _, room := range []string{"lua/", "redisstore/", "server/", "openapi/", "client/", "sdk/typescript/src/", "sdk/python/src/remit/", "cli/"} {
+		if !slices.ContainsFunc(named, func(match [][]byte) bool { return strings.HasPrefix(string(match[1]), room) }) {
+			t.Errorf("the way of an endpoint does not come by %s", room)
+		}
 	}
 	for _, match := range named {
 		name := string(match[1])

@@ -22,13 +22,13 @@ type keyCommands struct {
 
 // keyStore is what the commands need to reach the keys.
 type keyStore struct {
-	RedisURL         string                `required:"" help:"The Redis that the instances use."`
+	RedisURL         redisURL              `required:"" help:"The Redis that the instances use."`
 	Durability       redisstore.Durability `default:"local" enum:"local,replicated" help:"As for the instances: when a write is acknowledged."`
 	KeyEncryptionKey string                `help:"File with the key that the kept keys are encrypted with." type:"existingfile"`
 }
 
 func (k keyStore) open() (*redisstore.Store, error) {
-	return redisstore.Open(redisstore.Config{URL: k.RedisURL, Durability: k.Durability})
+	return redisstore.Open(redisstore.Config{URL: string(k.RedisURL), Durability: k.Durability})
 }
 
 type generateKey struct {

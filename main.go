@@ -43,7 +43,7 @@ type commands struct {
 
 type serve struct {
 	Listen     string                `default:"127.0.0.1:8080" help:"Address to listen on."`
-	RedisURL   string                `help:"redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it a redis-server from the PATH is started, or else an in-memory store."`
+	RedisURL   redisURL              `help:"redis://, rediss://, unix://, redis+sentinel:// or redis+cluster:// URL. Without it a redis-server from the PATH is started, or else an in-memory store."`
 	Durability redisstore.Durability `default:"local" enum:"local,replicated" help:"When a write is acknowledged: once the primary has it (local), or once a replica has confirmed it too (replicated)."`
 	DataDir    string                `default:"data" help:"Where a redis-server of our own keeps its data."`
 	Issuer     string                `help:"The iss claim of access tokens, a URL for discovery; the same on every instance. Without it the first instance on a Redis sets it."`

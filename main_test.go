@@ -297,6 +297,16 @@ func TestKeysComeFromFiles(t *testing.T) {
 	}
 }
 
+// As a Kubernetes secret made from a file has it, and as a URL that is pasted.
+func TestTheURLOfRedisMayEndWithANewline(t *testing.T) {
+	t.Parallel()
+	url := " " + startRedis(t) + "\n"
+	start(t, []string{"REMIT_REDIS_URL=" + url}).ready(t)
+	if output, err := keys(t, "list", "--redis-url", url); err != nil || !strings.Contains(output, "signs") {
+		t.Errorf("keys list: %v: %s", err, output)
+	}
+}
+
 func TestItServes503UntilRedisCanBeReached(t *testing.T) {
 	t.Parallel()
 	port := freePort(t)

@@ -42,6 +42,10 @@ func TestTheReadmesCallsWorkWhenPasted(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
+	const session = `"value_used_usd":0,"value_held_usd":0,"value_overage_usd":0,"scopes":["read","payments:write"]`
+	if !strings.Contains(string(readme), session) {
+		t.Errorf("the README's answer 4 lacks %s", session)
+	}
 	for _, answer := range []string{
 		`"action_count":1,"max_actions":2,"value_used_usd":0.37,"max_value_usd":0.5,"value_held_usd":0,"remaining_actions":1,"remaining_value_usd":0.13`,
 		`"code":"session_limit_reached"`, `"limit":"max_value_usd"`,

@@ -6,12 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	goredis "github.com/redis/go-redis/v9"
 	"remit/redisproc"
 )
+
+// redisURL is without the white space around it: a secret made from a file ends with the file's newline.
+type redisURL string
+
+// UnmarshalText is called by the flag parser.
+func (u *redisURL) UnmarshalText(text []byte) error {
+	*u = redisURL(strings.TrimSpace(string(text)))
+	return nil
+}
 
 // chosenRedis is the store that this process works on, and how to leave it.
 type chosenRedis struct {
@@ -26,7 +36,7 @@ func (c *serve) chooseRedis(ctx context.Context, log *slog.Logger) (chosenRedis,
 	goredis.SetLogger(redisLog{log})
 	if c.RedisURL != "" {
 		log.Info("store: the Redis it was given")
-		return chosenRedis{url: c.RedisURL, stop: func() {}}, nil
+		return chosenRedis{url: string(c.RedisURL), stop: func() {}}, nil
 	}
 	server, err := redisproc.Start(ctx, redisproc.Config{Dir: c.DataDir, Fsync: "everysec"})
 	if errors.Is(err, redisproc.ErrNotInstalled) {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"regexp"
@@ -22,7 +24,7 @@ func TestTheTutorialWorksWhenPasted(t *testing.T) {
 	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(page, -1) {
 		commands.Write(block[1])
 	}
-	printed := paste(t, commands.String())
+	printed := paste(t, "127.0.0.1:"+freePort(t), commands.String())
 	// What the agent says is on the page, word for word.
 	promised := regexp.MustCompile("(?s)```text\n(step 1: .*?)```").FindSubmatch(page)
 	if promised == nil || !strings.Contains(printed, string(promised[1])) {
@@ -41,12 +43,27 @@ func TestTheTutorialWorksWhenPasted(t *testing.T) {
 	}
 }
 
-// paste runs commands in one shell, on a port of the test's own, and returns what they print. All must succeed.
-func paste(t *testing.T, commands string) string {
+// Where the service does not start, whoever pastes the page is told why, and does not wait for ever.
+func TestTheTutorialSaysWhyTheServiceDoesNotStart(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/tutorial.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := regexp.MustCompile("(?s)```sh\n(.*?)```").FindSubmatch(page)
+	taken := httptest.NewServer(http.NotFoundHandler())
+	defer taken.Close()
+	address := taken.Listener.Addr().String()
+	if printed := paste(t, address, string(first[1])); !strings.Contains(printed, "remit: cannot listen on "+address) {
+		t.Errorf("it says %s", printed)
+	}
+}
+
+// paste runs commands in one shell, with the service at this address, and returns what they print. All must succeed.
+func paste(t *testing.T, address, commands string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	address := "127.0.0.1:" + freePort(t)
 	shell := exec.CommandContext(ctx, "bash", "-eu", "-o", "pipefail", "-c", commands)
 	for _, name := range []string{"PATH", "HOME", "GOFLAGS", "GOPROXY", "GOCACHE", "GOMODCACHE"} {
 		if value, set := os.LookupEnv(name); set {

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"strings"
 	"time"
 
@@ -48,7 +50,8 @@ const (
 	nearlyFull = 80 // percent; the service warns there too
 )
 
-// gauge is one budget of a session: how much of it is gone, in whatever unit, and the words for it, long and short.
+// gauge is one budget of a session: how much of it is gone, in whatever unit, and the words for it, long and short. Its
+// numbers are what a service said, and may be any.
 type gauge struct {
 	label            string
 	used, held, over int64
@@ -58,10 +61,30 @@ type gauge struct {
 
 // percent is how much of the limit is used, held or spent beyond it, in whole percent. Of nothing, all is used.
 func (g gauge) percent() int64 {
-	if g.limit == 0 {
+	if g.limit <= 0 {
 		return 100
 	}
-	return (g.used + g.held + g.over) * 100 / g.limit
+	return scaled(sum(g.used, g.held, g.over), 100, g.limit)
+}
+
+// sum is that of what is above zero, and at most the largest number.
+func sum(parts ...int64) int64 {
+	var total int64
+	for _, part := range parts {
+		total += min(max(part, 0), math.MaxInt64-total)
+	}
+	return total
+}
+
+// scaled is part × n / whole, rounded down, for parts and n from 0 and a whole from 1, and at most the largest number. The
+// product may be beyond it: a year in nanoseconds times 300 is.
+func scaled(part, n, whole int64) int64 {
+	high, low := bits.Mul64(uint64(part), uint64(n))
+	if high >= uint64(whole) {
+		return math.MaxInt64
+	}
+	quotient, _ := bits.Div64(high, low, uint64(whole))
+	return int64(min(quotient, math.MaxInt64))
 }
 
 func (g gauge) colour() colour {
@@ -76,12 +99,12 @@ func (g gauge) colour() colour {
 
 // cells are how many of n cells are used and held. A bar is full only when nothing is left.
 func (g gauge) cells(n int) (used, held int) {
-	if g.limit == 0 {
+	if g.limit <= 0 {
 		return n, 0
 	}
-	share := func(part int64) int { return int(min(part, g.limit) * int64(n) / g.limit) }
+	share := func(parts ...int64) int { return int(scaled(min(sum(parts...), g.limit), int64(n), g.limit)) }
 	used = share(g.used)
-	return used, share(g.used+g.held) - used
+	return used, share(g.used, g.held) - used
 }
 
 // gauges are the three budgets: actions, value and time.
@@ -131,7 +154,9 @@ func (v view) time() gauge {
 // draw is the view as lines that are never wider than the terminal: one column stays free, where a full line would wrap.
 func (v view) draw(l look) []line {
 	width := max(l.width-1, 1)
-	lines := []line{{{v.session.Status, statusColour(v.session.Status)}, {"  session " + v.session.ID, plain}}}
+	lines := []line{{
+		{printable(v.session.Status), statusColour(v.session.Status)}, {"  session " + printable(v.session.ID), plain},
+	}}
 	gauges := v.gauges()
 	words, barWidth := fit(gauges, width)
 	for i, g := range gauges {
@@ -199,10 +224,11 @@ func (g gauge) line(width int, words string, unicode bool) line {
 func (l line) cut(width int) line {
 	var kept line
 	for _, s := range l {
-		if runes := []rune(s.text); len(runes) > width {
-			s.text = string(runes[:width])
+		whole := s.text
+		s.text = cutText(whole, width)
+		if width -= columnsOf(s.text); s.text != whole {
+			width = 0 // nothing comes after the cut, not even into half of a wide character
 		}
-		width -= len([]rune(s.text))
 		if s.text != "" {
 			kept = append(kept, s)
 		}
@@ -210,11 +236,21 @@ func (l line) cut(width int) line {
 	return kept
 }
 
+// cutText is as much of the text as fits into the width.
+func cutText(text string, width int) string {
+	for i, r := range text {
+		if width -= columns(r); width < 0 {
+			return text[:i]
+		}
+	}
+	return text
+}
+
 // columns is how wide the line is.
 func (l line) columns() int {
 	n := 0
 	for _, s := range l {
-		n += len([]rune(s.text))
+		n += columnsOf(s.text)
 	}
 	return n
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -122,6 +123,31 @@ func TestNoLineReachesTheLastColumn(t *testing.T) {
 				t.Fatalf("of %d columns: %q", width, text)
 			}
 		}
+	}
+}
+
+func TestABarIsDrawnOfAnyNumbers(t *testing.T) {
+	t.Parallel()
+	extremes := []int64{math.MinInt64, -5, 0, 1, 10, math.MaxInt64}
+	for _, used := range extremes {
+		for _, held := range extremes {
+			for _, limit := range extremes {
+				g := gauge{used: used, held: held, over: held, limit: limit, words: [2]string{"w", "w"}}
+				full, kept := g.cells(40)
+				if full < 0 || kept < 0 || full+kept > 40 || g.percent() < 0 {
+					t.Errorf("%d used and %d held of %d: %d and %d cells of 40, %d%%", used, held, limit, full, kept, g.percent())
+				}
+			}
+		}
+	}
+	long := sessionAt("active", -5, 4, math.MinInt64, math.MaxInt64, math.MaxInt64, 1)
+	long.CreatedAt, long.ExpiresAt = noon, noon.AddDate(4, 0, 0)
+	v := view{session: long, now: noon.AddDate(2, 0, 0)}
+	for _, width := range []int{1, 20, 80, 300} {
+		v.draw(look{width: width})
+	}
+	if used, held := v.time().cells(300); used != 150 || held != 0 || v.time().percent() != 50 { // 731 days of 1461
+		t.Errorf("half of four years is %d and %d cells of 300, %d%%", used, held, v.time().percent())
 	}
 }
 

@@ -11,6 +11,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -30,10 +31,13 @@ type Commands struct {
 // patience is how long a command waits for all of its answers.
 const patience = 30 * time.Second
 
+// defaultAddr is where a service listens that was not told to listen elsewhere.
+const defaultAddr = "http://127.0.0.1:8080"
+
 // service is the flags of every command that calls it. Of the flags of this package only those that say where the service
 // is and who calls it have environment twins: what a command does must stand in its line.
 type service struct {
-	Addr string `default:"http://127.0.0.1:8080" placeholder:"URL" help:"Where the service is; http://127.0.0.1:8080 unless it is given."`
+	Addr string `placeholder:"URL" help:"Where the service is; http://127.0.0.1:8080 unless it is given."`
 	output
 }
 
@@ -49,6 +53,7 @@ func (s *service) call(operation func(context.Context, *client.Client) error) er
 }
 
 func (s *service) client(options client.Options) (*client.Client, error) {
+	s.Addr = cmp.Or(s.Addr, defaultAddr) // REMIT_ADDR= is as good as none
 	remit, err := client.New(s.Addr, options)
 	if err != nil {
 		return nil, fmt.Errorf("--addr: %w", s.explain(err))

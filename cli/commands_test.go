@@ -110,6 +110,31 @@ func TestAnAgentSeesAndEndsItsOwnSessions(t *testing.T) {
 	has(t, s.good("session", "end", own).stdout, `^STATUS   completed$`)
 }
 
+// What a line says goes before what happens to be in the environment.
+func TestAnAgentInTheLineGoesBeforeAKeyInTheEnvironment(t *testing.T) {
+	t.Parallel()
+	s := ofOrganization(t)
+	s.newSession() // another agent's
+	scout, secret := s.newAgent("read")
+	s.object("session", "create", scout)
+	for name, c := range map[string]struct {
+		env  map[string]string
+		args []string
+		sees int
+	}{
+		"agent in the line":               {nil, []string{"--agent", scout, "--secret", secret}, 1},
+		"its secret in the environment":   {map[string]string{"REMIT_SECRET": secret}, []string{"--agent", scout}, 1},
+		"both in the environment":         {map[string]string{"REMIT_SECRET": secret, "REMIT_AGENT": scout}, nil, 2},
+		"the key in the line":             {map[string]string{"REMIT_SECRET": secret, "REMIT_AGENT": scout}, []string{"--api-key", s.env["REMIT_API_KEY"]}, 2},
+		"an agent that is wrong is wrong": {nil, []string{"--agent", scout, "--secret", "rms_wrong"}, 0},
+	} {
+		r := s.with(t, c.env).run(append([]string{"session", "list", "--json"}, c.args...)...)
+		if got := strings.Count(r.stdout, `"agent_id"`); got != c.sees || (r.exit == 0) != (c.sees > 0) {
+			t.Errorf("%s: sees %d sessions, want %d: exit %d, %s", name, got, c.sees, r.exit, r.stderr)
+		}
+	}
+}
+
 func TestASecretIsExchangedForTokensThatAreGood(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)

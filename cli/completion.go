@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"fmt"
 	"os"
+	"regexp"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	kongcompletion "github.com/jotaen/kong-completion"
@@ -17,8 +20,43 @@ func (completion) Help() string {
 }
 
 // Run prints what the shell must read. The shell then asks this program how a line goes on.
-func (c completion) Run(parsed *kong.Context) error {
-	return (&kongcompletion.Completion{Shell: c.Shell, Code: true}).Run(parsed)
+func (c completion) Run() error {
+	path, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Print(completionScript(c.Shell, path))
+	return err
+}
+
+// completionScript makes a shell ask the program at the path, whatever is in that: kong-completion's own script has it
+// unquoted. bash, and zsh like it, evaluate the argument of -C once more when they complete.
+func completionScript(shell, path string) string {
+	complete := "complete -o default -o bashdefault -C " + quoted(quoted(path)) + " remit\n"
+	switch shell {
+	case "zsh":
+		return "autoload -U +X bashcompinit && bashcompinit\n" + complete
+	case "fish":
+		return `function __complete_remit
+    set -lx COMP_LINE (commandline -cp)
+    test -z (commandline -ct)
+    and set COMP_LINE "$COMP_LINE "
+    '` + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(path) + `'
+end
+complete -f -c remit -a "(__complete_remit)"
+`
+	}
+	return complete
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@%+,:-]+$`)
+
+// quoted is text as one word of a POSIX shell.
+func quoted(text string) string {
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 // Complete answers a shell that asks how a line goes on, and ends the process. Unless one asks it does nothing, so that

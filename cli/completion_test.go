@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ func TestBashCompletesCommandsFlagsAndValues(t *testing.T) {
 		script := s.good("completion", "bash").stdout + `
 			COMP_LINE=$1 COMP_POINT=${#1}; export COMP_LINE COMP_POINT
 			eval "set -- $(complete -p remit)"; while [ "$1" != -C ]; do shift; done
-			"$2"`
+			eval "$2"`
 		bash := s.command()
 		bash.Path, bash.Args = bashPath(t), []string{"bash", "-euc", script, "bash", line}
 		output, err := bash.CombinedOutput()
@@ -34,6 +35,37 @@ func TestBashCompletesCommandsFlagsAndValues(t *testing.T) {
 		got := strings.Fields(string(output))
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("%q goes on with %q, want %q", line, got, want)
+		}
+	}
+}
+
+// A directory is named by whoever makes it: sourcing the script and pressing Tab must run nothing that is in its name.
+func TestCompletionFindsTheProgramInADirectoryWithAnOddName(t *testing.T) {
+	t.Parallel()
+	s := newTerminal(t)
+	work := t.TempDir()
+	binary := s.command().Path
+	for _, name := range []string{"with space", "q$(touch pwned)", "q`touch pwned`", "it's", `a"b;touch pwned`, "new\nline"} {
+		dir := filepath.Join(work, name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		program := filepath.Join(dir, "remit")
+		if err := os.Link(binary, program); err != nil {
+			t.Fatal(err)
+		}
+		bash := s.command()
+		bash.Path, bash.Dir = bashPath(t), work
+		bash.Args = []string{"bash", "-euc", `
+			source <("$1" completion bash)
+			COMP_LINE="remit session w" COMP_POINT=15; export COMP_LINE COMP_POINT
+			eval "set -- $(complete -p remit)"; while [ "$1" != -C ]; do shift; done
+			eval "$2"`, "bash", program}
+		if output, err := bash.CombinedOutput(); err != nil || string(output) != "watch\n" {
+			t.Errorf("in %q: %v: %q", name, err, output)
+		}
+		if _, err := os.Stat(filepath.Join(work, "pwned")); err == nil {
+			t.Fatalf("a command in the name %q has run", name)
 		}
 	}
 }

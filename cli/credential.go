@@ -12,6 +12,7 @@ var (
 	errNoKey    = errors.New("no API key: set REMIT_API_KEY, or give --api-key=@FILE or --api-key=- for standard input")
 	errNoSecret = errors.New("no agent: set REMIT_AGENT and REMIT_SECRET, or give --agent=ID and --secret=@FILE or --secret=- for standard input")
 	errNobody   = errors.New("no credential: set REMIT_API_KEY, or REMIT_AGENT and REMIT_SECRET")
+	errBoth     = errors.New("give --api-key, or --agent and --secret, not both")
 )
 
 // credential says where one is: @FILE, - for standard input, or the text itself.

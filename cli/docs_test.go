@@ -29,13 +29,22 @@ func TestTheCommandsOfThePageWorkWhenPasted(t *testing.T) {
 	}
 	s.env["PATH"] = filepath.Dir(binary) + string(os.PathListSeparator) + os.Getenv("PATH")
 	bash := s.command()
-	bash.Path, bash.Args = bashPath(t), []string{"bash", "-euo", "pipefail", "-c", commands + "complete -p remit\ncat changes.ndjson"}
+	bash.Path, bash.Args = bashPath(t), []string{"bash", "-euo", "pipefail", "-c", "umask 022\n" + commands + "complete -p remit\ncat changes.ndjson"}
 	output, err := bash.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
 	has(t, string(output), `^VALUE    0 of 2 USD$`, `^ACTIVE +true$`, `  active  0/20 `, `^STATUS   completed$`, `^complete .*remit$`,
 		`^{.*"status":"completed".*}$`)
+	for _, name := range []string{"scout.json", "pair.json", "acme.key"} {
+		file, err := os.Stat(filepath.Join(bash.Dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if file.Mode().Perm() != 0o600 {
+			t.Errorf("others can read %s: %s", name, file.Mode())
+		}
+	}
 	if known := regexp.MustCompile(`rm[kstr]_\w|eyJ\w`); known.Match(output) {
 		t.Errorf("a credential is printed: %s", output)
 	}

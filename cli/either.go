@@ -4,14 +4,32 @@ import (
 	"context"
 	"iter"
 
+	"github.com/alecthomas/kong"
 	"remit/client"
 )
 
-// asEither is the flags of commands for which an organization's API key will do, and an agent's secret: the key is used
-// if there are both.
+// asEither is the flags of commands for which an organization's API key will do, and an agent's secret. What stands in the
+// command's line is used before what is in the environment; there, the key before the agent.
 type asEither struct {
 	asOrganization
 	agentFlags
+	keyInLine, agentInLine bool
+}
+
+// AfterApply is called by the flag parser. Only here can it be seen which flags stand in the line.
+func (e *asEither) AfterApply(parsed *kong.Context) error {
+	for _, p := range parsed.Path {
+		if p.Flag == nil || p.Resolved {
+			continue
+		}
+		switch p.Flag.Name {
+		case "api-key":
+			e.keyInLine = true
+		case "agent", "secret":
+			e.agentInLine = true
+		}
+	}
+	return nil
 }
 
 // sessions is what an organization and an agent can both do with sessions.
@@ -43,7 +61,7 @@ func (e *asEither) call(operation func(context.Context, sessions) error) error {
 
 // sessions reads the credential, and returns what makes of a Client the sessions that it gives access to.
 func (e *asEither) sessions() (func(*client.Client) sessions, error) {
-	key, err := e.APIKey.read()
+	key, err := e.key()
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +72,21 @@ func (e *asEither) sessions() (func(*client.Client) sessions, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case (e.Agent == "" || secret == "") && e.agentInLine:
+		return nil, errNoSecret
 	case e.Agent == "" || secret == "":
 		return nil, errNobody
 	}
 	return func(remit *client.Client) sessions { return sessionsOfAgent(remit.Agent(e.Agent, secret)) }, nil
+}
+
+// key is the API key, unless the line names an agent.
+func (e *asEither) key() (string, error) {
+	switch {
+	case e.keyInLine && e.agentInLine:
+		return "", errBoth
+	case e.agentInLine:
+		return "", nil
+	}
+	return e.APIKey.read()
 }

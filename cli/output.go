@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -8,9 +9,9 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"remit/money"
 )
@@ -28,13 +29,13 @@ func (o output) show(document any, facts []fact) error {
 	if o.JSON {
 		return writeJSON(os.Stdout, document)
 	}
-	table := newTable(os.Stdout)
+	var rows [][]string
 	for _, f := range facts {
 		if f.value != "" {
-			fmt.Fprintf(table, "%s\t%s\n", f.name, printable(f.value))
+			rows = append(rows, []string{f.name, printable(f.value)})
 		}
 	}
-	return table.Flush()
+	return writeTable(os.Stdout, rows)
 }
 
 // list prints a list once all of it has come, so that what is printed is whole.
@@ -49,25 +50,43 @@ func list[T any](o output, elements iter.Seq2[T, error], head string, row func(T
 	if o.JSON {
 		return writeJSON(os.Stdout, all)
 	}
-	table := newTable(os.Stdout)
-	fmt.Fprintln(table, head)
+	rows := [][]string{strings.Split(head, "\t")}
 	for _, element := range all {
 		cells := row(element)
 		for i := range cells {
 			cells[i] = printable(cells[i])
 		}
-		fmt.Fprintln(table, strings.Join(cells, "\t"))
+		rows = append(rows, cells)
 	}
-	return table.Flush()
+	return writeTable(os.Stdout, rows)
 }
 
-func newTable(to io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(to, 0, 0, 2, ' ', 0) }
-
-// writeJSON writes a document in one line, with <, > and & as they are.
+// writeJSON writes a document in one line, with <, > and & as they are, and what would command the terminal escaped.
 func writeJSON(to io.Writer, document any) error {
-	encoder := json.NewEncoder(to)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(document)
+	if err := encoder.Encode(document); err != nil {
+		return err
+	}
+	_, err := to.Write(escapeControls(text.Bytes()))
+	return err
+}
+
+// escapeControls writes DEL, the controls from U+0080 to U+009F and what is no UTF-8 as \u, which JSON leaves as they are: to
+// some terminals U+009B, or the byte 9B alone, is what ESC [ is. In JSON they stand in strings only.
+func escapeControls(document []byte) []byte {
+	var safe []byte
+	for len(document) > 0 {
+		r, size := utf8.DecodeRune(document)
+		if 0x7f <= r && r <= 0x9f || r == utf8.RuneError && size == 1 {
+			safe = fmt.Appendf(safe, `\u%04x`, r)
+		} else {
+			safe = append(safe, document[:size]...)
+		}
+		document = document[size:]
+	}
+	return safe
 }
 
 // shownOnce tells people that a credential was made. Scripts read standard output.

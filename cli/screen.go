@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 )
@@ -22,8 +23,18 @@ const widthUnknown = 80
 // screen draws views over each other in a terminal, from where the cursor stood. Nothing above that is touched, and what was
 // drawn last stays when it is closed.
 type screen struct {
-	out   *os.File
+	out *os.File
+	end func() // of what leaveWhenStopped began
+
+	mu    sync.Mutex // of all that is written, and of what was
 	drawn []line
+}
+
+// newScreen is to be closed.
+func newScreen(out *os.File) *screen {
+	s := &screen{out: out}
+	s.end = s.leaveWhenStopped()
+	return s
 }
 
 // isTerminal reports whether a file is a terminal that can be drawn on.
@@ -52,6 +63,8 @@ func isUnicode(getenv func(string) string) bool {
 
 // show draws a view in the place of the one before.
 func (s *screen) show(v view) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	l := s.look()
 	lines := v.draw(l)
 	_, err := s.out.WriteString(redraw(s.drawn, lines, l))
@@ -82,6 +95,13 @@ func rowsOf(lines []line, width int) int {
 	return rows
 }
 
-// close gives the cursor back, at the start of a line without the ^C that the terminal itself has written there. When the
+func (s *screen) close() {
+	s.end()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leave()
+}
+
+// leave gives the cursor back, at the start of a line without the ^C or ^Z that the terminal itself has written there. When the
 // terminal has gone there is nobody to tell.
-func (s *screen) close() { _, _ = s.out.WriteString("\r" + eraseOfLine + showCursor) }
+func (s *screen) leave() { _, _ = s.out.WriteString("\r" + eraseOfLine + showCursor) }

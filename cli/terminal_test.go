@@ -43,19 +43,33 @@ type window struct {
 // open starts remit in a window of so many columns.
 func (s *terminal) open(columns int, args ...string) *window {
 	s.t.Helper()
-	w := &window{t: s.t, cmd: s.command(args...), gone: make(chan struct{})}
+	return openWindow(s.t, columns, s.command(args...))
+}
+
+// openShell starts a shell in a window, which gets the path of remit as $0 and the arguments from $1.
+func (s *terminal) openShell(columns int, script string, args ...string) *window {
+	s.t.Helper()
+	bash := s.command()
+	bash.Args = append([]string{"bash", "-c", script, bash.Path}, args...)
+	bash.Path = bashPath(s.t)
+	return openWindow(s.t, columns, bash)
+}
+
+func openWindow(t *testing.T, columns int, cmd *exec.Cmd) *window {
+	t.Helper()
+	w := &window{t: t, cmd: cmd, gone: make(chan struct{})}
 	w.cmd.Stdin = nil // the terminal
 	w.cmd.Env = append(w.cmd.Env, "TERM=xterm-256color")
 	var err error
 	if w.file, err = pty.StartWithSize(w.cmd, &pty.Winsize{Cols: uint16(columns), Rows: 24}); err != nil {
-		s.t.Fatal(err)
+		t.Fatal(err)
 	}
 	go func() {
 		_, _ = io.Copy(w, w.file) // ends with an error when the other side has closed, on Linux
 		w.waited = w.cmd.Wait()
 		close(w.gone)
 	}()
-	s.t.Cleanup(func() {
+	t.Cleanup(func() {
 		_ = w.cmd.Process.Kill() // fails when it has ended
 		<-w.gone
 		_ = w.file.Close()
@@ -68,6 +82,14 @@ func (w *window) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.raw.Write(text)
+}
+
+// types types at the terminal's keyboard.
+func (w *window) types(keys string) {
+	w.t.Helper()
+	if _, err := w.file.WriteString(keys); err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 func (w *window) written() string {

@@ -48,7 +48,7 @@ func (c *watchSession) Run() error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
 	d := c.display()
 	defer d.close()
@@ -66,7 +66,7 @@ func (c *watchSession) display() display {
 	case c.JSON:
 		return &changes{out: os.Stdout, err: os.Stderr, write: writeChange}
 	case isTerminal(os.Stdout):
-		return &screen{out: os.Stdout}
+		return newScreen(os.Stdout)
 	}
 	return &changes{out: os.Stdout, err: os.Stderr, write: writeLine}
 }
@@ -142,7 +142,7 @@ func writeChange(to io.Writer, v view) error { return writeJSON(to, v.session) }
 // writeLine writes the session in a line for people.
 func writeLine(to io.Writer, v view) error {
 	s := v.session
-	text := fmt.Sprintf("%s  %s  actions %d/%d  value %s", moment(v.now), s.Status, s.ActionCount, s.MaxActions, s.ValueUsed)
+	text := fmt.Sprintf("%s  %s  actions %d/%d  value %s", moment(v.now), printable(s.Status), s.ActionCount, s.MaxActions, s.ValueUsed)
 	if s.ValueHeld > 0 {
 		text += fmt.Sprintf("+%s held", s.ValueHeld)
 	}

@@ -60,19 +60,52 @@ func TestWatchFollowsTheWidthOfTheWindow(t *testing.T) {
 func TestInterruptingWatchLeavesTheTerminalClean(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
-	w := s.open(80, "session", "watch", s.newSession("--max-actions", "4"), quick)
+	session := s.newSession("--max-actions", "4")
+	for name, key := range map[string]string{"Ctrl-C": "\x03", `Ctrl-\`: "\x1c"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := s.with(t, nil).open(80, "session", "watch", session, quick)
+			w.shows("0 used of 4\n")
+			w.types(key)
+			if exit := w.exit(); exit != 130 {
+				t.Errorf("exit %d", exit)
+			}
+			if text := w.written(); !strings.HasSuffix(text, "\x1b[?25h") {
+				t.Errorf("the cursor stays hidden: %q", text)
+			}
+			if screen := w.screen(); !strings.Contains(screen, "0 used of 4\n") || strings.Contains(screen, "^") {
+				t.Errorf("the last drawing is gone, or stays with a mark:\n%s", screen)
+			}
+		})
+	}
+}
+
+// cursorShown reports whether the cursor is, after all that was written.
+func cursorShown(text string) bool {
+	return strings.LastIndex(text, "\x1b[?25h") >= strings.LastIndex(text, "\x1b[?25l")
+}
+
+func TestAStoppedWatchGivesTheCursorBackAndGoesOnBelow(t *testing.T) {
+	t.Parallel()
+	s := ofOrganization(t)
+	session := s.newSession("--max-actions", "4")
+	w := s.openShell(80, `set -m; "$0" session watch "$1" `+quick+`; echo "stopped by $?"; read -r; fg; echo "ended by $?"`, session)
 	w.shows("0 used of 4\n")
-	if _, err := w.file.WriteString("\x03"); err != nil { // the key Ctrl-C
-		t.Fatal(err)
+	w.types("\x1a") // the key Ctrl-Z
+	w.shows("stopped by ")
+	if text := w.written(); !cursorShown(text) || strings.Contains(w.screen(), "^Z") {
+		t.Errorf("the cursor stays hidden, or a mark stays: %q", text)
 	}
-	if exit := w.exit(); exit != 130 {
-		t.Errorf("exit %d", exit)
+	s.charge(session, client.Action{})
+	w.types("\n")
+	w.shows("1 used of 4\n")
+	if screen := w.screen(); cursorShown(w.written()) || strings.Index(screen, "stopped by ") > strings.Index(screen, "1 used of 4") {
+		t.Errorf("the cursor is shown in the drawing, or that is above what the shell wrote:\n%s", screen)
 	}
-	if text := w.written(); !strings.HasSuffix(text, "\x1b[?25h") {
-		t.Errorf("the cursor stays hidden: %q", text)
-	}
-	if screen := w.screen(); !strings.Contains(screen, "0 used of 4\n") || strings.Contains(screen, "^C") {
-		t.Errorf("the last drawing is gone, or stays with a mark:\n%s", screen)
+	w.types("\x1a") // fg returns
+	w.shows("ended by ")
+	if !cursorShown(w.written()) {
+		t.Error("stopped again, it hides the cursor")
 	}
 }
 

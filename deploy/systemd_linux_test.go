@@ -12,7 +12,7 @@ import (
 	"remit/serviceproc"
 )
 
-// unit writes the unit as it is installed, with keys.conf as a drop-in, and the program where it is here.
+// unit writes the unit as it is installed, with keys.conf and tls.conf as drop-ins, and the program where it is here.
 func unit(t *testing.T) string {
 	t.Helper()
 	binary, err := serviceproc.Program()
@@ -20,7 +20,7 @@ func unit(t *testing.T) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	for from, to := range map[string]string{"remit.service": "remit.service", "keys.conf": "remit.service.d/keys.conf"} {
+	for from, to := range map[string]string{"remit.service": "remit.service", "keys.conf": "remit.service.d/keys.conf", "tls.conf": "remit.service.d/tls.conf"} {
 		text, err := os.ReadFile(filepath.Join("systemd", from))
 		if err != nil {
 			t.Fatal(err)

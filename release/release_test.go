@@ -36,9 +36,9 @@ func TestMain(m *testing.M) {
 	os.Exit(failed)
 }
 
-// build runs scripts/release.sh for this machine's platform alone.
-func build(dist string) error {
-	script := exec.Command("../scripts/release.sh")
+// build runs scripts/release.sh for this machine's platform alone, by somebody with this umask.
+func build(dist, umask string) error {
+	script := exec.Command("bash", "-c", "umask "+umask+" && exec ../scripts/release.sh")
 	script.Env = append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH=1790000000", "DIST="+dist,
 		"TARGETS="+runtime.GOOS+"/"+runtime.GOARCH, "BUILD_FLAGS=")
 	if output, err := script.CombinedOutput(); err != nil {
@@ -47,7 +47,7 @@ func build(dist string) error {
 	return nil
 }
 
-var buildOnce = sync.OnceValue(func() error { return build(scratch) })
+var buildOnce = sync.OnceValue(func() error { return build(scratch, "022") })
 
 // built returns the directory of a release.
 func built(t *testing.T) string {
@@ -104,7 +104,7 @@ func unpack(t *testing.T, archive, name string) (dir string) {
 
 func TestAReleaseIsWhatItSays(t *testing.T) {
 	dist, again := built(t), t.TempDir()
-	if err := build(again); err != nil {
+	if err := build(again, "077"); err != nil {
 		t.Fatal(err)
 	}
 	name := "remit_" + version + "_" + runtime.GOOS + "_" + runtime.GOARCH
@@ -187,5 +187,22 @@ func billOfMaterials(t *testing.T, dist, name, binary string) {
 	}
 	if modules < 10 || len(bom.Components) != modules+1 { // and the standard library
 		t.Errorf("it names %d components, the binary has %d modules", len(bom.Components), modules)
+	}
+}
+
+// The tar of macOS and the BSDs knows none of the flags that make two archives the same.
+func TestAReleaseIsNotMadeWithAnotherTarThanGNUs(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"tar", "gtar"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho 'bsdtar 3.5.3 - libarchive 3.7.4'\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	script := exec.Command("../scripts/release.sh")
+	script.Env = append(os.Environ(), "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"), "VERSION="+version,
+		"SOURCE_DATE_EPOCH=1790000000", "DIST="+filepath.Join(dir, "dist"), "BUILD_FLAGS=", "TARGETS=none/none")
+	output, err := script.CombinedOutput()
+	if err == nil || !strings.Contains(string(output), "needs GNU tar") {
+		t.Errorf("%v: %s", err, output)
 	}
 }

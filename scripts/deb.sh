@@ -2,6 +2,7 @@
 # Makes the Debian package of a binary: deb.sh BINARY VERSION ARCHITECTURE DIRECTORY. Every file has the time in
 # SOURCE_DATE_EPOCH and belongs to root. The package enables and starts nothing: /etc/remit/remit.env comes first.
 set -euo pipefail
+umask 022 # dpkg-deb refuses directories that others cannot read
 cd "$(dirname "$0")/.."
 
 binary=$1 architecture=$3 directory=$4
@@ -13,6 +14,7 @@ install -D -m 755 "$binary" "$root/usr/bin/remit"
 install -D -m 644 deploy/systemd/remit.service "$root/lib/systemd/system/remit.service"
 install -D -m 640 deploy/systemd/remit.env "$root/etc/remit/remit.env"
 install -D -m 644 deploy/systemd/keys.conf "$root/usr/share/doc/remit/examples/keys.conf"
+install -D -m 644 deploy/systemd/tls.conf "$root/usr/share/doc/remit/examples/tls.conf"
 install -D -m 644 deploy/redis/users.acl "$root/usr/share/doc/remit/examples/users.acl"
 {
   printf 'Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\nUpstream-Name: remit\n\n'

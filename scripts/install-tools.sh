@@ -21,6 +21,7 @@ command -v promtool >/dev/null || missing+=(prometheus)
 command -v slowhttptest >/dev/null || missing+=(slowhttptest)
 command -v redis-check-aof >/dev/null || command -v valkey-check-aof >/dev/null || [[ " ${missing[*]} " == *" redis "* ]] || missing+=(redis)
 [ "$(uname)" != Linux ] || command -v prlimit >/dev/null || missing+=(util-linux) # faults/ runs on Linux alone
+[ "$(uname)" != Darwin ] || command -v gtar >/dev/null || missing+=(gnu-tar) # for scripts/release.sh
 [ ${#missing[@]} -eq 0 ] && exit 0
 echo "this machine lacks: ${missing[*]}; installing"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds a release: for each target a static binary in a tar.gz with its licence, its bill of materials (CycloneDX) and, for
 # Linux, a Debian package; then SHA256SUMS over all. The same commit, version and Go give the same bytes. Needs GNU tar, and
-# dpkg-deb for the packages.
+# Linux with dpkg-deb for the packages.
 #   VERSION             by default what git calls the commit: the tag v1.2.3, or 1.2.3+4.gabcdef0 four commits after it
 #   TARGETS             by default "linux/amd64 linux/arm64 darwin/amd64 darwin/arm64"
 #   DIST                where to; dist unless given. A release of before is removed from there
@@ -9,6 +9,7 @@
 #                       this machine are in the binary: for the tests
 #   SOURCE_DATE_EPOCH   the time of every file; by default the commit's
 set -euo pipefail
+umask 022 # everybody may read a release, whoever builds it
 cd "$(dirname "$0")/.."
 
 # version_of_commit puts git's count and hash behind a plus, where neither Debian nor semver takes them for a pre-release.
@@ -25,6 +26,10 @@ export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 DIST=${DIST:-dist}
 tar=tar
 if command -v gtar >/dev/null; then tar=gtar; fi
+if [[ $("$tar" --version) != *GNU* ]]; then
+  echo "a release needs GNU tar, and this machine's is another: brew install gnu-tar" >&2
+  exit 1
+fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -48,10 +53,10 @@ for target in ${TARGETS:-linux/amd64 linux/arm64 darwin/amd64 darwin/arm64}; do
     gzip -9n >"$DIST/$name.tar.gz"
   "$work/sbom" -version "$VERSION" -time "$SOURCE_DATE_EPOCH" "$work/$name/remit" >"$DIST/$name.cdx.json"
   if [ "$os" = linux ]; then
-    if command -v dpkg-deb >/dev/null; then
+    if [ "$(uname)" = Linux ] && command -v dpkg-deb >/dev/null; then # deb.sh needs GNU's install and du too
       ./scripts/deb.sh "$work/$name/remit" "$VERSION" "$arch" "$DIST"
     else
-      echo "NO Debian package of $target: this machine has no dpkg-deb" >&2
+      echo "NO Debian package of $target: this machine is not Linux, or has no dpkg-deb" >&2
     fi
   fi
 done

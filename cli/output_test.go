@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"unicode"
+
+	"remit/client"
+)
+
+// commands is text of a service that is not to be trusted, which renames and clears a terminal that takes it as it is.
+const commands = "active\x1b]0;PWNED\a\x1b[2J\u009b2J\x7f\r\n"
+
+// controls are the characters of a text that command a terminal. A line's own end is none.
+func controls(text string) (found []rune) {
+	for _, r := range text {
+		if unicode.IsControl(r) && r != '\n' {
+			found = append(found, r)
+		}
+	}
+	return found
+}
+
+func TestNothingThatTheServiceSaysCommandsTheTerminal(t *testing.T) {
+	t.Parallel()
+	v := view{session: client.SessionInfo{ID: commands, Status: commands, Metadata: json.RawMessage(`{"\u009b":"` + "\u009b\x7f" + `"}`)}, away: commands}
+	var drawn strings.Builder
+	for _, l := range v.draw(look{width: 1000}) {
+		drawn.WriteString(l.text(false) + "\n")
+	}
+	written := func(write func(io.Writer, view) error) string {
+		var text bytes.Buffer
+		if err := write(&text, v); err != nil {
+			t.Error(err)
+		}
+		return text.String()
+	}
+	for name, text := range map[string]string{"bars": drawn.String(), "a line": written(writeLine), "a document": written(writeChange)} {
+		if found := controls(text); len(found) > 0 || !strings.Contains(text, "PWNED") {
+			t.Errorf("%s has %q: %q", name, found, text)
+		}
+		if lines := strings.Count(text, "\n"); name != "bars" && lines != 1 {
+			t.Errorf("%s is in %d lines: %q", name, lines, text)
+		}
+	}
+}
+
+func TestJSONSaysWhatItSaidWithItsControlsEscaped(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	if err := writeJSON(&text, map[string]string{"name": commands + "é\u00a0<日本>"}); err != nil {
+		t.Fatal(err)
+	}
+	var back map[string]string
+	if err := json.Unmarshal(text.Bytes(), &back); err != nil || back["name"] != commands+"é\u00a0<日本>" {
+		t.Errorf("%v: %q comes back as %q", err, text.String(), back["name"])
+	}
+	if !strings.Contains(text.String(), `\u009b`) || !strings.Contains(text.String(), "é\u00a0<日本>") {
+		t.Errorf("%q", text.String())
+	}
+	text.Reset()
+	if err := writeJSON(&text, json.RawMessage("\"\x9b2J\"")); err != nil || text.String() != `"\ufffd2J"`+"\n" {
+		t.Errorf("a byte that is no UTF-8: %v, %q", err, text.String())
+	}
+}
+
+func TestATableIsAlignedByWhatATerminalShows(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	rows := [][]string{{"ID", "NAME", "STATUS"}, {"1", "scout", "active"}, {"2", "日本語", "active"}, {"3", "e\u0301te\u0301", ""}, {"4", "🤖", "x"}}
+	if err := writeTable(&text, rows); err != nil {
+		t.Fatal(err)
+	}
+	want := "ID  NAME    STATUS\n1   scout   active\n2   日本語  active\n3   e\u0301te\u0301     \n4   🤖      x\n"
+	if text.String() != want {
+		t.Errorf("%s, want\n%s", &text, want)
+	}
+	if cut := (line{{"日本語", plain}, {"x", plain}}).cut(3); cut.columns() != 2 || cut.text(false) != "日" {
+		t.Errorf("cut to 3 columns: %q", cut.text(false))
+	}
+}
