@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"net"
-	"os"
 	"strings"
 
 	"remit/redisstore"
@@ -24,7 +22,8 @@ curl -s URL/v1/sessions -H "X-API-Key: $KEY" -H 'Content-Type: application/json'
 
 // announce says that the service is ready, where, and what of its store is set dangerously. The quickstart begins with
 // an organization that anybody may create.
-func announce(ctx context.Context, log *slog.Logger, store *redisstore.Store, url string, organizations server.OrganizationCreation) {
+func announce(ctx context.Context, printed printed, store *redisstore.Store, url string, organizations server.OrganizationCreation) {
+	log := printed.log
 	warnings, err := store.Ready(ctx)
 	if err != nil {
 		log.Warn("Redis is not writable now; /readyz says when it is", "cause", err)
@@ -34,7 +33,7 @@ func announce(ctx context.Context, log *slog.Logger, store *redisstore.Store, ur
 	}
 	log.Info("listening", "url", url)
 	if organizations == server.OrganizationsOpen {
-		fmt.Fprint(os.Stdout, strings.ReplaceAll(quickstart, "URL", url))
+		fmt.Fprint(printed.out, strings.ReplaceAll(quickstart, "URL", url))
 	}
 }
 

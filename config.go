@@ -20,7 +20,7 @@ func (c *serve) serverConfig(log *slog.Logger) (server.Config, error) {
 		return server.Config{}, err
 	}
 	return server.Config{
-		Log: log, TLS: secured, Limits: c.limits(), TrustedProxies: c.TrustedProxies, Organizations: organizations,
+		Version: release(), Log: log, TLS: secured, Limits: c.limits(), TrustedProxies: c.TrustedProxies, Organizations: organizations,
 		MetricsApart: c.MetricsListen != "",
 		Defaults: server.SessionDefaults{
 			MaxActions: c.DefaultMaxActions, MaxValue: c.DefaultMaxValueUSD, Lifetime: c.DefaultExpiresAfter,

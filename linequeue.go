@@ -9,10 +9,10 @@ import (
 )
 
 // lineQueue writes lines in their order, from a goroutine of its own. Who writes to it never waits: whoever reads our
-// standard error may be slow, and a request that waited for it would be slow too. What comes beyond its room is lost, and
-// counted.
+// standard error may be slow or away, and what waited for it, be it a request or the stop, would be held up with it. What
+// comes beyond its room is lost, and counted.
 type lineQueue struct {
-	lines chan []byte
+	lines chan queuedLine
 	lost  atomic.Int64
 	ended chan struct{}
 
@@ -20,40 +20,70 @@ type lineQueue struct {
 	closed bool
 }
 
-// queuedLines is how many lines wait at the most: some hundred kilobytes.
-const queuedLines = 1024
+type queuedLine struct {
+	to   io.Writer
+	text []byte
+}
 
-func newLineQueue(w io.Writer) *lineQueue {
-	q := &lineQueue{lines: make(chan []byte, queuedLines), ended: make(chan struct{})}
-	go func() {
-		defer close(q.ended)
-		for line := range q.lines {
-			if _, err := w.Write(line); err != nil {
-				q.lost.Add(1)
-			}
-		}
-	}()
+// The room in the queue: some hundred kilobytes. Lines of the access log leave most of it to the others, which are fewer
+// and say what goes wrong.
+const (
+	queuedLines    = 4096
+	queuedRequests = 1024
+)
+
+// newLineQueue returns a queue that tells how many lines were lost whenever it has written all others.
+func newLineQueue(tellLost func(lines int64)) *lineQueue {
+	q := &lineQueue{lines: make(chan queuedLine, queuedLines), ended: make(chan struct{})}
+	go q.write(tellLost)
 	return q
 }
 
+// write ends when the queue has been ended and all its lines are written.
+func (q *lineQueue) write(tellLost func(lines int64)) {
+	defer close(q.ended)
+	tell := func() {
+		if lost := q.lost.Swap(0); lost > 0 {
+			tellLost(lost)
+		}
+	}
+	for line := range q.lines {
+		if _, err := line.to.Write(line.text); err != nil {
+			q.lost.Add(1)
+		}
+		if len(q.lines) == 0 {
+			tell()
+		}
+	}
+	tell()
+}
+
+// queuedWriter puts lines for one writer into a queue as long as fewer than room wait there.
+type queuedWriter struct {
+	queue *lineQueue
+	to    io.Writer
+	room  int
+}
+
 // Write implements io.Writer for a log handler, which calls it once for each line.
-func (q *lineQueue) Write(line []byte) (int, error) {
+func (w queuedWriter) Write(line []byte) (int, error) {
+	q := w.queue
 	q.mu.RLock()
 	defer q.mu.RUnlock()
-	if q.closed {
+	if q.closed || len(q.lines) >= w.room {
 		q.lost.Add(1)
 		return len(line), nil
 	}
 	select {
-	case q.lines <- bytes.Clone(line):
+	case q.lines <- queuedLine{w.to, bytes.Clone(line)}:
 	default:
 		q.lost.Add(1)
 	}
 	return len(line), nil
 }
 
-// end takes no more lines, waits at most so long until those that wait are written, and returns how many were lost.
-func (q *lineQueue) end(patience time.Duration) (lost int64) {
+// end takes no more lines, and waits at most so long until those that wait are written.
+func (q *lineQueue) end(patience time.Duration) {
 	q.mu.Lock()
 	q.closed = true
 	close(q.lines)
@@ -63,7 +93,5 @@ func (q *lineQueue) end(patience time.Duration) (lost int64) {
 	select {
 	case <-q.ended:
 	case <-timer.C:
-		q.lost.Add(int64(len(q.lines)))
 	}
-	return q.lost.Load()
 }

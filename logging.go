@@ -3,7 +3,9 @@ package main
 import (
 	"io"
 	"log/slog"
+	"os"
 
+	"remit/cli"
 	"remit/server"
 )
 
@@ -23,38 +25,37 @@ func (f logFlags) handler(w io.Writer) slog.Handler {
 	return slog.NewTextHandler(w, options)
 }
 
-// requestLog is the access log; nil when there is none.
-type requestLog struct {
-	lines *lineQueue
-	log   server.AccessLog
+// printed is where a service prints: all of it goes through one queue, in its order, and none of it holds anybody up.
+type printed struct {
+	log      *slog.Logger     // to standard error
+	requests server.AccessLog // likewise
+	out      io.Writer        // standard output
+	queue    *lineQueue
 }
 
-// accessLog returns the access log, written to w. Flush it after use.
-func (f logFlags) accessLog(w io.Writer) *requestLog {
+// open returns where to print, to be flushed at the end.
+func (f logFlags) open(stderr, stdout io.Writer) printed {
+	queue := newLineQueue(func(lines int64) {
+		slog.New(f.handler(stderr)).Warn("lines of the log were lost: they came faster than they could be written", "lines", lines)
+	})
+	p := printed{queue: queue, out: queuedWriter{queue, stdout, queuedLines}}
+	p.log = slog.New(f.handler(queuedWriter{queue, stderr, queuedLines}))
 	if f.AccessLog == "off" {
-		return nil
+		return p
 	}
-	every := f.AccessLogEvery
+	p.requests = server.AccessLog{Log: slog.New(f.handler(queuedWriter{queue, stderr, queuedRequests})), Every: f.AccessLogEvery}
 	if f.AccessLog == "all" {
-		every = 1
+		p.requests.Every = 1
 	}
-	lines := newLineQueue(w)
-	return &requestLog{lines, server.AccessLog{Log: slog.New(f.handler(lines)), Every: every}}
+	return p
 }
 
-func (l *requestLog) config() server.AccessLog {
-	if l == nil {
-		return server.AccessLog{}
-	}
-	return l.log
-}
+// flush writes what waits, if it can be written soon.
+func (p printed) flush() { p.queue.end(flushTime / 2) }
 
-// flush writes what waits, if it can be written soon, and says how many lines were lost.
-func (l *requestLog) flush(log *slog.Logger) {
-	if l == nil {
-		return
-	}
-	if lost := l.lines.end(flushTime / 2); lost > 0 {
-		log.Warn("lines of the access log were lost: they came faster than they could be written", "lines", lost)
-	}
+// report writes why a command failed, if it can be written soon, and returns the status to exit with.
+func report(err error) int {
+	queue := newLineQueue(func(int64) {})
+	defer queue.end(flushTime / 2)
+	return cli.Report(queuedWriter{queue, os.Stderr, queuedLines}, err)
 }

@@ -3,12 +3,22 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/google/uuid"
+	"remit/token"
 )
 
 func newTextLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
@@ -68,41 +78,117 @@ func (w *stuckWriter) Write(line []byte) (int, error) {
 	return w.Buffer.Write(line)
 }
 
+// newStuckQueue returns a queue whose first line is being written, with a writer for requests and one for all else.
+func newStuckQueue(w *stuckWriter) (q *lineQueue, requests, others io.Writer) {
+	q = newLineQueue(func(lines int64) { fmt.Fprintln(&w.Buffer, "lost", lines) })
+	requests, others = queuedWriter{q, w, queuedRequests}, queuedWriter{q, w, queuedLines}
+	fmt.Fprintln(others, "first")
+	<-w.entered
+	return q, requests, others
+}
+
 func TestLinesThatNobodyTakesHoldNobodyUpAndAreCounted(t *testing.T) {
 	t.Parallel()
 	w := &stuckWriter{entered: make(chan struct{}, 1), free: make(chan struct{})}
-	q := newLineQueue(w)
-	fmt.Fprintln(q, "first")
-	<-w.entered
+	q, requests, others := newStuckQueue(w)
 	const beyond = 10
-	for i := range queuedLines + beyond {
-		fmt.Fprintln(q, i)
+	want := []string{"first"}
+	for i := range queuedRequests + beyond {
+		fmt.Fprintln(requests, "request", i)
+		if i < queuedRequests {
+			want = append(want, fmt.Sprint("request ", i))
+		}
+	}
+	for i := range queuedLines - queuedRequests + beyond { // for which there is room still
+		fmt.Fprintln(others, "other", i)
+		if i < queuedLines-queuedRequests {
+			want = append(want, fmt.Sprint("other ", i))
+		}
 	}
 	close(w.free)
-	if lost := q.end(time.Minute); lost != beyond {
-		t.Errorf("%d lines are lost, want %d", lost, beyond)
-	}
-	written := strings.Split(strings.TrimSpace(w.String()), "\n")
-	if len(written) != queuedLines+1 || written[0] != "first" || written[1] != "0" || written[queuedLines] != fmt.Sprint(queuedLines-1) {
-		t.Errorf("%d lines are written, the last %q", len(written), written[len(written)-1])
+	q.end(time.Minute)
+	want = append(want, fmt.Sprint("lost ", 2*beyond))
+	if written := strings.Split(strings.TrimSpace(w.String()), "\n"); !slices.Equal(written, want) {
+		t.Errorf("%d lines are written, the last %q; want %d", len(written), written[len(written)-1], len(want))
 	}
 }
 
 func TestTheEndDoesNotWaitForWhoTakesNoLines(t *testing.T) {
 	t.Parallel()
 	w := &stuckWriter{entered: make(chan struct{}, 1), free: make(chan struct{})}
-	q := newLineQueue(w)
-	for i := range 5 {
-		fmt.Fprintln(q, i)
-	}
-	<-w.entered
-	if lost := q.end(time.Millisecond); lost != 4 { // the first is being written
-		t.Errorf("%d lines are lost, want 4", lost)
-	}
-	fmt.Fprintln(q, "late")
-	if lost := q.lost.Load(); lost != 5 {
-		t.Errorf("%d lines are lost, want 5", lost)
-	}
+	q, requests, others := newStuckQueue(w)
+	fmt.Fprintln(others, "second")
+	q.end(time.Millisecond)
+	fmt.Fprintln(others, "late")
+	fmt.Fprintln(requests, "late")
 	close(w.free)
 	<-q.ended
+	if w.String() != "first\nsecond\nlost 2\n" {
+		t.Errorf("it writes %q", w.String())
+	}
+}
+
+// startUnread runs remit with a standard error that is full, and that nobody reads.
+func startUnread(t *testing.T, env ...string) *program {
+	t.Helper()
+	reading, writing, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = reading.Close(), writing.Close() })
+	if err := writing.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	for size := 4096; size > 0; size /= 2 { // what is left may be less than a page
+		for err = nil; err == nil; {
+			_, err = writing.Write(make([]byte, size))
+		}
+	}
+	return startWriting(t, writing, append(env, "PATH="+t.TempDir()))
+}
+
+func TestAStandardErrorThatNobodyReadsHoldsUpNoRequestAndNoStop(t *testing.T) {
+	t.Parallel()
+	redis := miniredis.RunT(t)
+	listen := "127.0.0.1:" + freePort(t)
+	p := startUnread(t, "REMIT_LISTEN="+listen, "REMIT_ACCESS_LOG=all", "REMIT_REDIS_URL=redis://"+redis.Addr())
+	p.url = "http://" + listen
+	waitFor(t, func() bool {
+		response, err := http.Get(p.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+	for range 20 {
+		if status, body := p.get(t, "/nope"); status != http.StatusNotFound {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	redis.SetError("LOADING") // a failure has a line of its own
+	for range 20 {
+		if status, body := p.getAs(t, "/v1/agents", map[string]string{"X-API-Key": token.NewAPIKey(uuid.New())}); status != http.StatusServiceUnavailable {
+			t.Fatalf("%d %s", status, body)
+		}
+	}
+	p.stopWell(t)
+}
+
+func TestAStandardErrorThatNobodyReadsHoldsUpNoFailure(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	p := startUnread(t, "REMIT_LISTEN="+taken.Addr().String())
+	select {
+	case err := <-p.exited:
+		if exit := (&exec.ExitError{}); !errors.As(err, &exit) || exit.ExitCode() != 1 {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("it does not end")
+	}
 }

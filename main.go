@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"os/signal"
@@ -30,7 +29,7 @@ const (
 	// of them to be told. It ends before the 10 seconds after which Docker kills; only clients that are slow to send or to read
 	// take so long.
 	shutdownGrace = 8 * time.Second
-	flushTime     = time.Second // of it, for spans and lines of the access log that nobody has taken yet
+	flushTime     = time.Second // of it, for spans and lines of the log that nobody has taken yet
 )
 
 type commands struct {
@@ -67,7 +66,7 @@ func main() {
 	cli.Complete(parser)
 	parsed, err := parser.Parse(os.Args[1:])
 	parser.FatalIfErrorf(err)
-	os.Exit(cli.Report(os.Stderr, parsed.Run()))
+	os.Exit(report(parsed.Run()))
 }
 
 // Validate is called by the flag parser.
@@ -96,7 +95,9 @@ func (c *serve) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	return c.serve(ctx, slog.New(c.logFlags.handler(os.Stderr)))
+	printed := c.logFlags.open(os.Stderr, os.Stdout)
+	defer printed.flush()
+	return c.serve(ctx, printed)
 }
 
 var errRedisEnded = errors.New("the redis-server of our own has ended")
@@ -114,7 +115,8 @@ func endedWith(ctx context.Context, redis <-chan struct{}) context.Context {
 	return ctx
 }
 
-func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
+func (c *serve) serve(ctx context.Context, printed printed) error {
+	log := printed.log
 	config, err := c.serverConfig(log)
 	if err != nil {
 		return err
@@ -125,9 +127,7 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 	}
 	defer traces.flush(log)
 	config.Tracer, config.RestartTraces = traces.tracer, c.traceFlags.restarts()
-	requests := c.logFlags.accessLog(os.Stderr)
-	defer requests.flush(log)
-	config.AccessLog = requests.config()
+	config.AccessLog = printed.requests
 	listener, err := net.Listen("tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
@@ -167,7 +167,7 @@ func (c *serve) serve(ctx context.Context, log *slog.Logger) error {
 		warnOfSharedKeys(log, c.KeyEncryptionKey != "")
 		go keys.follow(ctx, service)
 	}
-	announce(ctx, log, store, url, c.Organizations)
+	announce(ctx, printed, store, url, c.Organizations)
 	select {
 	case <-ctx.Done():
 		log.Info("stopping: answering what was accepted")

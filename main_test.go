@@ -25,10 +25,14 @@ import (
 
 // The tests of this file run the program itself, as its users do.
 
+// stampedVersion is what the program is told to be, as scripts/release.sh tells a release.
+const stampedVersion = "9.8.7-rc.1"
+
 // TestMain makes this test binary stand in for the program when it is told to, and fails when a goroutine is left once all
 // has ended.
 func TestMain(m *testing.M) {
 	if os.Getenv("RUN_REMIT") != "" {
+		version = stampedVersion
 		main()
 		return
 	}
@@ -65,6 +69,12 @@ func (b *lockedBuffer) String() string {
 // start runs remit in a directory of its own, with a free port unless env or args say otherwise, until the test ends.
 func start(t *testing.T, env []string, args ...string) *program {
 	t.Helper()
+	return startWriting(t, nil, env, args...)
+}
+
+// startWriting is start with a standard error of the caller's; nil keeps it in the program.
+func startWriting(t *testing.T, stderr *os.File, env []string, args ...string) *program {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -75,6 +85,9 @@ func start(t *testing.T, env []string, args ...string) *program {
 	p.cmd.Dir = t.TempDir()
 	p.cmd.Env = append([]string{"RUN_REMIT=1", "PATH=" + os.Getenv("PATH"), "REMIT_LISTEN=127.0.0.1:0"}, env...)
 	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
+	if stderr != nil {
+		p.cmd.Stderr = stderr
+	}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +147,7 @@ func (p *program) getAs(t *testing.T, path string, header map[string]string) (in
 	for name, value := range header {
 		request.Header.Set(name, value)
 	}
-	response, err := http.DefaultClient.Do(request)
+	response, err := (&http.Client{Timeout: time.Minute}).Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}

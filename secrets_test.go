@@ -81,6 +81,22 @@ func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 	}
 }
 
+func TestSettingsOfTracesThatCannotBeReadAreNotLogged(t *testing.T) {
+	t.Parallel()
+	for setting, told := range map[string]string{
+		"OTEL_EXPORTER_OTLP_HEADERS=Authorization: Bearer SECRET123":           "parse headers",
+		"OTEL_EXPORTER_OTLP_HEADERS=Authorization=Bearer SECRET%SECRET":        "escape header value",
+		"OTEL_EXPORTER_OTLP_HEADERS=Bearer SECRET123=x":                        "parse headers",
+		"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://user:SECRET@collector%:1/x": "parse url",
+	} {
+		p := start(t, []string{"PATH=" + t.TempDir(), "REMIT_OTLP_ENDPOINT=http://127.0.0.1:1", "REMIT_LOG_LEVEL=debug-5", setting}).ready(t)
+		p.stopWell(t)
+		if log := p.stderr.String(); !strings.Contains(log, "OpenTelemetry: "+told) || strings.Contains(log, "SE") {
+			t.Errorf("%s: the log says\n%s", setting, log)
+		}
+	}
+}
+
 // driver calls every endpoint and keeps the credentials that it meets.
 type driver struct {
 	t         *testing.T

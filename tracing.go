@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -49,7 +48,9 @@ func (f traceFlags) wanted() bool {
 // restarts says whether a request's traceparent is not to be heard, by OTEL_PROPAGATORS, whose standard value has tracecontext.
 func (traceFlags) restarts() bool {
 	propagators := os.Getenv("OTEL_PROPAGATORS")
-	return propagators != "" && !slices.Contains(strings.Split(propagators, ","), "tracecontext")
+	return propagators != "" && !slices.ContainsFunc(strings.Split(propagators, ","), func(name string) bool {
+		return strings.TrimSpace(name) == "tracecontext"
+	})
 }
 
 // exporterOptions are what the flag adds to the variables. As of OTEL_EXPORTER_OTLP_ENDPOINT, the path goes on.
@@ -91,10 +92,7 @@ func (f traceFlags) open(ctx context.Context, log *slog.Logger) (traces, error) 
 
 // ownResource says who sends the spans. What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say goes first.
 func ownResource(ctx context.Context) *resource.Resource {
-	attributes := resource.WithAttributes(semconv.ServiceName("remit"))
-	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" {
-		attributes = resource.WithAttributes(semconv.ServiceName("remit"), semconv.ServiceVersion(build.Main.Version))
-	}
+	attributes := resource.WithAttributes(semconv.ServiceName("remit"), semconv.ServiceVersion(release()))
 	described, err := resource.New(ctx, resource.WithTelemetrySDK(), attributes, resource.WithFromEnv())
 	if err != nil {
 		otel.Handle(err)
@@ -119,8 +117,46 @@ const traceTroubleEvery = time.Minute
 
 // hearTroubleOfTraces has OpenTelemetry say what goes wrong in our own log.
 func hearTroubleOfTraces(log *slog.Logger) {
-	otel.SetLogger(logr.FromSlogHandler(log.Handler()))
+	otel.SetLogger(logr.New(sdkLog{log}))
 	otel.SetErrorHandler(&traceTrouble{log: log, now: time.Now})
+}
+
+// sdkLog is what OpenTelemetry logs to. It leaves out all that goes with a message: settings are among it, as they were
+// given, and those of headers are credentials.
+type sdkLog struct{ log *slog.Logger }
+
+// Init implements logr.LogSink.
+func (sdkLog) Init(logr.RuntimeInfo) {}
+
+// Enabled implements logr.LogSink.
+func (l sdkLog) Enabled(level int) bool {
+	return l.log.Enabled(context.Background(), slog.Level(-level))
+}
+
+// Info implements logr.LogSink.
+func (l sdkLog) Info(level int, message string, _ ...any) {
+	l.log.Log(context.Background(), slog.Level(-level), "OpenTelemetry: "+message)
+}
+
+// Error implements logr.LogSink.
+func (l sdkLog) Error(err error, message string, _ ...any) {
+	l.log.Error("OpenTelemetry: "+message, "cause", unquoted(err))
+}
+
+// WithValues implements logr.LogSink.
+func (l sdkLog) WithValues(...any) logr.LogSink { return l }
+
+// WithName implements logr.LogSink.
+func (l sdkLog) WithName(string) logr.LogSink { return l }
+
+// unquoted keeps back the errors that quote what was given: a URL, which may hold a password, or part of a header's value.
+func unquoted(err error) error {
+	var whole *url.Error
+	var escape url.EscapeError
+	if errors.As(err, &whole) || errors.As(err, &escape) {
+		return errors.New("it is malformed")
+	}
+	return err
 }
 
 // traceTrouble logs the first trouble of each minute, and how much was not logged before it.

@@ -135,6 +135,7 @@ func TestATraceOfTheCallerGoesOnAsItsFlagSays(t *testing.T) {
 		"OTEL_TRACES_SAMPLER=always_off":             {"sampled": {sampled, true, false}}, // whatever callers say
 		"OTEL_PROPAGATORS=none":                      {"sampled": {sampled, false, true}, "unsampled": {unsampled, false, true}},
 		"OTEL_PROPAGATORS=baggage,tracecontext":      {"unsampled": {unsampled, true, false}},
+		"OTEL_PROPAGATORS=baggage, tracecontext":     {"unsampled": {unsampled, true, false}},
 	} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()

@@ -17,17 +17,25 @@ type versionFlag struct {
 	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
 }
 
+// release is the version of the service, wherever it is told.
+func release() string {
+	known := version
+	if info, ok := debug.ReadBuildInfo(); ok {
+		known = cmp.Or(known, info.Main.Version)
+	}
+	return cmp.Or(known, "unknown")
+}
+
 // versionText is what --version prints: which release, of which commit, for which machine.
 func versionText() kong.Vars {
-	release, commit := version, ""
+	commit := ""
 	if info, ok := debug.ReadBuildInfo(); ok {
-		release = cmp.Or(release, info.Main.Version)
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" {
 				commit = " " + setting.Value
 			}
 		}
 	}
-	return kong.Vars{"version": fmt.Sprintf("remit %s%s %s/%s %s", cmp.Or(release, "unknown"), commit,
+	return kong.Vars{"version": fmt.Sprintf("remit %s%s %s/%s %s", release(), commit,
 		runtime.GOOS, runtime.GOARCH, runtime.Version())}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -9,8 +10,21 @@ import (
 func TestVersionIsPrintedAndIsNoSetting(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil, "--version")
-	if err := <-p.exited; err != nil || !strings.HasPrefix(p.stdout.String(), "remit ") {
+	if err := <-p.exited; err != nil || !strings.HasPrefix(p.stdout.String(), "remit "+stampedVersion+" ") {
 		t.Errorf("%v: %q, %s", err, p.stdout, p.stderr)
 	}
 	start(t, []string{"REMIT_VERSION=true"}).ready(t)
+}
+
+func TestMetricsAndTracesTellTheVersionOfTheRelease(t *testing.T) {
+	t.Parallel()
+	c := startCollector(t)
+	p := traced(t, c.url)
+	if _, scrape := p.get(t, "/metrics"); !strings.Contains(scrape, `remit_build_info{goversion="`+runtime.Version()+`",version="`+stampedVersion+`"} 1`) {
+		t.Errorf("the metrics say\n%s", scrape)
+	}
+	p.stopWell(t)
+	if told := c.resource["service.version"]; told != stampedVersion {
+		t.Errorf("the traces are of the version %q", told)
+	}
 }

@@ -146,11 +146,26 @@ func (h *tripHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		if !isTraced {
 			return next(ctx, cmds)
 		}
-		span := call.start(h.server, cmds[0].Name(), len(cmds))
+		verb, commands := pipelined(cmds)
+		span := call.start(h.server, verb, commands)
 		err := next(ctx, cmds)
 		endTrip(span, err)
 		return err
 	}
+}
+
+// pipelined names a pipeline by its first command and counts them, without the ASKING that go-redis sends before a command
+// whose slot is under way to another node.
+func pipelined(cmds []redis.Cmder) (verb string, commands int) {
+	for _, cmd := range cmds {
+		if cmd.Name() == "asking" {
+			continue
+		}
+		if commands++; commands == 1 {
+			verb = cmd.Name()
+		}
+	}
+	return verb, commands
 }
 
 // trip is the span of one command that shares a pipeline.

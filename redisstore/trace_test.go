@@ -271,3 +271,22 @@ func TestARoundTripThatFailsTellsHow(t *testing.T) {
 		}
 	}
 }
+
+// A command whose slot is under way to another node is sent behind ASKING.
+func TestASpanOfAnASKRedirectIsThatOfItsCommand(t *testing.T) {
+	t.Parallel()
+	recorder := newSpanRecorder()
+	hook := (&tripHook{}).ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return nil })
+	asking, charge := redis.NewCmd(t.Context(), "asking"), redis.NewCmd(t.Context(), "evalsha")
+	for _, sent := range [][]redis.Cmder{{asking, charge}, {asking, charge, asking, charge}} {
+		if err := hook(&tracedCall{t.Context(), recorder.tracer, "charge_session"}, sent); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spans := recorder.Ended()
+	for i, size := range []string{"", "2"} {
+		if got := attributeOf(spans[i], "db.operation.batch.size"); spans[i].Name() != "EVALSHA charge_session" || got != size {
+			t.Errorf("a span %s of %q commands, want %q", spans[i].Name(), got, size)
+		}
+	}
+}

@@ -47,11 +47,14 @@ func (l *accessLog) note(s *Server, ctx *fasthttp.RequestCtx, a *asked) {
 	if !l.picks(status, a) {
 		return
 	}
-	var room [12]slog.Attr
+	var room [13]slog.Attr
 	line := append(room[:0], slog.String("request_id", requestID(ctx)), slog.String("method", a.method(ctx)),
 		slog.String("route", a.route), slog.Int("status", status))
 	if a.code != "" {
 		line = append(line, slog.String("code", a.code))
+	}
+	if a.turnedAway { // of the sample, unlike others of the status
+		line = append(line, slog.Bool("shed", true))
 	}
 	line = append(line, slog.Float64("duration_ms", float64(time.Since(a.began).Microseconds())/1000))
 	if !ctx.Response.IsBodyStream() && !ctx.IsHead() {

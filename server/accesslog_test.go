@@ -216,3 +216,26 @@ func TestWhatFailedIsToldOfOnceInEachLogUnderOneRequestID(t *testing.T) {
 		t.Errorf("the log says %s", text)
 	}
 }
+
+func TestWhatNeverBecameARequestHasNoMethod(t *testing.T) {
+	t.Parallel()
+	log := &accessLog{}
+	api := onMiniredis(t, setup{access: log.telling(1)})
+	for _, request := range []string{
+		"POST / HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 20_000) + "\r\n\r\n",
+		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n",
+	} {
+		sendAndHear(t, api.on.address, request)
+	}
+	for _, line := range log.lines(t, 2) {
+		if line["method"] != "_OTHER" {
+			t.Errorf("it says %v", line)
+		}
+	}
+	_, scrape := scraped(t, api.on.address, http.MethodGet, "/metrics")
+	for _, status := range []string{"431", "413"} {
+		if want := `remit_http_requests_total{method="other",route="none",status="` + status + `"} 1`; !strings.Contains(scrape, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+}

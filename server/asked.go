@@ -20,7 +20,7 @@ type asked struct {
 	code         string       // of the problem that is answered; "" for none
 	turnedAway   bool         // with others, too many to tell of each
 
-	unread bool            // it could not be read: fasthttp takes it for a GET
+	unread bool            // it could not be read, or not to its end: fasthttp then takes it for a GET
 	traced context.Context // with the request's span; nil when there is none
 }
 

@@ -89,6 +89,13 @@ func methodPlace(method []byte) int {
 	return len(countedMethods) - 1
 }
 
+func (a *asked) methodPlace(ctx *fasthttp.RequestCtx) int {
+	if a.unread {
+		return len(countedMethods) - 1
+	}
+	return methodPlace(ctx.Method())
+}
+
 // routeCounts are those of one route. A series is looked up when it is needed first.
 type routeCounts struct {
 	route    string
@@ -130,7 +137,7 @@ func (c *requestCounts) request(ctx *fasthttp.RequestCtx, a *asked) {
 	if r == nil { // it was no request, or came to no route
 		r = c.nowhere
 	}
-	method, status := methodPlace(ctx.Method()), statusPlace(ctx.Response.StatusCode())
+	method, status := a.methodPlace(ctx), statusPlace(ctx.Response.StatusCode())
 	counted := &r.byMethod[method]
 	counted.ended[status].Get(func() prometheus.Counter { return r.of(method, status) }).Inc()
 	counted.duration.Get(func() prometheus.Observer { return r.first(method) }).Observe(time.Since(a.began).Seconds())

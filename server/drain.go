@@ -49,9 +49,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.open.stopAccepting()
 	for s.open.leave(s.drain.quiet) > 0 && pauseUnless(ctx, drainStep) {
 	}
+	watched := make(chan struct{})
+	go func() { // which takes half a second at the most
+		defer close(watched)
+		s.endWatching()
+	}()
 	err := s.http.ShutdownWithContext(ctx)
 	s.turnedAway.end(s.log)
-	s.endWatching()
+	select {
+	case <-watched:
+	case <-ctx.Done():
+	}
 	if err != nil {
 		return fmt.Errorf("%d connections are cut: %w", s.open.count(), err)
 	}

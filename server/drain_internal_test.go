@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -265,4 +267,34 @@ func spoken(t *testing.T, secure bool) Config {
 		return Config{}
 	}
 	return Config{TLS: &tls.Config{Certificates: []tls.Certificate{selfSigned(t, 1).asClient()}}}
+}
+
+func TestAStopWhoseTimeIsOverWaitsForNoScrape(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Log: slog.New(slog.DiscardHandler), MetricsApart: true})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.ServeMetrics(listener) }()
+	scraper, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer scraper.Close()
+	if _, err := io.WriteString(scraper, "GET /metrics HTTP/1.1\r\n"); err != nil { // and no more
+		t.Fatal(err)
+	}
+	for s.watchers.GetOpenConnectionsCount() == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	began := time.Now()
+	_ = s.Shutdown(over)
+	if took := time.Since(began); took >= watchersGrace {
+		t.Errorf("it takes %v", took)
+	}
+	<-served
 }

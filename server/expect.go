@@ -50,9 +50,15 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 	if err == nil {
 		return fasthttp.StatusContinue
 	}
+	return s.refuseExpectation(ctx, err)
+}
+
+func (s *Server) refuseExpectation(ctx *fasthttp.RequestCtx, err error) (status int) {
+	status = fasthttp.StatusInternalServerError // of a panic
 	s.bodies.end(&ctx.Request.Header)
 	s.begin(ctx)
 	defer s.endAsked(ctx)
+	defer s.answerPanic(ctx)
 	leaveUnread(ctx.Conn())
 	s.answerProblem(ctx, err)
 	return ctx.Response.StatusCode()

@@ -1,8 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"errors"
-	"runtime/debug"
+	"runtime"
 	"strings"
 	"sync/atomic"
 
@@ -40,13 +41,13 @@ type chargeCounts struct {
 	byCharges, byTransactions prometheus.Counter // micro-USD
 }
 
-func newCounts(s *Server) *counts {
+func newCounts(s *Server, version string) *counts {
 	c := &counts{registry: prometheus.NewRegistry()}
 	c.requests = newRequestCounts(c.registry)
 	c.countTokens()
 	c.countSessions()
 	c.countTroubles()
-	c.look(s)
+	c.look(s, version)
 	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if s.store != nil {
 		c.registry.MustRegister(s.store)
@@ -103,7 +104,7 @@ func (c *counts) countTroubles() {
 }
 
 // look registers what is asked for when somebody scrapes.
-func (c *counts) look(s *Server) {
+func (c *counts) look(s *Server, version string) {
 	now := func(name, help string, value func() int) {
 		c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
 	}
@@ -117,24 +118,10 @@ func (c *counts) look(s *Server) {
 	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "hit"}, &c.tokenHits)
 	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "miss"}, &c.tokenMisses)
 	total("remit_shed_total", "Calls that were turned away, unsent, because too many wait for Redis or it has stopped answering.", nil, &c.shed)
-	version, goVersion := buildVersions()
 	c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "remit_build_info", Help: "1, with what the service was built of.",
-		ConstLabels: prometheus.Labels{"version": version, "goversion": goVersion},
+		ConstLabels: prometheus.Labels{"version": cmp.Or(version, "unknown"), "goversion": strings.Fields(runtime.Version())[0]},
 	}, func() float64 { return 1 }))
-}
-
-// buildVersions returns the versions of the service and of Go.
-func buildVersions() (service, toolchain string) {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown", "unknown"
-	}
-	service = info.Main.Version
-	if service == "" {
-		service = "(devel)"
-	}
-	return service, strings.Fields(info.GoVersion)[0]
 }
 
 // charged counts a charge that came to this, unless it only heard again what came of an earlier one.

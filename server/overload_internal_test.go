@@ -49,6 +49,19 @@ func TestTheQuickAnswerToOverloadIsTheProblemOfTheTable(t *testing.T) {
 	}
 }
 
+func TestTheAccessLogTellsWhatWasTurnedAwayFromWhatFailed(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	s := New(Config{Log: slog.New(slog.DiscardHandler), AccessLog: AccessLog{Log: slog.New(slog.NewTextHandler(&log, nil)), Every: 1}})
+	for _, err := range []error{redisstore.ErrOverloaded, errNoKeyring} { // both 503
+		s.endAsked(turnAway(s, err))
+	}
+	lines := strings.SplitAfter(log.String(), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[0], " status=503 code=unavailable shed=true ") || strings.Contains(lines[1], "shed") {
+		t.Errorf("it says %q", lines)
+	}
+}
+
 func TestManyThatAreTurnedAwayAreOneLineOfTheLog(t *testing.T) {
 	t.Parallel()
 	log := &lockedBuffer{}

@@ -173,3 +173,23 @@ func TestAPanicOutsideAHandlerEndsNothing(t *testing.T) {
 		t.Errorf("%d of 3 panics are logged: %s", n, log)
 	}
 }
+
+// panicking is an error that cannot be told.
+type panicking struct{}
+
+func (panicking) Error() string { panic("no words") }
+
+func TestAPanicOutsideAHandlerIsCountedAsWhatItIsAnswered(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Log: slog.New(slog.DiscardHandler)})
+	s.answerUnreadable(&fasthttp.RequestCtx{}, io.ErrUnexpectedEOF) // without a connection
+	if status := s.refuseExpectation(&fasthttp.RequestCtx{}, panicking{}); status != 500 {
+		t.Errorf("an expectation: %d", status)
+	}
+	told := toldBy(t, s.counts.registry, "remit_http_requests_total")
+	for _, series := range []string{"method=other route=none status=500", "method=GET route=none status=500"} {
+		if told[series] != 1 {
+			t.Errorf("%s is not counted once: %v", series, told)
+		}
+	}
+}

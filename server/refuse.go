@@ -115,9 +115,10 @@ func (s *Server) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
 
 // answerUnreadable answers what fasthttp could not read as a request.
 func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
-	defer s.answerPanic(ctx)
 	s.begin(ctx)
 	defer s.endAsked(ctx)
+	defer s.answerPanic(ctx)
+	askedOf(ctx).unread = true
 	s.renewWriteTimeout(ctx)
 	leaveUnread(ctx.Conn())
 	refused := s.bodies.end(&ctx.Request.Header)
@@ -138,7 +139,6 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 		err = errSlowRequest
 	default:
 		err = errUnreadable
-		askedOf(ctx).unread = true
 	}
 	s.answerProblem(ctx, err)
 }

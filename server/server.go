@@ -28,6 +28,8 @@ import (
 type Config struct {
 	Store *redisstore.Store
 	Log   *slog.Logger
+	// Version is the service's, for its metrics.
+	Version string
 	// Defaults are the limits of a session that is created without its own.
 	Defaults SessionDefaults
 	// Limits bound what a client address may do without a credential.
@@ -107,7 +109,7 @@ func New(cfg Config) *Server {
 		bodies:       bodies{most: maxArriving, arriving: map[*fasthttp.RequestHeader]arrival{}},
 		metricsApart: cfg.MetricsApart,
 	}
-	s.counts = newCounts(s)
+	s.counts = newCounts(s, cfg.Version)
 	s.http, s.watchers = s.newHTTP(s.Handler()), s.newHTTP(s.watchersHandler())
 	s.http.ReduceMemoryUsage = cfg.TLS == nil // see readAhead; with it, who speaks plain HTTP to TLS is not answered
 	s.watchers.Concurrency = maxWatchers
