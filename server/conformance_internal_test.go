@@ -138,13 +138,12 @@ func TestEveryCodeIsInTheDescription(t *testing.T) {
 func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 	t.Parallel()
 	notActive := func(status redisstore.Status) error { return &redisstore.NotActiveError{Status: status} }
-	field := func(name, message string) error { return invalid(name, message) }
 	limit := &redisstore.LimitError{Limit: "max_value_usd"}
 	scope, notPending := &scopeError{"payments:write"}, &redisstore.NotPendingError{Status: redisstore.RolledBack}
 	gateway := func(cause error) error { return &gatewayError{cause: cause} }
 	said := map[string][]error{
-		"Invalid":             {field("name", "is required")},
-		"InvalidSession":      {field("agent_id", "is required")},
+		"Invalid":             {invalid("name", "is required")},
+		"InvalidSession":      {invalid("agent_id", "is required")},
 		"NoApiKey":            {errMissingKey, errInvalidKey},
 		"NoAccessToken":       {errMissingToken, errInvalidToken},
 		"NoCredential":        {errMissingEither, errInvalidKey, errInvalidToken},
@@ -157,9 +156,9 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"ChargeRefused":       {limit, notActive(redisstore.Completed), scope},
 		"BeginRefused":        {limit, notActive(redisstore.Completed)},
 		"ScopeMissing":        {scope},
-		"VerifyRefused":       {gateway(scope), gateway(field("scope", "must be one scope"))},
+		"VerifyRefused":       {gateway(scope), gateway(invalid("scope", "must be one scope"))},
 		"AuthorizeRefused": {gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
-			gateway(redisstore.ErrUnknownSession), gateway(field("value_usd", "must be from 0 to 1000000000"))},
+			gateway(redisstore.ErrUnknownSession), gateway(invalid("value_usd", "must be from 0 to 1000000000"))},
 		"NotFound":          {redisstore.ErrUnknownSession},
 		"RequestTimeout":    {errSlowRequest},
 		"AgentRevoked":      {redisstore.ErrAgentRevoked},
