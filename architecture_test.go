@@ -23,6 +23,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/money":       {},
 		"remit/redisproc":   {},
 		"remit/serviceproc": {},
+		"remit/tool":        {},
 		"remit/client":      {"remit/money"},
 		"remit/chart":       {},
 		"remit/loadtest":    {"remit/chart", "remit/client", "remit/lua", "remit/money", "remit/redisproc"},

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"remit/tool"
 )
 
 // example is a block of code in docs/oauth.md: its language, and what it must print, in this order.
@@ -56,7 +58,7 @@ func TestTheExamplesOfTheOAuthPageRun(t *testing.T) {
 			for _, part := range examples[i].prints {
 				_, after, found := strings.Cut(rest, part)
 				if !found {
-					t.Fatalf("it does not print %s, or not in order:\n%s", part, indented([]byte(output)))
+					t.Fatalf("it does not print %s, or not in order:\n%s", part, tool.Indented([]byte(output)))
 				}
 				rest = after
 			}
@@ -76,7 +78,7 @@ func runExample(t *testing.T, language, code string, settings []string) string {
 		}
 		return runCommand(t, append(os.Environ(), settings...), "", "go", "run", file)
 	default:
-		tool(t, "curl")
+		tool.Path(t, "curl")
 		return runCommand(t, append([]string{"PATH=" + os.Getenv("PATH")}, settings...), code, "sh", "-eu")
 	}
 }
@@ -94,7 +96,7 @@ func runCommand(t *testing.T, env []string, stdin, name string, args ...string) 
 	cmd.Env, cmd.Stdin, cmd.WaitDelay = env, strings.NewReader(stdin), time.Second
 	output, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, indented(output))
+		t.Fatalf("%s: %v\n%s", name, err, tool.Indented(output))
 	}
 	return string(output)
 }

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"remit/serviceproc"
+	"remit/tool"
 )
 
 // mainConfig is the part of nginx.conf that deploy/nginx/remit.conf leaves to its user. Its %s are: the user, the
@@ -68,7 +69,7 @@ func startNginx(t *testing.T, remitURL string) *gateway {
 // startNginxWith is startNginx with more in the server than remit.conf.
 func startNginxWith(t *testing.T, remitURL, more string) *gateway {
 	t.Helper()
-	nginx := tool(t, "nginx")
+	nginx := tool.Path(t, "nginx")
 	dir, err := os.MkdirTemp("", "nginx-") // not t.TempDir: the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)

@@ -2,53 +2,25 @@ package interop
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"remit/tool"
 )
 
 const (
 	nodeDir        = "node"
 	scriptPatience = time.Minute
-	npmPatience    = 5 * time.Minute
 )
-
-// npmInstall installs what node/package-lock.json names, once for each state of that file.
-var npmInstall = sync.OnceValue(func() error {
-	lock, err := os.ReadFile(filepath.Join(nodeDir, "package-lock.json"))
-	if err != nil {
-		return err
-	}
-	sum := sha256.Sum256(lock)
-	want, stamp := hex.EncodeToString(sum[:]), filepath.Join(nodeDir, "node_modules", ".installed")
-	if have, err := os.ReadFile(stamp); err == nil && string(have) == want {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), npmPatience)
-	defer cancel()
-	install := exec.CommandContext(ctx, "npm", "ci", "--prefer-offline")
-	install.Dir, install.WaitDelay = nodeDir, time.Second
-	if output, err := install.CombinedOutput(); err != nil {
-		return fmt.Errorf("npm ci, which needs a package registry or a warm cache: %w\n%s", err, indented(output))
-	}
-	return os.WriteFile(stamp, []byte(want), 0o644)
-})
 
 // runNode runs a script with node in the directory of its libraries and returns what it prints.
 func runNode(t *testing.T, settings []string, stdin string, args ...string) string {
 	t.Helper()
-	node := tool(t, "node")
-	tool(t, "npm")
-	if err := npmInstall(); err != nil {
-		t.Fatal(err)
-	}
+	tool.Install(t, nodeDir)
+	node := tool.Path(t, "node")
 	ctx, cancel := context.WithTimeout(t.Context(), scriptPatience)
 	defer cancel()
 	version, err := exec.CommandContext(ctx, node, "--version").Output()
@@ -64,7 +36,7 @@ func runNode(t *testing.T, settings []string, stdin string, args ...string) stri
 	script.Stdin = strings.NewReader(stdin)
 	output, err := script.CombinedOutput()
 	if err != nil {
-		t.Fatalf("node %s: %v\n%s", strings.Join(args, " "), err, indented(output))
+		t.Fatalf("node %s: %v\n%s", strings.Join(args, " "), err, tool.Indented(output))
 	}
 	return string(output)
 }
@@ -99,11 +71,5 @@ func TestJavaScriptClientsWorkUnchanged(t *testing.T) {
 
 func TestTheLockFileNamesNoRegistry(t *testing.T) {
 	t.Parallel()
-	lock, err := os.ReadFile(filepath.Join(nodeDir, "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(lock), `"resolved"`) {
-		t.Error("node/package-lock.json has resolved URLs: write it with npm install, in node/, where .npmrc leaves them out")
-	}
+	tool.LockNamesNoRegistry(t, nodeDir)
 }

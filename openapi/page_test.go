@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"remit/serviceproc"
+	"remit/tool"
 )
 
 // operationsOf returns the operations of the description, as "POST /v1/agents".
@@ -129,7 +130,7 @@ func TestDescriptionsAreEscaped(t *testing.T) {
 
 func TestABrowserShowsThePageAndComplainsOfNothing(t *testing.T) {
 	t.Parallel()
-	browser := tool(t, "chromium")
+	browser := tool.Path(t, "chromium")
 	dom, complaints := load(t, browser, serviceproc.Run(t).URL+"/docs")
 	if got, want := shownIn(dom), operationsOf(t); !slices.Equal(got, want) {
 		t.Errorf("the browser shows %v, want %v", got, want)
@@ -147,7 +148,7 @@ func TestABrowserComplainsOfAPageThatItsPolicyForbids(t *testing.T) {
 		_, _ = w.Write(Page().Body)
 	}))
 	defer strict.Close()
-	if _, complaints := load(t, tool(t, "chromium"), strict.URL); len(complaints) == 0 {
+	if _, complaints := load(t, tool.Path(t, "chromium"), strict.URL); len(complaints) == 0 {
 		t.Error("no complaint of a style that the policy forbids: complaints are not seen")
 	}
 }

@@ -9,14 +9,13 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"syscall"
 	"testing"
 	"time"
 
 	"remit/serviceproc"
+	"remit/tool"
 )
 
 // pythonPatience is many times what the tests of the Python SDK take.
@@ -25,19 +24,13 @@ const pythonPatience = 2 * time.Minute
 // The tests of the Python SDK run against the service itself, over HTTP and HTTPS.
 func TestPython(t *testing.T) {
 	t.Parallel()
-	python, err := exec.LookPath("python3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	python := tool.Path(t, "python3")
 	service := serviceproc.Run(t)
 	secure, authority := overTLS(t, service.URL)
 
 	ctx, cancel := context.WithTimeout(t.Context(), pythonPatience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, python, "-W", "error", "-m", "unittest", "discover", "-s", "tests")
-	cmd.Dir, cmd.WaitDelay = "python", time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // with what the tests started
+	cmd := tool.Command(ctx, "python", python, "-W", "error", "-m", "unittest", "discover", "-s", "tests")
 	cmd.Env = append(os.Environ(), "PYTHONPATH=src", "PYTHONDONTWRITEBYTECODE=1",
 		"REMIT_URL="+service.URL, "REMIT_TLS_URL="+secure, "REMIT_TLS_CA="+authority)
 	output, err := cmd.CombinedOutput()

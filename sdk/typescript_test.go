@@ -2,39 +2,28 @@ package sdk
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"remit/serviceproc"
+	"remit/tool"
 )
 
 const (
-	typeScriptDir    = "typescript"
-	nodePatience     = 3 * time.Minute
-	registryPatience = 5 * time.Minute
+	typeScriptDir = "typescript"
+	nodePatience  = 3 * time.Minute
 )
 
 // The SDK is built as its users build it. Its tests are its own, in TypeScript; they call a service that runs for them.
 func TestTypeScriptSDKKeepsItsPromises(t *testing.T) {
 	t.Parallel()
-	for _, program := range []string{"node", "npm"} {
-		if _, err := exec.LookPath(program); err != nil {
-			if testing.Short() {
-				t.Skipf("%s is not installed", program)
-			}
-			t.Fatalf("%s is not installed; scripts/install-tools.sh installs it", program)
-		}
-	}
-	installCompiler(t)
+	tool.Install(t, typeScriptDir)
 	for _, made := range []string{"dist", "build"} { // of sources that may be gone
 		if err := os.RemoveAll(filepath.Join(typeScriptDir, made)); err != nil {
 			t.Fatal(err)
@@ -62,13 +51,7 @@ func TestTypeScriptSDKKeepsItsPromises(t *testing.T) {
 
 func TestTypeScriptLockFileNamesNoRegistry(t *testing.T) {
 	t.Parallel()
-	lock, err := os.ReadFile(filepath.Join(typeScriptDir, "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.Contains(string(lock), `"resolved"`) {
-		t.Error("package-lock.json has resolved URLs: write it with npm install, in typescript/, where .npmrc leaves them out")
-	}
+	tool.LockNamesNoRegistry(t, typeScriptDir)
 }
 
 // Whoever installs the SDK gets nothing else, and it runs where there is no Node.
@@ -97,24 +80,6 @@ func TestTypeScriptSDKDependsOnNothing(t *testing.T) {
 	}
 }
 
-// installCompiler installs what package-lock.json names, once for each state of that file.
-func installCompiler(t *testing.T) {
-	t.Helper()
-	lock, err := os.ReadFile(filepath.Join(typeScriptDir, "package-lock.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	sum := sha256.Sum256(lock)
-	want, stamp := hex.EncodeToString(sum[:]), filepath.Join(typeScriptDir, "node_modules", ".installed")
-	if have, err := os.ReadFile(stamp); err == nil && string(have) == want {
-		return
-	}
-	inTypeScript(t, registryPatience, os.Environ(), "npm", "ci", "--prefer-offline")
-	if err := os.WriteFile(stamp, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // inTypeScript runs a program in the SDK's directory and returns what it prints.
 func inTypeScript(t *testing.T, patience time.Duration, settings []string, name string, args ...string) string {
 	t.Helper()
@@ -122,19 +87,15 @@ func inTypeScript(t *testing.T, patience time.Duration, settings []string, name 
 	defer cancel()
 	output, err := typeScriptCommand(ctx, settings, name, args...).CombinedOutput()
 	if err != nil {
-		t.Fatalf("%s %s: %v\n    | %s", name, strings.Join(args, " "), err, strings.ReplaceAll(string(output), "\n", "\n    | "))
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, tool.Indented(output))
 	}
 	return string(output)
 }
 
-// typeScriptCommand is a program to be run in the SDK's directory. All that it has started ends with ctx: npm starts node,
-// and node one process for each file of tests.
+// typeScriptCommand is a program to be run in the SDK's directory, with these settings and no others.
 func typeScriptCommand(ctx context.Context, settings []string, name string, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Dir, cmd.WaitDelay = typeScriptDir, time.Second
+	cmd := tool.Command(ctx, typeScriptDir, name, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, settings...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	return cmd
 }
 

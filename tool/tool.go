@@ -1,0 +1,95 @@
+// Package tool finds the programs that tests need, and what they need of npm's. Nothing but tests imports it.
+package tool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Path returns the path of a program. Where it is missing the test fails, or skips under -short.
+func Path(t testing.TB, name string) string {
+	t.Helper()
+	for _, candidate := range []string{name, "/usr/sbin/" + name} { // Debian keeps servers out of a user's PATH
+		if path, err := exec.LookPath(candidate); err == nil {
+			return path
+		}
+	}
+	if testing.Short() {
+		t.Skipf("%s is not installed", name)
+	}
+	t.Fatalf("%s is not installed; scripts/install-tools.sh installs it", name)
+	return ""
+}
+
+// installs has for each directory what installs its packages once.
+var installs sync.Map
+
+// Install installs what the directory's package-lock.json names, once for each state of that file.
+func Install(t testing.TB, dir string) {
+	t.Helper()
+	Path(t, "node")
+	Path(t, "npm")
+	once, _ := installs.LoadOrStore(dir, sync.OnceValue(func() error { return install(dir) }))
+	if err := once.(func() error)(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const npmPatience = 5 * time.Minute
+
+func install(dir string) error {
+	lock, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(lock)
+	want, stamp := hex.EncodeToString(sum[:]), filepath.Join(dir, "node_modules", ".installed")
+	if have, err := os.ReadFile(stamp); err == nil && string(have) == want {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), npmPatience)
+	defer cancel()
+	npm := Command(ctx, dir, "npm", "ci", "--prefer-offline")
+	npm.Env = os.Environ()
+	if output, err := npm.CombinedOutput(); err != nil {
+		return fmt.Errorf("npm ci, which needs a package registry or a warm cache: %w\n%s", err, Indented(output))
+	}
+	return os.WriteFile(stamp, []byte(want), 0o644)
+}
+
+// Command is a program to be run in a directory. All that it has started ends with ctx: npm starts node, and node a process
+// for each file of tests.
+func Command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
+}
+
+// LockNamesNoRegistry fails the test when the directory's package-lock.json says where packages were fetched.
+func LockNamesNoRegistry(t testing.TB, dir string) {
+	t.Helper()
+	lock, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(lock), `"resolved"`) {
+		t.Errorf("%s/package-lock.json has resolved URLs: write it with npm install, in %s/, where .npmrc leaves them out", dir, dir)
+	}
+}
+
+// Indented sets what a program has printed apart from the test's own words.
+func Indented(output []byte) string {
+	return "    | " + strings.ReplaceAll(strings.TrimSpace(string(output)), "\n", "\n    | ")
+}
