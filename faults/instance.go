@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -215,7 +216,27 @@ func goroutinesIn(dump string) []string {
 			stacks = append(stacks, strings.TrimSpace(stack))
 		}
 	}
-	return stacks
+	return withoutLooks(stacks)
+}
+
+var (
+	lookout    = regexp.MustCompile(`(?s)^goroutine (\d+) .*\nmain\.\(\*keySource\)\.follow\(`)
+	partOfLook = regexp.MustCompile(`\ncreated by github\.com/redis/go-redis/.*\.\(\*ClusterClient\)\.processPipeline in goroutine (\d+)\n`)
+)
+
+// withoutLooks leaves out what go-redis starts for a moment, one for each node, when an instance looks for new keys, as it does
+// now and then for as long as it runs.
+func withoutLooks(stacks []string) []string {
+	looks := ""
+	for _, stack := range stacks {
+		if found := lookout.FindStringSubmatch(stack); found != nil {
+			looks = found[1]
+		}
+	}
+	return slices.DeleteFunc(stacks, func(stack string) bool {
+		found := partOfLook.FindStringSubmatch(stack)
+		return found != nil && found[1] == looks
+	})
 }
 
 // isIdle recognises the runtime's own goroutines, in whose stacks there is nothing else, and those of fasthttp that wait
