@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,13 +12,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 	"remit/redisproc"
+	"remit/serviceproc"
 	"remit/token"
 )
 
@@ -43,27 +42,9 @@ func TestMain(m *testing.M) {
 type program struct {
 	url    string // where it listens
 	cmd    *exec.Cmd
-	stdout *lockedBuffer
-	stderr *lockedBuffer
+	stdout *serviceproc.Output
+	stderr *serviceproc.Output
 	exited chan error
-}
-
-// lockedBuffer is what a running program has printed so far.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
 }
 
 // start runs remit in a directory of its own, with a free port unless env or args say otherwise, until the test ends.
@@ -80,7 +61,7 @@ func startWriting(t *testing.T, stderr *os.File, env []string, args ...string) *
 		t.Fatal(err)
 	}
 	p := &program{
-		cmd: exec.Command(self, args...), stdout: new(lockedBuffer), stderr: new(lockedBuffer), exited: make(chan error, 1),
+		cmd: exec.Command(self, args...), stdout: new(serviceproc.Output), stderr: new(serviceproc.Output), exited: make(chan error, 1),
 	}
 	p.cmd.Dir = t.TempDir()
 	p.cmd.Env = append([]string{"RUN_REMIT=1", "PATH=" + os.Getenv("PATH"), "REMIT_LISTEN=127.0.0.1:0"}, env...)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"remit/serviceproc"
 )
 
 // traced runs remit, in memory, with traces going to a collector.
@@ -266,7 +267,7 @@ func TestACollectorThatIsAwayOrHangsHurtsNobody(t *testing.T) {
 
 func TestTroubleWithTracesIsLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log serviceproc.Output
 	now := time.Unix(0, 0)
 	trouble := &traceTrouble{log: newTextLog(&log), now: func() time.Time { return now }}
 	for minute := range 3 {

@@ -20,7 +20,7 @@ const (
 // Process is a program that was started, and what it has printed so far.
 type Process struct {
 	cmd    *exec.Cmd
-	output lockedBuffer
+	output Output
 	ended  chan struct{} // closed when the process has been waited for
 }
 
@@ -77,19 +77,20 @@ func (p *Process) Await(condition func() bool) error {
 	return fmt.Errorf("%s is not ready after %v\n%s", p.cmd.Path, startPatience, p.Output())
 }
 
-// lockedBuffer is what a running program has printed so far.
-type lockedBuffer struct {
+// Output is what a running program has printed so far. It is safe for concurrent use.
+type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (b *lockedBuffer) Write(p []byte) (int, error) {
+// Write never fails.
+func (b *Output) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.Write(p)
 }
 
-func (b *lockedBuffer) String() string {
+func (b *Output) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
