@@ -30,7 +30,7 @@ func (c *serve) serverConfig(log *slog.Logger) (server.Config, error) {
 
 func (c *serve) openStore(url string, tracer trace.Tracer) (*redisstore.Store, error) {
 	return redisstore.Open(redisstore.Config{
-		URL: url, Durability: c.Durability, Retention: c.Retention, RefreshGrace: c.RefreshGrace, EventsKept: c.EventsKept,
+		URL: url, Durability: c.Durability, Retention: c.Retention, RefreshGrace: c.RefreshGrace, FamilyLifetime: c.FamilyLifetime, EventsKept: c.EventsKept,
 		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
 		Tracer: tracer,
 	})

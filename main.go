@@ -53,6 +53,7 @@ type serve struct {
 	logFlags
 	traceFlags
 	RefreshGrace        time.Duration  `default:"60s" help:"How long a spent refresh token gets its successor again (0 to 30m)."`
+	FamilyLifetime      time.Duration  `default:"2160h" help:"How long a family of refresh tokens lives, however often it is refreshed (1h to 87600h)."`
 	Retention           time.Duration  `default:"168h" help:"How long sessions and transactions stay readable after they end."`
 	EventsKept          int            `default:"1000" help:"How many events of its audit trail an agent keeps, about (1 to 1000000)."`
 	DefaultMaxActions   int64          `default:"1000" help:"max_actions of a session created without it."`
@@ -74,6 +75,8 @@ func (c *serve) Validate() error {
 	switch {
 	case c.RefreshGrace < 0 || c.RefreshGrace > 30*time.Minute:
 		return errors.New("--refresh-grace must be from 0 to 30m")
+	case c.FamilyLifetime < time.Hour || c.FamilyLifetime > 10*365*24*time.Hour:
+		return errors.New("--family-lifetime must be from 1h to 87600h")
 	case c.Issuer != "" && !isIssuer(c.Issuer):
 		return errors.New("--issuer must be an http or https URL of a host, without a path")
 	case c.Retention < time.Second:

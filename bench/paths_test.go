@@ -88,7 +88,7 @@ func rotateAgain(tb testing.TB, s *service, a agent, next turns, goroutines int)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	const firstArgument = 6
+	const firstArgument = 7
 	generation, err := strconv.Atoi(sent[firstArgument])
 	if err != nil {
 		tb.Fatal(err)

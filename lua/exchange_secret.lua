@@ -3,26 +3,35 @@
 -- KEYS[1] = agent        hash a:{cell}:<agent>
 -- KEYS[2] = family       hash f:{cell}:<family>
 -- KEYS[3] = events       stream ev:{cell}:<agent>
+-- KEYS[4] = families     zset af:{cell}:<agent>
 --
 -- ARGV[1] = secret_hash  SHA-256 of the secret presented, 32 bytes
 -- ARGV[2] = refresh_ttl  ms that a refresh token lives
--- ARGV[3] = scopes       that the family is narrowed to, separated by single spaces; '' for all that the agent has
--- ARGV[4] = audit        see include/audit.lua
+-- ARGV[3] = lifetime     ms that a family lives, however often it is refreshed
+-- ARGV[4] = family_id    16 bytes
+-- ARGV[5] = scopes       that the family is narrowed to, separated by single spaces; '' for all that the agent has
+-- ARGV[6] = audit        see include/audit.lua
 --
--- Reply:  {'ok', organization_id, scopes}  organization_id 16 bytes, scopes separated by spaces
---         {'invalid_credentials'}          no such agent, wrong secret or revoked: nothing tells which
---         {'scope_not_held', scope}        the first scope that the agent does not have
--- Writes: HSET and PEXPIRE family; HSET agent at the first use of a secret; HDEL agent of marks that have lapsed;
--- XADD events
+-- Reply:  {'ok', organization_id, scopes}          organization_id 16 bytes, scopes separated by spaces
+--         {'ok', organization_id, scopes, oldest}  the agent has too many families: these, an array of 14-byte members
+--                                                  of the index, are to be ended
+--         {'invalid_credentials'}                  no such agent, wrong secret or revoked: nothing tells which
+--         {'scope_not_held', scope}                the first scope that the agent does not have
+-- Writes: HSET and PEXPIRE family; ZADD, PEXPIRE and ZREM families; HSET agent at the first use of a secret; HDEL agent
+-- of marks that have lapsed; XADD events
 --@include audit
-local agent, family, events = KEYS[1], KEYS[2], KEYS[3]
-local secret_hash, refresh_ttl, scopes, audit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+--@include family_score
+--@include index_family
+local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local secret_hash, refresh_ttl, lifetime = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local family_id, scopes, audit = ARGV[4], ARGV[5], ARGV[6]
+local max_families = 10000 -- of one agent; an exchange beyond ends those that were not used for longest
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
 local stored = redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'secret_used',
-  'revoked', 'organization', 'scopes')
+  'revoked', 'organization', 'scopes', 'epoch')
 local current = secret_hash == stored[1]
 local in_grace = secret_hash == stored[2] and now < tonumber(stored[3] or 0)
 if stored[5] or not (current or in_grace) then
@@ -35,17 +44,43 @@ for scope in string.gmatch(scopes, '%S+') do
 end
 
 -- Marks of revoked families outlive their access tokens by design. A few are looked at on each exchange, which keeps
--- their number in proportion to the live ones without ever walking over all of them. An agent has 11 fields of its own.
-local looked_at = redis.call('HLEN', agent) > 11 and redis.call('HRANDFIELD', agent, 8) or {}
+-- their number in proportion to the live ones without ever walking over all of them. An agent has 12 fields of its own.
+local looked_at = redis.call('HLEN', agent) > 12 and redis.call('HRANDFIELD', agent, 8) or {}
 
-local fields = {'g', 1, 'r', string.format('%.0f', now)}
+-- The index holds families that have ended for up to a day. A few are dropped on each exchange.
+local epoch = tonumber(stored[8] or 0)
+local kept = redis.call('ZCARD', families)
+local ended, oldest = {}, {}
+if kept > 8 then
+  ended = redis.call('ZRANGEBYSCORE', families, family_score(epoch, 0), family_score(epoch, now), 'LIMIT', 0, 8)
+end
+local excess = kept - #ended + 1 - max_families
+
+-- The id has the time at which it was drawn, by another clock. What is kept of the creation is only how long after that
+-- it was: most often a byte or two instead of nine.
+local drawn = 0
+for i = 1, 6 do
+  drawn = drawn * 256 + string.byte(family_id, i)
+end
+local fields = {'g', 1, 'r', string.format('%.0f', now), 'c', string.format('%.0f', now - drawn)}
 if scopes == '' then
   scopes = stored[7]
 else
-  fields[5], fields[6] = 'sc', scopes
+  fields[7], fields[8] = 'sc', scopes
+end
+if stored[8] then
+  fields[#fields + 1] = 'e'
+  fields[#fields + 1] = stored[8]
 end
 redis.call('HSET', family, unpack(fields))
-redis.call('PEXPIRE', family, refresh_ttl)
+redis.call('PEXPIRE', family, string.format('%.0f', math.min(refresh_ttl, lifetime)))
+if #ended > 0 then
+  redis.call('ZREM', families, unpack(ended))
+end
+if excess > 0 then
+  oldest = redis.call('ZRANGE', families, 0, math.min(excess, 8) - 1)
+end
+index_family(families, string.sub(family_id, 1, 14), epoch, now, refresh_ttl)
 if current and not stored[4] then
   redis.call('HSET', agent, 'secret_used', 1)
 end
@@ -55,4 +90,7 @@ for _, field in ipairs(looked_at) do
   end
 end
 record(events, audit, now, 'token.issued', 'family', string.sub(family, -36))
+if excess > 0 then
+  return {'ok', stored[6], scopes, oldest}
+end
 return {'ok', stored[6], scopes}

@@ -4,6 +4,7 @@
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = family           hash f:{cell}:<family>
 -- KEYS[3] = events           stream ev:{cell}:<agent>
+-- KEYS[4] = families         zset af:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the access token that asks
 -- ARGV[2] = caller_family    'family:' and the 16-byte family id of the access token that asks
@@ -13,9 +14,9 @@
 --
 -- Reply:  {'ok'}
 --         {'invalid_token'}  the access token that asks is not live
--- Writes: HSET agent, DEL family, XADD events the first time
+-- Writes: HSET agent, DEL family, ZREM families, XADD events the first time
 --@include audit
-local agent, family, events = KEYS[1], KEYS[2], KEYS[3]
+local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, caller_family, revoked_family = ARGV[1], ARGV[2], ARGV[3]
 local mark_ttl, audit = tonumber(ARGV[4]), ARGV[5]
 
@@ -31,6 +32,7 @@ end
 redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
 redis.call('DEL', family)
+redis.call('ZREM', families, string.sub(revoked_family, 8, 21))
 if not stored[4] then
   record(events, audit, now, 'token.revoked', 'family', string.sub(family, -36))
 end

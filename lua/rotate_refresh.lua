@@ -3,43 +3,70 @@
 -- generation further back is reuse and ends the family. One ahead of ours is genuine too (its signature was checked
 -- before): Redis has lost its last write, and moves forward.
 --
+-- Two who hold the same token may take turns within the grace. A client that lost an answer does not lose one after the
+-- other, and processes that share a token refresh at once. So two generations in a row that are each presented again later
+-- than that are reuse as well.
+--
 -- KEYS[1] = agent           hash a:{cell}:<agent>
 -- KEYS[2] = family          hash f:{cell}:<family>
 -- KEYS[3] = events          stream ev:{cell}:<agent>
+-- KEYS[4] = families        zset af:{cell}:<agent>
 --
 -- ARGV[1] = generation      of the token presented
 -- ARGV[2] = refresh_ttl     ms that a refresh token lives
 -- ARGV[3] = grace           ms for which the predecessor is answered again
 -- ARGV[4] = revoked_family  'family:' and the 16-byte family id: the field that marks it revoked
 -- ARGV[5] = mark_ttl        ms that the mark must outlive, so that no access token of the family outlives it
--- ARGV[6] = scopes          that the new access token is narrowed to, separated by single spaces; '' for all
--- ARGV[7] = audit           see include/audit.lua
+-- ARGV[6] = lifetime        ms that a family lives, however often it is refreshed
+-- ARGV[7] = scopes          that the new access token is narrowed to, separated by single spaces; '' for all
+-- ARGV[8] = audit           see include/audit.lua
 --
--- Reply:  {'ok', generation, organization_id, scopes}  generation that the successor carries
---         {'invalid_refresh_token'}                     no such family, expired, or revoked
---         {'reused'}                                    and the family is revoked
---         {'scope_not_held', scope}                     the first scope that the family does not have
--- Writes: HSET and PEXPIRE family; or, on reuse, HSET agent and DEL family; XADD events
+-- Reply:  {'ok', generation, organization_id, scopes}            generation that the successor carries
+--         {'ok', generation, organization_id, scopes, replayed}  replayed '1': the predecessor was answered again
+--         {'invalid_refresh_token'}  no such family, expired, or revoked
+--         {'reused'}                 and the family is revoked
+--         {'scope_not_held', scope}  the first scope that the family does not have
+-- Writes: HSET and PEXPIRE family, ZADD and PEXPIRE families now and then; or, on reuse, HSET agent, DEL family and ZREM
+-- families; or, of a generation that is presented again the first time, and the first time late, HSET family; XADD events
 --@include audit
-local agent, family, events = KEYS[1], KEYS[2], KEYS[3]
-local generation, refresh_ttl, grace = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local revoked_family, mark_ttl, scopes, audit = ARGV[4], tonumber(ARGV[5]), ARGV[6], ARGV[7]
+--@include family_score
+--@include index_family
+local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local generation, refresh_ttl, grace = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local revoked_family, mark_ttl, lifetime = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+local scopes, audit = ARGV[7], ARGV[8]
+local at_once = 10000 -- ms within which the predecessor may be presented again in every generation
+local member = string.sub(revoked_family, 8, 21)
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local holder = redis.call('HMGET', agent, 'revoked', revoked_family, 'organization', 'scopes')
-local stored = redis.call('HMGET', family, 'g', 'r', 'sc')
-if holder[1] or holder[2] or not holder[3] or not stored[1] then
+local holder = redis.call('HMGET', agent, 'revoked', revoked_family, 'organization', 'scopes', 'epoch')
+local stored = redis.call('HMGET', family, 'g', 'r', 'sc', 'c', 'e', 'p', 'l')
+if holder[1] or holder[2] or not holder[3] or not stored[1] or stored[5] ~= holder[5] then
+  return {'invalid_refresh_token'}
+end
+
+-- How long after its id was drawn the family was created. One of the version before begins to count now.
+local drawn = 0
+for i = 8, 13 do
+  drawn = drawn * 256 + string.byte(revoked_family, i)
+end
+local since_drawn = stored[4] or string.format('%.0f', now - drawn)
+local lifetime_left = drawn + since_drawn + lifetime - now
+if lifetime_left <= 0 then
   return {'invalid_refresh_token'}
 end
 
 local current, rotated = tonumber(stored[1]), tonumber(stored[2])
 local answer_was_lost = generation == current - 1 and now - rotated < grace
-if generation < current and not answer_was_lost then
+local late = answer_was_lost and now - rotated > at_once
+local late_in_a_row = late and tonumber(stored[7] or -1) == generation - 1
+if generation < current and not answer_was_lost or late_in_a_row then
   redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
   redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
   redis.call('DEL', family)
+  redis.call('ZREM', families, member)
   record(events, audit, now, 'token.reuse_detected', 'family', string.sub(family, -36))
   return {'reused'}
 end
@@ -54,11 +81,28 @@ if scopes == '' then
   scopes = held
 end
 if answer_was_lost then
-  return {'ok', stored[1], holder[3], scopes}
+  local presented = ARGV[1]
+  if stored[6] ~= presented or (late and stored[7] ~= presented) then
+    redis.call('HDEL', family, '') -- goes on when Redis is full, see lua.go
+    redis.call('HSET', family, 'p', presented)
+    if late then
+      redis.call('HSET', family, 'l', presented)
+    end
+    record(events, audit, now, 'token.replayed', 'family', string.sub(family, -36), 'spent', stored[2])
+  end
+  return {'ok', stored[1], holder[3], scopes, '1'}
 end
 
 local successor = string.format('%.0f', generation + 1)
-redis.call('HSET', family, 'g', successor, 'r', string.format('%.0f', now))
-redis.call('PEXPIRE', family, refresh_ttl)
+local period = refresh_ttl / 8
+if not stored[4] then
+  redis.call('HSET', family, 'g', successor, 'r', string.format('%.0f', now), 'c', since_drawn)
+else
+  redis.call('HSET', family, 'g', successor, 'r', string.format('%.0f', now))
+end
+redis.call('PEXPIRE', family, string.format('%.0f', math.min(refresh_ttl, lifetime_left)))
+if not stored[4] or math.floor(rotated / period) ~= math.floor(now / period) then
+  index_family(families, member, tonumber(holder[5] or 0), now, refresh_ttl)
+end
 record(events, audit, now, 'token.refreshed', 'family', string.sub(family, -36))
 return {'ok', successor, holder[3], scopes}

@@ -27,7 +27,7 @@ type Event struct {
 	// What changed, nil for what the event does not tell of.
 	MaxActions *int64
 	Amounts    map[string]money.MicroUSD // by name: max_value, held, released, charged, overage
-	Times      map[string]time.Time      // by name: expires, previous_until
+	Times      map[string]time.Time      // by name: expires, previous_until, spent
 }
 
 var listEvents = newScript("list_events", reads)
@@ -131,7 +131,7 @@ func (e *Event) take(r *reply, name string, i int) {
 			e.Amounts = map[string]money.MicroUSD{}
 		}
 		e.Amounts[name] = r.money(i)
-	case "expires", "previous_until":
+	case "expires", "previous_until", "spent":
 		if e.Times == nil {
 			e.Times = map[string]time.Time{}
 		}

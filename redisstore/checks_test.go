@@ -193,9 +193,9 @@ func TestScopesOfAnExchangeNarrowTheWholeFamily(t *testing.T) {
 			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, scopes...))(t)
 			w.wantScopes(t, grant, 1, scopes)
 			for generation := uint32(1); generation <= 3; generation++ {
-				for range 2 { // the second is the answer that was lost
-					w.wantScopes(t, must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t), generation+1, scopes)
-				}
+				w.wantScopes(t, must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t), generation+1, scopes)
+				again := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t) // the answer was lost
+				w.wantScopes(t, asFirst(t, again), generation+1, scopes)
 			}
 		}
 	})
@@ -220,6 +220,9 @@ func TestScopesOfARefreshNarrowThatTokenAlone(t *testing.T) {
 				{10, []string{"write", "read"}, []string{"write", "read"}},
 			} {
 				grant := must(s.RotateRefresh(t.Context(), w.agent.ID, family, step.generation, step.ask...))(t)
+				if grant.Replayed {
+					grant = asFirst(t, grant)
+				}
 				w.wantScopes(t, grant, step.generation+1, step.want)
 			}
 		}
@@ -303,6 +306,16 @@ func TestScopesOfAnAgentThatHasNoneCannotBeNarrowed(t *testing.T) {
 }
 
 // wantScopes checks what a grant of the tenant's agent entitles to.
+// asFirst returns a grant that was replayed as it was granted first.
+func asFirst(t *testing.T, g Grant) Grant {
+	t.Helper()
+	if !g.Replayed {
+		t.Error("the grant is not replayed")
+	}
+	g.Replayed = false
+	return g
+}
+
 func (w tenant) wantScopes(t *testing.T, got Grant, generation uint32, scopes []string) {
 	t.Helper()
 	want := Grant{

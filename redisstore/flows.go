@@ -37,27 +37,47 @@ var (
 // Keys are kept by organization: whoever rotates theirs over and over makes nobody else's forgotten.
 type provenKeys struct {
 	seen *lru.Cache[uuid.UUID, goodHashes]
+	used *lru.Cache[APIKey, struct{}] // keys whose use is noted in Redis; see noteUse
 }
 
 // goodHashes are the last two of an organization's keys, for a rotation may leave the one before good for a while.
 // Zeros stand for none.
 type goodHashes struct{ last, before [32]byte }
 
-const maxProven = 1 << 12 // organizations
+const (
+	maxProven = 1 << 12 // organizations
+	maxUsed   = 1 << 15 // keys: one more or less is a round trip more
+)
 
 func newProvenKeys() provenKeys {
 	seen, err := lru.New[uuid.UUID, goodHashes](maxProven)
 	if err != nil {
 		panic(err) // the size is not positive
 	}
-	return provenKeys{seen}
+	used, err := lru.New[APIKey, struct{}](maxUsed)
+	if err != nil {
+		panic(err)
+	}
+	return provenKeys{seen, used}
 }
 
 // runByKey is run for a script that checks an API key.
 func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, keys []string, args ...any) (*reply, error) {
 	r, err := s.run(ctx, f, sc, keys, args...)
 	s.proven.note(key, err)
+	if err == nil && !s.proven.used.Contains(key) {
+		s.noteUse(ctx, key)
+	}
 	return r, err
+}
+
+// noteUse notes in Redis that a good key is used, before the request is answered. Each instance does it once for a key; if it
+// fails the next use does.
+func (s *Store) noteUse(ctx context.Context, key APIKey) {
+	keys := []string{s.keys.organization(key.Organization)}
+	if _, err := s.run(ctx, s.proven.flow(key), noteKeyUsed, keys, key.Hash); err == nil {
+		s.proven.used.Add(key, struct{}{})
+	}
 }
 
 // note remembers how a check of the key has come out.

@@ -257,6 +257,7 @@ func TestCommandsBesideScriptsMayHappenTwice(t *testing.T) {
 		"SetNX",         // of an issuer, which is read after it
 		"ZAdd",          // of a member that is new, with score 0
 		"ZRem",          // of a member that is gone for good
+		"Unlink",        // of families that are over, and whose ids come never again
 		"PExpire", "Do", // of a mark that means nothing; ASKING
 		"Close", "Pipelined", "Process", "Pipeline", "Exec", "Options", "Len", "PoolStats", // no commands; what is processed is run once
 	}

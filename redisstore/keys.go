@@ -11,7 +11,8 @@ import (
 // id that follows it, unless said otherwise. Ids in keys are text, ids in values and members are their 16 bytes, but where
 // 14 are said the cell is left out (members.go); times are ms since 1970, money is micro-USD. Config.Prefix goes before each.
 //
-//	o:{cell}:<organization>   hash  name, key (SHA-256), previous_key, previous_until, created, metadata
+//	o:{cell}:<organization>   hash  name, key (SHA-256), previous_key, previous_until, used_key (the key, once
+//	                                it was used, if it replaced another), created, metadata
 //	oa:{cell}:<organization>  zset  its agents            ─┐
 //	oo:{cell}:<organization>  zset  its open sessions      ├ indexes: all scores 0, members in order of creation;
 //	os:{cell}:<organization>  zset  its closed sessions    │ may hold entries that are gone, never lack one
@@ -19,11 +20,16 @@ import (
 //	                                A session is in oo: from before it is created until somebody has seen that it is not
 //	                                active any more, and then in os:.
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
-//	                                previous_secret, previous_until, created, revoked, family:<family>: revoked, until
+//	                                previous_secret, previous_until, created, revoked, epoch how often all its families
+//	                                were revoked, none for 0, family:<family>: revoked, until
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
+//	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by until when they may live (include/family_score.lua);
+//	                                TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua)
-//	f:{cell}:<family>         hash  g generation, r when it was reached, sc scopes when narrowed; TTL 7 days
+//	f:{cell}:<family>         hash  g generation, r when it was reached, c created (in ms after the time in its id), sc scopes
+//	                                when narrowed, e the agent's epoch unless 0, p and l the last generation that was
+//	                                presented again at all and late; TTL 7 days, or until it has its --family-lifetime
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
 //	                                agent's, md metadata, ov overage, q transactions begun, hx when the next hold is
@@ -54,6 +60,7 @@ func (k keyspace) organizationTransactions(id uuid.UUID) string {
 func (k keyspace) agent(id uuid.UUID) string             { return k.key("a:", cellOf(id), id) }
 func (k keyspace) agentSessions(id uuid.UUID) string     { return k.key("as:", cellOf(id), id) }
 func (k keyspace) agentTransactions(id uuid.UUID) string { return k.key("at:", cellOf(id), id) }
+func (k keyspace) agentFamilies(id uuid.UUID) string     { return k.key("af:", cellOf(id), id) }
 func (k keyspace) events(agent uuid.UUID) string         { return k.key("ev:", cellOf(agent), agent) }
 
 // family, session, holds and transaction take their cell from the agent. For their own ids that is the same; for another

@@ -176,6 +176,16 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, _, err := s.Events(ctx, caller, w.agent.ID, "", 10)
 			return err
 		}},
+		{"Families", listFamilies, func(ctx context.Context, s *Store) error {
+			_, err := s.Families(ctx, w.key, w.agent.ID, Query{Limit: 1})
+			return err
+		}},
+		{"EndFamily", endFamily, func(ctx context.Context, s *Store) error {
+			return s.EndFamily(ctx, w.key, w.agent.ID, g.Family)
+		}},
+		{"RevokeFamilies", endFamilies, func(ctx context.Context, s *Store) error {
+			return s.RevokeFamilies(ctx, w.key, w.agent.ID)
+		}},
 		{"EndSession", endSession, func(ctx context.Context, s *Store) error {
 			_, err := s.EndSession(ctx, caller, w.session.ID)
 			return err

@@ -19,6 +19,7 @@ var (
 	createOrganization       = newScript("create_organization", writes)
 	authenticateOrganization = newScript("authenticate_organization", reads)
 	rotateAPIKey             = newScript("rotate_api_key", writes)
+	noteKeyUsed              = newScript("note_key_used", tidies)
 )
 
 // CreateOrganization creates the organization that the key names, and returns it with its creation time.
@@ -46,7 +47,8 @@ func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organizat
 }
 
 // RotateAPIKey makes newHash the organization's key and returns when the key that asks ends: after grace, at the
-// server's millisecond. Errors: ErrInvalidAPIKey.
+// server's millisecond. A key in its grace time rotates only while the key after it is unused. Errors: ErrInvalidAPIKey,
+// ErrSuccessorUsed.
 func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, grace time.Duration) (time.Time, error) {
 	r, err := s.runByKey(ctx, key, s.proven.urgent(key), rotateAPIKey, []string{s.keys.organization(key.Organization)},
 		key.Hash, newHash, grace.Milliseconds())

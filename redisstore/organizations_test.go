@@ -163,3 +163,43 @@ func TestAKeyInItsGraceTimeCannotProlongIt(t *testing.T) {
 		}
 	})
 }
+
+// A stolen key in its grace time must not take the organization over.
+func TestAKeyInItsGraceTimeCannotRotateOnceItsSuccessorIsUsed(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		for name, use := range map[string]func(APIKey) error{
+			"a read": func(key APIKey) error { _, err := s.Organization(t.Context(), key); return err },
+			"a list": func(key APIKey) error { _, err := s.Agents(t.Context(), key, Query{Limit: 1}); return err },
+			"an agent": func(key APIKey) error {
+				_, err := s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, [32]byte{})
+				return err
+			},
+		} {
+			old := newOrganization(t, s)
+			must(s.Organization(t.Context(), old))(t)
+			fresh := rotated(t, s, old, 2, time.Minute)
+			must(s.Organization(t.Context(), old))(t) // which is no use of its successor
+			fresh = rotated(t, s, old, 3, time.Minute)
+			wantError(t, name, use(fresh), nil)
+
+			elsewhere := must(Open(s.config))(t) // what one instance was asked counts for all
+			for _, at := range []*Store{s, elsewhere} {
+				before := contents(t, s, s.keys.organization(old.Organization))
+				_, err := at.RotateAPIKey(t.Context(), old, [32]byte{4}, time.Minute)
+				wantError(t, "rotation by the key in grace, after "+name, err, ErrSuccessorUsed)
+				if after := contents(t, s, s.keys.organization(old.Organization)); !reflect.DeepEqual(after, before) {
+					t.Errorf("%q became %q", before, after)
+				}
+			}
+			_ = elsewhere.Close()
+			must(s.Organization(t.Context(), old))(t)
+
+			last := rotated(t, s, fresh, 5, time.Minute)
+			fresher := rotated(t, s, fresh, 6, time.Minute) // its successor is unused
+			_, err := s.Organization(t.Context(), last)
+			wantError(t, "the lost key", err, ErrInvalidAPIKey)
+			must(s.Organization(t.Context(), fresher))(t)
+		}
+	})
+}

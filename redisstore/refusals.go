@@ -9,11 +9,13 @@ import (
 // What the store refuses. None of these has changed anything, but for ErrTokenReused, which has revoked its family.
 var (
 	ErrInvalidAPIKey       = errors.New("no organization has this API key")
+	ErrSuccessorUsed       = errors.New("the API key was replaced and its successor is in use")
 	ErrInvalidToken        = errors.New("the access token's agent or family is not live")
 	ErrInvalidCredentials  = errors.New("unknown agent, wrong secret or revoked agent")
 	ErrInvalidRefreshToken = errors.New("the refresh token's family or agent is not live")
 	ErrTokenReused         = errors.New("a spent refresh token was used again; its family is revoked")
 	ErrUnknownAgent        = errors.New("no such agent")
+	ErrUnknownFamily       = errors.New("no such refresh-token family")
 	ErrUnknownSession      = errors.New("no such session")
 	ErrUnknownTransaction  = errors.New("no such transaction")
 	ErrKeyReused           = errors.New("the idempotency key was used for another request")
@@ -62,11 +64,13 @@ var ErrNotReversible = errors.New("the transaction is committed and was begun as
 // refusals gives the error for every code that a script can answer, but for ok.
 var refusals = map[string]func(*reply) error{
 	"invalid_api_key":       refuse(ErrInvalidAPIKey),
+	"successor_used":        refuse(ErrSuccessorUsed),
 	"invalid_token":         refuse(ErrInvalidToken),
 	"invalid_credentials":   refuse(ErrInvalidCredentials),
 	"invalid_refresh_token": refuse(ErrInvalidRefreshToken),
 	"reused":                refuse(ErrTokenReused),
 	"unknown_agent":         refuse(ErrUnknownAgent),
+	"unknown_family":        refuse(ErrUnknownFamily),
 	"unknown_session":       refuse(ErrUnknownSession),
 	"unknown_transaction":   refuse(ErrUnknownTransaction),
 	"not_reversible":        refuse(ErrNotReversible),

@@ -23,6 +23,8 @@ type Config struct {
 	RefreshGrace time.Duration
 	// RefreshLifetime is how long a refresh token is good for. 0 means 7 days.
 	RefreshLifetime time.Duration
+	// FamilyLifetime is how long a family lives, however often it is refreshed. 0 means 90 days.
+	FamilyLifetime time.Duration
 	// AccessLifetime is how long an access token is good for. 0 means 1 hour.
 	AccessLifetime time.Duration
 	// Durability is when a write is acknowledged. "" means Local.
@@ -37,6 +39,7 @@ const (
 	defaultPrefix          = "remit:"
 	defaultRetention       = 7 * 24 * time.Hour
 	defaultRefreshLifetime = 7 * 24 * time.Hour
+	defaultFamilyLifetime  = 90 * 24 * time.Hour
 	defaultAccessLifetime  = time.Hour
 	defaultEventsKept      = 1000
 
@@ -77,6 +80,7 @@ func Open(cfg Config) (*Store, error) {
 	}
 	cfg.Retention = orDefault(cfg.Retention, defaultRetention)
 	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
+	cfg.FamilyLifetime = orDefault(cfg.FamilyLifetime, defaultFamilyLifetime)
 	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
 	cfg.Durability = orDefault(cfg.Durability, Local)

@@ -13,6 +13,7 @@ type Grant struct {
 	AccessToken
 	Scopes     []string
 	Generation uint32 // of the refresh token
+	Replayed   bool   // it was granted before, and is again because its answer may have been lost
 }
 
 var (
@@ -25,11 +26,13 @@ var (
 )
 
 // ExchangeSecret opens a new refresh-token family for the agent whose secret this is, narrowed to the scopes if some are
-// given. Errors: ErrInvalidCredentials, *ScopeError.
+// given. An agent has at most 10,000 families: beyond, those that were not used for longest end. Errors:
+// ErrInvalidCredentials, *ScopeError.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
 	family := NewID(agent)
 	r, err := s.run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
-		secretHash, s.config.RefreshLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
+		secretHash, s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
+		strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
 	if err != nil {
 		return Grant{}, err
 	}
@@ -37,6 +40,9 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 		AccessToken: AccessToken{Organization: r.id(0), Agent: agent, Family: family},
 		Scopes:      strings.Fields(r.text(1)),
 		Generation:  1,
+	}
+	if len(r.values) > 2 {
+		s.endOldest(ctx, grant.AccessToken, ofCell(agent).ids(r, 2))
 	}
 	return grant, r.err
 }
@@ -48,7 +54,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, scopes ...string) (Grant, error) {
 	r, err := s.run(ctx, flow{}, rotateRefresh, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
-		familyField(family), s.markLifetime(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
+		familyField(family), s.markLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
 	if err != nil {
 		return Grant{}, err
 	}
@@ -56,6 +62,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 		AccessToken: AccessToken{Organization: r.id(1), Agent: agent, Family: family},
 		Scopes:      strings.Fields(r.text(2)),
 		Generation:  r.generation(0),
+		Replayed:    len(r.values) > 3,
 	}
 	return grant, r.err
 }
@@ -69,7 +76,7 @@ func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uui
 }
 
 func (s *Store) familyKeys(agent, family uuid.UUID) []string {
-	return []string{s.keys.agent(agent), s.keys.family(agent, family), s.keys.events(agent)}
+	return []string{s.keys.agent(agent), s.keys.family(agent, family), s.keys.events(agent), s.keys.agentFamilies(agent)}
 }
 
 // CheckSecret returns the organization of the agent whose secret this is. That a new secret is in use is noted; when Redis
@@ -99,7 +106,7 @@ func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
 // ErrInvalidRefreshToken.
 func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32) (Grant, time.Time, error) {
 	r, err := s.run(ctx, flow{}, checkRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
-		generation, familyField(family))
+		generation, familyField(family), s.config.FamilyLifetime.Milliseconds())
 	if err != nil {
 		return Grant{}, time.Time{}, err
 	}

@@ -376,8 +376,8 @@ func TestAFamilyIsKeptInFewAndShortFields(t *testing.T) {
 			scopes []string
 			want   []string
 		}{
-			{nil, []string{"g", "r"}},
-			{[]string{"read"}, []string{"g", "r", "sc"}},
+			{nil, []string{"c", "g", "r"}},
+			{[]string{"read"}, []string{"c", "g", "r", "sc"}},
 		} {
 			grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret, test.scopes...))(t)
 			for generation := uint32(1); generation <= 2; generation++ {

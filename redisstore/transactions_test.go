@@ -717,7 +717,7 @@ func TestNothingIsKeptForGoodThatBelongsToASession(t *testing.T) {
 		if !slices.Equal(forGood, want) {
 			t.Errorf("%q stand for good, want %q", forGood, want)
 		}
-		if want := []string{"as", "at", "f", "i", "s", "sh", "stx", "t"}; !slices.Equal(timed, want) {
+		if want := []string{"af", "as", "at", "f", "i", "s", "sh", "stx", "t"}; !slices.Equal(timed, want) {
 			t.Errorf("%q are for a time, want %q", timed, want)
 		}
 	})

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"errors"
+	"fmt"
 	"strconv"
 	"unicode/utf8"
 
@@ -164,6 +166,19 @@ func (s *Server) revokeAgent(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, revokedAgentAnswer{id, redisstore.Revoked, timestamp(revoked)})
 }
 
+type secretRotation struct {
+	rotation
+	RevokeFamilies optional[bool] `json:"revoke_families"`
+}
+
+// halfDone says of the second step of a change that was not made that the first was.
+func halfDone(err error) error {
+	if errors.Is(err, redisstore.ErrUnavailable) {
+		return fmt.Errorf("%w: %v", redisstore.ErrOutcomeUnknown, err) // not wrapped: something was changed
+	}
+	return err
+}
+
 type rotatedSecretAnswer struct {
 	ID              uuid.UUID `json:"id"`
 	Secret          string    `json:"secret"`
@@ -175,7 +190,11 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	grace, err := decodeGrace(ctx)
+	var request secretRotation
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	grace, err := request.duration()
 	if err != nil {
 		return err
 	}
@@ -183,6 +202,11 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 	previousExpires, err := s.store.RotateAgentSecret(forRequest(ctx), key, id, token.Hash(secret), grace)
 	if err != nil {
 		return err
+	}
+	if request.RevokeFamilies.value {
+		if err := s.store.RevokeFamilies(forRequest(ctx), key, id); err != nil {
+			return halfDone(err)
+		}
 	}
 	keepFromCaches(ctx)
 	return answer(ctx, rotatedSecretAnswer{id, secret, timestamp(previousExpires)})

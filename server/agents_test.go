@@ -77,6 +77,7 @@ func TestAnotherOrganizationsAgentCannotBeToldFromNone(t *testing.T) {
 		w, other := api.newTenant(), api.newTenant()
 		for _, action := range []struct{ method, path string }{
 			{"GET", ""}, {"DELETE", ""}, {"POST", "/revoke"}, {"POST", "/secret/rotate"},
+			{"GET", "/families"}, {"DELETE", "/families/" + uuid.NewString()},
 		} {
 			foreign := w.ask(action.method, "/v1/agents/"+other.agent.id+action.path, nil, asKey(w.key)).refused(404, "not_found")
 			unknown := w.ask(action.method, "/v1/agents/"+uuid.NewString()+action.path, nil, asKey(w.key))

@@ -153,6 +153,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"NoTokenToRevoke":     {errMissingToken, errInvalidToken, redisstore.ErrInvalidRefreshToken},
 		"OrganizationsClosed": {errNoNewOrgs},
 		"ForeignToken":        {errForeignToken},
+		"SuccessorUsed":       {redisstore.ErrSuccessorUsed},
 		"ChargeRefused":       {limit, notActive(redisstore.Completed), scope},
 		"BeginRefused":        {limit, notActive(redisstore.Completed)},
 		"ScopeMissing":        {scope},

@@ -22,6 +22,8 @@ func endpointsOfOrganizations(w tenant, session string) []endpoint {
 		{"POST", "/v1/agents/" + w.agent.id + "/revoke", nil},
 		{"DELETE", "/v1/agents/" + w.agent.id, nil},
 		{"POST", "/v1/agents/" + w.agent.id + "/secret/rotate", nil},
+		{"GET", "/v1/agents/" + w.agent.id + "/families", nil},
+		{"DELETE", "/v1/agents/" + w.agent.id + "/families/" + uuid.NewString(), nil},
 		{"POST", "/sessions", fields{"agent_id": w.agent.id}},
 		{"POST", "/v1/sessions", fields{"agent_id": w.agent.id}},
 		{"PATCH", "/sessions/" + session, fields{"max_actions": 5}},

@@ -42,6 +42,20 @@ func TestEachChangeOfAnAgentAndItsTokensLeavesItsEventOnce(t *testing.T) {
 		w.post("/v1/auth/refresh", fields{"refresh_token": first.refresh}).is(401)
 		l.gainsNothing("a reuse of what is revoked")
 
+		rotated = w.post("/v1/agents/"+w.agent.id+"/secret/rotate", fields{"revoke_families": true}, asKey(w.key)).is(200)
+		w.agent.secret = rotated.text("secret")
+		if got := typesOf(l.unread()); got != "agent.secret_rotated agent.families_revoked" {
+			t.Errorf("a rotation that revokes the families leaves %s", got)
+		}
+		ending := w.exchange()
+		l.unread()
+		endIt := func() *response {
+			return w.delete("/v1/agents/"+w.agent.id+"/families/"+ending.family(), asKey(w.key)).is(200)
+		}
+		l.gains(endIt(), "api_key", fields{"type": "token.revoked", "family_id": ending.family()})
+		endIt()
+		l.gainsNothing("the second revocation of a family")
+
 		own := w.exchange()
 		l.unread()
 		end := func() *response {
@@ -50,8 +64,11 @@ func TestEachChangeOfAnAgentAndItsTokensLeavesItsEventOnce(t *testing.T) {
 		l.gains(end(), "agent", fields{"type": "token.revoked", "family_id": familyOf(t, api, own.access)})
 		end()
 		l.gainsNothing("the second revocation of a token")
-		revoked := w.postForm("/oauth2/revoke", form("token", pairIn(renewed).refresh), byBasic(w.agent)).is(200)
-		l.gains(revoked, "agent", fields{"type": "token.revoked", "family_id": otherFamily})
+		granted = w.grant("read").is(200)
+		l.unread()
+		last := pairIn(granted)
+		revoked := w.postForm("/oauth2/revoke", form("token", last.refresh), byBasic(w.agent)).is(200)
+		l.gains(revoked, "agent", fields{"type": "token.revoked", "family_id": last.family()})
 
 		gone := w.delete("/v1/agents/"+w.agent.id, asKey(w.key)).is(200)
 		l.gains(gone, "api_key", fields{"type": "agent.revoked"})
@@ -276,7 +293,6 @@ func TestWhatIsRefusedOrReadLeavesNoEvent(t *testing.T) {
 		ended := w.newSession(nil)
 		w.post("/sessions/"+ended+"/end", nil, key).is(200)
 		spent := w.exchange()
-		w.post("/v1/auth/refresh", fields{"refresh_token": spent.refresh}).is(200)
 		once := header("Idempotency-Key", "k1")
 		w.post("/sessions", fields{"agent_id": w.agent.id}, key, once).is(201)
 		w.post("/sessions/"+ended+"/actions", nil, access, once).is(403)
@@ -293,7 +309,9 @@ func TestWhatIsRefusedOrReadLeavesNoEvent(t *testing.T) {
 		expect(400, "POST", "/oauth2/token", byPost(w.agent, "grant_type", "client_credentials", "scope", "admin"),
 			header("Content-Type", "application/x-www-form-urlencoded"))
 		expect(401, "POST", "/v1/auth/refresh", fields{"refresh_token": tokens.refresh + "x"})
-		expect(200, "POST", "/v1/auth/refresh", fields{"refresh_token": spent.refresh}) // the same answer again
+		expect(404, "DELETE", agentPath+"/families/"+spent.family(), nil, asKey(other.key))
+		expect(404, "DELETE", "/v1/agents/"+w.newAgent().id+"/families/"+spent.family(), nil, key)
+		expect(200, "GET", agentPath+"/families", nil, key)
 		expect(403, "POST", "/v1/auth/revoke", fields{"refresh_token": other.exchange().refresh}, access)
 		expect(404, "POST", agentPath+"/secret/rotate", nil, asKey(other.key))
 		expect(400, "POST", agentPath+"/secret/rotate", fields{"grace_seconds": -1}, key)

@@ -44,6 +44,7 @@ type eventData struct {
 	Overage         *money.MicroUSD `json:"overage_usd,omitzero"`
 	Expires         timestamp       `json:"expires_at,omitzero"`
 	PreviousExpires timestamp       `json:"previous_expires_at,omitzero"`
+	Spent           timestamp       `json:"spent_at,omitzero"`
 }
 
 func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
@@ -64,6 +65,7 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 			Limit: e.Limit, MaxActions: e.MaxActions, MaxValue: amount("max_value"), Held: amount("held"),
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
 			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),
+			Spent: timestamp(e.Times["spent"]),
 		},
 	}
 }

@@ -51,7 +51,7 @@ var served = strings.Fields(`
 	GET,HEAD:/.well-known/jwks.json GET,HEAD:/.well-known/oauth-authorization-server
 	POST:/v1/organizations GET,HEAD:/v1/organizations/{id} POST:/v1/organizations/{id}/api-key/rotate
 	GET,HEAD,POST:/v1/agents GET,HEAD,DELETE:/v1/agents/{id} POST:/v1/agents/{id}/revoke POST:/v1/agents/{id}/secret/rotate
-	GET,HEAD:/v1/agents/{id}/events
+	GET,HEAD:/v1/agents/{id}/events GET,HEAD:/v1/agents/{id}/families DELETE:/v1/agents/{id}/families/{id}
 	POST:/v1/auth/token POST:/v1/auth/refresh POST:/v1/auth/revoke POST:/v1/auth/introspect
 	GET,HEAD:/v1/auth/verify *:/v1/auth/verify/* *:/v1/auth/authorize *:/v1/auth/authorize/*
 	POST:/oauth2/token GET,HEAD:/oauth2/authorize POST:/oauth2/revoke POST:/oauth2/introspect

@@ -34,10 +34,15 @@ func parseID(text string) (uuid.UUID, bool) {
 
 // pathID returns the id in the path.
 func pathID(ctx *fasthttp.RequestCtx) (uuid.UUID, error) {
-	text, _ := ctx.UserValue("id").(string)
+	return pathIDNamed(ctx, "id")
+}
+
+// pathIDNamed returns the id that the path has at this name.
+func pathIDNamed(ctx *fasthttp.RequestCtx, name string) (uuid.UUID, error) {
+	text, _ := ctx.UserValue(name).(string)
 	id, ok := parseID(text)
 	if !ok {
-		return uuid.Nil, invalid("id", notAnID)
+		return uuid.Nil, invalid(name, notAnID)
 	}
 	return id, nil
 }
@@ -94,9 +99,13 @@ func decodeGrace(ctx *fasthttp.RequestCtx) (time.Duration, error) {
 	if err := decode(ctx, &request); err != nil {
 		return 0, err
 	}
+	return request.duration()
+}
+
+func (r rotation) duration() (time.Duration, error) {
 	var v validation
-	v.within("grace_seconds", request.Grace.value, 0, maxGrace)
-	return time.Duration(request.Grace.value) * time.Second, v.err()
+	v.within("grace_seconds", r.Grace.value, 0, maxGrace)
+	return time.Duration(r.Grace.value) * time.Second, v.err()
 }
 
 // nothing is the body of requests that have no fields.
@@ -117,7 +126,7 @@ func readQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, filters .
 			q.Limit = v.pageSize(text)
 		case field == "cursor":
 			q.Before = v.cursor(text)
-		case field == "status":
+		case field == "status" && len(statuses) > 0:
 			q.Status = v.status(text, statuses)
 		case field == "agent_id" && slices.Contains(filters, field):
 			q.Agent = v.filterID(field, text)

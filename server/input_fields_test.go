@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 )
 
 // notOf holds JSON values that are not of a kind, whatever their digits.
@@ -110,6 +112,9 @@ func TestOtherFormsOfIdsAreRefusedByTheFieldTheyAreIn(t *testing.T) {
 			w.post("/v1/agents/"+form+"/revoke", nil, key).invalid("id")
 			w.delete("/v1/agents/"+form, key).invalid("id")
 			w.post("/v1/agents/"+form+"/secret/rotate", nil, key).invalid("id")
+			w.get("/v1/agents/"+form+"/families", key).invalid("id")
+			w.delete("/v1/agents/"+form+"/families/"+uuid.NewString(), key).invalid("id")
+			w.delete("/v1/agents/"+w.agent.id+"/families/"+form, key).invalid("family_id")
 		}
 		for _, form := range otherForms(w.org) {
 			w.get("/v1/organizations/"+form, key).invalid("id")

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"encoding/base64"
+	"strings"
 	"testing"
 )
 
@@ -33,11 +34,12 @@ func TestAQueryThatAListDoesNotKnowIsRefusedByItsParameter(t *testing.T) {
 			"session_id=00000000-0000-0000-0000-000000000000": "session_id", "transaction_id=" + id: "transaction_id",
 			"status=active": "status", "status=completed": "status", "status=revoked": "status", "status=rolled-back": "status"},
 	}
+	of["/v1/agents/"+id+"/families"] = map[string]string{"agent_id=" + id: "agent_id", bySession: "session_id", "status=active": "status"}
 	of["/v1/sessions"] = of["/sessions"]
 	access := asAgent(w.exchange().access)
 	for path, own := range of {
 		callers := []option{asKey(w.key)}
-		if path != "/v1/agents" {
+		if !strings.HasPrefix(path, "/v1/agents") {
 			callers = append(callers, access)
 		}
 		for _, as := range callers {

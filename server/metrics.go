@@ -21,6 +21,7 @@ type counts struct {
 
 	tokensBySecret, tokensByRefresh prometheus.Counter
 	tokensReused, familiesRevoked   prometheus.Counter
+	tokensReplayed                  prometheus.Counter
 
 	organizationsCreated, agentsCreated, agentsRevoked prometheus.Counter
 
@@ -74,7 +75,10 @@ func (c *counts) countTokens() {
 		map[string]*prometheus.Counter{"client_secret": &c.tokensBySecret, "refresh_token": &c.tokensByRefresh})
 	c.tokensReused = c.counter("remit_refresh_tokens_reused_total",
 		"Refresh tokens that were used again after their grace time: a theft, or a client that keeps old ones. Their families are revoked.", nil)
-	c.familiesRevoked = c.counter("remit_token_families_revoked_total", "Token families that were revoked by their agents.", nil)
+	c.tokensReplayed = c.counter("remit_refresh_tokens_replayed_total",
+		"Spent refresh tokens that were answered again within their grace time: a lost answer, processes that share a token, or a theft.", nil)
+	c.familiesRevoked = c.counter("remit_token_families_revoked_total",
+		"Token families revoked by request, repetitions too. Without those of revoke_families.", nil)
 	c.organizationsCreated = c.counter("remit_organizations_created_total", "Organizations created.", nil)
 	c.agentsCreated = c.counter("remit_agents_created_total", "Agents created.", nil)
 	c.agentsRevoked = c.counter("remit_agents_revoked_total", "Revocations of agents, repeated ones too.", nil)

@@ -34,7 +34,8 @@ func everyEndpoint(w tenant, tokens pair, session, transaction, other string) []
 			all = append(all, bodyEndpoint{method: e.method, path: e.path, as: as, valid: body})
 		}
 	}
-	add(endpointsOfOrganizations(w, session), key)
+	add(slices.DeleteFunc(endpointsOfOrganizations(w, session), isFamily), key)
+	add([]endpoint{{"DELETE", "/v1/agents/" + w.agent.id + "/families/" + tokens.family(), nil}}, key)
 	add(endpointsOfBoth(w, session, transaction), key)
 	// A batch of an agent has no answer as a whole: each of its items tells of the trouble.
 	add(slices.DeleteFunc(endpointsOfBoth(w, session, transaction), isBatch), access)
@@ -42,6 +43,8 @@ func everyEndpoint(w tenant, tokens pair, session, transaction, other string) []
 	add([]endpoint{rollbackOf(other)}, key)
 	return all
 }
+
+func isFamily(e endpoint) bool { return strings.Contains(e.path, "/families/") }
 
 func isBatch(e endpoint) bool { return e.path == "/v1/actions" }
 

@@ -253,6 +253,9 @@ func (s *Server) routes() *router.Router {
 	r.DELETE("/v1/agents/{id}", s.at("/v1/agents/{id}", s.revokeAgent))
 	post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
 
+	get("/v1/agents/{id}/families", s.listFamilies)
+	r.DELETE(familyPath, s.at(familyPath, s.endFamily))
+
 	get("/v1/agents/{id}/events", s.listEvents)
 
 	post("/v1/auth/token", s.exchangeToken)

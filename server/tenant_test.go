@@ -1,5 +1,11 @@
 package server_test
 
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+)
+
 // tenant is an organization with one agent, as the tests use it: most start from one.
 type tenant struct {
 	*client
@@ -12,6 +18,22 @@ type agent struct{ id, secret string }
 
 // pair is what a token exchange or refresh returns.
 type pair struct{ access, refresh string }
+
+// family returns the family that the access token names, "" of none.
+func (p pair) family() string {
+	parts := strings.Split(p.access, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	var claims struct {
+		Family string `json:"fam"`
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || json.Unmarshal(raw, &claims) != nil {
+		return ""
+	}
+	return claims.Family
+}
 
 var agentScopes = []string{"read", "write"}
 

@@ -129,6 +129,9 @@ func (s *Server) spend(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scope
 	if err == nil {
 		s.counts.tokensByRefresh.Inc()
 	}
+	if grant.Replayed {
+		s.counts.tokensReplayed.Inc()
+	}
 	if errors.Is(err, redisstore.ErrTokenReused) {
 		s.counts.tokensReused.Inc()
 		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),

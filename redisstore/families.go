@@ -1,0 +1,163 @@
+package redisstore
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// Family is a refresh-token family: what descends from one exchange.
+type Family struct {
+	ID       uuid.UUID
+	Created  time.Time
+	LastUsed time.Time // when its latest generation was granted
+	Expires  time.Time // unless it is refreshed before, and for good at the end of Config.FamilyLifetime
+}
+
+var (
+	listFamilies   = newScript("list_families", reads)
+	endFamily      = newScript("end_family", writes)
+	revokeFamilies = newScript("revoke_families", writes)
+	endFamilies    = newScript("end_families", writes)
+)
+
+// endFamiliesAtOnce is how many families one script marks.
+const endFamiliesAtOnce = 256
+
+// Families returns a page of the families of the key's agent that can be refreshed. A family of a version that kept no
+// index is among them once it was refreshed. Errors: ErrInvalidAPIKey, ErrUnknownAgent.
+func (s *Store) Families(ctx context.Context, key APIKey, agent uuid.UUID, q Query) (Page[Family], error) {
+	if _, err := s.authenticate(ctx, s.proven.flow(key), key); err != nil {
+		return Page[Family]{}, err
+	}
+	r, err := s.run(ctx, s.proven.flow(key), listFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, key.Organization)
+	if err != nil {
+		return Page[Family]{}, err
+	}
+	now, ids := r.time(0), ofCell(agent).ids(r, 1)
+	if r.err != nil {
+		return Page[Family]{}, r.err
+	}
+	return s.loadFamilies(ctx, s.proven.flow(key), agent, now, newestFirst(ids, q.Before), q.Limit)
+}
+
+// newestFirst sorts ids by their age, and leaves out those that are not before the one, if one is given.
+func newestFirst(ids []uuid.UUID, before uuid.UUID) []uuid.UUID {
+	if before != uuid.Nil {
+		ids = slices.DeleteFunc(ids, func(id uuid.UUID) bool { return bytes.Compare(id[:], before[:]) >= 0 })
+	}
+	slices.SortFunc(ids, func(a, b uuid.UUID) int { return bytes.Compare(b[:], a[:]) })
+	return ids
+}
+
+// loadFamilies reads families in this order until it has one more than the limit, which tells that there is a next page.
+func (s *Store) loadFamilies(ctx context.Context, f flow, agent uuid.UUID, now time.Time, ids []uuid.UUID, limit int) (Page[Family], error) {
+	var found []Family
+	for chunk := range slices.Chunk(ids, max(limit+1, minChunk)) {
+		replies, err := s.readAll(ctx, f, chunk, func(p redis.Pipeliner, id uuid.UUID) {
+			p.HMGet(ctx, s.keys.family(agent, id), "r", "c")
+		})
+		if err != nil {
+			return Page[Family]{}, err
+		}
+		for i, r := range replies {
+			if r.optional(0) == "" {
+				continue // it has ended
+			}
+			family := s.familyIn(r, chunk[i])
+			if r.err != nil {
+				return Page[Family]{}, r.err
+			}
+			if family.Expires.After(now) {
+				found = append(found, family)
+			}
+		}
+		if len(found) > limit {
+			return Page[Family]{Items: found[:limit], Next: found[limit-1].ID}, nil
+		}
+	}
+	return Page[Family]{Items: found}, nil
+}
+
+// familyIn reads when the latest generation was reached and when, after its id was drawn, the family was created.
+func (s *Store) familyIn(r *reply, id uuid.UUID) Family {
+	family := Family{ID: id, LastUsed: r.time(0), Created: r.timeSince(madeAt(id), 1)}
+	family.Expires = family.LastUsed.Add(s.config.RefreshLifetime)
+	if last := family.Created.Add(s.config.FamilyLifetime); last.Before(family.Expires) {
+		family.Expires = last
+	}
+	return family
+}
+
+// EndFamily revokes a family of an agent of the key's organization, its refresh token and its access tokens. Ending it again
+// changes nothing, for as long as an access token of it may live; after that it is unknown. Errors: ErrInvalidAPIKey,
+// ErrUnknownAgent, ErrUnknownFamily.
+func (s *Store) EndFamily(ctx context.Context, key APIKey, agent, family uuid.UUID) error {
+	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
+		return err
+	}
+	return s.endFamily(ctx, s.proven.urgent(key), key.Organization, agent, family, actorKey)
+}
+
+func (s *Store) endFamily(ctx context.Context, f flow, organization, agent, family uuid.UUID, who string) error {
+	_, err := s.run(ctx, f, endFamily, s.familyKeys(agent, family), organization, familyField(family), s.markLifetime(),
+		s.auditAs(ctx, who))
+	return err
+}
+
+// endOldest ends the families beyond those that an agent may have. If it fails, the next exchange names them again.
+func (s *Store) endOldest(ctx context.Context, t AccessToken, oldest []uuid.UUID) {
+	for _, family := range oldest {
+		if err := s.endFamily(ctx, flow{}, t.Organization, t.Agent, family, actorAgent); err != nil && err != ErrUnknownFamily {
+			return
+		}
+	}
+}
+
+// RevokeFamilies revokes all families of an agent of the key's organization, with their access tokens. Families that are
+// opened meanwhile stand. Errors: ErrInvalidAPIKey, ErrUnknownAgent; after ErrUnavailable and ErrOutcomeUnknown some may be
+// revoked already.
+func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID) error {
+	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
+		return err
+	}
+	f := s.proven.urgent(key)
+	_, err := s.run(ctx, f, revokeFamilies, []string{s.keys.agent(agent), s.keys.events(agent)}, key.Organization,
+		s.auditAs(ctx, actorKey))
+	if err != nil {
+		return err
+	}
+	for {
+		ended, err := s.markFamilies(ctx, f, agent)
+		if err != nil {
+			return err
+		}
+		if ended < endFamiliesAtOnce {
+			return nil
+		}
+	}
+}
+
+// markFamilies marks some families of an epoch that is over, and returns how many.
+func (s *Store) markFamilies(ctx context.Context, f flow, agent uuid.UUID) (int, error) {
+	cell := ofCell(agent)
+	r, err := s.run(ctx, f, endFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, cell.cell,
+		s.markLifetime(), endFamiliesAtOnce)
+	if err != nil {
+		return 0, err
+	}
+	ids := cell.ids(r, 0)
+	if r.err != nil || len(ids) == 0 {
+		return 0, r.err
+	}
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = s.keys.family(agent, id)
+	}
+	_ = s.client.Unlink(ctx, keys...).Err() // their epoch is over: what stays is of no use, and ends by its TTL
+	return len(ids), nil
+}

@@ -1,0 +1,425 @@
+package redisstore
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/money"
+)
+
+func TestFamiliesAreListedNewestFirstUntilTheyEnd(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		before := time.Now().Add(-time.Second)
+		var want []uuid.UUID
+		for range 5 {
+			want = append(want, w.exchange(t, s).Family)
+		}
+		slices.Reverse(want)
+		w.wantFamilies(t, s, want...)
+
+		families := must(s.Families(t.Context(), w.key, w.agent.ID, Query{Limit: 10}))(t).Items
+		for _, f := range families {
+			if f.Created.Before(before) || f.Created.After(time.Now().Add(time.Second)) || !f.LastUsed.Equal(f.Created) ||
+				!f.Expires.Equal(f.Created.Add(7*24*time.Hour)) {
+				t.Errorf("%+v", f)
+			}
+		}
+		w.refresh(t, s, want[0], 1, 2)
+		if again := must(s.Families(t.Context(), w.key, w.agent.ID, Query{Limit: 1}))(t).Items[0]; again.LastUsed.Before(families[0].LastUsed) ||
+			!again.Created.Equal(families[0].Created) || again.Expires.Sub(again.LastUsed) != 7*24*time.Hour {
+			t.Errorf("refreshed, %+v became %+v", families[0], again)
+		}
+
+		byAgent := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret))(t)
+		if err := s.RevokeFamily(t.Context(), byAgent.AccessToken, byAgent.Family); err != nil {
+			t.Fatal(err)
+		}
+		if err := peek(t, s).Del(t.Context(), s.keys.family(w.agent.ID, want[1])).Err(); err != nil { // as Redis does in the end
+			t.Fatal(err)
+		}
+		w.letFamilyAge(t, s, want[4], 91*24*time.Hour)
+		w.wantFamilies(t, s, want[0], want[2], want[3])
+
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+		w.wantFamilies(t, s)
+	})
+}
+
+func TestFamiliesOfAnotherOrganizationsAgentAreUnknown(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, other := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		grant := other.exchange(t, s)
+		_, err := s.Families(t.Context(), w.key, other.agent.ID, Query{Limit: 1})
+		wantError(t, "Families", err, ErrUnknownAgent)
+		wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, other.agent.ID, grant.Family), ErrUnknownAgent)
+		wantError(t, "RevokeFamilies", s.RevokeFamilies(t.Context(), w.key, other.agent.ID), ErrUnknownAgent)
+		other.wantLive(t, s, grant, 1)
+	})
+}
+
+func TestEndFamilyEndsThatFamilyAloneAndMayBeRepeated(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		grant, other := w.exchange(t, s), w.exchange(t, s)
+		w.refresh(t, s, grant.Family, 1, 2)
+		for range 3 {
+			wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, grant.Family), nil)
+		}
+		w.wantEvents(t, s, "token.revoked", 1)
+		w.wantRevoked(t, s, grant, 2)
+		w.wantFamilies(t, s, other.Family)
+		w.wantLive(t, s, other, 1)
+	})
+}
+
+// Agents of one cell share a slot, so a family's key is found whoever's it is.
+func TestEndFamilyReachesNoOtherAgentsFamily(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		grant := w.exchange(t, s)
+		for name, agent := range map[string]uuid.UUID{"of its cell": NewID(w.agent.ID), "of another cell": otherCell(w.agent.ID)} {
+			neighbour := putAgent(t, s, w.key, agent)
+			wantError(t, "by an agent "+name, s.EndFamily(t.Context(), w.key, neighbour.Agent, grant.Family), ErrUnknownFamily)
+		}
+		wantError(t, "of none", s.EndFamily(t.Context(), w.key, w.agent.ID, NewID(w.agent.ID)), ErrUnknownFamily)
+		w.wantLive(t, s, grant, 1)
+	})
+}
+
+func TestRevokeFamiliesEndsAllOfThemOnEveryInstanceAndNoLaterOne(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		for round := range 2 {
+			var ended []Grant
+			for range 3 {
+				ended = append(ended, w.exchange(t, s))
+			}
+			wantError(t, "RevokeFamilies", s.RevokeFamilies(t.Context(), w.key, w.agent.ID), nil)
+			for _, grant := range ended {
+				w.wantRevoked(t, s, grant, 1)
+				_, _, err := s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, 1)
+				wantError(t, "CheckRefresh", err, ErrInvalidRefreshToken)
+			}
+			w.wantFamilies(t, s)
+			w.wantEvents(t, s, "agent.families_revoked", round+1)
+
+			later := w.exchange(t, s)
+			w.wantFamilies(t, s, later.Family)
+			w.wantLive(t, s, later, 1)
+			_, _, err := s.CheckRefresh(t.Context(), w.agent.ID, later.Family, 2)
+			wantError(t, "CheckRefresh of a later one", err, nil)
+		}
+	})
+}
+
+// More than one script marks; and some have opened one family, or many, meanwhile.
+func TestRevokeFamiliesEndsManyFamilies(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		var mu sync.Mutex
+		var ended []Grant
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for range (2*endFamiliesAtOnce + 8) / 8 {
+					grant := must(s.ExchangeSecret(t.Context(), w.agent.ID, w.secret))(t)
+					mu.Lock()
+					ended = append(ended, grant)
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		wantError(t, "RevokeFamilies", s.RevokeFamilies(t.Context(), w.key, w.agent.ID), nil)
+		for _, grant := range ended {
+			wantError(t, "CheckToken", s.CheckToken(t.Context(), grant.AccessToken), ErrInvalidToken)
+			_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1)
+			wantError(t, "RotateRefresh", err, ErrInvalidRefreshToken)
+		}
+	})
+}
+
+// A family whose mark and key were lost, or that stands in no index, cannot be refreshed all the same.
+func TestRevokeFamiliesEndsARefreshTokenThatNoIndexHas(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		family := w.exchange(t, s).Family
+		if err := peek(t, s).Del(t.Context(), s.keys.agentFamilies(w.agent.ID)).Err(); err != nil {
+			t.Fatal(err)
+		}
+		wantError(t, "RevokeFamilies", s.RevokeFamilies(t.Context(), w.key, w.agent.ID), nil)
+		_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1)
+		wantError(t, "RotateRefresh", err, ErrInvalidRefreshToken)
+	})
+}
+
+func TestAFamilyEndsForGoodHoweverOftenItIsRefreshed(t *testing.T) {
+	t.Parallel()
+	const lifetime = 30 * 24 * time.Hour
+	onEachRedis(t, Config{FamilyLifetime: lifetime, RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		family := w.exchange(t, s).Family
+		key := s.keys.family(w.agent.ID, family)
+		w.letFamilyAge(t, s, family, lifetime-time.Hour+time.Second)
+		w.refresh(t, s, family, 1, 2)
+		wantTTL(t, s, key, time.Hour)
+		_, expires, err := s.CheckRefresh(t.Context(), w.agent.ID, family, 2)
+		if wantError(t, "CheckRefresh", err, nil); time.Until(expires) > time.Hour+time.Minute {
+			t.Errorf("its token expires %s", expires)
+		}
+		if f := must(s.Families(t.Context(), w.key, w.agent.ID, Query{Limit: 1}))(t).Items[0]; time.Until(f.Expires) > time.Hour+time.Minute {
+			t.Errorf("%+v", f)
+		}
+
+		w.letFamilyAge(t, s, family, lifetime+time.Second)
+		for _, generation := range []uint32{1, 2, 3} {
+			_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, generation)
+			wantError(t, "RotateRefresh", err, ErrInvalidRefreshToken)
+			_, _, err = s.CheckRefresh(t.Context(), w.agent.ID, family, generation)
+			wantError(t, "CheckRefresh", err, ErrInvalidRefreshToken)
+		}
+		w.wantFamilies(t, s)
+	})
+}
+
+func TestAFamilyThatIsNeverRefreshedEndsByItsLifetime(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{FamilyLifetime: time.Hour}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		wantTTL(t, s, s.keys.family(w.agent.ID, w.exchange(t, s).Family), time.Hour)
+	})
+}
+
+// The version before kept neither an index nor when a family was created.
+func TestAFamilyOfTheVersionBeforeIsRefreshedAndListedFromThenOn(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		grant := w.exchange(t, s)
+		client := peek(t, s)
+		must(client.HDel(t.Context(), s.keys.family(w.agent.ID, grant.Family), "c").Result())(t)
+		must(client.Del(t.Context(), s.keys.agentFamilies(w.agent.ID)).Result())(t)
+		w.wantFamilies(t, s)
+		_, _, err := s.CheckRefresh(t.Context(), w.agent.ID, grant.Family, 1)
+		wantError(t, "CheckRefresh", err, nil)
+
+		w.refresh(t, s, grant.Family, 1, 2)
+		w.wantFamilies(t, s, grant.Family)
+		f := must(s.Families(t.Context(), w.key, w.agent.ID, Query{Limit: 1}))(t).Items[0]
+		if !f.Created.Equal(f.LastUsed) {
+			t.Errorf("%+v counts from before it was seen", f)
+		}
+		wantError(t, "EndFamily", s.EndFamily(t.Context(), w.key, w.agent.ID, grant.Family), nil)
+		w.wantRevoked(t, s, grant, 2)
+	})
+}
+
+// An index entry says until when a family may live at the latest; a refresh moves it only now and then.
+func TestTheIndexNeverForgetsAFamilyThatLives(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		family := w.exchange(t, s).Family
+		index := s.keys.agentFamilies(w.agent.ID)
+		until := func() time.Time {
+			score := must(peek(t, s).ZScore(t.Context(), index, string(family[:14])).Result())(t)
+			return time.Unix(int64(score), 0)
+		}
+		first := until()
+		if life := time.Until(first); life < 7*24*time.Hour || life > 8*24*time.Hour {
+			t.Errorf("it is kept for %s", life)
+		}
+		for generation := uint32(1); generation < 4; generation++ {
+			w.refresh(t, s, family, generation, generation+1)
+		}
+		if got := until(); !got.Equal(first) && got.Sub(first) != 21*time.Hour { // unless a period has just begun
+			t.Errorf("the entry moved from %s to %s", first, got)
+		}
+		// It was refreshed a period ago, and its entry written then.
+		ago := time.Now().Add(-21 * time.Hour).UnixMilli()
+		must(peek(t, s).HSet(t.Context(), s.keys.family(w.agent.ID, family), "r", ago).Result())(t)
+		must(peek(t, s).ZAdd(t.Context(), index, redis.Z{Score: float64(first.Add(-21 * time.Hour).Unix()), Member: string(family[:14])}).Result())(t)
+		w.refresh(t, s, family, 4, 5)
+		if got := until(); got.Before(first) {
+			t.Errorf("the entry ends at %s, before %s", got, first)
+		}
+	})
+}
+
+func TestExchangesDropEntriesOfFamiliesThatHaveEnded(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		w.putFamilies(t, s, 40, time.Now().Add(-time.Minute))
+		w.putFamilies(t, s, 20, time.Now().Add(time.Hour))
+		for range 10 {
+			w.exchange(t, s)
+		}
+		if n := must(peek(t, s).ZCard(t.Context(), s.keys.agentFamilies(w.agent.ID)).Result())(t); n != 30 {
+			t.Errorf("%d entries, want 20 of what lives and 10 new ones", n)
+		}
+	})
+}
+
+func TestAnExchangeBeyondTenThousandFamiliesEndsThoseUnusedForLongest(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		const most = 10_000
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+		oldest, used := w.exchange(t, s), w.exchange(t, s)
+		w.putFamilies(t, s, most-2, time.Now().Add(30*24*time.Hour))
+		index, member := s.keys.agentFamilies(w.agent.ID), string(used.Family[:14])
+		must(peek(t, s).ZIncrBy(t.Context(), index, 60, member).Result())(t) // it was refreshed later than the other
+		count := func() int64 { return must(peek(t, s).ZCard(t.Context(), index).Result())(t) }
+		if n := count(); n != most {
+			t.Fatalf("%d entries", n)
+		}
+		w.exchange(t, s)
+		if n := count(); n != most {
+			t.Errorf("%d entries after one more", n)
+		}
+		w.wantRevoked(t, s, oldest, 1)
+		w.wantEvents(t, s, "token.revoked", 1)
+
+		w.putFamilies(t, s, 20, time.Now().Add(40*24*time.Hour)) // as if as many came at once
+		for range 3 {
+			w.exchange(t, s)
+		}
+		if n := count(); n != most {
+			t.Errorf("%d entries after exchanges at once", n)
+		}
+		w.wantRevoked(t, s, used, 1)
+	})
+}
+
+// Two who hold the same token present it in turn, and each gets what the other has.
+func TestTwoGenerationsInARowThatAreReplayedLateAreReuse(t *testing.T) {
+	t.Parallel()
+	const atOnce, late = 5 * time.Second, 11 * time.Second
+	for _, test := range []struct {
+		name    string
+		replays []time.Duration // of each generation in turn: how long after it was spent; 0 for none
+		reuse   bool            // the last one is
+		noted   int             // events of replays
+	}{
+		{"an answer is lost", []time.Duration{late}, false, 1},
+		{"two answers in a row are lost", []time.Duration{late, late}, true, 1},
+		{"processes share a token and refresh at once", []time.Duration{atOnce, atOnce, atOnce, atOnce}, false, 4},
+		{"an answer is lost, then at once", []time.Duration{late, atOnce, late}, false, 3},
+		{"an answer is lost every other time", []time.Duration{late, 0, late, 0, late}, false, 3},
+		{"in turn, after a while", []time.Duration{atOnce, 0, late, late}, true, 2},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+				grant := w.exchange(t, s)
+				for i, after := range test.replays {
+					generation := uint32(i + 1)
+					w.refresh(t, s, grant.Family, generation, generation+1)
+					if after == 0 {
+						continue
+					}
+					w.letSpent(t, s, grant.Family, after)
+					if test.reuse && i == len(test.replays)-1 {
+						_, err := s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation)
+						wantError(t, "the last replay", err, ErrTokenReused)
+						w.wantRevoked(t, s, grant, generation+1)
+						w.wantFamilies(t, s)
+						break
+					}
+					for range 3 { // more of the same generation is no more
+						if again := must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, generation))(t); again.Generation != generation+1 || !again.Replayed {
+							t.Errorf("replayed, generation %d opened %+v", generation, again)
+						}
+					}
+				}
+				w.wantEvents(t, s, "token.replayed", test.noted)
+			})
+		})
+	}
+}
+
+// It is one event when a generation is presented again the first time, and one when that is late the first time.
+func TestAReplayIsAnEventThatSaysWhenTheTokenWasSpent(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		family := w.exchange(t, s).Family
+		w.refresh(t, s, family, 1, 2)
+		w.refresh(t, s, family, 1, 2)
+		spent := w.letSpent(t, s, family, 30*time.Second)
+		for range 3 {
+			w.refresh(t, s, family, 1, 2)
+		}
+		w.wantEvents(t, s, "token.replayed", 2)
+		events, _, err := s.Events(t.Context(), w.byKey(), w.agent.ID, "", 50)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := events[len(events)-1]; last.Type != "token.replayed" || last.Family != family || !last.Times["spent"].Equal(spent) {
+			t.Errorf("%+v, want a replay of what was spent at %s", last, spent)
+		}
+	})
+}
+
+// putFamilies writes entries into the index of the tenant's agent as if so many families lived until then.
+func (w tenant) putFamilies(t *testing.T, s *Store, count int, until time.Time) {
+	t.Helper()
+	entries := make([]redis.Z, count)
+	for i := range entries {
+		id := NewID(w.agent.ID)
+		entries[i] = redis.Z{Score: float64(until.Unix()), Member: string(id[:14])}
+	}
+	must(peek(t, s).ZAdd(t.Context(), s.keys.agentFamilies(w.agent.ID), entries...).Result())(t)
+}
+
+// letFamilyAge makes a family that long old.
+func (w tenant) letFamilyAge(t *testing.T, s *Store, family uuid.UUID, age time.Duration) {
+	t.Helper()
+	created := time.Now().Add(-age).Sub(madeAt(family)).Milliseconds()
+	must(peek(t, s).HSet(t.Context(), s.keys.family(w.agent.ID, family), "c", created).Result())(t)
+}
+
+// letSpent makes the last spent generation of a family spent that long ago, and returns since when it is.
+func (w tenant) letSpent(t *testing.T, s *Store, family uuid.UUID, ago time.Duration) time.Time {
+	t.Helper()
+	spent := must(peek(t, s).Time(t.Context()).Result())(t).Add(-ago).Truncate(time.Millisecond)
+	must(peek(t, s).HSet(t.Context(), s.keys.family(w.agent.ID, family), "r", strconv.FormatInt(spent.UnixMilli(), 10)).Result())(t)
+	return spent
+}
+
+// wantFamilies checks which families are listed, whatever the size of a page.
+func (w tenant) wantFamilies(t *testing.T, s *Store, want ...uuid.UUID) {
+	t.Helper()
+	for _, limit := range []int{1, 2, 200} {
+		var got []uuid.UUID
+		q := Query{Limit: limit}
+		for {
+			page := must(s.Families(t.Context(), w.key, w.agent.ID, q))(t)
+			for _, f := range page.Items {
+				got = append(got, f.ID)
+			}
+			if q.Before = page.Next; q.Before == uuid.Nil {
+				break
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Error(fmt.Sprintf("by %d a page: %v, want %v", limit, got, want))
+		}
+	}
+}
