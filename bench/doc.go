@@ -45,8 +45,8 @@
 // BenchmarkWatched charges in the process while nobody, the access log or a collector of traces looks on. cpu-ns/op is the
 // processor's time of this process, the collector in it included.
 //
-// BenchmarkMemory makes 24,000 sessions (each charged once) and refresh families through the store, on one agent whose
-// audit trail is full, and divides by their number what used_memory grows by, once it stays the same and without the
+// BenchmarkMemory makes 24,000 sessions (each charged once) and refresh families through the store, of one and of 8 agents
+// whose audit trails are full, and divides by their number what used_memory grows by, once it stays the same and without the
 // clients' buffers. B/session includes the three index entries. With -v it lists the keys.
 //
 // BenchmarkResident runs the program itself, built anew, and reads VmRSS from /proc while 10,000 connections are kept

@@ -40,11 +40,12 @@ func BenchmarkMemory(b *testing.B) {
 
 // kind is something that Redis keeps many of.
 type kind struct {
-	name string
-	make func(ctx context.Context, s *service, a agent) error
+	name   string
+	agents int // that they are of, in equal shares: one has at most 10,000 families
+	make   func(ctx context.Context, s *service, a agent) error
 }
 
-var kinds = []kind{{"session", makeSession}, {"family", makeFamily}}
+var kinds = []kind{{"session", 1, makeSession}, {"family", 8, makeFamily}}
 
 // makeSession creates a session and charges it once: it is in use.
 func makeSession(ctx context.Context, s *service, a agent) error {
@@ -73,12 +74,15 @@ const trail = 1200
 func bytesEach(tb testing.TB, k kind, objects int) (each float64, keys keyMemory, err error) {
 	tb.Helper()
 	s := startServiceOn(tb, redisproc.Config{})
-	a := s.newAgent(tb)
+	agents := make([]agent, k.agents)
+	for i := range agents {
+		agents[i] = s.newAgent(tb)
+	}
 	makeSome := func(n int) error {
-		_, err := spread(8, n, func(int) error { return k.make(context.Background(), s, a) })
+		_, err := spread(8, n, func(i int) error { return k.make(context.Background(), s, agents[i%len(agents)]) })
 		return err
 	}
-	if err := makeSome(trail); err != nil {
+	if err := makeSome(trail * k.agents); err != nil {
 		return 0, nil, err
 	}
 	before, err := s.restingMemory()

@@ -100,6 +100,7 @@ func (s *service) twin(tb testing.TB, command []string, ids ...uuid.UUID) []stri
 	var pairs []string
 	for _, id := range ids {
 		other := uuid.New()
+		copy(other[:6], id[:6]) // when it was drawn: what is kept of a family counts from then
 		for i := range other {
 			other[i] = max(other[i], 1)
 		}

@@ -42,10 +42,13 @@ var (
 		return same(get("/sessions/"+a.session.String(), a.bearer()))
 	}, sendAgain}
 
-	// exchanging opens a family each time; its script alone writes the same one again.
-	exchanging = path{"exchange", func(_ testing.TB, _ *service, a agent) func() turns {
-		return same(post("/v1/auth/token", "", a.exchangeBody()))
-	}, sendAgain}
+	// exchanging opens a family each time, for an agent of each connection's own: one that has 10,000 pays for the end of
+	// another. Its script alone writes the same family again.
+	exchanging = path{"exchange", func(tb testing.TB, s *service, _ agent) func() turns {
+		return func() turns {
+			return same(post("/v1/auth/token", "", s.newAgent(tb).exchangeBody()))()
+		}
+	}, exchangeAgain}
 
 	refreshing = path{"refresh", followFamilies, rotateAgain}
 
@@ -77,6 +80,13 @@ func followFamilies(tb testing.TB, s *service, a agent) func() turns {
 
 // sendAgain sends what a call has sent.
 func sendAgain(tb testing.TB, s *service, a agent, next turns, goroutines int) []script {
+	return sameScript(s.scriptOf(tb, a, next), goroutines)
+}
+
+// exchangeAgain is sendAgain for the exchange of an agent of its own.
+func exchangeAgain(tb testing.TB, s *service, _ agent, _ turns, goroutines int) []script {
+	a := s.newAgent(tb)
+	next := same(post("/v1/auth/token", "", a.exchangeBody()))()
 	return sameScript(s.scriptOf(tb, a, next), goroutines)
 }
 

@@ -12,6 +12,7 @@
 --                                                   since 1970
 --         {'invalid_refresh_token'}
 -- Writes: nothing
+--@include drawn_at
 local agent, family = KEYS[1], KEYS[2]
 local generation, token_family, lifetime = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
@@ -26,11 +27,7 @@ if holder[1] or holder[2] or not holder[3] or not stored[1] or generation < tonu
 end
 local left = redis.call('PTTL', family)
 if stored[3] then -- it was created so long after its id was drawn
-  local drawn = 0
-  for i = 8, 13 do
-    drawn = drawn * 256 + string.byte(token_family, i)
-  end
-  left = math.min(left, drawn + stored[3] + lifetime - now)
+  left = math.min(left, drawn_at(token_family, 8) + stored[3] + lifetime - now)
 end
 if left <= 0 then
   return {'invalid_refresh_token'}

@@ -20,6 +20,7 @@
 -- Writes: HSET and PEXPIRE family; ZADD, PEXPIRE and ZREM families; HSET agent at the first use of a secret; HDEL agent
 -- of marks that have lapsed; XADD events
 --@include audit
+--@include drawn_at
 --@include family_score
 --@include index_family
 local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -47,22 +48,19 @@ end
 -- their number in proportion to the live ones without ever walking over all of them. An agent has 12 fields of its own.
 local looked_at = redis.call('HLEN', agent) > 12 and redis.call('HRANDFIELD', agent, 8) or {}
 
--- The index holds families that have ended for up to a day. A few are dropped on each exchange.
+-- The index holds families that have ended for up to a day. One exchange of eight, by a random byte, drops some.
 local epoch = tonumber(stored[8] or 0)
 local kept = redis.call('ZCARD', families)
 local ended, oldest = {}, {}
-if kept > 8 then
-  ended = redis.call('ZRANGEBYSCORE', families, family_score(epoch, 0), family_score(epoch, now), 'LIMIT', 0, 8)
+if kept >= max_families or string.byte(family_id, 13) % 8 == 0 then
+  ended = redis.call('ZRANGEBYSCORE', families, family_score(epoch, 0), family_score(epoch, now), 'LIMIT', 0, 16)
 end
 local excess = kept - #ended + 1 - max_families
 
 -- The id has the time at which it was drawn, by another clock. What is kept of the creation is only how long after that
 -- it was: most often a byte or two instead of nine.
-local drawn = 0
-for i = 1, 6 do
-  drawn = drawn * 256 + string.byte(family_id, i)
-end
-local fields = {'g', 1, 'r', string.format('%.0f', now), 'c', string.format('%.0f', now - drawn)}
+local since_drawn = string.format('%.0f', now - drawn_at(family_id, 1))
+local fields = {'g', 1, 'r', string.format('%.0f', now), 'c', since_drawn}
 if scopes == '' then
   scopes = stored[7]
 else

@@ -29,6 +29,7 @@
 -- Writes: HSET and PEXPIRE family, ZADD and PEXPIRE families now and then; or, on reuse, HSET agent, DEL family and ZREM
 -- families; or, of a generation that is presented again the first time, and the first time late, HSET family; XADD events
 --@include audit
+--@include drawn_at
 --@include family_score
 --@include index_family
 local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -48,10 +49,7 @@ if holder[1] or holder[2] or not holder[3] or not stored[1] or stored[5] ~= hold
 end
 
 -- How long after its id was drawn the family was created. One of the version before begins to count now.
-local drawn = 0
-for i = 8, 13 do
-  drawn = drawn * 256 + string.byte(revoked_family, i)
-end
+local drawn = drawn_at(revoked_family, 8)
 local since_drawn = stored[4] or string.format('%.0f', now - drawn)
 local lifetime_left = drawn + since_drawn + lifetime - now
 if lifetime_left <= 0 then
