@@ -362,7 +362,7 @@ func TestOpenFillsInTheDefaultsOfItsConfig(t *testing.T) {
 	week := 7 * 24 * time.Hour
 	want := Config{URL: "redis://localhost", Prefix: "remit:", Retention: week, RefreshLifetime: week, AccessLifetime: time.Hour,
 		Durability: Local, EventsKept: 1000}
-	if s.config != want {
+	if !reflect.DeepEqual(s.config, want) {
 		t.Errorf("%+v, want %+v", s.config, want)
 	}
 }

@@ -25,12 +25,18 @@ var (
 )
 
 // ExchangeSecret opens a new refresh-token family for the agent whose secret this is, narrowed to the scopes if some are
-// given. Errors: ErrInvalidCredentials, *ScopeError.
+// given. Errors: ErrInvalidCredentials, *ScopeError, *QuotaError, *RateError. Whose an agent is that this instance has not
+// seen yet only the answer tells, so its first exchange is never refused by a quota.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
-	family := NewID(agent)
-	r, err := s.run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
-		secretHash, s.config.RefreshLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
+	family, narrowed := NewID(agent), strings.Join(scopes, " ")
+	held, err := s.usage.reserve(s.familyDemand(s.usage.organizationOf(agent), agent, narrowed))
 	if err != nil {
+		return Grant{}, err
+	}
+	r, err := s.run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
+		secretHash, s.config.RefreshLifetime.Milliseconds(), narrowed, s.auditAs(ctx, actorAgent))
+	if err != nil {
+		held.settle(err, false)
 		return Grant{}, err
 	}
 	grant := Grant{
@@ -38,6 +44,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 		Scopes:      strings.Fields(r.text(1)),
 		Generation:  1,
 	}
+	held.settleFor(grant.Organization, r.err)
 	return grant, r.err
 }
 
@@ -56,6 +63,9 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 		AccessToken: AccessToken{Organization: r.id(1), Agent: agent, Family: family},
 		Scopes:      strings.Fields(r.text(2)),
 		Generation:  r.generation(0),
+	}
+	if r.err == nil {
+		s.usage.noteEvent(grant.Organization)
 	}
 	return grant, r.err
 }
