@@ -1,5 +1,7 @@
 package redisstore
 
+import "github.com/google/uuid"
+
 // What objects take in Redis, in bytes, with their entries in indexes. A test holds the sums to what Redis says;
 // docs/operations.md has the figures.
 const (
@@ -9,9 +11,10 @@ const (
 	eventSize      = 100
 	keySize        = 240 // of an idempotency key
 	claimSize      = 230 // of its claim in the organization's cell
-	beginSize      = 700 // a transaction whose fields are all short
-	beginTableSize = 1250
-	tableSize      = 700 // more, of a hash with a long field
+	beginSize      = 490 // a transaction whose fields are all short
+	beginTableSize = 420 // more, with a long field
+	inSessionSize  = 400 // more, in a session
+	tableSize      = 700 // more, of another hash with a long field
 
 	// longField is how long a field may be (hash-max-listpack-value) before its hash is kept as a table.
 	longField = 64
@@ -51,10 +54,14 @@ func (s *Store) sessionDemand(n NewSession, organization [16]byte) demand {
 }
 
 func (s *Store) transactionDemand(t AccessToken, n NewTransaction) demand {
-	return demand{
+	d := demand{
 		organization: t.Organization, agent: t.Agent, resource: pendingHeld, lifetime: n.Lifetime, events: eventSize,
-		bytes: beginSize + texts(beginTableSize-beginSize, n.PreState, n.Metadata, n.ActionType), kept: n.Lifetime + s.config.Retention,
+		bytes: beginSize + texts(beginTableSize, n.PreState, n.Metadata, n.ActionType), kept: n.Lifetime + s.config.Retention,
 	}
+	if n.Session != uuid.Nil {
+		d.bytes += inSessionSize
+	}
+	return d
 }
 
 func agentDemand(organization [16]byte, a Agent, scopes string) demand {

@@ -67,11 +67,14 @@ type account struct {
 	bucket                     *rate.Limiter // nil for unbounded
 	queued                     bool          // for syncing
 	tidied                     time.Time     // when its open sessions were looked through last, because they seemed too many
-	published                  int64         // bytes that the holdings of all organizations tell of
+	published                  int64         // bytes that the holdings of all organizations tell of, or unpublished
 	publishedAt                time.Time
 
 	turn sync.Mutex // of syncing
 }
+
+// unpublished: this instance has not told yet, and does not know whether another one has.
+const unpublished = -1
 
 // changes are what Redis is to be told. What expires goes by class and by when it does.
 type changes struct {
@@ -154,7 +157,7 @@ func (u *usage) account(organization uuid.UUID) *account {
 	if a, known := u.accounts.Get(organization); known {
 		return a
 	}
-	fresh := &account{organization: organization, quotas: u.defaults, bucket: bucketOf(u.rates.Organization)}
+	fresh := &account{organization: organization, quotas: u.defaults, bucket: bucketOf(u.rates.Organization), published: unpublished}
 	if a, known, _ := u.accounts.PeekOrAdd(organization, fresh); known {
 		return a
 	}

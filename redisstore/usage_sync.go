@@ -157,7 +157,7 @@ func (s *Store) syncAll(ctx context.Context, round []*account) {
 	s.publish(ctx, round)
 }
 
-var noteUsage = newScript("note_usage", writes)
+var noteUsage = newScript("note_usage", tidies) // nobody waits for a replica to have it
 
 // syncUsage tells Redis what was settled, once, and learns what the organization holds. When Redis's answer is lost, what it
 // was told is taken to be counted: a second time would count it twice. Errors: ErrUnknownOrganization.
@@ -189,7 +189,7 @@ func (u *usage) synced(a *account, told changes, r *reply, err error) (again boo
 	case errors.Is(err, ErrOutcomeUnknown):
 		a.known.add(a.sending)
 	case errors.Is(err, ErrUnknownOrganization):
-		a.known = quantities{}
+		a.known, a.synced = quantities{}, u.now()
 	default:
 		told.add(a.changes)
 		a.changes = told
