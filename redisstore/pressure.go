@@ -16,7 +16,7 @@ const (
 	fullFrom = 0.7
 	// fullFromAlone is that part while all others hold less than ofNote of maxmemory together.
 	fullFromAlone = 0.9
-	ofNote        = 0.01
+	ofNote        = 0.001
 	// comparedAtOnce is how many organizations are compared, those that hold most.
 	comparedAtOnce = 1000
 	// refreshedAtOnce is how many of them are looked at anew each time, of those that hold most: what they held may have

@@ -15,7 +15,7 @@ import (
 
 func TestTheFairShareTakesFromThoseThatHoldMost(t *testing.T) {
 	t.Parallel()
-	const most = 1000
+	const most = 100_000
 	for _, c := range []struct {
 		name  string
 		held  []int64
@@ -23,16 +23,16 @@ func TestTheFairShareTakesFromThoseThatHoldMost(t *testing.T) {
 		full  int64
 		share int64
 	}{
-		{"there is room", []int64{300, 200}, 699, 700, unbounded},
-		{"the largest gives all", []int64{500, 100, 150}, 750, 700, 450},
-		{"down to the next", []int64{400, 300, 50}, 750, 700, 350},
-		{"two give alike", []int64{300, 400, 50}, 900, 700, 250},
-		{"never below an equal part", []int64{20, 10}, 990, 700, 350},
-		{"nor with what nobody accounts for", []int64{100, 50, 50, 50}, 1000, 700, 175},
-		{"alone", []int64{999}, 1000, 1000, unbounded},
-		{"nobody", nil, 1000, 1000, unbounded},
-		{"nearly alone, with room", []int64{880, 5}, 885, 900, unbounded},
-		{"nearly alone, without room", []int64{930, 5}, 935, 900, 895},
+		{"there is room", []int64{30_000, 20_000}, 69_900, 70_000, unbounded},
+		{"the largest gives all", []int64{50_000, 10_000, 15_000}, 75_000, 70_000, 45_000},
+		{"down to the next", []int64{40_000, 30_000, 5_000}, 75_000, 70_000, 35_000},
+		{"two give alike", []int64{30_000, 40_000, 5_000}, 90_000, 70_000, 25_000},
+		{"never below an equal part", []int64{2_000, 1_000}, 99_000, 70_000, 35_000},
+		{"nor with what nobody accounts for", []int64{10_000, 5_000, 5_000, 5_000}, 100_000, 70_000, 17_500},
+		{"alone", []int64{99_900}, 100_000, 100_000, unbounded},
+		{"nobody", nil, 100_000, 100_000, unbounded},
+		{"nearly alone, with room", []int64{88_000, 50}, 88_500, 90_000, unbounded},
+		{"nearly alone, without room", []int64{93_000, 50}, 93_500, 90_000, 89_500},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
