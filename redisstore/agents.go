@@ -45,7 +45,7 @@ func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash
 	scopes := strings.Join(a.Scopes, " ")
 	held, err := s.reserveByKey(key, agentDemand(key.Organization, a, scopes))
 	if err != nil {
-		return Agent{}, err
+		return Agent{}, s.counts.quotaRefused(err)
 	}
 	created, err := s.createAgent(ctx, key, a, scopes, secretHash)
 	held.settle(err, false)

@@ -28,7 +28,7 @@ func (s *Store) reserveSession(ctx context.Context, key APIKey, id uuid.UUID, n 
 		held, err = reservation{}, nil
 	}
 	if err != nil {
-		return reservation{}, err
+		return reservation{}, s.counts.quotaRefused(err)
 	}
 	if err = s.indexSession(ctx, key, id, s.usage.quota(key.Organization, openSessionsHeld)); isRefusedCreation(err) {
 		err = s.indexBeyond(ctx, key, id, n, err)
@@ -105,7 +105,7 @@ func (s *Store) reserveUnlessKept(ctx context.Context, f flow, d demand, place s
 	if isRefusedCreation(err) && s.isKept(ctx, f, place) {
 		return reservation{}, nil
 	}
-	return held, err
+	return held, s.counts.quotaRefused(err)
 }
 
 // reserveKey reserves the idempotency key of an operation on an agent. Of an API key's the claim was counted before.
@@ -142,7 +142,8 @@ func (s *Store) noteParts(parts []*part) {
 func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTransaction) (reservation, error) {
 	d, act := s.transactionDemand(t, n), t.actor()
 	if n.Once == nil {
-		return s.reserveIn(act.flow, d)
+		held, err := s.reserveIn(act.flow, d)
+		return held, s.counts.quotaRefused(err)
 	}
 	n.Once.bounded = true
 	return s.reserveUnlessKept(ctx, act.flow, d, s.keys.outcome(act.agent, act.keyDigest(n.Once, "")))

@@ -91,7 +91,7 @@ func Open(cfg Config) (*Store, error) {
 	cfg.Durability = orDefault(cfg.Durability, Local)
 	s := &Store{proven: newProvenKeys(), keys: keyspace{cfg.Prefix}, config: cfg, counts: newCounts(), closed: make(chan struct{})}
 	s.lanes.keys, s.lanes.suspect, s.lanes.sizes = s.keys, s.suspect, s.counts.ofCalls
-	s.usage = newUsage(cfg, s.counts)
+	s.usage = newUsage(cfg)
 	s.usage.syncing.start, s.usage.syncing.hurried = s.keepUsage, make(chan struct{}, 1)
 	s.client = connect(options, &s.conns)
 	s.pools.connect(s.client)

@@ -31,7 +31,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	family, narrowed := NewID(agent), strings.Join(scopes, " ")
 	held, err := s.usage.reserve(s.familyDemand(s.usage.organizationOf(agent), agent, narrowed))
 	if err != nil {
-		return Grant{}, err
+		return Grant{}, s.counts.quotaRefused(err)
 	}
 	r, err := s.run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
 		secretHash, s.config.RefreshLifetime.Milliseconds(), narrowed, s.auditAs(ctx, actorAgent))

@@ -17,7 +17,6 @@ import (
 type usage struct {
 	defaults quantities
 	rates    Rates
-	counts   *counts
 	now      func() time.Time
 
 	accounts *lru.Cache[uuid.UUID, *account]
@@ -40,8 +39,8 @@ const (
 // Rates are how many objects may be created in a second; 0 is unbounded. Each instance has its own.
 type Rates struct{ Organization, Agent int }
 
-func newUsage(cfg Config, c *counts) *usage {
-	u := &usage{defaults: defaultQuotas.over(cfg.Quotas), rates: cfg.Rates, counts: c, now: time.Now}
+func newUsage(cfg Config) *usage {
+	u := &usage{defaults: defaultQuotas.over(cfg.Quotas), rates: cfg.Rates, now: time.Now}
 	u.accounts, _ = lru.New[uuid.UUID, *account](maxAccounts)
 	u.agents, _ = lru.New[uuid.UUID, *agentShare](maxAgentShares)
 	return u
@@ -187,12 +186,12 @@ type reservation struct {
 	demand  demand
 }
 
-// reserve refuses what goes beyond a quota, a rate or the fair share. Who gets a reservation settles it. Errors:
+// reserve refuses what goes beyond a quota, a rate or the fair share; the caller counts that. Who gets a reservation settles it. Errors:
 // *QuotaError, *RateError.
 func (u *usage) reserve(d demand) (reservation, error) {
 	now := u.now()
 	if err := u.checkRate(d, now); err != nil {
-		return reservation{}, u.counts.quotaRefused(err)
+		return reservation{}, err
 	}
 	if d.organization == uuid.Nil {
 		return reservation{u: u, demand: d}, nil
@@ -208,7 +207,7 @@ func (u *usage) reserve(d demand) (reservation, error) {
 		u.syncing.want(a)
 	}
 	if err != nil {
-		return reservation{}, u.counts.quotaRefused(err)
+		return reservation{}, err
 	}
 	return reservation{u, a, d}, nil
 }
