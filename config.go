@@ -32,6 +32,7 @@ func (c *serve) openStore(url string, tracer trace.Tracer) (*redisstore.Store, e
 	return redisstore.Open(redisstore.Config{
 		URL: url, Durability: c.Durability, Retention: c.Retention, RefreshGrace: c.RefreshGrace, FamilyLifetime: c.FamilyLifetime, EventsKept: c.EventsKept,
 		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
+		Quotas: c.Quotas, Rates: c.rates(),
 		Tracer: tracer,
 	})
 }

@@ -8,19 +8,27 @@ import (
 	"slices"
 	"strings"
 
+	"remit/redisstore"
 	"remit/server"
 )
 
 // doorFlags say who may ask for what without a credential.
 type doorFlags struct {
-	RateLimits     string                      `enum:"on,off" default:"on" help:"Limits per client address: on or off."`
-	TrustedProxies []netip.Prefix              `help:"Networks (CIDR) of the proxies whose X-Forwarded-For is believed, comma-separated."`
-	Organizations  server.OrganizationCreation `enum:"open,token,closed" default:"open" help:"Who may create organizations: open (everybody), token (who holds the bootstrap token), closed (nobody)."`
-	BootstrapToken string                      `help:"File with the token for --organizations=token." type:"existingfile"`
+	RateLimits       string                      `enum:"on,off" default:"on" help:"Limits per client address, organization and agent: on or off."`
+	OrganizationRate int                         `default:"10000" help:"How many objects an organization may create a second, at each instance (1 to 1000000)."`
+	AgentRate        int                         `default:"5000" help:"How many objects an agent may create a second, at each instance (1 to 1000000)."`
+	Quotas           quotas                      `help:"What an organization may hold, as name=value,…: agents, open_sessions, pending_transactions, refresh_families, idempotency_keys, bytes; 0 for any number. Those that are not named keep their generous defaults."`
+	TrustedProxies   []netip.Prefix              `help:"Networks (CIDR) of the proxies whose X-Forwarded-For is believed, comma-separated."`
+	Organizations    server.OrganizationCreation `enum:"open,token,closed" default:"open" help:"Who may create organizations: open (everybody), token (who holds the bootstrap token), closed (nobody)."`
+	BootstrapToken   string                      `help:"File with the token for --organizations=token." type:"existingfile"`
 }
 
 func (f doorFlags) check() error {
 	switch {
+	case f.OrganizationRate < 1 || f.OrganizationRate > maxRate:
+		return errors.New("--organization-rate must be from 1 to 1000000")
+	case f.AgentRate < 1 || f.AgentRate > maxRate:
+		return errors.New("--agent-rate must be from 1 to 1000000")
 	case f.Organizations == server.OrganizationsToken && f.BootstrapToken == "":
 		return errors.New("--organizations=token needs --bootstrap-token")
 	case f.Organizations != server.OrganizationsToken && f.BootstrapToken != "":
@@ -32,6 +40,26 @@ func (f doorFlags) check() error {
 }
 
 func (f doorFlags) limits() server.Limits { return server.Limits{Off: f.RateLimits == "off"} }
+
+const maxRate = 1_000_000 // a second
+
+// rates are what the store holds organizations and agents to.
+func (f doorFlags) rates() redisstore.Rates {
+	if f.RateLimits == "off" {
+		return redisstore.Rates{}
+	}
+	return redisstore.Rates{Organization: f.OrganizationRate, Agent: f.AgentRate}
+}
+
+// quotas are what an organization may hold, by name.
+type quotas map[string]int64
+
+// UnmarshalText is called by the flag parser.
+func (q *quotas) UnmarshalText(text []byte) error {
+	given, err := redisstore.ParseQuotas(string(text))
+	*q = given
+	return err
+}
 
 // minBootstrapToken keeps out what could be guessed within the limits.
 const minBootstrapToken = 16 // characters

@@ -6,12 +6,14 @@
 --
 -- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
 -- ARGV[2] = session_id     16 bytes
+-- ARGV[3] = quota          how many of them the organization may have, '' for any number
 --
 -- Reply:  {'ok'}
 --         {'invalid_api_key'}
+--         {'over_quota', name, used, quota}
 -- Writes: ZADD open_sessions
 local organization, open_sessions = KEYS[1], KEYS[2]
-local key_hash, session_id = ARGV[1], ARGV[2]
+local key_hash, session_id, quota = ARGV[1], ARGV[2], ARGV[3]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -22,5 +24,9 @@ if key_hash ~= stored[1] and not in_grace then
   return {'invalid_api_key'}
 end
 
+local used = quota ~= '' and redis.call('ZCARD', open_sessions) or 0
+if quota ~= '' and used >= tonumber(quota) then
+  return {'over_quota', 'open_sessions', string.format('%.0f', used), quota}
+end
 redis.call('ZADD', open_sessions, 0, session_id)
 return {'ok'}

@@ -19,8 +19,11 @@ var chargeSession = newKeyedScript("charge_session")
 
 // Charge counts the actions and their value against the session if, and only if, all of it fits, and returns the usage
 // after it. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError, *ScopeError, *LimitError,
-// ErrKeyReused; none of them has charged anything. ErrOutcomeUnknown may have.
+// ErrKeyReused, *QuotaError and *RateError with an idempotency key; none of them has charged anything. ErrOutcomeUnknown may have.
 func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (Usage, error) {
+	if charge.Once != nil {
+		charge.Once.bounded = true
+	}
 	act, err := s.actOnSession(ctx, c, session, charge.Once)
 	if err != nil {
 		return Usage{}, err

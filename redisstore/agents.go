@@ -39,15 +39,27 @@ var (
 )
 
 // CreateAgent creates an agent of the key's organization and returns it with its id and creation time; of a only what
-// the caller chooses counts. Errors: ErrInvalidAPIKey.
+// the caller chooses counts. Errors: ErrInvalidAPIKey, *QuotaError, *RateError.
 func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte) (Agent, error) {
 	a.ID, a.Organization = NewRootID(), key.Organization
+	scopes := strings.Join(a.Scopes, " ")
+	held, err := s.reserveByKey(key, agentDemand(key.Organization, a, scopes))
+	if err != nil {
+		return Agent{}, s.counts.quotaRefused(err)
+	}
+	created, err := s.createAgent(ctx, key, a, scopes, secretHash)
+	held.settle(err, false)
+	return created, err
+}
+
+func (s *Store) createAgent(ctx context.Context, key APIKey, a Agent, scopes string, secretHash [32]byte) (Agent, error) {
 	index := []string{s.keys.organization(key.Organization), s.keys.organizationAgents(key.Organization)}
-	if _, err := s.runByKey(ctx, key, s.proven.flow(key), indexAgent, index, key.Hash, a.ID); err != nil {
-		return Agent{}, nothingVisible(err)
+	if _, err := s.runByKey(ctx, key, s.proven.flow(key), indexAgent, index, key.Hash, a.ID,
+		s.usage.quota(key.Organization, agentsHeld)); err != nil {
+		return Agent{}, nothingVisible(s.counts.quotaRefused(err))
 	}
 	r, err := s.run(ctx, s.proven.flow(key), createAgent, []string{s.keys.agent(a.ID), s.keys.events(a.ID)},
-		key.Organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey))
+		key.Organization, a.Name, scopes, a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey))
 	if err != nil {
 		return Agent{}, err
 	}

@@ -29,6 +29,9 @@ var chargeBatch = newKeyedScript("charge_batch")
 // does not hinder the rest. It runs one script for each session, in one pipeline for each server. Errors of the batch as
 // a whole: ErrInvalidAPIKey, ErrInvalidToken, ErrKeyReused; nothing was charged then.
 func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, once *Once) ([]ChargeOutcome, error) {
+	if once != nil {
+		once.bounded = true
+	}
 	parts, err := s.partsOf(ctx, c, charges, once)
 	if err != nil {
 		return nil, err
@@ -46,6 +49,7 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	if once != nil {
 		// Of equal batches at once each may do a part, so all are answered as the one that had the key first.
 		once.FirstRequest, once.Replayed = once.claim.request, replayed(parts, once.claim.before)
+		s.noteParts(parts)
 	}
 	return outcomes, nil
 }
@@ -114,8 +118,14 @@ func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Onc
 		return act, s.CheckToken(ctx, *c.Token)
 	}
 	place := s.keys.outcome(act.agent, act.keyDigest(once, ""))
-	return act, once.claimed(s.run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
+	held, err := s.reserveClaim(ctx, act, once, place)
+	if err != nil {
+		return act, err
+	}
+	err = once.claimed(s.run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
 		act.organization, act.family, once.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx)))
+	held.settle(err, once.claim.before)
+	return act, err
 }
 
 // findAgents finds whose sessions they are, for an API key.

@@ -19,6 +19,8 @@ import (
 //	ot:{cell}:<organization>  zset  its transactions      ─┘
 //	                                A session is in oo: from before it is created until somebody has seen that it is not
 //	                                active any more, and then in os:.
+//	oq:{cell}:<organization>  hash  its usage (note_usage.lua) and quotas: q:<name>
+//	oh                        zset  every organization that holds something: its 16 bytes, by the bytes that it holds
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, created, revoked, epoch how often all its families
 //	                                were revoked, none for 0, family:<family>: revoked, until
@@ -57,6 +59,8 @@ func (k keyspace) organizationClosed(id uuid.UUID) string { return k.key("os:", 
 func (k keyspace) organizationTransactions(id uuid.UUID) string {
 	return k.key("ot:", cellOf(id), id)
 }
+func (k keyspace) organizationUsage(id uuid.UUID) string { return k.key("oq:", cellOf(id), id) }
+func (k keyspace) holdings() string                      { return k.prefix + "oh" }
 func (k keyspace) agent(id uuid.UUID) string             { return k.key("a:", cellOf(id), id) }
 func (k keyspace) agentSessions(id uuid.UUID) string     { return k.key("as:", cellOf(id), id) }
 func (k keyspace) agentTransactions(id uuid.UUID) string { return k.key("at:", cellOf(id), id) }

@@ -25,7 +25,7 @@ func asOperation(name string) operationID {
 	return operationID(len(operations) - 1)
 }
 
-var opHGet, opHMGet, opZAdd = asOperation("hget"), asOperation("hmget"), asOperation("zadd")
+var opHGet, opHMGet, opZAdd, opExists = asOperation("hget"), asOperation("hmget"), asOperation("zadd"), asOperation("exists")
 
 // operationOf returns the place of a command of Redis.
 func operationOf(verb string) operationID {
@@ -36,6 +36,8 @@ func operationOf(verb string) operationID {
 		return opHMGet
 	case "zadd":
 		return opZAdd
+	case "exists":
+		return opExists
 	}
 	return 0
 }
@@ -89,6 +91,7 @@ type counts struct {
 	ofCalls     prometheus.Observer // how many share a pipeline of a lane
 	ofBatch     prometheus.Observer // how many parts of a batch go to one server
 	ofList      prometheus.Observer // how many objects a list reads at once
+	overQuota   *prometheus.CounterVec
 }
 
 func newCounts() *counts {
@@ -108,12 +111,36 @@ func newCounts() *counts {
 			Help:    "Commands that went to Redis in one pipeline: calls that share one, parts of a batch, reads of a list.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 10),
 		}, []string{"kind"}),
+		overQuota: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "remit_quota_refusals_total",
+			Help: "Creations refused because an organization or an agent holds too much, by the quota, or creates too fast, by the rate.",
+		}, []string{"by"}),
+	}
+	for _, name := range resourceNames { // 0 at first, as below
+		c.overQuota.WithLabelValues(name)
+	}
+	for _, limit := range []string{organizationRate, agentRate} {
+		c.overQuota.WithLabelValues(limit)
 	}
 	c.ofCalls, c.ofBatch, c.ofList = c.pipelines.WithLabelValues("calls"), c.pipelines.WithLabelValues("batch"), c.pipelines.WithLabelValues("list")
 	for how := unavailable; how < callOutcomes; how++ { // 0 at first: of a first failure one is to hear
 		c.byOutcome[how] = c.troubles.WithLabelValues(outcomeNames[how])
 	}
 	return c
+}
+
+// quotaRefused counts an error that is such a refusal, and returns it.
+func (c *counts) quotaRefused(err error) error {
+	var quota *QuotaError
+	var tooFast *RateError
+	switch {
+	case c == nil:
+	case errors.As(err, &quota):
+		c.overQuota.WithLabelValues(quota.Quota).Inc()
+	case errors.As(err, &tooFast):
+		c.overQuota.WithLabelValues(tooFast.Limit).Inc()
+	}
+	return err
 }
 
 // called counts a call that has ended.
@@ -144,6 +171,7 @@ var (
 	poolTimeouts  = described("pool_timeouts_total", "Times that no connection became free in time.")
 	poolStale     = described("pool_stale_connections_total", "Connections that were taken out of the pool because they were of no use any more.")
 	poolSizes     = described("pool_connections", "Connections to Redis, by whether they are in use.", "state")
+	memoryUsed    = described("memory_ratio", "Used part of maxmemory, of the fullest primary, when something was created last; 0 without maxmemory.")
 	durability    = described("durability_info", "1, with when a write is acknowledged.", "mode")
 )
 
@@ -155,7 +183,8 @@ func (s *Store) Describe(to chan<- *prometheus.Desc) {
 	s.counts.calls.Describe(to)
 	s.counts.troubles.Describe(to)
 	s.counts.pipelines.Describe(to)
-	for _, d := range []*prometheus.Desc{waitingCalls, underWayCalls, stuckLanes, poolHits, poolMisses, poolTimeouts, poolStale, poolSizes, durability} {
+	s.counts.overQuota.Describe(to)
+	for _, d := range []*prometheus.Desc{waitingCalls, underWayCalls, stuckLanes, poolHits, poolMisses, poolTimeouts, poolStale, poolSizes, durability, memoryUsed} {
 		to <- d
 	}
 }
@@ -168,6 +197,8 @@ func (s *Store) Collect(to chan<- prometheus.Metric) {
 	s.counts.calls.Collect(to)
 	s.counts.troubles.Collect(to)
 	s.counts.pipelines.Collect(to)
+	s.counts.overQuota.Collect(to)
+	to <- prometheus.MustNewConstMetric(memoryUsed, prometheus.GaugeValue, s.usage.pressure.ratio())
 	s.collectQueues(to)
 	s.pools.collect(to)
 	to <- prometheus.MustNewConstMetric(durability, prometheus.GaugeValue, 1, string(s.config.Durability))

@@ -17,7 +17,9 @@ type Once struct {
 	Replayed     bool
 	FirstRequest string
 
-	claim claim // of the key, where it is claimed before the operation
+	// bounded refuses a new key beyond the organization's quotas and rates. What takes authority away or settles is not.
+	bounded bool
+	claim   claim // of the key, where it is claimed before the operation
 }
 
 // claim is which request had an idempotency key first, and whether that was one before this.
@@ -47,8 +49,19 @@ func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Once, 
 	if once == nil {
 		return s.run(ctx, act.flow, sc, keys, args...)
 	}
+	outcome := s.keys.outcome(act.agent, act.keyDigest(once, ""))
+	held, err := s.reserveKey(ctx, act, once, outcome)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.performOnce(ctx, sc, act, once, outcome, keys, args)
+	held.settle(err, once.Replayed)
+	return r, err
+}
+
+func (s *Store) performOnce(ctx context.Context, sc *script, act actor, once *Once, outcome string, keys []string, args []any) (*reply, error) {
 	c := newCommand(act.flow, 1+len(keys))
-	c.keys(s.keys.outcome(act.agent, act.keyDigest(once, "")))
+	c.keys(outcome)
 	c.keys(keys...)
 	c.arguments(onceArguments(ctx, act, once)...)
 	c.arguments(args...)
@@ -105,6 +118,12 @@ func (s *Store) admit(ctx context.Context, c Caller, once *Once) error {
 		return err
 	}
 	place := s.keys.outcome(key.Organization, digest("claim", string(key.Organization[:]), once.Key))
-	return once.claimed(s.runByKey(ctx, key, f, claimKey, []string{s.keys.organization(key.Organization), place},
+	held, err := s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, once, place)
+	if err != nil {
+		return err
+	}
+	err = once.claimed(s.runByKey(ctx, key, f, claimKey, []string{s.keys.organization(key.Organization), place},
 		key.Hash, once.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx)))
+	held.settle(err, once.claim.before)
+	return err
 }

@@ -41,11 +41,11 @@ func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id u
 		ctx, cancel := context.WithTimeout(ctx, pruneTime)
 		defer cancel()
 		load := s.loadTransactionsOf(t.Organization)
-		prune(ctx, s, index[Transaction]{key: key, load: load})
-		prune(ctx, s, index[Transaction]{key: s.keys.agentTransactions(t.Agent), members: ofCell(t.Agent), load: load})
+		prune(ctx, s, index[Transaction]{key: key, load: load}, pruneSample)
+		prune(ctx, s, index[Transaction]{key: s.keys.agentTransactions(t.Agent), members: ofCell(t.Agent), load: load}, pruneSample)
 		if session != uuid.Nil {
 			key := s.keys.sessionTransactions(t.Agent, session)
-			prune(ctx, s, index[Transaction]{key: key, members: ofCell(t.Agent), load: load})
+			prune(ctx, s, index[Transaction]{key: key, members: ofCell(t.Agent), load: load}, pruneSample)
 		}
 	case c.cameToNothing():
 		s.drop(ctx, key, members{}, id)
@@ -64,22 +64,22 @@ func (c creation) cameToNothing() bool {
 }
 
 func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID) {
-	prune(ctx, s, s.openSessions(organization))
-	prune(ctx, s, s.closedSessions(organization))
-	prune(ctx, s, s.sessionsOf(actor{organization: organization, agent: agent}))
+	prune(ctx, s, s.openSessions(organization), pruneSample)
+	prune(ctx, s, s.closedSessions(organization), pruneSample)
+	prune(ctx, s, s.sessionsOf(actor{organization: organization, agent: agent}), pruneSample)
 }
 
-func prune[T any](ctx context.Context, s *Store, ix index[T]) {
+func prune[T any](ctx context.Context, s *Store, ix index[T], entries int) {
 	var sample *redis.StringSliceCmd
 	var clock *redis.TimeCmd
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		sample, clock = p.ZRandMember(ctx, ix.key, pruneSample), p.Time(ctx)
+		sample, clock = p.ZRandMember(ctx, ix.key, entries), p.Time(ctx)
 		return nil
 	})
 	if err != nil {
 		return
 	}
-	ids := make([]uuid.UUID, 0, pruneSample)
+	ids := make([]uuid.UUID, 0, entries)
 	for _, member := range sample.Val() {
 		if id, err := ix.members.id(member); err == nil {
 			ids = append(ids, id)

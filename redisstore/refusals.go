@@ -77,6 +77,7 @@ var refusals = map[string]func(*reply) error{
 	"key_reused":            refuse(ErrKeyReused),
 	"holds_due":             refuse(errHoldsDue),
 	"agent_revoked":         refuse(ErrAgentRevoked),
+	"unknown_organization":  refuse(ErrUnknownOrganization),
 	"unknown_key":           refuse(ErrUnknownKey),
 	"key_in_use":            refuse(ErrKeyInUse),
 	"rotation_pending": func(r *reply) error {
@@ -90,6 +91,9 @@ var refusals = map[string]func(*reply) error{
 	},
 	"below_usage": func(r *reply) error {
 		return orBroken(r, &BelowUsageError{Limit: r.text(0), Usage: r.usage(1)})
+	},
+	"over_quota": func(r *reply) error {
+		return orBroken(r, &QuotaError{Quota: r.text(0), Used: r.number(1), Max: r.number(2)})
 	},
 	"limit": func(r *reply) error {
 		return orBroken(r, &LimitError{Limit: r.text(0), Usage: r.usage(1)})

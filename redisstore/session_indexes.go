@@ -22,10 +22,11 @@ var (
 // closeTime bounds the move of a session that was ended, for the answer waits for it.
 const closeTime = 500 * time.Millisecond
 
-// indexSession notes a coming session, before it is created: none can exist that its organization does not list.
-func (s *Store) indexSession(ctx context.Context, key APIKey, id uuid.UUID) error {
+// indexSession notes a coming session, before it is created: none can exist that its organization does not list. Errors:
+// ErrInvalidAPIKey, *QuotaError.
+func (s *Store) indexSession(ctx context.Context, key APIKey, id uuid.UUID, quota string) error {
 	index := []string{s.keys.organization(key.Organization), s.keys.organizationOpen(key.Organization)}
-	_, err := s.runByKey(ctx, key, s.proven.flow(key), indexSession, index, key.Hash, id)
+	_, err := s.runByKey(ctx, key, s.proven.flow(key), indexSession, index, key.Hash, id, quota)
 	return nothingVisible(err)
 }
 

@@ -76,7 +76,7 @@ func TestAnEntryOfASessionThatIsStillToComeShowsNothingAndStays(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		coming := NewID(w.agent.ID)
-		if err := s.indexSession(t.Context(), w.key, coming); err != nil {
+		if err := s.indexSession(t.Context(), w.key, coming, ""); err != nil {
 			t.Fatal(err)
 		}
 		for _, status := range []Status{"", Active, Completed} {

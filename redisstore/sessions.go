@@ -61,19 +61,23 @@ var (
 )
 
 // CreateSession creates a session of an agent of the key's organization. Errors: ErrInvalidAPIKey, ErrUnknownAgent,
-// ErrAgentRevoked, *ScopeError, ErrKeyReused.
+// ErrAgentRevoked, *ScopeError, ErrKeyReused, *QuotaError, *RateError.
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
 	if n.Once != nil {
+		n.Once.bounded = true
 		if err := s.admit(ctx, Caller{Key: &key}, n.Once); err != nil {
 			return Session{}, err
 		}
 	}
 	id := NewID(n.Agent)
-	if err := s.indexSession(ctx, key, id); err != nil {
+	held, err := s.reserveSession(ctx, key, id, n)
+	if err != nil {
 		return Session{}, err
 	}
 	session, err := s.writeSession(ctx, key.Organization, id, n)
-	s.tidyAfterCreation(ctx, key.Organization, n.Agent, id, creation{err, n.Once != nil && n.Once.Replayed})
+	replayed := n.Once != nil && n.Once.Replayed
+	held.settle(err, replayed)
+	s.tidyAfterCreation(ctx, key.Organization, n.Agent, id, creation{err, replayed})
 	return session, err
 }
 
@@ -171,6 +175,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 		return time.Time{}, act.refusedTo(err)
 	}
 	s.closeSessions(ctx, act.organization, []uuid.UUID{id})
+	s.usage.noteEvent(act.organization)
 	return r.time(0), r.err
 }
 

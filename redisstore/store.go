@@ -31,6 +31,11 @@ type Config struct {
 	Durability Durability
 	// EventsKept is how many events of its audit trail an agent keeps, about: up to 100 more may stand. 0 means 1000.
 	EventsKept int
+	// Quotas are those of an organization that the operator has given none of its own, by the names of ParseQuotas; 0 is
+	// unbounded. Those that are not named have their defaults.
+	Quotas map[string]int64
+	// Rates bound how fast organizations and agents may create what takes memory. The zero value bounds nothing.
+	Rates Rates
 	// Tracer makes a span of each round trip to Redis within a request that is traced. Nil: there are none.
 	Tracer trace.Tracer
 }
@@ -63,6 +68,7 @@ type Store struct {
 	keys   keyspace
 	config Config
 	watch  watch
+	usage  *usage
 	counts *counts
 	closed chan struct{}
 	close  sync.Once
@@ -73,6 +79,9 @@ type Store struct {
 func Open(cfg Config) (*Store, error) {
 	options, err := parseURL(cfg.URL)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkQuotas(cfg.Quotas); err != nil {
 		return nil, err
 	}
 	if cfg.Prefix == "" {
@@ -86,15 +95,21 @@ func Open(cfg Config) (*Store, error) {
 	cfg.Durability = orDefault(cfg.Durability, Local)
 	s := &Store{proven: newProvenKeys(), keys: keyspace{cfg.Prefix}, config: cfg, counts: newCounts(), closed: make(chan struct{})}
 	s.lanes.keys, s.lanes.suspect, s.lanes.sizes = s.keys, s.suspect, s.counts.ofCalls
+	s.usage = newUsage(cfg)
+	s.usage.syncing.start, s.usage.syncing.hurried = s.keepUsage, make(chan struct{}, 1)
 	s.client = connect(options, &s.conns)
 	s.pools.connect(s.client)
 	traceTrips(s.client, cfg.Tracer)
 	return s, nil
 }
 
-// Close wakes whoever waits for events and closes every connection.
+// Close wakes whoever waits for events, tells Redis what of the organizations' usage it does not know yet, and closes every
+// connection.
 func (s *Store) Close() error {
-	s.close.Do(func() { close(s.closed) })
+	s.close.Do(func() {
+		close(s.closed)
+		s.usage.syncing.finish()
+	})
 	return s.client.Close()
 }
 

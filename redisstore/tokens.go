@@ -27,13 +27,19 @@ var (
 
 // ExchangeSecret opens a new refresh-token family for the agent whose secret this is, narrowed to the scopes if some are
 // given. An agent has at most 10,000 families: beyond, those that were not used for longest end. Errors:
-// ErrInvalidCredentials, *ScopeError.
+// ErrInvalidCredentials, *ScopeError, *QuotaError, *RateError. Whose an agent is that this instance has not seen yet only
+// the answer tells, so its first exchange is never refused by a quota.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
-	family := NewID(agent)
+	family, narrowed := NewID(agent), strings.Join(scopes, " ")
+	held, err := s.usage.reserve(s.familyDemand(s.usage.organizationOf(agent), agent, narrowed))
+	if err != nil {
+		return Grant{}, s.counts.quotaRefused(err)
+	}
 	r, err := s.run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
 		secretHash, s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
-		strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
+		narrowed, s.auditAs(ctx, actorAgent))
 	if err != nil {
+		held.settle(err, false)
 		return Grant{}, err
 	}
 	grant := Grant{
@@ -44,6 +50,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	if len(r.values) > 2 {
 		s.endOldest(ctx, grant.AccessToken, ofCell(agent).ids(r, 2))
 	}
+	held.settleFor(grant.Organization, r.err)
 	return grant, r.err
 }
 
@@ -63,6 +70,9 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 		Scopes:      strings.Fields(r.text(2)),
 		Generation:  r.generation(0),
 		Replayed:    len(r.values) > 3,
+	}
+	if r.err == nil {
+		s.usage.noteEvent(grant.Organization)
 	}
 	return grant, r.err
 }

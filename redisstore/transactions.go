@@ -72,13 +72,19 @@ var (
 )
 
 // Begin begins a transaction of the calling agent. In a session it counts one action and holds the value, if both fit.
-// Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, ErrKeyReused.
+// Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, ErrKeyReused, *QuotaError, *RateError.
 func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
+	held, err := s.reserveTransaction(ctx, t, n)
+	if err != nil {
+		return Transaction{}, err
+	}
 	id := NewID(t.Agent)
 	if err := s.indexTransaction(ctx, t.Organization, id); err != nil {
+		held.settle(err, false)
 		return Transaction{}, err
 	}
 	r, err := s.begin(ctx, t, id, n)
+	held.settle(err, n.Once != nil && n.Once.Replayed)
 	s.tidyAfterBegin(ctx, t, n.Session, id, creation{err, n.Once != nil && n.Once.Replayed})
 	if err != nil {
 		return Transaction{}, t.actor().refusedTo(err)
@@ -167,7 +173,7 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 		return s.perform(ctx, commitTransaction, act, c.Once, s.transactionKeys(act, facts), t.Organization, t.Agent,
 			act.family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Once), s.audit(ctx, act))
 	})
-	return facts.standing(act, r, err)
+	return s.settled(act, c.Once, c.PostState)(facts.standing(act, r, err))
 }
 
 // Rollback rolls a transaction back: it gives free what it holds, or gives back what it was charged. Errors:
@@ -181,7 +187,7 @@ func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback
 		return s.perform(ctx, rollbackTransaction, act, b.Once, s.transactionKeys(act, facts), act.organization,
 			act.agent, act.family, id, b.Reason, s.settledRetention(b.Once), s.audit(ctx, act))
 	})
-	return facts.standing(act, r, err)
+	return s.settled(act, b.Once, "")(facts.standing(act, r, err))
 }
 
 // Transaction returns a transaction that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken,

@@ -272,7 +272,7 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the client does not hold the scope"}
 	case errors.Is(err, redisstore.ErrInvalidRefreshToken), errors.Is(err, redisstore.ErrTokenReused):
 		p.Status, body.Error = 400, "invalid_grant"
-	case p.Status == 503, p.Status == 429:
+	case p.Status == 503, p.Status == 429, p.Code == "quota_exceeded":
 		body.Error = "temporarily_unavailable"
 	case p.Status < 500:
 		body.Error = "invalid_request"

@@ -68,7 +68,36 @@ type organizationAnswer struct {
 	APIKey   string         `json:"api_key,omitzero"` // in the answer to its creation only
 	Metadata jsontext.Value `json:"metadata"`
 	Created  timestamp      `json:"created_at"`
+	Quotas   *resources     `json:"quotas,omitzero"` // only when it is read, as usage
+	Usage    *resources     `json:"usage,omitzero"`
 }
+
+// resources are amounts of what an organization holds, or may hold: null for any number.
+type resources struct {
+	Agents              *int64 `json:"agents"`
+	OpenSessions        *int64 `json:"open_sessions"`
+	PendingTransactions *int64 `json:"pending_transactions"`
+	RefreshFamilies     *int64 `json:"refresh_families"`
+	IdempotencyKeys     *int64 `json:"idempotency_keys"`
+	Bytes               *int64 `json:"bytes"`
+}
+
+func resourcesOf(amounts map[string]int64, show func(int64) *int64) *resources {
+	return &resources{
+		Agents: show(amounts["agents"]), OpenSessions: show(amounts["open_sessions"]),
+		PendingTransactions: show(amounts["pending_transactions"]), RefreshFamilies: show(amounts["refresh_families"]),
+		IdempotencyKeys: show(amounts["idempotency_keys"]), Bytes: show(amounts["bytes"]),
+	}
+}
+
+func quotaShown(quota int64) *int64 {
+	if quota == 0 {
+		return nil
+	}
+	return &quota
+}
+
+func usageShown(used int64) *int64 { return &used }
 
 func organizationOf(o redisstore.Organization) organizationAnswer {
 	return organizationAnswer{ID: o.ID, Name: o.Name, Metadata: metadataOf(o.Metadata), Created: timestamp(o.Created)}
@@ -111,7 +140,13 @@ func (s *Server) getOrganization(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, organizationOf(organization))
+	usage, quotas, err := s.store.OrganizationUsage(forRequest(ctx), key.Organization)
+	if err != nil {
+		return err
+	}
+	read := organizationOf(organization)
+	read.Quotas, read.Usage = resourcesOf(quotas, quotaShown), resourcesOf(usage, usageShown)
+	return answer(ctx, read)
 }
 
 type rotatedKeyAnswer struct {

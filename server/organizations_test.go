@@ -31,7 +31,8 @@ func TestCreateOrganizationKeepsItsMetadataToTheDigit(t *testing.T) {
 			"b": []any{num("1"), num("2.50"), num("1e2")}, "a": map[string]any{"deep": nil}, "ü": num("12345678901234567890"),
 		}}
 		created.exactly(want.with(fields{"api_key": anAPIKey}))
-		api.get(created.header.Get("Location"), asKey(created.text("api_key"))).is(200).exactly(want)
+		api.get(created.header.Get("Location"), asKey(created.text("api_key"))).is(200).
+			exactly(want.with(fields{"quotas": someResources, "usage": someResources}))
 	})
 }
 
@@ -40,7 +41,8 @@ func TestGetOrganizationNeverShowsTheKey(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		w.get("/v1/organizations/"+w.org, asKey(w.key)).is(200).
-			exactly(fields{"id": w.org, "name": "acme", "metadata": fields{}, "created_at": aboutNow})
+			exactly(fields{"id": w.org, "name": "acme", "metadata": fields{}, "created_at": aboutNow,
+				"quotas": someResources, "usage": someResources})
 	})
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"strings"
 
 	"remit/money"
 	"remit/redisstore"
@@ -21,7 +22,7 @@ var (
 	errNoBootstrap     = errors.New("this needs the bootstrap token in the header Authorization: Bearer")
 	errWrongBootstrap  = errors.New("the bootstrap token is not valid")
 	errNoNewOrgs       = errors.New("organizations are not created here")
-	errUnknownOrg      = errors.New("no such organization")
+	errUnknownOrg      = redisstore.ErrUnknownOrganization
 	errBodyTooLarge    = errors.New("the body is larger than 256 KiB")
 	errHeadersTooLarge = errors.New("the headers are larger than 16 KiB")
 	errSlowRequest     = errors.New("the request did not arrive in time")
@@ -110,6 +111,7 @@ var titles = map[string]string{
 	"session_limit_reached":  "Session limit reached",
 	"session_not_active":     "Session not active",
 	"limit_below_usage":      "Limit below usage",
+	"quota_exceeded":         "Quota exceeded",
 	"idempotency_key_reused": "Idempotency key reused",
 
 	"transaction_not_pending":    "Transaction not pending",
@@ -137,6 +139,14 @@ type problem struct {
 	TransactionStatus redisstore.Status `json:"transaction_status,omitzero"`
 	Limit             string            `json:"limit,omitzero"`
 	*limitUsage
+	*quotaUsage
+}
+
+// quotaUsage tells which quota of an organization is reached, and how far.
+type quotaUsage struct {
+	Quota string `json:"quota"`
+	Used  int64  `json:"used"`
+	Max   int64  `json:"max"`
 }
 
 // limitUsage tells what of a session is used and what remains.
@@ -199,6 +209,8 @@ func problemOf(err error) problem {
 		scope      *scopeError
 		gateway    *gatewayError
 		notReady   *redisstore.NotReadyError
+		quota      *redisstore.QuotaError
+		tooFast    *redisstore.RateError
 	)
 	switch {
 	case errors.As(err, &gateway):
@@ -218,6 +230,12 @@ func problemOf(err error) problem {
 		usage := usageOf(limit.Usage)
 		p.Limit, p.limitUsage = limit.Limit, &usage
 		return p
+	case errors.As(err, &quota):
+		p := newProblem(403, "quota_exceeded", quotaDetail(quota))
+		p.quotaUsage = &quotaUsage{quota.Quota, quota.Used, quota.Max}
+		return p
+	case errors.As(err, &tooFast):
+		return newProblem(429, "rate_limited", "your organization or agent creates too much at once; nothing was changed")
 	case errors.As(err, &below):
 		p := newProblem(409, "limit_below_usage", below.Error())
 		usage := usageOf(below.Usage)
@@ -253,6 +271,10 @@ func problemOf(err error) problem {
 		r.detail = r.err.Error()
 	}
 	return newProblem(r.status, r.code, r.detail)
+}
+
+func quotaDetail(q *redisstore.QuotaError) string {
+	return "your organization has reached its quota of " + strings.ReplaceAll(q.Quota, "_", " ") + "; nothing was changed"
 }
 
 func ruleFor(err error) rule {

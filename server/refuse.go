@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/tls"
 	"errors"
+	"math"
 	"net"
 	"os"
 	"runtime/debug"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/valyala/fasthttp"
+	"remit/redisstore"
 )
 
 // answerProblem writes the answer to an error.
@@ -57,9 +59,12 @@ const retryLater = 1
 // retryAfter returns the seconds after which the same request may succeed; 0 when waiting alone does not help.
 func retryAfter(err error, p problem) int {
 	var limited *rateLimited
+	var tooFast *redisstore.RateError
 	switch {
 	case errors.As(err, &limited):
 		return limited.retryAfter
+	case errors.As(err, &tooFast):
+		return max(int(math.Ceil(tooFast.RetryAfter.Seconds())), 1)
 	case p.Status == 503 || p.Status == 429:
 		return retryLater
 	}

@@ -71,6 +71,7 @@ var (
 		"insufficient_scope":    {"required_scope"},
 		"session_limit_reached": limitMembers,
 		"limit_below_usage":     limitMembers,
+		"quota_exceeded":        {"quota", "used", "max"},
 
 		"transaction_not_pending":    {"transaction_status"},
 		"transaction_not_reversible": {"transaction_status"},

@@ -31,6 +31,7 @@ var errorsWithMembers = []error{
 	&redisstore.NotActiveError{Status: redisstore.Expired},
 	&conflict{&redisstore.NotActiveError{Status: redisstore.Expired}},
 	&redisstore.BelowUsageError{Limit: "max_actions"},
+	&redisstore.QuotaError{Quota: "agents", Used: 1, Max: 1},
 	&redisstore.NotPendingError{Status: redisstore.Expired},
 	redisstore.ErrNotReversible,
 	&redisstore.ScopeError{Scope: "read"},
@@ -108,6 +109,7 @@ func TestEveryRefusalOfTheStoreHasAnAnswer(t *testing.T) {
 		redisstore.ErrUnknownTransaction, redisstore.ErrKeyReused, redisstore.ErrNotReversible,
 		redisstore.ErrUnavailable, redisstore.ErrOutcomeUnknown, &redisstore.NotActiveError{}, &redisstore.ScopeError{},
 		&redisstore.LimitError{}, &redisstore.BelowUsageError{}, &redisstore.NotPendingError{},
+		&redisstore.QuotaError{}, &redisstore.RateError{},
 	} {
 		if p := problemOf(fmt.Errorf("wrapped: %w", err)); p.Code == internalError.code {
 			t.Errorf("%v is answered as an internal error", err)
@@ -133,6 +135,7 @@ func TestMembersGoWithTheirProblemsOnly(t *testing.T) {
 	t.Parallel()
 	members := map[string]string{
 		"invalid_request": "errors", "session_limit_reached": "limit", "limit_below_usage": "limit",
+		"quota_exceeded":     "quota",
 		"session_not_active": "session_status", "insufficient_scope": "required_scope",
 		"transaction_not_pending": "transaction_status", "transaction_not_reversible": "transaction_status",
 	}

@@ -1,0 +1,173 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// resource is one thing of which an organization can hold so many.
+type resource int
+
+const (
+	agentsHeld resource = iota
+	openSessionsHeld
+	pendingHeld
+	familiesHeld
+	keysHeld
+	bytesHeld
+	resources
+
+	noResource = resource(-1)
+)
+
+// resourceNames are the names of the quotas, in the API and in Redis.
+var resourceNames = [resources]string{
+	"agents", "open_sessions", "pending_transactions", "refresh_families", "idempotency_keys", "bytes",
+}
+
+// quantities has one number for each resource.
+type quantities [resources]int64
+
+func (a *quantities) add(b quantities) {
+	for i := range a {
+		a[i] += b[i]
+	}
+}
+
+func (a quantities) byName() map[string]int64 {
+	named := make(map[string]int64, len(a))
+	for i, amount := range a {
+		named[resourceNames[i]] = amount
+	}
+	return named
+}
+
+// defaultQuotas are generous: they end a runaway, and leave memory to the fair share. 0 is unbounded.
+var defaultQuotas = quantities{
+	agentsHeld: 1_000_000, openSessionsHeld: 10_000_000, pendingHeld: 10_000_000, familiesHeld: 100_000_000, keysHeld: 1_000_000_000,
+}
+
+const (
+	// DefaultQuota gives an organization the default of a quota again, in SetQuotas.
+	DefaultQuota = -1
+	// maxQuota can be written exactly by a script.
+	maxQuota = 1_000_000_000_000_000
+)
+
+// QuotaError refuses what would take an organization beyond a quota, or beyond its fair share of a Redis that is nearly
+// full. Nothing was changed.
+type QuotaError struct {
+	Quota     string // a name of ParseQuotas
+	Used, Max int64
+}
+
+func (e *QuotaError) Error() string {
+	return fmt.Sprintf("the organization's quota of %s is reached", e.Quota)
+}
+
+// RateError refuses what an organization or an agent creates too fast. Nothing was changed.
+type RateError struct {
+	Limit      string // organization_rate or agent_rate
+	RetryAfter time.Duration
+}
+
+func (e *RateError) Error() string {
+	return "too much is created at once: the " + e.Limit + " is reached"
+}
+
+// ErrUnknownOrganization is for callers without an API key: an API key of no organization is ErrInvalidAPIKey.
+var ErrUnknownOrganization = errors.New("no such organization")
+
+// ParseQuotas reads name=value pairs, separated by commas: a whole number, 0 for unbounded, or default.
+func ParseQuotas(text string) (map[string]int64, error) {
+	quotas := map[string]int64{}
+	for pair := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
+		if _, twice := quotas[name]; twice {
+			return nil, fmt.Errorf("the quota %s is given twice", name)
+		}
+		number := int64(DefaultQuota)
+		if value != "default" {
+			var err error
+			if number, err = strconv.ParseInt(value, 10, 64); err != nil || number < 0 {
+				return nil, fmt.Errorf("the quota %q must be name=value, with a whole number from 0 (unbounded) to %d, or default", pair, int64(maxQuota))
+			}
+		}
+		quotas[name] = number
+	}
+	return quotas, checkQuotas(quotas)
+}
+
+func checkQuotas(quotas map[string]int64) error {
+	for _, name := range slices.Sorted(maps.Keys(quotas)) {
+		if !slices.Contains(resourceNames[:], name) {
+			return fmt.Errorf("no quota is called %q: there are %s", name, strings.Join(resourceNames[:], ", "))
+		}
+		if value := quotas[name]; value < DefaultQuota || value > maxQuota {
+			return fmt.Errorf("the quota %s must be from 0 (unbounded) to %d", name, int64(maxQuota))
+		}
+	}
+	return nil
+}
+
+// over returns the quotas with those of the names set.
+func (a quantities) over(quotas map[string]int64) quantities {
+	for i, name := range resourceNames {
+		if value, set := quotas[name]; set && value >= 0 {
+			a[i] = value
+		}
+	}
+	return a
+}
+
+var setQuotas = newScript("set_quotas", writes)
+
+// SetQuotas sets quotas of an organization by their names, 0 for unbounded, DefaultQuota for the default; others stay.
+// Instances follow within a second of the organization's next request. Setting them again changes nothing. Errors:
+// ErrUnknownOrganization.
+func (s *Store) SetQuotas(ctx context.Context, organization uuid.UUID, quotas map[string]int64) error {
+	if err := checkQuotas(quotas); err != nil {
+		return err
+	}
+	var lines []byte
+	for _, name := range slices.Sorted(maps.Keys(quotas)) {
+		if quotas[name] == DefaultQuota {
+			lines = fmt.Appendf(lines, "%s -\n", name)
+		} else {
+			lines = fmt.Appendf(lines, "%s %d\n", name, quotas[name])
+		}
+	}
+	keys := []string{s.keys.organization(organization), s.keys.organizationUsage(organization)}
+	_, err := s.run(ctx, ownFlow, setQuotas, keys, lines)
+	return err
+}
+
+// Quotas returns an organization's quotas by their names, 0 for unbounded. Errors: ErrUnknownOrganization.
+func (s *Store) Quotas(ctx context.Context, organization uuid.UUID) (map[string]int64, error) {
+	_, quotas, err := s.OrganizationUsage(ctx, organization)
+	return quotas, err
+}
+
+// OrganizationUsage returns what an organization holds and its quotas, by their names; a quota of 0 is unbounded. What
+// other instances have done in the last second may be missing. Errors: ErrUnknownOrganization.
+func (s *Store) OrganizationUsage(ctx context.Context, organization uuid.UUID) (usage, quotas map[string]int64, err error) {
+	a := s.usage.account(organization)
+	if err := s.syncUsage(ctx, a); err != nil {
+		return nil, nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.used().byName(), a.quotas.byName(), nil
+}
+
+// unbounded is above every amount.
+const unbounded = math.MaxInt64

@@ -1,0 +1,458 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// usageOf returns what an organization holds, as Redis has it once this store's own part is counted.
+func usageOf(t *testing.T, s *Store, organization uuid.UUID) map[string]int64 {
+	t.Helper()
+	usage, _, err := s.OrganizationUsage(t.Context(), organization)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return usage
+}
+
+func wantOverQuota(t *testing.T, err error, quota string, used, most int64) {
+	t.Helper()
+	wantError(t, quota, err, &QuotaError{Quota: quota, Used: used, Max: most})
+}
+
+// creation is one way to create something that a quota counts.
+type quotaCase struct {
+	quota  string
+	before int64 // what a tenant holds at first
+	create func(context.Context, *Store, tenant, Grant) error
+}
+
+var quotaCases = []quotaCase{
+	{"agents", 1, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
+		_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3})
+		return err
+	}},
+	{"open_sessions", 1, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
+		_, err := s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour})
+		return err
+	}},
+	{"pending_transactions", 0, func(ctx context.Context, s *Store, w tenant, g Grant) error {
+		_, err := s.Begin(ctx, g.AccessToken, NewTransaction{ActionType: "call", PreState: "{}", Lifetime: time.Hour})
+		return err
+	}},
+	{"refresh_families", 1, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
+		_, err := s.ExchangeSecret(ctx, w.agent.ID, w.secret)
+		return err
+	}},
+	{"idempotency_keys", 0, func(ctx context.Context, s *Store, w tenant, g Grant) error {
+		_, err := s.Charge(ctx, byToken(g), w.session.ID, Charge{Count: 1, Once: &Once{Key: uuid.NewString()}})
+		return err
+	}},
+	{"idempotency_keys", 0, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
+		_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Once: &Once{Key: uuid.NewString()}})
+		return err
+	}},
+	{"idempotency_keys", 0, func(ctx context.Context, s *Store, w tenant, g Grant) error {
+		charges := []BatchCharge{{Session: w.session.ID, Charge: Charge{Count: 1}}}
+		_, err := s.ChargeBatch(ctx, byToken(g), charges, &Once{Key: uuid.NewString()})
+		return err
+	}},
+}
+
+func TestEachQuotaIsExactOnOneInstance(t *testing.T) {
+	t.Parallel()
+	for i, c := range quotaCases {
+		t.Run(fmt.Sprint(c.quota, i), func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+				const more = 5
+				w := newTenant(t, s, NewSession{MaxActions: 1000})
+				g, most := w.exchange(t, s), c.before+more
+				if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{c.quota: most}); err != nil {
+					t.Fatal(err)
+				}
+				if used := usageOf(t, s, w.key.Organization)[c.quota]; used != c.before {
+					t.Fatalf("a tenant holds %d, want %d", used, c.before)
+				}
+				var created atomic.Int64
+				var group sync.WaitGroup
+				for range 4 {
+					group.Go(func() {
+						for range 2 * more {
+							err := c.create(t.Context(), s, w, g)
+							var refused *QuotaError
+							switch {
+							case err == nil:
+								created.Add(1)
+							case !errors.As(err, &refused) || refused.Quota != c.quota || refused.Max != most:
+								t.Error(err)
+							}
+						}
+					})
+				}
+				group.Wait()
+				if created.Load() != more {
+					t.Errorf("%d were created, want %d", created.Load(), more)
+				}
+				wantOverQuota(t, c.create(t.Context(), s, w, g), c.quota, most, most)
+				if used := usageOf(t, s, w.key.Organization)[c.quota]; used != most {
+					t.Errorf("%d are held, want %d", used, most)
+				}
+
+				if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{c.quota: DefaultQuota}); err != nil {
+					t.Fatal(err)
+				}
+				eventually(t, "the new quota holds", func() bool { return c.create(t.Context(), s, w, g) == nil })
+			})
+		})
+	}
+}
+
+func TestTheQuotaOfBytesIsExactOnOneInstance(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		g := w.exchange(t, s)
+		held := usageOf(t, s, w.key.Organization)["bytes"]
+		begin := quotaCases[2].create
+		one := s.transactionDemand(g.AccessToken, NewTransaction{ActionType: "call", PreState: "{}"}).bytes
+		most := held + 3*one
+		if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"bytes": most}); err != nil {
+			t.Fatal(err)
+		}
+		usageOf(t, s, w.key.Organization)
+		for range 3 {
+			if err := begin(t.Context(), s, w, g); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var refused *QuotaError
+		if err := begin(t.Context(), s, w, g); !errors.As(err, &refused) || refused.Quota != "bytes" || refused.Max != most {
+			t.Errorf("beyond the quota: %v", err)
+		}
+	})
+}
+
+func TestWhatIsFreedIsNoLongerUsed(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		g := w.exchange(t, s)
+		pending := func() int64 { return usageOf(t, s, w.key.Organization)["pending_transactions"] }
+		var begun []uuid.UUID
+		for range 4 {
+			n := NewTransaction{ActionType: "call", PreState: "{}", Lifetime: 5 * time.Minute}
+			begun = append(begun, must(s.Begin(t.Context(), g.AccessToken, n))(t).ID)
+		}
+		if got := pending(); got != 4 {
+			t.Fatalf("%d are pending, want 4", got)
+		}
+		must(s.Commit(t.Context(), g.AccessToken, begun[0], Commit{}))(t)
+		must(s.Rollback(t.Context(), byToken(g), begun[1], Rollback{}))(t)
+		must(s.Rollback(t.Context(), byToken(g), begun[0], Rollback{}))(t) // it was not pending any more
+		if got := pending(); got != 2 {
+			t.Errorf("%d are pending, want 2", got)
+		}
+		must(s.EndSession(t.Context(), byToken(g), w.session.ID))(t)
+		if got := usageOf(t, s, w.key.Organization)["open_sessions"]; got != 0 {
+			t.Errorf("%d sessions are open, want 0", got)
+		}
+	})
+}
+
+// What a request was answered before is answered again, also when nothing new may be created.
+func TestARepeatedRequestIsAnsweredThoughItsQuotaIsReached(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		g := w.exchange(t, s)
+		once := func() *Once { return &Once{Key: "the key"} }
+		asks := map[string]func() (bool, error){
+			"a charge by token": func() (bool, error) {
+				o := once()
+				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1, Once: o})
+				return o.Replayed, err
+			},
+			"a charge by key": func() (bool, error) {
+				o := &Once{Key: "another"}
+				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Once: o})
+				return o.Replayed, err
+			},
+			"a session": func() (bool, error) {
+				o := &Once{Key: "a third"}
+				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Once: o})
+				return o.Replayed, err
+			},
+			"a transaction": func() (bool, error) {
+				o := &Once{Key: "a fourth"}
+				_, err := s.Begin(t.Context(), g.AccessToken, NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour, Once: o})
+				return o.Replayed, err
+			},
+			"a batch": func() (bool, error) {
+				o := &Once{Key: "a fifth"}
+				_, err := s.ChargeBatch(t.Context(), byToken(g), []BatchCharge{{Session: w.session.ID, Charge: Charge{Count: 1}}}, o)
+				return o.Replayed, err
+			},
+		}
+		for what, ask := range asks {
+			if _, err := ask(); err != nil {
+				t.Fatalf("%s: %v", what, err)
+			}
+		}
+		err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"idempotency_keys": 1, "open_sessions": 1, "pending_transactions": 1, "bytes": 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		usageOf(t, s, w.key.Organization)
+		for what, ask := range asks {
+			if replayed, err := ask(); err != nil || !replayed {
+				t.Errorf("%s: replayed %v, %v", what, replayed, err)
+			}
+		}
+	})
+}
+
+// Beyond every quota an organization can still stop its agents and settle what has happened.
+func TestNoQuotaHindersWhatTakesAuthorityAwayOrSettles(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		g := w.exchange(t, s)
+		n := NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour, Session: w.session.ID}
+		first, second := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID, must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
+		all := map[string]int64{}
+		for _, name := range resourceNames {
+			all[name] = 1
+		}
+		if err := s.SetQuotas(t.Context(), w.key.Organization, all); err != nil {
+			t.Fatal(err)
+		}
+		usageOf(t, s, w.key.Organization)
+		must(s.Commit(t.Context(), g.AccessToken, first, Commit{Once: &Once{Key: "a"}}))(t)
+		must(s.Rollback(t.Context(), w.byKey(), second, Rollback{Once: &Once{Key: "b"}}))(t)
+		must(s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t)
+		must(s.RotateRefresh(t.Context(), g.Agent, g.Family, 1))(t)
+		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{5}, 0))(t)
+		if err := s.RevokeFamily(t.Context(), g.AccessToken, g.Family); err != nil {
+			t.Error(err)
+		}
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{6}, 0))(t)
+	})
+}
+
+func TestUsageLeavesTheSumWhenItExpires(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		a := s.usage.account(w.key.Organization)
+		usageOf(t, s, w.key.Organization)
+		client, key := peek(t, s), s.keys.organizationUsage(w.key.Organization)
+		must(client.HSet(t.Context(), key, "f1:29000000", 7, "t16:1", 3).Result())(t) // they expired in 2025 and in 1970
+		if usage := usageOf(t, s, w.key.Organization); usage["refresh_families"] != 0 || usage["pending_transactions"] != 0 {
+			t.Errorf("what has expired is counted: %v", usage)
+		}
+		if left := must(client.HExists(t.Context(), key, "f1:29000000").Result())(t); left {
+			t.Error("the bucket of what has expired is kept")
+		}
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if a.reserved != (quantities{}) || a.settled != (quantities{}) {
+			t.Errorf("something is left over: %+v", a)
+		}
+	})
+}
+
+func TestABucketNeverFallsBelowNothing(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		s.usage.note(w.key.Organization, func(c *changes, _ *quantities) {
+			c.expire(expiryOf('t', time.Hour, time.Hour), -5)
+		})
+		usageOf(t, s, w.key.Organization)
+		s.usage.note(w.key.Organization, func(c *changes, _ *quantities) {
+			c.expire(expiryOf('t', time.Hour, time.Hour), 2)
+		})
+		if used := usageOf(t, s, w.key.Organization)["pending_transactions"]; used != 2 {
+			t.Errorf("%d are pending, want 2", used)
+		}
+	})
+}
+
+func TestASecondInstanceLearnsOfTheUsage(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		g := w.exchange(t, s)
+		if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"pending_transactions": 4}); err != nil {
+			t.Fatal(err)
+		}
+		other := must(Open(s.config))(t)
+		defer other.Close()
+		begin, created := quotaCases[2].create, 0
+		for range 100 { // in turn, until both are refused
+			for _, at := range []*Store{s, other} {
+				if begin(t.Context(), at, w, g) == nil {
+					created++
+				}
+			}
+			usageOf(t, s, w.key.Organization)
+			if usageOf(t, other, w.key.Organization)["pending_transactions"] >= 4 {
+				break
+			}
+		}
+		usageOf(t, s, w.key.Organization)
+		for _, at := range []*Store{s, other} {
+			wantOverQuota(t, begin(t.Context(), at, w, g), "pending_transactions", int64(created), 4)
+		}
+		if created < 4 || created > 5 {
+			t.Errorf("%d were created, want 4, or 5 for those that were created between two syncs", created)
+		}
+	})
+}
+
+func TestUsageIsToldToRedisWithoutBeingAskedAndAtTheEnd(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		kept := func() int {
+			return len(must(peek(t, s).HGetAll(t.Context(), s.keys.organizationUsage(w.key.Organization)).Result())(t))
+		}
+		eventually(t, "the usage is in Redis", func() bool { return kept() > 0 })
+		eventually(t, "the holdings are told", func() bool {
+			score, err := peek(t, s).ZScore(t.Context(), s.keys.holdings(), string(w.key.Organization[:])).Result()
+			return err == nil && score > agentSize
+		})
+		other := must(Open(s.config))(t)
+		before := usageOf(t, s, w.key.Organization)["refresh_families"]
+		w.exchange(t, other)
+		_ = other.Close()
+		if got := usageOf(t, s, w.key.Organization)["refresh_families"]; got != before+1 {
+			t.Errorf("%d families after the end of the other instance, want %d", got, before+1)
+		}
+	})
+}
+
+func TestQuotasOfAnUnknownOrganizationOrNameAreRefused(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		unknown := NewRootID()
+		wantError(t, "setting", s.SetQuotas(t.Context(), unknown, map[string]int64{"agents": 1}), ErrUnknownOrganization)
+		_, err := s.Quotas(t.Context(), unknown)
+		wantError(t, "reading", err, ErrUnknownOrganization)
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		for _, bad := range []map[string]int64{{"agents": -2}, {"agents": maxQuota + 1}, {"": 1}, {"keys": 1}, {"agents": 1, "x": 1}} {
+			if s.SetQuotas(t.Context(), w.key.Organization, bad) == nil {
+				t.Errorf("%v is set", bad)
+			}
+		}
+		quotas := must(s.Quotas(t.Context(), w.key.Organization))(t)
+		if want := defaultQuotas.byName(); quotas["agents"] != want["agents"] || len(quotas) != int(resources) || quotas["bytes"] != 0 {
+			t.Errorf("the quotas are %v, want %v", quotas, want)
+		}
+		if found := must(peek(t, s).Exists(t.Context(), s.keys.organizationUsage(unknown)).Result())(t); found != 0 {
+			t.Error("something is kept of an organization that is not there")
+		}
+	})
+}
+
+func TestParseQuotasReadsPairsAndRefusesEverythingElse(t *testing.T) {
+	t.Parallel()
+	got, err := ParseQuotas("agents=5, bytes=0,open_sessions=default")
+	if err != nil || got["agents"] != 5 || got["bytes"] != 0 || got["open_sessions"] != DefaultQuota || len(got) != 3 {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, text := range []string{"", "agents", "agents=", "agents=-1", "agents=1.5", "agents=1e9", "agents=1000000000000001",
+		"agents=99999999999999999999", "agents=1,agents=2", "nothing=1", "agents=1,"} {
+		if got, err := ParseQuotas(text); err == nil {
+			t.Errorf("%q is read as %v", text, got)
+		}
+	}
+	if _, err := Open(Config{URL: "redis://localhost", Quotas: map[string]int64{"nothing": 1}}); err == nil {
+		t.Error("a store is opened with a quota that does not exist")
+	}
+}
+
+func TestRatesRefuseWhatIsCreatedTooFastAndSayWhenToComeAgain(t *testing.T) {
+	t.Parallel()
+	const perSecond = 2
+	for _, c := range []struct {
+		limit string
+		rates Rates
+		cases []quotaCase
+	}{
+		{organizationRate, Rates{Organization: perSecond}, quotaCases},
+		{agentRate, Rates{Agent: perSecond}, []quotaCase{quotaCases[2], quotaCases[3], quotaCases[4]}},
+	} {
+		for i, one := range c.cases {
+			t.Run(fmt.Sprint(c.limit, one.quota, i), func(t *testing.T) {
+				t.Parallel()
+				onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+					w := newTenant(t, s, NewSession{MaxActions: 1000})
+					g := w.exchange(t, s)
+					cfg := s.config
+					cfg.Rates = c.rates
+					limited := must(Open(cfg))(t)
+					defer limited.Close()
+					now := time.Now()
+					limited.usage.now = func() time.Time { return now }
+					must(limited.Organization(t.Context(), w.key))(t)
+					for n := range perSecond * burstTime {
+						if err := one.create(t.Context(), limited, w, g); err != nil {
+							t.Fatalf("the %d. of a burst: %v", n+1, err)
+						}
+					}
+					wantError(t, "too much", one.create(t.Context(), limited, w, g), &RateError{c.limit, time.Second / perSecond})
+					must(limited.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t) // it creates nothing
+					now = now.Add(time.Second / perSecond)
+					if err := one.create(t.Context(), limited, w, g); err != nil {
+						t.Errorf("after the time to come again: %v", err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Who has no credential takes nothing from those whose ids they know.
+func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{Rates: Rates{Organization: 1, Agent: 1}}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
+		for range 3 * burstTime {
+			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "n"}, [32]byte{3})
+			wantError(t, "an agent", err, ErrInvalidAPIKey)
+			_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{8})
+			wantError(t, "an exchange", err, ErrInvalidCredentials)
+		}
+		w.exchange(t, s)
+		must(s.CreateAgent(t.Context(), w.key, Agent{Name: "n"}, [32]byte{3}))(t)
+		if used := usageOf(t, s, w.key.Organization); used["agents"] != 2 || used["refresh_families"] != 1 {
+			t.Errorf("it holds %v", used)
+		}
+	})
+}
+
+// stopSyncing ends what the store does with Redis unasked, for tests that count calls.
+func stopSyncing(t *testing.T, s *Store) {
+	t.Helper()
+	y := &s.usage.syncing
+	y.mu.Lock()
+	y.closed = true
+	y.mu.Unlock()
+	eventually(t, "the syncing has ended", func() bool {
+		y.mu.Lock()
+		defer y.mu.Unlock()
+		return !y.running
+	})
+}

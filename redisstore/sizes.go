@@ -1,0 +1,95 @@
+package redisstore
+
+import "github.com/google/uuid"
+
+// What objects take in Redis, in bytes, with their entries in indexes. A test holds the sums to what Redis says;
+// docs/operations.md has the figures.
+const (
+	agentSize      = 4840 // with the beginning of its audit trail
+	sessionSize    = 420
+	familySize     = 140
+	eventSize      = 100
+	keySize        = 240 // of an idempotency key
+	claimSize      = 230 // of its claim in the organization's cell
+	beginSize      = 490 // a transaction whose fields are all short
+	beginTableSize = 420 // more, with a long field
+	inSessionSize  = 400 // more, in a session
+	tableSize      = 700 // more, of another hash with a long field
+
+	// longField is how long a field may be (hash-max-listpack-value) before its hash is kept as a table.
+	longField = 64
+)
+
+// allocated is what the allocator takes for so many bytes: four classes between two powers of two.
+func allocated(length int) int64 {
+	if length <= 64 {
+		return int64(length)
+	}
+	step := 16
+	for step*8 < length+16 {
+		step *= 2
+	}
+	return int64((length + 16 + step - 1) / step * step)
+}
+
+// texts are the bytes of fields that callers choose.
+func texts(table int64, fields ...string) int64 {
+	var sum int64
+	long := false
+	for _, field := range fields {
+		sum += allocated(len(field))
+		long = long || len(field) > longField
+	}
+	if long {
+		sum += table
+	}
+	return sum
+}
+
+func (s *Store) sessionDemand(n NewSession, organization [16]byte) demand {
+	return demand{
+		organization: organization, resource: noResource, events: eventSize,
+		bytes: sessionSize + texts(tableSize, n.Metadata, n.scopesText()), kept: n.Lifetime + s.config.Retention,
+	}
+}
+
+func (s *Store) transactionDemand(t AccessToken, n NewTransaction) demand {
+	d := demand{
+		organization: t.Organization, agent: t.Agent, resource: pendingHeld, lifetime: n.Lifetime, events: eventSize,
+		bytes: beginSize + texts(beginTableSize, n.PreState, n.Metadata, n.ActionType), kept: n.Lifetime + s.config.Retention,
+	}
+	if n.Session != uuid.Nil {
+		d.bytes += inSessionSize
+	}
+	return d
+}
+
+func agentDemand(organization [16]byte, a Agent, scopes string) demand {
+	text := texts(tableSize, a.Name, a.Description, a.Metadata, scopes)
+	return demand{organization: organization, resource: noResource, bytes: agentSize + text, text: text}
+}
+
+func (s *Store) familyDemand(organization, agent [16]byte, scopes string) demand {
+	lifetime := s.config.RefreshLifetime
+	return demand{
+		organization: organization, agent: agent, resource: familiesHeld, lifetime: lifetime, events: eventSize,
+		bytes: familySize + texts(tableSize, scopes), kept: lifetime,
+	}
+}
+
+// keyDemand is that of an idempotency key, whose parts are those of a batch.
+func keyDemand(act actor, once *Once, bytes int64) demand {
+	d := demand{
+		organization: act.organization, resource: keysHeld, lifetime: onceLifetime,
+		bytes: bytes, kept: onceLifetime, always: !once.bounded,
+	}
+	if act.family != "" {
+		d.agent = act.agent
+	}
+	return d
+}
+
+// eventCap is what the events of one agent take at the most, beyond what agentSize has of them.
+func (s *Store) eventCap() int64 {
+	return max(int64(s.config.EventsKept)*eventSize-4096, 0)
+}

@@ -1,0 +1,260 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	syncPause = 500 * time.Millisecond
+	// hurryPause is the least time between two looks at the memory of Redis.
+	hurryPause  = 20 * time.Millisecond
+	syncAtOnce  = 256 // accounts in each round; the others wait for the next
+	syncWorkers = 8
+	// finishTime is what a store that is closed has to tell Redis the last.
+	finishTime = 300 * time.Millisecond
+	// publishPause is how often the holdings of all organizations learn of one.
+	publishPause = time.Second
+)
+
+// syncing is who is to be synced with Redis. A goroutine does it while there is anybody.
+type syncing struct {
+	mu      sync.Mutex
+	waiting []*account
+	running bool
+	closed  bool
+	start   func() // the goroutine
+	hurried chan struct{}
+	ended   sync.WaitGroup
+}
+
+// want has an account synced in the next round.
+func (y *syncing) want(a *account) {
+	a.mu.Lock()
+	queued := a.queued
+	a.queued = true
+	a.mu.Unlock()
+	if queued {
+		return
+	}
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.waiting = append(y.waiting, a)
+	if !y.running && !y.closed {
+		y.running = true
+		y.ended.Add(1)
+		go y.start()
+	}
+}
+
+// hurry has the next round begin soon.
+func (y *syncing) hurry() {
+	select {
+	case y.hurried <- struct{}{}:
+	default:
+	}
+}
+
+// take returns the accounts of a round; none when there was nothing to do, and the goroutine is to end.
+func (y *syncing) take() []*account {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	round := y.waiting[:min(len(y.waiting), syncAtOnce)]
+	y.waiting = y.waiting[len(round):]
+	if len(y.waiting) == 0 {
+		y.waiting = nil
+	}
+	if len(round) == 0 {
+		y.running = false
+	}
+	return round
+}
+
+// keepUsage syncs accounts until there are none to sync, or the store is closed.
+func (s *Store) keepUsage() {
+	defer s.usage.syncing.ended.Done()
+	defer recoverTo(func(error) { s.usage.syncing.stopped() })
+	ticks := time.NewTicker(syncPause)
+	defer ticks.Stop()
+	s.lookAtMemory()
+	for {
+		hurried := false
+		select {
+		case <-s.closed:
+			s.finishUsage()
+			return
+		case <-ticks.C:
+		case <-s.usage.syncing.hurried:
+			hurried = true
+		}
+		s.lookAtMemory()
+		if hurried {
+			select {
+			case <-time.After(hurryPause):
+			case <-s.closed:
+			}
+			continue
+		}
+		round := s.usage.syncing.take()
+		if len(round) == 0 {
+			return
+		}
+		s.syncAll(context.Background(), round)
+	}
+}
+
+// stopped lets the next want start anew.
+func (y *syncing) stopped() {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.running = false
+}
+
+// finish stops the goroutine. What it could not tell Redis in finishTime is not counted; see decision 36.
+func (y *syncing) finish() {
+	y.mu.Lock()
+	y.closed = true
+	y.mu.Unlock()
+	y.ended.Wait()
+}
+
+func (s *Store) finishUsage() {
+	ctx, cancel := context.WithTimeout(context.Background(), finishTime)
+	defer cancel()
+	for ctx.Err() == nil {
+		round := s.usage.syncing.take()
+		if len(round) == 0 {
+			return
+		}
+		s.syncAll(ctx, round)
+	}
+}
+
+func (s *Store) syncAll(ctx context.Context, round []*account) {
+	work := make(chan *account)
+	var group sync.WaitGroup
+	for range min(syncWorkers, len(round)) {
+		group.Go(func() {
+			for a := range work {
+				a.mu.Lock()
+				a.queued = false
+				a.mu.Unlock()
+				_ = s.syncUsage(ctx, a) // a later round does it again
+			}
+		})
+	}
+	for _, a := range round {
+		work <- a
+	}
+	close(work)
+	group.Wait()
+	s.publish(ctx, round)
+}
+
+var noteUsage = newScript("note_usage", tidies) // nobody waits for a replica to have it
+
+// syncUsage tells Redis what was settled, once, and learns what the organization holds. When Redis's answer is lost, what it
+// was told is taken to be counted: a second time would count it twice. Errors: ErrUnknownOrganization.
+func (s *Store) syncUsage(ctx context.Context, a *account) error {
+	a.turn.Lock()
+	defer a.turn.Unlock()
+	a.mu.Lock()
+	told := a.changes
+	a.changes = changes{}
+	a.sending, a.settled = a.settled, quantities{}
+	a.mu.Unlock()
+
+	o := a.organization
+	keys := []string{s.keys.organization(o), s.keys.organizationUsage(o), s.keys.organizationAgents(o), s.keys.organizationOpen(o)}
+	r, err := s.run(ctx, ownFlow, noteUsage, keys, told.agentBytes, told.eventBytes, s.eventCap(), told.lines())
+	if again := s.usage.synced(a, told, r, err); again {
+		s.usage.syncing.want(a)
+	}
+	return err
+}
+
+// synced notes what came of telling Redis the changes, and says whether that must be done again.
+func (u *usage) synced(a *account, told changes, r *reply, err error) (again bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case err == nil:
+		u.learn(a, r)
+	case errors.Is(err, ErrOutcomeUnknown):
+		a.known.add(a.sending)
+	case errors.Is(err, ErrUnknownOrganization):
+		a.known, a.synced = quantities{}, u.now()
+	default:
+		told.add(a.changes)
+		a.changes = told
+		a.settled.add(a.sending)
+	}
+	a.sending = quantities{}
+	return len(a.changes.expiring) > 0
+}
+
+// lines are the changes as note_usage.lua takes them.
+func (c *changes) lines() []byte {
+	lines := []byte{}
+	for e, amount := range c.expiring {
+		lines = fmt.Appendf(lines, "%c %d %d %d\n", e.class, e.width, e.remaining.Milliseconds(), amount)
+	}
+	return lines
+}
+
+// learn takes what note_usage.lua answers. The caller holds the account's lock.
+func (u *usage) learn(a *account, r *reply) {
+	var known quantities
+	for i := range known {
+		known[i] = r.number(i)
+	}
+	known[bytesHeld] += known[agentsHeld] * agentSize
+	set, given := map[string]int64{}, r.list(int(resources))
+	for i := 0; i+1 < len(given.values); i += 2 {
+		set[given.text(i)] = given.number(i + 1)
+	}
+	if r.err == nil && given.err == nil {
+		a.known, a.quotas, a.synced = known, u.defaults.over(set), u.now()
+	}
+}
+
+// publish tells what organizations hold where all of them can be compared.
+func (s *Store) publish(ctx context.Context, round []*account) {
+	now := s.usage.now()
+	var held []redis.Z
+	var gone []any
+	for _, a := range round {
+		a.mu.Lock()
+		bytes, learned := a.known[bytesHeld], !a.synced.IsZero()
+		if learned && bytes != a.published && now.Sub(a.publishedAt) >= publishPause {
+			a.published, a.publishedAt = bytes, now
+			if bytes > 0 {
+				held = append(held, redis.Z{Score: float64(bytes), Member: string(a.organization[:])})
+			} else {
+				gone = append(gone, string(a.organization[:]))
+			}
+		}
+		late := bytes != a.published
+		a.mu.Unlock()
+		if late && learned {
+			s.usage.syncing.want(a)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if len(held) > 0 {
+		_ = s.client.ZAdd(ctx, s.keys.holdings(), held...).Err() // the next round says it again
+	}
+	if len(gone) > 0 {
+		_ = s.client.ZRem(ctx, s.keys.holdings(), gone...).Err()
+	}
+}
+
+// forget is for an organization that was deleted.
+func (u *usage) forget(organization uuid.UUID) { u.accounts.Remove(organization) }

@@ -1,0 +1,141 @@
+package server_test
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"remit/redisstore"
+)
+
+// withQuotas is a service whose organizations may hold so much.
+func withQuotas(quotas map[string]int64) setup {
+	return setup{store: redisstore.Config{Quotas: quotas}}
+}
+
+// wantQuotaExceeded checks a refusal, and that it says how much there is.
+func (r *response) wantQuotaExceeded(quota string, used, most int64) {
+	r.t.Helper()
+	r.refused(403, "quota_exceeded")
+	got := r.object()
+	if got["quota"] != quota || got["used"] != num(used) || got["max"] != num(most) {
+		r.t.Errorf("%s: %v of %v %v, want %d of %d %s", r.what, got["used"], got["max"], got["quota"], used, most, quota)
+	}
+}
+
+func TestAnOrganizationShowsItsQuotasAndItsUsage(t *testing.T) {
+	t.Parallel()
+	onEachRedisWith(t, withQuotas(map[string]int64{"agents": 7, "pending_transactions": 0}), func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := w.exchange().access
+		session := w.newSession(nil)
+		w.beginAs(asAgent(access), fields{"session_id": session, "value_usd": 1}).is(201)
+		w.post("/sessions/"+session+"/actions", nil, asAgent(access), header("Idempotency-Key", "a")).is(200)
+		shown := w.get("/v1/organizations/"+w.org, asKey(w.key)).is(200).object()
+		usage := shown["usage"].(map[string]any)
+		for name, want := range map[string]any{"agents": num(1), "open_sessions": num(1), "pending_transactions": num(1),
+			"refresh_families": num(1), "idempotency_keys": num(1)} {
+			if usage[name] != want {
+				t.Errorf("usage of %s is %v, want %v", name, usage[name], want)
+			}
+		}
+		quotas := shown["quotas"].(map[string]any)
+		for name, want := range map[string]any{"agents": num(7), "pending_transactions": nil, "open_sessions": num(10_000_000), "bytes": nil} {
+			if quotas[name] != want {
+				t.Errorf("the quota of %s is %v, want %v", name, quotas[name], want)
+			}
+		}
+	})
+}
+
+func TestWhatExceedsAQuotaIsRefusedEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		quota  string
+		used   int64 // by a tenant with a session, an exchange and a pending transaction
+		create func(w tenant, access, session string) *response
+	}{
+		{"agents", 1, func(w tenant, _, _ string) *response {
+			return w.post("/v1/agents", fields{"name": "n", "scopes": list()}, asKey(w.key))
+		}},
+		{"open_sessions", 1, func(w tenant, _, _ string) *response {
+			return w.post("/sessions", fields{"agent_id": w.agent.id}, asKey(w.key))
+		}},
+		{"pending_transactions", 1, func(w tenant, access, _ string) *response {
+			return w.post("/v1/transactions", fields{"action_type": "call", "pre_state": fields{}}, asAgent(access))
+		}},
+		{"refresh_families", 1, func(w tenant, _, _ string) *response {
+			return w.post("/v1/auth/token", fields{"agent_id": w.agent.id, "secret": w.agent.secret})
+		}},
+		{"idempotency_keys", 1, func(w tenant, access, session string) *response {
+			return w.post("/sessions/"+session+"/actions", nil, asAgent(access), header("Idempotency-Key", uuid.NewString()))
+		}},
+		{"idempotency_keys", 1, func(w tenant, access, session string) *response {
+			return w.post("/v1/actions", batchOf(fields{"session_id": session}), asAgent(access), header("Idempotency-Key", uuid.NewString()))
+		}},
+	} {
+		t.Run(c.quota, func(t *testing.T) {
+			t.Parallel()
+			onEachRedisWith(t, withQuotas(map[string]int64{c.quota: c.used}), func(t *testing.T, api *client) {
+				w := api.newTenant()
+				access, session := w.exchange().access, w.newSession(nil)
+				w.beginAs(asAgent(access), fields{}).is(201)
+				w.post("/sessions/"+session+"/actions", nil, asAgent(access), header("Idempotency-Key", "the-first")).is(200)
+				w.get("/v1/organizations/"+w.org, asKey(w.key)).is(200)
+				c.create(w, access, session).wantQuotaExceeded(c.quota, c.used, c.used)
+				w.post("/sessions/"+session+"/actions", nil, asAgent(access)).is(200)
+				if got := w.post("/sessions/"+session+"/actions", nil, asAgent(access), header("Idempotency-Key", "the-first")).is(200); got.header.Get("Idempotent-Replayed") != "true" {
+					t.Error("what was answered before is not answered again")
+				}
+				_, scrape := scraped(t, api.on.address, "GET", "/metrics")
+				if line := `remit_quota_refusals_total{by="` + c.quota + `"} 1` + "\n"; !strings.Contains(scrape, line) {
+					t.Errorf("there is no line %s", line)
+				}
+			})
+		})
+	}
+}
+
+func TestAnOAuthClientBeyondItsQuotaIsToldSo(t *testing.T) {
+	t.Parallel()
+	onEachRedisWith(t, withQuotas(map[string]int64{"refresh_families": 1}), func(t *testing.T, api *client) {
+		w := api.newTenant()
+		w.exchange()
+		w.get("/v1/organizations/"+w.org, asKey(w.key)).is(200)
+		w.grant().refusedOAuth(403, "temporarily_unavailable")
+	})
+}
+
+func TestWhoCreatesTooFastIsToldWhenToComeAgain(t *testing.T) {
+	t.Parallel()
+	onEachRedisWith(t, setup{store: redisstore.Config{Rates: redisstore.Rates{Organization: 1, Agent: 1}}}, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, session := w.exchange().access, w.newSession(nil)
+		create := func() *response {
+			return w.post("/v1/agents", fields{"name": "n", "scopes": list()}, asKey(w.key))
+		}
+		refused := create()
+		for n := 0; refused.status == 201 && n < 1000; n++ {
+			refused = create()
+		}
+		refused.refused(429, "rate_limited")
+		if after, err := strconv.Atoi(refused.header.Get("Retry-After")); err != nil || after != 1 {
+			t.Errorf("Retry-After %q, want 1", refused.header.Get("Retry-After"))
+		}
+		w.post("/sessions/"+session+"/actions", nil, asAgent(access)).is(200) // it creates nothing
+		other := api.newTenant()
+		other.post("/v1/agents", fields{"name": "n", "scopes": list()}, asKey(other.key)).is(201)
+	})
+}
+
+// someResources is what quotas and usage of an organization are.
+var someResources = matcher{"six resources", func(value any) bool {
+	shown, _ := value.(map[string]any)
+	for _, name := range []string{"agents", "open_sessions", "pending_transactions", "refresh_families", "idempotency_keys", "bytes"} {
+		if _, has := shown[name]; !has {
+			return false
+		}
+	}
+	return len(shown) == 6
+}}
