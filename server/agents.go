@@ -130,6 +130,9 @@ func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	if err := s.reserveAnswer(ctx, pageBytes); err != nil {
+		return err
+	}
 	page, err := s.store.Agents(forRequest(ctx), key, query)
 	if err != nil {
 		return err
