@@ -130,7 +130,7 @@ func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.reserveAnswer(ctx, pageBytes); err != nil {
+	if err := s.reserveAnswer(ctx, query.Limit*agentBytes); err != nil {
 		return err
 	}
 	page, err := s.store.Agents(forRequest(ctx), key, query)

@@ -172,6 +172,7 @@ func (o *openConnections) count() int {
 
 // listen returns the listener as fasthttp is to have it.
 func (o *openConnections) listen(on net.Listener) net.Listener {
+	limitSendBuffers(on)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l := &listener{Listener: on, open: o}

@@ -230,7 +230,7 @@ func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.reserveAnswer(ctx, pageBytes); err != nil {
+	if err := s.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
 		return err
 	}
 	page, err := s.store.Transactions(forRequest(ctx), asks.Caller, query)

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"net"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,9 +15,30 @@ const (
 	smallAnswer = 4 << 10 // bytes; needs no place
 
 	maxUnwritten = 128 << 20 // bytes
-	// pageBytes are reserved for a page before it is read: what most have at the most.
-	pageBytes = 64 << 10
+
+	// What a list reserves for each of its items before it reads them from Redis: the most that they have, nearly. When the
+	// answer is made, its own size takes the place of that.
+	agentBytes   = maxMetadata + 2<<10
+	summaryBytes = 512
 )
+
+// sendBuffer is how many bytes of answers the system keeps for a connection. It would keep 4 MB, the largest answer of all,
+// which a container's memory limit counts too.
+const sendBuffer = 256 << 10
+
+// limitSendBuffers sets the buffer of all connections that a listener accepts: they inherit it. What has no socket, or a
+// system that refuses, keeps its own.
+func limitSendBuffers(on net.Listener) {
+	of, ok := on.(syscall.Conn)
+	if !ok {
+		return
+	}
+	if socket, err := of.SyscallConn(); err == nil {
+		_ = socket.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBuffer)
+		})
+	}
+}
 
 func newUnwritten() *pool { return newPool(maxUnwritten, errManyUnwritten, errOwnUnwritten) }
 
