@@ -29,8 +29,11 @@ const (
 
 	honestWorkers = 4
 	honestPause   = 10 * time.Millisecond
-	honestRounds  = 7 // of a second each
+	honestRounds  = 5 // of a second each
 
+	// hostileAttempts is how often latencies are compared: one comparison within the bound shows that the attack does not
+	// slow others down. Whatever else the machine does may.
+	hostileAttempts = 3
 	// latencyFloor is what a p99 may be at any time: at a millisecond or two it is noise of a machine that both ends and
 	// Redis share, with 1,000 connections a second for the attack.
 	latencyFloor = 40 * time.Millisecond
@@ -54,21 +57,26 @@ func TestHostileConnectionsTakeBoundedMemoryAndHonestOnesAreServed(t *testing.T)
 			redis := StartRedis(t, redisproc.Config{})
 			instance := StartInstance(t, redis.URL())
 			w := newTenants(t, instance)
-			calm := w.medianP99(t)
-			stop := attackWith(t, instance.Listen(), attack.text(w))
-			time.Sleep(hostileRamp) // until all are connected
-			attacked := w.medianP99(t)
-			stop()
+			slowed := true
+			for range hostileAttempts {
+				calm := w.medianP99(t)
+				stop := attackWith(t, instance.Listen(), attack.text(w))
+				time.Sleep(hostileRamp) // until all are connected
+				attacked := w.medianP99(t)
+				stop()
+				t.Logf("p99 %v, under attack %v", calm, attacked)
+				if slowed = attacked > max(2*calm, latencyFloor); !slowed || raceDetector {
+					break
+				}
+			}
 			peak := peakResident(t, instance.PID())
-			t.Logf("p99 %v, under attack %v; at most %d MiB resident", calm, attacked, peak>>20)
-			if raceDetector {
-				return // which takes memory and time of its own
-			}
-			if peak > maxResident {
+			t.Logf("at most %d MiB resident", peak>>20)
+			switch {
+			case raceDetector: // it takes memory and time of its own
+			case slowed:
+				t.Error("honest requests took more than twice as long under attack")
+			case peak > maxResident:
 				t.Errorf("%d MiB were resident, want at most %d", peak>>20, maxResident>>20)
-			}
-			if attacked > max(2*calm, latencyFloor) {
-				t.Errorf("p99 went from %v to %v", calm, attacked)
 			}
 		})
 	}

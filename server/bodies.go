@@ -128,7 +128,7 @@ func (c *connection) bodyArrived() {
 // releasePlaces gives back what the last request held. fasthttp reads or closes a connection only when the answer is
 // written.
 func (c *connection) releasePlaces() {
-	if c.answering.CompareAndSwap(true, false) {
+	if c.answering.Load() && c.answering.CompareAndSwap(true, false) { // most requests hold nothing: a load is cheaper
 		c.body.Swap(nil).release()
 		c.answer.Swap(nil).release()
 	}

@@ -201,9 +201,7 @@ type connection struct {
 
 // Read notes the first byte.
 func (c *connection) Read(buffer []byte) (int, error) {
-	if c.answering.Load() {
-		c.releasePlaces()
-	}
+	c.releasePlaces()
 	n, err := c.read(buffer)
 	if n > 0 && !c.spoke.Load() {
 		c.spoke.Store(true)
