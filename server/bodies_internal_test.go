@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
@@ -159,5 +160,13 @@ func TestAHeaderLeadsToItsContext(t *testing.T) {
 	wantStatus(t, sendFrom(t, "", r.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), 200)
 	if <-seen != <-handled {
 		t.Error("the header belongs to another context")
+	}
+}
+
+func TestTheConnectionBelowTLSIsFound(t *testing.T) {
+	t.Parallel()
+	c := &connection{}
+	if connectionOf(c) != c || connectionOf(tls.Server(c, &tls.Config{})) != c || connectionOf(nil) != nil {
+		t.Error("another connection is found")
 	}
 }
