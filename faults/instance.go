@@ -83,7 +83,7 @@ func StartInstance(t testing.TB, redisURL string, args ...string) *Instance {
 	i.cmd.Dir = t.TempDir()
 	// A race ends the process at once: what it does after is worth nothing.
 	i.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "REMIT_REDIS_URL=" + redisURL, "REMIT_LISTEN=127.0.0.1:" + strconv.Itoa(port),
-		"REMIT_RATE_LIMITS=off", "GORACE=halt_on_error=1"}
+		"REMIT_RATE_LIMITS=off", "GORACE=halt_on_error=1", "GOMEMLIMIT=900MiB"} // the limit is that of deploy/kubernetes
 	i.cmd.Stdout, i.cmd.Stderr = i.output, i.output
 	i.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	endWithParent(i.cmd.SysProcAttr)

@@ -100,6 +100,12 @@ func (p provenKeys) rotated(old APIKey, newHash [32]byte, atOnce bool) {
 	p.seen.Add(old.Organization, goodHashes{newHash, known.last})
 }
 
+// HasSeen says whether the store has seen the API key to be good. It may have been rotated since.
+func (s *Store) HasSeen(key APIKey) bool {
+	known, _ := s.proven.seen.Peek(key.Organization)
+	return known.has(key)
+}
+
 func (g goodHashes) has(key APIKey) bool {
 	return key.Hash != [32]byte{} && (g.last == key.Hash || g.before == key.Hash)
 }

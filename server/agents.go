@@ -132,6 +132,9 @@ func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	if err := s.reserveAnswer(ctx, query.Limit*agentBytes); err != nil {
+		return err
+	}
 	page, err := s.store.Agents(forRequest(ctx), key, query)
 	if err != nil {
 		return err

@@ -39,7 +39,7 @@ func answerStatus(ctx *fasthttp.RequestCtx, status int, value any) error {
 	}
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.SetStatusCode(status)
-	ctx.SetBody(body)
+	ctx.Response.SetBodyRaw(body)
 	return nil
 }
 

@@ -30,7 +30,8 @@ func answerDocument(ctx *fasthttp.RequestCtx, mediaType string, document openapi
 		header.Set(fasthttp.HeaderContentSecurityPolicy, document.Policy)
 	}
 	header.SetContentType(mediaType)
-	ctx.SetBody(document.Body)
+	ctx.Response.SetBodyRaw(document.Body)
+	askedOf(ctx).shared = true
 	return nil
 }
 

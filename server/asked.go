@@ -20,6 +20,7 @@ type asked struct {
 	code         string       // of the problem that is answered; "" for none
 	turnedAway   bool         // with others, too many to tell of each
 
+	shared bool            // its answer's body is one for all, and takes no memory of its own
 	unread bool            // it could not be read, or not to its end: fasthttp then takes it for a GET
 	traced context.Context // with the request's span; nil when there is none
 }

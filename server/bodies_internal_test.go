@@ -2,7 +2,9 @@ package server
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -12,86 +14,159 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// announceBody sends the head of a request whose body is to have so many bytes, and ten of them.
-func announceBody(t *testing.T, address string, size int, more string) net.Conn {
+const jsonHead = "POST /v1/organizations HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+// announced are the ways to say that 250,000 bytes will come, with ten of them.
+var announced = map[string]string{
+	"a length": jsonHead + "Content-Length: 250000\r\n\r\n" + `{"name":"a`,
+	"a chunk":  jsonHead + "Transfer-Encoding: chunked\r\n\r\n3d090\r\n" + `{"name":"a`,
+}
+
+// sendFrom sends a text from a local address; "" leaves that to the system.
+func sendFrom(t *testing.T, source, to, text string) net.Conn {
 	t.Helper()
-	conn, err := net.Dial("tcp", address)
+	dialer := &net.Dialer{}
+	if source != "" {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(source)}
+	}
+	conn, err := dialer.Dial("tcp", to)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
-	body := `{"name":"a`
-	if more != "" {
-		body = ""
-	}
-	if _, err := fmt.Fprintf(conn, "POST /v1/organizations HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%sContent-Length: %d\r\n\r\n%s",
-		more, size, body); err != nil {
+	if _, err := io.WriteString(conn, text); err != nil {
 		t.Fatal(err)
 	}
 	return conn
 }
 
-func (b *bodies) announced() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.sum
+func wantStatus(t *testing.T, conn net.Conn, want int) {
+	t.Helper()
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.StatusCode != want || want == 503 && answer.Header.Get("Retry-After") == "" {
+		t.Errorf("answered %d %v, want %d", answer.StatusCode, answer.Header, want)
+	}
 }
 
-func awaitAnnounced(t *testing.T, r runningServer, want int) {
+func (p *pool) reserved() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sum
+}
+
+func awaitReserved(t *testing.T, p *pool, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); r.bodies.announced() != want; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); p.reserved() != want; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are announced, want %d", r.bodies.announced(), want)
+			t.Fatalf("%d bytes are reserved, want %d", p.reserved(), want)
 		}
 	}
 }
 
-// Who announces large bodies and does not send them keeps other large ones out, and nothing else; and only for as long.
-func TestWhatIsAnnouncedAndNotSentTakesBoundedMemory(t *testing.T) {
+func organizationOfSize(size int) string {
+	return fmt.Sprintf(`{"name":"large","metadata":{"m":%q}}`, strings.Repeat("m", size))
+}
+
+func TestAnnouncedBodiesReserveMemoryBeforeTheyArrive(t *testing.T) {
+	t.Parallel()
+	for name, text := range announced {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := runServer(t, "", Config{Limits: Limits{Off: true}})
+			pool := r.bodies.unverified
+			each := 256 << 10
+			if name == "a chunk" {
+				each = 512 << 10
+			}
+			pool.setMost(4 * each) // so two for an address
+			held := []net.Conn{sendFrom(t, "", r.address, text), sendFrom(t, "", r.address, text)}
+			awaitReserved(t, pool, 2*each)
+
+			wantStatus(t, sendFrom(t, "", r.address, announced["a length"]), 503)
+			wantStatus(t, sendFrom(t, "", r.address, announced["a chunk"]), 503)
+			wantStatus(t, sendFrom(t, "", r.address, jsonHead+"Expect: 100-continue\r\nContent-Length: 5000\r\n\r\n"), 503)
+			small := `{"name":"small"}`
+			r.post(t, from(t, ""), "/v1/organizations", small).is(t, 201, "")
+			wantStatus(t, sendFrom(t, "", r.address,
+				jsonHead+"Transfer-Encoding: chunked\r\n\r\n10\r\n"+small+"\r\n0\r\n\r\n"), 201)
+
+			for _, conn := range held {
+				_ = conn.Close() // in silence
+			}
+			awaitReserved(t, pool, 0)
+			r.post(t, from(t, ""), "/v1/organizations", organizationOfSize(10_000)).is(t, 201, "")
+			awaitReserved(t, pool, 0)
+		})
+	}
+}
+
+// A caller whose credential this instance can verify does not compete with strangers for memory.
+func TestStrangersLeaveLargeBodiesOfVerifiedCallersAlone(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
-	r.bodies.most = 500_000
-	held := []net.Conn{announceBody(t, r.address, 250_000, ""), announceBody(t, r.address, 250_000, "")}
-	awaitAnnounced(t, r, 500_000)
-
-	for name, expectation := range map[string]string{"at once": "", "before it is sent": "Expect: 100-continue\r\n"} {
-		answer, err := http.ReadResponse(bufio.NewReader(announceBody(t, r.address, 5000, expectation)), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if answer.StatusCode != 503 || answer.Header.Get("Retry-After") == "" {
-			t.Errorf("a large body more, refused %s: %d %v", name, answer.StatusCode, answer.Header)
-		}
-	}
 	client := from(t, "")
-	r.post(t, client, "/v1/organizations", `{"name":"small"}`).is(t, 201, "")
+	key := r.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "").text(t, "api_key")
+	agent := r.post(t, client, "/v1/agents", `{"name":"scout","scopes":["read"]}`, "X-API-Key", key).is(t, 201, "")
+	token := r.exchange(t, client, agent.text(t, "id"), agent.text(t, "secret")).is(t, 200, "").text(t, "access_token")
+	r.bodies.unverified.setMost(512 << 10)
+	held := sendFrom(t, "", r.address, announced["a length"])
+	defer held.Close()
+	awaitReserved(t, r.bodies.unverified, 256<<10)
 
-	for _, conn := range held {
-		_ = conn.Close()
-	}
-	awaitAnnounced(t, r, 0)
-	large := fmt.Sprintf(`{"name":"large","metadata":{"m":%q}}`, strings.Repeat("m", 10_000))
-	r.post(t, client, "/v1/organizations", large).is(t, 201, "")
-	awaitAnnounced(t, r, 0)
+	large := fmt.Sprintf(`{"name":"large","scopes":["read"],"metadata":{"m":%q}}`, strings.Repeat("m", 10_000))
+	r.post(t, client, "/v1/organizations", large).is(t, 503, "unavailable")
+	r.post(t, client, "/v1/agents", large, "X-API-Key", strings.Repeat("k", 75)).is(t, 503, "unavailable")
+	r.post(t, client, "/v1/agents", large, "X-API-Key", key).is(t, 201, "")
+	begin := fmt.Sprintf(`{"action_type":"order","pre_state":{"m":%q}}`, strings.Repeat("m", 10_000))
+	r.post(t, client, "/v1/transactions", begin, "Authorization", "Bearer "+token).is(t, 201, "")
+	awaitReserved(t, r.bodies.verified, 0)
 }
 
-// A connection that ends in silence leaves nothing behind for longer than a request may take.
-func TestABodyThatNeverEndsIsForgotten(t *testing.T) {
+// A place lasts until the answer is written: the body stays in memory for as long.
+func TestABodyKeepsItsPlaceWhileItsRequestIsAnswered(t *testing.T) {
 	t.Parallel()
-	b := bodies{most: 20_000, arriving: map[*fasthttp.RequestHeader]arrival{}}
-	header := func() *fasthttp.RequestHeader {
-		var h fasthttp.RequestHeader
-		h.SetContentLength(15_000)
-		return &h
+	r := runServer(t, "", Config{Limits: Limits{Off: true}})
+	inside := make(chan int, 1)
+	handle := r.http.Handler
+	r.http.Handler = func(ctx *fasthttp.RequestCtx) {
+		handle(ctx)
+		inside <- r.bodies.unverified.reserved()
 	}
-	began := time.Unix(1_800_000_000, 0)
-	for _, step := range []struct {
-		after    time.Duration
-		admitted bool
-	}{{0, true}, {time.Second, false}, {readTimeout, false}, {readTimeout + 2*time.Second, true}} {
-		if got := b.admit(header(), began.Add(step.after)); got != step.admitted {
-			t.Errorf("after %v: admitted: %v", step.after, got)
-		}
+	r.post(t, from(t, ""), "/v1/organizations", organizationOfSize(10_000)).is(t, 201, "")
+	if got := <-inside; got != 16<<10 {
+		t.Errorf("%d bytes are reserved behind the handler, want 16 KiB", got)
+	}
+	awaitReserved(t, r.bodies.unverified, 0)
+}
+
+// contextOf relies on where fasthttp keeps a header.
+func TestAHeaderLeadsToItsContext(t *testing.T) {
+	t.Parallel()
+	r := runServer(t, "", Config{})
+	seen, handled := make(chan *fasthttp.RequestCtx, 1), make(chan *fasthttp.RequestCtx, 1)
+	receive, handle := r.http.HeaderReceived, r.http.Handler
+	r.http.HeaderReceived = func(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+		seen <- contextOf(header)
+		return receive(header)
+	}
+	r.http.Handler = func(ctx *fasthttp.RequestCtx) {
+		handled <- ctx
+		handle(ctx)
+	}
+	wantStatus(t, sendFrom(t, "", r.address, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"), 200)
+	if <-seen != <-handled {
+		t.Error("the header belongs to another context")
+	}
+}
+
+func TestTheConnectionBelowTLSIsFound(t *testing.T) {
+	t.Parallel()
+	c := &connection{}
+	if connectionOf(c) != c || connectionOf(tls.Server(c, &tls.Config{})) != c || connectionOf(nil) != nil {
+		t.Error("another connection is found")
 	}
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/tls"
 	"errors"
 	"net"
 	"slices"
@@ -173,6 +172,7 @@ func (o *openConnections) count() int {
 
 // listen returns the listener as fasthttp is to have it.
 func (o *openConnections) listen(on net.Listener) net.Listener {
+	limitSendBuffers(on)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	l := &listener{Listener: on, open: o}
@@ -190,6 +190,10 @@ type connection struct {
 	uncount func()      // takes it out of the counts
 	unread  atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
 
+	body, answer atomic.Pointer[place] // what the request and its answer hold; nil for little
+	answering    atomic.Bool           // they are released with the next read
+	noRoom       error                 // why the body behind the last header has no place; nil when it has one or needs none
+
 	waiting sync.Mutex
 	waits   bool // for a request
 	left    bool // by a server that stops
@@ -197,6 +201,7 @@ type connection struct {
 
 // Read notes the first byte.
 func (c *connection) Read(buffer []byte) (int, error) {
+	c.releasePlaces()
 	n, err := c.read(buffer)
 	if n > 0 && !c.spoke.Load() {
 		c.spoke.Store(true)
@@ -222,10 +227,7 @@ func (c *connection) read(buffer []byte) (int, error) {
 
 // leaveUnread notes that a request on the connection was not read whole.
 func leaveUnread(conn net.Conn) {
-	if secured, ok := conn.(*tls.Conn); ok {
-		conn = secured.NetConn()
-	}
-	if c, ok := conn.(*connection); ok {
+	if c := connectionOf(conn); c != nil {
 		c.unread.Store(true)
 	}
 }
@@ -233,6 +235,8 @@ func leaveUnread(conn net.Conn) {
 // Close lets the peer read the last answer first.
 func (c *connection) Close() error {
 	c.open.remove(c)
+	c.answering.Store(true) // whatever it holds, a body that has not arrived too
+	c.releasePlaces()
 	defer c.uncount()
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.CompareAndSwap(true, false) && half.CloseWrite() == nil {
 		c.discard()

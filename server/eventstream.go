@@ -40,6 +40,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.
 	ctx.Response.Header.SetContentType(eventStream)
 	ctx.Response.Header.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	ctx.SetConnectionClose()
+	ctx.Request.ResetBody() // fasthttp would keep it as long as the stream
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
 		defer s.waiting.leave(asks.organization())
 		defer stream.recover()

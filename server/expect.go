@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"runtime/debug"
-	"time"
 
 	"github.com/valyala/fasthttp"
 )
@@ -29,10 +28,7 @@ func (s *Server) settleExpectation(header *fasthttp.RequestHeader) fasthttp.Requ
 			header.Set(fasthttp.HeaderExpect, continues)
 		}
 	}
-	if !s.bodies.admit(header, time.Now()) {
-		return fasthttp.RequestConfig{MaxRequestBodySize: 1} // so that none is read; see answerUnreadable
-	}
-	return fasthttp.RequestConfig{}
+	return s.admitBody(contextOf(header))
 }
 
 // answerExpectation refuses before the body is sent what would be refused behind it.
@@ -44,8 +40,8 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 	if err == nil && ctx.Request.Header.ContentLength() > maxBody {
 		err = errBodyTooLarge
 	}
-	if err == nil && s.bodies.hasRefused(&ctx.Request.Header) {
-		err = errManyBodies
+	if conn := connectionOf(ctx.Conn()); err == nil && conn != nil && ctx.Request.Header.ContentLength() != chunked {
+		err = conn.noRoom
 	}
 	if err == nil {
 		return fasthttp.StatusContinue
@@ -55,7 +51,7 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 
 func (s *Server) refuseExpectation(ctx *fasthttp.RequestCtx, err error) (status int) {
 	status = fasthttp.StatusInternalServerError // of a panic
-	s.bodies.end(&ctx.Request.Header)
+	_ = connectionOf(ctx.Conn()).bodyRefusal()  // the client has the reason from err
 	s.begin(ctx)
 	defer s.endAsked(ctx)
 	defer s.answerPanic(ctx)

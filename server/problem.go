@@ -34,6 +34,10 @@ var (
 	errPanic           = errors.New("internal error")
 	errManyWaiting     = errors.New("too many requests wait for events here")
 	errManyBodies      = errors.New("too many large bodies are arriving; nothing was changed")
+	errOwnBodies       = errors.New("too many large bodies of your organization or address are arriving; nothing was changed")
+	errManyUnwritten   = errors.New("too many large answers wait for their clients to read them")
+	errOwnUnwritten    = errors.New("too many large answers wait for clients of your organization or address to read them")
+	errUnansweredWrite = errors.New("too many large answers wait for clients to read them; the change may have happened")
 	errOwnWaiting      = errors.New("too many requests of your organization wait for events here")
 )
 
@@ -85,6 +89,10 @@ var rules = []rule{
 	{redisstore.ErrOverloaded, 503, "unavailable", overloadedDetail},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
 	{errManyBodies, 503, "unavailable", ""},
+	{errOwnBodies, 503, "unavailable", ""},
+	{errManyUnwritten, 503, "unavailable", ""},
+	{errOwnUnwritten, 503, "unavailable", ""},
+	{errUnansweredWrite, 503, "outcome_unknown", ""},
 	{errManyWaiting, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
 }

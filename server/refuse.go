@@ -105,11 +105,16 @@ func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
 	}
 	s.counts.panics.Inc()
 	s.log.Error("panic in a handler", "request_id", requestID(ctx), "cause", cause, "stack", string(debug.Stack()))
+	s.answerInstead(ctx, errPanic)
+}
+
+// answerInstead answers an error in place of what the handler has answered.
+func (s *Server) answerInstead(ctx *fasthttp.RequestCtx, err error) {
 	id := requestID(ctx)
 	ctx.Response.Reset()
 	ctx.Response.Header.Set(headerRequestID, id)
 	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
-	s.answerProblem(ctx, errPanic)
+	s.answerProblem(ctx, err)
 }
 
 // renewWriteTimeout is for what is written before a handler has run: fasthttp leaves the deadline of the last answer, which
@@ -126,7 +131,7 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	askedOf(ctx).unread = true
 	s.renewWriteTimeout(ctx)
 	leaveUnread(ctx.Conn())
-	refused := s.bodies.end(&ctx.Request.Header)
+	noRoom := connectionOf(ctx.Conn()).bodyRefusal()
 	var plain tls.RecordHeaderError
 	var small *fasthttp.ErrSmallBuffer
 	var network net.Error
@@ -136,8 +141,8 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 		return
 	case errors.As(err, &small):
 		err = errHeadersTooLarge
-	case refused:
-		err = errManyBodies
+	case noRoom != nil:
+		err = noRoom
 	case errors.Is(err, fasthttp.ErrBodyTooLarge):
 		err = errBodyTooLarge
 	case errors.As(err, &network) && network.Timeout(), isSlowChunk(err):

@@ -79,6 +79,7 @@ type Server struct {
 	ready         readiness
 	waiting       *waiting
 	bodies        bodies
+	unwritten     *pool // of large answers
 	turnedAway    turnedAway
 	counts        *counts
 	metricsApart  bool
@@ -106,7 +107,7 @@ func New(cfg Config) *Server {
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
 		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
 		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
-		bodies:       bodies{most: maxArriving, arriving: map[*fasthttp.RequestHeader]arrival{}},
+		bodies: newBodies(), unwritten: newUnwritten(),
 		metricsApart: cfg.MetricsApart,
 	}
 	s.counts = newCounts(s, cfg.Version)
@@ -176,7 +177,7 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 // around is what every request passes before and after its own handler.
 func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
-		s.bodies.arrived(&ctx.Request.Header)
+		connectionOf(ctx.Conn()).bodyArrived()
 		s.begin(ctx)
 		defer s.endAsked(ctx)
 		defer s.drain.tell(ctx)
@@ -318,6 +319,10 @@ func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
 		a.route, a.counts = route, counts
 		if err := h(ctx); err != nil {
 			s.answerProblem(ctx, err)
+			return
+		}
+		if err := s.admitAnswer(ctx); err != nil {
+			s.answerInstead(ctx, err)
 		}
 	}
 }

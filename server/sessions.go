@@ -145,6 +145,9 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	if err := s.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
+		return err
+	}
 	page, err := s.store.Sessions(forRequest(ctx), asks.Caller, query)
 	if err != nil {
 		return err

@@ -230,6 +230,9 @@ func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	if err := s.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
+		return err
+	}
 	page, err := s.store.Transactions(forRequest(ctx), asks.Caller, query)
 	if err != nil {
 		return err

@@ -1,0 +1,37 @@
+package server
+
+import (
+	"bufio"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// In a full pool an address that holds less takes the place of one that holds more. All of 127.0.0.0/8 is this machine.
+func TestAFullPoolOfBodiesMakesRoomForAnotherAddress(t *testing.T) {
+	t.Parallel()
+	r := runServer(t, "", Config{Limits: Limits{Off: true}})
+	r.bodies.unverified.setMost(4 * 256 << 10)
+	var held []net.Conn
+	for _, source := range []string{"127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.3"} {
+		held = append(held, sendFrom(t, source, r.address, announced["a length"]))
+		awaitReserved(t, r.bodies.unverified, len(held)*256<<10)
+	}
+	wantStatus(t, sendFrom(t, "127.0.0.2", r.address, announced["a length"]), 503)
+	r.post(t, from(t, "127.0.0.4"), "/v1/organizations", organizationOfSize(10_000)).is(t, 201, "")
+	answered := 0
+	for _, conn := range held {
+		if _, err := http.ReadResponse(bufio.NewReader(within(conn, time.Second)), nil); err == nil {
+			answered++
+		}
+	}
+	if answered != 1 {
+		t.Errorf("%d requests made room, want 1", answered)
+	}
+}
+
+func within(conn net.Conn, limit time.Duration) net.Conn {
+	_ = conn.SetDeadline(time.Now().Add(limit))
+	return conn
+}

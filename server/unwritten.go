@@ -1,0 +1,90 @@
+package server
+
+import (
+	"net"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+)
+
+// A client that does not read leaves its answer in memory until the write times out. So the bytes of large answers are
+// reserved, in all and for each organization and client address, until they are written.
+const (
+	smallAnswer = 4 << 10 // bytes; needs no place
+
+	maxUnwritten = 128 << 20 // bytes
+
+	// What a list reserves for each of its items before it reads them from Redis: the most that they have, nearly. When the
+	// answer is made, its own size takes the place of that.
+	agentBytes   = maxMetadata + 2<<10
+	summaryBytes = 512
+)
+
+// sendBuffer is how many bytes of answers the system keeps for a connection. It would keep 4 MB, the largest answer of all,
+// which a container's memory limit counts too.
+const sendBuffer = 256 << 10
+
+// limitSendBuffers sets the buffer of all connections that a listener accepts: they inherit it. What has no socket, or a
+// system that refuses, keeps its own.
+func limitSendBuffers(on net.Listener) {
+	of, ok := on.(syscall.Conn)
+	if !ok {
+		return
+	}
+	if socket, err := of.SyscallConn(); err == nil {
+		_ = socket.Control(func(fd uintptr) {
+			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBuffer)
+		})
+	}
+}
+
+func newUnwritten() *pool { return newPool(maxUnwritten, errManyUnwritten, errOwnUnwritten) }
+
+// reserveAnswer reserves memory for an answer of so many bytes, in place of what is reserved already.
+func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
+	conn := connectionOf(ctx.Conn())
+	if conn == nil {
+		return nil
+	}
+	now := time.Now()
+	if one := conn.answer.Load(); one != nil {
+		return one.resize(bytes, now)
+	}
+	one, err := s.unwritten.reserve(bytes, now, conn.cut, s.answerHolders(ctx)...)
+	if err != nil {
+		return err
+	}
+	conn.answer.Store(one)
+	conn.answering.Store(true)
+	return nil
+}
+
+func (s *Server) answerHolders(ctx *fasthttp.RequestCtx) []holder {
+	address := holder{address: s.clientAddress(ctx)}
+	if organization := askedOf(ctx).organization; organization != uuid.Nil {
+		return []holder{{organization: organization}, address}
+	}
+	return []holder{address}
+}
+
+// admitAnswer refuses a large answer that there is no room for. What a write has changed stays changed, so that its client
+// hears that the outcome is unknown.
+func (s *Server) admitAnswer(ctx *fasthttp.RequestCtx) error {
+	if ctx.Response.IsBodyStream() {
+		return nil
+	}
+	size := len(ctx.Response.Body())
+	if size <= smallAnswer || askedOf(ctx).shared {
+		return nil
+	}
+	err := s.reserveAnswer(ctx, size)
+	if err != nil && !ctx.IsGet() && !ctx.IsHead() {
+		return errUnansweredWrite
+	}
+	return err
+}
+
+// cut ends the connection at once: its answer is not written any further.
+func (c *connection) cut() { _ = c.Conn.Close() }
