@@ -104,8 +104,9 @@ type openConnections struct {
 }
 
 func newOpenConnections(cfg Config) *openConnections {
+	most := cfg.connections()
 	return &openConnections{
-		secured: cfg.TLS != nil, from: newAddresses(cfg.TrustedProxies, maxOwnConnections), most: maxConnections,
+		secured: cfg.TLS != nil, from: newAddresses(cfg.TrustedProxies, ConnectionsOfOneAddress(most)), most: most,
 	}
 }
 

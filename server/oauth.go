@@ -156,27 +156,37 @@ type oauthClient struct {
 func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
 	keepFromCaches(ctx)
 	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
-	err := s.admitAuth(ctx)
-	if err == nil {
-		err = asClient(ctx, do)
-		s.countAuth(ctx, err)
-	}
+	err := s.asClient(ctx, do)
 	if err != nil {
 		return s.answerOAuthError(ctx, err)
 	}
 	return nil
 }
 
-func asClient(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
+func (s *Server) asClient(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
 	form, err := readForm(ctx)
 	if err != nil {
-		return err
+		return s.refuseCredential(ctx, uuid.Nil, err)
 	}
 	client, err := readClient(ctx, form)
 	if err != nil {
-		return err
+		return s.refuseCredential(ctx, client.agent, err)
 	}
-	return do(client, form)
+	presented := credential{agent: client.agent, secret: token.Hash(client.secret)}
+	if refresh := form.Get("refresh_token"); refresh != "" {
+		presented.signed = s.hasSigned(refresh, client.agent)
+	}
+	return s.authenticate(ctx, presented, func() error { return do(client, form) })
+}
+
+// hasSigned says whether it is a refresh token of the agent that was made here, spent or not.
+func (s *Server) hasSigned(refresh string, agent uuid.UUID) bool {
+	keys, err := s.keys()
+	if err != nil {
+		return false
+	}
+	signed, err := keys.ParseRefresh(refresh)
+	return err == nil && signed.Agent == agent
 }
 
 // readForm reads the parameters. RFC 6749 §3.2 forbids repeated ones and has unknown ones ignored; an empty one counts
@@ -218,7 +228,7 @@ func readClient(ctx *fasthttp.RequestCtx, form url.Values) (oauthClient, error) 
 	}
 	agent, ok := parseID(id)
 	if !ok || token.CheckAgentSecret(secret) != nil {
-		return oauthClient{}, redisstore.ErrInvalidCredentials
+		return oauthClient{agent: agent}, redisstore.ErrInvalidCredentials
 	}
 	return oauthClient{agent, secret}, nil
 }

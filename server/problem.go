@@ -34,6 +34,7 @@ var (
 	errManyWaiting     = errors.New("too many requests wait for events here")
 	errManyBodies      = errors.New("too many large bodies are arriving; nothing was changed")
 	errOwnWaiting      = errors.New("too many requests of your organization wait for events here")
+	errAddressWaiting  = errors.New("too many requests from your address wait for events here")
 )
 
 // rule maps one error to its answer. An empty detail stands for the error's own text.
@@ -78,6 +79,7 @@ var rules = []rule{
 	{redisstore.ErrAgentRevoked, 409, "agent_revoked", ""},
 	{errRateLimited, 429, "rate_limited", ""},
 	{errOwnWaiting, 429, "rate_limited", ""},
+	{errAddressWaiting, 429, "rate_limited", ""},
 	{redisstore.ErrOutcomeUnknown, 503, "outcome_unknown", "the store did not answer in time; the change may have happened"},
 	{redisstore.ErrOverloaded, 503, "unavailable", overloadedDetail},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
