@@ -27,6 +27,7 @@ var (
 	errSlowRequest     = errors.New("the request did not arrive in time")
 	errExpectation     = errors.New("of the expectations only 100-continue is met")
 	errUnreadable      = errors.New("the request is not well-formed HTTP")
+	errStaleKeys       = errors.New("the token may be signed by a key that is too new to be known here; the keys cannot be read now")
 	errNoKeyring       = errors.New("the signing keys are not loaded yet")
 	errRateLimited     = errors.New("too many requests of this kind came from your address")
 	errPlainHTTP       = errors.New("this port speaks TLS: ask it by https://")
@@ -85,6 +86,7 @@ var rules = []rule{
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
 	{errManyBodies, 503, "unavailable", ""},
 	{errManyWaiting, 503, "unavailable", ""},
+	{errStaleKeys, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
 }
 

@@ -81,6 +81,7 @@ type Server struct {
 	accessLog *accessLog
 	defaults  SessionDefaults
 	verifier  atomic.Pointer[verifier] // with the keyring
+	keyReads  keyReads
 	requests  requestIDs
 	limits    limits
 	proxies   trustedProxies

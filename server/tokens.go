@@ -104,15 +104,15 @@ func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, tok
 	if !request.RefreshToken.given {
 		return nil, token.RefreshToken{}, invalid("refresh_token", "is required")
 	}
-	keys, err := s.keys()
-	if err != nil {
+	presented, err := s.parseRefresh(request.RefreshToken.value)
+	if cannotSay(err) {
 		return nil, token.RefreshToken{}, err
 	}
-	presented, err := keys.ParseRefresh(request.RefreshToken.value)
 	if err != nil {
 		return nil, token.RefreshToken{}, redisstore.ErrInvalidRefreshToken
 	}
-	return keys, presented, nil
+	keys, err := s.keys()
+	return keys, presented, err
 }
 
 func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {

@@ -251,7 +251,7 @@ func TestPlacesToWaitAreSharedFairly(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		taken                 []taking
-		organization, address int // of the newcomer
+		organization, address int   // of the newcomer
 		displaced             []int // one of these, or none
 		err                   error
 	}{
