@@ -15,7 +15,9 @@ const (
 )
 
 // ownMaxMemory returns the maxmemory of a redis-server of our own, in bytes.
-func ownMaxMemory() uint64 { return maxMemoryOf(availableMemory("/proc/meminfo", "/sys/fs/cgroup/memory.max")) }
+func ownMaxMemory() uint64 {
+	return maxMemoryOf(availableMemory("/proc/meminfo", "/sys/fs/cgroup/memory.max"))
+}
 
 func maxMemoryOf(available uint64) uint64 {
 	if available == 0 {
