@@ -21,7 +21,7 @@ func (c *serve) serverConfig(log *slog.Logger) (server.Config, error) {
 	}
 	return server.Config{
 		Version: release(), Log: log, TLS: secured, Limits: c.limits(), TrustedProxies: c.TrustedProxies, Organizations: organizations,
-		MetricsApart: c.MetricsListen != "",
+		MetricsApart: c.MetricsListen != "", Connections: c.connections(log),
 		Defaults: server.SessionDefaults{
 			MaxActions: c.DefaultMaxActions, MaxValue: c.DefaultMaxValueUSD, Lifetime: c.DefaultExpiresAfter,
 		},

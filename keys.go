@@ -88,16 +88,16 @@ func (k *keySource) load(ctx context.Context, service *server.Server) (err error
 
 // follow keeps the service's keyring as Redis has it, until ctx ends.
 func (k *keySource) follow(ctx context.Context, service *server.Server) {
+	service.FollowKeys(k.keyring)
 	for failing := false; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(keyPoll):
 		}
-		keyring, err := k.keyring(ctx)
+		err := service.ReadKeys(ctx)
 		switch {
 		case err == nil:
-			service.SetKeyring(keyring)
 		case ctx.Err() == nil && !failing:
 			k.log.Warn("keys could not be read; those of before stay in use", "cause", err)
 		}

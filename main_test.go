@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -32,10 +33,25 @@ const stampedVersion = "9.8.7-rc.1"
 func TestMain(m *testing.M) {
 	if os.Getenv("RUN_REMIT") != "" {
 		version = stampedVersion
+		limitOpenFiles(os.Getenv("RUN_REMIT_OPEN_FILES"))
 		main()
 		return
 	}
 	goleak.VerifyTestMain(m)
+}
+
+// limitOpenFiles is ulimit -n; "" leaves the limit as it is.
+func limitOpenFiles(most string) {
+	if most == "" {
+		return
+	}
+	n, err := strconv.ParseUint(most, 10, 64)
+	if err == nil {
+		err = syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: n, Max: n})
+	}
+	if err != nil {
+		panic(err)
+	}
 }
 
 // program is a running remit.
@@ -325,6 +341,24 @@ func TestItServes503UntilRedisCanBeReached(t *testing.T) {
 	t.Cleanup(func() { _ = redis.Stop() })
 	if status, body := p.ready(t).get(t, "/readyz"); status != http.StatusOK {
 		t.Errorf("with Redis back it answers %d %s", status, body)
+	}
+}
+
+// A Redis of our own is kept on a disk and bounded; one that it is given may be neither, and that is told.
+func TestTheStartWarnsOfARedisThatForgetsAndGrows(t *testing.T) {
+	t.Parallel()
+	given := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t)}).ready(t)
+	own := start(t, nil).ready(t)
+	for _, warning := range []string{"Redis has no append-only file", "Redis has no limit on its memory"} {
+		if _, body := given.get(t, "/readyz"); !strings.Contains(given.stderr.String(), warning) || !strings.Contains(body, warning) {
+			t.Errorf("neither the start nor /readyz may keep silent about %q: %s\n%s", warning, body, given.stderr)
+		}
+		if _, body := own.get(t, "/readyz"); strings.Contains(own.stderr.String(), warning) || strings.Contains(body, warning) {
+			t.Errorf("a Redis of our own earns %q: %s\n%s", warning, body, own.stderr)
+		}
+	}
+	if !strings.Contains(own.stderr.String(), "maxmemory_mib=") {
+		t.Errorf("the bound is not logged:\n%s", own.stderr)
 	}
 }
 

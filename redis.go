@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"time"
 
@@ -38,7 +39,10 @@ func (c *serve) chooseRedis(ctx context.Context, log *slog.Logger) (chosenRedis,
 		log.Info("store: the Redis it was given")
 		return chosenRedis{url: string(c.RedisURL), stop: func() {}}, nil
 	}
-	server, err := redisproc.Start(ctx, redisproc.Config{Dir: c.DataDir, Fsync: "everysec"})
+	memory := ownMaxMemory()
+	server, err := redisproc.Start(ctx, redisproc.Config{
+		Dir: c.DataDir, Fsync: "everysec", Args: []string{"--maxmemory", strconv.FormatUint(memory, 10)},
+	})
 	if errors.Is(err, redisproc.ErrNotInstalled) {
 		return inMemory(log)
 	}
@@ -46,7 +50,7 @@ func (c *serve) chooseRedis(ctx context.Context, log *slog.Logger) (chosenRedis,
 		return chosenRedis{}, fmt.Errorf("cannot start a Redis of our own: %w", err)
 	}
 	log.Info("store: a redis-server of our own; a power cut may lose about its last two seconds (appendfsync everysec)",
-		"data", c.DataDir, "url", server.URL())
+		"data", c.DataDir, "url", server.URL(), "maxmemory_mib", memory>>20)
 	stop := func() {
 		if err := server.Stop(); err != nil {
 			log.Error("redis-server did not stop well", "cause", err)

@@ -40,6 +40,7 @@ func TestTheComposeFileIsValidAndKeepsWhatItSays(t *testing.T) {
 	for promise, kept := range map[string]bool{
 		"Remit alone is published, on this machine": len(redis.Ports) == 0 && len(remit.Ports) == 1 && remit.Ports[0].HostIP == "127.0.0.1",
 		"Redis never evicts":                        strings.Contains(strings.Join(redis.Command, " "), "--maxmemory-policy noeviction"),
+		"Redis has a bound":                         strings.Contains(strings.Join(redis.Command, " "), "--maxmemory 1gb"),
 		"Redis writes before it acknowledges":       strings.Contains(strings.Join(redis.Command, " "), "--appendfsync always"),
 		"Remit waits for Redis":                     remit.DependsOn["redis"].Condition == "service_healthy",
 		"Remit uses that Redis":                     remit.Environment["REMIT_REDIS_URL"] == "redis://redis:6379",

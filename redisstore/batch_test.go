@@ -572,7 +572,7 @@ func countedBatches(t *testing.T, s *Store, outcome string) float64 {
 // What befalls the parts of a batch, one by one, is counted as what befalls a call.
 func TestABatchIsCountedByTheWorstOfItsParts(t *testing.T) {
 	t.Parallel()
-	onEachRefusing(t, allRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
+	onEachRefusing(t, readableRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
 		w, batch := newSpread(t, s, 3, 2)
 		loadOnEach(t, s)
 		fine, refused := countedBatches(t, s, "ok"), countedBatches(t, s, "unavailable")

@@ -35,6 +35,9 @@ func (c *connections) retire() {
 	}
 }
 
+// retireAll is retire at any time: it is for who has not learnt it from a connection's refusal.
+func (c *connections) retireAll() { c.generation.Add(1) }
+
 // dialer returns go-redis's own dialer, for connections that can be retired.
 func (c *connections) dialer(options *redis.UniversalOptions) func(context.Context, string, string) (net.Conn, error) {
 	dial := redis.NewDialer(&redis.Options{DialTimeout: options.DialTimeout, TLSConfig: options.TLSConfig})

@@ -32,6 +32,7 @@ func TestNoWriteAfterTheFirstGoesToAPrimaryThatBecameAReplica(t *testing.T) {
 				wantError(t, "before", ways.charge(t, s, grant, w), nil)
 			}
 			keepConnections(t, s, 5)
+			s.role.stop() // which would notice before the first write
 
 			copyKeys(t, plainClient(t, before.URL()), plainClient(t, after.URL()))
 			must(plainClient(t, before.URL()).Do(t.Context(), "REPLICAOF", "127.0.0.1", "1").Result())(t)

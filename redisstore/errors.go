@@ -92,8 +92,9 @@ var serverRefusals = []string{
 	"WRONGPASS", "MOVED", "ASK", "CROSSSLOT", "ERR max number of clients",
 }
 
-// The first words of those with which it refuses every write, and goes on reading.
-var writeRefusals = []string{"OOM", "MISCONF", "READONLY", "NOREPLICAS"}
+// The first words of those with which it refuses every write, and goes on reading. READONLY is not among them: what a
+// replica can be read for may be out of date, and must not authorise.
+var writeRefusals = []string{"OOM", "MISCONF", "NOREPLICAS"}
 
 func refusedByServer(err error) bool { return answeredWith(err, serverRefusals) }
 

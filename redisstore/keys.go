@@ -50,6 +50,7 @@ import (
 //	r:{cell}                  string  written by the readiness check; TTL 1 minute
 //	w:{cell}                  string  written so that a replica has something to confirm (durability.go); a few on each
 //	                                server, none unless writes are replicated; TTL 1 day
+//	n:none                    list  never written: the watch over the server's role blocks on it (role.go)
 type keyspace struct{ prefix string }
 
 func (k keyspace) organization(id uuid.UUID) string       { return k.key("o:", cellOf(id), id) }
@@ -84,6 +85,7 @@ func (k keyspace) outcome(owner uuid.UUID, digest string) string {
 
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
 func (k keyspace) issuer() string                 { return k.prefix + "k:issuer" }
+func (k keyspace) neverWritten() string           { return k.prefix + "n:none" }
 func (k keyspace) ready(cell uint16) string       { return k.prefix + "r:{" + cellText(cell) + "}" }
 
 // mark returns a key in the slot of another.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -68,10 +69,18 @@ func anyCell() uint16 { return uint16(rand.Uint32()) }
 // warnings reads INFO, which a least-privilege user may have while CONFIG is denied. A server that says nothing of its
 // settings (an in-memory stand-in, a denied INFO) earns no warning.
 func (s *Store) warnings(ctx context.Context, server redis.Cmdable) []string {
+	memory := infoOf(ctx, server, "memory")
 	var found []string
-	if policy := infoOf(ctx, server, "memory")["maxmemory_policy"]; policy != "" && policy != "noeviction" {
+	if policy := memory["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		found = append(found, "Redis evicts data when memory is full (maxmemory-policy "+policy+
 			"): it must be noeviction, or revoked agents and spent budgets come back")
+	}
+	if memory["maxmemory"] == "0" {
+		found = append(found, "Redis has no limit on its memory (maxmemory 0): it grows until the system ends it; set one "+
+			"that the machine has room for")
+	}
+	if infoOf(ctx, server, "persistence")["aof_enabled"] == "0" {
+		found = append(found, warningOfLoss(ctx, server))
 	}
 	if !s.confirms(writes) {
 		return found
@@ -81,6 +90,30 @@ func (s *Store) warnings(ctx context.Context, server redis.Cmdable) []string {
 			"cannot be confirmed, and answer outcome_unknown")
 	}
 	return found
+}
+
+// warningOfLoss is for a server without an append-only file.
+func warningOfLoss(ctx context.Context, server redis.Cmdable) string {
+	if hasSavedSinceItsStart(infoOf(ctx, server, "server"), infoOf(ctx, server, "persistence")) {
+		return "Redis has no append-only file (appendonly no): when it ends, what was written since its last snapshot is lost, " +
+			"revocations too"
+	}
+	return "Redis has no append-only file (appendonly no) and has made no snapshot since it started: when it ends, all that it " +
+		"keeps is lost"
+}
+
+// hasSavedSinceItsStart compares Redis's times with each other. A server that never saved says that it did when it started.
+func hasSavedSinceItsStart(server, persistence map[string]string) bool {
+	number := func(text string) int64 {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	}
+	const seconds = 1_000_000 // of server_time_usec
+	started := number(server["server_time_usec"])/seconds - number(server["uptime_in_seconds"])
+	return number(persistence["rdb_last_save_time"]) > started+1 // both are rounded
 }
 
 // hasReplica says whether one is in step: one that is still being sent the whole data set confirms nothing yet.

@@ -14,10 +14,61 @@ func TestReadyWhenRedisCanBeWritten(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		warnings, err := s.Ready(t.Context())
-		if err != nil || len(warnings) != 0 {
+		if err != nil || len(ofOthers(warnings)) != 0 {
 			t.Errorf("%q, %v", warnings, err)
 		}
 	})
+}
+
+// The servers of the tests keep nothing on a disk, and have no bound.
+const (
+	warnsOfLoss   = "Redis has no append-only file (appendonly no) and has made no snapshot since it started"
+	warnsOfCrash  = "Redis has no append-only file (appendonly no): when it ends, what was written since its last snapshot"
+	warnsOfMemory = "Redis has no limit on its memory (maxmemory 0)"
+)
+
+// ofOthers leaves out what is so of every server of the tests.
+func ofOthers(warnings []string) []string {
+	return slices.DeleteFunc(slices.Clone(warnings), func(warning string) bool {
+		return strings.HasPrefix(warning, warnsOfLoss) || strings.HasPrefix(warning, warnsOfMemory)
+	})
+}
+
+func TestReadyWarnsOfARedisThatForgetsOrGrowsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	bounded := []string{"--maxmemory", "100mb"}
+	for name, test := range map[string]struct {
+		cfg      redisproc.Config
+		save     bool
+		warnings []string
+	}{
+		"kept on a disk and bounded":     {redisproc.Config{Dir: t.TempDir(), Args: bounded}, false, nil},
+		"kept on a disk without a bound": {redisproc.Config{Dir: t.TempDir()}, false, []string{warnsOfMemory}},
+		"neither":                        {redisproc.Config{}, false, []string{warnsOfMemory, warnsOfLoss}},
+		"nothing kept":                   {redisproc.Config{Args: bounded}, false, []string{warnsOfLoss}},
+		"snapshots alone":                {redisproc.Config{Args: bounded}, true, []string{warnsOfCrash}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := startRedis(t, test.cfg)
+			s := openStore(t, Config{}, server.URL(), nil)
+			if test.save {
+				client := plainClient(t, server.URL())
+				eventually(t, "a snapshot is made, seconds after the start", func() bool {
+					return client.Save(t.Context()).Err() == nil && strings.HasPrefix(must(s.Ready(t.Context()))(t)[0], warnsOfCrash)
+				})
+			}
+			warnings := must(s.Ready(t.Context()))(t)
+			if len(warnings) != len(test.warnings) {
+				t.Fatalf("%q, want %q", warnings, test.warnings)
+			}
+			for i, warning := range warnings {
+				if !strings.HasPrefix(warning, test.warnings[i]) {
+					t.Errorf("%q, want %q", warning, test.warnings[i])
+				}
+			}
+		})
+	}
 }
 
 func TestReadinessChecksLeaveNothingForLong(t *testing.T) {
@@ -86,7 +137,7 @@ func TestReadyWarnsOfEviction(t *testing.T) {
 			s := openStore(t, Config{}, server.URL(), nil)
 			warnings := must(s.Ready(t.Context()))(t)
 			warned := slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, test.policy) })
-			if warned != test.warns || len(warnings) > 1 {
+			if warned != test.warns || len(ofOthers(warnings)) > 1 {
 				t.Errorf("%q", warnings)
 			}
 		})
@@ -99,7 +150,7 @@ func TestReadyDoesWithoutTheSettingsThatItMayNotRead(t *testing.T) {
 	admin := plainClient(t, server.URL())
 	must(admin.Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">pw", "~*", "+@all", "-info").Result())(t)
 	s := openStore(t, Config{}, "unix://limited:pw@"+socketOf(server), nil)
-	if warnings, err := s.Ready(t.Context()); err != nil || len(warnings) != 0 {
+	if warnings, err := s.Ready(t.Context()); err != nil || len(ofOthers(warnings)) != 0 {
 		t.Errorf("%q, %v", warnings, err)
 	}
 	wrong := openStore(t, Config{}, "unix://limited:wrong@"+socketOf(server), nil)

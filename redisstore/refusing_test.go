@@ -39,6 +39,9 @@ var (
 // allRefusing are these states; a node of a cluster is no replica that could be asked to write.
 var allRefusing = []refusing{isFull, lacksReplicas, cannotSave, isReplica}
 
+// readableRefusing are those in which what is read is up to date.
+var readableRefusing = []refusing{isFull, lacksReplicas, cannotSave}
+
 func set(parameter, value string) func(*testing.T, *redis.Client) {
 	return func(t *testing.T, server *redis.Client) {
 		t.Helper()
@@ -79,7 +82,11 @@ func onEachRefusing(t *testing.T, states []refusing, test func(t *testing.T, s *
 						}
 					}
 				}
-				test(t, s, state, each(state.begin), each(state.end))
+				begin := each(state.begin)
+				if state.name == isReplica.name {
+					begin = func() { untilRetired(t, s, each(state.begin)) }
+				}
+				test(t, s, state, begin, each(state.end))
 			})
 		}
 	}
@@ -99,6 +106,14 @@ func onEachRefusing(t *testing.T, states []refusing, test func(t *testing.T, s *
 		}
 		run(t, s, servers)
 	})
+}
+
+// untilRetired does something and returns when the store has noticed that its connections lead to no primary any more.
+func untilRetired(t *testing.T, s *Store, do func()) {
+	t.Helper()
+	before := s.conns.generation.Load()
+	do()
+	eventually(t, "the connections are retired", func() bool { return s.conns.generation.Load() != before })
 }
 
 // dump is all that the store keeps, to the byte, with the time at which each key ends; but for the probes of readiness.

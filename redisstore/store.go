@@ -54,13 +54,19 @@ const (
 	ioTimeout   = 2 * time.Second
 	callTimeout = 3 * time.Second
 
-	poolSize = 64 // connections to each server
+	poolSize         = 64 // connections to each server
+	pipelinePoolSize = 10 // further ones, which go-redis has for pipelines
+
+	// ConnectionsPerServer is how many connections a store opens to each server at the most: those, and that of the watch
+	// over its role.
+	ConnectionsPerServer = poolSize + pipelinePoolSize + 1
 )
 
 // Store is a client of one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
 type Store struct {
 	client redis.UniversalClient
 	conns  connections
+	role   roleWatch
 	lanes  lanes
 	pools  pools
 	lists  bulk // and other readings of many objects; see readAll
@@ -97,7 +103,7 @@ func Open(cfg Config) (*Store, error) {
 	s.lanes.keys, s.lanes.suspect, s.lanes.sizes = s.keys, s.suspect, s.counts.ofCalls
 	s.usage = newUsage(cfg)
 	s.usage.syncing.start, s.usage.syncing.hurried = s.keepUsage, make(chan struct{}, 1)
-	s.client = connect(options, &s.conns)
+	s.client = s.connect(options)
 	s.pools.connect(s.client)
 	traceTrips(s.client, cfg.Tracer)
 	return s, nil
@@ -110,6 +116,7 @@ func (s *Store) Close() error {
 		close(s.closed)
 		s.usage.syncing.finish()
 	})
+	s.role.stop()
 	return s.client.Close()
 }
 
@@ -128,20 +135,22 @@ func orDefault[T int | time.Duration | Durability](given, standard T) T {
 
 // connect sets every bound that go-redis would otherwise choose, and turns off what it does unasked: its retries run a
 // script again whose reply was lost, and its greetings log errors on servers that do not know them.
-func connect(options *redis.UniversalOptions, conns *connections) redis.UniversalClient {
+func (s *Store) connect(options *redis.UniversalOptions) redis.UniversalClient {
 	options.Protocol = 2
 	options.MaxRetries = -1
 	options.DialTimeout = dialTimeout
 	options.DialerRetries = 1
-	options.Dialer = conns.dialer(options)
+	options.Dialer = s.conns.dialer(options)
 	options.ReadTimeout = ioTimeout
 	options.WriteTimeout = ioTimeout
 	options.ContextTimeoutEnabled = true
 	options.PoolSize = poolSize
 	options.MaxActiveConns = poolSize
+	options.PipelinePoolSize = pipelinePoolSize
 	options.PoolTimeout = poolTimeout
 	options.DisableIdentity = true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	s.checkRoles(options)
 	if !options.IsClusterMode {
 		return redis.NewUniversalClient(options)
 	}

@@ -13,7 +13,16 @@ import (
 
 // watchPause is how often the trails that somebody waits for are looked at. One pipeline looks at all of them, whoever
 // waits: waiting costs Redis nothing per waiter, and no connection is held.
-const watchPause = 200 * time.Millisecond
+// More than watchRound of them are looked at less often, so that Redis is asked for as many in a second.
+const (
+	watchPause = 200 * time.Millisecond
+	watchRound = 1024
+)
+
+// pauseAfter returns how long to wait after a look at so many trails.
+func pauseAfter(trails int) time.Duration {
+	return watchPause * time.Duration(max(trails, watchRound)) / watchRound
+}
 
 // watch is what an instance waits for: agents' audit trails, each with its waiters.
 type watch struct {
@@ -108,7 +117,7 @@ func (s *Store) lookAtTrails() {
 		select {
 		case <-s.closed:
 			return
-		case <-time.After(watchPause):
+		case <-time.After(pauseAfter(len(agents))):
 		}
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// maxOwnConnections is how many connections an address may have: three quarters of all, so that nobody alone can take every
-// place. Behind a proxy all come from one address; that of a trusted proxy may have all.
-const maxOwnConnections = maxConnections / 4 * 3
+// ConnectionsOfOneAddress returns how many of a server's connections an address may have: three quarters, so that nobody
+// alone can take every place. Behind a proxy all come from one address; that of a trusted proxy may have all.
+func ConnectionsOfOneAddress(connections int) int { return max(connections*3/4, 1) }
 
 // addresses counts the connections of each client address. An IPv6 address stands for its /64, as in clientAddress.
 type addresses struct {

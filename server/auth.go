@@ -67,11 +67,10 @@ func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*verified, error) {
 	if !found {
 		return nil, errMissingToken
 	}
-	v := s.verifier.Load()
-	if v == nil {
-		return nil, errNoKeyring
+	access, err := withKey(s, func(v *verifier) (*verified, error) { return v.access(given, time.Now()) })
+	if cannotSay(err) {
+		return nil, err
 	}
-	access, err := v.access(given, time.Now())
 	if err != nil {
 		return nil, errInvalidToken
 	}

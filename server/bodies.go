@@ -75,18 +75,18 @@ func (s *Server) admitBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 
 // bodyHolder returns whom the body counts for. Redis is not asked: an API key counts as verified once this instance has
 // seen it to be good, an access token by its signature.
-func (s *Server) bodyHolder(ctx *fasthttp.RequestCtx, now time.Time) (*pool, holder) {
+func (s *Server) bodyHolder(ctx *fasthttp.RequestCtx, now time.Time) (*pool, account) {
 	if key, err := organizationKey(ctx); err == nil && s.store.HasSeen(key) {
-		return s.bodies.verified, holder{organization: key.Organization}
+		return s.bodies.verified, account{organization: key.Organization}
 	}
 	if given, found := bearer(ctx); found {
 		if v := s.verifier.Load(); v != nil {
 			if access, err := v.access(given, now); err == nil {
-				return s.bodies.verified, holder{organization: access.Organization}
+				return s.bodies.verified, account{organization: access.Organization}
 			}
 		}
 	}
-	return s.bodies.unverified, holder{address: s.clientAddress(ctx)}
+	return s.bodies.unverified, account{address: s.clientAddress(ctx)}
 }
 
 // contextOf returns the context that a header is part of: fasthttp shows HeaderReceived the header alone, without its

@@ -23,6 +23,16 @@ func (s *Server) clientAddress(ctx *fasthttp.RequestCtx) netip.Addr {
 	return ofClient(client)
 }
 
+// holderAddress returns the address that a place is held for: that of the client, or none when that is a trusted
+// proxy, which did not say for whom it asks.
+func (s *Server) holderAddress(ctx *fasthttp.RequestCtx) netip.Addr {
+	client := s.proxies.clientOf(peerAddress(ctx), ctx.Request.Header.PeekAll(fasthttp.HeaderXForwardedFor))
+	if s.proxies.include(client) {
+		return netip.Addr{}
+	}
+	return ofClient(client)
+}
+
 // ofClient returns what stands for a client with this address.
 func ofClient(address netip.Addr) netip.Addr {
 	if !address.Is6() {

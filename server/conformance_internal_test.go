@@ -172,7 +172,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"ExpectationFailed": {errExpectation},
 		"KeyReused":         {redisstore.ErrKeyReused},
 		"RateLimited":       {errRateLimited},
-		"TooManyWaiting":    {errOwnWaiting},
+		"TooManyWaiting":    {errOwnWaiting, errAddressWaiting},
 		"HeadersTooLarge":   {errHeadersTooLarge},
 		"InternalError":     {errPanic},
 		"Unavailable":       {redisstore.ErrUnavailable, redisstore.ErrOutcomeUnknown},

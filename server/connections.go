@@ -103,8 +103,9 @@ type openConnections struct {
 }
 
 func newOpenConnections(cfg Config) *openConnections {
+	most := cfg.connections()
 	return &openConnections{
-		secured: cfg.TLS != nil, from: newAddresses(cfg.TrustedProxies, maxOwnConnections), most: maxConnections,
+		secured: cfg.TLS != nil, from: newAddresses(cfg.TrustedProxies, ConnectionsOfOneAddress(most)), most: most,
 	}
 }
 
@@ -190,7 +191,7 @@ type connection struct {
 	uncount func()      // takes it out of the counts
 	unread  atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
 
-	body, answer atomic.Pointer[place] // what the request and its answer hold; nil for little
+	body, answer atomic.Pointer[reservation] // what the request and its answer hold; nil for little
 	answering    atomic.Bool           // they are released with the next read
 	noRoom       error                 // why the body behind the last header has no place; nil when it has one or needs none
 

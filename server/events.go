@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -121,7 +122,7 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	}
 	events, more, err := s.store.Events(forRequest(ctx), asks.Caller, agent, query.after, query.limit)
 	if err == nil && len(events) == 0 && query.wait > 0 && !ctx.IsHead() {
-		if err = s.awaitEvent(asks, agent, query); err == nil {
+		if err = s.awaitEvent(asks, s.holderAddress(ctx), agent, query); err == nil {
 			events, more, err = s.store.Events(forRequest(ctx), asks.Caller, agent, query.after, query.limit)
 		}
 	}
@@ -138,13 +139,14 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, answers)
 }
 
-// awaitEvent waits until there may be an event, the time is over or the server ends.
-func (s *Server) awaitEvent(asks caller, agent uuid.UUID, q eventQuery) error {
-	if err := s.waiting.enter(asks.organization()); err != nil {
+// awaitEvent waits until there may be an event, the time is over, the place is displaced or the server ends.
+func (s *Server) awaitEvent(asks caller, from netip.Addr, agent uuid.UUID, q eventQuery) error {
+	place, err := s.waiting.enter(asks.organization(), from)
+	if err != nil {
 		return err
 	}
-	defer s.waiting.leave(asks.organization())
-	if err := s.awaitEventFor(s.waiting.ctx, agent, q.after, asks.patience(q.wait)); err != nil {
+	defer place.leave()
+	if err := s.awaitEventFor(place.ctx, agent, q.after, asks.patience(q.wait)); err != nil {
 		return err
 	}
 	if asks.hasExpired() {

@@ -18,31 +18,30 @@ const (
 	eventStream       = "text/event-stream"
 	headerLastEventID = "Last-Event-ID"
 
-	maxWaiting  = 1024             // requests that wait for events, streams included; more are 503
-	maxOwn      = 128              // of one organization; more are 429
 	streamPage  = 100              // events read at once
 	streamPulse = 15 * time.Second // a stream says at least this often that it lives, and asks whether it still may
 )
 
 // streamEvents answers with the agent's audit trail as it grows (WHATWG HTML §9.2), until the client leaves, the
-// credential ends or the server does.
+// credential ends, the place is displaced or the server ends.
 func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.UUID, q eventQuery) error {
 	asked := forRequest(ctx)
 	events, more, err := s.store.Events(asked, asks.Caller, agent, q.after, streamPage) // what is refused is refused now
 	if err != nil {
 		return err
 	}
-	if err := s.waiting.enter(asks.organization()); err != nil {
+	place, err := s.waiting.enter(asks.organization(), s.holderAddress(ctx))
+	if err != nil {
 		return err
 	}
-	stream := &stream{server: s, asks: asks, agent: agent, after: q.after, asked: asked, conn: ctx.Conn(), id: requestID(ctx)}
+	stream := &stream{server: s, place: place, asks: asks, agent: agent, after: q.after, asked: asked, conn: ctx.Conn(), id: requestID(ctx)}
 	keepFromCaches(ctx)
 	ctx.Response.Header.SetContentType(eventStream)
 	ctx.Response.Header.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	ctx.SetConnectionClose()
 	ctx.Request.ResetBody() // fasthttp would keep it as long as the stream
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer s.waiting.leave(asks.organization())
+		defer place.leave()
 		defer stream.recover()
 		stream.run(w, events, more)
 	})
@@ -52,6 +51,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.
 // stream is one client's view of an audit trail.
 type stream struct {
 	server *Server
+	place  *place
 	asks   caller
 	agent  uuid.UUID
 	after  string
@@ -62,7 +62,7 @@ type stream struct {
 
 // run writes events, and what follows them, until it cannot, or may not, any more.
 func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
-	wanted, left := context.WithCancel(t.server.waiting.ctx)
+	wanted, left := context.WithCancel(t.place.ctx)
 	defer left()
 	go t.noticeEnd(left)
 	for !t.asks.hasExpired() {

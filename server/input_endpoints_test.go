@@ -112,9 +112,9 @@ var idInPath = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 // wantNothingWritten fails the test if Redis holds anything else after the requests than before.
 func wantNothingWritten(t *testing.T, api *client, requests func()) {
 	t.Helper()
-	before := strings.Split(api.on.mini.Dump(), "\n")
+	before := strings.Split(api.on.kept(), "\n")
 	requests()
-	after := strings.Split(api.on.mini.Dump(), "\n")
+	after := strings.Split(api.on.kept(), "\n")
 	for _, line := range after {
 		if !slices.Contains(before, line) {
 			t.Errorf("a refused request was carried out; new in Redis: %s", line)

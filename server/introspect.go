@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -79,7 +78,10 @@ func (s *Server) describeToken(ctx context.Context, text string, organization uu
 }
 
 func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
-	access, err := keys.VerifyAccess(text, time.Now())
+	access, err := s.verifyAccess(text)
+	if cannotSay(err) {
+		return introspection{}, uuid.Nil, err
+	}
 	if err != nil {
 		return introspection{}, uuid.Nil, errInvalidToken
 	}
@@ -94,7 +96,10 @@ func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text s
 }
 
 func (s *Server) describeRefresh(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
-	refresh, err := keys.ParseRefresh(text)
+	refresh, err := s.parseRefresh(text)
+	if cannotSay(err) {
+		return introspection{}, uuid.Nil, err
+	}
 	if err != nil {
 		return introspection{}, uuid.Nil, errInvalidToken
 	}

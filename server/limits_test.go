@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+	"remit/redisstore"
 	"remit/token"
 )
 
@@ -20,7 +22,7 @@ var someone = netip.MustParseAddr("203.0.113.1")
 func TestABucketEmptiesAndRefills(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{at: time.Unix(1_800_000_000, 0)}
-	limit := newAddressLimit("test", 60, 10, clock.now) // one a second
+	limit := newKeyedLimit[netip.Addr]("test", 60, 10, clock.now) // one a second
 	for i := range 60 {
 		if _, taken := limit.take(someone); !taken {
 			t.Fatalf("token %d of 60 is refused", i+1)
@@ -48,7 +50,7 @@ func TestABucketEmptiesAndRefills(t *testing.T) {
 func TestManyAtOnceTakeNoMoreThanTheBucketHolds(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{}
-	limit := newAddressLimit("test", 10, 10, clock.now)
+	limit := newKeyedLimit[netip.Addr]("test", 10, 10, clock.now)
 	var taken atomic.Int64
 	var all sync.WaitGroup
 	for range 64 {
@@ -75,7 +77,7 @@ func TestFailuresBeyondTheBucketArePaidBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := &stoppedClock{at: time.Unix(1_800_000_000, 0)}
-			limit := newAddressLimit("test", 60, 10, clock.now)
+			limit := newKeyedLimit[netip.Addr]("test", 60, 10, clock.now)
 			for range test.failures {
 				limit.owe(someone)
 			}
@@ -97,7 +99,7 @@ func TestFailuresBeyondTheBucketArePaidBack(t *testing.T) {
 func TestTheNumberOfAddressesIsBounded(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{}
-	limit := newAddressLimit("test", 1, 100, clock.now)
+	limit := newKeyedLimit[netip.Addr]("test", 1, 100, clock.now)
 	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
 	limit.take(address(0))
 	for i := 1; i < 1000; i++ {
@@ -117,12 +119,19 @@ func TestTheNumberOfAddressesIsBounded(t *testing.T) {
 func TestAServerKeepsAsManyAddressesAsItSays(t *testing.T) {
 	t.Parallel()
 	usual := newLimits(Limits{}, time.Now)
-	for _, limit := range []*addressLimit{usual.organizations, usual.failedAuth} {
-		for i := range 70_000 {
-			limit.bucket(netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))
-		}
-		if got := limit.buckets.Len(); got != 65_536 {
-			t.Errorf("%s: %d addresses are kept, want 65536", limit.policy, got)
+	for i := range 70_000 {
+		address := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		agent := uuid.UUID{byte(i >> 16), byte(i >> 8), byte(i)}
+		usual.organizations.take(address)
+		usual.failedAuth.note(address, credential{agent: agent, secret: secretHash{1}}, redisstore.ErrInvalidCredentials)
+		usual.failedAuth.note(address, credential{agent: agent, secret: secretHash{1}}, nil)
+	}
+	for kept, got := range map[string]int{
+		"organizations": usual.organizations.buckets.Len(), "failed-auth": usual.failedAuth.attempts.buckets.Len(),
+		"failed-auth-address": usual.failedAuth.addresses.buckets.Len(), "succeeded": usual.failedAuth.succeeded.Len(),
+	} {
+		if got != 65_536 {
+			t.Errorf("%s: %d are kept, want 65536", kept, got)
 		}
 	}
 }
@@ -204,13 +213,22 @@ func TestOnlyAWrongCredentialCosts(t *testing.T) {
 		{"a body that is no JSON", func() reply { return s.post(t, client, "/v1/auth/refresh", `{`) }, 400, "invalid_request", 0},
 		{"a wrong secret", func() reply { return s.exchange(t, client, agent, token.NewAgentSecret()) }, 401, "invalid_credentials", 1},
 		{"a misspelt secret", func() reply { return s.exchange(t, client, agent, secret+"x") }, 401, "invalid_credentials", 1},
-		{"a forged refresh token", func() reply { return s.refresh(t, client, "rmr_x") }, 401, "invalid_refresh_token", 1},
 		{"a refresh token used again", func() reply { return s.refresh(t, client, first) }, 401, "invalid_refresh_token", 1},
 	} {
 		got := step.ask().is(t, step.status, step.code)
 		left -= step.cost
-		if remaining := got.remaining(t, "failed-auth"); remaining != left {
-			t.Errorf("%s: %d left, want %d", step.name, remaining, left)
+		want := left
+		if step.status == 400 { // nobody knows of which agent
+			want = 100
+		}
+		if remaining := got.remaining(t, "failed-auth"); remaining != want {
+			t.Errorf("%s: %d left, want %d", step.name, remaining, want)
+		}
+	}
+	for left := range 2 { // of no agent that could be believed
+		forged := s.refresh(t, client, "rmr_x").is(t, 401, "invalid_refresh_token")
+		if remaining := forged.remaining(t, "failed-auth"); remaining != 99-left {
+			t.Errorf("a forged refresh token: %d left", remaining)
 		}
 	}
 	s.redis.Close()
@@ -219,28 +237,100 @@ func TestOnlyAWrongCredentialCosts(t *testing.T) {
 	}
 }
 
-func TestAnEmptyBucketRefusesExchangesAndRefreshesUntilItRefills(t *testing.T) {
+// An agent that has not succeeded here before is refused, right or wrong, once too many secrets were wrong.
+func TestAnEmptyBucketRefusesSecretsUntilItRefills(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 4}})
 	client := from(t, "")
 	agent, secret := s.newAgent(t, client)
-	genuine := s.exchange(t, client, agent, secret).is(t, 200, "").text(t, "refresh_token")
 	for i := range 4 {
-		var failed reply
-		if i%2 == 0 {
-			failed = s.exchange(t, client, agent, token.NewAgentSecret()).is(t, 401, "invalid_credentials")
-		} else {
-			failed = s.refresh(t, client, "rmr_x").is(t, 401, "invalid_refresh_token")
-		}
+		failed := s.exchange(t, client, agent, token.NewAgentSecret()).is(t, 401, "invalid_credentials")
 		if remaining := failed.remaining(t, "failed-auth"); remaining != 3-i {
 			t.Errorf("%d left after %d failures of 4", remaining, i+1)
 		}
 	}
 	s.exchange(t, client, agent, secret).is(t, 429, "rate_limited").remaining(t, "failed-auth")
-	s.refresh(t, client, genuine).is(t, 429, "rate_limited").remaining(t, "failed-auth")
 	s.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "")
 	s.clock.advance(15 * time.Second)
-	s.refresh(t, client, genuine).is(t, 200, "")
+	s.exchange(t, client, agent, secret).is(t, 200, "")
+}
+
+// What fails for one agent is nothing to its neighbours at the address, and what is known to be right always passes.
+func TestABadNeighbourShutsNobodyOut(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 4}})
+	client := from(t, "")
+	target, known := s.newAgent(t, client)
+	neighbour, unknown := s.newAgent(t, client)
+	refresh := s.exchange(t, client, target, known).is(t, 200, "").text(t, "refresh_token")
+	for range 4 {
+		s.exchange(t, client, target, token.NewAgentSecret()).is(t, 401, "invalid_credentials")
+	}
+	for range 3 {
+		s.exchange(t, client, target, token.NewAgentSecret()).is(t, 429, "rate_limited")
+	}
+	s.exchange(t, client, target, known).is(t, 200, "")
+	refresh = s.refresh(t, client, refresh).is(t, 200, "").text(t, "refresh_token")
+	s.exchange(t, client, neighbour, unknown).is(t, 200, "")
+
+	for i := range 40 { // all that the address may try, on agents that nobody knows
+		s.exchange(t, client, uuid.NewString(), token.NewAgentSecret()).
+			is(t, map[bool]int{true: 401, false: 429}[i < 36], map[bool]string{true: "invalid_credentials", false: "rate_limited"}[i < 36])
+	}
+	refused := s.exchange(t, client, uuid.NewString(), token.NewAgentSecret()).is(t, 429, "rate_limited")
+	refused.remaining(t, "failed-auth-address")
+	s.exchange(t, client, target, known).is(t, 200, "")
+	s.exchange(t, client, neighbour, unknown).is(t, 200, "")
+	s.exchange(t, client, neighbour, token.NewAgentSecret()).is(t, 401, "invalid_credentials")
+	refresh = s.refresh(t, client, refresh).is(t, 200, "").text(t, "refresh_token")
+	s.oauthRefresh(t, client, target, known, refresh, 200)
+}
+
+// A flood of what is refused without Redis takes nothing from those who present secrets.
+func TestForgedRefreshTokensShutNobodyOut(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 4}})
+	client := from(t, "")
+	agent, secret := s.newAgent(t, client)
+	for range 4 {
+		s.refresh(t, client, "rmr_x").is(t, 401, "invalid_refresh_token")
+	}
+	for range 50 {
+		s.refresh(t, client, "rmr_x").is(t, 429, "rate_limited")
+	}
+	s.exchange(t, client, agent, secret).is(t, 200, "")
+}
+
+// A secret that was rotated away is no longer known to be right.
+func TestASecretThatIsRightNoLongerIsForgotten(t *testing.T) {
+	t.Parallel()
+	limit := newAuthLimit(1, (&stoppedClock{}).now)
+	old := credential{agent: uuid.New(), secret: secretHash{1}}
+	limit.note(someone, old, nil)
+	if !limit.knows(old) || limit.knows(credential{agent: old.agent, secret: secretHash{2}}) || limit.knows(credential{agent: old.agent}) {
+		t.Error("what succeeded is not what is known")
+	}
+	limit.note(someone, old, redisstore.ErrUnavailable)
+	if !limit.knows(old) {
+		t.Error("it is forgotten for trouble with the store")
+	}
+	limit.note(someone, old, redisstore.ErrInvalidCredentials)
+	if limit.knows(old) {
+		t.Error("it is known still")
+	}
+}
+
+func (r runningServer) oauthRefresh(t *testing.T, client *http.Client, agent, secret, refresh string, status int) {
+	t.Helper()
+	response, err := client.PostForm("http://"+r.address+"/oauth2/token", url.Values{
+		"grant_type": {"refresh_token"}, "client_id": {agent}, "client_secret": {secret}, "refresh_token": {refresh}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != status {
+		t.Errorf("/oauth2/token answers %d, want %d", response.StatusCode, status)
+	}
 }
 
 // Guessing by one face must not leave the other open.
@@ -264,7 +354,6 @@ func TestTheOAuthFaceCountsWithTheOther(t *testing.T) {
 		status int
 		left   string
 	}{
-		{secret, 200, `"failed-auth";r=1;t=30`},
 		{token.NewAgentSecret(), 401, `"failed-auth";r=0;t=30`},
 		{secret, 429, `"failed-auth";r=0;t=30`},
 	} {

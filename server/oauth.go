@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
@@ -43,7 +42,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 				s.counts.tokensBySecret.Inc()
 			}
 		case "refresh_token":
-			grant, err = s.oauthRefresh(ctx, keys, client, form, scopes)
+			grant, err = s.oauthRefresh(ctx, client, form, scopes)
 		case "":
 			err = &oauthError{"invalid_request", "grant_type is required"}
 		default:
@@ -64,8 +63,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, keys *token.Keyring, client oauthClient, form url.Values,
-	scopes []string) (redisstore.Grant, error) {
+func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, client oauthClient, form url.Values, scopes []string) (redisstore.Grant, error) {
 	if form.Get("refresh_token") == "" {
 		return redisstore.Grant{}, &oauthError{"invalid_request", "refresh_token is required"}
 	}
@@ -74,7 +72,10 @@ func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, keys *token.Keyring, cli
 		return redisstore.Grant{}, err
 	}
 	askedBy(ctx, organization, client.agent)
-	spent, err := keys.ParseRefresh(form.Get("refresh_token"))
+	spent, err := s.parseRefresh(form.Get("refresh_token"))
+	if cannotSay(err) {
+		return redisstore.Grant{}, err
+	}
 	if err != nil || spent.Agent != client.agent {
 		return redisstore.Grant{}, redisstore.ErrInvalidRefreshToken
 	}
@@ -98,12 +99,11 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 			return err
 		}
 		askedBy(ctx, organization, client.agent)
-		keys, err := s.keys()
-		if err != nil {
+		agent, family, err := s.familyOf(form.Get("token"))
+		if cannotSay(err) {
 			return err
 		}
-		agent, family, ok := familyOf(keys, form.Get("token"))
-		if !ok {
+		if err != nil {
 			return nil
 		}
 		if agent != client.agent {
@@ -118,13 +118,14 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-// familyOf returns whose token it is and of which family, if it is one of ours that has not expired.
-func familyOf(keys *token.Keyring, text string) (agent, family uuid.UUID, ok bool) {
-	if refresh, err := keys.ParseRefresh(text); err == nil {
-		return refresh.Agent, refresh.Family, true
+// familyOf returns whose token it is and of which family, and an error unless it is one of ours that has not expired.
+func (s *Server) familyOf(text string) (agent, family uuid.UUID, err error) {
+	if strings.HasPrefix(text, token.RefreshPrefix) {
+		refresh, err := s.parseRefresh(text)
+		return refresh.Agent, refresh.Family, err
 	}
-	access, err := keys.VerifyAccess(text, time.Now())
-	return access.Agent, access.Family, err == nil
+	access, err := s.verifyAccess(text)
+	return access.Agent, access.Family, err
 }
 
 // oauthIntrospect describes a token of the client's organization (RFC 7662).
@@ -156,27 +157,33 @@ type oauthClient struct {
 func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
 	keepFromCaches(ctx)
 	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
-	err := s.admitAuth(ctx)
-	if err == nil {
-		err = asClient(ctx, do)
-		s.countAuth(ctx, err)
-	}
+	err := s.asClient(ctx, do)
 	if err != nil {
 		return s.answerOAuthError(ctx, err)
 	}
 	return nil
 }
 
-func asClient(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
+func (s *Server) asClient(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
 	form, err := readForm(ctx)
 	if err != nil {
-		return err
+		return s.refuseCredential(ctx, uuid.Nil, err)
 	}
 	client, err := readClient(ctx, form)
 	if err != nil {
-		return err
+		return s.refuseCredential(ctx, client.agent, err)
 	}
-	return do(client, form)
+	presented := credential{agent: client.agent, secret: token.Hash(client.secret)}
+	if refresh := form.Get("refresh_token"); refresh != "" {
+		presented.signed = s.hasSigned(refresh, client.agent)
+	}
+	return s.authenticate(ctx, presented, func() error { return do(client, form) })
+}
+
+// hasSigned says whether it is a refresh token of the agent that was made here, spent or not.
+func (s *Server) hasSigned(refresh string, agent uuid.UUID) bool {
+	signed, err := s.parseRefresh(refresh)
+	return err == nil && signed.Agent == agent
 }
 
 // readForm reads the parameters. RFC 6749 §3.2 forbids repeated ones and has unknown ones ignored; an empty one counts
@@ -218,7 +225,7 @@ func readClient(ctx *fasthttp.RequestCtx, form url.Values) (oauthClient, error) 
 	}
 	agent, ok := parseID(id)
 	if !ok || token.CheckAgentSecret(secret) != nil {
-		return oauthClient{}, redisstore.ErrInvalidCredentials
+		return oauthClient{agent: agent}, redisstore.ErrInvalidCredentials
 	}
 	return oauthClient{agent, secret}, nil
 }

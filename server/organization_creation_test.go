@@ -65,5 +65,5 @@ func TestGuessingTheBootstrapTokenIsLimitedLikeGuessingSecrets(t *testing.T) {
 		}
 	}
 	create(right...).is(t, 429, "rate_limited").remaining(t, "failed-auth")
-	s.exchange(t, client, "01a1fd30-7159-7864-bfd3-2670b8006c57", "rms_x").is(t, 429, "rate_limited")
+	s.exchange(t, client, "01a1fd30-7159-7864-bfd3-2670b8006c57", "rms_x").is(t, 401, "invalid_credentials")
 }

@@ -34,12 +34,7 @@ func (s *Server) admitCreator(ctx *fasthttp.RequestCtx) error {
 	case OrganizationsOpen, "":
 		return nil
 	case OrganizationsToken:
-		if err := s.admitAuth(ctx); err != nil {
-			return err
-		}
-		err := s.checkBootstrapToken(ctx)
-		s.countAuth(ctx, err)
-		return err
+		return s.authenticate(ctx, credential{agent: bootstrapAgent}, func() error { return s.checkBootstrapToken(ctx) })
 	}
 	return errNoNewOrgs
 }

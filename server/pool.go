@@ -28,12 +28,12 @@ type pool struct {
 
 	mu    sync.Mutex
 	sum   int                // bytes of all places
-	held  map[holder]*shares // without holders of nothing
-	order list.List          // of *place: those that can be displaced, oldest first
+	held  map[account]*shares // without holders of nothing
+	order list.List          // of *reservation: those that can be displaced, oldest first
 }
 
-// holder is whom a place counts for: an organization or a client address.
-type holder struct {
+// account is whom a place counts for: an organization or a client address.
+type account struct {
 	organization uuid.UUID
 	address      netip.Addr
 }
@@ -41,14 +41,14 @@ type holder struct {
 // shares is what one holder has of a pool.
 type shares struct {
 	bytes int
-	order list.List // of *place: those that can be displaced, oldest first
+	order list.List // of *reservation: those that can be displaced, oldest first
 }
 
-// place is a part of a pool that is reserved. Nil is none.
-type place struct {
+// reservation is a part of a pool that is reserved. Nil is none.
+type reservation struct {
 	pool      *pool
 	bytes     int
-	holders   []holder
+	holders   []account
 	since     time.Time
 	cut       func()        // ends what holds the bytes, without waiting for it
 	displaced bool          // it was cut, and has no bytes any more
@@ -57,18 +57,18 @@ type place struct {
 }
 
 func newPool(most int, errFull, errHalf error) *pool {
-	return &pool{most: most, errFull: errFull, errHalf: errHalf, held: map[holder]*shares{}}
+	return &pool{most: most, errFull: errFull, errHalf: errHalf, held: map[account]*shares{}}
 }
 
 // reserve returns a place, which the caller releases, or errHalf or errFull. The place counts for each of the holders and
 // is displaced when it is the first one's turn.
-func (p *pool) reserve(bytes int, now time.Time, cut func(), holders ...holder) (*place, error) {
+func (p *pool) reserve(bytes int, now time.Time, cut func(), holders ...account) (*reservation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.makeRoom(bytes, now, holders, nil); err != nil {
 		return nil, err
 	}
-	one := &place{pool: p, holders: holders, since: now, cut: cut}
+	one := &reservation{pool: p, holders: holders, since: now, cut: cut}
 	p.count(one, bytes)
 	one.inPool = p.order.PushBack(one)
 	one.inShares = p.held[holders[0]].order.PushBack(one)
@@ -76,7 +76,7 @@ func (p *pool) reserve(bytes int, now time.Time, cut func(), holders ...holder) 
 }
 
 // resize changes how many bytes the place has. When there is no room it changes nothing and returns errHalf or errFull.
-func (one *place) resize(bytes int, now time.Time) error {
+func (one *reservation) resize(bytes int, now time.Time) error {
 	p := one.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -93,7 +93,7 @@ func (one *place) resize(bytes int, now time.Time) error {
 }
 
 // settle makes sure that the place is not displaced from now on.
-func (one *place) settle() {
+func (one *reservation) settle() {
 	if one == nil {
 		return
 	}
@@ -103,7 +103,7 @@ func (one *place) settle() {
 }
 
 // release gives the bytes back, and says whether the place was displaced. It may be called again.
-func (one *place) release() (displaced bool) {
+func (one *reservation) release() (displaced bool) {
 	if one == nil {
 		return false
 	}
@@ -114,7 +114,7 @@ func (one *place) release() (displaced bool) {
 }
 
 // makeRoom displaces other places than keep as far as it must and may.
-func (p *pool) makeRoom(bytes int, now time.Time, holders []holder, keep *place) error {
+func (p *pool) makeRoom(bytes int, now time.Time, holders []account, keep *reservation) error {
 	for _, h := range holders {
 		if p.bytesOf(h)+bytes > p.most/2 {
 			return p.errHalf
@@ -136,7 +136,7 @@ func (p *pool) makeRoom(bytes int, now time.Time, holders []holder, keep *place)
 	return p.errFull
 }
 
-func (p *pool) bytesOf(h holder) int {
+func (p *pool) bytesOf(h account) int {
 	if s := p.held[h]; s != nil {
 		return s.bytes
 	}
@@ -144,7 +144,7 @@ func (p *pool) bytesOf(h holder) int {
 }
 
 // victim returns the place that a holder which is to have so many bytes may displace next, or nil.
-func (p *pool) victim(own int, now time.Time, keep *place) *place {
+func (p *pool) victim(own int, now time.Time, keep *reservation) *reservation {
 	var largest *shares
 	sampled := 0
 	for _, s := range p.held { // in an order of Go's choice
@@ -156,10 +156,10 @@ func (p *pool) victim(own int, now time.Time, keep *place) *place {
 		}
 	}
 	if largest != nil && largest.bytes > own {
-		return largest.order.Front().Value.(*place)
+		return largest.order.Front().Value.(*reservation)
 	}
 	if oldest := p.order.Front(); oldest != nil {
-		if one := oldest.Value.(*place); one != keep && now.Sub(one.since) > graceTime {
+		if one := oldest.Value.(*reservation); one != keep && now.Sub(one.since) > graceTime {
 			return one
 		}
 	}
@@ -167,7 +167,7 @@ func (p *pool) victim(own int, now time.Time, keep *place) *place {
 }
 
 // count changes the bytes of a place by so many.
-func (p *pool) count(one *place, change int) {
+func (p *pool) count(one *reservation, change int) {
 	one.bytes += change
 	p.sum += change
 	for _, h := range one.holders {
@@ -181,7 +181,7 @@ func (p *pool) count(one *place, change int) {
 }
 
 // remove takes a place out of the pool.
-func (p *pool) remove(one *place) {
+func (p *pool) remove(one *reservation) {
 	p.unlist(one)
 	p.count(one, -one.bytes)
 	for _, h := range one.holders {
@@ -192,7 +192,7 @@ func (p *pool) remove(one *place) {
 }
 
 // unlist takes a place out of what can be displaced.
-func (p *pool) unlist(one *place) {
+func (p *pool) unlist(one *reservation) {
 	if one.inPool == nil {
 		return
 	}

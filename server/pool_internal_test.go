@@ -24,12 +24,12 @@ func newTestPool(most int) testPool {
 
 var poolStart = time.Unix(1_800_000_000, 0)
 
-func (p testPool) take(name string, bytes int, after time.Duration) (*place, error) {
-	return p.reserve(bytes, poolStart.Add(after), func() { p.displaced[name]++ }, holderNamed(name))
+func (p testPool) take(name string, bytes int, after time.Duration) (*reservation, error) {
+	return p.reserve(bytes, poolStart.Add(after), func() { p.displaced[name]++ }, accountNamed(name))
 }
 
-func holderNamed(name string) holder {
-	return holder{address: netip.AddrFrom4([4]byte{127, 0, 0, name[0]})}
+func accountNamed(name string) account {
+	return account{address: netip.AddrFrom4([4]byte{127, 0, 0, name[0]})}
 }
 
 func TestAPoolServesWhoHoldsLess(t *testing.T) {
@@ -96,7 +96,7 @@ func TestAPlaceIsReleasedOnceHoweverItEnds(t *testing.T) {
 	if err := one.resize(1, poolStart); err != errTestFull {
 		t.Errorf("a displaced place was resized: %v", err)
 	}
-	if !one.release() || two.release() || three.release() || two.release() || (*place)(nil).release() {
+	if !one.release() || two.release() || three.release() || two.release() || (*reservation)(nil).release() {
 		t.Error("release does not say which place was displaced")
 	}
 	if p.sum != 0 || len(p.held) != 0 || p.order.Len() != 0 {
@@ -109,9 +109,9 @@ func TestAPlaceCountsForEachOfItsHolders(t *testing.T) {
 	t.Parallel()
 	p := newPool(100, errTestFull, errTestHalf)
 	reserve := func(bytes int, names ...string) error {
-		holders := make([]holder, len(names))
+		holders := make([]account, len(names))
 		for i, name := range names {
-			holders[i] = holderNamed(name)
+			holders[i] = accountNamed(name)
 		}
 		_, err := p.reserve(bytes, poolStart, func() {}, holders...)
 		return err

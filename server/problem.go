@@ -28,6 +28,7 @@ var (
 	errSlowRequest     = errors.New("the request did not arrive in time")
 	errExpectation     = errors.New("of the expectations only 100-continue is met")
 	errUnreadable      = errors.New("the request is not well-formed HTTP")
+	errStaleKeys       = errors.New("the token may be signed by a key that is too new to be known here; the keys cannot be read now")
 	errNoKeyring       = errors.New("the signing keys are not loaded yet")
 	errRateLimited     = errors.New("too many requests of this kind came from your address")
 	errPlainHTTP       = errors.New("this port speaks TLS: ask it by https://")
@@ -39,6 +40,7 @@ var (
 	errOwnUnwritten    = errors.New("too many large answers wait for clients of your organization or address to read them")
 	errUnansweredWrite = errors.New("too many large answers wait for clients to read them; the change may have happened")
 	errOwnWaiting      = errors.New("too many requests of your organization wait for events here")
+	errAddressWaiting  = errors.New("too many requests from your address wait for events here")
 )
 
 // rule maps one error to its answer. An empty detail stands for the error's own text.
@@ -85,6 +87,7 @@ var rules = []rule{
 	{redisstore.ErrAgentRevoked, 409, "agent_revoked", ""},
 	{errRateLimited, 429, "rate_limited", ""},
 	{errOwnWaiting, 429, "rate_limited", ""},
+	{errAddressWaiting, 429, "rate_limited", ""},
 	{redisstore.ErrOutcomeUnknown, 503, "outcome_unknown", "the store did not answer in time; the change may have happened"},
 	{redisstore.ErrOverloaded, 503, "unavailable", overloadedDetail},
 	{redisstore.ErrUnavailable, 503, "unavailable", "the store cannot be used now; nothing was changed"},
@@ -94,6 +97,7 @@ var rules = []rule{
 	{errOwnUnwritten, 503, "unavailable", ""},
 	{errUnansweredWrite, 503, "outcome_unknown", ""},
 	{errManyWaiting, 503, "unavailable", ""},
+	{errStaleKeys, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
 }
 

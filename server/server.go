@@ -40,6 +40,8 @@ type Config struct {
 	Organizations Organizations
 	// MetricsApart leaves /metrics to ServeMetrics.
 	MetricsApart bool
+	// Connections is how many clients may be connected at once. 0 means 32768; more is not possible.
+	Connections int
 	// Tracer makes a span of each request. Nil: there are none.
 	Tracer trace.Tracer
 	// RestartTraces begins a new trace with each request, whatever its caller says of its own.
@@ -49,6 +51,17 @@ type Config struct {
 	// TLS makes the server speak TLS alone; see TLSFiles. Nil: plain HTTP.
 	TLS *tls.Config
 }
+
+// connections returns how many clients may be connected at once.
+func (c Config) connections() int {
+	if c.Connections <= 0 {
+		return maxConnections
+	}
+	return min(c.Connections, maxConnections)
+}
+
+// waitingPlaces returns how many requests may wait for events: half of the connections stay free for others.
+func (c Config) waitingPlaces() int { return min(maxWaiting, max(c.connections()/2, 1)) }
 
 // SessionDefaults are the limits of a session that is created without its own. The zero value means 1000 actions, 100 USD
 // and 1 hour; otherwise every field counts, a MaxValue of 0 too.
@@ -68,6 +81,7 @@ type Server struct {
 	accessLog *accessLog
 	defaults  SessionDefaults
 	verifier  atomic.Pointer[verifier] // with the keyring
+	keyReads  keyReads
 	requests  requestIDs
 	limits    limits
 	proxies   trustedProxies
@@ -106,7 +120,7 @@ func New(cfg Config) *Server {
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
 		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
-		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
+		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(cfg.waitingPlaces()),
 		bodies: newBodies(), unwritten: newUnwritten(),
 		metricsApart: cfg.MetricsApart,
 	}

@@ -51,29 +51,38 @@ type exchangeRequest struct {
 	Secret optional[string] `json:"secret"`
 }
 
-func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) (err error) {
-	if err := s.admitAuth(ctx); err != nil {
-		return err
-	}
-	defer func() { s.countAuth(ctx, err) }()
+// presentedSecret returns the agent's id and the hash of its secret in the body.
+func presentedSecret(ctx *fasthttp.RequestCtx) (credential, error) {
 	var request exchangeRequest
 	if err := decode(ctx, &request); err != nil {
-		return err
+		return credential{}, err
 	}
 	var v validation
 	agent := v.id("agent_id", request.Agent)
 	v.require(request.Secret.given, "secret", "is required")
 	if err := v.err(); err != nil {
-		return err
+		return credential{}, err
+	}
+	if token.CheckAgentSecret(request.Secret.value) != nil {
+		return credential{agent: agent}, redisstore.ErrInvalidCredentials
+	}
+	return credential{agent: agent, secret: token.Hash(request.Secret.value)}, nil
+}
+
+func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
+	presented, err := presentedSecret(ctx)
+	if err != nil {
+		return s.refuseCredential(ctx, presented.agent, err)
 	}
 	keys, err := s.keys()
 	if err != nil {
 		return err
 	}
-	if token.CheckAgentSecret(request.Secret.value) != nil {
-		return redisstore.ErrInvalidCredentials
-	}
-	grant, err := s.store.ExchangeSecret(forRequest(ctx), agent, token.Hash(request.Secret.value))
+	var grant redisstore.Grant
+	err = s.authenticate(ctx, presented, func() (err error) {
+		grant, err = s.store.ExchangeSecret(forRequest(ctx), presented.agent, presented.secret)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -95,27 +104,27 @@ func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, tok
 	if !request.RefreshToken.given {
 		return nil, token.RefreshToken{}, invalid("refresh_token", "is required")
 	}
-	keys, err := s.keys()
-	if err != nil {
+	presented, err := s.parseRefresh(request.RefreshToken.value)
+	if cannotSay(err) {
 		return nil, token.RefreshToken{}, err
 	}
-	presented, err := keys.ParseRefresh(request.RefreshToken.value)
 	if err != nil {
 		return nil, token.RefreshToken{}, redisstore.ErrInvalidRefreshToken
 	}
-	return keys, presented, nil
+	keys, err := s.keys()
+	return keys, presented, err
 }
 
-func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) (err error) {
-	if err := s.admitAuth(ctx); err != nil {
-		return err
-	}
-	defer func() { s.countAuth(ctx, err) }()
+func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 	keys, spent, err := s.presentedRefresh(ctx)
 	if err != nil {
-		return err
+		return s.refuseCredential(ctx, uuid.Nil, err)
 	}
-	grant, err := s.spend(ctx, spent)
+	var grant redisstore.Grant
+	err = s.authenticate(ctx, credential{agent: spent.Agent, signed: true}, func() (err error) {
+		grant, err = s.spend(ctx, spent)
+		return err
+	})
 	if err != nil {
 		return err
 	}

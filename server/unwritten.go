@@ -61,12 +61,12 @@ func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 	return nil
 }
 
-func (s *Server) answerHolders(ctx *fasthttp.RequestCtx) []holder {
-	address := holder{address: s.clientAddress(ctx)}
+func (s *Server) answerHolders(ctx *fasthttp.RequestCtx) []account {
+	address := account{address: s.clientAddress(ctx)}
 	if organization := askedOf(ctx).organization; organization != uuid.Nil {
-		return []holder{{organization: organization}, address}
+		return []account{{organization: organization}, address}
 	}
-	return []holder{address}
+	return []account{address}
 }
 
 // admitAnswer refuses a large answer that there is no room for. What a write has changed stays changed, so that its client

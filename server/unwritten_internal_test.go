@@ -110,7 +110,7 @@ func (p *pool) stuck() (count int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for e := p.order.Front(); e != nil; e = e.Next() {
-		if one := e.Value.(*place); time.Since(one.since) > time.Second {
+		if one := e.Value.(*reservation); time.Since(one.since) > time.Second {
 			count++
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -186,55 +188,188 @@ func TestWhoWaitsLearnsNothingOnceItsKeyIsGone(t *testing.T) {
 	w.waits(0)
 }
 
-// take counts so many in, of organizations that nobody knows.
-func (w *waiting) take(n int) {
+// bound lets so many wait.
+func (w *waiting) bound(most int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.total += n
+	w.most = most
 }
 
-func (w *waiting) taken() int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.total
+// hold takes so many places, each for an organization at an address of its own.
+func (w *waiting) hold(t *testing.T, n int) {
+	t.Helper()
+	for i := range n {
+		must(w.enter(uuid.New(), addressOf(1000+i)))(t)
+	}
 }
 
-func TestNoOrganizationCanTakeAllPlacesToWait(t *testing.T) {
-	t.Parallel()
-	w := newWaiting()
-	greedy, modest := uuid.New(), uuid.New()
-	for range maxOwn {
-		if err := w.enter(greedy); err != nil {
-			t.Fatal(err)
+func (w *waiting) taken() int { return w.count() }
+
+func addressOf(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
+
+// orgOf returns always the same id for the same number.
+func orgOf(i int) uuid.UUID { return uuid.UUID{15: byte(i), 14: byte(i >> 8)} }
+
+// taken holds what was taken, in order.
+type taken struct {
+	*waiting
+	t    *testing.T
+	held []*place
+}
+
+func (p *taken) take(n int, organization, address func(i int) int) {
+	p.t.Helper()
+	for i := range n {
+		held, err := p.enter(orgOf(organization(i)), addressOf(address(i)))
+		if err != nil {
+			p.t.Fatalf("place %d of %d: %v", i+1, n, err)
+		}
+		p.held = append(p.held, held)
+	}
+}
+
+// displaced returns which of the places have ended.
+func (p *taken) displaced() (ended []int) {
+	for i, held := range p.held {
+		if held.ctx.Err() != nil {
+			ended = append(ended, i)
 		}
 	}
-	if err := w.enter(greedy); err != errOwnWaiting {
-		t.Errorf("one more of the same: %v", err)
+	return ended
+}
+
+func always(n int) func(int) int    { return func(int) int { return n } }
+func from0(i int) int               { return i }
+func from100(i int) int             { return 100 + i }
+func dividedBy(n int) func(int) int { return func(i int) int { return i / n } }
+
+func TestPlacesToWaitAreSharedFairly(t *testing.T) {
+	t.Parallel()
+	type taking struct {
+		n                     int
+		organization, address func(int) int
 	}
-	if err := w.enter(modest); err != nil {
-		t.Errorf("another organization: %v", err)
-	}
-	w.leave(greedy)
-	if err := w.enter(greedy); err != nil {
-		t.Errorf("after one has left: %v", err)
-	}
-	for range maxOwn {
-		w.leave(greedy)
-	}
-	w.leave(modest)
-	if w.taken() != 0 || len(w.own) != 0 {
-		t.Errorf("%d are counted still, of %d organizations", w.taken(), len(w.own))
+	for name, test := range map[string]struct {
+		taken                 []taking
+		organization, address int   // of the newcomer
+		displaced             []int // one of these, or none
+		err                   error
+	}{
+		"an organization has half": {[]taking{{8, always(1), from0}}, 1, 99, nil, errOwnWaiting},
+		"an address has half":      {[]taking{{8, from0, always(1)}}, 99, 1, nil, errAddressWaiting},
+		"a small one comes to two large organizations": {
+			[]taking{{8, always(1), from0}, {7, always(2), from0}, {1, always(3), always(50)}}, 4, 99, []int{7}, nil},
+		"a small one comes to two large addresses": {
+			[]taking{{8, from0, always(1)}, {7, from100, always(2)}, {1, always(50), always(3)}}, 99, 4, []int{0, 1, 2, 3, 4, 5, 6, 7}, nil},
+		"eight organizations at one address and one elsewhere": {
+			[]taking{{8, always(90), from0}, {8, from0, always(91)}}, 99, 99, []int{8, 9, 10, 11, 12, 13, 14, 15}, nil},
+		"a new organization at an address that has many": {
+			[]taking{{8, always(90), from0}, {7, from0, always(91)}, {1, always(80), always(80)}}, 99, 91, nil, errManyWaiting},
+		"a new organization at an address of which another organization has most": {
+			[]taking{{6, always(1), always(1)}, {1, always(5), always(1)}, {4, always(2), from100}, {5, always(3), from100}}, 4, 1, []int{5}, nil},
+		"all have one": {[]taking{{16, from0, from0}}, 99, 99, nil, errManyWaiting},
+		"all have two, and one comes that has one": {
+			[]taking{{2, always(90), always(90)}, {14, dividedBy(2), dividedBy(2)}}, 90, 90, nil, errManyWaiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &taken{waiting: newWaiting(16), t: t}
+			for _, taking := range test.taken {
+				p.take(taking.n, taking.organization, taking.address)
+			}
+			came, err := p.enter(orgOf(test.organization), addressOf(test.address))
+			if err != test.err || err == nil && came.ctx.Err() != nil {
+				t.Errorf("the newcomer hears %v, want %v", err, test.err)
+			}
+			ended := p.displaced()
+			if len(ended) != min(len(test.displaced), 1) || len(ended) == 1 && !slices.Contains(test.displaced, ended[0]) {
+				t.Errorf("displaced %v, want one of %v", ended, test.displaced)
+			}
+			for _, held := range p.held {
+				held.leave()
+				held.leave()
+			}
+			if err == nil {
+				came.leave()
+			}
+			if p.total != 0 || len(p.organizations.byKey)+len(p.addresses.byKey)+len(p.pairs.byKey) != 0 || p.organizations.ranks.largest() != nil {
+				t.Errorf("%d are counted still: %+v", p.total, p.waiting)
+			}
+		})
 	}
 }
 
-func TestAnOrganizationThatHasManyWaitingIsSentAwayAndAnotherWaits(t *testing.T) {
+// One address, or a few organizations, come back as often as they like: others keep an equal share.
+func TestAFloodAtOneAddressLeavesOthersTheirPlaces(t *testing.T) {
+	t.Parallel()
+	p := &taken{waiting: newWaiting(64), t: t}
+	honest := make([]*place, 8)
+	for i := range honest {
+		honest[i] = must(p.enter(orgOf(1000+i), addressOf(1000+i)))(t)
+	}
+	for i := range 1000 {
+		_, _ = p.enter(orgOf(i%50), addressOf(i%4)) // fifty organizations at four addresses
+	}
+	for i := range 24 {
+		must(p.enter(orgOf(2000+i), addressOf(2000+i)))(t)
+	}
+	for i, held := range honest {
+		if held.ctx.Err() != nil {
+			t.Errorf("honest place %d was displaced", i)
+		}
+	}
+	if p.total != 64 {
+		t.Errorf("%d places are taken of 64", p.total)
+	}
+}
+
+// A trusted proxy that does not say for whom it asks is nobody's address.
+func TestPlacesWithoutAnAddressCountForTheirOrganizationAlone(t *testing.T) {
+	t.Parallel()
+	w := newWaiting(4)
+	for i := range 4 {
+		must(w.enter(orgOf(i), netip.Addr{}))(t)
+	}
+	if _, err := w.enter(orgOf(9), netip.Addr{}); err != errManyWaiting {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+func TestADisplacedStreamEndsAndADisplacedWaitIsAnswered(t *testing.T) {
+	t.Parallel()
+	r := runServer(t, "", Config{Limits: Limits{Off: true}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	large, small := r.newWaiter(t), r.newWaiter(t)
+	r.waiting.bound(8)
+	r.waiting.hold(t, 4)
+	var streams []*http.Response
+	for range 3 {
+		streams = append(streams, large.ask(large.dial(large.address), large.sinceNow(), acceptStream, "X-Forwarded-For: 192.0.2.1"))
+	}
+	large.waits(7)
+	polled := large.wait(large.dial(large.address))
+	large.waits(8)
+	first := bufio.NewScanner(small.ask(small.dial(small.address), small.sinceNow(), acceptStream, "X-Forwarded-For: 192.0.2.2").Body)
+	if got := <-polled; got != "200 [] <nil>" {
+		t.Errorf("the displaced wait is answered %s", got)
+	}
+	second := small.ask(small.dial(small.address), small.sinceNow(), acceptStream, "X-Forwarded-For: 192.0.2.2")
+	if second.StatusCode != 503 && second.StatusCode != 200 {
+		t.Errorf("a second stream: %d", second.StatusCode)
+	}
+	if _, err := io.ReadAll(streams[2].Body); second.StatusCode == 200 && err != nil {
+		t.Errorf("the displaced stream ends with %v", err)
+	}
+	small.change("comes")
+	small.tells(first, "comes")
+}
+
+func TestAnOrganizationThatHasManyWaitingIsRefusedAndAnotherWaits(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
 	w, other := r.newWaiter(t), r.newWaiter(t)
-	for range maxOwn - 1 {
-		if err := w.waiting.enter(uuid.MustParse(w.organization)); err != nil {
-			t.Fatal(err)
-		}
+	w.waiting.bound(8)
+	for i := range 3 {
+		must(w.waiting.enter(uuid.MustParse(w.organization), addressOf(i)))(t)
 	}
 	if last := w.ask(w.dial(w.address), w.sinceNow(), acceptStream); last.StatusCode != 200 {
 		t.Fatalf("the last that may wait: %d", last.StatusCode)
@@ -253,7 +388,7 @@ func TestAnOrganizationThatHasManyWaitingIsSentAwayAndAnotherWaits(t *testing.T)
 	}
 	streamed := bufio.NewScanner(other.ask(other.dial(other.address), other.sinceNow(), acceptStream).Body)
 	polled := other.wait(other.dial(other.address))
-	w.waits(maxOwn + 2)
+	w.waits(6)
 	other.change("comes")
 	other.tells(streamed, "comes")
 	if got := <-polled; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"request_id":"comes"`) {
@@ -292,7 +427,9 @@ func TestWhoWaitsWithATokenIsAnsweredWhenThatExpires(t *testing.T) {
 func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
-	w.waiting.take(maxWaiting - 1)
+	const most = 8
+	w.waiting.bound(most)
+	w.waiting.hold(t, most-1)
 	conn := w.dial(w.address)
 	if last := w.ask(conn, w.sinceNow(), acceptStream); last.StatusCode != 200 {
 		t.Fatalf("the last that may wait: %d", last.StatusCode)
@@ -311,8 +448,8 @@ func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 			t.Errorf("%s: %d", name, answer.StatusCode)
 		}
 	}
-	if got := w.waiting.taken(); got != maxWaiting {
-		t.Errorf("%d wait, want %d: those sent away are counted", got, maxWaiting)
+	if got := w.waiting.taken(); got != most {
+		t.Errorf("%d wait, want %d: those refused are counted", got, most)
 	}
 	_ = conn.Close()
 	w.eventually("there is room again", func() bool {
