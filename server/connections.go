@@ -192,8 +192,8 @@ type connection struct {
 	unread  atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
 
 	body, answer atomic.Pointer[reservation] // what the request and its answer hold; nil for little
-	answering    atomic.Bool           // they are released with the next read
-	noRoom       error                 // why the body behind the last header has no place; nil when it has one or needs none
+	answering    atomic.Bool                 // they are released with the next read
+	noRoom       error                       // why the body behind the last header has no place; nil when it has one or needs none
 
 	waiting sync.Mutex
 	waits   bool // for a request

@@ -27,9 +27,9 @@ type pool struct {
 	errHalf error // refuses when the holder has half of the pool
 
 	mu    sync.Mutex
-	sum   int                // bytes of all places
+	sum   int                 // bytes of all places
 	held  map[account]*shares // without holders of nothing
-	order list.List          // of *reservation: those that can be displaced, oldest first
+	order list.List           // of *reservation: those that can be displaced, oldest first
 }
 
 // account is whom a place counts for: an organization or a client address.
