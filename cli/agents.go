@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"remit/client"
 )
@@ -44,7 +45,7 @@ func (c *createAgent) Run() error {
 
 type listAgents struct {
 	asOrganization
-	Status string `env:"-" enum:"active,revoked,all" default:"all" help:"active, revoked or all."`
+	Status string `env:"-" enum:"active,revoked,all" default:"all" help:"active, revoked or all. The default is all."`
 }
 
 // Run lists the agents.
@@ -115,7 +116,7 @@ type rotateAgentSecret struct {
 // Run rotates the secret.
 func (c *rotateAgentSecret) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		rotated, err := o.RotateAgentSecret(ctx, c.ID, c.Grace)
+		rotated, err := o.RotateAgentSecret(ctx, c.ID, time.Duration(c.Grace))
 		if err != nil {
 			return err
 		}

@@ -22,9 +22,9 @@ type sessionCommands struct {
 
 // limits are those of a session. What is not given is not sent; zero is not taken for that.
 type limits struct {
-	MaxActions *int64          `env:"-" placeholder:"N" help:"How many actions at most."`
-	MaxValue   *money.MicroUSD `name:"max-value-usd" env:"-" placeholder:"USD" help:"How many dollars at most, with up to 6 decimals."`
-	ExpiresIn  *time.Duration  `env:"-" placeholder:"DURATION" help:"How long from now, such as 90s or 2h, up to 720h."`
+	MaxActions *int64          `env:"-" placeholder:"N" help:"How many actions at most. A new session's default is the service's, 1000 unless it is set otherwise."`
+	MaxValue   *money.MicroUSD `name:"max-value-usd" env:"-" placeholder:"USD" help:"How many dollars at most, with up to 6 decimals. A new session's default is the service's, 100 unless it is set otherwise."`
+	ExpiresIn  *duration       `env:"-" placeholder:"DURATION" help:"How long from now, such as 90s, 2h or 30d, up to 30d. A new session's default is the service's, 1h unless it is set otherwise."`
 }
 
 // check refuses what the SDK would take for left out.
@@ -32,7 +32,7 @@ func (l limits) check() error {
 	switch {
 	case l.MaxActions != nil && *l.MaxActions < 1:
 		return errors.New("--max-actions must be at least 1")
-	case l.ExpiresIn != nil && *l.ExpiresIn < time.Second:
+	case l.ExpiresIn != nil && time.Duration(*l.ExpiresIn) < time.Second:
 		return errors.New("--expires-in must be at least 1s")
 	}
 	return nil
@@ -44,7 +44,7 @@ func (l limits) sent() client.SessionLimits {
 		sent.MaxActions = *l.MaxActions
 	}
 	if l.ExpiresIn != nil {
-		sent.ExpiresIn = *l.ExpiresIn
+		sent.ExpiresIn = time.Duration(*l.ExpiresIn)
 	}
 	sent.MaxValue = l.MaxValue
 	return sent
@@ -104,15 +104,18 @@ func (c *updateSession) Run() error {
 type listSessions struct {
 	asEither
 	Of     string `arg:"" optional:"" name:"agent-id" help:"Of this agent only."`
-	Status string `env:"-" enum:"active,completed,expired,revoked,all" default:"all" help:"active, completed, expired, revoked or all."`
+	Status string `env:"-" enum:"active,completed,expired,revoked,all" default:"all" help:"active, completed, expired, revoked or all. The default is all."`
 }
 
 // Run lists the sessions.
 func (c *listSessions) Run() error {
 	return c.call(func(ctx context.Context, s sessions) error {
 		found := s.list(ctx, client.SessionFilter{Status: unlessAll(c.Status), AgentID: c.Of})
-		return list(c.output, found, "ID\tAGENT\tSTATUS\tACTIONS\tEXPIRES", func(s client.SessionSummary) []string {
-			return []string{s.ID, s.AgentID, s.Status, fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions), moment(s.ExpiresAt)}
+		return list(c.output, found, "ID\tAGENT\tSTATUS\tACTIONS\tVALUE\tEXPIRES", func(s client.SessionSummary) []string {
+			return []string{
+				s.ID, s.AgentID, s.Status, fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions),
+				s.ValueUsed.String() + "/" + usd(s.MaxValue), moment(s.ExpiresAt),
+			}
 		})
 	})
 }

@@ -56,5 +56,10 @@ func (a *Agent) Transactions(ctx context.Context, f TransactionFilter) iter.Seq2
 // is kept if that is empty. At the end of the trail it waits for what comes next. It ends with the ctx, or with the
 // first error that retries did not mend, which it yields; to go on, call it again with the id of the last event.
 func (a *Agent) Events(ctx context.Context, after string) iter.Seq2[Event, error] {
-	return a.caller.events(ctx, a.id, after)
+	return a.caller.events(ctx, a.id, after, eventWait)
+}
+
+// ListEvents yields the audit trail as Events does, and ends where it ends now.
+func (a *Agent) ListEvents(ctx context.Context, after string) iter.Seq2[Event, error] {
+	return a.caller.events(ctx, a.id, after, 0)
 }

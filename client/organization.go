@@ -70,7 +70,12 @@ func (o *Organization) Transaction(id string) *Transaction { return openTransact
 
 // Events yields an agent's audit trail as Agent.Events does.
 func (o *Organization) Events(ctx context.Context, agentID, after string) iter.Seq2[Event, error] {
-	return o.caller.events(ctx, agentID, after)
+	return o.caller.events(ctx, agentID, after, eventWait)
+}
+
+// ListEvents yields an agent's audit trail as Agent.ListEvents does.
+func (o *Organization) ListEvents(ctx context.Context, agentID, after string) iter.Seq2[Event, error] {
+	return o.caller.events(ctx, agentID, after, 0)
 }
 
 // graceParams is the body of all rotations.

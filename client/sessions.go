@@ -49,12 +49,14 @@ type SessionInfo struct {
 
 // SessionSummary is a session as lists show it.
 type SessionSummary struct {
-	ID          string    `json:"id"`
-	AgentID     string    `json:"agent_id"`
-	Status      string    `json:"status"`
-	ActionCount int64     `json:"action_count"`
-	MaxActions  int64     `json:"max_actions"`
-	ExpiresAt   time.Time `json:"expires_at"`
+	ID          string         `json:"id"`
+	AgentID     string         `json:"agent_id"`
+	Status      string         `json:"status"`
+	ActionCount int64          `json:"action_count"`
+	MaxActions  int64          `json:"max_actions"`
+	ValueUsed   money.MicroUSD `json:"value_used_usd"`
+	MaxValue    money.MicroUSD `json:"max_value_usd"`
+	ExpiresAt   time.Time      `json:"expires_at"`
 }
 
 // SessionFilter narrows a list of sessions. The zero value is all of them.
