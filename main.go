@@ -32,6 +32,8 @@ const (
 	flushTime     = time.Second // of it, for spans and lines of the log that nobody has taken yet
 )
 
+const exitUsage = 80 // as kong exits
+
 type commands struct {
 	Serve       serve       `cmd:"" help:"Answer HTTP (the default)."`
 	Healthcheck healthcheck `cmd:"" help:"Exit 0 if the service that listens at --listen is ready."`
@@ -61,12 +63,17 @@ type serve struct {
 }
 
 func main() {
-	parser := kong.Must(new(commands), kong.Name("remit"), kong.DefaultEnvars("REMIT"), versionText(),
+	var remit commands
+	parser := kong.Must(&remit, kong.Name("remit"), kong.DefaultEnvars("REMIT"), versionText(),
 		kong.Description("Tokens, scopes and budgets for AI agents. Flags have environment twins REMIT_… where $REMIT_… stands beside them."))
 	cli.Complete(parser)
 	parsed, err := parser.Parse(cli.Arrange(parser.Model, os.Args[1:]))
+	if err != nil && asksForJSON(os.Args[1:]) {
+		logFlags{LogFormat: logJSON}.report(err)
+		os.Exit(exitUsage)
+	}
 	parser.FatalIfErrorf(err)
-	os.Exit(report(parsed.Run()))
+	os.Exit(remit.Serve.report(parsed.Run()))
 }
 
 // Validate is called by the flag parser.

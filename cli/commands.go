@@ -21,10 +21,10 @@ import (
 
 // Commands are those of this package, for main's own to embed.
 type Commands struct {
-	Org        orgCommands     `cmd:"" help:"Create organizations, show them and rotate their keys."`
-	Agent      agentCommands   `cmd:"" help:"Create, list, show and revoke agents, and rotate their secrets."`
-	Token      tokenCommands   `cmd:"" help:"Exchange an agent's secret for tokens, and inspect tokens."`
-	Session    sessionCommands `cmd:"" help:"Create, list, show, update, watch and end sessions."`
+	Org     orgCommands     `cmd:"" help:"Create organizations, show them and rotate their keys."`
+	Agent   agentCommands   `cmd:"" help:"Create, list, show and revoke agents, and rotate their secrets."`
+	Token   tokenCommands   `cmd:"" help:"Exchange an agent's secret for tokens, and inspect tokens."`
+	Session sessionCommands `cmd:"" help:"Create, list, show, update, watch and end sessions."`
 
 	Charge      charge              `cmd:"" help:"Charge actions to a session."`
 	Transaction transactionCommands `cmd:"" help:"Begin, list, show, commit and roll back transactions."`
