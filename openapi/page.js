@@ -44,6 +44,7 @@ function find() {
   }
   for (const section of document.querySelectorAll("main > section")) {
     section.hidden = words.length > 0 && !section.querySelector("article:not([hidden])");
+    links.find((link) => link.hash === `#${section.querySelector("h2").id}`).parentElement.hidden = section.hidden;
   }
   count.textContent = words.length > 0 ? `${found} of ${operations.length} operations` : "";
 }
