@@ -1,29 +1,34 @@
-// The page works without this script, which adds buttons that copy, and a search over the operations.
+// The page works without this script. It adds buttons that copy, a search over the operations, and one choice of language.
 const origin = document.getElementById("prepare");
 if (location.protocol.startsWith("http")) {
   origin.textContent = origin.textContent.replace("http://127.0.0.1:8080", location.origin);
 }
 
-for (const command of document.querySelectorAll("pre.curl")) {
+for (const sample of document.querySelectorAll(".sample")) {
+  const code = sample.querySelector("code");
   const button = document.createElement("button");
   button.type = "button";
   button.className = "copy";
   button.textContent = "Copy";
   button.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(command.querySelector("code").textContent + "\n");
+      await navigator.clipboard.writeText(code.textContent + "\n");
       button.textContent = "Copied";
     } catch {
-      getSelection().selectAllChildren(command.querySelector("code"));
+      getSelection().selectAllChildren(code);
       button.textContent = "Press Ctrl-C";
     }
     setTimeout(() => { button.textContent = "Copy"; }, 2000);
   });
-  const frame = document.createElement("div");
-  frame.className = "frame";
-  command.replaceWith(frame);
-  frame.append(command, button);
+  sample.append(button);
 }
+
+// A language that is chosen once is shown everywhere.
+document.addEventListener("change", ({ target }) => {
+  if (target.name?.startsWith("language-")) {
+    for (const choice of document.querySelectorAll(`.tabs > input[value="${target.value}"]`)) choice.checked = true;
+  }
+});
 
 const search = document.getElementById("search");
 const count = document.getElementById("found");

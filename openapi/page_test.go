@@ -84,12 +84,12 @@ func TestEveryOperationHasACommandThatNamesWhatItNeeds(t *testing.T) {
 	for _, g := range a.Groups {
 		for _, op := range g.Operations {
 			switch {
-			case !strings.Contains(op.Curl, `"$URL/`), strings.ContainsAny(op.Curl[:strings.IndexByte(op.Curl, '/')], "{}"):
-				t.Errorf("%s: %s", op.ID, op.Curl)
-			case strings.Contains(strings.SplitN(op.Curl, "\n", 2)[0], "{"):
-				t.Errorf("%s: a parameter of the path has no example: %s", op.ID, op.Curl)
-			case op.Request != nil && !strings.Contains(op.Curl, "-d "):
-				t.Errorf("%s: no body: %s", op.ID, op.Curl)
+			case !strings.Contains(op.Samples[0].Code, `"$URL/`), strings.ContainsAny(op.Samples[0].Code[:strings.IndexByte(op.Samples[0].Code, '/')], "{}"):
+				t.Errorf("%s: %s", op.ID, op.Samples[0].Code)
+			case strings.Contains(strings.SplitN(op.Samples[0].Code, "\n", 2)[0], "{"):
+				t.Errorf("%s: a parameter of the path has no example: %s", op.ID, op.Samples[0].Code)
+			case op.Request != nil && !strings.Contains(op.Samples[0].Code, "-d "):
+				t.Errorf("%s: no body: %s", op.ID, op.Samples[0].Code)
 			case op.Credentials[0] != "none" && flags[op.Credentials[0]] == "":
 				t.Errorf("%s: nothing shows the credential %s", op.ID, op.Credentials[0])
 			}
@@ -151,7 +151,7 @@ func TestABrowserSearchesThePageAndOffersCopies(t *testing.T) {
 	if !slices.Contains(shown, "beginTransaction") || slices.Contains(shown, "listAgents") || len(complaints) > 0 {
 		t.Errorf("it shows %q, and complains of %q", shown, complaints)
 	}
-	if copies, commands := strings.Count(dom, `class="copy"`), strings.Count(dom, `<pre class="curl"`); copies != commands || copies < 30 {
+	if copies, commands := strings.Count(dom, `class="copy"`), strings.Count(dom, `class="sample"`); copies != commands || copies < 30 {
 		t.Errorf("%d commands have %d buttons", commands, copies)
 	}
 	if strings.Contains(dom, "URL=http://127.0.0.1:8080") {
