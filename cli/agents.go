@@ -76,7 +76,7 @@ func (c *showAgent) Run() error {
 }
 
 func (c *showAgent) showAsItIs(ctx context.Context, o *client.Organization) error {
-	info, err := o.Agent(ctx, c.ID)
+	info, err := o.GetAgent(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ type rotateAgentSecret struct {
 // Run rotates the secret.
 func (c *rotateAgentSecret) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		rotated, err := o.RotateAgentSecret(ctx, c.ID, c.Grace)
+		rotated, err := o.RotateAgentSecret(ctx, c.ID, client.RotateSecretParams{Grace: c.Grace})
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ type sessions struct {
 }
 
 func sessionsOfOrganization(o *client.Organization) sessions {
-	return sessions{get: o.Session, list: o.Sessions, end: o.EndSession}
+	return sessions{get: o.GetSession, list: o.Sessions, end: o.EndSession}
 }
 
 func sessionsOfAgent(a *client.Agent) sessions {

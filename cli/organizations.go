@@ -88,7 +88,7 @@ type rotateOrgKey struct {
 // Run rotates the key.
 func (c *rotateOrgKey) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		rotated, err := o.RotateKey(ctx, c.ID, c.Grace)
+		rotated, err := o.RotateKey(ctx, c.ID, client.RotateKeyParams{Grace: &c.Grace})
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,7 @@ func Example_goTraces() {
 		panic(err)
 	}
 	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{0x4b, 15: 0x36}, SpanID: trace.SpanID{7: 0xb7}, TraceFlags: trace.FlagsSampled})
-	_, err = remit.Organization("key").Session(trace.ContextWithSpanContext(context.Background(), span), "s1")
+	_, err = remit.Organization("key").GetSession(trace.ContextWithSpanContext(context.Background(), span), "s1")
 	fmt.Println(err)
 	// Output:
 	// 00-4b000000000000000000000000000036-00000000000000b7-01
