@@ -30,8 +30,8 @@ func (c *charge) Validate() error {
 // Run charges the session, and shows what is used.
 func (c *charge) Run() error {
 	return c.call(func(ctx context.Context, s sessions) error {
-		used, err := s.charge(ctx, c.ID, client.Action{
-			Type: c.Type, Value: c.Value, Count: c.Count, Scope: c.Scope, IdempotencyKey: c.Key,
+		used, err := s.charge(ctx, c.ID, client.Charge{
+			ActionType: c.Type, Value: c.Value, Count: c.Count, Scope: c.Scope, IdempotencyKey: c.Key,
 		})
 		if err != nil {
 			return err

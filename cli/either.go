@@ -38,7 +38,7 @@ type sessions struct {
 	list func(ctx context.Context, f client.SessionFilter) iter.Seq2[client.SessionSummary, error]
 	end  func(ctx context.Context, id string) error
 
-	charge       func(ctx context.Context, id string, a client.Action) (client.Usage, error)
+	charge       func(ctx context.Context, id string, one client.Charge) (client.Usage, error)
 	transaction  func(id string) *client.Transaction
 	transactions func(ctx context.Context, f client.TransactionFilter) iter.Seq2[client.TransactionInfo, error]
 	// events are those of an agent, which an agent need not name.
@@ -47,9 +47,9 @@ type sessions struct {
 
 func sessionsOfOrganization(o *client.Organization) sessions {
 	return sessions{
-		get: o.Session, list: o.Sessions, end: o.EndSession,
-		charge: func(ctx context.Context, id string, a client.Action) (client.Usage, error) {
-			results, err := o.DoMany(ctx, []client.SessionAction{{SessionID: id, Action: a}}, client.BatchOptions{IdempotencyKey: a.IdempotencyKey})
+		get: o.GetSession, list: o.Sessions, end: o.EndSession,
+		charge: func(ctx context.Context, id string, one client.Charge) (client.Usage, error) {
+			results, err := o.ChargeMany(ctx, []client.SessionCharge{{SessionID: id, Charge: one}}, client.BatchOptions{IdempotencyKey: one.IdempotencyKey})
 			if err != nil {
 				return client.Usage{}, err
 			}
@@ -73,8 +73,8 @@ func sessionsOfAgent(a *client.Agent) sessions {
 		get:  func(ctx context.Context, id string) (client.SessionInfo, error) { return a.Session(id).Get(ctx) },
 		list: a.Sessions,
 		end:  func(ctx context.Context, id string) error { return a.Session(id).End(ctx) },
-		charge: func(ctx context.Context, id string, action client.Action) (client.Usage, error) {
-			return a.Session(id).Do(ctx, action)
+		charge: func(ctx context.Context, id string, one client.Charge) (client.Usage, error) {
+			return a.Session(id).Charge(ctx, one)
 		},
 		transaction: a.Transaction, transactions: a.Transactions,
 		events: func(ctx context.Context, agent, after string, follow bool) (iter.Seq2[client.Event, error], error) {

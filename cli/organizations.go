@@ -88,7 +88,8 @@ type rotateOrgKey struct {
 // Run rotates the key.
 func (c *rotateOrgKey) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		rotated, err := o.RotateKey(ctx, c.ID, time.Duration(c.Grace))
+		grace := time.Duration(c.Grace)
+		rotated, err := o.RotateKey(ctx, c.ID, client.RotateKeyParams{Grace: &grace})
 		if err != nil {
 			return err
 		}

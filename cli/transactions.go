@@ -13,6 +13,7 @@ type transactionCommands struct {
 	Begin    beginTransaction    `cmd:"" help:"Begin a transaction, which holds a value until it is settled."`
 	List     listTransactions    `cmd:"" help:"List transactions, newest first."`
 	Show     showTransaction     `cmd:"" help:"Show a transaction."`
+	Update   updateTransaction   `cmd:"" help:"Raise or lower what a pending transaction holds, or give it more time."`
 	Commit   commitTransaction   `cmd:"" help:"Settle a transaction as done, and charge what it cost."`
 	Rollback rollbackTransaction `cmd:"" help:"Settle a transaction as not done, and give back what it held or was charged."`
 }
@@ -99,6 +100,38 @@ func (c *showTransaction) Run() error {
 			return err
 		}
 		return c.show(info, factsOfTransaction(info))
+	})
+}
+
+type updateTransaction struct {
+	asAgent
+	ID        string          `arg:"" help:"The transaction's id."`
+	Value     *money.MicroUSD `name:"value-usd" env:"-" placeholder:"USD" help:"The most that it may cost now."`
+	ExpiresIn *duration       `env:"-" placeholder:"DURATION" help:"After how long from now the hold is released, such as 90s or 2h, up to 30d."`
+}
+
+// Validate is called by the flag parser.
+func (c *updateTransaction) Validate() error {
+	switch {
+	case c.Value == nil && c.ExpiresIn == nil:
+		return errors.New("give --value-usd, --expires-in, or both")
+	case c.ExpiresIn != nil && time.Duration(*c.ExpiresIn) < time.Second:
+		return errors.New("--expires-in must be at least 1s")
+	}
+	return nil
+}
+
+// Run changes the transaction.
+func (c *updateTransaction) Run() error {
+	return c.call(func(ctx context.Context, agent *client.Agent) error {
+		t, changes := agent.Transaction(c.ID), client.TransactionChanges{Value: c.Value}
+		if c.ExpiresIn != nil {
+			changes.ExpiresIn = time.Duration(*c.ExpiresIn)
+		}
+		if err := t.Update(ctx, changes); err != nil {
+			return err
+		}
+		return c.show(t.Info(), factsOfTransaction(t.Info()))
 	})
 }
 
