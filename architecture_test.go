@@ -40,6 +40,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/deploy/monitoring": {},
 
 		"remit/openapi/conformance": {"remit/openapi"},
+		"remit/openapi/samples/go":  {"remit/client", "remit/money"},
 
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},
 	}

@@ -29,7 +29,7 @@ type operation struct {
 	Credentials            []string
 	Parameters             []field
 	Request                *content
-	Optional               bool // the body
+	Optional               bool     // the body
 	Samples                []sample // the first is for curl
 	Answers                []reply
 	Refusals               []refused
