@@ -39,7 +39,7 @@ func TestTypeScriptSDKKeepsItsPromises(t *testing.T) {
 	for _, file := range files {
 		args = append(args, filepath.Join("build", filepath.Base(file)))
 	}
-	settings := []string{"REMIT_URL=" + serviceproc.Run(t).URL}
+	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t).URL}
 	output := inTypeScript(t, nodePatience, settings, "node", args...)
 
 	run, passed := nodeCount(output, "tests"), nodeCount(output, "pass")
