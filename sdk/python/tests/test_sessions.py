@@ -141,10 +141,10 @@ class Organizations(ServiceTest):
         made = organization.create_agent("scout", ["read"])
         assert made.secret
         pair = self.client.exchange(made.id, made.secret.reveal())
-        self.assertEqual(self.client.verify(pair.access).agent_id, made.id)
-        self.assertTrue(pair.refresh and organization.introspect(pair.refresh).active)
+        self.assertEqual(self.client.verify(pair.access_token).agent_id, made.id)
+        self.assertTrue(pair.refresh_token and organization.introspect(pair.refresh_token).active)
         self.assertGreater(pair.expires_in, 0)
-        self.assertNotIn(pair.access.reveal(), repr(pair))
+        self.assertNotIn(pair.access_token.reveal(), repr(pair))
         with self.assertRaises(remit.Unauthorized):
             self.client.exchange(made.id, "rms_wrong")
 
