@@ -135,7 +135,7 @@ func second[T any](_ T, err error) error { return err }
 func block(session *client.Session, work func() error) (client.TransactionInfo, error) {
 	tx := get(session.Begin(ctx, client.TransactionParams{ActionType: "payment", Value: money.USD / 2}))
 	err := func() error {
-		defer tx.Rollback(ctx, "not finished")
+		defer func() { _ = tx.Rollback(ctx, "not finished") }() // does nothing after a Commit
 		if err := work(); err != nil {
 			return err
 		}
