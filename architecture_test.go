@@ -32,6 +32,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/faults":      {"remit/money", "remit/redisproc"},
 		"remit/hostile":     {},
 		"remit/sdk":         {},
+		"remit/sdk/same":    {"remit/client", "remit/money"},
 
 		"remit/deploy":       {},
 		"remit/release":      {},
