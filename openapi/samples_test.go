@@ -103,7 +103,7 @@ func compiled(t *testing.T, sdk string) string {
 	}
 	for _, args := range [][]string{
 		{"-p", "tsconfig.json"},
-		{"--target", "es2022", "--module", "nodenext", "--strict", "--types", "node", "--lib", "es2022,dom,dom.iterable,esnext.disposable", "samples.ts"},
+		{"--ignoreConfig", "--target", "es2022", "--module", "nodenext", "--strict", "--types", "node", "--lib", "es2022,dom,dom.iterable,esnext.disposable", "samples.ts"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), samplePatience)
 		defer cancel()
