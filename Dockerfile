@@ -1,6 +1,8 @@
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
+COPY client/go.mod client/
+COPY money/go.mod money/
 RUN go mod download
 COPY . .
 ARG VERSION

@@ -4,7 +4,7 @@ help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Serve on 127.0.0.1:8080, with a Redis of its own unless REMIT_REDIS_URL is set
-	go run .
+	./scripts/run.sh
 
 test: ## Install what is missing, then check and test everything on miniredis, Redis and Redis Cluster
 	./scripts/test.sh

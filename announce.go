@@ -21,7 +21,7 @@ curl -s URL/v1/sessions -H "X-API-Key: $KEY" -H 'Content-Type: application/json'
 `
 
 // announce says that the service is ready, where, and what of its store is set dangerously. The quickstart begins with
-// an organization that anybody may create.
+// an organization that anybody may create; it is not for a log in JSON, which container runtimes mix with standard output.
 func announce(ctx context.Context, printed printed, store *redisstore.Store, url string, organizations server.OrganizationCreation) {
 	log := printed.log
 	warnings, err := store.Ready(ctx)
@@ -32,7 +32,7 @@ func announce(ctx context.Context, printed printed, store *redisstore.Store, url
 		log.Warn(warning)
 	}
 	log.Info("listening", "url", url)
-	if organizations == server.OrganizationsOpen {
+	if organizations == server.OrganizationsOpen && !printed.json {
 		fmt.Fprint(printed.out, strings.ReplaceAll(quickstart, "URL", url))
 	}
 }

@@ -32,6 +32,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/faults":      {"remit/money", "remit/redisproc"},
 		"remit/hostile":     {},
 		"remit/sdk":         {},
+		"remit/sdk/same":    {"remit/client", "remit/money"},
 
 		"remit/deploy":       {},
 		"remit/release":      {},
@@ -40,10 +41,11 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/deploy/monitoring": {},
 
 		"remit/openapi/conformance": {"remit/openapi"},
+		"remit/openapi/samples/go":  {"remit/client", "remit/money"},
 
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},
 	}
-	output, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...").Output()
+	output, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{join .Imports \" \"}}", "./...", "remit/client/...", "remit/money/...").Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,8 @@ require (
 	gonum.org/v1/plot v0.17.0
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0
+	remit/client v0.0.0
+	remit/money v0.0.0
 	sigs.k8s.io/yaml v1.6.0
 )
 
@@ -86,4 +88,10 @@ require (
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
 	google.golang.org/grpc v1.83.2 // indirect
 	gopkg.in/tomb.v1 v1.0.0-20141024135613-dd632973f1e7 // indirect
+)
+
+// The SDK is a module of its own, so that its users inherit none of the requirements above.
+replace (
+	remit/client => ./client
+	remit/money => ./money
 )

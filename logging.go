@@ -4,6 +4,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"slices"
 
 	"remit/cli"
 	"remit/server"
@@ -17,12 +18,19 @@ type logFlags struct {
 	AccessLogEvery uint64     `default:"100" help:"With --access-log=errors: log every so-manieth of the requests that did not fail; 0: none."`
 }
 
+const logJSON = "json"
+
 func (f logFlags) handler(w io.Writer) slog.Handler {
 	options := &slog.HandlerOptions{Level: f.LogLevel}
-	if f.LogFormat == "json" {
+	if f.LogFormat == logJSON {
 		return slog.NewJSONHandler(w, options)
 	}
 	return slog.NewTextHandler(w, options)
+}
+
+// asksForJSON reports whether a line that could not be parsed asks for logs in JSON.
+func asksForJSON(args []string) bool {
+	return os.Getenv("REMIT_LOG_FORMAT") == logJSON || slices.Contains(args, "--log-format="+logJSON)
 }
 
 // printed is where a service prints: all of it goes through one queue, in its order, and none of it holds anybody up.
@@ -30,6 +38,7 @@ type printed struct {
 	log      *slog.Logger     // to standard error
 	requests server.AccessLog // likewise
 	out      io.Writer        // standard output
+	json     bool             // nothing but JSON is printed, on neither
 	queue    *lineQueue
 }
 
@@ -38,7 +47,7 @@ func (f logFlags) open(stderr, stdout io.Writer) printed {
 	queue := newLineQueue(func(lines int64) {
 		slog.New(f.handler(stderr)).Warn("lines of the log were lost: they came faster than they could be written", "lines", lines)
 	})
-	p := printed{queue: queue, out: queuedWriter{queue, stdout, queuedLines}}
+	p := printed{queue: queue, json: f.LogFormat == logJSON, out: queuedWriter{queue, stdout, queuedLines}}
 	p.log = slog.New(f.handler(queuedWriter{queue, stderr, queuedLines}))
 	if f.AccessLog == "off" {
 		return p
@@ -54,8 +63,13 @@ func (f logFlags) open(stderr, stdout io.Writer) printed {
 func (p printed) flush() { p.queue.end(flushTime / 2) }
 
 // report writes why a command failed, if it can be written soon, and returns the status to exit with.
-func report(err error) int {
+func (f logFlags) report(err error) int {
 	queue := newLineQueue(func(int64) {})
 	defer queue.end(flushTime / 2)
-	return cli.Report(queuedWriter{queue, os.Stderr, queuedLines}, err)
+	stderr := queuedWriter{queue, os.Stderr, queuedLines}
+	if err == nil || f.LogFormat != logJSON {
+		return cli.Report(stderr, err)
+	}
+	slog.New(f.handler(stderr)).Error("failed", "cause", err)
+	return cli.Report(io.Discard, err)
 }

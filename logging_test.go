@@ -23,6 +23,42 @@ import (
 
 func newTextLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
+// Container runtimes mix both streams, and whatever reads JSON logs stumbles over a line that is none.
+func TestAServiceThatLogsJSONPrintsNothingElse(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = taken.Close() })
+	for name, test := range map[string]struct {
+		args []string
+		ends bool // by itself, and says why
+		says string
+	}{
+		"serving":                      {[]string{"--log-format=json"}, false, `"msg":"listening"`},
+		"an address that is taken":     {[]string{"--log-format=json", "--listen=" + taken.Addr().String()}, true, `cannot listen on`},
+		"a flag that makes no sense":   {[]string{"--log-format=json", "--refresh-grace=1h"}, true, `--refresh-grace must be`},
+		"a flag that nobody has known": {[]string{"--log-format=json", "--nonsense"}, true, `unknown flag --nonsense`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := start(t, []string{"PATH=" + t.TempDir()}, test.args...)
+			waitFor(t, func() bool { return strings.Contains(p.stderr.String(), test.says) })
+			if !test.ends {
+				p.stopWell(t)
+			} else if err := <-p.exited; err == nil {
+				t.Error("it ends with 0")
+			}
+			for line := range strings.Lines(p.stdout.String() + p.stderr.String()) {
+				if !json.Valid([]byte(line)) {
+					t.Errorf("no JSON: %s", line)
+				}
+			}
+		})
+	}
+}
+
 func TestTheAccessLogTellsWhatTheFlagsSay(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -40,7 +76,7 @@ func TestTheAccessLogTellsWhatTheFlagsSay(t *testing.T) {
 			listen := freePort(t)
 			p := start(t, []string{"PATH=" + t.TempDir(), "REMIT_LISTEN=127.0.0.1:" + listen}, append(test.args, "--log-format=json")...)
 			p.url = "http://127.0.0.1:" + listen
-			waitFor(t, func() bool { return strings.Contains(p.stdout.String(), "Try it") })
+			waitFor(t, func() bool { return strings.Contains(p.stderr.String(), `"msg":"listening"`) })
 			for range 5 {
 				p.get(t, "/healthz")
 			}

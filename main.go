@@ -3,7 +3,7 @@
 //	remit [serve]       answers HTTP, on a Redis of its own unless it is given one
 //	remit healthcheck   asks a running service whether it is ready
 //	remit keys          makes, lists, rotates and retires keys
-//	remit org, agent, token, session
+//	remit org, agent, token, session, charge, transaction, events
 //	                    call a running service; see package cli
 package main
 
@@ -32,8 +32,10 @@ const (
 	flushTime     = time.Second // of it, for spans and lines of the log that nobody has taken yet
 )
 
+const exitUsage = 80 // as kong exits
+
 type commands struct {
-	Serve       serve       `cmd:"" default:"withargs" help:"Answer HTTP (the default)."`
+	Serve       serve       `cmd:"" help:"Answer HTTP (the default)."`
 	Healthcheck healthcheck `cmd:"" help:"Exit 0 if the service that listens at --listen is ready."`
 	Keys        keyCommands `cmd:"" help:"Make, list, rotate and retire keys."`
 	cli.Commands
@@ -62,12 +64,17 @@ type serve struct {
 }
 
 func main() {
-	parser := kong.Must(new(commands), kong.Name("remit"), kong.DefaultEnvars("REMIT"), versionText(),
+	var remit commands
+	parser := kong.Must(&remit, kong.Name("remit"), kong.DefaultEnvars("REMIT"), versionText(),
 		kong.Description("Tokens, scopes and budgets for AI agents. Flags have environment twins REMIT_… where $REMIT_… stands beside them."))
 	cli.Complete(parser)
-	parsed, err := parser.Parse(os.Args[1:])
+	parsed, err := parser.Parse(cli.Arrange(parser.Model, os.Args[1:]))
+	if err != nil && asksForJSON(os.Args[1:]) {
+		logFlags{LogFormat: logJSON}.report(err)
+		os.Exit(exitUsage)
+	}
 	parser.FatalIfErrorf(err)
-	os.Exit(report(parsed.Run()))
+	os.Exit(remit.Serve.report(parsed.Run()))
 }
 
 // Validate is called by the flag parser.

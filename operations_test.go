@@ -20,20 +20,18 @@ import (
 
 // The commands of docs/operations.md are run as they stand there, against servers of the tests' own.
 
-// runbook returns the block of commands on the page that begins with these words.
+// runbook returns the block of commands on the page that has this name in a comment above it.
 func runbook(t *testing.T, name string) string {
 	t.Helper()
 	page, err := os.ReadFile("docs/operations.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, block := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllSubmatch(page, -1) {
-		if strings.HasPrefix(string(block[1]), "# "+name+":") {
-			return string(block[1])
-		}
+	block := regexp.MustCompile("(?s)<!-- runbook: " + name + " -->\n```sh\n(.*?)```").FindSubmatch(page)
+	if block == nil {
+		t.Fatalf("the page has no runbook %q", name)
 	}
-	t.Fatalf("the page has no commands for: %s", name)
-	return ""
+	return string(block[1])
 }
 
 // follow runs the commands of a runbook, which must all succeed.

@@ -2,8 +2,6 @@ package main
 
 import (
 	"os"
-	"os/exec"
-	"regexp"
 	"strings"
 	"testing"
 )
@@ -12,18 +10,14 @@ import (
 const topUp = `curl -s -X PATCH $URL/sessions/$SESSION -H "X-API-Key: $KEY" -H "$JSON" -d '{"max_value_usd":5}'; echo
 `
 
-// callsOn returns the calls on a page that goes on where the README ends.
-func callsOn(t *testing.T, page string) string {
+// calls returns the README's blocks of calls, for the service at the URL.
+func calls(t *testing.T, url string) string {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
+	_, blocks, found := strings.Cut(blocksOf(t, "README.md"), "URL=http://127.0.0.1:8080")
+	if !found {
+		t.Fatal("the README has no block of calls")
 	}
-	block := regexp.MustCompile("(?s)```sh\n(.*?)```").FindSubmatch(text)
-	if block == nil {
-		t.Fatalf("%s has no block of calls", page)
-	}
-	return string(block[1])
+	return "URL=" + url + blocks
 }
 
 func TestTheReadmesCallsWorkWhenPasted(t *testing.T) {
@@ -32,28 +26,22 @@ func TestTheReadmesCallsWorkWhenPasted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	block := regexp.MustCompile("(?s)```sh\n(URL=.*?)```").FindSubmatch(readme)
-	if block == nil {
-		t.Fatal("the README has no block of calls")
-	}
-	p := start(t, nil).ready(t)
-	calls := strings.Replace(string(block[1]), "http://127.0.0.1:8080", p.url, 1)
-	output, err := exec.Command("sh", "-c", calls+topUp+callsOn(t, "docs/api.md")).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, output)
-	}
 	const session = `"value_used_usd":0,"value_held_usd":0,"value_overage_usd":0,"scopes":["read","payments:write"]`
 	if !strings.Contains(string(readme), session) {
 		t.Errorf("the README's answer 4 lacks %s", session)
 	}
-	for _, answer := range []string{
-		`"action_count":1,"max_actions":2,"value_used_usd":0.37,"max_value_usd":0.5,"value_held_usd":0,"remaining_actions":1,"remaining_value_usd":0.13`,
-		`"code":"session_limit_reached"`, `"limit":"max_value_usd"`,
-		`"status":"committed","action_type":"refund","value_usd":1.25`,
-		`"status":"rolled_back","action_type":"refund","value_usd":1.25`, `"pre_state":{"balance":10}`,
-	} {
-		if !strings.Contains(string(output), answer) {
-			t.Errorf("the calls print %s, not %s", output, answer)
+	p := start(t, nil).ready(t)
+	inEachShell(t, func(t *testing.T, shell string) {
+		output := paste(t, shell, calls(t, p.url)+topUp+blocksOf(t, "docs/api.md"))
+		for _, answer := range []string{
+			`"action_count":1,"max_actions":2,"value_used_usd":0.37,"max_value_usd":0.5,"value_held_usd":0,"remaining_actions":1,"remaining_value_usd":0.13`,
+			`"code":"session_limit_reached"`, `"limit":"max_value_usd"`,
+			`"status":"committed","action_type":"refund","value_usd":1.25`,
+			`"status":"rolled_back","action_type":"refund","value_usd":1.25`, `"pre_state":{"balance":10}`,
+		} {
+			if !strings.Contains(output, answer) {
+				t.Errorf("the calls print %s, not %s", output, answer)
+			}
 		}
-	}
+	})
 }

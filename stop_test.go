@@ -4,11 +4,14 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/creack/pty"
 )
 
 // startWithASlowClient runs remit with a client that has sent half a request, and tells it to stop.
@@ -68,4 +71,35 @@ func TestASecondSignalEndsItAtOnce(t *testing.T) {
 		}
 	}
 	t.Error("it does not end")
+}
+
+func TestCtrlCEndsMakeRunWithSuccess(t *testing.T) {
+	t.Parallel()
+	makeRun := exec.Command("make", "--no-print-directory", "run")
+	makeRun.Env = append(os.Environ(), "REMIT_LISTEN=127.0.0.1:0", "REMIT_DATA_DIR="+t.TempDir())
+	terminal, err := pty.Start(makeRun)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown screen
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(&shown, terminal) // ends with an error once make has ended
+	}()
+	t.Cleanup(func() {
+		_ = makeRun.Process.Kill() // fails when it has ended
+		_ = terminal.Close()
+		<-read
+	})
+	listens := func() bool { return strings.Contains(shown.String(), "msg=listening") }
+	for deadline := time.Now().Add(pasteTime); !listens() && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond) // until it is built and serves
+	}
+	if _, err := terminal.Write([]byte{3}); err != nil {
+		t.Fatal(err)
+	}
+	if err := makeRun.Wait(); err != nil || !strings.Contains(shown.String(), "stopping") {
+		t.Errorf("it ends with %v:\n%s", err, &shown)
+	}
 }

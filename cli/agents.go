@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"remit/client"
 )
@@ -14,6 +15,8 @@ type agentCommands struct {
 	Show         showAgent         `cmd:"" help:"Show an agent."`
 	Revoke       revokeAgent       `cmd:"" help:"End an agent at once, with its tokens and open sessions."`
 	RotateSecret rotateAgentSecret `cmd:"" help:"Print a new secret for an agent."`
+	Families     listFamilies      `cmd:"" help:"List an agent's families of refresh tokens, newest first."`
+	RevokeFamily revokeFamily      `cmd:"" help:"End a family of refresh tokens at once, with its access tokens."`
 }
 
 type createAgent struct {
@@ -44,7 +47,7 @@ func (c *createAgent) Run() error {
 
 type listAgents struct {
 	asOrganization
-	Status string `env:"-" enum:"active,revoked,all" default:"all" help:"active, revoked or all."`
+	Status string `env:"-" enum:"active,revoked,all" default:"all" help:"active, revoked or all. The default is all."`
 }
 
 // Run lists the agents.
@@ -76,7 +79,7 @@ func (c *showAgent) Run() error {
 }
 
 func (c *showAgent) showAsItIs(ctx context.Context, o *client.Organization) error {
-	info, err := o.Agent(ctx, c.ID)
+	info, err := o.GetAgent(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -110,12 +113,15 @@ type rotateAgentSecret struct {
 	asOrganization
 	ID string `arg:"" help:"The agent's id."`
 	grace
+	RevokeFamilies bool `env:"-" help:"End all tokens of the agent as well: for a secret that was stolen."`
 }
 
 // Run rotates the secret.
 func (c *rotateAgentSecret) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		rotated, err := o.RotateAgentSecret(ctx, c.ID, c.Grace)
+		rotated, err := o.RotateAgentSecret(ctx, c.ID, client.RotateSecretParams{
+			Grace: time.Duration(c.Grace), RevokeFamilies: c.RevokeFamilies,
+		})
 		if err != nil {
 			return err
 		}
@@ -126,5 +132,37 @@ func (c *rotateAgentSecret) Run() error {
 			client.RotatedSecret
 			Secret string `json:"secret"`
 		}{c.ID, rotated, secret}, []fact{{"SECRET", secret}, {"PREVIOUS ENDS", moment(rotated.PreviousExpiresAt)}})
+	})
+}
+
+type listFamilies struct {
+	asOrganization
+	ID string `arg:"" help:"The agent's id."`
+}
+
+// Run lists the families.
+func (c *listFamilies) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		return list(c.output, o.Families(ctx, c.ID), "ID\tCREATED\tLAST USED\tEXPIRES", func(f client.Family) []string {
+			return []string{f.ID, moment(f.CreatedAt), moment(f.LastUsedAt), moment(f.ExpiresAt)}
+		})
+	})
+}
+
+type revokeFamily struct {
+	asOrganization
+	Agent  string `arg:"" help:"The agent's id."`
+	Family string `arg:"" help:"The family's id."`
+}
+
+// Run revokes the family.
+func (c *revokeFamily) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		if err := o.RevokeFamily(ctx, c.Agent, c.Family); err != nil {
+			return err
+		}
+		return c.show(struct {
+			Revoked bool `json:"revoked"`
+		}{true}, []fact{{"FAMILY", c.Family}, {"STATUS", "revoked"}})
 	})
 }

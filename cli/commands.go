@@ -1,5 +1,5 @@
-// Package cli is what people and scripts do with a running service from a terminal: organizations, agents, tokens and
-// sessions. It calls the service through the Go SDK only.
+// Package cli is what people and scripts do with a running service from a terminal: organizations, agents, tokens,
+// sessions, charges, transactions and events. It calls the service through the Go SDK only.
 //
 //	remit org create acme
 //	remit agent create scout --scopes read,payments:write
@@ -21,11 +21,15 @@ import (
 
 // Commands are those of this package, for main's own to embed.
 type Commands struct {
-	Org        orgCommands     `cmd:"" help:"Create organizations, show them and rotate their keys."`
-	Agent      agentCommands   `cmd:"" help:"Create, list, show and revoke agents, and rotate their secrets."`
-	Token      tokenCommands   `cmd:"" help:"Exchange an agent's secret for tokens, and inspect tokens."`
-	Session    sessionCommands `cmd:"" help:"Create, list, show, update, watch and end sessions."`
-	Completion completion      `cmd:"" help:"Print what a shell must read to complete the arguments of remit."`
+	Org     orgCommands     `cmd:"" help:"Create organizations, show them and rotate their keys."`
+	Agent   agentCommands   `cmd:"" help:"Create, list, show and revoke agents, and rotate their secrets."`
+	Token   tokenCommands   `cmd:"" help:"Exchange an agent's secret for tokens, and inspect tokens."`
+	Session sessionCommands `cmd:"" help:"Create, list, show, update, watch and end sessions."`
+
+	Charge      charge              `cmd:"" help:"Charge actions to a session."`
+	Transaction transactionCommands `cmd:"" help:"Begin, list, show, commit and roll back transactions."`
+	Events      events              `cmd:"" help:"Print an agent's audit trail, and follow it."`
+	Completion  completion          `cmd:"" help:"Print what a shell must read to complete the arguments of remit."`
 }
 
 // patience is how long a command waits for all of its answers.
@@ -37,7 +41,7 @@ const defaultAddr = "http://127.0.0.1:8080"
 // service is the flags of every command that calls it. Of the flags of this package only those that say where the service
 // is and who calls it have environment twins: what a command does must stand in its line.
 type service struct {
-	Addr string `placeholder:"URL" help:"Where the service is; http://127.0.0.1:8080 unless it is given."`
+	Addr string `placeholder:"URL" help:"Where the service is. The default is http://127.0.0.1:8080."`
 	output
 }
 

@@ -44,9 +44,9 @@ func TestATableIsForPeopleAndTellsItsCredentialOnce(t *testing.T) {
 	session := s.good("session", "create", scout, "--max-actions", "2", "--max-value-usd", "0.50", "--expires-in", "90s", "--scopes", "pay")
 	has(t, session.stdout, `^STATUS   active$`, `^ACTIONS  0 of 2$`, `^VALUE    0 of 0.5 USD$`, `^SCOPES   pay$`)
 	first := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(session.stdout)
-	s.charge(first, client.Action{Value: 370_000})
+	s.charge(first, client.Charge{Value: 370_000})
 	has(t, s.good("session", "list").stdout,
-		`^ID +AGENT +STATUS  ACTIONS  EXPIRES$`, `^`+first+`  `+scout+`  active  1/2      \S+Z$`)
+		`^ID +AGENT +STATUS  ACTIONS  VALUE         EXPIRES$`, `^`+first+`  `+scout+`  active  1/2      0.37/0.5 USD  \S+Z$`)
 	has(t, s.good("session", "update", first, "--max-value-usd", "1.000001").stdout, `^VALUE    0.37 of 1.000001 USD$`)
 	has(t, s.good("session", "end", first).stdout, `^STATUS   completed$`, `^VALUE    0.37 of 1.000001 USD$`, `^ENDED    \S+Z$`)
 	has(t, s.good("agent", "revoke", scout).stdout, `^STATUS +revoked$`, `^REVOKED +\S+Z$`)
@@ -78,12 +78,12 @@ func TestJSONHasTheNamesOfTheAPI(t *testing.T) {
 	names(s.object("agent", "rotate-secret", scout), "id", "previous_expires_at", "secret")
 
 	whole := []string{"action_count", "agent_id", "created_at", "expires_at", "id", "max_actions", "max_value_usd", "metadata",
-		"scopes", "status", "value_held_usd", "value_used_usd"}
+		"scopes", "status", "value_committed_usd", "value_held_usd", "value_used_usd"}
 	session := s.object("session", "create", scout, "--max-value-usd", "0")
 	names(session, whole...)
 	names(s.object("session", "show", session["id"].(string)), whole...)
 	list := document[[]map[string]any](s.good("session", "list", scout, "--status", "active", "--json"))
-	names(list[0], "action_count", "agent_id", "expires_at", "id", "max_actions", "status")
+	names(list[0], "action_count", "agent_id", "expires_at", "id", "max_actions", "max_value_usd", "status", "value_used_usd")
 	names(s.object("session", "end", session["id"].(string)), slices.Sorted(slices.Values(append(whole, "ended_at")))...)
 	names(s.object("agent", "revoke", scout), "created_at", "id", "metadata", "name", "org_id", "revoked_at", "scopes", "status")
 	if made := s.good("agent", "create", "x", "--metadata", `{"for":"<a>&b"}`, "--json").stdout; !strings.Contains(made, `"metadata":{"for":"<a>&b"}`) {

@@ -37,10 +37,35 @@ type sessions struct {
 	get  func(ctx context.Context, id string) (client.SessionInfo, error)
 	list func(ctx context.Context, f client.SessionFilter) iter.Seq2[client.SessionSummary, error]
 	end  func(ctx context.Context, id string) error
+
+	charge       func(ctx context.Context, id string, one client.Charge) (client.Usage, error)
+	transaction  func(id string) *client.Transaction
+	transactions func(ctx context.Context, f client.TransactionFilter) iter.Seq2[client.TransactionInfo, error]
+	// events are those of an agent, which an agent need not name.
+	events func(ctx context.Context, agent, after string, follow bool) (iter.Seq2[client.Event, error], error)
 }
 
 func sessionsOfOrganization(o *client.Organization) sessions {
-	return sessions{get: o.Session, list: o.Sessions, end: o.EndSession}
+	return sessions{
+		get: o.GetSession, list: o.Sessions, end: o.EndSession,
+		charge: func(ctx context.Context, id string, one client.Charge) (client.Usage, error) {
+			results, err := o.ChargeMany(ctx, []client.SessionCharge{{SessionID: id, Charge: one}}, client.BatchOptions{IdempotencyKey: one.IdempotencyKey})
+			if err != nil {
+				return client.Usage{}, err
+			}
+			return results[0].Usage, results[0].Err
+		},
+		transaction: o.Transaction, transactions: o.Transactions,
+		events: func(ctx context.Context, agent, after string, follow bool) (iter.Seq2[client.Event, error], error) {
+			switch {
+			case agent == "":
+				return nil, errNoAgent
+			case follow:
+				return o.Events(ctx, agent, after), nil
+			}
+			return o.ListEvents(ctx, agent, after), nil
+		},
+	}
 }
 
 func sessionsOfAgent(a *client.Agent) sessions {
@@ -48,6 +73,19 @@ func sessionsOfAgent(a *client.Agent) sessions {
 		get:  func(ctx context.Context, id string) (client.SessionInfo, error) { return a.Session(id).Get(ctx) },
 		list: a.Sessions,
 		end:  func(ctx context.Context, id string) error { return a.Session(id).End(ctx) },
+		charge: func(ctx context.Context, id string, one client.Charge) (client.Usage, error) {
+			return a.Session(id).Charge(ctx, one)
+		},
+		transaction: a.Transaction, transactions: a.Transactions,
+		events: func(ctx context.Context, agent, after string, follow bool) (iter.Seq2[client.Event, error], error) {
+			switch {
+			case agent != "" && agent != a.ID():
+				return nil, errOtherAgent
+			case follow:
+				return a.Events(ctx, after), nil
+			}
+			return a.ListEvents(ctx, after), nil
+		},
 	}
 }
 

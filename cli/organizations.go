@@ -76,7 +76,7 @@ func factsOfOrg(o client.OrganizationInfo) []fact {
 // grace is how long a rotated credential stays valid. It is not 0 unless somebody says so: were the answer lost, nobody
 // would have a credential.
 type grace struct {
-	Grace time.Duration `default:"1m" env:"-" help:"How long the present one stays valid, up to 168h. 0 when it has leaked."`
+	Grace duration `default:"1m" env:"-" placeholder:"DURATION" help:"How long the present one stays valid, up to 7d; 0s when it has leaked. The default is 1m."`
 }
 
 type rotateOrgKey struct {
@@ -88,7 +88,8 @@ type rotateOrgKey struct {
 // Run rotates the key.
 func (c *rotateOrgKey) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		rotated, err := o.RotateKey(ctx, c.ID, c.Grace)
+		grace := time.Duration(c.Grace)
+		rotated, err := o.RotateKey(ctx, c.ID, client.RotateKeyParams{Grace: &grace})
 		if err != nil {
 			return err
 		}

@@ -161,9 +161,9 @@ func (s *terminal) sdk() *client.Organization {
 }
 
 // charge charges an action to a session.
-func (s *terminal) charge(session string, action client.Action) {
+func (s *terminal) charge(session string, action client.Charge) {
 	s.t.Helper()
-	results, err := s.sdk().DoMany(s.t.Context(), []client.SessionAction{{SessionID: session, Action: action}}, client.BatchOptions{})
+	results, err := s.sdk().ChargeMany(s.t.Context(), []client.SessionCharge{{SessionID: session, Charge: action}}, client.BatchOptions{})
 	if err == nil {
 		err = results[0].Err
 	}

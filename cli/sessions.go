@@ -22,9 +22,9 @@ type sessionCommands struct {
 
 // limits are those of a session. What is not given is not sent; zero is not taken for that.
 type limits struct {
-	MaxActions *int64          `env:"-" placeholder:"N" help:"How many actions at most."`
-	MaxValue   *money.MicroUSD `name:"max-value-usd" env:"-" placeholder:"USD" help:"How many dollars at most, with up to 6 decimals."`
-	ExpiresIn  *time.Duration  `env:"-" placeholder:"DURATION" help:"How long from now, such as 90s or 2h, up to 720h."`
+	MaxActions *int64          `env:"-" placeholder:"N" help:"How many actions at most. A new session's default is the service's, 1000 unless it is set otherwise."`
+	MaxValue   *money.MicroUSD `name:"max-value-usd" env:"-" placeholder:"USD" help:"How many dollars at most, with up to 6 decimals. A new session's default is the service's, 100 unless it is set otherwise."`
+	ExpiresIn  *duration       `env:"-" placeholder:"DURATION" help:"How long from now, such as 90s, 2h or 30d, up to 30d. A new session's default is the service's, 1h unless it is set otherwise."`
 }
 
 // check refuses what the SDK would take for left out.
@@ -32,7 +32,7 @@ func (l limits) check() error {
 	switch {
 	case l.MaxActions != nil && *l.MaxActions < 1:
 		return errors.New("--max-actions must be at least 1")
-	case l.ExpiresIn != nil && *l.ExpiresIn < time.Second:
+	case l.ExpiresIn != nil && time.Duration(*l.ExpiresIn) < time.Second:
 		return errors.New("--expires-in must be at least 1s")
 	}
 	return nil
@@ -44,7 +44,7 @@ func (l limits) sent() client.SessionLimits {
 		sent.MaxActions = *l.MaxActions
 	}
 	if l.ExpiresIn != nil {
-		sent.ExpiresIn = *l.ExpiresIn
+		sent.ExpiresIn = time.Duration(*l.ExpiresIn)
 	}
 	sent.MaxValue = l.MaxValue
 	return sent
@@ -54,6 +54,8 @@ type createSession struct {
 	asOrganization
 	Agent string `arg:"" help:"The agent's id."`
 	limits
+	MaxCommitted *money.MicroUSD `name:"max-committed-usd" env:"-" placeholder:"USD" help:"How many dollars may ever be charged and committed; rollbacks do not lower it. By default there is no such limit."`
+
 	Scopes   []string `env:"-" placeholder:"SCOPE,…" help:"Of the agent's scopes these only; repeatable."`
 	Metadata metadata `env:"-" placeholder:"JSON" help:"A JSON object to keep with it."`
 }
@@ -67,7 +69,7 @@ func (c *createSession) Run() error {
 		l := c.sent()
 		made, err := o.CreateSession(ctx, client.SessionParams{
 			AgentID: c.Agent, MaxActions: l.MaxActions, MaxValue: l.MaxValue, ExpiresIn: l.ExpiresIn, Scopes: c.Scopes,
-			Metadata: c.Metadata.sent(),
+			Metadata: c.Metadata.sent(), MaxCommitted: c.MaxCommitted,
 		})
 		if err != nil {
 			return err
@@ -80,12 +82,17 @@ type updateSession struct {
 	asOrganization
 	ID string `arg:"" help:"The session's id."`
 	limits
+	AddActions int64          `env:"-" placeholder:"N" help:"How many actions more. Top-ups by several people all count."`
+	AddValue   money.MicroUSD `name:"add-value-usd" env:"-" placeholder:"USD" help:"How many dollars more, likewise."`
 }
 
 // Validate is called by the flag parser.
 func (c *updateSession) Validate() error {
-	if c.limits == (limits{}) {
-		return errors.New("give at least one of --max-actions, --max-value-usd and --expires-in")
+	if c.limits == (limits{}) && c.AddActions == 0 && c.AddValue == 0 {
+		return errors.New("give at least one of --max-actions, --max-value-usd, --expires-in, --add-actions and --add-value-usd")
+	}
+	if c.AddActions < 0 || c.AddValue < 0 {
+		return errors.New("--add-actions and --add-value-usd cannot be negative")
 	}
 	return c.check()
 }
@@ -93,7 +100,9 @@ func (c *updateSession) Validate() error {
 // Run changes the session's limits.
 func (c *updateSession) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
-		changed, err := o.UpdateSession(ctx, c.ID, c.sent())
+		l := c.sent()
+		l.AddActions, l.AddValue = c.AddActions, c.AddValue
+		changed, err := o.UpdateSession(ctx, c.ID, l)
 		if err != nil {
 			return err
 		}
@@ -104,15 +113,18 @@ func (c *updateSession) Run() error {
 type listSessions struct {
 	asEither
 	Of     string `arg:"" optional:"" name:"agent-id" help:"Of this agent only."`
-	Status string `env:"-" enum:"active,completed,expired,revoked,all" default:"all" help:"active, completed, expired, revoked or all."`
+	Status string `env:"-" enum:"active,completed,expired,revoked,all" default:"all" help:"active, completed, expired, revoked or all. The default is all."`
 }
 
 // Run lists the sessions.
 func (c *listSessions) Run() error {
 	return c.call(func(ctx context.Context, s sessions) error {
 		found := s.list(ctx, client.SessionFilter{Status: unlessAll(c.Status), AgentID: c.Of})
-		return list(c.output, found, "ID\tAGENT\tSTATUS\tACTIONS\tEXPIRES", func(s client.SessionSummary) []string {
-			return []string{s.ID, s.AgentID, s.Status, fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions), moment(s.ExpiresAt)}
+		return list(c.output, found, "ID\tAGENT\tSTATUS\tACTIONS\tVALUE\tEXPIRES", func(s client.SessionSummary) []string {
+			return []string{
+				s.ID, s.AgentID, s.Status, fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions),
+				s.ValueUsed.String() + "/" + usd(s.MaxValue), moment(s.ExpiresAt),
+			}
 		})
 	})
 }
@@ -151,7 +163,13 @@ func (c *endSession) Run() error {
 }
 
 func factsOfSession(s client.SessionInfo) []fact {
-	held, overage := "", ""
+	held, overage, committed := "", "", ""
+	if s.ValueCommitted > s.ValueUsed { // some of it was rolled back
+		committed = usd(s.ValueCommitted)
+	}
+	if s.MaxCommitted != nil {
+		committed = s.ValueCommitted.String() + " of " + usd(*s.MaxCommitted)
+	}
 	if s.ValueHeld > 0 {
 		held = usd(s.ValueHeld)
 	}
@@ -161,7 +179,7 @@ func factsOfSession(s client.SessionInfo) []fact {
 	return []fact{
 		{"ID", s.ID}, {"AGENT", s.AgentID}, {"STATUS", s.Status},
 		{"ACTIONS", fmt.Sprintf("%d of %d", s.ActionCount, s.MaxActions)},
-		{"VALUE", s.ValueUsed.String() + " of " + usd(s.MaxValue)}, {"HELD", held}, {"OVERAGE", overage},
+		{"VALUE", s.ValueUsed.String() + " of " + usd(s.MaxValue)}, {"HELD", held}, {"OVERAGE", overage}, {"COMMITTED", committed},
 		{"SCOPES", strings.Join(s.Scopes, ",")}, {"METADATA", shownMetadata(s.Metadata)},
 		{"CREATED", moment(s.CreatedAt)}, {"EXPIRES", moment(s.ExpiresAt)}, {"ENDED", moment(s.EndedAt)},
 	}

@@ -63,7 +63,7 @@ func (c *inspectToken) Run() error {
 	})
 }
 
-func factsOfToken(t client.TokenInfo) []fact {
+func factsOfToken(t client.Introspection) []fact {
 	return []fact{
 		{"ACTIVE", strconv.FormatBool(t.Active)}, {"AGENT", t.AgentID}, {"ORGANIZATION", t.OrganizationID}, {"SCOPES", t.Scope},
 		{"ISSUER", t.Issuer}, {"ISSUED", second(t.Issued)}, {"EXPIRES", second(t.Expires)},

@@ -27,9 +27,9 @@ func TestWatchDrawsInPlaceUntilTheSessionHasEnded(t *testing.T) {
 	session := s.newSession("--max-actions", "4", "--max-value-usd", "2")
 	w := s.open(80, "session", "watch", session, quick)
 	w.shows("   0%  0 used of 4\n")
-	s.charge(session, client.Action{Value: money.USD, Count: 2})
+	s.charge(session, client.Charge{Value: money.USD, Count: 2})
 	w.shows("  50%  2 used of 4\n")
-	s.charge(session, client.Action{Value: money.USD, Count: 2})
+	s.charge(session, client.Charge{Value: money.USD, Count: 2})
 	w.shows(" 100%  2 used of 2 USD\n")
 	s.good("session", "end", session)
 	if exit := w.exit(); exit != 0 {
@@ -96,7 +96,7 @@ func TestAStoppedWatchGivesTheCursorBackAndGoesOnBelow(t *testing.T) {
 	if text := w.written(); !cursorShown(text) || strings.Contains(w.screen(), "^Z") {
 		t.Errorf("the cursor stays hidden, or a mark stays: %q", text)
 	}
-	s.charge(session, client.Action{})
+	s.charge(session, client.Charge{})
 	w.types("\n")
 	w.shows("1 used of 4\n")
 	if screen := w.screen(); cursorShown(w.written()) || strings.Index(screen, "stopped by ") > strings.Index(screen, "1 used of 4") {
@@ -114,7 +114,7 @@ func TestWatchWithoutColourOrUnicode(t *testing.T) {
 	s := ofOrganization(t)
 	s.env["NO_COLOR"], s.env["LC_ALL"] = "1", "C"
 	session := s.newSession("--max-actions", "4")
-	s.charge(session, client.Action{})
+	s.charge(session, client.Charge{})
 	w := s.open(80, "session", "watch", session, quick)
 	w.shows("1 used of 4\n")
 	if text := w.written(); regexp.MustCompile("\x1b\\[[0-9;]*m").MatchString(text) || !strings.Contains(text, "###...") {
@@ -157,7 +157,7 @@ func TestWatchShowsThatTheServiceIsAwayAndGoesOn(t *testing.T) {
 	r.away.Store(true)
 	w.shows("since ")
 	has(t, w.screen(), `^since \d\d:\d\d:\d\d: no answer from `+r.URL, `0 used of 4$`)
-	s.charge(session, client.Action{})
+	s.charge(session, client.Charge{})
 	r.away.Store(false)
 	w.shows("1 used of 4\n")
 	if strings.Contains(w.screen(), "no answer") {
@@ -214,7 +214,7 @@ func TestWatchPrintsALineForEachChangeWhereThereIsNoTerminal(t *testing.T) {
 		await(t, s.String, func() bool { return strings.Contains(s.String(), text) })
 	}
 	prints(&stdout, "actions 0/4  value 0/2 USD")
-	s.charge(session, client.Action{Value: 370_000})
+	s.charge(session, client.Charge{Value: 370_000})
 	prints(&stdout, "actions 1/4  value 0.37/2 USD")
 	r.away.Store(true)
 	prints(&stderr, "no answer from "+r.URL)
@@ -243,7 +243,7 @@ func TestWatchPrintsADocumentForEachChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, stdout.String, func() bool { return strings.Count(stdout.String(), "\n") == 1 })
-	s.charge(session, client.Action{})
+	s.charge(session, client.Charge{})
 	await(t, stdout.String, func() bool { return strings.Count(stdout.String(), "\n") == 2 })
 	if err := command.Process.Signal(syscall.SIGINT); err != nil {
 		t.Fatal(err)

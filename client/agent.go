@@ -33,10 +33,10 @@ func (a *Agent) Sessions(ctx context.Context, f SessionFilter) iter.Seq2[Session
 	return a.caller.sessions(ctx, f)
 }
 
-// DoMany does up to 500 actions in one request, each all or nothing, and returns their results in the same order. The
+// ChargeMany makes up to 500 charges in one request, each all or nothing, and returns their results in the same order. The
 // error is nil when there are results, also if all of them are refusals.
-func (a *Agent) DoMany(ctx context.Context, actions []SessionAction, options BatchOptions) ([]Result, error) {
-	return a.caller.doMany(ctx, actions, options)
+func (a *Agent) ChargeMany(ctx context.Context, charges []SessionCharge, options BatchOptions) ([]Result, error) {
+	return a.caller.chargeMany(ctx, charges, options)
 }
 
 // Begin begins a transaction without a session: it keeps a prior state and a decision, and holds no value.
@@ -56,5 +56,10 @@ func (a *Agent) Transactions(ctx context.Context, f TransactionFilter) iter.Seq2
 // is kept if that is empty. At the end of the trail it waits for what comes next. It ends with the ctx, or with the
 // first error that retries did not mend, which it yields; to go on, call it again with the id of the last event.
 func (a *Agent) Events(ctx context.Context, after string) iter.Seq2[Event, error] {
-	return a.caller.events(ctx, a.id, after)
+	return a.caller.events(ctx, a.id, after, eventWait)
+}
+
+// ListEvents yields the audit trail as Events does, and ends where it ends now.
+func (a *Agent) ListEvents(ctx context.Context, after string) iter.Seq2[Event, error] {
+	return a.caller.events(ctx, a.id, after, 0)
 }

@@ -14,6 +14,8 @@ type AgentParams struct {
 	Scopes      []string `json:"scopes"` // at most 64; none: it may do nothing that asks for a scope
 	Description string   `json:"description,omitzero"`
 	Metadata    any      `json:"metadata,omitzero"` // a JSON object of at most 16 KiB
+
+	IdempotencyKey string `json:"-"` // empty: a random one
 }
 
 // AgentInfo is an agent as the service shows it.
@@ -45,12 +47,12 @@ type AgentFilter struct {
 func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInfo, error) {
 	var made AgentInfo
 	p.Scopes = append([]string{}, p.Scopes...) // null would be refused
-	err := o.caller.do(ctx, call{method: http.MethodPost, path: "/v1/agents", body: p, effect: once}, &made)
+	err := o.caller.do(ctx, o.caller.client.keyed("/v1/agents", p.IdempotencyKey, p), &made)
 	return made, err
 }
 
-// Agent reads an agent.
-func (o *Organization) Agent(ctx context.Context, id string) (AgentInfo, error) {
+// GetAgent reads an agent.
+func (o *Organization) GetAgent(ctx context.Context, id string) (AgentInfo, error) {
 	var info AgentInfo
 	err := o.caller.do(ctx, call{method: http.MethodGet, path: agentPath(id)}, &info)
 	return info, err
@@ -67,12 +69,22 @@ func (o *Organization) RevokeAgent(ctx context.Context, id string) error {
 	return o.caller.do(ctx, call{method: http.MethodPost, path: agentPath(id) + "/revoke", effect: repeats}, &revoked)
 }
 
-// RotateAgentSecret gives an agent a new secret; the present one stays valid for the grace time, to the second. If the
-// answer is lost, so is the new secret: rotate again.
-func (o *Organization) RotateAgentSecret(ctx context.Context, id string, grace time.Duration) (RotatedSecret, error) {
+// RotateSecretParams say how an agent's secret is rotated. The zero value ends the present secret at once, and leaves the
+// agent's tokens alone.
+type RotateSecretParams struct {
+	Grace          time.Duration // how long the present secret stays valid, to the second
+	RevokeFamilies bool          // ends all refresh and access tokens of the agent as well: for a secret that was stolen
+
+	IdempotencyKey string // empty: a random one
+}
+
+// RotateAgentSecret gives an agent a new secret.
+func (o *Organization) RotateAgentSecret(ctx context.Context, id string, p RotateSecretParams) (RotatedSecret, error) {
 	var rotated RotatedSecret
-	err := o.caller.do(ctx, call{
-		method: http.MethodPost, path: agentPath(id) + "/secret/rotate", body: graceParams{seconds(grace)}, effect: once,
-	}, &rotated)
+	body := struct {
+		Grace          int64 `json:"grace_seconds,omitzero"`
+		RevokeFamilies bool  `json:"revoke_families,omitzero"`
+	}{seconds(p.Grace), p.RevokeFamilies}
+	err := o.caller.do(ctx, o.caller.client.keyed(agentPath(id)+"/secret/rotate", p.IdempotencyKey, body), &rotated)
 	return rotated, err
 }

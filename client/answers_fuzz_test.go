@@ -106,7 +106,7 @@ var operations = []struct {
 		return err
 	}},
 	{"", true, func(t *testing.T, c *client.Client) error {
-		_, err := c.Agent("a1", "secret").Session("s1").Do(t.Context(), client.Action{})
+		_, err := c.Agent("a1", "secret").Session("s1").Charge(t.Context(), client.Charge{})
 		return err
 	}},
 	{"", false, func(t *testing.T, c *client.Client) error {
@@ -114,7 +114,7 @@ var operations = []struct {
 		return err
 	}},
 	{"", true, func(t *testing.T, c *client.Client) error {
-		results, err := c.Agent("a1", "secret").DoMany(t.Context(), []client.SessionAction{{SessionID: "s1"}}, client.BatchOptions{})
+		results, err := c.Agent("a1", "secret").ChargeMany(t.Context(), []client.SessionCharge{{SessionID: "s1"}}, client.BatchOptions{})
 		for _, result := range results {
 			err = errors.Join(err, result.Err)
 		}
@@ -139,6 +139,18 @@ var operations = []struct {
 		_, err := c.CreateOrganization(t.Context(), client.OrganizationParams{})
 		return err
 	}},
+	{"", false, func(t *testing.T, c *client.Client) error {
+		_, err := c.Organization("key").Info(t.Context(), "o1")
+		return err
+	}},
+	{"", false, func(t *testing.T, c *client.Client) error {
+		for _, err := range c.Organization("key").Families(t.Context(), "a1") {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
 	{"", true, func(t *testing.T, c *client.Client) error {
 		return c.Organization("key").EndSession(t.Context(), "s1")
 	}},
@@ -148,7 +160,7 @@ func TestANullIsNoResultOfABatch(t *testing.T) {
 	t.Parallel()
 	server := &fake{react: issues(inTurn(ok(`[{"status":200,"body":null}]`)))}
 	agent := newClient(t, server, client.Options{}).Agent("a1", "secret")
-	results, err := agent.DoMany(t.Context(), []client.SessionAction{{SessionID: "s1"}}, client.BatchOptions{})
+	results, err := agent.ChargeMany(t.Context(), []client.SessionCharge{{SessionID: "s1"}}, client.BatchOptions{})
 	if err != nil || !errors.Is(results[0].Err, client.ErrOutcomeUnknown) {
 		t.Errorf("%+v, %v, want %v", results, err, client.ErrOutcomeUnknown)
 	}

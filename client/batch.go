@@ -7,18 +7,18 @@ import (
 	"net/http"
 )
 
-// SessionAction is an action on one of many sessions. Its own IdempotencyKey is not used: the batch has one.
-type SessionAction struct {
+// SessionCharge is a charge to one of many sessions. Its own IdempotencyKey is not used: the batch has one.
+type SessionCharge struct {
 	SessionID string
-	Action
+	Charge
 }
 
-// BatchOptions are settings of DoMany. The zero value works.
+// BatchOptions are settings of ChargeMany. The zero value works.
 type BatchOptions struct {
 	IdempotencyKey string // of the whole batch; empty: a random one
 }
 
-// Result is what became of one action of a batch. Usage is that of its session when Err is nil. An action that is
+// Result is what became of one charge of a batch. Usage is that of its session when Err is nil. A charge that is
 // ErrUnavailable or ErrOutcomeUnknown by itself was not retried: the same batch with the same key of the caller's settles
 // it, and gives the others again as they were.
 type Result struct {
@@ -26,10 +26,10 @@ type Result struct {
 	Err   error
 }
 
-// batchItem is a SessionAction on the wire.
+// batchItem is a SessionCharge on the wire.
 type batchItem struct {
 	SessionID string `json:"session_id"`
-	actionBody
+	chargeBody
 }
 
 // batchAnswer is what the service says of one item.
@@ -38,18 +38,18 @@ type batchAnswer struct {
 	Body   json.RawMessage `json:"body"`
 }
 
-func (c *caller) doMany(ctx context.Context, actions []SessionAction, options BatchOptions) ([]Result, error) {
-	items := make([]batchItem, len(actions))
-	for i, a := range actions {
-		items[i] = batchItem{a.SessionID, a.body()}
+func (c *caller) chargeMany(ctx context.Context, charges []SessionCharge, options BatchOptions) ([]Result, error) {
+	items := make([]batchItem, len(charges))
+	for i, one := range charges {
+		items[i] = batchItem{one.SessionID, one.body()}
 	}
 	var answers []batchAnswer
 	q := c.client.keyed("/v1/actions", options.IdempotencyKey, map[string]any{"actions": items})
 	if err := c.do(ctx, q, &answers); err != nil {
 		return nil, err
 	}
-	if len(answers) != len(actions) {
-		return nil, fmt.Errorf("remit: %w: %d results for %d actions", ErrOutcomeUnknown, len(answers), len(actions))
+	if len(answers) != len(charges) {
+		return nil, fmt.Errorf("remit: %w: %d results for %d charges", ErrOutcomeUnknown, len(answers), len(charges))
 	}
 	results := make([]Result, len(answers))
 	for i, a := range answers {

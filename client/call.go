@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,25 +43,37 @@ type call struct {
 
 func (q call) goesOn() bool { return q.mayGoOn == nil || q.mayGoOn() }
 
-// keyed is a write with the caller's own Idempotency-Key, or else a random one of 128 bits.
+// keyed is a POST with the caller's own Idempotency-Key, or else a random one.
 func (c *Client) keyed(path, own string, body any) call {
-	q := call{method: http.MethodPost, path: path, body: body, effect: repeats, key: own}
+	return c.withKey(call{method: http.MethodPost, path: path, body: body}, own)
+}
+
+// withKey makes q a write that may be repeated: by the caller's own key, or else by a random one of 128 bits.
+func (c *Client) withKey(q call, own string) call {
+	q.effect, q.key = repeats, own
 	switch {
 	case own != "":
 	case c.keyless:
 		q.effect = once
 	default:
-		q.key = rand.Text()
+		q.key = randomKey()
 	}
 	return q
 }
 
+// randomKey has 32 characters: the service takes no fewer where anybody may call.
+func randomKey() string {
+	var bits [16]byte
+	rand.Read(bits[:]) // never fails
+	return hex.EncodeToString(bits[:])
+}
+
 // caller sends calls with one credential, or none.
 type caller struct {
-	client    *Client
-	key       hidden  // an API key
-	bootstrap hidden  // for creating organizations
-	tokens    *tokens // an agent's
+	client *Client
+	key    hidden  // an API key
+	bearer hidden  // a token that is not renewed: for creating organizations, or one to be verified
+	tokens *tokens // an agent's
 }
 
 // do sends q until it is settled or given up, and decodes the answer into the value behind into.
@@ -69,7 +82,7 @@ func (c *caller) do(ctx context.Context, q call, into any) error {
 	return err
 }
 
-// doWithHeader is do, and returns the header of the answer.
+// doWithHeader is do, and returns the header of the answer. Of an answer without a body, into is nil.
 func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Header, error) {
 	body, err := encode(q.body)
 	if err != nil {
@@ -79,6 +92,9 @@ func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Heade
 	for attempt := 1; ; attempt++ {
 		got, err := c.attempt(ctx, q, body)
 		if err == nil {
+			if into == nil {
+				return got.header, nil
+			}
 			if err = decode(got.body, into); err == nil {
 				return got.header, nil
 			}
@@ -122,7 +138,7 @@ type answer struct {
 // before it does anything, so that is no repetition. The error is nil for 200 and 201.
 func (c *caller) attempt(ctx context.Context, q call, body []byte) (answer, error) {
 	if c.tokens == nil {
-		return c.send(ctx, q, body, c.bootstrap.reveal())
+		return c.send(ctx, q, body, c.bearer.reveal())
 	}
 	access, err := c.tokens.get(ctx, "")
 	if err != nil {

@@ -95,7 +95,7 @@ func (c *Client) Agent(id, secret string) *Agent {
 // CreateOrganization creates an organization. Its API key is in this answer only.
 func (c *Client) CreateOrganization(ctx context.Context, p OrganizationParams) (OrganizationInfo, error) {
 	var made OrganizationInfo
-	creator := &caller{client: c, bootstrap: hide(string(p.BootstrapToken))}
-	err := creator.do(ctx, call{method: http.MethodPost, path: "/v1/organizations", body: p, effect: once}, &made)
+	creator := &caller{client: c, bearer: hide(string(p.BootstrapToken))}
+	err := creator.do(ctx, c.keyed("/v1/organizations", p.IdempotencyKey, p), &made)
 	return made, err
 }

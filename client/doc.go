@@ -6,7 +6,7 @@
 //		return err
 //	}
 //	session := remit.Agent(agentID, secret).Session(sessionID)
-//	left, err := session.Do(ctx, client.Action{Type: "llm.call", Value: 37 * money.USD / 100})
+//	left, err := session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: 37 * money.USD / 100})
 //	var limit *client.LimitReached
 //	if errors.As(err, &limit) {
 //		return fmt.Errorf("out of %s, %s USD left", limit.Limit, limit.RemainingValue)
@@ -14,10 +14,9 @@
 //
 // # What it guarantees
 //
-// A write is charged once. Charges, batches, new sessions and all steps of a transaction carry an Idempotency-Key,
-// the same over their retries. Lost answers, 503 and 429 are retried, with exponential backoff, full jitter and
-// Retry-After; nothing else is, and a refused budget never. What has no key and cannot be repeated (creating
-// organizations and agents, rotating credentials) is sent again only when it certainly did not happen.
+// A write happens once. Charges, batches, relative top-ups, whatever is created or rotated, and all steps of a transaction
+// carry an Idempotency-Key, the same over their retries. Lost answers, 503 and 429 are retried, with exponential backoff,
+// full jitter and Retry-After; nothing else is, and a refused budget never.
 //
 // One exchange or refresh is under way per Agent, however many goroutines ask. Tokens are renewed early, at a moment
 // that differs between the members of a fleet, while calls go on with the token they have.

@@ -23,10 +23,9 @@ func TestTheFirstLinesOfTheDocumentationWork(t *testing.T) {
 	if block == nil {
 		t.Fatal("there are no lines")
 	}
-	lines := strings.Replace(string(block[1]), "http://127.0.0.1:8080", startedService().url, 1)
 	file := filepath.Join(t.TempDir(), "main.go")
-	program := "package main\n\nimport (\n\"context\"; \"errors\"; \"fmt\"; \"log\"; \"os\"\n\"remit/client\"; \"remit/money\"\n)\n\n" +
-		"func main() {\nctx := context.Background()\n" + lines + "}\n"
+	program := "package main\n\nimport (\n\"context\"; \"errors\"; \"fmt\"; \"log\"\n\"remit/client\"; \"remit/money\"\n)\n\n" +
+		"func main() {\nctx := context.Background()\n" + string(block[1]) + "}\n"
 	if err := os.WriteFile(file, []byte(program), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +41,7 @@ func TestTheFirstLinesOfTheDocumentationWork(t *testing.T) {
 	}
 	for _, want := range []string{"1 actions and 0.13 USD left <nil>", "out of max_value_usd: nothing was charged"} {
 		cmd := exec.CommandContext(t.Context(), "go", "run", file)
-		cmd.Env = append(os.Environ(), "REMIT_AGENT="+made.ID, "REMIT_SECRET="+string(made.Secret), "REMIT_SESSION="+session.ID)
+		cmd.Env = append(os.Environ(), "REMIT_ADDR="+startedService().url, "REMIT_AGENT="+made.ID, "REMIT_SECRET="+string(made.Secret), "REMIT_SESSION="+session.ID)
 		output, _ := cmd.CombinedOutput() // the second run ends with a failure, by its own word
 		if !strings.Contains(string(output), want) {
 			t.Errorf("they print %s, want %s", output, want)

@@ -22,6 +22,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrRateLimited: too many requests (429); Problem.RetryAfter says for how long.
 	ErrRateLimited = errors.New("rate limited")
+	// ErrOrganizationSuspended: the operator of the service has suspended the organization (403).
+	ErrOrganizationSuspended = errors.New("organization suspended")
 	// ErrKeyReused: the idempotency key was used before, for another request (422).
 	ErrKeyReused = errors.New("idempotency key reused")
 	// ErrTransactionDone is returned by a Transaction that was committed or rolled back already, without asking the
@@ -52,11 +54,19 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
-// LimitReached refuses an action or a transaction that does not fit into its session. Nothing was charged.
+// LimitReached refuses a charge or a transaction that does not fit into its session. Nothing was charged.
 type LimitReached struct {
 	*Problem
-	Limit string // max_actions or max_value_usd
+	Limit string // max_actions, max_value_usd or max_committed_usd
 	Usage
+}
+
+// QuotaExceeded refuses what exceeds a quota of the organization. Nothing was done.
+type QuotaExceeded struct {
+	*Problem
+	Quota string // which one, such as agents
+	Used  int64
+	Max   int64
 }
 
 // LimitBelowUsage refuses a change of limits to less than what is used and held.
@@ -66,8 +76,8 @@ type LimitBelowUsage struct {
 	Usage
 }
 
-// NotActive refuses what only an active session allows.
-type NotActive struct {
+// SessionNotActive refuses what only an active session allows.
+type SessionNotActive struct {
 	*Problem
 	SessionStatus string // completed, expired or revoked
 }
@@ -78,14 +88,14 @@ type InsufficientScope struct {
 	RequiredScope string
 }
 
-// NotPending refuses to settle a transaction that is settled, or has expired.
-type NotPending struct {
+// TransactionNotPending refuses to settle a transaction that is settled, or has expired.
+type TransactionNotPending struct {
 	*Problem
 	TransactionStatus string // committed, rolled_back or expired
 }
 
-// NotReversible refuses to roll back a committed transaction that was begun as irreversible.
-type NotReversible struct {
+// TransactionNotReversible refuses to roll back a committed transaction that was begun as irreversible.
+type TransactionNotReversible struct {
 	*Problem
 	TransactionStatus string
 }
@@ -98,15 +108,35 @@ type problemHolder interface {
 
 func (p *Problem) problem() *Problem { return p }
 
-func (e *LimitReached) Unwrap() error      { return e.Problem }
-func (e *LimitBelowUsage) Unwrap() error   { return e.Problem }
-func (e *NotActive) Unwrap() error         { return e.Problem }
-func (e *InsufficientScope) Unwrap() error { return e.Problem }
-func (e *NotPending) Unwrap() error        { return e.Problem }
-func (e *NotReversible) Unwrap() error     { return e.Problem }
+func (e *LimitReached) Unwrap() error             { return e.Problem }
+func (e *QuotaExceeded) Unwrap() error            { return e.Problem }
+func (e *LimitBelowUsage) Unwrap() error          { return e.Problem }
+func (e *SessionNotActive) Unwrap() error         { return e.Problem }
+func (e *InsufficientScope) Unwrap() error        { return e.Problem }
+func (e *TransactionNotPending) Unwrap() error    { return e.Problem }
+func (e *TransactionNotReversible) Unwrap() error { return e.Problem }
+
+// Error says besides which limit it is, and what is left.
+func (e *LimitReached) Error() string {
+	return e.text(fmt.Sprintf("%s: %d of %d actions and %s of %s USD left",
+		e.Limit, e.RemainingActions, e.MaxActions, e.RemainingValue, e.MaxValue))
+}
+
+// Error says besides which limit it is, and what is used.
+func (e *LimitBelowUsage) Error() string {
+	return e.text(fmt.Sprintf("%s: %d actions and %s USD used, %s USD held", e.Limit, e.ActionCount, e.ValueUsed, e.ValueHeld))
+}
+
+// Error says besides which quota it is, and what is used.
+func (e *QuotaExceeded) Error() string {
+	return e.text(fmt.Sprintf("%s: %d of %d used", e.Quota, e.Used, e.Max))
+}
 
 // Error is one line: status, code, detail, fields and request id, as far as they are known.
-func (p *Problem) Error() string {
+func (p *Problem) Error() string { return p.text("") }
+
+// text is the line, with what a type of its own adds to it.
+func (p *Problem) text(more string) string {
 	var text strings.Builder
 	text.WriteString(strconv.Itoa(p.Status))
 	if p.Code != "" {
@@ -116,7 +146,12 @@ func (p *Problem) Error() string {
 		text.WriteString(": " + p.Detail)
 	}
 	for _, f := range p.Fields {
-		fmt.Fprintf(&text, "; %s %s", f.Field, f.Message)
+		if said := strings.TrimSpace(f.Field + " " + f.Message); !strings.Contains("; "+p.Detail+"; ", "; "+said+"; ") {
+			text.WriteString("; " + said)
+		}
+	}
+	if more != "" {
+		text.WriteString("; " + more)
 	}
 	if p.RequestID != "" {
 		text.WriteString(" (request " + p.RequestID + ")")
@@ -135,6 +170,8 @@ func (p *Problem) Is(target error) bool {
 		return p.Status == http.StatusTooManyRequests
 	case ErrUnavailable:
 		return p.Status == http.StatusServiceUnavailable && p.Code == codeUnavailable
+	case ErrOrganizationSuspended:
+		return p.Status == http.StatusForbidden && p.Code == "organization_suspended"
 	case ErrKeyReused:
 		return p.Status == http.StatusUnprocessableEntity && p.Code == "idempotency_key_reused"
 	}
@@ -158,6 +195,9 @@ func problemFrom(status int, header http.Header, body []byte) error {
 		SessionStatus     string       `json:"session_status"`
 		TransactionStatus string       `json:"transaction_status"`
 		RequiredScope     string       `json:"required_scope"`
+		Quota             string       `json:"quota"`
+		Used              int64        `json:"used"`
+		Max               int64        `json:"max"`
 		Usage
 	}
 	if json.Unmarshal(body, &said) != nil || said.Code == "" {
@@ -173,13 +213,15 @@ func problemFrom(status int, header http.Header, body []byte) error {
 	case "limit_below_usage":
 		return &LimitBelowUsage{p, said.Limit, said.Usage}
 	case "session_not_active":
-		return &NotActive{p, said.SessionStatus}
+		return &SessionNotActive{p, said.SessionStatus}
 	case "insufficient_scope":
 		return &InsufficientScope{p, said.RequiredScope}
+	case "quota_exceeded":
+		return &QuotaExceeded{p, said.Quota, said.Used, said.Max}
 	case "transaction_not_pending":
-		return &NotPending{p, said.TransactionStatus}
+		return &TransactionNotPending{p, said.TransactionStatus}
 	case "transaction_not_reversible":
-		return &NotReversible{p, said.TransactionStatus}
+		return &TransactionNotReversible{p, said.TransactionStatus}
 	}
 	return p
 }

@@ -50,14 +50,16 @@ func TestProblemsHaveTypes(t *testing.T) {
 			&client.LimitReached{Problem: problem(403, "session_limit_reached"), Limit: "max_value_usd", Usage: usage}},
 		{refusal(409, "limit_below_usage", limitMembers), as[*client.LimitBelowUsage],
 			&client.LimitBelowUsage{Problem: problem(409, "limit_below_usage"), Limit: "max_value_usd", Usage: usage}},
-		{refusal(403, "session_not_active", `"session_status":"expired"`), as[*client.NotActive],
-			&client.NotActive{Problem: problem(403, "session_not_active"), SessionStatus: "expired"}},
+		{refusal(403, "session_not_active", `"session_status":"expired"`), as[*client.SessionNotActive],
+			&client.SessionNotActive{Problem: problem(403, "session_not_active"), SessionStatus: "expired"}},
 		{refusal(403, "insufficient_scope", `"required_scope":"pay"`), as[*client.InsufficientScope],
 			&client.InsufficientScope{Problem: problem(403, "insufficient_scope"), RequiredScope: "pay"}},
-		{refusal(409, "transaction_not_pending", `"transaction_status":"expired"`), as[*client.NotPending],
-			&client.NotPending{Problem: problem(409, "transaction_not_pending"), TransactionStatus: "expired"}},
-		{refusal(409, "transaction_not_reversible", `"transaction_status":"committed"`), as[*client.NotReversible],
-			&client.NotReversible{Problem: problem(409, "transaction_not_reversible"), TransactionStatus: "committed"}},
+		{refusal(403, "quota_exceeded", `"quota":"agents","used":9,"max":10`), as[*client.QuotaExceeded],
+			&client.QuotaExceeded{Problem: problem(403, "quota_exceeded"), Quota: "agents", Used: 9, Max: 10}},
+		{refusal(409, "transaction_not_pending", `"transaction_status":"expired"`), as[*client.TransactionNotPending],
+			&client.TransactionNotPending{Problem: problem(409, "transaction_not_pending"), TransactionStatus: "expired"}},
+		{refusal(409, "transaction_not_reversible", `"transaction_status":"committed"`), as[*client.TransactionNotReversible],
+			&client.TransactionNotReversible{Problem: problem(409, "transaction_not_reversible"), TransactionStatus: "committed"}},
 		{refusal(400, "invalid_request", `"errors":[{"field":"name","message":"is required"}]`), as[*client.Problem],
 			&client.Problem{Status: 400, Code: "invalid_request", Detail: "words", RequestID: "r-1",
 				Fields: []client.FieldError{{Field: "name", Message: "is required"}}}},
@@ -78,11 +80,40 @@ func TestProblemsHaveTypes(t *testing.T) {
 
 func TestErrorTextNamesWhatAPersonNeeds(t *testing.T) {
 	t.Parallel()
-	f := &fake{react: inTurn(refusal(400, "invalid_request", `"errors":[{"field":"name","message":"is required"}]`))}
-	err := aRead(t.Context(), newClient(t, f, client.Options{}))
-	want := "remit: GET /v1/sessions/s1: 400 invalid_request: words; name is required (request r-1)"
-	if err.Error() != want {
-		t.Errorf("%s\nwant %s", err, want)
+	for _, test := range []struct {
+		answer reaction
+		want   string
+	}{
+		{refusal(400, "invalid_request", `"errors":[{"field":"name","message":"is required"}]`),
+			"400 invalid_request: words; name is required (request r-1)"},
+		{refusal(403, "session_limit_reached", limitMembers),
+			"403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left (request r-1)"},
+		{refusal(409, "limit_below_usage", limitMembers),
+			"409 limit_below_usage: words; max_value_usd: 3 actions and 1.5 USD used, 0.25 USD held (request r-1)"},
+		{refusal(403, "quota_exceeded", `"quota":"agents","used":9,"max":10`),
+			"403 quota_exceeded: words; agents: 9 of 10 used (request r-1)"},
+		{refusal(403, "organization_suspended"), "403 organization_suspended: words (request r-1)"},
+		// The service's words are those of the first field.
+		{reaction{status: 400, body: `{"code":"invalid_request","detail":"id must be a UUID","errors":[` +
+			`{"field":"id","message":"must be a UUID"},{"field":"d","message":"must be a UUID"},{"field":"","message":"id must be a UUID"}]}`},
+			"400 invalid_request: id must be a UUID; d must be a UUID"},
+	} {
+		err := aRead(t.Context(), newClient(t, &fake{react: inTurn(test.answer)}, client.Options{}))
+		if want := "remit: GET /v1/sessions/s1: " + test.want; err.Error() != want {
+			t.Errorf("%s\nwant %s", err, want)
+		}
+	}
+}
+
+func TestASuspendedOrganizationIsNamed(t *testing.T) {
+	t.Parallel()
+	f := &fake{react: inTurn(refusal(403, "organization_suspended"), refusal(403, "a_code_of_tomorrow"))}
+	remit := newClient(t, f, client.Options{})
+	if err := aRead(t.Context(), remit); !errors.Is(err, client.ErrOrganizationSuspended) {
+		t.Error(err)
+	}
+	if err := aRead(t.Context(), remit); errors.Is(err, client.ErrOrganizationSuspended) {
+		t.Error(err)
 	}
 }
 
@@ -94,9 +125,9 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 	remit := newClient(t, f, client.Options{MaxAttempts: 1})
 	agent, organization := remit.Agent("a1", secret), remit.Organization(key)
 	session := agent.Session("s1")
-	_, refused := session.Do(t.Context(), client.Action{})
-	_, lost := session.Do(t.Context(), client.Action{})
-	_, none := organization.Session(t.Context(), "s1")
+	_, refused := session.Charge(t.Context(), client.Charge{})
+	_, lost := session.Charge(t.Context(), client.Charge{})
+	_, none := organization.GetSession(t.Context(), "s1")
 
 	var printed strings.Builder
 	log := slog.New(slog.NewJSONHandler(&printed, nil))

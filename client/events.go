@@ -20,10 +20,10 @@ type Event struct {
 	AgentID       string          `json:"agent_id"`
 	Actor         Actor           `json:"actor"`
 	RequestID     string          `json:"request_id"`
-	SessionID     string          `json:"session_id"`     // empty: none
-	TransactionID string          `json:"transaction_id"` // empty: none
-	FamilyID      string          `json:"family_id"`      // of tokens; empty: none
-	Data          json.RawMessage `json:"data"`           // nil: none
+	SessionID     string          `json:"session_id,omitzero"`     // empty: none
+	TransactionID string          `json:"transaction_id,omitzero"` // empty: none
+	FamilyID      string          `json:"family_id,omitzero"`      // of tokens; empty: none
+	Data          json.RawMessage `json:"data,omitzero"`           // nil: none
 }
 
 // Actor is who caused an event.
@@ -32,14 +32,18 @@ type Actor struct {
 	ID   string `json:"id"`
 }
 
-func (c *caller) events(ctx context.Context, agent, after string) iter.Seq2[Event, error] {
+// events yields an agent's events after one, and then ends, or waits for those to come.
+func (c *caller) events(ctx context.Context, agent, after string, wait time.Duration) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		wait := strconv.Itoa(int(eventWait / time.Second))
+		seconds := strconv.Itoa(int(wait / time.Second))
 		for {
 			var page []Event
-			path := withQuery(agentPath(agent)+"/events", "after", after, "limit", perPage, "wait", wait)
-			if err := c.do(ctx, call{method: http.MethodGet, path: path, wait: eventWait}, &page); err != nil {
+			path := withQuery(agentPath(agent)+"/events", "after", after, "limit", perPage, "wait", seconds)
+			if err := c.do(ctx, call{method: http.MethodGet, path: path, wait: wait}, &page); err != nil {
 				yield(Event{}, err)
+				return
+			}
+			if len(page) == 0 && wait == 0 {
 				return
 			}
 			for _, e := range page {

@@ -24,7 +24,7 @@ func Example() {
 
 	session := remit.Agent(scout.ID, string(scout.Secret)).Session(budget.ID)
 	for range 2 {
-		left, err := session.Do(ctx, client.Action{Type: "llm.call", Value: 37 * money.USD / 100})
+		left, err := session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: 37 * money.USD / 100})
 		var limit *client.LimitReached
 		if errors.As(err, &limit) {
 			fmt.Println("refused for", limit.Limit, "with", limit.RemainingValue, "USD left")
@@ -41,14 +41,14 @@ func Example() {
 }
 
 // What does not fit is refused as a whole, and says what does.
-func ExampleSession_Do() {
+func ExampleSession_Charge() {
 	o := organization()
 	session := sessionOf(o, agentOf(o), client.SessionParams{MaxActions: 3})
 
-	left, err := session.Do(ctx, client.Action{Type: "search", Count: 2})
+	left, err := session.Charge(ctx, client.Charge{ActionType: "search", Count: 2})
 	fmt.Println(left.RemainingActions, err)
 
-	_, err = session.Do(ctx, client.Action{Type: "search", Count: 2})
+	_, err = session.Charge(ctx, client.Charge{ActionType: "search", Count: 2})
 	var limit *client.LimitReached
 	fmt.Println(errors.As(err, &limit), limit.Limit, limit.RemainingActions)
 	// Output:
@@ -57,12 +57,12 @@ func ExampleSession_Do() {
 }
 
 // The caller's own key makes an action count once even over a restart of the caller.
-func ExampleSession_Do_idempotencyKey() {
+func ExampleSession_Charge_idempotencyKey() {
 	o := organization()
 	session := sessionOf(o, agentOf(o), client.SessionParams{})
 
 	for range 3 {
-		left, err := session.Do(ctx, client.Action{Type: "payment", Value: 5 * money.USD, IdempotencyKey: "invoice-4711"})
+		left, err := session.Charge(ctx, client.Charge{ActionType: "payment", Value: 5 * money.USD, IdempotencyKey: "invoice-4711"})
 		fmt.Println(left.ActionCount, left.ValueUsed, err)
 	}
 	// Output:
@@ -76,8 +76,8 @@ func ExampleSession_End() {
 	session := sessionOf(o, agentOf(o), client.SessionParams{})
 
 	fmt.Println(session.End(ctx), session.End(ctx))
-	_, err := session.Do(ctx, client.Action{})
-	var notActive *client.NotActive
+	_, err := session.Charge(ctx, client.Charge{})
+	var notActive *client.SessionNotActive
 	fmt.Println(errors.As(err, &notActive), notActive.SessionStatus)
 	// Output:
 	// <nil> <nil>
@@ -131,31 +131,34 @@ func ExampleTransaction_Rollback() {
 	// true
 }
 
-// An agent that may not roll back is told which scope it lacks. The hold ends when the transaction expires.
+// An agent that may not roll back what is committed is told which scope it lacks.
 func ExampleInsufficientScope() {
 	o := organization()
 	session := sessionOf(o, agentOf(o, "read"), client.SessionParams{})
 
-	tx, err := session.Begin(ctx, client.TransactionParams{ActionType: "edit", PreState: struct{}{}})
+	tx, err := session.Begin(ctx, client.TransactionParams{ActionType: "edit"})
 	if err != nil {
 		panic(err)
 	}
+	fmt.Println(tx.Commit(ctx, client.CommitParams{}))
 	var lacks *client.InsufficientScope
-	if errors.As(tx.Rollback(ctx, "never mind"), &lacks) {
+	if errors.As(tx.Reverse(ctx, "never mind"), &lacks) {
 		fmt.Println("lacks", lacks.RequiredScope)
 	}
-	// Output: lacks transactions:rollback
+	// Output:
+	// <nil>
+	// lacks transactions:rollback
 }
 
 // Many sessions are charged in one request, each all or nothing.
-func ExampleAgent_DoMany() {
+func ExampleAgent_ChargeMany() {
 	o := organization()
 	agent := agentOf(o)
 	roomy, tight := sessionOf(o, agent, client.SessionParams{}), sessionOf(o, agent, client.SessionParams{MaxActions: 1})
 
-	results, err := agent.DoMany(ctx, []client.SessionAction{
-		{SessionID: roomy.ID(), Action: client.Action{Count: 5}},
-		{SessionID: tight.ID(), Action: client.Action{Count: 5}},
+	results, err := agent.ChargeMany(ctx, []client.SessionCharge{
+		{SessionID: roomy.ID(), Charge: client.Charge{Count: 5}},
+		{SessionID: tight.ID(), Charge: client.Charge{Count: 5}},
 	}, client.BatchOptions{})
 	if err != nil {
 		panic(err)
@@ -169,7 +172,7 @@ func ExampleAgent_DoMany() {
 func ExampleOrganization_UpdateSession() {
 	o := organization()
 	session := sessionOf(o, agentOf(o), client.SessionParams{MaxActions: 2})
-	session.Do(ctx, client.Action{Count: 2})
+	session.Charge(ctx, client.Charge{Count: 2})
 
 	now, err := o.UpdateSession(ctx, session.ID(), client.SessionLimits{MaxActions: 5})
 	fmt.Println(now.ActionCount, "of", now.MaxActions, err)
@@ -187,7 +190,7 @@ func ExampleAgent_Events() {
 	o := organization()
 	agent := agentOf(o)
 	session := sessionOf(o, agent, client.SessionParams{MaxActions: 1})
-	session.Do(ctx, client.Action{Count: 2})
+	session.Charge(ctx, client.Charge{Count: 2})
 
 	for event, err := range agent.Events(ctx, "") {
 		if err != nil {
@@ -212,10 +215,10 @@ func ExampleOrganization_RevokeAgent() {
 	o := organization()
 	agent := agentOf(o)
 	session := sessionOf(o, agent, client.SessionParams{})
-	session.Do(ctx, client.Action{})
+	session.Charge(ctx, client.Charge{})
 
 	fmt.Println(o.RevokeAgent(ctx, agent.ID()))
-	_, err := session.Do(ctx, client.Action{})
+	_, err := session.Charge(ctx, client.Charge{})
 	fmt.Println(errors.Is(err, client.ErrUnauthorized))
 	// Output:
 	// <nil>

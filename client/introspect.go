@@ -5,9 +5,9 @@ import (
 	"net/http"
 )
 
-// TokenInfo is what a token is good for now (RFC 7662). Of one that is not live, or not the organization's, Active is
+// Introspection is what a token is good for now (RFC 7662). Of one that is not live, or not the organization's, Active is
 // false and nothing else is said.
-type TokenInfo struct {
+type Introspection struct {
 	Active         bool   `json:"active"`
 	Scope          string `json:"scope,omitzero"` // separated by spaces
 	ClientID       string `json:"client_id,omitzero"`
@@ -21,8 +21,8 @@ type TokenInfo struct {
 }
 
 // Introspect tells what an access or refresh token of one of the organization's agents is good for now.
-func (o *Organization) Introspect(ctx context.Context, token string) (TokenInfo, error) {
-	var info TokenInfo
+func (o *Organization) Introspect(ctx context.Context, token string) (Introspection, error) {
+	var info Introspection
 	body := map[string]string{"token": token}
 	err := o.caller.do(ctx, call{method: http.MethodPost, path: "/v1/auth/introspect", body: body, effect: reads}, &info)
 	return info, err

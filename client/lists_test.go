@@ -137,18 +137,18 @@ func TestEventsEndWithTheContext(t *testing.T) {
 	})
 }
 
-func TestDoManyTellsEachResult(t *testing.T) {
+func TestChargeManyTellsEachResult(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: issues(inTurn(ok(`[{"status":200,"body":` + usageBody + `},` +
 		`{"status":403,"body":` + refusal(403, "session_limit_reached", limitMembers).body + `},` +
 		`{"status":503,"body":` + refusal(503, "outcome_unknown").body + `}]`)))}
 	agent := newClient(t, f, client.Options{}).Agent("a1", "s")
-	actions := []client.SessionAction{
-		{SessionID: "s1", Action: client.Action{Type: "search", Value: 1_500_000}},
-		{SessionID: "s2", Action: client.Action{Count: 5}},
+	actions := []client.SessionCharge{
+		{SessionID: "s1", Charge: client.Charge{ActionType: "search", Value: 1_500_000}},
+		{SessionID: "s2", Charge: client.Charge{Count: 5}},
 		{SessionID: "s3"},
 	}
-	results, err := agent.DoMany(t.Context(), actions, client.BatchOptions{IdempotencyKey: "batch-1"})
+	results, err := agent.ChargeMany(t.Context(), actions, client.BatchOptions{IdempotencyKey: "batch-1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestDoManyTellsEachResult(t *testing.T) {
 	if got := f.to("/v1/actions")[0]; got.body != want || got.header.Get("Idempotency-Key") != "batch-1" {
 		t.Errorf("sent %s with key %q", got.body, got.header.Get("Idempotency-Key"))
 	}
-	if _, err := agent.DoMany(t.Context(), actions[:2], client.BatchOptions{}); !errors.Is(err, client.ErrOutcomeUnknown) {
+	if _, err := agent.ChargeMany(t.Context(), actions[:2], client.BatchOptions{}); !errors.Is(err, client.ErrOutcomeUnknown) {
 		t.Errorf("three results for two actions: %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestIdsAreEscaped(t *testing.T) {
 		return nil, errRefused
 	})
 	remit, _ := client.New("http://h", client.Options{MaxAttempts: 1, HTTPClient: &http.Client{Transport: transport}})
-	remit.Organization("k").Session(t.Context(), "../agents?x#y")
+	remit.Organization("k").GetSession(t.Context(), "../agents?x#y")
 	if want := "http://h/v1/sessions/..%2Fagents%3Fx%23y"; asked != want {
 		t.Errorf("%s, want %s", asked, want)
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"iter"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -20,6 +21,8 @@ type OrganizationParams struct {
 
 	// BootstrapToken is needed by services that run with --organizations=token.
 	BootstrapToken Credential `json:"-"`
+
+	IdempotencyKey string `json:"-"` // at least 32 characters; empty: a random one
 }
 
 // OrganizationInfo is an organization as the service shows it.
@@ -29,6 +32,39 @@ type OrganizationInfo struct {
 	APIKey    Credential      `json:"api_key,omitzero"` // in the answer to its creation only
 	Metadata  json.RawMessage `json:"metadata"`
 	CreatedAt time.Time       `json:"created_at"`
+	Quotas    Quantities      `json:"quotas,omitzero"` // how much of each it may have; nil: the service does not say
+	Usage     Quantities      `json:"usage,omitzero"`  // how much of each it has
+}
+
+// Quantities are numbers by name, such as agents. A name may be new, so an unknown one is no error; what is not a whole
+// number is left out.
+type Quantities map[string]int64
+
+// UnmarshalJSON is called by encoding/json.
+func (q *Quantities) UnmarshalJSON(text []byte) error {
+	var said map[string]json.RawMessage
+	if err := json.Unmarshal(text, &said); err != nil {
+		return err
+	}
+	if said == nil {
+		return nil
+	}
+	*q = Quantities{}
+	for name, value := range said {
+		if n, err := strconv.ParseInt(string(value), 10, 64); err == nil {
+			(*q)[name] = n
+		}
+	}
+	return nil
+}
+
+// RotateKeyParams say how an API key is rotated. The zero value leaves the grace time to the service.
+type RotateKeyParams struct {
+	// Grace is how long the present key stays valid, to the second; nil: the service's default, 5 minutes. 0 ends it at
+	// once: if the answer is lost then for good, the organization is locked out.
+	Grace *time.Duration
+
+	IdempotencyKey string // empty: a random one
 }
 
 // RotatedKey is a new API key. The one before it ends at PreviousExpiresAt, or has ended.
@@ -44,20 +80,20 @@ func (o *Organization) Info(ctx context.Context, id string) (OrganizationInfo, e
 	return info, err
 }
 
-// RotateKey gives the organization, by its id, a new API key; the present one stays valid for the grace time, to the
-// second. This Organization goes on with the key it has. If the answer is lost, so is the new key: without a grace
-// time the organization is then locked out.
-func (o *Organization) RotateKey(ctx context.Context, id string, grace time.Duration) (RotatedKey, error) {
+// RotateKey gives the organization, by its id, a new API key. This Organization goes on with the key it has, which stays
+// valid for the grace time.
+func (o *Organization) RotateKey(ctx context.Context, id string, p RotateKeyParams) (RotatedKey, error) {
 	var rotated RotatedKey
-	err := o.caller.do(ctx, call{
-		method: http.MethodPost, path: organizationPath(id) + "/api-key/rotate", body: graceParams{seconds(grace)}, effect: once,
-	}, &rotated)
+	body := struct {
+		Grace *int64 `json:"grace_seconds,omitzero"`
+	}{secondsOrNil(p.Grace)}
+	err := o.caller.do(ctx, o.caller.client.keyed(organizationPath(id)+"/api-key/rotate", p.IdempotencyKey, body), &rotated)
 	return rotated, err
 }
 
-// DoMany is Agent.DoMany for sessions of the whole organization.
-func (o *Organization) DoMany(ctx context.Context, actions []SessionAction, options BatchOptions) ([]Result, error) {
-	return o.caller.doMany(ctx, actions, options)
+// ChargeMany is Agent.ChargeMany for sessions of the whole organization.
+func (o *Organization) ChargeMany(ctx context.Context, charges []SessionCharge, options BatchOptions) ([]Result, error) {
+	return o.caller.chargeMany(ctx, charges, options)
 }
 
 // Transactions yields the organization's transactions, newest first, without their states and metadata.
@@ -70,12 +106,12 @@ func (o *Organization) Transaction(id string) *Transaction { return openTransact
 
 // Events yields an agent's audit trail as Agent.Events does.
 func (o *Organization) Events(ctx context.Context, agentID, after string) iter.Seq2[Event, error] {
-	return o.caller.events(ctx, agentID, after)
+	return o.caller.events(ctx, agentID, after, eventWait)
 }
 
-// graceParams is the body of all rotations.
-type graceParams struct {
-	Grace int64 `json:"grace_seconds,omitzero"`
+// ListEvents yields an agent's audit trail as Agent.ListEvents does.
+func (o *Organization) ListEvents(ctx context.Context, agentID, after string) iter.Seq2[Event, error] {
+	return o.caller.events(ctx, agentID, after, 0)
 }
 
 // seconds rounds up, for the service counts whole ones: nothing short turns into 0, which would mean its default.
@@ -85,4 +121,12 @@ func seconds(d time.Duration) int64 {
 		whole++
 	}
 	return whole
+}
+
+// secondsOrNil is seconds of what may be left out, where 0 is not the default.
+func secondsOrNil(d *time.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	return new(seconds(*d))
 }

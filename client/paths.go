@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// sessionPath, organizationPath, agentPath and transactionPath are those of one object. No id, however strange, leads
+// sessionPath, organizationPath, agentPath, familyPath and transactionPath are those of one object. No id, however strange, leads
 // elsewhere.
-func sessionPath(id string) string      { return "/v1/sessions/" + url.PathEscape(id) }
-func organizationPath(id string) string { return "/v1/organizations/" + url.PathEscape(id) }
-func agentPath(id string) string        { return "/v1/agents/" + url.PathEscape(id) }
-func transactionPath(id string) string  { return "/v1/transactions/" + url.PathEscape(id) }
+func sessionPath(id string) string       { return "/v1/sessions/" + url.PathEscape(id) }
+func organizationPath(id string) string  { return "/v1/organizations/" + url.PathEscape(id) }
+func agentPath(id string) string         { return "/v1/agents/" + url.PathEscape(id) }
+func familyPath(agent, id string) string { return agentPath(agent) + "/families/" + url.PathEscape(id) }
+func transactionPath(id string) string   { return "/v1/transactions/" + url.PathEscape(id) }
 
 // withQuery adds the parameters that are not empty, given as name, value, name, value.
 func withQuery(path string, parameters ...string) string {

@@ -28,11 +28,11 @@ func TestAnAgentsWholeLife(t *testing.T) {
 	if err != nil || made.Secret == "" {
 		t.Fatalf("%+v, %v", made, err)
 	}
-	read, err := o.Agent(t.Context(), made.ID)
+	read, err := o.GetAgent(t.Context(), made.ID)
 	if err != nil || read.Status != "active" || read.Description != "looks" || !slices.Equal(read.Scopes, made.Scopes) || read.Secret != "" {
 		t.Errorf("%+v, %v", read, err)
 	}
-	rotated, err := o.RotateAgentSecret(t.Context(), made.ID, time.Minute)
+	rotated, err := o.RotateAgentSecret(t.Context(), made.ID, client.RotateSecretParams{Grace: time.Minute})
 	if err != nil || rotated.Secret == "" || time.Until(rotated.PreviousExpiresAt) <= 0 {
 		t.Errorf("%+v, %v", rotated, err)
 	}
@@ -44,10 +44,10 @@ func TestAnAgentsWholeLife(t *testing.T) {
 	if err := errors.Join(o.RevokeAgent(t.Context(), made.ID), o.RevokeAgent(t.Context(), made.ID)); err != nil {
 		t.Error(err)
 	}
-	if read, err := o.Agent(t.Context(), made.ID); err != nil || read.Status != "revoked" || read.RevokedAt.IsZero() {
+	if read, err := o.GetAgent(t.Context(), made.ID); err != nil || read.Status != "revoked" || read.RevokedAt.IsZero() {
 		t.Errorf("%+v, %v", read, err)
 	}
-	key, err := o.RotateKey(t.Context(), acme.ID, 0)
+	key, err := o.RotateKey(t.Context(), acme.ID, client.RotateKeyParams{Grace: new(time.Duration)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,14 +75,14 @@ func TestASessionIsReadAsItWasMade(t *testing.T) {
 	if life := info.ExpiresAt.Sub(info.CreatedAt); life != time.Hour {
 		t.Errorf("lives %s", life)
 	}
-	if _, err := session.Do(t.Context(), client.Action{Scope: "pay"}); as[*client.InsufficientScope](err) == nil {
+	if _, err := session.Charge(t.Context(), client.Charge{Scope: "pay"}); as[*client.InsufficientScope](err) == nil {
 		t.Errorf("with a scope that the session lacks: %v", err)
 	}
 	if _, err := o.CreateSession(t.Context(), client.SessionParams{AgentID: agent.ID(), MaxActions: -1}); as[*client.Problem](err) == nil {
 		t.Errorf("-1 actions: %v", err)
 	}
 	none := sessionOf(o, agent, client.SessionParams{MaxValue: new(money.MicroUSD)})
-	if _, err := none.Do(t.Context(), client.Action{Value: 1}); as[*client.LimitReached](err) == nil {
+	if _, err := none.Charge(t.Context(), client.Charge{Value: 1}); as[*client.LimitReached](err) == nil {
 		t.Errorf("a budget of zero: %v", err)
 	}
 }
@@ -151,7 +151,7 @@ func TestChargesOfManyGoroutinesAddUp(t *testing.T) {
 	for range 20 {
 		group.Go(func() {
 			for range 10 {
-				_, err := session.Do(t.Context(), client.Action{Value: 333_333})
+				_, err := session.Charge(t.Context(), client.Charge{Value: 333_333})
 				mu.Lock()
 				switch {
 				case err == nil:

@@ -15,7 +15,7 @@ import (
 // Kinds of call, by what sending one twice would do.
 var (
 	aRead = func(ctx context.Context, c *client.Client) error {
-		_, err := c.Organization("k").Session(ctx, "s1")
+		_, err := c.Organization("k").GetSession(ctx, "s1")
 		return err
 	}
 	aKeyedWrite = func(ctx context.Context, c *client.Client) error {
@@ -34,12 +34,13 @@ var (
 func TestWhatIsRetried(t *testing.T) {
 	t.Parallel()
 	const all, none = 4, 1
+	const keyless = "write without a key"
 	gateway := reaction{status: 503, body: "<html>"}
 	for _, test := range []struct {
 		name                                 string
 		always                               reaction
-		read, keyed, repeatable, creation    int // how often each kind is sent
-		readIs, keyedIs, repeatIs, creationI error
+		read, keyed, repeatable, keyless     int // how often each kind is sent
+		readIs, keyedIs, repeatIs, keylessIs error
 	}{
 		{"lost answer", fails(errReset), all, all, all, none,
 			client.ErrUnavailable, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown, client.ErrOutcomeUnknown},
@@ -81,13 +82,14 @@ func TestWhatIsRetried(t *testing.T) {
 			{"read", aRead, test.read, test.readIs},
 			{"keyed write", aKeyedWrite, test.keyed, test.keyedIs},
 			{"repeatable write", aRepeatableWrite, test.repeatable, test.repeatIs},
-			{"creation", aCreation, test.creation, test.creationI},
+			{"creation", aCreation, test.keyed, test.keyedIs},
+			{keyless, aCreation, test.keyless, test.keylessIs},
 		} {
 			t.Run(test.name+"/"+kind.name, func(t *testing.T) {
 				t.Parallel()
 				synctest.Test(t, func(t *testing.T) {
 					f := &fake{react: inTurn(test.always)}
-					err := kind.do(t.Context(), newClient(t, f, client.Options{}))
+					err := kind.do(t.Context(), newClient(t, f, client.Options{NoIdempotencyKeys: kind.name == keyless}))
 					if err == nil || len(f.requests) != kind.sent {
 						t.Errorf("sent %d times, want %d: %v", len(f.requests), kind.sent, err)
 					}
@@ -116,7 +118,7 @@ func TestTheKeyStaysOverRetriesAndDiffersBetweenCalls(t *testing.T) {
 		})}
 		session := newClient(t, f, client.Options{}).Agent("a1", "s").Session("s1")
 		for _, own := range []string{"", "", "order-4711"} {
-			if _, err := session.Do(t.Context(), client.Action{IdempotencyKey: own}); err != nil {
+			if _, err := session.Charge(t.Context(), client.Charge{IdempotencyKey: own}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -124,7 +126,7 @@ func TestTheKeyStaysOverRetriesAndDiffersBetweenCalls(t *testing.T) {
 		for _, r := range f.to(actionsPath) {
 			keys = append(keys, r.header.Get("Idempotency-Key"))
 		}
-		if len(keys) != 9 || keys[8] != "order-4711" || keys[0] == keys[3] || len(keys[0]) < 22 {
+		if len(keys) != 9 || keys[8] != "order-4711" || keys[0] == keys[3] || len(keys[0]) < 32 {
 			t.Fatalf("keys %q", keys)
 		}
 		for i, key := range keys {
@@ -139,12 +141,12 @@ func TestWithoutKeysAWriteInDoubtIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: issues(inTurn(fails(errReset)))}
 	session := newClient(t, f, client.Options{NoIdempotencyKeys: true}).Agent("a1", "s").Session("s1")
-	_, err := session.Do(t.Context(), client.Action{})
+	_, err := session.Charge(t.Context(), client.Charge{})
 	if !errors.Is(err, client.ErrOutcomeUnknown) || f.count(actionsPath) != 1 || f.requests[1].header.Get("Idempotency-Key") != "" {
 		t.Errorf("sent %d times: %v", f.count(actionsPath), err)
 	}
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := session.Do(t.Context(), client.Action{IdempotencyKey: "own"}); f.count(actionsPath) != 5 {
+		if _, err := session.Charge(t.Context(), client.Charge{IdempotencyKey: "own"}); f.count(actionsPath) != 5 {
 			t.Errorf("with a key of its own: sent %d times: %v", f.count(actionsPath)-1, err)
 		}
 	})
@@ -172,7 +174,7 @@ func TestDoubtOutlastsLaterRefusals(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				f := &fake{react: issues(inTurn(fails(errReset), test.then))}
-				_, err := newClient(t, f, client.Options{}).Agent("a1", "s").Session("s1").Do(t.Context(), client.Action{})
+				_, err := newClient(t, f, client.Options{}).Agent("a1", "s").Session("s1").Charge(t.Context(), client.Charge{})
 				if errors.Is(err, client.ErrOutcomeUnknown) != test.inDoubt || errors.Is(err, client.ErrUnavailable) {
 					t.Errorf("%v", err)
 				}
@@ -189,7 +191,7 @@ func TestWithoutATokenNothingIsInDoubt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		agent, f := newAgent(t, inTurn(fails(errReset)))
-		_, err := agent.Session("s1").Do(t.Context(), client.Action{})
+		_, err := agent.Session("s1").Charge(t.Context(), client.Charge{})
 		if errors.Is(err, client.ErrOutcomeUnknown) || !errors.Is(err, client.ErrUnavailable) || f.count(exchangePath) != 4 {
 			t.Errorf("%d exchanges: %v", f.count(exchangePath), err)
 		}

@@ -9,19 +9,19 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"remit/client"
-	"remit/redisproc"
 )
 
-// The service that the examples and some tests run on: this repository's own program, on a redis-server of its own.
-// It is started when the first of them needs it, and ended by its process id when all are done.
+// The service that the examples and some tests run on: this repository's own program, which starts a redis-server of its
+// own. It is started when the first of them needs it, and ended by its process id when all are done. It is built in the
+// service's module: this one must not require it, or the users of the SDK would too.
 
 const (
 	startPatience = 30 * time.Second
@@ -31,7 +31,6 @@ const (
 type service struct {
 	url    string
 	dir    string // temporary: the binary and Redis's files
-	redis  *redisproc.Server
 	cmd    *exec.Cmd
 	output output
 	ended  chan struct{} // closed when the process has been waited for
@@ -44,7 +43,25 @@ var running struct {
 }
 
 // TestMain fails when a goroutine is left once all has ended.
-func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
+func TestMain(m *testing.M) {
+	code := tests{m}.Run()
+	if left := goroutinesLeft(); left != "" && code == 0 {
+		fmt.Fprintln(os.Stderr, "goroutines are left:\n"+left)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// goroutinesLeft returns the stacks of all goroutines but the caller's, or nothing if all others end.
+func goroutinesLeft() string {
+	stacks := make([]byte, 1<<20)
+	for deadline := time.Now().Add(stopPatience); ; time.Sleep(5 * time.Millisecond) {
+		_, others, found := strings.Cut(string(stacks[:runtime.Stack(stacks, true)]), "\n\n")
+		if !found || time.Now().After(deadline) {
+			return others
+		}
+	}
+}
 
 type tests struct{ *testing.M }
 
@@ -79,15 +96,12 @@ func (s *service) start() error {
 		return err
 	}
 	binary := filepath.Join(s.dir, "remit")
-	if text, err := exec.Command("go", "build", "-o", binary, "remit").CombinedOutput(); err != nil {
+	if text, err := exec.Command("go", "build", "-C", "..", "-o", binary, ".").CombinedOutput(); err != nil {
 		return fmt.Errorf("the service does not build: %w\n%s", err, text)
-	}
-	if s.redis, err = redisproc.Start(context.Background(), redisproc.Config{Dir: filepath.Join(s.dir, "redis")}); err != nil {
-		return err
 	}
 	cmd := exec.Command(binary)
 	cmd.Dir = s.dir
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "REMIT_LISTEN=127.0.0.1:0", "REMIT_REDIS_URL=" + s.redis.URL()}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "REMIT_LISTEN=127.0.0.1:0"}
 	cmd.Stdout, cmd.Stderr = &s.output, &s.output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
@@ -118,7 +132,7 @@ func (s *service) awaitAddress() error {
 	return fmt.Errorf("the service is not ready\n%s", s.output.String())
 }
 
-// stop ends the service and then Redis, and removes their files.
+// stop ends the service, which ends its Redis, and removes their files.
 func (s *service) stop() error {
 	var errs []error
 	if s.cmd != nil {
@@ -133,9 +147,6 @@ func (s *service) stop() error {
 		if !s.cmd.ProcessState.Success() {
 			errs = append(errs, fmt.Errorf("the service did not end in order: %v\n%s", s.cmd.ProcessState, s.output.String()))
 		}
-	}
-	if s.redis != nil {
-		errs = append(errs, s.redis.Stop())
 	}
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }

@@ -13,25 +13,25 @@ type Session struct {
 	caller *caller
 }
 
-// Action is one use of a session. Its zero value counts one action and no value.
-type Action struct {
-	Type  string         // what it is, for people: llm.call, payment
-	Value money.MicroUSD // of all Count actions together
-	Count int64          // 1 to 1000; 0: 1
-	Scope string         // one that the token and the session must have; empty: none
+// Charge is one use of a session. Its zero value counts one action and no value.
+type Charge struct {
+	ActionType string         // what it is, for people: llm.call, payment
+	Value      money.MicroUSD // of all Count actions together
+	Count      int64          // 1 to 1000; 0: 1
+	Scope      string         // one that the token and the session must have; empty: none
 
 	IdempotencyKey string // empty: a random one
 }
 
-// actionBody is an Action on the wire.
-type actionBody struct {
-	Type  string         `json:"action_type,omitzero"`
-	Value money.MicroUSD `json:"value_usd,omitzero"`
-	Count int64          `json:"count,omitzero"`
-	Scope string         `json:"scope,omitzero"`
+// chargeBody is a Charge on the wire.
+type chargeBody struct {
+	ActionType string         `json:"action_type,omitzero"`
+	Value      money.MicroUSD `json:"value_usd,omitzero"`
+	Count      int64          `json:"count,omitzero"`
+	Scope      string         `json:"scope,omitzero"`
 }
 
-func (a Action) body() actionBody { return actionBody{a.Type, a.Value, a.Count, a.Scope} }
+func (c Charge) body() chargeBody { return chargeBody{c.ActionType, c.Value, c.Count, c.Scope} }
 
 // Usage is what of a session is used and what remains. ValueHeld belongs to pending transactions, and does not remain.
 type Usage struct {
@@ -48,16 +48,25 @@ type Usage struct {
 // ID is the session's id.
 func (s *Session) ID() string { return s.id }
 
-// Do charges an action to the session, before it is taken, and returns what is used and remains then. It is all or
-// nothing: a *LimitReached charged nothing, and so did a *NotActive and an *InsufficientScope.
-func (s *Session) Do(ctx context.Context, a Action) (Usage, error) {
+// Charge charges an action to the session, before it is taken, and returns what is used and remains then. It is all or
+// nothing: a *LimitReached charged nothing, and so did a *SessionNotActive and an *InsufficientScope.
+func (s *Session) Charge(ctx context.Context, c Charge) (Usage, error) {
 	var u Usage
-	err := s.caller.do(ctx, s.caller.client.keyed(sessionPath(s.id)+"/actions", a.IdempotencyKey, a.body()), &u)
+	err := s.caller.do(ctx, s.caller.client.keyed(sessionPath(s.id)+"/actions", c.IdempotencyKey, c.body()), &u)
 	return u, err
 }
 
+// ChargeMany makes up to 500 charges to this session in one request; see Agent.ChargeMany.
+func (s *Session) ChargeMany(ctx context.Context, charges []Charge, options BatchOptions) ([]Result, error) {
+	own := make([]SessionCharge, len(charges))
+	for i, c := range charges {
+		own[i] = SessionCharge{s.id, c}
+	}
+	return s.caller.chargeMany(ctx, own, options)
+}
+
 // Begin begins a transaction: it counts one action and holds the value until it is committed, rolled back or expires.
-// Errors are those of Do. After an ErrOutcomeUnknown there is nothing to settle: what it may hold is released when it
+// Errors are those of Charge. After an ErrOutcomeUnknown there is nothing to settle: what it may hold is released when it
 // expires.
 func (s *Session) Begin(ctx context.Context, p TransactionParams) (*Transaction, error) {
 	return s.caller.begin(ctx, s.id, p)
@@ -67,5 +76,5 @@ func (s *Session) Begin(ctx context.Context, p TransactionParams) (*Transaction,
 func (s *Session) Get(ctx context.Context) (SessionInfo, error) { return s.caller.session(ctx, s.id) }
 
 // End ends the session and rolls its pending transactions back. To end it again changes nothing; of one that has
-// expired or was revoked, *NotActive tells.
+// expired or was revoked, *SessionNotActive tells.
 func (s *Session) End(ctx context.Context) error { return s.caller.endSession(ctx, s.id) }

@@ -19,6 +19,9 @@ type SessionParams struct {
 	Scopes     []string        // of the agent's; nil: all of them
 	Metadata   any             // a JSON object of at most 16 KiB
 
+	// MaxCommitted limits SessionInfo.ValueCommitted, which rollbacks do not lower; nil: no such limit.
+	MaxCommitted *money.MicroUSD
+
 	IdempotencyKey string // empty: a random one
 }
 
@@ -27,34 +30,47 @@ type SessionLimits struct {
 	MaxActions int64
 	MaxValue   *money.MicroUSD // nil: left out; 0 is a limit
 	ExpiresIn  time.Duration   // from now, to the second
+
+	// AddActions and AddValue top up relatively: of several that do so at once, all count. With MaxActions, or MaxValue, the
+	// service refuses them.
+	AddActions int64
+	AddValue   money.MicroUSD
+
+	IdempotencyKey string // of AddActions and AddValue, which count once by it; empty: a random one
 }
 
 // SessionInfo is a session as the service shows it.
 type SessionInfo struct {
-	ID           string          `json:"id"`
-	AgentID      string          `json:"agent_id"`
-	Status       string          `json:"status"` // active, completed, expired or revoked
-	MaxActions   int64           `json:"max_actions"`
-	ActionCount  int64           `json:"action_count"`
-	MaxValue     money.MicroUSD  `json:"max_value_usd"`
-	ValueUsed    money.MicroUSD  `json:"value_used_usd"`
-	ValueHeld    money.MicroUSD  `json:"value_held_usd"`             // by pending transactions
-	ValueOverage money.MicroUSD  `json:"value_overage_usd,omitzero"` // spent by transactions, and beyond the limit
-	Scopes       []string        `json:"scopes"`
-	Metadata     json.RawMessage `json:"metadata"`
-	ExpiresAt    time.Time       `json:"expires_at"`
-	CreatedAt    time.Time       `json:"created_at"`
-	EndedAt      time.Time       `json:"ended_at,omitzero"`
+	ID           string         `json:"id"`
+	AgentID      string         `json:"agent_id"`
+	Status       string         `json:"status"` // active, completed, expired or revoked
+	MaxActions   int64          `json:"max_actions"`
+	ActionCount  int64          `json:"action_count"`
+	MaxValue     money.MicroUSD `json:"max_value_usd"`
+	ValueUsed    money.MicroUSD `json:"value_used_usd"`
+	ValueHeld    money.MicroUSD `json:"value_held_usd"`             // by pending transactions
+	ValueOverage money.MicroUSD `json:"value_overage_usd,omitzero"` // spent by transactions, and beyond the limit
+
+	ValueCommitted money.MicroUSD  `json:"value_committed_usd"`        // ever charged or committed; rollbacks do not lower it
+	MaxCommitted   *money.MicroUSD `json:"max_committed_usd,omitzero"` // its limit; nil: none
+
+	Scopes    []string        `json:"scopes"`
+	Metadata  json.RawMessage `json:"metadata"`
+	ExpiresAt time.Time       `json:"expires_at"`
+	CreatedAt time.Time       `json:"created_at"`
+	EndedAt   time.Time       `json:"ended_at,omitzero"`
 }
 
 // SessionSummary is a session as lists show it.
 type SessionSummary struct {
-	ID          string    `json:"id"`
-	AgentID     string    `json:"agent_id"`
-	Status      string    `json:"status"`
-	ActionCount int64     `json:"action_count"`
-	MaxActions  int64     `json:"max_actions"`
-	ExpiresAt   time.Time `json:"expires_at"`
+	ID          string         `json:"id"`
+	AgentID     string         `json:"agent_id"`
+	Status      string         `json:"status"`
+	ActionCount int64          `json:"action_count"`
+	MaxActions  int64          `json:"max_actions"`
+	ValueUsed   money.MicroUSD `json:"value_used_usd"`
+	MaxValue    money.MicroUSD `json:"max_value_usd"`
+	ExpiresAt   time.Time      `json:"expires_at"`
 }
 
 // SessionFilter narrows a list of sessions. The zero value is all of them.
@@ -77,7 +93,9 @@ func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (Sess
 		limitsBody
 		Scopes   []string `json:"scopes,omitzero"`
 		Metadata any      `json:"metadata,omitzero"`
-	}{p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, p.Metadata}
+
+		MaxCommitted *money.MicroUSD `json:"max_committed_usd,omitzero"`
+	}{p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, p.Metadata, p.MaxCommitted}
 	var made SessionInfo
 	err := o.caller.do(ctx, o.caller.client.keyed("/v1/sessions", p.IdempotencyKey, body), &made)
 	return made, err
@@ -86,14 +104,22 @@ func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (Sess
 // UpdateSession tops an active session up, or tightens it, but not below what is used and held: that is a
 // *LimitBelowUsage.
 func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLimits) (SessionInfo, error) {
+	body := struct {
+		limitsBody
+		AddActions int64          `json:"add_actions,omitzero"`
+		AddValue   money.MicroUSD `json:"add_value_usd,omitzero"`
+	}{limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}, l.AddActions, l.AddValue}
+	q := call{method: http.MethodPatch, path: sessionPath(id), body: body, effect: repeats, key: l.IdempotencyKey}
+	if l.AddActions != 0 || l.AddValue != 0 { // sent twice, they would count twice
+		q = o.caller.client.withKey(q, l.IdempotencyKey)
+	}
 	var changed SessionInfo
-	body := limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}
-	err := o.caller.do(ctx, call{method: http.MethodPatch, path: sessionPath(id), body: body, effect: repeats}, &changed)
+	err := o.caller.do(ctx, q, &changed)
 	return changed, err
 }
 
-// Session reads a session.
-func (o *Organization) Session(ctx context.Context, id string) (SessionInfo, error) {
+// GetSession reads a session.
+func (o *Organization) GetSession(ctx context.Context, id string) (SessionInfo, error) {
 	return o.caller.session(ctx, id)
 }
 

@@ -330,7 +330,7 @@ func TestARefusedAccessTokenIsReplacedOnce(t *testing.T) {
 				f := &fake{react: issues(inTurn(refusal(401, "invalid_token"), test.second))}
 				// Without keys, and with one attempt: neither is needed for it.
 				remit := newClient(t, f, client.Options{NoIdempotencyKeys: true, MaxAttempts: 1})
-				_, err := remit.Agent("a1", "s").Session("s1").Do(t.Context(), client.Action{})
+				_, err := remit.Agent("a1", "s").Session("s1").Charge(t.Context(), client.Charge{})
 				if !errors.Is(err, test.err) {
 					t.Errorf("%v, want %v", err, test.err)
 				}
@@ -361,7 +361,7 @@ func TestManyRefusedCallsRenewOnce(t *testing.T) {
 		var group sync.WaitGroup
 		for range 100 {
 			group.Go(func() {
-				if _, err := agent.Session("s1").Do(t.Context(), client.Action{}); err != nil {
+				if _, err := agent.Session("s1").Charge(t.Context(), client.Charge{}); err != nil {
 					t.Error(err)
 				}
 			})

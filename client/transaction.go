@@ -45,9 +45,10 @@ func (t *Transaction) Info() TransactionInfo { return *t.info.Load() }
 
 // Commit settles the transaction as done. After success, and after [ErrOutcomeUnknown], it is done with: a deferred
 // Rollback then does nothing, for what has happened must not be taken out of the books by accident. To settle a
-// commit in doubt, call Get or Reverse. After any other error it is pending still, unless that is a *NotPending.
+// commit in doubt, call Get or Reverse. After any other error it is pending still, unless that is a *TransactionNotPending.
 //
-// If the action has been taken by then, give Commit a ctx that is not about to end.
+// A commit that comes after the transaction has expired is still taken, and Info says that it was Late: what was spent must
+// not be missing from the books. If the action has been taken by then, give Commit a ctx that is not about to end.
 func (t *Transaction) Commit(ctx context.Context, p CommitParams) error {
 	if !t.done.CompareAndSwap(false, true) {
 		return ErrTransactionDone
@@ -66,8 +67,7 @@ func (t *Transaction) Commit(ctx context.Context, p CommitParams) error {
 // Rollback settles the transaction as not done and releases its hold; Info has the prior state to restore. The action
 // stays counted. After a Commit or Rollback it is [ErrTransactionDone] and sends nothing, so that it may be deferred.
 //
-// It is sent also when the ctx has ended, and takes 10 seconds at most. An agent needs the scope
-// transactions:rollback, or admin, else it is an *InsufficientScope and the hold lasts until it expires.
+// It is sent also when the ctx has ended, and takes 10 seconds at most. An agent may always give back its own hold.
 func (t *Transaction) Rollback(ctx context.Context, reason string) error {
 	if !t.done.CompareAndSwap(false, true) {
 		return ErrTransactionDone
@@ -80,7 +80,8 @@ func (t *Transaction) Rollback(ctx context.Context, reason string) error {
 }
 
 // Reverse rolls the transaction back even if it is committed, which Rollback does not; the value is given back to the
-// session. Errors are those of Rollback, and *NotReversible.
+// session. For that an agent needs the scope transactions:rollback, or admin, in its token and its session, else it is an
+// *InsufficientScope. Further errors are those of Rollback, and *TransactionNotReversible.
 func (t *Transaction) Reverse(ctx context.Context, reason string) error {
 	err := t.rollBack(ctx, reason)
 	if err == nil {
@@ -110,7 +111,7 @@ func (t *Transaction) ask(ctx context.Context, q call) error {
 
 // isSettled reports whether err says that there is nothing left to settle.
 func isSettled(err error) bool {
-	var settled *NotPending
-	var forGood *NotReversible
+	var settled *TransactionNotPending
+	var forGood *TransactionNotReversible
 	return errors.As(err, &settled) || errors.As(err, &forGood)
 }

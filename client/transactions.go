@@ -13,7 +13,7 @@ import (
 // TransactionParams describe a new transaction.
 type TransactionParams struct {
 	ActionType   string         // 1 to 200 characters
-	PreState     any            // how things are now, to be restored by whoever rolls back: a JSON object of at most 64 KiB
+	PreState     any            // how things are now, to be restored by whoever rolls back: a JSON object of at most 64 KiB; nil: {}
 	Value        money.MicroUSD // to be held; needs a session
 	ExpiresIn    time.Duration  // after which the hold is released, to the second, up to 30 days; 0: 5 minutes
 	Irreversible bool           // once committed, it cannot be rolled back
@@ -45,6 +45,7 @@ type TransactionInfo struct {
 	Value          money.MicroUSD  `json:"value_usd"`      // what it was begun with; once committed, what was charged
 	ValueHeld      money.MicroUSD  `json:"value_held_usd"` // while it is pending
 	Overage        money.MicroUSD  `json:"overage_usd"`    // spent beyond the session's limit
+	Late           bool            `json:"late,omitzero"`  // committed after it had expired
 	Reversible     bool            `json:"reversible"`
 	Reason         string          `json:"reason"` // of the rollback
 	Metadata       json.RawMessage `json:"metadata"`
@@ -70,7 +71,7 @@ func (c *caller) begin(ctx context.Context, session string, p TransactionParams)
 		ExpiresIn  int64          `json:"expires_in_seconds,omitzero"`
 		Reversible bool           `json:"reversible"`
 		Metadata   any            `json:"metadata,omitzero"`
-	}{p.ActionType, p.PreState, session, p.Value, seconds(p.ExpiresIn), !p.Irreversible, p.Metadata}
+	}{p.ActionType, preState(p.PreState), session, p.Value, seconds(p.ExpiresIn), !p.Irreversible, p.Metadata}
 	t := openTransaction(c, "")
 	err := t.ask(ctx, c.client.keyed("/v1/transactions", p.IdempotencyKey, body))
 	if err != nil {
@@ -80,9 +81,33 @@ func (c *caller) begin(ctx context.Context, session string, p TransactionParams)
 	return t, nil
 }
 
+// preState is sent also when there is none, as services before this SDK's required it.
+func preState(given any) any {
+	if given == nil {
+		return struct{}{}
+	}
+	return given
+}
+
 func (c *caller) transactions(ctx context.Context, f TransactionFilter) iter.Seq2[TransactionInfo, error] {
 	return list[TransactionInfo](ctx, c, "/v1/transactions", perPage,
 		"status", f.Status, "session_id", f.SessionID, "agent_id", f.AgentID)
+}
+
+// TransactionChanges change a pending transaction. What is left out stays.
+type TransactionChanges struct {
+	Value     *money.MicroUSD // to be held from now on; nil: left out
+	ExpiresIn time.Duration   // from now, to the second
+}
+
+// Update changes a pending transaction: it raises or lowers what is held, or gives it more time. What does not fit is a
+// *LimitReached and changes nothing; of one that is not pending, *TransactionNotPending tells.
+func (t *Transaction) Update(ctx context.Context, c TransactionChanges) error {
+	body := struct {
+		Value     *money.MicroUSD `json:"value_usd,omitzero"`
+		ExpiresIn int64           `json:"expires_in_seconds,omitzero"`
+	}{c.Value, seconds(c.ExpiresIn)}
+	return t.ask(ctx, call{method: http.MethodPatch, path: transactionPath(t.id), body: body, effect: repeats})
 }
 
 // Get reads the transaction, which is then its Info.

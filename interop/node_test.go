@@ -43,7 +43,7 @@ func runNode(t *testing.T, settings []string, stdin string, args ...string) stri
 
 // clientSettings tell a script where the service is and who it is there.
 func (o organization) clientSettings(a agent, algorithm string) []string {
-	return []string{"REMIT_URL=" + o.service.URL, "CLIENT_ID=" + a.ID, "CLIENT_SECRET=" + a.Secret,
+	return []string{"REMIT_ADDR=" + o.service.URL, "CLIENT_ID=" + a.ID, "CLIENT_SECRET=" + a.Secret,
 		"ORGANIZATION_ID=" + o.ID, "ALGORITHM=" + algorithm}
 }
 

@@ -103,7 +103,7 @@ func (f *fleet) charge(ctx context.Context, s *session, a action, due time.Time)
 // does is the SDK's call for an action on the session.
 func (s *session) does(a action) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := s.sdk.Do(ctx, client.Action{Type: a.kind, Value: money.MicroUSD(a.asked.value), Count: a.asked.count})
+		_, err := s.sdk.Charge(ctx, client.Charge{ActionType: a.kind, Value: money.MicroUSD(a.asked.value), Count: a.asked.count})
 		return err
 	}
 }

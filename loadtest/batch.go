@@ -13,18 +13,18 @@ import (
 
 // chargeMany charges sessions of one agent in one request, and checks each charge's own answer.
 func (f *fleet) chargeMany(ctx context.Context, a *agent, of action, due time.Time) *tape {
-	actions := make([]client.SessionAction, len(of.batch))
+	actions := make([]client.SessionCharge, len(of.batch))
 	facts := make([]actionFact, len(of.batch))
 	for i, item := range of.batch {
 		s := f.sessions[item.session]
-		actions[i] = client.SessionAction{SessionID: s.sdk.ID(), Action: client.Action{
-			Type: of.kind, Value: money.MicroUSD(item.asked.value), Count: item.asked.count,
+		actions[i] = client.SessionCharge{SessionID: s.sdk.ID(), Charge: client.Charge{
+			ActionType: of.kind, Value: money.MicroUSD(item.asked.value), Count: item.asked.count,
 		}}
 		facts[i] = actionFact{session: s.sdk.ID(), limits: s.limits, asked: item.asked}
 		facts[i].before = s.ledger.send(effect{charge: item.asked})
 	}
 	t := f.call(ctx, opBatch, due, func(ctx context.Context) error {
-		_, err := a.sdk.DoMany(ctx, actions, client.BatchOptions{})
+		_, err := a.sdk.ChargeMany(ctx, actions, client.BatchOptions{})
 		return err
 	})
 	replies, err := readBatch(t.reply(), len(facts))

@@ -52,7 +52,7 @@ func (f *fleet) chargeOverAndOver(ctx context.Context) (call func() error, size 
 		return nil, 0, err
 	}
 	recorded, first := withTape(ctx, opAction)
-	if _, err := a.sdk.Session(made.ID).Do(recorded, client.Action{Type: actionTypes[0], Value: 1}); err != nil {
+	if _, err := a.sdk.Session(made.ID).Charge(recorded, client.Charge{ActionType: actionTypes[0], Value: 1}); err != nil {
 		return nil, 0, err
 	}
 	call, err = f.wire.over("/v1/sessions/"+made.ID+"/actions", access, `{"action_type":"search","value_usd":0.000001}`)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// flags are how curl shows a credential; they read it from the environment.
+// flags are how curl shows a credential. They read it from the variables that preparation sets.
 var flags = map[string]string{
 	"apiKey":         `-H "X-API-Key: $KEY"`,
 	"accessToken":    `-H "Authorization: Bearer $TOKEN"`,
@@ -13,26 +13,55 @@ var flags = map[string]string{
 	"bootstrapToken": `-H "Authorization: Bearer $BOOTSTRAP_TOKEN"`,
 }
 
-// curl returns a command that carries the operation out. Parameters with an example are in it.
+// owned are the ids in paths, by the collection before them.
+var owned = map[string]string{
+	"organizations": "$ORG", "agents": "$AGENT", "sessions": "$SESSION", "transactions": "$TRANSACTION", "families": "$FAMILY",
+}
+
+// variables stand for parameters and members of bodies whose example belongs to nobody who reads the page.
+var variables = map[string]string{
+	"agent_id": "$AGENT", "session_id": "$SESSION", "secret": "$SECRET", "refresh_token": "$REFRESH", "token": "$TOKEN",
+}
+
+// preparation makes one of each object that the commands need, and sets the variables. newkey prints an idempotency key.
+const preparation = `URL=http://127.0.0.1:8080
+newkey() { od -An -N16 -tx1 /dev/urandom | tr -d ' \n'; }
+field() { sed 's/.*[{,]"'"$1"'":"\([^"]*\)".*/\1/'; }
+post() { curl -s "$URL$1" -H 'Content-Type: application/json' -d "$2" -H "$3"; }
+ANSWER=$(post /v1/organizations '{"name":"acme"}' "Authorization: Bearer $BOOTSTRAP_TOKEN")
+ORG=$(printf %s "$ANSWER" | field id) KEY=$(printf %s "$ANSWER" | field api_key)
+ANSWER=$(post /v1/agents '{"name":"scout","scopes":["read","transactions:rollback"]}' "X-API-Key: $KEY")
+AGENT=$(printf %s "$ANSWER" | field id) SECRET=$(printf %s "$ANSWER" | field secret)
+ANSWER=$(post /v1/auth/token "{\"agent_id\":\"$AGENT\",\"secret\":\"$SECRET\"}")
+TOKEN=$(printf %s "$ANSWER" | field access_token) REFRESH=$(printf %s "$ANSWER" | field refresh_token)
+SESSION=$(post /v1/sessions "{\"agent_id\":\"$AGENT\"}" "X-API-Key: $KEY" | field id)
+ANSWER=$(post /v1/transactions "{\"session_id\":\"$SESSION\",\"action_type\":\"refund\",\"value_usd\":2}" "Authorization: Bearer $TOKEN")
+TRANSACTION=$(printf %s "$ANSWER" | field id)`
+
+// curl returns a command that carries the operation out when it is pasted after the preparation. Parameters with an
+// example are in it.
 func curl(op operation, parameters []object, o object) string {
-	path, query, words := op.Path, url.Values{}, []string{}
+	path, query, words := ownPath(op.Path), []string{}, []string{}
 	for _, p := range parameters {
-		if !p.has("example") {
-			continue
+		name := p.text("name")
+		value := variables[name]
+		if value == "" && p.has("example") {
+			value = url.QueryEscape(strings.Trim(compact(p.values["example"]), `"`))
 		}
-		name, value := p.text("name"), strings.Trim(compact(p.values["example"]), `"`)
-		switch p.text("in") {
-		case "path":
-			path = strings.Replace(path, "{"+name+"}", value, 1)
-		case "query":
-			query.Set(name, value)
-		case "header":
-			words = append(words, "-H '"+name+": "+value+"'")
+		switch in := p.text("in"); {
+		case in == "path" && value != "":
+			path = strings.Replace(path, "{"+name+"}", strings.ReplaceAll(value, "%2F", "/"), 1)
+		case in == "query" && p.has("example"):
+			query = append(query, name+"="+value)
+		case name == "Idempotency-Key":
+			words = append(words, `-H "Idempotency-Key: $(newkey)"`)
+		case name == "X-Session-Id" && strings.Contains(path, "/authorize/"): // where no query names it
+			words = append(words, `-H "X-Session-Id: $SESSION"`)
 		}
 	}
 	target := "$URL" + path
 	if len(query) > 0 {
-		target += "?" + query.Encode()
+		target += "?" + strings.Join(query, "&")
 	}
 	command := []string{`curl "` + target + `"`}
 	if op.Method != "GET" && (op.Method != "POST" || op.Request == nil) {
@@ -44,18 +73,60 @@ func curl(op operation, parameters []object, o object) string {
 	return strings.Join(without(command, ""), " \\\n  ")
 }
 
+// ownPath replaces the ids of a path by variables.
+func ownPath(path string) string {
+	parts := strings.Split(path, "/")
+	for i := 1; i < len(parts); i++ {
+		if variable := owned[parts[i-1]]; variable != "" && strings.HasPrefix(parts[i], "{") {
+			parts[i] = variable
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
 func bodyWords(contents object) []string {
 	if form := contents.object("application/x-www-form-urlencoded").object("example"); len(form.names) > 0 {
 		var words []string
 		for _, name := range form.names {
-			words = append(words, "-d "+name+"="+form.text(name))
+			value := form.text(name)
+			if variable := variables[name]; variable != "" {
+				value = `"` + variable + `"`
+			}
+			words = append(words, "-d "+name+"="+value)
 		}
 		return words
 	}
 	if body := contents.object("application/json"); body.has("example") {
-		return []string{"-H 'Content-Type: application/json'", "-d '" + compact(body.values["example"]) + "'"}
+		// What is between single quotes is not expanded, so a variable stands between a closing and an opening one.
+		text := compact(withVariables(body.values["example"]))
+		for _, variable := range variables {
+			text = strings.ReplaceAll(text, `"`+variable+`"`, `"'"`+variable+`"'"`)
+		}
+		return []string{"-H 'Content-Type: application/json'", "-d '" + text + "'"}
 	}
 	return nil
+}
+
+// withVariables returns a JSON value with the members that have a variable replaced by it.
+func withVariables(value any) any {
+	switch value := value.(type) {
+	case []any:
+		replaced := make([]any, len(value))
+		for i, item := range value {
+			replaced[i] = withVariables(item)
+		}
+		return replaced
+	case object:
+		replaced := object{names: value.names, values: map[string]any{}}
+		for name, member := range value.values {
+			replaced.values[name] = withVariables(member)
+			if variable := variables[name]; variable != "" {
+				replaced.values[name] = variable
+			}
+		}
+		return replaced
+	}
+	return value
 }
 
 func without(words []string, unwanted string) []string {

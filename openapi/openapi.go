@@ -18,6 +18,8 @@ var (
 	pageTemplate string
 	//go:embed page.css
 	pageStyle string
+	//go:embed page.js
+	pageScript string
 )
 
 // Document is what a service serves as it is.
@@ -40,21 +42,26 @@ var JSON = sync.OnceValue(func() Document { return newDocument(description, "") 
 // Page returns the description as HTML. It is made once; it panics on a file that it cannot read, which is part of the
 // program.
 var Page = sync.OnceValue(func() Document {
-	style := strings.TrimSpace(pageStyle)
+	style, script := strings.TrimSpace(pageStyle), strings.TrimSpace(pageScript)
 	api, err := read(description)
 	if err != nil {
 		panic(err)
 	}
-	html, err := render(api, style)
+	html, err := render(api, style, script)
 	if err != nil {
 		panic(err)
 	}
-	return newDocument(html, policyFor(style))
+	return newDocument(html, policyFor(style, script))
 })
 
-// policyFor lets a browser use nothing but this style and the empty icon.
-func policyFor(style string) string {
-	sum := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'; img-src data:; " +
+// policyFor lets a browser use nothing but this style, this script and the empty icon.
+func policyFor(style, script string) string {
+	return "default-src 'none'; style-src " + hashSource(style) + "; script-src " + hashSource(script) + "; img-src data:; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
+
+// hashSource is how a policy names a text by its hash (CSP Level 3, §2.3.1).
+func hashSource(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// render writes the page. Everything but the style is escaped by the template.
-func render(a api, style string) ([]byte, error) {
+// render writes the page. Everything but the style and the script is escaped by the template.
+func render(a api, style, script string) ([]byte, error) {
 	page, err := template.New("page").Funcs(template.FuncMap{"marked": marked, "lower": strings.ToLower}).Parse(pageTemplate)
 	if err != nil {
 		return nil, err
@@ -15,8 +15,10 @@ func render(a api, style string) ([]byte, error) {
 	var html bytes.Buffer
 	err = page.Execute(&html, struct {
 		api
-		Style template.CSS
-	}{a, template.CSS(style)})
+		Style       template.CSS
+		Script      template.JS
+		Preparation string
+	}{a, template.CSS(style), template.JS(script), preparation})
 	return html.Bytes(), err
 }
 

@@ -68,7 +68,7 @@ func TestThePageShowsEveryOperationAndEveryLinkLeadsSomewhere(t *testing.T) {
 			t.Errorf("a link leads to %s, which is not there", found[1])
 		}
 	}
-	for _, unwanted := range []string{"<script", "http://", "style=", "ZgotmplZ", "%!"} {
+	for _, unwanted := range []string{"<script src", "style=", "onclick=", "ZgotmplZ", "%!"} {
 		if strings.Contains(html, unwanted) {
 			t.Errorf("the page has %s", unwanted)
 		}
@@ -84,12 +84,12 @@ func TestEveryOperationHasACommandThatNamesWhatItNeeds(t *testing.T) {
 	for _, g := range a.Groups {
 		for _, op := range g.Operations {
 			switch {
-			case !strings.Contains(op.Curl, `"$URL/`), strings.ContainsAny(op.Curl[:strings.IndexByte(op.Curl, '/')], "{}"):
-				t.Errorf("%s: %s", op.ID, op.Curl)
-			case strings.Contains(strings.SplitN(op.Curl, "\n", 2)[0], "{"):
-				t.Errorf("%s: a parameter of the path has no example: %s", op.ID, op.Curl)
-			case op.Request != nil && !strings.Contains(op.Curl, "-d "):
-				t.Errorf("%s: no body: %s", op.ID, op.Curl)
+			case !strings.Contains(op.Samples[0].Code, `"$URL/`), strings.ContainsAny(op.Samples[0].Code[:strings.IndexByte(op.Samples[0].Code, '/')], "{}"):
+				t.Errorf("%s: %s", op.ID, op.Samples[0].Code)
+			case strings.Contains(strings.SplitN(op.Samples[0].Code, "\n", 2)[0], "{"):
+				t.Errorf("%s: a parameter of the path has no example: %s", op.ID, op.Samples[0].Code)
+			case op.Request != nil && !strings.Contains(op.Samples[0].Code, "-d "):
+				t.Errorf("%s: no body: %s", op.ID, op.Samples[0].Code)
 			case op.Credentials[0] != "none" && flags[op.Credentials[0]] == "":
 				t.Errorf("%s: nothing shows the credential %s", op.ID, op.Credentials[0])
 			}
@@ -137,6 +137,25 @@ func TestABrowserShowsThePageAndComplainsOfNothing(t *testing.T) {
 	}
 	if len(complaints) > 0 {
 		t.Errorf("the browser complains: %q", complaints)
+	}
+}
+
+// The search is in the address too, so that it can be linked.
+func TestABrowserSearchesThePageAndOffersCopies(t *testing.T) {
+	t.Parallel()
+	dom, complaints := load(t, tool.Path(t, "chromium"), serviceproc.Run(t).URL+"/docs?q=Idempotency-Key+refund")
+	var shown []string
+	for _, found := range regexp.MustCompile(`<article id="(\w+)" data-method="[A-Z]+" data-path="[^"]+">`).FindAllStringSubmatch(dom, -1) {
+		shown = append(shown, found[1]) // hidden ones have one more attribute
+	}
+	if !slices.Contains(shown, "beginTransaction") || slices.Contains(shown, "listAgents") || len(complaints) > 0 {
+		t.Errorf("it shows %q, and complains of %q", shown, complaints)
+	}
+	if copies, commands := strings.Count(dom, `class="copy"`), strings.Count(dom, `class="sample"`); copies != commands || copies < 30 {
+		t.Errorf("%d commands have %d buttons", commands, copies)
+	}
+	if strings.Contains(dom, "URL=http://127.0.0.1:8080") {
+		t.Error("the preparation does not name the service that the page is from")
 	}
 }
 

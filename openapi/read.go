@@ -29,8 +29,8 @@ type operation struct {
 	Credentials            []string
 	Parameters             []field
 	Request                *content
-	Optional               bool // the body
-	Curl                   string
+	Optional               bool     // the body
+	Samples                []sample // the first is for curl
 	Answers                []reply
 	Refusals               []refused
 }
@@ -175,7 +175,7 @@ func (r reader) operation(path, method, also string, item, o object) operation {
 		contents := r.contents(body)
 		op.Request, op.Optional = &contents[0], !body.flag("required")
 	}
-	op.Curl = curl(op, parameters, o)
+	op.Samples = append([]sample{{"curl", curl(op, parameters, o)}}, samplesOf(op.ID)...)
 	responses := o.object("responses")
 	for _, status := range responses.names {
 		answer, name := r.resolve(responses.object(status))

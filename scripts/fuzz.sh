@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes every target of the module, two at a time, and fails with the input that a target fails on. The input is written to
+# Fuzzes every target of every module, two at a time, and fails with the input that a target fails on. The input is written to
 # testdata/fuzz of the package: mend what it shows and keep it, for every test run tries it from then on.
 #   FUZZTIME   how long each target is fuzzed; 20s unless given
 #   TARGETS    a regexp of the targets; all unless given
@@ -51,7 +51,7 @@ for package in $(grep -rlE "$form" --include='*_test.go' . | xargs -n 1 dirname 
   [ -n "$targets" ] || continue
   name=${package#./}
   binary=$binaries/${name//\//_}.test
-  go test -c -fuzz=. -o "$binary" "$package" # with what tells the engine which way an input took
+  (cd "$package" && go test -c -fuzz=. -o "$binary" .) # with what tells the engine which way an input took
   for target in $targets; do
     echo "$binary ${package#./} $target"
   done

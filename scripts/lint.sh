@@ -3,6 +3,7 @@
 # this Go, into the cache directory of whoever runs it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. ./scripts/modules.sh
 
 version=v2.15.0
 binaries=${XDG_CACHE_HOME:-$HOME/.cache}/remit/golangci-lint-$version-$(go env GOVERSION)
@@ -11,5 +12,5 @@ if [ ! -x "$binaries/golangci-lint" ]; then
   GOBIN=$binaries GOFLAGS='' go install "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$version" 2>&1 |
     { grep -v '^go: downloading ' || true; }
 fi
-"$binaries/golangci-lint" run "$@"
+for module in "${modules[@]}"; do (cd "$module" && "$binaries/golangci-lint" run "$@"); done
 shellcheck scripts/*.sh .ci/run deploy/systemd/debian/*

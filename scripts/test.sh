@@ -4,6 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 ./scripts/install-tools.sh
+. ./scripts/modules.sh
 
 echo "formatting"
 unformatted=$(gofmt -l .)
@@ -12,9 +13,9 @@ if [ -n "$unformatted" ]; then
   exit 1
 fi
 echo "go vet"
-go vet ./...
+go vet "${packages[@]}"
 echo "go mod tidy"
-go mod tidy -diff
+for module in "${modules[@]}"; do (cd "$module" && go mod tidy -diff); done
 unchecked=$(mktemp) # what could not be checked, to be said once more at the end, where it is seen
 log=$(mktemp)
 trap 'rm -f "$log" "$unchecked"' EXIT
@@ -24,7 +25,7 @@ echo "lint"
 
 echo "tests, with the race detector: every store test on miniredis, on redis-server and on a Redis Cluster"
 # One package at a time: they start servers of their own, and the calls of the service under test are bounded.
-if ! go test -p 1 -race -shuffle=on -timeout 10m -v ./... >"$log" 2>&1; then
+if ! go test -p 1 -race -shuffle=on -timeout 10m -v "${packages[@]}" >"$log" 2>&1; then
   grep -vE '^\s*(=== |--- PASS)|^redis: ' "$log" | tail -n 200
   grep -E '^(FAIL|\s*--- FAIL)' "$log"
   exit 1

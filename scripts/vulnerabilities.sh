@@ -4,6 +4,7 @@
 #   UNCHECKED   a file for that, too
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. ./scripts/modules.sh
 
 govulncheck=golang.org/x/vuln/cmd/govulncheck@v1.8.0
 database=${GOVULNDB:-https://vuln.go.dev}
@@ -18,4 +19,4 @@ if ! reachable; then
   echo "NOT CHECKED for known vulnerabilities: $database cannot be reached from here" | tee -a ${UNCHECKED:+"$UNCHECKED"} >&2
   exit 0
 fi
-go run "$govulncheck" -test -db "$database" ./...
+go run "$govulncheck" -test -db "$database" "${packages[@]}"

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,14 +24,7 @@ const (
 // The SDK is built as its users build it. Its tests are its own, in TypeScript; they call a service that runs for them.
 func TestTypeScriptSDKKeepsItsPromises(t *testing.T) {
 	t.Parallel()
-	tool.Install(t, typeScriptDir)
-	for _, made := range []string{"dist", "build"} { // of sources that may be gone
-		if err := os.RemoveAll(filepath.Join(typeScriptDir, made)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	inTypeScript(t, nodePatience, nil, "npm", "run", "build")
-	inTypeScript(t, nodePatience, nil, "npm", "run", "build:test")
+	buildTypeScript(t)
 	files, err := filepath.Glob(filepath.Join(typeScriptDir, "build", "*.test.js"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no tests: %v", err)
@@ -39,7 +33,7 @@ func TestTypeScriptSDKKeepsItsPromises(t *testing.T) {
 	for _, file := range files {
 		args = append(args, filepath.Join("build", filepath.Base(file)))
 	}
-	settings := []string{"REMIT_URL=" + serviceproc.Run(t).URL}
+	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t).URL}
 	output := inTypeScript(t, nodePatience, settings, "node", args...)
 
 	run, passed := nodeCount(output, "tests"), nodeCount(output, "pass")
@@ -47,6 +41,30 @@ func TestTypeScriptSDKKeepsItsPromises(t *testing.T) {
 		t.Fatalf("%q tests ran and %q passed:\n%s", run, passed, output)
 	}
 	t.Logf("%s tests passed", passed)
+}
+
+var typeScript struct {
+	build sync.Once
+	built bool
+}
+
+// buildTypeScript builds the SDK and its tests, once.
+func buildTypeScript(t *testing.T) {
+	t.Helper()
+	typeScript.build.Do(func() {
+		tool.Install(t, typeScriptDir)
+		for _, made := range []string{"dist", "build"} { // of sources that may be gone
+			if err := os.RemoveAll(filepath.Join(typeScriptDir, made)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		inTypeScript(t, nodePatience, nil, "npm", "run", "build")
+		inTypeScript(t, nodePatience, nil, "npm", "run", "build:test")
+		typeScript.built = true
+	})
+	if !typeScript.built {
+		t.Fatal("the TypeScript SDK does not build; another test says why")
+	}
 }
 
 func TestTypeScriptLockFileNamesNoRegistry(t *testing.T) {

@@ -17,6 +17,13 @@ func (s *Server) docs(ctx *fasthttp.RequestCtx) error {
 	return answerDocument(ctx, "text/html; charset=utf-8", openapi.Page())
 }
 
+// root leads to the page.
+func (s *Server) root(ctx *fasthttp.RequestCtx) error {
+	ctx.Response.Header.Set(fasthttp.HeaderLocation, "/docs")
+	ctx.SetStatusCode(fasthttp.StatusFound)
+	return nil
+}
+
 // answerDocument answers with what is the same until another version runs: clients keep it, and ask whether it still is.
 func answerDocument(ctx *fasthttp.RequestCtx, mediaType string, document openapi.Document) error {
 	header := &ctx.Response.Header

@@ -31,6 +31,9 @@ func TestTheDescriptionIsServedAndNotSentTwice(t *testing.T) {
 			t.Errorf("HEAD %s: %v", tc.path, head.header)
 		}
 	}
+	if root := api.get("/").is(302); root.header.Get("Location") != "/docs" || len(root.body) > 0 {
+		t.Errorf("/ leads to %q", root.header.Get("Location"))
+	}
 	if policy := api.get("/docs").header.Get("Content-Security-Policy"); policy != openapi.Page().Policy || policy == "" {
 		t.Errorf("the page's policy is %q", policy)
 	}

@@ -256,6 +256,7 @@ func (s *Server) routes() *router.Router {
 	get("/.well-known/jwks.json", s.jwks)
 	get("/openapi.json", s.openAPI)
 	get("/docs", s.docs)
+	get("/", s.root)
 
 	post("/v1/organizations", s.createOrganization)
 	get("/v1/organizations/{id}", s.getOrganization)

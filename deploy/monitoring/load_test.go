@@ -118,7 +118,7 @@ func (s *service) work() {
 	for range 24 { // more than go to Redis one by one
 		group.Go(func() {
 			for range 5 {
-				if _, err := session.Do(ctx, client.Action{Type: "llm.call", Value: 1200}); err != nil {
+				if _, err := session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: 1200}); err != nil {
 					s.Error(err)
 				}
 			}
@@ -128,20 +128,20 @@ func (s *service) work() {
 
 	for _, refused := range []struct {
 		session *client.Session
-		action  client.Action
+		action  client.Charge
 	}{
-		{s.session(client.SessionParams{MaxActions: 1}), client.Action{Count: 2}},
-		{s.session(client.SessionParams{MaxValue: new(money.MicroUSD)}), client.Action{Value: 1}},
-		{session, client.Action{Scope: "write"}},
+		{s.session(client.SessionParams{MaxActions: 1}), client.Charge{Count: 2}},
+		{s.session(client.SessionParams{MaxValue: new(money.MicroUSD)}), client.Charge{Value: 1}},
+		{session, client.Charge{Scope: "write"}},
 	} {
-		_, err := refused.session.Do(ctx, refused.action)
+		_, err := refused.session.Charge(ctx, refused.action)
 		s.refused(err)
 	}
 	for range 2 {
-		_, err := session.Do(ctx, client.Action{IdempotencyKey: "of-" + session.ID()})
+		_, err := session.Charge(ctx, client.Charge{IdempotencyKey: "of-" + session.ID()})
 		s.must(err)
 	}
-	_, err := s.acts.DoMany(ctx, []client.SessionAction{{SessionID: session.ID()}, {SessionID: session.ID(), Action: client.Action{Value: 10}}}, client.BatchOptions{})
+	_, err := s.acts.ChargeMany(ctx, []client.SessionCharge{{SessionID: session.ID()}, {SessionID: session.ID(), Charge: client.Charge{Value: 10}}}, client.BatchOptions{})
 	s.must(err)
 	s.transactions(session)
 	for _, err := range s.organization.Sessions(ctx, client.SessionFilter{}) {
@@ -149,7 +149,7 @@ func (s *service) work() {
 		break
 	}
 	s.must(session.End(ctx))
-	_, err = session.Do(ctx, client.Action{})
+	_, err = session.Charge(ctx, client.Charge{})
 	s.refused(err)
 	s.tokens()
 	s.wants(http.StatusNotFound, "GET", "/nowhere", "")
@@ -225,7 +225,7 @@ func (s *service) freeze() {
 	for range 12 { // more than go to Redis one by one
 		group.Go(func() {
 			for range 5 {
-				_, err := session.Do(s.Context(), client.Action{})
+				_, err := session.Charge(s.Context(), client.Charge{})
 				switch {
 				case errors.Is(err, client.ErrOutcomeUnknown):
 					inDoubt.Store(true)

@@ -1,5 +1,5 @@
 // What the Go test that runs these scripts passes to them.
-export const issuer = new URL(process.env.REMIT_URL);
+export const issuer = new URL(process.env.REMIT_ADDR);
 export const clientId = process.env.CLIENT_ID;
 export const clientSecret = process.env.CLIENT_SECRET;
 export const organization = process.env.ORGANIZATION_ID;

@@ -59,7 +59,11 @@ func bom(info *debug.BuildInfo, hash [sha256.Size]byte, version string, made tim
 	}
 	linked := []cdx.Component{library("std", strings.TrimPrefix(info.GoVersion, "go"), "")}
 	for _, module := range info.Deps {
-		if module.Replace != nil {
+		switch {
+		case module.Replace == nil:
+		case strings.HasPrefix(module.Replace.Path, "./"): // a directory of this repository, so part of what is released
+			module.Version = version
+		default:
 			module = module.Replace
 		}
 		linked = append(linked, library(module.Path, module.Version, module.Sum))

@@ -1,6 +1,6 @@
 """An agent loop that spends no more than its Remit session allows.
 
-    REMIT_URL=… REMIT_AGENT=… REMIT_SECRET=… REMIT_SESSION=… python3 agent_loop.py "task"
+    REMIT_ADDR=… REMIT_AGENT=… REMIT_SECRET=… REMIT_SESSION=… python3 agent_loop.py "task"
 
 The model here is a STAND-IN: it follows a script, and what a step costs is made up. Put your own into next_step(), the only
 function that knows it; nothing else has to change. The tools are as harmless: they print what they would do.
@@ -8,7 +8,6 @@ function that knows it; nothing else has to change. The tools are as harmless: t
 
 from __future__ import annotations
 
-import os
 import sys
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -47,10 +46,9 @@ def search(session: remit.Session, query: str) -> str:
 
 
 def pay(session: remit.Session, to: str, amount: Decimal) -> str:
-    """The dangerous tool. Its transaction holds the amount before anything is done; an exception gives it free again, and
-    the prior state says what to restore. The commit charges what it came to. To roll back, the agent needs the scope
-    transactions:rollback, or admin."""
-    with session.transaction("tool.pay", pre_state={"balance": 100, "to": to}, value=amount) as tx:
+    """The dangerous tool. Its transaction holds the amount before anything is done; an exception releases it, and
+    the prior state says what to restore. The commit charges what it came to."""
+    with session.begin("tool.pay", pre_state={"balance": 100, "to": to}, value=amount) as tx:
         print(f"    paying {amount} USD to {to}")  # the call of your payment provider
         tx.commit(value=amount, post_state={"balance": 100 - amount, "to": to})
     return f"paid, as transaction {tx.id}"
@@ -79,9 +77,7 @@ def run(session: remit.Session, task: str) -> bool:
 
 
 def main() -> int:
-    client = remit.Client(os.environ.get("REMIT_URL", "http://127.0.0.1:8080"))
-    agent = client.agent(os.environ["REMIT_AGENT"], os.environ["REMIT_SECRET"])
-    session = agent.session(os.environ["REMIT_SESSION"])
+    session = remit.Session.from_env()
     done = run(session, " ".join(sys.argv[1:]) or "a box of M4 bolts")
     now = session.get()
     print(f"used: {now.action_count} of {now.max_actions} actions, {now.value_used} of {now.max_value} USD")

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import remit
 
-URL = os.environ["REMIT_URL"]
+URL = os.environ["REMIT_ADDR"]
 
 
 @dataclass
@@ -103,7 +103,7 @@ class Proxy:
                 self.end_headers()
                 self.wfile.write(body)
 
-            do_GET = do_POST = do_PATCH = handle_one
+            do_GET = do_POST = do_PATCH = do_DELETE = handle_one
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True

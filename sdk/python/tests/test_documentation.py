@@ -5,31 +5,63 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
+from typing import Any, Callable
 
 from network import URL, ServiceTest
 
 HERE = Path(__file__).resolve().parent.parent
 
 
-class FirstLines(ServiceTest):
-    def test_the_first_lines_of_the_readme_work(self) -> None:
-        """They are a program, as they stand, and ten lines at most."""
-        block = re.search(r"```python\n(.*?)```", (HERE / "README.md").read_text(), re.DOTALL)
-        assert block
-        self.assertLessEqual(len([line for line in block[1].splitlines() if line.strip()]), 10)
-        session = self.new_session(max_actions=2, max_value="0.5")
+class Readme(ServiceTest):
+    PAGE = (HERE / "README.md").read_text()
+    BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+
+    def run_as_program(self, text: str, packages: Path, **limits: Any) -> Callable[[], str]:
+        """A program, run with what Session.from_env needs."""
+        session = self.new_session(**limits)
         made = self.organization.rotate_agent_secret(self.agent.id)
         settings = {
-            "REMIT_URL": URL, "REMIT_AGENT": self.agent.id, "REMIT_SECRET": made.credential.reveal(),
-            "REMIT_SESSION": session.id, "PYTHONPATH": str(HERE / "src"),
+            "REMIT_ADDR": URL, "REMIT_AGENT": self.agent.id, "REMIT_SECRET": made.secret.reveal(),
+            "REMIT_SESSION": session.id, "PYTHONPATH": str(packages),
         }
-        for want in ("1 actions and 0.13 USD left\n", "out of max_value_usd: nothing was charged\n"):
-            run = subprocess.run(
-                [sys.executable, "-c", block[1]], env={**os.environ, **settings}, capture_output=True, text=True, timeout=30
-            )
-            self.assertEqual((run.stdout + run.stderr, run.returncode), (want, 0))
+
+        def run() -> str:
+            with tempfile.TemporaryDirectory() as elsewhere:
+                done = subprocess.run(
+                    [sys.executable, "-c", text], env={**os.environ, **settings}, cwd=elsewhere,
+                    capture_output=True, text=True, timeout=30,
+                )
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            return done.stdout + done.stderr
+
+        return run
+
+    def test_the_first_lines_work(self) -> None:
+        """They are a program, as they stand, and ten lines at most."""
+        self.assertLessEqual(len([line for line in self.BLOCKS[0].splitlines() if line.strip()]), 10)
+        run = self.run_as_program(self.BLOCKS[0], HERE / "src", max_actions=2, max_value="0.5")
+        self.assertEqual(run(), "1 actions and 0.13 USD left\n")
+        self.assertEqual(run(), "out of max_value_usd: nothing was charged\n")
+
+    def test_the_blocks_run_in_order(self) -> None:
+        self.assertGreater(len(self.BLOCKS), 4)
+        printed = self.run_as_program("\n".join(self.BLOCKS), HERE / "src")()
+        for words in ("999 actions and 99.63 USD left\n", "committed at 1.99 USD\n", "\n2.64\n0.64\n", " session.created\n"):
+            self.assertIn(words, printed)
+
+    def test_the_line_that_installs_names_the_package(self) -> None:
+        """Building it needs setuptools from PyPI, which a test must not."""
+        line = re.search(r"```sh\npython3 -m pip install \./(\S+)\n```", self.PAGE)
+        assert line
+        self.assertEqual(HERE.parent.parent / line[1], HERE)
+        project = (HERE / "pyproject.toml").read_text()
+        where = re.search(r'\[tool\.setuptools\.packages\.find\]\nwhere = \["(\w+)"\]', project)
+        assert where
+        self.assertEqual([d.parent.name for d in (HERE / where[1]).glob("*/__init__.py")], ["remit"])
+        self.assertTrue((HERE / where[1] / "remit" / "py.typed").exists() and "py.typed" in project)
 
 
 class AgentLoop(ServiceTest):
@@ -45,7 +77,7 @@ class AgentLoop(ServiceTest):
             session = self.new_session(max_value=max_value)
             made = self.organization.rotate_agent_secret(self.agent.id)
             settings = {
-                "REMIT_URL": URL, "REMIT_AGENT": self.agent.id, "REMIT_SECRET": made.credential.reveal(),
+                "REMIT_ADDR": URL, "REMIT_AGENT": self.agent.id, "REMIT_SECRET": made.secret.reveal(),
                 "REMIT_SESSION": session.id, "PYTHONPATH": str(HERE / "src"),
             }
             run = subprocess.run(

@@ -109,7 +109,7 @@ class Errors(ServiceTest):
         organization, agent = client.organization(KEY), client.agent(SOME, SECRET)
         made = self.client.create_organization("acme")
         assert made.api_key
-        for value in (client, organization, agent, agent.session(SOME), agent.open_transaction(SOME), made):
+        for value in (client, organization, agent, agent.session(SOME), agent.transaction(SOME), made):
             self.assertNotRegex(repr(value) + repr(getattr(value, "__dict__", "")), "hush|rmk_|rms_")
         self.assertNotIn(made.api_key.reveal(), repr(dataclasses.asdict(made)))
 

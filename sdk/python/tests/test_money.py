@@ -68,5 +68,5 @@ class MoneyThroughTheService(ServiceTest):
         with self.assertRaises(TypeError):
             session.charge(value=0.1)  # type: ignore[arg-type]
         with self.assertRaises(TypeError):
-            session.transaction("payment", value=1.5)  # type: ignore[arg-type]
+            session.begin("payment", value=1.5)  # type: ignore[arg-type]
         self.assertEqual(proxy.requests, [])

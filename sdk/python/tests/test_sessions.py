@@ -69,7 +69,7 @@ class Sessions(ServiceTest):
         calls: List[Callable[[], object]] = [
             lambda: session.charge("llm.call", none),
             lambda: session.charge_many([Charge("llm.call", none)]),
-            lambda: session.transaction("payment", value=none),
+            lambda: session.begin("payment", value=none),
         ]
         for does in calls:
             with self.assertRaisesRegex(TypeError, "no NoneType"):
@@ -110,7 +110,7 @@ class Organizations(ServiceTest):
         rotated = organization.rotate_agent_secret(made.id)
         with self.assertRaises(remit.Unauthorized):
             self.client.agent(made.id, made.secret).token()
-        self.client.agent(made.id, rotated.credential).token()
+        self.client.agent(made.id, rotated.secret).token()
         organization.revoke_agent(made.id)
         organization.revoke_agent(made.id)
         self.assertEqual([a.id for a in organization.agents(status="revoked")], [made.id])
@@ -122,7 +122,7 @@ class Organizations(ServiceTest):
         organization = self.new_organization()
         rotated = organization.rotate_key(self.organization_id, grace=timedelta(minutes=1))
         self.assertGreater(rotated.previous_expires_at, datetime.now(timezone.utc))
-        again = self.client.organization(rotated.credential)
+        again = self.client.organization(rotated.api_key)
         self.assertEqual(again.info(self.organization_id), organization.info(self.organization_id))
         self.assertIsNone(again.info(self.organization_id).api_key)
 
@@ -141,10 +141,10 @@ class Organizations(ServiceTest):
         made = organization.create_agent("scout", ["read"])
         assert made.secret
         pair = self.client.exchange(made.id, made.secret.reveal())
-        self.assertEqual(self.client.verify(pair.access).agent_id, made.id)
-        self.assertTrue(pair.refresh and organization.introspect(pair.refresh).active)
+        self.assertEqual(self.client.verify(pair.access_token).agent_id, made.id)
+        self.assertTrue(pair.refresh_token and organization.introspect(pair.refresh_token).active)
         self.assertGreater(pair.expires_in, 0)
-        self.assertNotIn(pair.access.reveal(), repr(pair))
+        self.assertNotIn(pair.access_token.reveal(), repr(pair))
         with self.assertRaises(remit.Unauthorized):
             self.client.exchange(made.id, "rms_wrong")
 

@@ -19,7 +19,7 @@ class Oops(Exception):
 class Transactions(ServiceTest):
     def test_a_commit_charges_what_was_spent_and_frees_the_rest(self) -> None:
         session = self.new_session(max_value=20)
-        with session.transaction("payment", pre_state={"balance": Decimal("10.10")}, value="12.5") as tx:
+        with session.begin("payment", pre_state={"balance": Decimal("10.10")}, value="12.5") as tx:
             self.assertEqual(session.get().value_held, Decimal("12.5"))
             tx.commit(value="3.25", post_state={"balance": 6})
         info = tx.get()
@@ -31,7 +31,7 @@ class Transactions(ServiceTest):
 
     def test_leaving_the_block_commits_what_is_held(self) -> None:
         session = self.new_session()
-        with session.transaction("payment", value=2) as tx:
+        with session.begin("payment", value=2) as tx:
             pass
         self.assertEqual((tx.info.status, session.get().value_used), ("committed", 2))
 
@@ -39,7 +39,7 @@ class Transactions(ServiceTest):
         session = self.new_session()
         for error in (Oops, KeyboardInterrupt):
             with self.assertRaises(error):
-                with session.transaction("payment", pre_state={"a": 1}, value=2) as tx:
+                with session.begin("payment", pre_state={"a": 1}, value=2) as tx:
                     raise error
             self.assertEqual((tx.info.status, tx.info.reason, tx.info.pre_state), ("rolled_back", "not finished", {"a": 1}))
         self.assertEqual((session.get().value_used, session.get().value_held), (0, 0))
@@ -47,7 +47,7 @@ class Transactions(ServiceTest):
     def test_what_is_settled_is_done_with(self) -> None:
         session = self.new_session()
         with self.assertRaises(Oops):
-            with session.transaction("payment", value=2) as tx:
+            with session.begin("payment", value=2) as tx:
                 tx.commit()
                 raise Oops  # after the fact: the books keep what has happened
         self.assertEqual(tx.get().status, "committed")
@@ -55,17 +55,17 @@ class Transactions(ServiceTest):
             tx.commit()
         with self.assertRaises(remit.TransactionDone):
             tx.rollback()
-        with session.transaction("payment", value=2) as tx:
+        with session.begin("payment", value=2) as tx:
             tx.rollback("changed my mind")
         self.assertEqual((tx.get().status, tx.get().reason), ("rolled_back", "changed my mind"))
 
     def test_a_reversal_gives_back_what_was_committed(self) -> None:
         session = self.new_session()
-        with session.transaction("payment", value=2) as tx:
+        with session.begin("payment", value=2) as tx:
             pass
         self.assertEqual(tx.reverse("wrong customer").status, "rolled_back")
         self.assertEqual(session.get().value_used, 0)
-        with session.transaction("payment", value=2, reversible=False) as tx:
+        with session.begin("payment", value=2, reversible=False) as tx:
             pass
         with self.assertRaises(remit.TransactionNotReversible) as caught:
             tx.reverse()
@@ -73,8 +73,8 @@ class Transactions(ServiceTest):
 
     def test_somebody_elses_settlement_is_told(self) -> None:
         session = self.new_session()
-        tx = session.transaction("payment", value=2)
-        self.assertEqual(self.organization.open_transaction(tx.id).rollback().status, "rolled_back")
+        tx = session.begin("payment", value=2)
+        self.assertEqual(self.organization.transaction(tx.id).rollback().status, "rolled_back")
         with self.assertRaises(remit.TransactionNotPending) as caught:
             tx.commit()
         self.assertEqual(caught.exception.transaction_status, "rolled_back")
@@ -83,28 +83,30 @@ class Transactions(ServiceTest):
 
     def test_one_without_a_session_keeps_a_state(self) -> None:
         self.new_session()
-        with self.agent.transaction("deploy", pre_state={"version": 6}, metadata={"by": "ci"}) as tx:
+        with self.agent.begin("deploy", pre_state={"version": 6}, metadata={"by": "ci"}) as tx:
             tx.commit(post_state={"version": 7})
         listed = list(self.agent.transactions(status="committed"))
         self.assertEqual([t.id for t in listed], [tx.id])
         self.assertIsNone(listed[0].pre_state)
-        self.assertEqual(self.agent.open_transaction(tx.id).info.metadata, {"by": "ci"})
+        self.assertEqual(self.agent.transaction(tx.id).info.metadata, {"by": "ci"})
         self.assertEqual([t.id for t in self.organization.transactions(agent_id=self.agent.id)], [tx.id])
 
     def test_what_cannot_be_held_begins_nothing(self) -> None:
         session = self.new_session(max_value=1)
         with self.assertRaises(remit.LimitReached):
-            with session.transaction("payment", value=2):
+            with session.begin("payment", value=2):
                 self.fail("the block is entered")
         self.assertEqual(session.get().action_count, 0)
 
     def test_an_impossible_rollback_does_not_hide_what_ended_the_block(self) -> None:
         organization = self.new_organization()
-        made = organization.create_agent("scout", ["read"])  # which may not roll back
+        made = organization.create_agent("scout", ["read"])
         assert made.secret
-        session = self.client.agent(made.id, made.secret).session(organization.create_session(made.id).id)
+        refuses = refusal(403, "insufficient_scope", required_scope="admin")
+        client, _ = self.proxied(lambda r, _n: refuses if r.path.endswith("/rollback") else PASS)
+        session = client.agent(made.id, made.secret).session(organization.create_session(made.id).id)
         with self.assertLogs("remit", logging.WARNING) as logged, self.assertRaises(Oops):
-            with session.transaction("payment", value=2) as tx:
+            with session.begin("payment", value=2) as tx:
                 raise Oops
         self.assertIn("insufficient_scope", logged.output[0])
         self.assertEqual(tx.get().status, "pending")
@@ -116,7 +118,7 @@ class Transactions(ServiceTest):
         client, proxy = self.proxied(react)
         session = self.new_session(client)
         with self.assertRaises(remit.OutcomeUnknown):
-            with session.transaction("payment", value=2) as tx:
+            with session.begin("payment", value=2) as tx:
                 tx.commit()
         self.assertEqual(tx.get().status, "committed")
         self.assertEqual([r for r in proxy.requests if r.path.endswith("/rollback")], [])
@@ -129,12 +131,12 @@ class Transactions(ServiceTest):
 
         client, _ = self.proxied(react)
         session = self.new_session(client)
-        tx = session.transaction("payment", value=2)
+        tx = session.begin("payment", value=2)
         with self.assertRaises(remit.Unavailable):
             tx.commit()
         self.assertEqual(tx.commit().status, "committed")
         with self.assertRaises(remit.Unavailable):
-            with session.transaction("payment", value=2) as tx:
+            with session.begin("payment", value=2) as tx:
                 tx.commit()
         self.assertEqual(tx.get().status, "rolled_back")
 
@@ -152,7 +154,7 @@ class Transactions(ServiceTest):
                 return got
 
             with self.subTest(error), self.assertRaises(error):
-                with session.transaction("payment", value=2) as tx:
+                with session.begin("payment", value=2) as tx:
                     with mock.patch.object(_Connection, "answer", interrupted):
                         tx.commit()
             self.assertEqual(tx.get().status, "committed")
@@ -163,7 +165,7 @@ class Transactions(ServiceTest):
         wrong: Any
         for wrong in ({"post_state": {"a": object()}}, {"timeout": -1}, {"value": 0.5}, {"idempotency_key": ""}):
             with self.subTest(wrong), self.assertRaises((TypeError, ValueError)):
-                with session.transaction("payment", value=2) as tx:
+                with session.begin("payment", value=2) as tx:
                     tx.commit(**wrong)
             self.assertEqual(tx.get().status, "rolled_back")
 
@@ -180,7 +182,7 @@ class Transactions(ServiceTest):
                 with self.subTest(failing, give_up=give_up), ExitStack() as logs:
                     if status == "pending":
                         logs.enter_context(self.assertLogs("remit", logging.WARNING))
-                    with session.transaction("payment", value=2) as tx, suppress(remit.Unavailable):
+                    with session.begin("payment", value=2) as tx, suppress(remit.Unavailable):
                         give_up(tx, "changed my mind")
                     self.assertEqual(tx.get().status, status)
             self.assertEqual(tx.commit().status, "committed")  # whoever asks for that by name gets it

@@ -45,7 +45,7 @@ class Connections(ServiceTest):
             kept = organization._caller.service.transport._idle[-1]
             select.select([kept.wire.raw], [], [], 10)  # its end has come
 
-    def test_a_connection_that_dies_under_a_creation_leaves_it_in_doubt(self) -> None:
+    def test_a_connection_that_dies_under_a_creation_without_a_key_leaves_it_in_doubt(self) -> None:
         requests = []
 
         def serve(connection: socket.socket, number: int) -> None:
@@ -55,7 +55,7 @@ class Connections(ServiceTest):
                     return
                 connection.sendall(answer_bytes(AGENT, "201 Created"))
 
-        organization = self.client_of(Listener(self, serve).url).organization("rmk_some")
+        organization = self.client_of(Listener(self, serve).url, idempotency_keys=False).organization("rmk_some")
         organization.create_agent("scout")
         with self.assertRaises(remit.OutcomeUnknown):
             organization.create_agent("scout")

@@ -68,9 +68,9 @@ class States(ServiceTest):
         state: Dict[str, Any] = {
             "price": Decimal("0.10"), "big": 2**60, "text": "<&>\u20ac\U0001f600\n", "list": [None, True, {"a": []}],
         }
-        tx = self.new_session().transaction("payment", pre_state=state)
+        tx = self.new_session().begin("payment", pre_state=state)
         self.assertEqual(tx.info.pre_state, state)
-        again = self.agent.transaction("payment", pre_state=tx.info.pre_state)
+        again = self.agent.begin("payment", pre_state=tx.info.pre_state)
         self.assertEqual(str(again.info.pre_state), str(tx.info.pre_state))
         with self.assertRaises(remit.RemitError):
-            self.agent.transaction("payment", pre_state={"deep": json.loads("[" * 50 + "]" * 50)})
+            self.agent.begin("payment", pre_state={"deep": json.loads("[" * 50 + "]" * 50)})

@@ -1,9 +1,9 @@
-import type { Caller, CallOptions } from "./call.js";
+import { keyed, type Call, type Caller, type WriteOptions } from "./call.js";
 import { Credential } from "./credential.js";
-import { events, type Event, type EventOptions } from "./events.js";
 import { maybe, object, own, text, texts, time, write, type JSONObject } from "./json.js";
+import { known, scopesOf } from "./options.js";
 import { agentsPerPage, list } from "./pages.js";
-import { agentPath } from "./paths.js";
+import { agentPath, familyPath } from "./paths.js";
 import { seconds } from "./seconds.js";
 
 /** What a new agent is. */
@@ -43,52 +43,59 @@ export interface AgentFilter {
   readonly status?: "active" | "revoked";
 }
 
-/** The agents of an organization. */
-export class Agents {
-  readonly #caller: Caller;
+/** How an agent's secret is rotated. */
+export interface RotateSecretParams {
+  readonly graceSeconds?: number; // how long the present secret stays valid; left out: it ends at once
+  readonly revokeFamilies?: boolean; // ends all refresh and access tokens of the agent as well: for a secret that was stolen
+}
 
-  /** @internal */
-  constructor(caller: Caller) {
-    this.#caller = caller;
-  }
+/** All refresh tokens that descend from one exchange of an agent's secret. */
+export interface Family {
+  readonly id: string;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | undefined;
+  readonly expiresAt: Date;
+}
 
-  /** Creates an agent. Its secret is in this answer only. */
-  async create(params: AgentParams, options: CallOptions = {}): Promise<CreatedAgent> {
-    const { name, scopes = [], description, metadata } = params;
-    const body = write({ name, scopes, description, metadata });
-    return this.#caller.do({ method: "POST", path: "/v1/agents", body, effect: "once", read: createdFrom }, options.signal);
-  }
+export function createAgent(caller: Caller, params: AgentParams, options: WriteOptions): Promise<CreatedAgent> {
+  const names = { name: true, scopes: true, description: true, metadata: true } as const;
+  const { name, scopes, description, metadata } = known("an agent", params, names);
+  const body = write({ name, scopes: scopesOf(scopes) ?? [], description, metadata });
+  return caller.do(keyed(caller.service, "/v1/agents", body, options, createdFrom), options.signal);
+}
 
-  /** Reads an agent. */
-  async get(id: string, options: CallOptions = {}): Promise<AgentInfo> {
-    return this.#caller.do({ method: "GET", path: agentPath(id), effect: "reads", read: agentFrom }, options.signal);
-  }
+export function getAgent(id: string): Call<AgentInfo> {
+  return { method: "GET", path: agentPath(id), effect: "reads", read: agentFrom };
+}
 
-  /** The organization's agents, newest first. */
-  list(filter: AgentFilter = {}, options: CallOptions = {}): AsyncGenerator<AgentInfo, void, undefined> {
-    return list(this.#caller, "/v1/agents", { status: filter.status, limit: agentsPerPage }, agentFrom, options.signal);
-  }
+export function listAgents(caller: Caller, filter: AgentFilter, signal: AbortSignal | undefined) {
+  const { status } = known("a filter of agents", filter, { status: true });
+  return list(caller, "/v1/agents", { status, limit: agentsPerPage }, agentFrom, signal);
+}
 
-  /** Ends an agent at once: its secret, its tokens and its open sessions. To revoke it again changes nothing. */
-  async revoke(id: string, options: CallOptions = {}): Promise<void> {
-    const path = `${agentPath(id)}/revoke`;
-    await this.#caller.do({ method: "POST", path, effect: "repeats", read: object }, options.signal);
-  }
+export function revokeAgent(id: string): Call<unknown> {
+  return { method: "POST", path: `${agentPath(id)}/revoke`, effect: "repeats", read: object };
+}
 
-  /**
-   * Gives an agent a new secret; the present one stays valid for the grace time. If the answer is lost, so is the new
-   * secret: rotate again.
-   */
-  async rotateSecret(id: string, graceSeconds = 0, options: CallOptions = {}): Promise<RotatedSecret> {
-    const path = `${agentPath(id)}/secret/rotate`;
-    const body = write({ grace_seconds: seconds(graceSeconds) });
-    return this.#caller.do({ method: "POST", path, body, effect: "once", read: rotatedFrom }, options.signal);
-  }
+export function rotateAgentSecret(
+  caller: Caller,
+  id: string,
+  params: RotateSecretParams,
+  options: WriteOptions,
+): Promise<RotatedSecret> {
+  const names = { graceSeconds: true, revokeFamilies: true } as const;
+  const { graceSeconds, revokeFamilies } = known("a rotation of a secret", params, names);
+  const body = write({ grace_seconds: seconds(graceSeconds), revoke_families: revokeFamilies });
+  const path = `${agentPath(id)}/secret/rotate`;
+  return caller.do(keyed(caller.service, path, body, options, rotatedFrom), options.signal);
+}
 
-  /** An agent's audit trail, as `Agent.events` yields it. */
-  events(id: string, options: EventOptions = {}): AsyncGenerator<Event, void, undefined> {
-    return events(this.#caller, id, options);
-  }
+export function listFamilies(caller: Caller, agentId: string, signal: AbortSignal | undefined) {
+  return list(caller, `${agentPath(agentId)}/families`, {}, familyFrom, signal);
+}
+
+export function revokeFamily(agentId: string, familyId: string): Call<unknown> {
+  return { method: "DELETE", path: familyPath(agentId, familyId), effect: "repeats", read: object };
 }
 
 function agentFrom(value: unknown): AgentInfo {
@@ -115,5 +122,15 @@ function rotatedFrom(value: unknown): RotatedSecret {
   return {
     secret: new Credential(text(answer, "secret")),
     previousExpiresAt: time(answer, "previous_expires_at"),
+  };
+}
+
+function familyFrom(value: unknown): Family {
+  const answer = object(value);
+  return {
+    id: text(answer, "family_id"),
+    createdAt: time(answer, "created_at"),
+    lastUsedAt: maybe(answer, "last_used_at", time),
+    expiresAt: time(answer, "expires_at"),
   };
 }

@@ -2,6 +2,7 @@ import { bounded, TimeIsUp } from "./abort.js";
 import { forHeader, type Credential } from "./credential.js";
 import { errorFrom, retryAfterFrom, Unauthorized } from "./errors.js";
 import { parse, Unreadable } from "./json.js";
+import { known } from "./options.js";
 import { conclude, Ended, Lost, mayHaveHappened, mayRepeat, NoToken, pause, settles, type Effect } from "./retry.js";
 import type { Tokens } from "./tokens.js";
 
@@ -19,6 +20,16 @@ export interface WriteOptions extends CallOptions {
   readonly idempotencyKey?: string | undefined;
 }
 
+/** The signal of the options of a call, which have no other names than these. */
+export function signalOf(options: CallOptions): AbortSignal | undefined {
+  return known("the options of a call", options, { signal: true }).signal;
+}
+
+/** The same of a call that is done once. */
+export function signalOfWrite(options: WriteOptions): AbortSignal | undefined {
+  return known("the options of a call", options, { signal: true, idempotencyKey: true }).signal;
+}
+
 /** One service, and how to reach it. */
 export interface Service {
   readonly base: string; // without a slash at the end
@@ -30,7 +41,7 @@ export interface Service {
 
 /** One request, however often it is sent. */
 export interface Call<T> {
-  readonly method: "GET" | "POST" | "PATCH";
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string; // with its query
   readonly body?: string;
   readonly effect: Effect;
@@ -47,15 +58,17 @@ export function keyed<T>(
   body: string,
   options: WriteOptions,
   read: (answer: unknown) => T,
+  method: "POST" | "PATCH" = "POST",
 ): Call<T> {
+  signalOfWrite(options); // refuses unknown ones
   const key = options.idempotencyKey ?? (service.keyless ? undefined : randomKey());
   if (key === undefined) {
-    return { method: "POST", path, body, effect: "once", read };
+    return { method, path, body, effect: "once", read };
   }
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new TypeError("remit: an idempotency key has 1 to 255 visible characters");
   }
-  return { method: "POST", path, body, effect: "repeats", key, read };
+  return { method, path, body, effect: "repeats", key, read };
 }
 
 // randomKey has to differ from all others of its agent or organization, and need not be secret.

@@ -1,4 +1,5 @@
-import { array, maybe, object, parse, text, type Answer } from "./json.js";
+import { array, maybe, object, parse, text, whole, type Answer } from "./json.js";
+import { formatUSD } from "./money.js";
 import { usageFrom, type Usage } from "./usage.js";
 
 /** What is wrong with one field of a request. */
@@ -16,6 +17,7 @@ interface Said {
   readonly fields?: readonly FieldError[];
   readonly retryAfter?: number | undefined;
   readonly cause?: unknown;
+  readonly more?: string; // what a type of its own adds to the text
 }
 
 /**
@@ -47,22 +49,28 @@ export class RemitError extends Error {
   }
 }
 
+// line is what an error says of an answer, and what a type of its own adds to that.
 function line(said: Said): string {
-  const fields = (said.fields ?? []).map((f) => `; ${f.field} ${f.message}`).join("");
+  const { detail = "", more = "" } = said;
+  const parts = [...(said.fields ?? []).map((f) => `${f.field} ${f.message}`.trim()), more];
+  const added = parts.filter((part) => part !== "" && !`; ${detail}; `.includes(`; ${part}; `)).map((part) => `; ${part}`).join("");
   const head = [said.status || "", said.code].filter(Boolean).join(" ");
-  return [head, (said.detail ?? "") + fields].filter(Boolean).join(": ") + (said.requestId ? ` (request ${said.requestId})` : "");
+  return [head, detail + added].filter(Boolean).join(": ") + (said.requestId ? ` (request ${said.requestId})` : "");
 }
 
-/** An action or a transaction that does not fit into its session. Nothing was charged. */
+/** A charge or a transaction that does not fit into its session. Nothing was charged. */
 export class LimitReached extends RemitError {
   override name = "LimitReached";
-  /** max_actions or max_value_usd */
+  /** max_actions, max_value_usd or max_committed_usd */
   readonly limit: string;
   readonly usage: Usage;
   constructor(place: string, said: Said, answer: Answer) {
-    super(place, said);
-    this.limit = text(answer, "limit");
-    this.usage = usageFrom(answer);
+    const limit = text(answer, "limit");
+    const usage = usageFrom(answer);
+    const value = `${formatUSD(usage.remainingValue)} of ${formatUSD(usage.maxValue)} USD`;
+    super(place, { ...said, more: `${limit}: ${usage.remainingActions} of ${usage.maxActions} actions and ${value} left` });
+    this.limit = limit;
+    this.usage = usage;
   }
   /** What is left of the session. */
   get remaining(): { readonly actions: number; readonly value: bigint } {
@@ -77,10 +85,34 @@ export class LimitBelowUsage extends RemitError {
   readonly limit: string;
   readonly usage: Usage;
   constructor(place: string, said: Said, answer: Answer) {
-    super(place, said);
-    this.limit = text(answer, "limit");
-    this.usage = usageFrom(answer);
+    const limit = text(answer, "limit");
+    const usage = usageFrom(answer);
+    const value = `${formatUSD(usage.valueUsed)} USD used, ${formatUSD(usage.valueHeld)} USD held`;
+    super(place, { ...said, more: `${limit}: ${usage.actionCount} actions and ${value}` });
+    this.limit = limit;
+    this.usage = usage;
   }
+}
+
+/** It exceeds a quota of the organization. Nothing was done. */
+export class QuotaExceeded extends RemitError {
+  override name = "QuotaExceeded";
+  /** Which one, such as agents. */
+  readonly quota: string;
+  readonly used: number;
+  readonly max: number;
+  constructor(place: string, said: Said, answer: Answer) {
+    const [quota, used, max] = [text(answer, "quota"), whole(answer, "used"), whole(answer, "max")] as const;
+    super(place, { ...said, more: `${quota}: ${used} of ${max} used` });
+    this.quota = quota;
+    this.used = used;
+    this.max = max;
+  }
+}
+
+/** The operator of the service has suspended the organization. */
+export class OrganizationSuspended extends RemitError {
+  override name = "OrganizationSuspended";
 }
 
 /** What only an active session allows. */
@@ -163,6 +195,8 @@ export class TransactionDone extends RemitError {
 const byCode: Readonly<Record<string, new (place: string, said: Said, answer: Answer) => RemitError>> = {
   session_limit_reached: LimitReached,
   limit_below_usage: LimitBelowUsage,
+  quota_exceeded: QuotaExceeded,
+  organization_suspended: OrganizationSuspended,
   session_not_active: SessionNotActive,
   insufficient_scope: InsufficientScope,
   transaction_not_pending: TransactionNotPending,

@@ -1,5 +1,6 @@
 import type { Caller, CallOptions } from "./call.js";
 import { array, maybe, object, text, time, withAmounts, type Answer, type JSONObject } from "./json.js";
+import { known } from "./options.js";
 import { perPage } from "./pages.js";
 import { agentPath, withQuery } from "./paths.js";
 
@@ -24,7 +25,11 @@ export interface EventOptions extends CallOptions {
   readonly after?: string | undefined; // the id of an event; left out: from the oldest that is kept
 }
 
-export async function* events(caller: Caller, agent: string, options: EventOptions): AsyncGenerator<Event, void, undefined> {
+export function events(caller: Caller, agent: string, options: EventOptions): AsyncGenerator<Event, void, undefined> {
+  return follow(caller, agent, known("the options of events", options, { signal: true, after: true }));
+}
+
+async function* follow(caller: Caller, agent: string, options: EventOptions): AsyncGenerator<Event, void, undefined> {
   for (let after = options.after; ; ) {
     const path = withQuery(`${agentPath(agent)}/events`, { after, limit: perPage, wait: String(waitSeconds) });
     const read = (answer: unknown) => array(answer, eventFrom);

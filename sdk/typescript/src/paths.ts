@@ -2,6 +2,7 @@
 export const sessionPath = (id: string) => `/v1/sessions/${segment(id)}`;
 export const organizationPath = (id: string) => `/v1/organizations/${segment(id)}`;
 export const agentPath = (id: string) => `/v1/agents/${segment(id)}`;
+export const familyPath = (agent: string, id: string) => `${agentPath(agent)}/families/${segment(id)}`;
 export const transactionPath = (id: string) => `/v1/transactions/${segment(id)}`;
 
 // A URL takes the dots of "." and ".." for directions, encoded or not.

@@ -1,6 +1,7 @@
-import { keyed, type Call, type Caller, type CallOptions, type WriteOptions } from "./call.js";
+import { keyed, signalOfWrite, type Call, type Caller, type WriteOptions } from "./call.js";
 import { amount, maybe, object, own, text, texts, time, whole, write, type JSONObject } from "./json.js";
 import type { MicroUSD } from "./money.js";
+import { known, scopesOf, type Names } from "./options.js";
 import { list } from "./pages.js";
 import { sessionPath } from "./paths.js";
 import { seconds } from "./seconds.js";
@@ -17,6 +18,14 @@ export interface SessionParams extends SessionLimits {
   readonly agentId: string;
   readonly scopes?: readonly string[]; // of the agent's; left out: all of them
   readonly metadata?: object; // at most 16 KiB
+  readonly maxCommitted?: MicroUSD; // limits SessionInfo.valueCommitted, which rollbacks do not lower; left out: nothing does
+}
+
+/** Changes of an active session. What is left out stays. */
+export interface SessionChanges extends SessionLimits {
+  // They top up relatively: of several that do so at once, all count. With maxActions, or maxValue, the service refuses them.
+  readonly addActions?: number;
+  readonly addValue?: MicroUSD;
 }
 
 /** A session as the service shows it. */
@@ -30,6 +39,8 @@ export interface SessionInfo {
   readonly valueUsed: MicroUSD;
   readonly valueHeld: MicroUSD; // by pending transactions
   readonly valueOverage: MicroUSD; // spent by transactions, and beyond the limit
+  readonly valueCommitted: MicroUSD; // ever charged or committed; rollbacks do not lower it
+  readonly maxCommitted: MicroUSD | undefined; // its limit
   readonly scopes: readonly string[];
   readonly metadata: JSONObject;
   readonly expiresAt: Date;
@@ -44,6 +55,8 @@ export interface SessionSummary {
   readonly status: string;
   readonly actionCount: number;
   readonly maxActions: number;
+  readonly valueUsed: MicroUSD;
+  readonly maxValue: MicroUSD;
   readonly expiresAt: Date;
 }
 
@@ -53,44 +66,29 @@ export interface SessionFilter {
   readonly agentId?: string;
 }
 
-/** The sessions of an organization. */
-export class Sessions {
-  readonly #caller: Caller;
+export function createSession(caller: Caller, params: SessionParams, options: WriteOptions): Promise<SessionInfo> {
+  const names: Names<SessionParams> = { ...limitNames, agentId: true, scopes: true, metadata: true, maxCommitted: true };
+  const { agentId, scopes, metadata, maxCommitted } = known("a session", params, names);
+  const body = { agent_id: agentId, ...limits(params), scopes: scopesOf(scopes), metadata, max_committed_usd: maxCommitted };
+  return caller.do(keyed(caller.service, "/v1/sessions", write(body), options, sessionFrom), options.signal);
+}
 
-  /** @internal */
-  constructor(caller: Caller) {
-    this.#caller = caller;
-  }
-
-  /** Gives an agent a session. */
-  async create(params: SessionParams, options: WriteOptions = {}): Promise<SessionInfo> {
-    const { agentId, scopes, metadata } = params;
-    const body = write({ agent_id: agentId, ...limits(params), scopes, metadata });
-    const call = keyed(this.#caller.service, "/v1/sessions", body, options, sessionFrom);
-    return this.#caller.do(call, options.signal);
-  }
-
-  /** Reads a session. */
-  async get(id: string, options: CallOptions = {}): Promise<SessionInfo> {
-    return this.#caller.do(getSession(id), options.signal);
-  }
-
-  /** The organization's sessions, newest first. */
-  list(filter: SessionFilter = {}, options: CallOptions = {}): AsyncGenerator<SessionSummary, void, undefined> {
-    return listSessions(this.#caller, filter, options.signal);
-  }
-
-  /** Tops an active session up, or tightens it, but not below what is used and held: that is LimitBelowUsage. */
-  async update(id: string, changes: SessionLimits, options: CallOptions = {}): Promise<SessionInfo> {
-    const body = write(limits(changes));
-    const path = sessionPath(id);
-    return this.#caller.do({ method: "PATCH", path, body, effect: "repeats", read: sessionFrom }, options.signal);
-  }
-
-  /** Ends a session, as `Session.end` does. */
-  async end(id: string, options: CallOptions = {}): Promise<void> {
-    await this.#caller.do(endSession(id), options.signal);
-  }
+export function updateSession(
+  caller: Caller,
+  id: string,
+  changes: SessionChanges,
+  options: WriteOptions,
+): Promise<SessionInfo> {
+  const names: Names<SessionChanges> = { ...limitNames, addActions: true, addValue: true };
+  const { addActions, addValue } = known("a change of a session", changes, names);
+  const body = write({ ...limits(changes), add_actions: addActions, add_value_usd: addValue });
+  const path = sessionPath(id);
+  const relative = addActions !== undefined || addValue !== undefined; // sent twice, it would count twice
+  const call: Call<SessionInfo> =
+    relative || options.idempotencyKey !== undefined
+      ? keyed(caller.service, path, body, options, sessionFrom, "PATCH")
+      : { method: "PATCH", path, body, effect: "repeats", read: sessionFrom };
+  return caller.do(call, signalOfWrite(options));
 }
 
 export function getSession(id: string): Call<SessionInfo> {
@@ -102,8 +100,11 @@ export function endSession(id: string): Call<unknown> {
 }
 
 export function listSessions(caller: Caller, filter: SessionFilter, signal: AbortSignal | undefined) {
-  return list(caller, "/v1/sessions", { status: filter.status, agent_id: filter.agentId }, summaryFrom, signal);
+  const { status, agentId } = known("a filter of sessions", filter, { status: true, agentId: true });
+  return list(caller, "/v1/sessions", { status, agent_id: agentId }, summaryFrom, signal);
 }
+
+const limitNames: Names<SessionLimits> = { maxActions: true, maxValue: true, expiresInSeconds: true };
 
 function limits(given: SessionLimits) {
   return {
@@ -120,7 +121,9 @@ function sessionFrom(value: unknown): SessionInfo {
     maxValue: amount(answer, "max_value_usd"),
     valueUsed: amount(answer, "value_used_usd"),
     valueHeld: amount(answer, "value_held_usd"),
-    valueOverage: amount(answer, "value_overage_usd"),
+    valueOverage: maybe(answer, "value_overage_usd", amount) ?? 0n,
+    valueCommitted: maybe(answer, "value_committed_usd", amount) ?? 0n,
+    maxCommitted: maybe(answer, "max_committed_usd", amount),
     scopes: texts(answer, "scopes"),
     metadata: own(answer, "metadata"),
     createdAt: time(answer, "created_at"),
@@ -136,6 +139,8 @@ function summaryFrom(value: unknown): SessionSummary {
     status: text(answer, "status"),
     actionCount: whole(answer, "action_count"),
     maxActions: whole(answer, "max_actions"),
+    valueUsed: maybe(answer, "value_used_usd", amount) ?? 0n,
+    maxValue: maybe(answer, "max_value_usd", amount) ?? 0n,
     expiresAt: time(answer, "expires_at"),
   };
 }

@@ -1,15 +1,16 @@
 import type { Caller } from "./call.js";
 import { amount, flag, maybe, object, own, text, time, whole, type JSONObject } from "./json.js";
 import type { MicroUSD } from "./money.js";
+import { known } from "./options.js";
 import { list } from "./pages.js";
 
 /** What a new transaction is. */
 export interface TransactionParams {
   readonly actionType: string; // 1 to 200 characters
-  readonly preState: object; // how things are now, to be restored by whoever rolls back; at most 64 KiB
+  readonly preState?: object; // how things are now, to be restored by whoever rolls back; at most 64 KiB; left out: {}
   readonly value?: MicroUSD; // to be held; needs a session
   readonly expiresInSeconds?: number; // after which the hold is released, up to 30 days; left out: 5 minutes
-  readonly irreversible?: boolean; // once committed, it cannot be rolled back
+  readonly reversible?: boolean; // false: once committed, it cannot be rolled back; left out: true
   readonly metadata?: object; // at most 16 KiB
 }
 
@@ -21,6 +22,12 @@ export interface CommitParams {
    */
   readonly value?: MicroUSD;
   readonly postState?: object; // how things are now; at most 64 KiB
+}
+
+/** Changes of a pending transaction. What is left out stays. */
+export interface TransactionChanges {
+  readonly value?: MicroUSD; // to be held from now on
+  readonly expiresInSeconds?: number; // from now
 }
 
 /**
@@ -40,6 +47,7 @@ export interface TransactionInfo {
   readonly value: MicroUSD; // what it was begun with; once committed, what was charged
   readonly valueHeld: MicroUSD; // while it is pending
   readonly overage: MicroUSD; // spent beyond the session's limit
+  readonly late: boolean; // committed after it had expired
   readonly reversible: boolean;
   readonly reason: string | undefined; // of the rollback
   readonly metadata: JSONObject | undefined;
@@ -57,7 +65,8 @@ export interface TransactionFilter {
 }
 
 export function listTransactions(caller: Caller, filter: TransactionFilter, signal: AbortSignal | undefined) {
-  const parameters = { status: filter.status, session_id: filter.sessionId, agent_id: filter.agentId };
+  const { status, sessionId, agentId } = known("a filter of transactions", filter, { status: true, sessionId: true, agentId: true });
+  const parameters = { status, session_id: sessionId, agent_id: agentId };
   return list(caller, "/v1/transactions", parameters, transactionFrom, signal);
 }
 
@@ -75,6 +84,7 @@ export function transactionFrom(value: unknown): TransactionInfo {
     value: amount(answer, "value_usd"),
     valueHeld: amount(answer, "value_held_usd"),
     overage: amount(answer, "overage_usd"),
+    late: maybe(answer, "late", flag) ?? false,
     reversible: flag(answer, "reversible"),
     reason: maybe(answer, "reason", text),
     metadata: maybe(answer, "metadata", own),

@@ -13,7 +13,7 @@ test("no client prints a credential", async () => {
   const session = await sessionOf(agent);
   const tx = await session.begin({ actionType: "x", preState: {} });
   const secrets = [secret, apiKey, await agent.token()];
-  for (const value of [remit, acme, acme.agents, acme.sessions, agent, session, tx]) {
+  for (const value of [remit, acme, agent, session, tx]) {
     for (const text of secrets) {
       assert.ok(!printed(value).includes(text), inspect(value));
       assert.ok(!JSON.stringify(value, (_, v) => (typeof v === "bigint" ? String(v) : v)).includes(text));
@@ -22,7 +22,7 @@ test("no client prints a credential", async () => {
 });
 
 test("a credential reads as such wherever it is printed", async () => {
-  const made = await acme.agents.create({ name: "scout" });
+  const made = await acme.createAgent({ name: "scout" });
   assert.ok(made.secret instanceof Credential);
   assert.match(inspect(made), /secret: \[credential\]/);
   assert.equal(`${made.secret}`, "[credential]");
@@ -32,18 +32,18 @@ test("a credential reads as such wherever it is printed", async () => {
 
 test("no error holds a credential", async (t) => {
   const network = await newNetwork(t);
-  const through = network.remit({ maxAttempts: 1 });
+  const through = network.client({ maxAttempts: 1 });
   const { agent, secret } = await newAgent([], through);
   const access = await agent.token();
   network.fate = () => "lose";
   const failures = [
-    failure(agent.session("x").do(), Error),
-    failure(through.organization(apiKey).agents.create({ name: "x" }), Error),
+    failure(agent.session("x").charge(), Error),
+    failure(through.organization(apiKey).createAgent({ name: "x" }), Error),
     failure(through.agent(agent.id, secret).token(), Error),
-    failure(remit.organization("rmk_wrong").agents.get("x"), Unauthorized),
+    failure(remit.organization("rmk_wrong").getAgent("x"), Unauthorized),
     failure(remit.agent(agent.id, "wrong-secret").token(), Unauthorized),
     failure(remit.verify(`${access}x`), Unauthorized),
-    failure(remit.organization(`${apiKey}\n`).agents.get("x"), TypeError), // fetch would quote it
+    failure(remit.organization(`${apiKey}\n`).getAgent("x"), TypeError), // fetch would quote it
     failure(remit.verify(`${access}\u2026`), TypeError),
     failure(acme.introspect(access, { signal: AbortSignal.abort(new Error("no")) }), Error),
   ];

@@ -64,17 +64,17 @@ test("amounts are written as exact numbers, and nothing else is taken for one", 
 test("999999999.999999 goes to the service and comes back to the last digit", async (t) => {
   const network = await newNetwork(t);
   const most = usd("999999999.999999");
-  const { agent } = await newAgent([], network.remit());
-  const made = await acme.sessions.create({ agentId: agent.id, maxValue: most, metadata: { price_usd: 0.25 } });
+  const { agent } = await newAgent([], network.client());
+  const made = await acme.createSession({ agentId: agent.id, maxValue: most, metadata: { price_usd: 0.25 } });
   assert.equal(made.maxValue, most);
   assert.deepEqual(made.metadata, { price_usd: 0.25 });
 
   const session = agent.session(made.id);
-  const left = await session.do({ value: usd("999999999.999998") });
+  const left = await session.charge({ value: usd("999999999.999998") });
   assert.equal(left.valueUsed, 999_999_999_999_998n);
   assert.equal(left.remainingValue, 1n);
   assert.match(network.seen.at(-1)!.body, /"value_usd":999999999\.999998}/);
-  const [last, over] = await session.doMany([{ value: 1n }, { value: 1n }]);
+  const [last, over] = await session.chargeMany([{ value: 1n }, { value: 1n }]);
   assert.ok(last?.ok && last.usage.valueUsed === most && last.usage.remainingValue === 0n);
   assert.equal(over?.ok, false);
   assert.equal((await session.get()).valueUsed, most);
@@ -82,9 +82,9 @@ test("999999999.999999 goes to the service and comes back to the last digit", as
 
 test("amounts in the data of events are exact too", async () => {
   const session = await newSession({ maxValue: 1n });
-  await acme.sessions.update(session.id, { maxValue: usd("999999999.999999") });
+  await acme.updateSession(session.id, { maxValue: usd("999999999.999999") });
   const { agentId } = await session.get();
-  for await (const event of acme.agents.events(agentId)) {
+  for await (const event of acme.events(agentId)) {
     if (event.type === "session.limits_changed") {
       assert.equal(event.data?.["max_value_usd"], 999_999_999_999_999n);
       return;
@@ -94,6 +94,6 @@ test("amounts in the data of events are exact too", async () => {
 
 test("a number where an amount belongs is refused before anything is sent", async () => {
   const session = await newSession();
-  await assert.rejects(session.do({ value: 0.37 as unknown as bigint }), TypeError);
+  await assert.rejects(session.charge({ value: 0.37 as unknown as bigint }), TypeError);
   assert.equal((await session.get()).actionCount, 0);
 });

@@ -2,7 +2,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
-import { Remit, type RemitOptions } from "@remit/sdk";
+import { Client, type ClientOptions } from "@remit/sdk";
 import { serviceURL } from "./service.js";
 
 /** A request as it came by. */
@@ -35,8 +35,8 @@ export class Network {
     this.#url = url;
   }
 
-  remit(options: RemitOptions = {}): Remit {
-    return new Remit(this.#url, options);
+  client(options: ClientOptions = {}): Client {
+    return new Client(this.#url, options);
   }
 
   count(place: string): number {

@@ -8,24 +8,24 @@ import { newNetwork } from "./network.js";
 import { acme, apiKey, collect, failure, newAgent, newSession, organizationId, remit, sessionOf } from "./service.js";
 
 test("an agent's whole life", async () => {
-  const made = await acme.agents.create({ name: "scout", scopes: ["read", "pay"], description: "looks", metadata: { tier: 1 } });
-  const read = await acme.agents.get(made.id);
+  const made = await acme.createAgent({ name: "scout", scopes: ["read", "pay"], description: "looks", metadata: { tier: 1 } });
+  const read = await acme.getAgent(made.id);
   assert.deepEqual([read.name, read.scopes, read.status, read.description, read.metadata, read.organizationId],
     ["scout", ["read", "pay"], "active", "looks", { tier: 1 }, organizationId]);
   assert.ok(!("secret" in read) && read.revokedAt === undefined);
-  const rotated = await acme.agents.rotateSecret(made.id, 60);
+  const rotated = await acme.rotateAgentSecret(made.id, { graceSeconds: 60 });
   assert.ok(rotated.previousExpiresAt.getTime() > Date.now());
   for (const secret of [made.secret, rotated.secret]) {
     assert.match(await remit.agent(made.id, secret).token(), /^eyJ/);
   }
   const agent = remit.agent(made.id, rotated.secret);
   const session = await sessionOf(agent);
-  await acme.agents.revoke(made.id);
-  await acme.agents.revoke(made.id);
-  assert.equal((await acme.agents.get(made.id)).status, "revoked");
-  assert.equal((await acme.sessions.get(session.id)).status, "revoked");
+  await acme.revokeAgent(made.id);
+  await acme.revokeAgent(made.id);
+  assert.equal((await acme.getAgent(made.id)).status, "revoked");
+  assert.equal((await acme.getSession(session.id)).status, "revoked");
   assert.equal((await failure(agent.token(), Unauthorized)).code, "invalid_credentials");
-  assert.equal((await failure(session.do(), Unauthorized)).code, "invalid_credentials");
+  assert.equal((await failure(session.charge(), Unauthorized)).code, "invalid_credentials");
 });
 
 test("a rotated API key replaces the one before", async () => {
@@ -33,14 +33,14 @@ test("a rotated API key replaces the one before", async () => {
   const other = remit.organization(made.apiKey!);
   const info = await other.info(made.id);
   assert.deepEqual([info.name, info.metadata, info.apiKey], ["other", { plan: "x" }, undefined]);
-  const rotated = await other.rotateKey(made.id);
+  const rotated = await other.rotateKey(made.id, { graceSeconds: 0 });
   assert.equal((await failure(other.info(made.id), Unauthorized)).code, "invalid_api_key");
   assert.equal((await remit.organization(rotated.apiKey).info(made.id)).id, made.id);
 });
 
 test("a session is read as it was made, topped up and ended", async () => {
   const { agent } = await newAgent(["read", "pay"]);
-  const made = await acme.sessions.create({
+  const made = await acme.createSession({
     agentId: agent.id, maxActions: 7, maxValue: 12_300_001n, expiresInSeconds: 3600, scopes: ["read"], metadata: { for: "a<b>&c" },
   });
   const session = agent.session(made.id);
@@ -49,41 +49,41 @@ test("a session is read as it was made, topped up and ended", async () => {
     [7, 12_300_001n, ["read"], { for: "a<b>&c" }, "active", undefined]);
   assert.equal(made.expiresAt.getTime() - made.createdAt.getTime(), 3_600_000);
 
-  const left = await session.do({ type: "llm.call", value: 2n * USD, count: 3 });
+  const left = await session.charge({ actionType: "llm.call", value: 2n * USD, count: 3 });
   assert.deepEqual([left.actionCount, left.remainingActions, left.valueUsed, left.remainingValue], [3, 4, 2n * USD, 10_300_001n]);
-  const below = await failure(acme.sessions.update(made.id, { maxActions: 2 }), LimitBelowUsage);
+  const below = await failure(acme.updateSession(made.id, { maxActions: 2 }), LimitBelowUsage);
   assert.deepEqual([below.status, below.limit, below.usage.actionCount], [409, "max_actions", 3]);
-  assert.equal((await acme.sessions.update(made.id, { maxValue: 20n * USD })).maxValue, 20n * USD);
+  assert.equal((await acme.updateSession(made.id, { maxValue: 20n * USD })).maxValue, 20n * USD);
   await session.end();
-  await acme.sessions.end(made.id); // changes nothing
+  await acme.endSession(made.id); // changes nothing
   assert.notEqual((await session.get()).endedAt, undefined);
-  const over = await failure(session.do(), SessionNotActive);
+  const over = await failure(session.charge(), SessionNotActive);
   assert.deepEqual([over.status, over.sessionStatus], [403, "completed"]);
 });
 
 test("every refusal has its type, and what it holds", async () => {
   const session = await newSession({ maxActions: 10, maxValue: USD }, ["read"]);
-  await session.do({ value: 600_000n });
-  const limit = await failure(session.do({ value: 500_000n }), LimitReached);
+  await session.charge({ value: 600_000n });
+  const limit = await failure(session.charge({ value: 500_000n }), LimitReached);
   assert.deepEqual([limit.name, limit.status, limit.code, limit.limit], ["LimitReached", 403, "session_limit_reached", "max_value_usd"]);
   assert.deepEqual(limit.remaining, { actions: 9, value: 400_000n });
   assert.equal(limit.usage.valueUsed, 600_000n);
   assert.match(limit.message, /^remit: POST \/v1\/sessions\/\S+\/actions: 403 session_limit_reached: .+ \(request \S+\)$/);
   assert.ok(limit instanceof RemitError && limit.requestId !== "");
 
-  assert.equal((await failure(session.do({ scope: "pay" }), InsufficientScope)).requiredScope, "pay");
-  const invalid = await failure(acme.sessions.create({ agentId: "nobody", maxActions: -1 }), RemitError);
+  assert.equal((await failure(session.charge({ scope: "pay" }), InsufficientScope)).requiredScope, "pay");
+  const invalid = await failure(acme.createSession({ agentId: "nobody", maxActions: -1 }), RemitError);
   assert.deepEqual([invalid.code, invalid.fields.map((f) => f.field).sort()], ["invalid_request", ["agent_id", "max_actions"]]);
-  await failure(acme.sessions.get("00000000-0000-4000-8000-000000000000"), NotFound);
-  await failure(acme.sessions.get("a/../b"), RemitError);
-  await assert.rejects(acme.sessions.get(".."), TypeError); // a URL would lead elsewhere
+  await failure(acme.getSession("00000000-0000-4000-8000-000000000000"), NotFound);
+  await failure(acme.getSession("a/../b"), RemitError);
+  await assert.rejects(acme.getSession(".."), TypeError); // a URL would lead elsewhere
 });
 
 test("a batch does each action alone", async () => {
   const { agent } = await newAgent([]);
   const [one, two] = [await sessionOf(agent, { maxActions: 1 }), await sessionOf(agent)];
   for (const who of [agent, acme]) {
-    const [first, second, third] = await who.doMany([{ sessionId: one.id }, { sessionId: two.id, value: USD }]);
+    const [first, second, third] = await who.chargeMany([{ sessionId: one.id }, { sessionId: two.id, value: USD }]);
     assert.ok(second?.ok && second.usage.valueUsed > 0n && third === undefined);
     if (who === acme) {
       assert.ok(first?.ok === false && first.error instanceof LimitReached);
@@ -99,16 +99,16 @@ test("lists are followed from page to page, newest first", async () => {
   }
   const ids = async (list: AsyncIterable<{ id: string }>) => (await collect(list)).map((s) => s.id);
   assert.deepEqual(await ids(agent.sessions()), made);
-  assert.deepEqual(await ids(acme.sessions.list({ agentId: agent.id, status: "active" })), made);
-  assert.deepEqual(await ids(acme.sessions.list({ agentId: agent.id, status: "completed" })), []);
-  assert.ok((await ids(acme.agents.list({ status: "active" }))).includes(agent.id));
+  assert.deepEqual(await ids(acme.sessions({ agentId: agent.id, status: "active" })), made);
+  assert.deepEqual(await ids(acme.sessions({ agentId: agent.id, status: "completed" })), []);
+  assert.ok((await ids(acme.agents({ status: "active" }))).includes(agent.id));
 });
 
 test("a next page that is the same page ends a list, and no link leads elsewhere", async (t) => {
   const network = await newNetwork(t);
   const link = '<http://127.0.0.1:9/v1/agents?cursor=a>; rel="prev", <http://127.0.0.1:9/v1/agents?cursor=b&limit=1>; rel="next"';
   network.fate = ({ nth }) => (nth > 3 ? { status: 500 } : { status: 200, headers: { Link: link }, body: "[]" });
-  const error = await failure(collect(network.remit().organization(apiKey).agents.list()), RemitError);
+  const error = await failure(collect(network.client().organization(apiKey).agents()), RemitError);
   assert.match(error.message, /GET \/v1\/agents: unreadable answer: the next page is the same page/);
   assert.equal(network.count("GET /v1/agents"), 2);
 });
@@ -131,7 +131,7 @@ test("a secret is exchanged for tokens that are kept elsewhere", async (t) => {
   const network = await newNetwork(t);
   const { agent, secret } = await newAgent(["read"]);
   network.fate = (seen) => (seen.nth === 1 ? "lose" : "pass");
-  const pair = await network.remit().exchange(agent.id, secret);
+  const pair = await network.client().exchange(agent.id, secret);
   assert.equal((await remit.verify(pair.accessToken)).agentId, agent.id);
   assert.deepEqual([pair.tokenType.toLowerCase(), pair.expiresIn], ["bearer", 3600]);
   assert.ok(pair.refreshToken instanceof Credential && pair.refreshToken.reveal() !== "");
@@ -152,7 +152,7 @@ test("events are yielded, then waited for", async () => {
       types.push(event.type);
       last = event.id;
       if (event.type === "session.created") {
-        await session.do();
+        await session.charge();
       } else if (event.type === "session.limit_reached") {
         assert.deepEqual([event.sessionId, event.agentId, event.actor], [session.id, agent.id, { type: "agent", id: agent.id }]);
         setTimeout(() => stop.abort(new Error("enough")));
@@ -161,17 +161,17 @@ test("events are yielded, then waited for", async () => {
   }, /^Error: enough$/);
   assert.ok(types.includes("agent.created") && types.includes("session.limit_reached"), types.join());
   await session.end();
-  for await (const event of acme.agents.events(agent.id, { after: last })) {
+  for await (const event of acme.events(agent.id, { after: last })) {
     assert.equal(event.type, "session.ended");
     break;
   }
 });
 
 test("a base URL is taken only as a place to send credentials to", async () => {
-  const { Remit } = await import("@remit/sdk");
+  const { Client } = await import("@remit/sdk");
   for (const url of ["remit.example.com", "ftp://remit.example.com", "https://me:hunter2@remit.example.com", "https://x/?q=1", "http://hunter2 x"]) {
-    assert.throws(() => new Remit(url), (e: Error) => e instanceof TypeError && !`${e.stack}${JSON.stringify(e)}`.includes("hunter2"), url);
+    assert.throws(() => new Client(url), (e: Error) => e instanceof TypeError && !`${e.stack}${JSON.stringify(e)}`.includes("hunter2"), url);
   }
-  const slashed = new Remit(`${process.env["REMIT_URL"]}///`);
+  const slashed = new Client(`${process.env["REMIT_ADDR"]}///`);
   assert.equal((await slashed.organization(apiKey).info(organizationId)).id, organizationId);
 });

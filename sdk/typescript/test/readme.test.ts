@@ -10,7 +10,7 @@ async function run(example: string, limits: { maxActions: number; maxValue: bigi
   const { agent, secret } = await newAgent(["admin"]);
   const session = await sessionOf(agent, limits);
   const env = {
-    PATH: process.env["PATH"], REMIT_URL: serviceURL, REMIT_API_KEY: apiKey,
+    PATH: process.env["PATH"], REMIT_ADDR: serviceURL, REMIT_API_KEY: apiKey,
     REMIT_AGENT: agent.id, REMIT_SECRET: secret, REMIT_SESSION: session.id,
   };
   const file = new URL(`readme/${example}.js`, import.meta.url).pathname;

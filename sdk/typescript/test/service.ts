@@ -1,12 +1,12 @@
 // The service that the tests run against, and who they are there.
-import { Remit, type Agent, type Organization, type Session, type SessionLimits } from "@remit/sdk";
+import { Client, type Agent, type Organization, type Session, type SessionLimits } from "@remit/sdk";
 
-const url = process.env["REMIT_URL"];
+const url = process.env["REMIT_ADDR"];
 if (url === undefined) {
-  throw new Error("REMIT_URL must say where the service is");
+  throw new Error("REMIT_ADDR must say where the service is");
 }
 export const serviceURL: string = url;
-export const remit = new Remit(serviceURL);
+export const remit = new Client(serviceURL);
 
 const made = await remit.createOrganization({ name: "acme" });
 export const organizationId = made.id;
@@ -14,8 +14,8 @@ export const apiKey = made.apiKey!.reveal();
 export const acme: Organization = remit.organization(apiKey);
 
 /** An agent that calls by way of `through`, and its secret. */
-export async function newAgent(scopes: string[], through: Remit = remit): Promise<{ agent: Agent; secret: string }> {
-  const scout = await acme.agents.create({ name: "scout", scopes });
+export async function newAgent(scopes: string[], through: Client = remit): Promise<{ agent: Agent; secret: string }> {
+  const scout = await acme.createAgent({ name: "scout", scopes });
   return { agent: through.agent(scout.id, scout.secret), secret: scout.secret.reveal() };
 }
 
@@ -26,7 +26,7 @@ export async function newSession(limits: SessionLimits = {}, scopes = ["admin"],
 }
 
 export async function sessionOf(agent: Agent, limits: SessionLimits = {}): Promise<Session> {
-  const made = await acme.sessions.create({ agentId: agent.id, ...limits });
+  const made = await acme.createSession({ agentId: agent.id, ...limits });
   return agent.session(made.id);
 }
 

@@ -15,7 +15,7 @@ Object.defineProperty(performance, "now", { value: () => now() + ahead, configur
 
 async function newClient(t: TestContext) {
   const network = await newNetwork(t);
-  const { agent, secret } = await newAgent(["read"], network.remit());
+  const { agent, secret } = await newAgent(["read"], network.client());
   return { network, agent, secret, session: await sessionOf(agent) };
 }
 
@@ -24,7 +24,7 @@ const tokensOf = (network: Network) =>
 
 test("100 calls at once with nothing cached make one exchange", async (t) => {
   const { network, session } = await newClient(t);
-  await Promise.all(Array.from({ length: 100 }, () => session.do()));
+  await Promise.all(Array.from({ length: 100 }, () => session.charge()));
   assert.equal(network.count(exchange), 1);
   assert.equal(tokensOf(network), 1);
   assert.equal((await session.get()).actionCount, 100);
@@ -35,7 +35,7 @@ test("a token is renewed early, once, while calls go on with the present one", a
   const first = await agent.token();
   network.fate = (seen) => (seen.place === refresh ? "hang" : "pass"); // as long as it hangs the present one serves
   ahead += 0.91 * hour;
-  await Promise.all(Array.from({ length: 20 }, () => session.do()));
+  await Promise.all(Array.from({ length: 20 }, () => session.charge()));
   assert.equal(await agent.token(), first);
   await until(() => network.count(refresh) === 1);
   assert.equal(network.count(exchange), 1);
@@ -74,7 +74,7 @@ test("a token that cannot be used any more is waited for", async (t) => {
   const { network, agent, session } = await newClient(t);
   const first = await agent.token();
   ahead += 0.99 * hour;
-  await Promise.all([session.do(), session.do()]);
+  await Promise.all([session.charge(), session.charge()]);
   assert.notEqual(await agent.token(), first);
   assert.deepEqual([network.count(exchange), network.count(refresh)], [1, 1]);
 });
@@ -153,7 +153,7 @@ test("a refused refresh token makes one exchange of the secret", async (t) => {
   await theft(network);
   await Promise.all([agent.refresh(), agent.refresh()]);
   assert.equal(network.count(exchange), 2);
-  assert.equal((await session.do()).actionCount, 1);
+  assert.equal((await session.charge()).actionCount, 1);
 });
 
 test("a call whose token is refused is sent once more with a fresh one", async (t) => {
@@ -162,14 +162,14 @@ test("a call whose token is refused is sent once more with a fresh one", async (
   const refused = { status: 401, body: JSON.stringify({ code: "invalid_token", detail: "no", status: 401 }) };
   const charge = `POST /v1/sessions/${session.id}/actions`;
   network.fate = (seen) => (seen.place === charge && seen.nth === 1 ? refused : "pass");
-  assert.equal((await session.do()).actionCount, 1);
+  assert.equal((await session.charge()).actionCount, 1);
   const sent = network.seen.filter((s) => s.place === charge);
   assert.equal(sent.length, 2);
   assert.notEqual(sent[0]!.token, sent[1]!.token);
   assert.equal(sent[0]!.key, sent[1]!.key);
 
   network.fate = (seen) => (seen.place === charge ? refused : "pass");
-  await failure(session.do(), Unauthorized);
+  await failure(session.charge(), Unauthorized);
   assert.equal(network.count(charge), 4); // and not for ever
 });
 
@@ -179,7 +179,7 @@ test("an access token that was revoked is replaced within the call", async (t) =
   await agent.refresh();
   await agent.refresh();
   await theft(network);
-  assert.equal((await session.do()).actionCount, 1);
+  assert.equal((await session.charge()).actionCount, 1);
   assert.equal(network.count(exchange), 2);
 });
 
@@ -206,8 +206,8 @@ test("whoever stops waiting for a token does not stop it for others", async (t) 
 
 test("a wrong secret is refused without repetition", async (t) => {
   const { network, agent } = await newClient(t);
-  const wrong = network.remit().agent(agent.id, (await acme.agents.rotateSecret(agent.id)).secret.reveal().replace(/.$/, "?"));
-  const error = await failure(wrong.session("x").do(), Unauthorized);
+  const wrong = network.client().agent(agent.id, (await acme.rotateAgentSecret(agent.id)).secret.reveal().replace(/.$/, "?"));
+  const error = await failure(wrong.session("x").charge(), Unauthorized);
   assert.equal(error.code, "invalid_credentials");
   assert.equal(network.count(exchange), 1);
 });

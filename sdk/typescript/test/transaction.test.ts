@@ -34,8 +34,8 @@ interface Balance {
 // An interface has no index signature, which a type for any JSON object would ask for.
 test("states and metadata are of whatever type they have", async () => {
   const before: Balance = { balance: 10 };
-  const made = await acme.agents.create({ name: "scout", metadata: before });
-  const limits = await acme.sessions.create({ agentId: made.id, metadata: before });
+  const made = await acme.createAgent({ name: "scout", metadata: before });
+  const limits = await acme.createSession({ agentId: made.id, metadata: before });
   const session = remit.agent(made.id, made.secret).session(limits.id);
   const tx = await session.begin({ actionType: "payment", preState: before, metadata: before });
   const after: Balance = { balance: 8.75 };
@@ -64,29 +64,45 @@ test("the end of a scope rolls back what is not committed, and nothing else", as
   assert.equal((await open.get()).status, "rolled_back");
 });
 
-test("the callback form does the same", async () => {
+test("work that ends normally commits what is held, and work that fails rolls back", async () => {
   const session = await newSession();
   let seen: Transaction | undefined;
-  assert.equal(await session.transaction(payment, async (tx) => (await (seen = tx).commit()).value), 2n * USD);
+  assert.equal(await session.begin(payment, async (tx) => (await (seen = tx).commit()).value), 2n * USD);
   assert.equal((await seen!.get()).status, "committed");
-  assert.equal(await session.transaction(payment, async (tx) => ((seen = tx), "forgotten")), "forgotten");
-  assert.equal((await seen!.get()).status, "rolled_back");
+  assert.equal(await session.begin(payment, async (tx) => ((seen = tx), "done")), "done");
+  assert.deepEqual([(await seen!.get()).status, (await seen!.get()).value], ["committed", 2n * USD]);
   const oops = new Error("the act failed");
-  await assert.rejects(session.transaction(payment, async (tx) => { seen = tx; throw oops; }), oops);
+  await assert.rejects(session.begin(payment, async (tx) => { seen = tx; throw oops; }), oops);
   assert.equal((await seen!.get()).status, "rolled_back");
-  await session.transaction(payment, async (tx) => { await tx.rollback("no"); });
+  await session.begin(payment, async (tx) => { await (seen = tx).rollback("no"); });
+  assert.equal((await seen!.get()).status, "rolled_back");
 });
 
-test("the error of the work outweighs that of the rollback", async () => {
-  const session = await newSession({}, ["read"]); // an agent without the scope to roll back
+test("the error of the work outweighs that of the rollback, and a rollback that failed is no commit", async (t) => {
+  const network = await newNetwork(t);
+  const session = await newSession({}, ["admin"], network.client());
+  const body = JSON.stringify({ code: "insufficient_scope", detail: "words", required_scope: "admin" });
+  network.fate = (seen) => (seen.place.endsWith("/rollback") ? { status: 403, body } : "pass");
   const oops = new Error("the act failed");
-  await assert.rejects(session.transaction(payment, async () => { throw oops; }), oops);
-  await failure(session.transaction(payment, async () => {}), InsufficientScope);
+  await assert.rejects(session.begin(payment, async () => { throw oops; }), oops);
+  const result = await session.begin(payment, async (tx) => {
+    await failure(tx.rollback("not wanted"), InsufficientScope);
+    return tx;
+  });
+  assert.equal((await result.get()).status, "pending");
+  assert.deepEqual(network.seen.filter((s) => s.place.includes(result.id) && !s.place.startsWith("GET")).map((s) => s.body),
+    ['{"reason":"not wanted"}', '{"reason":"not wanted"}']);
+});
+
+test("a prior state may be left out", async () => {
+  const tx = await (await newSession()).begin({ actionType: "edit" });
+  assert.deepEqual(tx.info?.preState, {});
+  await tx.commit();
 });
 
 test("a commit in doubt is not rolled back by accident", async (t) => {
   const network = await newNetwork(t);
-  const session = await newSession({}, ["admin"], network.remit({ maxAttempts: 1 }));
+  const session = await newSession({}, ["admin"], network.client({ maxAttempts: 1 }));
   let doubtful: Transaction | undefined;
   await assert.rejects(async () => {
     await using tx = await session.begin(payment);
@@ -111,7 +127,7 @@ test("what is settled elsewhere, or for good, is refused", async () => {
   await acme.transaction(tx.id).rollback("by the organization");
   assert.equal((await failure(tx.commit(), TransactionNotPending)).transactionStatus, "rolled_back");
   await failure(tx.rollback(), TransactionDone); // nothing is left to settle
-  const final = await session.begin({ ...payment, irreversible: true });
+  const final = await session.begin({ ...payment, reversible: false });
   await final.commit();
   assert.equal((await failure(final.reverse(), TransactionNotReversible)).transactionStatus, "committed");
 });

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Iterable, Iterator, Mapping, Optional, Tuple
 
-from . import batch, events, sessions, transactions
+from . import batch, environment, events, sessions, transactions
 from .batch import Charge, Result
 from .calls import Caller, end_of
 from .credential import Credential
@@ -23,6 +23,16 @@ class Agent:
         self._caller = caller
         self._tokens = tokens
         self.id = id
+
+    @classmethod
+    def from_env(cls) -> Agent:
+        """The agent whose id and secret are in REMIT_AGENT and REMIT_SECRET, at the service of Client.from_env."""
+        from .client import Client  # which imports this module
+
+        environment.require(environment.AGENT, environment.SECRET)
+        return Client.from_env().agent(
+            environment.identifier(environment.AGENT), environment.credential(environment.SECRET)
+        )
 
     def __repr__(self) -> str:
         return f"Agent({self.id!r})"
@@ -51,7 +61,7 @@ class Agent:
         if all of them are refusals. Each Charge needs its session_id."""
         return batch.charge_many(self._caller, charges, idempotency_key, timeout)
 
-    def transaction(
+    def begin(
         self,
         action_type: str,
         *,
@@ -74,7 +84,7 @@ class Agent:
             metadata=metadata,
         )
 
-    def open_transaction(self, id: str) -> Transaction:
+    def transaction(self, id: str) -> Transaction:
         """The agent's transaction with this id, in whatever state it is. Nothing is sent."""
         return Transaction(self._caller, id)
 

@@ -58,15 +58,16 @@ class Service:
     attempts: int
     keys: bool  # whether writes get a random key
 
-    def keyed(self, path: str, own: Optional[str], body: Mapping[str, Any]) -> Call:
-        """A write with the caller's own Idempotency-Key, or else a random one."""
+    def keyed(self, path: str, own: Optional[str], body: Mapping[str, Any], method: str = "POST") -> Call:
+        """A write with the caller's own Idempotency-Key, or else a random one. That has 32 characters: the service takes no
+        fewer where anybody may call."""
         if own is not None:
             if not _KEY.fullmatch(own):
                 raise ValueError("an idempotency key is 1 to 255 visible ASCII characters")
-            return Call("POST", path, body, Effect.REPEATS, own)
+            return Call(method, path, body, Effect.REPEATS, own)
         if not self.keys:
-            return Call("POST", path, body, Effect.ONCE)
-        return Call("POST", path, body, Effect.REPEATS, secrets.token_urlsafe(16))
+            return Call(method, path, body, Effect.ONCE)
+        return Call(method, path, body, Effect.REPEATS, secrets.token_hex(16))
 
 
 class Caller:

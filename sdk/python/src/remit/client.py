@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Callable, Mapping, Optional, Tuple, Type, Union
 
-from . import url
+from . import environment, url
 from .agent import Agent
 from .calls import Call, Caller, Service
 from .credential import Credential, credential, valid
 from .organization import Organization, OrganizationInfo
-from .retry import Effect
 from .tokens import EXCHANGE, TokenPair, Tokens
 from .transport import Answer, Transport
 from .url import path, with_query
@@ -49,6 +48,13 @@ class Client:
             raise ValueError("max_attempts is at least 1")
         self._service = Service(Transport(url.parse(base_url), tls), max_attempts, idempotency_keys)
 
+    @classmethod
+    def from_env(
+        cls, *, tls: Optional[ssl.SSLContext] = None, max_attempts: int = 4, idempotency_keys: bool = True
+    ) -> Client:
+        """A Client for the service at REMIT_ADDR, or http://127.0.0.1:8080 when that is not set."""
+        return cls(environment.address(), tls=tls, max_attempts=max_attempts, idempotency_keys=idempotency_keys)
+
     def organization(self, api_key: Union[str, Credential]) -> Organization:
         """The organization that holds the API key. Nothing is sent."""
         api_key = credential(api_key)
@@ -79,13 +85,14 @@ class Client:
         *,
         metadata: Optional[Mapping[str, Any]] = None,
         bootstrap_token: Optional[Union[str, Credential]] = None,
+        idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> OrganizationInfo:
         """Creates an organization. Its API key is in this answer only. A service that runs with --organizations=token
-        wants the bootstrap token."""
+        wants the bootstrap token. An idempotency_key has at least 32 characters."""
         bootstrap_token = None if bootstrap_token is None else credential(bootstrap_token)
         bearer = None if bootstrap_token is None else valid(bootstrap_token)
-        call = Call("POST", path("organizations"), present(name=name, metadata=metadata), Effect.ONCE)
+        call = self._service.keyed(path("organizations"), idempotency_key, present(name=name, metadata=metadata))
         return Caller(self._service, bearer=bearer).ask(
             call, lambda said: OrganizationInfo._read(Fields(said)), timeout
         )

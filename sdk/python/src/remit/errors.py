@@ -40,18 +40,46 @@ class RemitError(Exception):
         super().__init__(detail)
         self.detail = detail
 
+    def _more(self) -> str:
+        """What a type of its own adds to the text."""
+        return ""
+
     def __str__(self) -> str:
         said = " ".join(part for part in (str(self.status or ""), self.code) if part)
         text = ": ".join(part for part in (self.call, said, self.detail) if part)
-        text += "".join(f"; {wrong.field} {wrong.message}" for wrong in self.fields)
+        for part in (*(f"{wrong.field} {wrong.message}".strip() for wrong in self.fields), self._more()):
+            if part and f"; {part}; " not in f"; {self.detail}; ":
+                text += "; " + part
         return text + (f" (request {self.request_id})" if self.request_id else "")
 
 
 class LimitReached(RemitError):
     """It does not fit into the session. Nothing was charged."""
 
-    limit: str  # max_actions or max_value_usd
+    limit: str  # max_actions, max_value_usd or max_committed_usd
     usage: Usage
+
+    def _more(self) -> str:
+        left = self.usage
+        return (
+            f"{self.limit}: {left.remaining_actions} of {left.max_actions} actions "
+            f"and {left.remaining_value} of {left.max_value} USD left"
+        )
+
+
+class QuotaExceeded(RemitError):
+    """It exceeds a quota of the organization. Nothing was done."""
+
+    quota: str  # which one, such as agents
+    used: int
+    max: int
+
+    def _more(self) -> str:
+        return f"{self.quota}: {self.used} of {self.max} used"
+
+
+class OrganizationSuspended(RemitError):
+    """The operator of the service has suspended the organization."""
 
 
 class LimitBelowUsage(RemitError):
@@ -59,6 +87,10 @@ class LimitBelowUsage(RemitError):
 
     limit: str  # max_actions or max_value_usd
     usage: Usage
+
+    def _more(self) -> str:
+        now = self.usage
+        return f"{self.limit}: {now.action_count} actions and {now.value_used} USD used, {now.value_held} USD held"
 
 
 class SessionNotActive(RemitError):
@@ -149,6 +181,12 @@ def _limit_below_usage(said: Fields) -> RemitError:
     return error
 
 
+def _quota_exceeded(said: Fields) -> RemitError:
+    error = QuotaExceeded()
+    error.quota, error.used, error.max = said.text("quota"), said.integer("used"), said.integer("max")
+    return error
+
+
 def _session_not_active(said: Fields) -> RemitError:
     error = SessionNotActive()
     error.session_status = said.text("session_status", "")
@@ -176,6 +214,8 @@ def _transaction_not_reversible(said: Fields) -> RemitError:
 _TYPES: Dict[str, Callable[[Fields], RemitError]] = {
     "session_limit_reached": _limit_reached,
     "limit_below_usage": _limit_below_usage,
+    "quota_exceeded": _quota_exceeded,
+    "organization_suspended": lambda _: OrganizationSuspended(),
     "session_not_active": _session_not_active,
     "insufficient_scope": _insufficient_scope,
     "transaction_not_pending": _transaction_not_pending,

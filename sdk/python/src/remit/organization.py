@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
 
-from . import batch, events, sessions, transactions
+from . import batch, environment, events, sessions, transactions
 from .batch import Charge, Result
-from .calls import AGENTS_PER_PAGE, Call, Caller
+from .calls import AGENTS_PER_PAGE, PER_PAGE, Call, Caller
 from .credential import Credential, credential, valid
 from .events import Event
 from .money import Amount
@@ -16,7 +16,7 @@ from .retry import Effect
 from .sessions import SessionInfo, SessionSummary
 from .transactions import Transaction, TransactionInfo
 from .url import path
-from .wire import Fields, Malformed, Seconds, present, seconds
+from .wire import Fields, Malformed, Seconds, names, present, seconds, usd_or_none
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,8 @@ class OrganizationInfo:
     api_key: Optional[Credential]  # in the answer to its creation only
     metadata: Dict[str, Any]
     created_at: datetime
+    quotas: Dict[str, int]  # how much of each it may have; empty: the service does not say
+    usage: Dict[str, int]  # how much of each it has
 
     @classmethod
     def _read(cls, said: Fields) -> OrganizationInfo:
@@ -37,6 +39,8 @@ class OrganizationInfo:
             api_key=said.credential("api_key"),
             metadata=said.mapping("metadata") or {},
             created_at=said.moment("created_at"),
+            quotas=said.quantities("quotas"),
+            usage=said.quantities("usage"),
         )
 
 
@@ -72,11 +76,38 @@ class AgentInfo:
 
 
 @dataclass(frozen=True)
-class RotatedCredential:
-    """A new API key or secret. The one before it ends at previous_expires_at, or has ended."""
+class RotatedKey:
+    """A new API key. The one before it ends at previous_expires_at, or has ended."""
 
-    credential: Credential
+    api_key: Credential
     previous_expires_at: datetime
+
+
+@dataclass(frozen=True)
+class RotatedSecret:
+    """A new secret of an agent. The one before it ends at previous_expires_at, or has ended."""
+
+    secret: Credential
+    previous_expires_at: datetime
+
+
+@dataclass(frozen=True)
+class Family:
+    """All refresh tokens that descend from one exchange of an agent's secret."""
+
+    id: str
+    created_at: datetime
+    last_used_at: Optional[datetime]
+    expires_at: datetime
+
+    @classmethod
+    def _read(cls, said: Fields) -> Family:
+        return cls(
+            id=said.text("family_id"),
+            created_at=said.moment("created_at"),
+            last_used_at=said.moment_or_none("last_used_at"),
+            expires_at=said.moment("expires_at"),
+        )
 
 
 @dataclass(frozen=True)
@@ -111,16 +142,33 @@ class Organization:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
+    @classmethod
+    def from_env(cls) -> Organization:
+        """The organization whose API key is in REMIT_API_KEY, at the service of Client.from_env."""
+        from .client import Client  # which imports this module
+
+        environment.require(environment.KEY)
+        return Client.from_env().organization(environment.credential(environment.KEY))
+
     def info(self, id: str, *, timeout: Optional[float] = None) -> OrganizationInfo:
         """Reads the organization; id must be its own."""
         call = Call("GET", path("organizations", id))
         return self._caller.ask(call, lambda said: OrganizationInfo._read(Fields(said)), timeout)
 
-    def rotate_key(self, id: str, *, grace: Seconds = 0, timeout: Optional[float] = None) -> RotatedCredential:
-        """Gives the organization, by its id, a new API key; the present one stays valid for the grace time. This
-        Organization goes on with the key it has. If the answer is lost, so is the new key: without a grace time the
-        organization is then locked out."""
-        return self._rotate(path("organizations", id) + "/api-key/rotate", "api_key", grace, timeout)
+    def rotate_key(
+        self,
+        id: str,
+        *,
+        grace: Optional[Seconds] = None,
+        idempotency_key: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> RotatedKey:
+        """Gives the organization, by its id, a new API key. This Organization goes on with the key it has, which stays valid
+        for the grace time; left out, that is the service's default, 5 minutes. 0 ends it at once: if the answer is lost then
+        for good, the organization is locked out."""
+        of = path("organizations", id) + "/api-key/rotate"
+        call = self._caller.service.keyed(of, idempotency_key, present(grace_seconds=seconds(grace)))
+        return RotatedKey(*self._caller.ask(call, lambda said: _rotated(Fields(said), "api_key"), timeout))
 
     def create_agent(
         self,
@@ -129,11 +177,12 @@ class Organization:
         *,
         description: Optional[str] = None,
         metadata: Optional[Mapping[str, Any]] = None,
+        idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AgentInfo:
         """Creates an agent. Its secret is in this answer only."""
-        body = present(name=name, scopes=list(scopes), description=description, metadata=metadata)
-        call = Call("POST", path("agents"), body, Effect.ONCE)
+        body = present(name=name, scopes=names(scopes), description=description, metadata=metadata)
+        call = self._caller.service.keyed(path("agents"), idempotency_key, body)
         return self._caller.ask(call, lambda said: AgentInfo._read(Fields(said)), timeout)
 
     def get_agent(self, id: str, *, timeout: Optional[float] = None) -> AgentInfo:
@@ -148,10 +197,30 @@ class Organization:
         """Ends an agent at once: its secret, its tokens and its open sessions. To revoke it again changes nothing."""
         self._caller.ask(Call("POST", path("agents", id) + "/revoke", effect=Effect.REPEATS), Fields, timeout)
 
-    def rotate_agent_secret(self, id: str, *, grace: Seconds = 0, timeout: Optional[float] = None) -> RotatedCredential:
-        """Gives an agent a new secret; the present one stays valid for the grace time. If the answer is lost, so is the
-        new secret: rotate again."""
-        return self._rotate(path("agents", id) + "/secret/rotate", "secret", grace, timeout)
+    def rotate_agent_secret(
+        self,
+        id: str,
+        *,
+        grace: Optional[Seconds] = None,
+        revoke_families: bool = False,
+        idempotency_key: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> RotatedSecret:
+        """Gives an agent a new secret. The present one stays valid for the grace time; left out, it ends at once.
+        revoke_families ends all refresh and access tokens of the agent as well: for a secret that was stolen."""
+        of = path("agents", id) + "/secret/rotate"
+        body = present(grace_seconds=seconds(grace), revoke_families=revoke_families or None)
+        call = self._caller.service.keyed(of, idempotency_key, body)
+        return RotatedSecret(*self._caller.ask(call, lambda said: _rotated(Fields(said), "secret"), timeout))
+
+    def families(self, agent_id: str, *, timeout: Optional[float] = None) -> Iterator[Family]:
+        """Yields an agent's families that are live, newest first. One that nobody knows of may be a thief's."""
+        return self._caller.pages(path("agents", agent_id, "families"), PER_PAGE, Family._read, timeout)
+
+    def revoke_family(self, agent_id: str, family_id: str, *, timeout: Optional[float] = None) -> None:
+        """Ends a family at once, with its access tokens. To revoke it again changes nothing."""
+        call = Call("DELETE", path("agents", agent_id, "families", family_id), effect=Effect.REPEATS)
+        self._caller.ask(call, Fields, timeout)
 
     def create_session(
         self,
@@ -162,12 +231,16 @@ class Organization:
         expires_in: Optional[Seconds] = None,
         scopes: Optional[Iterable[str]] = None,
         metadata: Optional[Mapping[str, Any]] = None,
+        max_committed: Optional[Amount] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> SessionInfo:
         """Gives an agent a session. What is left out gets the service's default, which the answer shows; scopes are the
-        agent's unless given."""
-        limits = sessions.limits(max_actions, max_value, expires_in)
+        agent's unless given. max_committed limits value_committed, which rollbacks do not lower; left out, nothing does."""
+        limits = {
+            **sessions.limits(max_actions, max_value, expires_in),
+            **present(max_committed_usd=usd_or_none(max_committed)),
+        }
         return sessions.create(self._caller, agent_id, idempotency_key, timeout, scopes, metadata, limits)
 
     def update_session(
@@ -177,11 +250,17 @@ class Organization:
         max_actions: Optional[int] = None,
         max_value: Optional[Amount] = None,
         expires_in: Optional[Seconds] = None,
+        add_actions: Optional[int] = None,
+        add_value: Optional[Amount] = None,
+        idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> SessionInfo:
         """Tops an active session up, or tightens it, but not below what is used and held: that is a LimitBelowUsage. What
-        is left out stays; expires_in counts from now."""
-        return sessions.update(self._caller, id, timeout, sessions.limits(max_actions, max_value, expires_in))
+        is left out stays; expires_in counts from now. add_actions and add_value top up relatively, once by their key: of
+        several that do so at once, all count. With max_actions, or max_value, the service refuses them."""
+        limits = sessions.limits(max_actions, max_value, expires_in)
+        added = present(add_actions=add_actions, add_value_usd=usd_or_none(add_value))
+        return sessions.update(self._caller, id, idempotency_key, timeout, limits, added)
 
     def get_session(self, id: str, *, timeout: Optional[float] = None) -> SessionInfo:
         """Reads a session."""
@@ -214,7 +293,7 @@ class Organization:
         """Yields the organization's transactions, newest first, without their states and metadata."""
         return transactions.every(self._caller, status, session_id, agent_id, timeout)
 
-    def open_transaction(self, id: str) -> Transaction:
+    def transaction(self, id: str) -> Transaction:
         """The transaction with this id. An organization may read it and roll it back, and not commit it."""
         return Transaction(self._caller, id)
 
@@ -228,13 +307,9 @@ class Organization:
         call = Call("POST", path("auth", "introspect"), {"token": valid(token)})
         return self._caller.ask(call, lambda said: Introspection._read(Fields(said)), timeout)
 
-    def _rotate(self, of: str, member: str, grace: Seconds, timeout: Optional[float]) -> RotatedCredential:
-        def read(said: Any) -> RotatedCredential:
-            fields = Fields(said)
-            renewed = fields.credential(member)
-            if renewed is None:
-                raise Malformed(f"{member} is missing")
-            return RotatedCredential(renewed, fields.moment("previous_expires_at"))
 
-        call = Call("POST", of, {"grace_seconds": seconds(grace)}, Effect.ONCE)
-        return self._caller.ask(call, read, timeout)
+def _rotated(said: Fields, member: str) -> Tuple[Credential, datetime]:
+    renewed = said.credential(member)
+    if renewed is None:
+        raise Malformed(f"{member} is missing")
+    return renewed, said.moment("previous_expires_at")

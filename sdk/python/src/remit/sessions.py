@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
 
-from . import transactions
+from . import environment, transactions
 from .batch import Charge, Result, charge_many
 from .calls import PER_PAGE, Call, Caller
 from .money import Amount
@@ -15,7 +15,7 @@ from .retry import Effect
 from .transactions import Transaction
 from .url import path
 from .usage import Usage
-from .wire import Fields, Seconds, present, seconds, usd, usd_or_none
+from .wire import Fields, Seconds, names, present, seconds, usd, usd_or_none
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class SessionInfo:
     value_used: Decimal
     value_held: Decimal  # by pending transactions
     value_overage: Decimal  # spent by transactions, and beyond the limit
+    value_committed: Decimal  # ever charged or committed; rollbacks do not lower it
+    max_committed: Optional[Decimal]  # its limit
     scopes: Tuple[str, ...]
     metadata: Dict[str, Any]
     expires_at: datetime
@@ -49,6 +51,8 @@ class SessionInfo:
             value_used=said.usd("value_used_usd"),
             value_held=said.usd("value_held_usd"),
             value_overage=said.usd("value_overage_usd", Decimal(0)),
+            value_committed=said.usd("value_committed_usd", Decimal(0)),
+            max_committed=said.usd_or_none("max_committed_usd"),
             scopes=said.texts("scopes"),
             metadata=said.mapping("metadata") or {},
             expires_at=said.moment("expires_at"),
@@ -66,6 +70,8 @@ class SessionSummary:
     status: str  # active, completed, expired or revoked
     action_count: int
     max_actions: int
+    value_used: Decimal
+    max_value: Decimal
     expires_at: datetime
 
     @classmethod
@@ -76,6 +82,8 @@ class SessionSummary:
             status=said.text("status"),
             action_count=said.integer("action_count"),
             max_actions=said.integer("max_actions"),
+            value_used=said.usd("value_used_usd", Decimal(0)),
+            max_value=said.usd("max_value_usd", Decimal(0)),
             expires_at=said.moment("expires_at"),
         )
 
@@ -87,6 +95,14 @@ class Session:
         self._caller = caller
         self._path = path("sessions", id)
         self.id = id
+
+    @classmethod
+    def from_env(cls) -> Session:
+        """The session whose id is in REMIT_SESSION, of the agent of Agent.from_env."""
+        from .agent import Agent  # which imports this module
+
+        environment.require(environment.AGENT, environment.SECRET, environment.SESSION)
+        return Agent.from_env().session(environment.identifier(environment.SESSION))
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
@@ -117,7 +133,7 @@ class Session:
         own = [replace(charge, session_id=self.id) for charge in charges]
         return charge_many(self._caller, own, idempotency_key, timeout)
 
-    def transaction(
+    def begin(
         self,
         action_type: str,
         *,
@@ -175,14 +191,23 @@ def create(
     metadata: Optional[Mapping[str, Any]],
     limits: Mapping[str, Any],
 ) -> SessionInfo:
-    named = None if scopes is None else list(scopes)
+    named = None if scopes is None else names(scopes)
     body = {"agent_id": agent_id, **limits, **present(scopes=named, metadata=metadata)}
     call = caller.service.keyed(path("sessions"), idempotency_key, body)
     return caller.ask(call, lambda said: SessionInfo._read(Fields(said)), timeout)
 
 
-def update(caller: Caller, id: str, timeout: Optional[float], limits: Mapping[str, Any]) -> SessionInfo:
-    call = Call("PATCH", path("sessions", id), limits, Effect.REPEATS)
+def update(
+    caller: Caller,
+    id: str,
+    idempotency_key: Optional[str],
+    timeout: Optional[float],
+    limits: Mapping[str, Any],
+    added: Mapping[str, Any],
+) -> SessionInfo:
+    call = Call("PATCH", path("sessions", id), limits, Effect.REPEATS, idempotency_key or "")
+    if added or idempotency_key is not None:  # what is added twice would count twice
+        call = caller.service.keyed(call.path, idempotency_key, {**limits, **added}, "PATCH")
     return caller.ask(call, lambda said: SessionInfo._read(Fields(said)), timeout)
 
 

@@ -32,16 +32,17 @@ EXCHANGE, REFRESH = "/v1/auth/token", "/v1/auth/refresh"
 class TokenPair:
     """What an agent's secret, or a refresh token, is exchanged for."""
 
-    access: Credential
-    refresh: Optional[Credential]
-    expires_in: int  # seconds
+    access_token: Credential
+    refresh_token: Optional[Credential]
+    token_type: str  # bearer
+    expires_in: int  # seconds that the access token lives
 
     @classmethod
     def _read(cls, said: Fields) -> TokenPair:
         access, lifetime = said.credential("access_token"), said.integer("expires_in")
         if access is None or lifetime <= 0:
             raise Malformed("it has no token, or no lifetime")
-        return cls(access, said.credential("refresh_token"), min(lifetime, _LONGEST_LIFETIME))
+        return cls(access, said.credential("refresh_token"), said.text("token_type", "bearer"), min(lifetime, _LONGEST_LIFETIME))
 
 
 class _Flight:
@@ -173,7 +174,7 @@ class Tokens:
             with self._lock:
                 if pair is not None:
                     self._keep(pair)
-                    flight.access = pair.access
+                    flight.access = pair.access_token
                 else:
                     self._renew_at = self._clock() + random.uniform(_RENEW_PAUSE / 2, _RENEW_PAUSE)
                     flight.error = error
@@ -222,6 +223,6 @@ class Tokens:
     def _keep(self, pair: TokenPair) -> None:
         """Takes a pair that was just received into use. Called with the lock held."""
         now, lifetime = self._clock(), pair.expires_in
-        self._access, self._refresh, self._doubt = pair.access, pair.refresh, None
+        self._access, self._refresh, self._doubt = pair.access_token, pair.refresh_token, None
         self._renew_at = now + lifetime * random.uniform(_RENEW_FROM, _RENEW_UNTIL)
         self._usable_until = now + lifetime * _USE_UNTIL

@@ -13,8 +13,9 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Type
 from .calls import PER_PAGE, Call, Caller, end_of
 from .errors import OutcomeUnknown, RemitError, TransactionDone, TransactionNotPending, TransactionNotReversible
 from .money import Amount
+from .retry import Effect
 from .url import path
-from .wire import Fields, encode, present, usd_or_none
+from .wire import Fields, Seconds, encode, present, seconds, usd_or_none
 
 _ROLLBACK_LIMIT = 10.0  # seconds for the rollback of a block that an exception ends
 
@@ -36,6 +37,7 @@ class TransactionInfo:
     value: Decimal  # what it was begun with; once committed, what was charged
     value_held: Decimal  # while it is pending
     overage: Decimal  # spent beyond the session's limit
+    late: bool  # committed after it had expired
     reversible: bool
     reason: str  # of the rollback
     metadata: Optional[Dict[str, Any]]
@@ -58,6 +60,7 @@ class TransactionInfo:
             value=said.usd("value_usd"),
             value_held=said.usd("value_held_usd", Decimal(0)),
             overage=said.usd("overage_usd", Decimal(0)),
+            late=said.flag("late", False),
             reversible=said.flag("reversible"),
             reason=said.text("reason", ""),
             metadata=said.mapping("metadata"),
@@ -71,7 +74,7 @@ class TransactionInfo:
 class Transaction:
     """A pending transaction, to be settled by commit or rollback, each done once however often it is sent.
 
-        with session.transaction("payment", pre_state=before, value="12.5") as tx:
+        with session.begin("payment", pre_state=before, value="12.5") as tx:
             ...  # act
             tx.commit(value=spent, post_state=after)
 
@@ -130,6 +133,9 @@ class Transaction:
         value is what was really spent; left out, it is what is held. Of less the rest is released. Of more the excess is
         charged as far as the session allows; the overage of the answer is what did not fit.
 
+        A commit that comes after the transaction has expired is still taken, and its answer is late: what was spent must not
+        be missing from the books.
+
         After success, after OutcomeUnknown and after an exception that is not the SDK's, such as a KeyboardInterrupt, it
         is done with: leaving the block then does nothing. To settle a commit in doubt, call get or reverse. After any
         other error it is pending still, unless that is a TransactionNotPending.
@@ -139,20 +145,30 @@ class Transaction:
         call = self._caller.service.keyed(self._path + "/commit", idempotency_key, body)
         return self._settle(call, timeout, done_in_doubt=True)
 
+    def update(
+        self,
+        *,
+        value: Optional[Amount] = None,
+        expires_in: Optional[Seconds] = None,
+        timeout: Optional[float] = None,
+    ) -> TransactionInfo:
+        """Changes a pending transaction: it raises or lowers what is held, or gives it more time, counted from now. What does
+        not fit is a LimitReached and changes nothing; of one that is not pending, TransactionNotPending tells."""
+        body = present(value_usd=usd_or_none(value), expires_in_seconds=seconds(expires_in))
+        return self._ask(Call("PATCH", self._path, body, Effect.REPEATS), timeout)
+
     def rollback(self, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> TransactionInfo:
         """Settles the transaction as not done and releases its hold; the answer has the prior state to restore. The action
-        stays counted. After a commit or rollback it is TransactionDone and sends nothing.
-
-        An agent needs the scope transactions:rollback, or admin, else it is an InsufficientScope and the hold lasts until
-        it expires.
-        """
+        stays counted. After a commit or rollback it is TransactionDone and sends nothing. An agent may always give back its
+        own hold."""
         call = self._rollback(reason)
         self._given_up = reason or ""
         return self._settle(call, timeout, done_in_doubt=False)
 
     def reverse(self, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> TransactionInfo:
         """Rolls the transaction back even if it is committed, which rollback does not; the value is given back to the
-        session. Errors are those of rollback, and TransactionNotReversible."""
+        session. For that an agent needs the scope transactions:rollback, or admin, in its token and its session, else it is
+        an InsufficientScope. Further errors are those of rollback, and TransactionNotReversible."""
         call = self._rollback(reason)
         self._given_up = reason or ""
         info = self._ask(call, timeout)

@@ -59,9 +59,12 @@ class Transport:
     """Sends requests to one service. Threads share it; so may a process that forks, as no connection is used by two."""
 
     def __init__(self, base: BaseURL, tls: Optional[ssl.SSLContext]) -> None:
+        self._idle: Deque[_Connection] = deque()  # its methods are atomic
         self._base = base
         self._tls = (tls or ssl.create_default_context()) if base.tls else None
-        self._idle: Deque[_Connection] = deque()  # its methods are atomic
+
+    def __del__(self) -> None:  # of a Session.from_env nobody has the Client, to close it
+        self.close()
 
     def send(
         self, method: str, path: str, headers: Mapping[str, Union[str, Credential]], body: Optional[Sealed], end: float

@@ -7,7 +7,7 @@ import re
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from math import ceil, isfinite
-from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple, TypeVar, Union
 
 from . import money
 from .credential import Credential, Sealed
@@ -115,6 +115,13 @@ def usd_or_none(amount: Optional[money.Amount]) -> Optional[Decimal]:
     return None if amount is None else usd(amount)
 
 
+def names(given: Iterable[str]) -> List[str]:
+    """Scopes. A str is one, and not the list of its letters."""
+    if isinstance(given, (str, bytes)):
+        raise TypeError(f'scopes are a list of names, such as ["read"], and no {type(given).__name__}')
+    return list(given)
+
+
 class Fields:
     """A JSON object of an answer. Each reader gives one field by its type, or is Malformed; fields that nobody reads are
     ignored, so that the service may add some. It does not print what it holds."""
@@ -158,6 +165,15 @@ class Fields:
             return money.read(value)
         except ValueError:
             raise Malformed(f"{name} is not an amount") from None
+
+    def usd_or_none(self, name: str) -> Optional[Decimal]:
+        return None if self._get(name) is None else self.usd(name)
+
+    def quantities(self, name: str) -> Dict[str, int]:
+        """Whole numbers by name. What is none is left out, as is what is not there."""
+        value: Any = self._get(name)
+        members = value.items() if isinstance(value, dict) else ()
+        return {kind: number for kind, number in members if type(number) is int}
 
     def credential(self, name: str) -> Optional[Credential]:
         if self._get(name) is None:

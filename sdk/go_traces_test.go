@@ -1,6 +1,7 @@
-package client_test
+package sdk
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -20,9 +21,9 @@ func (t traceparents) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// The context of a call reaches the HTTPClient, so its transport can hand the trace on. The package itself knows nothing of
-// OpenTelemetry.
-func ExampleOptions_traces() {
+// The context of a call reaches the Go SDK's HTTPClient, so its transport can hand the trace on. The SDK itself does not need
+// OpenTelemetry, so this example is outside of its module.
+func Example_goTraces() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println(r.Header.Get("Traceparent"))
 		fmt.Fprint(w, `{"status":"active"}`)
@@ -33,7 +34,7 @@ func ExampleOptions_traces() {
 		panic(err)
 	}
 	span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{0x4b, 15: 0x36}, SpanID: trace.SpanID{7: 0xb7}, TraceFlags: trace.FlagsSampled})
-	_, err = remit.Organization("key").Session(trace.ContextWithSpanContext(ctx, span), "s1")
+	_, err = remit.Organization("key").GetSession(trace.ContextWithSpanContext(context.Background(), span), "s1")
 	fmt.Println(err)
 	// Output:
 	// 00-4b000000000000000000000000000036-00000000000000b7-01

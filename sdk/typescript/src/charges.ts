@@ -2,38 +2,45 @@ import { keyed, type Caller, type WriteOptions } from "./call.js";
 import { errorFrom, OutcomeUnknown, RemitError } from "./errors.js";
 import { array, object, Unreadable, whole, write } from "./json.js";
 import type { MicroUSD } from "./money.js";
+import { known, type Names } from "./options.js";
 import { conclude, mayHaveHappened } from "./retry.js";
 import { usageFrom, type Usage } from "./usage.js";
 
 /** One use of a session. An empty one counts one action and no value. */
-export interface Action {
-  readonly type?: string; // what it is, for people: llm.call, payment
+export interface Charge {
+  readonly actionType?: string; // what it is, for people: llm.call, payment
   readonly value?: MicroUSD; // of all count actions together
   readonly count?: number; // 1 to 1000; left out: 1
   readonly scope?: string; // one that the token and the session must have
 }
 
-/** An action on one of many sessions. */
-export interface SessionAction extends Action {
+/** A charge to one of many sessions. */
+export interface SessionCharge extends Charge {
   readonly sessionId: string;
 }
 
 /**
- * What became of one action of a batch. One that is Unavailable or OutcomeUnknown by itself was not retried: the same batch
+ * What became of one charge of a batch. One that is Unavailable or OutcomeUnknown by itself was not retried: the same batch
  * with the same key of the caller's settles it, and gives the others again as they were.
  */
 export type Result = { readonly ok: true; readonly usage: Usage } | { readonly ok: false; readonly error: RemitError };
 
-export function actionBody(action: Action) {
-  return { action_type: action.type, value_usd: action.value, count: action.count, scope: action.scope };
+const names: Names<Charge> = { actionType: true, value: true, count: true, scope: true };
+
+export function chargeBody(charge: Charge) {
+  const { actionType, value, count, scope } = known("a charge", charge, names);
+  return { action_type: actionType, value_usd: value, count, scope };
 }
 
-export async function doMany(caller: Caller, actions: readonly SessionAction[], options: WriteOptions): Promise<Result[]> {
-  const items = actions.map((action) => write({ session_id: action.sessionId, ...actionBody(action) }));
+export async function chargeMany(caller: Caller, charges: readonly SessionCharge[], options: WriteOptions): Promise<Result[]> {
+  const items = charges.map((charge) => {
+    const { sessionId, ...rest } = known("a charge", charge, { ...names, sessionId: true });
+    return write({ session_id: sessionId, ...chargeBody(rest) });
+  });
   const read = (answer: unknown) => {
     const results = array(answer, (value) => value);
-    if (results.length !== actions.length) {
-      throw new Unreadable(`${results.length} results for ${actions.length} actions`);
+    if (results.length !== charges.length) {
+      throw new Unreadable(`${results.length} results for ${charges.length} charges`);
     }
     return results.map(resultFrom);
   };
@@ -42,9 +49,9 @@ export async function doMany(caller: Caller, actions: readonly SessionAction[], 
 }
 
 const place = "/v1/actions";
-const anAction = `an action of POST ${place}`;
+const aCharge = `a charge of POST ${place}`;
 
-// resultFrom reads one result. What cannot be read leaves its own action in doubt, and not the others.
+// resultFrom reads one result. What cannot be read leaves its own charge in doubt, and not the others.
 function resultFrom(value: unknown): Result {
   try {
     return readResult(value);
@@ -62,10 +69,10 @@ function readResult(value: unknown): Result {
   if (status === 200) {
     return { ok: true, usage: usageFrom(answer["body"]) };
   }
-  const error = errorFrom(anAction, status, object(answer["body"]));
+  const error = errorFrom(aCharge, status, object(answer["body"]));
   return { ok: false, error: mayHaveHappened(error) ? inDoubt(error) : error };
 }
 
 function inDoubt(failure: unknown): OutcomeUnknown {
-  return conclude(anAction, true, failure, undefined) as OutcomeUnknown;
+  return conclude(aCharge, true, failure, undefined) as OutcomeUnknown;
 }

@@ -1,16 +1,18 @@
 import { Agent } from "./agent.js";
-import { Caller, type CallOptions, type Service } from "./call.js";
+import { Caller, keyed, signalOf, type CallOptions, type Service, type WriteOptions } from "./call.js";
 import { Credential, reveal } from "./credential.js";
+import { address, ownEnvironment, type Environment } from "./environment.js";
 import { object, text as member, Unreadable, whole, write } from "./json.js";
 import { Organization, organizationFrom, type OrganizationInfo } from "./organization.js";
+import { known } from "./options.js";
 import { withQuery } from "./paths.js";
 import { Tokens } from "./tokens.js";
 
 const defaultAttempts = 4;
 const defaultTimeout = 10_000;
 
-/** Settings of a Remit. None is needed. */
-export interface RemitOptions {
+/** Settings of a Client. None is needed. */
+export interface ClientOptions {
   /** Sends the requests; left out: the global fetch. It is told not to follow redirects, which would carry credentials elsewhere. */
   readonly fetch?: typeof fetch;
   /** How often one call is sent at most, the first time included; left out: 4 times. */
@@ -48,11 +50,12 @@ export interface Verified {
 }
 
 /** One Remit service. `organization` and `agent` are the two ways to call it. */
-export class Remit {
+export class Client {
   readonly #service: Service;
 
   /** For the base URL of a service, such as https://remit.example.com. Nothing is sent. */
-  constructor(baseURL: string | URL, options: RemitOptions = {}) {
+  constructor(baseURL: string | URL, options: ClientOptions = {}) {
+    known("the options of a Client", options, { fetch: true, maxAttempts: true, timeout: true, idempotencyKeys: true });
     this.#service = {
       base: baseOf(String(baseURL)),
       // Called as a function of nobody: browsers and Workers refuse it as a method of something else.
@@ -61,6 +64,11 @@ export class Remit {
       timeout: positive("timeout", options.timeout ?? defaultTimeout),
       keyless: options.idempotencyKeys === false,
     };
+  }
+
+  /** For the service at REMIT_ADDR, or http://127.0.0.1:8080 when that is not set. */
+  static fromEnv(options: ClientOptions = {}, environment: Environment = ownEnvironment()): Client {
+    return new Client(address(environment), options);
   }
 
   /** The organization that holds the API key. */
@@ -81,19 +89,19 @@ export class Remit {
   async exchange(agentId: string, secret: string | Credential, options: CallOptions = {}): Promise<TokenPair> {
     const caller = new Caller(this.#service, undefined);
     const body = write({ agent_id: agentId, secret: reveal(secret) });
-    return caller.do({ method: "POST", path: "/v1/auth/token", body, effect: "reads", read: pairFrom }, options.signal);
+    return caller.do({ method: "POST", path: "/v1/auth/token", body, effect: "reads", read: pairFrom }, signalOf(options));
   }
 
-  /** Creates an organization. Its API key is in this answer only. */
-  async createOrganization(params: OrganizationParams, options: CallOptions = {}): Promise<OrganizationInfo> {
-    const { name, metadata, bootstrapToken } = params;
+  /** Creates an organization. Its API key is in this answer only. A key of your own has at least 32 characters. */
+  async createOrganization(params: OrganizationParams, options: WriteOptions = {}): Promise<OrganizationInfo> {
+    const names = { name: true, metadata: true, bootstrapToken: true } as const;
+    const { name, metadata, bootstrapToken } = known("an organization", params, names);
     const creator = new Caller(
       this.#service,
       bootstrapToken === undefined ? undefined : { header: "Authorization", credential: bootstrapToken },
     );
     const body = write({ name, metadata });
-    const path = "/v1/organizations";
-    return creator.do({ method: "POST", path, body, effect: "once", read: organizationFrom }, options.signal);
+    return creator.do(keyed(this.#service, "/v1/organizations", body, options, organizationFrom), options.signal);
   }
 
   /**
@@ -103,7 +111,7 @@ export class Remit {
   async verify(accessToken: string | Credential, scope?: string, options: CallOptions = {}): Promise<Verified> {
     const caller = new Caller(this.#service, { header: "Authorization", credential: accessToken });
     const path = withQuery("/v1/auth/verify", { scope });
-    return caller.do({ method: "GET", path, effect: "reads", read: verifiedFrom }, options.signal);
+    return caller.do({ method: "GET", path, effect: "reads", read: verifiedFrom }, signalOf(options));
   }
 }
 

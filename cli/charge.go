@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"remit/client"
+	"remit/money"
+)
+
+type charge struct {
+	asEither
+	ID    string         `arg:"" name:"session-id" help:"The session's id."`
+	Value money.MicroUSD `name:"value-usd" default:"0" env:"-" placeholder:"USD" help:"What it costs, of all --count actions together, with up to 6 decimals. The default is 0."`
+	Type  string         `name:"action-type" env:"-" placeholder:"NAME" help:"What the action is, such as llm.call."`
+	Count int64          `default:"1" env:"-" placeholder:"N" help:"How many actions, from 1 to 1000. The default is 1."`
+	Scope string         `env:"-" help:"A scope that the token and the session must have."`
+	Key   string         `name:"idempotency-key" env:"-" placeholder:"KEY" help:"Charges once, however often the same line is run within 24 hours. By default every run charges."`
+}
+
+// Validate is called by the flag parser.
+func (c *charge) Validate() error {
+	if c.Count < 1 || c.Count > 1000 {
+		return errors.New("--count must be from 1 to 1000")
+	}
+	return nil
+}
+
+// Run charges the session, and shows what is used.
+func (c *charge) Run() error {
+	return c.call(func(ctx context.Context, s sessions) error {
+		used, err := s.charge(ctx, c.ID, client.Charge{
+			ActionType: c.Type, Value: c.Value, Count: c.Count, Scope: c.Scope, IdempotencyKey: c.Key,
+		})
+		if err != nil {
+			return err
+		}
+		return c.show(used, factsOfUsage(used))
+	})
+}
+
+func factsOfUsage(u client.Usage) []fact {
+	held := ""
+	if u.ValueHeld > 0 {
+		held = usd(u.ValueHeld)
+	}
+	return []fact{
+		{"ACTIONS", fmt.Sprintf("%d of %d", u.ActionCount, u.MaxActions)},
+		{"VALUE", u.ValueUsed.String() + " of " + usd(u.MaxValue)}, {"HELD", held},
+		{"REMAINING", fmt.Sprintf("%d actions, %s", u.RemainingActions, usd(u.RemainingValue))}, {"EXPIRES", moment(u.ExpiresAt)},
+	}
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"remit/client"
+	"remit/money"
+)
+
+type transactionCommands struct {
+	Begin    beginTransaction    `cmd:"" help:"Begin a transaction, which holds a value until it is settled."`
+	List     listTransactions    `cmd:"" help:"List transactions, newest first."`
+	Show     showTransaction     `cmd:"" help:"Show a transaction."`
+	Update   updateTransaction   `cmd:"" help:"Raise or lower what a pending transaction holds, or give it more time."`
+	Commit   commitTransaction   `cmd:"" help:"Settle a transaction as done, and charge what it cost."`
+	Rollback rollbackTransaction `cmd:"" help:"Settle a transaction as not done, and give back what it held or was charged."`
+}
+
+// asAgent is the flags of commands that only an agent may use.
+type asAgent struct {
+	service
+	agentFlags
+}
+
+func (a *asAgent) call(operation func(context.Context, *client.Agent) error) error {
+	secret, err := a.Secret.read()
+	if err != nil {
+		return err
+	}
+	if a.Agent == "" || secret == "" {
+		return errNoSecret
+	}
+	return a.service.call(func(ctx context.Context, remit *client.Client) error {
+		return operation(ctx, remit.Agent(a.Agent, secret))
+	})
+}
+
+type beginTransaction struct {
+	asAgent
+	Session      string         `arg:"" name:"session-id" help:"The session's id."`
+	Type         string         `name:"action-type" env:"-" required:"" placeholder:"NAME" help:"What the action is, such as payment."`
+	Value        money.MicroUSD `name:"value-usd" default:"0" env:"-" placeholder:"USD" help:"The most that it may cost: held until it is settled. The default is 0."`
+	ExpiresIn    duration       `default:"5m" env:"-" placeholder:"DURATION" help:"After how long the hold is released, such as 90s or 2h, up to 30d. The default is 5m."`
+	PreState     metadata       `env:"-" placeholder:"JSON" help:"How things are now, to be restored on a rollback: a JSON object."`
+	Irreversible bool           `env:"-" help:"Once committed, it cannot be rolled back."`
+	Metadata     metadata       `env:"-" placeholder:"JSON" help:"A JSON object to keep with it."`
+	Key          string         `name:"idempotency-key" env:"-" placeholder:"KEY" help:"Begins one transaction, however often the same line is run within 24 hours."`
+}
+
+// Validate is called by the flag parser.
+func (c *beginTransaction) Validate() error {
+	if time.Duration(c.ExpiresIn) < time.Second {
+		return errors.New("--expires-in must be at least 1s")
+	}
+	return nil
+}
+
+// Run begins the transaction.
+func (c *beginTransaction) Run() error {
+	return c.call(func(ctx context.Context, agent *client.Agent) error {
+		begun, err := agent.Session(c.Session).Begin(ctx, client.TransactionParams{
+			ActionType: c.Type, Value: c.Value, ExpiresIn: time.Duration(c.ExpiresIn), PreState: c.PreState.sent(),
+			Irreversible: c.Irreversible, Metadata: c.Metadata.sent(), IdempotencyKey: c.Key,
+		})
+		if err != nil {
+			return err
+		}
+		return c.show(begun.Info(), factsOfTransaction(begun.Info()))
+	})
+}
+
+type listTransactions struct {
+	asEither
+	Session string `env:"-" placeholder:"ID" help:"Of this session only."`
+	Status  string `env:"-" enum:"pending,committed,rolled_back,expired,all" default:"all" help:"pending, committed, rolled_back, expired or all. The default is all."`
+}
+
+// Run lists the transactions.
+func (c *listTransactions) Run() error {
+	return c.call(func(ctx context.Context, s sessions) error {
+		found := s.transactions(ctx, client.TransactionFilter{Status: unlessAll(c.Status), SessionID: c.Session})
+		return list(c.output, found, "ID\tSESSION\tSTATUS\tTYPE\tVALUE\tCREATED", func(t client.TransactionInfo) []string {
+			return []string{t.ID, t.SessionID, t.Status, t.ActionType, usd(t.Value), moment(t.CreatedAt)}
+		})
+	})
+}
+
+type showTransaction struct {
+	asEither
+	ID string `arg:"" help:"The transaction's id."`
+}
+
+// Run shows the transaction.
+func (c *showTransaction) Run() error {
+	return c.call(func(ctx context.Context, s sessions) error {
+		info, err := s.transaction(c.ID).Get(ctx)
+		if err != nil {
+			return err
+		}
+		return c.show(info, factsOfTransaction(info))
+	})
+}
+
+type updateTransaction struct {
+	asAgent
+	ID        string          `arg:"" help:"The transaction's id."`
+	Value     *money.MicroUSD `name:"value-usd" env:"-" placeholder:"USD" help:"The most that it may cost now."`
+	ExpiresIn *duration       `env:"-" placeholder:"DURATION" help:"After how long from now the hold is released, such as 90s or 2h, up to 30d."`
+}
+
+// Validate is called by the flag parser.
+func (c *updateTransaction) Validate() error {
+	switch {
+	case c.Value == nil && c.ExpiresIn == nil:
+		return errors.New("give --value-usd, --expires-in, or both")
+	case c.ExpiresIn != nil && time.Duration(*c.ExpiresIn) < time.Second:
+		return errors.New("--expires-in must be at least 1s")
+	}
+	return nil
+}
+
+// Run changes the transaction.
+func (c *updateTransaction) Run() error {
+	return c.call(func(ctx context.Context, agent *client.Agent) error {
+		t, changes := agent.Transaction(c.ID), client.TransactionChanges{Value: c.Value}
+		if c.ExpiresIn != nil {
+			changes.ExpiresIn = time.Duration(*c.ExpiresIn)
+		}
+		if err := t.Update(ctx, changes); err != nil {
+			return err
+		}
+		return c.show(t.Info(), factsOfTransaction(t.Info()))
+	})
+}
+
+type commitTransaction struct {
+	asAgent
+	ID        string          `arg:"" help:"The transaction's id."`
+	Value     *money.MicroUSD `name:"value-usd" env:"-" placeholder:"USD" help:"What it cost. By default all that it holds."`
+	PostState metadata        `env:"-" placeholder:"JSON" help:"How things are now: a JSON object."`
+}
+
+// Run commits the transaction, and shows what has become of it.
+func (c *commitTransaction) Run() error {
+	return c.call(func(ctx context.Context, agent *client.Agent) error {
+		t := agent.Transaction(c.ID)
+		if err := t.Commit(ctx, client.CommitParams{Value: c.Value, PostState: c.PostState.sent()}); err != nil {
+			return err
+		}
+		return c.show(t.Info(), factsOfTransaction(t.Info()))
+	})
+}
+
+type rollbackTransaction struct {
+	showTransaction
+	Reason string `env:"-" help:"Why, for the audit trail."`
+}
+
+// Run rolls the transaction back, also if it is committed, and shows what has become of it.
+func (c *rollbackTransaction) Run() error {
+	return c.call(func(ctx context.Context, s sessions) error {
+		t := s.transaction(c.ID)
+		if err := t.Reverse(ctx, c.Reason); err != nil {
+			return err
+		}
+		return c.show(t.Info(), factsOfTransaction(t.Info()))
+	})
+}
+
+func factsOfTransaction(t client.TransactionInfo) []fact {
+	held, overage := "", ""
+	if t.ValueHeld > 0 {
+		held = usd(t.ValueHeld)
+	}
+	if t.Overage > 0 {
+		overage = usd(t.Overage)
+	}
+	return []fact{
+		{"ID", t.ID}, {"AGENT", t.AgentID}, {"SESSION", t.SessionID}, {"STATUS", t.Status}, {"TYPE", t.ActionType},
+		{"VALUE", usd(t.Value)}, {"HELD", held}, {"OVERAGE", overage}, {"REASON", t.Reason},
+		{"PRE-STATE", shownMetadata(t.PreState)}, {"POST-STATE", shownMetadata(t.PostState)}, {"METADATA", shownMetadata(t.Metadata)},
+		{"CREATED", moment(t.CreatedAt)}, {"EXPIRES", moment(t.ExpiresAt)},
+		{"COMMITTED", moment(t.CommittedAt)}, {"ROLLED BACK", moment(t.RolledBackAt)},
+	}
+}

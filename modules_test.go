@@ -1,0 +1,137 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The SDK is what programs elsewhere import. They get it, the amounts, and nothing else: no module of the service's.
+func TestUsersOfTheGoSDKInheritNoDependencies(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/go-sdk.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := regexp.MustCompile("(?s)```sh\n(.*?)```").FindSubmatch(page)
+	if install == nil {
+		t.Fatal("docs/go-sdk.md does not say how the SDK is imported")
+	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	const program = `package main
+
+import (
+	"fmt"
+
+	"remit/client"
+	"remit/money"
+)
+
+func main() {
+	_, err := client.New("https://remit.example.com", client.Options{})
+	fmt.Println(37*money.USD/100, err)
+}
+`
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	inModule(t, dir, nil, "go", "mod", "init", "example.com/agent")
+	inModule(t, dir, []string{"REMIT=" + here}, "sh", "-eu", "-c", string(install[1]))
+	if printed := inModule(t, dir, nil, "go", "run", "."); printed != "0.37 <nil>\n" {
+		t.Errorf("the program prints %s", printed)
+	}
+	var modules []string
+	for line := range strings.Lines(inModule(t, dir, nil, "go", "list", "-m", "all")) {
+		modules = append(modules, strings.Fields(line)[0])
+	}
+	if want := []string{"example.com/agent", "remit/client", "remit/money"}; !slices.Equal(modules, want) {
+		t.Errorf("its modules are %q, want %q", modules, want)
+	}
+	packages := strings.Fields(inModule(t, dir, nil, "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "."))
+	if want := []string{"remit/money", "remit/client", "example.com/agent"}; !slices.Equal(packages, want) {
+		t.Errorf("it is made of %q, want %q", packages, want)
+	}
+}
+
+// inModule runs a command in a directory, without the network, and returns what it prints.
+func inModule(t *testing.T, dir string, settings []string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir = dir
+	cmd.Env = append(append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off"), settings...)
+	var problems strings.Builder
+	cmd.Stderr = &problems
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, problems.String())
+	}
+	return string(output)
+}
+
+// The image downloads the modules before it has the sources. It needs every go.mod of the repository for that.
+func TestTheImageHasEveryModuleFileBeforeItDownloads(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, found := strings.Cut(string(text), "RUN go mod download")
+	if !found {
+		t.Fatal("the Dockerfile downloads nothing")
+	}
+	for _, module := range nestedModules(t) {
+		if line := "COPY " + module + "/go.mod " + module + "/\n"; !strings.Contains(before, line) {
+			t.Errorf("before the download it lacks %s", line)
+		}
+	}
+}
+
+// ./... at the top leaves out the modules below it. What checks and tests everything names them besides.
+func TestScriptsCoverEveryModule(t *testing.T) {
+	t.Parallel()
+	output, err := exec.Command("bash", "-euc", `. ./scripts/modules.sh; go list "${packages[@]}"; printf '%s\n' "${modules[@]}"`).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := strings.Fields(string(output))
+	nested := nestedModules(t)
+	if len(nested) != 2 {
+		t.Errorf("the modules are %q", nested)
+	}
+	for _, module := range nested {
+		if !slices.Contains(listed, "remit/"+module) || !slices.Contains(listed, "./"+module) {
+			t.Errorf("scripts/modules.sh leaves out %s: %q", module, listed)
+		}
+	}
+	for _, script := range []string{"test.sh", "lint.sh", "vulnerabilities.sh"} {
+		text, err := os.ReadFile(filepath.Join("scripts", script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), "./...") || !regexp.MustCompile(`\$\{(modules|packages)\[@\]\}`).Match(text) {
+			t.Errorf("scripts/%s does not go by scripts/modules.sh", script)
+		}
+	}
+}
+
+// nestedModules are the directories of the modules below the top.
+func nestedModules(t *testing.T) []string {
+	t.Helper()
+	output, err := exec.Command("git", "ls-files", "--cached", "--others", "--exclude-standard", "*/go.mod").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for _, file := range strings.Fields(string(output)) {
+		dirs = append(dirs, filepath.Dir(file))
+	}
+	return dirs
+}

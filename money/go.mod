@@ -1,0 +1,3 @@
+module remit/money
+
+go 1.26

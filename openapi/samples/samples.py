@@ -1,0 +1,130 @@
+"""Carries out the operations of the API through the Python SDK. The page of the API shows its parts; a test runs it."""
+
+import remit
+
+client = remit.Client.from_env()
+
+# sample: createOrganization
+made = client.create_organization("acme")
+org = client.organization(made.api_key)  # keep made.api_key.reveal(): it is shown this once
+# end
+
+# sample: getOrganization
+info = org.info(made.id)
+print(info.name, info.usage["agents"], "agents")
+# end
+
+# sample: rotateApiKey
+rotated = org.rotate_key(made.id)  # the present key stays valid for 5 minutes
+org = client.organization(rotated.api_key)
+# end
+
+# sample: createAgent
+scout = org.create_agent("scout", ["read", "transactions:rollback"])
+agent = client.agent(scout.id, scout.secret)  # keep scout.secret.reveal(): it is shown this once
+# end
+
+# sample: listAgents
+for a in org.agents(status="active"):
+    print(a.id, a.name)
+# end
+
+# sample: getAgent
+shown = org.get_agent(agent.id)
+print(shown.name, shown.scopes)
+# end
+
+# sample: rotateAgentSecret
+# The present secret stays valid for a minute. revoke_families=True ends the tokens too, when the secret was stolen.
+secret = org.rotate_agent_secret(agent.id, grace=60)
+agent = client.agent(agent.id, secret.secret)
+# end
+
+# sample: exchangeSecret
+# An Agent exchanges its secret and refreshes its tokens by itself. For calls that the SDK does not make:
+token = agent.token()
+# end
+
+# sample: introspectToken
+about = org.introspect(token)
+print(about.active, about.agent_id)
+# end
+
+# sample: listFamilies
+families = list(org.families(agent.id))
+# end
+
+# sample: revokeFamily
+org.revoke_family(agent.id, families[0].id)
+# end
+
+# sample: createSession
+budget = org.create_session(agent.id, max_actions=20, max_value="0.5", expires_in=3600)
+session = agent.session(budget.id)
+# end
+
+# sample: listSessions
+for s in org.sessions(status="active"):
+    print(s.id, s.action_count, s.max_actions)
+# end
+
+# sample: getSession
+now = session.get()
+print(now.status, now.value_used)
+# end
+
+# sample: changeLimits
+changed = org.update_session(budget.id, add_actions=10, add_value=5)
+print(changed.max_value)
+# end
+
+# sample: charge
+left = session.charge("llm.call", "0.37")  # remit.LimitReached charged nothing
+print(left.remaining_actions, left.remaining_value)
+# end
+
+# sample: chargeBatch
+for result in session.charge_many([remit.Charge(value="0.02"), remit.Charge(value="0.03")]):
+    print(result.usage, result.error)
+# end
+
+# sample: beginTransaction
+tx = session.begin("refund", value=2)
+# end
+
+# sample: listTransactions
+for t in org.transactions(status="pending"):
+    print(t.id, t.value_held)
+# end
+
+# sample: getTransaction
+pending = tx.get()
+print(pending.status, pending.expires_at)
+# end
+
+# sample: updateTransaction
+tx.update(value="2.5", expires_in=3600)
+# end
+
+# sample: commitTransaction
+tx.commit(value="1.25")
+# end
+
+# sample: rollbackTransaction
+org.transaction(tx.id).reverse("wrong customer")
+# end
+
+# sample: listEvents
+for event in org.events(agent.id, wait=False):
+    print(event.occurred_at, event.type)
+# end
+
+# sample: endSession
+org.end_session(budget.id)
+# end
+
+# sample: revokeAgent
+org.revoke_agent(agent.id)
+# end
+
+print("done")

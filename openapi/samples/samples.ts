@@ -1,0 +1,125 @@
+// Carries out the operations of the API through the TypeScript SDK. The page of the API shows its parts; a test runs it.
+import { Client, usd } from "@remit/sdk";
+
+const client = Client.fromEnv();
+
+// sample: createOrganization
+const made = await client.createOrganization({ name: "acme" });
+let org = client.organization(made.apiKey); // keep made.apiKey.reveal(): it is shown this once
+// end
+
+// sample: getOrganization
+const info = await org.info(made.id);
+console.log(info.name, info.usage["agents"], "agents");
+// end
+
+// sample: rotateApiKey
+const rotated = await org.rotateKey(made.id); // the present key stays valid for 5 minutes
+org = client.organization(rotated.apiKey);
+// end
+
+// sample: createAgent
+const scout = await org.createAgent({ name: "scout", scopes: ["read", "transactions:rollback"] });
+let agent = client.agent(scout.id, scout.secret); // keep scout.secret.reveal(): it is shown this once
+// end
+
+// sample: listAgents
+for await (const a of org.agents({ status: "active" })) console.log(a.id, a.name);
+// end
+
+// sample: getAgent
+const shown = await org.getAgent(agent.id);
+console.log(shown.name, shown.scopes);
+// end
+
+// sample: rotateAgentSecret
+// The present secret stays valid for a minute. revokeFamilies: true ends the tokens too, when the secret was stolen.
+const secret = await org.rotateAgentSecret(agent.id, { grace: 60 });
+agent = client.agent(agent.id, secret.secret);
+// end
+
+// sample: exchangeSecret
+// An Agent exchanges its secret and refreshes its tokens by itself. For calls that the SDK does not make:
+const token = await agent.token();
+// end
+
+// sample: introspectToken
+const about = await org.introspect(token);
+console.log(about.active, about.agentId);
+// end
+
+// sample: listFamilies
+const families = [];
+for await (const family of org.families(agent.id)) families.push(family);
+// end
+
+// sample: revokeFamily
+await org.revokeFamily(agent.id, families[0]!.id);
+// end
+
+// sample: createSession
+const budget = await org.createSession({ agentId: agent.id, maxActions: 20, maxValue: usd("0.5"), expiresIn: 3600 });
+const session = agent.session(budget.id);
+// end
+
+// sample: listSessions
+for await (const s of org.sessions({ status: "active" })) console.log(s.id, s.actionCount, s.maxActions);
+// end
+
+// sample: getSession
+const now = await session.get();
+console.log(now.status, now.valueUsed);
+// end
+
+// sample: changeLimits
+const changed = await org.updateSession(budget.id, { addActions: 10, addValue: usd("5") });
+console.log(changed.maxValue);
+// end
+
+// sample: charge
+const left = await session.charge({ actionType: "llm.call", value: usd("0.37") }); // LimitReached charged nothing
+console.log(left.remainingActions, left.remainingValue);
+// end
+
+// sample: chargeBatch
+for (const result of await session.chargeMany([{ value: usd("0.02") }, { value: usd("0.03") }])) console.log(result);
+// end
+
+// sample: beginTransaction
+const tx = await session.begin({ actionType: "refund", value: usd("2") });
+// end
+
+// sample: listTransactions
+for await (const t of org.transactions({ status: "pending" })) console.log(t.id, t.valueHeld);
+// end
+
+// sample: getTransaction
+const pending = await tx.get();
+console.log(pending.status, pending.expiresAt);
+// end
+
+// sample: updateTransaction
+await tx.update({ value: usd("2.5"), expiresIn: 3600 });
+// end
+
+// sample: commitTransaction
+await tx.commit({ value: usd("1.25") });
+// end
+
+// sample: rollbackTransaction
+await org.transaction(tx.id).reverse("wrong customer");
+// end
+
+// sample: listEvents
+for await (const event of org.events(agent.id, { wait: false })) console.log(event.occurredAt, event.type);
+// end
+
+// sample: endSession
+await org.endSession(budget.id);
+// end
+
+// sample: revokeAgent
+await org.revokeAgent(agent.id);
+// end
+
+console.log("done");

@@ -1,0 +1,125 @@
+package openapi
+
+import (
+	"context"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"remit/serviceproc"
+	"remit/tool"
+)
+
+// partsOf returns the operations that a program shows.
+func partsOf(program string) []string {
+	var all []string
+	for _, part := range samplePart.FindAllStringSubmatch(program, -1) {
+		all = append(all, part[1])
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestEverySDKShowsTheSameOperations(t *testing.T) {
+	t.Parallel()
+	a, err := read(description)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, g := range a.Groups {
+		for _, op := range g.Operations {
+			known[op.ID] = true
+		}
+	}
+	want := partsOf(goSamples)
+	if len(want) < 20 {
+		t.Errorf("the Go SDK shows %d operations", len(want))
+	}
+	for _, operation := range want {
+		if !known[operation] {
+			t.Errorf("no operation is called %s", operation)
+		}
+	}
+	for language, program := range map[string]string{"TypeScript": typeScriptSamples, "Python": pythonSamples} {
+		if got := partsOf(program); !slices.Equal(got, want) {
+			t.Errorf("%s shows %v, want %v", language, got, want)
+		}
+	}
+}
+
+const samplePatience = 3 * time.Minute // the first of them compiles
+
+func TestTheSamplesRun(t *testing.T) {
+	t.Parallel()
+	url := serviceproc.Run(t).URL
+	typeScript, err := filepath.Abs("../sdk/typescript")
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs := map[string]func(t *testing.T) []string{
+		"Go":     func(*testing.T) []string { return []string{"go", "run", "./samples/go"} },
+		"Python": func(t *testing.T) []string { return []string{tool.Path(t, "python3"), "-W", "error", "samples/samples.py"} },
+		"TypeScript": func(t *testing.T) []string {
+			return []string{tool.Path(t, "node"), compiled(t, typeScript)}
+		},
+	}
+	for _, language := range slices.Sorted(maps.Keys(programs)) {
+		t.Run(language, func(t *testing.T) {
+			t.Parallel()
+			words := programs[language](t)
+			ctx, cancel := context.WithTimeout(t.Context(), samplePatience)
+			defer cancel()
+			run := exec.CommandContext(ctx, words[0], words[1:]...)
+			run.Env = append(os.Environ(), "REMIT_ADDR="+url, "PYTHONPATH=../sdk/python/src", "PYTHONDONTWRITEBYTECODE=1")
+			output, err := run.CombinedOutput()
+			if err != nil || !strings.HasSuffix(string(output), "\ndone\n") {
+				t.Errorf("%v:\n%s", err, output)
+			}
+		})
+	}
+}
+
+// compiled returns the TypeScript samples in JavaScript, checked against the SDK's types. It works on a copy: the SDK's own
+// tests build it anew.
+func compiled(t *testing.T, sdk string) string {
+	t.Helper()
+	tool.Install(t, sdk)
+	dir := t.TempDir()
+	for _, err := range []error{
+		os.CopyFS(filepath.Join(dir, "src"), os.DirFS(filepath.Join(sdk, "src"))),
+		os.Symlink(filepath.Join(sdk, "node_modules"), filepath.Join(dir, "node_modules")),
+		copyFile(dir, filepath.Join(sdk, "package.json")), copyFile(dir, filepath.Join(sdk, "tsconfig.json")),
+		copyFile(dir, "samples/samples.ts"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{
+		{"-p", "tsconfig.json"},
+		{"--ignoreConfig", "--target", "es2022", "--module", "nodenext", "--strict", "--types", "node", "--lib", "es2022,dom,dom.iterable,esnext.disposable", "samples.ts"},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), samplePatience)
+		defer cancel()
+		compile := exec.CommandContext(ctx, "npx", append([]string{"--no-install", "tsc"}, args...)...)
+		compile.Dir = dir
+		if output, err := compile.CombinedOutput(); err != nil {
+			t.Fatalf("%v:\n%s", err, output)
+		}
+	}
+	return filepath.Join(dir, "samples.js")
+}
+
+func copyFile(dir, file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, filepath.Base(file)), text, 0o600)
+}

@@ -1,0 +1,15 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # whoever sources this uses them
+# To be sourced from the top of the repository. The SDK's modules lie inside the service's; ./... alone leaves them out.
+#   modules    the directories of all modules: . client money
+#   packages   patterns of the packages of all of them, for go commands that run at the top
+modules=() packages=()
+while read -r file; do
+  module=$(dirname "$file")
+  modules+=("$module")
+  if [ "$module" = . ]; then
+    packages+=(./...)
+  else
+    packages+=("$(cd "$module" && go list -m)/...")
+  fi
+done < <(find . -name node_modules -prune -o -name go.mod -print | sort)

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Builds the service and runs it. It is a job of its own: Ctrl-C reaches it alone, and make sees that it ended well.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+go build -o bin/remit .
+set -m
+./bin/remit "$@"

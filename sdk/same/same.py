@@ -1,0 +1,211 @@
+"""The calls of docs/sdks.md with the Python SDK; see main.go."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from typing import Any, Callable, Iterable, List, Tuple, Type, TypeVar
+
+import remit
+
+E = TypeVar("E", bound=BaseException)
+done: List[Tuple[str, str]] = []
+
+
+def add(name: str, *values: Any) -> None:
+    done.append((name, " ".join(text(v) for v in values)))
+
+
+def text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):  # as Go quotes a list
+        return "[" + " ".join(f'"{v}"' for v in value) + "]"
+    return json.dumps(value, separators=(",", ":")) if isinstance(value, dict) else str(value)
+
+
+def count(elements: Iterable[Any]) -> int:
+    return len(list(elements))
+
+
+def answered(error: remit.RemitError) -> str:
+    found = re.search(r"\d{3} [^(]*", str(error))
+    assert found
+    return found[0]
+
+
+def refused(kind: Type[E], call: Callable[[], object]) -> E:
+    try:
+        call()
+    except kind as error:
+        return error
+    raise AssertionError(f"it is not refused with {kind}")
+
+
+def organizations(client: remit.Client) -> Tuple[remit.Organization, str]:
+    made = client.create_organization("acme", metadata={"tier": 1})
+    add("create an organization", made.name, made.api_key is not None)
+    assert made.api_key
+    key = client.organization(made.api_key).rotate_key(made.id).api_key
+    add("rotate its API key", key.reveal() != made.api_key.reveal())
+    o = client.organization(key)
+    info = o.info(made.id)
+    add("read an organization", info.name, info.metadata, info.api_key is None)
+    scout = o.create_agent("scout", ["read", "pay", "transactions:rollback"])
+    add("create an agent", scout.name, scout.status, scout.scopes)
+    add("read an agent", o.get_agent(scout.id).name)
+    add("list agents", count(o.agents(status="active")))
+    assert scout.secret
+    secret = o.rotate_agent_secret(scout.id).secret
+    add("rotate an agent's secret", secret.reveal() != scout.secret.reveal())
+    os.environ.update(REMIT_API_KEY=key.reveal(), REMIT_AGENT=scout.id, REMIT_SECRET=secret.reveal())
+    return o, scout.id
+
+
+def sessions(o: remit.Organization, scout: str) -> remit.Session:
+    made = o.create_session(scout, max_actions=10, max_value=5, scopes=["read", "transactions:rollback"])
+    add("create a session", made.max_actions, made.max_value, made.scopes, made.status)
+    add("read a session", o.get_session(made.id).max_actions)
+    add("list sessions", count(o.sessions(agent_id=scout, status="active")))
+    changed = o.update_session(made.id, max_actions=20)
+    add("change a session's limits", changed.max_actions, changed.max_value)
+    os.environ["REMIT_SESSION"] = made.id
+    session, agent, own = remit.Session.from_env(), remit.Agent.from_env(), remit.Organization.from_env()
+    add("settings from the environment", session.id == made.id, agent.id == scout, count(own.agents()))
+    return session
+
+
+def shown(u: remit.Usage) -> str:
+    return f"{u.action_count} of {u.max_actions}, {u.value_used} of {u.max_value}, {u.value_held} held"
+
+
+def charges(o: remit.Organization, session: remit.Session) -> None:
+    add("charge", shown(session.charge("llm.call", "0.37", count=2, scope="read")))
+    first, second = session.charge_many([remit.Charge(value=1), remit.Charge(value=9)])
+    assert first.usage and isinstance(second.error, remit.LimitReached)
+    add("charge many", shown(first.usage) + ";", second.error.limit)
+    limit = refused(remit.LimitReached, lambda: session.charge(value=9))
+    add("a limit is reached", limit.limit, limit.usage.remaining_value, answered(limit))
+    below = refused(remit.LimitBelowUsage, lambda: o.update_session(session.id, max_actions=1))
+    add("limits below what is used", below.limit, answered(below))
+
+
+def transactions(o: remit.Organization, session: remit.Session) -> None:
+    tx = session.begin("payment", pre_state={"balance": 7}, value=1)
+    add("begin", tx.info.status, tx.info.value_held, tx.info.pre_state)
+    tx.commit(value="0.75")
+    add("commit", tx.info.status, tx.info.value)
+    refused(remit.TransactionDone, tx.commit)
+    add("a transaction was settled here", True)
+    opened = o.transaction(tx.id)
+    add("open a transaction by its id", opened.get().status)
+    opened.reverse("wrong account")
+    add("reverse", opened.info.status, opened.info.reason)
+
+    bare = session.begin("edit")
+    o.transaction(bare.id).rollback("never mind")
+    add("roll back", bare.get().status, bare.info.pre_state)
+    elsewhere = refused(remit.TransactionNotPending, bare.commit)
+    add("a transaction was settled elsewhere", elsewhere.transaction_status)
+    final = session.begin("mail", reversible=False)
+    final.commit()
+    irreversible = refused(remit.TransactionNotReversible, o.transaction(final.id).reverse)
+    add("a transaction is irreversible", irreversible.transaction_status)
+
+    with session.begin("payment", value="0.5") as ended:
+        pass
+    add("a block that ends normally", ended.get().status, ended.info.value, True)
+    try:
+        with session.begin("payment", value="0.5") as failed:
+            raise ValueError("the act failed")
+    except ValueError as error:
+        add("a block that an error ends", failed.get().status, failed.info.reason, str(error) == "the act failed")
+    add("list transactions", count(o.transactions(session_id=session.id)))
+
+
+def tokens(client: remit.Client, o: remit.Organization, scout: str) -> None:
+    agent = remit.Agent.from_env()
+    first = agent.token().reveal()
+    add("an access token", first.startswith("eyJ"))
+    agent.refresh()
+    add("renew it", agent.token().reveal() != first)
+    pair = client.exchange(scout, os.environ["REMIT_SECRET"])
+    add("exchange a secret", pair.refresh_token is not None, pair.expires_in)
+    verified = client.verify(pair.access_token, scope="read")
+    add("verify a token", verified.agent_id == scout, verified.scopes)
+    told = o.introspect(pair.access_token)
+    add("introspect a token", told.active, told.agent_id == scout, told.scopes)
+
+
+def refusals(client: remit.Client, o: remit.Organization, session: remit.Session) -> None:
+    lacks = refused(remit.InsufficientScope, lambda: session.charge(scope="pay"))
+    add("a scope is lacking", lacks.required_scope)
+    refused(remit.Unauthorized, lambda: client.verify("nonsense"))
+    add("a credential is wrong", True)
+    refused(remit.NotFound, lambda: o.get_session("00000000-0000-4000-8000-000000000000"))
+    add("nothing is there", True)
+    session.charge(idempotency_key="own")
+    refused(remit.IdempotencyKeyReused, lambda: session.charge(count=2, idempotency_key="own"))
+    add("a key was used for another request", True)
+    invalid = refused(remit.RemitError, lambda: o.create_session("nobody"))
+    add("a field is invalid", invalid.fields[0].field + ":", answered(invalid))
+
+
+def ends(o: remit.Organization, scout: str, session: remit.Session) -> None:
+    session.end()
+    o.end_session(session.id)
+    add("end a session", session.get().status)
+    over = refused(remit.SessionNotActive, session.charge)
+    add("a session has ended", over.session_status)
+    for event in o.events(scout):
+        add("follow an audit trail", event.type, event.actor.type)
+        break
+    o.revoke_agent(scout)
+    add("revoke an agent", o.get_agent(scout).status)
+
+
+def contract(client: remit.Client) -> None:
+    o = client.organization("rmk_1")
+    for family in o.families("a1"):
+        add("list families", family.id, int(family.expires_at.timestamp()), family.last_used_at is None)
+    o.revoke_family("a1", "f1")
+    add("revoke a family", True)
+    add("rotate a stolen secret", o.rotate_agent_secret("a1", revoke_families=True).secret.reveal())
+    limited = o.create_session("a1", max_committed=20)
+    add("limit what is ever committed", limited.value_committed, "of", limited.max_committed)
+    add("top up", o.update_session("s1", add_actions=5, add_value="0.25").max_actions)
+    info = o.info("o1")
+    add("quotas and usage", info.quotas["agents"], info.usage["agents"])
+
+    tx = client.agent("a1", "rms_1").transaction("t1")
+    add("change a transaction", tx.update(value=2, expires_in=60).value_held)
+    add("commit after it expired", tx.commit(idempotency_key="own").late)
+
+    once = remit.Client.from_env(max_attempts=1).organization("rmk_1")
+    quota = refused(remit.QuotaExceeded, lambda: once.create_agent("quota_exceeded"))
+    add("a quota is exceeded", quota.quota, quota.used, quota.max, answered(quota))
+    others: List[Tuple[str, str, Type[remit.RemitError]]] = [
+        ("the organization is suspended", "organization_suspended", remit.OrganizationSuspended),
+        ("requests come too fast", "rate_limited", remit.RateLimited),
+        ("the service is unavailable", "unavailable", remit.Unavailable),
+        ("a write may have happened", "outcome_unknown", remit.OutcomeUnknown),
+    ]
+    for name, code, kind in others:
+        refused(kind, lambda: once.create_agent(code))
+        add(name, True)
+
+
+with remit.Client.from_env() as service:
+    if sys.argv[1] == "contract":
+        contract(service)
+    else:
+        organization, agent_id = organizations(service)
+        budget = sessions(organization, agent_id)
+        charges(organization, budget)
+        transactions(organization, budget)
+        tokens(service, organization, agent_id)
+        refusals(service, organization, budget)
+        ends(organization, agent_id, budget)
+print(json.dumps(done))

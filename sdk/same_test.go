@@ -1,0 +1,223 @@
+package sdk
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"remit/serviceproc"
+	"remit/tool"
+)
+
+// language is an SDK, and the program that makes the calls of docs/sdks.md with it.
+type language struct {
+	name    string // of its column
+	sources []string
+	command []string
+	env     []string
+}
+
+// step is the name of a call, and what the program says came of it.
+type step [2]string
+
+// The three SDKs do the same under the names of docs/sdks.md: what comes of each call is the same, and so is what is sent.
+func TestTheSDKsDoTheSameUnderTheSameNames(t *testing.T) {
+	t.Parallel()
+	languages := buildAll(t)
+	service := serviceproc.Run(t)
+	target, err := url.Parse(service.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for _, scenario := range []struct {
+		name   string
+		answer http.Handler
+	}{
+		{"service", httputil.NewSingleHostReverseProxy(target)},
+		{"contract", http.HandlerFunc(answerByContract)},
+	} {
+		t.Run(scenario.name, func(t *testing.T) {
+			var firstSteps []step
+			var firstSent []string
+			for i, l := range languages {
+				steps, sent := l.run(t, scenario.name, scenario.answer)
+				if i == 0 {
+					firstSteps, firstSent = steps, sent
+					for _, s := range steps {
+						rows = append(rows, s[0])
+					}
+					continue
+				}
+				compare(t, l.name+": what came of it", steps, firstSteps)
+				compare(t, l.name+": what was sent", sent, firstSent)
+			}
+		})
+	}
+	holdTable(t, languages, rows)
+}
+
+// buildAll makes the programs ready to run. The Go one is what the others are compared with.
+func buildAll(t *testing.T) []language {
+	t.Helper()
+	buildTypeScript(t)
+	binary := filepath.Join(t.TempDir(), "same")
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./same").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	packages, err := filepath.Abs("python/src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []language{
+		{"Go", []string{"same/main.go", "same/contract.go"}, []string{binary}, nil},
+		{"TypeScript", []string{"typescript/test/same.ts"}, []string{tool.Path(t, "node"), "typescript/build/same.js"}, nil},
+		{"Python", []string{"same/same.py"}, []string{tool.Path(t, "python3"), "-B", "-W", "error", "same/same.py"}, []string{"PYTHONPATH=" + packages}},
+	}
+}
+
+// run runs the program, and returns what it prints and which requests it made.
+func (l language) run(t *testing.T, scenario string, answer http.Handler) (steps []step, sent []string) {
+	t.Helper()
+	var mu sync.Mutex
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		mu.Lock()
+		sent = append(sent, seen(r, body))
+		mu.Unlock()
+		answer.ServeHTTP(w, r)
+	}))
+	defer front.Close()
+	command := exec.CommandContext(t.Context(), l.command[0], append(l.command[1:], scenario)...)
+	command.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "REMIT_ADDR=" + front.URL}, l.env...)
+	var problems bytes.Buffer
+	command.Stderr = &problems
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", l.name, err, problems.Bytes())
+	}
+	if err := json.Unmarshal(output, &steps); err != nil || len(steps) < 10 {
+		t.Fatalf("%s prints %s: %v", l.name, output, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	return steps, slices.Clone(sent)
+}
+
+var (
+	anID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	// What is left out and what is sent as its default are the same to the service. Credentials differ.
+	defaults = map[string]any{"value_usd": 0.0, "count": 1.0, "reversible": true}
+	varying  = []string{"secret", "refresh_token", "token"}
+)
+
+// seen is a request as far as it is to be the same: its place, its body, whether it has a key, and that key if it is the
+// caller's own.
+func seen(r *http.Request, body []byte) string {
+	key := r.Header.Get("Idempotency-Key")
+	if len(key) >= 32 {
+		key = "random"
+	}
+	var members map[string]any
+	if len(body) > 0 && json.Unmarshal(body, &members) != nil {
+		return "no JSON: " + string(body)
+	}
+	for name, value := range defaults {
+		if members[name] == value && !strings.HasPrefix(r.Method, "PATCH") {
+			delete(members, name)
+		}
+	}
+	for _, name := range varying {
+		if members[name] != nil {
+			members[name] = "…"
+		}
+	}
+	if charges, ok := members["actions"].([]any); ok {
+		for _, charge := range charges {
+			delete(charge.(map[string]any), "count")
+		}
+	}
+	sorted, _ := json.Marshal(members)
+	return anID.ReplaceAllString(fmt.Sprintf("%s %s %s key:%s", r.Method, r.URL.Path, sorted, key), "ID")
+}
+
+// compare names the first difference, which those after it often come from.
+func compare[T any](t *testing.T, what string, got, want []T) {
+	t.Helper()
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			t.Errorf("%s lacks %v", what, want[i])
+		case i >= len(want):
+			t.Errorf("%s has besides %v", what, got[i])
+		case !reflect.DeepEqual(got[i], want[i]):
+			t.Errorf("%s is %v, and should be %v", what, got[i], want[i])
+		default:
+			continue
+		}
+		return
+	}
+}
+
+// holdTable holds docs/sdks.md to the programs: a row for each call, and in each column names that the program uses.
+func holdTable(t *testing.T, languages []language, made []string) {
+	t.Helper()
+	page, err := os.ReadFile("../docs/sdks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []string
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+		if len(cells) != 4 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		rows = append(rows, strings.TrimSpace(cells[0]))
+		for i, l := range languages {
+			for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(cells[i+1], -1) {
+				if used := lastWord.FindString(name[1]); !l.uses(t, used) {
+					t.Errorf("docs/sdks.md, %s: the program in %s does not use %s", rows[len(rows)-1], l.name, name[1])
+				}
+			}
+		}
+	}
+	slices.Sort(rows)
+	made = slices.Compact(slices.Sorted(slices.Values(made)))
+	compare(t, "a row of docs/sdks.md", rows, made)
+}
+
+// lastWord is the name itself in Organization.CreateAgent or session.begin(params, work).
+var lastWord = regexp.MustCompile(`[A-Za-z_]+(?:\(|$)`)
+
+func (l language) uses(t *testing.T, name string) bool {
+	t.Helper()
+	name = strings.TrimSuffix(name, "(")
+	for _, file := range l.sources {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if regexp.MustCompile(`\b` + regexp.QuoteMeta(name) + `\b`).Match(text) {
+			return true
+		}
+	}
+	return false
+}

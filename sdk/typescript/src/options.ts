@@ -1,0 +1,27 @@
+// Options of calls, which are checked: in JavaScript, or from a variable of any type, a misspelt limit would be no limit.
+
+/** The names of all members of a type. That none is missing, the compiler knows. */
+export type Names<T> = { readonly [K in keyof Required<T>]: true };
+
+/** The given options, if they have no other names than these. */
+export function known<T extends object>(what: string, given: T, names: Names<T>): T {
+  if (typeof given !== "object" || given === null) {
+    throw new TypeError(`remit: ${what} must be an object, such as { ${Object.keys(names)[0]}: … }`);
+  }
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(names, name)) {
+      const meant = name.replace(/_usd$/, "").replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+      const hint = Object.hasOwn(names, meant) ? `: it is ${meant}` : `; there are ${Object.keys(names).join(", ")}`;
+      throw new TypeError(`remit: ${what} has no option ${name}${hint}`);
+    }
+  }
+  return given;
+}
+
+/** Scopes, which must be a list. */
+export function scopesOf(given: readonly string[] | undefined): readonly string[] | undefined {
+  if (given !== undefined && !Array.isArray(given)) {
+    throw new TypeError('remit: scopes must be a list, such as ["read"]');
+  }
+  return given;
+}

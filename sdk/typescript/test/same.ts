@@ -1,0 +1,214 @@
+// The calls of docs/sdks.md with the TypeScript SDK; see ../../same/main.go.
+import {
+  Agent, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LimitBelowUsage, LimitReached, NotFound, Organization,
+  OrganizationSuspended, OutcomeUnknown, QuotaExceeded, RateLimited, RemitError, Session, SessionNotActive, TransactionDone,
+  TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type Transaction, type Usage,
+} from "@remit/sdk";
+
+const done: [string, string][] = [];
+
+function add(name: string, ...values: unknown[]): void {
+  done.push([name, values.map(text).join(" ")]);
+}
+
+function text(value: unknown): string {
+  if (typeof value === "bigint") {
+    return formatUSD(value);
+  }
+  if (Array.isArray(value)) {
+    return `[${value.map((v) => `"${v}"`).join(" ")}]`; // as Go quotes a list
+  }
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}
+
+async function count(elements: AsyncIterable<unknown>): Promise<number> {
+  let n = 0;
+  for await (const _ of elements) {
+    n++;
+  }
+  return n;
+}
+
+const answered = (error: RemitError) => /\d{3} [^(]*/.exec(error.message)?.[0];
+
+async function refused<E extends Error>(kind: new (...args: any[]) => E, call: () => Promise<unknown>): Promise<E> {
+  try {
+    await call();
+  } catch (error) {
+    if (error instanceof kind) {
+      return error;
+    }
+    throw error;
+  }
+  throw new Error(`it is not refused with ${kind.name}`);
+}
+
+async function organizations(client: Client): Promise<[Organization, string]> {
+  const made = await client.createOrganization({ name: "acme", metadata: { tier: 1 } });
+  add("create an organization", made.name, made.apiKey !== undefined);
+  const key = (await client.organization(made.apiKey!).rotateKey(made.id)).apiKey;
+  add("rotate its API key", key.reveal() !== made.apiKey!.reveal());
+  const o = client.organization(key);
+  const info = await o.info(made.id);
+  add("read an organization", info.name, info.metadata, info.apiKey === undefined);
+  const scout = await o.createAgent({ name: "scout", scopes: ["read", "pay", "transactions:rollback"] });
+  add("create an agent", scout.name, scout.status, scout.scopes);
+  add("read an agent", (await o.getAgent(scout.id)).name);
+  add("list agents", await count(o.agents({ status: "active" })));
+  const { secret } = await o.rotateAgentSecret(scout.id);
+  add("rotate an agent's secret", secret.reveal() !== scout.secret.reveal());
+  Object.assign(process.env, { REMIT_API_KEY: key.reveal(), REMIT_AGENT: scout.id, REMIT_SECRET: secret.reveal() });
+  return [o, scout.id];
+}
+
+async function sessions(o: Organization, scout: string): Promise<Session> {
+  const scopes = ["read", "transactions:rollback"];
+  const made = await o.createSession({ agentId: scout, maxActions: 10, maxValue: 5n * USD, scopes });
+  add("create a session", made.maxActions, made.maxValue, made.scopes, made.status);
+  add("read a session", (await o.getSession(made.id)).maxActions);
+  add("list sessions", await count(o.sessions({ agentId: scout, status: "active" })));
+  const changed = await o.updateSession(made.id, { maxActions: 20 });
+  add("change a session's limits", changed.maxActions, changed.maxValue);
+  process.env["REMIT_SESSION"] = made.id;
+  const [session, agent, own] = [Session.fromEnv(), Agent.fromEnv(), Organization.fromEnv()];
+  add("settings from the environment", session.id === made.id, agent.id === scout, await count(own.agents()));
+  return session;
+}
+
+function shown(u: Usage): string {
+  const value = `${formatUSD(u.valueUsed)} of ${formatUSD(u.maxValue)}, ${formatUSD(u.valueHeld)} held`;
+  return `${u.actionCount} of ${u.maxActions}, ${value}`;
+}
+
+async function charges(o: Organization, session: Session): Promise<void> {
+  add("charge", shown(await session.charge({ actionType: "llm.call", value: 370_000n, count: 2, scope: "read" })));
+  const [first, second] = await session.chargeMany([{ value: USD }, { value: 9n * USD }]);
+  if (!first?.ok || second?.ok !== false || !(second.error instanceof LimitReached)) {
+    throw new Error("the batch has other results");
+  }
+  add("charge many", `${shown(first.usage)};`, second.error.limit);
+  const limit = await refused(LimitReached, () => session.charge({ value: 9n * USD }));
+  add("a limit is reached", limit.limit, limit.usage.remainingValue, answered(limit));
+  const below = await refused(LimitBelowUsage, () => o.updateSession(session.id, { maxActions: 1 }));
+  add("limits below what is used", below.limit, answered(below));
+}
+
+async function transactions(o: Organization, session: Session): Promise<void> {
+  const tx = await session.begin({ actionType: "payment", preState: { balance: 7 }, value: USD });
+  add("begin", tx.info?.status, tx.info?.valueHeld, tx.info?.preState);
+  await tx.commit({ value: 750_000n });
+  add("commit", tx.info?.status, tx.info?.value);
+  await refused(TransactionDone, () => tx.commit());
+  add("a transaction was settled here", true);
+  const opened = o.transaction(tx.id);
+  add("open a transaction by its id", (await opened.get()).status);
+  await opened.reverse("wrong account");
+  add("reverse", opened.info?.status, opened.info?.reason);
+
+  const bare = await session.begin({ actionType: "edit" });
+  await o.transaction(bare.id).rollback("never mind");
+  add("roll back", (await bare.get()).status, bare.info?.preState);
+  const elsewhere = await refused(TransactionNotPending, () => bare.commit());
+  add("a transaction was settled elsewhere", elsewhere.transactionStatus);
+  const final = await session.begin({ actionType: "mail", reversible: false });
+  await final.commit();
+  const irreversible = await refused(TransactionNotReversible, () => o.transaction(final.id).reverse());
+  add("a transaction is irreversible", irreversible.transactionStatus);
+
+  const payment = { actionType: "payment", value: USD / 2n };
+  const ended = await session.begin(payment, async (inside) => inside);
+  add("a block that ends normally", (await ended.get()).status, ended.info?.value, true);
+  let failed: Transaction | undefined;
+  const failure = new Error("the act failed");
+  const error = await refused(Error, () => session.begin(payment, async (inside) => { failed = inside; throw failure; }));
+  add("a block that an error ends", (await failed!.get()).status, failed!.info?.reason, error === failure);
+  add("list transactions", await count(o.transactions({ sessionId: session.id })));
+}
+
+async function tokens(client: Client, o: Organization, scout: string): Promise<void> {
+  const agent = Agent.fromEnv();
+  const first = await agent.token();
+  add("an access token", first.startsWith("eyJ"));
+  await agent.refresh();
+  add("renew it", (await agent.token()) !== first);
+  const pair = await client.exchange(scout, process.env["REMIT_SECRET"]!);
+  add("exchange a secret", pair.refreshToken.reveal() !== "", pair.expiresIn);
+  const verified = await client.verify(pair.accessToken, "read");
+  add("verify a token", verified.agentId === scout, verified.scopes);
+  const told = await o.introspect(pair.accessToken);
+  add("introspect a token", told.active, told.active && told.agentId === scout, told.active && told.scopes);
+}
+
+async function refusals(client: Client, o: Organization, session: Session): Promise<void> {
+  const lacks = await refused(InsufficientScope, () => session.charge({ scope: "pay" }));
+  add("a scope is lacking", lacks.requiredScope);
+  await refused(Unauthorized, () => client.verify("nonsense"));
+  add("a credential is wrong", true);
+  await refused(NotFound, () => o.getSession("00000000-0000-4000-8000-000000000000"));
+  add("nothing is there", true);
+  await session.charge({}, { idempotencyKey: "own" });
+  await refused(IdempotencyKeyReused, () => session.charge({ count: 2 }, { idempotencyKey: "own" }));
+  add("a key was used for another request", true);
+  const invalid = await refused(RemitError, () => o.createSession({ agentId: "nobody" }));
+  add("a field is invalid", `${invalid.fields[0]?.field}:`, answered(invalid));
+}
+
+async function ends(o: Organization, scout: string, session: Session): Promise<void> {
+  await session.end();
+  await o.endSession(session.id);
+  add("end a session", (await session.get()).status);
+  const over = await refused(SessionNotActive, () => session.charge());
+  add("a session has ended", over.sessionStatus);
+  for await (const event of o.events(scout)) {
+    add("follow an audit trail", event.type, event.actor.type);
+    break;
+  }
+  await o.revokeAgent(scout);
+  add("revoke an agent", (await o.getAgent(scout)).status);
+}
+
+async function contract(client: Client): Promise<void> {
+  const o = client.organization("rmk_1");
+  for await (const family of o.families("a1")) {
+    add("list families", family.id, Math.floor(family.expiresAt.getTime() / 1000), family.lastUsedAt === undefined);
+  }
+  await o.revokeFamily("a1", "f1");
+  add("revoke a family", true);
+  add("rotate a stolen secret", (await o.rotateAgentSecret("a1", { revokeFamilies: true })).secret.reveal());
+  const limited = await o.createSession({ agentId: "a1", maxCommitted: 20n * USD });
+  add("limit what is ever committed", limited.valueCommitted, "of", limited.maxCommitted);
+  add("top up", (await o.updateSession("s1", { addActions: 5, addValue: USD / 4n })).maxActions);
+  const info = await o.info("o1");
+  add("quotas and usage", info.quotas["agents"], info.usage["agents"]);
+
+  const tx = client.agent("a1", "rms_1").transaction("t1");
+  add("change a transaction", (await tx.update({ value: 2n * USD, expiresInSeconds: 60 })).valueHeld);
+  add("commit after it expired", (await tx.commit({}, { idempotencyKey: "own" })).late);
+
+  const once = Client.fromEnv({ maxAttempts: 1 }).organization("rmk_1");
+  const quota = await refused(QuotaExceeded, () => once.createAgent({ name: "quota_exceeded" }));
+  add("a quota is exceeded", quota.quota, quota.used, quota.max, answered(quota));
+  for (const [name, code, kind] of [
+    ["the organization is suspended", "organization_suspended", OrganizationSuspended],
+    ["requests come too fast", "rate_limited", RateLimited],
+    ["the service is unavailable", "unavailable", Unavailable],
+    ["a write may have happened", "outcome_unknown", OutcomeUnknown],
+  ] as const) {
+    await refused<RemitError>(kind, () => once.createAgent({ name: code }));
+    add(name, true);
+  }
+}
+
+const service = Client.fromEnv();
+if (process.argv[2] === "contract") {
+  await contract(service);
+} else {
+  const [organization, scout] = await organizations(service);
+  const budget = await sessions(organization, scout);
+  await charges(organization, budget);
+  await transactions(organization, budget);
+  await tokens(service, organization, scout);
+  await refusals(service, organization, budget);
+  await ends(organization, scout, budget);
+}
+console.log(JSON.stringify(done));
