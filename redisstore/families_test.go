@@ -164,6 +164,8 @@ func TestRevokeFamiliesEndsARefreshTokenThatNoIndexHas(t *testing.T) {
 		wantError(t, "RevokeFamilies", s.RevokeFamilies(t.Context(), w.key, w.agent.ID), nil)
 		_, err := s.RotateRefresh(t.Context(), w.agent.ID, family, 1)
 		wantError(t, "RotateRefresh", err, ErrInvalidRefreshToken)
+		_, _, err = s.CheckRefresh(t.Context(), w.agent.ID, family, 1)
+		wantError(t, "CheckRefresh", err, ErrInvalidRefreshToken)
 	})
 }
 
