@@ -1,11 +1,11 @@
 // The variables that the SDKs of all languages read, and the commands of remit too.
 
-/** Variables by name, such as process.env. */
+/** Variables by name. */
 export type Environment = { readonly [name: string]: string | undefined };
 
 const defaultAddress = "http://127.0.0.1:8080";
 
-/** The variables of this process. Where there is no process, such as in a browser, there are none. */
+/** The own variables, where there is a process that has some; in a browser there are none. */
 export function ownEnvironment(): Environment {
   return (globalThis as { process?: { env?: Environment } }).process?.env ?? {};
 }

@@ -34,15 +34,17 @@ class TokenPair:
 
     access_token: Credential
     refresh_token: Optional[Credential]
-    token_type: str  # bearer
     expires_in: int  # seconds that the access token lives
+    token_type: str = "bearer"
 
     @classmethod
     def _read(cls, said: Fields) -> TokenPair:
         access, lifetime = said.credential("access_token"), said.integer("expires_in")
         if access is None or lifetime <= 0:
             raise Malformed("it has no token, or no lifetime")
-        return cls(access, said.credential("refresh_token"), said.text("token_type", "bearer"), min(lifetime, _LONGEST_LIFETIME))
+        return cls(
+            access, said.credential("refresh_token"), min(lifetime, _LONGEST_LIFETIME), said.text("token_type", "bearer")
+        )
 
 
 class _Flight:
