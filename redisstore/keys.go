@@ -35,8 +35,10 @@ import (
 //	                                type, hv value held at first, v charged, ov overage, ir irreversible, b begun,
 //	                                x expires, cm committed, rb rolled back, re reason, md metadata, ps pre-state,
 //	                                po post-state; TTL lifetime + retention, then retention
-//	i:{cell}:<digest>         string  outcome of an idempotency key (once.lua), or the claim on one; TTL 24 h. The cell is
-//	                                the agent's, for claims by API keys the organization's
+//	i:{cell}:<digest>         string  outcome of an idempotency key (once.lua, once_sealed.lua), or the claim on one
+//	                                (claim_key.lua); TTL 24 h. The cell is the agent's, for claims by API keys and what
+//	                                becomes of API keys the organization's. An outcome ends with the organization's 16
+//	                                bytes, a claim by API key with its id as text
 //	k:signing, k:refresh      hash  keys kept in Redis: id to created, signs from, ends, material (rotate_key.lua)
 //	k:issuer                  string  iss of the instances that were not told theirs
 //	r:{cell}                  string  written by the readiness check; TTL 1 minute
@@ -68,7 +70,11 @@ func (k keyspace) sessionTransactions(agent, session uuid.UUID) string {
 
 // outcome is where what an idempotency key led to is kept, in the cell of the agent or the organization.
 func (k keyspace) outcome(owner uuid.UUID, digest string) string {
-	return k.prefix + "i:{" + cellText(cellOf(owner)) + "}:" + digest
+	return k.outcomeIn(cellOf(owner), digest)
+}
+
+func (k keyspace) outcomeIn(cell uint16, digest string) string {
+	return k.prefix + "i:{" + cellText(cell) + "}:" + digest
 }
 
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }

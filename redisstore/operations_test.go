@@ -217,7 +217,7 @@ func loadScripts(t *testing.T, s *Store) {
 	t.Helper()
 	client := peek(t, s)
 	for name := range luaFiles(t) {
-		for _, source := range []string{lua.Source(name), lua.OnceSource(name)} {
+		for _, source := range []string{lua.Source(name), lua.OnceSource(name), lua.SealedOnceSource(name)} {
 			if err := client.ScriptLoad(t.Context(), source).Err(); err != nil {
 				t.Fatal(err)
 			}
