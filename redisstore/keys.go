@@ -18,6 +18,10 @@ import (
 //	ot:{cell}:<organization>  zset  its transactions      ─┘
 //	                                A session is in oo: from before it is created until somebody has seen that it is not
 //	                                active any more, and then in os:.
+//	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that were seen without their object, by Redis's
+//	                                time of the first sight (drop_dangling.lua); TTL 30 days
+//	ox:{cell}:<organization>  string  the latest expiry of a session that was seen to have expired (close_sessions.lua);
+//	                                TTL retention
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, created, revoked, family:<family>: revoked, until
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
@@ -53,10 +57,14 @@ func (k keyspace) organizationClosed(id uuid.UUID) string { return k.key("os:", 
 func (k keyspace) organizationTransactions(id uuid.UUID) string {
 	return k.key("ot:", cellOf(id), id)
 }
-func (k keyspace) agent(id uuid.UUID) string             { return k.key("a:", cellOf(id), id) }
-func (k keyspace) agentSessions(id uuid.UUID) string     { return k.key("as:", cellOf(id), id) }
-func (k keyspace) agentTransactions(id uuid.UUID) string { return k.key("at:", cellOf(id), id) }
-func (k keyspace) events(agent uuid.UUID) string         { return k.key("ev:", cellOf(agent), agent) }
+func (k keyspace) suspectAgents(id uuid.UUID) string       { return k.key("oad:", cellOf(id), id) }
+func (k keyspace) suspectSessions(id uuid.UUID) string     { return k.key("ood:", cellOf(id), id) }
+func (k keyspace) suspectTransactions(id uuid.UUID) string { return k.key("otd:", cellOf(id), id) }
+func (k keyspace) latestExpiry(id uuid.UUID) string        { return k.key("ox:", cellOf(id), id) }
+func (k keyspace) agent(id uuid.UUID) string               { return k.key("a:", cellOf(id), id) }
+func (k keyspace) agentSessions(id uuid.UUID) string       { return k.key("as:", cellOf(id), id) }
+func (k keyspace) agentTransactions(id uuid.UUID) string   { return k.key("at:", cellOf(id), id) }
+func (k keyspace) events(agent uuid.UUID) string           { return k.key("ev:", cellOf(agent), agent) }
 
 // family, session, holds and transaction take their cell from the agent. For their own ids that is the same; for another
 // agent's it gives a key that does not exist, on the slot where the caller's own credential is checked.

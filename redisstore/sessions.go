@@ -153,7 +153,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	if err != nil {
 		return time.Time{}, act.refusedTo(err)
 	}
-	s.closeSessions(ctx, act.organization, []uuid.UUID{id})
+	s.closeSessions(ctx, act.organization, []uuid.UUID{id}, time.Time{})
 	return r.time(0), r.err
 }
 
