@@ -24,8 +24,8 @@ const (
 	// does not: the API key can rotate it again.
 	defaultKeyGrace    = 300 // seconds
 	defaultSecretGrace = 0   // seconds
-	defaultPage          = 50
-	maxPage              = 200
+	defaultPage        = 50
+	maxPage            = 200
 
 	notAnID = "must be a UUID"
 )
