@@ -75,7 +75,7 @@ func (o *Organization) Events(ctx context.Context, agentID, after string) iter.S
 
 // graceParams is the body of all rotations.
 type graceParams struct {
-	Grace int64 `json:"grace_seconds,omitzero"`
+	Grace int64 `json:"grace_seconds"` // 0 too, for the service's default for an API key is another
 }
 
 // seconds rounds up, for the service counts whole ones: nothing short turns into 0, which would mean its default.
