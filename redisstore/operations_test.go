@@ -91,7 +91,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.Sessions(ctx, w.byKey(), Query{Limit: 1})
 			return err
 		}},
-		{"Active sessions of the organization", listOrganization, func(ctx context.Context, s *Store) error {
+		{"Active sessions of the organization", listActive, func(ctx context.Context, s *Store) error {
 			_, err := s.Sessions(ctx, w.byKey(), Query{Limit: 1, Status: Active})
 			return err
 		}},
