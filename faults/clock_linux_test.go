@@ -1,7 +1,9 @@
 package faults
 
 import (
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -33,6 +35,9 @@ func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
 			if got := s.sessionNow(session).Status; got != want {
 				t.Errorf("with the clock %v ahead a session of one hour is %s, want %s", ahead, got, want)
 			}
+			if listed := s.listsAsActive(session); listed != (want == "active") {
+				t.Errorf("with the clock %v ahead it is listed as active: %t", ahead, listed)
+			}
 		}
 	}
 	violations := slices.DeleteFunc(s.Violations(), func(v Violation) bool {
@@ -61,5 +66,36 @@ func (s *Scenario) exchangeSecrets(many int) {
 		if call, body := s.Caller.Do(s.Instances[0].URL, exchange(agent.ID, agent.Secret)); call.Outcome != OK {
 			s.t.Errorf("no token: %d %s", call.Status, body)
 		}
+	}
+}
+
+// listsAsActive says whether the session is in a list of active sessions, reading all its pages.
+func (s *Scenario) listsAsActive(session string) bool {
+	s.t.Helper()
+	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	url := s.Instances[0].URL + "/sessions?status=active&limit=200"
+	for {
+		request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, url, http.NoBody)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		request.Header.Set("X-API-Key", s.World.APIKey)
+		answer, err := client.Do(request)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if err != nil || answer.StatusCode != http.StatusOK {
+			s.t.Fatalf("no list: %d %v %s", answer.StatusCode, err, body)
+		}
+		if strings.Contains(string(body), session) {
+			return true
+		}
+		next, found := strings.CutSuffix(answer.Header.Get("Link"), `>; rel="next"`)
+		if !found {
+			return false
+		}
+		url = s.Instances[0].URL + strings.TrimPrefix(next, "<")
 	}
 }

@@ -1,21 +1,29 @@
--- Moves sessions that are no longer active from their organization's open ones to its closed ones. A session never comes
--- back, so it may be moved again: once it is closed that changes nothing.
+-- Moves sessions that are no longer active from their organization's open ones to its closed ones. One that was ended or
+-- revoked never comes back. One that has expired does when Redis's clock goes back, so the latest expiry of those is noted:
+-- before that time the active sessions are looked for among the closed ones too (list_active_sessions.lua). Moving a session
+-- again changes nothing.
 --
 -- KEYS[1] = open_sessions    zset oo:{cell}:<organization>
 -- KEYS[2] = closed_sessions  zset os:{cell}:<organization>
+-- KEYS[3] = latest_expiry    string ox:{cell}:<organization>
 --
--- ARGV[1] = first_session    16 bytes, and what follows it: further sessions, at most a few hundred
+-- ARGV[1] = latest           ms since 1970 at which the last of those that have expired did; '' for none
+-- ARGV[2] = ttl              ms that it is kept: as long as such a session
+-- ARGV[3] = first_session    16 bytes, and what follows it: further sessions, at most a few hundred
 --
 -- Reply:  {'ok'}
--- Writes: ZADD closed_sessions, then ZREM open_sessions
-local open_sessions, closed_sessions = KEYS[1], KEYS[2]
-local first_session = ARGV[1]
+-- Writes: SET latest_expiry, then ZADD closed_sessions, then ZREM open_sessions
+local open_sessions, closed_sessions, latest_expiry = KEYS[1], KEYS[2], KEYS[3]
+local latest, ttl, first_session = ARGV[1], ARGV[2], ARGV[3]
 
+if latest ~= '' and tonumber(latest) > tonumber(redis.call('GET', latest_expiry) or -1) then
+  redis.call('SET', latest_expiry, latest, 'PX', ttl)
+end
 local entries = {0, first_session}
-for i = 2, #ARGV do
+for i = 4, #ARGV do
   entries[#entries + 1] = 0
   entries[#entries + 1] = ARGV[i]
 end
 redis.call('ZADD', closed_sessions, unpack(entries))
-redis.call('ZREM', open_sessions, unpack(ARGV))
+redis.call('ZREM', open_sessions, unpack(ARGV, 3))
 return {'ok'}

@@ -31,7 +31,7 @@ end
 			t.Errorf("%s checks an API key in its own way", name)
 		}
 	}
-	if checked != 7 {
-		t.Errorf("%d scripts check an API key, not the seven that are known", checked)
+	if checked != 8 {
+		t.Errorf("%d scripts check an API key, not the eight that are known", checked)
 	}
 }

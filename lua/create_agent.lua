@@ -11,7 +11,7 @@
 -- ARGV[6] = secret_hash      SHA-256 of the agent secret, 32 bytes
 -- ARGV[7] = audit            see include/audit.lua
 --
--- Reply:  {'ok', created}  created in ms since 1970
+-- Reply:  {'ok', created, id}  created in ms since 1970, id as text
 -- Writes: HSET agent, XADD events
 --@include audit
 local agent, events = KEYS[1], KEYS[2]
@@ -34,4 +34,4 @@ if metadata ~= '' then
 end
 redis.call('HSET', agent, unpack(fields))
 record(events, audit, now, 'agent.created')
-return {'ok', created}
+return {'ok', created, string.sub(agent, -36)}

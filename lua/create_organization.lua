@@ -6,7 +6,7 @@
 -- ARGV[2] = metadata      JSON object, '' for none
 -- ARGV[3] = key_hash      SHA-256 of the API key, 32 bytes
 --
--- Reply:  {'ok', created}  created in ms since 1970
+-- Reply:  {'ok', created, id}  created in ms since 1970, id as text
 -- Writes: HSET organization
 local organization = KEYS[1]
 local name, metadata, key_hash = ARGV[1], ARGV[2], ARGV[3]
@@ -20,4 +20,4 @@ if metadata ~= '' then
   fields[#fields + 1] = metadata
 end
 redis.call('HSET', organization, unpack(fields))
-return {'ok', now}
+return {'ok', now, string.sub(organization, -36)}

@@ -26,7 +26,7 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 	}
 	act, err := s.actOnSession(ctx, c, session, charge.Once)
 	if err != nil {
-		return Usage{}, err
+		return Usage{}, s.released(ctx, c, charge.Once, err)
 	}
 	keys := s.sessionKeys(act, session)
 	r, err := s.look(ctx, act, session, func() (*reply, error) {
@@ -34,7 +34,7 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 			charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
 	})
 	if err != nil {
-		return Usage{}, act.refusedTo(err)
+		return Usage{}, s.released(ctx, c, charge.Once, act.refusedTo(err))
 	}
 	usage := r.usage(0)
 	return usage, r.err

@@ -33,38 +33,60 @@ func (a *Agent) Status() Status {
 
 var (
 	indexAgent        = newScript("index_agent", writes)
-	createAgent       = newScript("create_agent", writes)
+	createAgent       = newSealedScript("create_agent")
 	revokeAgent       = newScript("revoke_agent", writes)
-	rotateAgentSecret = newScript("rotate_agent_secret", writes)
+	rotateAgentSecret = newSealedScript("rotate_agent_secret")
 )
 
 // CreateAgent creates an agent of the key's organization and returns it with its id and creation time; of a only what
 // the caller chooses counts. Errors: ErrInvalidAPIKey, *QuotaError, *RateError.
 func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte) (Agent, error) {
+	return s.CreateAgentOnce(ctx, key, a, secretHash, nil)
+}
+
+// CreateAgentOnce is CreateAgent with an idempotency key, nil for none. Its errors are also ErrKeyReused and ErrSealed.
+func (s *Store) CreateAgentOnce(ctx context.Context, key APIKey, a Agent, secretHash [32]byte, once *Once) (Agent, error) {
 	a.ID, a.Organization = NewRootID(), key.Organization
-	scopes := strings.Join(a.Scopes, " ")
-	held, err := s.reserveByKey(key, agentDemand(key.Organization, a, scopes))
-	if err != nil {
-		return Agent{}, s.counts.quotaRefused(err)
+	if once != nil {
+		a.ID = newID(once.cell(string(key.Organization[:]))) // the same cell each time, for that of the first agent has the outcome
+		once.at, once.bounded = a.ID, true
+		if err := s.admit(ctx, Caller{Key: &key}, once); err != nil {
+			return Agent{}, err
+		}
 	}
-	created, err := s.createAgent(ctx, key, a, scopes, secretHash)
-	held.settle(err, false)
+	act := actor{organization: key.Organization, agent: a.ID, flow: s.proven.flow(key)}
+	outcome := s.keys.outcome(a.ID, act.keyDigest(once, ""))
+	held, err := s.reserveAgent(ctx, key, a, func() bool { return once != nil && s.isKept(ctx, act.flow, outcome) })
+	if err != nil {
+		return Agent{}, err
+	}
+	created, err := s.writeAgent(ctx, act, a, secretHash, once, outcome)
+	replayed := once != nil && once.Replayed
+	held.settle(err, replayed)
+	if (creation{err, replayed}).cameToNothing() {
+		s.drop(ctx, s.keys.organizationAgents(key.Organization), members{}, a.ID)
+	}
 	return created, err
 }
 
-func (s *Store) createAgent(ctx context.Context, key APIKey, a Agent, scopes string, secretHash [32]byte) (Agent, error) {
-	index := []string{s.keys.organization(key.Organization), s.keys.organizationAgents(key.Organization)}
-	if _, err := s.runByKey(ctx, key, s.proven.flow(key), indexAgent, index, key.Hash, a.ID,
-		s.usage.quota(key.Organization, agentsHeld)); err != nil {
-		return Agent{}, nothingVisible(s.counts.quotaRefused(err))
-	}
-	r, err := s.run(ctx, s.proven.flow(key), createAgent, []string{s.keys.agent(a.ID), s.keys.events(a.ID)},
-		key.Organization, a.Name, scopes, a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey))
+func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [32]byte, once *Once, outcome string) (Agent, error) {
+	r, err := s.performSealed(ctx, createAgent, act.flow, once, outcome, act.organization,
+		[]string{s.keys.agent(a.ID), s.keys.events(a.ID)},
+		act.organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey))
 	if err != nil {
 		return Agent{}, err
 	}
 	a.Created = r.time(0)
-	return a, r.err
+	if once == nil || r.err != nil {
+		return a, r.err
+	}
+	if a.ID, err = uuid.Parse(r.text(1)); err != nil {
+		return Agent{}, errReply
+	}
+	if once.Replayed {
+		a.Metadata, err = s.firstMetadata(ctx, act.flow, s.keys.agent(a.ID), "metadata", a.Metadata)
+	}
+	return a, err
 }
 
 // nothingVisible says that a lost index write has changed nothing that anyone can see: an entry without its object is
@@ -109,13 +131,25 @@ func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 // Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked.
 func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte,
 	grace time.Duration) (time.Time, error) {
-	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
+	return s.RotateAgentSecretOnce(ctx, key, id, newHash, grace, nil)
+}
+
+// RotateAgentSecretOnce is RotateAgentSecret with an idempotency key, nil for none. Its errors are also ErrKeyReused and
+// ErrSealed.
+func (s *Store) RotateAgentSecretOnce(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte,
+	grace time.Duration, once *Once) (time.Time, error) {
+	c := Caller{Key: &key}.urgently()
+	if once != nil {
+		once.at, once.bounded = id, true // without the key it goes on beyond any quota
+	}
+	if err := s.admit(ctx, c, once); err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.run(ctx, s.proven.urgent(key), rotateAgentSecret, []string{s.keys.agent(id), s.keys.events(id)},
-		key.Organization, newHash, grace.Milliseconds(), s.auditAs(ctx, actorKey))
+	act := actor{organization: key.Organization, agent: id, flow: s.proven.urgent(key)}
+	r, err := s.performSealed(ctx, rotateAgentSecret, act.flow, once, s.keys.outcome(id, act.keyDigest(once, "")), key.Organization,
+		[]string{s.keys.agent(id), s.keys.events(id)}, key.Organization, newHash, grace.Milliseconds(), s.auditAs(ctx, actorKey))
 	if err != nil {
-		return time.Time{}, err
+		return time.Time{}, s.released(ctx, c, once, err)
 	}
 	return r.time(0), r.err
 }

@@ -54,14 +54,17 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	return outcomes, nil
 }
 
-// replayed says whether all that came of the parts had come of them before. A part whose session an API key does not find
-// runs nothing; when none does, it goes by whether the key was claimed before.
+// replayed says whether all that came of the parts had come of them before. A part whose session does not exist has no
+// outcome; when none has, it goes by whether the key was claimed before.
 func replayed(parts []*part, claimedBefore bool) bool {
 	for _, p := range parts {
-		if p.act.agent != uuid.Nil && !p.once.Replayed {
+		if p.err == ErrUnknownSession {
+			continue
+		}
+		if !p.once.Replayed {
 			return false
 		}
-		claimedBefore = claimedBefore || p.act.agent != uuid.Nil
+		claimedBefore = true
 	}
 	return claimedBefore
 }

@@ -100,6 +100,9 @@ func (s *Store) actOnSession(ctx context.Context, c Caller, session uuid.UUID, o
 	if c.Token != nil {
 		return s.actOnAgent(ctx, c, c.Token.Agent, once)
 	}
+	if once != nil {
+		once.at = session
+	}
 	act, err := s.actOnAgent(ctx, c, uuid.Nil, once)
 	if err != nil {
 		return actor{}, err

@@ -254,7 +254,7 @@ func TestAConnectionThatCannotBeSetUpLeavesNothingInDoubt(t *testing.T) {
 func TestCommandsBesideScriptsMayHappenTwice(t *testing.T) {
 	t.Parallel()
 	safe := []string{
-		"Get", "HGet", "HGetAll", "HMGet", "Info", "Ping", "Time", "XRevRangeN", "ZRandMember", "ZRangeArgsWithScores", // read
+		"Get", "HGet", "HGetAll", "HMGet", "Info", "Ping", "Time", "XRevRangeN", "ZRandMember", "ZRange", "ZRangeArgsWithScores", // read
 		"Set",           // of what does not depend on what was there
 		"SetNX",         // of an issuer, which is read after it
 		"ZAdd",          // of a member that is new, with score 0; of what an organization holds, whatever was there

@@ -21,6 +21,10 @@ import (
 //	                                active any more, and then in os:.
 //	oq:{cell}:<organization>  hash  its usage (note_usage.lua) and quotas: q:<name>
 //	oh                        zset  every organization that holds something: its 16 bytes, by the bytes that it holds
+//	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that were seen without their object, by Redis's
+//	                                time of the first sight (drop_dangling.lua); TTL 30 days
+//	ox:{cell}:<organization>  string  the latest expiry of a session that was seen to have expired (close_sessions.lua);
+//	                                TTL retention
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, created, revoked, epoch how often all its families
 //	                                were revoked, none for 0, family:<family>: revoked, until
@@ -43,8 +47,10 @@ import (
 //	                                type, hv value held at first, v charged, ov overage, ir irreversible, b begun,
 //	                                x expires, cm committed, rb rolled back, re reason, md metadata, ps pre-state,
 //	                                po post-state; TTL lifetime + retention, then retention
-//	i:{cell}:<digest>         string  outcome of an idempotency key (once.lua), or the claim on one; TTL 24 h. The cell is
-//	                                the agent's, for claims by API keys the organization's
+//	i:{cell}:<digest>         string  outcome of an idempotency key (once.lua, once_sealed.lua), or the claim on one
+//	                                (claim_key.lua); TTL 24 h. The cell is the agent's, for claims by API keys and what
+//	                                becomes of API keys the organization's. An outcome ends with the organization's 16
+//	                                bytes, a claim by API key with its id as text
 //	k:signing, k:refresh      hash  keys kept in Redis: id to created, signs from, ends, material (rotate_key.lua)
 //	k:issuer                  string  iss of the instances that were not told theirs
 //	r:{cell}                  string  written by the readiness check; TTL 1 minute
@@ -60,13 +66,17 @@ func (k keyspace) organizationClosed(id uuid.UUID) string { return k.key("os:", 
 func (k keyspace) organizationTransactions(id uuid.UUID) string {
 	return k.key("ot:", cellOf(id), id)
 }
-func (k keyspace) organizationUsage(id uuid.UUID) string { return k.key("oq:", cellOf(id), id) }
-func (k keyspace) holdings() string                      { return k.prefix + "oh" }
-func (k keyspace) agent(id uuid.UUID) string             { return k.key("a:", cellOf(id), id) }
-func (k keyspace) agentSessions(id uuid.UUID) string     { return k.key("as:", cellOf(id), id) }
-func (k keyspace) agentTransactions(id uuid.UUID) string { return k.key("at:", cellOf(id), id) }
-func (k keyspace) agentFamilies(id uuid.UUID) string     { return k.key("af:", cellOf(id), id) }
-func (k keyspace) events(agent uuid.UUID) string         { return k.key("ev:", cellOf(agent), agent) }
+func (k keyspace) organizationUsage(id uuid.UUID) string   { return k.key("oq:", cellOf(id), id) }
+func (k keyspace) holdings() string                        { return k.prefix + "oh" }
+func (k keyspace) suspectAgents(id uuid.UUID) string       { return k.key("oad:", cellOf(id), id) }
+func (k keyspace) suspectSessions(id uuid.UUID) string     { return k.key("ood:", cellOf(id), id) }
+func (k keyspace) suspectTransactions(id uuid.UUID) string { return k.key("otd:", cellOf(id), id) }
+func (k keyspace) latestExpiry(id uuid.UUID) string        { return k.key("ox:", cellOf(id), id) }
+func (k keyspace) agent(id uuid.UUID) string               { return k.key("a:", cellOf(id), id) }
+func (k keyspace) agentSessions(id uuid.UUID) string       { return k.key("as:", cellOf(id), id) }
+func (k keyspace) agentTransactions(id uuid.UUID) string   { return k.key("at:", cellOf(id), id) }
+func (k keyspace) agentFamilies(id uuid.UUID) string       { return k.key("af:", cellOf(id), id) }
+func (k keyspace) events(agent uuid.UUID) string           { return k.key("ev:", cellOf(agent), agent) }
 
 // family, session, holds and transaction take their cell from the agent. For their own ids that is the same; for another
 // agent's it gives a key that does not exist, on the slot where the caller's own credential is checked.
@@ -80,7 +90,11 @@ func (k keyspace) sessionTransactions(agent, session uuid.UUID) string {
 
 // outcome is where what an idempotency key led to is kept, in the cell of the agent or the organization.
 func (k keyspace) outcome(owner uuid.UUID, digest string) string {
-	return k.prefix + "i:{" + cellText(cellOf(owner)) + "}:" + digest
+	return k.outcomeIn(cellOf(owner), digest)
+}
+
+func (k keyspace) outcomeIn(cell uint16, digest string) string {
+	return k.prefix + "i:{" + cellText(cell) + "}:" + digest
 }
 
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }

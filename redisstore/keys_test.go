@@ -20,6 +20,10 @@ func TestKeysAreSpelledAsDocumented(t *testing.T) {
 		{"organizationOpen", k.organizationOpen(owner), "p:oo:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"organizationClosed", k.organizationClosed(owner), "p:os:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"organizationTransactions", k.organizationTransactions(owner), "p:ot:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"suspectAgents", k.suspectAgents(owner), "p:oad:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"suspectSessions", k.suspectSessions(owner), "p:ood:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"suspectTransactions", k.suspectTransactions(owner), "p:otd:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
+		{"latestExpiry", k.latestExpiry(owner), "p:ox:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"agent", k.agent(owner), "p:a:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"agentSessions", k.agentSessions(owner), "p:as:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 		{"agentTransactions", k.agentTransactions(owner), "p:at:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
@@ -87,7 +91,8 @@ func TestAnOrganizationsIndexesShareItsSlot(t *testing.T) {
 		o := NewRootID()
 		slots := slotsOf(t, node,
 			[]string{k.organization(o), k.organizationAgents(o), k.organizationOpen(o), k.organizationClosed(o),
-				k.organizationTransactions(o), k.outcome(o, "digest")})
+				k.organizationTransactions(o), k.outcome(o, "digest"),
+				k.suspectAgents(o), k.suspectSessions(o), k.suspectTransactions(o), k.latestExpiry(o)})
 		for _, slot := range slots {
 			if slot != slots[0] {
 				t.Fatalf("organization %s is spread over slots %v", o, slots)

@@ -35,6 +35,9 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 	if err != nil {
 		return Session{}, act.refusedTo(err)
 	}
+	if n.Lifetime != nil {
+		s.reopenSession(ctx, act.organization, id)
+	}
 	return r.session(id)
 }
 

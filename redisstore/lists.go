@@ -29,20 +29,24 @@ const (
 	scanLimit = 1000
 	// minChunk is how many entries a filter looks at at once, however few are asked for: it may pass over most of them.
 	minChunk = 100
-	// creationTime is how long an index entry may wait for its object before it counts as dangling. The index is
-	// written first; dropping an entry while its object is on its way would lose the object to every list.
+	// creationTime is how long an index entry may wait for its object, from when somebody first saw it without one. The
+	// index is written first; dropping an entry while its object is on its way would lose the object to every list.
 	creationTime = time.Hour
+	// suspicionTime is how long the time of that first sight is kept.
+	suspicionTime = 30 * 24 * time.Hour
 )
 
 var (
 	listOrganization = newScript("list_organization", reads)
 	listOfAgent      = newScript("list_of_agent", reads)
+	dropDangling     = newScript("drop_dangling", tidies)
 )
 
 // Agents returns a page of the organization's agents. Errors: ErrInvalidAPIKey.
 func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], error) {
 	ix := index[Agent]{
 		key:  s.keys.organizationAgents(key.Organization),
+		late: s.lateIndex(key.Organization, s.keys.organizationAgents, s.keys.suspectAgents),
 		read: s.readOrganizationIndex(key, s.keys.organizationAgents(key.Organization)),
 		load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
 			return s.loadAgents(ctx, key.Organization, ids)
@@ -70,9 +74,9 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session],
 		ix.read = s.readAgentIndex(act, ix.key)
 	case q.Status == Active:
 		ix = s.openSessions(c.Key.Organization)
-		ix.read = s.readOrganizationIndex(*c.Key, ix.key)
+		ix.read = s.readActiveSessions(*c.Key)
 	default:
-		ix = s.closedSessions(c.Key.Organization) // with the open ones beside them
+		ix = s.closedSessions(c.Key.Organization)
 		ix.read = s.readAllSessions(*c.Key)
 	}
 	ix.id = func(v *Session) uuid.UUID { return v.ID }
@@ -83,14 +87,24 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session],
 // index is how one list is read, and how its entries are kept right.
 type index[T any] struct {
 	key     string
-	beside  string // an index that may hold the same entries, "" for none: those that are gone are dropped from both
+	late    *lateIndex // nil for an index that is written with its objects: an entry without one was of one that is gone
 	members members
 	read    func(ctx context.Context, before uuid.UUID, limit int) (ids []uuid.UUID, now time.Time, err error)
 	load    func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for what does not exist
 	id      func(*T) uuid.UUID
-	wants   func(*T) bool                              // whether the page shows it
-	keeps   func(*T) bool                              // whether it stays in this index; nil for always
-	move    func(ctx context.Context, ids []uuid.UUID) // takes those that do not
+	wants   func(*T) bool                         // whether the page shows it
+	keeps   func(*T) bool                         // whether it stays in this index; nil for always
+	move    func(ctx context.Context, those []*T) // takes those that do not
+}
+
+// lateIndex is an organization's index that is written before its objects.
+type lateIndex struct {
+	organization  uuid.UUID
+	key, suspects string
+}
+
+func (s *Store) lateIndex(organization uuid.UUID, key, suspects func(uuid.UUID) string) *lateIndex {
+	return &lateIndex{organization, key(organization), suspects(organization)}
 }
 
 // page reads an index until it has one more entry than the page holds, which tells that there is a next page.
@@ -111,7 +125,7 @@ func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], 
 		if err != nil {
 			return Page[T]{}, err
 		}
-		repair(ctx, s, ix, ids, objects, now)
+		repair(ctx, s, ix, ids, objects)
 		for _, object := range objects {
 			if object != nil && ix.wants(object) {
 				found = append(found, *object)
@@ -130,23 +144,40 @@ func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], 
 
 // repair drops the entries whose objects are gone, and moves those that do not belong in this index. It does what it can:
 // an entry that stays is met by the next reader.
-func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, objects []*T, now time.Time) {
-	var gone, elsewhere []uuid.UUID
+func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, objects []*T) {
+	var gone []uuid.UUID
+	var elsewhere []*T
 	for i, object := range objects {
 		switch {
-		case object == nil && now.Sub(madeAt(ids[i])) > creationTime:
+		case object == nil:
 			gone = append(gone, ids[i])
-		case object != nil && ix.keeps != nil && !ix.keeps(object):
-			elsewhere = append(elsewhere, ids[i])
+		case ix.keeps != nil && !ix.keeps(object):
+			elsewhere = append(elsewhere, object)
 		}
 	}
-	s.drop(ctx, ix.key, ix.members, gone...)
-	if ix.beside != "" {
-		s.drop(ctx, ix.beside, ix.members, gone...)
+	if ix.late != nil {
+		s.dropLate(ctx, ix.late, gone)
+	} else {
+		s.drop(ctx, ix.key, ix.members, gone...)
 	}
 	if len(elsewhere) > 0 {
 		ix.move(ctx, elsewhere)
 	}
+}
+
+// dropLate drops entries without an object that no object will come for any more, and notes the others, if it can.
+func (s *Store) dropLate(ctx context.Context, ix *lateIndex, dangling []uuid.UUID) {
+	if len(dangling) == 0 {
+		return
+	}
+	args := append(make([]any, 0, 2+len(dangling)), creationTime.Milliseconds(), suspicionTime.Milliseconds())
+	for _, id := range dangling {
+		args = append(args, id)
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	keys := []string{ix.key, s.keys.organizationClosed(ix.organization), ix.suspects}
+	_, _ = s.run(ctx, flow{organization: ix.organization}, dropDangling, keys, args...)
 }
 
 // drop takes entries out of an index, if it can.

@@ -204,16 +204,27 @@ func TestAPageIsOneLookAtItsIndex(t *testing.T) {
 	}
 }
 
-// An entry may be older or younger than its object, so it is dropped only when its object should long have come.
-func TestReadersDropDanglingEntriesThatAreOld(t *testing.T) {
+// letSuspicionPass lets so much time pass for entries that were seen without their object.
+func (w tenant) letSuspicionPass(t *testing.T, s *Store, by time.Duration) {
+	t.Helper()
+	o := w.key.Organization
+	for _, key := range []string{s.keys.suspectAgents(o), s.keys.suspectSessions(o), s.keys.suspectTransactions(o)} {
+		for _, entry := range must(peek(t, s).ZRange(t.Context(), key, 0, -1).Result())(t) {
+			must(peek(t, s).ZIncrBy(t.Context(), key, -float64(by.Milliseconds()), entry).Result())(t)
+		}
+	}
+}
+
+// The time in an id is by the clock of who drew it, so it does not count: an entry is dropped when it was without its object
+// for long enough by Redis's clock.
+func TestReadersDropEntriesThatHaveLongBeenWithoutTheirObject(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		grant := w.exchange(t, s)
 		o, cell := w.key.Organization, cellOf(w.agent.ID)
-		sessions := func(caller Caller, status Status) func() (int, error) {
+		sessions := func(status Status) func() (int, error) {
 			return func() (int, error) {
-				page, err := s.Sessions(t.Context(), caller, Query{Limit: 10, Status: status})
+				page, err := s.Sessions(t.Context(), w.byKey(), Query{Limit: 10, Status: status})
 				return len(page.Items), err
 			}
 		}
@@ -222,25 +233,49 @@ func TestReadersDropDanglingEntriesThatAreOld(t *testing.T) {
 			real  uuid.UUID
 			read  func() (int, error)
 		}{
-			{s.keys.organizationOpen(o), w.session.ID, sessions(w.byKey(), "")},
-			{s.keys.organizationOpen(o), w.session.ID, sessions(w.byKey(), Active)},
-			{s.keys.agentSessions(w.agent.ID), w.session.ID, sessions(byToken(grant), "")},
+			{s.keys.organizationOpen(o), w.session.ID, sessions("")},
+			{s.keys.organizationOpen(o), w.session.ID, sessions(Active)},
 			{s.keys.organizationAgents(o), w.agent.ID, func() (int, error) {
 				page, err := s.Agents(t.Context(), w.key, Query{Limit: 10})
 				return len(page.Items), err
 			}},
 		} {
-			ancient, old := idOfAge(cell, 30*24*time.Hour), idOfAge(cell, creationTime+time.Minute)
-			young, fresh := idOfAge(cell, creationTime-time.Minute), NewID(w.agent.ID)
-			removeEntries(t, s, list.index, indexed(t, s, list.index)...)
-			addEntries(t, s, list.index, ancient, old, young, list.real, fresh)
-			for range 2 {
+			read := func(want ...uuid.UUID) {
+				t.Helper()
 				if n := must(list.read())(t); n != 1 {
 					t.Errorf("%s: a page of %d", list.index, n)
 				}
+				wantIndexed(t, s, list.index, want...)
 			}
-			wantIndexed(t, s, list.index, young, list.real, fresh)
+			ancient, fresh := idOfAge(cell, 30*24*time.Hour), NewID(w.agent.ID)
+			removeEntries(t, s, list.index, indexed(t, s, list.index)...)
+			addEntries(t, s, list.index, ancient, list.real, fresh)
+			read(ancient, list.real, fresh)
+			w.letSuspicionPass(t, s, creationTime-time.Minute)
+			later := NewID(w.agent.ID)
+			addEntries(t, s, list.index, later)
+			read(ancient, list.real, fresh, later)
+			w.letSuspicionPass(t, s, 2*time.Minute)
+			read(list.real, later)
+			w.letSuspicionPass(t, s, -2*creationTime) // the clock went back: the time begins anew
+			read(list.real, later)
+			w.letSuspicionPass(t, s, creationTime-time.Minute)
+			read(list.real, later)
+			w.letSuspicionPass(t, s, 2*time.Minute)
+			read(list.real)
 		}
+	})
+}
+
+// The indexes in an agent's cell are written with their objects, in one script.
+func TestReadersDropAnEntryOfAnAgentsIndexAtOnce(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		index := s.keys.agentSessions(w.agent.ID)
+		addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), time.Hour), NewID(w.agent.ID))
+		listed(t, s, byToken(w.exchange(t, s)), Query{Limit: 10}, nil)
+		wantIndexed(t, s, index, w.session.ID)
 	})
 }
 
@@ -280,14 +315,16 @@ func TestAFilterThatMatchesLittleGivesAShortPageAndANext(t *testing.T) {
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		ids := make([]uuid.UUID, entries)
 		for i := range ids {
-			ids[i] = NewID(w.agent.ID) // their objects are still to come
+			ids[i] = NewID(w.agent.ID) // there are no such sessions
 		}
 		o := w.key.Organization
-		addEntries(t, s, s.keys.organizationClosed(o), ids...)
-		addEntries(t, s, s.keys.agentSessions(w.agent.ID), ids...)
-
+		add := func() { // for readers drop them
+			addEntries(t, s, s.keys.organizationClosed(o), ids...)
+			addEntries(t, s, s.keys.agentSessions(w.agent.ID), ids...)
+		}
 		for name, list := range w.lists(w.exchange(t, s)) {
 			q := Query{Limit: limit, Agent: list.agent, Status: Completed}
+			add()
 			page := must(s.Sessions(t.Context(), list.caller, q))(t)
 			if len(page.Items) != 0 {
 				t.Fatalf("%s: %+v", name, page.Items)
@@ -295,6 +332,7 @@ func TestAFilterThatMatchesLittleGivesAShortPageAndANext(t *testing.T) {
 			if looked := entries - slices.Index(ids, page.Next); looked < scanLimit || looked > scanLimit+limit {
 				t.Errorf("%s: the first page looked at %d entries", name, looked)
 			}
+			add()
 			found, pages := listed(t, s, list.caller, q, nil)
 			if !slices.Equal(found, []uuid.UUID{w.session.ID}) || pages != 2 {
 				t.Errorf("%s: found %v in %d pages", name, found, pages)

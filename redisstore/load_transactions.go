@@ -36,6 +36,7 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Trans
 		ix.read, ix.load = s.readAgentIndex(act, ix.key), s.loadTransactionsOf(act.organization)
 	default:
 		ix.key = s.keys.organizationTransactions(c.Key.Organization)
+		ix.late = s.lateIndex(c.Key.Organization, s.keys.organizationTransactions, s.keys.suspectTransactions)
 		ix.read, ix.load = s.readOrganizationIndex(*c.Key, ix.key), s.loadTransactionsOf(c.Key.Organization)
 	}
 	found, err := page(ctx, s, ix, q)

@@ -25,7 +25,10 @@ func asOperation(name string) operationID {
 	return operationID(len(operations) - 1)
 }
 
-var opHGet, opHMGet, opZAdd, opExists = asOperation("hget"), asOperation("hmget"), asOperation("zadd"), asOperation("exists")
+var (
+	opHGet, opHMGet, opZAdd = asOperation("hget"), asOperation("hmget"), asOperation("zadd")
+	opGet, opPTTL, opExists = asOperation("get"), asOperation("pttl"), asOperation("exists")
+)
 
 // operationOf returns the place of a command of Redis.
 func operationOf(verb string) operationID {
@@ -36,6 +39,10 @@ func operationOf(verb string) operationID {
 		return opHMGet
 	case "zadd":
 		return opZAdd
+	case "get":
+		return opGet
+	case "pttl":
+		return opPTTL
 	case "exists":
 		return opExists
 	}

@@ -116,6 +116,9 @@ func (m *model) do(st step, id uuid.UUID) outcome {
 		return repeated
 	}
 	first = &firstOutcome{st.request, m.now, m.perform(st, id)}
+	if isNoOutcome(first.outcome.err) {
+		return first.outcome
+	}
 	m.outcomes = maps.Clone(m.outcomes) // which copies of the model share
 	m.outcomes[key] = first
 	return first.outcome

@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"time"
+
+	"github.com/google/uuid"
 )
 
-// Once makes a change happen once, however often it is asked for and on whichever instance. Its first outcome, a refusal
-// too, is kept for 24 hours with the change, in the change's own script, and given again. What let nobody in
-// (ErrInvalidAPIKey, ErrInvalidToken) and what the store could not do is no outcome.
+// Once makes a change happen once, however often it is asked for and on whichever instance. Its first outcome, a refusal by
+// a limit or a state too, is kept for 24 hours with the change, in the change's own script, and given again. Failed
+// authentication, an id that does not exist, a scope that is not held and what the store could not do are no outcomes.
 type Once struct {
 	Key         string   // Idempotency-Key: of the caller's choice, which is one organization or one agent
 	Fingerprint [32]byte // of what is asked: the same key with another one is ErrKeyReused
@@ -19,29 +21,30 @@ type Once struct {
 
 	// bounded refuses a new key beyond the organization's quotas and rates. What takes authority away or settles is not.
 	bounded bool
-	claim   claim // of the key, where it is claimed before the operation
+
+	// Credential and Seal are for an operation that gives a credential: Credential is the one that this request would give,
+	// and is set to the one that the first request gave. Redis keeps it sealed.
+	Credential string
+	Seal       Seal
+
+	claim claim     // of the key, where it is claimed before the operation
+	at    uuid.UUID // what the operation is about: the outcome is kept in its cell; uuid.Nil for several
 }
 
-// claim is which request had an idempotency key first, and whether that was one before this.
-type claim struct {
-	request string
-	before  bool
+// Seal is what a credential is kept under.
+type Seal interface {
+	Seal(credential string) string
+	Open(sealed string) (credential string, opens bool)
 }
 
-func (o *Once) claimed(r *reply, err error) error {
-	if err != nil {
-		return nothingVisible(err)
-	}
-	o.claim = claim{r.text(0), r.text(1) != ""}
-	return r.err
-}
-
-const onceLifetime = 24 * time.Hour
-
-var (
-	claimKey      = newScript("claim_key", writes)
-	claimAgentKey = newScript("claim_agent_key", writes)
+const (
+	onceLifetime = 24 * time.Hour
+	// unguessableKey is how long an idempotency key must be where it is all that shows who asks.
+	unguessableKey = 32
 )
+
+// Unguessable says whether the key is long enough to be a secret, as a UUID is.
+func (o *Once) Unguessable() bool { return len(o.Key) >= unguessableKey }
 
 // perform runs an operation's script on an agent's cell, once if once is not nil. The script's first key is the agent's,
 // its first argument the organization's id.
@@ -92,6 +95,9 @@ func (o *Once) read(r *reply) (*reply, error) {
 // keyDigest names an idempotency key of this actor: for the whole request, or for a part of a batch. Agents and
 // organizations do not share keys, though their cells are.
 func (a actor) keyDigest(once *Once, part string) string {
+	if once == nil {
+		return ""
+	}
 	owner := a.agent
 	kind := "agent"
 	if a.family == "" {
@@ -101,29 +107,14 @@ func (a actor) keyDigest(once *Once, part string) string {
 }
 
 func digest(parts ...string) string {
+	return base64.RawURLEncoding.EncodeToString(hashOf(parts...)[:16])
+}
+
+func hashOf(parts ...string) []byte {
 	h := sha256.New()
 	for _, part := range parts {
 		h.Write([]byte{byte(len(part) >> 8), byte(len(part))})
 		h.Write([]byte(part))
 	}
-	return base64.RawURLEncoding.EncodeToString(h.Sum(nil)[:16])
-}
-
-// admit returns nil if the caller's key opens its organization, and ties the idempotency key, if there is one, to this request.
-// Errors: ErrInvalidAPIKey, ErrKeyReused.
-func (s *Store) admit(ctx context.Context, c Caller, once *Once) error {
-	key, f := *c.Key, s.proven.of(c)
-	if once == nil {
-		_, err := s.authenticate(ctx, f, key)
-		return err
-	}
-	place := s.keys.outcome(key.Organization, digest("claim", string(key.Organization[:]), once.Key))
-	held, err := s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, once, place)
-	if err != nil {
-		return err
-	}
-	err = once.claimed(s.runByKey(ctx, key, f, claimKey, []string{s.keys.organization(key.Organization), place},
-		key.Hash, once.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx)))
-	held.settle(err, once.claim.before)
-	return err
+	return h.Sum(nil)
 }

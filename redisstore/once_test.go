@@ -177,7 +177,6 @@ func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
 		irreversible.Irreversible = true
 		final := must(s.Begin(ctx, token, irreversible))(t)
 		must(s.Commit(ctx, token, final.ID, Commit{}))(t)
-		none := NewID(w.agent.ID)
 		tooMany, tooMuch := &LimitError{"max_actions", full.session.Usage}, &LimitError{"max_value_usd", full.session.Usage}
 		begin := func(n NewTransaction) func(*Once) error {
 			return func(once *Once) error {
@@ -198,13 +197,8 @@ func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
 			do   func(once *Once) error
 			want error
 		}{
-			{"a session with a scope that is not held", func(once *Once) error {
-				_, err := s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: 1e9, Scopes: []string{"admin"}, Once: once})
-				return err
-			}, &ScopeError{"admin"}},
 			{"too many actions", charge(full, byToken(w.grant), Charge{Count: 2}), tooMany},
 			{"too much value, by key", charge(full, w.byKey(), Charge{Count: 1, Value: 11}), tooMuch},
-			{"a scope that is not held", charge(full, byToken(w.grant), Charge{Count: 1, Scope: "admin"}), &ScopeError{"admin"}},
 			{"a session that is over", charge(ended, w.byKey(), Charge{Count: 1}), &NotActiveError{Completed}},
 			{"too much to hold", begin(full.beginning(11)), tooMuch},
 			{"a begin in a session that is over", begin(ended.beginning(0)), &NotActiveError{Completed}},
@@ -216,14 +210,6 @@ func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
 				_, err := s.Rollback(ctx, w.byKey(), final.ID, Rollback{Once: once})
 				return err
 			}, ErrNotReversible},
-			{"a commit of what does not exist", func(once *Once) error {
-				_, err := s.Commit(ctx, token, none, Commit{Once: once})
-				return err
-			}, ErrUnknownTransaction},
-			{"a rollback of what does not exist", func(once *Once) error {
-				_, err := s.Rollback(ctx, byToken(w.grant), none, Rollback{Once: once})
-				return err
-			}, ErrUnknownTransaction},
 		}
 		for _, test := range tests {
 			wantError(t, test.name, test.do(&Once{Key: test.name}), test.want)
@@ -631,41 +617,177 @@ func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
 	})
 }
 
-func TestWhatAnOrganizationDoesNotHaveIsNoOutcome(t *testing.T) {
+// refusedByName is a request whose refusal is of what it names, and the same corrected.
+type refusedByName struct {
+	do   func(ctx context.Context, s *Store, mistyped bool, once *Once) error
+	want error
+}
+
+// everyRefusedByName returns one for each operation and each caller that can be refused so.
+func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[string]refusedByName {
+	pick := func(mistyped bool, wrong, right uuid.UUID) uuid.UUID {
+		if mistyped {
+			return wrong
+		}
+		return right
+	}
+	create := func(agent uuid.UUID, scope string) func(context.Context, *Store, bool, *Once) error {
+		return func(ctx context.Context, s *Store, mistyped bool, once *Once) error {
+			n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Once: once}
+			if mistyped {
+				n.Agent, n.Scopes = agent, []string{scope}
+			}
+			_, err := s.CreateSession(ctx, w.key, n)
+			return err
+		}
+	}
+	charge := func(c Caller, session uuid.UUID, scope string) func(context.Context, *Store, bool, *Once) error {
+		return func(ctx context.Context, s *Store, mistyped bool, once *Once) error {
+			asked := Charge{Count: 1, Once: once}
+			if mistyped {
+				asked.Scope = scope
+			}
+			_, err := s.Charge(ctx, c, pick(mistyped, session, w.session.ID), asked)
+			return err
+		}
+	}
+	rollback := func(c Caller, wrong uuid.UUID) func(context.Context, *Store, bool, *Once) error {
+		return func(ctx context.Context, s *Store, mistyped bool, once *Once) error {
+			_, err := s.Rollback(ctx, c, pick(mistyped, wrong, w.pending.ID), Rollback{Once: once})
+			return err
+		}
+	}
+	rotate := func(ctx context.Context, s *Store, mistyped bool, once *Once) error {
+		once.Seal = plainSeal("secret")
+		_, err := s.RotateAgentSecretOnce(ctx, w.key, pick(mistyped, foreign.agent.ID, w.agent.ID), [32]byte{8}, 0, once)
+		return err
+	}
+	commit := func(ctx context.Context, s *Store, mistyped bool, once *Once) error {
+		_, err := s.Commit(ctx, w.grant.AccessToken, pick(mistyped, NewID(w.agent.ID), w.pending.ID), Commit{Once: once})
+		return err
+	}
+	key, token := w.byKey(), byToken(w.grant)
+	return map[string]refusedByName{
+		"a session of nobody":                     {create(NewRootID(), "read"), ErrUnknownAgent},
+		"a session of another's agent":            {create(foreign.agent.ID, "read"), ErrUnknownAgent},
+		"a session with a scope that is not held": {create(w.agent.ID, "admin"), &ScopeError{"admin"}},
+		"a charge of nothing, by key":             {charge(key, NewID(w.agent.ID), ""), ErrUnknownSession},
+		"a charge of another's session, by key":   {charge(key, foreign.session.ID, ""), ErrUnknownSession},
+		"a charge of nothing, by token":           {charge(token, NewID(w.agent.ID), ""), ErrUnknownSession},
+		"a charge by a scope not held, by key":    {charge(key, w.session.ID, "admin"), &ScopeError{"admin"}},
+		"a charge by a scope not held, by token":  {charge(token, w.session.ID, "admin"), &ScopeError{"admin"}},
+		"a rollback of nothing, by key":           {rollback(key, NewID(w.agent.ID)), ErrUnknownTransaction},
+		"a rollback of another's, by key":         {rollback(key, theirs.ID), ErrUnknownTransaction},
+		"a rollback of nothing, by token":         {rollback(token, NewID(w.agent.ID)), ErrUnknownTransaction},
+		"a commit of nothing":                     {commit, ErrUnknownTransaction},
+		"a rotation of another's secret":          {rotate, ErrUnknownAgent},
+	}
+}
+
+func TestARefusalOfWhatARequestNamesLeavesItsIdempotencyKeyUnused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 10})
 		foreign := newTenant(t, s, NewSession{MaxActions: 10})
 		theirs := foreign.begin(t, s, foreign.exchange(t, s).AccessToken, 0)
-		for name, test := range map[string]struct {
-			do   func(once *Once) error
-			want error
-		}{
-			"Charge": {func(once *Once) error {
-				_, err := s.Charge(t.Context(), w.byKey(), foreign.session.ID, Charge{Count: 1, Once: once})
-				return err
-			}, ErrUnknownSession},
-			"Rollback": {func(once *Once) error {
-				_, err := s.Rollback(t.Context(), w.byKey(), theirs.ID, Rollback{Once: once})
-				return err
-			}, ErrUnknownTransaction},
-			"CreateSession": {func(once *Once) error {
-				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: foreign.agent.ID, MaxActions: 1, Lifetime: 1e9, Once: once})
-				return err
-			}, ErrUnknownAgent},
-		} {
-			wantError(t, name, test.do(&Once{Key: name}), test.want)
-			wantUnchanged(t, s, name, func() {
-				again := &Once{Key: name}
-				if wantError(t, name, test.do(again), test.want); again.Replayed {
-					t.Errorf("%s is replayed", name)
+		for name := range (keyedTenant{}).everyRefusedByName(foreign, theirs) {
+			t.Run(name, func(t *testing.T) {
+				w := newKeyedTenant(t, s)
+				test := w.everyRefusedByName(foreign, theirs)[name]
+				for range 2 {
+					wantError(t, "mistyped", test.do(t.Context(), s, true, &Once{Key: "key", Fingerprint: [32]byte{1}}), test.want)
 				}
-				wantError(t, name+", another", test.do(&Once{Key: name, Fingerprint: [32]byte{9}}), ErrKeyReused)
+				corrected := &Once{Key: "key", Fingerprint: [32]byte{2}}
+				wantError(t, "corrected", test.do(t.Context(), s, false, corrected), nil)
+				again := corrected.again()
+				if wantError(t, "corrected, again", test.do(t.Context(), s, false, again), nil); !again.Replayed {
+					t.Error("the corrected request is not replayed")
+				}
+				err := test.do(t.Context(), s, true, &Once{Key: "key", Fingerprint: [32]byte{1}})
+				if err != ErrKeyReused && !(strings.Contains(name, "by token") || name == "a commit of nothing") {
+					t.Errorf("mistyped again, after that: %v", err)
+				}
+				again = corrected.again()
+				if wantError(t, "corrected, at last", test.do(t.Context(), s, false, again), nil); !again.Replayed {
+					t.Error("the outcome is gone")
+				}
 			})
 		}
-		if kept := outcomesKept(t, s); len(kept) != 3 {
-			t.Errorf("%v are kept, want the claims alone", kept)
+	})
+}
+
+// An instance that ends between the claim and the operation leaves a claim of which nothing will come.
+func TestAnAbandonedClaimGivesWayToAnotherRequest(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newKeyedTenant(t, s)
+		charge := func(fingerprint byte) error {
+			_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Once: &Once{Key: "key", Fingerprint: [32]byte{fingerprint}}})
+			return err
 		}
+		place := s.claimPlace(w.key.Organization, &Once{Key: "key"})
+		age := func(by time.Duration) {
+			must(peek(t, s).PExpire(t.Context(), place, onceLifetime-by).Result())(t)
+		}
+		claim := func(fingerprint byte, at uuid.UUID) {
+			abandoned := &Once{Key: "key", Fingerprint: [32]byte{fingerprint}, at: at}
+			wantError(t, "the claim", s.admit(t.Context(), w.byKey(), abandoned), nil)
+		}
+		claim(1, w.session.ID)
+		wantError(t, "while the first may still run", charge(2), ErrKeyReused)
+		age(abandonedAfter + time.Second)
+		wantError(t, "later", charge(2), nil)
+		age(abandonedAfter + time.Second)
+		wantError(t, "against an outcome", charge(3), ErrKeyReused)
+
+		outcome := actor{organization: w.key.Organization}.keyDigest(&Once{Key: "key"}, "")
+		for _, key := range []string{place, s.keys.outcome(w.session.ID, outcome)} {
+			must(peek(t, s).Del(t.Context(), key).Result())(t)
+		}
+		claim(4, uuid.Nil)
+		age(abandonedAfter + time.Second)
+		wantError(t, "against a batch, of which a part may be done", charge(5), ErrKeyReused)
+		must(peek(t, s).Set(t.Context(), place, string(make([]byte, 32))+"request", onceLifetime/2).Result())(t)
+		wantError(t, "against a claim of an earlier version", charge(5), ErrKeyReused)
+		wantError(t, "by the request of that", charge(0), nil)
+	})
+}
+
+// A claim of an earlier version holds no more than the fingerprint and the request's id.
+func TestAClaimOfAnEarlierVersionIsRead(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newKeyedTenant(t, s)
+		once := &Once{Key: "key", Fingerprint: [32]byte{7}}
+		must(peek(t, s).Set(t.Context(), s.claimPlace(w.key.Organization, once), string(once.Fingerprint[:])+"first", onceLifetime).Result())(t)
+		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, Charge{Count: 1}}}, once))(t)
+		if once.FirstRequest != "first" {
+			t.Errorf("the first request is %q", once.FirstRequest)
+		}
+	})
+}
+
+// What an organization's idempotency keys leave behind can be found when the organization is deleted.
+func TestOutcomesAndClaimsEndWithTheirOrganization(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
+			before := outcomesKept(t, s)
+			must(operation.do(t.Context(), s, &Once{Key: "key", Fingerprint: [32]byte{1}}))(t)
+			found := 0
+			for key := range outcomesKept(t, s) {
+				value := must(peek(t, s).Get(t.Context(), key).Result())(t)
+				if before[key] || strings.HasPrefix(value, "*2:") { // an agent's claim
+					continue
+				}
+				found++
+				if !strings.HasSuffix(value, string(w.key.Organization[:])) && !strings.HasSuffix(value, w.key.Organization.String()) {
+					t.Errorf("%s holds %q", key, value)
+				}
+			}
+			if found == 0 {
+				t.Error("nothing is kept")
+			}
+		})
 	})
 }
 

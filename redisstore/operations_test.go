@@ -91,7 +91,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.Sessions(ctx, w.byKey(), Query{Limit: 1})
 			return err
 		}},
-		{"Active sessions of the organization", listOrganization, func(ctx context.Context, s *Store) error {
+		{"Active sessions of the organization", listActive, func(ctx context.Context, s *Store) error {
 			_, err := s.Sessions(ctx, w.byKey(), Query{Limit: 1, Status: Active})
 			return err
 		}},
@@ -227,7 +227,7 @@ func loadScripts(t *testing.T, s *Store) {
 	t.Helper()
 	client := peek(t, s)
 	for name := range luaFiles(t) {
-		for _, source := range []string{lua.Source(name), lua.OnceSource(name)} {
+		for _, source := range []string{lua.Source(name), lua.OnceSource(name), lua.SealedOnceSource(name)} {
 			if err := client.ScriptLoad(t.Context(), source).Err(); err != nil {
 				t.Fatal(err)
 			}

@@ -16,9 +16,9 @@ type Organization struct {
 }
 
 var (
-	createOrganization       = newScript("create_organization", writes)
+	createOrganization       = newSealedScript("create_organization")
 	authenticateOrganization = newScript("authenticate_organization", reads)
-	rotateAPIKey             = newScript("rotate_api_key", writes)
+	rotateAPIKey             = newSealedScript("rotate_api_key")
 	noteKeyUsed              = newScript("note_key_used", tidies)
 )
 
@@ -30,6 +30,30 @@ func (s *Store) CreateOrganization(ctx context.Context, key APIKey, name, metada
 	}
 	o := Organization{ID: key.Organization, Name: name, Metadata: metadata, Created: r.time(0)}
 	return o, r.err
+}
+
+// NewOrganizationID returns a fresh id of an organization, in the one cell that the creator's idempotency key has. creator
+// tells those apart who may choose the same key.
+func NewOrganizationID(creator string, once *Once) uuid.UUID { return newID(once.cell(creator)) }
+
+// CreateOrganizationOnce is CreateOrganization with an idempotency key, for an organization with a NewOrganizationID. Errors:
+// ErrKeyReused, ErrSealed.
+func (s *Store) CreateOrganizationOnce(ctx context.Context, creator string, key APIKey, name, metadata string,
+	once *Once) (Organization, error) {
+	place := s.keys.outcome(key.Organization, digest("creator", creator, once.Key))
+	r, err := s.performSealed(ctx, createOrganization, flow{}, once, place, key.Organization,
+		[]string{s.keys.organization(key.Organization)}, name, metadata, key.Hash)
+	if err != nil {
+		return Organization{}, err
+	}
+	o := Organization{Name: name, Metadata: metadata, Created: r.time(0)}
+	if o.ID, err = uuid.Parse(r.text(1)); err != nil || r.err != nil {
+		return Organization{}, errReply
+	}
+	if once.Replayed {
+		o.Metadata, err = s.firstMetadata(ctx, flow{}, s.keys.organization(o.ID), "metadata", metadata)
+	}
+	return o, err
 }
 
 // Organization returns the organization that the key opens, or ErrInvalidAPIKey.
@@ -50,11 +74,42 @@ func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organizat
 // server's millisecond. A key in its grace time rotates only while the key after it is unused. Errors: ErrInvalidAPIKey,
 // ErrSuccessorUsed.
 func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, grace time.Duration) (time.Time, error) {
-	r, err := s.runByKey(ctx, key, s.proven.urgent(key), rotateAPIKey, []string{s.keys.organization(key.Organization)},
-		key.Hash, newHash, grace.Milliseconds())
+	return s.RotateAPIKeyOnce(ctx, key, newHash, grace, nil)
+}
+
+// RotateAPIKeyOnce is RotateAPIKey with an idempotency key, nil for none. Its errors are also ErrKeyReused and ErrSealed.
+//
+// A key that has ended by its own rotation is given its successor again if the idempotency key is unguessable, or an
+// organization whose answer was lost would be locked out. That it is the key that asked first is shown by the seal.
+func (s *Store) RotateAPIKeyOnce(ctx context.Context, key APIKey, newHash [32]byte, grace time.Duration,
+	once *Once) (time.Time, error) {
+	f, place := s.proven.urgent(key), ""
+	var held reservation
+	if once != nil {
+		once.bounded = true // without the key it goes on beyond any quota
+		place = s.claimPlace(key.Organization, once)
+		var err error
+		if held, err = s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, once, place); err != nil {
+			return time.Time{}, err
+		}
+	}
+	r, err := s.performSealed(ctx, rotateAPIKey, f, once, place, key.Organization,
+		[]string{s.keys.organization(key.Organization)}, key.Hash, newHash, grace.Milliseconds())
+	held.settle(err, once != nil && once.Replayed)
+	switch {
+	case err == ErrKeyReused, err == ErrSealed, err == nil && once != nil && once.Replayed && !once.Unguessable():
+		if _, invalid := s.authenticate(ctx, f, key); invalid != nil {
+			once.Replayed, once.FirstRequest = false, ""
+			return time.Time{}, invalid
+		}
+	default:
+		s.proven.note(key, err)
+	}
 	if err != nil {
 		return time.Time{}, err
 	}
-	s.proven.rotated(key, newHash, grace == 0)
+	if once == nil || !once.Replayed {
+		s.proven.rotated(key, newHash, grace == 0)
+	}
 	return r.time(0), r.err
 }

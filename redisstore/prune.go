@@ -41,7 +41,8 @@ func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id u
 		ctx, cancel := context.WithTimeout(ctx, pruneTime)
 		defer cancel()
 		load := s.loadTransactionsOf(t.Organization)
-		prune(ctx, s, index[Transaction]{key: key, load: load}, pruneSample)
+		late := s.lateIndex(t.Organization, s.keys.organizationTransactions, s.keys.suspectTransactions)
+		prune(ctx, s, index[Transaction]{key: key, late: late, load: load}, pruneSample)
 		prune(ctx, s, index[Transaction]{key: s.keys.agentTransactions(t.Agent), members: ofCell(t.Agent), load: load}, pruneSample)
 		if session != uuid.Nil {
 			key := s.keys.sessionTransactions(t.Agent, session)
@@ -69,26 +70,49 @@ func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID)
 	prune(ctx, s, s.sessionsOf(actor{organization: organization, agent: agent}), pruneSample)
 }
 
+// prune repairs what a sample of an index finds. Of an index that is written before its objects it also looks at those that
+// have been without an object for longest: that finds each again without waiting for chance.
 func prune[T any](ctx context.Context, s *Store, ix index[T], entries int) {
-	var sample *redis.StringSliceCmd
+	var sample, suspects *redis.StringSliceCmd
 	var clock *redis.TimeCmd
 	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
 		sample, clock = p.ZRandMember(ctx, ix.key, entries), p.Time(ctx)
+		if ix.late != nil {
+			suspects = p.ZRange(ctx, ix.late.suspects, 0, pruneSample-1)
+		}
 		return nil
 	})
 	if err != nil {
 		return
 	}
-	ids := make([]uuid.UUID, 0, entries)
-	for _, member := range sample.Val() {
-		if id, err := ix.members.id(member); err == nil {
-			ids = append(ids, id)
-		}
+	ids := ix.members.known(sample.Val())
+	sampled := len(ids)
+	if suspects != nil {
+		ids = append(ids, ix.members.known(suspects.Val())...)
 	}
-	now := clock.Val()
-	objects, err := ix.load(ctx, ids, now)
+	objects, err := ix.load(ctx, ids, clock.Val())
 	if err != nil {
 		return
 	}
-	repair(ctx, s, ix, ids, objects, now)
+	repair(ctx, s, ix, ids, objects)
+	var cleared []uuid.UUID
+	for i := sampled; i < len(ids); i++ {
+		if objects[i] != nil {
+			cleared = append(cleared, ids[i])
+		}
+	}
+	if len(cleared) > 0 {
+		s.drop(ctx, ix.late.suspects, ix.members, cleared...)
+	}
+}
+
+// known returns the ids that members stand for, without what stands for none.
+func (m members) known(entries []string) []uuid.UUID {
+	ids := make([]uuid.UUID, 0, len(entries))
+	for _, entry := range entries {
+		if id, err := m.id(entry); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 )
 
 func TestPruningDropsWhatIsGoneMovesWhatIsOverAndKeepsWhatLives(t *testing.T) {
@@ -19,20 +20,39 @@ func TestPruningDropsWhatIsGoneMovesWhatIsOverAndKeepsWhatLives(t *testing.T) {
 		coming := NewID(w.agent.ID)
 		o := w.key.Organization
 		want := map[string][]uuid.UUID{
-			s.keys.agentSessions(w.agent.ID): {w.session.ID, ended.ID, active.ID, coming},
-			s.keys.organizationOpen(o):       {active.ID, coming},
-			s.keys.organizationClosed(o):     {w.session.ID, ended.ID, coming},
+			s.keys.agentSessions(w.agent.ID): {w.session.ID, ended.ID, active.ID},
+			s.keys.organizationOpen(o):       {active.ID},
+			s.keys.organizationClosed(o):     {w.session.ID, ended.ID},
 		}
 		for index := range want {
-			addEntries(t, s, index, coming)
 			for range pruneSample - 4 { // so that one sample holds all
 				addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), 2*creationTime))
 			}
 		}
 		s.pruneIndexes(t.Context(), o, w.agent.ID)
+		w.letSuspicionPass(t, s, creationTime+time.Minute)
+		addEntries(t, s, s.keys.organizationOpen(o), coming)
+		want[s.keys.organizationOpen(o)] = []uuid.UUID{active.ID, coming}
+		s.pruneIndexes(t.Context(), o, w.agent.ID)
 		for index, want := range want {
 			wantIndexed(t, s, index, want...)
 		}
+		if suspects := must(peek(t, s).ZRange(t.Context(), s.keys.suspectSessions(o), 0, -1).Result())(t); !slices.Equal(suspects, []string{string(coming[:])}) {
+			t.Errorf("%x are suspects", suspects)
+		}
+	})
+}
+
+// An entry that was seen between it and its object is no suspect any more once pruning finds the object.
+func TestPruningClearsSuspectsWhoseObjectHasCome(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		o := w.key.Organization
+		must(peek(t, s).ZAdd(t.Context(), s.keys.suspectSessions(o), redis.Z{Score: 1, Member: string(w.session.ID[:])}).Result())(t)
+		s.pruneIndexes(t.Context(), o, w.agent.ID)
+		wantIndexed(t, s, s.keys.organizationOpen(o), w.session.ID)
+		wantIndexed(t, s, s.keys.suspectSessions(o))
 	})
 }
 
@@ -96,6 +116,7 @@ func TestBeginsKeepIndexesThatNobodyReadsFromGrowing(t *testing.T) {
 			eventually(t, "most dead entries are dropped", func() bool {
 				must(s.Begin(t.Context(), token, n))(t)
 				begun++
+				w.letSuspicionPass(t, s, creationTime+time.Minute)
 				for _, index := range indexes {
 					if must(peek(t, s).ZCard(t.Context(), index).Result())(t)-begun > pruneSample/2 {
 						return false

@@ -173,10 +173,6 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 				_, err := s.Rollback(ctx, caller, stated.ID, Rollback{Once: once()})
 				return err
 			}},
-			{"the outcome of a rollback of nothing", func() error {
-				_, err := s.Rollback(ctx, caller, NewID(w.agent.ID), Rollback{Once: once()})
-				return err
-			}},
 			{"the outcome of a second rollback", func() error {
 				_, err := s.Commit(ctx, token, stated.ID, Commit{Once: once()})
 				return err

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,6 +20,32 @@ func (s *Store) reserveIn(f flow, d demand) (reservation, error) {
 		d.always = true
 	}
 	return s.usage.reserve(d)
+}
+
+// reserveAgent reserves an agent, and notes it in the index of its organization. What repeats a request creates none.
+func (s *Store) reserveAgent(ctx context.Context, key APIKey, a Agent, repeats func() bool) (reservation, error) {
+	held, err := s.reserveByKey(key, agentDemand(key.Organization, a, strings.Join(a.Scopes, " ")))
+	if isRefusedCreation(err) && repeats() {
+		held, err = reservation{}, nil
+	}
+	if err != nil {
+		return reservation{}, s.counts.quotaRefused(err)
+	}
+	err = s.indexAgent(ctx, key, a.ID, s.usage.quota(key.Organization, agentsHeld))
+	if isRefusedCreation(err) && repeats() {
+		err = s.indexAgent(ctx, key, a.ID, "")
+	}
+	if err != nil {
+		held.settle(err, false)
+		return reservation{}, nothingVisible(s.counts.quotaRefused(err))
+	}
+	return held, nil
+}
+
+func (s *Store) indexAgent(ctx context.Context, key APIKey, id uuid.UUID, quota string) error {
+	index := []string{s.keys.organization(key.Organization), s.keys.organizationAgents(key.Organization)}
+	_, err := s.runByKey(ctx, key, s.proven.flow(key), indexAgent, index, key.Hash, id, quota)
+	return err
 }
 
 // reserveSession reserves a session, and notes it in the index of the open ones.
@@ -127,15 +154,20 @@ func (s *Store) noteParts(parts []*part) {
 	var kept int64
 	for _, p := range parts {
 		if p.err == nil && !p.once.Replayed {
-			kept += keySize
+			kept++
 		}
 	}
 	if kept > 0 {
-		s.usage.note(parts[0].act.organization, func(c *changes, settled *quantities) {
-			c.expire(expiryOf('b', onceLifetime, onceLifetime), kept)
-			settled[bytesHeld] += kept
-		})
+		s.noteOutcomes(parts[0].act.organization, kept)
 	}
+}
+
+// noteOutcomes counts the memory of so many outcomes whose idempotency key was counted by its claim.
+func (s *Store) noteOutcomes(organization uuid.UUID, kept int64) {
+	s.usage.note(organization, func(c *changes, settled *quantities) {
+		c.expire(expiryOf('b', onceLifetime, onceLifetime), kept*keySize)
+		settled[bytesHeld] += kept * keySize
+	})
 }
 
 // reserveTransaction reserves a transaction.

@@ -41,6 +41,14 @@ func newKeyedScript(name string) *script {
 	return sc
 }
 
+// newSealedScript is newKeyedScript for an operation that gives a credential.
+func newSealedScript(name string) *script {
+	sc := newScript(name, writes)
+	sc.keyed = asScript(name, lua.SealedOnceSource(name), writes)
+	sc.keyed.counted = sc.counted
+	return sc
+}
+
 func asScript(operation, source string, a access) *script {
 	sum := sha1.Sum([]byte(source))
 	name := hex.EncodeToString(sum[:])

@@ -3,20 +3,23 @@ package redisstore
 import (
 	"bytes"
 	"context"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 )
 
 // An organization's sessions stand in two indexes. One holds those that were open when last looked at; a session is in it
-// from before it is created. The other holds those that somebody has seen not to be active any more, which a session
-// never becomes again. An entry is moved from the one to the other in one script, so whoever reads both in one script
-// finds every session, at whatever moment; who reads the open ones looks at each.
+// from before it is created. The other holds those that somebody has seen not to be active any more. An expired one becomes
+// active again when Redis's clock goes back, so the latest expiry that was seen is noted, and until then active ones are
+// looked for in both. An entry is moved from the one to the other in one script, so whoever reads both in one script finds
+// every session, at whatever moment; who reads the open ones looks at each.
 
 var (
 	indexSession  = newScript("index_session", writes)
 	closeSessions = newScript("close_sessions", tidies)
 	listSessions  = newScript("list_sessions", reads)
+	listActive    = newScript("list_active_sessions", reads)
 )
 
 // closeTime bounds the move of a session that was ended, for the answer waits for it.
@@ -30,33 +33,54 @@ func (s *Store) indexSession(ctx context.Context, key APIKey, id uuid.UUID, quot
 	return nothingVisible(err)
 }
 
-// closeSessions moves sessions that are no longer active to the closed ones. It does what it can: one that stays among the
-// open ones is moved by the next reader.
-func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids []uuid.UUID) {
-	args := make([]any, len(ids))
-	for i, id := range ids {
-		args[i] = id
+// closeSessions moves sessions that are no longer active to the closed ones; expired is the latest expiry of those that have
+// expired, zero for none. It does what it can: one that stays among the open ones is moved by the next reader.
+func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids []uuid.UUID, expired time.Time) {
+	latest := ""
+	if !expired.IsZero() {
+		latest = strconv.FormatInt(expired.UnixMilli(), 10)
+	}
+	args := append(make([]any, 0, 2+len(ids)), latest, s.config.Retention.Milliseconds())
+	for _, id := range ids {
+		args = append(args, id)
 	}
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
-	indexes := []string{s.keys.organizationOpen(organization), s.keys.organizationClosed(organization)}
-	_, _ = s.run(ctx, flow{organization: organization}, closeSessions, indexes, args...)
+	keys := []string{s.keys.organizationOpen(organization), s.keys.organizationClosed(organization), s.keys.latestExpiry(organization)}
+	_, _ = s.run(ctx, flow{organization: organization}, closeSessions, keys, args...)
+}
+
+// reopenSession puts an active session among the open ones, if it can, for it may have been closed as expired before Redis's
+// clock went back.
+func (s *Store) reopenSession(ctx context.Context, organization, id uuid.UUID) {
+	ctx, cancel := context.WithTimeout(ctx, closeTime)
+	defer cancel()
+	_, _ = s.call(ctx, flow{organization: organization}, tidies, "zadd", s.keys.organizationOpen(organization), "0", string(id[:]))
 }
 
 // openSessions is the organization's index of open sessions; those that are over are moved to the closed ones.
 func (s *Store) openSessions(organization uuid.UUID) index[Session] {
 	ix := s.closedSessions(organization)
-	ix.key, ix.beside = ix.beside, ix.key
+	ix.key = s.keys.organizationOpen(organization)
 	ix.keeps = func(v *Session) bool { return v.Status == Active }
-	ix.move = func(ctx context.Context, ids []uuid.UUID) { s.closeSessions(ctx, organization, ids) }
+	ix.move = func(ctx context.Context, over []*Session) {
+		ids, latest := make([]uuid.UUID, len(over)), time.Time{}
+		for i, v := range over {
+			ids[i] = v.ID
+			if v.Status == Expired && v.Expires.After(latest) {
+				latest = v.Expires
+			}
+		}
+		s.closeSessions(ctx, organization, ids, latest)
+	}
 	return ix
 }
 
 // closedSessions is the organization's index of closed sessions.
 func (s *Store) closedSessions(organization uuid.UUID) index[Session] {
 	return index[Session]{
-		key: s.keys.organizationClosed(organization), beside: s.keys.organizationOpen(organization),
-		load: s.loadSessionsOf(organization),
+		key: s.keys.organizationClosed(organization), load: s.loadSessionsOf(organization),
+		late: s.lateIndex(organization, s.keys.organizationOpen, s.keys.suspectSessions),
 	}
 }
 
@@ -69,10 +93,20 @@ func (s *Store) sessionsOf(act actor) index[Session] {
 
 // readAllSessions reads the open and the closed sessions of the key's organization as one index.
 func (s *Store) readAllSessions(key APIKey) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
-	indexes := []string{s.keys.organization(key.Organization),
-		s.keys.organizationOpen(key.Organization), s.keys.organizationClosed(key.Organization)}
+	o := key.Organization
+	return s.readSessions(key, listSessions, s.keys.organization(o), s.keys.organizationOpen(o), s.keys.organizationClosed(o))
+}
+
+// readActiveSessions reads those that may be active as one index.
+func (s *Store) readActiveSessions(key APIKey) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
+	o := key.Organization
+	return s.readSessions(key, listActive, s.keys.organization(o), s.keys.organizationOpen(o), s.keys.organizationClosed(o),
+		s.keys.latestExpiry(o))
+}
+
+func (s *Store) readSessions(key APIKey, sc *script, keys ...string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
-		r, err := s.runByKey(ctx, key, s.proven.flow(key), listSessions, indexes, key.Hash, members{}.below(before), limit)
+		r, err := s.runByKey(ctx, key, s.proven.flow(key), sc, keys, key.Hash, members{}.below(before), limit)
 		if err != nil {
 			return nil, time.Time{}, err
 		}

@@ -278,12 +278,12 @@ func TestMovingSessionsAgainChangesNothing(t *testing.T) {
 		}
 		o := w.key.Organization
 		addEntries(t, s, s.keys.organizationOpen(o), over...)
-		s.closeSessions(t.Context(), o, over)
+		s.closeSessions(t.Context(), o, over, time.Time{})
 		wantIndexed(t, s, s.keys.organizationOpen(o), w.session.ID)
 		wantIndexed(t, s, s.keys.organizationClosed(o), over...)
 		wantUnchanged(t, s, "moved again", func() {
-			s.closeSessions(t.Context(), o, over)
-			s.closeSessions(t.Context(), o, over[17:18])
+			s.closeSessions(t.Context(), o, over, time.Time{})
+			s.closeSessions(t.Context(), o, over[17:18], time.Time{})
 		})
 	})
 }

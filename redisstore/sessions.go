@@ -64,7 +64,7 @@ var (
 // ErrAgentRevoked, *ScopeError, ErrKeyReused, *QuotaError, *RateError.
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
 	if n.Once != nil {
-		n.Once.bounded = true
+		n.Once.at, n.Once.bounded = n.Agent, true
 		if err := s.admit(ctx, Caller{Key: &key}, n.Once); err != nil {
 			return Session{}, err
 		}
@@ -78,7 +78,7 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 	replayed := n.Once != nil && n.Once.Replayed
 	held.settle(err, replayed)
 	s.tidyAfterCreation(ctx, key.Organization, n.Agent, id, creation{err, replayed})
-	return session, err
+	return session, s.released(ctx, Caller{Key: &key}, n.Once, err)
 }
 
 func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n NewSession) (Session, error) {
@@ -99,27 +99,9 @@ func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n 
 		return Session{}, r.err
 	}
 	if n.Once != nil && n.Once.Replayed {
-		return s.asCreated(ctx, act.flow, session)
+		session.Metadata, err = s.firstMetadata(ctx, act.flow, s.keys.session(n.Agent, session.ID), "md", session.Metadata)
 	}
-	return session, nil
-}
-
-// asCreated returns the session with its metadata as the first request gave it: what repeats it may have the members in
-// another order.
-func (s *Store) asCreated(ctx context.Context, f flow, session Session) (Session, error) {
-	if session.Metadata == "" {
-		return session, nil
-	}
-	first, err := s.call(ctx, f, reads, "hget", s.keys.session(session.Agent, session.ID), "md")
-	if err != nil {
-		return Session{}, err
-	}
-	if first == nil { // it is not kept any more
-		return session, nil
-	}
-	r := &reply{values: []any{first}}
-	session.Metadata = r.text(0)
-	return session, r.err
+	return session, err
 }
 
 // scopesText returns the scopes as create_session.lua takes them.
@@ -174,7 +156,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	if err != nil {
 		return time.Time{}, act.refusedTo(err)
 	}
-	s.closeSessions(ctx, act.organization, []uuid.UUID{id})
+	s.closeSessions(ctx, act.organization, []uuid.UUID{id}, time.Time{})
 	s.usage.noteEvent(act.organization)
 	return r.time(0), r.err
 }

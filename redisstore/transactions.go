@@ -106,7 +106,7 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	return begun, nil
 }
 
-// asBegun returns the transaction with its objects as the first request gave them, as asCreated does.
+// asBegun returns the transaction with its objects as the first request gave them, as firstMetadata does.
 func (s *Store) asBegun(ctx context.Context, f flow, begun Transaction) (Transaction, error) {
 	first, err := s.transactionFacts(ctx, f, begun.Agent, begun.ID)
 	switch err {
@@ -181,13 +181,14 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (Transaction, error) {
 	act, facts, err := s.actOnTransaction(ctx, c, id, b.Once)
 	if err != nil {
-		return Transaction{}, err
+		return Transaction{}, s.released(ctx, c, b.Once, err)
 	}
 	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
 		return s.perform(ctx, rollbackTransaction, act, b.Once, s.transactionKeys(act, facts), act.organization,
 			act.agent, act.family, id, b.Reason, s.settledRetention(b.Once), s.audit(ctx, act))
 	})
-	return s.settled(act, b.Once, "")(facts.standing(act, r, err))
+	undone, err := s.settled(act, b.Once, "")(facts.standing(act, r, err))
+	return undone, s.released(ctx, c, b.Once, err)
 }
 
 // Transaction returns a transaction that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken,
@@ -223,6 +224,9 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, on
 	cell := id // an API key's caller knows nothing of its agent; the id alone tells where to look
 	if c.Token != nil {
 		cell = c.Token.Agent
+	}
+	if once != nil {
+		once.at = id
 	}
 	act, err := s.actOnAgent(ctx, c, cell, once)
 	if err != nil {

@@ -60,13 +60,20 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	agent, err := s.store.CreateAgent(forRequest(ctx), key, wanted, token.Hash(secret))
+	once, err := onceByKey(ctx, "create agent", uuid.Nil, secret)
 	if err != nil {
 		return err
 	}
-	s.counts.agentsCreated.Inc()
+	agent, err := s.store.CreateAgentOnce(forRequest(ctx), key, wanted, token.Hash(secret), once)
+	s.noteReplay(ctx, once)
+	if err != nil {
+		return err
+	}
+	if !isReplay(once) {
+		s.counts.agentsCreated.Inc()
+	}
 	created := agentOf(agent)
-	created.Secret = secret
+	created.Secret = answered(secret, once)
 	keepFromCaches(ctx)
 	return answerCreated(ctx, "/v1/agents/"+agent.ID.String(), created)
 }
@@ -197,12 +204,17 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 	if err := decode(ctx, &request); err != nil {
 		return err
 	}
-	grace, err := request.duration()
+	grace, err := request.duration(defaultSecretGrace)
 	if err != nil {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	previousExpires, err := s.store.RotateAgentSecret(forRequest(ctx), key, id, token.Hash(secret), grace)
+	once, err := onceByKey(ctx, "rotate secret", id, secret)
+	if err != nil {
+		return err
+	}
+	previousExpires, err := s.store.RotateAgentSecretOnce(forRequest(ctx), key, id, token.Hash(secret), grace, once)
+	s.noteReplay(ctx, once)
 	if err != nil {
 		return err
 	}
@@ -212,7 +224,7 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 		}
 	}
 	keepFromCaches(ctx)
-	return answer(ctx, rotatedSecretAnswer{id, secret, timestamp(previousExpires)})
+	return answer(ctx, rotatedSecretAnswer{id, answered(secret, once), timestamp(previousExpires)})
 }
 
 // keyAndID returns the API key and the id in the path.

@@ -83,7 +83,7 @@ func TestATrailIsItsOrganizationsAndItsOwnAgents(t *testing.T) {
 		if got := w.get(w.eventsPath(), asKey(w.key)).is(200).array(); got[len(got)-1]["type"] != "agent.revoked" {
 			t.Errorf("the trail of a revoked agent ends with %v", got[len(got)-1])
 		}
-		rotated := w.post("/v1/organizations/"+w.org+"/api-key/rotate", nil, asKey(w.key)).is(200).text("api_key")
+		rotated := w.post("/v1/organizations/"+w.org+"/api-key/rotate", fields{"grace_seconds": 0}, asKey(w.key)).is(200).text("api_key")
 		w.get(w.eventsPath(), asKey(w.key)).refused(401, "invalid_api_key")
 		w.get(w.eventsPath(), asKey(rotated)).is(200)
 	})

@@ -294,7 +294,7 @@ func TestAStreamTellsARotatedKeyNothingMore(t *testing.T) {
 		if err != nil || !strings.Contains(f.data, first.header.Get("X-Request-Id")) {
 			t.Fatalf("within the grace: %v, %v", f, err)
 		}
-		w.key = w.post("/v1/organizations/"+w.org+"/api-key/rotate", nil, asKey(graced)).is(200).text("api_key")
+		w.key = w.post("/v1/organizations/"+w.org+"/api-key/rotate", fields{"grace_seconds": 0}, asKey(graced)).is(200).text("api_key")
 		w.change()
 		s.ends()
 	})
@@ -422,7 +422,7 @@ func TestAStreamWithoutEventsShowsThatItLives(t *testing.T) {
 	w, other := api.newTenant(), api.newTenant()
 	idle := w.streamOf(asKey(w.key), header("Last-Event-ID", w.trail().newest))
 	unkeyed := other.streamOf(asKey(other.key), header("Last-Event-ID", other.trail().newest))
-	other.post("/v1/organizations/"+other.org+"/api-key/rotate", nil, asKey(other.key)).is(200)
+	other.post("/v1/organizations/"+other.org+"/api-key/rotate", fields{"grace_seconds": 0}, asKey(other.key)).is(200)
 
 	long := make(chan *response, 1) // longer than the server lets an answer take
 	go func() {

@@ -61,7 +61,7 @@ func TestWhenRedisIsFullAgentsAreReadAndStoppedAndNothingElseIsWritten(t *testin
 	w.post("/v1/agents/"+w.agent.id+"/secret/rotate", nil, key).is(200)
 	w.revoke()
 	w.get("/v1/auth/verify", access).refused(401, "invalid_token")
-	renewed := w.post("/v1/organizations/"+w.org+"/api-key/rotate", nil, key).is(200).text("api_key")
+	renewed := w.post("/v1/organizations/"+w.org+"/api-key/rotate", fields{"grace_seconds": 0}, key).is(200).text("api_key")
 	w.get("/v1/agents", key).refused(401, "invalid_api_key")
 
 	configure(t, url, "maxmemory", "0")

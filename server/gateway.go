@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -69,6 +70,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	usage, err := s.store.Charge(forRequest(ctx), asks.Caller, session, wanted)
+	s.noteReplay(ctx, wanted.Once)
 	s.counts.charged(wanted, err)
 	if err != nil {
 		return &gatewayError{err}
@@ -85,7 +87,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
 	var v validation
 	var request chargeRequest
-	v.gatewayNames(ctx, "session_id", "value_usd", "count", "action_type", "scope")
+	v.gatewayNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", gatewayKey)
 	session := v.id("session_id", given(v.gatewayParameter(ctx, "session_id", "X-Session-Id")))
 	request.ActionType = given(v.gatewayParameter(ctx, "action_type", "X-Action-Type"))
 	request.Scope = given(v.gatewayParameter(ctx, "scope", "X-Scope"))
@@ -101,11 +103,39 @@ func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, erro
 		v.require(err == nil, "count", "must be a whole number")
 		request.Count = optional[int64]{count, err == nil}
 	}
+	once := v.gatewayOnce(ctx, session, &request)
 	if err := v.err(); err != nil {
 		return uuid.Nil, redisstore.Charge{}, err
 	}
 	charge, err := request.charge()
+	charge.Once = once
 	return session, charge, err
+}
+
+// gatewayKey is the parameter that the header Idempotency-Key is elsewhere.
+const gatewayKey = "idempotency_key"
+
+// forwarding are headers with which gateways say what request they ask about.
+var forwarding = []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-Uri", "X-Original-Url", "X-Original-Method"}
+
+// gatewayOnce returns what makes a charge happen once, if the gateway gives a key, else nil. A key that a gateway only passes
+// on is the client's, made for the backend, and does not count: with one key for all its requests a client would pay once.
+func (v *validation) gatewayOnce(ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Once {
+	inQuery := ctx.QueryArgs().Has(gatewayKey)
+	if !inQuery && len(ctx.Request.Header.Peek(headerIdempotencyKey)) == 0 {
+		return nil
+	}
+	if behindGatewayPath(ctx.URI().PathOriginal()) || !inQuery && isForwarded(ctx) {
+		return nil
+	}
+	key := v.gatewayParameter(ctx, gatewayKey, headerIdempotencyKey)
+	v.require(isIdempotencyKey([]byte(key)), gatewayKey, notAnIdempotencyKey)
+	asked := fmt.Appendf(nil, "%d %d %q %q", r.Count.or(1), int64(r.Value.value), r.Scope.value, r.ActionType.value)
+	return onceFor(key, "authorize", session, asked)
+}
+
+func isForwarded(ctx *fasthttp.RequestCtx) bool {
+	return slices.ContainsFunc(forwarding, func(name string) bool { return len(ctx.Request.Header.Peek(name)) > 0 })
 }
 
 // gatewayNames refuses parameters that are not asked for: a misspelt scope or price would open the gate.

@@ -400,3 +400,64 @@ func TestGatewayPathsAreNoPrefixOfOthers(t *testing.T) {
 		w.charged(session, 0, 0)
 	})
 }
+
+func TestAuthorizeChargesOnceForAnIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := asAgent(w.exchange().access)
+		for i, method := range []string{"GET", "POST", "HEAD", "DELETE"} {
+			session := w.newSession(fields{"max_actions": 3})
+			path := authorizePath + "?value_usd=0.5&session_id=" + session
+			inHeader, inQuery := keyed("key-"+method), path+"&idempotency_key=query-"+method
+			first := w.ask(method, path, nil, access, inHeader).identifies(w, agentScopes...).remains("2", "99.5").fresh()
+			w.ask(method, path, nil, access, inHeader).identifies(w, agentScopes...).remains("2", "99.5").replays(first)
+			w.ask(method, authorizePath+"?count=2&session_id="+session, nil, access, inHeader).is(403)
+			w.ask(method, inQuery, nil, access).remains("1", "99")
+			w.ask(method, inQuery, nil, access, inHeader).remains("1", "99")
+			w.charged(session, 2, 1)
+			if i == 0 { // a refusal by a limit is an outcome
+				full := w.ask(method, path+"&count=2&idempotency_key=full", nil, access).is(403)
+				w.patch("/sessions/"+session, fields{"max_actions": 9}, asKey(w.key)).is(200)
+				w.ask(method, path+"&count=2&idempotency_key=full", nil, access).replays(full)
+				w.ask(method, path+"&count=3&idempotency_key=full", nil, access).stopped(403, "idempotency_key_reused")
+				w.charged(session, 2, 1)
+			}
+		}
+	})
+}
+
+// A client that sends one key with all its requests must not pay once for them all.
+func TestAuthorizeTakesNoIdempotencyKeyThatAGatewayOnlyPassesOn(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, key := asAgent(w.exchange().access), keyed("the client's")
+		for name, passesOn := range map[string]option{
+			"/some/path": func(http.Header) {}, "x": header("X-Forwarded-Uri", "/x"), "y": header("X-Original-URI", "/y"),
+			"m": header("X-Forwarded-Method", "POST"), "u": header("X-Original-URL", "http://h/u"), "o": header("X-Original-Method", "PUT"),
+		} {
+			session := w.newSession(nil)
+			path := authorizePath + "?session_id=" + session
+			options := []option{access, key, passesOn}
+			if strings.HasPrefix(name, "/") { // as Envoy does
+				path, options = authorizePath+name+"?idempotency_key=q", append(options, header("X-Session-Id", session))
+			}
+			for range 3 {
+				w.ask("GET", path, nil, options...).is(200).fresh()
+			}
+			w.charged(session, 3, 0)
+			if !strings.HasPrefix(name, "/") { // what the gateway says itself counts
+				for range 2 {
+					w.ask("GET", path+"&idempotency_key=own-"+name, nil, options...).is(200)
+				}
+				w.charged(session, 4, 0)
+			}
+		}
+		session := w.newSession(nil)
+		for _, bad := range []string{"&idempotency_key=", "&idempotency_key=a%20b", "&idempotency_key=a&idempotency_key=b"} {
+			w.ask("GET", authorizePath+"?session_id="+session+bad, nil, access).stopped(403, "invalid_request")
+		}
+		w.charged(session, 0, 0)
+	})
+}

@@ -7,12 +7,16 @@ import (
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
+	"remit/token"
 )
 
 const (
 	headerIdempotencyKey = "Idempotency-Key"
 	headerReplayed       = "Idempotent-Replayed"
 	maxIdempotencyKey    = 255 // characters
+
+	notAnIdempotencyKey = "must have 1 to 255 visible characters"
+	guessableKey        = "must have at least 32 characters here: it is all that shows who asks again, so make it random, as a UUID is"
 )
 
 // once returns what makes the operation on the object happen once, if the request has an Idempotency-Key, else nil. Call
@@ -27,18 +31,44 @@ func once(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID) (*rediss
 		return nil, invalid(headerIdempotencyKey, "is given twice")
 	}
 	if !isIdempotencyKey(given[0]) {
-		return nil, invalid(headerIdempotencyKey, "must have 1 to 255 visible characters")
+		return nil, invalid(headerIdempotencyKey, notAnIdempotencyKey)
 	}
 	asked, err := canonical(ctx.Request.Body())
 	if err != nil {
 		return nil, err
 	}
+	return onceFor(string(given[0]), operation, object, asked), nil
+}
+
+// onceFor is once for a key and a request that are read already.
+func onceFor(key, operation string, object uuid.UUID, asked []byte) *redisstore.Once {
 	h := sha256.New()
 	h.Write([]byte(operation + "\x00"))
 	h.Write(object[:])
 	h.Write(asked)
-	return &redisstore.Once{Key: string(given[0]), Fingerprint: [32]byte(h.Sum(nil))}, nil
+	return &redisstore.Once{Key: key, Fingerprint: [32]byte(h.Sum(nil))}
 }
+
+// onceByKey is once for an operation that gives the organization's request a credential. A repeated answer can be opened
+// with the request's own API key alone, which Redis never has.
+func onceByKey(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID, credential string) (*redisstore.Once, error) {
+	o, err := once(ctx, operation, object)
+	if o == nil || err != nil {
+		return nil, err
+	}
+	o.Credential, o.Seal = credential, token.NewAnswerSeal(string(ctx.Request.Header.Peek(headerAPIKey)), o.Key)
+	return o, nil
+}
+
+// answered returns the credential to answer with: the one that was made for this request, or that of the first.
+func answered(made string, o *redisstore.Once) string {
+	if o == nil {
+		return made
+	}
+	return o.Credential
+}
+
+func isReplay(o *redisstore.Once) bool { return o != nil && o.Replayed }
 
 func isIdempotencyKey(key []byte) bool {
 	for _, c := range key {

@@ -377,17 +377,11 @@ func TestRefusalsOfTheStoreAreReplayed(t *testing.T) {
 		}{
 			{charge(full), fields{"count": 2}, []option{d.byKey, d.byToken}, 403, "session_limit_reached"},
 			{charge(full), fields{"value_usd": 200}, []option{d.byKey, d.byToken}, 403, "session_limit_reached"},
-			{charge(full), fields{"scope": "write"}, []option{d.byKey, d.byToken}, 403, "insufficient_scope"},
 			{charge(ended), nil, []option{d.byKey, d.byToken}, 403, "session_not_active"},
-			{charge(uuid.NewString()), nil, []option{d.byToken}, 404, "not_found"},
 			{"/v1/transactions", begin.with(fields{"session_id": full}), []option{d.byToken}, 403, "session_limit_reached"},
 			{"/v1/transactions", begin.with(fields{"session_id": ended}), []option{d.byToken}, 403, "session_not_active"},
-			{"/v1/transactions", begin.with(fields{"session_id": uuid.NewString()}), []option{d.byToken}, 404, "not_found"},
-			{"/v1/transactions/" + uuid.NewString() + "/commit", nil, []option{d.byToken}, 404, "not_found"},
-			{"/v1/transactions/" + uuid.NewString() + "/rollback", nil, []option{d.byToken}, 404, "not_found"},
 			{settle("/commit"), fields{"value_usd": 1}, []option{d.byToken}, 409, "transaction_not_pending"},
 			{settle("/rollback"), fields{"reason": "r"}, []option{d.byKey, d.byToken}, 409, "transaction_not_reversible"},
-			{"/sessions", fields{"agent_id": d.agent.id, "scopes": list("admin")}, []option{d.byKey}, 400, "invalid_request"},
 			{"/sessions", fields{"agent_id": revoked.agent.id}, []option{d.byKey}, 409, "agent_revoked"},
 			{"/v1/actions", batchOf(fields{"session_id": full}, fields{"session_id": uuid.NewString()}, "x"),
 				[]option{d.byKey, d.byToken}, 200, ""},
@@ -418,6 +412,44 @@ func TestRefusalsOfTheStoreAreReplayed(t *testing.T) {
 				t.Errorf("%s: the replay has changed something", test.path)
 			}
 			d.patch("/sessions/"+full, fields{"max_actions": 1, "max_value_usd": 1}, d.byKey).is(200)
+		}
+	})
+}
+
+// A mistyped request leaves its key to the corrected one.
+func TestARefusalOfWhatARequestNamesIsNotRemembered(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		d, foreign := api.newDoer(), api.newTenant()
+		session, pending := d.newSession(nil), d.beginAs(d.byToken, nil).is(201).text("id")
+		for i, test := range []struct {
+			wrong, right string
+			wrongBody    fields
+			rightBody    fields
+			as           option
+			code         string
+		}{
+			{"/sessions", "/sessions", fields{"agent_id": uuid.NewString()}, fields{"agent_id": d.agent.id}, d.byKey, "not_found"},
+			{"/sessions", "/sessions", fields{"agent_id": foreign.agent.id}, fields{"agent_id": d.agent.id}, d.byKey, "not_found"},
+			{"/sessions", "/sessions", fields{"agent_id": d.agent.id, "scopes": list("admin")}, fields{"agent_id": d.agent.id}, d.byKey, "invalid_request"},
+			{"/sessions/" + uuid.NewString() + "/actions", "/sessions/" + session + "/actions", fields{}, fields{}, d.byKey, "not_found"},
+			{"/sessions/" + uuid.NewString() + "/actions", "/sessions/" + session + "/actions", fields{}, fields{}, d.byToken, "not_found"},
+			{"/sessions/" + session + "/actions", "/sessions/" + session + "/actions", fields{"scope": "admin"}, fields{"scope": "read"}, d.byKey, "insufficient_scope"},
+			{"/v1/transactions", "/v1/transactions", fields{"action_type": "a", "pre_state": fields{}, "session_id": uuid.NewString()},
+				fields{"action_type": "a", "pre_state": fields{}, "session_id": session}, d.byToken, "not_found"},
+			{"/v1/transactions/" + uuid.NewString() + "/rollback", "/v1/transactions/" + pending + "/rollback", fields{}, fields{}, d.byKey, "not_found"},
+			{"/v1/agents/" + uuid.NewString() + "/secret/rotate", "/v1/agents/" + d.agent.id + "/secret/rotate", fields{}, fields{}, d.byKey, "not_found"},
+		} {
+			key := keyed(fmt.Sprint("key-", i))
+			first := d.post(test.wrong, test.wrongBody, both(test.as, key)).fresh()
+			if got := first.text("code"); got != test.code {
+				t.Errorf("%s: %d %s, want %s", test.wrong, first.status, got, test.code)
+			}
+			corrected := d.post(test.right, test.rightBody, both(test.as, key)).fresh()
+			if corrected.status > 201 {
+				t.Errorf("%s: %d %s", test.right, corrected.status, corrected.body)
+			}
+			d.post(test.right, test.rightBody, both(test.as, key)).replays(corrected)
 		}
 	})
 }
@@ -566,8 +598,7 @@ func TestTheIdempotencyKeyIsIgnoredElsewhere(t *testing.T) {
 		session := d.newSession(nil)
 		for _, key := range []string{"k", "k", "", long(300), "a b"} {
 			d.patch("/sessions/"+session, fields{"max_actions": 5}, both(d.byKey, keyed(key))).is(200).fresh()
-			d.post("/v1/agents", fields{"name": "n", "scopes": list()}, both(d.byKey, keyed(key))).is(201).fresh()
-			d.post("/v1/organizations", fields{"name": "n"}, keyed(key)).is(201).fresh()
+			d.post("/v1/agents/"+d.newAgent().id+"/revoke", nil, both(d.byKey, keyed(key))).is(200).fresh()
 			d.post("/v1/auth/token", fields{"agent_id": d.agent.id, "secret": d.secret}, keyed(key)).is(200).fresh()
 			d.get("/sessions", both(d.byKey, keyed(key))).is(200).fresh()
 			d.post("/sessions/"+d.newSession(nil)+"/end", nil, both(d.byKey, keyed(key))).is(200).fresh()

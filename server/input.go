@@ -20,8 +20,12 @@ const (
 	maxDescriptionLength = 1000     // characters
 	maxMetadata          = 16 << 10 // bytes, without white space
 	maxGrace             = 7 * 24 * 3600
-	defaultPage          = 50
-	maxPage              = 200
+	// An API key that ends at once locks its organization out if the answer with the new one is lost. An agent's secret
+	// does not: the API key can rotate it again.
+	defaultKeyGrace    = 300 // seconds
+	defaultSecretGrace = 0   // seconds
+	defaultPage        = 50
+	maxPage            = 200
 
 	notAnID = "must be a UUID"
 )
@@ -93,19 +97,20 @@ type rotation struct {
 	Grace optional[int64] `json:"grace_seconds"`
 }
 
-// decodeGrace returns how long the credential in use is to stay valid.
-func decodeGrace(ctx *fasthttp.RequestCtx) (time.Duration, error) {
+// decodeGrace returns how long the credential in use is to stay valid, usual seconds when the request does not say.
+func decodeGrace(ctx *fasthttp.RequestCtx, usual int64) (time.Duration, error) {
 	var request rotation
 	if err := decode(ctx, &request); err != nil {
 		return 0, err
 	}
-	return request.duration()
+	return request.duration(usual)
 }
 
-func (r rotation) duration() (time.Duration, error) {
+func (r rotation) duration(usual int64) (time.Duration, error) {
 	var v validation
-	v.within("grace_seconds", r.Grace.value, 0, maxGrace)
-	return time.Duration(r.Grace.value) * time.Second, v.err()
+	grace := r.Grace.or(usual)
+	v.within("grace_seconds", grace, 0, maxGrace)
+	return time.Duration(grace) * time.Second, v.err()
 }
 
 // nothing is the body of requests that have no fields.

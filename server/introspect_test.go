@@ -197,7 +197,7 @@ func TestIntrospectionTellsNothingWithoutALiveKey(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, stranger := api.newTenant(), api.newTenant()
 		tokens := w.exchange()
-		rotated := w.post("/v1/organizations/"+w.org+"/api-key/rotate", nil, asKey(w.key)).is(200).text("api_key")
+		rotated := w.post("/v1/organizations/"+w.org+"/api-key/rotate", fields{"grace_seconds": 0}, asKey(w.key)).is(200).text("api_key")
 		for name, test := range map[string]struct {
 			as   option
 			code string

@@ -112,18 +112,54 @@ func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
 	if err := v.err(); err != nil {
 		return err
 	}
-	id := redisstore.NewRootID()
-	apiKey := token.NewAPIKey(id)
-	organization, err := s.store.CreateOrganization(forRequest(ctx),
-		redisstore.APIKey{Organization: id, Hash: token.Hash(apiKey)}, request.Name.value, metadata)
+	once, err := once(ctx, "create organization", uuid.Nil)
 	if err != nil {
 		return err
 	}
-	s.counts.organizationsCreated.Inc()
+	created, err := s.makeOrganization(ctx, request.Name.value, metadata, once)
+	s.noteReplay(ctx, once)
+	if err != nil {
+		return err
+	}
+	if !isReplay(once) {
+		s.counts.organizationsCreated.Inc()
+	}
+	keepFromCaches(ctx)
+	return answerCreated(ctx, "/v1/organizations/"+created.ID.String(), created)
+}
+
+// makeOrganization creates an organization with its first API key.
+func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata string, once *redisstore.Once) (organizationAnswer, error) {
+	if once != nil {
+		return s.makeOrganizationOnce(ctx, name, metadata, once)
+	}
+	id := redisstore.NewRootID()
+	apiKey := token.NewAPIKey(id)
+	organization, err := s.store.CreateOrganization(forRequest(ctx),
+		redisstore.APIKey{Organization: id, Hash: token.Hash(apiKey)}, name, metadata)
 	created := organizationOf(organization)
 	created.APIKey = apiKey
-	keepFromCaches(ctx)
-	return answerCreated(ctx, "/v1/organizations/"+id.String(), created)
+	return created, err
+}
+
+// makeOrganizationOnce is makeOrganization with an idempotency key. The bootstrap token shows who asks again. Where anybody
+// may create organizations there is none, so the idempotency key itself must be a secret: whoever knew it would be given
+// the organization's API key.
+func (s *Server) makeOrganizationOnce(ctx *fasthttp.RequestCtx, name, metadata string, once *redisstore.Once) (organizationAnswer, error) {
+	creator, secret := "", once.Key
+	if s.organizations.Creation == OrganizationsToken {
+		hash := token.Hash(s.organizations.BootstrapToken)
+		creator, secret = string(hash[:]), s.organizations.BootstrapToken
+	} else if !once.Unguessable() {
+		return organizationAnswer{}, invalid(headerIdempotencyKey, guessableKey)
+	}
+	id := redisstore.NewOrganizationID(creator, once)
+	once.Credential, once.Seal = token.NewAPIKey(id), token.NewAnswerSeal(secret, once.Key)
+	organization, err := s.store.CreateOrganizationOnce(forRequest(ctx), creator,
+		redisstore.APIKey{Organization: id, Hash: token.Hash(once.Credential)}, name, metadata, once)
+	created := organizationOf(organization)
+	created.APIKey = once.Credential
+	return created, err
 }
 
 func (s *Server) getOrganization(ctx *fasthttp.RequestCtx) error {
@@ -154,17 +190,22 @@ func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	grace, err := decodeGrace(ctx)
+	grace, err := decodeGrace(ctx, defaultKeyGrace)
 	if err != nil {
 		return err
 	}
 	apiKey := token.NewAPIKey(key.Organization)
-	previousExpires, err := s.store.RotateAPIKey(forRequest(ctx), key, token.Hash(apiKey), grace)
+	once, err := onceByKey(ctx, "rotate key", key.Organization, apiKey)
+	if err != nil {
+		return err
+	}
+	previousExpires, err := s.store.RotateAPIKeyOnce(forRequest(ctx), key, token.Hash(apiKey), grace, once)
+	s.noteReplay(ctx, once)
 	if err != nil {
 		return err
 	}
 	keepFromCaches(ctx)
-	return answer(ctx, rotatedKeyAnswer{apiKey, timestamp(previousExpires)})
+	return answer(ctx, rotatedKeyAnswer{answered(apiKey, once), timestamp(previousExpires)})
 }
 
 // ownOrganization returns the key of a request whose path names the key's own organization; every other is unknown to

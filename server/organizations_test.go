@@ -66,7 +66,7 @@ func TestRotateAPIKeyEndsTheOldOneAtOnceOnEachInstance(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		there := w.through(api.another(t))
-		rotated := w.post("/v1/organizations/"+w.org+"/api-key/rotate", nil, asKey(w.key)).is(200)
+		rotated := w.post("/v1/organizations/"+w.org+"/api-key/rotate", fields{"grace_seconds": 0}, asKey(w.key)).is(200)
 		rotated.exactly(fields{"api_key": anAPIKey, "previous_expires_at": aboutNow})
 		fresh := rotated.text("api_key")
 		for _, at := range []tenant{w, there} {

@@ -61,6 +61,7 @@ var rules = []rule{
 	{redisstore.ErrUnknownSession, 404, "not_found", ""},
 	{redisstore.ErrUnknownTransaction, 404, "not_found", ""},
 	{redisstore.ErrKeyReused, 422, "idempotency_key_reused", ""},
+	{redisstore.ErrSealed, 422, "idempotency_key_reused", ""},
 	{errMethod, 405, "method_not_allowed", ""},
 	{errMediaType, 415, "unsupported_media_type", ""},
 	{errBodyTooLarge, 413, "body_too_large", ""},

@@ -87,6 +87,8 @@ type setup struct {
 	noKeys   bool // the service is left without a keyring
 	tls      *tls.Config
 	prepare  func(*server.Server) // before it serves
+
+	organizations server.Organizations
 }
 
 // onEachRedis runs the test against a service on miniredis and on a real Redis; with -short on miniredis only. The test
@@ -173,7 +175,7 @@ func run(t *testing.T, on *instance) *client {
 	config.URL, config.Prefix = on.redis, on.prefix
 	store := must(redisstore.Open(config))(t)
 	on.server = server.New(server.Config{Store: store, Log: newLog(on.log), Defaults: on.defaults,
-		Limits: server.Limits{Off: true}, TLS: on.tls,
+		Limits: server.Limits{Off: true}, TLS: on.tls, Organizations: on.organizations,
 		AccessLog: on.access, TrustedProxies: on.proxies})
 	if on.prepare != nil {
 		on.prepare(on.server)

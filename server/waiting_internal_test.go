@@ -54,7 +54,7 @@ func (w *waiter) change(request string) {
 // rotateKey gives the organization another key and ends the old one.
 func (w *waiter) rotateKey() {
 	w.t.Helper()
-	w.key = w.asKey("/v1/organizations/"+w.organization+"/api-key/rotate", `{}`).is(w.t, 200, "").text(w.t, "api_key")
+	w.key = w.asKey("/v1/organizations/"+w.organization+"/api-key/rotate", `{"grace_seconds": 0}`).is(w.t, 200, "").text(w.t, "api_key")
 }
 
 // sinceNow asks for the events that come after those of now.

@@ -1,0 +1,70 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+
+	"github.com/google/uuid"
+)
+
+// ErrSealed refuses to repeat an answer whose credential only the first request's own credential opens.
+var ErrSealed = errors.New("the answer under this idempotency key holds a credential; only the credential that first asked opens it")
+
+// performSealed runs an operation that gives a credential, once if once is not nil. place is where the outcome is kept; it is
+// of the organization's.
+func (s *Store) performSealed(ctx context.Context, sc *script, f flow, once *Once, place string, organization uuid.UUID,
+	keys []string, args ...any) (*reply, error) {
+	if once == nil {
+		return s.run(ctx, f, sc, keys, args...)
+	}
+	c := newCommand(f, 1+len(keys))
+	c.keys(place)
+	c.keys(keys...)
+	c.arguments(once.Fingerprint, requestID(ctx), onceLifetime.Milliseconds(), once.Seal.Seal(once.Credential), organization)
+	c.arguments(args...)
+	r, err := s.runCommand(ctx, sc.keyed, c)
+	if err != nil {
+		return nil, err
+	}
+	inner, err := once.open(r)
+	if err == nil && !once.Replayed {
+		s.noteOutcomes(organization, 1)
+	}
+	return inner, err
+}
+
+// open reads what once_sealed.lua answers: the outcome, and the credential that goes with it.
+func (o *Once) open(r *reply) (*reply, error) {
+	sealed := r
+	inner, err := o.read(r)
+	if err != nil || !o.Replayed {
+		return inner, err
+	}
+	first, opens := o.Seal.Open(sealed.text(3))
+	if !opens {
+		o.Replayed, o.FirstRequest = false, ""
+		return nil, ErrSealed
+	}
+	o.Credential = first
+	return inner, nil
+}
+
+// cell returns a cell that the idempotency key of this owner always has, as evenly drawn as any.
+func (o *Once) cell(owner string) uint16 {
+	return binary.BigEndian.Uint16(hashOf("cell", owner, o.Key))
+}
+
+// firstMetadata returns the metadata of an object as the request that created it gave it: what repeats it may have the members
+// in another order.
+func (s *Store) firstMetadata(ctx context.Context, f flow, key, field, repeated string) (string, error) {
+	if repeated == "" {
+		return "", nil
+	}
+	first, err := s.call(ctx, f, reads, "hget", key, field)
+	if err != nil || first == nil { // nil: it is not kept any more
+		return repeated, err
+	}
+	r := &reply{values: []any{first}}
+	return r.text(0), r.err
+}

@@ -1,0 +1,189 @@
+package redisstore
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// plainSeal seals for tests: it opens for whoever names the same secret.
+type plainSeal string
+
+func (s plainSeal) Seal(credential string) string { return string(s) + ":" + credential }
+
+func (s plainSeal) Open(sealed string) (string, bool) {
+	return strings.CutPrefix(sealed, string(s)+":")
+}
+
+const longKey = "8d5bb0f3-7c34-4a58-9b0e-5f1f6a0c3a11"
+
+// sealedOnce is an idempotency key for a request that would give this credential.
+func sealedOnce(secret, credential string) *Once {
+	return &Once{Key: longKey, Fingerprint: [32]byte{1}, Seal: plainSeal(secret), Credential: credential}
+}
+
+// giving is an operation that gives a credential; it returns what its answer is made of.
+type giving struct {
+	script *script
+	do     func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error)
+}
+
+func (w tenant) everyGiving() map[string]giving {
+	return map[string]giving{
+		"an organization": {createOrganization, func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error) {
+			return s.CreateOrganizationOnce(ctx, w.agent.Name, APIKey{NewOrganizationID(w.agent.Name, once), hash}, "acme", `{"n":1}`, once)
+		}},
+		"an agent": {createAgent, func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error) {
+			a, err := s.CreateAgentOnce(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}, Metadata: `{"n":1}`}, hash, once)
+			return [4]any{a.ID, a.Created, a.Name, a.Metadata}, err
+		}},
+		"a secret": {rotateAgentSecret, func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error) {
+			return s.RotateAgentSecretOnce(ctx, w.key, w.agent.ID, hash, 0, once)
+		}},
+		"an API key, with time": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error) {
+			return s.RotateAPIKeyOnce(ctx, w.key, hash, time.Minute, once)
+		}},
+		"an API key, at once": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error) {
+			return s.RotateAPIKeyOnce(ctx, w.key, hash, 0, once)
+		}},
+	}
+}
+
+func onEachGiving(t *testing.T, s *Store, test func(t *testing.T, w tenant, g giving)) {
+	t.Helper()
+	for name := range (tenant{}).everyGiving() {
+		t.Run(name, func(t *testing.T) {
+			w := newTenant(t, s, NewSession{MaxActions: 1})
+			w.agent.Name = uuid.NewString() // the creator of the test's organization
+			test(t, w, w.everyGiving()[name])
+		})
+	}
+}
+
+func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+		onEachGiving(t, s, func(t *testing.T, w tenant, g giving) {
+			loadScripts(t, s)
+			p.loseReplies(g.script.keyed.sha, 100)
+			_, err := g.do(WithRequestID(t.Context(), "lost"), s, [32]byte{1}, sealedOnce("mine", "first"))
+			wantError(t, "the first time", err, ErrOutcomeUnknown)
+			if n := p.requests(); n != 1 {
+				t.Errorf("it was sent %d times", n)
+			}
+			p.loseReplies("", 0)
+			var answers []any
+			for i := range 3 {
+				again := sealedOnce("mine", "another")
+				answer, err := g.do(t.Context(), s, [32]byte{byte(2 + i)}, again)
+				if err != nil || !again.Replayed || again.Credential != "first" || again.FirstRequest != "lost" {
+					t.Fatalf("%v, %+v", err, again)
+				}
+				answers = append(answers, answer)
+			}
+			if answers[0] != answers[1] || answers[1] != answers[2] {
+				t.Errorf("%+v", answers)
+			}
+			wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization), w.session.ID)
+		})
+	})
+}
+
+func TestARepeatedRequestForACredentialIsRefusedToWhoCannotOpenIt(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachGiving(t, s, func(t *testing.T, w tenant, g giving) {
+			must(g.do(t.Context(), s, [32]byte{1}, sealedOnce("mine", "first")))(t)
+			_, invalid := s.Organization(t.Context(), w.key)
+			ended := invalid == ErrInvalidAPIKey
+			other := sealedOnce("theirs", "another")
+			_, err := g.do(t.Context(), s, [32]byte{2}, other)
+			want := ErrSealed
+			if ended {
+				want = ErrInvalidAPIKey
+			}
+			wantError(t, "with another secret", err, want)
+			changed := sealedOnce("mine", "another")
+			changed.Fingerprint = [32]byte{2}
+			_, err = g.do(t.Context(), s, [32]byte{2}, changed)
+			if !ended {
+				want = ErrKeyReused
+			}
+			wantError(t, "another request", err, want)
+			if other.Replayed || changed.Replayed || other.Credential != "another" {
+				t.Errorf("%+v, %+v", other, changed)
+			}
+		})
+	})
+}
+
+func TestOneAgentIsMadeOfManyEqualRequestsAtOnce(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		type made struct {
+			id         uuid.UUID
+			credential string
+		}
+		results := make(chan made, 8)
+		for i := range cap(results) {
+			go func() {
+				once := sealedOnce("mine", string(rune('a'+i)))
+				a, err := s.CreateAgentOnce(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{byte(i)}, once)
+				if err != nil {
+					t.Error(err)
+				}
+				results <- made{a.ID, once.Credential}
+			}()
+		}
+		first := <-results
+		for range cap(results) - 1 {
+			if other := <-results; other != first {
+				t.Errorf("%v and %v", first, other)
+			}
+		}
+		wantIndexed(t, s, s.keys.organizationAgents(w.key.Organization), w.agent.ID, first.id)
+		want := [32]byte{first.credential[0] - 'a'}
+		if got := must(peek(t, s).HGet(t.Context(), s.keys.agent(first.id), "secret").Result())(t); got != string(want[:]) {
+			t.Errorf("the agent has another secret: %x", got)
+		}
+	})
+}
+
+// A key that has ended gets its successor only by an idempotency key that nobody guesses.
+func TestAnEndedAPIKeyGetsItsSuccessorAgainByAnUnguessableKeyAlone(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		for _, test := range []struct {
+			key   string
+			grace time.Duration
+			want  error
+		}{
+			{longKey, 0, nil},
+			{longKey[:32], 0, nil},
+			{longKey[:31], 0, ErrInvalidAPIKey},
+			{longKey[:31], time.Minute, nil},
+			{"k", 0, ErrInvalidAPIKey},
+		} {
+			w := newTenant(t, s, NewSession{MaxActions: 1})
+			once := func() *Once { return &Once{Key: test.key, Seal: plainSeal("old"), Credential: "new"} }
+			must(s.RotateAPIKeyOnce(t.Context(), w.key, [32]byte{9}, test.grace, once()))(t)
+			wantUnchanged(t, s, test.key, func() {
+				again := once()
+				_, err := s.RotateAPIKeyOnce(t.Context(), w.key, [32]byte{10}, test.grace, again)
+				if wantError(t, test.key, err, test.want); again.Replayed != (err == nil) {
+					t.Errorf("%q: replayed %t", test.key, again.Replayed)
+				}
+				if test.grace == 0 {
+					stranger := once()
+					stranger.Key = longKey + "x"
+					_, err := s.RotateAPIKeyOnce(t.Context(), w.key, [32]byte{10}, 0, stranger)
+					wantError(t, "by another idempotency key", err, ErrInvalidAPIKey)
+				}
+			})
+		}
+	})
+}
