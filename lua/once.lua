@@ -1,6 +1,7 @@
 -- Makes another script's operation happen once for a key of the caller's choice: the first outcome is kept with the change,
 -- and given again. The operation stands in this script where it says so; it is not given KEYS[1] and ARGV[1] to ARGV[4].
--- That the caller is not let in (any more) is no outcome: the same request may come again with a live token.
+-- Refusals for the caller's token, and for amounts beyond what the API takes, are no outcome: the caller may send the same
+-- request again with another token, or later.
 --
 -- KEYS[1] = outcome          string i:{cell}:<digest>
 -- KEYS[2] = agent            hash a:{cell}:<agent>; and what follows it: the operation's keys
@@ -73,7 +74,8 @@ if stored then
 end
 
 local reply = operation({unpack(KEYS, 2)}, {unpack(ARGV, 5)})
-if reply[1] ~= 'unknown_agent' and reply[1] ~= 'invalid_token' and reply[1] ~= 'holds_due' then
+local no_outcome = {unknown_agent = 1, invalid_token = 1, holds_due = 1, token_lacks_scope = 1, above_bounds = 1}
+if not no_outcome[reply[1]] then
   redis.call('SET', outcome, write({fingerprint, request_id, reply}), 'PX', ttl)
 end
 return {'once', request_id, '', reply}

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -12,7 +13,7 @@ import (
 )
 
 // step is one thing done to the model and to the store. What it is follows from the type of what it asks for: NewSession,
-// Charge, []BatchCharge, NewTransaction, Commit, Rollback, NewLimits, Query (of transactions), one of those below, or
+// Charge, []BatchCharge, NewTransaction, NewHold, Commit, Rollback, NewLimits, Query (of transactions), one of those below, or
 // time.Duration, which goes by.
 type step struct {
 	asks     any
@@ -98,6 +99,13 @@ type firstOutcome struct {
 	request int // which the key is tied to
 	when    time.Time
 	outcome outcome
+	retried bool // it is no outcome: the same request is done again
+}
+
+// isRetried says whether an outcome is not kept, so that the same request is done again.
+func isRetried(o outcome) bool {
+	var aboveBounds *AboveBoundsError
+	return errors.Is(o.err, ErrTokenLacksScope) || errors.As(o.err, &aboveBounds)
 }
 
 // do does a step to the model; what it creates has the id.
@@ -110,12 +118,17 @@ func (m *model) do(st step, id uuid.UUID) outcome {
 	switch {
 	case known && first.request != st.request:
 		return outcome{err: ErrKeyReused}
+	case known && first.retried:
 	case known:
 		repeated := first.outcome
 		repeated.replayed = true
 		return repeated
 	}
-	first = &firstOutcome{st.request, m.now, m.perform(st, id)}
+	came := m.perform(st, id)
+	if isRetried(came) && !st.byAPIKey { // an API key's is tied to the request all the same
+		return came
+	}
+	first = &firstOutcome{st.request, m.now, came, isRetried(came)}
 	m.outcomes = maps.Clone(m.outcomes) // which copies of the model share
 	m.outcomes[key] = first
 	return first.outcome
@@ -139,8 +152,10 @@ func (m *model) perform(st step, id uuid.UUID) outcome {
 		return came(m.begin(id, asks))
 	case Commit:
 		return came(m.commit(st.target, asks))
+	case NewHold:
+		return came(m.changeHold(st.target, asks))
 	case Rollback:
-		return came(m.rollback(st.target, asks))
+		return came(m.rollback(st.target, asks, st.byAPIKey))
 	case readTransactionStep:
 		return came(m.readTransaction(st.target))
 	case Query:
