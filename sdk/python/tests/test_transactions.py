@@ -99,10 +99,11 @@ class Transactions(ServiceTest):
         self.assertEqual(session.get().action_count, 0)
 
     def test_an_impossible_rollback_does_not_hide_what_ended_the_block(self) -> None:
-        organization = self.new_organization()
-        made = organization.create_agent("scout", ["read"])  # which may not roll back
-        assert made.secret
-        session = self.client.agent(made.id, made.secret).session(organization.create_session(made.id).id)
+        def react(request: Request, n: int) -> Reaction:
+            return refusal(403, "insufficient_scope") if request.path.endswith("/rollback") else PASS
+
+        client, _ = self.proxied(react)
+        session = self.new_session(client)
         with self.assertLogs("remit", logging.WARNING) as logged, self.assertRaises(Oops):
             with session.transaction("payment", value=2) as tx:
                 raise Oops

@@ -77,8 +77,12 @@ test("the callback form does the same", async () => {
   await session.transaction(payment, async (tx) => { await tx.rollback("no"); });
 });
 
-test("the error of the work outweighs that of the rollback", async () => {
-  const session = await newSession({}, ["read"]); // an agent without the scope to roll back
+test("the error of the work outweighs that of the rollback", async (t) => {
+  const network = await newNetwork(t);
+  const session = await newSession({}, ["read"], network.remit());
+  const body = '{"code":"insufficient_scope","required_scope":"transactions:rollback"}';
+  const headers = { "Content-Type": "application/problem+json" };
+  network.fate = (seen) => (seen.place.endsWith("/rollback") ? { status: 403, headers, body } : "pass");
   const oops = new Error("the act failed");
   await assert.rejects(session.transaction(payment, async () => { throw oops; }), oops);
   await failure(session.transaction(payment, async () => {}), InsufficientScope);
