@@ -140,8 +140,11 @@ func ExampleInsufficientScope() {
 	if err != nil {
 		panic(err)
 	}
+	if err := tx.Commit(ctx, client.CommitParams{}); err != nil {
+		panic(err)
+	}
 	var lacks *client.InsufficientScope
-	if errors.As(tx.Rollback(ctx, "never mind"), &lacks) {
+	if errors.As(tx.Reverse(ctx, "never mind"), &lacks) {
 		fmt.Println("lacks", lacks.RequiredScope)
 	}
 	// Output: lacks transactions:rollback
