@@ -140,7 +140,9 @@ func ExampleInsufficientScope() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(tx.Commit(ctx, client.CommitParams{}))
+	if err := tx.Commit(ctx, client.CommitParams{}); err != nil {
+		panic(err)
+	}
 	var lacks *client.InsufficientScope
 	if errors.As(tx.Reverse(ctx, "never mind"), &lacks) {
 		fmt.Println("lacks", lacks.RequiredScope)

@@ -27,7 +27,7 @@
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
---         {'limit', limit, n, ma, v, mv, h, x}  limit is max_actions or max_value_usd; nothing was counted or held
+--         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was counted or held
 -- Writes: HSET and PEXPIRE session and transaction; ZADD and PEXPIRE holds, session_transactions and agent_transactions;
 -- PEXPIRE agent_sessions; XADD events
 --@include audit
@@ -47,7 +47,7 @@ if holder[2] or holder[3] then
   return {'invalid_token'}
 end
 
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w')
+local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb')
 if s[1] ~= agent_id then
   return {'unknown_session'}
 end
@@ -61,14 +61,15 @@ if s[8] or now >= tonumber(s[7]) then
   end
   return {'not_active', s[8] or '', '', s[7], string.format('%.0f', now)}
 end
-local n, max_n, max_v = s[2] + 1, tonumber(s[3]), tonumber(s[5])
+local n, max_n, max_v, gb = s[2] + 1, tonumber(s[3]), tonumber(s[5]), s[12]
+local limit = value_limit(gb, s[5])
 if n > max_n then
   note(session, events, audit, now, marks, 'N', 'session.limit_reached', 'limit', 'max_actions')
-  return {'limit', 'max_actions', s[2], s[3], s[4], s[5], string.format('%.0f', held), s[7]}
+  return {'limit', 'max_actions', s[2], s[3], s[4], s[5], string.format('%.0f', held), s[7], gb}
 end
 if s[4] + held + value > max_v then
-  note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', 'max_value_usd')
-  return {'limit', 'max_value_usd', s[2], s[3], s[4], s[5], string.format('%.0f', held), s[7]}
+  note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', limit)
+  return {'limit', limit, s[2], s[3], s[4], s[5], string.format('%.0f', held), s[7], gb}
 end
 
 held = held + value
@@ -100,5 +101,5 @@ if redis.call('PTTL', agent_sessions) < kept then
 end
 record(events, audit, now, 'transaction.begun', 'session', string.sub(session, -36), 'transaction', transaction_id,
   'held', value)
-note_usage(session, events, audit, now, marks, n, max_n, s[4] + held, max_v)
+note_usage(session, events, audit, now, marks, n, max_n, s[4] + held, max_v, limit)
 return {'ok', transaction_id, sequence, created, expires}

@@ -34,7 +34,7 @@ if holder[3] or (holder[2] and caller_family ~= '') then
   return {'invalid_token'}
 end
 
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w')
+local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb')
 if s[1] ~= agent_id then
   return {'unknown_session'}
 end
@@ -52,6 +52,7 @@ end
 local h = string.format('%.0f', held)
 local n, max_n, v, max_v = tonumber(s[2]), tonumber(s[3]), tonumber(s[4]), tonumber(s[5])
 local scopes = ' ' .. (s[9] or holder[4]) .. ' '
+local limit, gb = value_limit(s[12], s[5]), s[12] or nil
 local outcomes = {}
 for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
   local outcome
@@ -59,14 +60,14 @@ for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
     outcome = {'scope_not_held', scope}
   elseif n + count > max_n then
     marks = note(session, events, audit, now, marks, 'N', 'session.limit_reached', 'limit', 'max_actions')
-    outcome = {'limit', 'max_actions', string.format('%.0f', n), s[3], string.format('%.0f', v), s[5], h, s[7]}
+    outcome = {'limit', 'max_actions', string.format('%.0f', n), s[3], string.format('%.0f', v), s[5], h, s[7], gb}
   elseif v + value + held > max_v then
-    marks = note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', 'max_value_usd')
-    outcome = {'limit', 'max_value_usd', string.format('%.0f', n), s[3], string.format('%.0f', v), s[5], h, s[7]}
+    marks = note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', limit)
+    outcome = {'limit', limit, string.format('%.0f', n), s[3], string.format('%.0f', v), s[5], h, s[7], gb}
   else
     n, v = n + count, v + value
-    outcome = {'ok', string.format('%.0f', n), s[3], string.format('%.0f', v), s[5], h, s[7]}
-    marks = note_usage(session, events, audit, now, marks, n, max_n, v + held, max_v)
+    outcome = {'ok', string.format('%.0f', n), s[3], string.format('%.0f', v), s[5], h, s[7], gb}
+    marks = note_usage(session, events, audit, now, marks, n, max_n, v + held, max_v, limit)
   end
   outcomes[#outcomes + 1] = outcome
 end

@@ -12,18 +12,20 @@
 -- ARGV[6] = scope            that the session must hold, '' for none
 -- ARGV[7] = audit            see include/audit.lua
 --
--- Reply:  {'ok', n, ma, v, mv, h, x}            actions and their limit; value, its limit and what is held, in
---                                               micro-USD; expiry in ms since 1970
+-- Reply:  {'ok', n, ma, v, mv, h, x, gb}        actions and their limit; value, its limit and what is held, in
+--                                               micro-USD; expiry in ms since 1970; gb as include/budget.lua says, nil
+--                                               for none
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
 --         {'scope_not_held', scope}
---         {'limit', limit, n, ma, v, mv, h, x}  limit is max_actions or max_value_usd; nothing was charged
+--         {'limit', limit, n, ma, v, mv, h, x, gb}  limit is max_actions, max_value_usd or max_committed_usd; nothing was
+--                                               charged
 -- Writes: HSET session; XADD events for what is seen the first time
 --
--- It runs before every step of every agent. So it reads what few charges need (hx, w, scopes) only for those, and leaves
+-- It runs before every step of every agent. So it reads what few charges need (hx, gb, w, scopes) only for those, and leaves
 -- it to arithmetic to make numbers of strings: tonumber would be a call for each.
 --@include audit
 --@include marks
@@ -46,9 +48,13 @@ local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e')
 if s[1] ~= agent_id then
   return {'unknown_session'}
 end
-local h = s[6] or '0'
-if s[6] and now >= (redis.call('HGET', session, 'hx') or now + 1) + 0 then
-  return {'holds_due'}
+local h, gb = s[6] or '0', nil
+if s[6] then
+  local more = redis.call('HMGET', session, 'hx', 'gb')
+  if now >= (more[1] or now + 1) + 0 then
+    return {'holds_due'}
+  end
+  gb = more[2]
 end
 if s[8] or holder[2] or now >= s[7] + 0 then
   if not s[8] and not holder[2] then
@@ -69,18 +75,18 @@ local v, max_v = s[4] + value, s[5] + 0
 if n > max_n then
   local marks = redis.call('HGET', session, 'w') or ''
   note(session, events, audit, now, marks, 'N', 'session.limit_reached', 'limit', 'max_actions')
-  return {'limit', 'max_actions', s[2], s[3], s[4], s[5], h, s[7]}
+  return {'limit', 'max_actions', s[2], s[3], s[4], s[5], h, s[7], gb}
 end
 if v + h > max_v then
-  local marks = redis.call('HGET', session, 'w') or ''
-  note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', 'max_value_usd')
-  return {'limit', 'max_value_usd', s[2], s[3], s[4], s[5], h, s[7]}
+  local marks, limit = redis.call('HGET', session, 'w') or '', value_limit(gb, s[5])
+  note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', limit)
+  return {'limit', limit, s[2], s[3], s[4], s[5], h, s[7], gb}
 end
 
 local used_n, used_v = string.format('%d', n), string.format('%d', v)
 redis.call('HSET', session, 'n', used_n, 'v', used_v)
 if n * 5 >= max_n * 4 or (v + h) * 5 >= max_v * 4 then
   local marks = redis.call('HGET', session, 'w') or ''
-  note_usage(session, events, audit, now, marks, n, max_n, v + h, max_v)
+  note_usage(session, events, audit, now, marks, n, max_n, v + h, max_v, value_limit(gb, s[5]))
 end
-return {'ok', used_n, s[3], used_v, s[5], h, s[7]}
+return {'ok', used_n, s[3], used_v, s[5], h, s[7], gb}

@@ -1,5 +1,6 @@
--- Commits a pending transaction: what it holds is given free, and what it cost is charged as far as the session's limit
--- allows. The rest is recorded as overage, for the action has happened.
+-- Commits a transaction that is pending or has expired. What it holds is released, and what it cost is charged as far as
+-- the session's limit allows now. The rest is recorded as overage, because the action has happened. An expired one is
+-- committed late: cm is then not before x.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
@@ -18,8 +19,8 @@
 -- ARGV[7] = retention             ms that it stays readable from now
 -- ARGV[8] = audit                 see include/audit.lua
 --
--- Reply:  {'ok', now, ended, x, state}  now and x, when it would have expired, in ms since 1970; ended as include/states.lua
---                                       says; state an array of st, v, ov, cm, rb, re, po
+-- Reply:  {'ok', now, ended, x, state}  now and x, when it would have expired or has, in ms since 1970; ended as
+--                                       include/states.lua says; state an array of st, v, ov, cm, rb, re, po, hv
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
 --         {'unknown_transaction'}
@@ -49,19 +50,17 @@ local t = redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x')
 if t[1] ~= agent_id then
   return {'unknown_transaction'}
 end
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x')
+local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb')
 local held, marks = tonumber(s[6] or 0), s[10] or ''
 if s[9] and now >= tonumber(s[9]) then
   return {'holds_due'}
 end
-local committed, ended = string.format('%.0f', now), session_end(t[2], s[1], s[7])
-if t[3] ~= 'pending' or ended ~= '' or now >= tonumber(t[5]) then
-  return {'not_pending', committed, ended, t[5], t[3]}
+local committed, ended, expires = string.format('%.0f', now), session_end(t[2], s[1], s[7]), t[5]
+if t[3] ~= 'pending' or ended == 'gone' or (ended ~= '' and tonumber(ended) < tonumber(expires)) then
+  return {'not_pending', committed, ended, expires, t[3]}
 end
--- A hold that is gone was released when its time was up, by a clock that has gone back since.
-if s[1] and not redis.call('ZSCORE', holds, transaction_id .. t[4]) then
-  return {'not_pending', committed, ended, committed, t[3]}
-end
+local hold = s[1] and redis.call('ZSCORE', holds, transaction_id .. t[4])
+local late = now >= tonumber(expires) or (s[1] and not hold)
 
 if value == '' then
   value = t[4]
@@ -73,10 +72,12 @@ else
 end
 local charged, overage = tonumber(value), 0
 if s[1] then
-  held = release_hold(session, holds, transaction_id .. t[4], held)
+  if hold then
+    held = release_hold(session, holds, transaction_id .. t[4], held, s[12])
+  end
   local room = s[5] - s[4] - held
-  if now >= tonumber(s[11]) then
-    room = math.min(room, tonumber(t[4])) -- a session whose time is up spends what was held, no more
+  if s[7] or now >= tonumber(s[11]) then
+    room = math.min(room, tonumber(t[4])) -- a session that is over spends what was held once, no more
   end
   charged = math.min(charged, room)
   overage = value - charged
@@ -87,7 +88,10 @@ if s[1] then
   end
 end
 local v, ov = string.format('%.0f', charged), string.format('%.0f', overage)
-redis.call('HSET', transaction, 'st', 'committed', 'v', v, 'ov', ov, 'cm', committed)
+if late and now < tonumber(expires) then
+  expires = committed -- its hold was released when its time was up, by a clock that has gone back since
+end
+redis.call('HSET', transaction, 'st', 'committed', 'v', v, 'ov', ov, 'cm', committed, 'x', expires)
 redis.call('PEXPIRE', transaction, retention)
 if redis.call('PTTL', session_transactions) < tonumber(retention) then
   redis.call('PEXPIRE', session_transactions, retention)
@@ -95,9 +99,13 @@ end
 if redis.call('PTTL', agent_transactions) < tonumber(retention) then
   redis.call('PEXPIRE', agent_transactions, retention)
 end
-record(events, audit, now, 'transaction.committed', 'session', t[2] or '', 'transaction', transaction_id,
-  'charged', v, 'overage', ov)
-if s[1] then
-  note_usage(session, events, audit, now, marks, tonumber(s[2]), tonumber(s[3]), s[4] + charged + held, tonumber(s[5]))
+local outcome = {'charged', v, 'overage', ov}
+if late then
+  outcome = {'charged', v, 'overage', ov, 'late', '1'}
 end
-return {'ok', committed, ended, t[5], {'committed', v, ov, committed, '', '', post_state}}
+record(events, audit, now, 'transaction.committed', 'session', t[2] or '', 'transaction', transaction_id, unpack(outcome))
+if s[1] then
+  note_usage(session, events, audit, now, marks, tonumber(s[2]), tonumber(s[3]), s[4] + charged + held, tonumber(s[5]),
+    value_limit(s[12], s[5]))
+end
+return {'ok', committed, ended, expires, {'committed', v, ov, committed, '', '', post_state, t[4]}}

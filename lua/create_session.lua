@@ -15,7 +15,8 @@
 -- ARGV[7] = retention        ms that the session stays readable after its lifetime
 -- ARGV[8] = scopes           separated by single spaces; '' for all that the agent has, ' ' for none
 -- ARGV[9] = metadata         JSON object, '' for none
--- ARGV[10] = audit           see include/audit.lua
+-- ARGV[10] = max_committed    micro-USD, '' for none
+-- ARGV[11] = audit           see include/audit.lua
 --
 -- Reply:  {'ok', session_id, created, expires, scopes, max_actions, max_value}  times in ms since 1970; scopes of
 --                                   the session
@@ -24,10 +25,11 @@
 --         {'scope_not_held', scope}         the first scope that the agent does not have
 -- Writes: HSET and PEXPIRE session; ZADD and PEXPIRE agent_sessions; XADD events
 --@include audit
+--@include budget
 local agent, session, agent_sessions, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lifetime, retention, scopes, metadata = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local audit = ARGV[10]
+local max_committed, audit = ARGV[10], ARGV[11]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -53,7 +55,11 @@ for i = 1, 6 do
   drawn = drawn * 256 + string.byte(session_id, i)
 end
 local since_drawn = string.format('%.0f', now - drawn)
-local fields = {'a', agent_id, 'ma', max_actions, 'mv', max_value, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires}
+local gb, mv = nil, max_value
+if max_committed ~= '' then
+  gb, mv = write_budget('0', max_committed, max_value)
+end
+local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires}
 if scopes ~= '' then
   fields[#fields + 1] = 'sc'
   fields[#fields + 1] = scopes
@@ -62,6 +68,12 @@ if metadata ~= '' then
   fields[#fields + 1] = 'md'
   fields[#fields + 1] = metadata
 end
+if gb then
+  fields[#fields + 1] = 'gb'
+  fields[#fields + 1] = gb
+  fields[#fields + 1] = 'h'
+  fields[#fields + 1] = 0
+end
 local kept = string.format('%.0f', lifetime + retention)
 redis.call('HSET', session, unpack(fields))
 redis.call('PEXPIRE', session, kept)
@@ -69,8 +81,12 @@ redis.call('ZADD', agent_sessions, 0, string.sub(session_id, 1, 14))
 if redis.call('PTTL', agent_sessions) < lifetime + retention then
   redis.call('PEXPIRE', agent_sessions, kept)
 end
-record(events, audit, now, 'session.created', 'session', string.sub(session, -36),
-  'max_actions', max_actions, 'max_value', max_value, 'expires', expires)
+local limits = {'max_actions', max_actions, 'max_value', max_value, 'expires', expires}
+if max_committed ~= '' then
+  limits[#limits + 1] = 'max_committed'
+  limits[#limits + 1] = max_committed
+end
+record(events, audit, now, 'session.created', 'session', string.sub(session, -36), unpack(limits))
 if scopes == '' then
   scopes = holder[3]
 end

@@ -12,7 +12,7 @@
 --
 -- Reply:  {'ok', now, revoked, scopes, session}  now and revoked in ms since 1970 ('' when the agent is not revoked),
 --                                                scopes of the agent, session an array of its fields in the order
---                                                a, n, ma, v, mv, h, x, e, c, sc, ov, md with nil for what it has not;
+--                                                a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md with nil for what it has not;
 --                                                c in ms since the time that the session's id carries
 --         {'unknown_agent'}
 --         {'invalid_token'}                      the access token's agent or family is revoked
@@ -35,7 +35,7 @@ if holder[3] or (holder[2] and caller_family ~= '') then
   return {'invalid_token'}
 end
 
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'md')
+local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md')
 if s[1] ~= agent_id then
   return {'unknown_session'}
 end

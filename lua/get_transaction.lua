@@ -28,7 +28,7 @@ if holder[3] or (holder[2] and caller_family ~= '') then
   return {'invalid_token'}
 end
 
-local t = redis.call('HMGET', transaction, 'a', 's', 'x', 'st', 'v', 'ov', 'cm', 'rb', 're', 'po')
+local t = redis.call('HMGET', transaction, 'a', 's', 'x', 'st', 'v', 'ov', 'cm', 'rb', 're', 'po', 'hv')
 if t[1] ~= agent_id then
   return {'unknown_transaction'}
 end

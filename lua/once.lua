@@ -1,7 +1,8 @@
 -- Makes another script's operation happen once for a key of the caller's choice: the first outcome is kept with the change,
 -- and given again. The operation stands in this script where it says so; it is not given KEYS[1] and ARGV[1] to ARGV[4].
 -- Only outcomes are kept. Failed authentication is none: the client may repeat the request with a live token. Neither is a
--- refusal of what the request names (an unknown id, a scope that is not held): the client may correct it under the same key.
+-- refusal of what the request names (an unknown id, a scope that is not held, an amount beyond what the API takes): the
+-- client may correct it under the same key.
 --
 -- KEYS[1] = outcome          string i:{cell}:<digest>
 -- KEYS[2] = agent            hash a:{cell}:<agent>; and what follows it: the operation's keys
@@ -43,9 +44,11 @@ if stored then
 end
 
 local reply = operation({unpack(KEYS, 2)}, {unpack(ARGV, 5)})
-local code = reply[1]
-if code ~= 'unknown_agent' and code ~= 'unknown_session' and code ~= 'unknown_transaction' and
-    code ~= 'scope_not_held' and code ~= 'invalid_token' and code ~= 'holds_due' then
+local no_outcome = {
+  unknown_agent = 1, unknown_session = 1, unknown_transaction = 1, scope_not_held = 1, above_bounds = 1,
+  invalid_token = 1, token_lacks_scope = 1, holds_due = 1,
+}
+if not no_outcome[reply[1]] then
   -- The organization stands last, so that its outcomes can be found when it is deleted.
   redis.call('SET', outcome, write({fingerprint, request_id, reply, organization_id}), 'PX', ttl)
 end

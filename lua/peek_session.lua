@@ -31,7 +31,7 @@ if holder[3] or (holder[2] and caller_family ~= '') then
   return {'invalid_token'}
 end
 
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'md')
+local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md')
 if s[1] ~= agent_id then
   return {'unknown_session'}
 end

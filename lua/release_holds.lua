@@ -9,15 +9,17 @@
 -- ARGV[1] = audit            see include/audit.lua
 --
 -- Reply:  {'ok'}
--- Writes: ZREM holds, HSET session or HDEL session, XADD events
+-- Writes: ZREM holds, HSET and HDEL session, XADD events
 --@include audit
+--@include holds
 local session, holds, events = KEYS[1], KEYS[2], KEYS[3]
 local audit = ARGV[1]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local held = tonumber(redis.call('HGET', session, 'h') or 0)
+local s = redis.call('HMGET', session, 'h', 'gb')
+local held = tonumber(s[1] or 0)
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%.0f', now), 'LIMIT', 0, 500)) do
   local value = string.sub(hold, 17)
@@ -31,6 +33,6 @@ local next_due = redis.call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
 if next_due then
   redis.call('HSET', session, 'h', string.format('%.0f', held), 'hx', string.format('%.0f', tonumber(next_due)))
 else
-  redis.call('HDEL', session, 'h', 'hx')
+  hold_nothing(session, s[2])
 end
 return {'ok'}

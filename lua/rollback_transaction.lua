@@ -16,6 +16,8 @@
 -- ARGV[5] = reason                '' for none
 -- ARGV[6] = retention             ms that it stays readable from now
 -- ARGV[7] = audit                 see include/audit.lua
+-- ARGV[8] = scopes                of the access token, separated by single spaces: each lets it undo a commit, if the session
+--                                 holds it too; '' for none
 --
 -- Reply:  {'ok', now, ended, x, state}  as commit_transaction.lua
 --         {'unknown_agent'}
@@ -24,18 +26,21 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_pending', now, ended, x, st}
 --         {'not_reversible'}            it is committed, and was begun as one that cannot be undone
+--         {'token_lacks_scope'}         it is committed, and the access token may not undo that
+--         {'scope_not_held', scopes}    it is committed, and its session holds none of them
 -- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds;
 -- HSET and HDEL session; XADD events
 --@include audit
+--@include budget
 --@include holds
 --@include states
 local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
-local organization_id, agent_id, caller_family, transaction_id, reason, retention, audit = unpack(ARGV)
+local organization_id, agent_id, caller_family, transaction_id, reason, retention, audit, scopes = unpack(ARGV)
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
+local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'scopes')
 if holder[1] ~= organization_id then
   return {'unknown_agent'}
 end
@@ -47,13 +52,24 @@ local t = redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x', 'v', 'ov',
 if t[1] ~= agent_id then
   return {'unknown_transaction'}
 end
-local s = redis.call('HMGET', session, 'a', 'v', 'h', 'e', 'ov', 'hx')
+local s = redis.call('HMGET', session, 'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb')
 local held = tonumber(s[3] or 0)
 if s[6] and now >= tonumber(s[6]) then
   return {'holds_due'}
 end
 local rolled_back, ended = string.format('%.0f', now), session_end(t[2], s[1], s[4])
 local pending = t[3] == 'pending' and ended == '' and now < tonumber(t[5])
+if t[3] == 'committed' and caller_family ~= '' then
+  local held_by_session, allowed = ' ' .. (s[7] or holder[4]) .. ' ', false
+  for scope in string.gmatch(scopes, '%S+') do
+    allowed = allowed or string.find(held_by_session, ' ' .. scope .. ' ', 1, true)
+  end
+  if scopes == '' then
+    return {'token_lacks_scope'}
+  elseif not allowed then
+    return {'scope_not_held', scopes}
+  end
+end
 if t[3] == 'committed' and t[9] then
   return {'not_reversible'}
 end
@@ -73,11 +89,15 @@ local given_back, v, ov = t[4] or '0', t[6] or '0', t[7] or '0'
 if not t[2] then
   given_back = '0'
 elseif pending and s[1] then
-  release_hold(session, holds, transaction_id .. t[4], held)
+  release_hold(session, holds, transaction_id .. t[4], held, s[9])
 elseif not pending then
   given_back = v
   if s[1] then
-    redis.call('HSET', session, 'v', string.format('%.0f', s[2] - v), 'ov', string.format('%.0f', math.max((s[5] or 0) - ov, 0)))
+    local given_back_before, max_committed, max_value = read_budget(s[9], s[8])
+    local most = 9007199254740991 -- what a double counts exactly
+    local gb, mv = write_budget(string.format('%.0f', math.min(given_back_before + v, most)), max_committed, max_value)
+    redis.call('HSET', session, 'v', string.format('%.0f', s[2] - v), 'gb', gb, 'mv', mv,
+      'ov', string.format('%.0f', math.max((s[5] or 0) - ov, 0)))
   end
 end
 redis.call('HSET', transaction, 'st', 'rolled_back', 'rb', rolled_back)
@@ -93,4 +113,4 @@ if redis.call('PTTL', agent_transactions) < tonumber(retention) then
 end
 record(events, audit, now, 'transaction.rolled_back', 'session', t[2] or '', 'transaction', transaction_id,
   'released', given_back)
-return {'ok', rolled_back, ended, t[5], {'rolled_back', v, ov, t[8] or '', rolled_back, reason, t[10] or ''}}
+return {'ok', rolled_back, ended, t[5], {'rolled_back', v, ov, t[8] or '', rolled_back, reason, t[10] or '', t[4]}}

@@ -40,10 +40,14 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 	return usage, r.err
 }
 
-// usage reads n, ma, v, mv, h and x from position i on.
+// usage reads n, ma, v, mv, h, x and, if it is there, gb from position i on.
 func (r *reply) usage(i int) Usage {
-	return Usage{
+	u := Usage{
 		ActionCount: r.number(i), MaxActions: r.number(i + 1),
 		ValueUsed: r.money(i + 2), MaxValue: r.money(i + 3), ValueHeld: r.money(i + 4), Expires: r.time(i + 5),
 	}
+	if i+6 < len(r.values) {
+		u.split(r.budget(i + 6))
+	}
+	return u
 }

@@ -140,9 +140,14 @@ func (s *Store) RotateAgentSecretOnce(ctx context.Context, key APIKey, id uuid.U
 	grace time.Duration, once *Once) (time.Time, error) {
 	c := Caller{Key: &key}.urgently()
 	if once != nil {
-		once.at, once.bounded = id, true // without the key it goes on beyond any quota
+		once.at, once.bounded = id, true
 	}
-	if err := s.admit(ctx, c, once); err != nil {
+	err := s.admit(ctx, c, once)
+	if isRefusedCreation(err) {
+		once = nil // beyond its quota an organization still rotates, and the key is not remembered
+		err = s.admit(ctx, c, nil)
+	}
+	if err != nil {
 		return time.Time{}, err
 	}
 	act := actor{organization: key.Organization, agent: id, flow: s.proven.urgent(key)}

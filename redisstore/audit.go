@@ -23,10 +23,11 @@ type Event struct {
 	Session     uuid.UUID
 	Transaction uuid.UUID
 	Family      uuid.UUID
-	Limit       string // max_actions or max_value_usd, "" if none is concerned
+	Limit       string // max_actions, max_value_usd or max_committed_usd, "" if none is concerned
+	Late        bool   // a commit after the transaction had expired
 	// What changed, nil for what the event does not tell of.
 	MaxActions *int64
-	Amounts    map[string]money.MicroUSD // by name: max_value, held, released, charged, overage
+	Amounts    map[string]money.MicroUSD // by name: max_value, max_committed, held, released, charged, overage
 	Times      map[string]time.Time      // by name: expires, previous_until, spent
 }
 
@@ -126,7 +127,9 @@ func (e *Event) take(r *reply, name string, i int) {
 	case "max_actions":
 		n := r.number(i)
 		e.MaxActions = &n
-	case "max_value", "held", "released", "charged", "overage":
+	case "late":
+		e.Late = r.text(i) != ""
+	case "max_value", "max_committed", "held", "released", "charged", "overage":
 		if e.Amounts == nil {
 			e.Amounts = map[string]money.MicroUSD{}
 		}

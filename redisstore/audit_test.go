@@ -248,9 +248,11 @@ func TestEveryLookTellsOfAnExpiry(t *testing.T) {
 			t.Parallel()
 			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+				grant := w.exchange(t, s)
+				pending := w.begin(t, s, grant.AccessToken, 10)
 				w.letSessionPass(t, s)
 				var over *NotActiveError
-				if err := look(t, s, w, w.exchange(t, s), Transaction{}); name != "Session" && !errors.As(err, &over) {
+				if err := look(t, s, w, grant, pending); name != "Session" && !errors.As(err, &over) {
 					t.Errorf("%v", err)
 				}
 				w.wantNotes(t, s, "expired")

@@ -90,8 +90,9 @@ func (s *Store) released(ctx context.Context, c Caller, once *Once, err error) e
 // isNoOutcome says whether a refusal is of what the request names; see once.lua.
 func isNoOutcome(err error) bool {
 	var scope *ScopeError
+	var above *AboveBoundsError
 	return errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
-		errors.As(err, &scope)
+		errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above)
 }
 
 // releaseAbandoned releases another request's claim if nothing came of it and nothing will: the instance that served it

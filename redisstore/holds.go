@@ -2,11 +2,39 @@ package redisstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
+	"remit/money"
 )
 
-var releaseHolds = newScript("release_holds", tidies)
+// NewHold is what a pending transaction's hold changes to; nil leaves a part of it as it is.
+type NewHold struct {
+	Value    *money.MicroUSD
+	Lifetime *time.Duration // from now
+	Once     *Once          // nil for without an idempotency key
+}
+
+var (
+	changeHold   = newKeyedScript("change_hold")
+	releaseHolds = newScript("release_holds", tidies)
+)
+
+// ChangeHold changes what a pending transaction of the calling agent holds, and until when, if that fits. Errors:
+// ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError, ErrKeyReused.
+func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
+	act := t.actor()
+	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
+	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
+		return Transaction{}, err
+	}
+	keys := append(s.transactionKeys(act, facts), s.keys.agentSessions(act.agent))
+	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
+		return s.perform(ctx, changeHold, act, n.Once, keys, t.Organization, t.Agent, act.family, id,
+			orEmpty((*int64)(n.Value)), orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act))
+	})
+	return facts.standing(act, r, err)
+}
 
 // look does something to a session. When holds of it are due they are released before: nothing was done then, whatever
 // it is, so it is done again.

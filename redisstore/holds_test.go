@@ -3,6 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"strconv"
 	"testing"
 	"time"
@@ -42,6 +43,10 @@ var looks = map[string]func(*testing.T, *Store, tenant, Grant, Transaction) erro
 		}
 		return err
 	},
+	"ChangeHold": func(t *testing.T, s *Store, _ tenant, g Grant, pending Transaction) error {
+		_, err := s.ChangeHold(t.Context(), g.AccessToken, pending.ID, NewHold{Value: new(money.MicroUSD(100))})
+		return err
+	},
 	"Rollback": func(t *testing.T, s *Store, w tenant, _ Grant, pending Transaction) error {
 		_, err := s.Rollback(t.Context(), w.byKey(), pending.ID, Rollback{})
 		return err
@@ -76,7 +81,7 @@ func TestWhatLooksAtASessionReleasesTheHoldsThatAreDue(t *testing.T) {
 					}
 				}
 				session := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
-				if over := map[string]money.MicroUSD{"Session": 10, "Charge": 10, "ChargeBatch": 10, "Begin": 100, "ChangeLimits": 10}; session.ValueHeld != over[name] {
+				if over := map[string]money.MicroUSD{"Session": 10, "Charge": 10, "ChargeBatch": 10, "Begin": 100, "ChangeHold": 100, "ChangeLimits": 10}; session.ValueHeld != over[name] {
 					t.Errorf("%s is held, want %s", session.ValueHeld, over[name])
 				}
 				w.wantHoldsAsStored(t, s)
@@ -173,7 +178,7 @@ func TestManyHoldsThatAreDueAreReleasedInBoundedSteps(t *testing.T) {
 				t.Errorf("charged to %+v", usage)
 			}
 			want := map[string]int{
-				"evalsha": 2*steps + 1, "time": 2*steps + 1, "hmget": 2 * (steps + 1), "hget": 2*steps + 1, "hset": steps + 1, "hdel": steps,
+				"evalsha": 2*steps + 1, "time": 2*steps + 1, "hmget": 2*(steps+1) + 2*steps + 1, "hset": steps + 1, "hdel": steps,
 				"zrangebyscore": steps, "zrange": steps, "zrem": due, "xadd": due,
 			}
 			if !maps.Equal(run, want) {
@@ -204,8 +209,8 @@ func TestARefusedOperationReleasesWhatIsDueAllTheSame(t *testing.T) {
 		grant := w.exchange(t, s)
 		due := w.begin(t, s, grant.AccessToken, 60)
 		w.letPass(t, s, due)
-		_, err := s.Commit(t.Context(), grant.AccessToken, due.ID, Commit{})
-		wantError(t, "Commit of what is due", err, &NotPendingError{Expired})
+		_, err := s.Rollback(t.Context(), byToken(grant), due.ID, Rollback{})
+		wantError(t, "Rollback of what is due", err, &NotPendingError{Expired})
 		w.wantHoldsAsStored(t, s)
 		second := w.begin(t, s, grant.AccessToken, 60)
 		w.letPass(t, s, second)
@@ -217,7 +222,7 @@ func TestARefusedOperationReleasesWhatIsDueAllTheSame(t *testing.T) {
 	})
 }
 
-// When Redis's clock goes back, what was released by time reads as pending again: it holds nothing, and settles no more.
+// When Redis's clock goes back, what was released by time reads as pending again: it holds nothing, and counts as expired.
 func TestAHoldThatIsReleasedStaysSoThoughTheClockGoesBack(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -231,7 +236,9 @@ func TestAHoldThatIsReleasedStaysSoThoughTheClockGoesBack(t *testing.T) {
 		ahead := time.Now().Add(time.Hour).UnixMilli()
 		must(peek(t, s).HSet(t.Context(), s.keys.transaction(w.agent.ID, due.ID), "x", ahead).Result())(t)
 		for name, settle := range map[string]func() (Transaction, error){
-			"Commit":          func() (Transaction, error) { return s.Commit(t.Context(), grant.AccessToken, due.ID, Commit{}) },
+			"ChangeHold": func() (Transaction, error) {
+				return s.ChangeHold(t.Context(), grant.AccessToken, due.ID, NewHold{Value: new(money.MicroUSD(1))})
+			},
 			"Rollback":        func() (Transaction, error) { return s.Rollback(t.Context(), byToken(grant), due.ID, Rollback{}) },
 			"Rollback by key": func() (Transaction, error) { return s.Rollback(t.Context(), w.byKey(), due.ID, Rollback{}) },
 		} {
@@ -241,8 +248,15 @@ func TestAHoldThatIsReleasedStaysSoThoughTheClockGoesBack(t *testing.T) {
 			})
 		}
 		w.wantHoldsAsStored(t, s)
+		late := must(s.Commit(t.Context(), grant.AccessToken, due.ID, Commit{}))(t)
+		if !late.Late || late.Value != 60 || late.Expires != late.Committed {
+			t.Errorf("committed as %+v, want late", late)
+		}
+		if read := must(s.Transaction(t.Context(), byToken(grant), due.ID))(t); !reflect.DeepEqual(read, late) {
+			t.Errorf("it reads %+v, was committed as %+v", read, late)
+		}
 		must(s.Commit(t.Context(), grant.AccessToken, other.ID, Commit{}))(t)
-		usage.ValueUsed, usage.ValueHeld = 10, 0
+		usage.ValueUsed, usage.ValueHeld = 70, 0
 		w.wantUsage(t, s, usage)
 		w.wantHoldsAsStored(t, s)
 	})

@@ -38,7 +38,8 @@ import (
 //	                                presented again at all and late; TTL 7 days, or until it has its --family-lifetime
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
-//	                                agent's, md metadata, ov overage, q transactions begun, hx when the next hold is
+//	                                agent's, md metadata, ov overage, gb given back by
+//	                                rollbacks and max_committed (include/budget.lua), q transactions begun, hx when the next hold is
 //	                                due or sooner, w what the audit trail has noted (include/marks.lua); TTL lifetime
 //	                                + retention. Short names, for there are many.
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's

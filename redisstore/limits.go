@@ -9,36 +9,55 @@ import (
 	"remit/money"
 )
 
-// NewLimits are what a session's limits change to; nil leaves one as it is.
+// NewLimits are what a session's limits change to; nil leaves one as it is. A limit is set or added to, not both.
 type NewLimits struct {
 	MaxActions *int64
 	MaxValue   *money.MicroUSD
+	AddActions *int64
+	AddValue   *money.MicroUSD
 	Lifetime   *time.Duration // from now
+	Once       *Once          // nil for without an idempotency key
 }
 
-var changeLimits = newScript("change_limits", writes)
+// What max_actions and max_value_usd can be at the most.
+const (
+	MostActions = 1_000_000_000
+	MostValue   = money.Max
+)
+
+var changeLimits = newKeyedScript("change_limits")
 
 // ChangeLimits changes the limits of an active session of the key's organization. Errors: ErrInvalidAPIKey,
-// ErrUnknownSession, *NotActiveError, *BelowUsageError.
+// ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrKeyReused.
 func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n NewLimits) (Session, error) {
-	act, err := s.actOnSession(ctx, Caller{Key: &key}, id, nil)
+	c := Caller{Key: &key}
+	act, err := s.actOnSession(ctx, c, id, n.Once)
 	if err != nil {
-		return Session{}, err
+		return Session{}, s.released(ctx, c, n.Once, err)
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.agentSessions(act.agent),
 		s.keys.sessionTransactions(act.agent, id), s.keys.events(act.agent)}
 	r, err := s.look(ctx, act, id, func() (*reply, error) {
-		return s.run(ctx, act.flow, changeLimits, keys, act.organization, act.agent,
-			orEmpty(n.MaxActions), orEmpty((*int64)(n.MaxValue)), orEmpty(milliseconds(n.Lifetime)),
-			s.config.Retention.Milliseconds(), s.audit(ctx, act))
+		return s.perform(ctx, changeLimits, act, n.Once, keys, act.organization, act.agent,
+			setOrAdded(n.MaxActions, n.AddActions), setOrAdded((*int64)(n.MaxValue), (*int64)(n.AddValue)),
+			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act),
+			MostActions, int64(MostValue))
 	})
 	if err != nil {
-		return Session{}, act.refusedTo(err)
+		return Session{}, s.released(ctx, c, n.Once, act.refusedTo(err))
 	}
 	if n.Lifetime != nil {
 		s.reopenSession(ctx, act.organization, id)
 	}
 	return r.session(id)
+}
+
+// setOrAdded returns a limit as change_limits.lua takes it.
+func setOrAdded(set, added *int64) string {
+	if added != nil {
+		return "+" + orEmpty(added)
+	}
+	return orEmpty(set)
 }
 
 // orEmpty returns a number as scripts take it, ” for none.

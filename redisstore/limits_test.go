@@ -25,7 +25,7 @@ func TestChangeLimitsChangesWhatItNames(t *testing.T) {
 		{"the same limits", NewLimits{MaxActions: new(int64(10)), MaxValue: new(money.MicroUSD(100))}},
 		{"a longer life", NewLimits{Lifetime: new(30 * 24 * time.Hour)}},
 		{"a shorter life", NewLimits{Lifetime: new(time.Second)}},
-		{"all of them", NewLimits{new(int64(11)), new(money.MicroUSD(101)), new(2 * time.Hour)}},
+		{"all of them", NewLimits{MaxActions: new(int64(11)), MaxValue: new(money.MicroUSD(101)), Lifetime: new(2 * time.Hour)}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -80,7 +80,7 @@ func TestALimitIsNeverSetBelowWhatIsUsedAndHeld(t *testing.T) {
 			"value for what is used alone":        {NewLimits{MaxValue: new(money.MicroUSD(30))}, "max_value_usd"},
 			"no value":                            {NewLimits{MaxValue: new(money.MicroUSD(0))}, "max_value_usd"},
 			"too little of both":                  {NewLimits{MaxActions: new(int64(1)), MaxValue: new(money.MicroUSD(1))}, "max_actions"},
-			"too little value, with other wishes": {NewLimits{more, new(money.MicroUSD(1)), new(2 * time.Hour)}, "max_value_usd"},
+			"too little value, with other wishes": {NewLimits{MaxActions: more, MaxValue: new(money.MicroUSD(1)), Lifetime: new(2 * time.Hour)}, "max_value_usd"},
 		} {
 			wantUnchanged(t, s, name, func() {
 				session, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, test.to)

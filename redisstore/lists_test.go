@@ -24,6 +24,7 @@ func TestSessionsAreListedNewestFirst(t *testing.T) {
 			want = append([]Session{w.newSession(t, s, time.Hour)}, want...)
 		}
 		want[2].Usage = must(s.Charge(t.Context(), w.byKey(), want[2].ID, Charge{Count: 3, Value: 250_000}))(t)
+		want[2].ValueCommitted = 250_000
 		for name, list := range w.lists(grant) {
 			page := must(s.Sessions(t.Context(), list.caller, Query{Limit: 200, Agent: list.agent}))(t)
 			if page.Next != uuid.Nil || !reflect.DeepEqual(page.Items, want) {

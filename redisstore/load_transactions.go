@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/money"
 )
 
 // Transactions returns a page of the transactions that the caller may see, without their states and metadata. Errors:
@@ -75,8 +76,18 @@ func (s *Store) ownerAmong(ctx context.Context, act actor, session uuid.UUID) (u
 	return s.agentOf(ctx, act.flow, session)
 }
 
-// listedState are the changing fields, as with reads them; the last is the expiry.
-var listedState = []string{"st", "v", "ov", "cm", "rb", "re", "x"}
+// listedState are the changing fields: as with reads them, then the value held at first and the expiry.
+var listedState = []string{"st", "v", "ov", "cm", "rb", "re", "hv", "x"}
+
+// withListed returns the transaction with its listedState.
+func (t Transaction) withListed(r *reply, ended string, now time.Time) (Transaction, error) {
+	hold, expires := money.MicroUSD(r.numberOr0(6)), r.time(7)
+	if r.err != nil {
+		return Transaction{}, r.err
+	}
+	t.Hold = hold
+	return t.with(&reply{values: r.values[:6]}, transactionEvents{now, ended, expires})
+}
 
 // loadTransactionsOf returns a loader of transactions that reads their sessions and agents after them.
 func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Transaction, error) {
@@ -116,12 +127,8 @@ func readListed(id uuid.UUID, r *reply, now time.Time) (*Transaction, error) {
 	if err != nil {
 		return nil, err
 	}
-	state := &reply{values: r.values[n : len(r.values)-1]}
-	t, err = t.with(state, transactionEvents{now: now, expires: r.time(len(r.values) - 1)})
-	if err != nil {
-		return nil, err
-	}
-	return &t, r.err
+	t, err = t.withListed(&reply{values: r.values[n:]}, "", now)
+	return &t, err
 }
 
 // settleByTheirSessions gives the transactions at these places, which nobody has settled, the status that follows from the
@@ -152,8 +159,7 @@ func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUI
 		if again[i].optional(0) == "" {
 			continue // it is not kept any more; it was, as it was read
 		}
-		state := &reply{values: again[i].values[:len(listedState)-1]}
-		settled, err := all[place].with(state, transactionEvents{now, ended, all[place].Expires})
+		settled, err := all[place].withListed(again[i], ended, now)
 		if err != nil {
 			return err
 		}

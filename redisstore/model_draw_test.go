@@ -17,7 +17,7 @@ import (
 // stand there in turn, and those that close a session late.
 var stepKinds = slices.Concat(
 	slices.Repeat([]string{"charge", "begin", "commit", "charge", "rollback", "charge", "begin", "read", "charge", "commit", "batch"}, 8),
-	slices.Repeat([]string{"again", "time", "change limits", "create", "time"}, 5),
+	slices.Repeat([]string{"again", "time", "change limits", "create", "change hold", "time"}, 5),
 	[]string{"again", "again", "end", "charge"},
 )
 
@@ -36,6 +36,8 @@ func (p *player) draw(t *rapid.T, kind string) step {
 		return p.end(t)
 	case "begin":
 		return p.begin(t)
+	case "change hold":
+		return p.changeHold(t)
 	case "commit":
 		return p.commit(t)
 	case "rollback":
@@ -55,8 +57,13 @@ func (p *player) create(t *rapid.T) step {
 }
 
 func (p *player) newSession(t *rapid.T) NewSession {
+	var maxCommitted *money.MicroUSD
+	if rapid.IntRange(0, 2).Draw(t, "with max committed") == 2 {
+		maxCommitted = new(p.amount(t, 200))
+	}
 	return NewSession{
-		MaxActions: rapid.Int64Range(1, 60).Draw(t, "max actions"), MaxValue: p.amount(t, 150), Lifetime: lifetime(t, 10_000, 3, 10_000, 1, 10),
+		MaxCommitted: maxCommitted,
+		MaxActions:   rapid.Int64Range(1, 60).Draw(t, "max actions"), MaxValue: p.amount(t, 150), Lifetime: lifetime(t, 10_000, 3, 10_000, 1, 10),
 		Scopes: rapid.SampledFrom([][]string{nil, nil, nil, {"read"}, {}, {"write", "admin"}}).Draw(t, "scopes"),
 	}
 }
@@ -85,16 +92,24 @@ func (p *player) batch(t *rapid.T) step {
 
 func (p *player) changeLimits(t *rapid.T) step {
 	var n NewLimits
-	if rapid.Bool().Draw(t, "change max actions") {
+	switch rapid.IntRange(0, 4).Draw(t, "change max actions") {
+	case 0, 1:
 		n.MaxActions = new(rapid.Int64Range(1, 80).Draw(t, "max actions"))
+	case 2:
+		n.AddActions = new(rapid.SampledFrom([]int64{1, 2, 7, MostActions}).Draw(t, "add actions"))
 	}
-	if rapid.Bool().Draw(t, "change max value") {
+	switch rapid.IntRange(0, 5).Draw(t, "change max value") {
+	case 0, 1:
 		n.MaxValue = new(p.amount(t, 200))
+	case 2, 3:
+		n.AddValue = new(p.amount(t, 20))
+	case 4:
+		n.AddValue = new(MostValue)
 	}
 	if rapid.Bool().Draw(t, "change lifetime") {
 		n.Lifetime = new(lifetime(t, 10_000, 3, 1, 10))
 	}
-	return step{asks: n, target: p.session(t), byAPIKey: true}
+	return p.perhapsKeyed(t, step{asks: n, target: p.session(t), byAPIKey: true})
 }
 
 func (p *player) end(t *rapid.T) step {
@@ -115,6 +130,17 @@ func (p *player) begin(t *rapid.T) step {
 	return p.perhapsKeyed(t, step{asks: n})
 }
 
+func (p *player) changeHold(t *rapid.T) step {
+	var n NewHold
+	if rapid.IntRange(0, 3).Draw(t, "change value") > 0 {
+		n.Value = new(p.amount(t, 30))
+	}
+	if rapid.Bool().Draw(t, "change lifetime") {
+		n.Lifetime = new(lifetime(t, 3, 10_000, 1, 0, 10))
+	}
+	return p.perhapsKeyed(t, step{asks: n, target: p.transaction(t)})
+}
+
 func (p *player) commit(t *rapid.T) step {
 	var c Commit
 	if rapid.Bool().Draw(t, "with value") {
@@ -127,7 +153,10 @@ func (p *player) commit(t *rapid.T) step {
 }
 
 func (p *player) rollback(t *rapid.T) step {
-	b := Rollback{Reason: rapid.SampledFrom([]string{"", "a mistake"}).Draw(t, "reason")}
+	b := Rollback{
+		Reason: rapid.SampledFrom([]string{"", "a mistake"}).Draw(t, "reason"),
+		Scopes: rapid.SampledFrom([][]string{{"write"}, {"write", "read"}, {"read"}, nil}).Draw(t, "scopes"),
+	}
 	return p.perhapsKeyed(t, step{asks: b, target: p.transaction(t), byAPIKey: byAPIKey(t)})
 }
 

@@ -90,14 +90,14 @@ func TestHistoriesThatBreakARuleAreIllegal(t *testing.T) {
 		{step{asks: readSessionStep{}, target: session}, uuid.Nil},
 		{step{asks: Commit{Value: new(money.MicroUSD(70))}, target: first}, uuid.Nil}, // 10 of it are overage
 		{step{asks: readSessionStep{}, target: session}, uuid.Nil},
-		{step{asks: Rollback{}, target: first}, uuid.Nil},
+		{step{asks: Rollback{Scopes: []string{"read"}}, target: first}, uuid.Nil},
 		{begin, second},
 		{step{asks: endStep{}, target: session}, uuid.Nil},
 		{step{asks: readTransactionStep{}, target: second}, uuid.Nil},
 		{step{asks: readSessionStep{}, target: session}, uuid.Nil},
 	}
 	start := time.UnixMilli(0)
-	blank := model{start: start, now: start, outcomes: map[idempotencyKey]*firstOutcome{}}
+	blank := model{start: start, now: start, scopes: []string{"read"}, outcomes: map[idempotencyKey]*firstOutcome{}}
 	truth := blank
 	var history []porcupine.Operation
 	for i, s := range steps {
@@ -130,6 +130,7 @@ func TestHistoriesThatBreakARuleAreIllegal(t *testing.T) {
 		{"a transaction outlives its session", 12, ofTransaction(func(t *Transaction) { t.Status = Pending })},
 		{"an ended session holds something", 13, ofSession(func(s *Session) { s.ValueHeld = 50 })},
 		{"a rollback gives the action back", 13, ofSession(func(s *Session) { s.ActionCount-- })},
+		{"a rollback lowers what was committed", 13, ofSession(func(s *Session) { s.ValueCommitted = s.ValueUsed })},
 		{"a rollback keeps the value", 13, ofSession(func(s *Session) { s.ValueUsed = 100 })},
 	} {
 		wrong := slices.Clone(history)
@@ -182,7 +183,7 @@ func (m *model) clone() *model {
 func (m *model) equal(other *model) bool {
 	return m.now.Equal(other.now) &&
 		slices.EqualFunc(m.sessions, other.sessions, func(a, b Session) bool {
-			return a.Usage == b.Usage && a.ValueOverage == b.ValueOverage && a.Status == b.Status && a.Ended.Equal(b.Ended)
+			return a.Usage == b.Usage && a.ValueCommitted == b.ValueCommitted && a.ValueOverage == b.ValueOverage && a.Status == b.Status && a.Ended.Equal(b.Ended)
 		}) &&
 		slices.EqualFunc(m.transactions, other.transactions, func(a, b *Transaction) bool { return a == b || *a == *b }) &&
 		maps.EqualFunc(m.outcomes, other.outcomes, func(a, b *firstOutcome) bool {
@@ -253,7 +254,7 @@ func (r *recorder) record(t *testing.T, seed uint64) (*model, []porcupine.Operat
 	random := rand.New(rand.NewPCG(seed, historyClients))
 	m := &model{start: r.m.start, now: r.m.start, agent: r.m.agent, scopes: r.m.scopes, outcomes: r.m.outcomes}
 	create := step{asks: NewSession{MaxActions: 150 + random.Int64N(400), MaxValue: money.MicroUSD(50 + random.IntN(400)),
-		Lifetime: 10_000*time.Hour + time.Hour/2}}
+		MaxCommitted: new(money.MicroUSD(100 + random.IntN(1500))), Lifetime: 10_000*time.Hour + time.Hour/2}}
 	created := r.w.do(t.Context(), r.w.store, create)
 	if want, got := m.follow(create, created); !got.is(want) {
 		t.Fatalf("%v: %v, want %v", create, got, want)
@@ -323,8 +324,10 @@ func (c *clients) next(random *rand.Rand, i int) step {
 		return c.settle(random)
 	case kind < 85:
 		return c.again(random)
-	case kind < 87:
+	case kind < 86:
 		return step{asks: NewLimits{MaxValue: new(200 + amount(400))}, target: c.session, byAPIKey: true}
+	case kind < 88:
+		return c.perhapsKeyed(random, step{asks: NewLimits{AddValue: new(amount(30))}, target: c.session, byAPIKey: true})
 	default:
 		return step{asks: readSessionStep{}, target: c.session, byAPIKey: random.IntN(4) == 0}
 	}
@@ -346,8 +349,11 @@ func (c *clients) settle(random *rand.Rand) step {
 		st.asks = Commit{}
 	case kind < 6:
 		st.asks = Commit{Value: new(money.MicroUSD(random.IntN(60)))}
+	case kind < 8:
+		st.asks = Rollback{Scopes: []string{"write"}}
 	case kind < 9:
-		st.asks = Rollback{}
+		st.asks = NewHold{Value: new(money.MicroUSD(random.IntN(30))),
+			Lifetime: new(time.Duration(random.IntN(3))*time.Hour + time.Hour/2)}
 	default:
 		st.asks = readTransactionStep{}
 		return st

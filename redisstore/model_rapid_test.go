@@ -78,22 +78,30 @@ var everyOutcome = []string{
 	"readSessionStep", "readSessionStep: no such session",
 	"Charge", "Charge again", "Charge: no such session", "Charge: the session is completed", "Charge: the session is expired",
 	"Charge: the scope admin is not held", "Charge: the session's max_actions is reached",
-	"Charge: the session's max_value_usd is reached", "Charge again: the session's max_value_usd is reached",
+	"Charge: the session's max_value_usd is reached", "Charge: the session's max_committed_usd is reached",
+	"Charge again: the session's max_value_usd is reached",
 	"Charge: the idempotency key was used for another request",
 	"[]BatchCharge", "[]BatchCharge again", "[]BatchCharge: the idempotency key was used for another request",
 	"NewLimits", "NewLimits: max_actions must not be below what is used and held", "NewLimits: the session is expired",
-	"NewLimits: max_value_usd must not be below what is used and held",
+	"NewLimits: max_value_usd must not be below what is used and held", "NewLimits again",
+	"NewLimits: max_actions would become more than it may", "NewLimits: max_value_usd would become more than it may",
 	"endStep", "endStep: the session is expired",
 	"NewTransaction", "NewTransaction again", "NewTransaction: no such session",
 	"NewTransaction: the session is completed", "NewTransaction: the session is expired",
 	"NewTransaction: the session's max_actions is reached", "NewTransaction: the session's max_value_usd is reached",
-	"NewTransaction again: the session's max_value_usd is reached",
+	"NewTransaction again: the session's max_value_usd is reached", "NewTransaction: the session's max_committed_usd is reached",
+	"NewHold", "NewHold again", "NewHold: no such transaction", "NewHold: the session is expired",
+	"NewHold: the session's max_value_usd is reached", "NewHold: the session's max_committed_usd is reached",
+	"NewHold: the transaction is committed", "NewHold: the transaction is rolled_back", "NewHold: the transaction is expired",
 	"NewTransaction: the idempotency key was used for another request",
 	"Commit", "Commit again", "Commit with overage", "Commit in an expired session",
 	"Commit with overage in an expired session", "Commit: no such transaction",
-	"Commit: the transaction is committed", "Commit: the transaction is rolled_back", "Commit: the transaction is expired",
+	"Commit: the transaction is committed", "Commit: the transaction is rolled_back", "Commit late", "Commit again late",
+	"Commit with overage late", "Commit in an expired session late", "Commit in a completed session late",
+	"Commit with overage in an expired session late", "Commit with overage in a completed session late",
 	"Commit again: the transaction is committed", "Commit: the idempotency key was used for another request",
 	"Rollback", "Rollback again", "Rollback with overage", "Rollback in an expired session",
+	"Rollback: " + ErrTokenLacksScope.Error(), "Rollback: the scope write is not held",
 	"Rollback: the transaction is rolled_back", "Rollback: the transaction is expired", "Rollback: " + ErrNotReversible.Error(),
 	"Rollback: the idempotency key was used for another request",
 	"readTransactionStep", "readTransactionStep: no such transaction", "Query", "Query: no such session", "Duration",
@@ -117,6 +125,11 @@ func (b *tally) count(m *model, st step, o outcome) {
 	}
 	if s := m.session(t.Session); ok && s != nil && s.Status == Expired {
 		what += " in an expired session"
+	} else if ok && s != nil && s.Status == Completed {
+		what += " in a completed session"
+	}
+	if _, commits := st.asks.(Commit); commits && t.Late {
+		what += " late"
 	}
 	if o.err != nil {
 		what += ": " + o.err.Error()
@@ -174,7 +187,7 @@ func (p *player) check(t *rapid.T) {
 // fault says what must never be, of the model itself; "" for nothing.
 func (m *model) fault() string {
 	for _, s := range m.sessions {
-		var held, used, overage money.MicroUSD
+		var held, used, overage, undone money.MicroUSD
 		sequence := int64(0)
 		for _, t := range m.transactions {
 			if t.Session != s.ID {
@@ -187,12 +200,18 @@ func (m *model) fault() string {
 			if t.Status == Committed {
 				used, overage = used+t.Value, overage+t.Overage
 			}
+			if t.Status == RolledBack {
+				undone += t.Value
+			}
 		}
 		switch {
 		case s.ActionCount > s.MaxActions || s.ActionCount < sequence || s.ValueUsed+s.ValueHeld > s.MaxValue:
 			return fmt.Sprintf("the limits are broken, or %d transactions are not counted: %+v", sequence, s)
 		case s.ValueHeld != held || s.ValueUsed < used || s.ValueOverage != overage:
 			return fmt.Sprintf("held %d, used at least %d and overage %d: not %+v", held, used, overage, s)
+		case s.ValueCommitted != s.ValueUsed+undone || s.RemainingValue() < 0,
+			s.MaxCommitted != nil && s.ValueCommitted+s.ValueHeld > *s.MaxCommitted:
+			return fmt.Sprintf("%d was undone, of %+v", undone, s)
 		case s.Status == Completed && held > 0:
 			return fmt.Sprintf("an ended session holds %d", held)
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // step is one thing done to the model and to the store. What it is follows from the type of what it asks for: NewSession,
-// Charge, []BatchCharge, NewTransaction, Commit, Rollback, NewLimits, Query (of transactions), one of those below, or
+// Charge, []BatchCharge, NewTransaction, NewHold, Commit, Rollback, NewLimits, Query (of transactions), one of those below, or
 // time.Duration, which goes by.
 type step struct {
 	asks     any
@@ -142,8 +142,10 @@ func (m *model) perform(st step, id uuid.UUID) outcome {
 		return came(m.begin(id, asks))
 	case Commit:
 		return came(m.commit(st.target, asks))
+	case NewHold:
+		return came(m.changeHold(st.target, asks))
 	case Rollback:
-		return came(m.rollback(st.target, asks))
+		return came(m.rollback(st.target, asks, st.byAPIKey))
 	case readTransactionStep:
 		return came(m.readTransaction(st.target))
 	case Query:

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -83,9 +84,10 @@ func (m *model) create(id uuid.UUID, n NewSession) (Session, error) {
 		}
 	}
 	s := Session{
-		ID: id, Agent: m.agent, Status: Active, Scopes: scopes, Metadata: n.Metadata, Created: m.now,
+		ID: id, Agent: m.agent, Status: Active, Scopes: scopes, Metadata: n.Metadata, Created: m.now, MaxCommitted: n.MaxCommitted,
 		Usage: Usage{MaxActions: n.MaxActions, MaxValue: n.MaxValue, Expires: m.now.Add(n.Lifetime)},
 	}
+	withhold(&s)
 	m.sessions = append(m.sessions, s)
 	return s, nil
 }
@@ -110,15 +112,39 @@ func (m *model) active(id uuid.UUID) (*Session, error) {
 	return s, nil
 }
 
+// withhold says what of a session's limit of value max_committed does not leave, after one of them has changed.
+func withhold(s *Session) {
+	if s.MaxCommitted != nil {
+		leaves := *s.MaxCommitted - (s.ValueCommitted - s.ValueUsed)
+		s.Withheld = max(s.MaxValue-leaves, 0)
+	}
+}
+
+// chargeValue charges a value.
+func chargeValue(s *Session, value money.MicroUSD) {
+	s.ValueUsed += value
+	s.ValueCommitted += value
+}
+
 // fits returns nil if the session has room for so much more.
 func fits(s *Session, actions int64, value money.MicroUSD) error {
 	switch {
 	case s.ActionCount+actions > s.MaxActions:
 		return &LimitError{"max_actions", s.Usage}
 	case s.ValueUsed+s.ValueHeld+value > s.MaxValue:
-		return &LimitError{"max_value_usd", s.Usage}
+		return &LimitError{valueLimit(s), s.Usage}
+	case s.MaxCommitted != nil && s.ValueCommitted+s.ValueHeld+value > *s.MaxCommitted:
+		return &LimitError{"max_committed_usd", s.Usage}
 	}
 	return nil
+}
+
+// valueLimit names the limit that leaves least.
+func valueLimit(s *Session) string {
+	if s.Withheld > 0 {
+		return "max_committed_usd"
+	}
+	return "max_value_usd"
 }
 
 func (m *model) charge(id uuid.UUID, c Charge) (Usage, error) {
@@ -133,7 +159,7 @@ func (m *model) charge(id uuid.UUID, c Charge) (Usage, error) {
 		return Usage{}, err
 	}
 	s.ActionCount += c.Count
-	s.ValueUsed += c.Value
+	chargeValue(s, c.Value)
 	return s.Usage, nil
 }
 
@@ -151,6 +177,18 @@ func (m *model) changeLimits(id uuid.UUID, n NewLimits) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
+	if n.AddActions != nil {
+		n.MaxActions = new(s.MaxActions + *n.AddActions)
+	}
+	if n.AddValue != nil {
+		n.MaxValue = new(s.MaxValue + *n.AddValue)
+	}
+	if n.MaxActions != nil && *n.MaxActions > MostActions {
+		return Session{}, &AboveBoundsError{"max_actions"}
+	}
+	if n.MaxValue != nil && *n.MaxValue > MostValue {
+		return Session{}, &AboveBoundsError{"max_value_usd"}
+	}
 	if n.MaxActions != nil && *n.MaxActions < s.ActionCount {
 		return Session{}, &BelowUsageError{"max_actions", s.Usage}
 	}
@@ -162,6 +200,7 @@ func (m *model) changeLimits(id uuid.UUID, n NewLimits) (Session, error) {
 	}
 	if n.MaxValue != nil {
 		s.MaxValue = *n.MaxValue
+		withhold(s)
 	}
 	if n.Lifetime != nil {
 		s.Expires = m.now.Add(*n.Lifetime)
@@ -220,46 +259,85 @@ func (m *model) begun(session uuid.UUID) int64 {
 	return count
 }
 
-// commit charges what the transaction cost; what the limit has no room for is its overage. A session that has expired
-// spends what was held, and no more.
+// changeHold changes what a pending transaction holds, and until when, if that fits into its session.
+func (m *model) changeHold(id uuid.UUID, n NewHold) (Transaction, error) {
+	t := m.transaction(id)
+	switch {
+	case t == nil:
+		return Transaction{}, ErrUnknownTransaction
+	case t.Status != Pending:
+		return Transaction{}, &NotPendingError{t.Status}
+	}
+	value := t.Hold
+	if n.Value != nil {
+		value = *n.Value
+	}
+	if t.Session != uuid.Nil {
+		s, err := m.active(t.Session)
+		if err != nil {
+			return Transaction{}, err
+		}
+		if err := fits(s, 0, value-t.Held); err != nil {
+			return Transaction{}, err
+		}
+		s.ValueHeld += value - t.Held
+	}
+	t = m.change(t)
+	if t.Hold = value; t.Session != uuid.Nil {
+		t.Held = value
+	}
+	if n.Lifetime != nil {
+		t.Expires = m.now.Add(*n.Lifetime)
+	}
+	return *t, nil
+}
+
+// commit charges what the transaction cost; what the limit has no room for is its overage. A session that is over spends
+// what was held, and no more. A transaction that has expired is committed late, by the same rule.
 func (m *model) commit(id uuid.UUID, c Commit) (Transaction, error) {
 	t := m.transaction(id)
 	if t == nil {
 		return Transaction{}, ErrUnknownTransaction
 	}
-	if t.Status != Pending {
+	if t.Status != Pending && t.Status != Expired {
 		return Transaction{}, &NotPendingError{t.Status}
 	}
-	cost := t.Hold
+	cost, late := t.Hold, t.Status == Expired
 	if c.Value != nil {
 		cost = *c.Value
 	}
 	t = m.settle(t, Committed)
-	t.Value, t.Committed, t.PostState = cost, m.now, c.PostState
+	t.Value, t.Committed, t.PostState, t.Late = cost, m.now, c.PostState, late
 	if s := m.session(t.Session); s != nil {
-		t.Value = min(cost, s.MaxValue-s.ValueUsed-s.ValueHeld)
-		if s.Status == Expired {
+		t.Value = min(cost, s.RemainingValue())
+		if s.Status != Active {
 			t.Value = min(t.Value, t.Hold)
 		}
 		t.Overage = cost - t.Value
-		s.ValueUsed += t.Value
+		chargeValue(s, t.Value)
 		s.ValueOverage += t.Overage
 	}
 	return *t, nil
 }
 
-// rollback gives value and overage back, never the action. The transaction goes on telling what it had been charged.
-func (m *model) rollback(id uuid.UUID, b Rollback) (Transaction, error) {
+// rollback gives value and overage back, never the action, nor what was committed. The transaction goes on telling what it
+// had been charged. An agent may undo a commit only if its token and the session hold a scope for it.
+func (m *model) rollback(id uuid.UUID, b Rollback, byAPIKey bool) (Transaction, error) {
 	t := m.transaction(id)
 	switch {
 	case t == nil:
 		return Transaction{}, ErrUnknownTransaction
+	case t.Status == Committed && !byAPIKey && len(b.Scopes) == 0:
+		return Transaction{}, ErrTokenLacksScope
+	case t.Status == Committed && !byAPIKey && !m.holdsOne(t.Session, b.Scopes):
+		return Transaction{}, &ScopeError{strings.Join(b.Scopes, " ")}
 	case t.Status == Committed && !t.Reversible:
 		return Transaction{}, ErrNotReversible
 	case t.Status == Committed:
 		if s := m.session(t.Session); s != nil {
 			s.ValueUsed -= t.Value
 			s.ValueOverage -= t.Overage
+			withhold(s)
 		}
 	case t.Status != Pending:
 		return Transaction{}, &NotPendingError{t.Status}
@@ -267,6 +345,15 @@ func (m *model) rollback(id uuid.UUID, b Rollback) (Transaction, error) {
 	t = m.settle(t, RolledBack)
 	t.RolledBack, t.Reason = m.now, b.Reason
 	return *t, nil
+}
+
+// holdsOne says whether the session, or without one the agent, holds one of the scopes.
+func (m *model) holdsOne(session uuid.UUID, scopes []string) bool {
+	held := m.scopes
+	if s := m.session(session); s != nil {
+		held = s.Scopes
+	}
+	return slices.ContainsFunc(scopes, func(scope string) bool { return slices.Contains(held, scope) })
 }
 
 func (m *model) readTransaction(id uuid.UUID) (Transaction, error) {

@@ -80,6 +80,7 @@ func (w *world) perform(ctx context.Context, s *Store, caller Caller, st step, o
 	case []BatchCharge:
 		return came(s.ChargeBatch(ctx, caller, asks, once))
 	case NewLimits:
+		asks.Once = once
 		return came(s.ChangeLimits(ctx, w.key, st.target, asks))
 	case endStep:
 		return came(s.EndSession(ctx, caller, st.target))
@@ -89,6 +90,9 @@ func (w *world) perform(ctx context.Context, s *Store, caller Caller, st step, o
 	case Commit:
 		asks.Once = once
 		return came(s.Commit(ctx, w.token, st.target, asks))
+	case NewHold:
+		asks.Once = once
+		return came(s.ChangeHold(ctx, w.token, st.target, asks))
 	case Rollback:
 		asks.Once = once
 		return came(s.Rollback(ctx, caller, st.target, asks))
@@ -194,9 +198,13 @@ func (m *model) sessionHash(s Session, holds []redis.Z) map[string]string {
 	}
 	hash := map[string]string{
 		"a": string(s.Agent[:]), "n": fmt.Sprint(s.ActionCount), "ma": fmt.Sprint(s.MaxActions), "x": stamp(s.Expires),
-		"v": fmt.Sprint(int64(s.ValueUsed)), "mv": fmt.Sprint(int64(s.MaxValue)), "h": fmt.Sprint(held),
-		"c": stamp(s.Created), "e": stamp(s.Ended), "md": s.Metadata,
+		"v": fmt.Sprint(int64(s.ValueUsed)), "mv": fmt.Sprint(int64(s.MaxValue - s.Withheld)), "h": fmt.Sprint(held),
+		"gb": fmt.Sprint(int64(s.ValueCommitted - s.ValueUsed)),
+		"c":  stamp(s.Created), "e": stamp(s.Ended), "md": s.Metadata,
 		"ov": fmt.Sprint(int64(s.ValueOverage)), "q": fmt.Sprint(m.begun(s.ID)),
+	}
+	if s.MaxCommitted != nil {
+		hash["gb"] += fmt.Sprintf(" %d %d", int64(*s.MaxCommitted), int64(s.MaxValue))
 	}
 	if !slices.Equal(s.Scopes, m.scopes) {
 		hash["sc"] = strings.Join(s.Scopes, " ")

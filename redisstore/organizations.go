@@ -86,11 +86,11 @@ func (s *Store) RotateAPIKeyOnce(ctx context.Context, key APIKey, newHash [32]by
 	f, place := s.proven.urgent(key), ""
 	var held reservation
 	if once != nil {
-		once.bounded = true // without the key it goes on beyond any quota
+		once.bounded = true
 		place = s.claimPlace(key.Organization, once)
 		var err error
-		if held, err = s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, once, place); err != nil {
-			return time.Time{}, err
+		if held, err = s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, once, place); isRefusedCreation(err) {
+			once = nil // beyond its quota an organization still rotates, and the key is not remembered
 		}
 	}
 	r, err := s.performSealed(ctx, rotateAPIKey, f, once, place, key.Organization,

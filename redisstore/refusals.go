@@ -19,6 +19,7 @@ var (
 	ErrUnknownSession      = errors.New("no such session")
 	ErrUnknownTransaction  = errors.New("no such transaction")
 	ErrKeyReused           = errors.New("the idempotency key was used for another request")
+	ErrTokenLacksScope     = errors.New("the access token does not hold the scope")
 	ErrAgentRevoked        = errors.New("the agent is revoked")
 	ErrUnknownKey          = errors.New("no such key")
 	ErrKeyInUse            = errors.New("the key is the one that signs now")
@@ -39,7 +40,7 @@ func (e *ScopeError) Error() string { return fmt.Sprintf("the scope %s is not he
 
 // LimitError refuses a charge that does not fit.
 type LimitError struct {
-	Limit string // max_actions or max_value_usd
+	Limit string // max_actions, max_value_usd or max_committed_usd
 	Usage Usage  // as it stands; nothing was charged
 }
 
@@ -52,6 +53,11 @@ type BelowUsageError struct {
 }
 
 func (e *BelowUsageError) Error() string { return e.Limit + " must not be below what is used and held" }
+
+// AboveBoundsError refuses to add to a limit that would become more than MostActions or MostValue.
+type AboveBoundsError struct{ Limit string } // max_actions or max_value_usd
+
+func (e *AboveBoundsError) Error() string { return e.Limit + " would become more than it may" }
 
 // NotPendingError refuses what needs a pending transaction.
 type NotPendingError struct{ Status Status }
@@ -75,6 +81,7 @@ var refusals = map[string]func(*reply) error{
 	"unknown_transaction":   refuse(ErrUnknownTransaction),
 	"not_reversible":        refuse(ErrNotReversible),
 	"key_reused":            refuse(ErrKeyReused),
+	"token_lacks_scope":     refuse(ErrTokenLacksScope),
 	"holds_due":             refuse(errHoldsDue),
 	"agent_revoked":         refuse(ErrAgentRevoked),
 	"unknown_organization":  refuse(ErrUnknownOrganization),
@@ -95,6 +102,7 @@ var refusals = map[string]func(*reply) error{
 	"over_quota": func(r *reply) error {
 		return orBroken(r, &QuotaError{Quota: r.text(0), Used: r.number(1), Max: r.number(2)})
 	},
+	"above_bounds": func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.text(0)}) },
 	"limit": func(r *reply) error {
 		return orBroken(r, &LimitError{Limit: r.text(0), Usage: r.usage(1)})
 	},

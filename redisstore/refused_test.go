@@ -97,7 +97,7 @@ func TestWhatGoesOnInAFullRedisHasItsWholeEffect(t *testing.T) {
 		}
 		must(s.Commit(ctx, token, toCommit.ID, Commit{}))(t)
 		must(s.Commit(ctx, token, alone.ID, Commit{}))(t)
-		must(s.Rollback(ctx, caller, undone.ID, Rollback{}))(t)
+		must(s.Rollback(ctx, caller, undone.ID, Rollback{Scopes: w.agent.Scopes}))(t)
 		w.wantUsage(t, s, Usage{MaxActions: 10, ActionCount: 5, MaxValue: 1000, ValueUsed: 20, Expires: w.session.Expires})
 
 		must(s.EndSession(ctx, caller, ending.session.ID))(t)
@@ -170,7 +170,7 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 				return err
 			}},
 			{"a rollback that repeats a state", func() error {
-				_, err := s.Rollback(ctx, caller, stated.ID, Rollback{Once: once()})
+				_, err := s.Rollback(ctx, caller, stated.ID, Rollback{Scopes: w.agent.Scopes, Once: once()})
 				return err
 			}},
 			{"the outcome of a second rollback", func() error {

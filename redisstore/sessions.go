@@ -27,7 +27,13 @@ type Usage struct {
 	MaxValue    money.MicroUSD
 	ValueUsed   money.MicroUSD
 	ValueHeld   money.MicroUSD
+	Withheld    money.MicroUSD // what of MaxValue MaxCommitted does not leave; 0 without
 	Expires     time.Time
+}
+
+// RemainingValue is what may still be charged or held.
+func (u Usage) RemainingValue() money.MicroUSD {
+	return u.MaxValue - u.Withheld - u.ValueUsed - u.ValueHeld
 }
 
 // Session is a bounded context of one agent.
@@ -35,23 +41,26 @@ type Session struct {
 	ID    uuid.UUID
 	Agent uuid.UUID
 	Usage
-	ValueOverage money.MicroUSD // what its transactions cost beyond its limit
-	Status       Status         // as it was when read
-	Scopes       []string
-	Metadata     string // JSON object, "" for none
-	Created      time.Time
-	Ended        time.Time // zero unless completed
+	ValueCommitted money.MicroUSD  // all that was ever charged or committed: what was rolled back, too
+	MaxCommitted   *money.MicroUSD // what ValueCommitted may become, together with what is held; nil for no such limit
+	ValueOverage   money.MicroUSD  // what its transactions cost beyond its limit; not in ValueCommitted
+	Status         Status          // as it was when read
+	Scopes         []string
+	Metadata       string // JSON object, "" for none
+	Created        time.Time
+	Ended          time.Time // zero unless completed
 }
 
 // NewSession is what a session is created from.
 type NewSession struct {
-	Agent      uuid.UUID
-	MaxActions int64
-	MaxValue   money.MicroUSD
-	Lifetime   time.Duration
-	Scopes     []string // nil for all that the agent has; empty for none
-	Metadata   string   // JSON object, "" for none
-	Once       *Once    // nil for without an idempotency key
+	Agent        uuid.UUID
+	MaxActions   int64
+	MaxValue     money.MicroUSD
+	MaxCommitted *money.MicroUSD // nil for none
+	Lifetime     time.Duration
+	Scopes       []string // nil for all that the agent has; empty for none
+	Metadata     string   // JSON object, "" for none
+	Once         *Once    // nil for without an idempotency key
 }
 
 var (
@@ -86,14 +95,17 @@ func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n 
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
 	r, err := s.perform(ctx, createSession, act, n.Once, keys, organization, n.Agent, id, n.MaxActions,
 		int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
-		s.audit(ctx, act))
+		orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act))
 	if err != nil {
 		return Session{}, err
 	}
 	session := Session{
 		ID: r.id(0), Agent: n.Agent, Status: Active, Created: r.time(1), Metadata: n.Metadata,
 		Usage:  Usage{MaxActions: r.number(4), MaxValue: r.money(5), Expires: r.time(2)},
-		Scopes: strings.Fields(r.text(3)),
+		Scopes: strings.Fields(r.text(3)), MaxCommitted: n.MaxCommitted,
+	}
+	if n.MaxCommitted != nil {
+		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)
 	}
 	if r.err != nil {
 		return Session{}, r.err
@@ -183,7 +195,7 @@ func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UU
 }
 
 // sessionFields is the order in which a session's fields are read, here and in get_session.lua.
-var sessionFields = []string{"a", "n", "ma", "v", "mv", "h", "x", "e", "c", "sc", "ov", "md"}
+var sessionFields = []string{"a", "n", "ma", "v", "mv", "h", "x", "e", "c", "sc", "ov", "gb", "md"}
 
 // listedFields are those that lists need: all but the metadata, which may be large.
 var listedFields = sessionFields[:len(sessionFields)-1]
@@ -204,6 +216,9 @@ func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
 			MaxValue: r.money(4), ValueHeld: money.MicroUSD(r.numberOr0(5)),
 		},
 	}
+	b := r.budget(11)
+	session.split(b)
+	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(h.now, lifeEvents{ended: session.Ended, revoked: h.revoked, expires: session.Expires})
 	if len(r.values) == len(sessionFields) {
 		session.Metadata = r.optional(len(listedFields))

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,7 +26,7 @@ type Transaction struct {
 	ActionType string
 	PreState   string         // JSON object; "" in lists
 	PostState  string         // JSON object, "" for none, and in lists
-	Hold       money.MicroUSD // what it was begun with
+	Hold       money.MicroUSD // what it was begun with, or last changed to
 	Held       money.MicroUSD // what of that it holds: all while it is pending in a session, then nothing
 	Value      money.MicroUSD // what it was charged; 0 unless it was committed
 	Overage    money.MicroUSD // what it cost beyond the session's limit
@@ -35,6 +36,7 @@ type Transaction struct {
 	Created    time.Time
 	Expires    time.Time // unless it is committed or rolled back before
 	Committed  time.Time // zero if it never was
+	Late       bool      // it was committed after it had expired
 	RolledBack time.Time // zero unless it is
 }
 
@@ -59,8 +61,9 @@ type Commit struct {
 
 // Rollback is why a transaction is undone.
 type Rollback struct {
-	Reason string // "" for none
-	Once   *Once  // nil for without an idempotency key
+	Reason string   // "" for none
+	Scopes []string // of the access token: any that the session holds too lets it undo a commit
+	Once   *Once    // nil for without an idempotency key
 }
 
 var (
@@ -76,6 +79,12 @@ var (
 func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
 	held, err := s.reserveTransaction(ctx, t, n)
 	if err != nil {
+		return Transaction{}, err
+	}
+	// The index lies in another cell than what says that the token is live, so that is asked before: a revoked agent must
+	// not write there.
+	if err := s.CheckToken(ctx, t); err != nil {
+		held.settle(err, false)
 		return Transaction{}, err
 	}
 	id := NewID(t.Agent)
@@ -161,8 +170,8 @@ func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID
 	return nothingVisible(err)
 }
 
-// Commit commits a pending transaction of the calling agent: what it cost is charged as far as the session's limit
-// allows, the rest is its overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrKeyReused.
+// Commit commits a transaction of the calling agent that is pending, or has expired (late): what it cost is charged as far
+// as the session's limit allows, the rest is its overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrKeyReused.
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
 	act := t.actor()
 	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
@@ -177,7 +186,8 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 }
 
 // Rollback rolls a transaction back: it gives free what it holds, or gives back what it was charged. Errors:
-// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible, ErrKeyReused.
+// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible, ErrKeyReused; to an agent
+// that undoes a commit ErrTokenLacksScope or a *ScopeError.
 func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (Transaction, error) {
 	act, facts, err := s.actOnTransaction(ctx, c, id, b.Once)
 	if err != nil {
@@ -185,7 +195,8 @@ func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback
 	}
 	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
 		return s.perform(ctx, rollbackTransaction, act, b.Once, s.transactionKeys(act, facts), act.organization,
-			act.agent, act.family, id, b.Reason, s.settledRetention(b.Once), s.audit(ctx, act))
+			act.agent, act.family, id, b.Reason, s.settledRetention(b.Once), s.audit(ctx, act),
+			strings.Join(b.Scopes, " "))
 	})
 	undone, err := s.settled(act, b.Once, "")(facts.standing(act, r, err))
 	return undone, s.released(ctx, c, b.Once, err)
@@ -257,8 +268,8 @@ func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUI
 	return readFacts(id, &reply{values: values})
 }
 
-// transactionFacts are the fields that never change, in the order in which they are read; listedFacts leaves out what may
-// be large.
+// transactionFacts are the fields that never change, in the order in which they are read, and hv, which scripts answer too
+// because it may change meanwhile; listedFacts leaves out what may be large.
 var (
 	transactionFacts = append(listedFacts, "md", "ps")
 	listedFacts      = []string{"a", "s", "q", "ty", "hv", "ir", "b"}
@@ -293,7 +304,8 @@ func (t Transaction) standing(act actor, r *reply, err error) (Transaction, erro
 	return t.with(state, events)
 }
 
-// with returns the transaction with its changing fields, in the order st, v, ov, cm, rb, re, po.
+// with returns the transaction with its changing fields, in the order st, v, ov, cm, rb, re, po, hv. The last may be missing:
+// lists leave po out, and outcomes that were an earlier version kept for an idempotency key have no hv.
 func (t Transaction) with(r *reply, events transactionEvents) (Transaction, error) {
 	t.Status = transactionStatus(Status(r.text(0)), events)
 	t.Expires = events.expires
@@ -303,6 +315,10 @@ func (t Transaction) with(r *reply, events transactionEvents) (Transaction, erro
 	if len(r.values) > 6 {
 		t.PostState = r.optional(6)
 	}
+	if len(r.values) > 7 {
+		t.Hold = money.MicroUSD(r.numberOr0(7))
+	}
+	t.Late = !t.Committed.IsZero() && !t.Committed.Before(t.Expires)
 	t.Held = 0
 	if t.Status == Pending && t.Session != uuid.Nil {
 		t.Held = t.Hold

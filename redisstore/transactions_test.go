@@ -357,7 +357,7 @@ func TestACommittedTransactionThatIsIrreversibleStaysCommitted(t *testing.T) {
 			must(s.Commit(t.Context(), grant.AccessToken, begun.ID, Commit{}))(t)
 			for _, caller := range []Caller{w.byKey(), byToken(grant)} {
 				wantUnchanged(t, s, name, func() {
-					_, err := s.Rollback(t.Context(), caller, begun.ID, Rollback{Reason: "why"})
+					_, err := s.Rollback(t.Context(), caller, begun.ID, Rollback{Reason: "why", Scopes: w.agent.Scopes})
 					wantError(t, name, err, ErrNotReversible)
 				})
 			}
@@ -383,7 +383,7 @@ func TestATransactionIsSettledOnce(t *testing.T) {
 			committed := must(s.Commit(ctx, token, begin().ID, Commit{}))(t)
 			pendingUndone := must(s.Rollback(ctx, w.byKey(), begin().ID, Rollback{}))(t)
 			undone := must(s.Commit(ctx, token, begin().ID, Commit{}))(t)
-			must(s.Rollback(ctx, byToken(grant), undone.ID, Rollback{}))(t)
+			must(s.Rollback(ctx, byToken(grant), undone.ID, Rollback{Scopes: w.agent.Scopes}))(t)
 			late := begin()
 			w.letPass(t, s, late)
 			settled["committed"+where] = struct {
@@ -414,8 +414,12 @@ func TestATransactionIsSettledOnce(t *testing.T) {
 		cost := money.MicroUSD(9)
 		for name, transaction := range settled {
 			wantUnchanged(t, s, name, func() {
-				got, err := s.Commit(ctx, token, transaction.id, Commit{Value: &cost, PostState: `{}`})
-				wantError(t, "Commit of one "+name, err, &NotPendingError{transaction.status})
+				got, err := s.ChangeHold(ctx, token, transaction.id, NewHold{Value: &cost, Lifetime: new(time.Hour)})
+				wantError(t, "ChangeHold of one "+name, err, &NotPendingError{transaction.status})
+				if transaction.status != Expired { // which is committed late
+					got, err = s.Commit(ctx, token, transaction.id, Commit{Value: &cost, PostState: `{}`})
+					wantError(t, "Commit of one "+name, err, &NotPendingError{transaction.status})
+				}
 				if transaction.status != Committed {
 					_, err = s.Rollback(ctx, w.byKey(), transaction.id, Rollback{Reason: "again"})
 					wantError(t, "Rollback of one "+name, err, &NotPendingError{transaction.status})

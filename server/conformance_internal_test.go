@@ -156,7 +156,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"SuccessorUsed":       {redisstore.ErrSuccessorUsed},
 		"ChargeRefused":       {limit, notActive(redisstore.Completed), scope},
 		"BeginRefused":        {limit, notActive(redisstore.Completed)},
-		"ScopeMissing":        {scope},
+		"ScopeMissing":        {&scopeError{scopeRollback}},
 		"VerifyRefused":       {gateway(scope), gateway(invalid("scope", "must be one scope"))},
 		"AuthorizeRefused": {gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
 			gateway(redisstore.ErrUnknownSession), gateway(invalid("value_usd", "must be from 0 to 1000000000"))},

@@ -90,6 +90,10 @@ func (a sessionAnswer) append(o object) (object, error) {
 	o = o.amount(`,"value_used_usd":`, a.ValueUsed)
 	o = o.amount(`,"value_held_usd":`, a.ValueHeld)
 	o = o.amount(`,"value_overage_usd":`, a.Overage)
+	o = o.amount(`,"value_committed_usd":`, a.Committed)
+	if a.MaxCommitted != nil {
+		o = o.amount(`,"max_committed_usd":`, *a.MaxCommitted)
+	}
 	o = o.plains(`,"scopes":`, a.Scopes)
 	o = append(o, `,"metadata":`...)
 	var err error

@@ -36,6 +36,7 @@ func endpointsOfAgents(transaction string) []endpoint {
 	return []endpoint{
 		{"POST", "/v1/transactions", fields{"action_type": "call", "pre_state": fields{}}},
 		{"POST", "/v1/transactions/" + transaction + "/commit", nil},
+		{"PATCH", "/v1/transactions/" + transaction, fields{"value_usd": 1}},
 	}
 }
 

@@ -245,7 +245,7 @@ func TestWhatTimeEndsIsToldOnceByWhoSeesItFirst(t *testing.T) {
 			at.post("/sessions/"+brief+"/end", nil, asKey(w.key)).is(409)
 			at.ask("PATCH", "/sessions/"+brief, fields{"max_actions": 5}, asKey(w.key)).is(409)
 			at.post("/v1/transactions", fields{"action_type": "a", "pre_state": fields{}, "session_id": brief}, access).is(403)
-			at.post("/v1/transactions/"+begun.text("id")+"/commit", nil, access).is(409)
+			at.post("/v1/transactions/"+begun.text("id")+"/rollback", nil, asKey(w.key)).is(409)
 		}
 		l.gainsNothing("what is seen again")
 	})
@@ -333,7 +333,9 @@ func TestWhatIsRefusedOrReadLeavesNoEvent(t *testing.T) {
 		expect(409, "POST", "/v1/transactions/"+committed+"/commit", nil, access)
 		expect(409, "POST", "/v1/transactions/"+committed+"/rollback", nil, key)
 		expect(409, "POST", "/v1/transactions/"+undone+"/rollback", nil, key)
-		expect(403, "POST", "/v1/transactions/"+undone+"/rollback", nil, access)
+		expect(403, "POST", "/v1/transactions/"+committed+"/rollback", nil, access)
+		expect(409, "PATCH", "/v1/transactions/"+committed, fields{"value_usd": 1}, access)
+		expect(400, "PATCH", sessionPath, fields{"add_actions": 1_000_000_000}, key)
 		expect(404, "POST", "/v1/transactions/"+undone+"/rollback", nil, asKey(other.key))
 		expect(201, "POST", "/sessions", fields{"agent_id": w.agent.id}, key, once) // replayed, as the next ones
 		expect(403, "POST", "/sessions/"+ended+"/actions", nil, access, once)

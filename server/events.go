@@ -39,10 +39,12 @@ type eventData struct {
 	Limit           string          `json:"limit,omitzero"`
 	MaxActions      *int64          `json:"max_actions,omitzero"`
 	MaxValue        *money.MicroUSD `json:"max_value_usd,omitzero"`
+	MaxCommitted    *money.MicroUSD `json:"max_committed_usd,omitzero"`
 	Held            *money.MicroUSD `json:"value_held_usd,omitzero"`
 	Released        *money.MicroUSD `json:"value_released_usd,omitzero"`
 	Charged         *money.MicroUSD `json:"value_usd,omitzero"`
 	Overage         *money.MicroUSD `json:"overage_usd,omitzero"`
+	Late            bool            `json:"late,omitzero"`
 	Expires         timestamp       `json:"expires_at,omitzero"`
 	PreviousExpires timestamp       `json:"previous_expires_at,omitzero"`
 	Spent           timestamp       `json:"spent_at,omitzero"`
@@ -64,6 +66,7 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 		Session: e.Session, Transaction: e.Transaction, Family: e.Family,
 		Data: eventData{
 			Limit: e.Limit, MaxActions: e.MaxActions, MaxValue: amount("max_value"), Held: amount("held"),
+			MaxCommitted: amount("max_committed"), Late: e.Late,
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
 			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),
 			Spent: timestamp(e.Times["spent"]),

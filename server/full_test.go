@@ -36,6 +36,7 @@ func TestWhenRedisIsFullAgentsAreReadAndStoppedAndNothingElseIsWritten(t *testin
 		{method: "POST", path: "/sessions/" + session + "/actions", as: access},
 		{method: "POST", path: "/v1/auth/authorize?session_id=" + session, as: access},
 		{method: "POST", path: "/v1/transactions", as: access, valid: fields{"action_type": "call", "pre_state": fields{}}},
+		{method: "PATCH", path: "/v1/transactions/" + pending, as: access, valid: fields{"value_usd": 2}},
 		{method: "POST", path: "/v1/transactions/" + pending + "/commit", as: access, valid: fields{"post_state": fields{}}},
 	} {
 		api.carryOut(e).unavailable()

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -41,6 +42,7 @@ type keyedRequest struct {
 	name, path string
 	byToken    bool // else by API key
 	as         option
+	method     string // "" for POST
 	body       fields
 	status     int
 	other      fields       // another body for the same path
@@ -48,6 +50,8 @@ type keyedRequest struct {
 	samePath   string       // that means the same; "" for none
 	moveOn     func(d doer) // changes what the request was about; nil for nothing
 }
+
+func (r keyedRequest) verb() string { return cmp.Or(r.method, "POST") }
 
 // keyedRequests returns a request to each route for each of its callers.
 func (d doer) keyedRequests() []keyedRequest {
@@ -113,6 +117,18 @@ func (d doer) keyedRequests() []keyedRequest {
 		otherPath: "/v1/transactions/" + begun(nil) + "/commit",
 		moveOn:    func(d doer) { d.post("/v1/transactions/"+target+"/rollback", nil, d.byKey).is(200) },
 	})
+	held := begun(nil)
+	add("change hold", "/v1/transactions/"+held, true, keyedRequest{
+		method: "PATCH", body: fields{"value_usd": 3, "expires_in_seconds": 600}, other: fields{"value_usd": 4},
+		otherPath: "/v1/transactions/" + begun(nil),
+		moveOn:    func(d doer) { d.post("/v1/transactions/"+held+"/commit", nil, d.byToken).is(200) },
+	})
+	toppedUp := session()
+	add("top up", "/sessions/"+toppedUp, false, keyedRequest{
+		method: "PATCH", body: fields{"add_actions": 3, "add_value_usd": num("0.5")}, other: fields{"add_actions": 4},
+		otherPath: "/sessions/" + session(),
+		moveOn:    func(d doer) { d.post("/sessions/"+toppedUp+"/end", nil, d.byKey).is(200) },
+	})
 	return all
 }
 
@@ -167,7 +183,7 @@ func reordered(value any) string {
 // sendKeyed sends the request with a body and an Idempotency-Key.
 func (d doer) sendKeyed(r keyedRequest, body any, key string) *response {
 	d.t.Helper()
-	return d.post(r.path, body, both(r.as, keyed(key)))
+	return d.ask(r.verb(), r.path, body, both(r.as, keyed(key)))
 }
 
 // fresh fails the test if the answer is a replay.
@@ -212,12 +228,12 @@ func TestARepeatedRequestIsReplayedByteForByte(t *testing.T) {
 		there.sendKeyed(r, r.body, key).replays(first)
 		there.sendKeyed(r, raw(reordered(r.body)), key).replays(first)
 		if r.samePath != "" {
-			there.post(r.samePath, r.body, both(r.as, keyed(key))).replays(first)
+			there.ask(r.verb(), r.samePath, r.body, both(r.as, keyed(key))).replays(first)
 		}
 		if id := idInPath.FindString(r.path); id != "" {
-			d.post(strings.Replace(r.path, id, strings.ToUpper(id), 1), r.body, both(r.as, keyed(key))).replays(first)
+			d.ask(r.verb(), strings.Replace(r.path, id, strings.ToUpper(id), 1), r.body, both(r.as, keyed(key))).replays(first)
 		}
-		d.post(r.path, r.body, r.as, keyed(key), header("X-Request-Id", "mine")).replays(first)
+		d.ask(r.verb(), r.path, r.body, r.as, keyed(key), header("X-Request-Id", "mine")).replays(first)
 		if d.holdings() != after {
 			d.t.Errorf("the replays have changed something:\n%s\n%s", after, d.holdings())
 		}
@@ -255,7 +271,7 @@ func TestAnotherRequestWithTheSameIdempotencyKeyIsRefused(t *testing.T) {
 			for _, at := range []doer{d, there} {
 				at.sendKeyed(r, r.other, key).refused(422, "idempotency_key_reused").fresh()
 				if r.otherPath != "" {
-					at.post(r.otherPath, r.body, both(r.as, keyed(key))).refused(422, "idempotency_key_reused").fresh()
+					at.ask(r.verb(), r.otherPath, r.body, both(r.as, keyed(key))).refused(422, "idempotency_key_reused").fresh()
 				}
 				for _, other := range requests {
 					if other.byToken == r.byToken && other.path != r.path && other.path != r.samePath {
@@ -310,7 +326,7 @@ func TestAMalformedIdempotencyKeyIsRefusedByItsName(t *testing.T) {
 				d.sendKeyed(r, r.body, key).invalid("Idempotency-Key")
 			}
 			for _, twice := range [][]string{{"a", "b"}, {"a", "a"}, {"", ""}, {"", "a"}} {
-				d.post(r.path, r.body, r.as, func(h http.Header) { h["Idempotency-Key"] = twice }).invalid("Idempotency-Key")
+				d.ask(r.verb(), r.path, r.body, r.as, func(h http.Header) { h["Idempotency-Key"] = twice }).invalid("Idempotency-Key")
 			}
 			if d.holdings() != before {
 				t.Errorf("%s: a refused request has changed something", r.name)
@@ -535,7 +551,7 @@ func TestWhatIsMalformedUsesNoIdempotencyKeyUp(t *testing.T) {
 			key := fmt.Sprint("key-", i)
 			d.sendKeyed(r, raw(`{"x":`), key).refused(400, "invalid_request").fresh()
 			d.sendKeyed(r, fields{"nothing": 1}, key).refused(400, "invalid_request").fresh()
-			d.post(r.path, raw("{}"), r.as, keyed(key), header("Content-Type", "text/plain")).refused(415, "unsupported_media_type").fresh()
+			d.ask(r.verb(), r.path, raw("{}"), r.as, keyed(key), header("Content-Type", "text/plain")).refused(415, "unsupported_media_type").fresh()
 			d.sendKeyed(r, r.body, key).is(r.status).fresh()
 		}
 	})
@@ -555,7 +571,7 @@ func TestA401IsNotRemembered(t *testing.T) {
 				wrong, code = asAgent(dead.access), "invalid_token"
 				live = asAgent(d.exchange().access)
 			}
-			send := func(as option) *response { return d.post(r.path, r.body, both(as, keyed(key))) }
+			send := func(as option) *response { return d.ask(r.verb(), r.path, r.body, both(as, keyed(key))) }
 			before := d.holdings()
 			send(wrong).refused(401, code).fresh()
 			if d.holdings() != before {
@@ -595,9 +611,7 @@ func TestTheIdempotencyKeyIsIgnoredElsewhere(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDoer()
-		session := d.newSession(nil)
 		for _, key := range []string{"k", "k", "", long(300), "a b"} {
-			d.patch("/sessions/"+session, fields{"max_actions": 5}, both(d.byKey, keyed(key))).is(200).fresh()
 			d.post("/v1/agents/"+d.newAgent().id+"/revoke", nil, both(d.byKey, keyed(key))).is(200).fresh()
 			d.post("/v1/auth/token", fields{"agent_id": d.agent.id, "secret": d.secret}, keyed(key)).is(200).fresh()
 			d.get("/sessions", both(d.byKey, keyed(key))).is(200).fresh()
@@ -622,7 +636,7 @@ func TestOfManyEqualRequestsOneActs(t *testing.T) {
 			for racer := range answers {
 				wait.Go(func() {
 					var err error
-					answers[racer], err = []doer{d, there}[racer%2].try("POST", r.path, r.body, r.as, keyed(fmt.Sprint("key-", i)))
+					answers[racer], err = []doer{d, there}[racer%2].try(r.verb(), r.path, r.body, r.as, keyed(fmt.Sprint("key-", i)))
 					if err != nil {
 						t.Error(err)
 					}
@@ -679,7 +693,8 @@ func wantOneEffect(t *testing.T, r keyedRequest, before, after string) {
 	effects := map[string][]string{
 		"charge": {`"action_count":2,`}, "batch": {`"action_count":4,`, `"action_count":2,`}, "create": {`"action_count":0,`},
 		"begin": {`"action_count":1,`, `"sequence_number":1,`}, "commit": {`"value_used_usd":3,`, `"status":"committed"`},
-		"rollback": {`"value_held_usd":0,`, `"status":"rolled_back"`},
+		"rollback": {`"value_held_usd":0,`, `"status":"rolled_back"`}, "change": {`"value_held_usd":3,`, `"value_usd":3,`},
+		"top": {`"max_actions":103,`},
 	}
 	kind, _, _ := strings.Cut(r.name, " ")
 	if len(changed) != len(effects[kind]) {

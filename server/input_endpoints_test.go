@@ -38,7 +38,7 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 	newSession := bodyEndpoint{
 		"POST", "/sessions", key, fields{"agent_id": w.agent.id}, []string{"agent_id"}, map[string]kind{
 			"agent_id": aUUID, "max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger,
-			"scopes": scopeList, "metadata": anObject,
+			"max_committed_usd": anAmount, "scopes": scopeList, "metadata": anObject,
 		},
 	}
 	charge := bodyEndpoint{"POST", "/sessions/" + session + "/actions", key, fields{}, nil, map[string]kind{
@@ -46,10 +46,11 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 	}}
 	change := bodyEndpoint{"PATCH", "/sessions/" + session, key, fields{"max_actions": 5}, nil, map[string]kind{
 		"max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger,
+		"add_actions": anInteger, "add_value_usd": anAmount,
 	}}
 	begin := bodyEndpoint{
-		"POST", "/v1/transactions", asAgent(tokens.access), fields{"action_type": "call", "pre_state": fields{}},
-		[]string{"action_type", "pre_state"}, map[string]kind{
+		"POST", "/v1/transactions", asAgent(tokens.access), fields{"action_type": "call"},
+		[]string{"action_type"}, map[string]kind{
 			"action_type": aText, "pre_state": anObject, "session_id": aUUID, "value_usd": anAmount,
 			"expires_in_seconds": anInteger, "reversible": aBoolean, "metadata": anObject,
 		},
@@ -78,6 +79,8 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 		change, change.at("/v1" + change.path),
 		{"POST", "/v1/actions", key, batchOf(fields{"session_id": session}), nil, map[string]kind{"actions": itemList}},
 		begin,
+		{"PATCH", "/v1/transactions/" + transaction, asAgent(tokens.access), fields{"value_usd": 1}, nil,
+			map[string]kind{"value_usd": anAmount, "expires_in_seconds": anInteger}},
 		{"POST", "/v1/transactions/" + transaction + "/commit", asAgent(tokens.access), fields{}, nil,
 			map[string]kind{"value_usd": anAmount, "post_state": anObject}},
 		{"POST", "/v1/transactions/" + transaction + "/rollback", key, fields{}, nil, map[string]kind{"reason": aText}},

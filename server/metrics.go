@@ -36,7 +36,7 @@ type counts struct {
 
 // chargeCounts are what charges came to, be they alone, in a batch or from a gateway.
 type chargeCounts struct {
-	allowed, maxActions, maxValue, notActive, scope prometheus.Counter
+	allowed, maxActions, maxValue, maxCommitted, notActive, scope prometheus.Counter
 
 	actions                   prometheus.Counter
 	byCharges, byTransactions prometheus.Counter // micro-USD
@@ -92,7 +92,8 @@ func (c *counts) countSessions() {
 	})
 	all := &c.charges
 	c.counters("remit_charges_total", "Charges, by whether they were allowed or what refused them.", "outcome", map[string]*prometheus.Counter{
-		"allowed": &all.allowed, "max_actions": &all.maxActions, "max_value_usd": &all.maxValue, "not_active": &all.notActive, "scope": &all.scope,
+		"allowed": &all.allowed, "max_actions": &all.maxActions, "max_value_usd": &all.maxValue, "max_committed_usd": &all.maxCommitted,
+		"not_active": &all.notActive, "scope": &all.scope,
 	})
 	all.actions = c.counter("remit_actions_charged_total", "Actions charged, by charges and by the beginning of transactions in sessions.", nil)
 	c.counters("remit_charged_micro_usd_total", "Value charged in millionths of a US dollar. What a rollback gives back is not taken off.", "by",
@@ -188,6 +189,8 @@ func (c *chargeCounts) refused(err error) {
 	switch {
 	case errors.As(err, &limit) && limit.Limit == "max_actions":
 		c.maxActions.Inc()
+	case errors.As(err, &limit) && limit.Limit == "max_committed_usd":
+		c.maxCommitted.Inc()
 	case errors.As(err, &limit):
 		c.maxValue.Inc()
 	case errors.As(err, &notActive):

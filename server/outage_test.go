@@ -215,6 +215,7 @@ func TestALostAnswerLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 		{method: "GET", path: "/v1/transactions", as: access},
 		{method: "GET", path: "/v1/transactions/" + transaction, as: access},
 		{method: "POST", path: "/v1/transactions", as: access, valid: fields{"action_type": "call", "pre_state": fields{}}},
+		{method: "PATCH", path: "/v1/transactions/" + transaction, as: access, valid: fields{"value_usd": 2}},
 		{method: "POST", path: "/v1/transactions/" + transaction + "/commit", as: access},
 		{method: "POST", path: "/v1/transactions/" + transaction + "/rollback", as: key},
 		{method: "GET", path: "/v1/agents/" + w.agent.id + "/events", as: access},

@@ -179,7 +179,7 @@ func usageOf(u redisstore.Usage) limitUsage {
 		ActionCount: u.ActionCount, MaxActions: u.MaxActions,
 		ValueUsed: u.ValueUsed, MaxValue: u.MaxValue, ValueHeld: u.ValueHeld,
 		RemainingActions: u.MaxActions - u.ActionCount,
-		RemainingValue:   u.MaxValue - u.ValueUsed - u.ValueHeld,
+		RemainingValue:   u.RemainingValue(),
 		Expires:          timestamp(u.Expires),
 	}
 }

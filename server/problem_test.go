@@ -93,7 +93,7 @@ func TestAnotherMethodIsToldWhichAreAllowed(t *testing.T) {
 		"/sessions/" + id: {"GET", "HEAD", "PATCH"}, "/v1/sessions/" + id: {"GET", "HEAD", "PATCH"},
 		"/v1/actions": {"POST"}, "/v1/agents/" + id + "/events": {"GET", "HEAD"},
 		"/v1/agents/" + id + "/families": {"GET", "HEAD"}, "/v1/agents/" + id + "/families/" + id: {"DELETE"},
-		"/v1/transactions": {"GET", "HEAD", "POST"}, "/v1/transactions/" + id: {"GET", "HEAD"},
+		"/v1/transactions": {"GET", "HEAD", "POST"}, "/v1/transactions/" + id: {"GET", "HEAD", "PATCH"},
 		"/v1/transactions/" + id + "/commit": {"POST"}, "/v1/transactions/" + id + "/rollback": {"POST"},
 		"/sessions/" + id + "/end": {"POST"}, "/v1/sessions/" + id + "/actions": {"POST"},
 	} {

@@ -292,6 +292,7 @@ func (s *Server) routes() *router.Router {
 	post("/v1/transactions", s.beginTransaction)
 	get("/v1/transactions", s.listTransactions)
 	get("/v1/transactions/{id}", s.getTransaction)
+	r.PATCH("/v1/transactions/{id}", s.at("/v1/transactions/{id}", s.changeHold))
 	post("/v1/transactions/{id}/commit", s.commitTransaction)
 	post("/v1/transactions/{id}/rollback", s.rollbackTransaction)
 

@@ -25,6 +25,11 @@ func TestTheLimitsOfASessionAreRaisedAndTightened(t *testing.T) {
 				fields{"max_actions": 7, "max_value_usd": num("1.75"), "expires_in_seconds": 7200},
 				fields{"max_actions": 7, "max_value_usd": num("1.75"), "expires_at": aboutIn(2 * time.Hour)},
 			},
+			{fields{"add_actions": 1}, fields{"max_actions": 11}},
+			{fields{"add_value_usd": num("0.000001")}, fields{"max_value_usd": num("5.000001")}},
+			{fields{"add_actions": 999_999_990, "add_value_usd": 999_999_995},
+				fields{"max_actions": 1_000_000_000, "max_value_usd": 1_000_000_000}},
+			{fields{"add_actions": 1, "max_value_usd": 2}, fields{"max_actions": 11, "max_value_usd": 2}},
 		} {
 			for _, prefix := range withAndWithoutV1 {
 				id := w.newSession(fields{"max_actions": 10, "max_value_usd": 5, "metadata": fields{"k": "v"}, "scopes": list("read")})
@@ -155,12 +160,17 @@ func TestAChangeOfLimitsIsHeldToTheirBounds(t *testing.T) {
 				"max_actions":        {0, -1, 1_000_000_001, num("1.5"), nil, "5"},
 				"max_value_usd":      {-1, num("1000000000.000001"), num("0.0000001"), nil, "5"},
 				"expires_in_seconds": {0, -1, 2_592_001, num("1.5"), nil, "5"},
+				"add_actions":        {0, -1, 1_000_000_000, 1_000_000_001, num("1.5"), nil, "5"},
+				"add_value_usd":      {0, -1, num("999999900.000001"), num("1000000000.000001"), num("0.0000001"), nil, "5"},
+				"max_committed_usd":  {1},
 				"agent_id":           {w.agent.id}, "scopes": {list()}, "metadata": {fields{}}, "status": {"completed"},
 			} {
 				for _, value := range bad {
 					w.patch(path, fields{field: value}, asKey(w.key)).invalid(field)
 				}
 			}
+			w.patch(path, fields{"max_actions": 5, "add_actions": 1}, asKey(w.key)).invalid("add_actions")
+			w.patch(path, fields{"max_value_usd": 5, "add_value_usd": 1}, asKey(w.key)).invalid("add_value_usd")
 			w.patch(path, fields{"max_actions": 0, "expires_in_seconds": 0}, asKey(w.key)).invalid("max_actions", "expires_in_seconds")
 		}
 		for _, form := range otherForms(id) {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	maxActionsLimit    = 1_000_000_000
+	maxActionsLimit    = redisstore.MostActions
 	maxLifetimeSeconds = 30 * 24 * 3600
 )
 
@@ -24,12 +24,13 @@ func (d SessionDefaults) filled() SessionDefaults {
 }
 
 type createSessionRequest struct {
-	Agent      optional[string]         `json:"agent_id"`
-	MaxActions optional[int64]          `json:"max_actions"`
-	MaxValue   optional[money.MicroUSD] `json:"max_value_usd"`
-	ExpiresIn  optional[int64]          `json:"expires_in_seconds"`
-	Scopes     optional[[]string]       `json:"scopes"`
-	Metadata   optional[jsontext.Value] `json:"metadata"`
+	Agent        optional[string]         `json:"agent_id"`
+	MaxActions   optional[int64]          `json:"max_actions"`
+	MaxValue     optional[money.MicroUSD] `json:"max_value_usd"`
+	MaxCommitted optional[money.MicroUSD] `json:"max_committed_usd"`
+	ExpiresIn    optional[int64]          `json:"expires_in_seconds"`
+	Scopes       optional[[]string]       `json:"scopes"`
+	Metadata     optional[jsontext.Value] `json:"metadata"`
 }
 
 func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.NewSession, error) {
@@ -40,6 +41,9 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 		MaxValue:   r.MaxValue.or(defaults.MaxValue),
 		Scopes:     r.Scopes.value,
 		Metadata:   v.object("metadata", r.Metadata, maxMetadata),
+	}
+	if r.MaxCommitted.given {
+		n.MaxCommitted = &r.MaxCommitted.value
 	}
 	lifetime := r.ExpiresIn.or(int64(defaults.Lifetime / time.Second))
 	v.within("max_actions", n.MaxActions, 1, maxActionsLimit)
@@ -56,24 +60,28 @@ type sessionSummary struct {
 	Status      redisstore.Status `json:"status"`
 	ActionCount int64             `json:"action_count"`
 	MaxActions  int64             `json:"max_actions"`
+	ValueUsed   money.MicroUSD    `json:"value_used_usd"`
+	MaxValue    money.MicroUSD    `json:"max_value_usd"`
 	Expires     timestamp         `json:"expires_at"`
 }
 
 type sessionAnswer struct {
-	ID          uuid.UUID         `json:"id"`
-	Agent       uuid.UUID         `json:"agent_id"`
-	Status      redisstore.Status `json:"status"`
-	MaxActions  int64             `json:"max_actions"`
-	ActionCount int64             `json:"action_count"`
-	MaxValue    money.MicroUSD    `json:"max_value_usd"`
-	ValueUsed   money.MicroUSD    `json:"value_used_usd"`
-	ValueHeld   money.MicroUSD    `json:"value_held_usd"`
-	Overage     money.MicroUSD    `json:"value_overage_usd"`
-	Scopes      []string          `json:"scopes"`
-	Metadata    jsontext.Value    `json:"metadata"`
-	Expires     timestamp         `json:"expires_at"`
-	Created     timestamp         `json:"created_at"`
-	Ended       timestamp         `json:"ended_at,omitzero"`
+	ID           uuid.UUID         `json:"id"`
+	Agent        uuid.UUID         `json:"agent_id"`
+	Status       redisstore.Status `json:"status"`
+	MaxActions   int64             `json:"max_actions"`
+	ActionCount  int64             `json:"action_count"`
+	MaxValue     money.MicroUSD    `json:"max_value_usd"`
+	ValueUsed    money.MicroUSD    `json:"value_used_usd"`
+	ValueHeld    money.MicroUSD    `json:"value_held_usd"`
+	Overage      money.MicroUSD    `json:"value_overage_usd"`
+	Committed    money.MicroUSD    `json:"value_committed_usd"` // never lowered by rollbacks
+	MaxCommitted *money.MicroUSD   `json:"max_committed_usd,omitzero"`
+	Scopes       []string          `json:"scopes"`
+	Metadata     jsontext.Value    `json:"metadata"`
+	Expires      timestamp         `json:"expires_at"`
+	Created      timestamp         `json:"created_at"`
+	Ended        timestamp         `json:"ended_at,omitzero"`
 }
 
 func sessionOf(v redisstore.Session) sessionAnswer {
@@ -81,6 +89,7 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 		ID: v.ID, Agent: v.Agent, Status: v.Status,
 		MaxActions: v.MaxActions, ActionCount: v.ActionCount,
 		MaxValue: v.MaxValue, ValueUsed: v.ValueUsed, ValueHeld: v.ValueHeld, Overage: v.ValueOverage,
+		Committed: v.ValueCommitted, MaxCommitted: v.MaxCommitted,
 		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
 	}
@@ -154,7 +163,9 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 	}
 	summaries := make([]sessionSummary, len(page.Items))
 	for i, v := range page.Items {
-		summaries[i] = sessionSummary{v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, timestamp(v.Expires)}
+		summaries[i] = sessionSummary{
+			v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, v.ValueUsed, v.MaxValue, timestamp(v.Expires),
+		}
 	}
 	announceNext(ctx, page.Next)
 	return answer(ctx, summaries)
@@ -185,6 +196,8 @@ func (s *Server) endSession(ctx *fasthttp.RequestCtx) error {
 type changeLimitsRequest struct {
 	MaxActions optional[int64]          `json:"max_actions"`
 	MaxValue   optional[money.MicroUSD] `json:"max_value_usd"`
+	AddActions optional[int64]          `json:"add_actions"`
+	AddValue   optional[money.MicroUSD] `json:"add_value_usd"`
 	ExpiresIn  optional[int64]          `json:"expires_in_seconds"` // from now
 }
 
@@ -198,12 +211,22 @@ func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
 	if r.MaxValue.given {
 		n.MaxValue = &r.MaxValue.value
 	}
+	if r.AddActions.given {
+		v.require(!r.MaxActions.given, "add_actions", "cannot be given together with max_actions")
+		v.within("add_actions", r.AddActions.value, 1, maxActionsLimit)
+		n.AddActions = &r.AddActions.value
+	}
+	if r.AddValue.given {
+		v.require(!r.MaxValue.given, "add_value_usd", "cannot be given together with max_value_usd")
+		v.require(r.AddValue.value > 0, "add_value_usd", "must be more than 0")
+		n.AddValue = &r.AddValue.value
+	}
 	if r.ExpiresIn.given {
 		v.within("expires_in_seconds", r.ExpiresIn.value, 1, maxLifetimeSeconds)
 		lifetime := time.Duration(r.ExpiresIn.value) * time.Second
 		n.Lifetime = &lifetime
 	}
-	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd and expires_in_seconds")
+	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd and expires_in_seconds")
 	return n, v.err()
 }
 
@@ -225,11 +248,27 @@ func (s *Server) changeLimits(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	if wanted.Once, err = once(ctx, "change limits", id); err != nil {
+		return err
+	}
 	session, err := s.store.ChangeLimits(forRequest(ctx), key, id, wanted)
+	s.noteReplay(ctx, wanted.Once)
+	var above *redisstore.AboveBoundsError
+	if errors.As(err, &above) {
+		return aboveBounds(above.Limit)
+	}
 	if err != nil {
 		return asConflict(err)
 	}
 	return answer(ctx, sessionOf(session))
+}
+
+// aboveBounds refuses to add to a limit more than it may become.
+func aboveBounds(limit string) error {
+	if limit == "max_actions" {
+		return invalid("add_actions", "must not make max_actions more than 1000000000")
+	}
+	return invalid("add_value_usd", "must not make max_value_usd more than 1000000000")
 }
 
 // callerAndID returns who asks and the id in the path.

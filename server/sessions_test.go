@@ -16,7 +16,7 @@ var withAndWithoutV1 = []string{"", "/v1"}
 func newSessionFields(w tenant) fields {
 	return fields{
 		"id": anID, "agent_id": w.agent.id, "status": "active", "max_actions": 1000, "action_count": 0,
-		"max_value_usd": 100, "value_used_usd": 0, "value_held_usd": 0, "value_overage_usd": 0,
+		"max_value_usd": 100, "value_used_usd": 0, "value_held_usd": 0, "value_overage_usd": 0, "value_committed_usd": 0,
 		"scopes": list(agentScopes...), "metadata": fields{},
 		"expires_at": aboutIn(time.Hour), "created_at": aboutNow,
 	}
@@ -124,7 +124,7 @@ func TestSessionsReadTheSameUnderBothPrefixesToKeyAndAgent(t *testing.T) {
 		access, id := w.exchange().access, w.newSession(fields{"metadata": fields{"k": 1}})
 		whole := w.session(id)
 		summary := fields{}
-		for _, name := range []string{"id", "agent_id", "status", "action_count", "max_actions", "expires_at"} {
+		for _, name := range []string{"id", "agent_id", "status", "action_count", "max_actions", "value_used_usd", "max_value_usd", "expires_at"} {
 			summary[name] = whole[name]
 		}
 		for _, prefix := range withAndWithoutV1 {

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"cmp"
+	"errors"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -35,14 +37,13 @@ func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
 	var v validation
 	n := redisstore.NewTransaction{
 		ActionType:   r.ActionType.value,
-		PreState:     v.object("pre_state", r.PreState, maxState),
+		PreState:     cmp.Or(v.object("pre_state", r.PreState, maxState), "{}"),
 		Value:        r.Value.value,
 		Irreversible: !r.Reversible.or(true),
 		Metadata:     v.object("metadata", r.Metadata, maxMetadata),
 	}
 	v.require(r.ActionType.given, "action_type", "is required")
 	v.actionType(r.ActionType)
-	v.require(r.PreState.given, "pre_state", "is required")
 	if r.Session.given {
 		n.Session = v.id("session_id", r.Session)
 		v.require(n.Session != uuid.Nil || len(v.fields) > 0, "session_id", notAnID)
@@ -67,6 +68,26 @@ func (r *commitRequest) commit() (redisstore.Commit, error) {
 	return c, v.err()
 }
 
+type changeHoldRequest struct {
+	Value     optional[money.MicroUSD] `json:"value_usd"`
+	ExpiresIn optional[int64]          `json:"expires_in_seconds"` // from now
+}
+
+func (r *changeHoldRequest) hold() (redisstore.NewHold, error) {
+	var v validation
+	var n redisstore.NewHold
+	if r.Value.given {
+		n.Value = &r.Value.value
+	}
+	if r.ExpiresIn.given {
+		v.within("expires_in_seconds", r.ExpiresIn.value, 1, maxLifetimeSeconds)
+		lifetime := time.Duration(r.ExpiresIn.value) * time.Second
+		n.Lifetime = &lifetime
+	}
+	v.require(n != (redisstore.NewHold{}), "", "name at least one of value_usd and expires_in_seconds")
+	return n, v.err()
+}
+
 type rollbackRequest struct {
 	Reason optional[string] `json:"reason"`
 }
@@ -88,7 +109,7 @@ type transactionAnswer struct {
 	Sequence   int64             `json:"sequence_number,omitzero"`
 	Status     redisstore.Status `json:"status"`
 	ActionType string            `json:"action_type"`
-	Value      money.MicroUSD    `json:"value_usd"`      // what it was charged, or before that was begun with
+	Value      money.MicroUSD    `json:"value_usd"`      // what it was charged, or before that was to hold
 	ValueHeld  money.MicroUSD    `json:"value_held_usd"` // while it is pending
 	Overage    money.MicroUSD    `json:"overage_usd"`
 	Reversible bool              `json:"reversible"`
@@ -99,6 +120,7 @@ type transactionAnswer struct {
 	Expires    timestamp         `json:"expires_at"`
 	Created    timestamp         `json:"created_at"`
 	Committed  timestamp         `json:"committed_at,omitzero"`
+	Late       bool              `json:"late,omitzero"` // it was committed after it had expired
 	RolledBack timestamp         `json:"rolled_back_at,omitzero"`
 }
 
@@ -107,7 +129,7 @@ func summaryOf(t redisstore.Transaction) transactionAnswer {
 		ID: t.ID, Agent: t.Agent, Session: t.Session, Sequence: t.Sequence, Status: t.Status, ActionType: t.ActionType,
 		Value: t.Hold, ValueHeld: t.Held, Overage: t.Overage, Reversible: t.Reversible, Reason: t.Reason,
 		Expires: timestamp(t.Expires), Created: timestamp(t.Created),
-		Committed: timestamp(t.Committed), RolledBack: timestamp(t.RolledBack),
+		Committed: timestamp(t.Committed), Late: t.Late, RolledBack: timestamp(t.RolledBack),
 	}
 	if !t.Committed.IsZero() {
 		a.Value = t.Value
@@ -178,14 +200,41 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, transactionOf(committed))
 }
 
-// rollbackTransaction undoes. An agent needs a scope for it: undoing what another part of it has done is not everyone's.
+// changeHold changes what a pending transaction holds, and until when.
+func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
+	access, err := s.agentToken(ctx)
+	if err != nil {
+		return err
+	}
+	id, err := pathID(ctx)
+	if err != nil {
+		return err
+	}
+	var request changeHoldRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.hold()
+	if err != nil {
+		return err
+	}
+	if wanted.Once, err = once(ctx, "change hold", id); err != nil {
+		return err
+	}
+	changed, err := s.store.ChangeHold(forRequest(ctx), *access.caller.Token, id, wanted)
+	s.noteReplay(ctx, wanted.Once)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, transactionOf(changed))
+}
+
+// rollbackTransaction undoes. An agent may always give back what it holds, but needs a scope to undo a commit: undoing what
+// another part of it has done is not everyone's.
 func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 	asks, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
-	}
-	if asks.Token != nil && !slices.Contains(asks.scopes, scopeRollback) && !slices.Contains(asks.scopes, scopeAdmin) {
-		return &scopeError{scopeRollback}
 	}
 	var request rollbackRequest
 	if err := decode(ctx, &request); err != nil {
@@ -198,13 +247,30 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 	if wanted.Once, err = once(ctx, "rollback", id); err != nil {
 		return err
 	}
+	for _, scope := range []string{scopeRollback, scopeAdmin} {
+		if slices.Contains(asks.scopes, scope) {
+			wanted.Scopes = append(wanted.Scopes, scope)
+		}
+	}
 	undone, err := s.store.Rollback(forRequest(ctx), asks.Caller, id, wanted)
 	s.noteReplay(ctx, wanted.Once)
 	if err != nil {
-		return err
+		return undoRefused(err)
 	}
 	s.counts.transaction(s.counts.rolledBack, undone, wanted.Once)
 	return answer(ctx, transactionOf(undone))
+}
+
+// undoRefused names the scope that would be enough to undo a commit.
+func undoRefused(err error) error {
+	var bySession *redisstore.ScopeError
+	switch {
+	case errors.Is(err, redisstore.ErrTokenLacksScope):
+		return &scopeError{scopeRollback}
+	case errors.As(err, &bySession):
+		return &redisstore.ScopeError{Scope: scopeRollback}
+	}
+	return err
 }
 
 func (s *Server) getTransaction(ctx *fasthttp.RequestCtx) error {

@@ -16,9 +16,13 @@ func newTransactionFields(w tenant) fields {
 	}
 }
 
-// wantUsage fails the test unless the session, as its organization reads it, has these values and is otherwise as before.
+// wantUsage fails the test unless the session, as its organization reads it, has these values and is otherwise as before. If
+// nothing else is said, what it used is what was ever committed.
 func (w tenant) wantUsage(before, changed fields) {
 	w.t.Helper()
+	if used, given := changed["value_used_usd"]; given && changed["value_committed_usd"] == nil {
+		changed = changed.with(fields{"value_committed_usd": used})
+	}
 	if found := differences(w.session(before["id"].(string)), before.with(changed)); found != "" {
 		w.t.Errorf("the session: %s", found)
 	}
@@ -197,14 +201,17 @@ func TestARollbackGivesTheValueBack(t *testing.T) {
 				as = asKey(w.key)
 			}
 			for _, test := range []struct {
-				name   string
-				commit any
-				settle bool
-				reason string
+				name      string
+				commit    any
+				settle    bool
+				reason    string
+				committed int // ever
 			}{
-				{name: "pending"}, {name: "pending with a reason", reason: "ä"},
-				{name: "committed", settle: true}, {name: "committed above", settle: true, commit: fields{"value_usd": 3}},
-				{name: "committed with overage", settle: true, commit: fields{"value_usd": 9, "post_state": fields{"p": "q"}}, reason: "r"},
+				{name: "pending", committed: 1}, {name: "pending with a reason", reason: "ä", committed: 1},
+				{name: "committed", settle: true, committed: 3},
+				{name: "committed above", settle: true, commit: fields{"value_usd": 3}, committed: 4},
+				{name: "committed with overage", settle: true, commit: fields{"value_usd": 9, "post_state": fields{"p": "q"}},
+					reason: "r", committed: 5},
 			} {
 				t.Run(name+" "+test.name, func(t *testing.T) {
 					w := w.through(w.client.in(t))
@@ -226,36 +233,85 @@ func TestARollbackGivesTheValueBack(t *testing.T) {
 					undone := w.post(path+"/rollback", body, as).is(200).exactly(want)
 
 					w.get(path, access).is(200).exactly(undone.object())
-					w.wantUsage(before, fields{"action_count": 2})
+					w.wantUsage(before, fields{"action_count": 2, "value_committed_usd": test.committed})
 				})
 			}
 		}
 	})
 }
 
-func TestAnAgentWithoutTheScopeRollsNothingBack(t *testing.T) {
+func TestAnAgentWithoutTheScopeUndoesNoCommit(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		w.agent = w.newAgentWith("transactions", "rollback", "transactions:rollback2", "Admin", "transactions:Rollback")
 		access := asAgent(w.exchange().access)
 		id := w.newSession(nil)
-		for _, settled := range []bool{false, true} {
+		begun := w.beginAs(access, fields{"session_id": id, "value_usd": 2}).is(201).text("id")
+		w.post("/v1/transactions/"+begun+"/commit", nil, access).is(200)
+		session, transaction := w.session(id), w.transaction(begun)
+		for _, with := range []option{access, both(access, keyed("k")), both(access, keyed("k"))} { // which is not kept
+			refused := w.post("/v1/transactions/"+begun+"/rollback", fields{"reason": "r"}, with).fresh()
+			refused.refused(403, "insufficient_scope").
+				exactly(problemFields(403, "insufficient_scope", fields{"required_scope": "transactions:rollback"}))
+			want := `Bearer realm="remit", error="insufficient_scope", scope="transactions:rollback"`
+			if got := refused.header.Get("WWW-Authenticate"); got != want {
+				t.Errorf("WWW-Authenticate %q, want %q", got, want)
+			}
+		}
+		w.wantUntouched(session, transaction)
+		w.post("/v1/transactions/"+uuid.NewString()+"/rollback", nil, access).refused(404, "not_found")
+	})
+}
+
+func TestAnAgentGivesItsPendingHoldBackWithoutAScope(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, id := asAgent(w.exchange().access), w.newSession(fields{"scopes": list()})
+		before := w.session(id)
+		begun := w.beginAs(access, fields{"session_id": id, "value_usd": 2}).is(201)
+		w.post("/v1/transactions/"+begun.text("id")+"/rollback", nil, access).is(200).
+			exactly(begun.object().with(fields{"status": "rolled_back", "value_held_usd": 0, "rolled_back_at": aboutNow}))
+		w.wantUsage(before, fields{"action_count": 1})
+	})
+}
+
+// What the token may do is not enough: a session that was given fewer scopes bounds what is undone in it.
+func TestTheScopesOfASessionBoundTheUndoingOfCommits(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		w.agent = w.newAgentWith("read", "transactions:rollback", "admin")
+		access := asAgent(w.exchange().access)
+		for _, test := range []struct {
+			name    string
+			scopes  any
+			allowed bool
+		}{
+			{"all of the agent's", nil, true},
+			{"the scope", list("transactions:rollback"), true},
+			{"admin", list("read", "admin"), true},
+			{"others", list("read"), false},
+			{"none", list(), false},
+		} {
+			settings := fields{}
+			if test.scopes != nil {
+				settings["scopes"] = test.scopes
+			}
+			id := w.newSession(settings)
 			begun := w.beginAs(access, fields{"session_id": id, "value_usd": 2}).is(201).text("id")
-			if settled {
-				w.post("/v1/transactions/"+begun+"/commit", nil, access).is(200)
-			}
+			w.post("/v1/transactions/"+begun+"/commit", nil, access).is(200)
 			session, transaction := w.session(id), w.transaction(begun)
-			for _, target := range []string{begun, uuid.NewString()} {
-				refused := w.post("/v1/transactions/"+target+"/rollback", fields{"reason": "r"}, access)
-				refused.refused(403, "insufficient_scope").
-					exactly(problemFields(403, "insufficient_scope", fields{"required_scope": "transactions:rollback"}))
-				want := `Bearer realm="remit", error="insufficient_scope", scope="transactions:rollback"`
-				if got := refused.header.Get("WWW-Authenticate"); got != want {
-					t.Errorf("WWW-Authenticate %q, want %q", got, want)
-				}
+			undone := w.post("/v1/transactions/"+begun+"/rollback", nil, access)
+			if test.allowed {
+				undone.is(200)
+				continue
 			}
+			undone.refused(403, "insufficient_scope").
+				exactly(problemFields(403, "insufficient_scope", fields{"required_scope": "transactions:rollback"}))
 			w.wantUntouched(session, transaction)
+			w.post("/v1/transactions/"+begun+"/rollback", nil, asKey(w.key)).is(200) // an organization may
 		}
 	})
 }
@@ -298,7 +354,7 @@ func TestASettledTransactionIsNotSettledAgain(t *testing.T) {
 				[]string{"/commit", "/rollback"}},
 			{"expired", fields{"expires_in_seconds": 1}, func(w tenant, _, path string) {
 				eventually(w.t, "the transaction has expired", func() bool { return w.get(path, access).text("status") == "expired" })
-			}, []string{"/commit", "/rollback"}},
+			}, []string{"/rollback"}},
 		} {
 			id := w.newSession(nil)
 			begun := w.beginAs(access, fields{"session_id": id, "value_usd": 2}.with(test.settings)).is(201).text("id")

@@ -1,10 +1,18 @@
--- Takes one hold, which its transaction is done with, from its session; returns what is held after it. A hold is a member of
--- its zset by expiry: the transaction's 16 bytes and the value in micro-USD.
-local function release_hold(session, holds, hold, held)
+-- Says that a session holds nothing. With max_committed (include/budget.lua) h stays, as 0.
+local function hold_nothing(session, gb)
+  redis.call('HDEL', session, 'h', 'hx')
+  if gb and string.find(gb, ' ', 1, true) then
+    redis.call('HSET', session, 'h', '0')
+  end
+end
+
+-- Takes one hold, which its transaction is done with, from its session with this gb; returns what is held after it. A hold
+-- is a member of its zset by expiry: the transaction's 16 bytes and the value in micro-USD.
+local function release_hold(session, holds, hold, held, gb)
   redis.call('ZREM', holds, hold)
   held = held - tonumber(string.sub(hold, 17))
   if redis.call('ZCARD', holds) == 0 then
-    redis.call('HDEL', session, 'h', 'hx')
+    hold_nothing(session, gb)
   else
     redis.call('HSET', session, 'h', string.format('%.0f', held))
   end

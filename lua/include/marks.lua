@@ -1,6 +1,6 @@
 -- Notes once in the audit trail what a session's marks do not have yet; returns the marks after it. The marks are
--- letters: x it was seen expired; n and v 80 % of max_actions and of max_value_usd are used; N and V all of it, or it
--- has refused something.
+-- letters: x it was seen expired; n and v 80 % of max_actions and of the limit of value are used; N and V all of it, or
+-- it has refused something.
 local function note(session, events, audit, now, marks, mark, what, ...)
   if string.find(marks, mark, 1, true) then
     return marks
@@ -10,8 +10,17 @@ local function note(session, events, audit, now, marks, mark, what, ...)
   return marks .. mark
 end
 
--- Notes how far the limits are used: n of max_n actions; value, used and held, of max_value.
-local function note_usage(session, events, audit, now, marks, n, max_n, value, max_value)
+-- Names the limit that a session's mv is, for its gb (include/budget.lua).
+local function value_limit(gb, mv)
+  local max_value = gb and string.match(gb, ' (%d+)$')
+  if max_value and tonumber(mv) < tonumber(max_value) then
+    return 'max_committed_usd'
+  end
+  return 'max_value_usd'
+end
+
+-- Notes how far the limits are used: n of max_n actions; value, used and held, of max_value, which is value_limit.
+local function note_usage(session, events, audit, now, marks, n, max_n, value, max_value, limit)
   if n * 5 >= max_n * 4 then
     marks = note(session, events, audit, now, marks, 'n', 'session.limit_warning', 'limit', 'max_actions')
   end
@@ -19,10 +28,10 @@ local function note_usage(session, events, audit, now, marks, n, max_n, value, m
     marks = note(session, events, audit, now, marks, 'N', 'session.limit_reached', 'limit', 'max_actions')
   end
   if value > 0 and value * 5 >= max_value * 4 then
-    marks = note(session, events, audit, now, marks, 'v', 'session.limit_warning', 'limit', 'max_value_usd')
+    marks = note(session, events, audit, now, marks, 'v', 'session.limit_warning', 'limit', limit)
   end
   if value > 0 and value >= max_value then
-    marks = note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', 'max_value_usd')
+    marks = note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', limit)
   end
   return marks
 end

@@ -1,0 +1,182 @@
+package redisstore
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	"remit/money"
+	"remit/redisproc"
+)
+
+// wantCommitted checks what a session has used, what was ever committed in it, and what remains.
+func (w tenant) wantCommitted(t *testing.T, s *Store, used, committed, remaining money.MicroUSD) {
+	t.Helper()
+	list := must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 1}))(t).Items
+	for _, got := range append(list, must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)) {
+		if got.ValueUsed != used || got.ValueCommitted != committed || got.RemainingValue() != remaining {
+			t.Errorf("used %s, committed %s, remaining %s; want %s, %s, %s",
+				got.ValueUsed, got.ValueCommitted, got.RemainingValue(), used, committed, remaining)
+		}
+	}
+}
+
+func (w tenant) commit(t *testing.T, s *Store, token AccessToken, value money.MicroUSD) Transaction {
+	t.Helper()
+	return must(s.Commit(t.Context(), token, w.begin(t, s, token, value).ID, Commit{}))(t)
+}
+
+func TestWhatWasCommittedIsNeverLoweredByRollbacks(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		token := w.exchange(t, s).AccessToken
+		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 10}))(t)
+		w.wantCommitted(t, s, 10, 10, 90)
+		for i := range money.MicroUSD(20) { // 1,800 through a limit of 100
+			one := w.commit(t, s, token, 90)
+			w.wantCommitted(t, s, 100, 100+90*i, 0)
+			must(s.Rollback(t.Context(), w.byKey(), one.ID, Rollback{}))(t)
+			w.wantCommitted(t, s, 10, 100+90*i, 90)
+		}
+		must(s.Rollback(t.Context(), w.byKey(), w.begin(t, s, token, 90).ID, Rollback{}))(t)
+		w.wantCommitted(t, s, 10, 1810, 90)
+	})
+}
+
+func TestMaxCommittedBoundsWhatRollbacksMakeRoomFor(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, MaxCommitted: new(money.MicroUSD(150))})
+		token := w.exchange(t, s).AccessToken
+		one := w.commit(t, s, token, 80)
+		w.wantCommitted(t, s, 80, 80, 20)
+		must(s.Rollback(t.Context(), w.byKey(), one.ID, Rollback{}))(t)
+		w.wantCommitted(t, s, 0, 80, 70)
+
+		charge := func(value money.MicroUSD) error {
+			_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: value})
+			return err
+		}
+		usage := Usage{MaxActions: 100, ActionCount: 1, MaxValue: 100, Withheld: 30, Expires: w.session.Expires}
+		w.wantUsage(t, s, usage)
+		for _, value := range []money.MicroUSD{71, 101} {
+			wantError(t, "a charge", charge(value), &LimitError{"max_committed_usd", usage})
+			_, err := s.Begin(t.Context(), token, w.beginning(value))
+			wantError(t, "a begin", err, &LimitError{"max_committed_usd", usage})
+			outcomes := must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, Charge{Count: 1, Value: value}}}, nil))(t)
+			wantError(t, "a charge in a batch", outcomes[0].Err, &LimitError{"max_committed_usd", usage})
+		}
+		pending := w.begin(t, s, token, 30)
+		usage.ActionCount, usage.ValueHeld = 2, 30
+		_, err := s.ChangeHold(t.Context(), token, pending.ID, NewHold{Value: new(money.MicroUSD(71))})
+		wantError(t, "a raised hold", err, &LimitError{"max_committed_usd", usage})
+		late := must(s.Commit(t.Context(), token, pending.ID, Commit{Value: new(money.MicroUSD(90))}))(t)
+		if late.Value != 70 || late.Overage != 20 {
+			t.Errorf("committed as %+v", late)
+		}
+		w.wantCommitted(t, s, 70, 150, 0)
+		if err := charge(0); err != nil {
+			t.Error(err)
+		}
+		topped := must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(900))}))(t)
+		if topped.MaxValue != 1000 || topped.RemainingValue() != 0 || *topped.MaxCommitted != 150 {
+			t.Errorf("topped up to %+v", topped)
+		}
+	})
+}
+
+func TestTheLowerOfBothLimitsOfValueIsNamed(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		for _, test := range []struct {
+			committed, withheld money.MicroUSD
+			limit               string
+		}{{0, 100, "max_committed_usd"}, {99, 1, "max_committed_usd"}, {100, 0, "max_value_usd"}, {money.Max, 0, "max_value_usd"}} {
+			w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, MaxCommitted: &test.committed})
+			usage := Usage{MaxActions: 10, MaxValue: 100, Withheld: test.withheld, Expires: w.session.Expires}
+			if w.session.Usage != usage || *w.session.MaxCommitted != test.committed {
+				t.Errorf("created as %+v", w.session)
+			}
+			_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 101})
+			wantError(t, "Charge", err, &LimitError{test.limit, usage})
+		}
+	})
+}
+
+// A charge of a session that holds nothing and has no max_committed runs the commands that it always ran, also after a
+// rollback; with max_committed it reads two fields more.
+func TestOnlyASessionWithMaxCommittedPaysForIt(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t, redisproc.Config{})
+	s := openStore(t, Config{}, server.URL(), nil)
+	info := plainClient(t, server.URL())
+	plain := map[string]int{"evalsha": 1, "time": 1, "hmget": 2, "hset": 1}
+	bounded := map[string]int{"evalsha": 1, "time": 1, "hmget": 3, "hset": 1}
+	for name, test := range map[string]struct {
+		maxCommitted *money.MicroUSD
+		want         map[string]int
+	}{"without": {nil, plain}, "with": {new(money.MicroUSD(1000)), bounded}} {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000, MaxCommitted: test.maxCommitted})
+		grant := w.exchange(t, s)
+		one := w.commit(t, s, grant.AccessToken, 5)
+		must(s.Rollback(t.Context(), w.byKey(), one.ID, Rollback{}))(t)
+		loadScripts(t, s)
+		before := commandCounts(t, info)
+		must(s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Value: 5}))(t)
+		if run := commandsRun(t, info, before); !maps.Equal(run, test.want) {
+			t.Errorf("%s max_committed: %v, want %v", name, run, test.want)
+		}
+	}
+}
+
+// A begin first asks whether the token is live, because its index lies in its organization's cell.
+func TestABeginByARevokedAgentWritesNothing(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t, redisproc.Config{})
+	s := openStore(t, Config{}, server.URL(), nil)
+	info := plainClient(t, server.URL())
+	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
+	token := w.exchange(t, s).AccessToken
+	w.begin(t, s, token, 1)
+	must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+	remembered := s.Remembered(token)
+	for _, n := range []NewTransaction{w.beginning(1), w.alone(1)} {
+		for name, of := range map[string]AccessToken{"a token": token, "a token that is used often": *remembered} {
+			before := commandCounts(t, info)
+			_, err := s.Begin(t.Context(), of, n)
+			wantError(t, name, err, ErrInvalidToken)
+			if run := commandsRun(t, info, before); !maps.Equal(run, map[string]int{"evalsha": 1, "hmget": 1}) {
+				t.Errorf("%s: %v", name, run)
+			}
+		}
+	}
+}
+
+// However much rollbacks give back, the number stays one that scripts count exactly.
+func TestWhatWasGivenBackStopsWhereItIsNotExactAnyMore(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.Max})
+		token := w.exchange(t, s).AccessToken
+		one := w.commit(t, s, token, money.Max)
+		must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "gb", int64(mostCounted-5)).Result())(t)
+		w.wantCommitted(t, s, money.Max, mostCounted, 0)
+		must(s.Rollback(t.Context(), w.byKey(), one.ID, Rollback{}))(t)
+		w.wantCommitted(t, s, 0, mostCounted, money.Max)
+	})
+}
+
+// An earlier version forgets to keep h beside max_committed. The limit holds all the same.
+func TestMaxCommittedHoldsForASessionThatAnEarlierVersionTouched(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, Lifetime: time.Hour, MaxCommitted: new(money.MicroUSD(60))})
+		must(peek(t, s).HDel(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "h", "hx").Result())(t)
+		if _, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 61}); err == nil {
+			t.Error("more than max_committed is charged")
+		}
+		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 60}))(t)
+		w.wantCommitted(t, s, 60, 60, 0)
+	})
+}

@@ -1,0 +1,159 @@
+package server_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+func TestAPendingTransactionIsGivenMoreToHoldAndMoreTime(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, l := asAgent(w.exchange().access), w.trail()
+		for _, test := range []struct{ change, want, data fields }{
+			{fields{"value_usd": 4}, fields{"value_usd": 4, "value_held_usd": 4}, fields{"value_held_usd": num("4")}},
+			{fields{"value_usd": num("0.5")}, fields{"value_usd": num("0.5"), "value_held_usd": num("0.5")},
+				fields{"value_held_usd": num("0.5")}},
+			{fields{"expires_in_seconds": 3600}, fields{"expires_at": aboutIn(time.Hour)}, fields{"value_held_usd": num("2")}},
+			{fields{"value_usd": 3, "expires_in_seconds": 60},
+				fields{"value_usd": 3, "value_held_usd": 3, "expires_at": aboutIn(time.Minute)}, fields{"value_held_usd": num("3")}},
+		} {
+			id := w.newSession(fields{"max_actions": 10, "max_value_usd": 5})
+			begun := w.beginAs(access, fields{"session_id": id, "value_usd": 2}).is(201)
+			before, path := w.session(id), "/v1/transactions/"+begun.text("id")
+			l.unread()
+			changed := w.patch(path, test.change, access).is(200).exactly(begun.object().with(test.want))
+			data := map[string]any(test.data.with(fields{"expires_at": changed.text("expires_at")}))
+			if _, warned := test.want["value_held_usd"]; !warned || test.change["value_usd"] != 4 {
+				l.gains(changed, "agent", fields{"type": "transaction.hold_changed", "session_id": id,
+					"transaction_id": begun.text("id"), "data": data})
+			}
+			w.get(path, asKey(w.key)).is(200).exactly(changed.object())
+			w.wantUsage(before, fields{"value_held_usd": changed.object()["value_held_usd"]})
+			w.post(path+"/commit", nil, access).is(200).exactly(changed.object().
+				with(fields{"status": "committed", "value_held_usd": 0, "committed_at": aboutNow}))
+		}
+	})
+}
+
+func TestAHoldThatDoesNotFitStays(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := asAgent(w.exchange().access)
+		id := w.newSession(fields{"max_actions": 10, "max_value_usd": 5})
+		w.post("/sessions/"+id+"/actions", fields{"value_usd": 1}, access).is(200)
+		begun := w.beginAs(access, fields{"session_id": id, "value_usd": 2}).is(201).text("id")
+		session, transaction := w.session(id), w.transaction(begun)
+		w.patch("/v1/transactions/"+begun, fields{"value_usd": num("4.000001"), "expires_in_seconds": 3600}, access).
+			refused(403, "session_limit_reached").exactly(problemFields(403, "session_limit_reached", fields{
+			"limit": "max_value_usd", "action_count": 2, "max_actions": 10, "value_used_usd": 1, "max_value_usd": 5,
+			"value_held_usd": 2, "remaining_actions": 8, "remaining_value_usd": 2, "expires_at": session["expires_at"],
+		}))
+		w.wantUntouched(session, transaction)
+		w.patch("/v1/transactions/"+begun, fields{"value_usd": 4}, access).is(200)
+	})
+}
+
+func TestOnlyAPendingTransactionsHoldChanges(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := asAgent(w.exchange().access)
+		for status, settle := range map[string]func(session, path string){
+			"committed":   func(_, path string) { w.post(path+"/commit", nil, access).is(200) },
+			"rolled_back": func(session, _ string) { w.post("/sessions/"+session+"/end", nil, access).is(200) },
+			"expired": func(_, path string) {
+				w.patch(path, fields{"expires_in_seconds": 1}, access).is(200)
+				eventually(t, "it has expired", func() bool { return w.get(path, access).text("status") == "expired" })
+			},
+		} {
+			id := w.newSession(nil)
+			begun := w.beginAs(access, fields{"session_id": id, "value_usd": 2}).is(201).text("id")
+			settle(id, "/v1/transactions/"+begun)
+			session, transaction := w.session(id), w.transaction(begun)
+			w.patch("/v1/transactions/"+begun, fields{"value_usd": 1}, access).refused(409, "transaction_not_pending").
+				exactly(problemFields(409, "transaction_not_pending", fields{"transaction_status": status}))
+			w.wantUntouched(session, transaction)
+		}
+	})
+}
+
+func TestOnlyItsAgentChangesAHold(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w, other := api.newTenant(), api.newTenant()
+		access, id := asAgent(w.exchange().access), w.newSession(nil)
+		begun := w.beginAs(access, fields{"session_id": id, "value_usd": 2}).is(201).text("id")
+		colleague := w
+		colleague.agent = w.newAgent()
+		session, transaction, change := w.session(id), w.transaction(begun), fields{"value_usd": 1}
+		w.patch("/v1/transactions/"+begun, change, asKey(w.key)).refused(401, "missing_credentials")
+		for _, foreign := range []tenant{other, colleague} {
+			as := asAgent(foreign.exchange().access)
+			wantSameAnswer(t, foreign.patch("/v1/transactions/"+begun, change, as).refused(404, "not_found"),
+				foreign.patch("/v1/transactions/"+uuid.NewString(), change, as))
+		}
+		w.wantUntouched(session, transaction)
+	})
+}
+
+func TestAChangeOfAHoldIsHeldToItsBounds(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	access := asAgent(w.exchange().access)
+	path := "/v1/transactions/" + w.beginAs(access, fields{"value_usd": 2}).is(201).text("id")
+	wantNothingWritten(t, api, func() {
+		w.patch(path, nil, access).invalid("")
+		w.patch(path, fields{}, access).invalid("")
+		for field, bad := range map[string][]any{
+			"value_usd":          {-1, num("1000000000.000001"), num("0.0000001"), nil, "5"},
+			"expires_in_seconds": {0, -1, 2_592_001, num("1.5"), nil, "5"},
+			"pre_state":          {fields{}}, "status": {"committed"},
+		} {
+			for _, value := range bad {
+				w.patch(path, fields{field: value}, access).invalid(field)
+			}
+		}
+	})
+}
+
+// The hold has expired, and the money is spent: no spend may be missing from the books.
+func TestATransactionThatHasExpiredIsCommittedLate(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := asAgent(w.exchange().access)
+		id := w.newSession(fields{"max_actions": 10, "max_value_usd": 5})
+		begun := w.beginAs(access, fields{"session_id": id, "value_usd": 2, "expires_in_seconds": 1}).is(201)
+		path := "/v1/transactions/" + begun.text("id")
+		eventually(t, "it has expired", func() bool { return w.get(path, access).text("status") == "expired" })
+		w.post("/sessions/"+id+"/actions", fields{"value_usd": 4}, access).is(200)
+		before, l := w.session(id), w.trail()
+
+		late := w.post(path+"/commit", fields{"value_usd": 3}, access).is(200).exactly(begun.object().with(fields{
+			"status": "committed", "value_usd": 1, "value_held_usd": 0, "overage_usd": 2, "late": true, "committed_at": aboutNow,
+		}))
+
+		w.get(path, asKey(w.key)).is(200).exactly(late.object())
+		w.wantUsage(before, fields{"value_used_usd": 5, "value_overage_usd": 2})
+		w.wantPages("/v1/transactions?status=expired", asKey(w.key), []string{})
+		w.wantPages("/v1/transactions?status=committed", asKey(w.key), []string{begun.text("id")})
+		found := false
+		for _, event := range l.unread() {
+			data, _ := event["data"].(map[string]any)
+			found = found || event["type"] == "transaction.committed" && data["late"] == true
+		}
+		if !found {
+			t.Error("no event says that it was late")
+		}
+		w.post(path+"/commit", nil, access).refused(409, "transaction_not_pending").
+			exactly(problemFields(409, "transaction_not_pending", fields{"transaction_status": "committed"}))
+		w.post(path+"/rollback", nil, asKey(w.key)).is(200).exactly(late.object().
+			with(fields{"status": "rolled_back", "rolled_back_at": aboutNow}))
+		w.wantUsage(before, fields{"value_committed_usd": 5})
+	})
+}
