@@ -403,8 +403,9 @@ func TestRatesRefuseWhatIsCreatedTooFastAndSayWhenToComeAgain(t *testing.T) {
 					cfg.Rates = c.rates
 					limited := must(Open(cfg))(t)
 					defer limited.Close()
-					now := time.Now()
-					limited.usage.now = func() time.Time { return now }
+					began := time.Now()
+					var passed atomic.Int64
+					limited.usage.now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
 					must(limited.Organization(t.Context(), w.key))(t)
 					for n := range perSecond * burstTime {
 						if err := one.create(t.Context(), limited, w, g); err != nil {
@@ -413,7 +414,7 @@ func TestRatesRefuseWhatIsCreatedTooFastAndSayWhenToComeAgain(t *testing.T) {
 					}
 					wantError(t, "too much", one.create(t.Context(), limited, w, g), &RateError{c.limit, time.Second / perSecond})
 					must(limited.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t) // it creates nothing
-					now = now.Add(time.Second / perSecond)
+					passed.Add(int64(time.Second / perSecond))
 					if err := one.create(t.Context(), limited, w, g); err != nil {
 						t.Errorf("after the time to come again: %v", err)
 					}

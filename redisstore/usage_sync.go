@@ -12,7 +12,6 @@ import (
 )
 
 const (
-	syncPause = 500 * time.Millisecond
 	// hurryPause is the least time between two looks at the memory of Redis.
 	hurryPause  = 20 * time.Millisecond
 	syncAtOnce  = 256 // accounts in each round; the others wait for the next
@@ -80,7 +79,7 @@ func (y *syncing) take() []*account {
 func (s *Store) keepUsage() {
 	defer s.usage.syncing.ended.Done()
 	defer recoverTo(func(error) { s.usage.syncing.stopped() })
-	ticks := time.NewTicker(syncPause)
+	ticks := time.NewTicker(s.config.UsageEvery)
 	defer ticks.Stop()
 	s.lookAtMemory()
 	for {
