@@ -27,7 +27,7 @@ func wantOverQuota(t *testing.T, err error, quota string, used, most int64) {
 	wantError(t, quota, err, &QuotaError{Quota: quota, Used: used, Max: most})
 }
 
-// creation is one way to create something that a quota counts.
+// quotaCase is one way to create something that a quota counts.
 type quotaCase struct {
 	quota  string
 	before int64 // what a tenant holds at first

@@ -128,7 +128,8 @@ type demand struct {
 	always       bool  // it is counted, and never refused
 }
 
-func (d demand) quantities() quantities {
+// held is what the organization holds more of then.
+func (d demand) held() quantities {
 	var a quantities
 	if d.resource != noResource {
 		a[d.resource] = 1
@@ -137,7 +138,7 @@ func (d demand) quantities() quantities {
 	return a
 }
 
-// changes are what Redis is told of it once it exists.
+// addTo adds what Redis is to learn once it exists.
 func (d demand) addTo(c *changes) {
 	c.agentBytes += d.text
 	c.eventBytes += d.events
@@ -200,7 +201,7 @@ func (u *usage) reserve(d demand) (reservation, error) {
 	a.mu.Lock()
 	stale, err := now.Sub(a.synced) > knownFor, a.refuses(d, u.pressure.level(now))
 	if err == nil {
-		a.reserved.add(d.quantities())
+		a.reserved.add(d.held())
 	}
 	a.mu.Unlock()
 	if stale || err != nil {
@@ -281,7 +282,7 @@ func (r reservation) settle(err error, replayed bool) {
 	created := (err == nil || errors.Is(err, ErrOutcomeUnknown)) && !replayed
 	a := r.account
 	a.mu.Lock()
-	held := r.demand.quantities()
+	held := r.demand.held()
 	for i := range held {
 		a.reserved[i] -= held[i]
 	}
@@ -300,7 +301,7 @@ func (r reservation) settleFor(organization uuid.UUID, err error) {
 	if r.account == nil && err == nil && r.u != nil {
 		r.account = r.u.account(organization)
 		r.account.mu.Lock()
-		r.account.reserved.add(r.demand.quantities())
+		r.account.reserved.add(r.demand.held())
 		r.account.mu.Unlock()
 	}
 	r.settle(err, false)

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -254,6 +253,3 @@ func (s *Store) publish(ctx context.Context, round []*account) {
 		_ = s.client.ZRem(ctx, s.keys.holdings(), gone...).Err()
 	}
 }
-
-// forget is for an organization that was deleted.
-func (u *usage) forget(organization uuid.UUID) { u.accounts.Remove(organization) }
