@@ -276,14 +276,14 @@ func TestABucketNeverFallsBelowNothing(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		s.usage.note(w.key.Organization, func(c *changes, _ *quantities) {
-			c.expire(expiryOf('t', time.Hour, time.Hour), -5)
+			c.expire(expiryOf('f', time.Hour, time.Hour), -5)
 		})
 		usageOf(t, s, w.key.Organization)
 		s.usage.note(w.key.Organization, func(c *changes, _ *quantities) {
-			c.expire(expiryOf('t', time.Hour, time.Hour), 2)
+			c.expire(expiryOf('f', time.Hour, time.Hour), 2)
 		})
-		if used := usageOf(t, s, w.key.Organization)["pending_transactions"]; used != 2 {
-			t.Errorf("%d are pending, want 2", used)
+		if used := usageOf(t, s, w.key.Organization)["refresh_families"]; used != 2 {
+			t.Errorf("%d families, want 2", used)
 		}
 	})
 }
