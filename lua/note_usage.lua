@@ -11,7 +11,9 @@
 -- ARGV[2] = event_bytes    to add: new events
 -- ARGV[3] = event_cap      bytes that the events of one agent take at the most
 -- ARGV[4] = changes        '<class> <width> <remaining> <amount>' in lines: remaining in ms until it expires. Classes: b bytes,
---                          f refresh families, i idempotency keys, t pending transactions
+--                          f refresh families, i idempotency keys, t pending transactions; of these remaining is
+--                          the time of expiry, in ms since 1970, as Redis told it, so that what is taken off
+--                          comes from the bucket to which it was added
 --
 -- Reply:  {'ok', agents, open_sessions, pending, families, keys, bytes, quotas}  bytes without the fixed size of an agent;
 --                                   quotas an array of names and values, of those that the operator has set
@@ -45,7 +47,8 @@ end
 
 local changed = {}
 for class, width, remaining, amount in string.gmatch(changes, '(%a) (%d+) (%d+) (%-?%d+)\n') do
-  local bucket = class .. width .. ':' .. string.format('%.0f', math.floor((now + remaining) / (width * 60000)))
+  local expires = class == 't' and tonumber(remaining) or now + remaining
+  local bucket = class .. width .. ':' .. string.format('%.0f', math.floor(expires / (width * 60000)))
   buckets[bucket] = math.max((buckets[bucket] or 0) + amount, 0)
   changed[bucket] = true
 end

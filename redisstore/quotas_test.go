@@ -27,7 +27,7 @@ func wantOverQuota(t *testing.T, err error, quota string, used, most int64) {
 	wantError(t, quota, err, &QuotaError{Quota: quota, Used: used, Max: most})
 }
 
-// creation is one way to create something that a quota counts.
+// quotaCase is one way to create something that a quota counts.
 type quotaCase struct {
 	quota  string
 	before int64 // what a tenant holds at first
@@ -276,14 +276,14 @@ func TestABucketNeverFallsBelowNothing(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		s.usage.note(w.key.Organization, func(c *changes, _ *quantities) {
-			c.expire(expiryOf('t', time.Hour, time.Hour), -5)
+			c.expire(expiryOf('f', time.Hour, time.Hour), -5)
 		})
 		usageOf(t, s, w.key.Organization)
 		s.usage.note(w.key.Organization, func(c *changes, _ *quantities) {
-			c.expire(expiryOf('t', time.Hour, time.Hour), 2)
+			c.expire(expiryOf('f', time.Hour, time.Hour), 2)
 		})
-		if used := usageOf(t, s, w.key.Organization)["pending_transactions"]; used != 2 {
-			t.Errorf("%d are pending, want 2", used)
+		if used := usageOf(t, s, w.key.Organization)["refresh_families"]; used != 2 {
+			t.Errorf("%d families, want 2", used)
 		}
 	})
 }
@@ -403,8 +403,9 @@ func TestRatesRefuseWhatIsCreatedTooFastAndSayWhenToComeAgain(t *testing.T) {
 					cfg.Rates = c.rates
 					limited := must(Open(cfg))(t)
 					defer limited.Close()
-					now := time.Now()
-					limited.usage.now = func() time.Time { return now }
+					began := time.Now()
+					var passed atomic.Int64
+					limited.usage.now = func() time.Time { return began.Add(time.Duration(passed.Load())) }
 					must(limited.Organization(t.Context(), w.key))(t)
 					for n := range perSecond * burstTime {
 						if err := one.create(t.Context(), limited, w, g); err != nil {
@@ -413,7 +414,7 @@ func TestRatesRefuseWhatIsCreatedTooFastAndSayWhenToComeAgain(t *testing.T) {
 					}
 					wantError(t, "too much", one.create(t.Context(), limited, w, g), &RateError{c.limit, time.Second / perSecond})
 					must(limited.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t) // it creates nothing
-					now = now.Add(time.Second / perSecond)
+					passed.Add(int64(time.Second / perSecond))
 					if err := one.create(t.Context(), limited, w, g); err != nil {
 						t.Errorf("after the time to come again: %v", err)
 					}

@@ -195,7 +195,7 @@ func (s *Store) settled(act actor, once *Once, postState string) func(Transactio
 		s.usage.note(act.organization, func(c *changes, settled *quantities) {
 			c.eventBytes += eventSize
 			if remaining := t.Expires.Sub(at); wasPending && remaining > 0 {
-				c.expire(expiryOf(classOf[pendingHeld], t.Expires.Sub(t.Created), remaining), -1)
+				c.expire(pendingUntil(t.Expires.Sub(t.Created), t.Expires), -1)
 				settled[pendingHeld]--
 			}
 			if postState != "" {

@@ -77,7 +77,7 @@ func (s *Store) familyDemand(organization, agent [16]byte, scopes string) demand
 	}
 }
 
-// keyDemand is that of an idempotency key, whose parts are those of a batch.
+// keyDemand is that of an idempotency key, or of the claim on one.
 func keyDemand(act actor, once *Once, bytes int64) demand {
 	d := demand{
 		organization: act.organization, resource: keysHeld, lifetime: onceLifetime,

@@ -36,6 +36,8 @@ type Config struct {
 	Quotas map[string]int64
 	// Rates bound how fast organizations and agents may create what takes memory. The zero value bounds nothing.
 	Rates Rates
+	// UsageEvery is how often Redis is told what organizations have created and freed. 0 means half a second.
+	UsageEvery time.Duration
 	// Tracer makes a span of each round trip to Redis within a request that is traced. Nil: there are none.
 	Tracer trace.Tracer
 }
@@ -47,6 +49,7 @@ const (
 	defaultFamilyLifetime  = 90 * 24 * time.Hour
 	defaultAccessLifetime  = time.Hour
 	defaultEventsKept      = 1000
+	defaultUsageEvery      = 500 * time.Millisecond
 
 	// Every call is bounded: connecting, waiting for a connection, writing and reading each, and all of it together.
 	dialTimeout = time.Second
@@ -99,6 +102,7 @@ func Open(cfg Config) (*Store, error) {
 	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
 	cfg.Durability = orDefault(cfg.Durability, Local)
+	cfg.UsageEvery = orDefault(cfg.UsageEvery, defaultUsageEvery)
 	s := &Store{proven: newProvenKeys(), keys: keyspace{cfg.Prefix}, config: cfg, counts: newCounts(), closed: make(chan struct{})}
 	s.lanes.keys, s.lanes.suspect, s.lanes.sizes = s.keys, s.suspect, s.counts.ofCalls
 	s.usage = newUsage(cfg)

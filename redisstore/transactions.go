@@ -93,6 +93,9 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 		return Transaction{}, err
 	}
 	r, err := s.begin(ctx, t, id, n)
+	if err == nil {
+		held.demand.expires = r.time(3)
+	}
 	held.settle(err, n.Once != nil && n.Once.Replayed)
 	s.tidyAfterBegin(ctx, t, n.Session, id, creation{err, n.Once != nil && n.Once.Replayed})
 	if err != nil {

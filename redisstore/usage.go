@@ -85,7 +85,7 @@ type changes struct {
 type expiry struct {
 	class     byte          // see note_usage.lua
 	width     int64         // minutes, of the bucket that it belongs to
-	remaining time.Duration // when it was settled, to a quarter of the width
+	remaining time.Duration // when it was settled, to a quarter of the width; for 't' since 1970
 }
 
 // bucketsOfLifetime is how finely expiries are told apart.
@@ -93,11 +93,22 @@ const bucketsOfLifetime = 8
 
 // expiryOf returns that of something with the lifetime, of which there remains so much.
 func expiryOf(class byte, lifetime, remaining time.Duration) expiry {
+	width := widthOf(lifetime)
+	return expiry{class, int64(width / time.Minute), remaining.Round(width / 4)}
+}
+
+func widthOf(lifetime time.Duration) time.Duration {
 	width := time.Minute
 	for width*bucketsOfLifetime < lifetime {
 		width *= 2
 	}
-	return expiry{class, int64(width / time.Minute), remaining.Truncate(width / 4)}
+	return width
+}
+
+// pendingUntil returns the expiry of a pending transaction, by the time that Redis told.
+func pendingUntil(lifetime time.Duration, expires time.Time) expiry {
+	width := widthOf(lifetime)
+	return expiry{'t', int64(width / time.Minute), time.Duration(expires.UnixMilli()) * time.Millisecond / width * width}
 }
 
 func (c *changes) expire(e expiry, amount int64) {
@@ -121,14 +132,16 @@ type demand struct {
 	agent        uuid.UUID // that acts; uuid.Nil for an API key
 	resource     resource  // of which it is one; noResource for none that is counted here
 	lifetime     time.Duration
-	bytes        int64 // with a fixed part for each agent
+	expires      time.Time // of a transaction, as Redis told; zero when its answer was lost
+	bytes        int64     // with a fixed part for each agent
 	kept         time.Duration
 	text         int64 // of an agent: the bytes that stay until it is deleted
 	events       int64 // bytes
 	always       bool  // it is counted, and never refused
 }
 
-func (d demand) quantities() quantities {
+// held is what the organization holds more of then.
+func (d demand) held() quantities {
 	var a quantities
 	if d.resource != noResource {
 		a[d.resource] = 1
@@ -137,11 +150,14 @@ func (d demand) quantities() quantities {
 	return a
 }
 
-// changes are what Redis is told of it once it exists.
+// addTo adds what Redis is to learn once it exists.
 func (d demand) addTo(c *changes) {
 	c.agentBytes += d.text
 	c.eventBytes += d.events
-	if d.resource != noResource {
+	switch {
+	case d.resource == pendingHeld && !d.expires.IsZero():
+		c.expire(pendingUntil(d.lifetime, d.expires), 1)
+	case d.resource == familiesHeld || d.resource == keysHeld:
 		c.expire(expiryOf(classOf[d.resource], d.lifetime, d.lifetime), 1)
 	}
 	if d.kept > 0 {
@@ -149,7 +165,7 @@ func (d demand) addTo(c *changes) {
 	}
 }
 
-var classOf = map[resource]byte{pendingHeld: 't', familiesHeld: 'f', keysHeld: 'i'}
+var classOf = map[resource]byte{familiesHeld: 'f', keysHeld: 'i'}
 
 // account returns that of an organization whose credential was good.
 func (u *usage) account(organization uuid.UUID) *account {
@@ -200,7 +216,7 @@ func (u *usage) reserve(d demand) (reservation, error) {
 	a.mu.Lock()
 	stale, err := now.Sub(a.synced) > knownFor, a.refuses(d, u.pressure.level(now))
 	if err == nil {
-		a.reserved.add(d.quantities())
+		a.reserved.add(d.held())
 	}
 	a.mu.Unlock()
 	if stale || err != nil {
@@ -281,7 +297,7 @@ func (r reservation) settle(err error, replayed bool) {
 	created := (err == nil || errors.Is(err, ErrOutcomeUnknown)) && !replayed
 	a := r.account
 	a.mu.Lock()
-	held := r.demand.quantities()
+	held := r.demand.held()
 	for i := range held {
 		a.reserved[i] -= held[i]
 	}
@@ -300,7 +316,7 @@ func (r reservation) settleFor(organization uuid.UUID, err error) {
 	if r.account == nil && err == nil && r.u != nil {
 		r.account = r.u.account(organization)
 		r.account.mu.Lock()
-		r.account.reserved.add(r.demand.quantities())
+		r.account.reserved.add(r.demand.held())
 		r.account.mu.Unlock()
 	}
 	r.settle(err, false)

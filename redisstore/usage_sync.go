@@ -7,12 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 )
 
 const (
-	syncPause = 500 * time.Millisecond
 	// hurryPause is the least time between two looks at the memory of Redis.
 	hurryPause  = 20 * time.Millisecond
 	syncAtOnce  = 256 // accounts in each round; the others wait for the next
@@ -80,7 +78,7 @@ func (y *syncing) take() []*account {
 func (s *Store) keepUsage() {
 	defer s.usage.syncing.ended.Done()
 	defer recoverTo(func(error) { s.usage.syncing.stopped() })
-	ticks := time.NewTicker(syncPause)
+	ticks := time.NewTicker(s.config.UsageEvery)
 	defer ticks.Stop()
 	s.lookAtMemory()
 	for {
@@ -255,6 +253,3 @@ func (s *Store) publish(ctx context.Context, round []*account) {
 		_ = s.client.ZRem(ctx, s.keys.holdings(), gone...).Err()
 	}
 }
-
-// forget is for an organization that was deleted.
-func (u *usage) forget(organization uuid.UUID) { u.accounts.Remove(organization) }

@@ -140,6 +140,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 	notActive := func(status redisstore.Status) error { return &redisstore.NotActiveError{Status: status} }
 	limit := &redisstore.LimitError{Limit: "max_value_usd"}
 	scope, notPending := &scopeError{"payments:write"}, &redisstore.NotPendingError{Status: redisstore.RolledBack}
+	quota := &redisstore.QuotaError{Quota: "agents"}
 	gateway := func(cause error) error { return &gatewayError{cause: cause} }
 	said := map[string][]error{
 		"Invalid":             {invalid("name", "is required")},
@@ -154,8 +155,10 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"OrganizationsClosed": {errNoNewOrgs},
 		"ForeignToken":        {errForeignToken},
 		"SuccessorUsed":       {redisstore.ErrSuccessorUsed},
-		"ChargeRefused":       {limit, notActive(redisstore.Completed), scope},
-		"BeginRefused":        {limit, notActive(redisstore.Completed)},
+		"ChargeRefused":       {limit, notActive(redisstore.Completed), scope, quota},
+		"BeginRefused":        {limit, notActive(redisstore.Completed), quota},
+		"QuotaExceeded":       {quota},
+		"TooMuchCreated":      {&redisstore.RateError{}},
 		"ScopeMissing":        {&scopeError{scopeRollback}},
 		"VerifyRefused":       {gateway(scope), gateway(invalid("scope", "must be one scope"))},
 		"AuthorizeRefused": {gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),

@@ -72,7 +72,7 @@ func TestABodyWithTwoPossibleEndsIsRefused(t *testing.T) {
 	w := api.newTenant()
 	charge := newFramed(w)
 	smuggled := "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
-	before := api.on.kept()
+	before := api.on.mini.Dump()
 	for name, rest := range map[string]string{
 		"Content-Length and chunked":           "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n" + chunkedBody + "\r\n",
 		"chunked and Content-Length":           "Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n" + chunkedBody + "\r\n",
@@ -104,7 +104,7 @@ func TestABodyWithTwoPossibleEndsIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) { w.in(t).refusedAlone(charge.line + charge.key + rest) })
 	}
 	t.Run("nothing was charged", func(t *testing.T) {
-		if after := api.on.kept(); after != before {
+		if after := api.on.mini.Dump(); after != before {
 			t.Error("a refused request was carried out")
 		}
 	})
@@ -116,7 +116,7 @@ func TestATrailerIsRefused(t *testing.T) {
 	api := onMiniredis(t, setup{})
 	w := api.newTenant()
 	charge, access := newFramed(w), "Authorization: Bearer "+w.exchange().access+"\r\n"
-	before := api.on.kept()
+	before := api.on.mini.Dump()
 	for name, test := range map[string]struct{ headers, trailer string }{
 		"an API key":                        {"", charge.key},
 		"an API key, announced":             {"Trailer: X-API-Key\r\n", charge.key},
@@ -146,7 +146,7 @@ func TestATrailerIsRefused(t *testing.T) {
 		}
 	}
 	t.Run("nothing was charged", func(t *testing.T) {
-		if after := api.on.kept(); after != before {
+		if after := api.on.mini.Dump(); after != before {
 			t.Error("a request with a trailer was carried out")
 		}
 	})

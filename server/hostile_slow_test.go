@@ -32,7 +32,7 @@ func newPreparedTarget(t *testing.T, prepare func(*server.Server)) target {
 func TestARequestThatArrivesByteByByteIsGivenUp(t *testing.T) {
 	t.Parallel()
 	on := newPreparedTarget(t, impatient)
-	before := on.on.kept()
+	before := on.on.mini.Dump()
 	head := "POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n"
 	slowly := strings.Repeat("x", 100_000)
 	for name, test := range map[string]struct{ atOnce, slowly string }{
@@ -66,7 +66,7 @@ func TestARequestThatArrivesByteByByteIsGivenUp(t *testing.T) {
 		})
 	}
 	t.Cleanup(func() {
-		if on.on.kept() != before {
+		if on.on.mini.Dump() != before {
 			t.Error("one of them was carried out")
 		}
 		on.wantSilentLog(t)

@@ -109,7 +109,7 @@ func TestTheTableOfHostileRequestsIsLarge(t *testing.T) {
 // send holds the service to what the table says of one request.
 func (on target) send(t *testing.T, request hostile.Request) {
 	t.Helper()
-	before := on.on.kept()
+	before := on.on.mini.Dump()
 	answers, text := on.exchange(t, on.credentials.Fill(request.Raw), request.Fate == hostile.Cut)
 	want := []int{}
 	if request.Status != hostile.NoAnswer {
@@ -134,7 +134,7 @@ func (on target) send(t *testing.T, request hostile.Request) {
 		}
 		answers[0].in(t).refused(request.Status, code)
 	}
-	if (request.Status >= 400 || len(answers) == 0) && on.on.kept() != before {
+	if (request.Status >= 400 || len(answers) == 0) && on.on.mini.Dump() != before {
 		t.Error("it was refused, and changed what is stored")
 	}
 	if strings.Contains(strings.ToLower(text), hostile.Marker) {

@@ -115,9 +115,9 @@ var idInPath = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 // wantNothingWritten fails the test if Redis holds anything else after the requests than before.
 func wantNothingWritten(t *testing.T, api *client, requests func()) {
 	t.Helper()
-	before := strings.Split(api.on.kept(), "\n")
+	before := strings.Split(api.on.mini.Dump(), "\n")
 	requests()
-	after := strings.Split(api.on.kept(), "\n")
+	after := strings.Split(api.on.mini.Dump(), "\n")
 	for _, line := range after {
 		if !slices.Contains(before, line) {
 			t.Errorf("a refused request was carried out; new in Redis: %s", line)

@@ -134,7 +134,7 @@ func (c *client) readBack(w written) {
 	c.t.Helper()
 	key := asKey(w.key)
 	c.get("/v1/organizations/"+w.org, key).is(200).
-		exactly(fields{"id": w.org, "name": w.name, "metadata": w.metadata, "created_at": aboutNow})
+		exactly(fields{"id": w.org, "name": w.name, "metadata": w.metadata, "created_at": aboutNow, "quotas": someResources, "usage": someResources})
 	c.get("/v1/agents/"+w.agent.id, key).is(200).exactly(fields{
 		"id": w.agent.id, "org_id": w.org, "name": w.agentName, "scopes": list(w.scope), "status": "active",
 		"metadata": w.metadata, "created_at": aboutNow,

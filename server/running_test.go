@@ -34,7 +34,7 @@ func runServer(t *testing.T, redisURL string, config Config) runningServer {
 		r.redis = miniredis.RunT(t)
 		redisURL = "redis://" + r.redis.Addr()
 	}
-	store, err := redisstore.Open(redisstore.Config{URL: redisURL, RefreshGrace: time.Minute})
+	store, err := redisstore.Open(redisstore.Config{URL: redisURL, RefreshGrace: time.Minute, UsageEvery: time.Hour})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -173,6 +173,9 @@ func run(t *testing.T, on *instance) *client {
 	t.Helper()
 	config := on.store
 	config.URL, config.Prefix = on.redis, on.prefix
+	if config.UsageEvery == 0 {
+		config.UsageEvery = time.Hour // tests count what is sent to Redis, and compare what it holds
+	}
 	store := must(redisstore.Open(config))(t)
 	on.server = server.New(server.Config{Store: store, Log: newLog(on.log), Defaults: on.defaults,
 		Limits: server.Limits{Off: true}, TLS: on.tls, Organizations: on.organizations,
