@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -19,10 +20,10 @@ import (
 //	                                A session is in oo: from before it is created until somebody has seen that it is not
 //	                                active any more, and then in os:.
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
-//	                                previous_secret, previous_until, created, revoked, family:<family>: revoked, until
+//	                                previous_secret, previous_until, created, revoked, family:<family>: revoked, until; TTL once it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
-//	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua)
+//	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
 //	f:{cell}:<family>         hash  g generation, r when it was reached, sc scopes when narrowed; TTL 7 days
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
@@ -39,6 +40,9 @@ import (
 //	                                the agent's, for claims by API keys the organization's
 //	k:signing, k:refresh      hash  keys kept in Redis: id to created, signs from, ends, material (rotate_key.lua)
 //	k:issuer                  string  iss of the instances that were not told theirs
+//	k:suspended               hash  organization (16 bytes) to since and state (suspend_organization.lua); version, which
+//	                                changes with every change
+//	k:bootstrap               string  SHA-256 of the bootstrap token that the first instance made
 //	r:{cell}                  string  written by the readiness check; TTL 1 minute
 //	w:{cell}                  string  written so that a replica has something to confirm (durability.go); a few on each
 //	                                server, none unless writes are replicated; TTL 1 day
@@ -73,6 +77,8 @@ func (k keyspace) outcome(owner uuid.UUID, digest string) string {
 
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
 func (k keyspace) issuer() string                 { return k.prefix + "k:issuer" }
+func (k keyspace) suspended() string              { return k.prefix + "k:suspended" }
+func (k keyspace) bootstrap() string              { return k.prefix + "k:bootstrap" }
 func (k keyspace) ready(cell uint16) string       { return k.prefix + "r:{" + cellText(cell) + "}" }
 
 // mark returns a key in the slot of another.
@@ -93,6 +99,12 @@ func (k keyspace) key(kind string, cell uint16, id uuid.UUID) string {
 
 func appendCell(text []byte, cell uint16) []byte {
 	return hex.AppendEncode(text, []byte{byte(cell >> 8), byte(cell)})
+}
+
+// parseCell is the inverse of cellText.
+func parseCell(text string) (cell uint16, valid bool) {
+	number, err := strconv.ParseUint(text, 16, 16)
+	return uint16(number), err == nil && len(text) == 4
 }
 
 func cellText(cell uint16) string { return string(appendCell(nil, cell)) }

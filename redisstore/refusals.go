@@ -17,9 +17,13 @@ var (
 	ErrUnknownSession      = errors.New("no such session")
 	ErrUnknownTransaction  = errors.New("no such transaction")
 	ErrKeyReused           = errors.New("the idempotency key was used for another request")
-	ErrAgentRevoked        = errors.New("the agent is revoked")
-	ErrUnknownKey          = errors.New("no such key")
-	ErrKeyInUse            = errors.New("the key is the one that signs now")
+	// ErrOrganizationSuspended refuses a good credential of an organization that the operator has suspended.
+	ErrOrganizationSuspended = errors.New("the organization is suspended")
+	ErrAgentRevoked          = errors.New("the agent is revoked")
+	ErrUnknownOrganization   = errors.New("no such organization")
+	ErrBeingDeleted          = errors.New("the organization is being deleted")
+	ErrUnknownKey            = errors.New("no such key")
+	ErrKeyInUse              = errors.New("the key is the one that signs now")
 
 	errHoldsDue = errors.New("holds of the session are due and go first; nothing was done")
 	errReply    = errors.New("a script gave an unexpected reply")
@@ -73,6 +77,8 @@ var refusals = map[string]func(*reply) error{
 	"key_reused":            refuse(ErrKeyReused),
 	"holds_due":             refuse(errHoldsDue),
 	"agent_revoked":         refuse(ErrAgentRevoked),
+	"unknown_organization":  refuse(ErrUnknownOrganization),
+	"being_deleted":         refuse(ErrBeingDeleted),
 	"unknown_key":           refuse(ErrUnknownKey),
 	"key_in_use":            refuse(ErrKeyInUse),
 	"rotation_pending": func(r *reply) error {
