@@ -27,6 +27,7 @@ var (
 	errSlowRequest     = errors.New("the request did not arrive in time")
 	errExpectation     = errors.New("of the expectations only 100-continue is met")
 	errUnreadable      = errors.New("the request is not well-formed HTTP")
+	errNoBootstrapHash = errors.New("the bootstrap token is not known yet")
 	errNoKeyring       = errors.New("the signing keys are not loaded yet")
 	errRateLimited     = errors.New("too many requests of this kind came from your address")
 	errPlainHTTP       = errors.New("this port speaks TLS: ask it by https://")
@@ -75,6 +76,7 @@ var rules = []rule{
 	{redisstore.ErrTokenReused, 401, "invalid_refresh_token", "the refresh token is not valid"},
 	{errForeignToken, 403, "forbidden", ""},
 	{errNoNewOrgs, 403, "organizations_closed", ""},
+	{redisstore.ErrOrganizationSuspended, 403, "organization_suspended", "the organization is suspended by the operator of this service"},
 	{redisstore.ErrAgentRevoked, 409, "agent_revoked", ""},
 	{errRateLimited, 429, "rate_limited", ""},
 	{errOwnWaiting, 429, "rate_limited", ""},
@@ -84,6 +86,7 @@ var rules = []rule{
 	{errManyBodies, 503, "unavailable", ""},
 	{errManyWaiting, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
+	{errNoBootstrapHash, 503, "unavailable", "the service is starting; nothing was changed"},
 }
 
 var internalError = rule{errPanic, 500, "internal_error", "an internal error; it is logged under the request id"}
@@ -105,6 +108,7 @@ var titles = map[string]string{
 	"insufficient_scope":     "Insufficient scope",
 	"forbidden":              "Forbidden",
 	"organizations_closed":   "Organizations closed",
+	"organization_suspended": "Organization suspended",
 	"session_limit_reached":  "Session limit reached",
 	"session_not_active":     "Session not active",
 	"limit_below_usage":      "Limit below usage",

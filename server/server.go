@@ -74,6 +74,7 @@ type Server struct {
 	tls       *tls.Config
 	// organizations says who may create them.
 	organizations Organizations
+	bootstrapHash atomic.Pointer[[32]byte] // SHA-256 of the token that creates them
 	open          *openConnections
 	drain         drain
 	ready         readiness
@@ -108,6 +109,9 @@ func New(cfg Config) *Server {
 		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(),
 		bodies:       bodies{most: maxArriving, arriving: map[*fasthttp.RequestHeader]arrival{}},
 		metricsApart: cfg.MetricsApart,
+	}
+	if cfg.Organizations.BootstrapToken != "" {
+		s.SetBootstrapHash(token.Hash(cfg.Organizations.BootstrapToken))
 	}
 	s.counts = newCounts(s, cfg.Version)
 	s.http, s.watchers = s.newHTTP(s.Handler()), s.newHTTP(s.watchersHandler())
@@ -250,7 +254,7 @@ func (s *Server) routes() *router.Router {
 	get("/v1/agents", s.listAgents)
 	get("/v1/agents/{id}", s.getAgent)
 	post("/v1/agents/{id}/revoke", s.revokeAgent)
-	r.DELETE("/v1/agents/{id}", s.at("/v1/agents/{id}", s.revokeAgent))
+	r.DELETE("/v1/agents/{id}", s.at("/v1/agents/{id}", s.deleteAgent))
 	post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
 
 	get("/v1/agents/{id}/events", s.listEvents)

@@ -149,6 +149,7 @@ type instance struct {
 	setup
 	keyring *token.Keyring
 	server  *server.Server
+	kept    *redisstore.Store // that the server works on
 	address string // host:port
 }
 
@@ -172,6 +173,7 @@ func run(t *testing.T, on *instance) *client {
 	config := on.store
 	config.URL, config.Prefix = on.redis, on.prefix
 	store := must(redisstore.Open(config))(t)
+	on.kept = store
 	on.server = server.New(server.Config{Store: store, Log: newLog(on.log), Defaults: on.defaults,
 		Limits: server.Limits{Off: true}, TLS: on.tls,
 		AccessLog: on.access, TrustedProxies: on.proxies})
