@@ -150,7 +150,7 @@ type instance struct {
 	keyring *token.Keyring
 	server  *server.Server
 	kept    *redisstore.Store // that the server works on
-	address string // host:port
+	address string            // host:port
 }
 
 // start runs a service until the test ends, and returns a client of it.
