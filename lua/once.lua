@@ -74,7 +74,7 @@ end
 
 local reply = operation({unpack(KEYS, 2)}, {unpack(ARGV, 5)})
 if reply[1] ~= 'unknown_agent' and reply[1] ~= 'invalid_token' and reply[1] ~= 'holds_due' then
-  -- The organization stands at the end, which read does not look at: its deletion removes the outcomes that are its own.
-  redis.call('SET', outcome, write({fingerprint, request_id, reply}) .. organization_id, 'PX', ttl)
+  -- The organization stands last, so that its outcomes can be found when it is deleted.
+  redis.call('SET', outcome, write({fingerprint, request_id, reply, organization_id}), 'PX', ttl)
 end
 return {'once', request_id, '', reply}

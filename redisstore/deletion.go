@@ -39,8 +39,9 @@ type deletion struct {
 	agents  map[uuid.UUID]bool // of the organization; true once revoked
 	cells   map[uint16]bool    // of the organization and its agents
 	foreign map[uint16]bool    // cells that others have something in
-	// uncertain are keys in cells of the organization that do not say whose they are: families, and claims on idempotency
-	// keys. They go if, after the walk that met them, nobody else is found in their cell. In a shared cell they expire.
+	// uncertain are keys in cells of the organization that do not say whose they are, as earlier versions have written them:
+	// families, and claims on idempotency keys. They go if, after the walk that met them, nobody else is found in their
+	// cell. In a shared cell they expire.
 	uncertain []string
 }
 
@@ -165,13 +166,16 @@ func (d *deletion) revokeAgents(ctx context.Context) error {
 // deletion knows what else is its.
 func (d *deletion) sweep(ctx context.Context, keys []string) error {
 	var doomed [][]string
-	var asked []string
+	var asked, indexes []string
 	for _, key := range keys {
 		name, valid := d.keys.parse(key)
 		switch {
 		case !valid || !d.cells[name.cell] || name.kind == "o" || name.kind == "a":
 		case d.isMine(name):
 			doomed = append(doomed, []string{key})
+			if name.kind == "af" {
+				indexes = append(indexes, key)
+			}
 		case slices.Contains([]string{"s", "t", "i"}, name.kind):
 			asked = append(asked, key)
 		case name.kind == "f":
@@ -182,8 +186,37 @@ func (d *deletion) sweep(ctx context.Context, keys []string) error {
 	if err != nil {
 		return err
 	}
+	if err := d.removeFamilies(ctx, indexes); err != nil {
+		return err
+	}
 	d.progress.Walked += int64(len(keys))
 	return d.unlink(ctx, append(doomed, owned...))
+}
+
+// removeFamilies removes the families in indexes of agents, before the indexes themselves.
+func (d *deletion) removeFamilies(ctx context.Context, indexes []string) error {
+	for _, index := range indexes {
+		name, _ := d.keys.parse(index)
+		for from := int64(0); ; from += walkStep {
+			entries, err := d.client.ZRange(ctx, index, from, from+walkStep-1).Result()
+			if err != nil {
+				return d.trouble(err, reads)
+			}
+			var doomed [][]string
+			for _, entry := range entries {
+				if family, err := ofCell(name.id).id(entry); err == nil {
+					doomed = append(doomed, []string{d.keys.family(name.id, family)})
+				}
+			}
+			if err := d.unlink(ctx, doomed); err != nil {
+				return err
+			}
+			if len(entries) < walkStep {
+				break
+			}
+		}
+	}
+	return nil
 }
 
 // isMine says whether a key's own name tells that it is the organization's or one of its agents'.
@@ -203,7 +236,7 @@ func (d *deletion) leave(key string, name keyName) {
 func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error) {
 	owners, err := ask(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
 		if name, _ := d.keys.parse(key); name.kind == "i" {
-			return p.Do(ctx, "getrange", key, -len(uuid.UUID{}), -1)
+			return p.Do(ctx, "getrange", key, -len(uuid.UUID{}.String()), -1)
 		}
 		return p.Do(ctx, "hget", key, "a")
 	})
@@ -213,11 +246,11 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 	var mine [][]string
 	for i, key := range keys {
 		text, _ := owners[i].Text()
-		owner, _ := uuid.FromBytes([]byte(text)) // uuid.Nil for a claim of another form, and for what has just expired
+		owner, _ := uuid.FromBytes([]byte(text)) // uuid.Nil for what has just expired
 		name, _ := d.keys.parse(key)
 		_, ofAgent := d.agents[owner]
 		switch {
-		case name.kind == "i" && owner == d.organization:
+		case name.kind == "i" && (strings.HasSuffix(text, string(d.organization[:])) || text == d.organization.String()):
 			mine = append(mine, []string{key})
 		case name.kind == "i":
 			d.leave(key, name)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 	"remit/money"
 	"remit/redisproc"
 )
@@ -107,6 +108,35 @@ func inCellOf(t *testing.T, s *Store, agent uuid.UUID) tenant {
 		w.key.Organization, "scout", "read", "", "", w.secret, s.auditAs(ctx, actorKey)))(t)
 	w.session = w.newSession(t, s, time.Hour)
 	return w
+}
+
+// What says whose it is goes in a shared cell too.
+func TestDeletingAnOrganizationRemovesWhatIsCertainlyItsInASharedCell(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 9})
+		inCellOf(t, s, w.agent.ID)
+		before := keysKept(t, s)
+		mine := w.exchange(t, s)
+		ofCell := ofCell(w.agent.ID)
+		index := s.keys.key("af:", cellOf(w.agent.ID), w.agent.ID)
+		if err := peek(t, s).ZAdd(t.Context(), index, redis.Z{Member: ofCell.of(mine.Family)}).Err(); err != nil {
+			t.Fatal(err)
+		}
+		claim := s.keys.outcome(w.agent.ID, "claim-of-a-later-form")
+		if err := peek(t, s).Set(t.Context(), claim, "a claim "+w.key.Organization.String(), time.Hour).Err(); err != nil {
+			t.Fatal(err)
+		}
+		must(s.Charge(t.Context(), byToken(mine), w.session.ID, Charge{Count: 1, Once: &Once{Key: "k"}}))(t)
+		if err := remove(t, s, w.key.Organization); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range keysKept(t, s) {
+			if !slices.Contains(before, key) {
+				t.Errorf("%s is left", key)
+			}
+		}
+	})
 }
 
 func TestADeletionThatWasBrokenOffCanBeRepeated(t *testing.T) {
