@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	goredis "github.com/redis/go-redis/v9"
 	"golang.org/x/term"
 	"remit/cli"
 	"remit/redisstore"
@@ -40,6 +42,7 @@ type operatorStore struct {
 func (o operatorStore) work(operation func(context.Context, *redisstore.Store) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	goredis.SetLogger(redisLog{slog.New(slog.DiscardHandler)}) // errors are returned too
 	store, err := redisstore.Open(redisstore.Config{URL: string(o.RedisURL), Durability: o.Durability})
 	if err != nil {
 		return err
@@ -232,11 +235,17 @@ func (c *newOrganizationKey) Validate() error {
 	return nil
 }
 
+// maxRepeats is how often a key is sent again whose answer was lost: nobody else knows it, and it may be in force.
+const maxRepeats = 3
+
 // Run prints the new key, once.
 func (c *newOrganizationKey) Run() error {
 	return c.workOn(func(ctx context.Context, store *redisstore.Store, id uuid.UUID) error {
 		key := token.NewAPIKey(id)
 		ends, err := store.ReplaceAPIKey(ctx, id, token.Hash(key), c.Grace)
+		for again := 0; errors.Is(err, redisstore.ErrOutcomeUnknown) && again < maxRepeats; again++ {
+			ends, err = store.ReplaceAPIKey(ctx, id, token.Hash(key), c.Grace)
+		}
 		if err != nil {
 			return err
 		}

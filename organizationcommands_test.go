@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -139,6 +141,42 @@ func TestTheOperatorsCommandsRefuseWhatIsNoOrganization(t *testing.T) {
 	}
 	if after := dumped(t, url); after != before {
 		t.Errorf("%s became %s", before, after)
+	}
+}
+
+// At a terminal the organization's name is asked for instead of --yes.
+func TestADeletionAtATerminalWantsTheOrganizationsName(t *testing.T) {
+	t.Parallel()
+	url := startRedis(t)
+	p := start(t, []string{"REMIT_REDIS_URL=" + url}).ready(t)
+	id, key := p.createOrganization(t)
+	typing := func(name string) (string, int) {
+		self, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(self, "organizations", "delete", id)
+		cmd.Env = []string{"RUN_REMIT=1", "REMIT_REDIS_URL=" + url}
+		terminal, err := pty.Start(cmd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer terminal.Close()
+		if _, err := terminal.WriteString(name + "\n"); err != nil {
+			t.Fatal(err)
+		}
+		shown, _ := io.ReadAll(terminal) // ends with an error when the other side has closed, on Linux
+		_ = cmd.Wait()                   // its status says more
+		return string(shown), cmd.ProcessState.ExitCode()
+	}
+	if shown, status := typing("ACME"); status != 1 || !strings.Contains(shown, "that is not its name; nothing was changed") {
+		t.Errorf("a wrong name: exit %d, %s", status, shown)
+	}
+	if status := p.organizationStatus(t, id, key); status != http.StatusOK {
+		t.Errorf("after a wrong name the organization answers %d", status)
+	}
+	if shown, status := typing("acme"); status != 0 || !strings.Contains(shown, id+" is deleted") {
+		t.Errorf("its name: exit %d, %s", status, shown)
 	}
 }
 

@@ -276,3 +276,20 @@ func TestTheOperatorFindsNoOrganizationThatThereIsNot(t *testing.T) {
 		}
 	})
 }
+
+// A hostile organization may have filled Redis: deleting it must not need room.
+func TestAFullRedisCanBeFreedOfAnOrganization(t *testing.T) {
+	t.Parallel()
+	onEachRefusing(t, []refusing{isFull}, func(t *testing.T, s *Store, _ refusing, refuse, accept func()) {
+		w := newTenant(t, s, NewSession{MaxActions: 9})
+		w.fill(t, s, 4, `{}`)
+		refuse()
+		defer accept()
+		if err := s.deleteOrganization(t.Context(), w.key.Organization, 0, func(DeletionProgress) {}); err != nil {
+			t.Fatal(err)
+		}
+		if kept := keysKept(t, s); len(kept) != 0 {
+			t.Errorf("left are %q", kept)
+		}
+	})
+}

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -129,19 +128,12 @@ func (s *Store) organizationName(ctx context.Context, id uuid.UUID) (string, err
 
 var replaceAPIKey = newScript("replace_api_key", writes)
 
-// maxReplacements is how often ReplaceAPIKey is sent at the most: sent again it changes nothing.
-const maxReplacements = 3
-
 // ReplaceAPIKey makes the hash that of the organization's API key and returns when the key before ends: after grace, while
-// all others end at once. Errors: ErrUnknownOrganization.
+// all others end at once. With the same hash it may be asked again, and changes nothing. Errors: ErrUnknownOrganization.
 func (s *Store) ReplaceAPIKey(ctx context.Context, organization uuid.UUID, hash [32]byte, grace time.Duration) (time.Time, error) {
-	for attempt := 1; ; attempt++ {
-		r, err := s.run(ctx, ownFlow, replaceAPIKey, []string{s.keys.organization(organization)}, hash, grace.Milliseconds())
-		if err == nil {
-			return r.time(0), r.err
-		}
-		if !errors.Is(err, ErrOutcomeUnknown) || attempt == maxReplacements {
-			return time.Time{}, err
-		}
+	r, err := s.run(ctx, ownFlow, replaceAPIKey, []string{s.keys.organization(organization)}, hash, grace.Milliseconds())
+	if err != nil {
+		return time.Time{}, err
 	}
+	return r.time(0), r.err
 }
