@@ -27,7 +27,7 @@ var (
 	errSlowRequest     = errors.New("the request did not arrive in time")
 	errExpectation     = errors.New("of the expectations only 100-continue is met")
 	errUnreadable      = errors.New("the request is not well-formed HTTP")
-	errNoBootstrapHash = errors.New("the bootstrap token is not known yet")
+	errNoBootstrapHash = errors.New("the bootstrap token is not known yet; nothing was changed")
 	errNoKeyring       = errors.New("the signing keys are not loaded yet")
 	errRateLimited     = errors.New("too many requests of this kind came from your address")
 	errPlainHTTP       = errors.New("this port speaks TLS: ask it by https://")
@@ -86,7 +86,7 @@ var rules = []rule{
 	{errManyBodies, 503, "unavailable", ""},
 	{errManyWaiting, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
-	{errNoBootstrapHash, 503, "unavailable", "the service is starting; nothing was changed"},
+	{errNoBootstrapHash, 503, "unavailable", ""},
 }
 
 var internalError = rule{errPanic, 500, "internal_error", "an internal error; it is logged under the request id"}
