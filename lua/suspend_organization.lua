@@ -22,7 +22,7 @@ if stored then
   if was == state or was == 'deleting' then
     return {'ok', first, was}
   end
-  since = first
+  since = first or now
 end
 redis.call('HDEL', suspended, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', suspended, organization_id, since .. ' ' .. state, 'version', time[1] .. ' ' .. time[2])

@@ -63,20 +63,19 @@ func (s *Store) suspensionsNow(ctx context.Context) (*suspensions, error) {
 		if err != nil {
 			continue // the version
 		}
-		if read.of[id], err = parseSuspension(text); err != nil {
-			return nil, err
-		}
+		read.of[id] = parseSuspension(text)
 	}
 	return read, nil
 }
 
-func parseSuspension(text string) (Suspension, error) {
+// parseSuspension reads a record. One that it does not understand suspends all the same, and keeps no other from being read.
+func parseSuspension(text string) Suspension {
 	since, state, _ := strings.Cut(text, " ")
 	ms, err := strconv.ParseInt(since, 10, 64)
 	if err != nil || ms < 0 || ms > maxTime {
-		return Suspension{}, fmt.Errorf("%w: suspension %q", errReply, text)
+		return Suspension{}
 	}
-	return Suspension{Since: time.UnixMilli(ms), Deleting: state == "deleting"}, nil
+	return Suspension{Since: time.UnixMilli(ms), Deleting: state == "deleting"}
 }
 
 // Suspended says whether the organization was suspended when that was read last.

@@ -143,6 +143,26 @@ func TestAStoreThatFollowsSuspensionsRefusesKeysUntilItHasReadThem(t *testing.T)
 	})
 }
 
+func TestASuspensionThatCannotBeReadSuspendsAllTheSame(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, other := newTenant(t, s, NewSession{MaxActions: 9}), newTenant(t, s, NewSession{MaxActions: 9})
+		id := w.key.Organization
+		if err := peek(t, s).HSet(t.Context(), s.keys.suspended(), string(id[:]), "?", "version", "x").Err(); err != nil {
+			t.Fatal(err)
+		}
+		other.suspend(t, s)
+		for name, key := range map[string]APIKey{"it": w.key, "the other": other.key} {
+			_, err := s.Organization(t.Context(), key)
+			wantError(t, name, err, ErrOrganizationSuspended)
+		}
+		must(asOperator(t, s).Suspend(t.Context(), id))(t)
+		if suspension := must(asOperator(t, s).OrganizationUse(t.Context(), id))(t).Suspension; suspension == nil || suspension.Since.IsZero() {
+			t.Errorf("suspended again: %+v", suspension)
+		}
+	})
+}
+
 func TestTheOperatorSeesOrganizationsAndWhatTheyHold(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
