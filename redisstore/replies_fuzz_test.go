@@ -334,6 +334,7 @@ func isOurs(err error) bool {
 	for _, one := range []error{
 		errReply, errHoldsDue, ErrUnavailable, ErrOutcomeUnknown, ErrInvalidAPIKey, ErrInvalidToken, ErrInvalidCredentials, ErrInvalidRefreshToken,
 		ErrTokenReused, ErrUnknownAgent, ErrUnknownSession, ErrUnknownTransaction, ErrKeyReused, ErrAgentRevoked, ErrUnknownKey, ErrKeyInUse, ErrNotReversible,
+		ErrUnknownOrganization, ErrBeingDeleted, ErrOrganizationSuspended,
 	} {
 		if errors.Is(err, one) {
 			return true
