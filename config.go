@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"net"
 
 	"go.opentelemetry.io/otel/trace"
 	"remit/redisstore"
@@ -10,8 +11,8 @@ import (
 )
 
 // serverConfig is all that the server needs, but for the store.
-func (c *serve) serverConfig(log *slog.Logger) (server.Config, error) {
-	organizations, err := c.organizations()
+func (c *serve) serverConfig(log *slog.Logger, listens net.Addr) (server.Config, error) {
+	organizations, err := c.organizations(listens)
 	if err != nil {
 		return server.Config{}, err
 	}
@@ -33,6 +34,6 @@ func (c *serve) openStore(url string, tracer trace.Tracer) (*redisstore.Store, e
 		URL: url, Durability: c.Durability, Retention: c.Retention, RefreshGrace: c.RefreshGrace, FamilyLifetime: c.FamilyLifetime, EventsKept: c.EventsKept,
 		RefreshLifetime: token.RefreshLifetime, AccessLifetime: token.AccessLifetime,
 		Quotas: c.Quotas, Rates: c.rates(),
-		Tracer: tracer,
+		FollowsSuspensions: true, Tracer: tracer,
 	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -19,8 +20,8 @@ type doorFlags struct {
 	AgentRate        int                         `default:"5000" help:"How many objects an agent may create a second, at each instance (1 to 1000000)."`
 	Quotas           quotas                      `help:"What an organization may hold, as name=value,…: agents, open_sessions, pending_transactions, refresh_families, idempotency_keys, bytes; 0 for any number. Those that are not named keep their generous defaults."`
 	TrustedProxies   []netip.Prefix              `help:"Networks (CIDR) of the proxies whose X-Forwarded-For is believed, comma-separated."`
-	Organizations    server.OrganizationCreation `enum:"open,token,closed" default:"open" help:"Who may create organizations: open (everybody), token (who holds the bootstrap token), closed (nobody)."`
-	BootstrapToken   string                      `help:"File with the token for --organizations=token." type:"existingfile"`
+	Organizations    server.OrganizationCreation `enum:",open,token,closed" default:"" help:"Who may create organizations: open (everybody), token (who holds the bootstrap token), closed (nobody). Left out: open on a loopback address without --bootstrap-token, else token."`
+	BootstrapToken   string                      `help:"File with the token for --organizations=token. Left out, the service makes one and prints it once." type:"existingfile"`
 }
 
 func (f doorFlags) check() error {
@@ -29,9 +30,7 @@ func (f doorFlags) check() error {
 		return errors.New("--organization-rate must be from 1 to 1000000")
 	case f.AgentRate < 1 || f.AgentRate > maxRate:
 		return errors.New("--agent-rate must be from 1 to 1000000")
-	case f.Organizations == server.OrganizationsToken && f.BootstrapToken == "":
-		return errors.New("--organizations=token needs --bootstrap-token")
-	case f.Organizations != server.OrganizationsToken && f.BootstrapToken != "":
+	case f.Organizations != "" && f.Organizations != server.OrganizationsToken && f.BootstrapToken != "":
 		return errors.New("--bootstrap-token needs --organizations=token: without it the token guards nothing")
 	case slices.ContainsFunc(f.TrustedProxies, func(network netip.Prefix) bool { return network.Addr().Is4In6() }):
 		return errors.New("--trusted-proxies: write IPv4 networks as IPv4")
@@ -64,8 +63,15 @@ func (q *quotas) UnmarshalText(text []byte) error {
 // minBootstrapToken keeps out what could be guessed within the limits.
 const minBootstrapToken = 16 // characters
 
-func (f doorFlags) organizations() (server.Organizations, error) {
+// organizations says who may create organizations on a service that listens there.
+func (f doorFlags) organizations(listens net.Addr) (server.Organizations, error) {
 	organizations := server.Organizations{Creation: f.Organizations}
+	if f.Organizations == "" {
+		organizations.Creation = server.OrganizationsToken
+		if f.BootstrapToken == "" && isLoopback(listens) {
+			organizations.Creation = server.OrganizationsOpen
+		}
+	}
 	if f.BootstrapToken == "" {
 		return organizations, nil
 	}
@@ -78,4 +84,10 @@ func (f doorFlags) organizations() (server.Organizations, error) {
 		return server.Organizations{}, fmt.Errorf("%s: a bootstrap token has at least %d characters", f.BootstrapToken, minBootstrapToken)
 	}
 	return organizations, nil
+}
+
+// isLoopback says whether this machine alone reaches the address.
+func isLoopback(address net.Addr) bool {
+	tcp, isTCP := address.(*net.TCPAddr)
+	return isTCP && tcp.IP.IsLoopback()
 }

@@ -54,6 +54,7 @@ func TestOrganizationsAreCreatedByThoseWhoMay(t *testing.T) {
 	}{
 		"open to all":        {nil, nil, 201, true},
 		"closed":             {[]string{"REMIT_ORGANIZATIONS=closed"}, nil, 403, false},
+		"a token alone":      {[]string{"REMIT_BOOTSTRAP_TOKEN=" + file}, nil, 401, false},
 		"without the token":  {[]string{"REMIT_ORGANIZATIONS=token", "REMIT_BOOTSTRAP_TOKEN=" + file}, nil, 401, false},
 		"by the token":       {[]string{"REMIT_ORGANIZATIONS=token", "REMIT_BOOTSTRAP_TOKEN=" + file}, []string{"Authorization", "Bearer " + secret}, 201, false},
 		"by the wrong token": {[]string{"REMIT_ORGANIZATIONS=token", "REMIT_BOOTSTRAP_TOKEN=" + file}, []string{"Authorization", "Bearer x" + secret}, 401, false},
@@ -119,8 +120,8 @@ func TestBadSettingsOfTheDoorEndTheStartWithAReason(t *testing.T) {
 		reason string
 	}{
 		"an unknown mode":          {[]string{"REMIT_ORGANIZATIONS=opne"}, "--organizations"},
-		"a mode without its token": {[]string{"REMIT_ORGANIZATIONS=token"}, "needs --bootstrap-token"},
-		"a token without its mode": {[]string{"REMIT_BOOTSTRAP_TOKEN=" + short}, "needs --organizations=token"},
+		"a token without its mode": {[]string{"REMIT_ORGANIZATIONS=open", "REMIT_BOOTSTRAP_TOKEN=" + short}, "needs --organizations=token"},
+		"a short token, by itself": {[]string{"REMIT_BOOTSTRAP_TOKEN=" + short}, "at least 16 characters"},
 		"a short token":            {[]string{"REMIT_ORGANIZATIONS=token", "REMIT_BOOTSTRAP_TOKEN=" + short}, "at least 16 characters"},
 		"a token file not there":   {[]string{"REMIT_ORGANIZATIONS=token", "REMIT_BOOTSTRAP_TOKEN=no-such-file"}, "no-such-file"},
 		"limits by half":           {[]string{"REMIT_RATE_LIMITS=half"}, "--rate-limits"},

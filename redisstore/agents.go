@@ -35,6 +35,7 @@ var (
 	indexAgent        = newScript("index_agent", writes)
 	createAgent       = newSealedScript("create_agent")
 	revokeAgent       = newScript("revoke_agent", writes)
+	deleteAgent       = newScript("delete_agent", writes)
 	rotateAgentSecret = newSealedScript("rotate_agent_secret")
 )
 
@@ -77,6 +78,7 @@ func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [
 		return Agent{}, err
 	}
 	a.Created = r.time(0)
+	s.tidyAfterAgent(ctx, act.organization)
 	if once == nil || r.err != nil {
 		return a, r.err
 	}
@@ -125,6 +127,26 @@ func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 		return time.Time{}, err
 	}
 	return r.time(0), r.err
+}
+
+// DeleteAgent revokes an agent as RevokeAgent does, and lets its record end once its retention is over. Until then it reads
+// as revoked. Errors: ErrInvalidAPIKey, ErrUnknownAgent.
+func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time.Time, error) {
+	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
+		return time.Time{}, err
+	}
+	r, err := s.run(ctx, s.proven.urgent(key), deleteAgent, []string{s.keys.agent(id), s.keys.events(id)},
+		key.Organization, s.deletedLifetime(), s.auditAs(ctx, actorKey))
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.time(0), r.err
+}
+
+// deletedLifetime is how long a deleted agent stays readable, in ms: its retention, and never less than an access token of
+// it may live.
+func (s *Store) deletedLifetime() int64 {
+	return max(s.config.Retention.Milliseconds(), s.markLifetime())
 }
 
 // RotateAgentSecret makes newHash the agent's secret and returns when the secret in use ends: after grace.

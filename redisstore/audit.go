@@ -37,6 +37,9 @@ var listEvents = newScript("list_events", reads)
 // The id is one that an event had; ValidEventID says whether it can be. Errors: ErrInvalidAPIKey or ErrInvalidToken,
 // ErrUnknownAgent.
 func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after string, limit int) ([]Event, bool, error) {
+	if c.Token != nil && s.Suspended(c.Token.Organization) { // a stream goes on for longer than one request
+		return nil, false, ErrOrganizationSuspended
+	}
 	act, err := s.actOnAgent(ctx, c, agent, nil)
 	if err != nil {
 		return nil, false, err

@@ -40,6 +40,10 @@ func askedByKey(key APIKey) []asked {
 			_, err := s.RevokeAgent(t.Context(), key, agent)
 			return err
 		}},
+		{"DeleteAgent", func(s *Store, t *testing.T, agent, _ uuid.UUID) error {
+			_, err := s.DeleteAgent(t.Context(), key, agent)
+			return err
+		}},
 		{"RotateAgentSecret", func(s *Store, t *testing.T, agent, _ uuid.UUID) error {
 			_, err := s.RotateAgentSecret(t.Context(), key, agent, [32]byte{9}, 0)
 			return err
@@ -122,8 +126,9 @@ func TestAForeignKeyLearnsNothingAndChangesNothing(t *testing.T) {
 		foreign := newOrganization(t, s)
 		before := w.contents(t, s)
 		want := map[string]error{
-			"Agent": ErrUnknownAgent, "RevokeAgent": ErrUnknownAgent, "RotateAgentSecret": ErrUnknownAgent,
-			"CreateSession": ErrUnknownAgent, "Sessions of one agent": ErrUnknownAgent,
+			"Agent": ErrUnknownAgent, "RevokeAgent": ErrUnknownAgent, "DeleteAgent": ErrUnknownAgent,
+			"RotateAgentSecret": ErrUnknownAgent,
+			"CreateSession":     ErrUnknownAgent, "Sessions of one agent": ErrUnknownAgent,
 			"Session": ErrUnknownSession, "EndSession": ErrUnknownSession, "Charge": ErrUnknownSession,
 			"ChargeBatch": ErrUnknownSession, "ChangeLimits": ErrUnknownSession, "Transactions of a session": ErrUnknownSession,
 			"Events": ErrUnknownAgent,

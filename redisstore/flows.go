@@ -63,6 +63,9 @@ func newProvenKeys() provenKeys {
 
 // runByKey is run for a script that checks an API key.
 func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, keys []string, args ...any) (*reply, error) {
+	if err := s.refuseSuspended(ctx, key, f); err != nil {
+		return nil, err
+	}
 	r, err := s.run(ctx, f, sc, keys, args...)
 	s.proven.note(key, err)
 	if err == nil && !s.proven.used.Contains(key) {

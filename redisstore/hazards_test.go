@@ -254,13 +254,13 @@ func TestAConnectionThatCannotBeSetUpLeavesNothingInDoubt(t *testing.T) {
 func TestCommandsBesideScriptsMayHappenTwice(t *testing.T) {
 	t.Parallel()
 	safe := []string{
-		"Get", "HGet", "HGetAll", "HMGet", "Info", "Ping", "Time", "XRevRangeN", "ZRandMember", "ZRange", "ZRangeArgsWithScores", // read
+		"Get", "HGet", "HGetAll", "HMGet", "Info", "Ping", "Time", "Scan", "XRevRangeN", "ZCard", "ZRandMember", "ZRange", "ZRangeArgsWithScores", // read
 		"Set",           // of what does not depend on what was there
 		"SetNX",         // of an issuer, which is read after it
 		"ZAdd",          // of a member that is new, with score 0; of what an organization holds, whatever was there
 		"ZRem",          // of a member that is gone for good
-		"Unlink",        // of families that are over, and whose ids come never again
-		"PExpire", "Do", // of a mark that means nothing; ASKING
+		"Unlink",        // of what is gone for good
+		"PExpire", "Do", // of a mark that means nothing; ASKING, and reads
 		"Close", "Pipelined", "Process", "Pipeline", "Exec", "Options", "Len", "PoolStats", // no commands; what is processed is run once
 	}
 	direct := regexp.MustCompile(`\b(?:s\.client|p|pipeline|primary|server)\.([A-Z]\w*)\(`)

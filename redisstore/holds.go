@@ -45,7 +45,8 @@ func (s *Store) look(ctx context.Context, act actor, session uuid.UUID, do func(
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent)}
+	keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent),
+		s.agentKey(act)}
 	for err == errHoldsDue {
 		if _, err := s.run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act)); err != nil {
 			return nil, nothingVisible(err)

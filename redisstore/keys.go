@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"encoding/hex"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -27,12 +28,12 @@ import (
 //	                                TTL retention
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, created, revoked, epoch how often all its families
-//	                                were revoked, none for 0, family:<family>: revoked, until
+//	                                were revoked, none for 0, family:<family>: revoked, until; TTL once it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by until when they may live (include/family_score.lua);
 //	                                TTL of the longest-lived
-//	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua)
+//	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
 //	f:{cell}:<family>         hash  g generation, r when it was reached, c created (in ms after the time in its id), sc scopes
 //	                                when narrowed, e the agent's epoch unless 0, p and l the last generation that was
 //	                                presented again at all and late; TTL 7 days, or until it has its --family-lifetime
@@ -54,6 +55,9 @@ import (
 //	                                bytes, a claim by API key with its id as text
 //	k:signing, k:refresh      hash  keys kept in Redis: id to created, signs from, ends, material (rotate_key.lua)
 //	k:issuer                  string  iss of the instances that were not told theirs
+//	k:suspended               hash  organization (16 bytes) to since and state (suspend_organization.lua); version, which
+//	                                changes with every change
+//	k:bootstrap               string  SHA-256 of the bootstrap token that the first instance made
 //	r:{cell}                  string  written by the readiness check; TTL 1 minute
 //	w:{cell}                  string  written so that a replica has something to confirm (durability.go); a few on each
 //	                                server, none unless writes are replicated; TTL 1 day
@@ -101,6 +105,8 @@ func (k keyspace) outcomeIn(cell uint16, digest string) string {
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
 func (k keyspace) issuer() string                 { return k.prefix + "k:issuer" }
 func (k keyspace) neverWritten() string           { return k.prefix + "n:none" }
+func (k keyspace) suspended() string              { return k.prefix + "k:suspended" }
+func (k keyspace) bootstrap() string              { return k.prefix + "k:bootstrap" }
 func (k keyspace) ready(cell uint16) string       { return k.prefix + "r:{" + cellText(cell) + "}" }
 
 // mark returns a key in the slot of another.
@@ -121,6 +127,12 @@ func (k keyspace) key(kind string, cell uint16, id uuid.UUID) string {
 
 func appendCell(text []byte, cell uint16) []byte {
 	return hex.AppendEncode(text, []byte{byte(cell >> 8), byte(cell)})
+}
+
+// parseCell is the inverse of cellText.
+func parseCell(text string) (cell uint16, valid bool) {
+	number, err := strconv.ParseUint(text, 16, 16)
+	return uint16(number), err == nil && len(text) == 4
 }
 
 func cellText(cell uint16) string { return string(appendCell(nil, cell)) }

@@ -39,6 +39,8 @@ func TestKeysAreSpelledAsDocumented(t *testing.T) {
 		{"keyRecords", k.keyRecords(SigningKeys), "p:k:signing"},
 		{"keyRecords", k.keyRecords(RefreshKeys), "p:k:refresh"},
 		{"neverWritten", k.neverWritten(), "p:n:none"},
+		{"suspended", k.suspended(), "p:k:suspended"},
+		{"bootstrap", k.bootstrap(), "p:k:bootstrap"},
 		{"ready", k.ready(0x0a0b), "p:r:{0a0b}"},
 		{"without a prefix", keyspace{}.agent(owner), "a:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 	} {

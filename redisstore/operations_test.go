@@ -56,6 +56,18 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.RevokeAgent(ctx, w.key, w.agent.ID)
 			return err
 		}},
+		{"DeleteAgent", deleteAgent, func(ctx context.Context, s *Store) error {
+			_, err := s.DeleteAgent(ctx, w.key, w.agent.ID)
+			return err
+		}},
+		{"Suspend", suspendOrganization, func(ctx context.Context, s *Store) error {
+			_, err := s.Suspend(ctx, w.key.Organization)
+			return err
+		}},
+		{"ReplaceAPIKey", replaceAPIKey, func(ctx context.Context, s *Store) error {
+			_, err := s.ReplaceAPIKey(ctx, w.key.Organization, [32]byte{4}, time.Hour)
+			return err
+		}},
 		{"RotateAgentSecret", rotateAgentSecret, func(ctx context.Context, s *Store) error {
 			_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{3}, time.Hour)
 			return err

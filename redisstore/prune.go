@@ -33,6 +33,22 @@ func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, sess
 	}
 }
 
+// tidyAfterAgent drops agents that were deleted from their organization's index, for organizations that never list them.
+func (s *Store) tidyAfterAgent(ctx context.Context, organization uuid.UUID) {
+	if rand.N(pruneEvery) != 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, pruneTime)
+	defer cancel()
+	prune(ctx, s, index[Agent]{
+		key:  s.keys.organizationAgents(organization),
+		late: s.lateIndex(organization, s.keys.organizationAgents, s.keys.suspectAgents),
+		load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
+			return s.loadAgents(ctx, organization, ids)
+		},
+	}, pruneSample)
+}
+
 // tidyAfterBegin is tidyAfterCreation for a transaction.
 func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id uuid.UUID, c creation) {
 	key := s.keys.organizationTransactions(t.Organization)

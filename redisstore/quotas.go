@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -83,9 +82,6 @@ type RateError struct {
 func (e *RateError) Error() string {
 	return "too much is created at once: the " + e.Limit + " is reached"
 }
-
-// ErrUnknownOrganization is for callers without an API key: an API key of no organization is ErrInvalidAPIKey.
-var ErrUnknownOrganization = errors.New("no such organization")
 
 // ParseQuotas reads name=value pairs, separated by commas: a whole number, 0 for unbounded, or default.
 func ParseQuotas(text string) (map[string]int64, error) {

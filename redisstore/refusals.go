@@ -20,7 +20,12 @@ var (
 	ErrUnknownTransaction  = errors.New("no such transaction")
 	ErrKeyReused           = errors.New("the idempotency key was used for another request")
 	ErrTokenLacksScope     = errors.New("the access token does not hold the scope")
-	ErrAgentRevoked        = errors.New("the agent is revoked")
+	// ErrOrganizationSuspended refuses a good credential of an organization that the operator has suspended.
+	ErrOrganizationSuspended = errors.New("the organization is suspended")
+	ErrAgentRevoked          = errors.New("the agent is revoked")
+	// ErrUnknownOrganization is for callers without an API key: an API key of no organization is ErrInvalidAPIKey.
+	ErrUnknownOrganization = errors.New("no such organization")
+	ErrBeingDeleted        = errors.New("the organization is being deleted")
 	ErrUnknownKey          = errors.New("no such key")
 	ErrKeyInUse            = errors.New("the key is the one that signs now")
 
@@ -85,6 +90,7 @@ var refusals = map[string]func(*reply) error{
 	"holds_due":             refuse(errHoldsDue),
 	"agent_revoked":         refuse(ErrAgentRevoked),
 	"unknown_organization":  refuse(ErrUnknownOrganization),
+	"being_deleted":         refuse(ErrBeingDeleted),
 	"unknown_key":           refuse(ErrUnknownKey),
 	"key_in_use":            refuse(ErrKeyInUse),
 	"rotation_pending": func(r *reply) error {

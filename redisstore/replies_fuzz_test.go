@@ -168,6 +168,18 @@ func fuzzedOperations() []readsReply {
 		func(ctx context.Context, s *Store) (any, error) { return s.CreateAgent(ctx, key, Agent{}, [32]byte{}) },
 		func(ctx context.Context, s *Store) (any, error) { return s.Agent(ctx, key, fuzzedAgent) },
 		func(ctx context.Context, s *Store) (any, error) { return s.RevokeAgent(ctx, key, fuzzedAgent) },
+		func(ctx context.Context, s *Store) (any, error) { return s.DeleteAgent(ctx, key, fuzzedAgent) },
+		func(ctx context.Context, s *Store) (any, error) { return s.Suspend(ctx, fuzzedOrganization) },
+		func(ctx context.Context, s *Store) (any, error) { return nil, s.ReadSuspensions(ctx) },
+		func(ctx context.Context, s *Store) (any, error) { return s.OrganizationUse(ctx, fuzzedOrganization) },
+		func(ctx context.Context, s *Store) (any, error) { return s.Organizations(ctx) },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.ReplaceAPIKey(ctx, fuzzedOrganization, [32]byte{}, 0)
+		},
+		func(ctx context.Context, s *Store) (any, error) {
+			hash, _, err := s.BootstrapHash(ctx)
+			return hash, err
+		},
 		func(ctx context.Context, s *Store) (any, error) {
 			return s.RotateAgentSecret(ctx, key, fuzzedAgent, [32]byte{}, 0)
 		},
@@ -322,6 +334,7 @@ func isOurs(err error) bool {
 	for _, one := range []error{
 		errReply, errHoldsDue, ErrUnavailable, ErrOutcomeUnknown, ErrInvalidAPIKey, ErrInvalidToken, ErrInvalidCredentials, ErrInvalidRefreshToken,
 		ErrTokenReused, ErrUnknownAgent, ErrUnknownSession, ErrUnknownTransaction, ErrKeyReused, ErrAgentRevoked, ErrUnknownKey, ErrKeyInUse, ErrNotReversible,
+		ErrUnknownOrganization, ErrBeingDeleted, ErrOrganizationSuspended,
 	} {
 		if errors.Is(err, one) {
 			return true

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -38,6 +39,9 @@ type Config struct {
 	Rates Rates
 	// UsageEvery is how often Redis is told what organizations have created and freed. 0 means half a second.
 	UsageEvery time.Duration
+	// FollowsSuspensions says that the owner calls ReadSuspensions from time to time. Until it has succeeded once, what an
+	// API key asks is ErrUnavailable.
+	FollowsSuspensions bool
 	// Tracer makes a span of each round trip to Redis within a request that is traced. Nil: there are none.
 	Tracer trace.Tracer
 }
@@ -74,13 +78,15 @@ type Store struct {
 	pools  pools
 	lists  bulk // and other readings of many objects; see readAll
 	proven provenKeys
-	keys   keyspace
-	config Config
-	watch  watch
-	usage  *usage
-	counts *counts
-	closed chan struct{}
-	close  sync.Once
+	// suspended is nil until it is read.
+	suspended atomic.Pointer[suspensions]
+	keys      keyspace
+	config    Config
+	watch     watch
+	usage     *usage
+	counts    *counts
+	closed    chan struct{}
+	close     sync.Once
 }
 
 // Open returns a store on the Redis at cfg.URL. It connects when first used: an unreachable server is ErrUnavailable

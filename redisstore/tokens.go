@@ -27,9 +27,14 @@ var (
 
 // ExchangeSecret opens a new refresh-token family for the agent whose secret this is, narrowed to the scopes if some are
 // given. An agent has at most 10,000 families: beyond, those that were not used for longest end. Errors:
-// ErrInvalidCredentials, *ScopeError, *QuotaError, *RateError. Whose an agent is that this instance has not seen yet only
-// the answer tells, so its first exchange is never refused by a quota.
+// ErrInvalidCredentials, ErrOrganizationSuspended, *ScopeError, *QuotaError, *RateError. Whose an agent is that this instance
+// has not seen yet only the answer tells, so its first exchange is never refused by a quota.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
+	if s.anySuspended() { // the agent's organization is known in its cell alone
+		if _, err := s.CheckSecret(ctx, agent, secretHash); err != nil {
+			return Grant{}, err
+		}
+	}
 	family, narrowed := NewID(agent), strings.Join(scopes, " ")
 	held, err := s.usage.reserve(s.familyDemand(s.usage.organizationOf(agent), agent, narrowed))
 	if err != nil {
@@ -59,6 +64,11 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 // narrow this access token only. Errors: ErrInvalidRefreshToken; *ScopeError, with nothing spent; ErrTokenReused, when
 // the family has just been revoked for it.
 func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, scopes ...string) (Grant, error) {
+	if s.anySuspended() { // the agent's organization is known in its cell alone
+		if g, _, err := s.CheckRefresh(ctx, agent, family, generation); err == nil && s.Suspended(g.Organization) {
+			return Grant{}, ErrOrganizationSuspended
+		}
+	}
 	r, err := s.run(ctx, flow{}, rotateRefresh, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
 		familyField(family), s.markLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
@@ -73,6 +83,9 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 	}
 	if r.err == nil {
 		s.usage.noteEvent(grant.Organization)
+	}
+	if r.err == nil && s.Suspended(grant.Organization) { // a predecessor within the grace, which CheckRefresh calls spent
+		return Grant{}, ErrOrganizationSuspended
 	}
 	return grant, r.err
 }
@@ -90,7 +103,7 @@ func (s *Store) familyKeys(agent, family uuid.UUID) []string {
 }
 
 // CheckSecret returns the organization of the agent whose secret this is. That a new secret is in use is noted; when Redis
-// refuses every write, the next use of it will be. Errors: ErrInvalidCredentials.
+// refuses every write, the next use of it will be. Errors: ErrInvalidCredentials, ErrOrganizationSuspended.
 func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (uuid.UUID, error) {
 	keys := []string{s.keys.agent(agent)}
 	r, err := s.run(ctx, flow{}, checkSecret, keys, secretHash, "1")
@@ -100,7 +113,11 @@ func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32
 	if err != nil {
 		return uuid.Nil, err
 	}
-	return r.id(0), r.err
+	organization := r.id(0)
+	if r.err == nil && s.Suspended(organization) {
+		return uuid.Nil, ErrOrganizationSuspended
+	}
+	return organization, r.err
 }
 
 // CheckToken returns nil while the token's agent and family stand, else ErrInvalidToken.

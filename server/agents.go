@@ -1,9 +1,11 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -161,6 +163,16 @@ type revokedAgentAnswer struct {
 }
 
 func (s *Server) revokeAgent(ctx *fasthttp.RequestCtx) error {
+	return s.revokeBy(ctx, s.store.RevokeAgent)
+}
+
+// deleteAgent revokes the agent, and its record ends after the retention.
+func (s *Server) deleteAgent(ctx *fasthttp.RequestCtx) error {
+	return s.revokeBy(ctx, s.store.DeleteAgent)
+}
+
+func (s *Server) revokeBy(ctx *fasthttp.RequestCtx,
+	revoke func(context.Context, redisstore.APIKey, uuid.UUID) (time.Time, error)) error {
 	key, id, err := keyAndID(ctx)
 	if err != nil {
 		return err
@@ -168,7 +180,7 @@ func (s *Server) revokeAgent(ctx *fasthttp.RequestCtx) error {
 	if err := decode(ctx, &nothing{}); err != nil {
 		return err
 	}
-	revoked, err := s.store.RevokeAgent(forRequest(ctx), key, id)
+	revoked, err := revoke(forRequest(ctx), key, id)
 	if err != nil {
 		return err
 	}

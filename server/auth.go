@@ -75,6 +75,9 @@ func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*verified, error) {
 		return nil, errInvalidToken
 	}
 	askedBy(ctx, access.Organization, access.Agent)
+	if s.store.Suspended(access.Organization) {
+		return nil, redisstore.ErrOrganizationSuspended
+	}
 	return access, nil
 }
 

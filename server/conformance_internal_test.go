@@ -140,7 +140,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 	notActive := func(status redisstore.Status) error { return &redisstore.NotActiveError{Status: status} }
 	limit := &redisstore.LimitError{Limit: "max_value_usd"}
 	scope, notPending := &scopeError{"payments:write"}, &redisstore.NotPendingError{Status: redisstore.RolledBack}
-	quota := &redisstore.QuotaError{Quota: "agents"}
+	quota, suspended := &redisstore.QuotaError{Quota: "agents"}, redisstore.ErrOrganizationSuspended
 	gateway := func(cause error) error { return &gatewayError{cause: cause} }
 	said := map[string][]error{
 		"Invalid":             {invalid("name", "is required")},
@@ -153,15 +153,16 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"WrongRefreshToken":   {redisstore.ErrInvalidRefreshToken},
 		"NoTokenToRevoke":     {errMissingToken, errInvalidToken, redisstore.ErrInvalidRefreshToken},
 		"OrganizationsClosed": {errNoNewOrgs},
-		"ForeignToken":        {errForeignToken},
-		"SuccessorUsed":       {redisstore.ErrSuccessorUsed},
-		"ChargeRefused":       {limit, notActive(redisstore.Completed), scope, quota},
-		"BeginRefused":        {limit, notActive(redisstore.Completed), quota},
-		"QuotaExceeded":       {quota},
+		"Suspended":           {suspended},
+		"ForeignToken":        {errForeignToken, suspended},
+		"SuccessorUsed":       {redisstore.ErrSuccessorUsed, suspended},
+		"ChargeRefused":       {limit, notActive(redisstore.Completed), scope, quota, suspended},
+		"BeginRefused":        {limit, notActive(redisstore.Completed), quota, suspended},
+		"QuotaExceeded":       {quota, suspended},
 		"TooMuchCreated":      {&redisstore.RateError{}},
-		"ScopeMissing":        {&scopeError{scopeRollback}},
-		"VerifyRefused":       {gateway(scope), gateway(invalid("scope", "must be one scope"))},
-		"AuthorizeRefused": {gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
+		"ScopeMissing":        {&scopeError{scopeRollback}, suspended},
+		"VerifyRefused":       {suspended, gateway(scope), gateway(invalid("scope", "must be one scope"))},
+		"AuthorizeRefused": {suspended, gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
 			gateway(redisstore.ErrUnknownSession), gateway(invalid("value_usd", "must be from 0 to 1000000000"))},
 		"NotFound":          {redisstore.ErrUnknownSession},
 		"RequestTimeout":    {errSlowRequest},
@@ -229,5 +230,5 @@ func says(p problem, shown shownProblem) bool {
 // isOAuthCode holds what RFC 6749 names; the description has an example of each that is used.
 var isOAuthCode = map[string]bool{
 	"invalid_request": true, "invalid_client": true, "invalid_grant": true, "invalid_scope": true,
-	"unsupported_grant_type": true, "unsupported_response_type": true, "temporarily_unavailable": true, "server_error": true,
+	"unauthorized_client": true, "unsupported_grant_type": true, "unsupported_response_type": true, "temporarily_unavailable": true, "server_error": true,
 }

@@ -26,6 +26,7 @@ func TestWhoMayCreateOrganizations(t *testing.T) {
 		"nobody with a part of the token": {guarded, "Bearer " + bootstrapToken[:16], 401, "invalid_token",
 			`Bearer realm="remit", error="invalid_token", error_description="the bootstrap token is not valid"`},
 		"nobody with no token, when none is set": {Organizations{Creation: OrganizationsToken}, "Bearer ", 401, "missing_credentials", `Bearer realm="remit"`},
+		"nobody with a token, when none is set":  {Organizations{Creation: OrganizationsToken}, "Bearer " + bootstrapToken, 503, "unavailable", ""},
 		"nobody at all":                          {Organizations{Creation: OrganizationsClosed}, "", 403, "organizations_closed", ""},
 		"nobody at all, with a token":            {Organizations{OrganizationsClosed, bootstrapToken}, "Bearer " + bootstrapToken, 403, "organizations_closed", ""},
 		"nobody, if it is misspelt":              {Organizations{Creation: "opne"}, "", 403, "organizations_closed", ""},

@@ -13,7 +13,7 @@ import (
 // Organizations says who may create organizations. The zero value is OrganizationsOpen.
 type Organizations struct {
 	Creation OrganizationCreation
-	// BootstrapToken is the token that OrganizationsToken asks for.
+	// BootstrapToken is the token that OrganizationsToken asks for. "": that of SetBootstrapHash.
 	BootstrapToken string
 }
 
@@ -39,13 +39,20 @@ func (s *Server) admitCreator(ctx *fasthttp.RequestCtx) error {
 	return errNoNewOrgs
 }
 
+// SetBootstrapHash gives the server the SHA-256 of the bootstrap token, or that of a new one. Until then nobody creates an
+// organization by a token.
+func (s *Server) SetBootstrapHash(hash [32]byte) { s.bootstrapHash.Store(&hash) }
+
 // checkBootstrapToken compares hashes, so that the time it takes tells nothing of the token, nor of its length.
 func (s *Server) checkBootstrapToken(ctx *fasthttp.RequestCtx) error {
 	given, found := bearer(ctx)
 	if !found || len(given) == 0 {
 		return errNoBootstrap
 	}
-	presented, wanted := token.Hash(string(given)), token.Hash(s.organizations.BootstrapToken)
+	presented, wanted := token.Hash(string(given)), s.bootstrapHash.Load()
+	if wanted == nil {
+		return errNoBootstrapHash
+	}
 	if subtle.ConstantTimeCompare(presented[:], wanted[:]) == 0 {
 		return errWrongBootstrap
 	}

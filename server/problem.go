@@ -29,6 +29,7 @@ var (
 	errExpectation     = errors.New("of the expectations only 100-continue is met")
 	errUnreadable      = errors.New("the request is not well-formed HTTP")
 	errStaleKeys       = errors.New("the token may be signed by a key that is too new to be known here; the keys cannot be read now")
+	errNoBootstrapHash = errors.New("the bootstrap token is not known yet; nothing was changed")
 	errNoKeyring       = errors.New("the signing keys are not loaded yet")
 	errRateLimited     = errors.New("too many requests of this kind came from your address")
 	errPlainHTTP       = errors.New("this port speaks TLS: ask it by https://")
@@ -85,6 +86,7 @@ var rules = []rule{
 	{errForeignToken, 403, "forbidden", ""},
 	{redisstore.ErrSuccessorUsed, 403, "forbidden", "the API key was replaced and its successor is in use: only that one rotates"},
 	{errNoNewOrgs, 403, "organizations_closed", ""},
+	{redisstore.ErrOrganizationSuspended, 403, "organization_suspended", "the organization is suspended by the operator of this service"},
 	{redisstore.ErrAgentRevoked, 409, "agent_revoked", ""},
 	{errRateLimited, 429, "rate_limited", ""},
 	{errOwnWaiting, 429, "rate_limited", ""},
@@ -100,6 +102,7 @@ var rules = []rule{
 	{errManyWaiting, 503, "unavailable", ""},
 	{errStaleKeys, 503, "unavailable", ""},
 	{errNoKeyring, 503, "unavailable", "the service is starting; nothing was changed"},
+	{errNoBootstrapHash, 503, "unavailable", ""},
 }
 
 var internalError = rule{errPanic, 500, "internal_error", "an internal error; it is logged under the request id"}
@@ -121,6 +124,7 @@ var titles = map[string]string{
 	"insufficient_scope":     "Insufficient scope",
 	"forbidden":              "Forbidden",
 	"organizations_closed":   "Organizations closed",
+	"organization_suspended": "Organization suspended",
 	"session_limit_reached":  "Session limit reached",
 	"session_not_active":     "Session not active",
 	"limit_below_usage":      "Limit below usage",

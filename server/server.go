@@ -88,6 +88,7 @@ type Server struct {
 	tls       *tls.Config
 	// organizations says who may create them.
 	organizations Organizations
+	bootstrapHash atomic.Pointer[[32]byte] // SHA-256 of the token that creates them
 	open          *openConnections
 	drain         drain
 	ready         readiness
@@ -123,6 +124,9 @@ func New(cfg Config) *Server {
 		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(cfg.waitingPlaces()),
 		bodies: newBodies(), unwritten: newUnwritten(),
 		metricsApart: cfg.MetricsApart,
+	}
+	if cfg.Organizations.BootstrapToken != "" {
+		s.SetBootstrapHash(token.Hash(cfg.Organizations.BootstrapToken))
 	}
 	s.counts = newCounts(s, cfg.Version)
 	s.http, s.watchers = s.newHTTP(s.Handler()), s.newHTTP(s.watchersHandler())
@@ -266,7 +270,7 @@ func (s *Server) routes() *router.Router {
 	get("/v1/agents", s.listAgents)
 	get("/v1/agents/{id}", s.getAgent)
 	post("/v1/agents/{id}/revoke", s.revokeAgent)
-	r.DELETE("/v1/agents/{id}", s.at("/v1/agents/{id}", s.revokeAgent))
+	r.DELETE("/v1/agents/{id}", s.at("/v1/agents/{id}", s.deleteAgent))
 	post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
 
 	get("/v1/agents/{id}/families", s.listFamilies)

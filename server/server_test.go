@@ -151,7 +151,8 @@ type instance struct {
 	setup
 	keyring *token.Keyring
 	server  *server.Server
-	address string // host:port
+	kept    *redisstore.Store // that the server works on
+	address string            // host:port
 }
 
 // start runs a service until the test ends, and returns a client of it.
@@ -177,6 +178,7 @@ func run(t *testing.T, on *instance) *client {
 		config.UsageEvery = time.Hour // tests count what is sent to Redis, and compare what it holds
 	}
 	store := must(redisstore.Open(config))(t)
+	on.kept = store
 	on.server = server.New(server.Config{Store: store, Log: newLog(on.log), Defaults: on.defaults,
 		Limits: server.Limits{Off: true}, TLS: on.tls, Organizations: on.organizations,
 		AccessLog: on.access, TrustedProxies: on.proxies})

@@ -2,6 +2,7 @@
 //
 //	rmk_…  API key of an organization        secret.go
 //	rms_…  secret of an agent                secret.go
+//	rmb_…  bootstrap token                   secret.go
 //	rmr_…  refresh token, derived by HMAC    refresh.go
 //	a JWT  access token, RFC 9068 typ        jwt.go
 //

@@ -13,6 +13,8 @@ import (
 const (
 	apiKeyPrefix = "rmk_"
 	secretPrefix = "rms_"
+	// bootstrapPrefix is of bootstrap tokens that the service makes; the operator's own may be any text.
+	bootstrapPrefix = "rmb_"
 
 	randomSize    = 32                                                               // bytes of entropy in a key or secret
 	apiKeySize    = 16 + randomSize                                                  // bytes: organization id, then randomness
@@ -49,6 +51,13 @@ func NewAgentSecret() string {
 	payload := make([]byte, randomSize)
 	rand.Read(payload)
 	return format(secretPrefix, payload, secretDigits)
+}
+
+// NewBootstrapToken returns a fresh bootstrap token: rmb_, base62 of 32 random bytes, and a checksum.
+func NewBootstrapToken() string {
+	payload := make([]byte, randomSize)
+	rand.Read(payload)
+	return format(bootstrapPrefix, payload, secretDigits)
 }
 
 // CheckAgentSecret returns ErrMalformed for anything that NewAgentSecret cannot have returned.

@@ -1,0 +1,36 @@
+-- Revokes an agent, if it is not revoked yet, and lets its record end after a while. Nothing creates an agent a second time:
+-- once its record is gone, every script finds no such agent. The audit trail ends after the record, never before it, so
+-- that no event can begin another one. Deleting again changes nothing and gives the first answer.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = events           stream ev:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the organization that asks
+-- ARGV[2] = kept             ms that the record stays readable
+-- ARGV[3] = audit            see include/audit.lua
+--
+-- Reply:  {'ok', revoked}  revoked in ms since 1970
+--         {'unknown_agent'}
+-- Writes: HSET agent and XADD events, unless it is revoked; PEXPIRE agent and events, the first time
+--@include audit
+local agent, events = KEYS[1], KEYS[2]
+local organization_id, kept, audit = ARGV[1], ARGV[2], ARGV[3]
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local stored = redis.call('HMGET', agent, 'organization', 'revoked')
+if stored[1] ~= organization_id then
+  return {'unknown_agent'}
+end
+local revoked = stored[2] or string.format('%.0f', now)
+redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
+if not stored[2] then
+  redis.call('HSET', agent, 'revoked', revoked)
+  record(events, audit, now, 'agent.revoked')
+end
+if redis.call('PTTL', agent) < 0 then
+  redis.call('PEXPIRE', agent, kept)
+  redis.call('PEXPIRE', events, kept)
+end
+return {'ok', revoked}

@@ -1,0 +1,36 @@
+-- Gives an organization a new API key on the operator's word. Its other keys end at once, or the current one after a grace
+-- time. Sent again with the same key it changes nothing: the answer to the first may have been lost.
+--
+-- KEYS[1] = organization  hash o:{cell}:<organization>
+--
+-- ARGV[1] = new_key_hash  SHA-256 of the API key to come, 32 bytes
+-- ARGV[2] = grace         ms for which the current key stays valid, 0 for none
+--
+-- Reply:  {'ok', previous_until}     ms since 1970 at which the key before ends; now when it has none
+--         {'unknown_organization'}
+-- Writes: HSET and HDEL organization
+local organization = KEYS[1]
+local new_key_hash, grace = ARGV[1], tonumber(ARGV[2])
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local stored = redis.call('HMGET', organization, 'name', 'key', 'previous_until')
+if not stored[1] then
+  return {'unknown_organization'}
+end
+local previous_until = string.format('%.0f', now + grace)
+if stored[2] == new_key_hash then
+  return {'ok', stored[3] or previous_until}
+end
+
+redis.call('HDEL', organization, '') -- goes on when Redis is full, see lua.go
+if stored[2] and grace > 0 then
+  -- The new key counts as used: the one before must not rotate it away in its grace time.
+  redis.call('HSET', organization, 'key', new_key_hash, 'used_key', new_key_hash,
+    'previous_key', stored[2], 'previous_until', previous_until)
+else
+  redis.call('HSET', organization, 'key', new_key_hash)
+  redis.call('HDEL', organization, 'previous_key', 'previous_until')
+end
+return {'ok', previous_until}

@@ -1,0 +1,29 @@
+-- Suspends an organization, or marks a suspended one for deletion. Instances read the hash from time to time and refuse
+-- the organizations in it; its version tells them whether it has changed. A record is 'since state'.
+-- Suspending again changes nothing and gives the first answer, so it may be sent again.
+--
+-- KEYS[1] = suspended        hash k:suspended
+--
+-- ARGV[1] = organization_id  16 bytes
+-- ARGV[2] = state            suspended or deleting; an organization that is being deleted stays so
+--
+-- Reply:  {'ok', since, state}  since in ms since 1970
+-- Writes: HSET suspended
+local suspended = KEYS[1]
+local organization_id, state = ARGV[1], ARGV[2]
+
+local time = redis.call('TIME')
+local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+
+local since = now
+local stored = redis.call('HGET', suspended, organization_id)
+if stored then
+  local first, was = string.match(stored, '^(%d+) (%a+)$')
+  if was == state or was == 'deleting' then
+    return {'ok', first, was}
+  end
+  since = first or now
+end
+redis.call('HDEL', suspended, '') -- goes on when Redis is full, see lua.go
+redis.call('HSET', suspended, organization_id, since .. ' ' .. state, 'version', time[1] .. ' ' .. time[2])
+return {'ok', since, state}

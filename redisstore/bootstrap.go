@@ -1,0 +1,46 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// BootstrapHash returns the SHA-256 of the bootstrap token that is kept, and whether there is one.
+func (s *Store) BootstrapHash(ctx context.Context) (hash [32]byte, found bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	kept, err := s.client.Get(ctx, s.keys.bootstrap()).Result()
+	switch {
+	case err == redis.Nil:
+		return hash, false, nil
+	case err != nil:
+		return hash, false, s.trouble(err, reads)
+	case len(kept) != len(hash):
+		return hash, false, fmt.Errorf("%w: a bootstrap token's hash of %d bytes", errReply, len(kept))
+	}
+	return [32]byte([]byte(kept)), true, nil
+}
+
+// KeepFirstBootstrapHash keeps the hash unless there is one already. Asking again is harmless; BootstrapHash says which is
+// kept.
+func (s *Store) KeepFirstBootstrapHash(ctx context.Context, hash [32]byte) error {
+	return s.setBootstrapHash(ctx, hash, "nx")
+}
+
+// SetBootstrapHash keeps the hash in place of the one before. Asking again is harmless.
+func (s *Store) SetBootstrapHash(ctx context.Context, hash [32]byte) error {
+	return s.setBootstrapHash(ctx, hash)
+}
+
+func (s *Store) setBootstrapHash(ctx context.Context, hash [32]byte, condition ...any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	place := s.keys.bootstrap()
+	command := redis.NewCmd(ctx, append([]any{"set", place, hash[:]}, condition...)...)
+	if err := s.write(ctx, place, command); err != nil && err != redis.Nil {
+		return s.trouble(err, reads) // asking again is harmless
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// DeletionProgress is how far a deletion is.
+type DeletionProgress struct {
+	Pass    int   // over all keys; there are two at the least
+	Walked  int64 // keys looked at, in all passes
+	Removed int64 // keys removed, in all passes
+}
+
+const (
+	// settleTime is how long a request that was admitted before the organization was closed may still write: a few calls.
+	settleTime = 3 * callTimeout
+	// maxPasses bounds a deletion that meets new keys in each pass.
+	maxPasses = 20
+	// maxUncertain bounds the keys that one pass leaves to the next; see deletion.
+	maxUncertain = 1 << 20
+)
+
+// deletion is one run of DeleteOrganization.
+type deletion struct {
+	*Store
+	organization uuid.UUID
+	settle       time.Duration
+	report       func(DeletionProgress)
+	progress     DeletionProgress
+
+	agents  map[uuid.UUID]bool // of the organization; true once revoked
+	cells   map[uint16]bool    // of the organization and its agents
+	foreign map[uint16]bool    // cells that others have something in
+	// uncertain are keys in cells of the organization that do not say whose they are, as earlier versions have written them:
+	// families, and claims on idempotency keys. They go if, after the walk that met them, nobody else is found in their
+	// cell. In a shared cell they expire.
+	uncertain []string
+}
+
+// DeleteOrganization removes all that Redis keeps of an organization, in steps that each take little time, and reports
+// after each. First it refuses the organization: it suspends it, takes away its API keys and revokes its agents. Then it
+// waits until requests that were admitted before are done. The organization's own record goes last, so that a deletion
+// that was broken off can be repeated. Errors: ErrUnknownOrganization.
+func (s *Store) DeleteOrganization(ctx context.Context, organization uuid.UUID, report func(DeletionProgress)) error {
+	return s.deleteOrganization(ctx, organization, settleTime, report)
+}
+
+func (s *Store) deleteOrganization(ctx context.Context, organization uuid.UUID, settle time.Duration, report func(DeletionProgress)) error {
+	if err := s.closeOrganization(ctx, organization); err != nil {
+		return err
+	}
+	d := &deletion{Store: s, organization: organization, settle: settle, report: report, agents: map[uuid.UUID]bool{}}
+	for d.progress.Pass < maxPasses {
+		d.progress.Pass++
+		before := d.progress.Removed
+		if err := d.pass(ctx); err != nil {
+			return err
+		}
+		if d.progress.Pass > 1 && d.progress.Removed == before && len(d.uncertain) == 0 {
+			return d.finish(ctx)
+		}
+	}
+	return fmt.Errorf("after %d passes there are still new keys; are all instances of this version?", maxPasses)
+}
+
+// closeOrganization refuses an organization for good. An instance that does not follow suspensions finds no API key.
+func (s *Store) closeOrganization(ctx context.Context, organization uuid.UUID) error {
+	_, err := s.organizationName(ctx, organization)
+	if errors.Is(err, ErrUnknownOrganization) {
+		suspended, err := s.suspensionsNow(ctx)
+		if err != nil || !suspended.of[organization].Deleting {
+			return orElse(err, ErrUnknownOrganization)
+		}
+		return nil // an earlier deletion was broken off at its last step
+	}
+	if err != nil {
+		return err
+	}
+	if _, err := s.suspendAs(ctx, organization, "deleting"); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	place := s.keys.organization(organization)
+	return s.trouble(s.write(ctx, place, redis.NewIntCmd(ctx, "hdel", place, "key", "previous_key")), writes)
+}
+
+// pass removes what one walk over all keys finds.
+func (d *deletion) pass(ctx context.Context) error {
+	if err := d.findTenants(ctx); err != nil {
+		return err
+	}
+	if err := d.removeUncertain(ctx); err != nil {
+		return err
+	}
+	if err := d.revokeAgents(ctx); err != nil {
+		return err
+	}
+	if d.progress.Pass == 1 && !pause(ctx, d.settle) {
+		return context.Cause(ctx)
+	}
+	return d.walk(ctx, "*", d.sweep)
+}
+
+// findTenants looks for the organization's agents, and for the cells that others share with it.
+func (d *deletion) findTenants(ctx context.Context) error {
+	d.foreign = map[uint16]bool{}
+	d.cells = map[uint16]bool{cellOf(d.organization): true}
+	err := d.walk(ctx, "o", func(_ context.Context, keys []string) error {
+		for _, key := range keys {
+			if name, valid := d.keys.parse(key); valid && name.id != d.organization {
+				d.foreign[name.cell] = true
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return d.walk(ctx, "a", func(ctx context.Context, keys []string) error {
+		found, err := ask(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.SliceCmd {
+			return p.HMGet(ctx, key, "organization", "revoked")
+		})
+		if err != nil {
+			return err
+		}
+		for i, key := range keys {
+			name, _ := d.keys.parse(key)
+			r := reply{values: found[i].Val()}
+			if r.optional(0) != string(d.organization[:]) {
+				d.foreign[name.cell] = true
+				continue
+			}
+			d.agents[name.id] = d.agents[name.id] || r.optional(1) != ""
+			d.cells[name.cell] = true
+		}
+		return nil
+	})
+}
+
+// revokeAgents revokes the agents that still act: an instance that does not follow suspensions refuses them then.
+func (d *deletion) revokeAgents(ctx context.Context) error {
+	for agent, revoked := range d.agents {
+		if revoked {
+			continue
+		}
+		keys := []string{d.keys.agent(agent), d.keys.events(agent)}
+		_, err := d.run(ctx, ownFlow, revokeAgent, keys, d.organization, d.auditAs(ctx, actorKey))
+		if err != nil && err != ErrUnknownAgent {
+			return err
+		}
+		d.agents[agent] = true
+	}
+	return nil
+}
+
+// finish removes the records by which the others were known.
+func (d *deletion) finish(ctx context.Context) error {
+	var records [][]string
+	for agent := range d.agents {
+		records = append(records, []string{d.keys.agent(agent)})
+	}
+	if err := d.unlink(ctx, records); err != nil {
+		return err
+	}
+	if err := d.unlink(ctx, [][]string{{d.keys.organization(d.organization)}}); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	holdings := d.keys.holdings()
+	if err := d.write(ctx, holdings, redis.NewIntCmd(ctx, "zrem", holdings, string(d.organization[:]))); err != nil {
+		return d.trouble(err, writes)
+	}
+	place := d.keys.suspended() // without a version it is read again
+	return d.trouble(d.write(ctx, place, redis.NewIntCmd(ctx, "hdel", place, string(d.organization[:]), versionField)), writes)
+}

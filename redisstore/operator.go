@@ -1,0 +1,139 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// What the operator does to organizations, beside the service and without their API keys. It walks over all keys, so the
+// Redis user of the operator may do more than that of the service; see deploy/redis/users.acl.
+
+// OrganizationUse is an organization as the operator sees it. The counts are those of its indexes, which may still hold
+// some entries that have expired.
+type OrganizationUse struct {
+	Organization
+	Suspension     *Suspension // nil while it is not suspended
+	Agents         int64
+	OpenSessions   int64
+	ClosedSessions int64
+	Transactions   int64
+}
+
+// Organizations returns all organizations, the oldest first.
+func (s *Store) Organizations(ctx context.Context) ([]OrganizationUse, error) {
+	var ids []uuid.UUID
+	err := s.walk(ctx, "o", func(_ context.Context, keys []string) error {
+		for _, key := range keys {
+			if name, valid := s.keys.parse(key); valid {
+				ids = append(ids, name.id)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(ids, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+	ids = slices.Compact(ids) // a walk may meet a key twice
+	suspended, err := s.suspensionsNow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]OrganizationUse, 0, len(ids))
+	for chunk := range slices.Chunk(ids, walkStep) {
+		found, err := s.organizationUses(ctx, chunk, suspended)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+// OrganizationUse returns one of them. Errors: ErrUnknownOrganization.
+func (s *Store) OrganizationUse(ctx context.Context, id uuid.UUID) (OrganizationUse, error) {
+	suspended, err := s.suspensionsNow(ctx)
+	if err != nil {
+		return OrganizationUse{}, err
+	}
+	found, err := s.organizationUses(ctx, []uuid.UUID{id}, suspended)
+	if err != nil || len(found) == 0 {
+		return OrganizationUse{}, orElse(err, ErrUnknownOrganization)
+	}
+	return found[0], nil
+}
+
+func orElse(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+// organizationUses leaves out those that do not exist.
+func (s *Store) organizationUses(ctx context.Context, ids []uuid.UUID, suspended *suspensions) ([]OrganizationUse, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	facts := make([]*redis.SliceCmd, len(ids))
+	counts := make([][4]*redis.IntCmd, len(ids))
+	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			facts[i] = p.HMGet(ctx, s.keys.organization(id), "name", "metadata", "created")
+			for j, index := range []string{s.keys.organizationAgents(id), s.keys.organizationOpen(id),
+				s.keys.organizationClosed(id), s.keys.organizationTransactions(id)} {
+				counts[i][j] = p.ZCard(ctx, index)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, s.trouble(err, reads)
+	}
+	var found []OrganizationUse
+	for i, id := range ids {
+		r := reply{values: facts[i].Val()}
+		if r.optional(0) == "" {
+			continue
+		}
+		n := counts[i]
+		use := OrganizationUse{
+			Organization: Organization{ID: id, Name: r.text(0), Metadata: r.optional(1), Created: r.time(2)},
+			Agents:       n[0].Val(), OpenSessions: n[1].Val(), ClosedSessions: n[2].Val(), Transactions: n[3].Val(),
+		}
+		if suspension, yes := suspended.of[id]; yes {
+			use.Suspension = &suspension
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		found = append(found, use)
+	}
+	return found, nil
+}
+
+// organizationName returns the name of an organization. Errors: ErrUnknownOrganization.
+func (s *Store) organizationName(ctx context.Context, id uuid.UUID) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	name, err := s.client.HGet(ctx, s.keys.organization(id), "name").Result()
+	if err == redis.Nil {
+		return "", ErrUnknownOrganization
+	}
+	return name, s.trouble(err, reads)
+}
+
+var replaceAPIKey = newScript("replace_api_key", writes)
+
+// ReplaceAPIKey makes the hash that of the organization's API key and returns when the key before ends: after grace, while
+// all others end at once. With the same hash it may be asked again, and changes nothing. Errors: ErrUnknownOrganization.
+func (s *Store) ReplaceAPIKey(ctx context.Context, organization uuid.UUID, hash [32]byte, grace time.Duration) (time.Time, error) {
+	r, err := s.run(ctx, ownFlow, replaceAPIKey, []string{s.keys.organization(organization)}, hash, grace.Milliseconds())
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.time(0), r.err
+}

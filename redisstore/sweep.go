@@ -1,0 +1,160 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+// sweep removes those keys that are the organization's, but for its record and those of its agents: by these a repeated
+// deletion knows what else is its.
+func (d *deletion) sweep(ctx context.Context, keys []string) error {
+	var doomed [][]string
+	var asked, indexes []string
+	for _, key := range keys {
+		name, valid := d.keys.parse(key)
+		switch {
+		case !valid || !d.cells[name.cell] || name.kind == "o" || name.kind == "a":
+		case d.isMine(name):
+			doomed = append(doomed, []string{key})
+			if name.kind == "af" {
+				indexes = append(indexes, key)
+			}
+		case slices.Contains([]string{"s", "t", "i"}, name.kind):
+			asked = append(asked, key)
+		case name.kind == "f":
+			d.leave(key, name)
+		}
+	}
+	owned, err := d.owned(ctx, asked)
+	if err != nil {
+		return err
+	}
+	if err := d.removeFamilies(ctx, indexes); err != nil {
+		return err
+	}
+	d.progress.Walked += int64(len(keys))
+	return d.unlink(ctx, append(doomed, owned...))
+}
+
+// removeFamilies removes the families in indexes of agents, before the indexes themselves.
+func (d *deletion) removeFamilies(ctx context.Context, indexes []string) error {
+	for _, index := range indexes {
+		name, _ := d.keys.parse(index)
+		for from := int64(0); ; from += walkStep {
+			entries, err := d.client.ZRange(ctx, index, from, from+walkStep-1).Result()
+			if err != nil {
+				return d.trouble(err, reads)
+			}
+			var doomed [][]string
+			for _, entry := range entries {
+				if family, err := ofCell(name.id).id(entry); err == nil {
+					doomed = append(doomed, []string{d.keys.family(name.id, family)})
+				}
+			}
+			if err := d.unlink(ctx, doomed); err != nil {
+				return err
+			}
+			if len(entries) < walkStep {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// isMine says whether a key's own name tells that it is the organization's or one of its agents'.
+func (d *deletion) isMine(name keyName) bool {
+	_, ofAgent := d.agents[name.id]
+	return ofAgent || name.id == d.organization && strings.HasPrefix(name.kind, "o")
+}
+
+// leave leaves a key to the next pass, if its cell is the organization's alone as far as this one knows.
+func (d *deletion) leave(key string, name keyName) {
+	if !d.foreign[name.cell] && len(d.uncertain) < maxUncertain {
+		d.uncertain = append(d.uncertain, key)
+	}
+}
+
+// owned returns those keys whose values say that they are the organization's, each with what goes with it.
+func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error) {
+	owners, err := ask(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
+		if name, _ := d.keys.parse(key); name.kind == "i" {
+			return p.Do(ctx, "getrange", key, -len(uuid.UUID{}.String()), -1)
+		}
+		return p.Do(ctx, "hget", key, "a")
+	})
+	if err != nil {
+		return nil, err
+	}
+	var mine [][]string
+	for i, key := range keys {
+		text, _ := owners[i].Text()
+		owner, _ := uuid.FromBytes([]byte(text)) // uuid.Nil for what has just expired
+		name, _ := d.keys.parse(key)
+		_, ofAgent := d.agents[owner]
+		switch {
+		case name.kind == "i" && (strings.HasSuffix(text, string(d.organization[:])) || text == d.organization.String()):
+			mine = append(mine, []string{key})
+		case name.kind == "i":
+			d.leave(key, name)
+		case ofAgent && name.kind == "s":
+			mine = append(mine, []string{key, d.keys.holds(name.id, name.id), d.keys.sessionTransactions(name.id, name.id)})
+		case ofAgent:
+			mine = append(mine, []string{key})
+		}
+	}
+	return mine, nil
+}
+
+// removeUncertain removes what the pass before has left, where still nobody else is in its cell.
+func (d *deletion) removeUncertain(ctx context.Context) error {
+	var doomed [][]string
+	for _, key := range d.uncertain {
+		if name, _ := d.keys.parse(key); !d.foreign[name.cell] {
+			doomed = append(doomed, []string{key})
+		}
+	}
+	d.uncertain = nil
+	return d.unlink(ctx, doomed)
+}
+
+// unlink removes keys, some at a time; those that stand together are in one slot and go at once.
+func (d *deletion) unlink(ctx context.Context, keys [][]string) error {
+	for some := range slices.Chunk(keys, walkStep) {
+		removed, err := ask(ctx, d.Store, some, func(p redis.Pipeliner, together []string) *redis.IntCmd {
+			return p.Unlink(ctx, together...)
+		})
+		if err != nil {
+			return err
+		}
+		for _, n := range removed {
+			d.progress.Removed += n.Val()
+		}
+	}
+	d.report(d.progress)
+	return nil
+}
+
+// ask sends a command for each of many things in one pipeline, and returns the commands.
+func ask[T any, C redis.Cmder](ctx context.Context, s *Store, things []T, command func(redis.Pipeliner, T) C) ([]C, error) {
+	if len(things) == 0 {
+		return nil, nil
+	}
+	sent := make([]C, len(things))
+	_, _ = s.client.Pipelined(ctx, func(p redis.Pipeliner) error { // its error is the first command's, which may be no value
+		for i, thing := range things {
+			sent[i] = command(p, thing)
+		}
+		return nil
+	})
+	for _, c := range sent {
+		if err := c.Err(); err != nil && err != redis.Nil { // no value: the key has just expired
+			return nil, s.trouble(err, reads)
+		}
+	}
+	return sent, nil
+}
