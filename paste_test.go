@@ -90,8 +90,12 @@ func paste(t *testing.T, shell, commands string, environment ...string) string {
 	}
 	err = cmd.Wait()
 	_ = stop() // fails when the page has left nothing running
+	select {
+	case <-read: // all that was shown
+	case <-time.After(10 * time.Second):
+		t.Error("something that the page started still holds the terminal")
+	}
 	_ = terminal.Close()
-	<-read
 	if err != nil {
 		t.Fatalf("%s: %v:\n%s", shell, err, &shown)
 	}

@@ -27,8 +27,8 @@ func TestTheTutorialWorksWhenPasted(t *testing.T) {
 			t.Errorf("the agent does not say what the page shows:\n%s", printed)
 		}
 		for _, line := range []string{
-			`stopped: max_value_usd is reached, 0\.0\d+ USD of 0\.1 used`, // after the top-up
-			`active +actions \d+/100 +value 0\.\d+/0\.1 USD`,              // of session watch, without a terminal
+			`stopped: max_value_usd is reached, 0\.0\d+ USD of 0\.1 used`,    // after the top-up
+			`active +actions \d+/100 +value 0\.\d+(\+0\.\d+ held)?/0\.1 USD`, // of session watch, without a terminal
 			`stopped: no access token: the agent and secret do not match a live agent`,
 			`STATUS +revoked`,
 			`"type":"agent\.revoked"`,

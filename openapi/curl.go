@@ -36,7 +36,8 @@ ANSWER=$(post /v1/auth/token "{\"agent_id\":\"$AGENT\",\"secret\":\"$SECRET\"}")
 TOKEN=$(printf %s "$ANSWER" | field access_token) REFRESH=$(printf %s "$ANSWER" | field refresh_token)
 SESSION=$(post /v1/sessions "{\"agent_id\":\"$AGENT\"}" "X-API-Key: $KEY" | field id)
 ANSWER=$(post /v1/transactions "{\"session_id\":\"$SESSION\",\"action_type\":\"refund\",\"value_usd\":2}" "Authorization: Bearer $TOKEN")
-TRANSACTION=$(printf %s "$ANSWER" | field id)`
+TRANSACTION=$(printf %s "$ANSWER" | field id)
+FAMILY=$(curl -s "$URL/v1/agents/$AGENT/families" -H "X-API-Key: $KEY" | field family_id)`
 
 // curl returns a command that carries the operation out when it is pasted after the preparation. Parameters with an
 // example are in it.

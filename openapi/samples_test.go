@@ -63,8 +63,10 @@ func TestTheSamplesRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	programs := map[string]func(t *testing.T) []string{
-		"Go":     func(*testing.T) []string { return []string{"go", "run", "./samples/go"} },
-		"Python": func(t *testing.T) []string { return []string{tool.Path(t, "python3"), "-W", "error", "samples/samples.py"} },
+		"Go": func(*testing.T) []string { return []string{"go", "run", "./samples/go"} },
+		"Python": func(t *testing.T) []string {
+			return []string{tool.Path(t, "python3"), "-W", "error", "samples/samples.py"}
+		},
 		"TypeScript": func(t *testing.T) []string {
 			return []string{tool.Path(t, "node"), compiled(t, typeScript)}
 		},

@@ -46,7 +46,7 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 	if err != nil {
 		return Session{}, s.released(ctx, c, n.Once, act.refusedTo(err))
 	}
-	if n.Lifetime != nil {
+	if n.Lifetime != nil && (n.Once == nil || !n.Once.Replayed) { // a repeated answer says nothing of the session now
 		s.reopenSession(ctx, act.organization, id)
 	}
 	return r.session(id)

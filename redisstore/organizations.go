@@ -84,6 +84,9 @@ func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, 
 func (s *Store) RotateAPIKeyOnce(ctx context.Context, key APIKey, newHash [32]byte, grace time.Duration,
 	once *Once) (time.Time, error) {
 	f, place := s.proven.urgent(key), ""
+	if err := s.refuseSuspended(ctx, key, f); err != nil {
+		return time.Time{}, err
+	}
 	var held reservation
 	if once != nil {
 		once.bounded = true

@@ -7,7 +7,7 @@ import "github.com/google/uuid"
 const (
 	agentSize      = 4840 // with the beginning of its audit trail
 	sessionSize    = 420
-	familySize     = 140
+	familySize     = 255
 	eventSize      = 100
 	keySize        = 240 // of an idempotency key
 	claimSize      = 230 // of its claim in the organization's cell

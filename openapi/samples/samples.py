@@ -102,7 +102,7 @@ pending = tx.get()
 print(pending.status, pending.expires_at)
 # end
 
-# sample: updateTransaction
+# sample: changeHold
 tx.update(value="2.5", expires_in=3600)
 # end
 

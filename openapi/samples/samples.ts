@@ -5,7 +5,7 @@ const client = Client.fromEnv();
 
 // sample: createOrganization
 const made = await client.createOrganization({ name: "acme" });
-let org = client.organization(made.apiKey); // keep made.apiKey.reveal(): it is shown this once
+let org = client.organization(made.apiKey!); // keep made.apiKey.reveal(): it is shown this once
 // end
 
 // sample: getOrganization
@@ -34,7 +34,7 @@ console.log(shown.name, shown.scopes);
 
 // sample: rotateAgentSecret
 // The present secret stays valid for a minute. revokeFamilies: true ends the tokens too, when the secret was stolen.
-const secret = await org.rotateAgentSecret(agent.id, { grace: 60 });
+const secret = await org.rotateAgentSecret(agent.id, { graceSeconds: 60 });
 agent = client.agent(agent.id, secret.secret);
 // end
 
@@ -45,7 +45,7 @@ const token = await agent.token();
 
 // sample: introspectToken
 const about = await org.introspect(token);
-console.log(about.active, about.agentId);
+if (about.active) console.log(about.agentId, about.scopes);
 // end
 
 // sample: listFamilies
@@ -58,7 +58,7 @@ await org.revokeFamily(agent.id, families[0]!.id);
 // end
 
 // sample: createSession
-const budget = await org.createSession({ agentId: agent.id, maxActions: 20, maxValue: usd("0.5"), expiresIn: 3600 });
+const budget = await org.createSession({ agentId: agent.id, maxActions: 20, maxValue: usd("0.5"), expiresInSeconds: 3600 });
 const session = agent.session(budget.id);
 // end
 
@@ -98,8 +98,8 @@ const pending = await tx.get();
 console.log(pending.status, pending.expiresAt);
 // end
 
-// sample: updateTransaction
-await tx.update({ value: usd("2.5"), expiresIn: 3600 });
+// sample: changeHold
+await tx.update({ value: usd("2.5"), expiresInSeconds: 3600 });
 // end
 
 // sample: commitTransaction

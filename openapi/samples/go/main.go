@@ -220,7 +220,7 @@ func transactions(ctx context.Context, org *client.Organization, session *client
 	fmt.Println(info.Status, info.ExpiresAt)
 	// end
 
-	// sample: updateTransaction
+	// sample: changeHold
 	more := money.MicroUSD(2_500_000)
 	if err := tx.Update(ctx, client.TransactionChanges{Value: &more, ExpiresIn: time.Hour}); err != nil {
 		return err

@@ -23,21 +23,24 @@ export interface Event {
 /** Where to begin in a trail, and when to end. */
 export interface EventOptions extends CallOptions {
   readonly after?: string | undefined; // the id of an event; left out: from the oldest that is kept
+  readonly wait?: boolean; // false ends with the last event; left out: it waits for those to come
 }
 
 export function events(caller: Caller, agent: string, options: EventOptions): AsyncGenerator<Event, void, undefined> {
-  return follow(caller, agent, known("the options of events", options, { signal: true, after: true }));
+  return follow(caller, agent, known("the options of events", options, { signal: true, after: true, wait: true }));
 }
 
 async function* follow(caller: Caller, agent: string, options: EventOptions): AsyncGenerator<Event, void, undefined> {
+  const seconds = options.wait === false ? 0 : waitSeconds;
   for (let after = options.after; ; ) {
-    const path = withQuery(`${agentPath(agent)}/events`, { after, limit: perPage, wait: String(waitSeconds) });
+    const path = withQuery(`${agentPath(agent)}/events`, { after, limit: perPage, wait: String(seconds) });
     const read = (answer: unknown) => array(answer, eventFrom);
-    const wait = waitSeconds * 1000;
-    for (const event of await caller.do({ method: "GET", path, effect: "reads", wait, read }, options.signal)) {
+    const page = await caller.do({ method: "GET", path, effect: "reads", wait: seconds * 1000, read }, options.signal);
+    for (const event of page) {
       yield event;
       after = event.id;
     }
+    if (seconds === 0 && page.length === 0) return;
   }
 }
 
