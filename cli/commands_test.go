@@ -66,7 +66,7 @@ func TestJSONHasTheNamesOfTheAPI(t *testing.T) {
 	names(org, "api_key", "created_at", "id", "metadata", "name")
 	id := org["id"].(string)
 	s.env["REMIT_API_KEY"] = org["api_key"].(string)
-	names(s.object("org", "show", id), "created_at", "id", "metadata", "name")
+	names(s.object("org", "show", id), "created_at", "id", "metadata", "name", "quotas", "usage")
 	rotated := s.object("org", "rotate-key", id)
 	names(rotated, "api_key", "previous_expires_at")
 	s.env["REMIT_API_KEY"] = rotated["api_key"].(string)

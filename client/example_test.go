@@ -147,9 +147,7 @@ func ExampleInsufficientScope() {
 	if errors.As(tx.Reverse(ctx, "never mind"), &lacks) {
 		fmt.Println("lacks", lacks.RequiredScope)
 	}
-	// Output:
-	// <nil>
-	// lacks transactions:rollback
+	// Output: lacks transactions:rollback
 }
 
 // Many sessions are charged in one request, each all or nothing.

@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"sync"
@@ -424,7 +423,7 @@ func (w tenant) wantFamilies(t *testing.T, s *Store, want ...uuid.UUID) {
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Error(fmt.Sprintf("by %d a page: %v, want %v", limit, got, want))
+			t.Errorf("by %d a page: %v, want %v", limit, got, want)
 		}
 	}
 }

@@ -178,9 +178,9 @@ func TestAKeyInItsGraceTimeCannotRotateOnceItsSuccessorIsUsed(t *testing.T) {
 		} {
 			old := newOrganization(t, s)
 			must(s.Organization(t.Context(), old))(t)
-			fresh := rotated(t, s, old, 2, time.Minute)
+			rotated(t, s, old, 2, time.Minute)
 			must(s.Organization(t.Context(), old))(t) // which is no use of its successor
-			fresh = rotated(t, s, old, 3, time.Minute)
+			fresh := rotated(t, s, old, 3, time.Minute)
 			wantError(t, name, use(fresh), nil)
 
 			elsewhere := must(Open(s.config))(t) // what one instance was asked counts for all

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"regexp"
@@ -119,7 +118,7 @@ func TestABadNetworkLogsOutAsOftenAsTheDocsSay(t *testing.T) {
 			"for two in a row": {number(4), float64(twoInARow) / years},
 		} {
 			if it.found > 2*it.said+0.002 || it.said > 2*it.found+0.002 {
-				t.Error(fmt.Sprintf("%+v: logged out %s %.4f times a year, the page says %.4f", n, name, it.found, it.said))
+				t.Errorf("%+v: logged out %s %.4f times a year, the page says %.4f", n, name, it.found, it.said)
 			}
 		}
 	}

@@ -100,11 +100,11 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 		}
 		askedBy(ctx, organization, client.agent)
 		agent, family, err := s.familyOf(form.Get("token"))
-		if cannotSay(err) {
+		switch {
+		case cannotSay(err):
 			return err
-		}
-		if err != nil {
-			return nil
+		case err != nil:
+			return nil //nolint:nilerr // a token that is none is as revoked as it can be
 		}
 		if agent != client.agent {
 			return &oauthError{"invalid_grant", "the token was issued to another client"}

@@ -210,6 +210,12 @@ func ends(done *steps, o *client.Organization, scout string, session *client.Ses
 		done.add("follow an audit trail", "%s %s", event.Type, event.Actor.Type)
 		break
 	}
+	var trail []string
+	for event, err := range o.ListEvents(ctx, scout, "") {
+		must(err)
+		trail = append(trail, event.Type)
+	}
+	done.add("read an audit trail to its end", "%s %s", trail[0], trail[len(trail)-1])
 	must(o.RevokeAgent(ctx, scout))
 	done.add("revoke an agent", "%s", get(o.GetAgent(ctx, scout)).Status)
 }

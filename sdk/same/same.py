@@ -162,6 +162,8 @@ def ends(o: remit.Organization, scout: str, session: remit.Session) -> None:
     for event in o.events(scout):
         add("follow an audit trail", event.type, event.actor.type)
         break
+    trail = [event.type for event in o.events(scout, wait=False)]
+    add("read an audit trail to its end", trail[0], trail[-1])
     o.revoke_agent(scout)
     add("revoke an agent", o.get_agent(scout).status)
 

@@ -200,7 +200,7 @@ func transactions(ctx context.Context, org *client.Organization, session *client
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback(ctx, "not finished") // does nothing after Commit
+	defer func() { _ = tx.Rollback(ctx, "not finished") }() // sends nothing after Commit
 	// end
 
 	// sample: listTransactions

@@ -163,6 +163,9 @@ async function ends(o: Organization, scout: string, session: Session): Promise<v
     add("follow an audit trail", event.type, event.actor.type);
     break;
   }
+  const trail: string[] = [];
+  for await (const event of o.events(scout, { wait: false })) trail.push(event.type);
+  add("read an audit trail to its end", trail[0], trail[trail.length - 1]);
   await o.revokeAgent(scout);
   add("revoke an agent", (await o.getAgent(scout)).status);
 }
