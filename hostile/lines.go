@@ -70,7 +70,7 @@ var targets = []Request{
 	{"of a query alone", asked("GET ?limit=1 HTTP/1.1"), 400, Closed, ""},
 	{"in absolute form", asked("GET http://remit/v1/agents HTTP/1.1"), 200, Kept, ""},
 	{"in absolute form of another host", asked("GET http://" + Marker + "/v1/agents HTTP/1.1"), 200, Kept, ""}, // RFC 9112 §3.2.2: it counts, not Host
-	{"in absolute form without a path", asked("GET http://remit HTTP/1.1"), 404, Kept, ""},
+	{"in absolute form without a path", asked("GET http://remit HTTP/1.1"), 302, Kept, ""},
 	{"in absolute form with two slashes", asked("GET http://remit//v1/agents HTTP/1.1"), 400, Closed, ""},
 	{"in absolute form without a host", asked("GET http:///v1/agents HTTP/1.1"), 400, Closed, ""},
 	{"in absolute form with a user", asked("GET http://" + Marker + ":secret@remit/v1/agents HTTP/1.1"), 400, Closed, ""},

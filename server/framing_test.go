@@ -205,7 +205,7 @@ func TestAPathIsMatchedAsItIsWritten(t *testing.T) {
 	api := onMiniredis(t, setup{})
 	w := api.newTenant()
 	for _, path := range []string{
-		"/", "/v1", "/v1/", "/v1/agents/", "/V1/agents", "/v1/Agents", "/v2/agents", "/v1/sessions/", "/sessions/", "/healthz/", "/v1/healthz",
+		"/v1", "/v1/", "/v1/agents/", "/V1/agents", "/v1/Agents", "/v2/agents", "/v1/sessions/", "/sessions/", "/healthz/", "/v1/healthz",
 		`/v1\agents`, "/v1/agents;x", "/./v1/agents", "/v1/./agents", "/v1/agents/" + w.agent.id + "/", "/v1/agents/" + w.agent.id + "/x",
 		"/v1/auth", "/v1/auth/", "/transactions", "/v1/transactions/", "/v1/Transactions", "/actions", "/v1/actions/",
 	} {

@@ -47,7 +47,7 @@ func parse(text string) (*fasthttp.RequestCtx, bool) {
 
 // served are all routes, as docs/api.md has them; a * stands for any method, or any rest of a path.
 var served = strings.Fields(`
-	GET,HEAD:/healthz GET,HEAD:/readyz GET,HEAD:/metrics GET,HEAD:/openapi.json GET,HEAD:/docs
+	GET,HEAD:/healthz GET,HEAD:/readyz GET,HEAD:/metrics GET,HEAD:/openapi.json GET,HEAD:/docs GET,HEAD:/
 	GET,HEAD:/.well-known/jwks.json GET,HEAD:/.well-known/oauth-authorization-server
 	POST:/v1/organizations GET,HEAD:/v1/organizations/{id} POST:/v1/organizations/{id}/api-key/rotate
 	GET,HEAD,POST:/v1/agents GET,HEAD,DELETE:/v1/agents/{id} POST:/v1/agents/{id}/revoke POST:/v1/agents/{id}/secret/rotate
@@ -55,7 +55,7 @@ var served = strings.Fields(`
 	POST:/v1/auth/token POST:/v1/auth/refresh POST:/v1/auth/revoke POST:/v1/auth/introspect
 	GET,HEAD:/v1/auth/verify *:/v1/auth/verify/* *:/v1/auth/authorize *:/v1/auth/authorize/*
 	POST:/oauth2/token GET,HEAD:/oauth2/authorize POST:/oauth2/revoke POST:/oauth2/introspect
-	POST:/v1/actions GET,HEAD,POST:/v1/transactions GET,HEAD:/v1/transactions/{id}
+	POST:/v1/actions GET,HEAD,POST:/v1/transactions GET,HEAD,PATCH:/v1/transactions/{id}
 	POST:/v1/transactions/{id}/commit POST:/v1/transactions/{id}/rollback
 	GET,HEAD,POST:/sessions GET,HEAD,PATCH:/sessions/{id} POST:/sessions/{id}/end POST:/sessions/{id}/actions
 	GET,HEAD,POST:/v1/sessions GET,HEAD,PATCH:/v1/sessions/{id} POST:/v1/sessions/{id}/end POST:/v1/sessions/{id}/actions`)
@@ -118,6 +118,9 @@ func pathOf(target string) (path string, found bool) {
 		rest = target[len(absolute[1]):]
 	}
 	path, _, _ = strings.Cut(rest, "?")
+	if absolute != nil && path == "" {
+		path = "/" // RFC 9110 §4.2.3
+	}
 	return path, absolute != nil || strings.HasPrefix(path, "/")
 }
 
