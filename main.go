@@ -170,7 +170,7 @@ func (c *serve) serve(ctx context.Context, printed printed) error {
 	go func() { served <- service.Serve(listener) }()
 	serveMetrics(log, service, watched)
 	url := ownURL(c.scheme(), listener.Addr())
-	settings := &operatorSettings{store: store, service: service, log: log, out: printed.out,
+	settings := &operatorSettings{store: store, service: service, log: log, printed: printed,
 		bootstrap: config.Organizations.Creation == server.OrganizationsToken && config.Organizations.BootstrapToken == ""}
 	keys := &keySource{keyFlags: c.keyFlags, store: store, log: log, settings: settings,
 		issuer: c.Issuer, ownURL: url, ownRedis: c.RedisURL == ""}

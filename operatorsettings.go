@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"time"
 
@@ -18,7 +17,7 @@ type operatorSettings struct {
 	store   *redisstore.Store
 	service *server.Server
 	log     *slog.Logger
-	out     io.Writer // where a new bootstrap token is printed: in no log
+	printed printed // a new bootstrap token goes to its standard output, and to no log
 	// bootstrap says that organizations are created by a token that the service made.
 	bootstrap bool
 
@@ -68,7 +67,11 @@ func (o *operatorSettings) tellBootstrapToken(kept [32]byte) {
 			"`remit organizations new-bootstrap-token` makes another")
 		return
 	}
-	fmt.Fprintf(o.out, "\nBootstrap token, shown this once; whoever creates an organization needs it:\n\n%s\n\n", made)
+	if o.printed.json { // which reads nothing else
+		fmt.Fprintf(o.printed.out, "{\"bootstrap_token\":%q}\n", made)
+		return
+	}
+	fmt.Fprintf(o.printed.out, "\nBootstrap token, shown this once; whoever creates an organization needs it:\n\n%s\n\n", made)
 }
 
 // follow keeps the settings as Redis has them, until ctx ends.

@@ -118,6 +118,38 @@ func TestTheOperatorSuspendsRekeysAndDeletesAnOrganization(t *testing.T) {
 	}
 }
 
+func TestTheOperatorSetsQuotas(t *testing.T) {
+	t.Parallel()
+	url := startRedis(t)
+	p := start(t, []string{"REMIT_REDIS_URL=" + url}).ready(t)
+	id, key := p.createOrganization(t)
+	p.createAgent(t, key)
+	shown := operated(t, url, "quota", id, "agents=1,bytes=1000000")
+	if !regexp.MustCompile(`(?m)^agents +1 +1$`).MatchString(shown) || !regexp.MustCompile(`(?m)^bytes +\d+ +1000000$`).MatchString(shown) {
+		t.Errorf("quota prints %s", shown)
+	}
+	create := func() int {
+		var answer map[string]any
+		return p.post(t, "/v1/agents", key, `{"name":"n","scopes":[]}`, &answer)
+	}
+	becomes(t, "another agent is refused", func() bool { return create() == http.StatusForbidden })
+	var document struct{ Quotas, Usage map[string]int64 }
+	if err := json.Unmarshal([]byte(operated(t, url, "quota", id, "--json")), &document); err != nil || document.Quotas["agents"] != 1 {
+		t.Errorf("%+v, %v", document, err)
+	}
+	operated(t, url, "quota", id, "agents=default")
+	becomes(t, "another agent is created", func() bool { return create() == http.StatusCreated })
+	for _, wrong := range []string{"agents=-1", "agents=1e9", "seats=1", "agents=1,agents=2", "agents", "agents=9999999999999999"} {
+		before := operated(t, url, "quota", id)
+		if _, stderr, status := operate(t, url, "quota", id, wrong); status != 1 || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit %d: %s", wrong, status, stderr)
+		}
+		if after := operated(t, url, "quota", id); after != before {
+			t.Errorf("%s changes %s to %s", wrong, before, after)
+		}
+	}
+}
+
 func TestTheOperatorsCommandsRefuseWhatIsNoOrganization(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
@@ -198,7 +230,7 @@ func dumped(t *testing.T, url string) string {
 	return fmt.Sprintf("%q", all)
 }
 
-var bootstrapLine = regexp.MustCompile(`(?m)^rmb_\w+$`)
+var bootstrapLine = regexp.MustCompile(`\brmb_\w+`)
 
 // bootstrapTokens are those that a program has printed, once it has ended.
 func (p *program) bootstrapTokens(t *testing.T) []string {
