@@ -220,27 +220,29 @@ func goroutinesIn(dump string) []string {
 }
 
 var (
-	lookout    = regexp.MustCompile(`(?s)^goroutine (\d+) .*\nmain\.\(\*keySource\)\.follow\(`)
+	usage      = regexp.MustCompile(`\nremit/redisstore\.\(\*Store\)\.keepUsage\(`)
+	lookout    = regexp.MustCompile(`(?s)^goroutine (\d+) .*\n(?:main\.\(\*(?:keySource|operatorSettings)\)\.follow|remit/redisstore\.\(\*Store\)\.keepUsage)\(`)
 	partOfLook = regexp.MustCompile(`\ncreated by github\.com/redis/go-redis/.*\.\(\*ClusterClient\)\.processPipeline in goroutine (\d+)\n`)
 )
 
-// withoutLooks leaves out what go-redis starts for a moment, one for each node, when an instance looks for new keys, as it does
-// now and then for as long as it runs.
+// withoutLooks leaves out what go-redis starts for a moment, one for each node, when an instance looks for new keys and
+// settings, as it does now and then for as long as it runs; and what tells Redis how much organizations use, which ends a
+// moment after there is no more to tell.
 func withoutLooks(stacks []string) []string {
-	looks := ""
+	looks := map[string]bool{}
 	for _, stack := range stacks {
 		if found := lookout.FindStringSubmatch(stack); found != nil {
-			looks = found[1]
+			looks[found[1]] = true
 		}
 	}
 	return slices.DeleteFunc(stacks, func(stack string) bool {
 		found := partOfLook.FindStringSubmatch(stack)
-		return found != nil && found[1] == looks
+		return found != nil && looks[found[1]] || usage.MatchString(stack)
 	})
 }
 
-// isIdle recognises the runtime's own goroutines, in whose stacks there is nothing else, and those of fasthttp that wait
-// for a connection: in them nothing but the worker function waits for something to be sent.
+// isIdle recognises the runtime's own goroutines, in whose stacks there is nothing else; those of fasthttp that wait for a
+// connection: in them nothing but the worker function waits for something to be sent.
 func isIdle(stack string) bool {
 	header, frames, _ := strings.Cut(stack, "\n")
 	for frame := range strings.Lines(frames) {
