@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -165,6 +167,43 @@ func TestWhatIsFreedIsNoLongerUsed(t *testing.T) {
 			t.Errorf("%d sessions are open, want 0", got)
 		}
 	})
+}
+
+// A transaction is counted until the time to which it was changed last, and no longer than it is pending.
+func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
+	t.Parallel()
+	for name, lifetime := range map[string]time.Duration{"longer": 3 * time.Hour, "shorter": 10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, NewSession{MaxActions: 10})
+				g := w.exchange(t, s)
+				buckets := func() map[string]string {
+					usageOf(t, s, w.key.Organization)
+					all := must(peek(t, s).HGetAll(t.Context(), s.keys.organizationUsage(w.key.Organization)).Result())(t)
+					maps.DeleteFunc(all, func(field, sum string) bool { return sum == "0" || field[0] != 't' || !strings.Contains(field, ":") })
+					return all
+				}
+				n := NewTransaction{ActionType: "call", PreState: "{}", Lifetime: time.Hour}
+				id := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
+				buckets()
+				once := &Once{Key: "change"}
+				for range 2 { // the second time it is replayed, and changes nothing
+					must(s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Lifetime: &lifetime, Once: once}))(t)
+				}
+				changed := must(s.Transaction(t.Context(), byToken(g), id))(t)
+				e := pendingUntil(changed.Expires.Sub(changed.Created), changed.Expires)
+				want := map[string]string{fmt.Sprintf("t%d:%d", e.width, int64(e.remaining/time.Minute)/e.width): "1"}
+				if got := buckets(); !maps.Equal(got, want) {
+					t.Errorf("pending transactions are counted as %v, want %v", got, want)
+				}
+				must(s.Commit(t.Context(), g.AccessToken, id, Commit{}))(t)
+				if got := buckets(); len(got) != 0 {
+					t.Errorf("after the commit %v is left", got)
+				}
+			})
+		})
+	}
 }
 
 // What a request was answered before is answered again, also when nothing new may be created.
