@@ -48,6 +48,9 @@ func (s *Store) admit(ctx context.Context, c Caller, once *Once) error {
 	if err == ErrKeyReused && s.releaseAbandoned(ctx, c, once) {
 		err = s.claim(ctx, c, once)
 	}
+	if once.forget(err) {
+		return s.admit(ctx, c, nil)
+	}
 	return err
 }
 
@@ -75,7 +78,7 @@ func (s *Store) claimPlace(organization uuid.UUID, once *Once) string {
 // released returns err. When it says that nothing came of an organization's request, it releases the claim on the
 // idempotency key first, if it can, so that the corrected request may have the same key.
 func (s *Store) released(ctx context.Context, c Caller, once *Once, err error) error {
-	if once == nil || c.Key == nil || !isNoOutcome(err) {
+	if once == nil || once.forgotten || c.Key == nil || !isNoOutcome(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)

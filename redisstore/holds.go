@@ -21,9 +21,12 @@ var (
 )
 
 // ChangeHold changes what a pending transaction of the calling agent holds, and until when, if that fits. Errors:
-// ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError, ErrKeyReused.
+// ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError, ErrKeyReused, *QuotaError, *RateError.
 func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
 	act := t.actor()
+	if n.Once != nil {
+		n.Once.bounded = true
+	}
 	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err

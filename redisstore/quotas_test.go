@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/money"
 )
 
 // usageOf returns what an organization holds, as Redis has it once this store's own part is counted.
@@ -165,6 +166,70 @@ func TestWhatIsFreedIsNoLongerUsed(t *testing.T) {
 		must(s.EndSession(t.Context(), byToken(g), w.session.ID))(t)
 		if got := usageOf(t, s, w.key.Organization)["open_sessions"]; got != 0 {
 			t.Errorf("%d sessions are open, want 0", got)
+		}
+	})
+}
+
+// A refusal that is kept for an idempotency key takes memory as a success does.
+func TestRefusalsThatAreKeptForIdempotencyKeysAreCounted(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		const most = 3
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		g := w.exchange(t, s)
+		n := NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour}
+		id := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
+		must(s.Commit(t.Context(), g.AccessToken, id, Commit{}))(t)
+		once := func() *Once { return &Once{Key: uuid.NewString()} }
+		for name, c := range map[string]struct {
+			bounded bool
+			do      func() error
+		}{
+			"a charge beyond the limit": {true, func() error {
+				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 2, Once: once()})
+				return err
+			}},
+			"a change of what is committed": {true, func() error {
+				_, err := s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Value: new(money.MicroUSD), Once: once()})
+				return err
+			}},
+			"a top-up": {true, func() error {
+				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD), Once: once()})
+				return err
+			}},
+			"a second commit": {false, func() error {
+				_, err := s.Commit(t.Context(), g.AccessToken, id, Commit{Once: once()})
+				return err
+			}},
+			"a limit set": {false, func() error {
+				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxValue: new(money.MicroUSD), Once: once()})
+				return err
+			}},
+			"a charge by key": {true, func() error {
+				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 2, Once: once()})
+				return err
+			}},
+		} {
+			before := usageOf(t, s, w.key.Organization)["idempotency_keys"]
+			limit := before + most
+			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"idempotency_keys": limit}))(t)
+			usageOf(t, s, w.key.Organization)
+			var refused *QuotaError
+			for range most {
+				if err := c.do(); errors.As(err, &refused) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			kept := len(outcomesKept(t, s))
+			if err := c.do(); errors.As(err, &refused) != c.bounded {
+				t.Errorf("%s beyond the quota: %v", name, err)
+			}
+			if got := len(outcomesKept(t, s)); got != kept {
+				t.Errorf("%s beyond the quota: %d outcomes and claims are kept, before %d", name, got, kept)
+			}
+			if used := usageOf(t, s, w.key.Organization)["idempotency_keys"]; used != limit {
+				t.Errorf("%s: %d keys are counted, want %d", name, used, limit)
+			}
 		}
 	})
 }
