@@ -234,6 +234,48 @@ func TestRefusalsThatAreKeptForIdempotencyKeysAreCounted(t *testing.T) {
 	})
 }
 
+// What a quota has refused leaves its idempotency key to another request, and uses none up.
+func TestWhatAQuotaRefusesLeavesItsIdempotencyKeyUnused(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		quota := func(most int64) {
+			t.Helper()
+			err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"agents": most, "open_sessions": most})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		create := map[string]func(*Once) error{
+			"a session": func(once *Once) error {
+				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Once: once})
+				return err
+			},
+			"an agent": func(once *Once) error {
+				once.Seal = plainSeal("secret")
+				_, err := s.CreateAgentOnce(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, once)
+				return err
+			},
+		}
+		quota(1)
+		usageOf(t, s, w.key.Organization)
+		for name, do := range create {
+			wantOverQuota(t, do(&Once{Key: name, Fingerprint: [32]byte{1}}), map[string]string{"a session": "open_sessions", "an agent": "agents"}[name], 1, 1)
+		}
+		if used := usageOf(t, s, w.key.Organization)["idempotency_keys"]; used != 0 || len(outcomesKept(t, s)) != 0 {
+			t.Errorf("%d keys are counted, and kept %v", used, outcomesKept(t, s))
+		}
+		quota(DefaultQuota)
+		usageOf(t, s, w.key.Organization)
+		for name, do := range create {
+			corrected := &Once{Key: name, Fingerprint: [32]byte{2}}
+			if err := do(corrected); err != nil || corrected.Replayed {
+				t.Errorf("%s: %v, replayed %t", name, err, corrected.Replayed)
+			}
+		}
+	})
+}
+
 // A transaction is counted until the time to which it was changed last, and no longer than it is pending.
 func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
 	t.Parallel()
