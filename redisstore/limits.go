@@ -50,7 +50,7 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 	if err != nil {
 		return Session{}, s.released(ctx, c, n.Once, act.refusedTo(err))
 	}
-	if n.Lifetime != nil {
+	if n.Lifetime != nil && (n.Once == nil || !n.Once.Replayed) { // since the first answer it may have ended
 		s.reopenSession(ctx, act.organization, id)
 	}
 	return r.session(id)
