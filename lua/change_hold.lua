@@ -19,7 +19,7 @@
 -- ARGV[7] = retention             ms that it stays readable after that
 -- ARGV[8] = audit                 see include/audit.lua
 --
--- Reply:  {'ok', now, ended, x, state}  as commit_transaction.lua
+-- Reply:  {'ok', now, ended, x, state, x_before}  as commit_transaction.lua; x_before what x was until now
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
 --         {'unknown_transaction'}
@@ -119,4 +119,4 @@ if s[1] then
   note_usage(session, events, audit, now, marks, tonumber(s[2]), tonumber(s[3]), s[4] + held - t[4] + value, tonumber(s[5]),
     value_limit(s[11], s[5]))
 end
-return {'ok', changed_at, ended, expires, {'pending', '', '', '', '', '', '', value}}
+return {'ok', changed_at, ended, expires, {'pending', '', '', '', '', '', '', value}, t[5]}

@@ -59,7 +59,7 @@ func (s *Store) CreateAgentOnce(ctx context.Context, key APIKey, a Agent, secret
 	outcome := s.keys.outcome(a.ID, act.keyDigest(once, ""))
 	held, err := s.reserveAgent(ctx, key, a, func() bool { return once != nil && s.isKept(ctx, act.flow, outcome) })
 	if err != nil {
-		return Agent{}, err
+		return Agent{}, s.released(ctx, Caller{Key: &key}, once, err)
 	}
 	created, err := s.writeAgent(ctx, act, a, secretHash, once, outcome)
 	replayed := once != nil && once.Replayed

@@ -193,6 +193,20 @@ func TestATopUpIsCountedOnceForItsIdempotencyKey(t *testing.T) {
 	})
 }
 
+func TestARepeatedChangeOfLimitsDoesNotReopenASession(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		change := NewLimits{Lifetime: new(time.Hour), Once: &Once{Key: "longer"}}
+		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, change))(t)
+		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, change))(t)
+		if open := must(peek(t, s).ZCard(t.Context(), s.keys.organizationOpen(w.key.Organization)).Result())(t); open != 0 || !change.Once.Replayed {
+			t.Errorf("%d sessions are open after the end, want 0; replayed %t", open, change.Once.Replayed)
+		}
+	})
+}
+
 func TestATopUpBeyondWhatALimitMayBeChangesNothing(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -23,17 +23,18 @@ var (
 // request may take.
 const abandonedAfter = time.Minute
 
-// claim is which request had an idempotency key first, and whether that was one before this.
+// claim is which request had an idempotency key first: one before this, or this one. It is neither before a claim was made.
 type claim struct {
-	request string
-	before  bool
+	request      string
+	before, mine bool
 }
 
 func (o *Once) claimed(r *reply, err error) error {
 	if err != nil {
 		return nothingVisible(err)
 	}
-	o.claim = claim{r.text(0), r.text(1) != ""}
+	before := r.text(1) != ""
+	o.claim = claim{r.text(0), before, !before}
 	return r.err
 }
 
@@ -47,6 +48,9 @@ func (s *Store) admit(ctx context.Context, c Caller, once *Once) error {
 	err := s.claim(ctx, c, once)
 	if err == ErrKeyReused && s.releaseAbandoned(ctx, c, once) {
 		err = s.claim(ctx, c, once)
+	}
+	if once.forget(err) {
+		return s.admit(ctx, c, nil)
 	}
 	return err
 }
@@ -75,7 +79,7 @@ func (s *Store) claimPlace(organization uuid.UUID, once *Once) string {
 // released returns err. When it says that nothing came of an organization's request, it releases the claim on the
 // idempotency key first, if it can, so that the corrected request may have the same key.
 func (s *Store) released(ctx context.Context, c Caller, once *Once, err error) error {
-	if once == nil || c.Key == nil || !isNoOutcome(err) {
+	if once == nil || once.forgotten || c.Key == nil || !once.cameToNothing(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
@@ -83,8 +87,17 @@ func (s *Store) released(ctx context.Context, c Caller, once *Once, err error) e
 	if once.claim.before && s.mayHaveOutcome(ctx, c, once, cellOf(once.at)) { // of which only the object is gone
 		return err
 	}
-	_, _ = s.run(ctx, s.proven.of(c), releaseClaim, []string{s.claimPlace(c.Key.Organization, once)}, once.Fingerprint)
+	_, failed := s.run(ctx, s.proven.of(c), releaseClaim, []string{s.claimPlace(c.Key.Organization, once)}, once.Fingerprint)
+	if failed == nil && once.claim.mine {
+		s.noteReleased(c.Key.Organization)
+	}
 	return err
+}
+
+// cameToNothing says whether a refusal leaves the idempotency key unused. What a quota or a rate has refused to this request
+// may be under way for one that claimed the key before.
+func (o *Once) cameToNothing(err error) bool {
+	return isNoOutcome(err) || isRefusedCreation(err) && o.claim.mine
 }
 
 // isNoOutcome says whether a refusal is of what the request names; see once.lua.

@@ -21,9 +21,12 @@ var (
 )
 
 // ChangeHold changes what a pending transaction of the calling agent holds, and until when, if that fits. Errors:
-// ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError, ErrKeyReused.
+// ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError, ErrKeyReused, *QuotaError, *RateError.
 func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
 	act := t.actor()
+	if n.Once != nil {
+		n.Once.bounded = true
+	}
 	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err
@@ -33,7 +36,22 @@ func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n N
 		return s.perform(ctx, changeHold, act, n.Once, keys, t.Organization, t.Agent, act.family, id,
 			orEmpty((*int64)(n.Value)), orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})
-	return facts.standing(act, r, err)
+	changed, err := facts.standing(act, r, err)
+	if err == nil && (n.Once == nil || !n.Once.Replayed) {
+		s.notePostponed(act.organization, changed, r.time(4))
+	}
+	return changed, err
+}
+
+// notePostponed counts that a transaction is pending until another time than before.
+func (s *Store) notePostponed(organization uuid.UUID, t Transaction, before time.Time) {
+	s.usage.note(organization, func(c *changes, _ *quantities) {
+		c.eventBytes += eventSize
+		if !t.Expires.Equal(before) {
+			c.expire(pendingUntil(before.Sub(t.Created), before), -1)
+			c.expire(pendingUntil(t.Expires.Sub(t.Created), t.Expires), 1)
+		}
+	})
 }
 
 // look does something to a session. When holds of it are due they are released before: nothing was done then, whatever

@@ -28,9 +28,13 @@ const (
 var changeLimits = newKeyedScript("change_limits")
 
 // ChangeLimits changes the limits of an active session of the key's organization. Errors: ErrInvalidAPIKey,
-// ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrKeyReused.
+// ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrKeyReused; *QuotaError and *RateError of what
+// adds to a limit.
 func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n NewLimits) (Session, error) {
 	c := Caller{Key: &key}
+	if n.Once != nil { // what is added would be added again if its key were not remembered
+		n.Once.bounded = n.AddActions != nil || n.AddValue != nil
+	}
 	act, err := s.actOnSession(ctx, c, id, n.Once)
 	if err != nil {
 		return Session{}, s.released(ctx, c, n.Once, err)
@@ -46,7 +50,7 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 	if err != nil {
 		return Session{}, s.released(ctx, c, n.Once, act.refusedTo(err))
 	}
-	if n.Lifetime != nil && (n.Once == nil || !n.Once.Replayed) { // a repeated answer says nothing of the session now
+	if n.Lifetime != nil && (n.Once == nil || !n.Once.Replayed) { // since the first answer it may have ended
 		s.reopenSession(ctx, act.organization, id)
 	}
 	return r.session(id)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,13 +20,17 @@ type Once struct {
 	Replayed     bool
 	FirstRequest string
 
-	// bounded refuses a new key beyond the organization's quotas and rates. What takes authority away or settles is not.
+	// bounded refuses a new key beyond the organization's quotas and rates. What takes authority away or settles is not:
+	// beyond a quota it goes on without the key.
 	bounded bool
 
 	// Credential and Seal are for an operation that gives a credential: Credential is the one that this request would give,
 	// and is set to the one that the first request gave. Redis keeps it sealed.
 	Credential string
 	Seal       Seal
+
+	kept      bool // set by the operation: its outcome is kept, a refusal too
+	forgotten bool // set by the operation: it is beyond a quota and goes on, and the key is not remembered
 
 	claim claim     // of the key, where it is claimed before the operation
 	at    uuid.UUID // what the operation is about: the outcome is kept in its cell; uuid.Nil for several
@@ -49,16 +54,24 @@ func (o *Once) Unguessable() bool { return len(o.Key) >= unguessableKey }
 // perform runs an operation's script on an agent's cell, once if once is not nil. The script's first key is the agent's,
 // its first argument the organization's id.
 func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Once, keys []string, args ...any) (*reply, error) {
-	if once == nil {
+	if once == nil || once.forgotten {
 		return s.run(ctx, act.flow, sc, keys, args...)
 	}
 	outcome := s.keys.outcome(act.agent, act.keyDigest(once, ""))
 	held, err := s.reserveKey(ctx, act, once, outcome)
+	if once.forget(err) {
+		return s.run(ctx, act.flow, sc, keys, args...)
+	}
 	if err != nil {
 		return nil, err
 	}
+	once.kept = false
 	r, err := s.performOnce(ctx, sc, act, once, outcome, keys, args)
-	held.settle(err, once.Replayed)
+	if once.kept { // a refusal takes as much memory as any outcome
+		held.settle(nil, once.Replayed)
+	} else {
+		held.settle(err, once.Replayed)
+	}
 	return r, err
 }
 
@@ -89,7 +102,16 @@ func (o *Once) read(r *reply) (*reply, error) {
 	if inner.err != nil {
 		return nil, inner.err
 	}
-	return readReply(inner.values)
+	outcome, err := readReply(inner.values)
+	o.kept = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && err != errHoldsDue
+	return outcome, err
+}
+
+// forget says whether the operation goes on without its idempotency key, for which there is no room.
+func (o *Once) forget(refusal error) bool {
+	var quota *QuotaError
+	o.forgotten = !o.bounded && errors.As(refusal, &quota)
+	return o.forgotten
 }
 
 // keyDigest names an idempotency key of this actor: for the whole request, or for a part of a batch. Agents and

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"remit/money"
 )
 
 // usageOf returns what an organization holds, as Redis has it once this store's own part is counted.
@@ -165,6 +168,149 @@ func TestWhatIsFreedIsNoLongerUsed(t *testing.T) {
 			t.Errorf("%d sessions are open, want 0", got)
 		}
 	})
+}
+
+// A refusal that is kept for an idempotency key takes memory as a success does.
+func TestRefusalsThatAreKeptForIdempotencyKeysAreCounted(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		const most = 3
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		g := w.exchange(t, s)
+		n := NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour}
+		id := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
+		must(s.Commit(t.Context(), g.AccessToken, id, Commit{}))(t)
+		once := func() *Once { return &Once{Key: uuid.NewString()} }
+		for name, c := range map[string]struct {
+			bounded bool
+			do      func() error
+		}{
+			"a charge beyond the limit": {true, func() error {
+				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 2, Once: once()})
+				return err
+			}},
+			"a change of what is committed": {true, func() error {
+				_, err := s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Value: new(money.MicroUSD), Once: once()})
+				return err
+			}},
+			"a top-up": {true, func() error {
+				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD), Once: once()})
+				return err
+			}},
+			"a second commit": {false, func() error {
+				_, err := s.Commit(t.Context(), g.AccessToken, id, Commit{Once: once()})
+				return err
+			}},
+			"a limit set": {false, func() error {
+				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxValue: new(money.MicroUSD), Once: once()})
+				return err
+			}},
+			"a charge by key": {true, func() error {
+				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 2, Once: once()})
+				return err
+			}},
+		} {
+			before := usageOf(t, s, w.key.Organization)["idempotency_keys"]
+			limit := before + most
+			must(0, s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"idempotency_keys": limit}))(t)
+			usageOf(t, s, w.key.Organization)
+			var refused *QuotaError
+			for range most {
+				if err := c.do(); errors.As(err, &refused) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			kept := len(outcomesKept(t, s))
+			if err := c.do(); errors.As(err, &refused) != c.bounded {
+				t.Errorf("%s beyond the quota: %v", name, err)
+			}
+			if got := len(outcomesKept(t, s)); got != kept {
+				t.Errorf("%s beyond the quota: %d outcomes and claims are kept, before %d", name, got, kept)
+			}
+			if used := usageOf(t, s, w.key.Organization)["idempotency_keys"]; used != limit {
+				t.Errorf("%s: %d keys are counted, want %d", name, used, limit)
+			}
+		}
+	})
+}
+
+// What a quota has refused leaves its idempotency key to another request, and uses none up.
+func TestWhatAQuotaRefusesLeavesItsIdempotencyKeyUnused(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		quota := func(most int64) {
+			t.Helper()
+			err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"agents": most, "open_sessions": most})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		create := map[string]func(*Once) error{
+			"a session": func(once *Once) error {
+				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Once: once})
+				return err
+			},
+			"an agent": func(once *Once) error {
+				once.Seal = plainSeal("secret")
+				_, err := s.CreateAgentOnce(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, once)
+				return err
+			},
+		}
+		quota(1)
+		usageOf(t, s, w.key.Organization)
+		for name, do := range create {
+			wantOverQuota(t, do(&Once{Key: name, Fingerprint: [32]byte{1}}), map[string]string{"a session": "open_sessions", "an agent": "agents"}[name], 1, 1)
+		}
+		if used := usageOf(t, s, w.key.Organization)["idempotency_keys"]; used != 0 || len(outcomesKept(t, s)) != 0 {
+			t.Errorf("%d keys are counted, and kept %v", used, outcomesKept(t, s))
+		}
+		quota(DefaultQuota)
+		usageOf(t, s, w.key.Organization)
+		for name, do := range create {
+			corrected := &Once{Key: name, Fingerprint: [32]byte{2}}
+			if err := do(corrected); err != nil || corrected.Replayed {
+				t.Errorf("%s: %v, replayed %t", name, err, corrected.Replayed)
+			}
+		}
+	})
+}
+
+// A transaction is counted until the time to which it was changed last, and no longer than it is pending.
+func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
+	t.Parallel()
+	for name, lifetime := range map[string]time.Duration{"longer": 3 * time.Hour, "shorter": 10 * time.Minute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, NewSession{MaxActions: 10})
+				g := w.exchange(t, s)
+				buckets := func() map[string]string {
+					usageOf(t, s, w.key.Organization)
+					all := must(peek(t, s).HGetAll(t.Context(), s.keys.organizationUsage(w.key.Organization)).Result())(t)
+					maps.DeleteFunc(all, func(field, sum string) bool { return sum == "0" || field[0] != 't' || !strings.Contains(field, ":") })
+					return all
+				}
+				n := NewTransaction{ActionType: "call", PreState: "{}", Lifetime: time.Hour}
+				id := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
+				buckets()
+				once := &Once{Key: "change"}
+				for range 2 { // the second time it is replayed, and changes nothing
+					must(s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Lifetime: &lifetime, Once: once}))(t)
+				}
+				changed := must(s.Transaction(t.Context(), byToken(g), id))(t)
+				e := pendingUntil(changed.Expires.Sub(changed.Created), changed.Expires)
+				want := map[string]string{fmt.Sprintf("t%d:%d", e.width, int64(e.remaining/time.Minute)/e.width): "1"}
+				if got := buckets(); !maps.Equal(got, want) {
+					t.Errorf("pending transactions are counted as %v, want %v", got, want)
+				}
+				must(s.Commit(t.Context(), g.AccessToken, id, Commit{}))(t)
+				if got := buckets(); len(got) != 0 {
+					t.Errorf("after the commit %v is left", got)
+				}
+			})
+		})
+	}
 }
 
 // What a request was answered before is answered again, also when nothing new may be created.

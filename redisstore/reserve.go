@@ -170,6 +170,16 @@ func (s *Store) noteOutcomes(organization uuid.UUID, kept int64) {
 	})
 }
 
+// noteReleased counts that a claim is not kept any more.
+func (s *Store) noteReleased(organization uuid.UUID) {
+	s.usage.note(organization, func(c *changes, settled *quantities) {
+		c.expire(expiryOf('i', onceLifetime, onceLifetime), -1)
+		c.expire(expiryOf('b', onceLifetime, onceLifetime), -claimSize)
+		settled[keysHeld]--
+		settled[bytesHeld] -= claimSize
+	})
+}
+
 // reserveTransaction reserves a transaction.
 func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTransaction) (reservation, error) {
 	d, act := s.transactionDemand(t, n), t.actor()

@@ -81,7 +81,7 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 	id := NewID(n.Agent)
 	held, err := s.reserveSession(ctx, key, id, n)
 	if err != nil {
-		return Session{}, err
+		return Session{}, s.released(ctx, Caller{Key: &key}, n.Once, err)
 	}
 	session, err := s.writeSession(ctx, key.Organization, id, n)
 	replayed := n.Once != nil && n.Once.Replayed

@@ -81,7 +81,7 @@ func (s *Store) familyDemand(organization, agent [16]byte, scopes string) demand
 func keyDemand(act actor, once *Once, bytes int64) demand {
 	d := demand{
 		organization: act.organization, resource: keysHeld, lifetime: onceLifetime,
-		bytes: bytes, kept: onceLifetime, always: !once.bounded,
+		bytes: bytes, kept: onceLifetime, unpaced: !once.bounded,
 	}
 	if act.family != "" {
 		d.agent = act.agent

@@ -138,6 +138,7 @@ type demand struct {
 	text         int64 // of an agent: the bytes that stay until it is deleted
 	events       int64 // bytes
 	always       bool  // it is counted, and never refused
+	unpaced      bool  // no rate is for it
 }
 
 // held is what the organization holds more of then.
@@ -250,7 +251,7 @@ func (a *account) refuses(d demand, fairShare int64) error {
 // checkRate looks whether there is something left. It is taken when the operation has succeeded: only then is it proven
 // who asked.
 func (u *usage) checkRate(d demand, now time.Time) error {
-	if d.always {
+	if d.always || d.unpaced {
 		return nil
 	}
 	if d.agent != uuid.Nil {
@@ -324,7 +325,7 @@ func (r reservation) settleFor(organization uuid.UUID, err error) {
 
 func (u *usage) created(a *account, d demand) {
 	now := u.now()
-	if !d.always {
+	if !d.always && !d.unpaced {
 		spend(a.bucket, now)
 		if d.agent != uuid.Nil {
 			spend(u.shareOf(d.agent, a.organization).bucket, now)
