@@ -72,7 +72,7 @@ func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organizat
 
 // RotateAPIKey makes newHash the organization's key and returns when the key that asks ends: after grace, at the
 // server's millisecond. A key in its grace time rotates only while the key after it is unused. Errors: ErrInvalidAPIKey,
-// ErrSuccessorUsed.
+// ErrOrganizationSuspended, ErrSuccessorUsed.
 func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, grace time.Duration) (time.Time, error) {
 	return s.RotateAPIKeyOnce(ctx, key, newHash, grace, nil)
 }

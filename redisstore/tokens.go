@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -38,7 +39,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	family, narrowed := NewID(agent), strings.Join(scopes, " ")
 	held, err := s.usage.reserve(s.familyDemand(s.usage.organizationOf(agent), agent, narrowed))
 	if err != nil {
-		return Grant{}, s.counts.quotaRefused(err)
+		return Grant{}, s.refusedExchange(ctx, agent, secretHash, err)
 	}
 	r, err := s.run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
 		secretHash, s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
@@ -57,6 +58,17 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	}
 	held.settleFor(grant.Organization, r.err)
 	return grant, r.err
+}
+
+// refusedExchange returns a refusal by a quota, which says what the organization holds, only to who has the secret.
+func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash [32]byte, refusal error) error {
+	var quota *QuotaError
+	if errors.As(refusal, &quota) {
+		if _, err := s.CheckSecret(ctx, agent, secretHash); err != nil {
+			return err
+		}
+	}
+	return s.counts.quotaRefused(refusal)
 }
 
 // RotateRefresh spends a generation of a family and grants the next; the caller has verified that the generation was

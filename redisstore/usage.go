@@ -199,7 +199,7 @@ func (a *account) used() quantities {
 // reservation is what an operation was allowed to create.
 type reservation struct {
 	u       *usage
-	account *account // nil when nothing was reserved
+	account *account // nil when nothing was reserved, or for whom is to be seen from the answer
 	demand  demand
 }
 
@@ -292,6 +292,9 @@ func spend(bucket *rate.Limiter, now time.Time) {
 
 // settle counts what was created, unless the operation has certainly created nothing.
 func (r reservation) settle(err error, replayed bool) {
+	if r.account == nil && err == nil && r.u != nil && r.demand.organization != uuid.Nil { // the credential was good
+		r = r.countFor(r.demand.organization)
+	}
 	if r.account == nil {
 		return
 	}
@@ -315,12 +318,18 @@ func (r reservation) settle(err error, replayed bool) {
 // settleFor is settle when only the answer has told whose it is.
 func (r reservation) settleFor(organization uuid.UUID, err error) {
 	if r.account == nil && err == nil && r.u != nil {
-		r.account = r.u.account(organization)
-		r.account.mu.Lock()
-		r.account.reserved.add(r.demand.held())
-		r.account.mu.Unlock()
+		r = r.countFor(organization)
 	}
 	r.settle(err, false)
+}
+
+// countFor returns the reservation in the account of an organization whose credential was good.
+func (r reservation) countFor(organization uuid.UUID) reservation {
+	r.account = r.u.account(organization)
+	r.account.mu.Lock()
+	r.account.reserved.add(r.demand.held())
+	r.account.mu.Unlock()
+	return r
 }
 
 func (u *usage) created(a *account, d demand) {

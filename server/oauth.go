@@ -175,15 +175,18 @@ func (s *Server) asClient(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Val
 	}
 	presented := credential{agent: client.agent, secret: token.Hash(client.secret)}
 	if refresh := form.Get("refresh_token"); refresh != "" {
-		presented.signed = s.hasSigned(refresh, client.agent)
+		presented.refresh = s.signedRefresh(refresh, client.agent)
 	}
 	return s.authenticate(ctx, presented, func() error { return do(client, form) })
 }
 
-// hasSigned says whether it is a refresh token of the agent that was made here, spent or not.
-func (s *Server) hasSigned(refresh string, agent uuid.UUID) bool {
-	signed, err := s.parseRefresh(refresh)
-	return err == nil && signed.Agent == agent
+// signedRefresh returns a refresh token of the agent that was made here, spent or not; none for any other.
+func (s *Server) signedRefresh(text string, agent uuid.UUID) token.RefreshToken {
+	signed, err := s.parseRefresh(text)
+	if err != nil || signed.Agent != agent {
+		return token.RefreshToken{}
+	}
+	return signed
 }
 
 // readForm reads the parameters. RFC 6749 §3.2 forbids repeated ones and has unknown ones ignored; an empty one counts

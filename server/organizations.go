@@ -155,8 +155,9 @@ func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata strin
 func (s *Server) makeOrganizationOnce(ctx *fasthttp.RequestCtx, name, metadata string, once *redisstore.Once) (organizationAnswer, error) {
 	creator, secret := "", once.Key
 	if s.organizations.Creation == OrganizationsToken {
-		hash := token.Hash(s.organizations.BootstrapToken)
-		creator, secret = string(hash[:]), s.organizations.BootstrapToken
+		given, _ := bearer(ctx) // the bootstrap token: the creator was admitted by it
+		hash := token.Hash(string(given))
+		creator, secret = string(hash[:]), string(given)
 	} else if !once.Unguessable() {
 		return organizationAnswer{}, invalid(headerIdempotencyKey, guessableKey)
 	}

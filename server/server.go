@@ -338,10 +338,12 @@ func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
 		a := askedOf(ctx)
 		a.route, a.counts = route, counts
 		if err := h(ctx); err != nil {
+			releaseAnswer(ctx)
 			s.answerProblem(ctx, err)
 			return
 		}
 		if err := s.admitAnswer(ctx); err != nil {
+			releaseAnswer(ctx)
 			s.answerInstead(ctx, err)
 		}
 	}

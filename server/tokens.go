@@ -121,7 +121,7 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 		return s.refuseCredential(ctx, uuid.Nil, err)
 	}
 	var grant redisstore.Grant
-	err = s.authenticate(ctx, credential{agent: spent.Agent, signed: true}, func() (err error) {
+	err = s.authenticate(ctx, credential{agent: spent.Agent, refresh: spent}, func() (err error) {
 		grant, err = s.spend(ctx, spent)
 		return err
 	})

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
 )
 
 // A client that does not read leaves its answer in memory until the write times out. So the bytes of large answers are
@@ -63,10 +65,25 @@ func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 
 func (s *Server) answerHolders(ctx *fasthttp.RequestCtx) []account {
 	address := account{address: s.clientAddress(ctx)}
-	if organization := askedOf(ctx).organization; organization != uuid.Nil {
-		return []account{{organization: organization}, address}
+	organization := askedOf(ctx).organization
+	if organization == uuid.Nil || !s.hasShown(ctx, organization) {
+		return []account{address}
 	}
-	return []account{address}
+	return []account{{organization: organization}, address}
+}
+
+// hasShown says whether the request's credential is the organization's: an API key names one, which proves nothing until this
+// instance has seen the key to be good. An access token was verified before its organization was noted.
+func (s *Server) hasShown(ctx *fasthttp.RequestCtx, organization uuid.UUID) bool {
+	key := ctx.Request.Header.Peek(headerAPIKey)
+	return len(key) == 0 || s.store.HasSeen(redisstore.APIKey{Organization: organization, Hash: token.Hash(string(key))})
+}
+
+// releaseAnswer gives back what was reserved for an answer that is a small one.
+func releaseAnswer(ctx *fasthttp.RequestCtx) {
+	if conn := connectionOf(ctx.Conn()); conn != nil && conn.answer.Load() != nil {
+		conn.answer.Swap(nil).release()
+	}
 }
 
 // admitAnswer refuses a large answer that there is no room for. What a write has changed stays changed, so that its client
@@ -77,6 +94,7 @@ func (s *Server) admitAnswer(ctx *fasthttp.RequestCtx) error {
 	}
 	size := len(ctx.Response.Body())
 	if size <= smallAnswer || askedOf(ctx).shared {
+		releaseAnswer(ctx)
 		return nil
 	}
 	err := s.reserveAnswer(ctx, size)

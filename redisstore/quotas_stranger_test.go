@@ -1,0 +1,23 @@
+package redisstore
+
+import (
+	"testing"
+)
+
+// What an organization holds is nobody's business but its own: a wrong secret is told that it is wrong, also where a good one
+// would be refused by a quota.
+func TestAWrongSecretLearnsNothingOfAQuota(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		w.exchange(t, s)
+		if err := s.SetQuotas(t.Context(), w.key.Organization, map[string]int64{"refresh_families": 1}); err != nil {
+			t.Fatal(err)
+		}
+		usageOf(t, s, w.key.Organization)
+		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, w.secret)
+		wantOverQuota(t, err, "refresh_families", 1, 1)
+		_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{9})
+		wantError(t, "a wrong secret", err, ErrInvalidCredentials)
+	})
+}

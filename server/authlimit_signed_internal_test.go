@@ -1,0 +1,55 @@
+package server
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"remit/token"
+)
+
+// Whoever once had an agent holds refresh tokens whose HMAC is right. Those that are worth nothing open no way past the limit.
+func TestARefreshTokenThatHasFailedIsLimited(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 3}})
+	client := from(t, "")
+	agent, secret := s.newAgent(t, client)
+	revoked := s.exchange(t, client, agent, secret).is(t, 200, "")
+	s.post(t, client, "/v1/auth/revoke", `{"refresh_token":"`+revoked.text(t, "refresh_token")+`"}`,
+		"Authorization", "Bearer "+revoked.text(t, "access_token")).is(t, 200, "")
+	live := s.exchange(t, client, agent, secret).is(t, 200, "").text(t, "refresh_token")
+	for range 3 {
+		s.refresh(t, client, revoked.text(t, "refresh_token")).is(t, 401, "invalid_refresh_token")
+	}
+	s.refresh(t, client, revoked.text(t, "refresh_token")).is(t, 429, "rate_limited")
+	s.refresh(t, client, live).is(t, 200, "")
+}
+
+// A refresh token beside a wrong secret must not make guesses free, on any endpoint of OAuth.
+func TestARefreshTokenDoesNotMakeGuessesOfASecretFree(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 3}})
+	client := from(t, "")
+	agent, secret := s.newAgent(t, client)
+	refresh := s.exchange(t, client, agent, secret).is(t, 200, "").text(t, "refresh_token")
+	guess := func(path string) int {
+		response, err := client.PostForm("http://"+s.address+path, url.Values{"grant_type": {"client_credentials"}, "client_id": {agent},
+			"client_secret": {token.NewAgentSecret()}, "refresh_token": {refresh}, "token": {refresh}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	for _, path := range []string{"/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"} {
+		if status := guess(path); status != http.StatusUnauthorized {
+			t.Errorf("%s answers a guess with %d", path, status)
+		}
+	}
+	for _, path := range []string{"/oauth2/token", "/oauth2/introspect", "/oauth2/revoke"} {
+		if status := guess(path); status != http.StatusTooManyRequests {
+			t.Errorf("%s answers one guess too many with %d", path, status)
+		}
+	}
+	s.oauthRefresh(t, client, agent, secret, refresh, 200)
+}
