@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -62,8 +63,11 @@ func (r *keyReads) join(ctx context.Context, use func(*token.Keyring)) error {
 }
 
 func (r *keyReads) run(read func(context.Context) (*token.Keyring, error), ended chan struct{}, use func(*token.Keyring)) {
-	err := errPanic
+	var err error
 	defer func() {
+		if cause := recover(); cause != nil {
+			err = fmt.Errorf("%w: %v", errPanic, cause)
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		if r.err = err; err == nil {
