@@ -26,15 +26,17 @@ func TestTheReadmesCallsWorkWhenPasted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const session = `"value_used_usd":0,"value_held_usd":0,"value_overage_usd":0,"scopes":["read","payments:write"]`
+	const session = `"value_used_usd":0,"value_held_usd":0,"value_overage_usd":0,"value_committed_usd":0,"scopes":["read","payments:write"]`
 	if !strings.Contains(string(readme), session) {
 		t.Errorf("the README's answer 4 lacks %s", session)
 	}
 	p := start(t, nil).ready(t)
 	inEachShell(t, func(t *testing.T, shell string) {
-		output := paste(t, shell, calls(t, p.url)+topUp+blocksOf(t, "docs/api.md"))
+		shown := `curl -s $URL/sessions/$SESSION -H "X-API-Key: $KEY"; echo` + "\n" // as answer 4, but for what was charged since
+		output := paste(t, shell, calls(t, p.url)+shown+topUp+blocksOf(t, "docs/api.md"))
 		for _, answer := range []string{
 			`"action_count":1,"max_actions":2,"value_used_usd":0.37,"max_value_usd":0.5,"value_held_usd":0,"remaining_actions":1,"remaining_value_usd":0.13`,
+			`"value_used_usd":0.37,"value_held_usd":0,"value_overage_usd":0,"value_committed_usd":0.37,"scopes":["read","payments:write"]`,
 			`"code":"session_limit_reached"`, `"limit":"max_value_usd"`,
 			`"status":"committed","action_type":"refund","value_usd":1.25`,
 			`"status":"rolled_back","action_type":"refund","value_usd":1.25`, `"pre_state":{"balance":10}`,

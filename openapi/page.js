@@ -36,7 +36,7 @@ const links = [...document.querySelectorAll("nav a")];
 const operations = [...document.querySelectorAll("article[data-method]")].map((article) => ({
   article,
   link: links.find((link) => link.hash === `#${article.id}`).parentElement,
-  text: article.textContent.toLowerCase(),
+  text: `${article.id} ${article.dataset.path} ${article.textContent}`.toLowerCase(),
 }));
 
 function find() {
