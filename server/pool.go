@@ -3,6 +3,7 @@ package server
 import (
 	"container/list"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,11 +17,14 @@ const (
 	sampledHolders = 16
 	// maxDisplaced is how many places one reservation may displace: so many of the smallest make room for the largest body.
 	maxDisplaced = 128
+	// maxLooked is among how many of the oldest reservations one is sought that shares an address with the newcomer.
+	maxLooked = 1024
 )
 
 // pool bounds the bytes that request bodies, or answers, hold at once. A holder gets at most half of them. When the pool is
-// full, a reservation displaces places of the holder with the most bytes, then any place older than graceTime. So nobody
-// keeps others out by holding places, or by reserving them again and again.
+// full, a reservation displaces places of the holder with the most bytes, then any place older than graceTime. The same goes
+// for the half of an address among the organizations that share it. So nobody keeps others out by holding places, or by
+// reserving them again and again.
 type pool struct {
 	most    int   // bytes
 	errFull error // refuses when the pool has no room
@@ -115,12 +119,15 @@ func (one *reservation) release() (displaced bool) {
 
 // makeRoom displaces other places than keep as far as it must and may.
 func (p *pool) makeRoom(bytes int, now time.Time, holders []account, keep *reservation) error {
-	for _, h := range holders {
-		if p.bytesOf(h)+bytes > p.most/2 {
-			return p.errHalf
+	own := p.bytesOf(holders[0]) + bytes
+	if own > p.most/2 {
+		return p.errHalf
+	}
+	for _, shared := range holders[1:] {
+		if err := p.makeRoomWithin(shared, own, bytes, now, keep); err != nil {
+			return err
 		}
 	}
-	own := p.bytesOf(holders[0]) + bytes
 	for range maxDisplaced {
 		if p.sum+bytes <= p.most {
 			return nil
@@ -129,11 +136,48 @@ func (p *pool) makeRoom(bytes int, now time.Time, holders []account, keep *reser
 		if victim == nil {
 			return p.errFull
 		}
-		victim.displaced = true
-		p.remove(victim)
-		victim.cut()
+		p.displace(victim)
 	}
 	return p.errFull
+}
+
+// makeRoomWithin does the same in the half of a holder that several share, as organizations do the address they come from:
+// none of them keeps the others out.
+func (p *pool) makeRoomWithin(shared account, own, bytes int, now time.Time, keep *reservation) error {
+	for range maxDisplaced {
+		if p.bytesOf(shared)+bytes <= p.most/2 {
+			return nil
+		}
+		victim := p.victimWithin(shared, own, now, keep)
+		if victim == nil {
+			return p.errHalf
+		}
+		p.displace(victim)
+	}
+	return p.errHalf
+}
+
+// victimWithin returns the oldest reservation there that a holder which is to have so many bytes may displace, or nil. It
+// looks at the oldest ones only.
+func (p *pool) victimWithin(shared account, own int, now time.Time, keep *reservation) *reservation {
+	looked := 0
+	for at := p.order.Front(); at != nil && looked < maxLooked; at = at.Next() {
+		looked++
+		one := at.Value.(*reservation)
+		if one == keep || !slices.Contains(one.holders[1:], shared) {
+			continue
+		}
+		if p.bytesOf(one.holders[0]) > own || now.Sub(one.since) > graceTime {
+			return one
+		}
+	}
+	return nil
+}
+
+func (p *pool) displace(victim *reservation) {
+	victim.displaced = true
+	p.remove(victim)
+	victim.cut()
 }
 
 func (p *pool) bytesOf(h account) int {

@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 var (
@@ -71,6 +73,41 @@ func TestAPoolServesWhoHoldsLess(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Organizations that come from one address share its half: the largest of them gives way, not the newcomer.
+func TestAnAddressIsSharedByItsOrganizations(t *testing.T) {
+	t.Parallel()
+	p := newTestPool(100)
+	address := accountNamed("z")
+	take := func(organization byte, bytes int, after time.Duration) error {
+		_, err := p.reserve(bytes, poolStart.Add(after), func() { p.displaced[string(organization)]++ },
+			account{organization: uuid.UUID{organization}}, address)
+		return err
+	}
+	for i, s := range []struct {
+		organization byte
+		bytes        int
+		after        time.Duration
+		want         error
+	}{
+		{'a', 20, 0, nil}, {'a', 20, 0, nil}, {'b', 10, 0, nil}, // the address has its half
+		{'a', 1, 0, errTestHalf},          // nobody there holds more than a
+		{'c', 10, 0, nil},                 // a gives way
+		{'c', 15, 0, errTestHalf},         // c would hold more than a does now
+		{'c', 15, graceTime + 1, nil},     // but what is old gives way to anybody
+		{'b', 60, graceTime, errTestHalf}, // nobody gets more than half of all
+	} {
+		if err := take(s.organization, s.bytes, s.after); err != s.want {
+			t.Errorf("step %d: %v, want %v", i, err, s.want)
+		}
+	}
+	if p.displaced["a"] != 2 || p.displaced["b"]+p.displaced["c"] != 0 {
+		t.Errorf("displaced: %v", p.displaced)
+	}
+	if _, err := p.take("y", 50, 0); err != nil {
+		t.Errorf("another address: %v", err)
 	}
 }
 
