@@ -12,11 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/creack/pty"
+	"remit/serviceproc"
 	"remit/tool"
 )
 
@@ -78,11 +78,11 @@ func paste(t *testing.T, shell, commands string, environment ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var shown screen
+	shown := new(serviceproc.Output)
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(&shown, terminal) // ends with an error once the shell has closed its side
+		_, _ = io.Copy(shown, terminal) // ends with an error once the shell has closed its side
 	}()
 	// zsh has to be told twice while a job is still ending.
 	if _, err := io.WriteString(terminal, "stty -echo\n"+commands+"\nexit 0\nexit 0\n"); err != nil {
@@ -97,31 +97,13 @@ func paste(t *testing.T, shell, commands string, environment ...string) string {
 	}
 	_ = terminal.Close()
 	if err != nil {
-		t.Fatalf("%s: %v:\n%s", shell, err, &shown)
+		t.Fatalf("%s: %v:\n%s", shell, err, shown)
 	}
-	text := shown.String()
+	text := strings.ReplaceAll(shown.String(), "\r\n", "\n")
 	if found := misread.FindString(text); found != "" {
 		t.Errorf("%s says %q:\n%s", shell, found, text)
 	}
 	return text
-}
-
-// screen is what a terminal was sent, with the line ends of a file.
-type screen struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (s *screen) Write(text []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(text)
-}
-
-func (s *screen) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return strings.ReplaceAll(s.text.String(), "\r\n", "\n")
 }
 
 // comment matches one on a line of commands. An interactive zsh runs it.

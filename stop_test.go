@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
+	"remit/serviceproc"
 )
 
 // startWithASlowClient runs remit with a client that has sent half a request, and tells it to stop.
@@ -81,11 +82,11 @@ func TestCtrlCEndsMakeRunWithSuccess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var shown screen
+	shown := new(serviceproc.Output)
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_, _ = io.Copy(&shown, terminal) // ends with an error once make has ended
+		_, _ = io.Copy(shown, terminal) // ends with an error once make has ended
 	}()
 	t.Cleanup(func() {
 		_ = makeRun.Process.Kill() // fails when it has ended
@@ -100,6 +101,6 @@ func TestCtrlCEndsMakeRunWithSuccess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := makeRun.Wait(); err != nil || !strings.Contains(shown.String(), "stopping") {
-		t.Errorf("it ends with %v:\n%s", err, &shown)
+		t.Errorf("it ends with %v:\n%s", err, shown)
 	}
 }
