@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -133,19 +134,25 @@ func TestTheOperatorSetsQuotas(t *testing.T) {
 		return p.post(t, "/v1/agents", key, `{"name":"n","scopes":[]}`, &answer)
 	}
 	becomes(t, "another agent is refused", func() bool { return create() == http.StatusForbidden })
-	var document struct{ Quotas, Usage map[string]int64 }
-	if err := json.Unmarshal([]byte(operated(t, url, "quota", id, "--json")), &document); err != nil || document.Quotas["agents"] != 1 {
-		t.Errorf("%+v, %v", document, err)
+	quotas := func() map[string]int64 {
+		var document struct{ Quotas, Usage map[string]int64 }
+		if err := json.Unmarshal([]byte(operated(t, url, "quota", id, "--json")), &document); err != nil || document.Usage["agents"] == 0 {
+			t.Errorf("%+v, %v", document, err)
+		}
+		return document.Quotas
+	}
+	if got := quotas()["agents"]; got != 1 {
+		t.Errorf("the quota of agents is %d, want 1", got)
 	}
 	operated(t, url, "quota", id, "agents=default")
 	becomes(t, "another agent is created", func() bool { return create() == http.StatusCreated })
 	for _, wrong := range []string{"agents=-1", "agents=1e9", "seats=1", "agents=1,agents=2", "agents", "agents=9999999999999999"} {
-		before := operated(t, url, "quota", id)
+		before := quotas()
 		if _, stderr, status := operate(t, url, "quota", id, wrong); status != 1 || strings.Count(stderr, "\n") != 1 {
 			t.Errorf("%s: exit %d: %s", wrong, status, stderr)
 		}
-		if after := operated(t, url, "quota", id); after != before {
-			t.Errorf("%s changes %s to %s", wrong, before, after)
+		if after := quotas(); !maps.Equal(after, before) {
+			t.Errorf("%s changes %v to %v", wrong, before, after)
 		}
 	}
 }
