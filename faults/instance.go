@@ -220,14 +220,14 @@ func goroutinesIn(dump string) []string {
 }
 
 var (
-	usage      = regexp.MustCompile(`\nremit/redisstore\.\(\*Store\)\.keepUsage\(`)
+	passing    = regexp.MustCompile(`\n(?:remit/redisstore\.\(\*Store\)\.keepUsage|github\.com/redis/go-redis/v9/internal/pool\.\(\*ConnPool\)\.tryDial)\(`)
 	lookout    = regexp.MustCompile(`(?s)^goroutine (\d+) .*\n(?:main\.\(\*(?:keySource|operatorSettings)\)\.follow|remit/redisstore\.\(\*Store\)\.keepUsage)\(`)
 	partOfLook = regexp.MustCompile(`\ncreated by github\.com/redis/go-redis/.*\.\(\*ClusterClient\)\.processPipeline in goroutine (\d+)\n`)
 )
 
 // withoutLooks leaves out what go-redis starts for a moment, one for each node, when an instance looks for new keys and
-// settings, as it does now and then for as long as it runs; and what tells Redis how much organizations use, which ends a
-// moment after there is no more to tell.
+// settings, as it does now and then for as long as it runs; what tells Redis how much organizations use, which ends a moment
+// after there is no more to tell; and what go-redis dials each second until a server is back.
 func withoutLooks(stacks []string) []string {
 	looks := map[string]bool{}
 	for _, stack := range stacks {
@@ -237,7 +237,7 @@ func withoutLooks(stacks []string) []string {
 	}
 	return slices.DeleteFunc(stacks, func(stack string) bool {
 		found := partOfLook.FindStringSubmatch(stack)
-		return found != nil && looks[found[1]] || usage.MatchString(stack)
+		return found != nil && looks[found[1]] || passing.MatchString(stack)
 	})
 }
 
