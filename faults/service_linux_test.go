@@ -18,11 +18,27 @@ func TestAChargeUnderWayWhenItsInstanceIsKilledHappensOnce(t *testing.T) {
 	redis := StartRedis(t, redisproc.Config{})
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 1})
 	s.Rest()
+	carriedOut := 0
+	for round := 0; round < 6 && carriedOut == 0; round++ { // what reaches Redis first may be a command of the instance's own
+		chargeWhileKilled(t, s, redis, round)
+		carriedOut = s.History.Count(func(c Call) bool { return c.Replayed })
+		s.Restart(0)
+	}
+	t.Logf("%d charges were carried out for the instance that was killed", carriedOut)
+	if carriedOut == 0 {
+		t.Error("no charge was under way")
+	}
+	s.Finish()
+}
+
+// chargeWhileKilled kills an instance at its charges, and asks for the same charges at the other one.
+func chargeWhileKilled(t *testing.T, s *Scenario, redis *Redis, round int) {
+	t.Helper()
 	agent := s.World.Agents[0]
 	var charges []Request
 	for n := range 8 {
 		r := ChargeSession(agent, agent.Roomy, 1, money.USD)
-		r.Key = "under-way-" + string(rune('a'+n))
+		r.Key = fmt.Sprintf("under-way-%d-%d", round, n)
 		charges = append(charges, r)
 	}
 	var warm, calls sync.WaitGroup
@@ -44,13 +60,6 @@ func TestAChargeUnderWayWhenItsInstanceIsKilledHappensOnce(t *testing.T) {
 			t.Errorf("asked again: %d %s", call.Status, body)
 		}
 	}
-	carriedOut := s.History.Count(func(c Call) bool { return c.Replayed })
-	t.Logf("%d of %d charges were carried out for the instance that was killed", carriedOut, len(charges))
-	if carriedOut == 0 {
-		t.Error("no charge was under way")
-	}
-	s.Restart(0)
-	s.Finish()
 }
 
 // commandBytes is more than a connection's greeting and less than a charge.
