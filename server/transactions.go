@@ -171,12 +171,18 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
 }
 
-func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
+// agentAndID returns the access token of the agent that asks, and the id in the path.
+func (s *Server) agentAndID(ctx *fasthttp.RequestCtx) (redisstore.AccessToken, uuid.UUID, error) {
 	access, err := s.agentToken(ctx)
 	if err != nil {
-		return err
+		return redisstore.AccessToken{}, uuid.Nil, err
 	}
 	id, err := pathID(ctx)
+	return *access.caller.Token, id, err
+}
+
+func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
+	agent, id, err := s.agentAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -191,7 +197,7 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 	if wanted.Once, err = once(ctx, "commit", id); err != nil {
 		return err
 	}
-	committed, err := s.store.Commit(forRequest(ctx), *access.caller.Token, id, wanted)
+	committed, err := s.store.Commit(forRequest(ctx), agent, id, wanted)
 	s.noteReplay(ctx, wanted.Once)
 	if err != nil {
 		return err
@@ -202,11 +208,7 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 
 // changeHold changes what a pending transaction holds, and until when.
 func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
-	access, err := s.agentToken(ctx)
-	if err != nil {
-		return err
-	}
-	id, err := pathID(ctx)
+	agent, id, err := s.agentAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -221,7 +223,7 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 	if wanted.Once, err = once(ctx, "change hold", id); err != nil {
 		return err
 	}
-	changed, err := s.store.ChangeHold(forRequest(ctx), *access.caller.Token, id, wanted)
+	changed, err := s.store.ChangeHold(forRequest(ctx), agent, id, wanted)
 	s.noteReplay(ctx, wanted.Once)
 	if err != nil {
 		return err
