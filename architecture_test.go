@@ -22,17 +22,17 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/metrics":     {},
 		"remit/money":       {},
 		"remit/redisproc":   {},
-		"remit/serviceproc": {},
-		"remit/tool":        {},
+		"remit/internal/serviceproc": {},
+		"remit/internal/tool":        {},
 		"remit/client":      {"remit/money"},
 		"remit/chart":       {},
 		"remit/loadtest":    {"remit/chart", "remit/client", "remit/lua", "remit/money", "remit/redisproc"},
 		"remit/bench":       {},
 		"remit/interop":     {},
 		"remit/faults":      {"remit/money", "remit/redisproc"},
-		"remit/hostile":     {},
+		"remit/internal/hostile":     {},
 		"remit/sdk":         {},
-		"remit/sdk/same":    {"remit/client", "remit/money"},
+		"remit/internal/same":    {"remit/client", "remit/money"},
 
 		"remit/deploy":       {},
 		"remit/release":      {},
@@ -40,7 +40,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 
 		"remit/deploy/monitoring": {},
 
-		"remit/openapi/conformance": {"remit/openapi"},
+		"remit/internal/conformance": {"remit/openapi"},
 		"remit/openapi/samples/go":  {"remit/client", "remit/money"},
 
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},

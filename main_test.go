@@ -19,7 +19,7 @@ import (
 
 	"go.uber.org/goleak"
 	"remit/redisproc"
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 	"remit/token"
 )
 

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"remit/serviceproc"
-	"remit/tool"
+	"remit/internal/serviceproc"
+	"remit/internal/tool"
 )
 
 // shells are those into which people paste what the pages show, as they are without anybody's settings. An interactive zsh,

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 // startWithASlowClient runs remit with a client that has sent half a request, and tells it to stop.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 // traced runs remit, in memory, with traces going to a collector.

@@ -11,7 +11,7 @@ import (
 
 	"remit/client"
 	"remit/money"
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 // has checks that text has each of the patterns.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 // The commands of docs/cli.md are run as they stand there, one block after the other, in one shell.

@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 	"remit/client"
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 // The tests of this package run the program as people and scripts do, against one service that is the program too.

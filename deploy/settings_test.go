@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"testing"
 
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 // unit writes the unit as it is installed, with keys.conf and tls.conf as drop-ins, and the program where it is here.

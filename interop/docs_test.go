@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/tool"
+	"remit/internal/tool"
 )
 
 // example is a block of code in docs/oauth.md: its language, and what it must print, in this order.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/hostile"
+	"remit/internal/hostile"
 )
 
 // throughNginx puts the service's own API behind nginx too, on connections that nginx keeps and shares among its clients.

@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/serviceproc"
-	"remit/tool"
+	"remit/internal/serviceproc"
+	"remit/internal/tool"
 )
 
 // mainConfig is the part of nginx.conf that deploy/nginx/remit.conf leaves to its user. Its %s are: the user, the

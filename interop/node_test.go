@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/tool"
+	"remit/internal/tool"
 )
 
 const (

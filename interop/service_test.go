@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 // TestMain fails when a goroutine is left once all has ended.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"remit/tool"
+	"remit/internal/tool"
 )
 
 const (

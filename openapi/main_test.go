@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 // TestMain removes the service that a test has built, and fails when a goroutine is left once all has ended.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/serviceproc"
-	"remit/tool"
+	"remit/internal/serviceproc"
+	"remit/internal/tool"
 )
 
 // operationsOf returns the operations of the description, as "POST /v1/agents".

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/serviceproc"
-	"remit/tool"
+	"remit/internal/serviceproc"
+	"remit/internal/tool"
 )
 
 // partsOf returns the operations that a program shows.

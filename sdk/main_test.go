@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/serviceproc"
-	"remit/tool"
+	"remit/internal/serviceproc"
+	"remit/internal/tool"
 )
 
 // pythonPatience is many times what the tests of the Python SDK take.

@@ -19,8 +19,8 @@ import (
 	"sync"
 	"testing"
 
-	"remit/serviceproc"
-	"remit/tool"
+	"remit/internal/serviceproc"
+	"remit/internal/tool"
 )
 
 // language is an SDK, and the program that makes the calls of docs/sdks.md with it.
@@ -76,7 +76,7 @@ func buildAll(t *testing.T) []language {
 	t.Helper()
 	buildTypeScript(t)
 	binary := filepath.Join(t.TempDir(), "same")
-	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./same").CombinedOutput(); err != nil {
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "../internal/same").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
 	packages, err := filepath.Abs("python/src")
@@ -84,9 +84,9 @@ func buildAll(t *testing.T) []language {
 		t.Fatal(err)
 	}
 	return []language{
-		{"Go", []string{"same/main.go", "same/contract.go"}, []string{binary}, nil},
+		{"Go", []string{"../internal/same/main.go", "../internal/same/contract.go"}, []string{binary}, nil},
 		{"TypeScript", []string{"typescript/test/same.ts"}, []string{tool.Path(t, "node"), "typescript/build/same.js"}, nil},
-		{"Python", []string{"same/same.py"}, []string{tool.Path(t, "python3"), "-B", "-W", "error", "same/same.py"}, []string{"PYTHONPATH=" + packages}},
+		{"Python", []string{"../internal/same/same.py"}, []string{tool.Path(t, "python3"), "-B", "-W", "error", "../internal/same/same.py"}, []string{"PYTHONPATH=" + packages}},
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"remit/serviceproc"
-	"remit/tool"
+	"remit/internal/serviceproc"
+	"remit/internal/tool"
 )
 
 const (

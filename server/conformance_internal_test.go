@@ -10,7 +10,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 	"remit/openapi"
-	"remit/openapi/conformance"
+	"remit/internal/conformance"
 	"remit/redisstore"
 )
 

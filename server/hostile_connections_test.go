@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"remit/hostile"
+	"remit/internal/hostile"
 )
 
 // What speaks another protocol seldom sends a line end, and waits. It is refused by its first byte or its first line, not

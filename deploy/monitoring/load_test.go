@@ -16,7 +16,7 @@ import (
 	"remit/client"
 	"remit/money"
 	"remit/redisproc"
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 // service is one at work, whose Redis can be frozen.

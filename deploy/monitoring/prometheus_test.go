@@ -15,7 +15,7 @@ import (
 	"strings"
 	"testing"
 
-	"remit/serviceproc"
+	"remit/internal/serviceproc"
 )
 
 const alertsFile = "../prometheus/alerts.yml"
