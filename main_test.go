@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"remit/redisproc"
 	"remit/internal/serviceproc"
+	"remit/redisproc"
 	"remit/token"
 )
 

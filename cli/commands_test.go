@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"remit/client"
-	"remit/money"
 	"remit/internal/serviceproc"
+	"remit/money"
 )
 
 // has checks that text has each of the patterns.

@@ -1,5 +1,5 @@
 -- Lets an agent's batch in and ties its idempotency key to it, before the batch is taken apart: the outcomes of its parts
--- are kept apart (once.lua).
+-- are kept apart (idempotent.lua).
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = claim            string i:{cell}:<digest>
@@ -22,7 +22,7 @@ if holder[1] ~= organization_id or holder[2] or holder[3] then
   return {'invalid_token'}
 end
 
-local mine = '*2:$32:' .. fingerprint .. '$' -- as once.lua writes what it keeps
+local mine = '*2:$32:' .. fingerprint .. '$' -- as idempotent.lua writes what it keeps
 local claimed = redis.call('GET', claim)
 if claimed and string.sub(claimed, 1, #mine) ~= mine then
   return {'key_reused'}

@@ -1,5 +1,5 @@
 -- Lets an organization's request in and ties its idempotency key to it, where the organization's requests on all agents
--- meet. What came of the request is kept with the change, in the agent's cell (once.lua).
+-- meet. What came of the request is kept with the change, in the agent's cell (idempotent.lua).
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 -- KEYS[2] = claim         string i:{cell}:<digest>

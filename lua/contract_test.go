@@ -17,8 +17,8 @@ var (
 )
 
 // refusedAfterAWrite are the codes that may follow a write: a reuse is refused and its family revoked, in one step; and
-// once is no refusal.
-var refusedAfterAWrite = set("reused", "once")
+// outcome is no refusal.
+var refusedAfterAWrite = set("reused", "outcome")
 
 // forbidden are functions that lie (tostring makes 1e+14 of a number), that miniredis lacks or has otherwise, or with
 // which a refusal would look like an error of Redis.

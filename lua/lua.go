@@ -14,7 +14,7 @@
 // docs/decisions/0027-full-redis.md.
 //
 // What several operations do alike (an entry in the audit trail, the release of holds) is a function in a file under
-// include, and stands where a script says --@include. once.lua and once_sealed.lua take a whole operation in at --@operation.
+// include, and stands where a script says --@include. idempotent.lua and idempotent_sealed.lua take a whole operation in at --@operation.
 package lua
 
 import (
@@ -37,11 +37,11 @@ func Source(name string) string {
 	})
 }
 
-// OnceSource returns the script that runs the operation of the named one once for an idempotency key; see once.lua.
-func OnceSource(name string) string { return around("once", name) }
+// IdempotentSource returns the script that runs the operation of the named one once for an idempotency key; see idempotent.lua.
+func IdempotentSource(name string) string { return around("idempotent", name) }
 
-// SealedOnceSource is OnceSource for an operation whose answer holds a credential; see once_sealed.lua.
-func SealedOnceSource(name string) string { return around("once_sealed", name) }
+// SealedIdempotentSource is IdempotentSource for an operation whose answer holds a credential; see idempotent_sealed.lua.
+func SealedIdempotentSource(name string) string { return around("idempotent_sealed", name) }
 
 func around(wrapper, name string) string {
 	return strings.Replace(Source(wrapper), "--@operation\n", Source(name), 1)

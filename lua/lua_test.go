@@ -58,7 +58,7 @@ func TestEveryIncludedFileSaysWhatItIsForAndIsIncluded(t *testing.T) {
 
 func TestAnOperationStandsInItsOnceScriptWhole(t *testing.T) {
 	t.Parallel()
-	composed := OnceSource("charge_session")
+	composed := IdempotentSource("charge_session")
 	if !strings.Contains(composed, Source("charge_session")) || strings.Contains(composed, "--@operation") {
 		t.Error("it does not")
 	}

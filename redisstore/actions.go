@@ -9,10 +9,10 @@ import (
 
 // Charge is one use of a session.
 type Charge struct {
-	Count int64          // actions, at least 1
-	Value money.MicroUSD // of all of them together
-	Scope string         // that the session must hold, "" for none
-	Once  *Once          // nil for without an idempotency key
+	Count       int64          // actions, at least 1
+	Value       money.MicroUSD // of all of them together
+	Scope       string         // that the session must hold, "" for none
+	Idempotency *Idempotency   // nil for without an idempotency key
 }
 
 var chargeSession = newKeyedScript("charge_session")
@@ -21,20 +21,20 @@ var chargeSession = newKeyedScript("charge_session")
 // after it. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError, *ScopeError, *LimitError,
 // ErrKeyReused, *QuotaError and *RateError with an idempotency key; none of them has charged anything. ErrOutcomeUnknown may have.
 func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (Usage, error) {
-	if charge.Once != nil {
-		charge.Once.bounded = true
+	if charge.Idempotency != nil {
+		charge.Idempotency.bounded = true
 	}
-	act, err := s.actOnSession(ctx, c, session, charge.Once)
+	act, err := s.actOnSession(ctx, c, session, charge.Idempotency)
 	if err != nil {
-		return Usage{}, s.released(ctx, c, charge.Once, err)
+		return Usage{}, s.released(ctx, c, charge.Idempotency, err)
 	}
 	keys := s.sessionKeys(act, session)
 	r, err := s.look(ctx, act, session, func() (*reply, error) {
-		return s.perform(ctx, chargeSession, act, charge.Once, keys[:], act.organization, act.agent, act.family,
+		return s.perform(ctx, chargeSession, act, charge.Idempotency, keys[:], act.organization, act.agent, act.family,
 			charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
 	})
 	if err != nil {
-		return Usage{}, s.released(ctx, c, charge.Once, act.refusedTo(err))
+		return Usage{}, s.released(ctx, c, charge.Idempotency, act.refusedTo(err))
 	}
 	usage := r.usage(0)
 	return usage, r.err

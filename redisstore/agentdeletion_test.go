@@ -104,7 +104,7 @@ func TestNothingBringsADeletedAgentBack(t *testing.T) {
 				return err
 			}, ErrUnknownSession},
 			"charge once": {func(ctx context.Context) error {
-				_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Once: &Once{Key: "k"}})
+				_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "k"}})
 				return err
 			}, ErrInvalidToken},
 			"check":    {func(ctx context.Context) error { return s.CheckToken(ctx, grant.AccessToken) }, ErrInvalidToken},

@@ -46,7 +46,7 @@ func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash
 }
 
 // CreateAgentOnce is CreateAgent with an idempotency key, nil for none. Its errors are also ErrKeyReused and ErrSealed.
-func (s *Store) CreateAgentOnce(ctx context.Context, key APIKey, a Agent, secretHash [32]byte, once *Once) (Agent, error) {
+func (s *Store) CreateAgentOnce(ctx context.Context, key APIKey, a Agent, secretHash [32]byte, once *Idempotency) (Agent, error) {
 	a.ID, a.Organization = NewRootID(), key.Organization
 	if once != nil {
 		a.ID = newID(once.cell(string(key.Organization[:]))) // the same cell each time, for that of the first agent has the outcome
@@ -70,7 +70,7 @@ func (s *Store) CreateAgentOnce(ctx context.Context, key APIKey, a Agent, secret
 	return created, err
 }
 
-func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [32]byte, once *Once, outcome string) (Agent, error) {
+func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [32]byte, once *Idempotency, outcome string) (Agent, error) {
 	r, err := s.performSealed(ctx, createAgent, act.flow, once, outcome, act.organization,
 		[]string{s.keys.agent(a.ID), s.keys.events(a.ID)},
 		act.organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey))
@@ -159,7 +159,7 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 // RotateAgentSecretOnce is RotateAgentSecret with an idempotency key, nil for none. Its errors are also ErrKeyReused and
 // ErrSealed.
 func (s *Store) RotateAgentSecretOnce(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte,
-	grace time.Duration, once *Once) (time.Time, error) {
+	grace time.Duration, once *Idempotency) (time.Time, error) {
 	c := Caller{Key: &key}.urgently()
 	if once != nil {
 		once.at, once.bounded = id, true

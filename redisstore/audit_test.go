@@ -350,10 +350,10 @@ func TestNoEventHoldsACredential(t *testing.T) {
 		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1))(t)
 		must(s.RotateAgentSecret(t.Context(), key, w.agent.ID, next, time.Hour))(t)
 		w.secret = next
-		once := &Once{Key: "the-idempotency-key", Fingerprint: random()}
+		once := &Idempotency{Key: "the-idempotency-key", Fingerprint: random()}
 		w.session = must(s.CreateSession(t.Context(), key,
-			NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 10, Lifetime: time.Hour, Once: once}))(t)
-		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 10, Once: &Once{Key: "another", Fingerprint: random()}}))(t)
+			NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 10, Lifetime: time.Hour, Idempotency: once}))(t)
+		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 10, Idempotency: &Idempotency{Key: "another", Fingerprint: random()}}))(t)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		if err := s.RevokeFamily(t.Context(), w.exchange(t, s).AccessToken, grant.Family); err != nil {
 			t.Fatal(err)

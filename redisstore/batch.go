@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// BatchCharge is one charge of a batch. Its Once is not looked at: a batch has one for all.
+// BatchCharge is one charge of a batch. Its Idempotency is not looked at: a batch has one for all.
 type BatchCharge struct {
 	Session uuid.UUID
 	Charge
@@ -28,7 +28,7 @@ var chargeBatch = newKeyedScript("charge_batch")
 // ChargeBatch charges sessions many times, those of one session in the order given, each as Charge would; what is refused
 // does not hinder the rest. It runs one script for each session, in one pipeline for each server. Errors of the batch as
 // a whole: ErrInvalidAPIKey, ErrInvalidToken, ErrKeyReused; nothing was charged then.
-func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, once *Once) ([]ChargeOutcome, error) {
+func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, once *Idempotency) ([]ChargeOutcome, error) {
 	if once != nil {
 		once.bounded = true
 	}
@@ -75,13 +75,13 @@ type part struct {
 	act     actor
 	places  []int // of its charges in the batch
 	charges []byte
-	once    *Once // of its own, to hear whether it was replayed; nil for none
+	once    *Idempotency // of its own, to hear whether it was replayed; nil for none
 	reply   *reply
 	err     error
 }
 
 // partsOf lets the caller in and takes the batch apart by sessions, in the order of their first charge.
-func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, once *Once) ([]*part, error) {
+func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, once *Idempotency) ([]*part, error) {
 	act, err := s.admitBatch(ctx, c, len(charges), once)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, on
 }
 
 // admitBatch is actOnAgent for a batch, whose idempotency key is tied to it before it is taken apart.
-func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Once) (actor, error) {
+func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Idempotency) (actor, error) {
 	if c.Key != nil {
 		return s.actOnAgent(ctx, c, uuid.Nil, once)
 	}

@@ -114,24 +114,24 @@ func TestABatchThatIsRefusedAsAWholeChangesNothing(t *testing.T) {
 		}
 		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
 		charge := BatchCharge{w.session.ID, Charge{Count: 1}}
-		used := Once{Key: "used", Fingerprint: [32]byte{1}}
+		used := Idempotency{Key: "used", Fingerprint: [32]byte{1}}
 		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{charge}, &used))(t)
 		must(s.ChargeBatch(t.Context(), byToken(live), []BatchCharge{charge}, used.again()))(t)
 		batch := []BatchCharge{charge, {NewID(w.agent.ID), Charge{Count: 1}}, charge}
 		for name, test := range map[string]struct {
 			caller Caller
 			batch  []BatchCharge
-			once   *Once
+			once   *Idempotency
 			want   error
 		}{
 			"a wrong key":               {Caller{Key: &APIKey{w.key.Organization, [32]byte{9}}}, batch, nil, ErrInvalidAPIKey},
 			"a wrong key, of nothing":   {Caller{Key: &APIKey{w.key.Organization, [32]byte{9}}}, nil, nil, ErrInvalidAPIKey},
 			"a revoked family":          {byToken(dead), batch, nil, ErrInvalidToken},
-			"a revoked family, once":    {byToken(dead), batch, &Once{Key: "new"}, ErrInvalidToken},
+			"a revoked family, once":    {byToken(dead), batch, &Idempotency{Key: "new"}, ErrInvalidToken},
 			"a revoked family, nothing": {byToken(dead), nil, nil, ErrInvalidToken},
 			"a revoked agent":           {byToken(ofRevoked), batch, nil, ErrInvalidToken},
-			"another batch, by key":     {w.byKey(), batch, &Once{Key: "used", Fingerprint: [32]byte{2}}, ErrKeyReused},
-			"another batch, by token":   {byToken(live), batch, &Once{Key: "used", Fingerprint: [32]byte{2}}, ErrKeyReused},
+			"another batch, by key":     {w.byKey(), batch, &Idempotency{Key: "used", Fingerprint: [32]byte{2}}, ErrKeyReused},
+			"another batch, by token":   {byToken(live), batch, &Idempotency{Key: "used", Fingerprint: [32]byte{2}}, ErrKeyReused},
 			"nothing, by key":           {w.byKey(), nil, nil, nil},
 			"nothing, by token":         {byToken(live), nil, nil, nil},
 			"what no agent has":         {w.byKey(), batch[1:2], nil, nil},
@@ -321,7 +321,7 @@ func TestABatchRunsThoughSomeServersForgotItsScript(t *testing.T) {
 		must(plainClient(t, "redis://"+addresses[round-1]).ScriptFlush(t.Context()).Result())(t)
 		wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t), round)
 	}
-	onEach := &Once{Key: "key"}
+	onEach := &Idempotency{Key: "key"}
 	must(plainClient(t, "redis://"+addresses[0]).ScriptFlush(t.Context()).Result())(t)
 	wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, onEach))(t), 4)
 	forgetScripts(t, s)
@@ -446,9 +446,9 @@ func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 							return err
 						}}
 					})
-					var once *Once
+					var once *Idempotency
 					if keyed {
-						once = &Once{Key: "key", Fingerprint: [32]byte{1}}
+						once = &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 					}
 					outcomes := must(store.ChargeBatch(WithRequestID(t.Context(), "first"), w.byKey(), batch, once))(t)
 					for i, outcome := range outcomes {
@@ -485,7 +485,7 @@ func TestABatchIsReplayedWholeThoughSomeOfItIsUnknown(t *testing.T) {
 			{{w.session.ID, charge}, {otherCell(w.agent.ID), charge}},
 		} {
 			for name, caller := range map[string]Caller{"key": w.byKey(), "token": byToken(w.exchange(t, s))} {
-				once := &Once{Key: string(rune('a' + i)), Fingerprint: [32]byte{1}}
+				once := &Idempotency{Key: string(rune('a' + i)), Fingerprint: [32]byte{1}}
 				first := must(s.ChargeBatch(WithRequestID(t.Context(), "first"), caller, batch, once))(t)
 				if once.Replayed {
 					t.Errorf("by %s: replayed at first", name)

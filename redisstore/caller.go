@@ -82,7 +82,7 @@ type actor struct {
 // actOnAgent returns the actor for an operation on that agent. For an agent this costs nothing, for its script checks
 // the token; an API key is checked here, for its organization is in another cell. once is nil for operations without an
 // idempotency key.
-func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID, once *Once) (actor, error) {
+func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID, once *Idempotency) (actor, error) {
 	if c.Token != nil {
 		if agent != c.Token.Agent {
 			return actor{}, cmp.Or(s.CheckToken(ctx, *c.Token), ErrUnknownAgent)
@@ -96,7 +96,7 @@ func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID, once 
 }
 
 // actOnSession is actOnAgent for the agent of the session.
-func (s *Store) actOnSession(ctx context.Context, c Caller, session uuid.UUID, once *Once) (actor, error) {
+func (s *Store) actOnSession(ctx context.Context, c Caller, session uuid.UUID, once *Idempotency) (actor, error) {
 	if c.Token != nil {
 		return s.actOnAgent(ctx, c, c.Token.Agent, once)
 	}

@@ -184,8 +184,8 @@ func TestATopUpIsCountedOnceForItsIdempotencyKey(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, Metadata: `{"a":1}`})
 		for i := range 3 {
-			once := &Once{Key: "k"}
-			topped := must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(3)), Once: once}))(t)
+			once := &Idempotency{Key: "k"}
+			topped := must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(3)), Idempotency: once}))(t)
 			if topped.MaxValue != 103 || topped.Metadata != `{"a":1}` || once.Replayed != (i > 0) {
 				t.Errorf("%+v, replayed: %t", topped, once.Replayed)
 			}
@@ -197,12 +197,12 @@ func TestARepeatedChangeOfLimitsDoesNotReopenASession(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		change := NewLimits{Lifetime: new(time.Hour), Once: &Once{Key: "longer"}}
+		change := NewLimits{Lifetime: new(time.Hour), Idempotency: &Idempotency{Key: "longer"}}
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, change))(t)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, change))(t)
-		if open := must(peek(t, s).ZCard(t.Context(), s.keys.organizationOpen(w.key.Organization)).Result())(t); open != 0 || !change.Once.Replayed {
-			t.Errorf("%d sessions are open after the end, want 0; replayed %t", open, change.Once.Replayed)
+		if open := must(peek(t, s).ZCard(t.Context(), s.keys.organizationOpen(w.key.Organization)).Result())(t); open != 0 || !change.Idempotency.Replayed {
+			t.Errorf("%d sessions are open after the end, want 0; replayed %t", open, change.Idempotency.Replayed)
 		}
 	})
 }

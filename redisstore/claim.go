@@ -29,7 +29,7 @@ type claim struct {
 	before, mine bool
 }
 
-func (o *Once) claimed(r *reply, err error) error {
+func (o *Idempotency) claimed(r *reply, err error) error {
 	if err != nil {
 		return nothingVisible(err)
 	}
@@ -40,7 +40,7 @@ func (o *Once) claimed(r *reply, err error) error {
 
 // admit returns nil if the caller's key opens its organization, and ties the idempotency key, if there is one, to this request.
 // Errors: ErrInvalidAPIKey, ErrKeyReused, *QuotaError, *RateError.
-func (s *Store) admit(ctx context.Context, c Caller, once *Once) error {
+func (s *Store) admit(ctx context.Context, c Caller, once *Idempotency) error {
 	if once == nil {
 		_, err := s.authenticate(ctx, s.proven.of(c), *c.Key)
 		return err
@@ -55,7 +55,7 @@ func (s *Store) admit(ctx context.Context, c Caller, once *Once) error {
 	return err
 }
 
-func (s *Store) claim(ctx context.Context, c Caller, once *Once) error {
+func (s *Store) claim(ctx context.Context, c Caller, once *Idempotency) error {
 	key, cell := *c.Key, ""
 	if once.at != uuid.Nil {
 		cell = cellText(cellOf(once.at))
@@ -72,13 +72,13 @@ func (s *Store) claim(ctx context.Context, c Caller, once *Once) error {
 }
 
 // claimPlace is where an organization's claim on an idempotency key is kept.
-func (s *Store) claimPlace(organization uuid.UUID, once *Once) string {
+func (s *Store) claimPlace(organization uuid.UUID, once *Idempotency) string {
 	return s.keys.outcome(organization, digest("claim", string(organization[:]), once.Key))
 }
 
 // released returns err. When it says that nothing came of an organization's request, it releases the claim on the
 // idempotency key first, if it can, so that the corrected request may have the same key.
-func (s *Store) released(ctx context.Context, c Caller, once *Once, err error) error {
+func (s *Store) released(ctx context.Context, c Caller, once *Idempotency, err error) error {
 	if once == nil || once.forgotten || c.Key == nil || !once.cameToNothing(err) {
 		return err
 	}
@@ -96,11 +96,11 @@ func (s *Store) released(ctx context.Context, c Caller, once *Once, err error) e
 
 // cameToNothing says whether a refusal leaves the idempotency key unused. What a quota or a rate has refused to this request
 // may be under way for one that claimed the key before.
-func (o *Once) cameToNothing(err error) bool {
+func (o *Idempotency) cameToNothing(err error) bool {
 	return isNoOutcome(err) || isRefusedCreation(err) && o.claim.mine
 }
 
-// isNoOutcome says whether a refusal is of what the request names; see once.lua.
+// isNoOutcome says whether a refusal is of what the request names; see idempotent.lua.
 func isNoOutcome(err error) bool {
 	var scope *ScopeError
 	var above *AboveBoundsError
@@ -110,7 +110,7 @@ func isNoOutcome(err error) bool {
 
 // releaseAbandoned releases another request's claim if nothing came of it and nothing will: the instance that served it
 // ended between the claim and the operation.
-func (s *Store) releaseAbandoned(ctx context.Context, c Caller, once *Once) bool {
+func (s *Store) releaseAbandoned(ctx context.Context, c Caller, once *Idempotency) bool {
 	f, place := s.proven.of(c), s.claimPlace(c.Key.Organization, once)
 	value, err := s.call(ctx, f, reads, "get", place)
 	text, _ := value.(string)
@@ -130,7 +130,7 @@ func (s *Store) releaseAbandoned(ctx context.Context, c Caller, once *Once) bool
 }
 
 // mayHaveOutcome says whether an outcome of the organization's idempotency key is kept in the cell, or that is unknown.
-func (s *Store) mayHaveOutcome(ctx context.Context, c Caller, once *Once, cell uint16) bool {
+func (s *Store) mayHaveOutcome(ctx context.Context, c Caller, once *Idempotency, cell uint16) bool {
 	act := actor{organization: c.Key.Organization}
 	count, err := s.call(ctx, s.proven.of(c), reads, "exists", s.keys.outcomeIn(cell, act.keyDigest(once, "")))
 	return err != nil || count != int64(0)

@@ -24,10 +24,10 @@ func (w tenant) fill(t *testing.T, s *Store, n int, state string) {
 		one := tenant{key: w.key, agent: agent, secret: w.secret}
 		session := one.newSession(t, s, time.Hour)
 		grant := one.exchange(t, s)
-		once := &Once{Key: fmt.Sprint("charge", i)}
-		must(s.Charge(ctx, one.byKey(), session.ID, Charge{Count: 1, Value: money.USD, Once: once}))(t)
-		once = &Once{Key: fmt.Sprint("begin", i)}
-		begun := NewTransaction{Session: session.ID, ActionType: "x", PreState: state, Value: 1, Lifetime: time.Hour, Once: once}
+		once := &Idempotency{Key: fmt.Sprint("charge", i)}
+		must(s.Charge(ctx, one.byKey(), session.ID, Charge{Count: 1, Value: money.USD, Idempotency: once}))(t)
+		once = &Idempotency{Key: fmt.Sprint("begin", i)}
+		begun := NewTransaction{Session: session.ID, ActionType: "x", PreState: state, Value: 1, Lifetime: time.Hour, Idempotency: once}
 		must(s.Begin(ctx, grant.AccessToken, begun))(t)
 		must(s.Begin(ctx, grant.AccessToken, NewTransaction{ActionType: "x", PreState: "{}", Lifetime: time.Hour}))(t)
 		ended := one.newSession(t, s, time.Hour)
@@ -80,16 +80,16 @@ func TestDeletingAnOrganizationRemovesNothingOfANeighbourInItsCells(t *testing.T
 		mine := w.exchange(t, s)
 		neighbour := inCellOf(t, s, w.agent.ID)
 		theirs := neighbour.exchange(t, s)
-		once := &Once{Key: "their own"}
-		must(s.Charge(t.Context(), byToken(theirs), neighbour.session.ID, Charge{Count: 1, Once: once}))(t)
+		once := &Idempotency{Key: "their own"}
+		must(s.Charge(t.Context(), byToken(theirs), neighbour.session.ID, Charge{Count: 1, Idempotency: once}))(t)
 		if err := remove(t, s, w.key.Organization); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.RotateRefresh(t.Context(), neighbour.agent.ID, theirs.Family, 1); err != nil {
 			t.Errorf("the neighbour's family: %v", err)
 		}
-		again := &Once{Key: "their own"}
-		must(s.Charge(t.Context(), byToken(theirs), neighbour.session.ID, Charge{Count: 1, Once: again}))(t)
+		again := &Idempotency{Key: "their own"}
+		must(s.Charge(t.Context(), byToken(theirs), neighbour.session.ID, Charge{Count: 1, Idempotency: again}))(t)
 		if !again.Replayed {
 			t.Error("the outcome of the neighbour's idempotency key is gone")
 		}
@@ -127,7 +127,7 @@ func TestDeletingAnOrganizationRemovesWhatIsCertainlyItsInASharedCell(t *testing
 		if err := peek(t, s).Set(t.Context(), claim, "a claim "+w.key.Organization.String(), time.Hour).Err(); err != nil {
 			t.Fatal(err)
 		}
-		must(s.Charge(t.Context(), byToken(mine), w.session.ID, Charge{Count: 1, Once: &Once{Key: "k"}}))(t)
+		must(s.Charge(t.Context(), byToken(mine), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "k"}}))(t)
 		if err := remove(t, s, w.key.Organization); err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +199,7 @@ func TestAnOrganizationIsDeletedWhileItsAgentsAct(t *testing.T) {
 		go func() {
 			defer close(done)
 			for i := 0; ctx.Err() == nil; i++ {
-				_, _ = s.Charge(ctx, byToken(grant), w.session.ID, Charge{Count: 1, Once: &Once{Key: fmt.Sprint(i)}})
+				_, _ = s.Charge(ctx, byToken(grant), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: fmt.Sprint(i)}})
 				_, _ = s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour})
 				_, _ = s.CreateAgent(ctx, w.key, Agent{Name: "late"}, w.secret)
 				_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret)

@@ -194,11 +194,11 @@ func TestAnUnconfirmedWriteIsThereAndItsRepetitionIsConfirmedLater(t *testing.T)
 		grant := w.exchange(t, s)
 		crowd(t, s)
 		resume := p.suspendReplica(t)
-		charge := func(once *Once) error {
-			_, err := s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Once: once})
+		charge := func(once *Idempotency) error {
+			_, err := s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Idempotency: once})
 			return err
 		}
-		once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+		once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 		wantError(t, "the first time", charge(once), ErrOutcomeUnknown)
 		wantError(t, "again", charge(once.again()), ErrOutcomeUnknown)
 		wantError(t, "without a key", charge(nil), ErrOutcomeUnknown)

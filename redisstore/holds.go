@@ -10,9 +10,9 @@ import (
 
 // NewHold is what a pending transaction's hold changes to; nil leaves a part of it as it is.
 type NewHold struct {
-	Value    *money.MicroUSD
-	Lifetime *time.Duration // from now
-	Once     *Once          // nil for without an idempotency key
+	Value       *money.MicroUSD
+	Lifetime    *time.Duration // from now
+	Idempotency *Idempotency   // nil for without an idempotency key
 }
 
 var (
@@ -24,8 +24,8 @@ var (
 // ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError, ErrKeyReused, *QuotaError, *RateError.
 func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
 	act := t.actor()
-	if n.Once != nil {
-		n.Once.bounded = true
+	if n.Idempotency != nil {
+		n.Idempotency.bounded = true
 	}
 	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
@@ -33,11 +33,11 @@ func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n N
 	}
 	keys := append(s.transactionKeys(act, facts), s.keys.agentSessions(act.agent))
 	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
-		return s.perform(ctx, changeHold, act, n.Once, keys, t.Organization, t.Agent, act.family, id,
+		return s.perform(ctx, changeHold, act, n.Idempotency, keys, t.Organization, t.Agent, act.family, id,
 			orEmpty((*int64)(n.Value)), orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})
 	changed, err := facts.standing(act, r, err)
-	if err == nil && (n.Once == nil || !n.Once.Replayed) {
+	if err == nil && (n.Idempotency == nil || !n.Idempotency.Replayed) {
 		s.notePostponed(act.organization, changed, r.time(4))
 	}
 	return changed, err

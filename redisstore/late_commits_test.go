@@ -95,9 +95,9 @@ func TestALateCommitIsRepeatedByItsIdempotencyKey(t *testing.T) {
 		grant := w.exchange(t, s)
 		begun := w.begin(t, s, grant.AccessToken, 40)
 		w.letPass(t, s, begun)
-		first, again := &Once{Key: "k"}, &Once{Key: "k"}
-		committed := must(s.Commit(t.Context(), grant.AccessToken, begun.ID, Commit{Once: first}))(t)
-		repeated := must(s.Commit(t.Context(), grant.AccessToken, begun.ID, Commit{Once: again}))(t)
+		first, again := &Idempotency{Key: "k"}, &Idempotency{Key: "k"}
+		committed := must(s.Commit(t.Context(), grant.AccessToken, begun.ID, Commit{Idempotency: first}))(t)
+		repeated := must(s.Commit(t.Context(), grant.AccessToken, begun.ID, Commit{Idempotency: again}))(t)
 		if first.Replayed || !again.Replayed || !committed.Late || !reflect.DeepEqual(committed, repeated) {
 			t.Errorf("%+v, repeated as %+v", committed, repeated)
 		}

@@ -11,12 +11,12 @@ import (
 
 // NewLimits are what a session's limits change to; nil leaves one as it is. A limit is set or added to, not both.
 type NewLimits struct {
-	MaxActions *int64
-	MaxValue   *money.MicroUSD
-	AddActions *int64
-	AddValue   *money.MicroUSD
-	Lifetime   *time.Duration // from now
-	Once       *Once          // nil for without an idempotency key
+	MaxActions  *int64
+	MaxValue    *money.MicroUSD
+	AddActions  *int64
+	AddValue    *money.MicroUSD
+	Lifetime    *time.Duration // from now
+	Idempotency *Idempotency   // nil for without an idempotency key
 }
 
 // What max_actions and max_value_usd can be at the most.
@@ -32,25 +32,25 @@ var changeLimits = newKeyedScript("change_limits")
 // adds to a limit.
 func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n NewLimits) (Session, error) {
 	c := Caller{Key: &key}
-	if n.Once != nil { // what is added would be added again if its key were not remembered
-		n.Once.bounded = n.AddActions != nil || n.AddValue != nil
+	if n.Idempotency != nil { // what is added would be added again if its key were not remembered
+		n.Idempotency.bounded = n.AddActions != nil || n.AddValue != nil
 	}
-	act, err := s.actOnSession(ctx, c, id, n.Once)
+	act, err := s.actOnSession(ctx, c, id, n.Idempotency)
 	if err != nil {
-		return Session{}, s.released(ctx, c, n.Once, err)
+		return Session{}, s.released(ctx, c, n.Idempotency, err)
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.agentSessions(act.agent),
 		s.keys.sessionTransactions(act.agent, id), s.keys.events(act.agent)}
 	r, err := s.look(ctx, act, id, func() (*reply, error) {
-		return s.perform(ctx, changeLimits, act, n.Once, keys, act.organization, act.agent,
+		return s.perform(ctx, changeLimits, act, n.Idempotency, keys, act.organization, act.agent,
 			setOrAdded(n.MaxActions, n.AddActions), setOrAdded((*int64)(n.MaxValue), (*int64)(n.AddValue)),
 			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act),
 			MostActions, int64(MostValue))
 	})
 	if err != nil {
-		return Session{}, s.released(ctx, c, n.Once, act.refusedTo(err))
+		return Session{}, s.released(ctx, c, n.Idempotency, act.refusedTo(err))
 	}
-	if n.Lifetime != nil && (n.Once == nil || !n.Once.Replayed) { // since the first answer it may have ended
+	if n.Lifetime != nil && (n.Idempotency == nil || !n.Idempotency.Replayed) { // since the first answer it may have ended
 		s.reopenSession(ctx, act.organization, id)
 	}
 	return r.session(id)

@@ -32,11 +32,11 @@ var sizes = []struct {
 	{"a pending transaction with a state of 40 bytes, with its event", beginWithState(40)},
 	{"a pending transaction with a state of 100 bytes, with its event", beginWithState(100)},
 	{"an idempotency key of an agent's charge", func(ctx context.Context, s *Store, w tenant, t AccessToken) error {
-		_, err := s.Charge(ctx, Caller{Token: &t}, w.session.ID, Charge{Count: 1, Once: &Once{Key: uuid.NewString()}})
+		_, err := s.Charge(ctx, Caller{Token: &t}, w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}})
 		return err
 	}},
 	{"an idempotency key of a charge by API key", func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
-		_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Once: &Once{Key: uuid.NewString()}})
+		_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}})
 		return err
 	}},
 	{"a family revoked by itself, with its event",

@@ -124,10 +124,10 @@ func TestQueuesAreToldAsTheyStand(t *testing.T) {
 				t.Errorf("%s%v wait, want %v", queue, waiting, want[queue])
 			}
 		}
-		if got := gathered(t, s, "remit_redis_calls_under_way")["calls "]; got != float64(i+2) {
+		if got := gathered(t, s, "remit_redis_calls_in_flight")["calls "]; got != float64(i+2) {
 			t.Errorf("%v are under way, want %d", got, i+2)
 		}
-		if got := gathered(t, s, "remit_redis_lanes_stuck")[""]; got != 1 {
+		if got := gathered(t, s, "remit_redis_pipelines_stalled")[""]; got != 1 {
 			t.Errorf("%v are stuck", got)
 		}
 	}
@@ -152,7 +152,7 @@ func TestALaneThatNobodyUsesIsNotStuck(t *testing.T) {
 		{"one waits", func() { l.row.add(&passenger{}) }, 1},
 	} {
 		test.change()
-		if got := gathered(t, s, "remit_redis_lanes_stuck")[""]; got != test.want {
+		if got := gathered(t, s, "remit_redis_pipelines_stalled")[""]; got != test.want {
 			t.Errorf("%s: %v are stuck, want %v", test.what, got, test.want)
 		}
 	}

@@ -112,25 +112,25 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			return err
 		}},
 		{"Charge once", chargeSession.keyed, func(ctx context.Context, s *Store) error {
-			_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Value: 1, Once: &Once{Key: "key"}})
+			_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Value: 1, Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
 		{"Charge once, its claim", claimKey, func(ctx context.Context, s *Store) error {
-			_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Value: 1, Once: &Once{Key: "key"}})
+			_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Value: 1, Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
 		{"ChargeBatch", chargeBatch, func(ctx context.Context, s *Store) error {
 			return chargeTwice(ctx, s, caller, w.session.ID, nil)
 		}},
 		{"ChargeBatch once", chargeBatch.keyed, func(ctx context.Context, s *Store) error {
-			return chargeTwice(ctx, s, caller, w.session.ID, &Once{Key: "key"})
+			return chargeTwice(ctx, s, caller, w.session.ID, &Idempotency{Key: "key"})
 		}},
 		{"ChargeBatch once, its claim", claimAgentKey, func(ctx context.Context, s *Store) error {
-			return chargeTwice(ctx, s, caller, w.session.ID, &Once{Key: "key"})
+			return chargeTwice(ctx, s, caller, w.session.ID, &Idempotency{Key: "key"})
 		}},
 		{"CreateSession once", createSession.keyed, func(ctx context.Context, s *Store) error {
 			once := n
-			once.Once = &Once{Key: "key"}
+			once.Idempotency = &Idempotency{Key: "key"}
 			_, err := s.CreateSession(ctx, w.key, once)
 			return err
 		}},
@@ -148,7 +148,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 		}},
 		{"Begin once", beginSessionTransaction.keyed, func(ctx context.Context, s *Store) error {
 			once := w.beginning(1)
-			once.Once = &Once{Key: "key"}
+			once.Idempotency = &Idempotency{Key: "key"}
 			_, err := s.Begin(ctx, g.AccessToken, once)
 			return err
 		}},
@@ -157,7 +157,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			return err
 		}},
 		{"Commit once", commitTransaction.keyed, func(ctx context.Context, s *Store) error {
-			_, err := s.Commit(ctx, g.AccessToken, pending.ID, Commit{Once: &Once{Key: "key"}})
+			_, err := s.Commit(ctx, g.AccessToken, pending.ID, Commit{Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
 		{"Rollback", rollbackTransaction, func(ctx context.Context, s *Store) error {
@@ -165,7 +165,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			return err
 		}},
 		{"Rollback once", rollbackTransaction.keyed, func(ctx context.Context, s *Store) error {
-			_, err := s.Rollback(ctx, caller, pending.ID, Rollback{Once: &Once{Key: "key"}})
+			_, err := s.Rollback(ctx, caller, pending.ID, Rollback{Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
 		{"Transaction", getTransaction, func(ctx context.Context, s *Store) error {
@@ -206,7 +206,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 }
 
 // chargeTwice charges a session in a batch, and returns what came of the first charge.
-func chargeTwice(ctx context.Context, s *Store, c Caller, session uuid.UUID, once *Once) error {
+func chargeTwice(ctx context.Context, s *Store, c Caller, session uuid.UUID, once *Idempotency) error {
 	outcomes, err := s.ChargeBatch(ctx, c, []BatchCharge{{session, Charge{Count: 1}}, {session, Charge{Count: 1}}}, once)
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func loadScripts(t *testing.T, s *Store) {
 	t.Helper()
 	client := peek(t, s)
 	for name := range luaFiles(t) {
-		for _, source := range []string{lua.Source(name), lua.OnceSource(name), lua.SealedOnceSource(name)} {
+		for _, source := range []string{lua.Source(name), lua.IdempotentSource(name), lua.SealedIdempotentSource(name)} {
 			if err := client.ScriptLoad(t.Context(), source).Err(); err != nil {
 				t.Fatal(err)
 			}

@@ -34,12 +34,12 @@ func (s *Store) CreateOrganization(ctx context.Context, key APIKey, name, metada
 
 // NewOrganizationID returns a fresh id of an organization, in the one cell that the creator's idempotency key has. creator
 // tells those apart who may choose the same key.
-func NewOrganizationID(creator string, once *Once) uuid.UUID { return newID(once.cell(creator)) }
+func NewOrganizationID(creator string, once *Idempotency) uuid.UUID { return newID(once.cell(creator)) }
 
 // CreateOrganizationOnce is CreateOrganization with an idempotency key, for an organization with a NewOrganizationID. Errors:
 // ErrKeyReused, ErrSealed.
 func (s *Store) CreateOrganizationOnce(ctx context.Context, creator string, key APIKey, name, metadata string,
-	once *Once) (Organization, error) {
+	once *Idempotency) (Organization, error) {
 	place := s.keys.outcome(key.Organization, digest("creator", creator, once.Key))
 	r, err := s.performSealed(ctx, createOrganization, flow{}, once, place, key.Organization,
 		[]string{s.keys.organization(key.Organization)}, name, metadata, key.Hash)
@@ -82,7 +82,7 @@ func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, 
 // A key that has ended by its own rotation is given its successor again if the idempotency key is unguessable, or an
 // organization whose answer was lost would be locked out. That it is the key that asked first is shown by the seal.
 func (s *Store) RotateAPIKeyOnce(ctx context.Context, key APIKey, newHash [32]byte, grace time.Duration,
-	once *Once) (time.Time, error) {
+	once *Idempotency) (time.Time, error) {
 	f, place := s.proven.urgent(key), ""
 	if err := s.refuseSuspended(ctx, key, f); err != nil {
 		return time.Time{}, err

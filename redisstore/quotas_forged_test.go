@@ -22,9 +22,9 @@ func TestForgedKeysAreCountedForNoOrganization(t *testing.T) {
 			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "scout"}, [32]byte{3})
 			wantError(t, "an agent", err, ErrInvalidAPIKey)
 			_, err = s.CreateSession(t.Context(), forged, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour,
-				Once: &Once{Key: uuid.NewString()}})
+				Idempotency: &Idempotency{Key: uuid.NewString()}})
 			wantError(t, "a session", err, ErrInvalidAPIKey)
-			_, err = s.RotateAPIKeyOnce(t.Context(), forged, [32]byte{4}, 0, &Once{Key: uuid.NewString(), Seal: plainSeal("s")})
+			_, err = s.RotateAPIKeyOnce(t.Context(), forged, [32]byte{4}, 0, &Idempotency{Key: uuid.NewString(), Seal: plainSeal("s")})
 			wantError(t, "a rotation", err, ErrInvalidAPIKey)
 		}
 		if got := s.usage.accounts.Len(); got != before {
@@ -51,7 +51,7 @@ func TestTheFirstUseOfAKeyAtAnInstanceIsCounted(t *testing.T) {
 			t.Errorf("%v, before %v", usage, before)
 		}
 		s.proven = newProvenKeys()
-		if _, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Once: &Once{Key: uuid.NewString()}}); err != nil {
+		if _, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}}); err != nil {
 			t.Fatal(err)
 		}
 		if again := usageOf(t, s, w.key.Organization); again["idempotency_keys"] != before["idempotency_keys"]+1 {

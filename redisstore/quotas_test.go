@@ -55,16 +55,16 @@ var quotaCases = []quotaCase{
 		return err
 	}},
 	{"idempotency_keys", 0, func(ctx context.Context, s *Store, w tenant, g Grant) error {
-		_, err := s.Charge(ctx, byToken(g), w.session.ID, Charge{Count: 1, Once: &Once{Key: uuid.NewString()}})
+		_, err := s.Charge(ctx, byToken(g), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}})
 		return err
 	}},
 	{"idempotency_keys", 0, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
-		_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Once: &Once{Key: uuid.NewString()}})
+		_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: uuid.NewString()}})
 		return err
 	}},
 	{"idempotency_keys", 0, func(ctx context.Context, s *Store, w tenant, g Grant) error {
 		charges := []BatchCharge{{Session: w.session.ID, Charge: Charge{Count: 1}}}
-		_, err := s.ChargeBatch(ctx, byToken(g), charges, &Once{Key: uuid.NewString()})
+		_, err := s.ChargeBatch(ctx, byToken(g), charges, &Idempotency{Key: uuid.NewString()})
 		return err
 	}},
 }
@@ -180,33 +180,33 @@ func TestRefusalsThatAreKeptForIdempotencyKeysAreCounted(t *testing.T) {
 		n := NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour}
 		id := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
 		must(s.Commit(t.Context(), g.AccessToken, id, Commit{}))(t)
-		once := func() *Once { return &Once{Key: uuid.NewString()} }
+		once := func() *Idempotency { return &Idempotency{Key: uuid.NewString()} }
 		for name, c := range map[string]struct {
 			bounded bool
 			do      func() error
 		}{
 			"a charge beyond the limit": {true, func() error {
-				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 2, Once: once()})
+				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 2, Idempotency: once()})
 				return err
 			}},
 			"a change of what is committed": {true, func() error {
-				_, err := s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Value: new(money.MicroUSD), Once: once()})
+				_, err := s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Value: new(money.MicroUSD), Idempotency: once()})
 				return err
 			}},
 			"a top-up": {true, func() error {
-				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD), Once: once()})
+				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD), Idempotency: once()})
 				return err
 			}},
 			"a second commit": {false, func() error {
-				_, err := s.Commit(t.Context(), g.AccessToken, id, Commit{Once: once()})
+				_, err := s.Commit(t.Context(), g.AccessToken, id, Commit{Idempotency: once()})
 				return err
 			}},
 			"a limit set": {false, func() error {
-				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxValue: new(money.MicroUSD), Once: once()})
+				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxValue: new(money.MicroUSD), Idempotency: once()})
 				return err
 			}},
 			"a charge by key": {true, func() error {
-				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 2, Once: once()})
+				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 2, Idempotency: once()})
 				return err
 			}},
 		} {
@@ -246,12 +246,12 @@ func TestWhatAQuotaRefusesLeavesItsIdempotencyKeyUnused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		create := map[string]func(*Once) error{
-			"a session": func(once *Once) error {
-				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Once: once})
+		create := map[string]func(*Idempotency) error{
+			"a session": func(once *Idempotency) error {
+				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: once})
 				return err
 			},
-			"an agent": func(once *Once) error {
+			"an agent": func(once *Idempotency) error {
 				once.Seal = plainSeal("secret")
 				_, err := s.CreateAgentOnce(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, once)
 				return err
@@ -260,7 +260,7 @@ func TestWhatAQuotaRefusesLeavesItsIdempotencyKeyUnused(t *testing.T) {
 		quota(1)
 		usageOf(t, s, w.key.Organization)
 		for name, do := range create {
-			wantOverQuota(t, do(&Once{Key: name, Fingerprint: [32]byte{1}}), map[string]string{"a session": "open_sessions", "an agent": "agents"}[name], 1, 1)
+			wantOverQuota(t, do(&Idempotency{Key: name, Fingerprint: [32]byte{1}}), map[string]string{"a session": "open_sessions", "an agent": "agents"}[name], 1, 1)
 		}
 		if used := usageOf(t, s, w.key.Organization)["idempotency_keys"]; used != 0 || len(outcomesKept(t, s)) != 0 {
 			t.Errorf("%d keys are counted, and kept %v", used, outcomesKept(t, s))
@@ -268,7 +268,7 @@ func TestWhatAQuotaRefusesLeavesItsIdempotencyKeyUnused(t *testing.T) {
 		quota(DefaultQuota)
 		usageOf(t, s, w.key.Organization)
 		for name, do := range create {
-			corrected := &Once{Key: name, Fingerprint: [32]byte{2}}
+			corrected := &Idempotency{Key: name, Fingerprint: [32]byte{2}}
 			if err := do(corrected); err != nil || corrected.Replayed {
 				t.Errorf("%s: %v, replayed %t", name, err, corrected.Replayed)
 			}
@@ -294,9 +294,9 @@ func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
 				n := NewTransaction{ActionType: "call", PreState: "{}", Lifetime: time.Hour}
 				id := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
 				buckets()
-				once := &Once{Key: "change"}
+				once := &Idempotency{Key: "change"}
 				for range 2 { // the second time it is replayed, and changes nothing
-					must(s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Lifetime: &lifetime, Once: once}))(t)
+					must(s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Lifetime: &lifetime, Idempotency: once}))(t)
 				}
 				changed := must(s.Transaction(t.Context(), byToken(g), id))(t)
 				e := pendingUntil(changed.Expires.Sub(changed.Created), changed.Expires)
@@ -319,30 +319,30 @@ func TestARepeatedRequestIsAnsweredThoughItsQuotaIsReached(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})
 		g := w.exchange(t, s)
-		once := func() *Once { return &Once{Key: "the key"} }
+		once := func() *Idempotency { return &Idempotency{Key: "the key"} }
 		asks := map[string]func() (bool, error){
 			"a charge by token": func() (bool, error) {
 				o := once()
-				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1, Once: o})
+				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1, Idempotency: o})
 				return o.Replayed, err
 			},
 			"a charge by key": func() (bool, error) {
-				o := &Once{Key: "another"}
-				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Once: o})
+				o := &Idempotency{Key: "another"}
+				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: o})
 				return o.Replayed, err
 			},
 			"a session": func() (bool, error) {
-				o := &Once{Key: "a third"}
-				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Once: o})
+				o := &Idempotency{Key: "a third"}
+				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: o})
 				return o.Replayed, err
 			},
 			"a transaction": func() (bool, error) {
-				o := &Once{Key: "a fourth"}
-				_, err := s.Begin(t.Context(), g.AccessToken, NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour, Once: o})
+				o := &Idempotency{Key: "a fourth"}
+				_, err := s.Begin(t.Context(), g.AccessToken, NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour, Idempotency: o})
 				return o.Replayed, err
 			},
 			"a batch": func() (bool, error) {
-				o := &Once{Key: "a fifth"}
+				o := &Idempotency{Key: "a fifth"}
 				_, err := s.ChargeBatch(t.Context(), byToken(g), []BatchCharge{{Session: w.session.ID, Charge: Charge{Count: 1}}}, o)
 				return o.Replayed, err
 			},
@@ -381,8 +381,8 @@ func TestNoQuotaHindersWhatTakesAuthorityAwayOrSettles(t *testing.T) {
 			t.Fatal(err)
 		}
 		usageOf(t, s, w.key.Organization)
-		must(s.Commit(t.Context(), g.AccessToken, first, Commit{Once: &Once{Key: "a"}}))(t)
-		must(s.Rollback(t.Context(), w.byKey(), second, Rollback{Once: &Once{Key: "b"}}))(t)
+		must(s.Commit(t.Context(), g.AccessToken, first, Commit{Idempotency: &Idempotency{Key: "a"}}))(t)
+		must(s.Rollback(t.Context(), w.byKey(), second, Rollback{Idempotency: &Idempotency{Key: "b"}}))(t)
 		must(s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t)
 		must(s.RotateRefresh(t.Context(), g.Agent, g.Family, 1))(t)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)

@@ -25,7 +25,7 @@ func TestEveryCodeOfAScriptIsARefusalAndTheOtherWayRound(t *testing.T) {
 		t.Error("no script answers ok: the test reads nothing")
 	}
 	delete(codes, "ok")
-	delete(codes, "once")
+	delete(codes, "outcome")
 	given, known := slices.Sorted(maps.Keys(codes)), slices.Sorted(maps.Keys(refusals))
 	if !slices.Equal(given, known) {
 		t.Errorf("the scripts' headers give %q, refusals has %q", given, known)
@@ -50,7 +50,7 @@ func TestEveryScriptIsRunAsWhatItsHeaderSaysItIs(t *testing.T) {
 	}
 	said := map[string]string{}
 	for name, source := range luaFiles(t) {
-		if name == "once" || name == "once_sealed" { // they stand around others
+		if name == "idempotent" || name == "idempotent_sealed" { // they stand around others
 			continue
 		}
 		said[name] = "writes"

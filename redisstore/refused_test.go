@@ -89,10 +89,10 @@ func TestWhatGoesOnInAFullRedisHasItsWholeEffect(t *testing.T) {
 		rolledBack := must(s.Rollback(ctx, caller, toRollBack.ID, Rollback{Reason: "full"}))(t)
 		w.wantTransaction(t, s, grant, rolledBack, rolledBack)
 		w.wantEvents(t, s, "transaction.expired", 1) // the hold that was due went first
-		once := &Once{Key: "key", Fingerprint: [32]byte{1}}
-		must(s.Rollback(ctx, caller, keyed.ID, Rollback{Once: once}))(t)
-		again := &Once{Key: "key", Fingerprint: [32]byte{1}}
-		if must(s.Rollback(ctx, caller, keyed.ID, Rollback{Once: again}))(t); !again.Replayed {
+		once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+		must(s.Rollback(ctx, caller, keyed.ID, Rollback{Idempotency: once}))(t)
+		again := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+		if must(s.Rollback(ctx, caller, keyed.ID, Rollback{Idempotency: again}))(t); !again.Replayed {
 			t.Error("the keyed rollback is not replayed")
 		}
 		must(s.Commit(ctx, token, toCommit.ID, Commit{}))(t)
@@ -150,7 +150,7 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 		token, caller := grant.AccessToken, byToken(grant)
 		pending, stated, alone := w.begin(t, s, token, 10), w.begin(t, s, token, 20), must(s.Begin(ctx, token, w.alone(7)))(t)
 		must(s.Commit(ctx, token, stated.ID, Commit{PostState: `{"stock":2}`}))(t)
-		once := func() *Once { return &Once{Key: uuid.NewString()} }
+		once := func() *Idempotency { return &Idempotency{Key: uuid.NewString()} }
 		refuse()
 		before := dump(t, s)
 		for _, test := range []struct {
@@ -166,19 +166,19 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 				return err
 			}},
 			{"a commit with a state, once", func() error {
-				_, err := s.Commit(ctx, token, pending.ID, Commit{PostState: `{"stock":2}`, Once: once()})
+				_, err := s.Commit(ctx, token, pending.ID, Commit{PostState: `{"stock":2}`, Idempotency: once()})
 				return err
 			}},
 			{"a rollback that repeats a state", func() error {
-				_, err := s.Rollback(ctx, caller, stated.ID, Rollback{Scopes: w.agent.Scopes, Once: once()})
+				_, err := s.Rollback(ctx, caller, stated.ID, Rollback{Scopes: w.agent.Scopes, Idempotency: once()})
 				return err
 			}},
 			{"the outcome of a second rollback", func() error {
-				_, err := s.Commit(ctx, token, stated.ID, Commit{Once: once()})
+				_, err := s.Commit(ctx, token, stated.ID, Commit{Idempotency: once()})
 				return err
 			}},
 			{"the claim of an organization's key", func() error {
-				_, err := s.Rollback(ctx, w.byKey(), pending.ID, Rollback{Once: once()})
+				_, err := s.Rollback(ctx, w.byKey(), pending.ID, Rollback{Idempotency: once()})
 				return err
 			}},
 			{"a refresh", func() error {

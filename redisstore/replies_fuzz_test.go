@@ -196,7 +196,7 @@ func fuzzedOperations() []readsReply {
 			return grant, err
 		},
 		func(ctx context.Context, s *Store) (any, error) {
-			return s.CreateSession(ctx, key, NewSession{Agent: fuzzedAgent, Once: &Once{Key: "k"}})
+			return s.CreateSession(ctx, key, NewSession{Agent: fuzzedAgent, Idempotency: &Idempotency{Key: "k"}})
 		},
 		func(ctx context.Context, s *Store) (any, error) { return s.Session(ctx, byKey, o) },
 		func(ctx context.Context, s *Store) (any, error) { return s.Session(ctx, byToken, o) },
@@ -210,16 +210,16 @@ func fuzzedOperations() []readsReply {
 		},
 		func(ctx context.Context, s *Store) (any, error) { return s.Charge(ctx, byToken, o, Charge{Count: 1}) },
 		func(ctx context.Context, s *Store) (any, error) {
-			return s.Charge(ctx, byKey, o, Charge{Count: 1, Once: &Once{Key: "k"}})
+			return s.Charge(ctx, byKey, o, Charge{Count: 1, Idempotency: &Idempotency{Key: "k"}})
 		},
 		func(ctx context.Context, s *Store) (any, error) {
 			return asOne(s.ChargeBatch(ctx, byToken, []BatchCharge{{Session: o}, {Session: fuzzedAgent}}, nil))
 		},
 		func(ctx context.Context, s *Store) (any, error) {
-			return asOne(s.ChargeBatch(ctx, byKey, []BatchCharge{{Session: o}, {Session: o}}, &Once{Key: "k"}))
+			return asOne(s.ChargeBatch(ctx, byKey, []BatchCharge{{Session: o}, {Session: o}}, &Idempotency{Key: "k"}))
 		},
 		func(ctx context.Context, s *Store) (any, error) {
-			return s.Begin(ctx, token, NewTransaction{Session: o, Once: &Once{Key: "k"}})
+			return s.Begin(ctx, token, NewTransaction{Session: o, Idempotency: &Idempotency{Key: "k"}})
 		},
 		func(ctx context.Context, s *Store) (any, error) { return s.Begin(ctx, token, NewTransaction{}) },
 		func(ctx context.Context, s *Store) (any, error) {
@@ -269,7 +269,7 @@ func oddReplies() []string {
 		`[["limit","max_actions","1","2","3","4","5","6"]]`, `[["limit","max_actions","1"]]`, `[["not_active","1","","2","3"]]`, `[["not_pending","1","","2"]]`, `[["scope_not_held"]]`,
 		`[["ok","1","2","3","-4","-5","6"]]`, `[["ok","1","2","3","4","5","6"]]`, `[["ok","9223372036854775807","9223372036854775807","9223372036854775807","4","5","9223372036854775807"]]`,
 		`[["ok","4294967296",` + sixteen + `,"read"]]`, `[["ok","-1",` + sixteen + `,"read"]]`, `[["ok","0",` + sixteen + `,"read"]]`,
-		`[["ok","request","",["ok","1","2","3","4","5","6"]]]`, `[["once","request","1",["limit","max_actions","1","2","3","4","5","6"]]]`, `[["ok","request","1",[]]]`,
+		`[["ok","request","",["ok","1","2","3","4","5","6"]]]`, `[["outcome","request","1",["limit","max_actions","1","2","3","4","5","6"]]]`, `[["ok","request","1",[]]]`,
 		`[["ok","1700000000000","","read",[` + sixteen + `,"1","2","3","4",null,"1700000000000",null,"5",null,null,null]]]`,
 		`[["ok","1700000000000","","read",[` + sixteen + `,"1","2","3","4"]]]`, `[["ok","1700000000000","","read",[]]]`,
 		`[["ok"],"short"]`, `[["ok"],[]]`, `[["ok"],[null]]`, `[["ok"],[` + sixteen + `]]`, `[[` + sixteen + `]]`, `[[` + sixteen + `,null,null,"pay","5"]]`,

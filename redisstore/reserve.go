@@ -84,11 +84,11 @@ func (s *Store) indexBeyond(ctx context.Context, key APIKey, id uuid.UUID, n New
 
 // replays says whether the session was created before, for the same idempotency key.
 func (s *Store) replays(ctx context.Context, organization uuid.UUID, n NewSession) bool {
-	if n.Once == nil {
+	if n.Idempotency == nil {
 		return false
 	}
 	act := actor{organization: organization, agent: n.Agent, flow: flow{organization: organization}}
-	return s.isKept(ctx, act.flow, s.keys.outcome(n.Agent, act.keyDigest(n.Once, "")))
+	return s.isKept(ctx, act.flow, s.keys.outcome(n.Agent, act.keyDigest(n.Idempotency, "")))
 }
 
 // closePause is how often open sessions are looked through because they seem too many, and closeSample how many.
@@ -137,7 +137,7 @@ func (s *Store) reserveUnlessKept(ctx context.Context, f flow, d demand, place s
 }
 
 // reserveKey reserves the idempotency key of an operation on an agent. Of an API key's the claim was counted before.
-func (s *Store) reserveKey(ctx context.Context, act actor, once *Once, outcome string) (reservation, error) {
+func (s *Store) reserveKey(ctx context.Context, act actor, once *Idempotency, outcome string) (reservation, error) {
 	d := keyDemand(act, once, keySize)
 	if act.family == "" {
 		d.resource, d.always = noResource, true
@@ -146,7 +146,7 @@ func (s *Store) reserveKey(ctx context.Context, act actor, once *Once, outcome s
 }
 
 // reserveClaim reserves an idempotency key by its claim.
-func (s *Store) reserveClaim(ctx context.Context, act actor, once *Once, place string) (reservation, error) {
+func (s *Store) reserveClaim(ctx context.Context, act actor, once *Idempotency, place string) (reservation, error) {
 	return s.reserveUnlessKept(ctx, act.flow, keyDemand(act, once, claimSize), place)
 }
 
@@ -184,16 +184,16 @@ func (s *Store) noteReleased(organization uuid.UUID) {
 // reserveTransaction reserves a transaction.
 func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTransaction) (reservation, error) {
 	d, act := s.transactionDemand(t, n), t.actor()
-	if n.Once == nil {
+	if n.Idempotency == nil {
 		held, err := s.reserveIn(act.flow, d)
 		return held, s.counts.quotaRefused(err)
 	}
-	n.Once.bounded = true
-	return s.reserveUnlessKept(ctx, act.flow, d, s.keys.outcome(act.agent, act.keyDigest(n.Once, "")))
+	n.Idempotency.bounded = true
+	return s.reserveUnlessKept(ctx, act.flow, d, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, "")))
 }
 
 // settled counts that a transaction is not pending any more, and what its settlement keeps.
-func (s *Store) settled(act actor, once *Once, postState string) func(Transaction, error) (Transaction, error) {
+func (s *Store) settled(act actor, once *Idempotency, postState string) func(Transaction, error) (Transaction, error) {
 	return func(t Transaction, err error) (Transaction, error) {
 		if err != nil || once != nil && once.Replayed {
 			return t, err

@@ -36,7 +36,7 @@ func newScript(name string, a access) *script {
 // newKeyedScript is newScript for an operation that writes and can be asked for with an idempotency key.
 func newKeyedScript(name string) *script {
 	sc := newScript(name, writes)
-	sc.keyed = asScript(name, lua.OnceSource(name), writes)
+	sc.keyed = asScript(name, lua.IdempotentSource(name), writes)
 	sc.keyed.counted = sc.counted
 	return sc
 }
@@ -44,7 +44,7 @@ func newKeyedScript(name string) *script {
 // newSealedScript is newKeyedScript for an operation that gives a credential.
 func newSealedScript(name string) *script {
 	sc := newScript(name, writes)
-	sc.keyed = asScript(name, lua.SealedOnceSource(name), writes)
+	sc.keyed = asScript(name, lua.SealedIdempotentSource(name), writes)
 	sc.keyed.counted = sc.counted
 	return sc
 }
@@ -218,7 +218,7 @@ func (r *reply) read(values []any) error {
 	}
 	code, _ := values[0].(string)
 	r.values = values[1:]
-	if code == "ok" || code == "once" {
+	if code == "ok" || code == "outcome" {
 		return nil
 	}
 	refusal, known := refusals[code]

@@ -13,7 +13,7 @@ var ErrSealed = errors.New("the answer under this idempotency key holds a creden
 
 // performSealed runs an operation that gives a credential, once if once is not nil. place is where the outcome is kept; it is
 // of the organization's.
-func (s *Store) performSealed(ctx context.Context, sc *script, f flow, once *Once, place string, organization uuid.UUID,
+func (s *Store) performSealed(ctx context.Context, sc *script, f flow, once *Idempotency, place string, organization uuid.UUID,
 	keys []string, args ...any) (*reply, error) {
 	if once == nil {
 		return s.run(ctx, f, sc, keys, args...)
@@ -34,8 +34,8 @@ func (s *Store) performSealed(ctx context.Context, sc *script, f flow, once *Onc
 	return inner, err
 }
 
-// open reads what once_sealed.lua answers: the outcome, and the credential that goes with it.
-func (o *Once) open(r *reply) (*reply, error) {
+// open reads what idempotent_sealed.lua answers: the outcome, and the credential that goes with it.
+func (o *Idempotency) open(r *reply) (*reply, error) {
 	sealed := r
 	inner, err := o.read(r)
 	if err != nil || !o.Replayed {
@@ -51,7 +51,7 @@ func (o *Once) open(r *reply) (*reply, error) {
 }
 
 // cell returns a cell that the idempotency key of this owner always has, as evenly drawn as any.
-func (o *Once) cell(owner string) uint16 {
+func (o *Idempotency) cell(owner string) uint16 {
 	return binary.BigEndian.Uint16(hashOf("cell", owner, o.Key))
 }
 

@@ -21,32 +21,32 @@ func (s plainSeal) Open(sealed string) (string, bool) {
 const longKey = "8d5bb0f3-7c34-4a58-9b0e-5f1f6a0c3a11"
 
 // sealedOnce is an idempotency key for a request that would give this credential.
-func sealedOnce(secret, credential string) *Once {
-	return &Once{Key: longKey, Fingerprint: [32]byte{1}, Seal: plainSeal(secret), Credential: credential}
+func sealedOnce(secret, credential string) *Idempotency {
+	return &Idempotency{Key: longKey, Fingerprint: [32]byte{1}, Seal: plainSeal(secret), Credential: credential}
 }
 
 // giving is an operation that gives a credential; it returns what its answer is made of.
 type giving struct {
 	script *script
-	do     func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error)
+	do     func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error)
 }
 
 func (w tenant) everyGiving() map[string]giving {
 	return map[string]giving{
-		"an organization": {createOrganization, func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error) {
+		"an organization": {createOrganization, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
 			return s.CreateOrganizationOnce(ctx, w.agent.Name, APIKey{NewOrganizationID(w.agent.Name, once), hash}, "acme", `{"n":1}`, once)
 		}},
-		"an agent": {createAgent, func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error) {
+		"an agent": {createAgent, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
 			a, err := s.CreateAgentOnce(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}, Metadata: `{"n":1}`}, hash, once)
 			return [4]any{a.ID, a.Created, a.Name, a.Metadata}, err
 		}},
-		"a secret": {rotateAgentSecret, func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error) {
+		"a secret": {rotateAgentSecret, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
 			return s.RotateAgentSecretOnce(ctx, w.key, w.agent.ID, hash, 0, once)
 		}},
-		"an API key, with time": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error) {
+		"an API key, with time": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
 			return s.RotateAPIKeyOnce(ctx, w.key, hash, time.Minute, once)
 		}},
-		"an API key, at once": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, once *Once) (any, error) {
+		"an API key, at once": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
 			return s.RotateAPIKeyOnce(ctx, w.key, hash, 0, once)
 		}},
 	}
@@ -169,7 +169,7 @@ func TestAnEndedAPIKeyGetsItsSuccessorAgainByAnUnguessableKeyAlone(t *testing.T)
 			{"k", 0, ErrInvalidAPIKey},
 		} {
 			w := newTenant(t, s, NewSession{MaxActions: 1})
-			once := func() *Once { return &Once{Key: test.key, Seal: plainSeal("old"), Credential: "new"} }
+			once := func() *Idempotency { return &Idempotency{Key: test.key, Seal: plainSeal("old"), Credential: "new"} }
 			must(s.RotateAPIKeyOnce(t.Context(), w.key, [32]byte{9}, test.grace, once()))(t)
 			wantUnchanged(t, s, test.key, func() {
 				again := once()

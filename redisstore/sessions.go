@@ -58,9 +58,9 @@ type NewSession struct {
 	MaxValue     money.MicroUSD
 	MaxCommitted *money.MicroUSD // nil for none
 	Lifetime     time.Duration
-	Scopes       []string // nil for all that the agent has; empty for none
-	Metadata     string   // JSON object, "" for none
-	Once         *Once    // nil for without an idempotency key
+	Scopes       []string     // nil for all that the agent has; empty for none
+	Metadata     string       // JSON object, "" for none
+	Idempotency  *Idempotency // nil for without an idempotency key
 }
 
 var (
@@ -72,28 +72,28 @@ var (
 // CreateSession creates a session of an agent of the key's organization. Errors: ErrInvalidAPIKey, ErrUnknownAgent,
 // ErrAgentRevoked, *ScopeError, ErrKeyReused, *QuotaError, *RateError.
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
-	if n.Once != nil {
-		n.Once.at, n.Once.bounded = n.Agent, true
-		if err := s.admit(ctx, Caller{Key: &key}, n.Once); err != nil {
+	if n.Idempotency != nil {
+		n.Idempotency.at, n.Idempotency.bounded = n.Agent, true
+		if err := s.admit(ctx, Caller{Key: &key}, n.Idempotency); err != nil {
 			return Session{}, err
 		}
 	}
 	id := NewID(n.Agent)
 	held, err := s.reserveSession(ctx, key, id, n)
 	if err != nil {
-		return Session{}, s.released(ctx, Caller{Key: &key}, n.Once, err)
+		return Session{}, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
 	}
 	session, err := s.writeSession(ctx, key.Organization, id, n)
-	replayed := n.Once != nil && n.Once.Replayed
+	replayed := n.Idempotency != nil && n.Idempotency.Replayed
 	held.settle(err, replayed)
 	s.tidyAfterCreation(ctx, key.Organization, n.Agent, id, creation{err, replayed})
-	return session, s.released(ctx, Caller{Key: &key}, n.Once, err)
+	return session, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
 }
 
 func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n NewSession) (Session, error) {
 	act := actor{organization: organization, agent: n.Agent, flow: flow{organization: organization}}
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
-	r, err := s.perform(ctx, createSession, act, n.Once, keys, organization, n.Agent, id, n.MaxActions,
+	r, err := s.perform(ctx, createSession, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
 		int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
 		orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act))
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n 
 	if r.err != nil {
 		return Session{}, r.err
 	}
-	if n.Once != nil && n.Once.Replayed {
+	if n.Idempotency != nil && n.Idempotency.Replayed {
 		session.Metadata, err = s.firstMetadata(ctx, act.flow, s.keys.session(n.Agent, session.ID), "md", session.Metadata)
 	}
 	return session, err

@@ -78,7 +78,7 @@ func (s *Store) familyDemand(organization, agent [16]byte, scopes string) demand
 }
 
 // keyDemand is that of an idempotency key, or of the claim on one.
-func keyDemand(act actor, once *Once, bytes int64) demand {
+func keyDemand(act actor, once *Idempotency, bytes int64) demand {
 	d := demand{
 		organization: act.organization, resource: keysHeld, lifetime: onceLifetime,
 		bytes: bytes, kept: onceLifetime, unpaced: !once.bounded,

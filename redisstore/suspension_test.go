@@ -37,7 +37,7 @@ func TestASuspendedOrganizationIsRefusedUntilItResumes(t *testing.T) {
 				return err
 			},
 			"a charge by key, once": func(ctx context.Context) error {
-				_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Once: &Once{Key: "k"}})
+				_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "k"}})
 				return err
 			},
 			"a new session": func(ctx context.Context) error {

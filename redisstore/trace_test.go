@@ -212,7 +212,7 @@ func TestSpansTellNoKeysAndNoArguments(t *testing.T) {
 	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
 	r.request(func(ctx context.Context) {
 		w := newTenant(t, s, NewSession{})
-		_, _ = s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Once: &Once{Key: "an-idempotency-key"}})
+		_, _ = s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "an-idempotency-key"}})
 		_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret)
 		_, _ = s.call(ctx, flow{}, reads, "hget", s.keys.agent(w.agent.ID), "x") // WRONGTYPE or not, it names the key
 		_, _ = s.call(ctx, flow{}, reads, "llen", s.keys.agent(w.agent.ID))

@@ -49,21 +49,21 @@ type NewTransaction struct {
 	Lifetime     time.Duration  // that it may be pending
 	Irreversible bool           // once it is committed
 	Metadata     string         // JSON object, "" for none
-	Once         *Once          // nil for without an idempotency key
+	Idempotency  *Idempotency   // nil for without an idempotency key
 }
 
 // Commit is how a transaction came out.
 type Commit struct {
-	Value     *money.MicroUSD // what it cost; nil for what it holds
-	PostState string          // JSON object, "" for none
-	Once      *Once           // nil for without an idempotency key
+	Value       *money.MicroUSD // what it cost; nil for what it holds
+	PostState   string          // JSON object, "" for none
+	Idempotency *Idempotency    // nil for without an idempotency key
 }
 
 // Rollback is why a transaction is undone.
 type Rollback struct {
-	Reason string   // "" for none
-	Scopes []string // of the access token: any that the session holds too lets it undo a commit
-	Once   *Once    // nil for without an idempotency key
+	Reason      string       // "" for none
+	Scopes      []string     // of the access token: any that the session holds too lets it undo a commit
+	Idempotency *Idempotency // nil for without an idempotency key
 }
 
 var (
@@ -96,8 +96,8 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	if err == nil {
 		held.demand.expires = r.time(3)
 	}
-	held.settle(err, n.Once != nil && n.Once.Replayed)
-	s.tidyAfterBegin(ctx, t, n.Session, id, creation{err, n.Once != nil && n.Once.Replayed})
+	held.settle(err, n.Idempotency != nil && n.Idempotency.Replayed)
+	s.tidyAfterBegin(ctx, t, n.Session, id, creation{err, n.Idempotency != nil && n.Idempotency.Replayed})
 	if err != nil {
 		return Transaction{}, t.actor().refusedTo(err)
 	}
@@ -112,7 +112,7 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	if r.err != nil {
 		return Transaction{}, r.err
 	}
-	if n.Once != nil && n.Once.Replayed {
+	if n.Idempotency != nil && n.Idempotency.Replayed {
 		return s.asBegun(ctx, t.flow(), begun)
 	}
 	return begun, nil
@@ -138,7 +138,7 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 			s.keys.agentTransactions(t.Agent), s.keys.events(t.Agent)}
 		args := []any{t.Organization, t.Agent, act.family, id,
 			n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act), "hv", int64(n.Value)}
-		return s.perform(ctx, beginTransaction, act, n.Once, keys, append(args, n.kept()...)...)
+		return s.perform(ctx, beginTransaction, act, n.Idempotency, keys, append(args, n.kept()...)...)
 	}
 	keys := []string{s.keys.agent(t.Agent), s.keys.session(t.Agent, n.Session), s.keys.holds(t.Agent, n.Session),
 		s.keys.transaction(t.Agent, id), s.keys.sessionTransactions(t.Agent, n.Session),
@@ -147,7 +147,7 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
 	args = append(args, n.kept()...)
 	return s.look(ctx, act, n.Session, func() (*reply, error) {
-		return s.perform(ctx, beginSessionTransaction, act, n.Once, keys, args...)
+		return s.perform(ctx, beginSessionTransaction, act, n.Idempotency, keys, args...)
 	})
 }
 
@@ -182,27 +182,27 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 		return Transaction{}, err
 	}
 	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
-		return s.perform(ctx, commitTransaction, act, c.Once, s.transactionKeys(act, facts), t.Organization, t.Agent,
-			act.family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Once), s.audit(ctx, act))
+		return s.perform(ctx, commitTransaction, act, c.Idempotency, s.transactionKeys(act, facts), t.Organization, t.Agent,
+			act.family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.audit(ctx, act))
 	})
-	return s.settled(act, c.Once, c.PostState)(facts.standing(act, r, err))
+	return s.settled(act, c.Idempotency, c.PostState)(facts.standing(act, r, err))
 }
 
 // Rollback rolls a transaction back: it gives free what it holds, or gives back what it was charged. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible, ErrKeyReused; to an agent
 // that undoes a commit ErrTokenLacksScope or a *ScopeError.
 func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (Transaction, error) {
-	act, facts, err := s.actOnTransaction(ctx, c, id, b.Once)
+	act, facts, err := s.actOnTransaction(ctx, c, id, b.Idempotency)
 	if err != nil {
-		return Transaction{}, s.released(ctx, c, b.Once, err)
+		return Transaction{}, s.released(ctx, c, b.Idempotency, err)
 	}
 	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
-		return s.perform(ctx, rollbackTransaction, act, b.Once, s.transactionKeys(act, facts), act.organization,
-			act.agent, act.family, id, b.Reason, s.settledRetention(b.Once), s.audit(ctx, act),
+		return s.perform(ctx, rollbackTransaction, act, b.Idempotency, s.transactionKeys(act, facts), act.organization,
+			act.agent, act.family, id, b.Reason, s.settledRetention(b.Idempotency), s.audit(ctx, act),
 			strings.Join(b.Scopes, " "))
 	})
-	undone, err := s.settled(act, b.Once, "")(facts.standing(act, r, err))
-	return undone, s.released(ctx, c, b.Once, err)
+	undone, err := s.settled(act, b.Idempotency, "")(facts.standing(act, r, err))
+	return undone, s.released(ctx, c, b.Idempotency, err)
 }
 
 // Transaction returns a transaction that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken,
@@ -219,7 +219,7 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 
 // settledRetention is how long a settled transaction is kept, in ms: while an idempotency key's outcome is, at least, for
 // a replay tells what the transaction was.
-func (s *Store) settledRetention(once *Once) int64 {
+func (s *Store) settledRetention(once *Idempotency) int64 {
 	if once != nil {
 		return max(s.config.Retention, onceLifetime).Milliseconds()
 	}
@@ -234,7 +234,7 @@ func (s *Store) transactionKeys(act actor, t Transaction) []string {
 
 // actOnTransaction returns the actor for an operation on the transaction, and what never changes of it. Whether the
 // actor may see it is for the operation's script to say.
-func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, once *Once) (actor, Transaction, error) {
+func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, once *Idempotency) (actor, Transaction, error) {
 	cell := id // an API key's caller knows nothing of its agent; the id alone tells where to look
 	if c.Token != nil {
 		cell = c.Token.Agent

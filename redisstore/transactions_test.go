@@ -620,19 +620,19 @@ func TestTransactionsAndWhatTheyNeedStayForTheRetention(t *testing.T) {
 func TestATransactionSettledByAnIdempotencyKeyIsKeptForItsReplay(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{Retention: time.Hour}, func(t *testing.T, s *Store) {
-		for name, settle := range map[string]func(tenant, AccessToken, uuid.UUID, *Once) error{
-			"commit": func(_ tenant, token AccessToken, id uuid.UUID, once *Once) error {
-				_, err := s.Commit(t.Context(), token, id, Commit{Once: once})
+		for name, settle := range map[string]func(tenant, AccessToken, uuid.UUID, *Idempotency) error{
+			"commit": func(_ tenant, token AccessToken, id uuid.UUID, once *Idempotency) error {
+				_, err := s.Commit(t.Context(), token, id, Commit{Idempotency: once})
 				return err
 			},
-			"rollback": func(w tenant, _ AccessToken, id uuid.UUID, once *Once) error {
-				_, err := s.Rollback(t.Context(), w.byKey(), id, Rollback{Once: once})
+			"rollback": func(w tenant, _ AccessToken, id uuid.UUID, once *Idempotency) error {
+				_, err := s.Rollback(t.Context(), w.byKey(), id, Rollback{Idempotency: once})
 				return err
 			},
 		} {
 			w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
 			token := w.exchange(t, s).AccessToken
-			for i, once := range []*Once{nil, {Key: name}, nil} { // the last of which does not shorten what is kept
+			for i, once := range []*Idempotency{nil, {Key: name}, nil} { // the last of which does not shorten what is kept
 				begun := w.begin(t, s, token, 1)
 				wantError(t, name, settle(w, token, begun.ID, once), nil)
 				wantTTL(t, s, s.keys.transaction(w.agent.ID, begun.ID), []time.Duration{time.Hour, onceLifetime, time.Hour}[i])
@@ -682,19 +682,19 @@ func TestNothingIsKeptForGoodThatBelongsToASession(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
 		grant := w.exchange(t, s)
-		for i, once := range []*Once{nil, {Key: "k"}} {
-			own := func(name string) *Once {
+		for i, once := range []*Idempotency{nil, {Key: "k"}} {
+			own := func(name string) *Idempotency {
 				if once == nil {
 					return nil
 				}
-				return &Once{Key: name}
+				return &Idempotency{Key: name}
 			}
 			n := w.beginning(5)
-			n.Once = own("begin")
+			n.Idempotency = own("begin")
 			first := must(s.Begin(t.Context(), grant.AccessToken, n))(t)
-			must(s.Commit(t.Context(), grant.AccessToken, first.ID, Commit{Once: own("commit")}))(t)
-			must(s.Rollback(t.Context(), w.byKey(), first.ID, Rollback{Once: own("rollback")}))(t)
-			must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Once: own("charge")}))(t)
+			must(s.Commit(t.Context(), grant.AccessToken, first.ID, Commit{Idempotency: own("commit")}))(t)
+			must(s.Rollback(t.Context(), w.byKey(), first.ID, Rollback{Idempotency: own("rollback")}))(t)
+			must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: own("charge")}))(t)
 			must(s.ChargeBatch(t.Context(), byToken(grant), []BatchCharge{{w.session.ID, Charge{Count: 1}}}, own("batch")))(t)
 			must(s.Begin(t.Context(), grant.AccessToken, w.alone(0)))(t)
 			w.letPass(t, s, w.begin(t, s, grant.AccessToken, 5))

@@ -75,11 +75,11 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 		s.counts.charges.refused(err)
 		return err
 	}
-	if wanted.Once, err = once(ctx, "charge", id); err != nil {
+	if wanted.Idempotency, err = once(ctx, "charge", id); err != nil {
 		return err
 	}
 	usage, err := s.store.Charge(forRequest(ctx), asks.Caller, id, wanted)
-	s.noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Idempotency)
 	s.counts.charged(wanted, err)
 	if err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/valyala/fasthttp"
-	"remit/openapi"
 	"remit/internal/conformance"
+	"remit/openapi"
 	"remit/redisstore"
 )
 

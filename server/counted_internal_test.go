@@ -137,10 +137,10 @@ func TestChargesAreCountedByWhatCameOfThem(t *testing.T) {
 	t.Parallel()
 	s := New(Config{})
 	c := s.counts
-	replayed := &redisstore.Once{Replayed: true}
+	replayed := &redisstore.Idempotency{Replayed: true}
 	c.charged(redisstore.Charge{Count: 2, Value: 1}, nil)
 	c.charged(redisstore.Charge{Count: 1, Value: 1<<52 + 1}, nil)
-	c.charged(redisstore.Charge{Count: 1, Value: 5, Once: replayed}, nil)
+	c.charged(redisstore.Charge{Count: 1, Value: 5, Idempotency: replayed}, nil)
 	for _, err := range []error{
 		&redisstore.LimitError{Limit: "max_actions"}, &redisstore.LimitError{Limit: "max_value_usd"},
 		&gatewayError{&redisstore.NotActiveError{}}, &redisstore.ScopeError{}, &scopeError{}, redisstore.ErrUnknownSession,

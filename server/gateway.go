@@ -70,7 +70,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	usage, err := s.store.Charge(forRequest(ctx), asks.Caller, session, wanted)
-	s.noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Idempotency)
 	s.counts.charged(wanted, err)
 	if err != nil {
 		return &gatewayError{err}
@@ -108,7 +108,7 @@ func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, erro
 		return uuid.Nil, redisstore.Charge{}, err
 	}
 	charge, err := request.charge()
-	charge.Once = once
+	charge.Idempotency = once
 	return session, charge, err
 }
 
@@ -120,7 +120,7 @@ var forwarding = []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-U
 
 // gatewayOnce returns what makes a charge happen once, if the gateway gives a key, else nil. A key that a gateway only passes
 // on is the client's, made for the backend, and does not count: with one key for all its requests a client would pay once.
-func (v *validation) gatewayOnce(ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Once {
+func (v *validation) gatewayOnce(ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
 	inQuery := ctx.QueryArgs().Has(gatewayKey)
 	if !inQuery && len(ctx.Request.Header.Peek(headerIdempotencyKey)) == 0 {
 		return nil

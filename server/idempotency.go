@@ -22,7 +22,7 @@ const (
 // once returns what makes the operation on the object happen once, if the request has an Idempotency-Key, else nil. Call
 // it with the body decoded: what is not well-formed has no outcome. Requests are the same when they ask the same of the
 // same, however their JSON is spaced and ordered.
-func once(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID) (*redisstore.Once, error) {
+func once(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID) (*redisstore.Idempotency, error) {
 	given := ctx.Request.Header.PeekAll(headerIdempotencyKey)
 	if len(given) == 0 {
 		return nil, nil
@@ -41,17 +41,17 @@ func once(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID) (*rediss
 }
 
 // onceFor is once for a key and a request that are read already.
-func onceFor(key, operation string, object uuid.UUID, asked []byte) *redisstore.Once {
+func onceFor(key, operation string, object uuid.UUID, asked []byte) *redisstore.Idempotency {
 	h := sha256.New()
 	h.Write([]byte(operation + "\x00"))
 	h.Write(object[:])
 	h.Write(asked)
-	return &redisstore.Once{Key: key, Fingerprint: [32]byte(h.Sum(nil))}
+	return &redisstore.Idempotency{Key: key, Fingerprint: [32]byte(h.Sum(nil))}
 }
 
 // onceByKey is once for an operation that gives the organization's request a credential. A repeated answer can be opened
 // with the request's own API key alone, which Redis never has.
-func onceByKey(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID, credential string) (*redisstore.Once, error) {
+func onceByKey(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID, credential string) (*redisstore.Idempotency, error) {
 	o, err := once(ctx, operation, object)
 	if o == nil || err != nil {
 		return nil, err
@@ -61,14 +61,14 @@ func onceByKey(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID, cre
 }
 
 // answered returns the credential to answer with: the one that was made for this request, or that of the first.
-func answered(made string, o *redisstore.Once) string {
+func answered(made string, o *redisstore.Idempotency) string {
 	if o == nil {
 		return made
 	}
 	return o.Credential
 }
 
-func isReplay(o *redisstore.Once) bool { return o != nil && o.Replayed }
+func isReplay(o *redisstore.Idempotency) bool { return o != nil && o.Replayed }
 
 func isIdempotencyKey(key []byte) bool {
 	for _, c := range key {
@@ -91,7 +91,7 @@ func canonical(body []byte) ([]byte, error) {
 
 // noteReplay says so when the outcome is that of an earlier request. Its body then has that request's id, and is the
 // same to the letter.
-func (s *Server) noteReplay(ctx *fasthttp.RequestCtx, once *redisstore.Once) {
+func (s *Server) noteReplay(ctx *fasthttp.RequestCtx, once *redisstore.Idempotency) {
 	if once == nil || once.FirstRequest == "" {
 		return
 	}

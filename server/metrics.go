@@ -131,7 +131,7 @@ func (c *counts) look(s *Server, version string) {
 
 // charged counts a charge that came to this, unless it only heard again what came of an earlier one.
 func (c *counts) charged(wanted redisstore.Charge, err error) {
-	if !isNew(wanted.Once) {
+	if !isNew(wanted.Idempotency) {
 		return
 	}
 	all := &c.charges
@@ -145,10 +145,10 @@ func (c *counts) charged(wanted redisstore.Charge, err error) {
 }
 
 // isNew says that what was done was not done for an earlier request with the same idempotency key.
-func isNew(once *redisstore.Once) bool { return once == nil || !once.Replayed }
+func isNew(once *redisstore.Idempotency) bool { return once == nil || !once.Replayed }
 
 // transaction counts one that has got to where it is now.
-func (c *counts) transaction(there prometheus.Counter, t redisstore.Transaction, once *redisstore.Once) {
+func (c *counts) transaction(there prometheus.Counter, t redisstore.Transaction, once *redisstore.Idempotency) {
 	if !isNew(once) {
 		return
 	}
@@ -165,7 +165,7 @@ func (c *counts) transaction(there prometheus.Counter, t redisstore.Transaction,
 }
 
 // batch counts what a batch came to, whose own charges know nothing of its idempotency key.
-func (c *counts) batch(refused []error, wanted []redisstore.BatchCharge, outcomes []redisstore.ChargeOutcome, once *redisstore.Once) {
+func (c *counts) batch(refused []error, wanted []redisstore.BatchCharge, outcomes []redisstore.ChargeOutcome, once *redisstore.Idempotency) {
 	if !isNew(once) {
 		return
 	}

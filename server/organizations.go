@@ -136,7 +136,7 @@ func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
 }
 
 // makeOrganization creates an organization with its first API key.
-func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata string, once *redisstore.Once) (organizationAnswer, error) {
+func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata string, once *redisstore.Idempotency) (organizationAnswer, error) {
 	if once != nil {
 		return s.makeOrganizationOnce(ctx, name, metadata, once)
 	}
@@ -152,7 +152,7 @@ func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata strin
 // makeOrganizationOnce is makeOrganization with an idempotency key. The bootstrap token shows who asks again. Where anybody
 // may create organizations there is none, so the idempotency key itself must be a secret: whoever knew it would be given
 // the organization's API key.
-func (s *Server) makeOrganizationOnce(ctx *fasthttp.RequestCtx, name, metadata string, once *redisstore.Once) (organizationAnswer, error) {
+func (s *Server) makeOrganizationOnce(ctx *fasthttp.RequestCtx, name, metadata string, once *redisstore.Idempotency) (organizationAnswer, error) {
 	creator, secret := "", once.Key
 	if s.organizations.Creation == OrganizationsToken {
 		given, _ := bearer(ctx) // the bootstrap token: the creator was admitted by it

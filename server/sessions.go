@@ -108,11 +108,11 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Once, err = once(ctx, "create session", wanted.Agent); err != nil {
+	if wanted.Idempotency, err = once(ctx, "create session", wanted.Agent); err != nil {
 		return err
 	}
 	session, err := s.store.CreateSession(forRequest(ctx), key, wanted)
-	s.noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Idempotency)
 	var held *redisstore.ScopeError
 	if errors.As(err, &held) {
 		return invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
@@ -120,7 +120,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if isNew(wanted.Once) {
+	if isNew(wanted.Idempotency) {
 		s.counts.sessionsCreated.Inc()
 	}
 	return answerCreated(ctx, "/v1/sessions/"+session.ID.String(), sessionOf(session))
@@ -248,11 +248,11 @@ func (s *Server) changeLimits(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Once, err = once(ctx, "change limits", id); err != nil {
+	if wanted.Idempotency, err = once(ctx, "change limits", id); err != nil {
 		return err
 	}
 	session, err := s.store.ChangeLimits(forRequest(ctx), key, id, wanted)
-	s.noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Idempotency)
 	var above *redisstore.AboveBoundsError
 	if errors.As(err, &above) {
 		return aboveBounds(above.Limit)

@@ -159,15 +159,15 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Once, err = once(ctx, "begin", uuid.Nil); err != nil {
+	if wanted.Idempotency, err = once(ctx, "begin", uuid.Nil); err != nil {
 		return err
 	}
 	begun, err := s.store.Begin(forRequest(ctx), *access.caller.Token, wanted)
-	s.noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
-	s.counts.transaction(s.counts.begun, begun, wanted.Once)
+	s.counts.transaction(s.counts.begun, begun, wanted.Idempotency)
 	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
 }
 
@@ -194,15 +194,15 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Once, err = once(ctx, "commit", id); err != nil {
+	if wanted.Idempotency, err = once(ctx, "commit", id); err != nil {
 		return err
 	}
 	committed, err := s.store.Commit(forRequest(ctx), agent, id, wanted)
-	s.noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
-	s.counts.transaction(s.counts.committed, committed, wanted.Once)
+	s.counts.transaction(s.counts.committed, committed, wanted.Idempotency)
 	return answer(ctx, transactionOf(committed))
 }
 
@@ -220,11 +220,11 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Once, err = once(ctx, "change hold", id); err != nil {
+	if wanted.Idempotency, err = once(ctx, "change hold", id); err != nil {
 		return err
 	}
 	changed, err := s.store.ChangeHold(forRequest(ctx), agent, id, wanted)
-	s.noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
@@ -246,7 +246,7 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Once, err = once(ctx, "rollback", id); err != nil {
+	if wanted.Idempotency, err = once(ctx, "rollback", id); err != nil {
 		return err
 	}
 	for _, scope := range []string{scopeRollback, scopeAdmin} {
@@ -255,11 +255,11 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 		}
 	}
 	undone, err := s.store.Rollback(forRequest(ctx), asks.Caller, id, wanted)
-	s.noteReplay(ctx, wanted.Once)
+	s.noteReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return undoRefused(err)
 	}
-	s.counts.transaction(s.counts.rolledBack, undone, wanted.Once)
+	s.counts.transaction(s.counts.rolledBack, undone, wanted.Idempotency)
 	return answer(ctx, transactionOf(undone))
 }
 

@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"remit/client"
+	"remit/internal/serviceproc"
 	"remit/money"
 	"remit/redisproc"
-	"remit/internal/serviceproc"
 )
 
 // service is one at work, whose Redis can be frozen.

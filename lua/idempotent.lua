@@ -13,7 +13,7 @@
 -- ARGV[4] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[5] = organization_id  16 bytes, of the caller; and what follows it: the operation's arguments
 --
--- Reply:  {'once', request_id, replayed, reply}  of the request that had this outcome first; replayed '1' or ''; reply an
+-- Reply:  {'outcome', request_id, replayed, reply}  of the request that had this outcome first; replayed '1' or ''; reply an
 --                                                array as the operation gives it
 --         {'unknown_agent'}
 --         {'invalid_token'}                      the access token's agent or family is revoked
@@ -40,7 +40,7 @@ if stored then
   if first[1] ~= fingerprint then
     return {'key_reused'}
   end
-  return {'once', first[2], '1', first[3]}
+  return {'outcome', first[2], '1', first[3]}
 end
 
 local reply = operation({unpack(KEYS, 2)}, {unpack(ARGV, 5)})
@@ -52,4 +52,4 @@ if not no_outcome[reply[1]] then
   -- The organization stands last, so that its outcomes can be found when it is deleted.
   redis.call('SET', outcome, write({fingerprint, request_id, reply, organization_id}), 'PX', ttl)
 end
-return {'once', request_id, '', reply}
+return {'outcome', request_id, '', reply}

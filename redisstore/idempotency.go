@@ -10,10 +10,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// Once makes a change happen once, however often it is asked for and on whichever instance. Its first outcome, a refusal by
+// Idempotency makes a change happen once, however often it is asked for and on whichever instance. Its first outcome, a refusal by
 // a limit or a state too, is kept for 24 hours with the change, in the change's own script, and given again. Failed
 // authentication, an id that does not exist, a scope that is not held and what the store could not do are no outcomes.
-type Once struct {
+type Idempotency struct {
 	Key         string   // Idempotency-Key: of the caller's choice, which is one organization or one agent
 	Fingerprint [32]byte // of what is asked: the same key with another one is ErrKeyReused
 	// Replayed is set by the operation: its outcome is that of an earlier request, FirstRequest.
@@ -49,11 +49,11 @@ const (
 )
 
 // Unguessable says whether the key is long enough to be a secret, as a UUID is.
-func (o *Once) Unguessable() bool { return len(o.Key) >= unguessableKey }
+func (o *Idempotency) Unguessable() bool { return len(o.Key) >= unguessableKey }
 
 // perform runs an operation's script on an agent's cell, once if once is not nil. The script's first key is the agent's,
 // its first argument the organization's id.
-func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Once, keys []string, args ...any) (*reply, error) {
+func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Idempotency, keys []string, args ...any) (*reply, error) {
 	if once == nil || once.forgotten {
 		return s.run(ctx, act.flow, sc, keys, args...)
 	}
@@ -75,7 +75,7 @@ func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Once, 
 	return r, err
 }
 
-func (s *Store) performOnce(ctx context.Context, sc *script, act actor, once *Once, outcome string, keys []string, args []any) (*reply, error) {
+func (s *Store) performOnce(ctx context.Context, sc *script, act actor, once *Idempotency, outcome string, keys []string, args []any) (*reply, error) {
 	c := newCommand(act.flow, 1+len(keys))
 	c.keys(outcome)
 	c.keys(keys...)
@@ -88,12 +88,12 @@ func (s *Store) performOnce(ctx context.Context, sc *script, act actor, once *On
 	return once.read(r)
 }
 
-func onceArguments(ctx context.Context, act actor, once *Once) []any {
+func onceArguments(ctx context.Context, act actor, once *Idempotency) []any {
 	return []any{once.Fingerprint, requestID(ctx), onceLifetime.Milliseconds(), act.family}
 }
 
-// read takes the outcome out of what once.lua answers, and notes whose it is.
-func (o *Once) read(r *reply) (*reply, error) {
+// read takes the outcome out of what idempotent.lua answers, and notes whose it is.
+func (o *Idempotency) read(r *reply) (*reply, error) {
 	o.FirstRequest, o.Replayed = r.text(0), r.text(1) != ""
 	inner := r.list(2)
 	if r.err != nil {
@@ -108,7 +108,7 @@ func (o *Once) read(r *reply) (*reply, error) {
 }
 
 // forget says whether the operation goes on without its idempotency key, for which there is no room.
-func (o *Once) forget(refusal error) bool {
+func (o *Idempotency) forget(refusal error) bool {
 	var quota *QuotaError
 	o.forgotten = !o.bounded && errors.As(refusal, &quota)
 	return o.forgotten
@@ -116,7 +116,7 @@ func (o *Once) forget(refusal error) bool {
 
 // keyDigest names an idempotency key of this actor: for the whole request, or for a part of a batch. Agents and
 // organizations do not share keys, though their cells are.
-func (a actor) keyDigest(once *Once, part string) string {
+func (a actor) keyDigest(once *Idempotency, part string) string {
 	if once == nil {
 		return ""
 	}

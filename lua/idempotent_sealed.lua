@@ -11,7 +11,7 @@
 -- ARGV[4] = sealed           the credential that this request would give, sealed
 -- ARGV[5] = organization_id  16 bytes, that the outcome belongs to; and what follows it: the operation's arguments
 --
--- Reply:  {'once', request_id, replayed, reply, sealed}  of the request that had this outcome first; replayed '1' or '';
+-- Reply:  {'outcome', request_id, replayed, reply, sealed}  of the request that had this outcome first; replayed '1' or '';
 --                                                        reply an array as the operation gives it
 --         {'key_reused'}                                 the same key for another request
 -- Writes: SET outcome, after what the operation writes
@@ -30,11 +30,11 @@ if stored and string.sub(stored, 1, #mine) ~= mine then
 end
 if stored then
   local first = read(stored, 1)
-  return {'once', first[2], '1', first[3], first[4]}
+  return {'outcome', first[2], '1', first[3], first[4]}
 end
 
 local reply = operation({unpack(KEYS, 2)}, {unpack(ARGV, 6)})
 if reply[1] == 'ok' then
   redis.call('SET', outcome, write({fingerprint, request_id, reply, sealed, organization_id}), 'PX', ttl)
 end
-return {'once', request_id, '', reply, sealed}
+return {'outcome', request_id, '', reply, sealed}

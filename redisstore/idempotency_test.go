@@ -20,7 +20,7 @@ type keyedOperation struct {
 	script  *script
 	byKey   bool // an API key asks, which claims the idempotency key in its organization's cell as well
 	claimed bool // the idempotency key is tied to the request before the operation's script, by an agent too
-	do      func(ctx context.Context, s *Store, once *Once) (any, error)
+	do      func(ctx context.Context, s *Store, once *Idempotency) (any, error)
 }
 
 // keyedTenant is a tenant with a transaction that is pending.
@@ -40,13 +40,13 @@ func newKeyedTenant(t *testing.T, s *Store) keyedTenant {
 
 // everyKeyed returns all that takes an idempotency key, as the tenant asks for it.
 func (w keyedTenant) everyKeyed() []keyedOperation {
-	charge := func(c Caller) func(context.Context, *Store, *Once) (any, error) {
-		return func(ctx context.Context, s *Store, once *Once) (any, error) {
-			return s.Charge(ctx, c, w.session.ID, Charge{Count: 2, Value: 3, Once: once})
+	charge := func(c Caller) func(context.Context, *Store, *Idempotency) (any, error) {
+		return func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
+			return s.Charge(ctx, c, w.session.ID, Charge{Count: 2, Value: 3, Idempotency: once})
 		}
 	}
-	batch := func(c Caller) func(context.Context, *Store, *Once) (any, error) {
-		return func(ctx context.Context, s *Store, once *Once) (any, error) {
+	batch := func(c Caller) func(context.Context, *Store, *Idempotency) (any, error) {
+		return func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
 			charges := []BatchCharge{{w.session.ID, Charge{Count: 2, Value: 3}}, {w.session.ID, Charge{Count: 1, Scope: "admin"}},
 				{w.session.ID, Charge{Count: 500}}, {w.session.ID, Charge{Count: 1, Value: 1}}}
 			outcomes, err := s.ChargeBatch(ctx, c, charges, once)
@@ -56,23 +56,23 @@ func (w keyedTenant) everyKeyed() []keyedOperation {
 			return outcomes, outcomes[0].Err
 		}
 	}
-	begin := func(n NewTransaction) func(context.Context, *Store, *Once) (any, error) {
-		return func(ctx context.Context, s *Store, once *Once) (any, error) {
+	begin := func(n NewTransaction) func(context.Context, *Store, *Idempotency) (any, error) {
+		return func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
 			own := n
-			own.Once, own.Metadata = once, `{"n":1}`
+			own.Idempotency, own.Metadata = once, `{"n":1}`
 			return s.Begin(ctx, w.grant.AccessToken, own)
 		}
 	}
-	rollback := func(c Caller) func(context.Context, *Store, *Once) (any, error) {
-		return func(ctx context.Context, s *Store, once *Once) (any, error) {
-			return s.Rollback(ctx, c, w.pending.ID, Rollback{Reason: "why", Once: once})
+	rollback := func(c Caller) func(context.Context, *Store, *Idempotency) (any, error) {
+		return func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
+			return s.Rollback(ctx, c, w.pending.ID, Rollback{Reason: "why", Idempotency: once})
 		}
 	}
 	key, token := w.byKey(), byToken(w.grant)
 	return []keyedOperation{
-		{"CreateSession", createSession, true, true, func(ctx context.Context, s *Store, once *Once) (any, error) {
+		{"CreateSession", createSession, true, true, func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
 			return s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 7, MaxValue: 8, Lifetime: time.Hour,
-				Scopes: []string{"read"}, Metadata: `{"n":1}`, Once: once})
+				Scopes: []string{"read"}, Metadata: `{"n":1}`, Idempotency: once})
 		}},
 		{"Charge by token", chargeSession, false, false, charge(token)},
 		{"Charge by key", chargeSession, true, true, charge(key)},
@@ -80,9 +80,9 @@ func (w keyedTenant) everyKeyed() []keyedOperation {
 		{"ChargeBatch by key", chargeBatch, true, true, batch(key)},
 		{"Begin", beginSessionTransaction, false, false, begin(w.beginning(30))},
 		{"Begin without a session", beginTransaction, false, false, begin(w.alone(30))},
-		{"Commit", commitTransaction, false, false, func(ctx context.Context, s *Store, once *Once) (any, error) {
+		{"Commit", commitTransaction, false, false, func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
 			return s.Commit(ctx, w.grant.AccessToken, w.pending.ID,
-				Commit{Value: new(money.MicroUSD(25)), PostState: `{"a":"*2:$1:x-\n"}`, Once: once})
+				Commit{Value: new(money.MicroUSD(25)), PostState: `{"a":"*2:$1:x-\n"}`, Idempotency: once})
 		}},
 		{"Rollback by token", rollbackTransaction, false, false, rollback(token)},
 		{"Rollback by key", rollbackTransaction, true, true, rollback(key)},
@@ -127,13 +127,15 @@ func (w keyedTenant) effects(t *testing.T, s *Store) effects {
 }
 
 // again returns a key that asks for the same again: what is told of a replay is each request's own.
-func (o *Once) again() *Once { return &Once{Key: o.Key, Fingerprint: o.Fingerprint} }
+func (o *Idempotency) again() *Idempotency {
+	return &Idempotency{Key: o.Key, Fingerprint: o.Fingerprint}
+}
 
 func TestAnIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			before := w.effects(t, s)
 			first, err := operation.do(WithRequestID(t.Context(), "r-1"), s, once)
 			if err != nil || once.Replayed {
@@ -154,7 +156,7 @@ func TestAnIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
 					}
 				})
 			}
-			other := &Once{Key: "other", Fingerprint: [32]byte{1}}
+			other := &Idempotency{Key: "other", Fingerprint: [32]byte{1}}
 			if _, err = operation.do(t.Context(), s, other); other.Replayed {
 				t.Errorf("by another key: %v", err)
 			}
@@ -178,23 +180,23 @@ func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
 		final := must(s.Begin(ctx, token, irreversible))(t)
 		must(s.Commit(ctx, token, final.ID, Commit{}))(t)
 		tooMany, tooMuch := &LimitError{"max_actions", full.session.Usage}, &LimitError{"max_value_usd", full.session.Usage}
-		begin := func(n NewTransaction) func(*Once) error {
-			return func(once *Once) error {
-				n.Once = once
+		begin := func(n NewTransaction) func(*Idempotency) error {
+			return func(once *Idempotency) error {
+				n.Idempotency = once
 				_, err := s.Begin(ctx, token, n)
 				return err
 			}
 		}
-		charge := func(w keyedTenant, c Caller, charge Charge) func(*Once) error {
-			return func(once *Once) error {
-				charge.Once = once
+		charge := func(w keyedTenant, c Caller, charge Charge) func(*Idempotency) error {
+			return func(once *Idempotency) error {
+				charge.Idempotency = once
 				_, err := s.Charge(ctx, c, w.session.ID, charge)
 				return err
 			}
 		}
 		tests := []struct {
 			name string
-			do   func(once *Once) error
+			do   func(once *Idempotency) error
 			want error
 		}{
 			{"too many actions", charge(full, byToken(w.grant), Charge{Count: 2}), tooMany},
@@ -202,27 +204,27 @@ func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
 			{"a session that is over", charge(ended, w.byKey(), Charge{Count: 1}), &NotActiveError{Completed}},
 			{"too much to hold", begin(full.beginning(11)), tooMuch},
 			{"a begin in a session that is over", begin(ended.beginning(0)), &NotActiveError{Completed}},
-			{"a commit of what the session's end has undone", func(once *Once) error {
-				_, err := s.Commit(ctx, token, stillOpen.ID, Commit{Once: once})
+			{"a commit of what the session's end has undone", func(once *Idempotency) error {
+				_, err := s.Commit(ctx, token, stillOpen.ID, Commit{Idempotency: once})
 				return err
 			}, &NotPendingError{RolledBack}},
-			{"a rollback of what is final", func(once *Once) error {
-				_, err := s.Rollback(ctx, w.byKey(), final.ID, Rollback{Once: once})
+			{"a rollback of what is final", func(once *Idempotency) error {
+				_, err := s.Rollback(ctx, w.byKey(), final.ID, Rollback{Idempotency: once})
 				return err
 			}, ErrNotReversible},
 		}
 		for _, test := range tests {
-			wantError(t, test.name, test.do(&Once{Key: test.name}), test.want)
+			wantError(t, test.name, test.do(&Idempotency{Key: test.name}), test.want)
 		}
 		must(s.ChangeLimits(ctx, w.key, full.session.ID, NewLimits{MaxActions: new(int64(100)), MaxValue: new(money.MicroUSD(100))}))(t)
 		must(peek(t, s).Del(ctx, s.keys.transaction(w.agent.ID, stillOpen.ID)).Result())(t) // which is not kept as long
 		for _, test := range tests {
 			wantUnchanged(t, s, test.name, func() {
-				again := &Once{Key: test.name}
+				again := &Idempotency{Key: test.name}
 				if wantError(t, test.name, test.do(again), test.want); !again.Replayed {
 					t.Errorf("%s: it is not replayed", test.name)
 				}
-				reused := &Once{Key: test.name, Fingerprint: [32]byte{9}}
+				reused := &Idempotency{Key: test.name, Fingerprint: [32]byte{9}}
 				if wantError(t, test.name+", another request", test.do(reused), ErrKeyReused); reused.Replayed {
 					t.Errorf("%s: another request is replayed", test.name)
 				}
@@ -238,7 +240,7 @@ func TestASessionThatIsReplayedIsTheOneThatWasCreated(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		create := func(maxActions int64, maxValue money.MicroUSD, lifetime time.Duration) Session {
 			return must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: maxActions,
-				MaxValue: maxValue, Lifetime: lifetime, Once: &Once{Key: "key"}}))(t)
+				MaxValue: maxValue, Lifetime: lifetime, Idempotency: &Idempotency{Key: "key"}}))(t)
 		}
 		first := create(7, 8, time.Hour)
 		if again := create(70, 80, 2*time.Hour); !reflect.DeepEqual(again, first) {
@@ -251,14 +253,14 @@ func TestAnIdempotencyKeyIsForOneRequest(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			must(operation.do(t.Context(), s, &Once{Key: "key", Fingerprint: [32]byte{1}}))(t)
+			must(operation.do(t.Context(), s, &Idempotency{Key: "key", Fingerprint: [32]byte{1}}))(t)
 			all := w.everyKeyed()
 			wantUnchanged(t, s, "another request", func() {
 				for _, other := range all {
 					if other.byKey != operation.byKey {
 						continue
 					}
-					reused := &Once{Key: "key", Fingerprint: [32]byte{2}}
+					reused := &Idempotency{Key: "key", Fingerprint: [32]byte{2}}
 					_, err := other.do(t.Context(), s, reused)
 					if wantError(t, other.name, err, ErrKeyReused); reused.Replayed {
 						t.Errorf("%s is replayed", other.name)
@@ -282,7 +284,7 @@ func TestRequestsAtOnceWithOneIdempotencyKeyHappenOnce(t *testing.T) {
 			for i := range outcomes {
 				store := []*Store{s, second}[i%2]
 				wg.Go(func() {
-					once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+					once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 					outcome, err := operation.do(t.Context(), store, once)
 					if err != nil {
 						t.Error(err)
@@ -327,7 +329,7 @@ func TestACallerThatIsNotLetInHasNoOutcomeAndHearsOfNone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyedThat(t, s, func(o keyedOperation) bool { return !o.byKey }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			ask := func(g Grant, once *Once) (any, error) {
+			ask := func(g Grant, once *Idempotency) (any, error) {
 				w.grant = g
 				for _, o := range w.everyKeyed() {
 					if o.name == operation.name {
@@ -340,7 +342,7 @@ func TestACallerThatIsNotLetInHasNoOutcomeAndHearsOfNone(t *testing.T) {
 			if err := s.RevokeFamily(t.Context(), live.AccessToken, dead.Family); err != nil {
 				t.Fatal(err)
 			}
-			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			wantUnchanged(t, s, "before", func() {
 				_, err := ask(dead, once.again())
 				wantError(t, "before", err, ErrInvalidToken)
@@ -351,7 +353,7 @@ func TestACallerThatIsNotLetInHasNoOutcomeAndHearsOfNone(t *testing.T) {
 			}
 			wantUnchanged(t, s, "after", func() {
 				for _, fingerprint := range [][32]byte{once.Fingerprint, {9}} {
-					refused := &Once{Key: "key", Fingerprint: fingerprint}
+					refused := &Idempotency{Key: "key", Fingerprint: fingerprint}
 					if _, err := ask(dead, refused); err != ErrInvalidToken || refused.Replayed {
 						t.Errorf("after: %v, replayed %t", err, refused.Replayed)
 					}
@@ -374,7 +376,7 @@ func TestAKeyThatIsRotatedHearsOfNoOutcome(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyedThat(t, s, func(o keyedOperation) bool { return o.byKey }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			first := must(operation.do(t.Context(), s, once))(t)
 			must(s.RotateAPIKey(t.Context(), w.key, [32]byte{7}, 0))(t)
 			wantUnchanged(t, s, "by the old key", func() {
@@ -420,12 +422,12 @@ func TestEveryCallerHasIdempotencyKeysOfItsOwn(t *testing.T) {
 			{byToken(foreign.exchange(t, s)), foreign.session.ID},
 			{Caller{Key: &neighbour}, theirs.ID},
 		} {
-			once := &Once{Key: "key", Fingerprint: [32]byte{byte(i)}}
-			_, err := s.Charge(t.Context(), caller.Caller, caller.session, Charge{Count: 1, Once: once})
+			once := &Idempotency{Key: "key", Fingerprint: [32]byte{byte(i)}}
+			_, err := s.Charge(t.Context(), caller.Caller, caller.session, Charge{Count: 1, Idempotency: once})
 			if err != nil || once.Replayed {
 				t.Errorf("caller %d: %v, replayed %t", i, err, once.Replayed)
 			}
-			batch := &Once{Key: "key of a batch", Fingerprint: [32]byte{byte(i)}}
+			batch := &Idempotency{Key: "key of a batch", Fingerprint: [32]byte{byte(i)}}
 			outcomes := must(s.ChargeBatch(t.Context(), caller.Caller, []BatchCharge{{caller.session, Charge{Count: 1}}}, batch))(t)
 			if outcomes[0].Err != nil || batch.Replayed {
 				t.Errorf("caller %d: %v, replayed %t", i, outcomes[0].Err, batch.Replayed)
@@ -439,8 +441,8 @@ func TestAnOrganizationsIdempotencyKeyIsForOneOfItsAgents(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100})
-		once := Once{Key: "key", Fingerprint: [32]byte{1}}
-		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Once: &once}))(t)
+		once := Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &once}))(t)
 		var others []uuid.UUID
 		for _, id := range []uuid.UUID{NewID(w.agent.ID), otherCell(w.agent.ID)} {
 			grant := putAgent(t, s, w.key, id)
@@ -449,10 +451,10 @@ func TestAnOrganizationsIdempotencyKeyIsForOneOfItsAgents(t *testing.T) {
 		}
 		wantUnchanged(t, s, "another agent's", func() {
 			for _, session := range others {
-				_, err := s.Charge(t.Context(), w.byKey(), session, Charge{Count: 1, Once: &Once{Key: "key", Fingerprint: [32]byte{2}}})
+				_, err := s.Charge(t.Context(), w.byKey(), session, Charge{Count: 1, Idempotency: &Idempotency{Key: "key", Fingerprint: [32]byte{2}}})
 				wantError(t, "Charge", err, ErrKeyReused)
 				_, err = s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{session, Charge{Count: 1}}},
-					&Once{Key: "key", Fingerprint: [32]byte{2}})
+					&Idempotency{Key: "key", Fingerprint: [32]byte{2}})
 				wantError(t, "ChargeBatch", err, ErrKeyReused)
 			}
 		})
@@ -464,7 +466,7 @@ func TestOutcomesAreKeptForADay(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			before := outcomesKept(t, s)
-			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			must(operation.do(t.Context(), s, once))(t)
 			var kept []string
 			for key := range outcomesKept(t, s) {
@@ -532,7 +534,7 @@ func TestARequestWhoseReplyIsLostHappensOnceWhenItIsAskedForAgain(t *testing.T) 
 			loadScripts(t, s)
 			want := effectsOfOne(t, s, operation.name)
 			p.loseReplies(operation.script.keyed.sha, 100)
-			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			_, err := operation.do(WithRequestID(t.Context(), "lost"), s, once.again())
 			wantError(t, "the first time", err, ErrOutcomeUnknown)
 			if n := p.requests(); n != 1 {
@@ -562,7 +564,7 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 				claim = claimKey
 			}
 			p.loseReplies(claim.sha, 100)
-			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			_, err := operation.do(t.Context(), s, once.again())
 			wantError(t, "the first time", err, ErrUnavailable)
 			p.loseReplies("", 0)
@@ -580,7 +582,7 @@ func TestOutcomesAreGivenAgainThoughRedisForgotTheScripts(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			forgetScripts(t, s)
 			first := must(operation.do(t.Context(), s, once))(t)
 			forgetScripts(t, s)
@@ -598,7 +600,7 @@ func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			w.letPass(t, s, w.begin(t, s, w.grant.AccessToken, 950))
-			once := &Once{Key: "key", Fingerprint: [32]byte{1}}
+			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			first, err := operation.do(t.Context(), s, once)
 			if err != nil || once.Replayed {
 				t.Errorf("%+v, %v, replayed %t", first, err, once.Replayed)
@@ -619,7 +621,7 @@ func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
 
 // refusedByName is a request whose refusal is of what it names, and the same corrected.
 type refusedByName struct {
-	do   func(ctx context.Context, s *Store, mistyped bool, once *Once) error
+	do   func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error
 	want error
 }
 
@@ -631,9 +633,9 @@ func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[
 		}
 		return right
 	}
-	create := func(agent uuid.UUID, scope string) func(context.Context, *Store, bool, *Once) error {
-		return func(ctx context.Context, s *Store, mistyped bool, once *Once) error {
-			n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Once: once}
+	create := func(agent uuid.UUID, scope string) func(context.Context, *Store, bool, *Idempotency) error {
+		return func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error {
+			n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: once}
 			if mistyped {
 				n.Agent, n.Scopes = agent, []string{scope}
 			}
@@ -641,9 +643,9 @@ func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[
 			return err
 		}
 	}
-	charge := func(c Caller, session uuid.UUID, scope string) func(context.Context, *Store, bool, *Once) error {
-		return func(ctx context.Context, s *Store, mistyped bool, once *Once) error {
-			asked := Charge{Count: 1, Once: once}
+	charge := func(c Caller, session uuid.UUID, scope string) func(context.Context, *Store, bool, *Idempotency) error {
+		return func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error {
+			asked := Charge{Count: 1, Idempotency: once}
 			if mistyped {
 				asked.Scope = scope
 			}
@@ -651,19 +653,19 @@ func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[
 			return err
 		}
 	}
-	rollback := func(c Caller, wrong uuid.UUID) func(context.Context, *Store, bool, *Once) error {
-		return func(ctx context.Context, s *Store, mistyped bool, once *Once) error {
-			_, err := s.Rollback(ctx, c, pick(mistyped, wrong, w.pending.ID), Rollback{Once: once})
+	rollback := func(c Caller, wrong uuid.UUID) func(context.Context, *Store, bool, *Idempotency) error {
+		return func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error {
+			_, err := s.Rollback(ctx, c, pick(mistyped, wrong, w.pending.ID), Rollback{Idempotency: once})
 			return err
 		}
 	}
-	rotate := func(ctx context.Context, s *Store, mistyped bool, once *Once) error {
+	rotate := func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error {
 		once.Seal = plainSeal("secret")
 		_, err := s.RotateAgentSecretOnce(ctx, w.key, pick(mistyped, foreign.agent.ID, w.agent.ID), [32]byte{8}, 0, once)
 		return err
 	}
-	commit := func(ctx context.Context, s *Store, mistyped bool, once *Once) error {
-		_, err := s.Commit(ctx, w.grant.AccessToken, pick(mistyped, NewID(w.agent.ID), w.pending.ID), Commit{Once: once})
+	commit := func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error {
+		_, err := s.Commit(ctx, w.grant.AccessToken, pick(mistyped, NewID(w.agent.ID), w.pending.ID), Commit{Idempotency: once})
 		return err
 	}
 	key, token := w.byKey(), byToken(w.grant)
@@ -694,15 +696,15 @@ func TestARefusalOfWhatARequestNamesLeavesItsIdempotencyKeyUnused(t *testing.T) 
 				w := newKeyedTenant(t, s)
 				test := w.everyRefusedByName(foreign, theirs)[name]
 				for range 2 {
-					wantError(t, "mistyped", test.do(t.Context(), s, true, &Once{Key: "key", Fingerprint: [32]byte{1}}), test.want)
+					wantError(t, "mistyped", test.do(t.Context(), s, true, &Idempotency{Key: "key", Fingerprint: [32]byte{1}}), test.want)
 				}
-				corrected := &Once{Key: "key", Fingerprint: [32]byte{2}}
+				corrected := &Idempotency{Key: "key", Fingerprint: [32]byte{2}}
 				wantError(t, "corrected", test.do(t.Context(), s, false, corrected), nil)
 				again := corrected.again()
 				if wantError(t, "corrected, again", test.do(t.Context(), s, false, again), nil); !again.Replayed {
 					t.Error("the corrected request is not replayed")
 				}
-				err := test.do(t.Context(), s, true, &Once{Key: "key", Fingerprint: [32]byte{1}})
+				err := test.do(t.Context(), s, true, &Idempotency{Key: "key", Fingerprint: [32]byte{1}})
 				if err != ErrKeyReused && !(strings.Contains(name, "by token") || name == "a commit of nothing") {
 					t.Errorf("mistyped again, after that: %v", err)
 				}
@@ -721,15 +723,15 @@ func TestAnAbandonedClaimGivesWayToAnotherRequest(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newKeyedTenant(t, s)
 		charge := func(fingerprint byte) error {
-			_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Once: &Once{Key: "key", Fingerprint: [32]byte{fingerprint}}})
+			_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "key", Fingerprint: [32]byte{fingerprint}}})
 			return err
 		}
-		place := s.claimPlace(w.key.Organization, &Once{Key: "key"})
+		place := s.claimPlace(w.key.Organization, &Idempotency{Key: "key"})
 		age := func(by time.Duration) {
 			must(peek(t, s).PExpire(t.Context(), place, onceLifetime-by).Result())(t)
 		}
 		claim := func(fingerprint byte, at uuid.UUID) {
-			abandoned := &Once{Key: "key", Fingerprint: [32]byte{fingerprint}, at: at}
+			abandoned := &Idempotency{Key: "key", Fingerprint: [32]byte{fingerprint}, at: at}
 			wantError(t, "the claim", s.admit(t.Context(), w.byKey(), abandoned), nil)
 		}
 		claim(1, w.session.ID)
@@ -739,7 +741,7 @@ func TestAnAbandonedClaimGivesWayToAnotherRequest(t *testing.T) {
 		age(abandonedAfter + time.Second)
 		wantError(t, "against an outcome", charge(3), ErrKeyReused)
 
-		outcome := actor{organization: w.key.Organization}.keyDigest(&Once{Key: "key"}, "")
+		outcome := actor{organization: w.key.Organization}.keyDigest(&Idempotency{Key: "key"}, "")
 		for _, key := range []string{place, s.keys.outcome(w.session.ID, outcome)} {
 			must(peek(t, s).Del(t.Context(), key).Result())(t)
 		}
@@ -757,7 +759,7 @@ func TestAClaimOfAnEarlierVersionIsRead(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newKeyedTenant(t, s)
-		once := &Once{Key: "key", Fingerprint: [32]byte{7}}
+		once := &Idempotency{Key: "key", Fingerprint: [32]byte{7}}
 		must(peek(t, s).Set(t.Context(), s.claimPlace(w.key.Organization, once), string(once.Fingerprint[:])+"first", onceLifetime).Result())(t)
 		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, Charge{Count: 1}}}, once))(t)
 		if once.FirstRequest != "first" {
@@ -772,7 +774,7 @@ func TestOutcomesAndClaimsEndWithTheirOrganization(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			before := outcomesKept(t, s)
-			must(operation.do(t.Context(), s, &Once{Key: "key", Fingerprint: [32]byte{1}}))(t)
+			must(operation.do(t.Context(), s, &Idempotency{Key: "key", Fingerprint: [32]byte{1}}))(t)
 			found := 0
 			for key := range outcomesKept(t, s) {
 				value := must(peek(t, s).Get(t.Context(), key).Result())(t)
@@ -804,7 +806,7 @@ func TestDigestsTellTheirPartsApart(t *testing.T) {
 		}
 		seen[name] = append(parts, "")
 	}
-	once := &Once{Key: "key"}
+	once := &Idempotency{Key: "key"}
 	agent := actor{organization: uuid.New(), agent: uuid.New(), family: familyField(uuid.New())}
 	organization := agent
 	organization.family = ""
@@ -833,7 +835,7 @@ func TestAnOutcomeThatNoScriptGivesIsAnError(t *testing.T) {
 		"an empty reply":   {"r", "", []any{}},
 		"an unknown reply": {"r", "1", []any{"nonsense"}},
 	} {
-		if r, err := new(Once).read(&reply{values: values}); err == nil {
+		if r, err := new(Idempotency).read(&reply{values: values}); err == nil {
 			t.Errorf("%s: %v", name, r)
 		} else if !strings.Contains(fmt.Sprint(err), errReply.Error()) {
 			t.Errorf("%s: %v", name, err)
