@@ -56,7 +56,7 @@ func TestTheFlagsOfServeNeedNoCommand(t *testing.T) {
 		"--listen", "127.0.0.1:0", "--log-level", "debug").ready(t)
 	port := p.url[strings.LastIndex(p.url, ":")+1:]
 	taken := start(t, nil, "serve", "--listen", "127.0.0.1:"+port)
-	if err := <-taken.exited; err == nil || !strings.HasPrefix(taken.stderr.String(), "remit: cannot listen on 127.0.0.1:"+port) {
-		t.Errorf("%v: %s", err, taken.stderr)
+	if err := taken.Wait(); err == nil || !strings.HasPrefix(taken.Stderr(), "remit: cannot listen on 127.0.0.1:"+port) {
+		t.Errorf("%v: %s", err, taken.Stderr())
 	}
 }

@@ -44,13 +44,13 @@ func TestAServiceThatLogsJSONPrintsNothingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, []string{"PATH=" + t.TempDir()}, test.args...)
-			waitFor(t, func() bool { return strings.Contains(p.stderr.String(), test.says) })
+			waitFor(t, func() bool { return strings.Contains(p.Stderr(), test.says) })
 			if !test.ends {
 				p.stopWell(t)
-			} else if err := <-p.exited; err == nil {
+			} else if err := p.Wait(); err == nil {
 				t.Error("it ends with 0")
 			}
-			for line := range strings.Lines(p.stdout.String() + p.stderr.String()) {
+			for line := range strings.Lines(p.Stdout() + p.Stderr()) {
 				if !json.Valid([]byte(line)) {
 					t.Errorf("no JSON: %s", line)
 				}
@@ -76,13 +76,13 @@ func TestTheAccessLogTellsWhatTheFlagsSay(t *testing.T) {
 			listen := freePort(t)
 			p := start(t, []string{"PATH=" + t.TempDir(), "REMIT_LISTEN=127.0.0.1:" + listen}, append(test.args, "--log-format=json")...)
 			p.url = "http://127.0.0.1:" + listen
-			waitFor(t, func() bool { return strings.Contains(p.stderr.String(), `"msg":"listening"`) })
+			waitFor(t, func() bool { return strings.Contains(p.Stderr(), `"msg":"listening"`) })
 			for range 5 {
 				p.get(t, "/healthz")
 			}
 			p.stopWell(t)
 			var told []string
-			for line := range strings.Lines(p.stderr.String()) {
+			for line := range strings.Lines(p.Stderr()) {
 				var entry struct{ Msg, Route string }
 				if err := json.Unmarshal([]byte(line), &entry); err != nil {
 					t.Fatalf("no JSON: %s", line)
@@ -220,7 +220,8 @@ func TestAStandardErrorThatNobodyReadsHoldsUpNoFailure(t *testing.T) {
 	t.Cleanup(func() { _ = taken.Close() })
 	p := startUnread(t, "REMIT_LISTEN="+taken.Addr().String())
 	select {
-	case err := <-p.exited:
+	case <-p.Ended():
+		err := p.Wait()
 		if exit := (&exec.ExitError{}); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 			t.Errorf("it ended with %v", err)
 		}

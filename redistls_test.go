@@ -31,8 +31,8 @@ func TestItReachesRedisOverTLSAsAUserWithAPassword(t *testing.T) {
 	}
 
 	stranger := start(t, []string{url}) // does not know the certificate's authority
-	waitFor(t, func() bool { return strings.Contains(stranger.stderr.String(), "waiting for Redis") })
-	if !strings.Contains(stranger.stderr.String(), "certificate") {
-		t.Errorf("it does not say why:\n%s", stranger.stderr)
+	waitFor(t, func() bool { return strings.Contains(stranger.Stderr(), "waiting for Redis") })
+	if !strings.Contains(stranger.Stderr(), "certificate") {
+		t.Errorf("it does not say why:\n%s", stranger.Stderr())
 	}
 }

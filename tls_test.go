@@ -86,10 +86,10 @@ func TestWithACertificateItSpeaksHTTPSAndSaysSo(t *testing.T) {
 		t.Errorf("answered %s", response.Status)
 	}
 	if err := p.stop(t); err != nil {
-		t.Errorf("told to stop, it ended with %v:\n%s", err, p.stderr)
+		t.Errorf("told to stop, it ended with %v:\n%s", err, p.Stderr())
 	}
-	if !strings.Contains(p.stdout.String(), "curl -s https://") {
-		t.Errorf("the quickstart goes elsewhere:\n%s", p.stdout)
+	if !strings.Contains(p.Stdout(), "curl -s https://") {
+		t.Errorf("the quickstart goes elsewhere:\n%s", p.Stdout())
 	}
 }
 
@@ -113,8 +113,8 @@ func TestHealthcheckOverTLS(t *testing.T) {
 			p := start(t, append(test.service, "PATH="+t.TempDir())).ready(t)
 			_, address, _ := strings.Cut(p.url, "://")
 			checked := start(t, append(test.check, "REMIT_LISTEN="+address), "healthcheck")
-			if err := <-checked.exited; (err == nil) != test.healthy {
-				t.Errorf("ended with %v, want healthy %t:\n%s", err, test.healthy, checked.stderr)
+			if err := checked.Wait(); (err == nil) != test.healthy {
+				t.Errorf("ended with %v, want healthy %t:\n%s", err, test.healthy, checked.Stderr())
 			}
 		})
 	}
@@ -138,8 +138,8 @@ func TestBadSettingsOfTLSEndTheStartWithAReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, append(test.env, "PATH="+t.TempDir()))
-			if err := <-p.exited; err == nil || !strings.Contains(p.stderr.String(), test.reason) {
-				t.Errorf("it ended with %v and does not speak of %q:\n%s", err, test.reason, p.stderr)
+			if err := p.Wait(); err == nil || !strings.Contains(p.Stderr(), test.reason) {
+				t.Errorf("it ended with %v and does not speak of %q:\n%s", err, test.reason, p.Stderr())
 			}
 		})
 	}

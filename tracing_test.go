@@ -43,7 +43,7 @@ func (p *program) ask(t *testing.T, method, path, body string, header map[string
 func (p *program) stopWell(t *testing.T) {
 	t.Helper()
 	if err := p.stop(t); err != nil {
-		t.Errorf("it ended with %v:\n%s", err, p.stderr)
+		t.Errorf("it ended with %v:\n%s", err, p.Stderr())
 	}
 }
 
@@ -257,26 +257,26 @@ func TestACollectorThatIsAwayOrHangsHurtsNobody(t *testing.T) {
 				<-hanging // it has been asked
 			}
 			p.stopWell(t)
-			log := p.stderr.String()
-			if told := strings.Count(log, "spans were not sent") + strings.Count(log, "trouble with traces"); told < 1 || told > 3 {
+			log := p.Stderr()
+			if told := strings.Count(log, "spans were not sent") + strings.Count(log, "exporting traces failed"); told < 1 || told > 3 {
 				t.Errorf("the log tells of it %d times:\n%s", told, log)
 			}
 		})
 	}
 }
 
-func TestTroubleWithTracesIsLoggedOnceAMinute(t *testing.T) {
+func TestTraceErrorsAreLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	var log serviceproc.Output
 	now := time.Unix(0, 0)
-	trouble := &traceTrouble{log: newTextLog(&log), now: func() time.Time { return now }}
+	failures := &traceErrors{log: newTextLog(&log), now: func() time.Time { return now }}
 	for minute := range 3 {
 		for second := range 60 {
 			now = time.Unix(int64(minute*60+second+1), 0)
-			trouble.Handle(errors.New("collector away"))
+			failures.Handle(errors.New("collector away"))
 		}
 	}
-	want := []string{"untold=0", "untold=59", "untold=59"}
+	want := []string{"dropped=0", "dropped=59", "dropped=59"}
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if !slices.EqualFunc(lines, want, strings.Contains) {
 		t.Errorf("it logs\n%s", log.String())

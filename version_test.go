@@ -10,8 +10,8 @@ import (
 func TestVersionIsPrintedAndIsNoSetting(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil, "--version")
-	if err := <-p.exited; err != nil || !strings.HasPrefix(p.stdout.String(), "remit "+stampedVersion+" ") {
-		t.Errorf("%v: %q, %s", err, p.stdout, p.stderr)
+	if err := p.Wait(); err != nil || !strings.HasPrefix(p.Stdout(), "remit "+stampedVersion+" ") {
+		t.Errorf("%v: %q, %s", err, p.Stdout(), p.Stderr())
 	}
 	start(t, []string{"REMIT_VERSION=true"}).ready(t)
 }

@@ -3,6 +3,7 @@ package serviceproc
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"sync"
@@ -11,60 +12,84 @@ import (
 )
 
 const (
-	// stopPatience is how long a process may take to end in order before it is killed.
-	stopPatience = 15 * time.Second
-	// startPatience is how long it may take to be ready.
-	startPatience = 20 * time.Second
+	// stopTime bounds how long a process may take to end after SIGTERM. Then it is killed.
+	stopTime = 15 * time.Second
+	// startTime bounds how long a process may take to be ready.
+	startTime = 20 * time.Second
 )
 
-// Process is a program that was started, and what it has printed so far.
+// Process is a started program and its output so far.
 type Process struct {
 	cmd    *exec.Cmd
-	output Output
-	ended  chan struct{} // closed when the process has been waited for
+	stdout Output
+	stderr Output
+	output Output        // both, as they came
+	ended  chan struct{} // closed once err is set
+	err    error         // of cmd.Wait
 }
 
-// StartProcess starts the program in a process group of its own, with none of the settings of whoever runs the tests but
-// PATH and TMPDIR. Settings are NAME=value.
+// StartProcess starts the program in its own process group. Its environment is PATH, TMPDIR and the settings (NAME=value).
+// A standard error that cmd redirects is not collected.
 func StartProcess(cmd *exec.Cmd, settings ...string) (*Process, error) {
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}, settings...)
-	cmd.Stdout, cmd.Stderr = &p.output, &p.output
+	cmd.Stdout = io.MultiWriter(&p.stdout, &p.output)
+	if cmd.Stderr == nil {
+		cmd.Stderr = io.MultiWriter(&p.stderr, &p.output)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	go func() {
-		_ = cmd.Wait() // what it returns, ProcessState says too
+		p.err = cmd.Wait()
 		close(p.ended)
 	}()
 	return p, nil
 }
 
-// Output returns what the process has printed so far.
+// Output returns what the process has printed so far, to both streams.
 func (p *Process) Output() string { return p.output.String() }
+
+// Stdout returns what the process has written to standard output so far.
+func (p *Process) Stdout() string { return p.stdout.String() }
+
+// Stderr returns what the process has written to standard error so far.
+func (p *Process) Stderr() string { return p.stderr.String() }
 
 // PID returns the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Stop ends the process, by its id, and returns when it has ended. It is an error when the process does not exit with 0.
+// Signal sends the process a signal. It is an error when the process has ended.
+func (p *Process) Signal(signal os.Signal) error { return p.cmd.Process.Signal(signal) }
+
+// Ended is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
+
+// Wait waits until the process has ended and returns how, as exec.Cmd.Wait does: nil for exit status 0.
+func (p *Process) Wait() error {
+	<-p.ended
+	return p.err
+}
+
+// Stop sends SIGTERM and waits until the process has ended. It is an error when the process does not exit with 0.
 func (p *Process) Stop() error {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only when the process has ended, which is what it is for
+	_ = p.Signal(syscall.SIGTERM) // fails only when the process has ended already
 	select {
 	case <-p.ended:
-	case <-time.After(stopPatience):
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // with its workers: they share its group
+	case <-time.After(stopTime):
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // with its children, which share its group
 		<-p.ended
 	}
 	if !p.cmd.ProcessState.Success() {
-		return fmt.Errorf("%s did not end in order: %v\n%s", p.cmd.Path, p.cmd.ProcessState, p.Output())
+		return fmt.Errorf("%s did not exit with 0: %v\n%s", p.cmd.Path, p.cmd.ProcessState, p.Output())
 	}
 	return nil
 }
 
-// Await returns when the condition holds, or with an error when the process ends or 20 s are over before that.
+// Await waits until the condition holds. It is an error when the process ends first, or after 20 s.
 func (p *Process) Await(condition func() bool) error {
-	for deadline := time.Now().Add(startPatience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(startTime); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if condition() {
 			return nil
 		}
@@ -74,10 +99,10 @@ func (p *Process) Await(condition func() bool) error {
 		default:
 		}
 	}
-	return fmt.Errorf("%s is not ready after %v\n%s", p.cmd.Path, startPatience, p.Output())
+	return fmt.Errorf("%s is not ready after %v\n%s", p.cmd.Path, startTime, p.Output())
 }
 
-// Output is what a running program has printed so far. It is safe for concurrent use.
+// Output collects what a running program prints. It is safe for concurrent use.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -1,5 +1,5 @@
-// Package serviceproc builds the service and runs it as a process, with a redis-server of its own, for the tests that use
-// it from outside as its users do. Nothing but tests imports it.
+// Package serviceproc builds the service and runs it as a process with its own redis-server, for tests that use the service
+// from outside. Only tests import it.
 //
 //	func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
 //
@@ -20,16 +20,16 @@ import (
 	"testing"
 )
 
-// scratch holds the program for as long as the tests run.
+// scratch holds the binary while the tests run.
 var scratch string
 
-// Tests is the tests of a package that runs the service. Its Run goes in place of testing.M's.
+// Tests are the tests of a package that runs the service. Call its Run instead of testing.M's.
 type Tests struct {
 	*testing.M
-	End func() // what is to be done when all have run; may be nil
+	End func() // called after all tests; may be nil
 }
 
-// Run runs the tests, calls End and removes the program that was built for them.
+// Run runs the tests, calls End and removes the binary.
 func (m Tests) Run() int {
 	var err error
 	if scratch, err = os.MkdirTemp("", "remit-tests-"); err != nil {
@@ -43,7 +43,7 @@ func (m Tests) Run() int {
 	return m.M.Run()
 }
 
-// Program builds the service, once, and returns the path of its binary.
+// Program builds the service once and returns the path of the binary.
 var Program = sync.OnceValues(func() (string, error) {
 	if scratch == "" {
 		return "", errors.New("the package's TestMain must run serviceproc.Tests")
@@ -58,14 +58,11 @@ var Program = sync.OnceValues(func() (string, error) {
 
 // Service is a running remit.
 type Service struct {
-	URL string // http://127.0.0.1:PORT, which is its issuer too
+	URL string // http://127.0.0.1:PORT, also its issuer
 	*Process
 }
 
-var listening = regexp.MustCompile(`listening url=(http://\S+)`)
-
-// Launch starts a service that keeps its data in dir, listens on a free port and takes these arguments besides. Stop it
-// after use.
+// Launch starts a service with these arguments. It keeps its data in dir and listens on a free port. Stop it after use.
 func Launch(dir string, args ...string) (*Service, error) {
 	binary, err := Program()
 	if err != nil {
@@ -77,21 +74,28 @@ func Launch(dir string, args ...string) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{Process: p}
-	err = p.Await(func() bool {
-		found := listening.FindStringSubmatch(p.Output())
-		if found != nil {
-			s.URL = found[1]
-		}
-		return found != nil
-	})
+	url, err := AwaitURL(p)
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
-	return s, nil
+	return &Service{url, p}, nil
 }
 
-// Run launches a service of the test's own, which is stopped when the test ends.
+var listening = regexp.MustCompile(`listening url=(https?://\S+)`)
+
+// AwaitURL waits until a service logs that it listens, and returns where.
+func AwaitURL(p *Process) (url string, err error) {
+	err = p.Await(func() bool {
+		found := listening.FindStringSubmatch(p.Output())
+		if found != nil {
+			url = found[1]
+		}
+		return found != nil
+	})
+	return url, err
+}
+
+// Run launches a service and stops it when the test ends.
 func Run(t testing.TB, args ...string) *Service {
 	t.Helper()
 	s, err := Launch(t.TempDir(), args...)

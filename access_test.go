@@ -66,10 +66,10 @@ func TestOrganizationsAreCreatedByThoseWhoMay(t *testing.T) {
 				t.Errorf("answered %s %s, want %d", response.Status, body, test.status)
 			}
 			_ = p.stop(t)
-			if printed := strings.Contains(p.stdout.String(), "Try it"); printed != test.quickstart {
+			if printed := strings.Contains(p.Stdout(), "Try it"); printed != test.quickstart {
 				t.Errorf("the quickstart is printed: %t, want %t", printed, test.quickstart)
 			}
-			if strings.Contains(p.stderr.String(), secret) {
+			if strings.Contains(p.Stderr(), secret) {
 				t.Error("the token is logged")
 			}
 		})
@@ -132,8 +132,8 @@ func TestBadSettingsOfTheDoorEndTheStartWithAReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, append(test.env, "PATH="+t.TempDir()))
-			if err := <-p.exited; err == nil || !strings.Contains(p.stderr.String(), test.reason) {
-				t.Errorf("it ended with %v and does not speak of %q:\n%s", err, test.reason, p.stderr)
+			if err := p.Wait(); err == nil || !strings.Contains(p.Stderr(), test.reason) {
+				t.Errorf("it ended with %v and does not speak of %q:\n%s", err, test.reason, p.Stderr())
 			}
 		})
 	}
