@@ -60,14 +60,6 @@ func (c *listAgents) Run() error {
 	})
 }
 
-// unlessAll is a status to filter by, of which the API spells all as none.
-func unlessAll(status string) string {
-	if status == "all" {
-		return ""
-	}
-	return status
-}
-
 type showAgent struct {
 	asOrganization
 	ID string `arg:"" help:"The agent's id."`

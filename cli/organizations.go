@@ -73,12 +73,6 @@ func factsOfOrg(o client.OrganizationInfo) []fact {
 	}
 }
 
-// grace is how long a rotated credential stays valid. It is not 0 unless somebody says so: were the answer lost, nobody
-// would have a credential.
-type grace struct {
-	Grace duration `default:"1m" env:"-" placeholder:"DURATION" help:"How long the present one stays valid, up to 7d; 0s when it has leaked. The default is 1m."`
-}
-
 type rotateOrgKey struct {
 	asOrganization
 	ID string `arg:"" help:"The organization's id."`

@@ -145,3 +145,11 @@ func shownMetadata(text json.RawMessage) string {
 	}
 	return string(text)
 }
+
+// unlessAll returns the status to filter by. The API spells all as no filter.
+func unlessAll(status string) string {
+	if status == "all" {
+		return ""
+	}
+	return status
+}

@@ -18,25 +18,6 @@ type transactionCommands struct {
 	Rollback rollbackTransaction `cmd:"" help:"Settle a transaction as not done, and give back what it held or was charged."`
 }
 
-// asAgent is the flags of commands that only an agent may use.
-type asAgent struct {
-	service
-	agentFlags
-}
-
-func (a *asAgent) call(operation func(context.Context, *client.Agent) error) error {
-	secret, err := a.Secret.read()
-	if err != nil {
-		return err
-	}
-	if a.Agent == "" || secret == "" {
-		return errNoSecret
-	}
-	return a.service.call(func(ctx context.Context, remit *client.Client) error {
-		return operation(ctx, remit.Agent(a.Agent, secret))
-	})
-}
-
 type beginTransaction struct {
 	asAgent
 	Session      string         `arg:"" name:"session-id" help:"The session's id."`

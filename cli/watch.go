@@ -85,7 +85,7 @@ func (c *watchSession) follow(ctx context.Context, s sessions, d display) error 
 			return errInterrupted
 		case err == nil:
 			v.session, v.away = info, ""
-		case v.session.ID == "" || !mayPass(err):
+		case v.session.ID == "" || !isTransient(err):
 			return err
 		case v.away == "":
 			v.away = fmt.Sprintf("since %s: %s", v.now.Format(time.TimeOnly), c.explain(err))

@@ -9,7 +9,7 @@ import (
 	"remit/token"
 )
 
-type rotate struct {
+type rotateKey struct {
 	storeFlags
 	Kind       redisstore.KeyKind `arg:"" enum:"signing,refresh" help:"signing (access tokens) or refresh (refresh tokens)."`
 	Algorithm  token.Algorithm    `enum:"EdDSA,ES256,RS256" default:"EdDSA" help:"Algorithm of a signing key: EdDSA, ES256 or RS256."`
@@ -20,7 +20,7 @@ type rotate struct {
 const clockSlack = 5 * time.Minute
 
 // Validate is called by the flag parser.
-func (c *rotate) Validate() error {
+func (c *rotateKey) Validate() error {
 	if c.PublishFor < 2*PollInterval {
 		return fmt.Errorf("--publish-for must be at least %s, so that every instance reads the key first", 2*PollInterval)
 	}
@@ -28,7 +28,7 @@ func (c *rotate) Validate() error {
 }
 
 // Run adds the key and prints when it starts to sign.
-func (c *rotate) Run() error {
+func (c *rotateKey) Run() error {
 	kek, err := readEncryptionKey(c.KeyEncryptionKey)
 	if err != nil {
 		return err

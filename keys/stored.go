@@ -5,15 +5,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"remit/redisstore"
 	"remit/token"
 )
 
+// storage is where keys are stored, and with what they are encrypted.
+type storage struct {
+	store      *redisstore.Store
+	encryption *token.KeyEncryptionKey // nil stores keys unencrypted
+	log        *slog.Logger
+}
+
 // storedKeys returns the keys that Redis stores, first the one that signs now. When there is none it stores a new one. It
 // leaves out and logs a record that cannot be used, so that the others can still be used, rotated and retired.
-func storedKeys[K any](ctx context.Context, s *Source, kind redisstore.KeyKind,
+func storedKeys[K any](ctx context.Context, s storage, kind redisstore.KeyKind,
 	generate func() (newKey, error), parse func([]byte) (K, error)) ([]K, error) {
 	records, now, err := s.store.Keys(ctx, kind)
 	if err == nil && len(records) == 0 {
@@ -25,7 +33,7 @@ func storedKeys[K any](ctx context.Context, s *Source, kind redisstore.KeyKind,
 	var keys []K
 	var unusable error
 	for _, record := range signerFirst(records, now) {
-		key, err := openStored(s.files.encryption, sealName(kind, record.ID), record.Material, parse)
+		key, err := openStored(s.encryption, sealName(kind, record.ID), record.Material, parse)
 		if err != nil {
 			unusable = errors.Join(unusable, err)
 			continue
@@ -55,13 +63,13 @@ func openStored[K any](kek *token.KeyEncryptionKey, name, sealed string, parse f
 }
 
 // storeFirstKey stores a new key unless another instance was faster, and returns what Redis stores now.
-func storeFirstKey(ctx context.Context, s *Source, kind redisstore.KeyKind,
+func storeFirstKey(ctx context.Context, s storage, kind redisstore.KeyKind,
 	generate func() (newKey, error)) ([]redisstore.KeyRecord, time.Time, error) {
 	key, err := generate()
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	if err := s.store.KeepFirstKey(ctx, kind, key.id, key.sealed(s.files.encryption, kind)); err != nil {
+	if err := s.store.KeepFirstKey(ctx, kind, key.id, key.sealed(s.encryption, kind)); err != nil {
 		return nil, time.Time{}, err
 	}
 	return s.store.Keys(ctx, kind)
