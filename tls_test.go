@@ -127,8 +127,8 @@ func TestBadSettingsOfTLSEndTheStartWithAReason(t *testing.T) {
 		env    []string
 		reason string
 	}{
-		"a certificate without its key":   {own.env()[:1], "need each other"},
-		"a key without its certificate":   {own.env()[1:], "need each other"},
+		"a certificate without its key":   {own.env()[:1], "must be set together"},
+		"a key without its certificate":   {own.env()[1:], "must be set together"},
 		"a client CA alone":               {own.withClientCA(other)[2:], "needs --tls-cert"},
 		"a key of another certificate":    {tlsPair{own.certificate, other.key}.env(), "does not match"},
 		"a file that is not there":        {[]string{"REMIT_TLS_CERT=no-such-file", "REMIT_TLS_KEY=" + own.key}, "no-such-file"},

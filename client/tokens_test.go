@@ -212,18 +212,18 @@ func TestATokenInDoubtIsPresentedForAWhileOnly(t *testing.T) {
 	}
 }
 
-// The attempts of one flight go on for up to 30 seconds. None of them presents the token later than that.
+// The attempts of one renewal take up to 30 seconds. None of them presents the token after its repeat window.
 func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		waits, sleeps time.Duration // of each refresh: until its answer is lost, and how long the machine sleeps meanwhile
-		before        time.Duration // between a first flight that fails and the one that counts
+		before        time.Duration // between a first renewal that fails and the one under test
 		presented     int           // by then
 	}{
 		"waits":                   {waits: 9 * time.Second, before: 5 * time.Second, presented: 6},
-		"sleeps in the flight":    {sleeps: 20 * time.Second, presented: 3},
+		"sleeps in the renewal":    {sleeps: 20 * time.Second, presented: 3},
 		"began just in time":      {waits: 9 * time.Second, before: 19 * time.Second, presented: 5},
-		"slept before its flight": {sleeps: 55 * time.Second, presented: 1},
+		"slept before its renewal": {sleeps: 55 * time.Second, presented: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
