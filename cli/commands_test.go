@@ -29,7 +29,7 @@ func TestATableIsForPeopleAndTellsItsCredentialOnce(t *testing.T) {
 	s := newTerminal(t)
 	org := s.good("org", "create", "acme", "--metadata", `{"tier":"<1>"}`)
 	has(t, org.stdout, `^ID        [0-9a-f-]{36}$`, `^NAME      acme$`, `^METADATA  {"tier":"<1>"}$`, `^CREATED   \S+Z$`, `^API KEY   rmk_\S+$`)
-	has(t, org.stderr, `^remit: the API key is shown this once`)
+	has(t, org.stderr, `^remit: the API key is shown only once`)
 	s.env["REMIT_API_KEY"] = regexp.MustCompile(`rmk_\S+`).FindString(org.stdout)
 	id := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(org.stdout)
 	if shown := s.good("org", "show", id); strings.Contains(shown.stdout+shown.stderr, "rmk_") || !strings.Contains(shown.stdout, "acme") {
@@ -38,7 +38,7 @@ func TestATableIsForPeopleAndTellsItsCredentialOnce(t *testing.T) {
 
 	agent := s.good("agent", "create", "scout", "--scopes", "read,pay", "--scopes", "admin", "--description", "looks around")
 	has(t, agent.stdout, `^SCOPES +read,pay,admin$`, `^DESCRIPTION +looks around$`, `^SECRET +rms_\S+$`)
-	has(t, agent.stderr, `^remit: the agent's secret is shown this once`)
+	has(t, agent.stderr, `^remit: the agent's secret is shown only once`)
 	scout := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(agent.stdout)
 
 	session := s.good("session", "create", scout, "--max-actions", "2", "--max-value-usd", "0.50", "--expires-in", "90s", "--scopes", "pay")

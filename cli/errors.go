@@ -47,7 +47,7 @@ func explain(addr string, err error) error {
 	case errors.As(err, &p):
 		return errors.New(printable(describe(p) + doubt))
 	case doubt != "" || errors.Is(err, client.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
-		return errors.New(printable("no answer from " + addr + ": " + cause(err) + doubt))
+		return errors.New(printable("no response from " + addr + ": " + cause(err) + doubt))
 	}
 	return errors.New(printable(strings.TrimPrefix(err.Error(), "remit: ")))
 }

@@ -28,7 +28,7 @@ func TestNothingThatTheServiceSaysCommandsTheTerminal(t *testing.T) {
 	t.Parallel()
 	v := view{session: client.SessionInfo{ID: commands, Status: commands, Metadata: json.RawMessage(`{"\u009b":"` + "\u009b\x7f" + `"}`)}, away: commands}
 	var drawn strings.Builder
-	for _, l := range v.draw(look{width: 1000}) {
+	for _, l := range v.draw(style{width: 1000}) {
 		drawn.WriteString(l.text(false) + "\n")
 	}
 	written := func(write func(io.Writer, view) error) string {

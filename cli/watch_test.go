@@ -156,11 +156,11 @@ func TestWatchShowsThatTheServiceIsAwayAndGoesOn(t *testing.T) {
 	w.shows("0 used of 4\n")
 	r.away.Store(true)
 	w.shows("since ")
-	has(t, w.screen(), `^since \d\d:\d\d:\d\d: no answer from `+r.URL, `0 used of 4$`)
+	has(t, w.screen(), `^since \d\d:\d\d:\d\d: no response from `+r.URL, `0 used of 4$`)
 	s.charge(session, client.Charge{})
 	r.away.Store(false)
 	w.shows("1 used of 4\n")
-	if strings.Contains(w.screen(), "no answer") {
+	if strings.Contains(w.screen(), "no response") {
 		t.Errorf("it is still away:\n%s", w.screen())
 	}
 }
@@ -217,9 +217,9 @@ func TestWatchPrintsALineForEachChangeWhereThereIsNoTerminal(t *testing.T) {
 	s.charge(session, client.Charge{Value: 370_000})
 	prints(&stdout, "actions 1/4  value 0.37/2 USD")
 	r.away.Store(true)
-	prints(&stderr, "no answer from "+r.URL)
+	prints(&stderr, "no response from "+r.URL)
 	r.away.Store(false)
-	prints(&stderr, "answers again")
+	prints(&stderr, "responds again")
 	s.env["REMIT_ADDR"] = serviceURL(t)
 	s.good("session", "end", session)
 	if err := command.Wait(); err != nil {

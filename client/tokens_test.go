@@ -220,9 +220,9 @@ func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
 		before        time.Duration // between a first renewal that fails and the one under test
 		presented     int           // by then
 	}{
-		"waits":                   {waits: 9 * time.Second, before: 5 * time.Second, presented: 6},
+		"waits":                    {waits: 9 * time.Second, before: 5 * time.Second, presented: 6},
 		"sleeps in the renewal":    {sleeps: 20 * time.Second, presented: 3},
-		"began just in time":      {waits: 9 * time.Second, before: 19 * time.Second, presented: 5},
+		"began just in time":       {waits: 9 * time.Second, before: 19 * time.Second, presented: 5},
 		"slept before its renewal": {sleeps: 55 * time.Second, presented: 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,20 +10,20 @@ import (
 
 const (
 	startLimit  = 10 * time.Second
-	answerLimit = 100 * time.Millisecond
+	replyLimit = 100 * time.Millisecond
 	pollPause   = 5 * time.Millisecond
 )
 
-var errSilent = errors.New("no answer within 10 s")
+var errSilent = errors.New("no reply within 10 s")
 
-// waitUntilItAnswers returns nil once the server answers, or else why it does
-// not: the process ended, the context did, or 10 s passed.
-func (s *Server) waitUntilItAnswers(ctx context.Context) error {
+// waitUntilReady waits until the server replies. It returns an error when the
+// process or the context ends first, or after 10 s.
+func (s *Server) waitUntilReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, errSilent)
 	defer cancel()
 	pause := time.NewTicker(pollPause)
 	defer pause.Stop()
-	for !answers(s.socket()) {
+	for !replies(s.socket()) {
 		select {
 		case <-s.done:
 			return fmt.Errorf("%w: %v%s", errEnded, s.cmd.ProcessState, s.output)
@@ -35,16 +35,16 @@ func (s *Server) waitUntilItAnswers(ctx context.Context) error {
 	return nil
 }
 
-// answers reports whether a PING gets any reply: PONG, or an error such as
-// LOADING, which a large append-only file may keep up for minutes. It dials anew
-// and bare, as a client's pool would slow down and log after the first refusals.
-func answers(socket string) bool {
-	conn, err := net.DialTimeout("unix", socket, answerLimit)
+// replies reports whether a PING gets any reply: PONG, or an error such as LOADING,
+// which a large append-only file can cause for minutes. It uses no client, because
+// a client's pool slows down and logs after the first refusals.
+func replies(socket string) bool {
+	conn, err := net.DialTimeout("unix", socket, replyLimit)
 	if err != nil {
 		return false
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(answerLimit))
+	conn.SetDeadline(time.Now().Add(replyLimit))
 	if _, err := conn.Write([]byte("PING\r\n")); err != nil {
 		return false
 	}
