@@ -22,9 +22,9 @@ type sessionCommands struct {
 
 // limits are the limits of a session. Omitted ones are not sent; 0 is sent.
 type limits struct {
-	MaxActions *int64          `env:"-" placeholder:"N" help:"Maximum number of actions. A new session defaults to the service's setting (1000)."`
-	MaxValue   *money.MicroUSD `name:"max-value-usd" env:"-" placeholder:"USD" help:"Maximum value in USD, with up to 6 decimals. A new session defaults to the service's setting (100)."`
-	ExpiresIn  *duration       `env:"-" placeholder:"DURATION" help:"Lifetime from now, such as 90s, 2h or 30d, up to 30d. A new session defaults to the service's setting (1h)."`
+	MaxActions *int64          `env:"-" placeholder:"N" help:"Maximum number of actions. A new session defaults to the service's setting, 1000 unless changed."`
+	MaxValue   *money.MicroUSD `name:"max-value-usd" env:"-" placeholder:"USD" help:"Maximum value in USD, with up to 6 decimals. A new session defaults to the service's setting, 100 unless changed."`
+	ExpiresIn  *duration       `env:"-" placeholder:"DURATION" help:"Lifetime from now, such as 90s, 2h or 30d, up to 30d. A new session defaults to the service's setting, 1h unless changed."`
 }
 
 // check refuses values that the SDK would treat as omitted.
