@@ -42,7 +42,7 @@ func writeFile(t *testing.T, text string) string {
 	return file
 }
 
-func TestOrganizationsAreCreatedByThoseWhoMay(t *testing.T) {
+func TestOrganizationCreationIsAuthorized(t *testing.T) {
 	t.Parallel()
 	const secret = "0123456789abcdef"
 	file := writeFile(t, " "+secret+"\n")
@@ -76,7 +76,7 @@ func TestOrganizationsAreCreatedByThoseWhoMay(t *testing.T) {
 	}
 }
 
-func TestLimitsAreOnUnlessTurnedOff(t *testing.T) {
+func TestRateLimitsAreOnByDefault(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ flag, told string }{
 		"nothing said": {"--listen=127.0.0.1:0", `"organizations";q=300;w=60`},
@@ -94,7 +94,7 @@ func TestLimitsAreOnUnlessTurnedOff(t *testing.T) {
 }
 
 // Two clients behind a proxy that is trusted have a bucket each.
-func TestTrustedProxiesAreBelieved(t *testing.T) {
+func TestForwardedAddressesOfTrustedProxiesCount(t *testing.T) {
 	t.Parallel()
 	for proxies, left := range map[string]string{
 		"127.0.0.0/8,2001:db8::/32": `"organizations";r=299;t=60`,
@@ -112,7 +112,7 @@ func TestTrustedProxiesAreBelieved(t *testing.T) {
 	}
 }
 
-func TestBadSettingsOfTheDoorEndTheStartWithAReason(t *testing.T) {
+func TestBadAccessSettingsEndTheStartWithAReason(t *testing.T) {
 	t.Parallel()
 	short := writeFile(t, "  fifteen chars..  \n")
 	for name, test := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 	"remit/server"
 )
 
-func TestConnectionsAreWhatTheDescriptorsAllow(t *testing.T) {
+func TestConnectionsFollowTheDescriptorLimit(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		descriptors  uint64

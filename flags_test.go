@@ -21,7 +21,7 @@ func twinsOf(node *kong.Node) (twins []string) {
 
 // The service and its clients often run on one machine, with one environment. A setting of the one must not change what
 // the other does; the bootstrap token is the same file for both.
-func TestTheClientsCommandsShareNoTwinWithTheService(t *testing.T) {
+func TestClientCommandsShareNoVariableWithTheService(t *testing.T) {
 	t.Parallel()
 	parser, err := kong.New(new(commands), kong.Name("remit"), kong.DefaultEnvars("REMIT"))
 	if err != nil {

@@ -117,7 +117,7 @@ func startRedis(t *testing.T) string {
 	return redis.URL()
 }
 
-func TestKeysRotateUnderLoadWithoutRefusingAToken(t *testing.T) {
+func TestKeysRotateUnderLoadWithoutRejectingAToken(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
 	kek := filepath.Join(t.TempDir(), "kek")
@@ -273,7 +273,7 @@ func TestEncryptedKeysNeedTheirKey(t *testing.T) {
 	start(t, []string{redis, "REMIT_KEY_ENCRYPTION_KEY=" + kek}).ready(t)
 }
 
-func TestGeneratedKeysAreOfTheirKind(t *testing.T) {
+func TestGenerateKeyPrintsTheRequestedKind(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"signing"}, {"signing", "--algorithm", "ES256"}, {"signing", "--algorithm", "RS256"}} {
 		output, err := runKeys(t, append([]string{"generate"}, args...)...)
@@ -289,7 +289,7 @@ func TestGeneratedKeysAreOfTheirKind(t *testing.T) {
 	}
 }
 
-func TestAKeyIsNotAddedThatTheInstancesCouldNotRead(t *testing.T) {
+func TestRotateRefusesAKeyThatInstancesCannotDecrypt(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
 	kek := writeFile(t, string(token.GenerateRefreshKey()))

@@ -24,7 +24,7 @@ import (
 func newTextLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
 // Container runtimes mix both streams, and whatever reads JSON logs stumbles over a line that is none.
-func TestAServiceThatLogsJSONPrintsNothingElse(t *testing.T) {
+func TestJSONLogsAreTheOnlyOutput(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -59,7 +59,7 @@ func TestAServiceThatLogsJSONPrintsNothingElse(t *testing.T) {
 	}
 }
 
-func TestTheAccessLogTellsWhatTheFlagsSay(t *testing.T) {
+func TestAccessLogFollowsItsFlags(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		args []string
@@ -123,7 +123,7 @@ func newStuckQueue(w *stuckWriter) (q *lineQueue, requests, others io.Writer) {
 	return q, requests, others
 }
 
-func TestLinesThatNobodyTakesHoldNobodyUpAndAreCounted(t *testing.T) {
+func TestAFullLineQueueDropsAndCountsLines(t *testing.T) {
 	t.Parallel()
 	w := &stuckWriter{entered: make(chan struct{}, 1), free: make(chan struct{})}
 	q, requests, others := newStuckQueue(w)
@@ -149,7 +149,7 @@ func TestLinesThatNobodyTakesHoldNobodyUpAndAreCounted(t *testing.T) {
 	}
 }
 
-func TestTheEndDoesNotWaitForWhoTakesNoLines(t *testing.T) {
+func TestEndOfTheLineQueueTimesOut(t *testing.T) {
 	t.Parallel()
 	w := &stuckWriter{entered: make(chan struct{}, 1), free: make(chan struct{})}
 	q, requests, others := newStuckQueue(w)
@@ -183,7 +183,7 @@ func startUnread(t *testing.T, env ...string) *program {
 	return startWriting(t, writing, append(env, "PATH="+t.TempDir()))
 }
 
-func TestAStandardErrorThatNobodyReadsHoldsUpNoRequestAndNoStop(t *testing.T) {
+func TestABlockedStandardErrorDelaysNeitherRequestsNorTheStop(t *testing.T) {
 	t.Parallel()
 	redis := miniredis.RunT(t)
 	listen := "127.0.0.1:" + freePort(t)
@@ -211,7 +211,7 @@ func TestAStandardErrorThatNobodyReadsHoldsUpNoRequestAndNoStop(t *testing.T) {
 	p.stopWell(t)
 }
 
-func TestAStandardErrorThatNobodyReadsHoldsUpNoFailure(t *testing.T) {
+func TestABlockedStandardErrorDelaysNoFailure(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -179,7 +179,7 @@ func (p *program) organizationStatus(t *testing.T, id, key string) int {
 	return response.StatusCode
 }
 
-func TestItStartsARedisOfItsOwnAndKeepsWhatIsWritten(t *testing.T) {
+func TestOwnRedisServerPersistsData(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	first := start(t, []string{"REMIT_DATA_DIR=" + data}).ready(t)
@@ -206,7 +206,7 @@ func TestItRefusesADataDirectoryInUse(t *testing.T) {
 	}
 }
 
-func TestWithoutRedisItServesFromMemoryAndSaysSo(t *testing.T) {
+func TestWithoutRedisItServesFromMemoryAndWarns(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"PATH=" + t.TempDir()}).ready(t)
 	if !strings.Contains(p.Stderr(), "IN MEMORY") {
@@ -337,7 +337,7 @@ func TestItServes503UntilRedisCanBeReached(t *testing.T) {
 }
 
 // A Redis of our own is kept on a disk and bounded; one that it is given may be neither, and that is told.
-func TestTheStartWarnsOfARedisThatForgetsAndGrows(t *testing.T) {
+func TestStartWarnsOfARedisWithoutPersistenceOrMemoryLimit(t *testing.T) {
 	t.Parallel()
 	given := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t)}).ready(t)
 	own := start(t, nil).ready(t)
@@ -354,7 +354,7 @@ func TestTheStartWarnsOfARedisThatForgetsAndGrows(t *testing.T) {
 	}
 }
 
-func TestHealthcheckTellsWhetherTheServiceIsReady(t *testing.T) {
+func TestHealthcheckReportsReadiness(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil).ready(t)
 	address := strings.TrimPrefix(p.url, "http://")
@@ -403,7 +403,7 @@ func TestAnIdempotencyKeyOutlivesARestart(t *testing.T) {
 	}
 }
 
-func TestEventsKeptBoundsAnAgentsTrail(t *testing.T) {
+func TestEventsKeptBoundsTheAuditTrail(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t)}, "--events-kept", "1").ready(t)
 	d := &driver{t: t, url: p.url, secrets: map[string]string{}}
@@ -480,7 +480,7 @@ func waitFor(t *testing.T, condition func() bool) {
 	t.Fatal("it did not come to pass in 10 s")
 }
 
-func TestReplicatedDurabilityIsWarnedOfWithoutAReplicaAndLeavesWritesInDoubt(t *testing.T) {
+func TestReplicatedDurabilityWithoutAReplicaWarnsAndLeavesWritesInDoubt(t *testing.T) {
 	t.Parallel()
 	redis, err := redisproc.Start(t.Context(), redisproc.Config{})
 	if err != nil {

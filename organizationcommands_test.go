@@ -152,7 +152,7 @@ func TestTheOperatorSetsQuotas(t *testing.T) {
 	}
 }
 
-func TestTheOperatorsCommandsRefuseWhatIsNoOrganization(t *testing.T) {
+func TestOrganizationCommandsRejectUnknownIds(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
 	p := start(t, []string{"REMIT_REDIS_URL=" + url}).ready(t)
@@ -179,7 +179,7 @@ func TestTheOperatorsCommandsRefuseWhatIsNoOrganization(t *testing.T) {
 }
 
 // At a terminal the organization's name is asked for instead of --yes.
-func TestADeletionAtATerminalWantsTheOrganizationsName(t *testing.T) {
+func TestDeletionAtATerminalAsksForTheOrganizationsName(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
 	p := start(t, []string{"REMIT_REDIS_URL=" + url}).ready(t)
@@ -240,7 +240,7 @@ func (p *program) bootstrapTokens(t *testing.T) []string {
 	return bootstrapLine.FindAllString(p.Stdout(), -1)
 }
 
-func TestAServiceForOthersPrintsABootstrapTokenOnceAndWantsIt(t *testing.T) {
+func TestAPublicServicePrintsItsBootstrapTokenOnceAndRequiresIt(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
 	env := []string{"REMIT_REDIS_URL=" + url, "REMIT_LISTEN=0.0.0.0:0", "REMIT_LOG_FORMAT=json", "REMIT_ACCESS_LOG=all"}
@@ -303,7 +303,7 @@ func TestInstancesThatStartAtOnceAgreeOnABootstrapToken(t *testing.T) {
 	}
 }
 
-func TestAServiceOnALoopbackAddressWantsABootstrapTokenWhenToldSo(t *testing.T) {
+func TestALoopbackServiceRequiresABootstrapTokenOnRequest(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"PATH=" + t.TempDir(), "REMIT_ORGANIZATIONS=token"}).ready(t)
 	if response, _ := p.create(t); response.StatusCode != http.StatusUnauthorized {

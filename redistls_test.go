@@ -10,7 +10,7 @@ import (
 )
 
 // The Redis that is not on this machine: over TLS, verified by its certificate, with a user and a password.
-func TestItReachesRedisOverTLSAsAUserWithAPassword(t *testing.T) {
+func TestItConnectsToRedisOverTLSWithUserAndPassword(t *testing.T) {
 	t.Parallel()
 	certificate, port := newTLSPair(t, net.IPv4(127, 0, 0, 1)), freePort(t)
 	redis, err := redisproc.Start(t.Context(), redisproc.Config{Args: []string{

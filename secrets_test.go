@@ -81,7 +81,7 @@ func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTracesThatCannotBeReadAreNotLogged(t *testing.T) {
+func TestMalformedTraceSettingsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	for setting, told := range map[string]string{
 		"OTEL_EXPORTER_OTLP_HEADERS=Authorization: Bearer SECRET123":           "parse headers",

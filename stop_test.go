@@ -39,7 +39,7 @@ func startWithASlowClient(t *testing.T) *program {
 	return p
 }
 
-func TestAStopThatASlowClientDelaysIsStillAStop(t *testing.T) {
+func TestAStopDelayedByASlowClientSucceeds(t *testing.T) {
 	t.Parallel()
 	p := startWithASlowClient(t)
 	select {
@@ -56,7 +56,7 @@ func TestAStopThatASlowClientDelaysIsStillAStop(t *testing.T) {
 	}
 }
 
-func TestASecondSignalEndsItAtOnce(t *testing.T) {
+func TestASecondSignalEndsTheProcessImmediately(t *testing.T) {
 	t.Parallel()
 	p := startWithASlowClient(t)
 	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {

@@ -60,7 +60,7 @@ func newTLSPair(t *testing.T, addresses ...net.IP) tlsPair {
 	return p
 }
 
-func TestWithACertificateItSpeaksHTTPSAndSaysSo(t *testing.T) {
+func TestACertificateEnablesHTTPS(t *testing.T) {
 	t.Parallel()
 	own := newTLSPair(t)
 	p := start(t, append(own.env(), "PATH="+t.TempDir())).ready(t)

@@ -47,7 +47,7 @@ func (p *program) stopWell(t *testing.T) {
 	}
 }
 
-func TestASpanTellsOfEachRequestAndOfEachRoundTripBelowIt(t *testing.T) {
+func TestEachRequestAndEachRoundTripHasASpan(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
 	p := traced(t, c.url, "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_SERVICE_NAME=budgets")
@@ -114,7 +114,7 @@ const (
 	parentSpan  = "00f067aa0ba902b7"
 )
 
-func TestATraceOfTheCallerGoesOnAsItsFlagSays(t *testing.T) {
+func TestACallersTraceContinuesAsItsFlagSays(t *testing.T) {
 	t.Parallel()
 	sampled, unsampled := "00-"+parentTrace+"-"+parentSpan+"-01", "00-"+parentTrace+"-"+parentSpan+"-00"
 	type tests map[string]struct {
@@ -178,7 +178,7 @@ func TestATraceOfTheCallerGoesOnAsItsFlagSays(t *testing.T) {
 	}
 }
 
-func TestMuchStateOfOthersIsNotHandedOn(t *testing.T) {
+func TestLargeTracestateIsDropped(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
 	p := traced(t, c.url)
@@ -227,7 +227,7 @@ func TestTheStandardVariablesNameTheCollector(t *testing.T) {
 	}
 }
 
-func TestACollectorThatIsAwayOrHangsHurtsNobody(t *testing.T) {
+func TestAnUnavailableCollectorDelaysNoRequest(t *testing.T) {
 	t.Parallel()
 	hanging, release := make(chan struct{}, 1000), make(chan struct{})
 	stuck := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestVersionIsPrintedAndIsNoSetting: deployments set REMIT_VERSION for themselves, and that must not end the service.
-func TestVersionIsPrintedAndIsNoSetting(t *testing.T) {
+// TestVersionIsPrintedAndReadsNoVariable: deployments set REMIT_VERSION for themselves, and that must not end the service.
+func TestVersionIsPrintedAndReadsNoVariable(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil, "--version")
 	if err := p.Wait(); err != nil || !strings.HasPrefix(p.Stdout(), "remit "+stampedVersion+" ") {
@@ -16,7 +16,7 @@ func TestVersionIsPrintedAndIsNoSetting(t *testing.T) {
 	start(t, []string{"REMIT_VERSION=true"}).ready(t)
 }
 
-func TestMetricsAndTracesTellTheVersionOfTheRelease(t *testing.T) {
+func TestMetricsAndTracesHaveTheReleaseVersion(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
 	p := traced(t, c.url)

@@ -33,7 +33,7 @@ func TestChargeCountsOnceForEachIdempotencyKey(t *testing.T) {
 	}
 }
 
-func TestATransactionIsBegunAndSettledFromTheShell(t *testing.T) {
+func TestTransactionCommands(t *testing.T) {
 	t.Parallel()
 	organization, agent, session := actor(t, "transactions:rollback")
 	begun := agent.object("transaction", "begin", session, "--action-type", "refund", "--value-usd", "0.5",

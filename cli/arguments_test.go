@@ -24,7 +24,7 @@ func TestFlagsMayStandBeforeTheCommand(t *testing.T) {
 	}
 }
 
-func TestHelpIsForTheCommandBehindIt(t *testing.T) {
+func TestHelpOfACommand(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	for line, says := range map[string]string{
@@ -39,7 +39,7 @@ func TestHelpIsForTheCommandBehindIt(t *testing.T) {
 	}
 }
 
-func TestAMisspeltCommandIsAnsweredWithASuggestion(t *testing.T) {
+func TestAMisspeltCommandGetsASuggestion(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	for line, says := range map[string]string{

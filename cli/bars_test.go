@@ -33,9 +33,9 @@ func TestADrawingIsAsWideAsTheTerminal(t *testing.T) {
 	away.away = "since 12:15:00: no response from http://127.0.0.1:8080: connect: connection refused"
 	nothing := view{session: sessionAt("expired", 0, 1, 0, 0, 0, 0), now: noon.Add(2 * time.Hour)}
 	for name, c := range map[string]struct {
-		view view
+		view  view
 		style style
-		want string
+		want  string
 	}{
 		"80, half and held": {half, style{width: 80, unicode: true}, `
 active  session 01a1fd30-717a-7969-8ec8-e3757bbb6c57
@@ -126,7 +126,7 @@ func TestNoLineReachesTheLastColumn(t *testing.T) {
 	}
 }
 
-func TestABarIsDrawnOfAnyNumbers(t *testing.T) {
+func TestBarsAreDrawnForAnyNumbers(t *testing.T) {
 	t.Parallel()
 	extremes := []int64{math.MinInt64, -5, 0, 1, 10, math.MaxInt64}
 	for _, used := range extremes {
@@ -151,7 +151,7 @@ func TestABarIsDrawnOfAnyNumbers(t *testing.T) {
 	}
 }
 
-func TestColoursTellHowFullABarIs(t *testing.T) {
+func TestColoursShowHowFullABarIs(t *testing.T) {
 	t.Parallel()
 	for used, want := range map[int64]colour{0: green, 79: green, 80: yellow, 99: yellow, 100: red} {
 		if got := (gauge{used: used, limit: 100}).colour(); got != want {
@@ -190,7 +190,7 @@ func TestTheLocaleChoosesTheCharacters(t *testing.T) {
 	}
 }
 
-func TestADrawingReplacesTheOneBeforeAlsoWhenThatHasWrapped(t *testing.T) {
+func TestADrawingReplacesAPreviousOneThatWrapped(t *testing.T) {
 	t.Parallel()
 	wide := []line{{{strings.Repeat("x", 79), plain}}, {{"short", plain}}}
 	narrow := []line{{{"y", plain}}}

@@ -24,7 +24,7 @@ func has(t *testing.T, text string, patterns ...string) {
 	}
 }
 
-func TestATableIsForPeopleAndTellsItsCredentialOnce(t *testing.T) {
+func TestATableShowsANewCredentialOnce(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	org := s.good("org", "create", "acme", "--metadata", `{"tier":"<1>"}`)
@@ -111,7 +111,7 @@ func TestAnAgentSeesAndEndsItsOwnSessions(t *testing.T) {
 }
 
 // What a line says goes before what happens to be in the environment.
-func TestAnAgentInTheLineGoesBeforeAKeyInTheEnvironment(t *testing.T) {
+func TestAgentFlagsTakePrecedenceOverAKeyInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	s.newSession() // another agent's
@@ -135,7 +135,7 @@ func TestAnAgentInTheLineGoesBeforeAKeyInTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestASecretIsExchangedForTokensThatAreGood(t *testing.T) {
+func TestASecretIsExchangedForValidTokens(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	scout, secret := s.newAgent("read", "pay")
@@ -199,7 +199,7 @@ func TestALeakedKeyEndsAtOnceAndAnotherAfterAMinute(t *testing.T) {
 }
 
 // A name that somebody else chose neither breaks the table nor commands the terminal.
-func TestNamesCannotCommandTheTerminal(t *testing.T) {
+func TestNamesCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	name := "a\x1b[2J\tb\nc\u202e"
@@ -231,7 +231,7 @@ func TestAHeldValueIsShown(t *testing.T) {
 	has(t, s.good("session", "show", session).stdout, `^VALUE    0 of 5 USD$`, `^HELD     2 USD$`)
 }
 
-func TestAGuardedServiceIsGivenTheBootstrapToken(t *testing.T) {
+func TestCreateOrganizationSendsTheBootstrapToken(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "bootstrap.token")
 	if err := os.WriteFile(file, []byte("bootstrap-0123456789abcdef\n"), 0o600); err != nil {

@@ -79,7 +79,7 @@ func bashPath(t *testing.T) string {
 	return path
 }
 
-func TestEachShellGetsAScriptThatAsksThisProgram(t *testing.T) {
+func TestEachShellGetsACompletionScript(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	for shell, want := range map[string]string{

@@ -88,7 +88,7 @@ func (s *terminal) with(t *testing.T, env map[string]string) *terminal {
 }
 
 // What somebody gave by mistake, or in the environment, is not repeated.
-func TestNoFailureTellsACredential(t *testing.T) {
+func TestFailuresContainNoCredential(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	const key, secret = "rmk_not-to-be-told", "rms_not-to-be-told"

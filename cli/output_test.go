@@ -24,7 +24,7 @@ func controls(text string) (found []rune) {
 	return found
 }
 
-func TestNothingThatTheServiceSaysCommandsTheTerminal(t *testing.T) {
+func TestResponsesCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	v := view{session: client.SessionInfo{ID: commands, Status: commands, Metadata: json.RawMessage(`{"\u009b":"` + "\u009b\x7f" + `"}`)}, away: commands}
 	var drawn strings.Builder
@@ -48,7 +48,7 @@ func TestNothingThatTheServiceSaysCommandsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestJSONSaysWhatItSaidWithItsControlsEscaped(t *testing.T) {
+func TestJSONEscapesControlCharacters(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	if err := writeJSON(&text, map[string]string{"name": commands + "é\u00a0<日本>"}); err != nil {
@@ -67,7 +67,7 @@ func TestJSONSaysWhatItSaidWithItsControlsEscaped(t *testing.T) {
 	}
 }
 
-func TestATableIsAlignedByWhatATerminalShows(t *testing.T) {
+func TestATableIsAlignedByDisplayWidth(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	rows := [][]string{{"ID", "NAME", "STATUS"}, {"1", "scout", "active"}, {"2", "日本語", "active"}, {"3", "e\u0301te\u0301", ""}, {"4", "🤖", "x"}}

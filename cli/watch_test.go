@@ -85,7 +85,7 @@ func cursorShown(text string) bool {
 	return strings.LastIndex(text, "\x1b[?25h") >= strings.LastIndex(text, "\x1b[?25l")
 }
 
-func TestAStoppedWatchGivesTheCursorBackAndGoesOnBelow(t *testing.T) {
+func TestAStoppedWatchShowsTheCursorAndContinuesBelow(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	session := s.newSession("--max-actions", "4")
@@ -147,7 +147,7 @@ func newRemote(t *testing.T) *remote {
 	return r
 }
 
-func TestWatchShowsThatTheServiceIsAwayAndGoesOn(t *testing.T) {
+func TestWatchReportsAnOutageAndContinues(t *testing.T) {
 	t.Parallel()
 	s, r := ofOrganization(t), newRemote(t)
 	session := s.newSession("--max-actions", "4")
@@ -198,7 +198,7 @@ func (s *stream) String() string {
 	return s.text.String()
 }
 
-func TestWatchPrintsALineForEachChangeWhereThereIsNoTerminal(t *testing.T) {
+func TestWatchPrintsALinePerChangeWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	s, r := ofOrganization(t), newRemote(t)
 	session := s.newSession("--max-actions", "4", "--max-value-usd", "2")
@@ -232,7 +232,7 @@ func TestWatchPrintsALineForEachChangeWhereThereIsNoTerminal(t *testing.T) {
 	has(t, lines[2], `^\S+Z  completed  actions 1/4  value 0.37/2 USD  expires \S+Z$`)
 }
 
-func TestWatchPrintsADocumentForEachChange(t *testing.T) {
+func TestWatchPrintsADocumentPerChange(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	session := s.newSession("--max-actions", "4")

@@ -156,7 +156,7 @@ var operations = []struct {
 	}},
 }
 
-func TestANullIsNoResultOfABatch(t *testing.T) {
+func TestANullBatchResultIsAnError(t *testing.T) {
 	t.Parallel()
 	server := &fake{react: issues(inTurn(ok(`[{"status":200,"body":null}]`)))}
 	agent := newClient(t, server, client.Options{}).Agent("a1", "secret")
@@ -166,8 +166,8 @@ func TestANullIsNoResultOfABatch(t *testing.T) {
 	}
 }
 
-// TestALifetimeBeyondAllTimeIsNotTakenForOneThatIsOver: as nanoseconds it would be negative.
-func TestALifetimeBeyondAllTimeIsNotTakenForOneThatIsOver(t *testing.T) {
+// TestAHugeLifetimeDoesNotOverflow: as nanoseconds it would be negative.
+func TestAHugeLifetimeDoesNotOverflow(t *testing.T) {
 	t.Parallel()
 	for _, lifetime := range []string{"9223372036854775807", "9223372037", "9223372036"} {
 		server := &fake{react: func(int, seen) reaction {

@@ -78,7 +78,7 @@ func TestProblemsHaveTypes(t *testing.T) {
 	}
 }
 
-func TestErrorTextNamesWhatAPersonNeeds(t *testing.T) {
+func TestErrorTextHasCodeDetailAndRequestID(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		answer reaction
@@ -149,7 +149,7 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 }
 
 // A created secret is neither leaked nor lost on its way into JSON: it does not get there.
-func TestACredentialIsNoJSON(t *testing.T) {
+func TestACredentialCannotBeMarshaled(t *testing.T) {
 	t.Parallel()
 	if text, err := json.Marshal(client.AgentInfo{Secret: "rms_secret"}); err == nil {
 		t.Errorf("%s", text)

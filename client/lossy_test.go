@@ -34,7 +34,7 @@ func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // Whatever is lost on the way back, the service has each step once, and the caller knows it.
-func TestLostAnswersAreCountedOnce(t *testing.T) {
+func TestLostResponsesTakeEffectOnce(t *testing.T) {
 	t.Parallel()
 	network := &lossy{lost: map[string]int{}, many: 2}
 	remit, err := client.New(startedService().url, client.Options{HTTPClient: &http.Client{Transport: network}})

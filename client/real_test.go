@@ -124,7 +124,7 @@ func collect[T any](t *testing.T, list func(func(T, error) bool), id func(T) str
 }
 
 // The token that a refresh replaces stays valid, and the chain of refreshes holds.
-func TestRefreshesOfTheServiceChain(t *testing.T) {
+func TestRefreshesChain(t *testing.T) {
 	t.Parallel()
 	agent := agentOf(organization())
 	seen := map[string]bool{}

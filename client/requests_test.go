@@ -105,7 +105,7 @@ func TestWhatIsSent(t *testing.T) {
 }
 
 // Without keys a top-up whose answer is lost stays in doubt: a second one would count twice.
-func TestATopUpWithoutAKeyIsNotRepeated(t *testing.T) {
+func TestATopUpWithoutAKeyIsNotRetried(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(fails(errReset))}
 	organization := newClient(t, f, client.Options{NoIdempotencyKeys: true}).Organization("k")
@@ -115,7 +115,7 @@ func TestATopUpWithoutAKeyIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestASessionSaysWhatWasEverCommitted(t *testing.T) {
+func TestASessionHasItsCommittedTotal(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(ok(sessionBody), ok(`{"id":"s1"}`))}
 	organization := newClient(t, f, client.Options{}).Organization("k")
@@ -148,7 +148,7 @@ func TestFamiliesAreListed(t *testing.T) {
 }
 
 // A quota of a kind that this SDK does not know, or without a number, hides no other.
-func TestQuotasAreReadAsFarAsTheyAreNumbers(t *testing.T) {
+func TestQuotasThatAreNotIntegersAreLeftOut(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(
 		ok(`{"id":"o1","quotas":{"agents":10000,"of_tomorrow":7,"bytes":null,"odd":"x","half":0.5},"usage":{"agents":3}}`),
@@ -164,7 +164,7 @@ func TestQuotasAreReadAsFarAsTheyAreNumbers(t *testing.T) {
 	}
 }
 
-func TestALateCommitSaysSo(t *testing.T) {
+func TestALateCommitIsMarked(t *testing.T) {
 	t.Parallel()
 	late := ok(transactionBody("committed")[:len(transactionBody("committed"))-1] + `,"late":true}`)
 	tx := begin(t, &fake{react: settles(late, rolledBack)})
@@ -176,7 +176,7 @@ func TestALateCommitSaysSo(t *testing.T) {
 	}
 }
 
-func TestAChangedTransactionIsItsInfo(t *testing.T) {
+func TestUpdateSetsTheInfo(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: issues(func(n int, r seen) reaction {
 		if r.method == "PATCH" {

@@ -107,7 +107,7 @@ func TestWhatIsRetried(t *testing.T) {
 	}
 }
 
-func TestTheKeyStaysOverRetriesAndDiffersBetweenCalls(t *testing.T) {
+func TestRetriesKeepTheKeyAndCallsDiffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{react: issues(func(n int, _ seen) reaction {
@@ -137,7 +137,7 @@ func TestTheKeyStaysOverRetriesAndDiffersBetweenCalls(t *testing.T) {
 	})
 }
 
-func TestWithoutKeysAWriteInDoubtIsNotRepeated(t *testing.T) {
+func TestAnUnsafeWriteInDoubtIsNotRetried(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: issues(inTurn(fails(errReset)))}
 	session := newClient(t, f, client.Options{NoIdempotencyKeys: true}).Agent("a1", "s").Session("s1")
@@ -269,7 +269,7 @@ func TestAnAttemptIsBounded(t *testing.T) {
 	})
 }
 
-func TestAnswersAreBounded(t *testing.T) {
+func TestResponsesAreBounded(t *testing.T) {
 	t.Parallel()
 	long := ok(`{"id":"` + strings.Repeat("x", 1<<20) + `"}`)
 	f := &fake{react: inTurn(long)}

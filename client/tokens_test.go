@@ -28,7 +28,7 @@ func token(t *testing.T, a *client.Agent) string {
 	return access
 }
 
-func TestOneExchangeHoweverManyAsk(t *testing.T) {
+func TestConcurrentCallsShareOneExchange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		agent, f := newAgent(t, func(n int, _ seen) reaction {
@@ -51,7 +51,7 @@ func TestOneExchangeHoweverManyAsk(t *testing.T) {
 	})
 }
 
-func TestAWaiterLeavesWithoutTheOthers(t *testing.T) {
+func TestACancelledWaiterDoesNotCancelTheRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		agent, f := newAgent(t, func(n int, _ seen) reaction {
@@ -121,7 +121,7 @@ func TestAnExpiredTokenIsNotUsed(t *testing.T) {
 	})
 }
 
-func TestAFleetDoesNotRenewAtOnce(t *testing.T) {
+func TestAFleetDoesNotRenewTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{react: issues(nil)}
@@ -173,7 +173,7 @@ func TestALostRefreshIsRepeatedWithTheSameToken(t *testing.T) {
 }
 
 // Within the service's grace the refresh token is presented again; later it would look stolen.
-func TestATokenInDoubtIsPresentedForAWhileOnly(t *testing.T) {
+func TestATokenInDoubtIsPresentedForALimitedTime(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		after     time.Duration
@@ -264,7 +264,7 @@ func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
 	}
 }
 
-func TestARefusedRefreshFallsBackToTheSecretOnce(t *testing.T) {
+func TestARejectedRefreshFallsBackToTheSecretOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		agent, f := newAgent(t, func(n int, r seen) reaction {
@@ -314,7 +314,7 @@ func TestAFailedRenewalDoesNotStorm(t *testing.T) {
 	})
 }
 
-func TestARefusedAccessTokenIsReplacedOnce(t *testing.T) {
+func TestARejectedAccessTokenIsReplacedOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		second reaction
@@ -347,7 +347,7 @@ func TestARefusedAccessTokenIsReplacedOnce(t *testing.T) {
 }
 
 // Many calls whose token is refused at once share one renewal.
-func TestManyRefusedCallsRenewOnce(t *testing.T) {
+func TestRejectedCallsShareOneRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		agent, f := newAgent(t, issues(func(_ int, r seen) reaction {
@@ -374,7 +374,7 @@ func TestManyRefusedCallsRenewOnce(t *testing.T) {
 }
 
 // A token is no token without its text or its lifetime.
-func TestAnEmptyPairIsNotTaken(t *testing.T) {
+func TestAnEmptyPairIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `{"access_token":"a","refresh_token":"r"}`, `{"refresh_token":"r","expires_in":5}`, `<html>`} {
 		agent, _ := newAgent(t, inTurn(ok(body)))

@@ -52,7 +52,7 @@ var (
 	rolledBack = ok(transactionBody("rolled_back"))
 )
 
-func TestBeginSaysWhatTheServiceSaid(t *testing.T) {
+func TestBeginReturnsTheServicesInfo(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: settles(committed, rolledBack)}
 	tx := begin(t, f)
@@ -206,7 +206,7 @@ func TestStepsHaveKeys(t *testing.T) {
 }
 
 // A duration that is not whole seconds, and a zero budget, do not turn into a default.
-func TestNothingShortBecomesADefault(t *testing.T) {
+func TestShortDurationsDoNotBecomeDefaults(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(ok(`{"id":"s1"}`))}
 	organization := newClient(t, f, client.Options{}).Organization("k")
