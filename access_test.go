@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// create asks for an organization and returns the answer.
+// create sends a request for an organization and returns the response.
 func (p *program) create(t *testing.T, headers ...string) (*http.Response, string) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodPost, p.url+"/v1/organizations", strings.NewReader(`{"name":"acme"}`))
@@ -32,7 +32,7 @@ func (p *program) create(t *testing.T, headers ...string) (*http.Response, strin
 	return response, string(body)
 }
 
-// writeFile returns the name of a fresh file with the text.
+// writeFile returns the name of a new file with the text.
 func writeFile(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "file")
@@ -93,7 +93,7 @@ func TestRateLimitsAreOnByDefault(t *testing.T) {
 	}
 }
 
-// Two clients behind a proxy that is trusted have a bucket each.
+// Each client behind a trusted proxy has its own bucket.
 func TestForwardedAddressesOfTrustedProxiesCount(t *testing.T) {
 	t.Parallel()
 	for proxies, left := range map[string]string{

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An address that connects as often as it can must leave descriptors for others, and for Redis.
+// One address with the maximum number of connections must leave descriptors for other clients and for Redis.
 func TestOneAddressCannotTakeAllDescriptors(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t), "RUN_REMIT_OPEN_FILES=300"}).ready(t)

@@ -17,7 +17,7 @@ import (
 	"remit/token"
 )
 
-// agentOf is an agent that a test plays.
+// agentOf is the id and secret of an agent.
 type agentOf struct {
 	id, secret string
 }
@@ -186,8 +186,7 @@ func TestKeysRotateUnderLoadWithoutRejectingAToken(t *testing.T) {
 	}
 }
 
-// publishedBeforeSigning waits until both instances publish two keys, and checks that until then none signs with the
-// second.
+// publishedBeforeSigning waits until both instances publish two keys, and checks that none signs with the second before.
 func publishedBeforeSigning(t *testing.T, instances []*program, firstKid string) {
 	t.Helper()
 	waitFor(t, func() bool {

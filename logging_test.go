@@ -23,7 +23,7 @@ import (
 
 func newTextLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// Container runtimes mix both streams, and whatever reads JSON logs stumbles over a line that is none.
+// Container runtimes mix both streams, and readers of JSON logs fail on any other line.
 func TestJSONLogsAreTheOnlyOutput(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -98,7 +98,7 @@ func TestAccessLogFollowsItsFlags(t *testing.T) {
 	}
 }
 
-// stuckWriter writes nothing until it is let go.
+// stuckWriter blocks until free is closed.
 type stuckWriter struct {
 	entered chan struct{}
 	free    chan struct{}
@@ -114,7 +114,7 @@ func (w *stuckWriter) Write(line []byte) (int, error) {
 	return w.Buffer.Write(line)
 }
 
-// newStuckQueue returns a queue whose first line is being written, with a writer for requests and one for all else.
+// newStuckQueue returns a queue that blocks on its first line, a writer for requests and one for all other lines.
 func newStuckQueue(w *stuckWriter) (q *lineQueue, requests, others io.Writer) {
 	q = newLineQueue(func(lines int64) { fmt.Fprintln(&w.Buffer, "lost", lines) })
 	requests, others = queuedWriter{q, w, queuedRequests}, queuedWriter{q, w, queuedLines}
@@ -164,7 +164,7 @@ func TestEndOfTheLineQueueTimesOut(t *testing.T) {
 	}
 }
 
-// startUnread runs remit with a standard error that is full, and that nobody reads.
+// startUnread runs remit with a standard error that is a full pipe without a reader.
 func startUnread(t *testing.T, env ...string) *program {
 	t.Helper()
 	reading, writing, err := os.Pipe()

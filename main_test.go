@@ -26,11 +26,11 @@ import (
 
 // The tests of this file run the program itself, as its users do.
 
-// stampedVersion is what the program is told to be, as scripts/release.sh tells a release.
+// stampedVersion is the version that the tests set, as scripts/release.sh does for a release.
 const stampedVersion = "9.8.7-rc.1"
 
-// TestMain makes this test binary stand in for the program when it is told to, and fails when a goroutine is left once all
-// has ended.
+// TestMain runs the program instead of the tests when RUN_REMIT is set, so that the race detector and coverage include it. It
+// fails when a goroutine is left after the tests.
 func TestMain(m *testing.M) {
 	if os.Getenv("RUN_REMIT") != "" {
 		version = stampedVersion
@@ -148,7 +148,7 @@ func (p *program) getAs(t *testing.T, path string, header map[string]string) (in
 	return response.StatusCode, string(body)
 }
 
-// createOrganization returns the id and API key of a fresh organization.
+// createOrganization returns the id and API key of a new organization.
 func (p *program) createOrganization(t *testing.T) (id, key string) {
 	t.Helper()
 	response, err := http.Post(p.url+"/v1/organizations", "application/json", strings.NewReader(`{"name":"acme"}`))
@@ -299,7 +299,7 @@ func TestKeysComeFromFiles(t *testing.T) {
 	}
 }
 
-// As a Kubernetes secret made from a file has it, and as a URL that is pasted.
+// Kubernetes secrets made from a file and pasted URLs often end with a newline.
 func TestTheURLOfRedisMayEndWithANewline(t *testing.T) {
 	t.Parallel()
 	url := " " + startRedis(t) + "\n"
@@ -336,7 +336,7 @@ func TestItServes503UntilRedisCanBeReached(t *testing.T) {
 	}
 }
 
-// A Redis of our own is kept on a disk and bounded; one that it is given may be neither, and that is told.
+// The redis-server that the service starts persists its data and has a memory limit. Another Redis may have neither.
 func TestStartWarnsOfARedisWithoutPersistenceOrMemoryLimit(t *testing.T) {
 	t.Parallel()
 	given := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t)}).ready(t)

@@ -32,7 +32,7 @@ func operate(t *testing.T, redisURL string, args ...string) (stdout, stderr stri
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// operated is operate for what must succeed.
+// operated is operate for a command that must succeed.
 func operated(t *testing.T, redisURL string, args ...string) string {
 	t.Helper()
 	stdout, stderr, status := operate(t, redisURL, args...)
@@ -42,7 +42,7 @@ func operated(t *testing.T, redisURL string, args ...string) string {
 	return stdout
 }
 
-// becomes waits until the condition holds: instances follow the operator every two seconds.
+// becomes waits until the condition holds. Instances read the operator's settings every two seconds.
 func becomes(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -178,7 +178,7 @@ func TestOrganizationCommandsRejectUnknownIds(t *testing.T) {
 	}
 }
 
-// At a terminal the organization's name is asked for instead of --yes.
+// At a terminal the command asks for the organization's name instead of --yes.
 func TestDeletionAtATerminalAsksForTheOrganizationsName(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
@@ -210,7 +210,7 @@ func TestDeletionAtATerminalAsksForTheOrganizationsName(t *testing.T) {
 	}
 }
 
-// dumped is all that a Redis holds.
+// dumped returns the whole content of a Redis.
 func dumped(t *testing.T, url string) string {
 	t.Helper()
 	options, err := redis.ParseURL(url)
@@ -230,7 +230,7 @@ func dumped(t *testing.T, url string) string {
 
 var bootstrapLine = regexp.MustCompile(`\brmb_\w+`)
 
-// bootstrapTokens are those that a program has printed, once it has ended.
+// bootstrapTokens returns the bootstrap tokens that a program has printed, once it has ended.
 func (p *program) bootstrapTokens(t *testing.T) []string {
 	t.Helper()
 	_ = p.stop(t)
@@ -277,7 +277,7 @@ func TestAPublicServicePrintsItsBootstrapTokenOnceAndRequiresIt(t *testing.T) {
 	}
 }
 
-// Instances that start at once on an empty Redis agree on one token, and one of them prints it.
+// Instances that start concurrently on an empty Redis agree on one token, and one of them prints it.
 func TestInstancesThatStartAtOnceAgreeOnABootstrapToken(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)

@@ -9,7 +9,7 @@ import (
 	"remit/redisproc"
 )
 
-// The Redis that is not on this machine: over TLS, verified by its certificate, with a user and a password.
+// A remote Redis: over TLS with a verified certificate, a user and a password.
 func TestItConnectsToRedisOverTLSWithUserAndPassword(t *testing.T) {
 	t.Parallel()
 	certificate, port := newTLSPair(t, net.IPv4(127, 0, 0, 1)), freePort(t)

@@ -24,7 +24,7 @@ func (p tlsPair) env() []string {
 	return []string{"REMIT_TLS_CERT=" + p.certificate, "REMIT_TLS_KEY=" + p.key}
 }
 
-// withClientCA asks clients for a certificate; only those of the pair will do.
+// withClientCA requires client certificates. Only those of the pair are accepted.
 func (p tlsPair) withClientCA(other tlsPair) []string {
 	return append(p.env(), "REMIT_TLS_CLIENT_CA="+other.certificate)
 }

@@ -15,13 +15,13 @@ import (
 	"remit/internal/serviceproc"
 )
 
-// traced runs remit, in memory, with traces going to a collector.
+// traced runs remit in memory, with traces sent to a collector.
 func traced(t *testing.T, collector string, env ...string) *program {
 	t.Helper()
 	return start(t, append(env, "PATH="+t.TempDir(), "REMIT_OTLP_ENDPOINT="+collector)).ready(t)
 }
 
-// ask sends a request with headers, and returns the answer's.
+// ask sends a request with headers and returns the headers of the response.
 func (p *program) ask(t *testing.T, method, path, body string, header map[string]string) http.Header {
 	t.Helper()
 	request, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
@@ -39,7 +39,7 @@ func (p *program) ask(t *testing.T, method, path, body string, header map[string
 	return response.Header
 }
 
-// stopWell stops it; what the tests look at then has been flushed.
+// stopWell stops it, which flushes the output that the tests read.
 func (p *program) stopWell(t *testing.T) {
 	t.Helper()
 	if err := p.stop(t); err != nil {

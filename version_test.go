@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestVersionIsPrintedAndReadsNoVariable: deployments set REMIT_VERSION for themselves, and that must not end the service.
+// TestVersionIsPrintedAndReadsNoVariable: deployments set REMIT_VERSION for their own use, and the service must still start.
 func TestVersionIsPrintedAndReadsNoVariable(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil, "--version")

@@ -14,7 +14,7 @@ import (
 	"remit/money"
 )
 
-// has checks that text has each of the patterns.
+// has checks that the text matches each of the patterns.
 func has(t *testing.T, text string, patterns ...string) {
 	t.Helper()
 	for _, p := range patterns {
@@ -94,7 +94,7 @@ func TestJSONHasTheNamesOfTheAPI(t *testing.T) {
 	}
 }
 
-// Whoever has an agent's secret needs no API key for its sessions, and sees no others.
+// An agent's secret gives access to that agent's sessions without an API key, and to no others.
 func TestAnAgentSeesAndEndsItsOwnSessions(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
@@ -110,7 +110,7 @@ func TestAnAgentSeesAndEndsItsOwnSessions(t *testing.T) {
 	has(t, s.good("session", "end", own).stdout, `^STATUS   completed$`)
 }
 
-// What a line says goes before what happens to be in the environment.
+// The command line takes precedence over the environment.
 func TestAgentFlagsTakePrecedenceOverAKeyInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
@@ -158,7 +158,7 @@ func TestASecretIsExchangedForValidTokens(t *testing.T) {
 	}
 }
 
-// No command needs a credential among its arguments, where every process of the machine sees it.
+// No command needs a credential as an argument, which every process of the machine can see.
 func TestCredentialsComeFromTheEnvironmentAFileOrStandardInput(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
@@ -198,7 +198,7 @@ func TestALeakedKeyEndsAtOnceAndAnotherAfterAMinute(t *testing.T) {
 	}
 }
 
-// A name that somebody else chose neither breaks the table nor commands the terminal.
+// A name chosen by another person neither breaks the table nor controls the terminal.
 func TestNamesCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)

@@ -12,7 +12,7 @@ const (
 	exitUsage  = 80 // as kong exits
 )
 
-// nobody is the URL of a port where nothing listens.
+// nobody is the URL of a port without a listener.
 func nobody(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -87,7 +87,7 @@ func (s *terminal) with(t *testing.T, env map[string]string) *terminal {
 	return other
 }
 
-// What somebody gave by mistake, or in the environment, is not repeated.
+// Errors do not repeat a credential, whether it was given by mistake or in the environment.
 func TestFailuresContainNoCredential(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)

@@ -11,10 +11,10 @@ import (
 	"remit/client"
 )
 
-// commands is text of a service that is not to be trusted, which renames and clears a terminal that takes it as it is.
+// commands is text of an untrusted service that would rename and clear a terminal.
 const commands = "active\x1b]0;PWNED\a\x1b[2J\u009b2J\x7f\r\n"
 
-// controls are the characters of a text that command a terminal. A line's own end is none.
+// controls returns the characters of a text that control a terminal, except newlines.
 func controls(text string) (found []rune) {
 	for _, r := range text {
 		if unicode.IsControl(r) && r != '\n' {

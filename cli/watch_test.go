@@ -122,7 +122,7 @@ func TestWatchWithoutColourOrUnicode(t *testing.T) {
 	}
 }
 
-// remote is the service behind an address at which it can be away.
+// remote is a proxy to the service that can be made unavailable.
 type remote struct {
 	*httptest.Server
 	away atomic.Bool
@@ -165,7 +165,7 @@ func TestWatchReportsAnOutageAndContinues(t *testing.T) {
 	}
 }
 
-// A watch that ends for good must not be taken for one that waits.
+// A permanent error must end the watch.
 func TestWatchEndsWhenItsCredentialDoes(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)

@@ -40,7 +40,7 @@ func TestListsFollowPages(t *testing.T) {
 	}
 }
 
-// Proxies may put links of their own beside the service's, in the same line or in others.
+// Proxies may add links to the service's, in the same line or in others.
 func TestTheNextPageIsFoundAmongOtherLinks(t *testing.T) {
 	t.Parallel()
 	const following, other = `</v1/sessions?cursor=c1>; rel="next"`, `</other?cursor=no>; rel="preload"; title="a, <b>"`

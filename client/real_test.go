@@ -11,7 +11,7 @@ import (
 	"remit/money"
 )
 
-// What the fakes of the other tests take for granted, the service does.
+// These tests check with the service what the fakes of the other tests assume.
 
 func TestAnAgentsWholeLife(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func TestRefreshesChain(t *testing.T) {
 	}
 }
 
-// Whatever many goroutines do at once is in the books, exactly.
+// The charges of concurrent goroutines add up exactly.
 func TestChargesOfManyGoroutinesAddUp(t *testing.T) {
 	t.Parallel()
 	o := organization()

@@ -19,7 +19,7 @@ const (
 		`"expires_at":"2026-11-21T09:19:32.859Z","created_at":"2026-11-21T08:19:32.859Z","a_field_of_tomorrow":{"x":[1]}}`
 )
 
-// Each of these is one request, repeated after two lost answers, and by the same key where a second one would do it twice.
+// Each of these is one request, retried after two lost responses, with the same key unless it is idempotent by itself.
 func TestWhatIsSent(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -104,7 +104,7 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
-// Without keys a top-up whose answer is lost stays in doubt: a second one would count twice.
+// Without a key a top-up whose response is lost stays in doubt, because a retry would count twice.
 func TestATopUpWithoutAKeyIsNotRetried(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(fails(errReset))}
@@ -147,7 +147,7 @@ func TestFamiliesAreListed(t *testing.T) {
 	}
 }
 
-// A quota of a kind that this SDK does not know, or without a number, hides no other.
+// An unknown quota, or one that is not a number, hides no other.
 func TestQuotasThatAreNotIntegersAreLeftOut(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(

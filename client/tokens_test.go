@@ -12,7 +12,7 @@ import (
 	"remit/client"
 )
 
-// newAgent is an agent of a fake that reacts so.
+// newAgent returns an agent of a fake with these reactions.
 func newAgent(t *testing.T, react func(n int, r seen) reaction) (*client.Agent, *fake) {
 	t.Helper()
 	f := &fake{react: react}
@@ -84,7 +84,7 @@ func TestACancelledWaiterDoesNotCancelTheRenewal(t *testing.T) {
 	})
 }
 
-// A token is renewed between 75 and 90 % of its life, while calls go on with the present one.
+// A token is renewed between 75 and 90 % of its lifetime, while calls continue with the current one.
 func TestTokensAreRenewedEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestTokensAreRenewedEarly(t *testing.T) {
 	})
 }
 
-// What its lifetime says is counted from the answer on. That the service's clock is elsewhere plays no part.
+// The lifetime counts from the response on. The service's clock does not matter.
 func TestAnExpiredTokenIsNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestALostRefreshIsRepeatedWithTheSameToken(t *testing.T) {
 	})
 }
 
-// Within the service's grace the refresh token is presented again; later it would look stolen.
+// The refresh token is presented again only within the service's grace time. Later it would look stolen.
 func TestATokenInDoubtIsPresentedForALimitedTime(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -290,7 +290,7 @@ func TestARejectedRefreshFallsBackToTheSecretOnce(t *testing.T) {
 	})
 }
 
-// While an early renewal fails, calls go on with the token there is, and the service is not stormed.
+// While early renewals fail, calls continue with the current token, and renewals are spaced out.
 func TestAFailedRenewalDoesNotStorm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -346,7 +346,7 @@ func TestARejectedAccessTokenIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// Many calls whose token is refused at once share one renewal.
+// Concurrent calls whose token is rejected share one renewal.
 func TestRejectedCallsShareOneRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -373,7 +373,7 @@ func TestRejectedCallsShareOneRenewal(t *testing.T) {
 	})
 }
 
-// A token is no token without its text or its lifetime.
+// A token without a text or a lifetime is an error.
 func TestAnEmptyPairIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `{"access_token":"a","refresh_token":"r"}`, `{"refresh_token":"r","expires_in":5}`, `<html>`} {

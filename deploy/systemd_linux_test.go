@@ -68,7 +68,7 @@ func TestTheUnitGrantsADrainItsTimeAndTellsRemitAlone(t *testing.T) {
 	if found == nil {
 		t.Fatal("the unit has no TimeoutStopSec")
 	}
-	if seconds, err := strconv.Atoi(string(found[1])); err != nil || seconds <= 8 { // shutdownGrace in main.go
+	if seconds, err := strconv.Atoi(string(found[1])); err != nil || seconds <= 8 { // shutdownGrace in serve.go
 		t.Errorf("it is killed after %s seconds", found[1])
 	}
 	if !strings.Contains(string(text), "\nKillMode=mixed\n") {

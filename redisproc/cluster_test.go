@@ -37,7 +37,7 @@ func TestClusterCoversAllSlots(t *testing.T) {
 	}
 }
 
-// wantEvenSlots checks who owns what in the eyes of the node at addr.
+// wantEvenSlots checks the owners of the slots as the node at addr knows them.
 func wantEvenSlots(t *testing.T, addr string, owners []string) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr})

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	startLimit  = 10 * time.Second
+	startLimit = 10 * time.Second
 	replyLimit = 100 * time.Millisecond
-	pollPause   = 5 * time.Millisecond
+	pollPause  = 5 * time.Millisecond
 )
 
 var errSilent = errors.New("no reply within 10 s")
