@@ -14,8 +14,8 @@ import (
 type logFlags struct {
 	LogLevel       slog.Level `default:"info" help:"Lowest level that is logged: debug, info, warn or error."`
 	LogFormat      string     `enum:"text,json" default:"text" help:"Format of log lines: text (key=value) or json."`
-	AccessLog      string     `enum:"off,errors,all" default:"errors" help:"Which requests are logged: none (off), failed ones and a sample of the others (errors), or all."`
-	AccessLogEvery uint64     `default:"100" help:"With --access-log=errors: log one successful request in N; 0 logs none."`
+	AccessLog      string     `enum:"off,errors,all" default:"errors" help:"Which requests are logged: none (off), those with a 5xx response and a sample of the others (errors), or all."`
+	AccessLogEvery uint64     `default:"100" help:"With --access-log=errors: log one in N of the other requests; 0 logs none of them."`
 }
 
 const logJSON = "json"
