@@ -40,7 +40,7 @@ type config struct {
 // fleetSessions is the number of sessions of all agents together.
 func (c config) fleetSessions() int { return c.agents * c.sessions }
 
-// parseConfig reads the command line. Usage and complaints go to stderr; the error is flag.ErrHelp when help was asked
+// parseConfig reads the command line. Usage and complaints go to stderr; the error is flag.ErrHelp when help was requested
 // for.
 func parseConfig(args []string, stderr io.Writer) (config, error) {
 	c := config{scenario: steady}
@@ -51,7 +51,7 @@ func parseConfig(args []string, stderr io.Writer) (config, error) {
 	flags.IntVar(&c.rate, "rate", 2000, "`actions` per second over the whole fleet, open loop; 0: as fast as it can, closed loop")
 	flags.DurationVar(&c.duration, "duration", 10*time.Second, "how `long` the fleet acts")
 	flags.StringVar(&c.addr, "addr", "", "base `URL` of a running service on this machine; empty: start one on a Redis of its own")
-	flags.Var(&c.scenario, "scenario", "`what` arrives and when: steady, burst, storm (all tokens expire at once) or mixed (the realistic blend)")
+	flags.Var(&c.scenario, "scenario", "`what` arrives and when: steady, burst, storm (all tokens expire at once) or mixed (the realistic mix)")
 	flags.IntVar(&c.transactions, "transactions", 10, "`percent` of the actions that are transactions: begun, then committed or rolled back; not for mixed")
 	flags.StringVar(&c.report, "report", "", "`file` for a report, one page of HTML")
 	flags.BoolVar(&c.compare, "compare", false, "measure the floors as well: a bare handler, redis-benchmark, go-redis")

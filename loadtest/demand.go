@@ -47,30 +47,30 @@ const (
 
 // action is one thing an agent does: it charges its session, or begins a transaction and settles it.
 type action struct {
-	session int // index in the fleet
-	kind    string
-	task    task
-	asked   charge // of a transaction: one action, and what is held
-	ending  ending
-	cost    micros      // of a transaction that is committed
-	batch   []batchItem // of a batch
+	session   int // index in the fleet
+	kind      string
+	task      task
+	requested charge // of a transaction: one action, and what is held
+	ending    ending
+	cost      micros      // of a transaction that is committed
+	batch     []batchItem // of a batch
 }
 
 // nthAction is action k of a fleet. Its value has 0 to 6 decimals.
 func nthAction(k int64, cfg config) action {
 	r := rand.New(rand.NewPCG(uint64(k), 0))
 	a := action{session: r.IntN(cfg.fleetSessions()), kind: actionTypes[r.IntN(len(actionTypes))]}
-	a.asked = drawCharge(r)
+	a.requested = drawCharge(r)
 	switch a.task = drawTask(r, cfg); a.task {
 	case batches:
 		a.batch = drawBatch(r, a.session, cfg)
 	case transacts:
-		a.asked.count = 1
-		a.ending, a.cost = nthEnding(r, a.asked.value)
+		a.requested.count = 1
+		a.ending, a.cost = nthEnding(r, a.requested.value)
 		if (a.ending == committed || a.ending == undone) && isTightInValue(a.session) {
 			// Begun with little, which fits, and committed for much, which does not once the session is full.
-			a.asked.value *= micros(r.IntN(2))
-			a.cost = a.asked.value + topValue
+			a.requested.value *= micros(r.IntN(2))
+			a.cost = a.requested.value + topValue
 		}
 	}
 	return a
@@ -138,13 +138,26 @@ func nthLimits(i int, cfg config) limits {
 func isTightInActions(session int) bool { return session%10 == 0 }
 func isTightInValue(session int) bool   { return session%10 == 1 }
 
-// expected is what one session is asked for on average, at a pace in actions per second over the fleet.
+// expected is what one session is requested on average, at a pace in actions per second over the fleet.
 func expected(pace int, cfg config) charge {
 	n := float64(pace) * cfg.duration.Seconds() / float64(cfg.fleetSessions())
 	return charge{count: int64(n * meanCount), value: micros(n * meanValue)}
 }
 
-// sessionLifetime outlasts the slowest run with these flags.
-func sessionLifetime(cfg config) time.Duration {
-	return setUpPatience + cfg.duration + overrun(cfg) + settlePatience + time.Minute
+// batchItem is one charge of a batch.
+type batchItem struct {
+	session   int // index in the fleet
+	requested charge
 }
+
+// drawBatch draws the charges of a batch, all on sessions of the agent of the one given.
+func drawBatch(r *rand.Rand, session int, cfg config) []batchItem {
+	items := make([]batchItem, minBatch+r.IntN(maxBatch-minBatch+1))
+	for i := range items {
+		items[i] = batchItem{session%cfg.agents + cfg.agents*r.IntN(cfg.sessions), drawCharge(r)}
+	}
+	return items
+}
+
+// lateAction is what is requested of a session that has ended.
+var lateAction = action{kind: actionTypes[0], requested: charge{count: 1}}

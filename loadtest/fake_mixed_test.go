@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// admit refuses access tokens that are not the fake service's own, such as spoilt ones.
+// admit refuses access tokens that are not the fake service's own, such as invalidated ones.
 func (s *fakeService) admit(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		credential := r.Header.Get("Authorization")
@@ -46,12 +46,12 @@ func (s *fakeService) listSessions(w http.ResponseWriter, r *http.Request) {
 
 // actMany does each action of a batch as if it were alone.
 func (s *fakeService) actMany(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		Actions []json.RawMessage `json:"actions"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	var answers []string
-	for _, one := range asked.Actions {
+	for _, one := range requested.Actions {
 		var of struct {
 			Session string `json:"session_id"`
 		}

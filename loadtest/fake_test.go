@@ -123,24 +123,24 @@ func (s *fakeService) create(credential string) http.HandlerFunc {
 }
 
 func (s *fakeService) token(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		Agent string `json:"agent_id"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writePair(w, asked.Agent, 0)
+	s.writePair(w, requested.Agent, 0)
 }
 
 // refresh numbers the generations of an agent's tokens in their text.
 func (s *fakeService) refresh(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		RefreshToken string `json:"refresh_token"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	var agent string
 	var generation int
-	fmt.Sscanf(asked.RefreshToken, "refresh %d %s", &generation, &agent)
+	fmt.Sscanf(requested.RefreshToken, "refresh %d %s", &generation, &agent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refreshes++
@@ -162,14 +162,14 @@ func (s *fakeService) writePair(w http.ResponseWriter, agent string, generation 
 }
 
 func (s *fakeService) open(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		MaxActions int64  `json:"max_actions"`
 		MaxValue   micros `json:"max_value_usd"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made := &fakeSession{id: s.next(), status: "active", limits: limits{asked.MaxActions, asked.MaxValue}}
+	made := &fakeSession{id: s.next(), status: "active", limits: limits{requested.MaxActions, requested.MaxValue}}
 	s.sessions[made.id] = made
 	answer(w, http.StatusCreated, `{"id":%q}`, made.id)
 }
@@ -190,22 +190,22 @@ func (s *fakeService) end(w http.ResponseWriter, r *http.Request) {
 	if s.fault != neverEnds {
 		it.status = "completed"
 	}
-	it.settlePending(s.fault)
+	it.rollBackPending(s.fault)
 	answer(w, http.StatusOK, `{"id":%q,"status":"completed","ended_at":"2026-01-02T03:04:05.678Z"}`, it.id)
 }
 
 func (s *fakeService) act(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		Count int64  `json:"count"`
 		Value micros `json:"value_usd"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	first := strings.HasPrefix(r.Header.Get("Authorization"), "Bearer access 0 ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.actions++
 	it := s.sessions[r.PathValue("id")]
-	switch limit := it.limitAgainst(charge{asked.Count, asked.Value}); { // what is held does not remain
+	switch limit := it.limitAgainst(charge{requested.Count, requested.Value}); { // what is held does not remain
 	case s.fault == refusesTokensOnce && first && s.occasion():
 		refuse(w, http.StatusUnauthorized, `"code":"invalid_token"`)
 	case s.fault == refusesTokens && !first:
@@ -219,7 +219,7 @@ func (s *fakeService) act(w http.ResponseWriter, r *http.Request) {
 	case limit != "" && s.fault != forgetsLimits:
 		s.refuseLimit(w, it, limit)
 	default:
-		s.charge(w, it, charge{asked.Count, asked.Value})
+		s.charge(w, it, charge{requested.Count, requested.Value})
 	}
 }
 

@@ -4,26 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"remit/client"
 	"remit/money"
-)
-
-const (
-	setUpPatience  = 5 * time.Minute
-	callers        = 32 // requests under way at once, outside the run itself
-	attempts       = 3  // for what may be asked again
-	betweenAttempt = 250 * time.Millisecond
-)
-
-// Paths by which a tape tells calls for tokens from others.
-const (
-	authPaths   = "/v1/auth/"
-	tokenPath   = authPaths + "token"
-	refreshPath = authPaths + "refresh"
-	verifyPath  = authPaths + "verify"
 )
 
 // fleet is the agents of one run and what is known of them.
@@ -38,28 +22,6 @@ type fleet struct {
 	sessions []*session
 	started  startedSessions
 	unsent   int64 // actions that were due but never sent
-}
-
-// agent is one simulated agent. Its tokens are the SDK's business; what is kept of them here is for the books.
-type agent struct {
-	sdk    *client.Agent
-	secret client.Credential
-
-	mu        sync.Mutex // held over a refresh
-	tokens    tokenPair  // the newest on the wire
-	refreshes int        // that worked
-	doubt     time.Time  // since when these tokens may be spent, for want of an answer; zero: they are not
-}
-
-// take enters a new token pair.
-func (a *agent) take(p tokenPair) { a.tokens, a.doubt = p, time.Time{} }
-
-// session is one session of an agent, and the client's account of it.
-type session struct {
-	sdk    *client.Session
-	agent  *agent
-	limits limits
-	ledger ledger
 }
 
 // newFleet has everything but its agents. Without keys the SDK sends each request once; with keys it may repeat one
@@ -100,7 +62,7 @@ func (f *fleet) setUp(ctx context.Context) error {
 		return t.err
 	}
 	f.org = f.remit.Organization(string(made.APIKey))
-	if err := each(ctx, len(f.agents), f.enlist); err != nil {
+	if err := each(ctx, len(f.agents), f.createAgent); err != nil {
 		return err
 	}
 	if err := each(ctx, len(f.agents), f.logIn); err != nil {
@@ -109,8 +71,8 @@ func (f *fleet) setUp(ctx context.Context) error {
 	return each(ctx, len(f.sessions), f.open)
 }
 
-// enlist creates agent i.
-func (f *fleet) enlist(ctx context.Context, i int) error {
+// createAgent creates agent i.
+func (f *fleet) createAgent(ctx context.Context, i int) error {
 	var made client.AgentInfo
 	t := f.persist(ctx, opAgent, time.Now(), func(ctx context.Context) (err error) {
 		made, err = f.org.CreateAgent(ctx, client.AgentParams{
@@ -150,18 +112,18 @@ func (f *fleet) open(ctx context.Context, i int) error {
 }
 
 // call lets the SDK make one call and enters how long it took since it was due.
-func (f *fleet) call(ctx context.Context, op operation, due time.Time, do func(context.Context) error) *tape {
-	ctx, t := withTape(ctx, op)
+func (f *fleet) call(ctx context.Context, op operation, due time.Time, do func(context.Context) error) *recorder {
+	ctx, t := withRecorder(ctx, op)
 	t.err = do(ctx)
 	t.done = time.Now()
 	f.stats.record(op, due, t.done, t.reply())
-	f.audit.add(checkTape(t))
+	f.audit.add(checkRecorder(t))
 	f.renewed(t)
 	return t
 }
 
 // renewed enters and checks what a call that was about something else did to get a token first.
-func (f *fleet) renewed(t *tape) {
+func (f *fleet) renewed(t *recorder) {
 	for _, e := range t.renewals() {
 		if e.path == tokenPath {
 			f.stats.record(opToken, e.began, e.done, e.reply)
@@ -174,9 +136,9 @@ func (f *fleet) renewed(t *tape) {
 	}
 }
 
-// persist asks until there is an answer, a few times at most. Only for what may be asked twice, and for creating what
+// persist asks until there is an answer, a few times at most. Only for what may be requested twice, and for creating what
 // nobody knows of until its answer arrives.
-func (f *fleet) persist(ctx context.Context, op operation, due time.Time, do func(context.Context) error) *tape {
+func (f *fleet) persist(ctx context.Context, op operation, due time.Time, do func(context.Context) error) *recorder {
 	t := f.call(ctx, op, due, do)
 	for attempt := 1; attempt < attempts && t.reply().outcome() == unknown && ctx.Err() == nil; attempt++ {
 		sleepOrDone(ctx, betweenAttempt)

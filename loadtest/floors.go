@@ -9,21 +9,23 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"github.com/valyala/fasthttp"
 
 	"remit/client"
 	"remit/lua"
 	"remit/money"
 )
 
-// endless are limits that no comparison uses up.
-var endless = limits{actions: maxSessionActions, value: maxSessionValue}
+// unreachable are limits that no comparison uses up.
+var unreachable = limits{actions: maxSessionActions, value: maxSessionValue}
 
-// over is a call that posts the same body again and again, and wants to be answered 200.
-func (t *transport) over(path, access, body string) (func() error, error) {
+// repeatedPost is a call that posts the same body again and again, and wants to be answered 200.
+func (t *transport) repeatedPost(path, access, body string) (func() error, error) {
 	r, err := http.NewRequest(http.MethodPost, t.base+path, nil)
 	if err != nil {
 		return nil, err
@@ -40,8 +42,8 @@ func (t *transport) over(path, access, body string) (func() error, error) {
 	}, nil
 }
 
-// chargeOverAndOver is a charge of a session that an agent of the fleet gets for this, and the size of an answer to it.
-func (f *fleet) chargeOverAndOver(ctx context.Context) (call func() error, size int, err error) {
+// repeatedCharge is a charge of a session that an agent of the fleet gets for this, and the size of an answer to it.
+func (f *fleet) repeatedCharge(ctx context.Context) (call func() error, size int, err error) {
 	a := f.agents[0]
 	made, err := f.org.CreateSession(ctx, sessionFor(a.sdk.ID()))
 	if err != nil {
@@ -51,17 +53,17 @@ func (f *fleet) chargeOverAndOver(ctx context.Context) (call func() error, size 
 	if err != nil {
 		return nil, 0, err
 	}
-	recorded, first := withTape(ctx, opAction)
+	recorded, first := withRecorder(ctx, opAction)
 	if _, err := a.sdk.Session(made.ID).Charge(recorded, client.Charge{ActionType: actionTypes[0], Value: 1}); err != nil {
 		return nil, 0, err
 	}
-	call, err = f.wire.over("/v1/sessions/"+made.ID+"/actions", access, `{"action_type":"search","value_usd":0.000001}`)
+	call, err = f.wire.repeatedPost("/v1/sessions/"+made.ID+"/actions", access, `{"action_type":"search","value_usd":0.000001}`)
 	return call, len(first.reply().body), err
 }
 
 func sessionFor(agent string) client.SessionParams {
 	return client.SessionParams{
-		AgentID: agent, MaxActions: endless.actions, MaxValue: new(money.MicroUSD(endless.value)), ExpiresIn: 24 * time.Hour,
+		AgentID: agent, MaxActions: unreachable.actions, MaxValue: new(money.MicroUSD(unreachable.value)), ExpiresIn: 24 * time.Hour,
 	}
 }
 
@@ -121,16 +123,16 @@ func (s *script) populate(ctx context.Context, remit *client.Client) error {
 	}
 	cell := agent.ID[len(agent.ID)-4:]
 	s.keys = []string{"remit:a:{" + cell + "}:" + agent.ID, "remit:s:{" + cell + "}:" + session.ID, "remit:ev:{" + cell + "}:" + agent.ID}
-	s.args = []string{standIn(), standIn(), "", "1", "1", "", "1000 agent loadtest"}
+	s.args = []string{placeholderID(), placeholderID(), "", "1", "1", "", "1000 agent loadtest"}
 	if err := s.redis.HSet(ctx, s.keys[0], "organization", s.args[0]).Err(); err != nil {
 		return err
 	}
 	return s.redis.HSet(ctx, s.keys[1], "a", s.args[1]).Err()
 }
 
-// standIn is 16 bytes to go to the script in place of an id, and to be kept where it looks for that: an argument of a process
+// placeholderID is 16 bytes to go to the script in place of an id, and to be kept where it looks for that: an argument of a process
 // cannot hold the byte 0, and of an id the bytes that tell the time have it for hours on end.
-func standIn() string {
+func placeholderID() string {
 	id := uuid.New()
 	for i := range id {
 		id[i] = max(id[i], 1)
@@ -221,4 +223,38 @@ func readBenchmark(csv string) (speed, error) {
 		return speed{}, fmt.Errorf("redis-benchmark: %w", err)
 	}
 	return speed{perSecond, time.Duration(p50 * float64(time.Millisecond))}, nil
+}
+
+// startBare serves answers of so many bytes, and nothing else, in this process. It returns the call for one.
+func startBare(size int) (call func() error, stop func(), err error) {
+	body := make([]byte, size)
+	for i := range body {
+		body[i] = 'x'
+	}
+	bare := &fasthttp.Server{
+		Handler: func(ctx *fasthttp.RequestCtx) {
+			ctx.Response.Header.SetContentType("application/json")
+			ctx.SetBody(body)
+		},
+		NoDefaultServerHeader: true, CloseOnShutdown: true,
+	}
+	l, err := listenOnLoopback()
+	if err != nil {
+		return nil, nil, err
+	}
+	var group sync.WaitGroup
+	group.Go(func() { bare.Serve(l) }) // should it fail, so do the calls
+	wire := newTransport("http://"+l.Addr().String(), closedLoopWorkers)
+	call, err = wire.repeatedPost("/", "", `{"action_type":"search","value_usd":0.000001}`)
+	stop = func() {
+		wire.host.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+		defer cancel()
+		bare.ShutdownWithContext(ctx) // what it returns changes nothing: the rounds are over
+		group.Wait()
+	}
+	if err != nil {
+		stop()
+	}
+	return call, stop, err
 }

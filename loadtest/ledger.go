@@ -91,7 +91,7 @@ func (w window) most() state {
 	}
 }
 
-// tally is a number of requests and what they asked for together.
+// tally is a number of requests and what they requested together.
 type tally struct {
 	requests int64
 	effect
@@ -132,23 +132,23 @@ type ledger struct {
 
 // send enters a request that is about to be sent, by the most that it may do. It returns what every later answer must
 // include.
-func (l *ledger) send(asked effect) (before effect) {
+func (l *ledger) send(requested effect) (before effect) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inFlight = l.inFlight.plus(asked)
+	l.inFlight = l.inFlight.plus(requested)
 	return l.acknowledged.effect
 }
 
-// settle enters how a request came out, and what it did if it was acknowledged. It returns the most that the answer can
+// finish enters how a request came out, and what it did if it was acknowledged. It returns the most that the answer can
 // have counted.
-func (l *ledger) settle(asked, did effect, r reply) (possible effect) {
+func (l *ledger) finish(requested, did effect, r reply) (possible effect) {
 	column := l.columnFor(r)
 	if r.outcome() != acknowledged {
-		did = asked
+		did = requested
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inFlight = l.inFlight.minus(asked)
+	l.inFlight = l.inFlight.minus(requested)
 	if column != nil {
 		column.add(did)
 	}

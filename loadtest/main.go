@@ -4,10 +4,10 @@
 //
 // The fleet is made anew in each run: one organization, its agents, their tokens and sessions. Every agent acts on
 // its sessions, refreshes its tokens now and then, and ends its sessions. Some sessions are too small for what is
-// asked of them, so that both limits refuse some actions. A share of the actions (-transactions) are transactions: begun
+// requested of them, so that both limits refuse some actions. A share of the actions (-transactions) are transactions: begun
 // with a hold, and then committed, rolled back, undone after the commit, or left to the session's end.
 //
-// What arrives, and when, is the -scenario (scenario.go, blend.go):
+// What arrives, and when, is the -scenario (scenario.go, mix.go):
 //
 //	steady  actions, evenly (the default)
 //	burst   actions at 5/9 of the -rate, and at 25/9 of it in each fifth of twenty slots
@@ -47,9 +47,9 @@ import (
 
 // Exit codes.
 const (
-	exitBalanced = 0
-	exitFailed   = 1
-	exitUsage    = 2
+	exitReconciled = 0
+	exitFailed     = 1
+	exitUsage      = 2
 )
 
 func main() {
@@ -58,7 +58,7 @@ func main() {
 	code := exitUsage
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		code = exitBalanced
+		code = exitReconciled
 	case err == nil:
 		code = run(ctx, cfg, os.Stdout, os.Stderr)
 	}
@@ -99,9 +99,9 @@ func runOn(ctx context.Context, cfg config, own *service, file *reportFile, stdo
 	r.fleet, r.unchecked = runFleet(ctx, cfg, stderr)
 	writeTable(stdout, r.fleet)
 	if r.unchecked != nil {
-		fmt.Fprintln(stderr, "loadtest: the books were not checked:", r.unchecked)
+		fmt.Fprintln(stderr, "loadtest: the totals were not checked:", r.unchecked)
 	} else {
-		writeBooks(stdout, r.fleet)
+		writeTotals(stdout, r.fleet)
 	}
 	if cfg.compare && r.unchecked == nil {
 		if r.floors, err = compare(ctx, r.fleet, own, compareRound, stderr); err != nil {
@@ -117,7 +117,7 @@ func runOn(ctx context.Context, cfg config, own *service, file *reportFile, stdo
 	if err != nil || r.unchecked != nil || !r.fleet.audit.clean() {
 		return exitFailed
 	}
-	return exitBalanced
+	return exitReconciled
 }
 
 // runFleet sets a fleet up, lets it act, and settles its sessions. What it found is in the fleet's audit; the error
@@ -137,8 +137,8 @@ func runFleet(ctx context.Context, cfg config, stderr io.Writer) (*fleet, error)
 	if err := ctx.Err(); err != nil {
 		return f, errors.New("interrupted")
 	}
-	fmt.Fprintln(stderr, "loadtest: checking the books")
-	if err := f.settle(ctx); err != nil {
+	fmt.Fprintln(stderr, "loadtest: reconciling totals")
+	if err := f.reconcile(ctx); err != nil {
 		return f, fmt.Errorf("settling: %w", err)
 	}
 	return f, nil

@@ -22,8 +22,8 @@ func TestFleetBalancesItsBooks(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			code := run(t.Context(), cfg, &stdout, &stderr)
 			t.Logf("%s\n%s", &stdout, &stderr)
-			if code != exitBalanced {
-				t.Errorf("exit code %d, want %d", code, exitBalanced)
+			if code != exitReconciled {
+				t.Errorf("exit code %d, want %d", code, exitReconciled)
 			}
 			for _, limit := range []string{limitActions, limitValue} {
 				if n := refusals(stdout.String(), limit); n == 0 {
@@ -57,7 +57,7 @@ func TestRunJudgesTheService(t *testing.T) {
 		code  int
 		rule  rule // expected among what is printed
 	}{
-		{"honest", honest, exitBalanced, ""},
+		{"honest", honest, exitReconciled, ""},
 		{"charges twice", chargesTwice, exitFailed, ruleInvented},
 		{"charges twice and lies", chargesTwiceLie, exitFailed, ruleSurplus},
 		{"loses charges", losesCharges, exitFailed, ruleLost},
@@ -103,14 +103,14 @@ func TestRunBalancesWithUnknownOutcomes(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
 			code := run(t.Context(), smallRun(startFake(t, f)), &stdout, &stderr)
-			if code != exitBalanced || requests(stdout.String(), "outcome unknown") == 0 {
+			if code != exitReconciled || requests(stdout.String(), "outcome unknown") == 0 {
 				t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 			}
 		})
 	}
 }
 
-// With keys nothing stays in doubt: what was lost is asked for again, and counted once.
+// With keys nothing stays in doubt: what was lost is requested again, and counted once.
 func TestRunWithKeysLeavesNothingInDoubt(t *testing.T) {
 	for name, f := range map[string]fault{"503": failsAfterCharge, "closed connection": hangsUp} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestRunWithKeysLeavesNothingInDoubt(t *testing.T) {
 			cfg.keys = true
 			var stdout, stderr bytes.Buffer
 			code := run(t.Context(), cfg, &stdout, &stderr)
-			if code != exitBalanced || requests(stdout.String(), "outcome unknown") != 0 {
+			if code != exitReconciled || requests(stdout.String(), "outcome unknown") != 0 {
 				t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 			}
 		})
@@ -139,7 +139,7 @@ func TestRunFindsKeysThatAreIgnored(t *testing.T) {
 // An agent that could not refresh during the run does so at its end, as often as it takes to try a successor.
 func TestRunBalancesAfterRefreshesWithoutAnswer(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), smallRun(startFake(t, startsSlowly)), &stdout, &stderr); code != exitBalanced {
+	if code := run(t.Context(), smallRun(startFake(t, startsSlowly)), &stdout, &stderr); code != exitReconciled {
 		t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 	}
 }
@@ -159,7 +159,7 @@ func TestRunInClosedLoop(t *testing.T) {
 	cfg := smallRun(startFake(t, honest))
 	cfg.rate = 0
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), cfg, &stdout, &stderr); code != exitBalanced {
+	if code := run(t.Context(), cfg, &stdout, &stderr); code != exitReconciled {
 		t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 )
 
 //go:embed page.html.tmpl
@@ -16,26 +15,17 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// result is all that a run found.
-type result struct {
-	fleet     *fleet
-	unchecked error       // why the books were not checked; nil: they were
-	floors    *comparison // nil: not measured
-	own       bool        // the service was started for the run
-	began     time.Time
-}
-
 // page is what the template shows.
 type page struct {
 	Scenario, When, About string
 	Verdict               string
-	Balanced              bool
+	Reconciled            bool
 	Charts                []template.HTML
 	Storm, Lag            string
 	Floors                *pageFloors
 	Operations            []operationRow
 	Kinds                 []kindRow
-	Books                 string
+	Totals                string
 	Settings              []setting
 }
 
@@ -67,13 +57,13 @@ func writePage(r result) ([]byte, error) {
 	}
 	var books strings.Builder
 	if r.unchecked != nil {
-		p.Verdict = "The books were not checked: " + r.unchecked.Error()
+		p.Verdict = "The totals were not checked: " + r.unchecked.Error()
 	} else {
-		writeBooks(&books, f)
+		writeTotals(&books, f)
 		lines := strings.Split(strings.TrimSpace(books.String()), "\n")
-		p.Verdict, p.Balanced = capital(lines[len(lines)-1])+".", f.audit.clean()
+		p.Verdict, p.Reconciled = capital(lines[len(lines)-1])+".", f.audit.clean()
 	}
-	p.Books = strings.TrimSpace(books.String())
+	p.Totals = strings.TrimSpace(books.String())
 	var err error
 	if p.Charts, err = drawCharts(r); err != nil {
 		return nil, err
@@ -89,7 +79,7 @@ var scenarioInWords = map[scenario]string{
 	steady: "Actions arrive evenly.",
 	burst:  "Actions arrive at a low rate, and at five times that in each fifth slot of time.",
 	storm:  "Actions arrive evenly; half-way through, the access tokens of all agents expire at once.",
-	mixed: "A realistic blend arrives evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, " +
+	mixed: "A realistic mix arrives evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, " +
 		"exchanges, sessions made and ended, lists.",
 }
 
@@ -98,8 +88,8 @@ func about(cfg config) string {
 	if cfg.rate > 0 {
 		return scenarioInWords[cfg.scenario]
 	}
-	return strings.NewReplacer("arrives evenly", "is asked for as fast as it is answered",
-		"arrive evenly", "are asked for as fast as they are answered").Replace(scenarioInWords[cfg.scenario])
+	return strings.NewReplacer("arrives evenly", "is requested as fast as it is answered",
+		"arrive evenly", "are requested as fast as they are answered").Replace(scenarioInWords[cfg.scenario])
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
@@ -113,7 +103,7 @@ func settingsOf(r result) []setting {
 	}
 	transactions := fmt.Sprintf("%d %% of the actions", cfg.transactions)
 	if cfg.scenario == mixed {
-		transactions = "as in the blend"
+		transactions = "as in the mix"
 	}
 	keys := "without; each request is sent once"
 	if cfg.keys {

@@ -42,7 +42,7 @@ func TestPageHoldsWhatItPromises(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Throughput over time", "Latency over time", "Latency by percentile", "Ratios to the floors", "offered", "answered", "all tokens expire",
-		"The books of 1 sessions balance.", "15 January 2027, 08:00 UTC", "<td>late action</td>", "403 session_limit_reached", "connection closed",
+		"Totals of 1 sessions reconcile.", "15 January 2027, 08:00 UTC", "<td>late action</td>", "403 session_limit_reached", "connection closed",
 		"behind schedule when sent", "<td>10 actions/s, open loop</td>", " cores", "throughput: charge / bare handler", "0.5",
 		"redis-benchmark is not installed", "prefers-color-scheme: dark",
 	} {
@@ -117,7 +117,7 @@ func TestPageEscapesWhatItIsGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Contains(text, []byte("<script>")) || !bytes.Contains(text, []byte("The books were not checked: &lt;script&gt;")) {
+	if bytes.Contains(text, []byte("<script>")) || !bytes.Contains(text, []byte("The totals were not checked: &lt;script&gt;")) {
 		t.Error("the reason is not escaped")
 	}
 }
@@ -129,7 +129,7 @@ func TestPageOfARunThatNeverBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := writePage(result{fleet: f, unchecked: errors.New("set-up: no answer")})
-	if err != nil || !bytes.Contains(text, []byte("The books were not checked")) {
+	if err != nil || !bytes.Contains(text, []byte("The totals were not checked")) {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
@@ -151,7 +151,7 @@ func TestReportAppearsWholeOrNotAtAll(t *testing.T) {
 	cfg := smallRun(startFake(t, honest))
 	cfg.report = path
 	var stderr bytes.Buffer
-	if code := run(t.Context(), cfg, io.Discard, &stderr); code != exitBalanced {
+	if code := run(t.Context(), cfg, io.Discard, &stderr); code != exitReconciled {
 		t.Fatalf("exit code %d\n%s", code, &stderr)
 	}
 	text, err := os.ReadFile(path)

@@ -22,7 +22,7 @@ func writeTable(w io.Writer, f *fleet) {
 	}
 	table.Flush()
 	fmt.Fprintln(w)
-	for _, line := range []string{lagOf(f), turnedAwayOf(f), stormOf(f)} {
+	for _, line := range []string{lagOf(f), shedOf(f), stormOf(f)} {
 		if line != "" {
 			fmt.Fprintln(w, line)
 		}
@@ -64,13 +64,13 @@ func lagOf(f *fleet) string {
 		brief(quantile(lag, 50)), brief(quantile(lag, 99)), brief(quantile(lag, 100)), f.unsent)
 }
 
-// turnedAwayOf is how many were turned away and how long the others took, in words; empty when nobody was.
-func turnedAwayOf(f *fleet) string {
-	away, served := f.stats.turnedAway.Load(), f.stats.served
+// shedOf is how many were turned away and how long the others took, in words; empty when nobody was.
+func shedOf(f *fleet) string {
+	away, served := f.stats.shed.Load(), f.stats.served
 	if away == 0 {
 		return ""
 	}
-	return fmt.Sprintf("turned away with 503 (among the errors): %d; served: %d, p50 %s, p99 %s",
+	return fmt.Sprintf("shed with 503 (among the errors): %d; served: %d, p50 %s, p99 %s",
 		away, served.TotalCount(), brief(quantile(served, 50)), brief(quantile(served, 99)))
 }
 
@@ -108,8 +108,8 @@ func pace(cfg config) string {
 	return fmt.Sprintf("%d actions/s, open loop", cfg.rate)
 }
 
-// writeBooks writes what the checks found.
-func writeBooks(w io.Writer, f *fleet) {
+// writeTotals writes what the checks found.
+func writeTotals(w io.Writer, f *fleet) {
 	var sum entries
 	sum = sum.plus(f.started.sums)
 	for _, s := range f.sessions {
@@ -152,11 +152,11 @@ func writeVerdict(w io.Writer, a *audit, sessions int) {
 	unchecked := a.counts[ruleUnchecked]
 	switch violations := a.total() - unchecked; {
 	case violations > 0:
-		fmt.Fprintf(w, "THE BOOKS DO NOT BALANCE: %d violations, %d could not be checked\n", violations, unchecked)
+		fmt.Fprintf(w, "TOTALS DO NOT RECONCILE: %d violations, %d could not be checked\n", violations, unchecked)
 	case unchecked > 0:
-		fmt.Fprintf(w, "THE BOOKS ARE INCOMPLETE: no violations, %d could not be checked\n", unchecked)
+		fmt.Fprintf(w, "TOTALS ARE INCOMPLETE: no violations, %d could not be checked\n", unchecked)
 	default:
-		fmt.Fprintf(w, "the books of %d sessions balance\n", sessions)
+		fmt.Fprintf(w, "totals of %d sessions reconcile\n", sessions)
 	}
 }
 

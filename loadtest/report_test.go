@@ -54,15 +54,15 @@ func TestTable(t *testing.T) {
 
 func TestBooksReport(t *testing.T) {
 	f := sample()
-	asked := effect{charge: charge{2, 1_250_000}}
-	f.sessions[0].ledger.send(asked)
-	f.sessions[0].ledger.settle(asked, asked, overLimit(limitValue))
+	requested := effect{charge: charge{2, 1_250_000}}
+	f.sessions[0].ledger.send(requested)
+	f.sessions[0].ledger.finish(requested, requested, overLimit(limitValue))
 	var out bytes.Buffer
-	writeBooks(&out, f)
+	writeTotals(&out, f)
 	for _, want := range []string{
 		"refused for max_actions 0 requests 0 actions, 0 USD\n",
 		"refused for max_value_usd 1 requests 2 actions, 1.25 USD\n",
-		"the books of 1 sessions balance\n",
+		"totals of 1 sessions reconcile\n",
 	} {
 		if !strings.Contains(words(out.String()), want) {
 			t.Errorf("no %q in\n%s", want, &out)
@@ -141,12 +141,12 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-func TestWhoWasTurnedAwayIsCountedApart(t *testing.T) {
+func TestShedRequestsAreCountedApart(t *testing.T) {
 	f, err := newFleet(config{agents: 1, sessions: 1, addr: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := turnedAwayOf(f); text != "" {
+	if text := shedOf(f); text != "" {
 		t.Errorf("nobody was turned away: %q", text)
 	}
 	f.stats.acting.Store(true)
@@ -157,7 +157,7 @@ func TestWhoWasTurnedAwayIsCountedApart(t *testing.T) {
 	} {
 		f.stats.record(opAction, due, due.Add(time.Millisecond), r)
 	}
-	if text, want := turnedAwayOf(f), "turned away with 503 (among the errors): 1; served: 2, p50 1.00ms, p99 1.00ms"; text != want {
+	if text, want := shedOf(f), "shed with 503 (among the errors): 1; served: 2, p50 1.00ms, p99 1.00ms"; text != want {
 		t.Errorf("%q, want %q", text, want)
 	}
 }

@@ -8,60 +8,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// operation is a kind of request, and a row of the table.
-type operation int
-
-const (
-	opOrganization operation = iota
-	opAgent
-	opToken
-	opSession
-	opAction
-	opBegin
-	opCommit
-	opRollback
-	opRefresh
-	opEnd
-	opRead // of a session, before and after its end
-	opLate // an action after the end, which must be refused
-	opList // of a session's transactions, all pages
-	opVerify
-	opBatch
-	opSessions // a page of an agent's active sessions
-	operations
-
-	onlyMixed = opVerify // and all after it: not in other scenarios
-)
-
-func (o operation) String() string {
-	return [operations]string{
-		"organization", "agent", "token", "session", "action", "begin", "commit", "rollback", "refresh", "end", "read",
-		"late action", "list", "verify", "batch", "session list",
-	}[o]
-}
-
-// forTokens reports whether the operation is about tokens alone.
-func (o operation) forTokens() bool { return o == opToken || o == opRefresh }
-
-// longest is the longest latency the histograms tell apart; a longer one counts as this.
-const longest = 10 * time.Minute
-
-// newHistogram counts durations in microseconds, to three digits.
-func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, longest.Microseconds(), 3)
-}
-
-// recordDuration counts d, within the histogram's bounds.
-func recordDuration(h *hdrhistogram.Histogram, d time.Duration) {
-	// Cannot fail: the value is inside the bounds the histogram was made with.
-	_ = h.RecordValue(min(max(d, 0), longest).Microseconds())
-}
-
-// quantile is the latency that the given percentage of h does not exceed.
-func quantile(h *hdrhistogram.Histogram, percent float64) time.Duration {
-	return time.Duration(h.ValueAtQuantile(percent)) * time.Microsecond
-}
-
 // series counts the answers of one operation, or of one second of it.
 type series struct {
 	latencies   *hdrhistogram.Histogram // of all answers, since they were due
@@ -117,9 +63,9 @@ type stats struct {
 	kinds    kinds
 	stormAt  time.Time // when all tokens expired; zero: they did not
 
-	turnedAway atomic.Int64 // answers 503 that say that nothing happened
-	servedMu   sync.Mutex
-	served     *hdrhistogram.Histogram // latencies of the other answers, while acting
+	shed     atomic.Int64 // answers 503 that say that nothing happened
+	servedMu sync.Mutex
+	served   *hdrhistogram.Histogram // latencies of the other answers, while acting
 
 	lagMu sync.Mutex
 	lag   *hdrhistogram.Histogram // how long after they were due actions were sent
@@ -151,8 +97,8 @@ func (s *stats) record(op operation, due, done time.Time, r reply) {
 // how it does.
 func (s *stats) recordServed(took time.Duration, r reply) {
 	switch {
-	case r.isTurnedAway():
-		s.turnedAway.Add(1)
+	case r.isShed():
+		s.shed.Add(1)
 	case r.outcome() != unknown:
 		s.servedMu.Lock()
 		defer s.servedMu.Unlock()

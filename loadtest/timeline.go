@@ -54,12 +54,12 @@ func (l *timeline) add(due, done time.Time, o outcome) {
 	default:
 		came.errors++
 	}
-	asked := l.at(due)
-	if asked.latencies == nil {
+	requested := l.at(due)
+	if requested.latencies == nil {
 		// Two digits, as there are many of these.
-		asked.latencies = hdrhistogram.New(1, longest.Microseconds(), 2)
+		requested.latencies = hdrhistogram.New(1, longest.Microseconds(), 2)
 	}
-	recordDuration(asked.latencies, done.Sub(due))
+	recordDuration(requested.latencies, done.Sub(due))
 }
 
 // offer enters what is due beside the schedule.

@@ -26,7 +26,7 @@ type transport struct {
 	base string // scheme, host and port
 	host *fasthttp.HostClient
 
-	expired atomic.Pointer[map[string]bool] // access tokens that are spoilt on their way; nil: none
+	expired atomic.Pointer[map[string]bool] // access tokens that are invalidated on their way; nil: none
 	refused atomic.Int64                    // requests with such a token
 }
 
@@ -35,9 +35,9 @@ func (t *transport) expire(tokens map[string]bool) { t.expired.Store(&tokens) }
 
 const bearer = "Bearer "
 
-// spoil returns a credential with which the service will do nothing, if the access token in it is to be spoilt: its
+// invalidate returns a credential with which the service will do nothing, if the access token in it is to be invalidated: its
 // signature is another.
-func (t *transport) spoil(credential string) (spoilt string, is bool) {
+func (t *transport) invalidate(credential string) (invalidated string, is bool) {
 	tokens := t.expired.Load()
 	access, found := strings.CutPrefix(credential, bearer)
 	if tokens == nil || !found || !(*tokens)[access] {
@@ -108,8 +108,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	sent := exchange{path: r.URL.Path, sent: body, began: time.Now()}
-	if credential, spoilt := t.spoil(r.Header.Get("Authorization")); spoilt {
-		r, sent.spoilt = r.Clone(r.Context()), true
+	if credential, invalidated := t.invalidate(r.Header.Get("Authorization")); invalidated {
+		r, sent.invalidated = r.Clone(r.Context()), true
 		r.Header.Set("Authorization", credential)
 	}
 	answer := t.call(r, body)

@@ -3,6 +3,9 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
 )
 
 // Names in the contract that the fleet and its books go by.
@@ -163,4 +166,65 @@ func readTransaction(r reply) (transactionAnswer, error) {
 		return transactionAnswer{}, errors.New("the sequence number or an amount is missing or negative")
 	}
 	return t, nil
+}
+
+// outcome is what the caller may conclude from a reply.
+type outcome int
+
+const (
+	acknowledged outcome = iota // done, and the service said so
+	refused                     // not done, and the service said why
+	unknown                     // done or not: no answer, or one that leaves it open
+)
+
+// reply is an answer, or the failure to get one.
+type reply struct {
+	status int // 0: no answer
+	body   []byte
+	err    error // set when status is 0
+}
+
+// outcome takes only 200 and 201 for success and only 4xx for a refusal; all else proves nothing.
+func (r reply) outcome() outcome {
+	switch {
+	case r.status == http.StatusOK, r.status == http.StatusCreated:
+		return acknowledged
+	case r.status >= 400 && r.status < 500:
+		return refused
+	}
+	return unknown
+}
+
+// isShed reports whether the service said that it did nothing, for now.
+func (r reply) isShed() bool {
+	return r.status == http.StatusServiceUnavailable && readProblem(r).Code == codeUnavailable
+}
+
+// String describes the reply without the body of a success, which may hold a credential.
+func (r reply) String() string {
+	switch {
+	case r.status == 0:
+		return r.err.Error()
+	case r.status >= 400:
+		return fmt.Sprintf("%d %s", r.status, readProblem(r).Code)
+	}
+	return strconv.Itoa(r.status)
+}
+
+// Paths by which a tape tells calls for tokens from others.
+const (
+	authPaths   = "/v1/auth/"
+	tokenPath   = authPaths + "token"
+	refreshPath = authPaths + "refresh"
+	verifyPath  = authPaths + "verify"
+)
+
+// presentedIn is the refresh token in the body of a request.
+func presentedIn(body []byte) string {
+	var requested struct {
+		RefreshToken string `json:"refresh_token"`
+	}
+	// A body that cannot be read presented nothing, which no answer follows.
+	_ = json.Unmarshal(body, &requested)
+	return requested.RefreshToken
 }

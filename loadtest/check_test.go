@@ -52,10 +52,10 @@ func TestCheckAction(t *testing.T) {
 	const usd = microsPerUSD
 	one := charge{1, 1 * usd}
 	for _, test := range []struct {
-		name  string
-		asked charge
-		reply reply
-		want  []rule
+		name      string
+		requested charge
+		reply     reply
+		want      []rule
 	}{
 		{"in order", one, done(), nil},
 		{"to the last action", one, done("action_count", "20", "remaining_actions", "0"), nil},
@@ -99,7 +99,7 @@ func TestCheckAction(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := rules(checkAction(actionFact{
-				session: "s", limits: limits{20, 8 * usd}, asked: test.asked, reply: test.reply,
+				session: "s", limits: limits{20, 8 * usd}, requested: test.requested, reply: test.reply,
 				window: window{
 					before:   effect{charge: charge{5, 2 * usd}},
 					possible: effect{charge: charge{100, 100 * usd}, flow: flow{held: 100 * usd}},
@@ -112,7 +112,7 @@ func TestCheckAction(t *testing.T) {
 	}
 }
 
-// An answer that counts more than was ever asked for is found, be it a success or the excuse of a refusal.
+// An answer that counts more than was ever requested is found, be it a success or the excuse of a refusal.
 func TestCheckActionAgainstCeiling(t *testing.T) {
 	const usd = microsPerUSD
 	for _, test := range []struct {
@@ -122,21 +122,21 @@ func TestCheckActionAgainstCeiling(t *testing.T) {
 		held    micros
 		want    []rule
 	}{
-		{"just asked for", done(), charge{10, 3 * usd}, usd, nil},
+		{"just requested", done(), charge{10, 3 * usd}, usd, nil},
 		{"one action more", done(), charge{9, 3 * usd}, usd, []rule{ruleInvented}},
 		{"used more", done(), charge{10, 3*usd - 1}, usd, []rule{ruleInvented}},
 		{"held more", done(), charge{10, 3 * usd}, usd - 1, []rule{ruleInvented}},
-		{"refusal just asked for", overLimit(limitActions), charge{10, 3 * usd}, usd, nil},
+		{"refusal just requested", overLimit(limitActions), charge{10, 3 * usd}, usd, nil},
 		{"refusal by an invented count", overLimit(limitActions), charge{9, 3 * usd}, usd, []rule{ruleInvented}},
 		{"refusal by an invented hold", overLimit(limitActions), charge{10, 3 * usd}, 0, []rule{ruleInvented}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			asked := charge{1, 0}
+			requested := charge{1, 0}
 			if test.reply.outcome() == refused {
-				asked.count = 11
+				requested.count = 11
 			}
 			got := rules(checkAction(actionFact{
-				session: "s", limits: limits{20, 8 * usd}, asked: asked, reply: test.reply,
+				session: "s", limits: limits{20, 8 * usd}, requested: requested, reply: test.reply,
 				window: window{possible: effect{test.ceiling, flow{held: test.held}}},
 			}))
 			if !slices.Equal(got, test.want) {
@@ -278,7 +278,7 @@ func TestCheckAgent(t *testing.T) {
 	}
 }
 
-// The ledger bounds an answer by what was acknowledged before it was asked for and by what can have happened since.
+// The ledger bounds an answer by what was acknowledged before it was requested and by what can have happened since.
 func TestLedger(t *testing.T) {
 	var l ledger
 	of := func(count int64, value micros) effect { return effect{charge: charge{count, value}} }
@@ -288,19 +288,19 @@ func TestLedger(t *testing.T) {
 	}
 	l.send(of(2, 20))
 	l.send(of(4, 40))
-	if possible := l.settle(of(1, 10), of(1, 10), ok); possible != of(7, 70) {
+	if possible := l.finish(of(1, 10), of(1, 10), ok); possible != of(7, 70) {
 		t.Errorf("possible with two in flight: %v", possible)
 	}
-	if possible := l.settle(of(2, 20), of(2, 20), noRoom); possible != of(5, 50) {
+	if possible := l.finish(of(2, 20), of(2, 20), noRoom); possible != of(5, 50) {
 		t.Errorf("what is refused is not possible, got %v", possible)
 	}
-	if possible := l.settle(of(4, 40), of(4, 40), lost); possible != of(5, 50) {
+	if possible := l.finish(of(4, 40), of(4, 40), lost); possible != of(5, 50) {
 		t.Errorf("what is in doubt is possible, got %v", possible)
 	}
 	if before := l.send(of(8, 80)); before != of(1, 10) {
 		t.Errorf("before is what was acknowledged, got %v", before)
 	}
-	l.settle(of(8, 80), of(8, 80), problemReply(400, `"code":"invalid_request"`))
+	l.finish(of(8, 80), of(8, 80), problemReply(400, `"code":"invalid_request"`))
 	want := entries{
 		acknowledged: tally{1, of(1, 10)}, unknown: tally{1, of(4, 40)}, byValue: tally{1, of(2, 20)},
 	}
@@ -312,14 +312,14 @@ func TestLedger(t *testing.T) {
 // What an acknowledged request did can be less than it might have done; of one in doubt, nobody knows.
 func TestLedgerEntersWhatWasDone(t *testing.T) {
 	var l ledger
-	asked := effect{flow: flow{committed: 1, freed: 10, spent: 30, over: 20}}
+	requested := effect{flow: flow{committed: 1, freed: 10, spent: 30, over: 20}}
 	did := effect{flow: flow{committed: 1, freed: 10, spent: 25, over: 5}}
-	l.send(asked)
-	if possible := l.settle(asked, did, done()); possible != did {
+	l.send(requested)
+	if possible := l.finish(requested, did, done()); possible != did {
 		t.Errorf("acknowledged: %+v", possible)
 	}
-	l.send(asked)
-	if possible := l.settle(asked, did, reply{err: errors.New("gone")}); possible != did.plus(asked) {
+	l.send(requested)
+	if possible := l.finish(requested, did, reply{err: errors.New("gone")}); possible != did.plus(requested) {
 		t.Errorf("in doubt: %+v", possible)
 	}
 }

@@ -18,8 +18,8 @@ const (
 	lists                 // an agent reads the first page of its active sessions
 )
 
-// blend is what arrives in the mixed scenario: a fleet behind a gateway, most of whose calls are single charges.
-var blend = [...]struct {
+// mix is what arrives in the mixed scenario: a fleet behind a gateway, most of whose calls are single charges.
+var mix = [...]struct {
 	task    task
 	percent int
 }{
@@ -43,26 +43,11 @@ func drawTask(r *rand.Rand, cfg config) task {
 		}
 		return charges
 	}
-	for _, part := range blend {
+	for _, part := range mix {
 		if n < part.percent {
 			return part.task
 		}
 		n -= part.percent
 	}
 	return charges
-}
-
-// batchItem is one charge of a batch.
-type batchItem struct {
-	session int // index in the fleet
-	asked   charge
-}
-
-// drawBatch draws the charges of a batch, all on sessions of the agent of the one given.
-func drawBatch(r *rand.Rand, session int, cfg config) []batchItem {
-	items := make([]batchItem, minBatch+r.IntN(maxBatch-minBatch+1))
-	for i := range items {
-		items[i] = batchItem{session%cfg.agents + cfg.agents*r.IntN(cfg.sessions), drawCharge(r)}
-	}
-	return items
 }

@@ -13,7 +13,7 @@ type stepFact struct {
 	session     string
 	limits      limits
 	hold        micros
-	asked       micros // of a commit: what it cost
+	requested   micros // of a commit: what it cost
 	reply       reply
 	window      // from the ledger
 }
@@ -24,7 +24,7 @@ func checkBegin(f stepFact) []violation {
 	switch f.reply.outcome() {
 	case refused:
 		return checkRefused(actionFact{
-			session: f.session, limits: f.limits, asked: charge{1, f.hold}, reply: f.reply, window: f.window,
+			session: f.session, limits: f.limits, requested: charge{1, f.hold}, reply: f.reply, window: f.window,
 		})
 	case unknown:
 		return checkUnanswered(f.session, f.reply)
@@ -48,13 +48,13 @@ func checkBegin(f stepFact) []violation {
 // checkCommit judges a commit by its answer: all that it cost is charged, and what does not fit is recorded as over. The
 // hold always fits, and the rest unless the session is full.
 func checkCommit(f stepFact) []violation {
-	t, out := checkSettled(f, statusCommitted)
+	t, out := checkOutcome(f, statusCommitted)
 	if len(out) > 0 || f.reply.outcome() != acknowledged {
 		return out
 	}
-	if t.Value+t.Overage != f.asked || t.Value < min(f.asked, f.hold) {
+	if t.Value+t.Overage != f.requested || t.Value < min(f.requested, f.hold) {
 		out = append(out, found(ruleStep, f.transaction, "commit of %s USD, of which %s were held: %s charged, %s over",
-			f.asked, f.hold, t.Value, t.Overage))
+			f.requested, f.hold, t.Value, t.Overage))
 	}
 	if most := f.most(); t.Overage > 0 && most.used+most.held < f.limits.value {
 		out = append(out, found(ruleRefusal, f.transaction, "%s USD over, with at most %s of %s USD used and held",
@@ -65,13 +65,13 @@ func checkCommit(f stepFact) []violation {
 
 // checkRollback judges a rollback by its answer.
 func checkRollback(f stepFact) []violation {
-	_, out := checkSettled(f, statusRolledBack)
+	_, out := checkOutcome(f, statusRolledBack)
 	return out
 }
 
-// checkSettled judges what commits and rollbacks have in common. Nothing refuses them: no transaction is settled twice
+// checkOutcome judges what commits and rollbacks have in common. Nothing refuses them: no transaction is settled twice
 // or outlives its time.
-func checkSettled(f stepFact, status string) (transactionAnswer, []violation) {
+func checkOutcome(f stepFact, status string) (transactionAnswer, []violation) {
 	switch f.reply.outcome() {
 	case refused:
 		return transactionAnswer{}, []violation{found(ruleStatus, f.transaction, "to be %s: refused with %s", status, f.reply)}
@@ -89,7 +89,7 @@ func checkSettled(f stepFact, status string) (transactionAnswer, []violation) {
 }
 
 // register sums up the transactions of a session as the service lists them when the session has ended.
-type register struct {
+type transactionList struct {
 	listed      int64
 	numbers     []int64 // as they were listed
 	unsettled   int64   // neither committed nor rolled back, or still holding
@@ -98,7 +98,7 @@ type register struct {
 }
 
 // enter adds a transaction of the list.
-func (r *register) enter(t client.TransactionInfo) {
+func (r *transactionList) enter(t client.TransactionInfo) {
 	r.listed++
 	r.numbers = append(r.numbers, t.SequenceNumber)
 	switch {
@@ -111,9 +111,9 @@ func (r *register) enter(t client.TransactionInfo) {
 	}
 }
 
-// firstOdd is the place, from 1, where the sequence numbers in order do not go on; 0 if they are 1, 2, 3 and so on. The
+// firstGap is the place, from 1, where the sequence numbers in order do not go on; 0 if they are 1, 2, 3 and so on. The
 // list is in the order of ids, which transactions get before their numbers.
-func (r *register) firstOdd() int {
+func (r *transactionList) firstGap() int {
 	for i, n := range slices.Sorted(slices.Values(r.numbers)) {
 		if n != int64(i+1) {
 			return i + 1
@@ -122,24 +122,24 @@ func (r *register) firstOdd() int {
 	return 0
 }
 
-// registerFact is what was learnt of a session's transactions when it had ended.
-type registerFact struct {
+// transactionsFact is what was learnt of a session's transactions when it had ended.
+type transactionsFact struct {
 	session string
 	window  // from the ledger
-	register
+	transactionList
 	after reply // the session as it was read then
 	err   error // of listing them
 }
 
-// checkRegister judges the transactions of an ended session, against the client's account and against the session
+// checkTransactions judges the transactions of an ended session, against the client's account and against the session
 // itself: what its transactions were charged, and its actions, is what it says is used, to the last micro-dollar.
-func checkRegister(f registerFact) []violation {
+func checkTransactions(f transactionsFact) []violation {
 	if f.err != nil {
 		return []violation{found(ruleUnchecked, f.session, "listing its transactions: %v", f.err)}
 	}
 	var out []violation
 	add := func(r rule, format string, args ...any) { out = append(out, found(r, f.session, format, args...)) }
-	if odd := f.firstOdd(); odd > 0 {
+	if odd := f.firstGap(); odd > 0 {
 		add(ruleSequence, "of %d transactions, no. %d does not have this number", f.listed, odd)
 	}
 	if f.before.begun == f.possible.begun && f.before.numbers != f.listed*(f.listed+1)/2 {
