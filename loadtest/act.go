@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// act lets the agents act and refresh their tokens until the time is up, and waits for the last answers.
+// act makes the agents act and refresh their tokens for the duration of the run, and waits for the last answers.
 func (f *fleet) act(ctx context.Context) {
 	workers := maxInFlight
 	if f.cfg.rate == 0 {
@@ -38,14 +38,14 @@ func (f *fleet) act(ctx context.Context) {
 	f.unsent = actions.unsent()
 }
 
-// actOnce does action k, which was due at the given moment.
+// actOnce performs action k, which was due at the given time.
 func (f *fleet) actOnce(ctx context.Context, k int64, due time.Time) {
 	f.stats.recordLag(time.Since(due))
 	t := f.perform(ctx, nthAction(k, f.cfg), due)
 	f.stats.recordArrival(due, t.done, t.reply().outcome())
 }
 
-// perform does what was due, and returns the tape of its first call.
+// perform performs an action, and returns the recorder of its first call.
 func (f *fleet) perform(ctx context.Context, a action, due time.Time) *recorder {
 	s := f.sessions[a.session]
 	switch a.task {

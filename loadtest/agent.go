@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// agent is one simulated agent. Its tokens are the SDK's business; what is kept of them here is for the books.
+// agent is one simulated agent. The SDK manages its tokens; the copies here are for the checks.
 type agent struct {
 	sdk    *client.Agent
 	secret client.Credential
 
 	mu        sync.Mutex // held over a refresh
-	tokens    tokenPair  // the newest on the wire
-	refreshes int        // that worked
-	doubt     time.Time  // since when these tokens may be spent, for want of an answer; zero: they are not
+	tokens    tokenPair  // the newest that were sent or received
+	refreshes int        // how many succeeded
+	doubt     time.Time  // when the first refresh of these tokens got no answer; zero: none
 }
 
-// take enters a new token pair.
+// take stores a new token pair.
 func (a *agent) take(p tokenPair) { a.tokens, a.doubt = p, time.Time{} }

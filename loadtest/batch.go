@@ -11,7 +11,7 @@ import (
 	"remit/money"
 )
 
-// chargeBatch charges sessions of one agent in one request, and checks each charge's own answer.
+// chargeBatch charges sessions of one agent in one request, and checks the answer to each charge.
 func (f *fleet) chargeBatch(ctx context.Context, a *agent, of action, due time.Time) *recorder {
 	actions := make([]client.SessionCharge, len(of.batch))
 	facts := make([]actionFact, len(of.batch))
@@ -40,8 +40,8 @@ func (f *fleet) chargeBatch(ctx context.Context, a *agent, of action, due time.T
 	return t
 }
 
-// readBatch is what became of each of n charges: its own answer when the batch has been done, else that to the whole. If
-// the answer cannot be read, each is in doubt.
+// readBatch returns the reply to each of n charges: its own answer if the batch was executed, else that to the whole batch. If
+// the answer is unreadable, the outcome of each is unknown.
 func readBatch(whole reply, n int) ([]reply, error) {
 	replies := make([]reply, n)
 	for i := range replies {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// rules are those that were broken, in order.
+// rules returns the broken rules in order.
 func rules(list []violation) []rule {
 	var out []rule
 	for _, v := range list {
@@ -17,7 +17,7 @@ func rules(list []violation) []rule {
 	return out
 }
 
-// usageJSON are the members of an action's answer: 10 actions of at most 20, 3 USD used and 1 held of 8, changed by
+// usageJSON returns the members of an action's answer: 10 actions of at most 20, 3 USD used and 1 held of 8, changed by
 // the arguments: name, text, name, text.
 func usageJSON(changed ...string) string {
 	members := map[string]string{
@@ -112,7 +112,7 @@ func TestCheckAction(t *testing.T) {
 	}
 }
 
-// An answer that counts more than was ever requested is found, be it a success or the excuse of a refusal.
+// The check finds an answer that counts more than was ever requested, in a success and in a refusal.
 func TestCheckActionAgainstCeiling(t *testing.T) {
 	const usd = microsPerUSD
 	for _, test := range []struct {
@@ -146,10 +146,10 @@ func TestCheckActionAgainstCeiling(t *testing.T) {
 	}
 }
 
-// closed is the fact of a session whose 10 actions and 3.5 USD were all acknowledged, ended in order.
+// closed is the fact of a session that ended normally. Its 10 actions and 3.5 USD were all acknowledged.
 func closed() sessionFact {
 	return sessionFact{
-		session: "s", limits: limits{20, 8 * microsPerUSD}, window: inDoubt(charge{10, 3_500_000}, charge{}),
+		session: "s", limits: limits{20, 8 * microsPerUSD}, window: uncertain(charge{10, 3_500_000}, charge{}),
 		before: sessionReply("active", 10, "3.5", 20, "8"),
 		end:    problemReply(200, `"id":"s","status":"completed","ended_at":"2026-01-02T03:04:05.678Z"`),
 		after:  sessionReply("completed", 10, "3.5", 20, "8"),
@@ -157,8 +157,8 @@ func closed() sessionFact {
 	}
 }
 
-// inDoubt is the window of a session with charges acknowledged, and others in doubt.
-func inDoubt(acknowledged, unknown charge) window {
+// uncertain is the window of a session with acknowledged charges, and others of unknown outcome.
+func uncertain(acknowledged, unknown charge) window {
 	return window{effect{charge: acknowledged}, effect{charge: acknowledged.plus(unknown)}}
 }
 
@@ -180,12 +180,12 @@ func TestCheckSession(t *testing.T) {
 			f.limits = limits{10, 3_500_000}
 			f.before, f.after = sessionReply("active", 10, "3.5", 10, "3.5"), sessionReply("completed", 10, "3.5", 10, "3.5")
 		}, nil},
-		{"doubt that was not charged", func(f *sessionFact) { f.window = inDoubt(charge{10, 3_500_000}, charge{2, 500_000}) }, nil},
+		{"doubt that was not charged", func(f *sessionFact) { f.window = uncertain(charge{10, 3_500_000}, charge{2, 500_000}) }, nil},
 		{"doubt that was charged", func(f *sessionFact) {
-			f.window = inDoubt(charge{8, 3_000_000}, charge{2, 500_000})
+			f.window = uncertain(charge{8, 3_000_000}, charge{2, 500_000})
 		}, nil},
 		{"doubt charged between the readings", func(f *sessionFact) {
-			f.window, f.after = inDoubt(charge{10, 3_500_000}, charge{2, 500_000}), sessionReply("completed", 12, "4", 20, "8")
+			f.window, f.after = uncertain(charge{10, 3_500_000}, charge{2, 500_000}), sessionReply("completed", 12, "4", 20, "8")
 		}, nil},
 
 		{"action lost", func(f *sessionFact) { f.before = sessionReply("active", 9, "3.5", 20, "8") }, []rule{ruleLost}},
@@ -194,13 +194,13 @@ func TestCheckSession(t *testing.T) {
 		{"action too many", func(f *sessionFact) { f.before = sessionReply("active", 11, "3.5", 20, "8") }, []rule{ruleSurplus}},
 		{"value too much", func(f *sessionFact) { f.after = sessionReply("completed", 10, "3.500001", 20, "8") }, []rule{ruleSurplus}},
 		{"more than the doubt", func(f *sessionFact) {
-			f.window, f.before = inDoubt(charge{10, 3_500_000}, charge{2, 500_000}), sessionReply("active", 13, "3.5", 20, "8")
+			f.window, f.before = uncertain(charge{10, 3_500_000}, charge{2, 500_000}), sessionReply("active", 13, "3.5", 20, "8")
 		}, []rule{ruleSurplus}},
 		{"over the action limit", func(f *sessionFact) {
-			f.window, f.before = inDoubt(charge{10, 3_500_000}, charge{50, 0}), sessionReply("active", 21, "3.5", 20, "8")
+			f.window, f.before = uncertain(charge{10, 3_500_000}, charge{50, 0}), sessionReply("active", 21, "3.5", 20, "8")
 		}, []rule{ruleExceeded}},
 		{"over the value limit", func(f *sessionFact) {
-			f.window, f.after = inDoubt(charge{10, 3_500_000}, charge{0, 9_000_000}), sessionReply("completed", 10, "8.000001", 20, "8")
+			f.window, f.after = uncertain(charge{10, 3_500_000}, charge{0, 9_000_000}), sessionReply("completed", 10, "8.000001", 20, "8")
 		}, []rule{ruleExceeded}},
 		{"other limits", func(f *sessionFact) { f.before = sessionReply("active", 10, "3.5", 21, "8") }, []rule{ruleLimits}},
 		{"not found", func(f *sessionFact) { f.before = problemReply(404, `"code":"not_found"`) }, []rule{ruleStatus}},
@@ -258,7 +258,7 @@ func TestCheckRefresh(t *testing.T) {
 	}
 }
 
-// A token whose answer got lost returns its successor for a while; after that the service may take it for stolen.
+// After a lost answer a token returns its successor during the grace time. Later the service may consider it stolen.
 func TestCheckRefreshAfterDoubt(t *testing.T) {
 	fact := refreshFact{agent: "a", reply: problemReply(401, `"code":"invalid_refresh_token"`)}
 	for doubt, want := range map[time.Duration]rule{time.Second: ruleRefresh, refreshGrace: ruleRefresh, refreshGrace + 1: ruleUnchecked} {
@@ -278,7 +278,7 @@ func TestCheckAgent(t *testing.T) {
 	}
 }
 
-// The ledger bounds an answer by what was acknowledged before it was requested and by what can have happened since.
+// The ledger bounds an answer by what was acknowledged before the request, and by what can have happened since.
 func TestLedger(t *testing.T) {
 	var l ledger
 	of := func(count int64, value micros) effect { return effect{charge: charge{count, value}} }
@@ -295,7 +295,7 @@ func TestLedger(t *testing.T) {
 		t.Errorf("what is refused is not possible, got %v", possible)
 	}
 	if possible := l.finish(of(4, 40), of(4, 40), lost); possible != of(5, 50) {
-		t.Errorf("what is in doubt is possible, got %v", possible)
+		t.Errorf("a request of unknown outcome is possible, got %v", possible)
 	}
 	if before := l.send(of(8, 80)); before != of(1, 10) {
 		t.Errorf("before is what was acknowledged, got %v", before)
@@ -309,7 +309,7 @@ func TestLedger(t *testing.T) {
 	}
 }
 
-// What an acknowledged request did can be less than it might have done; of one in doubt, nobody knows.
+// An acknowledged request may have done less than it requested. One of unknown outcome counts with all that it requested.
 func TestLedgerEntersWhatWasDone(t *testing.T) {
 	var l ledger
 	requested := effect{flow: flow{committed: 1, freed: 10, spent: 30, over: 20}}
@@ -320,11 +320,11 @@ func TestLedgerEntersWhatWasDone(t *testing.T) {
 	}
 	l.send(requested)
 	if possible := l.finish(requested, did, reply{err: errors.New("gone")}); possible != did.plus(requested) {
-		t.Errorf("in doubt: %+v", possible)
+		t.Errorf("unknown outcome: %+v", possible)
 	}
 }
 
-// While value moves from held to used and back, each answer lies between what was and what can be.
+// While value moves from held to used and back, each answer lies between the acknowledged and the possible state.
 func TestWindow(t *testing.T) {
 	w := window{
 		before:   effect{charge{5, 10}, flow{held: 100, freed: 30, spent: 20, returned: 5, over: 3, overReturned: 1}},

@@ -2,7 +2,7 @@ package main
 
 import "net/http"
 
-// actionFact is one answered or unanswered action.
+// actionFact is one action and its reply.
 type actionFact struct {
 	session   string
 	limits    limits
@@ -11,7 +11,7 @@ type actionFact struct {
 	window    // from the ledger
 }
 
-// checkAction judges one action by its answer.
+// checkAction checks the answer to an action.
 func checkAction(f actionFact) []violation {
 	switch f.reply.outcome() {
 	case acknowledged:
@@ -19,7 +19,7 @@ func checkAction(f actionFact) []violation {
 		if err != nil || f.reply.status != http.StatusOK {
 			return []violation{found(ruleUnreadable, f.session, "action answered %d: %v", f.reply.status, err)}
 		}
-		// What was just acknowledged must itself be in the answer.
+		// The answer must include the action itself.
 		return checkUsage(f, used, f.requested)
 	case refused:
 		return checkRefused(f)
@@ -27,7 +27,7 @@ func checkAction(f actionFact) []violation {
 	return checkUnanswered(f.session, f.reply)
 }
 
-// checkRefused judges the refusal of an action, or of a transaction's begin.
+// checkRefused checks the refusal of an action, or of a transaction's begin.
 func checkRefused(f actionFact) []violation {
 	p := readProblem(f.reply)
 	if f.reply.status != http.StatusForbidden || p.Code != codeLimitReached {
@@ -39,7 +39,7 @@ func checkRefused(f actionFact) []violation {
 	return append(checkUsage(f, p.usage, charge{}), checkRefusal(f, p)...)
 }
 
-// checkUnanswered finds answers that are neither success nor refusal nor failure.
+// checkUnanswered finds answers with an unexpected status: neither success, refusal nor server error.
 func checkUnanswered(subject string, r reply) []violation {
 	if r.status != 0 && r.status < http.StatusInternalServerError {
 		return []violation{found(ruleStatus, subject, "answered %s", r)}
@@ -47,8 +47,8 @@ func checkUnanswered(subject string, r reply) []violation {
 	return nil
 }
 
-// checkUsage judges the state of a session that an answer told, which must include what was acknowledged before and
-// what the answer itself acknowledges.
+// checkUsage checks the state of a session in an answer. It must include everything acknowledged before, and what the answer
+// itself acknowledges.
 func checkUsage(f actionFact, u usage, own charge) []violation {
 	var out []violation
 	least, most := f.least(), f.most()
@@ -76,7 +76,7 @@ func checkUsage(f actionFact, u usage, own charge) []violation {
 	return out
 }
 
-// checkRefusal judges whether the limit that a refusal names was really in the way.
+// checkRefusal checks that the request exceeds the limit that the refusal names.
 func checkRefusal(f actionFact, p problem) []violation {
 	switch {
 	case p.Limit == limitActions && p.ActionCount+f.requested.count <= p.MaxActions:

@@ -6,7 +6,7 @@ import (
 	"remit/client"
 )
 
-// sdkOutcome is what a user of the SDK concludes from its error.
+// sdkOutcome returns the outcome that an SDK error implies.
 func sdkOutcome(err error) outcome {
 	var p *client.Problem
 	switch {
@@ -18,12 +18,12 @@ func sdkOutcome(err error) outcome {
 	return unknown
 }
 
-// checkRecorder holds the SDK's word against the wire, and finds access tokens that were refused: the SDK would replace
-// them and say nothing.
+// checkRecorder compares the SDK's result with the wire, and finds refused access tokens, which the SDK replaces without an
+// error.
 func checkRecorder(t *recorder) []violation {
 	var out []violation
 	if r := t.reply(); sdkOutcome(t.err) != r.outcome() {
-		out = append(out, found(ruleClient, t.op.String(), "the wire says %s, the SDK: %v", r, t.err))
+		out = append(out, found(ruleClient, t.op.String(), "on the wire: %s; from the SDK: %v", r, t.err))
 	}
 	for _, e := range t.own() {
 		if e.reply.status == http.StatusUnauthorized && !t.op.forTokens() {

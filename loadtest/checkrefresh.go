@@ -6,17 +6,16 @@ import "time"
 type refreshFact struct {
 	agent     string
 	presented tokenPair
-	doubt     time.Duration // since the same token was first presented without an answer; 0: it was not
+	doubt     time.Duration // since the first presentation of the same token got no answer; 0: none
 	reply     reply
 }
 
-// refreshGrace is how long the service returns the same successor for a token whose answer got lost: a little less than
-// its default.
+// refreshGrace is how long the service returns the same successor for a repeated token: a little less than its default.
 const refreshGrace = 55 * time.Second
 
-// checkRefresh judges the answer to a refresh; one without an answer is tried again later and judged then. As each
-// refresh presents the token that the one before it returned, a second success shows that a successor works. No token
-// is quoted in what is found.
+// checkRefresh checks the answer to a refresh. One without an answer is retried later and checked then. Each refresh
+// presents the token that the previous one returned, so a second success shows that a successor works. Violations never
+// quote a token.
 func checkRefresh(f refreshFact) []violation {
 	switch f.reply.outcome() {
 	case unknown:
@@ -30,17 +29,17 @@ func checkRefresh(f refreshFact) []violation {
 	next := readTokens(f.reply)
 	switch {
 	case !next.usable():
-		return []violation{found(ruleRefresh, f.agent, "token pair is incomplete")}
+		return []violation{found(ruleRefresh, f.agent, "the token pair is incomplete")}
 	case next.RefreshToken == f.presented.RefreshToken, next.AccessToken == f.presented.AccessToken:
-		return []violation{found(ruleRefresh, f.agent, "a token came back unchanged")}
+		return []violation{found(ruleRefresh, f.agent, "the service returned the presented token")}
 	}
 	return nil
 }
 
-// checkAgent judges how often an agent's refresh worked: once with its first token, and once with a successor.
+// checkAgent checks that an agent refreshed at least twice: with its first token and with a successor.
 func checkAgent(agent string, refreshes int) []violation {
 	if refreshes < 2 {
-		return []violation{found(ruleUnchecked, agent, "%d refreshes worked, so no successor was presented", refreshes)}
+		return []violation{found(ruleUnchecked, agent, "%d refreshes succeeded, so no successor was presented", refreshes)}
 	}
 	return nil
 }

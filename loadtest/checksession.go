@@ -5,37 +5,37 @@ import (
 	"time"
 )
 
-// The books: what the fleet was told, against what the service keeps. All checks are functions of recorded facts.
+// Reconciliation compares what callers were told with what the service stores. All checks are functions of recorded facts.
 //
-// A service that loses a charge, charges twice, exceeds a limit, refuses what would have fitted, or answers from stale
-// or invented state is found out, because each answer is bounded from both sides: all that was acknowledged before the
-// request was sent must be in it, and nothing that was never requested can be.
+// They detect a service that loses a charge, charges twice, exceeds a limit, refuses a request within its limits, or answers
+// from stale or invented state, because each answer is bounded from both sides: it must include everything acknowledged
+// before the request was sent, and nothing that was never requested.
 
-// sessionFact is all that was learnt of one session when the run was over.
+// sessionFact is what is known of one session at the end of the run.
 type sessionFact struct {
 	session string
 	limits  limits
-	window        // from the ledger: what was acknowledged, and what was in doubt beside
+	window        // from the ledger: what was acknowledged, and what has an unknown outcome
 	before  reply // of reading it, still active
 	end     reply // of ending it
 	after   reply // of reading it again
 	late    reply // of an action after its end
 }
 
-// checkSession judges a session's final state against the client's own account.
+// checkSession compares a session's final state with the client's ledger.
 func checkSession(f sessionFact) []violation {
 	return append(checkStored(f, f.before, statusActive), checkEnded(f)...)
 }
 
-// checkEnded judges the end of a session and its state from then on.
+// checkEnded checks the end of a session and its state after that.
 func checkEnded(f sessionFact) []violation {
 	out := checkEnd(f)
 	out = append(out, checkStored(f, f.after, statusCompleted)...)
 	return append(out, checkLate(f)...)
 }
 
-// checkStored judges one reading of the session. Each acknowledged step is in it exactly once; of those in doubt, any
-// part. Once it has ended, nothing is held.
+// checkStored checks one reading of the session. It must include each acknowledged step exactly once, and may include any of
+// unknown outcome. After its end, the session holds nothing.
 func checkStored(f sessionFact, r reply, status string) []violation {
 	switch r.outcome() {
 	case unknown:
@@ -67,12 +67,12 @@ func checkStored(f sessionFact, r reply, status string) []violation {
 		out = append(out, found(ruleLost, f.session, "stored %s; acknowledged %s", stored, least))
 	}
 	if stored.count > most.count || stored.used > most.used || stored.held > most.held || stored.over > most.over {
-		out = append(out, found(ruleSurplus, f.session, "stored %s; acknowledged or in doubt %s", stored, most))
+		out = append(out, found(ruleSurplus, f.session, "stored %s; acknowledged or of unknown outcome %s", stored, most))
 	}
 	return out
 }
 
-// checkEnd judges the answer to ending the session.
+// checkEnd checks the answer to ending the session.
 func checkEnd(f sessionFact) []violation {
 	switch f.end.outcome() {
 	case unknown:
@@ -87,7 +87,7 @@ func checkEnd(f sessionFact) []violation {
 	return nil
 }
 
-// checkLate judges the answer to an action that came after the end.
+// checkLate checks the answer to an action after the end.
 func checkLate(f sessionFact) []violation {
 	if f.late.outcome() == unknown {
 		return []violation{found(ruleUnchecked, f.session, "action after the end: %s", f.late)}

@@ -10,7 +10,7 @@ import (
 	"remit/money"
 )
 
-// transactionJSON are the members of a transaction's answer, changed by the arguments as usageJSON's are.
+// transactionJSON returns the members of a transaction's answer, changed by the arguments as usageJSON's are.
 func transactionJSON(changed ...string) string {
 	members := map[string]string{
 		"id": `"t"`, "session_id": `"s"`, "status": `"pending"`, "sequence_number": "6",
@@ -131,7 +131,7 @@ func TestCheckRollback(t *testing.T) {
 	}
 }
 
-// listed is a transaction as the service lists it.
+// listed returns a transaction as the service lists it.
 func listed(number int64, status string, value, over micros) client.TransactionInfo {
 	info := client.TransactionInfo{SequenceNumber: number, Status: status}
 	info.Value, info.Overage = money.MicroUSD(value), money.MicroUSD(over)
@@ -142,11 +142,11 @@ func listed(number int64, status string, value, over micros) client.TransactionI
 // actions used 5 USD.
 func ended() (fact transactionsFact, list []client.TransactionInfo) {
 	const usd = microsPerUSD
-	books := effect{charge{9, 5 * usd}, flow{
+	totals := effect{charge{9, 5 * usd}, flow{
 		begun: 4, committed: 3, undone: 1, numbers: 10, spent: 5 * usd, returned: 2 * usd, over: usd,
 	}}
 	fact = transactionsFact{
-		session: "s", window: window{books, books},
+		session: "s", window: window{totals, totals},
 		after: problemReply(200, `"max_actions":20,"action_count":9,"max_value_usd":8,"value_used_usd":8,"value_held_usd":0,"value_overage_usd":1`),
 	}
 	return fact, []client.TransactionInfo{

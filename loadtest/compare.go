@@ -11,23 +11,23 @@ import (
 	"remit/redisproc"
 )
 
-// The floors are what the same machine does at the same time without the service: machines differ and change from minute
-// to minute, ratios within one run do not.
+// The floors measure the same machine at the same time without the service. Machines differ and change from minute to
+// minute, but ratios within one run are stable.
 
 const (
 	compareRounds = 5
-	compareRound  = 2 * time.Second // of each contender; half of it with one connection
+	compareRound  = 2 * time.Second // per contender; half of it with one connection
 )
 
-// comparison is what the service and its floors did, in alternating rounds.
+// comparison is the measurements of the service and its floors in alternating rounds.
 type comparison struct {
 	measured []rounds
 	ratios   []ratio
 	skipped  []string // floors that were not measured, and why
 }
 
-// compare measures the service of the fleet beside its floors. Those below the service need its Redis, so they are
-// measured on own, the service that was started for this run; if there is none, one is started for them.
+// compare measures the service of the fleet and its floors. The floors in Redis need access to the Redis of own, the service
+// started for this run. If own is nil, compare starts a service for them.
 func compare(ctx context.Context, f *fleet, own *service, round time.Duration, stderr io.Writer) (c *comparison, err error) {
 	fmt.Fprintf(stderr, "loadtest: measuring the service and its floors, %d rounds of %s each\n", compareRounds, round)
 	charge, size, err := f.repeatedCharge(ctx)
@@ -43,7 +43,7 @@ func compare(ctx context.Context, f *fleet, own *service, round time.Duration, s
 	c = &comparison{}
 	if own == nil {
 		if own, err = startService(ctx); errors.Is(err, redisproc.ErrNotInstalled) {
-			c.skipped = append(c.skipped, "no redis-server is installed: the floors in Redis were skipped")
+			c.skipped = append(c.skipped, "redis-server is not installed: the floors in Redis were skipped")
 		} else if err != nil {
 			return nil, err
 		} else {
@@ -72,7 +72,7 @@ func compare(ctx context.Context, f *fleet, own *service, round time.Duration, s
 	return c, nil
 }
 
-// measure lets the contenders take turns, so that what changes on the machine changes for all.
+// measure runs the contenders in turn, so that changes on the machine affect all of them.
 func (c *comparison) measure(ctx context.Context, d time.Duration, many, single []contender) error {
 	c.measured = make([]rounds, len(many)+len(single))
 	for range compareRounds {
@@ -95,7 +95,7 @@ func (c *comparison) measure(ctx context.Context, d time.Duration, many, single 
 	return nil
 }
 
-// divide computes the ratios of what was measured.
+// divide computes the ratios of the measurements.
 func (c *comparison) divide() {
 	by := map[string]rounds{}
 	for _, r := range c.measured {

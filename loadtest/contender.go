@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// contender does the same thing over and over for a while, and says how fast.
+// contender repeats one thing for a while, and returns how fast that was.
 type contender struct {
 	name  string
 	round func(ctx context.Context, d time.Duration) (speed, error)
@@ -21,18 +21,18 @@ type speed struct {
 	p50       time.Duration
 }
 
-// rounds are a contender's.
+// rounds are the rounds of one contender.
 type rounds struct {
 	name string
 	all  []speed
 }
 
-// perSecond is the median of the rounds.
+// perSecond returns the median throughput of the rounds.
 func (r rounds) perSecond() float64 {
 	return median(r.all, func(p speed) float64 { return p.perSecond })
 }
 
-// p50 is the median of the rounds' own.
+// p50 returns the median of the rounds' median latencies.
 func (r rounds) p50() time.Duration {
 	return median(r.all, func(p speed) time.Duration { return p.p50 })
 }
@@ -46,7 +46,7 @@ func median[T float64 | time.Duration](of []speed, value func(speed) T) T {
 	return list[len(list)/2]
 }
 
-// ratio is one median over another.
+// ratio is the quotient of two medians.
 type ratio struct {
 	name  string
 	value float64
@@ -61,7 +61,7 @@ var (
 	nameScriptAlone = "script by go-redis, 1 connection"
 )
 
-// closedLoop is a contender of so many at once, by the machinery that drives the fleet.
+// closedLoop returns a contender with so many concurrent workers. It uses the same pacer as the fleet.
 func closedLoop(name string, workers int, do func() error) contender {
 	return contender{name, func(ctx context.Context, d time.Duration) (speed, error) {
 		ctx, cancel := context.WithCancelCause(ctx)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The means that limits are computed from are those of the actions.
+// The limits assume these means.
 func TestActionsMeetTheirMeans(t *testing.T) {
 	const n, sessions = 20_000, 10
 	cfg := config{agents: 2, sessions: 5}
@@ -33,7 +33,7 @@ func TestActionsMeetTheirMeans(t *testing.T) {
 	}
 }
 
-// Of the transactions each ending has its share, and costs what it says.
+// Each ending has its share of the transactions, and its cost.
 func TestTransactionsEndInEveryWay(t *testing.T) {
 	const n = 20_000
 	cfg := config{agents: 2, sessions: 5, transactions: 25}
@@ -65,7 +65,7 @@ func TestTransactionsEndInEveryWay(t *testing.T) {
 	}
 }
 
-// A tenth of the sessions run full by actions, a tenth by value, the others never.
+// A tenth of the sessions fill up by actions, a tenth by value, the others never.
 func TestLimitsDivideTheFleet(t *testing.T) {
 	cfg := config{agents: 100, sessions: 2, rate: 5000, duration: 10 * time.Second}
 	requested := expected(cfg.rate, cfg)
@@ -84,7 +84,7 @@ func TestLimitsDivideTheFleet(t *testing.T) {
 	}
 }
 
-// Nobody knows a closed loop's pace: its tight sessions run full at a slow one, its roomy ones not at a fast one.
+// The pace of a closed loop is unknown: tight sessions must fill up at a slow pace, and roomy ones must not at a fast one.
 func TestLimitsInClosedLoop(t *testing.T) {
 	cfg := config{agents: 10, sessions: 1, rate: 0, duration: time.Second}
 	slow, fast := expected(slowestPace, cfg), expected(fastestPace, cfg)
@@ -99,7 +99,7 @@ func TestLimitsInClosedLoop(t *testing.T) {
 	}
 }
 
-// Limits and lifetime are what the service takes, whatever the flags.
+// The service accepts the limits and lifetime for all flags.
 func TestLimitsAtTheBoundsOfTheFlags(t *testing.T) {
 	for _, cfg := range []config{
 		{agents: 1, sessions: 1, rate: 1, duration: minDuration},

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// fakeTransaction is one of a fake session's. Its id is that of the session, with its place in it.
+// fakeTransaction is a transaction of a fake session. Its id is the session's id and its position.
 type fakeTransaction struct {
 	number      int
 	status      string
@@ -72,7 +72,7 @@ func (s *fakeService) commit(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	it, t := s.find(r.PathValue("id"))
-	if s.fault == refusesSettling && s.turn() {
+	if s.fault == refusesCommits && s.turn() {
 		refuse(w, http.StatusConflict, `"code":"transaction_not_pending","transaction_status":"expired"`)
 		return
 	}
@@ -117,7 +117,7 @@ func (s *fakeService) rollBack(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, `{"id":%q,"session_id":%q,%s}`, r.PathValue("id"), it.id, t)
 }
 
-// rollBackPending rolls back what is pending when the session ends.
+// rollBackPending rolls back the pending transactions at the end of the session.
 func (it *fakeSession) rollBackPending(f fault) {
 	if f == leavesPending {
 		return
@@ -130,7 +130,7 @@ func (it *fakeSession) rollBackPending(f fault) {
 	}
 }
 
-// list answers all transactions of a session in pages of 10.
+// list returns the transactions of a session in pages of 10.
 func (s *fakeService) list(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

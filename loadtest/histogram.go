@@ -6,7 +6,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longest is the longest latency the histograms tell apart; a longer one counts as this.
+// longest is the maximum latency of the histograms. A longer one counts as this.
 const longest = 10 * time.Minute
 
 // newHistogram counts durations in microseconds, to three digits.

@@ -2,23 +2,23 @@ package main
 
 import "math/rand/v2"
 
-// task is what is due at an arrival.
+// task is the kind of an action.
 type task int
 
 const (
 	charges   task = iota // a session is charged for an action
-	transacts             // a transaction, begun and settled
+	transacts             // a transaction is begun, and committed or rolled back
 	reads                 // a session is read
-	verifies              // a gateway asks whose an access token is
+	verifies              // a gateway verifies an access token
 	batches               // sessions of one agent are charged in one request
 	refreshes             // an agent refreshes its tokens
-	exchanges             // a process of an agent starts: it exchanges the secret for tokens of its own
-	starts                // the organization makes a session, which its agent charges
-	ends                  // an agent ends the oldest session that was made so, and its books are checked
+	exchanges             // a new process of an agent exchanges the secret for its own tokens
+	starts                // the organization creates a session, and its agent charges it
+	ends                  // an agent ends the oldest session created by starts, and its totals are checked
 	lists                 // an agent reads the first page of its active sessions
 )
 
-// mix is what arrives in the mixed scenario: a fleet behind a gateway, most of whose calls are single charges.
+// mix is what arrives in the mixed scenario: a fleet behind a gateway that mostly makes single charges.
 var mix = [...]struct {
 	task    task
 	percent int
@@ -30,11 +30,11 @@ var mix = [...]struct {
 const (
 	minBatch, maxBatch = 2, 20 // charges
 
-	// maxStarted bounds the sessions that are made during a run; what would make more reads a session instead.
+	// maxStarted bounds the sessions created during a run. Beyond it, starts read a session instead.
 	maxStarted = 50_000
 )
 
-// drawTask draws what an action is.
+// drawTask draws the task of an action.
 func drawTask(r *rand.Rand, cfg config) task {
 	n := r.IntN(100)
 	if cfg.scenario != mixed {

@@ -9,7 +9,7 @@ import (
 	"remit/money"
 )
 
-// start lets the organization make a session for the agent of s, which then charges it once.
+// start creates a session for the agent of s, and charges it once.
 func (f *fleet) start(ctx context.Context, s *session, a action, due time.Time) *recorder {
 	if !f.started.reserve() {
 		return f.read(ctx, s, due)
@@ -24,7 +24,7 @@ func (f *fleet) start(ctx context.Context, s *session, a action, due time.Time) 
 	})
 	f.audit.add(checkAccepted(s.agent.sdk.ID(), t.reply()))
 	if t.err != nil {
-		return t // one that was made all the same is empty, and nobody knows it
+		return t // if it was created all the same, it is empty and unknown to the fleet
 	}
 	fresh := &session{sdk: s.agent.sdk.Session(made.ID), agent: s.agent, limits: startedLimits}
 	f.charge(ctx, fresh, a, time.Now())
@@ -32,8 +32,7 @@ func (f *fleet) start(ctx context.Context, s *session, a action, due time.Time) 
 	return t
 }
 
-// end ends the oldest session that was made during the run, and checks it against its ledger; while there is none, s is
-// read.
+// end ends the oldest session created during the run, and checks it against its ledger. If there is none, it reads s.
 func (f *fleet) end(ctx context.Context, s *session, due time.Time) *recorder {
 	it := f.started.pop()
 	if it == nil {
@@ -65,7 +64,7 @@ func (f *fleet) read(ctx context.Context, s *session, due time.Time) *recorder {
 	return t
 }
 
-// verify asks whose the agent's access token is, as a gateway does for each request. The SDK has no call for it.
+// verify verifies the agent's access token, as a gateway does for each request. The SDK has no call for it.
 func (f *fleet) verify(ctx context.Context, a *agent, due time.Time) *recorder {
 	var named string
 	t := f.call(ctx, opVerify, due, func(ctx context.Context) error {
@@ -90,12 +89,12 @@ func (f *fleet) verify(ctx context.Context, a *agent, due time.Time) *recorder {
 	})
 	f.audit.add(checkAccepted(a.sdk.ID(), t.reply()))
 	if t.err == nil && named != a.sdk.ID() {
-		f.audit.add([]violation{found(ruleIdentity, a.sdk.ID(), "its token is said to be of %q", named)})
+		f.audit.add([]violation{found(ruleIdentity, a.sdk.ID(), "its token was verified as one of %q", named)})
 	}
 	return t
 }
 
-// exchange gets tokens for the secret as a new process of the agent does, and leaves them.
+// exchange exchanges the secret for tokens, as a new process of the agent does, and discards them.
 func (f *fleet) exchange(ctx context.Context, a *agent, due time.Time) *recorder {
 	t := f.call(ctx, opToken, due, f.remit.Agent(a.sdk.ID(), string(a.secret)).Refresh)
 	f.audit.add(checkAccepted(a.sdk.ID(), t.reply()))
@@ -128,7 +127,7 @@ func (f *fleet) listSessions(ctx context.Context, a *agent, due time.Time) *reco
 	return t
 }
 
-// checkAccepted judges the answer to what nothing is in the way of.
+// checkAccepted checks the answer to a request that the service has no reason to refuse.
 func checkAccepted(subject string, r reply) []violation {
 	switch r.outcome() {
 	case refused:

@@ -10,7 +10,7 @@ func (o operation) String() string {
 	}[o]
 }
 
-// forTokens reports whether the operation is about tokens alone.
+// forTokens reports whether the operation itself requests tokens.
 func (o operation) forTokens() bool { return o == opToken || o == opRefresh }
 
 const (
@@ -32,5 +32,5 @@ const (
 	opSessions // a page of an agent's active sessions
 	operations
 
-	onlyMixed = opVerify // and all after it: not in other scenarios
+	onlyMixed = opVerify // and all that follow
 )

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// sampleResult is a run that has measured a little of everything.
+// sampleResult returns a run with a few measurements of every kind.
 func sampleResult() result {
 	f := sample()
 	f.stats.timeline.begin(newPacer(10, time.Second, 0), time.Second)
@@ -34,7 +34,7 @@ func sampleResult() result {
 	return result{fleet: f, floors: floors, own: true, began: time.Unix(1_800_000_000, 0)}
 }
 
-func TestPageHoldsWhatItPromises(t *testing.T) {
+func TestPageShowsEveryPart(t *testing.T) {
 	t.Parallel()
 	text, err := writePage(sampleResult())
 	if err != nil {
@@ -55,8 +55,8 @@ func TestPageHoldsWhatItPromises(t *testing.T) {
 	}
 }
 
-// Nothing is fetched from anywhere, and nothing names this machine or whoever uses it.
-func TestPageStandsAlone(t *testing.T) {
+// The page loads no external resource, and does not identify this machine or its user.
+func TestPageIsSelfContained(t *testing.T) {
 	t.Parallel()
 	text, err := writePage(sampleResult())
 	if err != nil {
@@ -109,7 +109,7 @@ func TestPageIsWellFormed(t *testing.T) {
 	}
 }
 
-func TestPageEscapesWhatItIsGiven(t *testing.T) {
+func TestPageEscapesText(t *testing.T) {
 	t.Parallel()
 	r := sampleResult()
 	r.unchecked = errors.New("<script>alert(1)</script>")
@@ -145,7 +145,7 @@ func TestPageOfAClosedLoopOffersNothing(t *testing.T) {
 	}
 }
 
-func TestReportAppearsWholeOrNotAtAll(t *testing.T) {
+func TestReportFileIsWrittenAtomically(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report.html")
 	cfg := smallRun(startFake(t, honest))
@@ -163,7 +163,7 @@ func TestReportAppearsWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestBadReportPathIsToldBeforeTheRun(t *testing.T) {
+func TestBadReportPathIsReportedBeforeTheRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, path := range map[string]string{"a directory": dir, "nowhere": filepath.Join(dir, "no", "report.html")} {

@@ -7,9 +7,9 @@ import (
 	"remit/client"
 )
 
-// settle ends every session and checks it and its transactions against its ledger. Before that each agent refreshes
-// once more, with the successor of a token that was spent during the run, and the rest is done with what that returns.
-// If it could not refresh during the run, it does so twice here.
+// reconcile ends every session, and compares it and its transactions with its ledger. Before that each agent refreshes once
+// more, with the successor of a token spent during the run, and uses the new tokens from then on. An agent that could not
+// refresh during the run refreshes twice here.
 func (f *fleet) reconcile(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reconcilePatience)
 	defer cancel()
@@ -33,8 +33,8 @@ func (f *fleet) reconcile(ctx context.Context) error {
 	})
 }
 
-// close reads a session, ends it, reads it again and tries to act on it. All of that may be requested twice: a session
-// that has ended answers the same to a second end, and no late action may succeed.
+// close reads a session, ends it, reads it again and tries to act on it. All of these may be repeated: ending a session is
+// idempotent, and no late action may succeed.
 func (f *fleet) close(ctx context.Context, s *session) sessionFact {
 	ask := func(op operation, do func(context.Context) error) reply {
 		return f.persist(ctx, op, time.Now(), do).reply()
@@ -51,7 +51,7 @@ func (f *fleet) close(ctx context.Context, s *session) sessionFact {
 	}
 }
 
-// list reads the transactions of a session that has ended, page by page.
+// list reads the transactions of an ended session, page by page.
 func (f *fleet) list(ctx context.Context, s *session, closed sessionFact) transactionsFact {
 	fact := transactionsFact{session: closed.session, window: closed.window, after: closed.after}
 	t := f.persist(ctx, opList, time.Now(), func(ctx context.Context) error {

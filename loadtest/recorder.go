@@ -11,23 +11,23 @@ import (
 	"remit/client"
 )
 
-// The fleet acts through the SDK, but the books do not go by what the SDK makes of an answer: they go by what went over
-// the wire, and hold the SDK against that too.
+// The fleet acts through the SDK, but the checks use the requests and answers on the wire, not what the SDK makes of them.
+// They compare the SDK's errors with the wire too.
 
-// exchange is one request and what came back.
+// exchange is one request and its reply.
 type exchange struct {
 	path        string
 	sent        []byte
 	reply       reply
-	invalidated bool // its access token had been made invalid on purpose
+	invalidated bool // its access token was made invalid on purpose
 	began, done time.Time
 }
 
-// tape is what the wire saw of one call of the SDK, and how the SDK put it.
+// recorder holds the exchanges of one SDK call, and the SDK's result.
 type recorder struct {
 	op   operation
 	err  error     // the SDK's
-	done time.Time // when the call had returned
+	done time.Time // when the call returned
 
 	mu        sync.Mutex // an early renewal may go on after the call
 	exchanges []exchange
@@ -35,13 +35,13 @@ type recorder struct {
 
 type recorderKey struct{}
 
-// withRecorder is ctx with a tape for one call.
+// withRecorder returns ctx with a recorder for one call.
 func withRecorder(ctx context.Context, op operation) (context.Context, *recorder) {
 	t := &recorder{op: op}
 	return context.WithValue(ctx, recorderKey{}, t), t
 }
 
-// record enters e on the tape of ctx, if it has one.
+// record adds e to the recorder of ctx, if it has one.
 func record(ctx context.Context, e exchange) {
 	if t, ok := ctx.Value(recorderKey{}).(*recorder); ok {
 		t.mu.Lock()
@@ -50,16 +50,16 @@ func record(ctx context.Context, e exchange) {
 	}
 }
 
-// getsToken reports whether the exchange was one of a credential for tokens.
+// getsToken reports whether the exchange requested tokens.
 func (e exchange) getsToken() bool { return e.path == tokenPath || e.path == refreshPath }
 
-// own are the exchanges of the call itself. Those that got a token for it are not, unless it was all about tokens, nor
-// those whose token was invalidated: they could do nothing.
+// own returns the exchanges of the call itself. It leaves out those that fetched a token first, and those with an
+// invalidated token, which had no effect.
 func (t *recorder) own() []exchange {
 	return t.which(func(e exchange) bool { return !e.invalidated && (t.op.forTokens() || !e.getsToken()) })
 }
 
-// renewals are the exchanges that got a token for a call about something else.
+// renewals returns the exchanges that fetched a token for another call.
 func (t *recorder) renewals() []exchange {
 	return t.which(func(e exchange) bool { return !t.op.forTokens() && e.getsToken() })
 }
@@ -76,7 +76,7 @@ func (t *recorder) which(is func(exchange) bool) []exchange {
 	return list
 }
 
-// last is the last exchange with a path.
+// last returns the last exchange with a path.
 func (t *recorder) last(path string) (e exchange, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,12 +88,12 @@ func (t *recorder) last(path string) (e exchange, ok bool) {
 	return exchange{}, false
 }
 
-// reply is how the call came out: the last answer to it, unless that leaves an earlier attempt in doubt.
+// reply returns the outcome of the call: its last answer, unless the outcome of an earlier attempt is unknown.
 func (t *recorder) reply() reply {
 	list := t.own()
 	switch {
 	case len(list) == 0 && t.err == nil && t.op.forTokens():
-		return reply{status: http.StatusOK} // another call was getting a token for the same agent, and its answer served
+		return reply{status: http.StatusOK} // another call fetched a token for the same agent, and this one shared it
 	case len(list) == 0 && t.err == nil:
 		return reply{err: errors.New("nothing was sent")}
 	case len(list) == 0, len(list) > 1 && errors.Is(t.err, client.ErrOutcomeUnknown):

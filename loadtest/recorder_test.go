@@ -73,7 +73,7 @@ func TestPresentedIn(t *testing.T) {
 	}
 }
 
-// In a storm the tokens of many calls are invalidated, which is no answer to any of them.
+// In a storm the tokens of many calls are invalidated. The refusals of these are not the outcome of the calls.
 func TestRecorderIgnoresInvalidatedTokens(t *testing.T) {
 	t.Parallel()
 	invalidated := exchange{path: "/v1/sessions/s/actions", reply: reply{status: 401}, invalidated: true}

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// refresh lets the agent refresh its tokens. When the answer is lost the SDK presents the same token again, at once and
-// if need be next time: the service promises the same successor then. When the token is refused the SDK falls back to
-// the secret; that it was refused is on the tape.
+// refresh refreshes the agent's tokens. If the answer is lost, the SDK presents the same token again, at once and if
+// necessary at the next refresh: the service promises the same successor. If the service refuses the token, the SDK falls
+// back to the secret, but the recorder has the refusal.
 func (f *fleet) refresh(ctx context.Context, a *agent, due time.Time) *recorder {
 	a.mu.Lock()
 	defer a.mu.Unlock()

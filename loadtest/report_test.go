@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sample is a fleet that has measured and found a little.
+// sample returns a fleet with a few measurements and violations.
 func sample() *fleet {
 	f, err := newFleet(config{scenario: steady, agents: 1, sessions: 1, rate: 10, duration: time.Second, addr: "http://127.0.0.1:1"})
 	if err != nil {
@@ -25,7 +25,7 @@ func sample() *fleet {
 	return f
 }
 
-// words joins the words of each line by one space, so that a test need not count columns.
+// words joins the words of each line by one space, so that tests do not depend on column widths.
 func words(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -52,7 +52,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestBooksReport(t *testing.T) {
+func TestTotalsReport(t *testing.T) {
 	f := sample()
 	requested := effect{charge: charge{2, 1_250_000}}
 	f.sessions[0].ledger.send(requested)
@@ -81,7 +81,7 @@ func TestVerdictNamesTheFirstAndCountsAll(t *testing.T) {
 	text := out.String()
 	for _, want := range []string{
 		"acknowledged but not stored: s1: 10 < 12\n", "and 3 more\n", "22 × acknowledged but not stored\n",
-		"1 × could not be checked\n", "DO NOT BALANCE: 22 violations, 1 could not be checked\n",
+		"1 × could not be checked\n", "TOTALS DO NOT RECONCILE: 22 violations, 1 could not be checked\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -147,7 +147,7 @@ func TestShedRequestsAreCountedApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text := shedOf(f); text != "" {
-		t.Errorf("nobody was turned away: %q", text)
+		t.Errorf("no request was shed: %q", text)
 	}
 	f.stats.acting.Store(true)
 	due := time.Now()

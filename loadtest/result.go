@@ -2,7 +2,7 @@ package main
 
 import "time"
 
-// result is all that a run found.
+// result is the outcome of a run.
 type result struct {
 	fleet     *fleet
 	unchecked error       // why the totals were not checked; nil: they were

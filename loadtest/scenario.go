@@ -31,12 +31,12 @@ func (s *scenario) Set(name string) error {
 	return nil
 }
 
-// A run in bursts has so many cycles, and each cycle five slots. The last slot of a cycle has five times the rate of the
-// others: five ninths of the cycle's arrivals in a fifth of its time. So the mean is the rate that was requested, the low
-// rate 5/9 of it, and that of a burst 25/9.
+// burstCycles is the number of cycles in a burst run. Each cycle has five slots. The last slot has five times the rate of the
+// others: five ninths of the cycle's arrivals in a fifth of its time. So the mean is the requested rate, the low rate is 5/9
+// of it, and the rate in a burst 25/9.
 const burstCycles = 4
 
-// inBursts moves a moment of an even schedule to where it belongs in one of bursts.
+// inBursts maps an offset of an even schedule to one of a schedule with bursts.
 func inBursts(offset, span time.Duration) time.Duration {
 	cycle := span / burstCycles
 	if cycle == 0 {

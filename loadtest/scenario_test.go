@@ -108,7 +108,7 @@ func TestInvalidatedTokensHaveAnotherSignature(t *testing.T) {
 	}
 }
 
-func TestEachScenarioBalances(t *testing.T) {
+func TestTotalsReconcileInEachScenario(t *testing.T) {
 	t.Parallel()
 	for _, name := range scenarios {
 		for _, keys := range []bool{false, true} {
@@ -128,7 +128,7 @@ func TestEachScenarioBalances(t *testing.T) {
 func TestStormMakesEveryAgentRefreshOnce(t *testing.T) {
 	t.Parallel()
 	cfg := smallRun(startFake(t, honest))
-	cfg.duration = 0 // the storm comes at once
+	cfg.duration = 0 // the storm begins at once
 	f, err := newFleet(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestStormMakesEveryAgentRefreshOnce(t *testing.T) {
 	}
 }
 
-func TestScenariosFindWhatIsWrong(t *testing.T) {
+func TestScenariosDetectFaults(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name     string
@@ -160,8 +160,8 @@ func TestScenariosFindWhatIsWrong(t *testing.T) {
 		fault    fault
 		rule     rule
 	}{
-		{"invalidated tokens are accepted", storm, acceptsSpoilt, ruleInvalidToken},
-		{"storm with refreshes that are refused", storm, spoilsSuccessor, ruleRefresh},
+		{"invalidated tokens are accepted", storm, acceptsInvalidTokens, ruleInvalidToken},
+		{"storm with refreshes that are refused", storm, breaksSuccessor, ruleRefresh},
 		{"verify names another", mixed, verifiesOthers, ruleIdentity},
 		{"a list has another's", mixed, listsOthers, ruleIdentity},
 		{"batches count twice", mixed, batchesTwice, ruleInvented},
@@ -181,7 +181,7 @@ func TestScenariosFindWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestMixedBalancesWithLostAnswers(t *testing.T) {
+func TestMixedTotalsReconcileWithLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]fault{"503": failsAfterCharge, "closed connection": hangsUp} {
 		for _, keys := range []bool{false, true} {
@@ -198,7 +198,7 @@ func TestMixedBalancesWithLostAnswers(t *testing.T) {
 	}
 }
 
-func TestBatchThatCannotBeReadIsInDoubt(t *testing.T) {
+func TestUnreadableBatchHasUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	for body, faulty := range map[string]bool{
 		`[{"status":200,"body":{}},{"status":403,"body":{"code":"x"}}]`: false, `[{"status":200,"body":{}}]`: true, `{`: true,

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// session is one session of an agent, and the client's account of it.
+// session is one session of an agent, with the client's ledger of it.
 type session struct {
 	sdk    *client.Session
 	agent  *agent
@@ -15,7 +15,7 @@ type session struct {
 	ledger ledger
 }
 
-// does is the SDK's call for an action on the session.
+// does returns the SDK call for an action on the session.
 func (s *session) does(a action) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := s.sdk.Charge(ctx, client.Charge{ActionType: a.kind, Value: money.MicroUSD(a.requested.value), Count: a.requested.count})
@@ -29,20 +29,20 @@ func (s *session) get(ctx context.Context) error {
 	return err
 }
 
-// startedLimits are those of a session that is made during a run. It is charged once.
+// startedLimits are the limits of a session created during a run, which is charged once.
 var startedLimits = limits{actions: 100, value: 1000 * microsPerUSD}
 
-// startedSessions are those that were made during a run. Safe for use by many workers.
+// startedSessions are the sessions created during a run. It is safe for concurrent use.
 type startedSessions struct {
 	mu   sync.Mutex
 	made int
 	open []*session // oldest first
 
-	ended int     // of those made
-	sums  entries // of the ended ones
+	ended int     // how many have ended
+	sums  entries // their ledgers
 }
 
-// reserve reports whether one more may be made.
+// reserve reports whether another session may be created, and counts it.
 func (s *startedSessions) reserve() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *startedSessions) push(it *session) {
 	s.open = append(s.open, it)
 }
 
-// pop takes the oldest open one; nil when there is none.
+// pop removes and returns the oldest open session, or nil.
 func (s *startedSessions) pop() *session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *startedSessions) pop() *session {
 	return oldest
 }
 
-// take takes all that are open.
+// take removes and returns all open sessions.
 func (s *startedSessions) take() []*session {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +80,7 @@ func (s *startedSessions) take() []*session {
 	return rest
 }
 
-// enter enters the account of one that has ended.
+// enter adds the ledger of a session that has ended.
 func (s *startedSessions) enter(sums entries) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// storm lets the access tokens of all agents expire at once, half-way through the run. A service does not do so at
-// anybody's wish, so the tokens are invalidated on the wire from then on: the service refuses them as it does expired ones,
-// and each agent has to refresh before its next call. So that all do so at once, each then reads one of its sessions,
-// beside the actions that are due; all these reads are due at the moment of the storm.
+// storm makes the access tokens of all agents expire at once, half-way through the run. A client cannot make the service do
+// that, so the transport invalidates the tokens from then on: the service refuses them like expired ones, and each agent
+// must refresh before its next call. Each agent also reads one of its sessions at that time, in addition to the actions that
+// are due, so that all of them refresh at once.
 func (f *fleet) storm(ctx context.Context) {
 	sleepOrDone(ctx, f.cfg.duration/2)
 	expired := make(map[string]bool, len(f.agents))
 	for _, a := range f.agents {
-		// An agent that is just getting a new token has none that could expire.
+		// An agent that is fetching a new token has none that could expire.
 		if access, err := a.sdk.Token(ctx); err == nil {
 			expired[access] = true
 		}

@@ -8,8 +8,8 @@ import (
 	"remit/money"
 )
 
-// transact begins a transaction, which was due at the given moment, and settles it at once in the way that it is meant
-// to end. What is judged is each step's answer; whether the steps add up is judged when the session has ended.
+// transact begins a transaction that was due at the given time, and ends it at once as drawn. It checks each step's answer.
+// Whether the steps add up is checked at the end of the session.
 func (f *fleet) transact(ctx context.Context, s *session, a action, due time.Time) *recorder {
 	requested := effect{charge{count: 1}, flow{begun: 1, held: a.requested.value}}
 	fact := stepFact{session: s.sdk.ID(), limits: s.limits, hold: a.requested.value}
@@ -46,7 +46,7 @@ func (f *fleet) transact(ctx context.Context, s *session, a action, due time.Tim
 	return t
 }
 
-// commit settles a transaction as done, and returns what that did if it is certain.
+// commit commits a transaction, and returns the effect if it was acknowledged.
 func (f *fleet) commit(ctx context.Context, s *session, tx *client.Transaction, fact stepFact) (did effect, ok bool) {
 	requested := effect{flow: flow{committed: 1, freed: fact.hold, spent: fact.requested, over: max(fact.requested-fact.hold, 0)}}
 	fact.before = s.ledger.send(requested)
@@ -63,7 +63,7 @@ func (f *fleet) commit(ctx context.Context, s *session, tx *client.Transaction, 
 	return did, fact.reply.outcome() == acknowledged
 }
 
-// rollBack settles a transaction as not done, or undoes it, which does what is requested.
+// rollBack rolls a transaction back, or undoes a committed one, with the given effect.
 func (f *fleet) rollBack(ctx context.Context, s *session, tx *client.Transaction, fact stepFact, does flow) {
 	requested := effect{flow: does}
 	fact.before = s.ledger.send(requested)
@@ -78,5 +78,5 @@ func (f *fleet) rollBack(ctx context.Context, s *session, tx *client.Transaction
 	f.audit.add(checkRollback(fact))
 }
 
-// preState is what transactions carry: a little.
+// preState is the small state that every transaction carries.
 var preState = map[string]int{"balance": 100}
