@@ -155,7 +155,7 @@ func ended() (fact transactionsFact, list []client.TransactionInfo) {
 	}
 }
 
-func TestCheckRegister(t *testing.T) {
+func TestCheckTransactions(t *testing.T) {
 	const usd = microsPerUSD
 	for _, test := range []struct {
 		name   string
