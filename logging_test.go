@@ -220,7 +220,7 @@ func TestABlockedStandardErrorDelaysNoFailure(t *testing.T) {
 	t.Cleanup(func() { _ = taken.Close() })
 	p := startUnread(t, "REMIT_LISTEN="+taken.Addr().String())
 	select {
-	case <-p.Ended():
+	case <-p.Done():
 		err := p.Wait()
 		if exit := (&exec.ExitError{}); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 			t.Errorf("it ended with %v", err)

@@ -110,7 +110,7 @@ func (p *program) ready(t *testing.T) *program {
 func (p *program) stop(t *testing.T) error {
 	t.Helper()
 	select {
-	case <-p.Ended():
+	case <-p.Done():
 		return nil
 	default:
 	}

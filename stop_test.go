@@ -43,7 +43,7 @@ func TestAStopDelayedByASlowClientSucceeds(t *testing.T) {
 	t.Parallel()
 	p := startWithASlowClient(t)
 	select {
-	case <-p.Ended():
+	case <-p.Done():
 		if err := p.Wait(); err != nil {
 			t.Errorf("it ended with %v", err)
 		}
@@ -61,7 +61,7 @@ func TestASecondSignalEndsTheProcessImmediately(t *testing.T) {
 	p := startWithASlowClient(t)
 	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {
 		select {
-		case <-p.Ended():
+		case <-p.Done():
 			err := p.Wait()
 			exit := &exec.ExitError{}
 			if !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {

@@ -2,10 +2,12 @@ package serviceproc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
@@ -15,7 +17,7 @@ const (
 	// stopTime bounds how long a process may take to end after SIGTERM. Then it is killed.
 	stopTime = 15 * time.Second
 	// startTime bounds how long a process may take to be ready.
-	startTime = 20 * time.Second
+	startTime = 30 * time.Second // under the race detector, on a busy machine
 )
 
 // Process is a started program and its output so far.
@@ -29,7 +31,8 @@ type Process struct {
 }
 
 // StartProcess starts the program in its own process group. Its environment is PATH, TMPDIR and the settings (NAME=value).
-// A standard error that cmd redirects is not collected.
+// On Linux the kernel kills the program when the tests end, even if they are killed. A standard error that cmd redirects is
+// not collected.
 func StartProcess(cmd *exec.Cmd, settings ...string) (*Process, error) {
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}, settings...)
@@ -38,14 +41,26 @@ func StartProcess(cmd *exec.Cmd, settings ...string) (*Process, error) {
 		cmd.Stderr = io.MultiWriter(&p.stderr, &p.output)
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	endWithParent(cmd.SysProcAttr)
+	started := make(chan error)
+	go p.run(started)
+	if err := <-started; err != nil {
 		return nil, err
 	}
-	go func() {
-		p.err = cmd.Wait()
-		close(p.ended)
-	}()
 	return p, nil
+}
+
+// run starts the process and waits for its end on one thread, because Linux kills the process when that thread ends.
+func (p *Process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := p.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	started <- nil
+	p.err = p.cmd.Wait()
+	close(p.ended)
 }
 
 // Output returns what the process has printed so far, to both streams.
@@ -57,14 +72,31 @@ func (p *Process) Stdout() string { return p.stdout.String() }
 // Stderr returns what the process has written to standard error so far.
 func (p *Process) Stderr() string { return p.stderr.String() }
 
-// PID returns the process's id.
+// PID returns the process's id. Another process may have it once this one has ended.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Signal sends the process a signal. It is an error when the process has ended.
-func (p *Process) Signal(signal os.Signal) error { return p.cmd.Process.Signal(signal) }
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.ended }
 
-// Ended is closed when the process has ended.
-func (p *Process) Ended() <-chan struct{} { return p.ended }
+// Runs says whether the process has not ended yet.
+func (p *Process) Runs() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+var errEnded = errors.New("the process has ended")
+
+// Signal sends the process a signal. It is an error when the process has ended.
+func (p *Process) Signal(signal os.Signal) error {
+	if !p.Runs() {
+		return errEnded
+	}
+	return p.cmd.Process.Signal(signal)
+}
 
 // Wait waits until the process has ended and returns how, as exec.Cmd.Wait does: nil for exit status 0.
 func (p *Process) Wait() error {
@@ -72,9 +104,23 @@ func (p *Process) Wait() error {
 	return p.err
 }
 
+// State says how the process ended. It is nil until then.
+func (p *Process) State() *os.ProcessState {
+	if p.Runs() {
+		return nil
+	}
+	return p.cmd.ProcessState
+}
+
+// Kill ends the process as a power cut would, and returns when it has ended.
+func (p *Process) Kill() {
+	_ = p.Signal(syscall.SIGKILL) // fails only when the process has already ended
+	<-p.ended
+}
+
 // Stop sends SIGTERM and waits until the process has ended. It is an error when the process does not exit with 0.
 func (p *Process) Stop() error {
-	_ = p.Signal(syscall.SIGTERM) // fails only when the process has ended already
+	_ = p.Signal(syscall.SIGTERM) // fails only when the process has already ended
 	select {
 	case <-p.ended:
 	case <-time.After(stopTime):
@@ -87,7 +133,7 @@ func (p *Process) Stop() error {
 	return nil
 }
 
-// Await waits until the condition holds. It is an error when the process ends first, or after 20 s.
+// Await waits until the condition holds. It is an error when the process ends first, or after 30 s.
 func (p *Process) Await(condition func() bool) error {
 	for deadline := time.Now().Add(startTime); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if condition() {
