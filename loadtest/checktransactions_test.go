@@ -168,7 +168,7 @@ func TestCheckTransactions(t *testing.T) {
 		{"a number twice", func(_ *transactionsFact, l []client.TransactionInfo) { l[0].SequenceNumber = 3 }, []rule{ruleSequence}},
 		{"a number told twice", func(f *transactionsFact, _ []client.TransactionInfo) { f.before.numbers, f.possible.numbers = 9, 9 },
 			[]rule{ruleSequence}},
-		{"numbers in doubt", func(f *transactionsFact, _ []client.TransactionInfo) { f.before.begun, f.before.numbers = 3, 6 }, nil},
+		{"numbers of unknown outcome", func(f *transactionsFact, _ []client.TransactionInfo) { f.before.begun, f.before.numbers = 3, 6 }, nil},
 		{"one too few", func(f *transactionsFact, _ []client.TransactionInfo) {
 			f.before.begun, f.possible.begun, f.before.numbers = 5, 5, 10
 		}, []rule{ruleLost}},
@@ -187,11 +187,11 @@ func TestCheckTransactions(t *testing.T) {
 		{"the session says otherwise", func(f *transactionsFact, _ []client.TransactionInfo) {
 			f.before.value, f.possible.value = 4*usd, 4*usd
 		}, []rule{ruleSum}},
-		{"an action in doubt", func(f *transactionsFact, _ []client.TransactionInfo) { f.before.value = 4 * usd }, nil},
-		{"a commit in doubt that happened", func(f *transactionsFact, _ []client.TransactionInfo) {
+		{"an action of unknown outcome", func(f *transactionsFact, _ []client.TransactionInfo) { f.before.value = 4 * usd }, nil},
+		{"a commit of unknown outcome that happened", func(f *transactionsFact, _ []client.TransactionInfo) {
 			f.before.committed, f.before.spent = 2, 4*usd
 		}, nil},
-		{"a commit in doubt that did not happen", func(f *transactionsFact, _ []client.TransactionInfo) {
+		{"a commit of unknown outcome that did not happen", func(f *transactionsFact, _ []client.TransactionInfo) {
 			f.possible.committed, f.possible.spent = 4, 7*usd
 		}, nil},
 	} {

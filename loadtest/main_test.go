@@ -67,7 +67,7 @@ func TestRunDetectsFaultsOfTheService(t *testing.T) {
 		{"miscounts", miscounts, exitFailed, ruleRemainder},
 		{"refuses new tokens", refusesTokens, exitFailed, ruleToken},
 		{"keeps spent tokens", keepsTokens, exitFailed, ruleRefresh},
-		{"spoils the successor", breaksSuccessor, exitFailed, ruleRefresh},
+		{"breaks the successor", breaksSuccessor, exitFailed, ruleRefresh},
 		{"never ends", neverEnds, exitFailed, ruleEnd},
 		{"acts after the end", actsAfterEnd, exitFailed, ruleActedAfter},
 		{"refuses a token it then accepts again", refusesTokensOnce, exitFailed, ruleToken},
