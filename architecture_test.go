@@ -14,7 +14,8 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 	allowed := map[string][]string{
 		"remit":                      {"remit/cli", "remit/money", "remit/redisproc", "remit/redisstore", "remit/server", "remit/token"},
 		"remit/cli":                  {"remit/client", "remit/money"},
-		"remit/server":               {"remit/metrics", "remit/money", "remit/openapi", "remit/redisstore", "remit/token"},
+		"remit/server":               {"remit/metrics", "remit/money", "remit/openapi", "remit/redisstore", "remit/server/conn", "remit/token"},
+		"remit/server/conn":          {},
 		"remit/redisstore":           {"remit/lua", "remit/metrics", "remit/money"},
 		"remit/openapi":              {},
 		"remit/token":                {},

@@ -9,6 +9,12 @@ import (
 	"remit/redisstore"
 )
 
+func (s *Server) actionRoutes(r *routes) {
+	for _, prefix := range []string{"", "/v1"} {
+		r.post(prefix+"/sessions/{id}/actions", s.charge)
+	}
+}
+
 const (
 	maxCount            = 1000
 	maxActionTypeLength = 200 // characters

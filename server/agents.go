@@ -15,6 +15,15 @@ import (
 	"remit/token"
 )
 
+func (s *Server) agentRoutes(r *routes) {
+	r.post("/v1/agents", s.createAgent)
+	r.get("/v1/agents", s.listAgents)
+	r.get("/v1/agents/{id}", s.getAgent)
+	r.post("/v1/agents/{id}/revoke", s.revokeAgent)
+	r.delete("/v1/agents/{id}", s.deleteAgent)
+	r.post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
+}
+
 const (
 	maxScopes      = 64
 	maxScopesChars = 600 // of all together, so that an access token stays under 2 KiB

@@ -7,6 +7,12 @@ import (
 	"remit/openapi"
 )
 
+func (s *Server) documentRoutes(r *routes) {
+	r.get("/", s.root)
+	r.get("/docs", s.docs)
+	r.get("/openapi.json", s.openAPI)
+}
+
 // openAPI answers with the description of this API.
 func (s *Server) openAPI(ctx *fasthttp.RequestCtx) error {
 	return answerDocument(ctx, "application/json", openapi.JSON())

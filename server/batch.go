@@ -10,6 +10,10 @@ import (
 	"remit/redisstore"
 )
 
+func (s *Server) batchRoutes(r *routes) {
+	r.post("/v1/actions", s.chargeBatch)
+}
+
 const maxBatch = 500
 
 type batchRequest struct {

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"crypto/tls"
 	"math/bits"
-	"net"
 	"time"
 	"unsafe"
 
@@ -94,51 +92,4 @@ func (s *Server) bodyHolder(ctx *fasthttp.RequestCtx, now time.Time) (*pool, acc
 func contextOf(header *fasthttp.RequestHeader) *fasthttp.RequestCtx {
 	const offset = unsafe.Offsetof(fasthttp.RequestCtx{}.Request) + unsafe.Offsetof(fasthttp.Request{}.Header)
 	return (*fasthttp.RequestCtx)(unsafe.Add(unsafe.Pointer(header), -int(offset)))
-}
-
-// stopReading makes the read of a body that is under way fail, and with it the request.
-func (c *connection) stopReading() { _ = c.Conn.SetReadDeadline(time.Unix(1, 0)) }
-
-// bodyRefusal returns why the body behind the last header was not read, or was read no further, if that was for want of
-// room. It releases the body's place.
-func (c *connection) bodyRefusal() error {
-	if c == nil {
-		return nil
-	}
-	err := c.noRoom
-	if one := c.body.Swap(nil); one.release() {
-		err = one.pool.errFull
-	}
-	c.noRoom = nil
-	return err
-}
-
-// bodyArrived keeps the body's place until the request is answered.
-func (c *connection) bodyArrived() {
-	if c == nil {
-		return
-	}
-	c.noRoom = nil
-	if one := c.body.Load(); one != nil {
-		one.settle()
-		c.answering.Store(true)
-	}
-}
-
-// releasePlaces gives back what the last request held. fasthttp reads or closes a connection only when the answer is
-// written.
-func (c *connection) releasePlaces() {
-	if c.answering.Load() && c.answering.CompareAndSwap(true, false) { // most requests hold nothing: a load is cheaper
-		c.body.Swap(nil).release()
-		c.answer.Swap(nil).release()
-	}
-}
-
-// connectionOf returns the connection that fasthttp serves, below TLS if need be, or nil when it is none of ours.
-func connectionOf(conn net.Conn) *connection {
-	if secured, ok := conn.(*tls.Conn); ok {
-		conn = secured.NetConn()
-	}
-	c, _ := conn.(*connection)
-	return c
 }

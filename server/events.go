@@ -13,6 +13,10 @@ import (
 	"remit/redisstore"
 )
 
+func (s *Server) eventRoutes(r *routes) {
+	r.get("/v1/agents/{id}/events", s.listEvents)
+}
+
 const maxWait = 30 // seconds
 
 // eventAnswer is one entry of an agent's audit trail.
@@ -125,7 +129,7 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	}
 	events, more, err := s.store.Events(forRequest(ctx), asks.Caller, agent, query.after, query.limit)
 	if err == nil && len(events) == 0 && query.wait > 0 && !ctx.IsHead() {
-		if err = s.awaitEvent(asks, s.holderAddress(ctx), agent, query); err == nil {
+		if err = s.awaitEvent(asks, s.waiterAddress(ctx), agent, query); err == nil {
 			events, more, err = s.store.Events(forRequest(ctx), asks.Caller, agent, query.after, query.limit)
 		}
 	}

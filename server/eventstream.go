@@ -30,7 +30,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.
 	if err != nil {
 		return err
 	}
-	place, err := s.waiting.enter(asks.organization(), s.holderAddress(ctx))
+	place, err := s.waiting.enter(asks.organization(), s.waiterAddress(ctx))
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (s *Server) refuseExpectation(ctx *fasthttp.RequestCtx, err error) (status 
 	s.begin(ctx)
 	defer s.endAsked(ctx)
 	defer s.answerPanic(ctx)
-	leaveUnread(ctx.Conn())
+	connectionOf(ctx.Conn()).leaveUnread()
 	s.answerProblem(ctx, err)
 	return ctx.Response.StatusCode()
 }

@@ -5,7 +5,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-const familyPath = "/v1/agents/{id}/families/{family_id}"
+func (s *Server) familyRoutes(r *routes) {
+	r.get("/v1/agents/{id}/families", s.listFamilies)
+	r.delete("/v1/agents/{id}/families/{family_id}", s.endFamily)
+}
 
 type familyAnswer struct {
 	ID       uuid.UUID `json:"family_id"`

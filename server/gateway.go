@@ -20,6 +20,13 @@ const (
 	authorizePath = "/v1/auth/authorize"
 )
 
+// gatewayRoutes lacks authorizePath itself, which answers to every method: see Handler.
+func (s *Server) gatewayRoutes(r *routes) {
+	r.get(verifyPath, s.verify)
+	r.anyBelow(verifyPath, s.verify)
+	r.anyBelow(authorizePath, s.authorize)
+}
+
 // behindGatewayPath says whether the path was appended by a gateway.
 func behindGatewayPath(path []byte) bool {
 	return bytes.HasPrefix(path, []byte(verifyPath+"/")) || bytes.HasPrefix(path, []byte(authorizePath+"/"))

@@ -8,6 +8,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
+func (s *Server) healthRoutes(r *routes) {
+	r.get("/healthz", s.healthz)
+	r.get("/readyz", s.readyz)
+}
+
 type healthAnswer struct {
 	Status   string   `json:"status"`
 	Warnings []string `json:"warnings,omitzero"`

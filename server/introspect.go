@@ -11,6 +11,10 @@ import (
 	"remit/token"
 )
 
+func (s *Server) introspectionRoutes(r *routes) {
+	r.post("/v1/auth/introspect", s.introspect)
+}
+
 type introspectRequest struct {
 	Token optional[string] `json:"token"`
 	Hint  optional[string] `json:"token_type_hint"` // RFC 7662 §2.1; tokens tell themselves apart

@@ -4,6 +4,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
+func (s *Server) metadataRoutes(r *routes) {
+	r.get("/.well-known/oauth-authorization-server", s.metadata)
+}
+
 // serverMetadata is an RFC 8414 document.
 type serverMetadata struct {
 	Issuer                   string   `json:"issuer"`

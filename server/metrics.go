@@ -117,7 +117,7 @@ func (c *counts) look(s *Server, version string) {
 		c.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels},
 			func() float64 { return float64(value.Load()) }))
 	}
-	now("remit_http_connections_open", "Open connections, without those of an own metrics listener.", s.open.count)
+	now("remit_http_connections_open", "Open connections, without those of an own metrics listener.", s.open.Len)
 	now("remit_event_waiters", "Requests that wait for events, streams too.", s.waiting.count)
 	const verified = "Access tokens that were found good, by whether their signature was checked before (hit) or now (miss)."
 	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "hit"}, &c.tokenHits)

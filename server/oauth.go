@@ -12,6 +12,13 @@ import (
 	"remit/token"
 )
 
+func (s *Server) oauthRoutes(r *routes) {
+	r.post("/oauth2/token", s.oauthToken)
+	r.get("/oauth2/authorize", s.oauthAuthorize)
+	r.post("/oauth2/revoke", s.oauthRevoke)
+	r.post("/oauth2/introspect", s.oauthIntrospect)
+}
+
 // The OAuth 2.0 face of the same operations: a client is an agent, its client_id the agent's id and its client_secret
 // the agent's secret. Requests are form-encoded, errors are those of RFC 6749 §5.2.
 

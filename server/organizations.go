@@ -10,6 +10,12 @@ import (
 	"remit/token"
 )
 
+func (s *Server) organizationRoutes(r *routes) {
+	r.post("/v1/organizations", s.createOrganization)
+	r.get("/v1/organizations/{id}", s.getOrganization)
+	r.post("/v1/organizations/{id}/api-key/rotate", s.rotateAPIKey)
+}
+
 // Organizations says who may create organizations. The zero value is OrganizationsOpen.
 type Organizations struct {
 	Creation OrganizationCreation

@@ -130,7 +130,7 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	defer s.answerPanic(ctx)
 	askedOf(ctx).unread = true
 	s.renewWriteTimeout(ctx)
-	leaveUnread(ctx.Conn())
+	connectionOf(ctx.Conn()).leaveUnread()
 	noRoom := connectionOf(ctx.Conn()).bodyRefusal()
 	var plain tls.RecordHeaderError
 	var small *fasthttp.ErrSmallBuffer

@@ -17,6 +17,10 @@ const watchersGrace = time.Second / 2
 
 var metricsFormat = expfmt.NewFormat(expfmt.TypeTextPlain)
 
+func (s *Server) metricsRoutes(r *routes) {
+	r.get("/metrics", s.metrics)
+}
+
 // scrapes gathers once for all that wait for a text: nobody needs a credential to ask, and to gather takes a millisecond or
 // more. So however many ask at once, no more than one is at work for them, and nobody waits for more than two.
 type scrapes struct {
@@ -107,8 +111,8 @@ func (s *Server) endWatching() {
 }
 
 func (s *Server) watchersHandler() fasthttp.RequestHandler {
-	r := s.newRouter()
-	s.get(r, "/metrics", s.metrics)
-	s.get(r, "/healthz", s.healthz)
-	return s.around(r.Handler)
+	r := s.newRoutes()
+	s.metricsRoutes(r)
+	r.get("/healthz", s.healthz)
+	return s.around(r.router.Handler)
 }

@@ -11,8 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"remit/money"
 	"remit/redisstore"
+	"remit/server/conn"
 	"remit/token"
 )
 
@@ -60,6 +59,17 @@ func (c Config) connections() int {
 	return min(c.Connections, maxConnections)
 }
 
+// ConnectionsOfOneAddress returns how many of a server's connections one client address may have: three quarters, so that
+// no client can take them all. Behind a proxy all clients share one address; a trusted proxy may have every connection.
+func ConnectionsOfOneAddress(connections int) int { return max(connections*3/4, 1) }
+
+func (c Config) connectionLimits() conn.Config {
+	most := c.connections()
+	return conn.Config{
+		Limit: most, LimitPerAddress: ConnectionsOfOneAddress(most), Proxies: c.TrustedProxies, Opaque: c.TLS != nil,
+	}
+}
+
 // waitingPlaces returns how many requests may wait for events: half of the connections stay free for others.
 func (c Config) waitingPlaces() int { return min(maxWaiting, max(c.connections()/2, 1)) }
 
@@ -84,12 +94,12 @@ type Server struct {
 	keyReads  keyReads
 	requests  requestIDs
 	limits    limits
-	proxies   trustedProxies
+	proxies   conn.Proxies
 	tls       *tls.Config
 	// organizations says who may create them.
 	organizations Organizations
 	bootstrapHash atomic.Pointer[[32]byte] // SHA-256 of the token that creates them
-	open          *openConnections
+	open          *conn.Set
 	drain         drain
 	ready         readiness
 	waiting       *waiting
@@ -121,7 +131,7 @@ func New(cfg Config) *Server {
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
 		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
-		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(cfg.waitingPlaces()),
+		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(cfg.waitingPlaces()),
 		bodies: newBodies(), unwritten: newUnwritten(),
 		metricsApart: cfg.MetricsApart,
 	}
@@ -173,7 +183,7 @@ func (s *Server) keys() (*token.Keyring, error) {
 
 // Serve answers on the listener until Shutdown.
 func (s *Server) Serve(accepting net.Listener) error {
-	accepting = s.open.listen(accepting)
+	accepting = memoryListener{s.open.Listen(accepting)}
 	if s.tls != nil {
 		accepting = tls.NewListener(accepting, s.tls)
 	}
@@ -192,6 +202,30 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 	})
 }
 
+// routes returns the router of all resources.
+func (s *Server) routes() *router.Router {
+	r := s.newRoutes()
+	s.healthRoutes(r)
+	if !s.metricsApart {
+		s.metricsRoutes(r)
+	}
+	s.documentRoutes(r)
+	s.organizationRoutes(r)
+	s.agentRoutes(r)
+	s.familyRoutes(r)
+	s.eventRoutes(r)
+	s.tokenRoutes(r)
+	s.introspectionRoutes(r)
+	s.gatewayRoutes(r)
+	s.oauthRoutes(r)
+	s.metadataRoutes(r)
+	s.actionRoutes(r)
+	s.batchRoutes(r)
+	s.transactionRoutes(r)
+	s.sessionRoutes(r)
+	return r.router
+}
+
 // around is what every request passes before and after its own handler.
 func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
@@ -205,7 +239,7 @@ func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler 
 			ctx.SetConnectionClose()
 		}
 		if err != nil {
-			leaveUnread(ctx.Conn())
+			connectionOf(ctx.Conn()).leaveUnread()
 			s.answerProblem(ctx, err)
 			return
 		}
@@ -230,121 +264,3 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) {
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
-
-type handler func(ctx *fasthttp.RequestCtx) error
-
-// newRouter returns one that knows no path yet.
-func (s *Server) newRouter() *router.Router {
-	r := router.New()
-	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
-	r.NotFound = s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
-	r.MethodNotAllowed = s.at("", refuseMethod)
-	return r
-}
-
-func (s *Server) get(r *router.Router, path string, h handler) {
-	r.GET(path, s.at(routeOf(path), h))
-	r.HEAD(path, s.at(routeOf(path), h))
-}
-
-func (s *Server) routes() *router.Router {
-	r := s.newRouter()
-	get := func(path string, h handler) { s.get(r, path, h) }
-	post := func(path string, h handler) { r.POST(path, s.at(routeOf(path), h)) }
-
-	get("/healthz", s.healthz)
-	get("/readyz", s.readyz)
-	if !s.metricsApart {
-		get("/metrics", s.metrics)
-	}
-	get("/.well-known/jwks.json", s.jwks)
-	get("/openapi.json", s.openAPI)
-	get("/docs", s.docs)
-	get("/", s.root)
-
-	post("/v1/organizations", s.createOrganization)
-	get("/v1/organizations/{id}", s.getOrganization)
-	post("/v1/organizations/{id}/api-key/rotate", s.rotateAPIKey)
-
-	post("/v1/agents", s.createAgent)
-	get("/v1/agents", s.listAgents)
-	get("/v1/agents/{id}", s.getAgent)
-	post("/v1/agents/{id}/revoke", s.revokeAgent)
-	r.DELETE("/v1/agents/{id}", s.at("/v1/agents/{id}", s.deleteAgent))
-	post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
-
-	get("/v1/agents/{id}/families", s.listFamilies)
-	r.DELETE(familyPath, s.at(familyPath, s.endFamily))
-
-	get("/v1/agents/{id}/events", s.listEvents)
-
-	post("/v1/auth/token", s.exchangeToken)
-	post("/v1/auth/refresh", s.refreshToken)
-	post("/v1/auth/revoke", s.revokeToken)
-	post("/v1/auth/introspect", s.introspect)
-	get(verifyPath, s.verify)
-	r.ANY(verifyPath+"/{asked:*}", s.at(verifyPath, s.verify))
-	r.ANY(authorizePath+"/{asked:*}", s.at(authorizePath, s.authorize))
-
-	post("/oauth2/token", s.oauthToken)
-	get("/oauth2/authorize", s.oauthAuthorize)
-	post("/oauth2/revoke", s.oauthRevoke)
-	post("/oauth2/introspect", s.oauthIntrospect)
-	get("/.well-known/oauth-authorization-server", s.metadata)
-
-	post("/v1/actions", s.chargeBatch)
-	post("/v1/transactions", s.beginTransaction)
-	get("/v1/transactions", s.listTransactions)
-	get("/v1/transactions/{id}", s.getTransaction)
-	r.PATCH("/v1/transactions/{id}", s.at("/v1/transactions/{id}", s.changeHold))
-	post("/v1/transactions/{id}/commit", s.commitTransaction)
-	post("/v1/transactions/{id}/rollback", s.rollbackTransaction)
-
-	for _, prefix := range []string{"", "/v1"} {
-		post(prefix+"/sessions", s.createSession)
-		get(prefix+"/sessions", s.listSessions)
-		get(prefix+"/sessions/{id}", s.getSession)
-		r.PATCH(prefix+"/sessions/{id}", s.at(routeOf("/sessions/{id}"), s.changeLimits))
-		post(prefix+"/sessions/{id}/end", s.endSession)
-		post(prefix+"/sessions/{id}/actions", s.charge)
-	}
-	return r
-}
-
-// routeOf is the one name of a route that answers at two paths, with the prefix and without.
-func routeOf(path string) string {
-	if strings.HasPrefix(path, "/sessions") {
-		return "/v1" + path
-	}
-	return path
-}
-
-// refuseMethod answers 405. The router counts OPTIONS among the methods that it allows, though it is not answered.
-func refuseMethod(ctx *fasthttp.RequestCtx) error {
-	if path := string(ctx.URI().PathOriginal()); path == "*" || path == "/*" { // which the router takes for all paths at once
-		ctx.Response.Header.Del(fasthttp.HeaderAllow)
-		return errNoRoute
-	}
-	allowed := strings.Split(string(ctx.Response.Header.Peek(fasthttp.HeaderAllow)), ", ")
-	allowed = slices.DeleteFunc(allowed, func(method string) bool { return method == fasthttp.MethodOptions })
-	ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.Join(allowed, ", "))
-	return errMethod
-}
-
-// at returns what answers at a route.
-func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
-	counts := s.counts.requests.at(route)
-	return func(ctx *fasthttp.RequestCtx) {
-		a := askedOf(ctx)
-		a.route, a.counts = route, counts
-		if err := h(ctx); err != nil {
-			releaseAnswer(ctx)
-			s.answerProblem(ctx, err)
-			return
-		}
-		if err := s.admitAnswer(ctx); err != nil {
-			releaseAnswer(ctx)
-			s.answerInstead(ctx, err)
-		}
-	}
-}

@@ -11,6 +11,16 @@ import (
 	"remit/redisstore"
 )
 
+func (s *Server) sessionRoutes(r *routes) {
+	for _, prefix := range []string{"", "/v1"} {
+		r.post(prefix+"/sessions", s.createSession)
+		r.get(prefix+"/sessions", s.listSessions)
+		r.get(prefix+"/sessions/{id}", s.getSession)
+		r.patch(prefix+"/sessions/{id}", s.changeLimits)
+		r.post(prefix+"/sessions/{id}/end", s.endSession)
+	}
+}
+
 const (
 	maxActionsLimit    = redisstore.MostActions
 	maxLifetimeSeconds = 30 * 24 * 3600

@@ -11,6 +11,13 @@ import (
 	"remit/token"
 )
 
+func (s *Server) tokenRoutes(r *routes) {
+	r.post("/v1/auth/token", s.exchangeToken)
+	r.post("/v1/auth/refresh", s.refreshToken)
+	r.post("/v1/auth/revoke", s.revokeToken)
+	r.get("/.well-known/jwks.json", s.jwks)
+}
+
 type tokenPair struct {
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`

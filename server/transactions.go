@@ -14,6 +14,15 @@ import (
 	"remit/redisstore"
 )
 
+func (s *Server) transactionRoutes(r *routes) {
+	r.post("/v1/transactions", s.beginTransaction)
+	r.get("/v1/transactions", s.listTransactions)
+	r.get("/v1/transactions/{id}", s.getTransaction)
+	r.patch("/v1/transactions/{id}", s.changeHold)
+	r.post("/v1/transactions/{id}/commit", s.commitTransaction)
+	r.post("/v1/transactions/{id}/rollback", s.rollbackTransaction)
+}
+
 const (
 	maxState           = 64 << 10 // bytes, without white space
 	maxReasonLength    = 1000     // characters

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"net"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,24 +22,6 @@ const (
 	summaryBytes = 512
 )
 
-// sendBuffer is how many bytes of answers the system keeps for a connection. It would keep 4 MB, the largest answer of all,
-// which a container's memory limit counts too.
-const sendBuffer = 256 << 10
-
-// limitSendBuffers sets the buffer of all connections that a listener accepts: they inherit it. What has no socket, or a
-// system that refuses, keeps its own.
-func limitSendBuffers(on net.Listener) {
-	of, ok := on.(syscall.Conn)
-	if !ok {
-		return
-	}
-	if socket, err := of.SyscallConn(); err == nil {
-		_ = socket.Control(func(fd uintptr) {
-			_ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_SNDBUF, sendBuffer)
-		})
-	}
-}
-
 func newUnwritten() *pool { return newPool(maxUnwritten, errManyUnwritten, errOwnUnwritten) }
 
 // reserveAnswer reserves memory for an answer of so many bytes, in place of what is reserved already.
@@ -54,7 +34,7 @@ func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 	if one := conn.answer.Load(); one != nil {
 		return one.resize(bytes, now)
 	}
-	one, err := s.unwritten.reserve(bytes, now, conn.cut, s.answerHolders(ctx)...)
+	one, err := s.unwritten.reserve(bytes, now, conn.Abort, s.answerHolders(ctx)...)
 	if err != nil {
 		return err
 	}
@@ -103,6 +83,3 @@ func (s *Server) admitAnswer(ctx *fasthttp.RequestCtx) error {
 	}
 	return err
 }
-
-// cut ends the connection at once: its answer is not written any further.
-func (c *connection) cut() { _ = c.Conn.Close() }

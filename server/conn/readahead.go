@@ -1,4 +1,4 @@
-package server
+package conn
 
 import (
 	"io"
@@ -6,25 +6,25 @@ import (
 	"syscall"
 )
 
-// A plain connection between two requests holds no buffer: fasthttp asks for one byte then, and takes buffers when it
-// comes (ReduceMemoryUsage). Asking the kernel for that one byte alone would cost every request a system call more. So a whole
-// buffer is read when there is something to read, and what was not asked for yet is given next.
+// A plain connection that waits for its next request holds no buffer: fasthttp then reads a single byte and takes its
+// buffers when that byte arrives (ReduceMemoryUsage). Reading one byte from the kernel would cost each request another
+// system call, so readAhead reads a whole buffer as soon as there is data and serves the following reads from it.
 
 const readAheadSize = 4 << 10 // bytes; most requests fit
 
 var readAheads = sync.Pool{New: func() any { return new([readAheadSize]byte) }}
 
-// readAhead is what was read from a connection and not given yet.
+// readAhead holds the bytes that were read from a socket and not consumed yet.
 type readAhead struct {
 	socket syscall.RawConn
-	try    func(fd uintptr) bool // made once, not for each wait
+	try    func(fd uintptr) bool // tryOnce, bound once instead of for each wait
 
-	buffer *[readAheadSize]byte // nil when there is nothing
+	buffer *[readAheadSize]byte // nil when it is empty
 	rest   []byte
 	failed error
 }
 
-// newReadAhead returns nil for what has no socket.
+// newReadAhead returns nil for a connection without a socket.
 func newReadAhead(conn any) *readAhead {
 	r := &readAhead{}
 	if of, ok := conn.(syscall.Conn); ok {
@@ -37,10 +37,10 @@ func newReadAhead(conn any) *readAhead {
 	return r
 }
 
-func (r *readAhead) holds() bool { return r != nil && r.buffer != nil }
+func (r *readAhead) buffered() bool { return r != nil && r.buffer != nil }
 
-// give moves bytes to who asked, and frees the buffer with the last.
-func (r *readAhead) give(to []byte) int {
+// consume moves bytes to the caller, and frees the buffer with the last one.
+func (r *readAhead) consume(to []byte) int {
 	n := copy(to, r.rest)
 	if r.rest = r.rest[n:]; len(r.rest) == 0 {
 		readAheads.Put(r.buffer)
@@ -49,8 +49,8 @@ func (r *readAhead) give(to []byte) int {
 	return n
 }
 
-// fill waits until the socket has something, then reads it. While it waits it holds no buffer. Errors are as net.Conn's:
-// io.EOF, os.ErrDeadlineExceeded, net.ErrClosed or the system's.
+// fill waits until the socket is readable, then reads it. It holds no buffer while it waits. Its errors are those of
+// net.Conn: io.EOF, os.ErrDeadlineExceeded, net.ErrClosed or the system's.
 func (r *readAhead) fill() error {
 	if err := r.socket.Read(r.try); err != nil {
 		return err
@@ -58,18 +58,18 @@ func (r *readAhead) fill() error {
 	return r.failed
 }
 
-// fillNow reads what the socket has, and returns io.EOF when it has nothing.
+// fillNow reads the socket without waiting. It returns io.EOF when there is no data.
 func (r *readAhead) fillNow() error {
 	if err := r.socket.Control(func(fd uintptr) { r.try(fd) }); err != nil {
 		return err
 	}
-	if !r.holds() {
+	if !r.buffered() {
 		return io.EOF
 	}
 	return nil
 }
 
-// tryOnce returns false when there is nothing to read yet.
+// tryOnce returns false when the socket has no data yet.
 func (r *readAhead) tryOnce(fd uintptr) bool {
 	buffer := readAheads.Get().(*[readAheadSize]byte)
 	n, err := syscall.Read(int(fd), buffer[:])

@@ -1,4 +1,4 @@
-package server
+package conn
 
 import (
 	"bytes"
@@ -10,8 +10,11 @@ import (
 	"time"
 )
 
+// newSet returns a set whose limits no test reaches.
+func newSet() *Set { return NewSet(Config{Limit: 1000, LimitPerAddress: 1000}) }
+
 // newConnections returns both ends of a connection: as the server reads it, and the client's.
-func newConnections(t *testing.T) (*connection, net.Conn) {
+func newConnections(t *testing.T) (*Conn, net.Conn) {
 	t.Helper()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -23,12 +26,12 @@ func newConnections(t *testing.T) (*connection, net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	accepted, err := newOpenConnections(Config{}).listen(plain).Accept()
+	accepted, err := newSet().Listen(plain).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = accepted.Close() })
-	return accepted.(*connection), client
+	return accepted.(*Conn), client
 }
 
 func read(t *testing.T, conn net.Conn, size int) string {
@@ -59,7 +62,7 @@ func TestWhatIsReadAheadIsGivenInOrder(t *testing.T) {
 		if got != string(sent[:total]) {
 			t.Errorf("by %v it is not what was sent", sizes)
 		}
-		if conn.ahead.holds() {
+		if conn.ahead.buffered() {
 			t.Errorf("by %v: nothing is left, but its buffer is kept", sizes)
 		}
 	}
@@ -81,7 +84,7 @@ func TestAConnectionWaitsForItsFirstByteWithoutABuffer(t *testing.T) {
 		}
 		go func() { got <- read(t, conn, 1) }()
 		<-waiting
-		if conn.ahead.holds() {
+		if conn.ahead.buffered() {
 			t.Error("it holds one")
 		}
 		if _, err := client.Write([]byte("x")); err != nil {
@@ -96,12 +99,12 @@ func TestAConnectionWaitsForItsFirstByteWithoutABuffer(t *testing.T) {
 func TestReadingAheadEndsAsReadingDoes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		end  func(conn *connection, client net.Conn) error
+		end  func(conn *Conn, client net.Conn) error
 		want error
 	}{
-		"the client leaves": {func(_ *connection, client net.Conn) error { return client.Close() }, io.EOF},
-		"time is up":        {func(conn *connection, _ net.Conn) error { return conn.SetReadDeadline(time.Now()) }, os.ErrDeadlineExceeded},
-		"it is closed":      {func(conn *connection, _ net.Conn) error { return conn.Close() }, net.ErrClosed},
+		"the client leaves": {func(_ *Conn, client net.Conn) error { return client.Close() }, io.EOF},
+		"time is up":        {func(conn *Conn, _ net.Conn) error { return conn.SetReadDeadline(time.Now()) }, os.ErrDeadlineExceeded},
+		"it is closed":      {func(conn *Conn, _ net.Conn) error { return conn.Close() }, net.ErrClosed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -117,7 +120,7 @@ func TestReadingAheadEndsAsReadingDoes(t *testing.T) {
 			if err := <-ended; !errors.Is(err, test.want) {
 				t.Errorf("%v, want %v", err, test.want)
 			}
-			if conn.ahead.holds() {
+			if conn.ahead.buffered() {
 				t.Error("it keeps a buffer")
 			}
 		})

@@ -1,7 +1,8 @@
-package server
+package conn
 
 import (
 	"bufio"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -10,11 +11,30 @@ import (
 	"time"
 )
 
+// serve answers 200 to every request over the connections of a set, until the test ends.
+func serve(t *testing.T, config Config) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}), ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(NewSet(config).Listen(listener)) }()
+	t.Cleanup(func() {
+		_ = server.Close()
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("serve: %v", err)
+		}
+	})
+	return listener.Addr().String()
+}
+
 // connectFrom opens a connection from an address of this machine and asks over it; it returns whether it was answered.
-func connectFrom(t *testing.T, r runningServer, source string) (net.Conn, bool) {
+func connectFrom(t *testing.T, address, source string) (net.Conn, bool) {
 	t.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}
-	conn, err := dialer.DialContext(t.Context(), "tcp", r.address)
+	conn, err := dialer.DialContext(t.Context(), "tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,24 +47,17 @@ func connectFrom(t *testing.T, r runningServer, source string) (net.Conn, bool) 
 	return conn, err == nil && answer.StatusCode == 200
 }
 
-// bound lets an address have so many.
-func (a *addresses) bound(most int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.most = most
-}
-
 // holdAll opens as many connections from an address as it may have, and one more, which must not be answered.
-func holdAll(t *testing.T, r runningServer, source string, most int) (held []net.Conn) {
+func holdAll(t *testing.T, address, source string, most int) (held []net.Conn) {
 	t.Helper()
 	for range most {
-		conn, answered := connectFrom(t, r, source)
+		conn, answered := connectFrom(t, address, source)
 		if !answered {
 			t.Fatalf("connection %d of %d is not answered", len(held)+1, most)
 		}
 		held = append(held, conn)
 	}
-	if _, answered := connectFrom(t, r, source); answered {
+	if _, answered := connectFrom(t, address, source); answered {
 		t.Error("one more is answered")
 	}
 	return held
@@ -53,15 +66,14 @@ func holdAll(t *testing.T, r runningServer, source string, most int) (held []net
 func TestNoAddressCanTakeAllConnections(t *testing.T) {
 	t.Parallel()
 	const most = 3
-	r := runServer(t, "", Config{})
-	r.open.from.bound(most)
-	held := holdAll(t, r, "127.0.0.2", most)
-	if _, answered := connectFrom(t, r, "127.0.0.3"); !answered {
+	address := serve(t, Config{Limit: 100, LimitPerAddress: most})
+	held := holdAll(t, address, "127.0.0.2", most)
+	if _, answered := connectFrom(t, address, "127.0.0.3"); !answered {
 		t.Error("another address is not answered")
 	}
 	_ = held[0].Close()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if _, answered := connectFrom(t, r, "127.0.0.2"); answered {
+		if _, answered := connectFrom(t, address, "127.0.0.2"); answered {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -72,30 +84,29 @@ func TestNoAddressCanTakeAllConnections(t *testing.T) {
 
 func TestATrustedProxyMayHaveAllConnections(t *testing.T) {
 	t.Parallel()
-	r := runServer(t, "", Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}})
-	r.open.from.bound(1)
+	address := serve(t, Config{Limit: 100, LimitPerAddress: 1, Proxies: Proxies{netip.MustParsePrefix("127.0.0.2/32")}})
 	for range 5 {
-		if _, answered := connectFrom(t, r, "127.0.0.2"); !answered {
+		if _, answered := connectFrom(t, address, "127.0.0.2"); !answered {
 			t.Error("a trusted proxy is not answered")
 		}
 	}
-	holdAll(t, r, "127.0.0.3", 1)
+	holdAll(t, address, "127.0.0.3", 1)
 }
 
 func TestConnectionsAreForgottenWithTheLast(t *testing.T) {
 	t.Parallel()
-	a := newAddresses(nil, 2)
+	a := newAddressCounts(nil, 2)
 	address := netip.MustParseAddr("192.0.2.1")
 	for range 2 {
-		if !a.enter(address) {
+		if !a.add(address) {
 			t.Fatal("no place")
 		}
 	}
-	if a.enter(address) {
+	if a.add(address) {
 		t.Error("one too many")
 	}
-	a.leave(address)
-	a.leave(address)
+	a.remove(address)
+	a.remove(address)
 	if len(a.count) != 0 {
 		t.Errorf("%d addresses are counted still", len(a.count))
 	}

@@ -1,0 +1,15 @@
+package conn
+
+import "testing"
+
+// It is counted until its last byte is read, and then no more, however often it is closed.
+func TestAConnectionIsCountedUntilItIsClosed(t *testing.T) {
+	t.Parallel()
+	accepted, _ := newConnections(t)
+	for _, want := range []int{1, 0, 0} {
+		if accepted.set.counted != want {
+			t.Errorf("%d are counted, want %d", accepted.set.counted, want)
+		}
+		_ = accepted.Close()
+	}
+}
