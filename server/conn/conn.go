@@ -19,12 +19,13 @@ const (
 // Conn is an accepted connection of a Set. One goroutine at a time may read from it.
 type Conn struct {
 	net.Conn
-	set      *Set
 	ahead    *readAhead // nil when the connection has no socket or is opaque
+	sniffs   bool       // detects the protocol by the first byte
 	received atomic.Bool
 	notHTTP  bool        // its first byte cannot start a request
 	accepted time.Time   // when
-	release  func()      // uncounts it
+	leave    func()      // takes it out of its set
+	release  func()      // uncounts it, once its socket is closed
 	unread   atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
 
 	waiting sync.Mutex
@@ -38,7 +39,7 @@ func (c *Conn) Read(buffer []byte) (int, error) {
 	n, err := c.read(buffer)
 	if n > 0 && !c.received.Load() {
 		c.received.Store(true)
-		c.notHTTP = !c.set.opaque && !startsRequest(buffer[0])
+		c.notHTTP = c.sniffs && !startsRequest(buffer[0])
 	}
 	return n, err
 }
@@ -91,7 +92,7 @@ func (c *Conn) Linger() { c.unread.Store(true) }
 
 // Close lets the peer read the last response first; see Linger.
 func (c *Conn) Close() error {
-	c.set.remove(c)
+	c.leave()
 	defer c.release()
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok && c.unread.CompareAndSwap(true, false) && half.CloseWrite() == nil {
 		c.discard()

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"syscall"
@@ -22,9 +23,8 @@ type listener struct {
 // of descriptors or memory, and after StopAccepting ends with io.EOF.
 func (s *Set) Listen(on net.Listener) net.Listener {
 	limitSendBuffers(on)
-	l := &listener{Listener: on, set: s}
-	s.addListener(l)
-	return l
+	s.addListener(on)
+	return &listener{Listener: on, set: s}
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -34,7 +34,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			accepted, err = l.acceptLate()
 		}
 		if err != nil {
-			l.set.removeListener(l)
+			l.set.removeListener(l.Listener)
 			return nil, err
 		}
 		if conn := l.register(accepted); conn != nil {
@@ -50,12 +50,26 @@ func (l *listener) register(accepted net.Conn) *Conn {
 	if release == nil {
 		return nil
 	}
-	conn := &Conn{Conn: accepted, set: l.set, release: release, accepted: time.Now()}
+	conn := &Conn{Conn: accepted, sniffs: !l.set.opaque, release: release, accepted: time.Now()}
+	conn.leave = func() { l.set.remove(conn) }
 	if !l.set.opaque {
 		conn.ahead = newReadAhead(accepted)
 	}
 	l.set.add(conn)
 	return conn
+}
+
+// acceptLate returns the late connections one by one, and then io.EOF, which ends the HTTP server's accept loop.
+func (l *listener) acceptLate() (net.Conn, error) {
+	if !l.closed {
+		l.closed, l.late = true, lateConnections(l.Listener, l.set.limit)
+	}
+	if len(l.late) == 0 {
+		return nil, io.EOF
+	}
+	conn := l.late[0]
+	l.late = l.late[1:]
+	return conn, nil
 }
 
 // Close may be called twice: StopAccepting closes the listener before the server does.

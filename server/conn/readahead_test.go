@@ -14,7 +14,9 @@ import (
 func newSet() *Set { return NewSet(Config{Limit: 1000, LimitPerAddress: 1000}) }
 
 // newConnections returns both ends of a connection: as the server reads it, and the client's.
-func newConnections(t *testing.T) (*Conn, net.Conn) {
+func newConnections(t *testing.T) (*Conn, net.Conn) { return newConnectionsOf(t, newSet()) }
+
+func newConnectionsOf(t *testing.T, set *Set) (*Conn, net.Conn) {
 	t.Helper()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -26,7 +28,7 @@ func newConnections(t *testing.T) (*Conn, net.Conn) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	accepted, err := newSet().Listen(plain).Accept()
+	accepted, err := set.Listen(plain).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type Set struct {
 	mu        sync.Mutex
 	open      map[*Conn]struct{}
 	counted   int // those that are open, and those that are being closed
-	listeners []*listener
+	listeners []net.Listener
 	closing   bool
 }
 
@@ -100,14 +100,20 @@ func (s *Set) remove(c *Conn) {
 	delete(s.open, c)
 }
 
-func (s *Set) addListener(l *listener) {
+func (s *Set) addListener(l net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners = append(s.listeners, l)
 }
 
-func (s *Set) removeListener(ended *listener) {
+func (s *Set) removeListener(ended net.Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listeners = slices.DeleteFunc(s.listeners, func(l *listener) bool { return l == ended })
+	s.listeners = slices.DeleteFunc(s.listeners, func(l net.Listener) bool { return l == ended })
+}
+
+func (s *Set) isClosing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
 }

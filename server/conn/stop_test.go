@@ -114,13 +114,14 @@ func TestAServerThatStopsTakesNoMoreLateConnectionsThanItMayHave(t *testing.T) {
 
 func TestASilentConnectionThatIsNotNewIsClosedByAServerThatStops(t *testing.T) {
 	t.Parallel()
-	accepted, _ := newConnections(t)
+	set := newSet()
+	accepted, _ := newConnectionsOf(t, set)
 	accepted.accepted = time.Now().Add(-time.Minute)
-	accepted.ahead = nil                                      // as with TLS
-	if open := accepted.set.CloseIdle(time.Hour); open != 2 { // with the listener
+	accepted.ahead = nil                             // as with TLS
+	if open := set.CloseIdle(time.Hour); open != 2 { // with the listener
 		t.Errorf("%d are open while it is new", open)
 	}
-	if open := accepted.set.CloseIdle(time.Second); open != 1 {
+	if open := set.CloseIdle(time.Second); open != 1 {
 		t.Errorf("%d are open when it is old", open)
 	}
 	if _, err := accepted.Conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
