@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 )
@@ -28,14 +29,7 @@ func newLimits(cfg Limits, now func() time.Time) limits {
 		return limits{}
 	}
 	return limits{
-		organizations: newKeyedLimit[netip.Addr]("organizations", orDefault(cfg.OrganizationsPerMinute, defaultOrganizations), maxAddresses, now),
-		failedAuth:    newAuthLimit(orDefault(cfg.FailedAuthPerMinute, defaultFailedAuth), now),
+		organizations: newKeyedLimit[netip.Addr]("organizations", cmp.Or(cfg.OrganizationsPerMinute, defaultOrganizations), maxAddresses, now),
+		failedAuth:    newAuthLimit(cmp.Or(cfg.FailedAuthPerMinute, defaultFailedAuth), now),
 	}
-}
-
-func orDefault(given, usual int) int {
-	if given > 0 {
-		return given
-	}
-	return usual
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -201,4 +202,15 @@ func (s *Server) jwks(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.SetContentType("application/jwk-set+json")
 	ctx.SetBody(keys.JWKS())
 	return nil
+}
+
+// familyOf returns the agent and the family of an access or refresh token, and an error unless this service issued it and
+// it has not expired.
+func (s *Server) familyOf(text string) (agent, family uuid.UUID, err error) {
+	if strings.HasPrefix(text, token.RefreshPrefix) {
+		refresh, err := s.parseRefresh(text)
+		return refresh.Agent, refresh.Family, err
+	}
+	access, err := s.verifyAccess(text)
+	return access.Agent, access.Family, err
 }
