@@ -35,39 +35,39 @@ func newAccessLog(c AccessLog) *accessLog {
 }
 
 // picks says whether a request is one to tell of.
-func (l *accessLog) picks(status int, a *asked) bool {
-	if status >= 500 && !a.turnedAway {
+func (l *accessLog) picks(status int, info *requestInfo) bool {
+	if status >= 500 && !info.shed {
 		return true
 	}
 	return l.every > 0 && (l.count.Add(1)-1)%l.every == 0
 }
 
 // note tells of a request that was answered, or not.
-func (l *accessLog) write(ctx *fasthttp.RequestCtx, a *asked, client netip.Addr) {
+func (l *accessLog) write(ctx *fasthttp.RequestCtx, info *requestInfo, client netip.Addr) {
 	status := ctx.Response.StatusCode()
 	var room [13]slog.Attr
-	line := append(room[:0], slog.String("request_id", requestID(ctx)), slog.String("method", a.method(ctx)),
-		slog.String("route", a.route), slog.Int("status", status))
-	if a.code != "" {
-		line = append(line, slog.String("code", a.code))
+	line := append(room[:0], slog.String("request_id", requestID(ctx)), slog.String("method", info.method(ctx)),
+		slog.String("route", info.route), slog.Int("status", status))
+	if info.code != "" {
+		line = append(line, slog.String("code", info.code))
 	}
-	if a.turnedAway { // of the sample, unlike others of the status
+	if info.shed { // of the sample, unlike others of the status
 		line = append(line, slog.Bool("shed", true))
 	}
-	line = append(line, slog.Float64("duration_ms", float64(time.Since(a.began).Microseconds())/1000))
+	line = append(line, slog.Float64("duration_ms", float64(time.Since(info.began).Microseconds())/1000))
 	if !ctx.Response.IsBodyStream() && !ctx.IsHead() {
 		line = append(line, slog.Int("bytes", len(ctx.Response.Body())))
 	}
-	if a.organization != uuid.Nil {
-		line = append(line, slog.String("organization_id", a.organization.String()))
+	if info.organization != uuid.Nil {
+		line = append(line, slog.String("organization_id", info.organization.String()))
 	}
-	if a.agent != uuid.Nil {
-		line = append(line, slog.String("agent_id", a.agent.String()))
+	if info.agent != uuid.Nil {
+		line = append(line, slog.String("agent_id", info.agent.String()))
 	}
 	if client.IsValid() {
 		line = append(line, slog.String("client", client.String()))
 	}
-	if id := a.traceID(); id != "" {
+	if id := info.traceID(); id != "" {
 		line = append(line, slog.String("trace_id", id))
 	}
 	l.log.LogAttrs(context.Background(), slog.LevelInfo, "request", line...)

@@ -20,9 +20,9 @@ type chargeAnswer struct {
 // decodeCharge is decode for a charge. The two ways to read it do not share a variable, for that of the slow one is
 // allocated.
 func decodeCharge(ctx *fasthttp.RequestCtx) (redisstore.Charge, error) {
-	var quick chargeRequest
-	if isJSON(&ctx.Request.Header) && quickCharge(ctx.Request.Body(), &quick) {
-		return quick.charge()
+	var fast chargeRequest
+	if isJSON(&ctx.Request.Header) && decodeFast(ctx.Request.Body(), &fast) {
+		return fast.charge()
 	}
 	var request chargeRequest
 	if err := decode(ctx, &request); err != nil {
@@ -33,7 +33,7 @@ func decodeCharge(ctx *fasthttp.RequestCtx) (redisstore.Charge, error) {
 
 // charge counts actions and value against a session, all or nothing.
 func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
-	asks, id, err := s.callerAndID(ctx)
+	caller, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,16 +41,16 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := asks.mayUse(wanted.Scope); err != nil {
-		s.counts.charges.refused(err)
+	if err := caller.mayUse(wanted.Scope); err != nil {
+		s.metrics.charges.refused(err)
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "charge", id); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "charge", id); err != nil {
 		return err
 	}
-	usage, err := s.store.Charge(forRequest(ctx), asks.Caller, id, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
-	s.counts.charged(wanted, err)
+	usage, err := s.store.Charge(requestContext(ctx), caller.Caller, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
+	s.metrics.charged(wanted, err)
 	if err != nil {
 		return err
 	}

@@ -65,20 +65,20 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	once, err := onceByKey(ctx, "create agent", uuid.Nil, secret)
+	idempotency, err := sealedIdempotency(ctx, "create agent", uuid.Nil, secret)
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.CreateAgentOnce(forRequest(ctx), key, wanted, token.Hash(secret), once)
-	s.noteReplay(ctx, once)
+	agent, err := s.store.CreateAgentOnce(requestContext(ctx), key, wanted, token.Hash(secret), idempotency)
+	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
-	if !isReplay(once) {
-		s.counts.agentsCreated.Inc()
+	if !isReplay(idempotency) {
+		s.metrics.agentsCreated.Inc()
 	}
 	created := agentOf(agent)
-	created.Secret = answered(secret, once)
+	created.Secret = credentialOf(secret, idempotency)
 	keepFromCaches(ctx)
 	return answerCreated(ctx, "/v1/agents/"+agent.ID.String(), created)
 }
@@ -102,7 +102,7 @@ func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.Agent(forRequest(ctx), key, id)
+	agent, err := s.store.Agent(requestContext(ctx), key, id)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, query.Limit*agentBytes); err != nil {
 		return err
 	}
-	page, err := s.store.Agents(forRequest(ctx), key, query)
+	page, err := s.store.Agents(requestContext(ctx), key, query)
 	if err != nil {
 		return err
 	}
@@ -157,11 +157,11 @@ func (s *Server) revokeBy(ctx *fasthttp.RequestCtx,
 	if err := decode(ctx, &nothing{}); err != nil {
 		return err
 	}
-	revoked, err := revoke(forRequest(ctx), key, id)
+	revoked, err := revoke(requestContext(ctx), key, id)
 	if err != nil {
 		return err
 	}
-	s.counts.agentsRevoked.Inc()
+	s.metrics.agentsRevoked.Inc()
 	return answer(ctx, revokedAgentAnswer{id, redisstore.Revoked, timestamp(revoked)})
 }
 
@@ -198,20 +198,20 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	once, err := onceByKey(ctx, "rotate secret", id, secret)
+	idempotency, err := sealedIdempotency(ctx, "rotate secret", id, secret)
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAgentSecretOnce(forRequest(ctx), key, id, token.Hash(secret), grace, once)
-	s.noteReplay(ctx, once)
+	previousExpires, err := s.store.RotateAgentSecretOnce(requestContext(ctx), key, id, token.Hash(secret), grace, idempotency)
+	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
 	if request.RevokeFamilies.value {
-		if err := s.store.RevokeFamilies(forRequest(ctx), key, id); err != nil {
+		if err := s.store.RevokeFamilies(requestContext(ctx), key, id); err != nil {
 			return halfDone(err)
 		}
 	}
 	keepFromCaches(ctx)
-	return answer(ctx, rotatedSecretAnswer{id, answered(secret, once), timestamp(previousExpires)})
+	return answer(ctx, rotatedSecretAnswer{id, credentialOf(secret, idempotency), timestamp(previousExpires)})
 }

@@ -17,9 +17,9 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 		return
 	}
 	p := problemOf(err)
-	askedOf(ctx).code = p.Code
+	infoOf(ctx).code = p.Code
 	p.RequestID = answeredID(ctx)
-	s.noteTrouble(ctx, err, p)
+	s.reportFailure(ctx, err, p)
 	body, encodeErr := json.Marshal(p)
 	if encodeErr != nil {
 		s.log.Error("problem not encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
@@ -33,12 +33,12 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetBody(body)
 }
 
-// noteTrouble logs the cause of an error that is ours and says when to try again.
-func (s *Server) noteTrouble(ctx *fasthttp.RequestCtx, err error, p problem) {
+// reportFailure logs the cause of an error that is ours and says when to try again.
+func (s *Server) reportFailure(ctx *fasthttp.RequestCtx, err error, p problem) {
 	switch {
 	case isOverloaded(err):
-		s.counts.shed.Add(1)
-		s.turnedAway.note(s.log, err)
+		s.metrics.shed.Add(1)
+		s.shed.add(s.log, err)
 	case p.Status >= 500:
 		s.log.Error("request failed", "request_id", requestID(ctx), "code", p.Code, "cause", err.Error())
 	}
@@ -53,7 +53,7 @@ func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
 	if cause == nil {
 		return
 	}
-	s.counts.panics.Inc()
+	s.metrics.panics.Inc()
 	s.log.Error("panic in a handler", "request_id", requestID(ctx), "cause", cause, "stack", string(debug.Stack()))
 	s.answerInstead(ctx, errPanic)
 }

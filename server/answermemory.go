@@ -22,7 +22,9 @@ const (
 	summaryBytes = 512
 )
 
-func newUnwritten() *pool { return newPool(maxUnwritten, errManyUnwritten, errOwnUnwritten) }
+func newUnwritten() *memoryPool {
+	return newMemoryPool(maxUnwritten, errManyUnwritten, errOwnUnwritten)
+}
 
 // reserveAnswer reserves memory for an answer of so many bytes, in place of what is reserved already.
 func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
@@ -34,7 +36,7 @@ func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 	if one := c.answer.Load(); one != nil {
 		return one.resize(bytes, now)
 	}
-	one, err := s.unwritten.reserve(bytes, now, c.Abort, s.answerHolders(ctx)...)
+	one, err := s.unwritten.reserve(bytes, now, c.Abort, s.answerTenants(ctx)...)
 	if err != nil {
 		return err
 	}
@@ -43,13 +45,13 @@ func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 	return nil
 }
 
-func (s *Server) answerHolders(ctx *fasthttp.RequestCtx) []account {
-	address := account{address: s.clientAddress(ctx)}
-	organization := askedOf(ctx).organization
+func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []tenantKey {
+	address := tenantKey{address: s.clientAddress(ctx)}
+	organization := infoOf(ctx).organization
 	if organization == uuid.Nil || !s.hasShown(ctx, organization) {
-		return []account{address}
+		return []tenantKey{address}
 	}
-	return []account{{organization: organization}, address}
+	return []tenantKey{{organization: organization}, address}
 }
 
 // hasShown says whether the request's credential is the organization's: an API key names one, which proves nothing until this
@@ -66,14 +68,14 @@ func releaseAnswer(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// admitAnswer refuses a large answer that there is no room for. What a write has changed stays changed, so that its client
+// reserveWritten refuses a large answer that there is no room for. What a write has changed stays changed, so that its client
 // hears that the outcome is unknown.
-func (s *Server) admitAnswer(ctx *fasthttp.RequestCtx) error {
+func (s *Server) reserveWritten(ctx *fasthttp.RequestCtx) error {
 	if ctx.Response.IsBodyStream() {
 		return nil
 	}
 	size := len(ctx.Response.Body())
-	if size <= smallAnswer || askedOf(ctx).shared {
+	if size <= smallAnswer || infoOf(ctx).shared {
 		releaseAnswer(ctx)
 		return nil
 	}

@@ -44,7 +44,7 @@ func answerDocument(ctx *fasthttp.RequestCtx, mediaType string, document openapi
 	}
 	header.SetContentType(mediaType)
 	ctx.Response.SetBodyRaw(document.Body)
-	askedOf(ctx).shared = true
+	infoOf(ctx).shared = true
 	return nil
 }
 

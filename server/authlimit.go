@@ -12,14 +12,14 @@ import (
 	"remit/token"
 )
 
-// authLimit bounds failed authentications. Who fails must not shut out its neighbours, so a bucket belongs to an agent at an
+// authLimiter bounds failed authentications. Who fails must not shut out its neighbours, so a bucket belongs to an agent at an
 // address; a larger one bounds what all wrong secrets of an address may cost Redis, whatever agents they name.
 //
 // What is known to be right is never refused: a refresh token whose HMAC is right, unless it has failed here lately, and a
 // secret that has succeeded here lately. An agent that has succeeded here lately does not depend on the bucket of its address either.
-type authLimit struct {
-	attempts  *keyedLimit[attempt]
-	addresses *keyedLimit[netip.Addr]
+type authLimiter struct {
+	attempts  *rateLimiter[attempt]
+	addresses *rateLimiter[netip.Addr]
 	succeeded *lru.Cache[uuid.UUID, secretHash]        // with what each agent succeeded last
 	failed    *lru.Cache[token.RefreshToken, struct{}] // with a right HMAC: they are spent, or came with a wrong secret
 }
@@ -42,7 +42,7 @@ const (
 	maxSucceeded = 1 << 16
 )
 
-func newAuthLimit(quota int, now func() time.Time) *authLimit {
+func newAuthLimiter(quota int, now func() time.Time) *authLimiter {
 	succeeded, err := lru.New[uuid.UUID, secretHash](maxSucceeded)
 	if err != nil {
 		panic(err) // maxSucceeded is not positive
@@ -51,9 +51,9 @@ func newAuthLimit(quota int, now func() time.Time) *authLimit {
 	if err != nil {
 		panic(err)
 	}
-	return &authLimit{
-		attempts:  newKeyedLimit[attempt]("failed-auth", quota, maxAddresses, now),
-		addresses: newKeyedLimit[netip.Addr]("failed-auth-address", addressFactor*quota, maxAddresses, now),
+	return &authLimiter{
+		attempts:  newRateLimiter[attempt]("failed-auth", quota, maxAddresses, now),
+		addresses: newRateLimiter[netip.Addr]("failed-auth-address", addressFactor*quota, maxAddresses, now),
 		succeeded: succeeded, failed: failed,
 	}
 }
@@ -69,19 +69,19 @@ func (c credential) isSecret() bool  { return c.secret != secretHash{} }
 func (c credential) isRefresh() bool { return c.refresh != token.RefreshToken{} }
 
 // left says what remains for a credential from an address, and tells it in the headers.
-func (l *authLimit) left(ctx *fasthttp.RequestCtx, address netip.Addr, c credential) standing {
-	own := l.attempts.look(attempt{address, c.agent})
+func (l *authLimiter) check(ctx *fasthttp.RequestCtx, address netip.Addr, c credential) bucketState {
+	own := l.attempts.peek(attempt{address, c.agent})
 	if c.isSecret() && !l.succeeded.Contains(c.agent) {
-		if all := l.addresses.look(address); all.remaining < own.remaining {
-			l.addresses.tell(ctx, all)
+		if all := l.addresses.peek(address); all.remaining < own.remaining {
+			l.addresses.writeHeaders(ctx, all)
 			return all
 		}
 	}
-	l.attempts.tell(ctx, own)
+	l.attempts.writeHeaders(ctx, own)
 	return own
 }
 
-func (l *authLimit) knows(c credential) bool {
+func (l *authLimiter) isKnownGood(c credential) bool {
 	if c.isRefresh() && !l.failed.Contains(c.refresh) {
 		return true
 	}
@@ -91,7 +91,7 @@ func (l *authLimit) knows(c credential) bool {
 
 // note notes how a check has ended. Only a wrong credential costs; success, malformed input and trouble with the store do
 // not.
-func (l *authLimit) note(address netip.Addr, c credential, err error) {
+func (l *authLimiter) record(address netip.Addr, c credential, err error) {
 	switch {
 	case err == nil && c.isSecret():
 		l.failed.Remove(c.refresh)
@@ -99,13 +99,13 @@ func (l *authLimit) note(address netip.Addr, c credential, err error) {
 			l.succeeded.Add(c.agent, c.secret)
 		}
 	case isWrongCredential(err):
-		l.attempts.owe(attempt{address, c.agent})
+		l.attempts.debit(attempt{address, c.agent})
 		if c.isRefresh() {
 			l.failed.Add(c.refresh, struct{}{})
 		}
 		if c.isSecret() && errors.Is(err, redisstore.ErrInvalidCredentials) {
-			l.addresses.owe(address)
-			if l.knows(c) { // it was rotated, or the agent revoked
+			l.addresses.debit(address)
+			if l.isKnownGood(c) { // it was rotated, or the agent revoked
 				l.succeeded.Remove(c.agent)
 			}
 		}

@@ -33,7 +33,7 @@ type batchResult struct {
 
 // chargeBatch charges sessions many times in one call. What is refused does not hinder the rest.
 func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
-	asks, err := s.eitherCaller(ctx)
+	caller, err := s.eitherCaller(ctx)
 	if err != nil {
 		return err
 	}
@@ -44,17 +44,17 @@ func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
 	if n := len(request.Actions.value); n < 1 || n > maxBatch {
 		return invalid("actions", "must have 1 to "+strconv.Itoa(maxBatch)+" items")
 	}
-	refused, wanted := asks.batch(request.Actions.value)
-	whole, err := once(ctx, "charge batch"+places(refused), uuid.Nil)
+	refused, wanted := caller.batch(request.Actions.value)
+	whole, err := idempotencyOf(ctx, "charge batch"+places(refused), uuid.Nil)
 	if err != nil {
 		return err
 	}
-	outcomes, err := s.store.ChargeBatch(forRequest(ctx), asks.Caller, wanted, whole)
-	s.noteReplay(ctx, whole)
+	outcomes, err := s.store.ChargeBatch(requestContext(ctx), caller.Caller, wanted, whole)
+	s.reportReplay(ctx, whole)
 	if err != nil {
 		return err
 	}
-	s.counts.batch(refused, wanted, outcomes, whole)
+	s.metrics.batch(refused, wanted, outcomes, whole)
 	return answer(ctx, s.batchResults(ctx, refused, wanted, outcomes))
 }
 
@@ -124,7 +124,7 @@ func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted 
 		results[i] = batchResult{p.Status, p}
 	}
 	if trouble != nil {
-		s.noteTrouble(ctx, trouble, problemOf(trouble))
+		s.reportFailure(ctx, trouble, problemOf(trouble))
 	}
 	return results
 }

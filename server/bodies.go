@@ -7,9 +7,9 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// admitBody reserves memory for the body behind the header. Without room a body with a length is not read at all, and of
+// reserveBody reserves memory for the body behind the header. Without room a body with a length is not read at all, and of
 // a chunked one no more than needs no place: its client may well send a small one.
-func (s *Server) admitBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
+func (s *Server) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 	c := connectionOf(ctx.Conn())
 	if c == nil {
 		return fasthttp.RequestConfig{}
@@ -21,7 +21,7 @@ func (s *Server) admitBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 		return fasthttp.RequestConfig{}
 	}
 	now := time.Now()
-	pool, of := s.bodyHolder(ctx, now)
+	pool, of := s.bodyTenant(ctx, now)
 	one, err := pool.reserve(memory, now, c.stopReading, of)
 	if err == nil {
 		c.body.Store(one)
@@ -34,20 +34,20 @@ func (s *Server) admitBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{MaxRequestBodySize: 1} // see answerUnreadable
 }
 
-// bodyHolder returns whom the body counts for. Redis is not asked: an API key counts as verified once this instance has
+// bodyTenant returns whom the body counts for. Redis is not asked: an API key counts as verified once this instance has
 // seen it to be good, an access token by its signature.
-func (s *Server) bodyHolder(ctx *fasthttp.RequestCtx, now time.Time) (*pool, account) {
+func (s *Server) bodyTenant(ctx *fasthttp.RequestCtx, now time.Time) (*memoryPool, tenantKey) {
 	if key, err := organizationKey(ctx); err == nil && s.store.HasSeen(key) {
-		return s.bodies.verified, account{organization: key.Organization}
+		return s.bodies.verified, tenantKey{organization: key.Organization}
 	}
 	if given, found := bearer(ctx); found {
-		if v := s.verifier.Load(); v != nil {
-			if access, err := v.access(given, now); err == nil {
-				return s.bodies.verified, account{organization: access.Organization}
+		if v := s.tokens.Load(); v != nil {
+			if access, err := v.verify(given, now); err == nil {
+				return s.bodies.verified, tenantKey{organization: access.Organization}
 			}
 		}
 	}
-	return s.bodies.unverified, account{address: s.clientAddress(ctx)}
+	return s.bodies.unverified, tenantKey{address: s.clientAddress(ctx)}
 }
 
 // contextOf returns the context that a header is part of: fasthttp shows HeaderReceived the header alone, without its

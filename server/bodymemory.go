@@ -14,13 +14,13 @@ const (
 )
 
 type bodies struct {
-	verified, unverified *pool
+	verified, unverified *memoryPool
 }
 
 func newBodies() bodies {
 	return bodies{
-		verified:   newPool(maxVerifiedBodies, errManyBodies, errOwnBodies),
-		unverified: newPool(maxUnverifiedBodies, errManyBodies, errOwnBodies),
+		verified:   newMemoryPool(maxVerifiedBodies, errManyBodies, errOwnBodies),
+		unverified: newMemoryPool(maxUnverifiedBodies, errManyBodies, errOwnBodies),
 	}
 }
 

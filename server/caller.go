@@ -10,14 +10,14 @@ import (
 	"remit/token"
 )
 
-// caller is who asks where an organization and an agent both may.
+// caller is who caller where an organization and an agent both may.
 type caller struct {
 	redisstore.Caller
 	scopes  []string  // of the access token
 	expires time.Time // the access token, for what outlasts a request; zero for an API key
 }
 
-// organization returns the organization that asks, or that the agent is of.
+// organization returns the organization that caller, or that the agent is of.
 func (c caller) organization() uuid.UUID {
 	if c.Key != nil {
 		return c.Key.Organization
@@ -50,7 +50,7 @@ func heldBy(access token.Access) redisstore.AccessToken {
 // identity is what a gateway is told of whose request it is.
 type identity struct{ agent, organization, scopes string }
 
-func (i identity) tell(ctx *fasthttp.RequestCtx) {
+func (i identity) writeHeaders(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
 	header.Set("X-Agent-Id", i.agent)
 	header.Set("X-Org-Id", i.organization)

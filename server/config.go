@@ -59,8 +59,8 @@ func (c Config) connectionLimits() conn.Config {
 	}
 }
 
-// waitingPlaces returns how many requests may wait for events: half of the connections stay free for others.
-func (c Config) waitingPlaces() int { return min(maxWaiting, max(c.connections()/2, 1)) }
+// waiterLimit returns how many requests may wait for events: half of the connections stay free for others.
+func (c Config) waiterLimit() int { return min(maxWaiters, max(c.connections()/2, 1)) }
 
 // SessionDefaults are the limits of a session that is created without its own. The zero value means 1000 actions, 100 USD
 // and 1 hour; otherwise every field counts, a MaxValue of 0 too.
@@ -80,7 +80,7 @@ func (d SessionDefaults) filled() SessionDefaults {
 // Organizations says who may create organizations. The zero value is OrganizationsOpen.
 type Organizations struct {
 	Creation OrganizationCreation
-	// BootstrapToken is the token that OrganizationsToken asks for. "": that of SetBootstrapHash.
+	// BootstrapToken is the token that OrganizationsToken caller for. "": that of SetBootstrapHash.
 	BootstrapToken string
 }
 

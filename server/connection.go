@@ -81,7 +81,7 @@ func (c *connection) bodyArrived() {
 	}
 	c.noRoom = nil
 	if one := c.body.Load(); one != nil {
-		one.settle()
+		one.pin()
 		c.answering.Store(true)
 	}
 }

@@ -20,14 +20,14 @@ const (
 type drain struct {
 	most, quiet time.Duration // drainTime and quietTime, but for tests
 
-	begun   atomic.Bool
-	lastAsk atomic.Int64 // when the last request came, in ns since 1970
+	begun       atomic.Bool
+	lastRequest atomic.Int64 // when the last request came, in ns since 1970
 }
 
 // tell adds to an answer that its connection closes, once the server stops.
-func (d *drain) tell(ctx *fasthttp.RequestCtx) {
+func (d *drain) announceClose(ctx *fasthttp.RequestCtx) {
 	if d.begun.Load() {
-		d.lastAsk.Store(time.Now().UnixNano())
+		d.lastRequest.Store(time.Now().UnixNano())
 		ctx.SetConnectionClose()
 	}
 }

@@ -16,7 +16,7 @@ const (
 
 const maxWait = 30 // seconds
 
-// eventQuery asks for a page of events, oldest first.
+// eventQuery caller for a page of events, oldest first.
 type eventQuery struct {
 	after string // id of the event before, "" for from the oldest kept
 	limit int

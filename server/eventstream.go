@@ -16,29 +16,29 @@ import (
 
 const (
 	streamPage  = 100              // events read at once
-	streamPulse = 15 * time.Second // a stream says at least this often that it lives, and asks whether it still may
+	streamPulse = 15 * time.Second // a stream says at least this often that it lives, and caller whether it still may
 )
 
 // streamEvents answers with the agent's audit trail as it grows (WHATWG HTML §9.2), until the client leaves, the
 // credential ends, the place is displaced or the server ends.
-func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.UUID, q eventQuery) error {
-	asked := forRequest(ctx)
-	events, more, err := s.store.Events(asked, asks.Caller, agent, q.after, streamPage) // what is refused is refused now
+func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uuid.UUID, q eventQuery) error {
+	asked := requestContext(ctx)
+	events, more, err := s.store.Events(asked, caller.Caller, agent, q.after, streamPage) // what is refused is refused now
 	if err != nil {
 		return err
 	}
-	place, err := s.waiting.enter(asks.organization(), s.waiterAddress(ctx))
+	slot, err := s.waiters.acquire(caller.organization(), s.waiterAddress(ctx))
 	if err != nil {
 		return err
 	}
-	stream := &stream{server: s, place: place, asks: asks, agent: agent, after: q.after, asked: asked, conn: ctx.Conn(), id: requestID(ctx)}
+	stream := &stream{server: s, slot: slot, caller: caller, agent: agent, after: q.after, asked: asked, conn: ctx.Conn(), id: requestID(ctx)}
 	keepFromCaches(ctx)
 	ctx.Response.Header.SetContentType(eventStream)
 	ctx.Response.Header.Set("X-Accel-Buffering", "no") // nginx would hold events back
 	ctx.SetConnectionClose()
 	ctx.Request.ResetBody() // fasthttp would keep it as long as the stream
 	ctx.SetBodyStreamWriter(func(w *bufio.Writer) {
-		defer place.leave()
+		defer slot.release()
 		defer stream.recover()
 		stream.run(w, events, more)
 	})
@@ -48,8 +48,8 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, asks caller, agent uuid.
 // stream is one client's view of an audit trail.
 type stream struct {
 	server *Server
-	place  *place
-	asks   caller
+	slot *slot
+	caller caller
 	agent  uuid.UUID
 	after  string
 	asked  context.Context
@@ -59,14 +59,14 @@ type stream struct {
 
 // run writes events, and what follows them, until it cannot, or may not, any more.
 func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
-	wanted, left := context.WithCancel(t.place.ctx)
+	wanted, left := context.WithCancel(t.slot.ctx)
 	defer left()
-	go t.noticeEnd(left)
-	for !t.asks.hasExpired() {
+	go t.awaitDisconnect(left)
+	for !t.caller.hasExpired() {
 		if t.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
-		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.asks.patience(streamPulse)) != nil {
+		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.caller.patience(streamPulse)) != nil {
 			return
 		}
 		// fasthttp has set one deadline for the whole answer. What is written next has its own, the end too.
@@ -74,15 +74,15 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
 			return
 		}
 		var err error
-		if events, more, err = t.server.store.Events(t.asked, t.asks.Caller, t.agent, t.after, streamPage); err != nil {
+		if events, more, err = t.server.store.Events(t.asked, t.caller.Caller, t.agent, t.after, streamPage); err != nil {
 			return
 		}
 	}
 }
 
-// noticeEnd says when the client has left: writing tells so only two pulses later. Nobody else reads from the connection,
+// awaitDisconnect says when the client has left: writing tells so only two pulses later. Nobody else reads from the connection,
 // for it ends with the stream, and this with it. A client that sends something more wants something else: that ends it too.
-func (t *stream) noticeEnd(left func()) {
+func (t *stream) awaitDisconnect(left func()) {
 	defer left()
 	defer t.recover()
 	if t.conn.SetReadDeadline(time.Time{}) != nil {
@@ -99,7 +99,7 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 		fmt.Fprint(w, ":\n\n")
 	}
 	for _, e := range events {
-		data, err := json.Marshal(eventOf(e, t.agent, t.asks.organization()))
+		data, err := json.Marshal(eventOf(e, t.agent, t.caller.organization()))
 		if err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 // recover keeps a panic from ending the process: no handler stands above this goroutine.
 func (t *stream) recover() {
 	if cause := recover(); cause != nil {
-		t.server.counts.panics.Inc()
+		t.server.metrics.panics.Inc()
 		t.server.log.Error("panic in a stream", "request_id", t.id, "cause", cause, "stack", string(debug.Stack()))
 	}
 }

@@ -9,16 +9,16 @@ import (
 )
 
 // awaitEvent waits until there may be an event, the time is over, the place is displaced or the server ends.
-func (s *Server) awaitEvent(asks caller, from netip.Addr, agent uuid.UUID, q eventQuery) error {
-	place, err := s.waiting.enter(asks.organization(), from)
+func (s *Server) awaitEvent(caller caller, from netip.Addr, agent uuid.UUID, q eventQuery) error {
+	slot, err := s.waiters.acquire(caller.organization(), from)
 	if err != nil {
 		return err
 	}
-	defer place.leave()
-	if err := s.awaitEventFor(place.ctx, agent, q.after, asks.patience(q.wait)); err != nil {
+	defer slot.release()
+	if err := s.awaitEventFor(slot.ctx, agent, q.after, caller.patience(q.wait)); err != nil {
 		return err
 	}
-	if asks.hasExpired() {
+	if caller.hasExpired() {
 		return errInvalidToken
 	}
 	return nil

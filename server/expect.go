@@ -6,12 +6,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// settleExpectation tells fasthttp which clients wait for 100 Continue before they send their body: it knows one spelling
+// normalizeExpectation tells fasthttp which clients wait for 100 Continue before they send their body: it knows one spelling
 // (RFC 9110 §10.1.1: any case), and not that HTTP/1.0 has no such answer.
-func (s *Server) settleExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+func (s *Server) normalizeExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	defer func() { // fasthttp would end the process
 		if cause := recover(); cause != nil {
-			s.counts.panics.Inc()
+			s.metrics.panics.Inc()
 			s.log.Error("panic in a header", "cause", cause, "stack", string(debug.Stack()))
 		}
 	}()
@@ -23,7 +23,7 @@ func (s *Server) settleExpectation(header *fasthttp.RequestHeader) fasthttp.Requ
 			header.Set(fasthttp.HeaderExpect, continues)
 		}
 	}
-	return s.admitBody(contextOf(header))
+	return s.reserveBody(contextOf(header))
 }
 
 // answerExpectation refuses before the body is sent what would be refused behind it.
@@ -47,8 +47,8 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 func (s *Server) refuseExpectation(ctx *fasthttp.RequestCtx, err error) (status int) {
 	status = fasthttp.StatusInternalServerError // of a panic
 	_ = connectionOf(ctx.Conn()).bodyRefusal()  // the client has the reason from err
-	s.begin(ctx)
-	defer s.endAsked(ctx)
+	s.beginRequest(ctx)
+	defer s.endRequest(ctx)
 	defer s.answerPanic(ctx)
 	connectionOf(ctx.Conn()).leaveUnread()
 	s.answerProblem(ctx, err)

@@ -10,7 +10,7 @@ import (
 // before the body: fasthttp shows a trailer as a header, and takes the first of two credentials. It goes by the request as
 // it was sent, for fasthttp repairs much of it. It returns whether the client wants the connection closed behind the answer.
 func checkFraming(header *fasthttp.RequestHeader) (closes bool, err error) {
-	if err := checkTarget(header); err != nil {
+	if err := checkRequestTarget(header); err != nil {
 		return true, err
 	}
 	if protocol := header.Protocol(); !bytes.Equal(protocol, []byte("HTTP/1.1")) && !bytes.Equal(protocol, []byte("HTTP/1.0")) {

@@ -38,7 +38,7 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.store.CheckToken(forReading(ctx), *access.caller.Token); err != nil {
+	if err := s.store.CheckToken(readContext(ctx), *access.caller.Token); err != nil {
 		return err
 	}
 	var v validation
@@ -51,7 +51,7 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 	if err := access.caller.mayUse(scope); err != nil {
 		return err
 	}
-	access.identity.tell(ctx)
+	access.identity.writeHeaders(ctx)
 	return nil
 }
 
@@ -65,18 +65,18 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return &gatewayError{err}
 	}
-	asks := access.caller
-	if err := asks.mayUse(wanted.Scope); err != nil {
-		s.counts.charges.refused(err)
+	caller := access.caller
+	if err := caller.mayUse(wanted.Scope); err != nil {
+		s.metrics.charges.refused(err)
 		return err
 	}
-	usage, err := s.store.Charge(forRequest(ctx), asks.Caller, session, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
-	s.counts.charged(wanted, err)
+	usage, err := s.store.Charge(requestContext(ctx), caller.Caller, session, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
+	s.metrics.charged(wanted, err)
 	if err != nil {
 		return &gatewayError{err}
 	}
-	access.identity.tell(ctx)
+	access.identity.writeHeaders(ctx)
 	remaining := usageOf(usage)
 	header := &ctx.Response.Header
 	header.Set("X-Remaining-Actions", strconv.FormatInt(remaining.RemainingActions, 10))
@@ -104,12 +104,12 @@ func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, erro
 		v.require(err == nil, "count", "must be a whole number")
 		request.Count = optional[int64]{count, err == nil}
 	}
-	once := v.gatewayOnce(ctx, session, &request)
+	idempotency := v.gatewayIdempotency(ctx, session, &request)
 	if err := v.err(); err != nil {
 		return uuid.Nil, redisstore.Charge{}, err
 	}
 	charge, err := request.charge()
-	charge.Idempotency = once
+	charge.Idempotency = idempotency
 	return session, charge, err
 }
 
@@ -119,9 +119,9 @@ const gatewayKey = "idempotency_key"
 // forwarding are headers with which gateways say what request they ask about.
 var forwarding = []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-Uri", "X-Original-Url", "X-Original-Method"}
 
-// gatewayOnce returns what makes a charge happen once, if the gateway gives a key, else nil. A key that a gateway only passes
+// gatewayIdempotency returns what makes a charge happen once, if the gateway gives a key, else nil. A key that a gateway only passes
 // on is the client's, made for the backend, and does not count: with one key for all its requests a client would pay once.
-func (v *validation) gatewayOnce(ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
+func (v *validation) gatewayIdempotency(ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
 	inQuery := ctx.QueryArgs().Has(gatewayKey)
 	if !inQuery && len(ctx.Request.Header.Peek(headerIdempotencyKey)) == 0 {
 		return nil
@@ -132,7 +132,7 @@ func (v *validation) gatewayOnce(ctx *fasthttp.RequestCtx, session uuid.UUID, r 
 	key := v.gatewayParameter(ctx, gatewayKey, headerIdempotencyKey)
 	v.require(isIdempotencyKey([]byte(key)), gatewayKey, notAnIdempotencyKey)
 	asked := fmt.Appendf(nil, "%d %d %q %q", r.Count.or(1), int64(r.Value.value), r.Scope.value, r.ActionType.value)
-	return onceFor(key, "authorize", session, asked)
+	return newIdempotency(key, "authorize", session, asked)
 }
 
 func isForwarded(ctx *fasthttp.RequestCtx) bool {

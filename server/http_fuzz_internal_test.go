@@ -264,9 +264,9 @@ func requireAPIKey(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 func requireNames(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 	t.Helper()
 	visible := strings.Trim(value, "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~") == ""
-	once, err := once(ctx, "test", uuid.Nil)
-	if taken := err == nil && once != nil && once.Key == value; taken != (visible && value != "" && len(value) <= 255) {
-		t.Errorf("%q as an idempotency key: %+v, %v", value, once, err)
+	idempotency, err := idempotencyOf(ctx, "test", uuid.Nil)
+	if taken := err == nil && idempotency != nil && idempotency.Key == value; taken != (visible && value != "" && len(value) <= 255) {
+		t.Errorf("%q as an idempotency key: %+v, %v", value, idempotency, err)
 	}
 	id := string(newRequestIDs().append(nil, ctx))
 	if len(id) == 0 || len(id) > maxRequestIDSize || strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {

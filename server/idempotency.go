@@ -16,13 +16,13 @@ const (
 	maxIdempotencyKey    = 255 // characters
 
 	notAnIdempotencyKey = "must have 1 to 255 visible characters"
-	guessableKey        = "must have at least 32 characters here: it is all that shows who asks again, so make it random, as a UUID is"
+	guessableKey        = "must have at least 32 characters here: it is all that shows who caller again, so make it random, as a UUID is"
 )
 
 // once returns what makes the operation on the object happen once, if the request has an Idempotency-Key, else nil. Call
 // it with the body decoded: what is not well-formed has no outcome. Requests are the same when they ask the same of the
 // same, however their JSON is spaced and ordered.
-func once(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID) (*redisstore.Idempotency, error) {
+func idempotencyOf(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID) (*redisstore.Idempotency, error) {
 	given := ctx.Request.Header.PeekAll(headerIdempotencyKey)
 	if len(given) == 0 {
 		return nil, nil
@@ -37,11 +37,11 @@ func once(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID) (*rediss
 	if err != nil {
 		return nil, err
 	}
-	return onceFor(string(given[0]), operation, object, asked), nil
+	return newIdempotency(string(given[0]), operation, object, asked), nil
 }
 
-// onceFor is once for a key and a request that are read already.
-func onceFor(key, operation string, object uuid.UUID, asked []byte) *redisstore.Idempotency {
+// newIdempotency is once for a key and a request that are read already.
+func newIdempotency(key, operation string, object uuid.UUID, asked []byte) *redisstore.Idempotency {
 	h := sha256.New()
 	h.Write([]byte(operation + "\x00"))
 	h.Write(object[:])
@@ -49,10 +49,10 @@ func onceFor(key, operation string, object uuid.UUID, asked []byte) *redisstore.
 	return &redisstore.Idempotency{Key: key, Fingerprint: [32]byte(h.Sum(nil))}
 }
 
-// onceByKey is once for an operation that gives the organization's request a credential. A repeated answer can be opened
+// sealedIdempotency is once for an operation that gives the organization's request a credential. A repeated answer can be opened
 // with the request's own API key alone, which Redis never has.
-func onceByKey(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID, credential string) (*redisstore.Idempotency, error) {
-	o, err := once(ctx, operation, object)
+func sealedIdempotency(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID, credential string) (*redisstore.Idempotency, error) {
+	o, err := idempotencyOf(ctx, operation, object)
 	if o == nil || err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func onceByKey(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID, cre
 }
 
 // answered returns the credential to answer with: the one that was made for this request, or that of the first.
-func answered(made string, o *redisstore.Idempotency) string {
+func credentialOf(made string, o *redisstore.Idempotency) string {
 	if o == nil {
 		return made
 	}
@@ -89,17 +89,17 @@ func canonical(body []byte) ([]byte, error) {
 	return value, err
 }
 
-// noteReplay says so when the outcome is that of an earlier request. Its body then has that request's id, and is the
+// reportReplay says so when the outcome is that of an earlier request. Its body then has that request's id, and is the
 // same to the letter.
-func (s *Server) noteReplay(ctx *fasthttp.RequestCtx, once *redisstore.Idempotency) {
-	if once == nil || once.FirstRequest == "" {
+func (s *Server) reportReplay(ctx *fasthttp.RequestCtx, idempotency *redisstore.Idempotency) {
+	if idempotency == nil || idempotency.FirstRequest == "" {
 		return
 	}
-	if once.Replayed {
-		s.counts.replays.Inc()
+	if idempotency.Replayed {
+		s.metrics.replays.Inc()
 		ctx.Response.Header.Set(headerReplayed, "true")
 	}
-	ctx.SetUserValue(firstRequest{}, once.FirstRequest)
+	ctx.SetUserValue(firstRequest{}, idempotency.FirstRequest)
 }
 
 type firstRequest struct{}

@@ -49,10 +49,10 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 	if err := v.err(); err != nil {
 		return err
 	}
-	if _, err := s.store.Organization(forRequest(ctx), key); err != nil {
+	if _, err := s.store.Organization(requestContext(ctx), key); err != nil {
 		return err
 	}
-	described, err := s.describeToken(forReading(ctx), request.Token.value, key.Organization)
+	described, err := s.describeToken(readContext(ctx), request.Token.value, key.Organization)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *Server) describeToken(ctx context.Context, text string, organization uu
 
 func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
 	access, err := s.verifyAccess(text)
-	if cannotSay(err) {
+	if keysUnavailable(err) {
 		return introspection{}, uuid.Nil, err
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text s
 
 func (s *Server) describeRefresh(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
 	refresh, err := s.parseRefresh(text)
-	if cannotSay(err) {
+	if keysUnavailable(err) {
 		return introspection{}, uuid.Nil, err
 	}
 	if err != nil {

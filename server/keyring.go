@@ -20,8 +20,8 @@ func (s *Server) ReadKeys(ctx context.Context) error {
 	return s.keyReads.join(ctx, s.SetKeyring)
 }
 
-// seekKey returns nil once the keys are fresh enough to tell that a key does not exist, else errStaleKeys.
-func (s *Server) seekKey() error {
+// refreshKeys returns nil once the keys are fresh enough to tell that a key does not exist, else errStaleKeys.
+func (s *Server) refreshKeys() error {
 	r := &s.keyReads
 	r.mu.Lock()
 	follows, due := r.read != nil, r.ended != nil || age(r.began) >= keyReadPause
@@ -40,10 +40,10 @@ func (s *Server) seekKey() error {
 	return nil
 }
 
-// withKey checks a credential, and once more with keys just read when it names a key that is not known.
-func withKey[T any](s *Server, check func(*verifier) (T, error)) (T, error) {
+// withFreshKeys checks a credential, and once more with keys just read when it names a key that is not known.
+func withFreshKeys[T any](s *Server, check func(*tokenCache) (T, error)) (T, error) {
 	var none T
-	v := s.verifier.Load()
+	v := s.tokens.Load()
 	if v == nil {
 		return none, errNoKeyring
 	}
@@ -51,10 +51,10 @@ func withKey[T any](s *Server, check func(*verifier) (T, error)) (T, error) {
 	if !errors.Is(err, token.ErrUnknownKey) {
 		return checked, err
 	}
-	if err := s.seekKey(); err != nil {
+	if err := s.refreshKeys(); err != nil {
 		return none, err
 	}
-	if now := s.verifier.Load(); now != v {
+	if now := s.tokens.Load(); now != v {
 		return check(now)
 	}
 	return none, err
@@ -63,27 +63,29 @@ func withKey[T any](s *Server, check func(*verifier) (T, error)) (T, error) {
 // parseRefresh is token.Keyring.ParseRefresh with the keys of now. Errors: errNoKeyring, errStaleKeys, and those of
 // the token package for one that is not valid.
 func (s *Server) parseRefresh(text string) (token.RefreshToken, error) {
-	return withKey(s, func(v *verifier) (token.RefreshToken, error) { return v.keys.ParseRefresh(text) })
+	return withFreshKeys(s, func(v *tokenCache) (token.RefreshToken, error) { return v.keys.ParseRefresh(text) })
 }
 
 // verifyAccess is token.Keyring.VerifyAccess with the keys of now.
 func (s *Server) verifyAccess(text string) (token.Access, error) {
-	return withKey(s, func(v *verifier) (token.Access, error) { return v.keys.VerifyAccess(text, time.Now()) })
+	return withFreshKeys(s, func(v *tokenCache) (token.Access, error) { return v.keys.VerifyAccess(text, time.Now()) })
 }
 
-// cannotSay tells trouble with the keys from a credential that is not valid.
-func cannotSay(err error) bool { return errors.Is(err, errStaleKeys) || errors.Is(err, errNoKeyring) }
+// keysUnavailable tells trouble with the keys from a credential that is not valid.
+func keysUnavailable(err error) bool {
+	return errors.Is(err, errStaleKeys) || errors.Is(err, errNoKeyring)
+}
 
 // SetKeyring gives the server its keys, or new ones. With the same ones nothing is forgotten.
 func (s *Server) SetKeyring(k *token.Keyring) {
-	if v := s.verifier.Load(); v == nil || !v.keys.Equal(k) {
-		s.verifier.Store(newVerifier(k, s.store, s.counts))
+	if v := s.tokens.Load(); v == nil || !v.keys.Equal(k) {
+		s.tokens.Store(newTokenCache(k, s.store, s.metrics))
 	}
 }
 
 // keys returns the keyring, or errNoKeyring before there is one.
 func (s *Server) keys() (*token.Keyring, error) {
-	if v := s.verifier.Load(); v != nil {
+	if v := s.tokens.Load(); v != nil {
 		return v.keys, nil
 	}
 	return nil, errNoKeyring

@@ -20,8 +20,8 @@ type Limits struct {
 
 // limits are those of a server; nil ones are off.
 type limits struct {
-	organizations *keyedLimit[netip.Addr]
-	failedAuth    *authLimit
+	organizations *rateLimiter[netip.Addr]
+	failedAuth    *authLimiter
 }
 
 func newLimits(cfg Limits, now func() time.Time) limits {
@@ -29,7 +29,7 @@ func newLimits(cfg Limits, now func() time.Time) limits {
 		return limits{}
 	}
 	return limits{
-		organizations: newKeyedLimit[netip.Addr]("organizations", cmp.Or(cfg.OrganizationsPerMinute, defaultOrganizations), maxAddresses, now),
-		failedAuth:    newAuthLimit(cmp.Or(cfg.FailedAuthPerMinute, defaultFailedAuth), now),
+		organizations: newRateLimiter[netip.Addr]("organizations", cmp.Or(cfg.OrganizationsPerMinute, defaultOrganizations), maxAddresses, now),
+		failedAuth:    newAuthLimiter(cmp.Or(cfg.FailedAuthPerMinute, defaultFailedAuth), now),
 	}
 }

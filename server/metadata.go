@@ -33,7 +33,7 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, serverMetadata{
 		Issuer: issuer,
 		// No grant here uses it, so RFC 8414 §2 lets it be absent; but the SDKs of the Model Context Protocol refuse a
-		// document without it, even for client credentials. Whoever asks there is refused.
+		// document without it, even for client credentials. Whoever caller there is refused.
 		AuthorizationEndpoint:    issuer + "/oauth2/authorize",
 		TokenEndpoint:            issuer + "/oauth2/token",
 		RevocationEndpoint:       issuer + "/oauth2/revoke",

@@ -15,9 +15,9 @@ import (
 
 // counts are what the server counts as it goes: what is asked is in counted.go. docs/metrics.md says what each means. No
 // label has a value that a client chose.
-type counts struct {
+type serviceMetrics struct {
 	registry *prometheus.Registry
-	requests *requestCounts
+	http     *httpMetrics
 
 	tokensBySecret, tokensByRefresh prometheus.Counter
 	tokensReused, familiesRevoked   prometheus.Counter
@@ -27,28 +27,28 @@ type counts struct {
 
 	sessionsCreated, sessionsEnded      prometheus.Counter
 	begun, committed, rolledBack        prometheus.Counter
-	charges                             chargeCounts
+	charges                             chargeMetrics
 	batchItems, replays, panics         prometheus.Counter
 	limitedOrganizations, limitedTokens prometheus.Counter
 	tokenHits, tokenMisses              atomic.Uint64 // of the verified tokens; a verifier comes and goes with its keyring
 	shed                                atomic.Uint64
 }
 
-// chargeCounts are what charges came to, be they alone, in a batch or from a gateway.
-type chargeCounts struct {
+// chargeMetrics are what charges came to, be they alone, in a batch or from a gateway.
+type chargeMetrics struct {
 	allowed, maxActions, maxValue, maxCommitted, notActive, scope prometheus.Counter
 
 	actions                   prometheus.Counter
 	byCharges, byTransactions prometheus.Counter // micro-USD
 }
 
-func newCounts(store *redisstore.Store, version string, connections, waiters func() int) *counts {
-	c := &counts{registry: prometheus.NewRegistry()}
-	c.requests = newRequestCounts(c.registry)
-	c.countTokens()
-	c.countSessions()
-	c.countTroubles()
-	c.look(version, connections, waiters)
+func newServiceMetrics(store *redisstore.Store, version string, connections, waiters func() int) *serviceMetrics {
+	c := &serviceMetrics{registry: prometheus.NewRegistry()}
+	c.http = newHTTPMetrics(c.registry)
+	c.registerTokens()
+	c.registerSessions()
+	c.registerFailures()
+	c.registerGauges(version, connections, waiters)
 	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if store != nil {
 		c.registry.MustRegister(store)
@@ -57,20 +57,20 @@ func newCounts(store *redisstore.Store, version string, connections, waiters fun
 }
 
 // counter registers a counter, which is 0 at first: of one that is there only once it is 1, nobody sees the step.
-func (c *counts) counter(name, help string, labels prometheus.Labels) prometheus.Counter {
+func (c *serviceMetrics) counter(name, help string, labels prometheus.Labels) prometheus.Counter {
 	counter := prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels})
 	c.registry.MustRegister(counter)
 	return counter
 }
 
 // counters registers a counter for each value of a label.
-func (c *counts) counters(name, help, label string, byValue map[string]*prometheus.Counter) {
+func (c *serviceMetrics) counters(name, help, label string, byValue map[string]*prometheus.Counter) {
 	for value, counter := range byValue {
 		*counter = c.counter(name, help, prometheus.Labels{label: value})
 	}
 }
 
-func (c *counts) countTokens() {
+func (c *serviceMetrics) registerTokens() {
 	c.counters("remit_tokens_issued_total", "Token pairs issued, by what was given for them.", "grant",
 		map[string]*prometheus.Counter{"client_secret": &c.tokensBySecret, "refresh_token": &c.tokensByRefresh})
 	c.tokensReused = c.counter("remit_refresh_tokens_reused_total",
@@ -84,7 +84,7 @@ func (c *counts) countTokens() {
 	c.agentsRevoked = c.counter("remit_agents_revoked_total", "Revocations of agents, repeated ones too.", nil)
 }
 
-func (c *counts) countSessions() {
+func (c *serviceMetrics) registerSessions() {
 	c.sessionsCreated = c.counter("remit_sessions_created_total", "Sessions created.", nil)
 	c.sessionsEnded = c.counter("remit_sessions_ended_total", "Sessions ended by a caller, repetitions too. Those whose time ran out are not counted.", nil)
 	c.counters("remit_transactions_total", "Transactions begun, committed and rolled back.", "event", map[string]*prometheus.Counter{
@@ -102,14 +102,14 @@ func (c *counts) countSessions() {
 	c.replays = c.counter("remit_idempotent_replays_total", "Requests that were answered with the outcome of an earlier one, by their idempotency key.", nil)
 }
 
-func (c *counts) countTroubles() {
+func (c *serviceMetrics) registerFailures() {
 	c.counters("remit_rate_limited_total", "Requests refused because too many came from their address, by limit.", "limit",
 		map[string]*prometheus.Counter{"organizations": &c.limitedOrganizations, "failed-auth": &c.limitedTokens})
 	c.panics = c.counter("remit_panics_total", "Panics that were turned into a 500, or ended a stream.", nil)
 }
 
 // look registers what is asked for when somebody scrapes.
-func (c *counts) look(version string, connections, waiters func() int) {
+func (c *serviceMetrics) registerGauges(version string, connections, waiters func() int) {
 	now := func(name, help string, value func() int) {
 		c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
 	}
@@ -130,7 +130,7 @@ func (c *counts) look(version string, connections, waiters func() int) {
 }
 
 // charged counts a charge that came to this, unless it only heard again what came of an earlier one.
-func (c *counts) charged(wanted redisstore.Charge, err error) {
+func (c *serviceMetrics) charged(wanted redisstore.Charge, err error) {
 	if !isNew(wanted.Idempotency) {
 		return
 	}
@@ -145,11 +145,13 @@ func (c *counts) charged(wanted redisstore.Charge, err error) {
 }
 
 // isNew says that what was done was not done for an earlier request with the same idempotency key.
-func isNew(once *redisstore.Idempotency) bool { return once == nil || !once.Replayed }
+func isNew(idempotency *redisstore.Idempotency) bool {
+	return idempotency == nil || !idempotency.Replayed
+}
 
 // transaction counts one that has got to where it is now.
-func (c *counts) transaction(there prometheus.Counter, t redisstore.Transaction, once *redisstore.Idempotency) {
-	if !isNew(once) {
+func (c *serviceMetrics) transaction(there prometheus.Counter, t redisstore.Transaction, idempotency *redisstore.Idempotency) {
+	if !isNew(idempotency) {
 		return
 	}
 	there.Inc()
@@ -165,8 +167,8 @@ func (c *counts) transaction(there prometheus.Counter, t redisstore.Transaction,
 }
 
 // batch counts what a batch came to, whose own charges know nothing of its idempotency key.
-func (c *counts) batch(refused []error, wanted []redisstore.BatchCharge, outcomes []redisstore.ChargeOutcome, once *redisstore.Idempotency) {
-	if !isNew(once) {
+func (c *serviceMetrics) batch(refused []error, wanted []redisstore.BatchCharge, outcomes []redisstore.ChargeOutcome, idempotency *redisstore.Idempotency) {
+	if !isNew(idempotency) {
 		return
 	}
 	c.batchItems.Add(float64(len(refused)))
@@ -181,7 +183,7 @@ func (c *counts) batch(refused []error, wanted []redisstore.BatchCharge, outcome
 }
 
 // refused counts what the limits of a session refused. All other errors are of the request.
-func (c *chargeCounts) refused(err error) {
+func (c *chargeMetrics) refused(err error) {
 	var limit *redisstore.LimitError
 	var notActive *redisstore.NotActiveError
 	var held *redisstore.ScopeError

@@ -42,7 +42,7 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
-		askedBy(ctx, grant.Organization, grant.Agent)
+		identifyCaller(ctx, grant.Organization, grant.Agent)
 		pair, err := pairFor(keys, grant)
 		if err != nil {
 			return err
@@ -57,9 +57,9 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.Values, scopes []string) (redisstore.Grant, error) {
 	switch form.Get("grant_type") {
 	case "client_credentials":
-		grant, err := s.store.ExchangeSecret(forRequest(ctx), client.agent, client.secret, scopes...)
+		grant, err := s.store.ExchangeSecret(requestContext(ctx), client.agent, client.secret, scopes...)
 		if err == nil {
-			s.counts.tokensBySecret.Inc()
+			s.metrics.tokensBySecret.Inc()
 		}
 		return grant, err
 	case "refresh_token":
@@ -75,13 +75,13 @@ func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, client credential, form 
 		return redisstore.Grant{}, err
 	}
 	spent, err := s.parseRefresh(form.Get("refresh_token"))
-	if cannotSay(err) {
+	if keysUnavailable(err) {
 		return redisstore.Grant{}, err
 	}
 	if err != nil || spent.Agent != client.agent {
 		return redisstore.Grant{}, redisstore.ErrInvalidRefreshToken
 	}
-	return s.spend(ctx, spent, scopes...)
+	return s.rotateRefresh(ctx, spent, scopes...)
 }
 
 // oauthAuthorize refuses: there is no authorization by users (RFC 6749 §4.1.2.1, without a client to redirect to).
@@ -99,17 +99,17 @@ func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
 		}
 		agent, family, err := s.familyOf(form.Get("token"))
 		switch {
-		case cannotSay(err):
+		case keysUnavailable(err):
 			return err
 		case err != nil:
 			return nil //nolint:nilerr // see above
 		case agent != client.agent:
 			return &oauthError{"invalid_grant", "the token was issued to another client"}
 		}
-		if err := s.store.RevokeFamily(forRequest(ctx), authenticated, family); err != nil {
+		if err := s.store.RevokeFamily(requestContext(ctx), authenticated, family); err != nil {
 			return err
 		}
-		s.counts.familiesRevoked.Inc()
+		s.metrics.familiesRevoked.Inc()
 		return nil
 	})
 }
@@ -121,7 +121,7 @@ func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
-		described, err := s.describeToken(forReading(ctx), form.Get("token"), authenticated.Organization)
+		described, err := s.describeToken(readContext(ctx), form.Get("token"), authenticated.Organization)
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(credential, url.Values)
 		client, err = readClient(ctx, form)
 	}
 	if err != nil {
-		err = s.refuseCredential(ctx, client.agent, err)
+		err = s.rejectCredential(ctx, client.agent, err)
 	} else {
 		client.refresh = s.signedRefresh(form.Get("refresh_token"), client.agent)
 		err = s.authenticate(ctx, client, func() error { return do(client, form) })
@@ -39,11 +39,11 @@ func (s *Server) authenticatedClient(ctx *fasthttp.RequestCtx, client credential
 	if form.Get(required) == "" {
 		return redisstore.AccessToken{}, &oauthError{"invalid_request", required + " is required"}
 	}
-	organization, err := s.store.CheckSecret(forRequest(ctx), client.agent, client.secret)
+	organization, err := s.store.CheckSecret(requestContext(ctx), client.agent, client.secret)
 	if err != nil {
 		return redisstore.AccessToken{}, err
 	}
-	askedBy(ctx, organization, client.agent)
+	identifyCaller(ctx, organization, client.agent)
 	return redisstore.AccessToken{Organization: organization, Agent: client.agent}, nil
 }
 

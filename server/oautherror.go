@@ -43,11 +43,11 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	default:
 		body.Error = "server_error"
 	}
-	seen := askedOf(ctx)
-	seen.code, seen.turnedAway = p.Code, isOverloaded(err)
+	info := infoOf(ctx)
+	info.code, info.shed = p.Code, isOverloaded(err)
 	if refusal != nil {
-		seen.code = refusal.code
+		info.code = refusal.code
 	}
-	s.noteTrouble(ctx, err, p)
+	s.reportFailure(ctx, err, p)
 	return answerStatus(ctx, p.Status, body)
 }

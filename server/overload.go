@@ -11,10 +11,10 @@ var overloadedStart, overloadedEnd = []byte(`{"type":"urn:remit:problem:unavaila
 
 // answerOverloaded is answerProblem for a call that was turned away, written out.
 func (s *Server) answerOverloaded(ctx *fasthttp.RequestCtx, err error) {
-	s.counts.shed.Add(1)
-	s.turnedAway.note(s.log, err)
-	a := askedOf(ctx)
-	a.code, a.turnedAway = "unavailable", true
+	s.metrics.shed.Add(1)
+	s.shed.add(s.log, err)
+	a := infoOf(ctx)
+	a.code, a.shed = "unavailable", true
 	id := ctx.Response.Header.Peek(headerRequestID)
 	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(retryLater))
 	ctx.Response.Header.SetContentType("application/problem+json")

@@ -20,27 +20,27 @@ const (
 	maxAddresses = 1 << 16
 )
 
-// keyedLimit is a token bucket for each key, such as a client address: full it holds a minute's quota, which comes back
+// rateLimiter is a token bucket for each key, such as a client address: full it holds a minute's quota, which comes back
 // evenly.
-type keyedLimit[K comparable] struct {
+type rateLimiter[K comparable] struct {
 	policy  string // its name in the headers
 	quota   int    // tokens in limitWindow
 	now     func() time.Time
 	buckets *lru.Cache[K, *rate.Limiter]
 }
 
-func newKeyedLimit[K comparable](policy string, quota, keys int, now func() time.Time) *keyedLimit[K] {
+func newRateLimiter[K comparable](policy string, quota, keys int, now func() time.Time) *rateLimiter[K] {
 	buckets, err := lru.New[K, *rate.Limiter](keys)
 	if err != nil {
 		panic(err) // keys is not positive
 	}
-	return &keyedLimit[K]{policy: policy, quota: quota, now: now, buckets: buckets}
+	return &rateLimiter[K]{policy: policy, quota: quota, now: now, buckets: buckets}
 }
 
-func (l *keyedLimit[K]) perSecond() float64 { return float64(l.quota) / limitWindow.Seconds() }
+func (l *rateLimiter[K]) perSecond() float64 { return float64(l.quota) / limitWindow.Seconds() }
 
 // bucket returns the bucket of a key, a full one at first.
-func (l *keyedLimit[K]) bucket(key K) *rate.Limiter {
+func (l *rateLimiter[K]) bucket(key K) *rate.Limiter {
 	if bucket, known := l.buckets.Get(key); known {
 		return bucket
 	}
@@ -52,46 +52,46 @@ func (l *keyedLimit[K]) bucket(key K) *rate.Limiter {
 }
 
 // standing is what a key has left of a limit.
-type standing struct {
+type bucketState struct {
 	remaining int
 	reset     int // seconds: until there is more, and long enough to use up the remaining at an even pace
 }
 
 // take spends a token, if there is one.
-func (l *keyedLimit[K]) take(key K) (standing, bool) {
+func (l *rateLimiter[K]) allow(key K) (bucketState, bool) {
 	bucket, now := l.bucket(key), l.now()
 	taken := bucket.AllowN(now, 1)
-	return l.standing(bucket.TokensAt(now)), taken
+	return l.stateOf(bucket.TokensAt(now)), taken
 }
 
 // look spends nothing, and keeps no bucket for a key that has spent nothing either.
-func (l *keyedLimit[K]) look(key K) standing {
+func (l *rateLimiter[K]) peek(key K) bucketState {
 	if bucket, known := l.buckets.Get(key); known {
-		return l.standing(bucket.TokensAt(l.now()))
+		return l.stateOf(bucket.TokensAt(l.now()))
 	}
-	return l.standing(float64(l.quota))
+	return l.stateOf(float64(l.quota))
 }
 
 // owe spends a token even when there is none. Requests that were under way together find the same bucket, so it may
 // have been promised more often than it holds. The debt is paid before the next is admitted; it ends at a full bucket,
 // so that nobody waits for more than a window.
-func (l *keyedLimit[K]) owe(key K) standing {
+func (l *rateLimiter[K]) debit(key K) bucketState {
 	bucket, now := l.bucket(key), l.now()
 	if bucket.TokensAt(now) > float64(-l.quota) {
 		bucket.ReserveN(now, 1)
 	}
-	return l.standing(bucket.TokensAt(now))
+	return l.stateOf(bucket.TokensAt(now))
 }
 
-func (l *keyedLimit[K]) standing(tokens float64) standing {
+func (l *rateLimiter[K]) stateOf(tokens float64) bucketState {
 	const noise = 1e-6 // of adding up fractions
 	remaining := max(math.Floor(tokens+noise), 0)
 	wait := max(remaining, 1-tokens) / l.perSecond()
-	return standing{int(remaining), max(int(math.Ceil(wait-noise)), 1)}
+	return bucketState{int(remaining), max(int(math.Ceil(wait-noise)), 1)}
 }
 
 // tell writes the headers of draft-ietf-httpapi-ratelimit-headers-10.
-func (l *keyedLimit[K]) tell(ctx *fasthttp.RequestCtx, left standing) {
+func (l *rateLimiter[K]) writeHeaders(ctx *fasthttp.RequestCtx, left bucketState) {
 	header := &ctx.Response.Header
 	header.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", l.policy, l.quota, int(limitWindow.Seconds())))
 	header.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", l.policy, left.remaining, left.reset))

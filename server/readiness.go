@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// readiness asks Redis once for all that wait for an answer: nobody needs a credential to ask.
+// readiness caller Redis once for all that wait for an answer: nobody needs a credential to ask.
 type readiness struct {
 	mu       sync.Mutex
 	asked    time.Time

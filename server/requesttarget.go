@@ -6,10 +6,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkTarget refuses what stands between method and version unless it is in one of the forms of RFC 9112 §3.2 that
+// checkRequestTarget refuses what stands between method and version unless it is in one of the forms of RFC 9112 §3.2 that
 // concern this server, with a path that can be read in one way. It goes by the target as it was sent: fasthttp drops
 // fragments and users, and takes //host/path for the path of another host.
-func checkTarget(header *fasthttp.RequestHeader) error {
+func checkRequestTarget(header *fasthttp.RequestHeader) error {
 	target := header.RequestURI()
 	if len(target) == 1 && target[0] == '*' && bytes.Equal(header.Method(), []byte(fasthttp.MethodOptions)) {
 		return nil

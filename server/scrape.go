@@ -21,7 +21,7 @@ type scrapes struct {
 	packed   []byte    // the same compressed; nil until somebody wants it
 }
 
-// text returns what is counted when somebody asks who arrives now, or a moment later.
+// text returns what is counted when somebody caller who arrives now, or a moment later.
 func (s *scrapes) text(arrived time.Time, from prometheus.Gatherer, packed bool) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,17 +23,17 @@ func New(cfg Config) *Server {
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
 		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
-		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(cfg.waitingPlaces()),
+		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: drain{most: drainTime, quiet: quietTime}, waiters: newWaiterLimit(cfg.waiterLimit()),
 		bodies: newBodies(), unwritten: newUnwritten(),
 		metricsApart: cfg.MetricsApart,
 	}
 	if cfg.Organizations.BootstrapToken != "" {
 		s.SetBootstrapHash(token.Hash(cfg.Organizations.BootstrapToken))
 	}
-	s.counts = newCounts(s.store, cfg.Version, s.open.Len, s.waiting.count)
-	s.http, s.watchers = s.newHTTP(s.Handler()), s.newHTTP(s.watchersHandler())
+	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.count)
+	s.http, s.metricsHTTP = s.newHTTP(s.Handler()), s.newHTTP(s.metricsHandler())
 	s.http.ReduceMemoryUsage = cfg.TLS == nil // see readAhead; with it, who speaks plain HTTP to TLS is not answered
-	s.watchers.Concurrency = maxWatchers
+	s.metricsHTTP.Concurrency = maxScrapers
 	return s
 }
 
@@ -41,7 +41,7 @@ func (s *Server) newHTTP(answer fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      answer,
 		ErrorHandler:                 s.answerUnreadable,
-		HeaderReceived:               s.settleExpectation,
+		HeaderReceived:               s.normalizeExpectation,
 		ExpectHandler:                s.answerExpectation,
 		Logger:                       silent{},
 		MaxRequestBodySize:           maxBody,

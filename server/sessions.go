@@ -110,11 +110,11 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "create session", wanted.Agent); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "create session", wanted.Agent); err != nil {
 		return err
 	}
-	session, err := s.store.CreateSession(forRequest(ctx), key, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	session, err := s.store.CreateSession(requestContext(ctx), key, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	var held *redisstore.ScopeError
 	if errors.As(err, &held) {
 		return invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
@@ -123,17 +123,17 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if isNew(wanted.Idempotency) {
-		s.counts.sessionsCreated.Inc()
+		s.metrics.sessionsCreated.Inc()
 	}
 	return answerCreated(ctx, "/v1/sessions/"+session.ID.String(), sessionOf(session))
 }
 
 func (s *Server) getSession(ctx *fasthttp.RequestCtx) error {
-	asks, id, err := s.callerAndID(ctx)
+	caller, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
-	session, err := s.store.Session(forRequest(ctx), asks.Caller, id)
+	session, err := s.store.Session(requestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (s *Server) getSession(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
-	asks, err := s.eitherCaller(ctx)
+	caller, err := s.eitherCaller(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
 		return err
 	}
-	page, err := s.store.Sessions(forRequest(ctx), asks.Caller, query)
+	page, err := s.store.Sessions(requestContext(ctx), caller.Caller, query)
 	if err != nil {
 		return err
 	}
@@ -180,18 +180,18 @@ type endedAnswer struct {
 }
 
 func (s *Server) endSession(ctx *fasthttp.RequestCtx) error {
-	asks, id, err := s.callerAndID(ctx)
+	caller, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
 	if err := decode(ctx, &nothing{}); err != nil {
 		return err
 	}
-	ended, err := s.store.EndSession(forRequest(ctx), asks.Caller, id)
+	ended, err := s.store.EndSession(requestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return asConflict(err)
 	}
-	s.counts.sessionsEnded.Inc()
+	s.metrics.sessionsEnded.Inc()
 	return answer(ctx, endedAnswer{id, redisstore.Completed, timestamp(ended)})
 }
 
@@ -250,11 +250,11 @@ func (s *Server) changeLimits(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "change limits", id); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "change limits", id); err != nil {
 		return err
 	}
-	session, err := s.store.ChangeLimits(forRequest(ctx), key, id, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	session, err := s.store.ChangeLimits(requestContext(ctx), key, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	var above *redisstore.AboveBoundsError
 	if errors.As(err, &above) {
 		return aboveBounds(above.Limit)

@@ -9,7 +9,7 @@ import (
 
 // turnedAway counts the calls that found no place in the row for Redis. What can be tens of thousands in a second must
 // cost little, in the log too: a second after the first of them one line tells how many there were.
-type turnedAway struct {
+type shedLog struct {
 	calls atomic.Int64
 	due   atomic.Bool // the line is
 
@@ -18,9 +18,9 @@ type turnedAway struct {
 	cause string // of the first
 }
 
-const tellEvery = time.Second
+const shedLogInterval = time.Second
 
-func (t *turnedAway) note(log *slog.Logger, err error) {
+func (t *shedLog) add(log *slog.Logger, err error) {
 	t.calls.Add(1)
 	if t.due.Load() || !t.due.CompareAndSwap(false, true) {
 		return
@@ -28,11 +28,11 @@ func (t *turnedAway) note(log *slog.Logger, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cause = err.Error()
-	t.timer = time.AfterFunc(tellEvery, func() { t.tell(log) })
+	t.timer = time.AfterFunc(shedLogInterval, func() { t.write(log) })
 }
 
 // tell lets the next line be due before it reads the count: a call that is noted meanwhile is in one of the two.
-func (t *turnedAway) tell(log *slog.Logger) {
+func (t *shedLog) write(log *slog.Logger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.due.Store(false)
@@ -42,11 +42,11 @@ func (t *turnedAway) tell(log *slog.Logger) {
 }
 
 // end tells at once what is left to tell.
-func (t *turnedAway) end(log *slog.Logger) {
+func (t *shedLog) flush(log *slog.Logger) {
 	t.mu.Lock()
 	if t.timer != nil {
 		t.timer.Stop()
 	}
 	t.mu.Unlock()
-	t.tell(log)
+	t.write(log)
 }

@@ -20,7 +20,7 @@ type Server struct {
 	// accessLog is nil when there is none.
 	accessLog *accessLog
 	defaults  SessionDefaults
-	verifier  atomic.Pointer[verifier] // with the keyring
+	tokens    atomic.Pointer[tokenCache] // with the keyring
 	keyReads  keyReads
 	requests  requestIDs
 	limits    limits
@@ -32,13 +32,13 @@ type Server struct {
 	open          *conn.Set
 	drain         drain
 	ready         readiness
-	waiting       *waiting
+	waiters       *waiterLimit
 	bodies        bodies
-	unwritten     *pool // of large answers
-	turnedAway    turnedAway
-	counts        *counts
+	unwritten     *memoryPool // of large answers
+	shed          shedLog
+	metrics       *serviceMetrics
 	metricsApart  bool
 	scrapes       scrapes
 	http          *fasthttp.Server
-	watchers      *fasthttp.Server // of ServeMetrics
+	metricsHTTP   *fasthttp.Server // of ServeMetrics
 }

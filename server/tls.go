@@ -15,7 +15,7 @@ import (
 type TLSFiles struct {
 	Certificate string // the chain, its leaf first
 	Key         string
-	// ClientCA holds the certificates that those of clients must descend from. "" asks clients for none.
+	// ClientCA holds the certificates that those of clients must descend from. "" caller clients for none.
 	ClientCA string
 }
 
@@ -25,7 +25,7 @@ type TLSFiles struct {
 func (f TLSFiles) Config(log *slog.Logger) (*tls.Config, error) { return f.config(log, time.Now) }
 
 func (f TLSFiles) config(log *slog.Logger, now func() time.Time) (*tls.Config, error) {
-	source := &tlsSource{files: f, log: log, now: now, checked: now(), seen: f.stamps()}
+	source := &tlsSource{files: f, log: log, now: now, checked: now(), known: f.stamps()}
 	first, err := f.read()
 	if err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func (f TLSFiles) stamps() (stamps [3]stamp) {
 	return stamps
 }
 
-// tlsPause is how long the files are not looked at again.
-const tlsPause = time.Second
+// tlsCheckInterval is how long the files are not looked at again.
+const tlsCheckInterval = time.Second
 
 // tlsSource keeps a configuration as its files have it.
 type tlsSource struct {
@@ -95,32 +95,32 @@ type tlsSource struct {
 	now     func() time.Time
 	current atomic.Pointer[tls.Config]
 
-	looking   sync.Mutex // held by the one handshake that looks at the files
+	checking  sync.Mutex // held by the one handshake that looks at the files
 	checked   time.Time
-	seen      [3]stamp // of the files when they were last read, whether they could be used or not
+	known     [3]stamp // of the files when they were last read, whether they could be used or not
 	complaint string   // what was logged of files that cannot be used; "" when they can
 }
 
 // refresh reads the files again if they have changed. A handshake that meets another one here does not wait for it.
 func (s *tlsSource) refresh() {
-	if !s.looking.TryLock() {
+	if !s.checking.TryLock() {
 		return
 	}
-	defer s.looking.Unlock()
+	defer s.checking.Unlock()
 	now := s.now()
-	if now.Sub(s.checked) < tlsPause {
+	if now.Sub(s.checked) < tlsCheckInterval {
 		return
 	}
 	s.checked = now
 	// The stamps are taken before the files are read: a change between the two is found the next time.
 	stamps := s.files.stamps()
-	if stamps == s.seen {
+	if stamps == s.known {
 		return
 	}
-	s.seen = stamps
+	s.known = stamps
 	fresh, err := s.files.read()
 	if err != nil {
-		s.complain(err)
+		s.logFailure(err)
 		return
 	}
 	s.current.Store(fresh)
@@ -128,7 +128,7 @@ func (s *tlsSource) refresh() {
 	s.log.Info("TLS: certificates were read again")
 }
 
-func (s *tlsSource) complain(err error) {
+func (s *tlsSource) logFailure(err error) {
 	if complaint := err.Error(); complaint != s.complaint {
 		s.complaint = complaint
 		s.log.Warn("TLS: changed files cannot be used; those of before stay in use", "cause", complaint)

@@ -80,7 +80,7 @@ func presentedSecret(ctx *fasthttp.RequestCtx) (credential, error) {
 func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	presented, err := presentedSecret(ctx)
 	if err != nil {
-		return s.refuseCredential(ctx, presented.agent, err)
+		return s.rejectCredential(ctx, presented.agent, err)
 	}
 	keys, err := s.keys()
 	if err != nil {
@@ -88,14 +88,14 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, presented, func() (err error) {
-		grant, err = s.store.ExchangeSecret(forRequest(ctx), presented.agent, presented.secret)
+		grant, err = s.store.ExchangeSecret(requestContext(ctx), presented.agent, presented.secret)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.counts.tokensBySecret.Inc()
-	askedBy(ctx, grant.Organization, grant.Agent)
+	s.metrics.tokensBySecret.Inc()
+	identifyCaller(ctx, grant.Organization, grant.Agent)
 	return answerPair(ctx, keys, grant)
 }
 
@@ -113,7 +113,7 @@ func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, tok
 		return nil, token.RefreshToken{}, invalid("refresh_token", "is required")
 	}
 	presented, err := s.parseRefresh(request.RefreshToken.value)
-	if cannotSay(err) {
+	if keysUnavailable(err) {
 		return nil, token.RefreshToken{}, err
 	}
 	if err != nil {
@@ -126,11 +126,11 @@ func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, tok
 func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 	keys, spent, err := s.presentedRefresh(ctx)
 	if err != nil {
-		return s.refuseCredential(ctx, uuid.Nil, err)
+		return s.rejectCredential(ctx, uuid.Nil, err)
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, credential{agent: spent.Agent, refresh: spent}, func() (err error) {
-		grant, err = s.spend(ctx, spent)
+		grant, err = s.rotateRefresh(ctx, spent)
 		return err
 	})
 	if err != nil {
@@ -140,22 +140,22 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 }
 
 // spend rotates a refresh token, and tells the log when it was stolen or so it seems.
-func (s *Server) spend(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scopes ...string) (redisstore.Grant, error) {
-	askedBy(ctx, uuid.Nil, spent.Agent)
-	grant, err := s.store.RotateRefresh(forRequest(ctx), spent.Agent, spent.Family, spent.Generation, scopes...)
+func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scopes ...string) (redisstore.Grant, error) {
+	identifyCaller(ctx, uuid.Nil, spent.Agent)
+	grant, err := s.store.RotateRefresh(requestContext(ctx), spent.Agent, spent.Family, spent.Generation, scopes...)
 	if err == nil {
-		s.counts.tokensByRefresh.Inc()
+		s.metrics.tokensByRefresh.Inc()
 	}
 	if grant.Replayed {
-		s.counts.tokensReplayed.Inc()
+		s.metrics.tokensReplayed.Inc()
 	}
 	if errors.Is(err, redisstore.ErrTokenReused) {
-		s.counts.tokensReused.Inc()
+		s.metrics.tokensReused.Inc()
 		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
 	}
 	if err == nil {
-		askedBy(ctx, grant.Organization, grant.Agent)
+		identifyCaller(ctx, grant.Organization, grant.Agent)
 	}
 	return grant, err
 }
@@ -183,12 +183,12 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if unwanted.Agent != access.Agent {
-		return cmp.Or(s.store.CheckToken(forRequest(ctx), *access.caller.Token), errForeignToken)
+		return cmp.Or(s.store.CheckToken(requestContext(ctx), *access.caller.Token), errForeignToken)
 	}
-	if err := s.store.RevokeFamily(forRequest(ctx), *access.caller.Token, unwanted.Family); err != nil {
+	if err := s.store.RevokeFamily(requestContext(ctx), *access.caller.Token, unwanted.Family); err != nil {
 		return err
 	}
-	s.counts.familiesRevoked.Inc()
+	s.metrics.familiesRevoked.Inc()
 	return answer(ctx, revokedTokenAnswer{true})
 }
 

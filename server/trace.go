@@ -50,40 +50,40 @@ func (h traceHeaders) Keys() []string { return []string{headerTraceParent, heade
 
 // beginTrace begins the request's span, and tells the client of it.
 func (s *Server) beginTrace(ctx *fasthttp.RequestCtx) {
-	a := askedOf(ctx)
+	info := infoOf(ctx)
 	callers := context.Background()
 	if !s.restarts {
 		callers = propagation.TraceContext{}.Extract(callers, traceHeaders{&ctx.Request.Header})
 	}
 	var span trace.Span
-	a.traced, span = s.tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(a.began))
+	info.traced, span = s.tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.began))
 	own := span.SpanContext()
 	ctx.Response.Header.Set(headerTraceResponse, "00-"+own.TraceID().String()+"-"+own.SpanID().String()+"-"+own.TraceFlags().String())
 }
 
 // endTrace ends it, with all that has become known.
-func endTrace(ctx *fasthttp.RequestCtx, a *asked) {
-	span := trace.SpanFromContext(a.traced)
+func endTrace(ctx *fasthttp.RequestCtx, info *requestInfo) {
+	span := trace.SpanFromContext(info.traced)
 	if !span.IsRecording() {
 		return
 	}
-	method, status := a.method(ctx), ctx.Response.StatusCode()
+	method, status := info.method(ctx), ctx.Response.StatusCode()
 	span.SetName(method)
 	attributes := make([]attribute.KeyValue, 0, 9)
 	attributes = append(attributes, semconv.HTTPRequestMethodKey.String(method), semconv.HTTPResponseStatusCode(status), semconv.URLScheme(schemeOf(ctx)),
 		semconv.NetworkProtocolVersion(versionOf(ctx)), attribute.String("remit.request_id", requestID(ctx)))
-	if a.route != "" {
-		attributes = append(attributes, semconv.HTTPRoute(a.route))
-		span.SetName(method + " " + a.route)
+	if info.route != "" {
+		attributes = append(attributes, semconv.HTTPRoute(info.route))
+		span.SetName(method + " " + info.route)
 	}
-	if a.organization != uuid.Nil {
-		attributes = append(attributes, attribute.String("remit.organization_id", a.organization.String()))
+	if info.organization != uuid.Nil {
+		attributes = append(attributes, attribute.String("remit.organization_id", info.organization.String()))
 	}
-	if a.agent != uuid.Nil {
-		attributes = append(attributes, attribute.String("remit.agent_id", a.agent.String()))
+	if info.agent != uuid.Nil {
+		attributes = append(attributes, attribute.String("remit.agent_id", info.agent.String()))
 	}
-	if a.code != "" {
-		attributes = append(attributes, semconv.ErrorTypeKey.String(a.code))
+	if info.code != "" {
+		attributes = append(attributes, semconv.ErrorTypeKey.String(info.code))
 	}
 	if status >= 500 { // what is below is the client's
 		span.SetStatus(codes.Error, "")

@@ -168,15 +168,15 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "begin", uuid.Nil); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "begin", uuid.Nil); err != nil {
 		return err
 	}
-	begun, err := s.store.Begin(forRequest(ctx), *access.caller.Token, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	begun, err := s.store.Begin(requestContext(ctx), *access.caller.Token, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
-	s.counts.transaction(s.counts.begun, begun, wanted.Idempotency)
+	s.metrics.transaction(s.metrics.begun, begun, wanted.Idempotency)
 	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
 }
 
@@ -193,15 +193,15 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "commit", id); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "commit", id); err != nil {
 		return err
 	}
-	committed, err := s.store.Commit(forRequest(ctx), agent, id, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	committed, err := s.store.Commit(requestContext(ctx), agent, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
-	s.counts.transaction(s.counts.committed, committed, wanted.Idempotency)
+	s.metrics.transaction(s.metrics.committed, committed, wanted.Idempotency)
 	return answer(ctx, transactionOf(committed))
 }
 
@@ -219,11 +219,11 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "change hold", id); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "change hold", id); err != nil {
 		return err
 	}
-	changed, err := s.store.ChangeHold(forRequest(ctx), agent, id, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	changed, err := s.store.ChangeHold(requestContext(ctx), agent, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 // rollbackTransaction undoes. An agent may always give back what it holds, but needs a scope to undo a commit: undoing what
 // another part of it has done is not everyone's.
 func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
-	asks, id, err := s.callerAndID(ctx)
+	caller, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -245,20 +245,20 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "rollback", id); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "rollback", id); err != nil {
 		return err
 	}
 	for _, scope := range []string{scopeRollback, scopeAdmin} {
-		if slices.Contains(asks.scopes, scope) {
+		if slices.Contains(caller.scopes, scope) {
 			wanted.Scopes = append(wanted.Scopes, scope)
 		}
 	}
-	undone, err := s.store.Rollback(forRequest(ctx), asks.Caller, id, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	undone, err := s.store.Rollback(requestContext(ctx), caller.Caller, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return undoRefused(err)
 	}
-	s.counts.transaction(s.counts.rolledBack, undone, wanted.Idempotency)
+	s.metrics.transaction(s.metrics.rolledBack, undone, wanted.Idempotency)
 	return answer(ctx, transactionOf(undone))
 }
 
@@ -275,11 +275,11 @@ func undoRefused(err error) error {
 }
 
 func (s *Server) getTransaction(ctx *fasthttp.RequestCtx) error {
-	asks, id, err := s.callerAndID(ctx)
+	caller, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
-	t, err := s.store.Transaction(forRequest(ctx), asks.Caller, id)
+	t, err := s.store.Transaction(requestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (s *Server) getTransaction(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
-	asks, err := s.eitherCaller(ctx)
+	caller, err := s.eitherCaller(ctx)
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
 		return err
 	}
-	page, err := s.store.Transactions(forRequest(ctx), asks.Caller, query)
+	page, err := s.store.Transactions(requestContext(ctx), caller.Caller, query)
 	if err != nil {
 		return err
 	}

@@ -19,10 +19,10 @@ func (s *Server) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
 
 // answerUnreadable answers what fasthttp could not read as a request.
 func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
-	s.begin(ctx)
-	defer s.endAsked(ctx)
+	s.beginRequest(ctx)
+	defer s.endRequest(ctx)
 	defer s.answerPanic(ctx)
-	askedOf(ctx).unread = true
+	infoOf(ctx).unread = true
 	s.renewWriteTimeout(ctx)
 	connectionOf(ctx.Conn()).leaveUnread()
 	noRoom := connectionOf(ctx.Conn()).bodyRefusal()
