@@ -11,20 +11,20 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// AccessLog says which requests are told of, and where: one line for each, at the level info.
+// AccessLog says which requests are logged, and where: one line each, at level info.
 type AccessLog struct {
-	Log *slog.Logger // nil: of none
-	// Every is that of the requests which did not fail every so-manieth is told of: 1 for all, 0 for none. Those that failed
-	// (5xx) are told of all, but for those that were turned away because there were too many.
+	Log *slog.Logger // nil: of none // nil logs nothing
+	// Every logs one in N requests that did not fail: 1 logs all, 0 none. Failed requests (5xx) are always logged, unless
+	// they were shed under overload: those count as not failed.
 	Every uint64
 }
 
-// accessLog tells of requests. It says nothing that a client chose but the request id, and that has no byte that could end
-// or forge a line: no path, no query, no header.
+// accessLog logs requests. Of what a client chose it logs only the request id, whose characters cannot end or forge a line:
+// no path, query or header.
 type accessLog struct {
 	log   *slog.Logger
 	every uint64
-	count atomic.Uint64 // of the requests that did not fail
+	count atomic.Uint64 // of the requests to sample
 }
 
 func newAccessLog(c AccessLog) *accessLog {
@@ -34,7 +34,7 @@ func newAccessLog(c AccessLog) *accessLog {
 	return &accessLog{log: c.Log, every: c.Every}
 }
 
-// picks says whether a request is one to tell of.
+// picks reports whether to log a request.
 func (l *accessLog) picks(status int, info *requestInfo) bool {
 	if status >= 500 && !info.shed {
 		return true
@@ -42,7 +42,7 @@ func (l *accessLog) picks(status int, info *requestInfo) bool {
 	return l.every > 0 && (l.count.Add(1)-1)%l.every == 0
 }
 
-// note tells of a request that was answered, or not.
+// write logs a request when it ends.
 func (l *accessLog) write(ctx *fasthttp.RequestCtx, info *requestInfo, client netip.Addr) {
 	status := ctx.Response.StatusCode()
 	var room [13]slog.Attr
@@ -51,7 +51,7 @@ func (l *accessLog) write(ctx *fasthttp.RequestCtx, info *requestInfo, client ne
 	if info.code != "" {
 		line = append(line, slog.String("code", info.code))
 	}
-	if info.shed { // of the sample, unlike others of the status
+	if info.shed { // sampled, unlike other 5xx
 		line = append(line, slog.Bool("shed", true))
 	}
 	line = append(line, slog.Float64("duration_ms", float64(time.Since(info.began).Microseconds())/1000))

@@ -10,7 +10,7 @@ import (
 	"remit/redisstore"
 )
 
-// answerProblem writes the answer to an error.
+// answerProblem answers an error with its problem.
 func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	if isOverloaded(err) {
 		s.answerOverloaded(ctx, err)
@@ -22,7 +22,7 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	s.reportFailure(ctx, err, p)
 	body, encodeErr := json.Marshal(p)
 	if encodeErr != nil {
-		s.log.Error("problem not encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
+		s.log.Error("problem could not be encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
 		body = []byte(`{"code":"` + p.Code + `"}`)
 	}
 	if challenge := challengeFor(err, p); challenge != "" {
@@ -33,7 +33,7 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetBody(body)
 }
 
-// reportFailure logs the cause of an error that is ours and says when to try again.
+// reportFailure logs the cause of a server error and sets Retry-After.
 func (s *Server) reportFailure(ctx *fasthttp.RequestCtx, err error, p problem) {
 	switch {
 	case isOverloaded(err):
@@ -47,18 +47,18 @@ func (s *Server) reportFailure(ctx *fasthttp.RequestCtx, err error, p problem) {
 	}
 }
 
-// answerPanic answers 500 to a request whose handler panicked. fasthttp would end the process.
+// answerPanic answers 500 when a handler has panicked. fasthttp would end the process.
 func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
 	cause := recover()
 	if cause == nil {
 		return
 	}
 	s.metrics.panics.Inc()
-	s.log.Error("panic in a handler", "request_id", requestID(ctx), "cause", cause, "stack", string(debug.Stack()))
+	s.log.Error("handler panicked", "request_id", requestID(ctx), "cause", cause, "stack", string(debug.Stack()))
 	s.answerInstead(ctx, errPanic)
 }
 
-// answerInstead answers an error in place of what the handler has answered.
+// answerInstead replaces the response of a handler with that of an error.
 func (s *Server) answerInstead(ctx *fasthttp.RequestCtx, err error) {
 	id := requestID(ctx)
 	ctx.Response.Reset()

@@ -6,7 +6,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// around is what every request passes before and after its own handler.
+// around adds to a handler what every request needs before and after it.
 func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		connectionOf(ctx.Conn()).bodyArrived()
@@ -27,7 +27,7 @@ func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler 
 	}
 }
 
-// begin sets what every response carries.
+// beginRequest starts the request's records and sets the headers of every response.
 func (s *Server) beginRequest(ctx *fasthttp.RequestCtx) {
 	s.metrics.http.inFlight.Inc()
 	startInfo(ctx)
@@ -40,7 +40,7 @@ func (s *Server) beginRequest(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// endRequest tells those who watch.
+// endRequest reports the answered request to the metrics, the trace and the access log.
 func (s *Server) endRequest(ctx *fasthttp.RequestCtx) {
 	info, begun := ctx.UserValue(infoKey{}).(*requestInfo)
 	if !begun {

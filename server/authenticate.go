@@ -5,7 +5,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// authenticate checks a credential, unless too many of its kind have failed.
+// authenticate checks a credential, unless too many like it have failed.
 func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c credential, check func() error) error {
 	limit := s.limits.failedAuth
 	if limit == nil {
@@ -24,7 +24,8 @@ func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c credential, check func
 	return err
 }
 
-// rejectCredential is authenticate for one that is wrong in itself, or was not presented well enough to be checked.
+// rejectCredential counts a credential that was found wrong or malformed without asking the store, and returns err, or a
+// rateLimited error.
 func (s *Server) rejectCredential(ctx *fasthttp.RequestCtx, agent uuid.UUID, err error) error {
 	return s.authenticate(ctx, credential{agent: agent}, func() error { return err })
 }

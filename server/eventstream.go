@@ -48,7 +48,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uui
 // stream is one client's view of an audit trail.
 type stream struct {
 	server *Server
-	slot *slot
+	slot   *slot
 	caller caller
 	agent  uuid.UUID
 	after  string

@@ -7,9 +7,9 @@ import (
 	"remit/money"
 )
 
-// decodeFast reads the body of a charge as decode does, if it is written as nearly all are: one flat object of known
-// names, strings without escapes, plain numbers. It returns false for every other body, good or bad: decode then says
-// which. Reflection would take longer than all else that the service itself does for a charge.
+// decodeFast reads the body of a charge in its usual form: one flat object of known names, strings without escapes, plain
+// numbers. Then the result equals that of decode. It returns false for any other body, valid or not, which decode then
+// reads. Reflection would take longer than everything else that the service itself does for a charge.
 func decodeFast(body []byte, request *chargeRequest) bool {
 	rest := fastReader(body)
 	if !rest.take('{') {
@@ -28,7 +28,7 @@ func decodeFast(body []byte, request *chargeRequest) bool {
 	return len(rest) == 0
 }
 
-// fastField reads one field that was not given before.
+// fastField reads one field. It returns false when the field was given before.
 func (r *chargeRequest) fastField(name string, rest *fastReader) bool {
 	switch name {
 	case "action_type":
@@ -55,7 +55,7 @@ func (r *chargeRequest) fastField(name string, rest *fastReader) bool {
 	return false
 }
 
-// fastReader is what is left of a body.
+// fastReader is the rest of a body.
 type fastReader []byte
 
 func (q *fastReader) space() {
@@ -73,7 +73,7 @@ func (q *fastReader) take(c byte) bool {
 	return true
 }
 
-// text takes a string of printable ASCII without escapes.
+// text reads a string of printable ASCII without escapes.
 func (q *fastReader) text() ([]byte, bool) {
 	if !q.take('"') {
 		return nil, false
@@ -92,7 +92,7 @@ func (q *fastReader) text() ([]byte, bool) {
 	return text, true
 }
 
-// number takes what a number is made of; whether it is one is for its reader to say.
+// number reads the characters of a number. Its caller parses them.
 func (q *fastReader) number() []byte {
 	q.space()
 	end := 0
@@ -104,7 +104,7 @@ func (q *fastReader) number() []byte {
 	return number
 }
 
-// count takes a whole number from 1 to 9999999, which no other way of writing it exceeds.
+// count reads a whole number from 1 to 9999999 in its only plain notation.
 func (q *fastReader) count() (int64, bool) {
 	number := q.number()
 	if len(number) == 0 || len(number) > 7 || number[0] < '1' || number[0] > '9' {

@@ -11,14 +11,14 @@ import (
 	"remit/redisstore"
 )
 
-// gatewayRoutes lacks authorizePath itself, which answers to every method: see Handler.
+// gatewayRoutes omits authorizePath itself, which answers every method: see Handler.
 func (s *Server) gatewayRoutes(r *routes) {
 	r.get(verifyPath, s.verify)
 	r.anyBelow(verifyPath, s.verify)
 	r.anyBelow(authorizePath, s.authorize)
 }
 
-// gatewayError answers a gateway, to which every other 4xx would be a fault of its own.
+// gatewayError answers 403 in place of other client errors, which a gateway would take for a fault of this service.
 type gatewayError struct{ cause error }
 
 func (e *gatewayError) Error() string { return e.cause.Error() }
@@ -32,7 +32,7 @@ func (e *gatewayError) problem() problem {
 	return p
 }
 
-// verify says whose the access token is, if it is live and holds the scope.
+// verify returns the agent of an access token that is live and holds the scope.
 func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 	access, err := s.agentToken(ctx)
 	if err != nil {
@@ -89,9 +89,9 @@ func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, erro
 	var v validation
 	var request chargeRequest
 	v.gatewayNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", gatewayKey)
-	session := v.id("session_id", given(v.gatewayParameter(ctx, "session_id", "X-Session-Id")))
-	request.ActionType = given(v.gatewayParameter(ctx, "action_type", "X-Action-Type"))
-	request.Scope = given(v.gatewayParameter(ctx, "scope", "X-Scope"))
+	session := v.id("session_id", optionalText(v.gatewayParameter(ctx, "session_id", "X-Session-Id")))
+	request.ActionType = optionalText(v.gatewayParameter(ctx, "action_type", "X-Action-Type"))
+	request.Scope = optionalText(v.gatewayParameter(ctx, "scope", "X-Scope"))
 	if text := v.gatewayParameter(ctx, "value_usd", "X-Value-Usd"); text != "" {
 		amount, err := money.Parse([]byte(text))
 		if err != nil {
@@ -113,14 +113,15 @@ func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, erro
 	return session, charge, err
 }
 
-// gatewayKey is the parameter that the header Idempotency-Key is elsewhere.
+// gatewayKey is the query parameter for the idempotency key.
 const gatewayKey = "idempotency_key"
 
-// forwarding are headers with which gateways say what request they ask about.
+// forwarding are the headers in which gateways describe the original request.
 var forwarding = []string{"X-Forwarded-Uri", "X-Forwarded-Method", "X-Original-Uri", "X-Original-Url", "X-Original-Method"}
 
-// gatewayIdempotency returns what makes a charge happen once, if the gateway gives a key, else nil. A key that a gateway only passes
-// on is the client's, made for the backend, and does not count: with one key for all its requests a client would pay once.
+// gatewayIdempotency returns the idempotency of a charge if the gateway sets a key, else nil. It ignores a key that the
+// gateway only passes on: that one is the client's, made for the backend, and a client that used one key for all its
+// requests would pay once.
 func (v *validation) gatewayIdempotency(ctx *fasthttp.RequestCtx, session uuid.UUID, r *chargeRequest) *redisstore.Idempotency {
 	inQuery := ctx.QueryArgs().Has(gatewayKey)
 	if !inQuery && len(ctx.Request.Header.Peek(headerIdempotencyKey)) == 0 {
@@ -139,7 +140,7 @@ func isForwarded(ctx *fasthttp.RequestCtx) bool {
 	return slices.ContainsFunc(forwarding, func(name string) bool { return len(ctx.Request.Header.Peek(name)) > 0 })
 }
 
-// gatewayNames refuses parameters that are not asked for: a misspelt scope or price would open the gate.
+// gatewayNames refuses unknown parameters, because a misspelt scope or price would let requests pass unchecked.
 func (v *validation) gatewayNames(ctx *fasthttp.RequestCtx, known ...string) {
 	if behindGatewayPath(ctx.URI().PathOriginal()) {
 		return
@@ -151,8 +152,8 @@ func (v *validation) gatewayNames(ctx *fasthttp.RequestCtx, known ...string) {
 	}
 }
 
-// gatewayParameter returns a parameter from the query if it is there, even empty, or else from a header. Given twice it
-// is refused: one of the two could be the client's.
+// gatewayParameter returns a parameter from the query if it is there, even empty, or else from a header. It refuses a
+// parameter given twice, because one of the two could be the client's.
 func (v *validation) gatewayParameter(ctx *fasthttp.RequestCtx, name, header string) string {
 	values := ctx.QueryArgs().PeekMulti(name)
 	if behindGatewayPath(ctx.URI().PathOriginal()) || len(values) == 0 {
@@ -166,5 +167,5 @@ func (v *validation) gatewayParameter(ctx *fasthttp.RequestCtx, name, header str
 	return string(values[0])
 }
 
-// given returns an optional field that counts as absent when it is empty.
-func given(text string) optional[string] { return optional[string]{text, text != ""} }
+// optionalText returns an optional field that counts as absent when it is empty.
+func optionalText(text string) optional[string] { return optional[string]{text, text != ""} }

@@ -9,16 +9,16 @@ import (
 	"remit/metrics"
 )
 
-// httpMetrics are how many requests there were, how they ended and how long they took.
+// httpMetrics counts requests by route, method, status and problem, and measures how long they took.
 type httpMetrics struct {
 	ended     *prometheus.CounterVec
 	durations *prometheus.HistogramVec
 	inFlight  prometheus.Gauge
-	byCode    map[string]prometheus.Counter // of problems; refusals only pay for looking here
-	nowhere   *routeMetrics                 // of no route
+	byCode    map[string]prometheus.Counter // by the code of the problem
+	nowhere   *routeMetrics                 // of requests without a route
 }
 
-// oauthCodes are the errors of RFC 6749 that no problem stands for.
+// oauthCodes are the error codes of RFC 6749 that are not problem codes too.
 var oauthCodes = []string{"invalid_grant", "invalid_scope", "unsupported_grant_type", "unsupported_response_type"}
 
 func newHTTPMetrics(registry *prometheus.Registry) *httpMetrics {
@@ -27,17 +27,17 @@ func newHTTPMetrics(registry *prometheus.Registry) *httpMetrics {
 			Name: "remit_http_requests_total", Help: "Requests answered, by route, method and status.",
 		}, []string{"route", "method", "status"}),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "remit_http_request_duration_seconds", Help: "Time from a request's last byte to its answer, by route and method. Of a stream of events: to its beginning.",
+			Name: "remit_http_request_duration_seconds", Help: "Time from a request's last byte to its answer, by route and method. For an event stream: to its beginning.",
 			Buckets: metrics.Durations,
 		}, []string{"route", "method"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "remit_http_requests_in_flight", Help: "Requests that are being answered, long polls for events too, streams of events only until they have begun.",
+			Name: "remit_http_requests_in_flight", Help: "Requests in progress. Includes long polls for events; excludes event streams that have begun.",
 		}),
 		byCode: map[string]prometheus.Counter{},
 	}
 	c.nowhere = newRouteMetrics("none", c)
 	problems := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "remit_http_problems_total", Help: "Requests answered with a problem, by its code; those of the OAuth face alone by their OAuth error.",
+		Name: "remit_http_problems_total", Help: "Requests answered with a problem, by code. OAuth endpoints count the OAuth error instead.",
 	}, []string{"code"})
 	for code := range titles {
 		c.byCode[code] = problems.WithLabelValues(code)
@@ -49,13 +49,14 @@ func newHTTPMetrics(registry *prometheus.Registry) *httpMetrics {
 	return c
 }
 
-// The methods and statuses that are counted by name, and last the name of all others: a client may send any method.
+// The methods and statuses that have a label of their own. All others share the last label, because a client may send any
+// method.
 var (
 	methodLabels = [...]string{"GET", "POST", "HEAD", "PATCH", "DELETE", "PUT", "OPTIONS", "other"}
 	statusLabels = [...]int{200, 201, 304, 400, 401, 403, 404, 405, 408, 409, 413, 415, 417, 422, 429, 431, 500, 503, 0}
 )
 
-// statusIndexes has the place in statusLabels of each status.
+// statusIndexes holds the index in statusLabels of each status.
 var statusIndexes = func() (places [600]uint8) {
 	for i := range places {
 		places[i] = uint8(len(statusLabels) - 1)
@@ -89,7 +90,7 @@ func methodIndex(method []byte) int {
 	return len(methodLabels) - 1
 }
 
-// routeMetrics are those of one route. A series is looked up when it is needed first.
+// routeMetrics are the metrics of one route. A series is looked up when it is first needed.
 type routeMetrics struct {
 	route    string
 	all      *httpMetrics
@@ -107,7 +108,8 @@ func (r *routeMetrics) of(method, status int) prometheus.Counter {
 	return r.all.ended.WithLabelValues(r.route, methodLabels[method], statusName(status))
 }
 
-// first is for the first request of a method. Its failures are 0 from then on: of the first one somebody is to hear.
+// first creates the series of a method on its first request. Its failure counters start at 0, so that the first failure is
+// visible as an increase.
 func (r *routeMetrics) first(method int) prometheus.Observer {
 	for _, failure := range []int{fasthttp.StatusInternalServerError, fasthttp.StatusServiceUnavailable} {
 		r.of(method, statusIndex(failure))
@@ -115,7 +117,7 @@ func (r *routeMetrics) first(method int) prometheus.Observer {
 	return r.all.durations.WithLabelValues(r.route, methodLabels[method])
 }
 
-// at returns the counts of a route. It is called when the routes are made.
+// at returns the metrics of a route. Routes call it once, when they are registered.
 func (c *httpMetrics) at(route string) *routeMetrics {
 	if route == "" {
 		return c.nowhere
@@ -123,7 +125,7 @@ func (c *httpMetrics) at(route string) *routeMetrics {
 	return newRouteMetrics(route, c)
 }
 
-// answered counts an answered request. Its route is nil when it had none; its code is that of its problem, "" for none.
+// answered counts an answered request. r is nil without a route, code is "" without a problem.
 func (c *httpMetrics) answered(r *routeMetrics, method, status int, code string, took time.Duration) {
 	c.inFlight.Dec()
 	if r == nil {

@@ -11,61 +11,63 @@ import (
 )
 
 const (
-	// graceTime is how long a place in a full pool is safe from tenants that have less than its own.
+	// graceTime is how long a reservation in a full pool is safe from tenants that hold less than its own.
 	graceTime = time.Second
-	// sampledTenants is among how many tenants the largest is sought: there may be thousands.
+	// sampledTenants is how many tenants are sampled to find a large one, because there may be thousands.
 	sampledTenants = 16
-	// maxDisplaced is how many places one reservation may displace: so many of the smallest make room for the largest body.
+	// maxDisplaced is how many reservations one new reservation may displace: as many of the smallest make room for the
+	// largest body.
 	maxDisplaced = 128
-	// maxScanned is among how many of the oldest reservations one is sought that tenantUsage an address with the newcomer.
+	// maxScanned is how many of the oldest reservations are scanned for one that shares an address with the newcomer.
 	maxScanned = 1024
 )
 
-// pool bounds the bytes that request bodies, or answers, hold at once. A holder gets at most half of them. When the pool is
-// full, a reservation displaces places of the holder with the most bytes, then any place older than graceTime. The same goes
-// for the half of an address among the organizations that share it. So nobody keeps others out by holding places, or by
-// reserving them again and again.
+// memoryPool bounds the bytes that request bodies, or responses, hold at once, and shares them fairly by bytes among
+// tenants. (waiterLimit shares places by number.) A tenant may hold at most half. In a full pool a new reservation
+// displaces the oldest reservation of a tenant that holds many bytes, then any reservation older than graceTime.
+// Organizations that share an address share that address's half in the same way. So no tenant can keep others out by
+// holding memory, or by reserving it again and again.
 type memoryPool struct {
 	most    int   // bytes
-	errFull error // refuses when the pool has no room
-	errHalf error // refuses when the holder has half of the pool
+	errFull error // when the pool has no room
+	errHalf error // when the tenant would have more than half of the pool
 
 	mu       sync.Mutex
-	sum      int                     // bytes of all places
-	byTenant map[tenantKey]*tenantUsage // without tenants of nothing
-	order    list.List               // of *reservation: those that can be displaced, oldest first
+	sum      int                        // bytes of all reservations
+	byTenant map[tenantKey]*tenantUsage // without tenants that hold nothing
+	order    list.List                  // of *reservation: those that can be displaced, oldest first
 }
 
-// tenant is whom a place counts for: an organization or a client address.
+// tenantKey is what a reservation counts for: an organization or a client address.
 type tenantKey struct {
 	organization uuid.UUID
 	address      netip.Addr
 }
 
-// tenantUsage is what one holder has of a pool.
+// tenantUsage is what one tenant holds of a pool.
 type tenantUsage struct {
 	bytes int
 	order list.List // of *reservation: those that can be displaced, oldest first
 }
 
-// reservation is a part of a pool that is reserved. Nil is none.
+// reservation is a number of bytes reserved in a pool. Nil reserves none.
 type reservation struct {
 	pool      *memoryPool
 	bytes     int
 	tenants   []tenantKey
 	since     time.Time
-	cut       func()        // ends what holds the bytes, without waiting for it
-	displaced bool          // it was cut, and has no bytes any more
-	inPool    *list.Element // nil when the place cannot be displaced
-	inTenant  *list.Element // of the first holder
+	cut       func()        // aborts what holds the bytes, without waiting
+	displaced bool          // it was aborted and holds no bytes any more
+	inPool    *list.Element // nil when it cannot be displaced
+	inTenant  *list.Element // of the first tenant
 }
 
 func newMemoryPool(most int, errFull, errHalf error) *memoryPool {
 	return &memoryPool{most: most, errFull: errFull, errHalf: errHalf, byTenant: map[tenantKey]*tenantUsage{}}
 }
 
-// reserve returns a place, which the caller releases, or errHalf or errFull. The place counts for each of the tenants and
-// is displaced when it is the first one's turn.
+// reserve returns a reservation, which the caller releases, or errHalf or errFull. It counts for each of the tenants; the
+// first tenant's bytes decide whether it can be displaced. Displacing it calls cut.
 func (p *memoryPool) reserve(bytes int, now time.Time, cut func(), tenants ...tenantKey) (*reservation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +81,7 @@ func (p *memoryPool) reserve(bytes int, now time.Time, cut func(), tenants ...te
 	return one, nil
 }
 
-// resize changes how many bytes the place has. When there is no room it changes nothing and returns errHalf or errFull.
+// resize changes the size of the reservation. Without room it changes nothing and returns errHalf or errFull.
 func (one *reservation) resize(bytes int, now time.Time) error {
 	p := one.pool
 	p.mu.Lock()
@@ -96,7 +98,7 @@ func (one *reservation) resize(bytes int, now time.Time) error {
 	return nil
 }
 
-// settle makes sure that the place is not displaced from now on.
+// pin protects the reservation from being displaced.
 func (one *reservation) pin() {
 	if one == nil {
 		return
@@ -106,7 +108,7 @@ func (one *reservation) pin() {
 	one.pool.unlist(one)
 }
 
-// release gives the bytes back, and says whether the place was displaced. It may be called again.
+// release returns the bytes to the pool, and reports whether the reservation was displaced. It may be called again.
 func (one *reservation) release() (displaced bool) {
 	if one == nil {
 		return false
@@ -117,7 +119,7 @@ func (one *reservation) release() (displaced bool) {
 	return one.displaced
 }
 
-// makeRoom displaces other places than keep as far as it must and may.
+// makeRoom displaces reservations other than keep until there is room, as far as the tenants may.
 func (p *memoryPool) makeRoom(bytes int, now time.Time, tenants []tenantKey, keep *reservation) error {
 	own := p.bytesOf(tenants[0]) + bytes
 	if own > p.most/2 {
@@ -141,8 +143,7 @@ func (p *memoryPool) makeRoom(bytes int, now time.Time, tenants []tenantKey, kee
 	return p.errFull
 }
 
-// makeRoomWithin does the same in the half of a holder that several share, as organizations do the address they come from:
-// none of them keeps the others out.
+// makeRoomWithin is makeRoom within the half of a tenant that several share, such as an address with several organizations.
 func (p *memoryPool) makeRoomWithin(shared tenantKey, own, bytes int, now time.Time, keep *reservation) error {
 	for range maxDisplaced {
 		if p.bytesOf(shared)+bytes <= p.most/2 {
@@ -157,8 +158,8 @@ func (p *memoryPool) makeRoomWithin(shared tenantKey, own, bytes int, now time.T
 	return p.errHalf
 }
 
-// victimWithin returns the oldest reservation there that a holder which is to have so many bytes may displace, or nil. It
-// looks at the oldest ones only.
+// victimWithin returns the oldest reservation there that a tenant with this many bytes may displace, or nil. It scans only
+// the oldest ones.
 func (p *memoryPool) victimWithin(shared tenantKey, own int, now time.Time, keep *reservation) *reservation {
 	scanned := 0
 	for at := p.order.Front(); at != nil && scanned < maxScanned; at = at.Next() {
@@ -187,11 +188,11 @@ func (p *memoryPool) bytesOf(h tenantKey) int {
 	return 0
 }
 
-// victim returns the place that a holder which is to have so many bytes may displace next, or nil.
+// victim returns the reservation that a tenant with this many bytes may displace next, or nil.
 func (p *memoryPool) victim(own int, now time.Time, keep *reservation) *reservation {
 	var largest *tenantUsage
 	sampled := 0
-	for _, s := range p.byTenant { // in an order of Go's choice
+	for _, s := range p.byTenant { // in random order
 		if s.order.Len() > 0 && (largest == nil || s.bytes > largest.bytes) {
 			largest = s
 		}
@@ -210,7 +211,7 @@ func (p *memoryPool) victim(own int, now time.Time, keep *reservation) *reservat
 	return nil
 }
 
-// count changes the bytes of a place by so many.
+// count changes the size of a reservation by so many bytes.
 func (p *memoryPool) count(one *reservation, change int) {
 	one.bytes += change
 	p.sum += change
@@ -224,7 +225,7 @@ func (p *memoryPool) count(one *reservation, change int) {
 	}
 }
 
-// remove takes a place out of the pool.
+// remove takes a reservation out of the pool.
 func (p *memoryPool) remove(one *reservation) {
 	p.unlist(one)
 	p.count(one, -one.bytes)
@@ -235,7 +236,7 @@ func (p *memoryPool) remove(one *reservation) {
 	}
 }
 
-// unlist takes a place out of what can be displaced.
+// unlist takes a reservation out of those that can be displaced.
 func (p *memoryPool) unlist(one *reservation) {
 	if one.inPool == nil {
 		return

@@ -48,7 +48,7 @@ func TestAPoolServesWhoHoldsLess(t *testing.T) {
 	}{
 		"nobody gets more than half":  {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"a", 1, 0, errTestHalf}}, nil},
 		"two fill it":                 {[]step{{"a", 50, 0, nil}, {"b", 50, 0, nil}}, nil},
-		"a third displaces the first": {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"b", 50, 0, nil}, {"c", 10, 0, nil}}, map[string]int{"a": 1}},
+		"a third displaces the first": {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"b", 49, 0, nil}, {"c", 10, 0, nil}}, map[string]int{"a": 1}},
 		"equals do not displace":      {[]step{{"a", 34, 0, nil}, {"b", 33, 0, nil}, {"c", 33, 0, nil}, {"d", 34, 0, errTestFull}}, nil},
 		"equals displace the old": {
 			[]step{{"a", 34, 0, nil}, {"b", 33, 0, nil}, {"c", 33, 0, nil}, {"d", 34, graceTime + 1, nil}}, map[string]int{"a": 1},

@@ -9,7 +9,8 @@ import (
 var overloadedStart, overloadedEnd = []byte(`{"type":"urn:remit:problem:unavailable","title":"` + titles["unavailable"] +
 	`","status":503,"detail":"` + overloadedDetail + `","code":"unavailable","request_id":"`), []byte(`"}`)
 
-// answerOverloaded is answerProblem for a call that was turned away, written out.
+// answerOverloaded is answerProblem for a shed call. It writes the body without encoding, because under overload it must
+// cost little.
 func (s *Server) answerOverloaded(ctx *fasthttp.RequestCtx, err error) {
 	s.metrics.shed.Add(1)
 	s.shed.add(s.log, err)

@@ -116,7 +116,7 @@ func TestAPanicIsAnsweredAndLoggedAndHarmsNoOtherRequest(t *testing.T) {
 		}
 
 		logged := log.String()
-		for _, part := range []string{"panic in a handler", "request_id=" + id, "nil pointer", "goroutine ", "getOrganization"} {
+		for _, part := range []string{"handler panicked", "request_id=" + id, "nil pointer", "goroutine ", "getOrganization"} {
 			if !strings.Contains(logged, part) {
 				t.Errorf("the log lacks %q: %s", part, logged)
 			}

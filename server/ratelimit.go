@@ -15,12 +15,12 @@ const (
 	defaultFailedAuth    = 600 // per minute, of an agent at an address
 
 	limitWindow = time.Minute
-	// maxAddresses bounds the buckets of a limit, about 16 MB. The one unused for longest is forgotten, and is full when it
-	// is asked for again.
+	// maxAddresses bounds the buckets of a limiter, about 16 MB. It evicts the least recently used bucket, which starts
+	// full again.
 	maxAddresses = 1 << 16
 )
 
-// rateLimiter is a token bucket for each key, such as a client address: full it holds a minute's quota, which comes back
+// rateLimiter has a token bucket for each key, such as a client address. A full bucket holds a minute's quota and refills
 // evenly.
 type rateLimiter[K comparable] struct {
 	policy  string // its name in the headers
@@ -39,32 +39,32 @@ func newRateLimiter[K comparable](policy string, quota, keys int, now func() tim
 
 func (l *rateLimiter[K]) perSecond() float64 { return float64(l.quota) / limitWindow.Seconds() }
 
-// bucket returns the bucket of a key, a full one at first.
+// bucket returns the bucket of a key; a new one is full.
 func (l *rateLimiter[K]) bucket(key K) *rate.Limiter {
 	if bucket, known := l.buckets.Get(key); known {
 		return bucket
 	}
 	fresh := rate.NewLimiter(rate.Limit(l.perSecond()), l.quota)
 	if bucket, known, _ := l.buckets.PeekOrAdd(key, fresh); known {
-		return bucket // another request was faster
+		return bucket // another request was faster // a concurrent request was first
 	}
 	return fresh
 }
 
-// standing is what a key has left of a limit.
+// bucketState is what remains in a bucket.
 type bucketState struct {
 	remaining int
-	reset     int // seconds: until there is more, and long enough to use up the remaining at an even pace
+	reset     int // seconds until there is more, and enough to spend what remains at an even pace
 }
 
-// take spends a token, if there is one.
+// allow takes a token, if there is one.
 func (l *rateLimiter[K]) allow(key K) (bucketState, bool) {
 	bucket, now := l.bucket(key), l.now()
 	taken := bucket.AllowN(now, 1)
 	return l.stateOf(bucket.TokensAt(now)), taken
 }
 
-// look spends nothing, and keeps no bucket for a key that has spent nothing either.
+// peek takes nothing, and creates no bucket for a new key.
 func (l *rateLimiter[K]) peek(key K) bucketState {
 	if bucket, known := l.buckets.Get(key); known {
 		return l.stateOf(bucket.TokensAt(l.now()))
@@ -72,9 +72,9 @@ func (l *rateLimiter[K]) peek(key K) bucketState {
 	return l.stateOf(float64(l.quota))
 }
 
-// owe spends a token even when there is none. Requests that were under way together find the same bucket, so it may
-// have been promised more often than it holds. The debt is paid before the next is admitted; it ends at a full bucket,
-// so that nobody waits for more than a window.
+// debit takes a token even from an empty bucket: concurrent requests all see the tokens of the same bucket, so more of them
+// may pass than it holds. The bucket repays this debt before it allows another request. The debt is at most a full bucket,
+// so that no client waits longer than limitWindow.
 func (l *rateLimiter[K]) debit(key K) bucketState {
 	bucket, now := l.bucket(key), l.now()
 	if bucket.TokensAt(now) > float64(-l.quota) {
@@ -84,13 +84,13 @@ func (l *rateLimiter[K]) debit(key K) bucketState {
 }
 
 func (l *rateLimiter[K]) stateOf(tokens float64) bucketState {
-	const noise = 1e-6 // of adding up fractions
+	const noise = 1e-6 // of adding fractions
 	remaining := max(math.Floor(tokens+noise), 0)
 	wait := max(remaining, 1-tokens) / l.perSecond()
 	return bucketState{int(remaining), max(int(math.Ceil(wait-noise)), 1)}
 }
 
-// tell writes the headers of draft-ietf-httpapi-ratelimit-headers-10.
+// writeHeaders writes the headers of draft-ietf-httpapi-ratelimit-headers-10.
 func (l *rateLimiter[K]) writeHeaders(ctx *fasthttp.RequestCtx, left bucketState) {
 	header := &ctx.Response.Header
 	header.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", l.policy, l.quota, int(limitWindow.Seconds())))

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// turnedAway counts the calls that found no place in the row for Redis. What can be tens of thousands in a second must
-// cost little, in the log too: a second after the first of them one line tells how many there were.
+// shedLog logs shed calls: there may be tens of thousands in a second, so a second after the first one a single line
+// reports their number.
 type shedLog struct {
 	calls atomic.Int64
-	due   atomic.Bool // the line is
+	due   atomic.Bool // a line is scheduled
 
 	mu    sync.Mutex
 	timer *time.Timer
-	cause string // of the first
+	cause string // of the first call
 }
 
 const shedLogInterval = time.Second
@@ -31,17 +31,18 @@ func (t *shedLog) add(log *slog.Logger, err error) {
 	t.timer = time.AfterFunc(shedLogInterval, func() { t.write(log) })
 }
 
-// tell lets the next line be due before it reads the count: a call that is noted meanwhile is in one of the two.
+// write reports the calls since the last line. It allows the next line to be scheduled before it reads the count, so that a
+// call added meanwhile is in one of the two.
 func (t *shedLog) write(log *slog.Logger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.due.Store(false)
 	if calls := t.calls.Swap(0); calls > 0 {
-		log.Warn("calls turned away", "code", "unavailable", "calls", calls, "cause", t.cause)
+		log.Warn("calls shed", "code", "unavailable", "calls", calls, "cause", t.cause)
 	}
 }
 
-// end tells at once what is left to tell.
+// flush writes the scheduled line at once.
 func (t *shedLog) flush(log *slog.Logger) {
 	t.mu.Lock()
 	if t.timer != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Shutdown answers what has arrived and what arrives in the next moments, then stops listening, and returns when every
-// connection is closed. When ctx ends before, it gives up, and its error says how many are left.
+// Shutdown answers the requests that have arrived and those of the next moments, stops listening, and returns when every
+// connection is closed. When ctx ends first it returns an error that says how many connections are left.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.drain.lastRequest.Store(time.Now().UnixNano())
 	s.drain.begun.Store(true)
@@ -17,7 +17,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for s.open.CloseIdle(s.drain.quiet) > 0 && pauseUnless(ctx, drainStep) {
 	}
 	watched := make(chan struct{})
-	go func() { // which takes half a second at the most
+	go func() { // ends within scrapeGrace
 		defer close(watched)
 		s.stopMetrics()
 	}()
@@ -33,7 +33,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// awaitQuiet returns when nothing is asked any more, or has been for long enough.
+// awaitQuiet waits until no request has come for a while, or the time for that is over.
 func (s *Server) awaitQuiet(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.drain.most)
 	defer cancel()

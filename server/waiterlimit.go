@@ -12,17 +12,18 @@ import (
 // maxWaiters is how many requests may wait for events, streams included.
 const maxWaiters = 4096
 
-// waiting holds the waiters of requests that wait for events, and ends them with the server.
+// waiterLimit bounds the requests that wait for events, shares its slots fairly by number, and ends all waiters with the
+// server. (memoryPool shares memory by bytes.)
 //
-// Organizations and client addresses share the waiters fairly: neither may hold more than half of them. When all are taken,
-// a newcomer displaces the newest place of the organization or address that holds most, unless its own organization or
-// address would then hold as many. The organizations of one address share that address's waiters in the same way.
+// Neither an organization nor a client address may hold more than half of the slots. When all are taken, a newcomer
+// displaces the newest slot of the organization or address that holds most, unless its own organization or address would
+// then hold as many. The organizations of one address share that address's slots in the same way.
 type waiterLimit struct {
 	ctx context.Context
 	end context.CancelFunc
 
 	mu            sync.Mutex
-	most          int // waiters
+	most          int // slots
 	total         int
 	organizations shares[uuid.UUID]
 	addresses     shares[netip.Addr]
@@ -35,16 +36,16 @@ type tenantAt struct {
 	address      netip.Addr
 }
 
-// place is held by one request that waits.
+// slot is held by one waiting request.
 type slot struct {
-	ctx     context.Context // ends with the server, and when the place is displaced
+	ctx     context.Context // ends with the server, and when the slot is displaced
 	end     context.CancelFunc
 	in      *waiterLimit
 	of      tenantAt
-	entries []shareEntry // none once it was left
+	entries []shareEntry // nil after its release
 }
 
-// shareEntry is a place's entry in one of its shares.
+// shareEntry is the place of a slot in one of the shares that it counts for.
 type shareEntry struct {
 	share *share
 	entry *list.Element
@@ -55,8 +56,8 @@ func newWaiterLimit(most int) *waiterLimit {
 	return &waiterLimit{ctx: ctx, end: end, most: most}
 }
 
-// enter takes a place for an organization at an address. An invalid address counts for nobody: it is a trusted proxy's, or
-// none of IP. Errors: errOwnWaiting, errAddressWaiting, errManyWaiting.
+// acquire takes a slot for an organization at an address. An invalid address does not count: it belongs to a trusted proxy
+// or is not an IP address. Errors: errOwnWaiting, errAddressWaiting, errManyWaiting.
 func (w *waiterLimit) acquire(organization uuid.UUID, address netip.Addr) (*slot, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +82,8 @@ func (w *waiterLimit) acquire(organization uuid.UUID, address netip.Addr) (*slot
 	return p, nil
 }
 
-// makeRoom displaces the newest place of whoever holds more than the newcomer would, and says whether there was one.
+// makeRoom displaces the newest slot of the largest share that is larger than the newcomer's would be, and reports whether
+// there was one.
 func (w *waiterLimit) makeRoom(newcomer tenantAt) bool {
 	organization, address := w.organizations.ranks.largest(), w.addresses.ranks.largest()
 	own := max(w.organizations.size(newcomer.organization), w.addresses.size(newcomer.address)) + 1
@@ -112,7 +114,7 @@ func (w *waiterLimit) count() int {
 	return w.total
 }
 
-// leave gives the place free. A place that was displaced is free already.
+// release frees the slot. A displaced slot is free already.
 func (p *slot) release() {
 	p.end()
 	p.in.mu.Lock()

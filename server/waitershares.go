@@ -2,20 +2,20 @@ package server
 
 import "container/list"
 
-// share is whoever holds waiters: an organization, an address, or an organization at an address.
+// share is the slots that one organization, one address, or one organization at one address holds.
 type share struct {
-	waiters list.List // *slot, the newest last
-	ranks   *ranking  // in which it stands
-	within  ranking   // of an address: its organizations
+	waiters list.List // of *slot, the newest last
+	ranks   *ranking  // that orders this share
+	within  ranking   // of an address: of its organizations
 }
 
-// shares are those of one kind that hold any place. The zero value is ready to use.
+// shares are the shares of one kind that hold a slot. The zero value is ready to use.
 type shares[K comparable] struct {
 	byKey map[K]*share
 	ranks ranking
 }
 
-// of returns the share with the key. A new one will stand in ranks.
+// of returns the share with this key. A new one will be ordered by ranks.
 func (h *shares[K]) of(key K, ranks *ranking) *share {
 	known := h.byKey[key]
 	if known == nil {
@@ -54,9 +54,9 @@ func (h *share) remove(entry *list.Element) {
 	h.ranks.move(h, h.size()+1, h.size())
 }
 
-// ranking finds the largest of its shares without a search: a size changes by one at a time, and so does the largest.
+// ranking finds the largest share without a search: a size changes by one at a time, and so does the largest.
 type ranking struct {
-	bySize []map[*share]struct{} // those of each size; the last is not empty
+	bySize []map[*share]struct{} // the shares of each size; the last set is not empty
 }
 
 func (r *ranking) move(h *share, from, to int) {
@@ -72,7 +72,7 @@ func (r *ranking) move(h *share, from, to int) {
 	}
 }
 
-// largest returns one of the shares of the largest size, nil when there are none.
+// largest returns one of the largest shares, nil when there is none.
 func (r *ranking) largest() *share {
 	if len(r.bySize) > 0 {
 		for h := range r.bySize[len(r.bySize)-1] {
