@@ -17,8 +17,8 @@ type chargeAnswer struct {
 	limitUsage
 }
 
-// decodeCharge is decode for a charge. The two ways to read it do not share a variable, for that of the slow one is
-// allocated.
+// decodeCharge is decode for a charge. The two ways to read it use separate variables, because decode makes its variable
+// escape to the heap.
 func decodeCharge(ctx *fasthttp.RequestCtx) (redisstore.Charge, error) {
 	var fast chargeRequest
 	if isJSON(&ctx.Request.Header) && decodeFast(ctx.Request.Body(), &fast) {
@@ -58,7 +58,7 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	return answerWritten(ctx, chargeAnswer{id, usageOf(usage)}.append(written[:0]))
 }
 
-// append writes a charge's answer.
+// append writes the response as the encoder would.
 func (a chargeAnswer) append(o object) object {
 	o = o.id(`{"session_id":`, a.Session)
 	o = o.number(`,"action_count":`, a.ActionCount)

@@ -40,7 +40,7 @@ type agentAnswer struct {
 	Metadata     jsontext.Value    `json:"metadata"`
 	Created      timestamp         `json:"created_at"`
 	Revoked      timestamp         `json:"revoked_at,omitzero"`
-	Secret       string            `json:"secret,omitzero"` // in the answer to its creation only
+	Secret       string            `json:"secret,omitzero"` // in the response to its creation only
 }
 
 func agentOf(a redisstore.Agent) agentAnswer {
@@ -143,7 +143,7 @@ func (s *Server) revokeAgent(ctx *fasthttp.RequestCtx) error {
 	return s.revokeBy(ctx, s.store.RevokeAgent)
 }
 
-// deleteAgent revokes the agent, and its record ends after the retention.
+// deleteAgent revokes the agent and deletes its record after the retention time.
 func (s *Server) deleteAgent(ctx *fasthttp.RequestCtx) error {
 	return s.revokeBy(ctx, s.store.DeleteAgent)
 }
@@ -170,10 +170,10 @@ type secretRotation struct {
 	RevokeFamilies optional[bool] `json:"revoke_families"`
 }
 
-// halfDone says of the second step of a change that was not made that the first was.
+// halfDone turns the failure of a second step into ErrOutcomeUnknown, because the first step has changed something.
 func halfDone(err error) error {
 	if errors.Is(err, redisstore.ErrUnavailable) {
-		return fmt.Errorf("%w: %v", redisstore.ErrOutcomeUnknown, err) // not wrapped: something was changed
+		return fmt.Errorf("%w: %v", redisstore.ErrOutcomeUnknown, err) // not wrapped: ErrUnavailable would promise that nothing was changed
 	}
 	return err
 }

@@ -6,7 +6,7 @@ func (s *Server) eventRoutes(r *routes) {
 	r.get("/v1/agents/{id}/events", s.listEvents)
 }
 
-// listEvents answers a page of an agent's audit trail, or the trail as it grows to a client that accepts a stream.
+// listEvents returns a page of an agent's audit trail, or a stream of it to a client that accepts one.
 func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	caller, agent, err := s.callerAndID(ctx)
 	if err != nil {

@@ -17,7 +17,7 @@ type familyAnswer struct {
 	Expires  timestamp `json:"expires_at"`
 }
 
-// listFamilies answers a page of an agent's refresh-token families.
+// listFamilies returns a page of an agent's refresh token families.
 func (s *Server) listFamilies(ctx *fasthttp.RequestCtx) error {
 	key, agent, err := keyAndID(ctx)
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Server) listFamilies(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, families)
 }
 
-// endFamily revokes a refresh-token family of an agent, with its access tokens.
+// endFamily revokes a refresh token family of an agent, with its access tokens.
 func (s *Server) endFamily(ctx *fasthttp.RequestCtx) error {
 	key, agent, err := keyAndID(ctx)
 	if err != nil {

@@ -132,8 +132,8 @@ func (v *validation) gatewayIdempotency(ctx *fasthttp.RequestCtx, session uuid.U
 	}
 	key := v.gatewayParameter(ctx, gatewayKey, headerIdempotencyKey)
 	v.require(isIdempotencyKey([]byte(key)), gatewayKey, notAnIdempotencyKey)
-	asked := fmt.Appendf(nil, "%d %d %q %q", r.Count.or(1), int64(r.Value.value), r.Scope.value, r.ActionType.value)
-	return newIdempotency(key, "authorize", session, asked)
+	body := fmt.Appendf(nil, "%d %d %q %q", r.Count.or(1), int64(r.Value.value), r.Scope.value, r.ActionType.value)
+	return newIdempotency(key, "authorize", session, body)
 }
 
 func isForwarded(ctx *fasthttp.RequestCtx) bool {

@@ -8,19 +8,20 @@ import (
 	"remit/token"
 )
 
-// FollowKeys has the server read its keys so whenever ReadKeys is called, or a credential names a key that it does not know.
+// FollowKeys makes the server read its keys with this function at each ReadKeys, and when a credential names an unknown
+// key.
 func (s *Server) FollowKeys(read func(context.Context) (*token.Keyring, error)) {
 	s.keyReads.mu.Lock()
 	defer s.keyReads.mu.Unlock()
 	s.keyReads.read = read
 }
 
-// ReadKeys reads the keys given to FollowKeys now, or waits for a read that is under way.
+// ReadKeys reads the keys with the function of FollowKeys, or joins a read in progress.
 func (s *Server) ReadKeys(ctx context.Context) error {
 	return s.keyReads.join(ctx, s.SetKeyring)
 }
 
-// refreshKeys returns nil once the keys are fresh enough to tell that a key does not exist, else errStaleKeys.
+// refreshKeys returns nil once the keys are fresh enough to conclude that a key does not exist, else errStaleKeys.
 func (s *Server) refreshKeys() error {
 	r := &s.keyReads
 	r.mu.Lock()
@@ -30,7 +31,7 @@ func (s *Server) refreshKeys() error {
 		return nil
 	}
 	if due {
-		_ = s.ReadKeys(context.Background()) // whose time is bounded
+		_ = s.ReadKeys(context.Background()) // bounded by keyReadTime
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +41,7 @@ func (s *Server) refreshKeys() error {
 	return nil
 }
 
-// withFreshKeys checks a credential, and once more with keys just read when it names a key that is not known.
+// withFreshKeys checks a credential, and checks it again with newly read keys when it names an unknown key.
 func withFreshKeys[T any](s *Server, check func(*tokenCache) (T, error)) (T, error) {
 	var none T
 	v := s.tokens.Load()
@@ -60,23 +61,23 @@ func withFreshKeys[T any](s *Server, check func(*tokenCache) (T, error)) (T, err
 	return none, err
 }
 
-// parseRefresh is token.Keyring.ParseRefresh with the keys of now. Errors: errNoKeyring, errStaleKeys, and those of
-// the token package for one that is not valid.
+// parseRefresh is token.Keyring.ParseRefresh with the current keys. Errors: errNoKeyring, errStaleKeys, and those of
+// package token for an invalid refresh token.
 func (s *Server) parseRefresh(text string) (token.RefreshToken, error) {
 	return withFreshKeys(s, func(v *tokenCache) (token.RefreshToken, error) { return v.keys.ParseRefresh(text) })
 }
 
-// verifyAccess is token.Keyring.VerifyAccess with the keys of now.
+// verifyAccess is token.Keyring.VerifyAccess with the current keys, without the token cache.
 func (s *Server) verifyAccess(text string) (token.Access, error) {
 	return withFreshKeys(s, func(v *tokenCache) (token.Access, error) { return v.keys.VerifyAccess(text, time.Now()) })
 }
 
-// keysUnavailable tells trouble with the keys from a credential that is not valid.
+// keysUnavailable distinguishes missing keys from an invalid credential.
 func keysUnavailable(err error) bool {
 	return errors.Is(err, errStaleKeys) || errors.Is(err, errNoKeyring)
 }
 
-// SetKeyring gives the server its keys, or new ones. With the same ones nothing is forgotten.
+// SetKeyring sets the keys. Equal keys keep the token cache.
 func (s *Server) SetKeyring(k *token.Keyring) {
 	if v := s.tokens.Load(); v == nil || !v.keys.Equal(k) {
 		s.tokens.Store(newTokenCache(k, s.store, s.metrics))

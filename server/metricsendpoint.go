@@ -14,7 +14,7 @@ func (s *Server) metricsRoutes(r *routes) {
 	r.get("/metrics", s.getMetrics)
 }
 
-// metrics answers with all that is counted, in the text format of Prometheus.
+// getMetrics returns all metrics in the text format of Prometheus.
 func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) error {
 	packed := ctx.Request.Header.HasAcceptEncoding("gzip")
 	text, err := s.scrapes.text(time.Now(), s.metrics.registry, packed)
@@ -32,15 +32,15 @@ func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// ServeMetrics answers /metrics and /healthz, and nothing else, on a listener of their own until Shutdown, by plain HTTP.
-// The server must have been told so: see Config.MetricsApart.
+// ServeMetrics serves only /metrics and /healthz, over plain HTTP, on a separate listener until Shutdown. Set
+// Config.MetricsApart with it.
 func (s *Server) ServeMetrics(accepting net.Listener) error { return s.metricsHTTP.Serve(accepting) }
 
-// stopMetrics stops ServeMetrics. A scrape that is under way may end; a connection that says nothing is not waited for.
+// stopMetrics stops ServeMetrics. A scrape in progress may end; idle connections are closed.
 func (s *Server) stopMetrics() {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeGrace)
 	defer cancel()
-	_ = s.metricsHTTP.ShutdownWithContext(ctx) // who is cut off has nothing to lose
+	_ = s.metricsHTTP.ShutdownWithContext(ctx) // a scrape that is cut off loses nothing
 }
 
 func (s *Server) metricsHandler() fasthttp.RequestHandler {

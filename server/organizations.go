@@ -16,8 +16,8 @@ func (s *Server) organizationRoutes(r *routes) {
 	r.post("/v1/organizations/{id}/api-key/rotate", s.rotateAPIKey)
 }
 
-// authorizeCreator refuses who may not create organizations. Whoever guesses bootstrap tokens counts as one who guesses
-// secrets.
+// authorizeCreator refuses callers that may not create organizations. A wrong bootstrap token counts as a failed
+// authentication.
 func (s *Server) authorizeCreator(ctx *fasthttp.RequestCtx) error {
 	switch s.organizations.Creation {
 	case OrganizationsOpen, "":
@@ -28,11 +28,11 @@ func (s *Server) authorizeCreator(ctx *fasthttp.RequestCtx) error {
 	return errNoNewOrgs
 }
 
-// SetBootstrapHash gives the server the SHA-256 of the bootstrap token, or that of a new one. Until then nobody creates an
-// organization by a token.
+// SetBootstrapHash sets the SHA-256 of the bootstrap token, or of a new one. Without it OrganizationsToken allows no
+// caller.
 func (s *Server) SetBootstrapHash(hash [32]byte) { s.bootstrapHash.Store(&hash) }
 
-// checkBootstrapToken compares hashes, so that the time it takes tells nothing of the token, nor of its length.
+// checkBootstrapToken compares hashes, so that its time reveals nothing about the token or its length.
 func (s *Server) checkBootstrapToken(ctx *fasthttp.RequestCtx) error {
 	given, found := bearer(ctx)
 	if !found || len(given) == 0 {
@@ -56,14 +56,14 @@ type createOrganizationRequest struct {
 type organizationAnswer struct {
 	ID       uuid.UUID      `json:"id"`
 	Name     string         `json:"name"`
-	APIKey   string         `json:"api_key,omitzero"` // in the answer to its creation only
+	APIKey   string         `json:"api_key,omitzero"` // in the response to its creation only
 	Metadata jsontext.Value `json:"metadata"`
 	Created  timestamp      `json:"created_at"`
-	Quotas   *resources     `json:"quotas,omitzero"` // only when it is read, as usage
+	Quotas   *resources     `json:"quotas,omitzero"` // in the response to a read only, like usage
 	Usage    *resources     `json:"usage,omitzero"`
 }
 
-// resources are amounts of what an organization holds, or may hold: null for any number.
+// resources are amounts that an organization holds or may hold: null means no limit.
 type resources struct {
 	Agents              *int64 `json:"agents"`
 	OpenSessions        *int64 `json:"open_sessions"`
@@ -138,13 +138,13 @@ func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata strin
 	return created, err
 }
 
-// makeOrganizationIdempotent is makeOrganization with an idempotency key. The bootstrap token shows who caller again. Where anybody
-// may create organizations there is none, so the idempotency key itself must be a secret: whoever knew it would be given
-// the organization's API key.
+// makeOrganizationIdempotent is makeOrganization with an idempotency key. The bootstrap token proves who repeats a request.
+// When everyone may create organizations there is none, so the idempotency key itself must be a secret: whoever knows it
+// receives the organization's API key.
 func (s *Server) makeOrganizationIdempotent(ctx *fasthttp.RequestCtx, name, metadata string, idempotency *redisstore.Idempotency) (organizationAnswer, error) {
 	creator, secret := "", idempotency.Key
 	if s.organizations.Creation == OrganizationsToken {
-		given, _ := bearer(ctx) // the bootstrap token: the creator was admitted by it
+		given, _ := bearer(ctx) // the bootstrap token, which authorizeCreation has checked
 		hash := token.Hash(string(given))
 		creator, secret = string(hash[:]), string(given)
 	} else if !idempotency.Unguessable() {
@@ -205,8 +205,8 @@ func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, rotatedKeyAnswer{credentialOf(apiKey, idempotency), timestamp(previousExpires)})
 }
 
-// ownOrganization returns the key of a request whose path names the key's own organization; every other is unknown to
-// it, as far as it may know.
+// ownOrganization returns the API key of a request whose path names the key's own organization. Any other organization is
+// answered as unknown.
 func ownOrganization(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 	key, err := organizationKey(ctx)
 	if err != nil {
@@ -222,7 +222,7 @@ func ownOrganization(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 	return key, nil
 }
 
-// authorizeCreation refuses who may not create an organization, and addresses that have created too many.
+// authorizeCreation refuses callers that may not create organizations, and addresses that have created too many.
 func (s *Server) authorizeCreation(ctx *fasthttp.RequestCtx) error {
 	if err := s.authorizeCreator(ctx); err != nil {
 		return err

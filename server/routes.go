@@ -64,7 +64,7 @@ func refuseMethod(ctx *fasthttp.RequestCtx) error {
 	return errMethod
 }
 
-// at adapts a handler to fasthttp: it notes the route, and answers the handler's error.
+// at adapts a handler to fasthttp: it records the route and answers the handler's error.
 func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
 	metrics := s.metrics.http.at(route)
 	return func(ctx *fasthttp.RequestCtx) {

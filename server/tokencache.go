@@ -10,9 +10,9 @@ import (
 	"remit/token"
 )
 
-// verifier verifies access tokens and remembers those that were good: their signatures do not change. It is made with its
-// keyring and goes with it, so that a retired key's tokens are forgotten. Whether an agent and its family still stand is
-// asked on every use, in the operation's script.
+// tokenCache verifies access tokens with a keyring and remembers the valid ones, because a signature does not change. A new
+// keyring comes with a new cache, so that tokens of a retired key are forgotten. The script of each operation checks at
+// every use that the agent and its family are still active.
 type tokenCache struct {
 	keys    *token.Keyring
 	store   *redisstore.Store
@@ -22,15 +22,15 @@ type tokenCache struct {
 
 const (
 	cacheShards    = 64
-	cachedPerShard = 1024 // tokens; a fleet larger than all shards hold is verified more often
+	cachedPerShard = 1024 // tokens; a larger fleet of agents verifies more often
 )
 
 type cacheShard struct {
 	mu     sync.RWMutex
-	tokens map[[sha256.Size]byte]*cachedToken // by the hash of the whole token
+	tokens map[[sha256.Size]byte]*cachedToken // by the SHA-256 of the whole token
 }
 
-// verified is an access token that was good, and what follows from it, worked out once. It is shared and never changed.
+// cachedToken is a valid access token with everything derived from it. It is shared and never changed.
 type cachedToken struct {
 	token.Access
 	caller   caller
@@ -45,7 +45,7 @@ func newTokenCache(keys *token.Keyring, store *redisstore.Store, metrics *servic
 	return v
 }
 
-// access is token.Keyring.VerifyAccess.
+// verify is token.Keyring.VerifyAccess with a cache.
 func (v *tokenCache) verify(text []byte, now time.Time) (*cachedToken, error) {
 	hash := sha256.Sum256(text)
 	shard := &v.shards[hash[0]%cacheShards]
@@ -75,7 +75,7 @@ func (v *tokenCache) newCached(access token.Access) *cachedToken {
 	}
 }
 
-// keep remembers a token, and forgets another when there is no room.
+// put stores a token, and evicts another when the shard is full.
 func (s *cacheShard) put(hash [sha256.Size]byte, good *cachedToken, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,12 +85,12 @@ func (s *cacheShard) put(hash [sha256.Size]byte, good *cachedToken, now time.Tim
 	s.tokens[hash] = good
 }
 
-// evictOne forgets one that has expired, if one of a few is, or else any.
+// evictOne evicts an expired token if one of a few is expired, or else any.
 func (s *cacheShard) evictOne(now time.Time) {
 	const few = 8
 	var last [sha256.Size]byte
 	examined := 0
-	for hash, known := range s.tokens { // in an order of Go's choice
+	for hash, known := range s.tokens { // in random order
 		last, examined = hash, examined+1
 		if examined == few || !now.Before(known.caller.expires) {
 			break

@@ -26,10 +26,10 @@ type tokenPair struct {
 	ExpiresIn    int64  `json:"expires_in"` // seconds
 }
 
-// pairSize is enough for most pairs.
+// pairSize is enough bytes for most pairs.
 const pairSize = 1024
 
-// append writes the pair as the encoder would; no token needs an escape.
+// append writes the pair as the encoder would. Tokens need no escaping.
 func (p tokenPair) append(o object) object {
 	o = o.plain(`{"access_token":`, p.AccessToken)
 	o = o.plain(`,"refresh_token":`, p.RefreshToken)
@@ -38,7 +38,7 @@ func (p tokenPair) append(o object) object {
 	return append(o, '}')
 }
 
-// pairFor returns the token pair of a grant. The same grant gives the same refresh token each time.
+// pairFor returns the token pair of a grant. The same grant always gives the same refresh token.
 func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
 	access, err := keys.SignAccess(token.Access{
 		Agent: grant.Agent, Organization: grant.Organization, Family: grant.Family,
@@ -59,7 +59,8 @@ type exchangeRequest struct {
 	Secret optional[string] `json:"secret"`
 }
 
-// presentedSecret returns the agent's id and the hash of its secret in the body.
+// presentedSecret returns the agent id and the hash of the secret in the body. It refuses a malformed secret without asking
+// the store; the error then comes with the agent.
 func presentedSecret(ctx *fasthttp.RequestCtx) (credential, error) {
 	var request exchangeRequest
 	if err := decode(ctx, &request); err != nil {
@@ -103,7 +104,7 @@ type refreshRequest struct {
 	RefreshToken optional[string] `json:"refresh_token"`
 }
 
-// presentedRefresh returns what the refresh token in the body says, if it is one of ours.
+// presentedRefresh returns the refresh token in the body if this service issued it, with the keys to sign its successor.
 func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, error) {
 	var request refreshRequest
 	if err := decode(ctx, &request); err != nil {
@@ -139,7 +140,7 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 	return answerPair(ctx, keys, grant)
 }
 
-// spend rotates a refresh token, and tells the log when it was stolen or so it seems.
+// rotateRefresh exchanges a refresh token for its successor, and logs its reuse, which may mean a theft.
 func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scopes ...string) (redisstore.Grant, error) {
 	identifyCaller(ctx, uuid.Nil, spent.Agent)
 	grant, err := s.store.RotateRefresh(requestContext(ctx), spent.Agent, spent.Family, spent.Generation, scopes...)
@@ -178,21 +179,21 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	_, unwanted, err := s.presentedRefresh(ctx)
+	_, refresh, err := s.presentedRefresh(ctx)
 	if err != nil {
 		return err
 	}
-	if unwanted.Agent != access.Agent {
+	if refresh.Agent != access.Agent {
 		return cmp.Or(s.store.CheckToken(requestContext(ctx), *access.caller.Token), errForeignToken)
 	}
-	if err := s.store.RevokeFamily(requestContext(ctx), *access.caller.Token, unwanted.Family); err != nil {
+	if err := s.store.RevokeFamily(requestContext(ctx), *access.caller.Token, refresh.Family); err != nil {
 		return err
 	}
 	s.metrics.familiesRevoked.Inc()
 	return answer(ctx, revokedTokenAnswer{true})
 }
 
-// jwks answers with the public signing keys. They may be cached for a while: a new key is published before it signs.
+// jwks returns the public signing keys. Clients may cache them, because a new key is published before it signs.
 func (s *Server) jwks(ctx *fasthttp.RequestCtx) error {
 	keys, err := s.keys()
 	if err != nil {

@@ -13,26 +13,26 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// One span for each request, a child of the caller's when the request says so (W3C Trace Context). It tells the route and
-// never the path, query, body or any header: ids in paths are many, and the rest may be credentials.
+// Each request has one span, a child of the caller's span if the request names one (W3C Trace Context). It carries the
+// route but no path, query, body or header: paths contain ids, and the rest may contain credentials.
 
 const (
-	headerTraceParent   = "Traceparent" // as fasthttp writes names
+	headerTraceParent   = "Traceparent" // in the canonical form of fasthttp
 	headerTraceState    = "Tracestate"
-	headerTraceResponse = "Traceresponse" // the span of the answer, written as in traceparent
+	headerTraceResponse = "Traceresponse" // the span of the response, in the format of traceparent
 
-	// maxTraceState is how much of other systems' state is handed on (the standard's least). Each span is sent with it, so
-	// that more would let a client make the service send and keep much.
+	// maxTraceState bounds the state of other systems that is passed on (the least that the standard allows). Every span
+	// carries it, so a larger bound would let a client make the service send and store much.
 	maxTraceState = 512
 )
 
-// traceHeaders reads what a request says of its trace.
+// traceHeaders reads the trace context of a request.
 type traceHeaders struct{ *fasthttp.RequestHeader }
 
 // Get implements propagation.TextMapCarrier.
 func (h traceHeaders) Get(name string) string {
 	lines := h.PeekAll(name)
-	if len(lines) > 1 && name == "traceparent" { // which one is meant?
+	if len(lines) > 1 && name == "traceparent" { // ambiguous
 		return ""
 	}
 	value := bytes.Join(lines, []byte(","))
@@ -42,13 +42,13 @@ func (h traceHeaders) Get(name string) string {
 	return string(value)
 }
 
-// Set implements propagation.TextMapCarrier. Nothing is sent on from here.
+// Set implements propagation.TextMapCarrier. Nothing is propagated from here.
 func (h traceHeaders) Set(string, string) {}
 
 // Keys implements propagation.TextMapCarrier.
 func (h traceHeaders) Keys() []string { return []string{headerTraceParent, headerTraceState} }
 
-// beginTrace begins the request's span, and tells the client of it.
+// beginTrace starts the span of a request, and names it in the response.
 func (s *Server) beginTrace(ctx *fasthttp.RequestCtx) {
 	info := infoOf(ctx)
 	callers := context.Background()
@@ -61,7 +61,7 @@ func (s *Server) beginTrace(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.Set(headerTraceResponse, "00-"+own.TraceID().String()+"-"+own.SpanID().String()+"-"+own.TraceFlags().String())
 }
 
-// endTrace ends it, with all that has become known.
+// endTrace ends the span with everything known about the request.
 func endTrace(ctx *fasthttp.RequestCtx, info *requestInfo) {
 	span := trace.SpanFromContext(info.traced)
 	if !span.IsRecording() {
@@ -85,7 +85,7 @@ func endTrace(ctx *fasthttp.RequestCtx, info *requestInfo) {
 	if info.code != "" {
 		attributes = append(attributes, semconv.ErrorTypeKey.String(info.code))
 	}
-	if status >= 500 { // what is below is the client's
+	if status >= 500 { // lower statuses are client errors
 		span.SetStatus(codes.Error, "")
 	}
 	span.SetAttributes(attributes...)

@@ -36,7 +36,7 @@ type beginRequest struct {
 	ActionType optional[string]         `json:"action_type"`
 	PreState   optional[jsontext.Value] `json:"pre_state"`
 	Session    optional[string]         `json:"session_id"`
-	Value      optional[money.MicroUSD] `json:"value_usd"` // to hold
+	Value      optional[money.MicroUSD] `json:"value_usd"` // to hold // to hold
 	ExpiresIn  optional[int64]          `json:"expires_in_seconds"`
 	Reversible optional[bool]           `json:"reversible"`
 	Metadata   optional[jsontext.Value] `json:"metadata"`
@@ -64,7 +64,7 @@ func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
 }
 
 type commitRequest struct {
-	Value     optional[money.MicroUSD] `json:"value_usd"` // what it cost
+	Value     optional[money.MicroUSD] `json:"value_usd"` // what it cost // the actual cost
 	PostState optional[jsontext.Value] `json:"post_state"`
 }
 
@@ -110,7 +110,7 @@ func (r *rollbackRequest) rollback() (redisstore.Rollback, error) {
 	return redisstore.Rollback{Reason: r.Reason.value}, v.err()
 }
 
-// transactionAnswer is a transaction; lists leave its states and metadata out.
+// transactionAnswer is a transaction. Lists omit its states and metadata.
 type transactionAnswer struct {
 	ID         uuid.UUID         `json:"id"`
 	Agent      uuid.UUID         `json:"agent_id"`
@@ -118,7 +118,7 @@ type transactionAnswer struct {
 	Sequence   int64             `json:"sequence_number,omitzero"`
 	Status     redisstore.Status `json:"status"`
 	ActionType string            `json:"action_type"`
-	Value      money.MicroUSD    `json:"value_usd"`      // what it was charged, or before that was to hold
+	Value      money.MicroUSD    `json:"value_usd"`      // what it was charged, or before that was to hold // the charge; before the commit, the hold
 	ValueHeld  money.MicroUSD    `json:"value_held_usd"` // while it is pending
 	Overage    money.MicroUSD    `json:"overage_usd"`
 	Reversible bool              `json:"reversible"`
@@ -129,7 +129,7 @@ type transactionAnswer struct {
 	Expires    timestamp         `json:"expires_at"`
 	Created    timestamp         `json:"created_at"`
 	Committed  timestamp         `json:"committed_at,omitzero"`
-	Late       bool              `json:"late,omitzero"` // it was committed after it had expired
+	Late       bool              `json:"late,omitzero"` // committed after it had expired
 	RolledBack timestamp         `json:"rolled_back_at,omitzero"`
 }
 
@@ -205,7 +205,7 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, transactionOf(committed))
 }
 
-// changeHold changes what a pending transaction holds, and until when.
+// changeHold changes the held value or the expiry of a pending transaction.
 func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 	agent, id, err := s.agentAndID(ctx)
 	if err != nil {
@@ -230,8 +230,8 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, transactionOf(changed))
 }
 
-// rollbackTransaction undoes. An agent may always give back what it holds, but needs a scope to undo a commit: undoing what
-// another part of it has done is not everyone's.
+// rollbackTransaction releases a hold or reverses a commit. An agent may always release its own hold, but needs a scope to
+// reverse a commit, which another part of it may have made.
 func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 	caller, id, err := s.callerAndID(ctx)
 	if err != nil {
@@ -262,7 +262,7 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, transactionOf(undone))
 }
 
-// undoRefused names the scope that would be enough to undo a commit.
+// undoRefused names the scope that would permit reversing the commit.
 func undoRefused(err error) error {
 	var bySession *redisstore.ScopeError
 	switch {
