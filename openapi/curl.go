@@ -28,15 +28,15 @@ const preparation = `URL=http://127.0.0.1:8080
 newkey() { od -An -N16 -tx1 /dev/urandom | tr -d ' \n'; }
 field() { sed 's/.*[{,]"'"$1"'":"\([^"]*\)".*/\1/'; }
 post() { curl -s "$URL$1" -H 'Content-Type: application/json' -d "$2" -H "$3"; }
-ANSWER=$(post /v1/organizations '{"name":"acme"}' "Authorization: Bearer $BOOTSTRAP_TOKEN")
-ORG=$(printf %s "$ANSWER" | field id) KEY=$(printf %s "$ANSWER" | field api_key)
-ANSWER=$(post /v1/agents '{"name":"scout","scopes":["read","transactions:rollback"]}' "X-API-Key: $KEY")
-AGENT=$(printf %s "$ANSWER" | field id) SECRET=$(printf %s "$ANSWER" | field secret)
-ANSWER=$(post /v1/auth/token "{\"agent_id\":\"$AGENT\",\"secret\":\"$SECRET\"}")
-TOKEN=$(printf %s "$ANSWER" | field access_token) REFRESH=$(printf %s "$ANSWER" | field refresh_token)
+RESPONSE=$(post /v1/organizations '{"name":"acme"}' "Authorization: Bearer $BOOTSTRAP_TOKEN")
+ORG=$(printf %s "$RESPONSE" | field id) KEY=$(printf %s "$RESPONSE" | field api_key)
+RESPONSE=$(post /v1/agents '{"name":"scout","scopes":["read","transactions:rollback"]}' "X-API-Key: $KEY")
+AGENT=$(printf %s "$RESPONSE" | field id) SECRET=$(printf %s "$RESPONSE" | field secret)
+RESPONSE=$(post /v1/auth/token "{\"agent_id\":\"$AGENT\",\"secret\":\"$SECRET\"}")
+TOKEN=$(printf %s "$RESPONSE" | field access_token) REFRESH=$(printf %s "$RESPONSE" | field refresh_token)
 SESSION=$(post /v1/sessions "{\"agent_id\":\"$AGENT\"}" "X-API-Key: $KEY" | field id)
-ANSWER=$(post /v1/transactions "{\"session_id\":\"$SESSION\",\"action_type\":\"refund\",\"value_usd\":2}" "Authorization: Bearer $TOKEN")
-TRANSACTION=$(printf %s "$ANSWER" | field id)
+RESPONSE=$(post /v1/transactions "{\"session_id\":\"$SESSION\",\"action_type\":\"refund\",\"value_usd\":2}" "Authorization: Bearer $TOKEN")
+TRANSACTION=$(printf %s "$RESPONSE" | field id)
 FAMILY=$(curl -s "$URL/v1/agents/$AGENT/families" -H "X-API-Key: $KEY" | field family_id)`
 
 // curl returns a command that carries the operation out when it is pasted after the preparation. Parameters with an

@@ -9,7 +9,7 @@ import (
 // kind is what a schema allows, in words. ref names the component to read on in, if it is an object.
 type kind struct{ text, ref string }
 
-// kind says what a schema allows.
+// kind describes what a schema allows.
 func (r reader) kind(given object) kind {
 	s, name := r.resolve(given)
 	if name != "" && r.isObject(s) {
