@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// What the page shows of the description, in its order.
+// api is the part of the description that the page shows, in its order.
 type api struct {
 	Title, Summary, Description string
 	Credentials                 []credential
@@ -17,7 +17,7 @@ type api struct {
 
 type credential struct{ Name, Kind, Description string }
 
-// group is the operations of a tag.
+// group holds the operations of a tag.
 type group struct {
 	ID, Name, Description string
 	Operations            []operation
@@ -35,9 +35,9 @@ type operation struct {
 	Errors                 []errorLink
 }
 
-// content is a body.
+// content is the body of a request or a response.
 type content struct {
-	MediaType, Kind, Ref string // Kind says what the schema is, Ref names it
+	MediaType, Kind, Ref string // Kind describes the schema, Ref names it
 	Description          string
 	Fields               []field
 	Example              string
@@ -165,7 +165,7 @@ func (r reader) operation(path, method, also string, item, o object) operation {
 	parameters := slices.Concat(item.objects("parameters"), o.objects("parameters"))
 	for i, p := range parameters {
 		parameters[i], _ = r.resolve(p)
-		if p := parameters[i]; p.text("name") != "X-Request-Id" { // which every operation takes
+		if p := parameters[i]; p.text("name") != "X-Request-Id" { // every operation takes it
 			f := r.field(p.text("name"), p.object("schema"), p.flag("required"))
 			f.Where, f.Description = p.text("in"), p.text("description")
 			op.Parameters = append(op.Parameters, f)
@@ -188,7 +188,7 @@ func (r reader) operation(path, method, also string, item, o object) operation {
 	return op
 }
 
-// credentialsOf returns the names of the security schemes, each alone sufficient; "none" when it can be had without.
+// credentialsOf returns the names of the security schemes, each of which suffices. "none" means that none is needed.
 func credentialsOf(o object) []string {
 	names := []string{}
 	for _, way := range o.objects("security") {
@@ -235,7 +235,7 @@ func (r reader) errorResponse(name string, resp object) errorResponse {
 	return found
 }
 
-// statusOf returns the status with which operations give a response of the components.
+// statusOf returns the status with which operations return a response of the components.
 func (r reader) statusOf(name string) string {
 	paths := r.root.object("paths")
 	for _, path := range paths.names {
