@@ -39,20 +39,20 @@ class Readme(ServiceTest):
 
         return run
 
-    def test_the_first_lines_work(self) -> None:
+    def test_the_first_example_runs(self) -> None:
         """They are a program, as they stand, and ten lines at most."""
         self.assertLessEqual(len([line for line in self.BLOCKS[0].splitlines() if line.strip()]), 10)
         run = self.run_as_program(self.BLOCKS[0], HERE / "src", max_actions=2, max_value="0.5")
         self.assertEqual(run(), "1 actions and 0.13 USD left\n")
         self.assertEqual(run(), "out of max_value_usd: nothing was charged\n")
 
-    def test_the_blocks_run_in_order(self) -> None:
+    def test_the_code_blocks_run_in_order(self) -> None:
         self.assertGreater(len(self.BLOCKS), 4)
         printed = self.run_as_program("\n".join(self.BLOCKS), HERE / "src")()
         for words in ("999 actions and 99.63 USD left\n", "committed at 1.99 USD\n", "\n2.64\n0.64\n", " session.created\n"):
             self.assertIn(words, printed)
 
-    def test_the_line_that_installs_names_the_package(self) -> None:
+    def test_the_install_command_names_the_package(self) -> None:
         """Building it needs setuptools from PyPI, which a test must not."""
         line = re.search(r"```sh\npython3 -m pip install \./(\S+)\n```", self.PAGE)
         assert line
@@ -65,7 +65,7 @@ class Readme(ServiceTest):
 
 
 class AgentLoop(ServiceTest):
-    def test_the_loop_ends_with_its_task_or_its_budget(self) -> None:
+    def test_the_agent_loop_ends_with_its_task_or_its_budget(self) -> None:
         for max_value, status, last in (
             (5, 0, "used: 9 of 1000 actions, 0.68 of 5 USD\n"),
             # Two steps of the model, and two searches; the third step, and then the payment does not fit.
@@ -107,7 +107,7 @@ class Source(unittest.TestCase):
                 for name in names:
                     self.assertIn(name.partition(".")[0], sys.stdlib_module_names, file)
 
-    def test_no_float_is_near_money(self) -> None:
+    def test_amounts_never_pass_through_floats(self) -> None:
         for name in ("money.py", "usage.py"):
             for node in ast.walk(ast.parse((HERE / "src/remit" / name).read_text())):
                 where = f"{name}:{getattr(node, 'lineno', '')}"

@@ -65,7 +65,7 @@ export function createAgent(caller: Caller, params: AgentParams, options: WriteO
 }
 
 export function getAgent(id: string): Call<AgentInfo> {
-  return { method: "GET", path: agentPath(id), effect: "reads", read: agentFrom };
+  return { method: "GET", path: agentPath(id), semantics: "safe", read: agentFrom };
 }
 
 export function listAgents(caller: Caller, filter: AgentFilter, signal: AbortSignal | undefined) {
@@ -74,7 +74,7 @@ export function listAgents(caller: Caller, filter: AgentFilter, signal: AbortSig
 }
 
 export function revokeAgent(id: string): Call<unknown> {
-  return { method: "POST", path: `${agentPath(id)}/revoke`, effect: "repeats", read: object };
+  return { method: "POST", path: `${agentPath(id)}/revoke`, semantics: "idempotent", read: object };
 }
 
 export function rotateAgentSecret(
@@ -95,7 +95,7 @@ export function listFamilies(caller: Caller, agentId: string, signal: AbortSigna
 }
 
 export function revokeFamily(agentId: string, familyId: string): Call<unknown> {
-  return { method: "DELETE", path: familyPath(agentId, familyId), effect: "repeats", read: object };
+  return { method: "DELETE", path: familyPath(agentId, familyId), semantics: "idempotent", read: object };
 }
 
 function agentFrom(value: unknown): AgentInfo {

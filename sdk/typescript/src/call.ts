@@ -1,9 +1,10 @@
 import { bounded, TimeIsUp } from "./abort.js";
+import { codes } from "./codes.js";
 import { forHeader, type Credential } from "./credential.js";
 import { errorFrom, retryAfterFrom, Unauthorized } from "./errors.js";
 import { parse, Unreadable } from "./json.js";
 import { known } from "./options.js";
-import { conclude, Ended, Lost, mayHaveHappened, mayRepeat, NoToken, pause, settles, type Effect } from "./retry.js";
+import { conclude, Ended, Lost, mayHaveHappened, mayRepeat, NoToken, pause, settles, type Semantics } from "./retry.js";
 import type { Tokens } from "./tokens.js";
 
 const longestAnswer = 1 << 20; // bytes
@@ -44,7 +45,7 @@ export interface Call<T> {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string; // with its query
   readonly body?: string;
-  readonly effect: Effect;
+  readonly semantics: Semantics;
   readonly key?: string; // Idempotency-Key
   readonly wait?: number; // milliseconds that the service may take on purpose
   readonly inTime?: () => boolean; // asked before each attempt: whether it may still be sent
@@ -63,12 +64,12 @@ export function keyed<T>(
   signalOfWrite(options); // refuses unknown ones
   const key = options.idempotencyKey ?? (service.keyless ? undefined : randomKey());
   if (key === undefined) {
-    return { method, path, body, effect: "once", read };
+    return { method, path, body, semantics: "unsafe", read };
   }
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new TypeError("remit: an idempotency key has 1 to 255 visible characters");
   }
-  return { method, path, body, effect: "repeats", key, read };
+  return { method, path, body, semantics: "idempotent", key, read };
 }
 
 // randomKey has to differ from all others of its agent or organization, and need not be secret.
@@ -107,8 +108,8 @@ export class Caller {
         return result.value;
       }
       const { failure } = result;
-      inDoubt = call.effect !== "reads" && (mayHaveHappened(failure) || (inDoubt && !settles(failure)));
-      const again = attempt < this.service.attempts && mayRepeat(call.effect, failure);
+      inDoubt = call.semantics !== "safe" && (mayHaveHappened(failure) || (inDoubt && !settles(failure)));
+      const again = attempt < this.service.attempts && mayRepeat(call.semantics, failure);
       if (!again || !(await pause(attempt, failure, signal))) {
         throw conclude(placeOf(call), inDoubt, failure, signal);
       }
@@ -135,7 +136,7 @@ export class Caller {
       }
       const result = await this.#send(call, { Authorization: `Bearer ${access}` }, signal);
       const tokenRefused =
-        "failure" in result && result.failure instanceof Unauthorized && result.failure.code === "invalid_token";
+        "failure" in result && result.failure instanceof Unauthorized && result.failure.code === codes.invalidToken;
       if (!tokenRefused || refused !== "") {
         return result;
       }

@@ -89,7 +89,7 @@ export class Client {
   async exchange(agentId: string, secret: string | Credential, options: CallOptions = {}): Promise<TokenPair> {
     const caller = new Caller(this.#service, undefined);
     const body = write({ agent_id: agentId, secret: reveal(secret) });
-    return caller.do({ method: "POST", path: "/v1/auth/token", body, effect: "reads", read: pairFrom }, signalOf(options));
+    return caller.do({ method: "POST", path: "/v1/auth/token", body, semantics: "safe", read: pairFrom }, signalOf(options));
   }
 
   /** Creates an organization. Its API key is in this answer only. A key of your own has at least 32 characters. */
@@ -111,7 +111,7 @@ export class Client {
   async verify(accessToken: string | Credential, scope?: string, options: CallOptions = {}): Promise<Verified> {
     const caller = new Caller(this.#service, { header: "Authorization", credential: accessToken });
     const path = withQuery("/v1/auth/verify", { scope });
-    return caller.do({ method: "GET", path, effect: "reads", read: verifiedFrom }, signalOf(options));
+    return caller.do({ method: "GET", path, semantics: "safe", read: verifiedFrom }, signalOf(options));
   }
 }
 

@@ -1,3 +1,4 @@
+import { codes, type Code } from "./codes.js";
 import { array, maybe, object, parse, text, whole, type Answer } from "./json.js";
 import { formatUSD } from "./money.js";
 import { usageFrom, type Usage } from "./usage.js";
@@ -192,18 +193,20 @@ export class TransactionDone extends RemitError {
   override name = "TransactionDone";
 }
 
-const byCode: Readonly<Record<string, new (place: string, said: Said, answer: Answer) => RemitError>> = {
-  session_limit_reached: LimitReached,
-  limit_below_usage: LimitBelowUsage,
-  quota_exceeded: QuotaExceeded,
-  organization_suspended: OrganizationSuspended,
-  session_not_active: SessionNotActive,
-  insufficient_scope: InsufficientScope,
-  transaction_not_pending: TransactionNotPending,
-  transaction_not_reversible: TransactionNotReversible,
-  idempotency_key_reused: IdempotencyKeyReused,
-  unavailable: Unavailable,
-};
+type ErrorType = new (place: string, said: Said, answer: Answer) => RemitError;
+
+const byCode: ReadonlyMap<string, ErrorType> = new Map<Code, ErrorType>([
+  [codes.sessionLimitReached, LimitReached],
+  [codes.limitBelowUsage, LimitBelowUsage],
+  [codes.quotaExceeded, QuotaExceeded],
+  [codes.organizationSuspended, OrganizationSuspended],
+  [codes.sessionNotActive, SessionNotActive],
+  [codes.insufficientScope, InsufficientScope],
+  [codes.transactionNotPending, TransactionNotPending],
+  [codes.transactionNotReversible, TransactionNotReversible],
+  [codes.idempotencyKeyReused, IdempotencyKeyReused],
+  [codes.unavailable, Unavailable],
+]);
 
 const byStatus: Readonly<Record<number, new (place: string, said: Said) => RemitError>> = {
   401: Unauthorized,
@@ -224,8 +227,8 @@ export function errorFrom(place: string, status: number, body: string | Answer, 
 }
 
 function typeOf(code: string, status: number): new (place: string, said: Said, answer: Answer) => RemitError {
-  const type = Object.hasOwn(byCode, code) ? byCode[code] : undefined;
-  // Only with this status is it the service that promises that nothing happened.
+  const type = byCode.get(code);
+  // `unavailable` promises that nothing happened. Only with status 503 does the promise come from the service.
   return type !== undefined && (type !== Unavailable || status === 503) ? type : (byStatus[status] ?? RemitError);
 }
 

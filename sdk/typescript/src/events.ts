@@ -35,7 +35,7 @@ async function* follow(caller: Caller, agent: string, options: EventOptions): As
   for (let after = options.after; ; ) {
     const path = withQuery(`${agentPath(agent)}/events`, { after, limit: perPage, wait: String(seconds) });
     const read = (answer: unknown) => array(answer, eventFrom);
-    const page = await caller.do({ method: "GET", path, effect: "reads", wait: seconds * 1000, read }, options.signal);
+    const page = await caller.do({ method: "GET", path, semantics: "safe", wait: seconds * 1000, read }, options.signal);
     for (const event of page) {
       yield event;
       after = event.id;

@@ -80,7 +80,7 @@ export class Organization {
   /** Reads the organization; the id must be its own. */
   async info(id: string, options: CallOptions = {}): Promise<OrganizationInfo> {
     const path = organizationPath(id);
-    return this.#caller.do({ method: "GET", path, effect: "reads", read: organizationFrom }, signalOf(options));
+    return this.#caller.do({ method: "GET", path, semantics: "safe", read: organizationFrom }, signalOf(options));
   }
 
   /**
@@ -178,7 +178,7 @@ export class Organization {
   async introspect(token: string | Credential, options: CallOptions = {}): Promise<Introspection> {
     const body = write({ token: typeof token === "string" ? token : token.reveal() });
     const path = "/v1/auth/introspect";
-    return this.#caller.do({ method: "POST", path, body, effect: "reads", read: introspectionFrom }, signalOf(options));
+    return this.#caller.do({ method: "POST", path, body, semantics: "safe", read: introspectionFrom }, signalOf(options));
   }
 }
 

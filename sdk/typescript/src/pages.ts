@@ -20,7 +20,7 @@ export async function* list<T>(
       {
         method: "GET",
         path: withQuery(path, { limit: perPage, ...parameters, cursor: present }),
-        effect: "reads",
+        semantics: "safe",
         read: (answer, headers) => pageFrom(answer, headers, element, present),
       },
       signal,

@@ -13,7 +13,7 @@ const longestWait = 30_000;
  * What sending a call twice would do. "reads": nothing that anybody has to know of; the calls for tokens count as such.
  * "repeats": the same as sending it once, by its key or by its nature. "once": the same thing again.
  */
-export type Effect = "reads" | "repeats" | "once";
+export type Semantics = "safe" | "idempotent" | "unsafe";
 
 /** An attempt without an answer. */
 export class Lost {
@@ -66,11 +66,11 @@ function isWantOfConnection(error: Cause): boolean {
  * Whether a call may be sent again after a failure: when it certainly did not happen, or when twice is the same as once.
  * Only what may pass by itself is worth it: lost answers, 503 and 429.
  */
-export function mayRepeat(effect: Effect, failure: unknown): boolean {
+export function mayRepeat(semantics: Semantics, failure: unknown): boolean {
   if (failure instanceof RemitError) {
-    return failure.status === 429 || (failure.status === 503 && (failure instanceof Unavailable || effect !== "once"));
+    return failure.status === 429 || (failure.status === 503 && (failure instanceof Unavailable || semantics !== "unsafe"));
   }
-  return failure instanceof Lost && !failure.distrusted && (failure.notSent || effect !== "once");
+  return failure instanceof Lost && !failure.distrusted && (failure.notSent || semantics !== "unsafe");
 }
 
 /** Whether a write that ended in the failure may have been done. */

@@ -87,16 +87,16 @@ export function updateSession(
   const call: Call<SessionInfo> =
     relative || options.idempotencyKey !== undefined
       ? keyed(caller.service, path, body, options, sessionFrom, "PATCH")
-      : { method: "PATCH", path, body, effect: "repeats", read: sessionFrom };
+      : { method: "PATCH", path, body, semantics: "idempotent", read: sessionFrom };
   return caller.do(call, signalOfWrite(options));
 }
 
 export function getSession(id: string): Call<SessionInfo> {
-  return { method: "GET", path: sessionPath(id), effect: "reads", read: sessionFrom };
+  return { method: "GET", path: sessionPath(id), semantics: "safe", read: sessionFrom };
 }
 
 export function endSession(id: string): Call<unknown> {
-  return { method: "POST", path: `${sessionPath(id)}/end`, effect: "repeats", read: object };
+  return { method: "POST", path: `${sessionPath(id)}/end`, semantics: "idempotent", read: object };
 }
 
 export function listSessions(caller: Caller, filter: SessionFilter, signal: AbortSignal | undefined) {

@@ -1,5 +1,6 @@
 import { bounded, unlessAborted } from "./abort.js";
 import type { Caller } from "./call.js";
+import { codes } from "./codes.js";
 import { isVisible, reveal, type Credential } from "./credential.js";
 import { RemitError } from "./errors.js";
 import { object, text, Unreadable, whole, write } from "./json.js";
@@ -112,7 +113,7 @@ export class Tokens {
       try {
         return await this.#present(this.#refresh, this.#doubt, signal);
       } catch (error) {
-        const refused = error instanceof RemitError && error.code === "invalid_refresh_token";
+        const refused = error instanceof RemitError && error.code === codes.invalidRefreshToken;
         if (!refused && this.#doubt.left() > 0) {
           throw error;
         }
@@ -133,7 +134,7 @@ export class Tokens {
 
   // #ask may be repeated: the service returns the same successor, and a second family of tokens does no harm.
   #ask(path: string, body: string, signal: AbortSignal, inTime = () => true): Promise<Pair> {
-    return this.#issuer.do({ method: "POST", path, body, effect: "reads", inTime, read: pairFrom }, signal);
+    return this.#issuer.do({ method: "POST", path, body, semantics: "safe", inTime, read: pairFrom }, signal);
   }
 
   // #keep takes a pair that was just received into use.

@@ -52,7 +52,7 @@ export class Transaction implements AsyncDisposable {
   /** Reads the transaction, which is then its info. */
   async get(options: CallOptions = {}): Promise<TransactionInfo> {
     const path = transactionPath(this.id);
-    return this.#ask({ method: "GET", path, effect: "reads", read: transactionFrom }, signalOf(options));
+    return this.#ask({ method: "GET", path, semantics: "safe", read: transactionFrom }, signalOf(options));
   }
 
   /**
@@ -102,7 +102,7 @@ export class Transaction implements AsyncDisposable {
     const { value, expiresInSeconds } = known("a change of a transaction", changes, { value: true, expiresInSeconds: true });
     const body = write({ value_usd: value, expires_in_seconds: seconds(expiresInSeconds) });
     const path = transactionPath(this.id);
-    return this.#ask({ method: "PATCH", path, body, effect: "repeats", read: transactionFrom }, signalOf(options));
+    return this.#ask({ method: "PATCH", path, body, semantics: "idempotent", read: transactionFrom }, signalOf(options));
   }
 
   /** Rolls back what is neither committed nor rolled back: the end of `await using`. */
