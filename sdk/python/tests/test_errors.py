@@ -17,8 +17,8 @@ SOME = "01a1ffac-a9a1-7dc1-aa48-a64bee9cc8b2"
 
 
 def visible(error: BaseException) -> str:
-    """All that a tool shows of an error that prints the variables of every frame but the test's own, in causes and contexts
-    too."""
+    """Returns what a tool shows of an error if it prints the variables of every frame except the test's own, including those
+    of causes and contexts."""
     assert error.__traceback__
     error = error.with_traceback(error.__traceback__.tb_next)
     chain: List[BaseException] = []
@@ -52,7 +52,7 @@ class Errors(ServiceTest):
             Answer(200, '{"secret":"hush-hush\\nsecret","previous_expires_at":"hush"}'),
         ]
         errors = 0
-        for first in (True, False):  # whether tokens can be had
+        for first in (True, False):  # whether the token exchange succeeds
             for does in reactions:
                 def react(request: Request, n: int) -> Reaction:
                     return Answer(200, PAIR) if request.path.startswith("/v1/auth/") and n == 1 and first else does

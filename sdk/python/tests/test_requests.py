@@ -1,4 +1,4 @@
-"""What each call sends, and what it makes of the answers that the contract has."""
+"""Tests of what each call sends, and how it reads the responses of the API description."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LIMIT: Dict[str, Any] = {
 
 class Requests(ServiceTest):
     def answering(self, said: Any) -> Tuple[remit.Client, Callable[[], List[Request]]]:
-        """A client of a service that answers so, after two answers that are lost, and what it has asked but for tokens."""
+        """Returns a client of a service that sends this response after losing two, and the requests except those for tokens."""
 
         def react(request: Request, n: int) -> Reaction:
             if request.path == "/v1/auth/token":

@@ -15,7 +15,7 @@ from remit.transport import Failure, Kind
 
 SOME = "01a1ffac-a9a1-7dc1-aa48-a64bee9cc8b2"
 
-# Kinds of call, by what sending one twice would do.
+# Calls by their method semantics.
 CALLS: Dict[str, Callable[[remit.Organization], object]] = {
     "read": lambda o: o.get_session(SOME),
     "keyed write": lambda o: o.create_session(SOME),
@@ -26,8 +26,8 @@ CALLS: Dict[str, Callable[[remit.Organization], object]] = {
 Error = Type[remit.RemitError]
 R, U, O = remit.RemitError, remit.Unavailable, remit.OutcomeUnknown
 
-# How often each kind is sent when this is what always happens, the last without a key, and the error that it ends with: of a
-# read, of the others, and of the last.
+# For each response: how often each kind of call is sent if the response is always the same, and the error that it ends with, for
+# a read, the other calls, and the last one, which has no key.
 ALWAYS: List[Tuple[str, Reaction, Tuple[int, int, int, int], Tuple[Error, Error, Error]]] = [
     ("lost answer", DROP, (4, 4, 4, 1), (U, O, O)),
     ("unavailable", refusal(503, "unavailable"), (4, 4, 4, 4), (U, U, U)),
@@ -199,7 +199,7 @@ class Retries(ServiceTest):
 
 
 class Pauses(unittest.TestCase):
-    """Time is the test's own here."""
+    """The test controls the clock."""
 
     def setUp(self) -> None:
         self.now, self.waits = 1000.0, []  # type: Tuple[float, List[float]]

@@ -18,7 +18,7 @@ from remit.tokens import EXCHANGE, REFRESH, TokenPair, Tokens, _SharedCall
 
 
 def together(threads: int, do: Callable[[], object]) -> List[object]:
-    """What each thread gets that begins at the same moment."""
+    """Returns the result of each of the threads that start at the same moment."""
     start = threading.Barrier(threads)
 
     def run(_: int) -> object:
@@ -77,7 +77,7 @@ class TokensOfTheService(ServiceTest):
         self.assertEqual(len(proxy.to(EXCHANGE)), 2)
 
     def revoke_family(self) -> None:
-        """Ends the agent's tokens behind the SDK's back."""
+        """Revokes the agent's tokens without the SDK."""
         tokens = self.agent._tokens
         assert tokens._refresh is not None
         parts = urlsplit(URL)
@@ -122,7 +122,7 @@ class TokensOfTheService(ServiceTest):
 
 
 class Issuer:
-    """A service whose tokens are numbered and live an hour, and clocks that only the test moves."""
+    """A service with numbered tokens that are valid for an hour, and clocks that the test controls."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -212,7 +212,7 @@ class TokensInTime(unittest.TestCase):
             self.assertEqual(issuer.asked[2:], want)
 
     def test_a_refresh_ends_when_its_token_may_no_longer_be_presented(self) -> None:
-        """Its attempts would go on for 30 seconds; the secret is exchanged instead, in the same shared call."""
+        """Its attempts would last 30 seconds. Instead, the same shared call exchanges the secret."""
         issuer = Issuer()
         issuer.get()
         issuer.fail = lambda path: remit.Unavailable("no answer")

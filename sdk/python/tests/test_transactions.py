@@ -49,7 +49,7 @@ class Transactions(ServiceTest):
         with self.assertRaises(Oops):
             with session.begin("payment", value=2) as tx:
                 tx.commit()
-                raise Oops  # after the fact: the books keep what has happened
+                raise Oops  # after the commit: it stays committed
         self.assertEqual(tx.get().status, "committed")
         with self.assertRaises(remit.TransactionDone):
             tx.commit()
@@ -141,7 +141,7 @@ class Transactions(ServiceTest):
         self.assertEqual(tx.get().status, "rolled_back")
 
     def test_an_interrupted_commit_is_not_rolled_back(self) -> None:
-        """Nobody knows whether it happened, once its request has left."""
+        """Its outcome is unknown once the request was sent."""
         for error in (KeyboardInterrupt, SystemExit, Oops):
             client, proxy = self.proxied()
             session = self.new_session(client)
@@ -185,4 +185,4 @@ class Transactions(ServiceTest):
                     with session.begin("payment", value=2) as tx, suppress(remit.Unavailable):
                         give_up(tx, "changed my mind")
                     self.assertEqual(tx.get().status, status)
-            self.assertEqual(tx.commit().status, "committed")  # whoever asks for that by name gets it
+            self.assertEqual(tx.commit().status, "committed")  # an explicit commit still works

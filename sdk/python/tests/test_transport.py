@@ -30,12 +30,12 @@ class Connections(ServiceTest):
         self.assertLessEqual(len({request.connection for request in proxy.requests}), 2)  # one for the tokens, one for the calls
 
     def test_a_dead_idle_connection_is_not_used(self) -> None:
-        """What is no repetition is sent once, and succeeds."""
+        """The SDK sends the request once, without a retry, and it succeeds."""
         requests = []
 
         def serve(connection: socket.socket, number: int) -> None:
             requests.append(read_request(connection))
-            connection.sendall(answer_bytes(AGENT, "201 Created"))  # to be kept, says HTTP/1.1; and it is closed
+            connection.sendall(answer_bytes(AGENT, "201 Created"))  # HTTP/1.1 keeps the connection, but the server closes it
 
         server = Listener(self, serve)
         organization = self.client_of(server.url).organization("rmk_some")
@@ -43,7 +43,7 @@ class Connections(ServiceTest):
             self.assertEqual(organization.create_agent("scout").id, "a1")
             self.assertEqual(len(requests), n)
             kept = organization._caller.service.transport._idle[-1]
-            select.select([kept.wire.raw], [], [], 10)  # its end has come
+            select.select([kept.wire.raw], [], [], 10)  # wait for the end of the connection
 
     def test_a_connection_that_dies_during_a_creation_without_a_key_leaves_its_outcome_unknown(self) -> None:
         requests = []
@@ -65,7 +65,7 @@ class Connections(ServiceTest):
         requests = []
 
         def serve(connection: socket.socket, number: int) -> None:
-            if number == 0:  # reset, with a part of the request read by nobody
+            if number == 0:  # reset, because a part of the request was not read
                 connection.recv(1)
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 return
@@ -94,7 +94,7 @@ class Connections(ServiceTest):
         self.assertEqual(organization.get_agent("a1").id, "a1")
 
     def test_interim_responses_are_skipped(self) -> None:
-        """None is the answer, and none leaves the answer for the next call."""
+        """The SDK skips them, and leaves no response for the next call."""
         hint = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
         for hints in (hint, b"HTTP/1.1 102 Processing\r\n\r\n" + hint, b"HTTP/1.1 100 Continue\r\n\r\n" + hint):
             def serve(connection: socket.socket, number: int) -> None:
@@ -126,7 +126,7 @@ class Connections(ServiceTest):
 
     @unittest.skipUnless(hasattr(signal, "pthread_kill"), "it has no signals for a thread")
     def test_an_alarm_of_the_caller_propagates(self) -> None:
-        """A handler that raises an OSError ends the call as any other exception would, and nothing is sent again."""
+        """A signal handler that raises an OSError ends the call like any other exception, without a retry."""
         caller, raised = threading.main_thread().ident or 0, threading.Event()
 
         def handler(*_: object) -> None:
@@ -146,7 +146,7 @@ class Connections(ServiceTest):
             until_raised()
 
         def until_raised() -> None:
-            while not raised.wait(0.01):  # one may come just before the wait that it is to interrupt
+            while not raised.wait(0.01):  # an alarm may fire just before the wait that it should interrupt
                 signal.pthread_kill(caller, signal.SIGUSR1)
 
         for serve in (while_it_reads, while_it_sends):
@@ -236,7 +236,7 @@ class Connections(ServiceTest):
         organization = self.new_organization()
         organization.info(self.organization_id)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, which the test has had
+            warnings.simplefilter("ignore", DeprecationWarning)  # a fork in a process with threads warns
             child = os.fork()
         if child == 0:
             status = 1
@@ -251,7 +251,7 @@ class Connections(ServiceTest):
 
 
 class TLS(ServiceTest):
-    """The service behind HTTPS, as the Go test puts it there."""
+    """Tests with the HTTPS proxy that the Go test runs in front of the service."""
 
     def test_a_trusted_service_is_used(self) -> None:
         context = ssl.create_default_context(cafile=os.environ["REMIT_TLS_CA"])
