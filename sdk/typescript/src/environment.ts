@@ -5,7 +5,7 @@ export type Environment = { readonly [name: string]: string | undefined };
 
 const defaultAddress = "http://127.0.0.1:8080";
 
-/** Returns the variables of this process. A browser has none. */
+/** Returns the environment variables, of which a browser has none. */
 export function ownEnvironment(): Environment {
   return (globalThis as { process?: { env?: Environment } }).process?.env ?? {};
 }
