@@ -31,13 +31,6 @@ var (
 	ErrTransactionDone = errors.New("remit: the transaction is committed or rolled back already")
 )
 
-// Codes that the client itself acts on.
-const (
-	codeInvalidToken   = "invalid_token"
-	codeInvalidRefresh = "invalid_refresh_token"
-	codeUnavailable    = "unavailable"
-)
-
 // Problem is an error response. Every error type for one kind of refusal holds one.
 type Problem struct {
 	Status     int    // HTTP status code
@@ -171,9 +164,9 @@ func (p *Problem) Is(target error) bool {
 	case ErrUnavailable:
 		return p.Status == http.StatusServiceUnavailable && p.Code == codeUnavailable
 	case ErrOrganizationSuspended:
-		return p.Status == http.StatusForbidden && p.Code == "organization_suspended"
+		return p.Status == http.StatusForbidden && p.Code == codeOrganizationSuspended
 	case ErrKeyReused:
-		return p.Status == http.StatusUnprocessableEntity && p.Code == "idempotency_key_reused"
+		return p.Status == http.StatusUnprocessableEntity && p.Code == codeIdempotencyKeyReused
 	}
 	return false
 }
@@ -208,19 +201,19 @@ func problemFrom(status int, header http.Header, body []byte) error {
 		RetryAfter: retryAfter(header),
 	}
 	switch fields.Code {
-	case "session_limit_reached":
+	case codeSessionLimitReached:
 		return &LimitReached{p, fields.Limit, fields.Usage}
-	case "limit_below_usage":
+	case codeLimitBelowUsage:
 		return &LimitBelowUsage{p, fields.Limit, fields.Usage}
-	case "session_not_active":
+	case codeSessionNotActive:
 		return &SessionNotActive{p, fields.SessionStatus}
-	case "insufficient_scope":
+	case codeInsufficientScope:
 		return &InsufficientScope{p, fields.RequiredScope}
-	case "quota_exceeded":
+	case codeQuotaExceeded:
 		return &QuotaExceeded{p, fields.Quota, fields.Used, fields.Max}
-	case "transaction_not_pending":
+	case codeTransactionNotPending:
 		return &TransactionNotPending{p, fields.TransactionStatus}
-	case "transaction_not_reversible":
+	case codeTransactionNotReversible:
 		return &TransactionNotReversible{p, fields.TransactionStatus}
 	}
 	return p

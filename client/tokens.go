@@ -146,7 +146,7 @@ func (t *tokens) obtain(ctx context.Context) (tokenPair, error) {
 			return pair, nil
 		}
 		// A shortened refresh may have failed for lack of time. An exchange has time enough.
-		if short := left < renewalTime; !hasCode(err, codeInvalidRefresh) && !short && t.mayPresent() {
+		if short := left < renewalTime; !hasCode(err, codeInvalidRefreshToken) && !short && t.mayPresent() {
 			return pair, err
 		}
 		t.forget(presented)

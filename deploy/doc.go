@@ -1,3 +1,3 @@
-// Package deploy is what runs Remit elsewhere: manifests for Kubernetes, a unit for systemd, configurations of gateways. Its
-// tests hold them to their formats and to what they promise; nothing imports it.
+// Package deploy tests the deployment files beside it: manifests for Kubernetes, a systemd unit and configurations of gateways.
+// The tests check their formats and their promises.
 package deploy
