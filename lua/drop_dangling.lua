@@ -16,8 +16,7 @@
 local index, closed_sessions, suspects = KEYS[1], KEYS[2], KEYS[3]
 local wait, ttl, first_entry = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
 local gone, fresh = {}, {}
 local entry, i = first_entry, 3

@@ -14,8 +14,7 @@
 local agent, families = KEYS[1], KEYS[2]
 local cell, mark_ttl, limit = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
 local epoch = tonumber(redis.call('HGET', agent, 'epoch') or 0)
 local members = redis.call('ZRANGEBYSCORE', families, '-inf', '(' .. family_score(epoch, 0), 'LIMIT', 0, limit)

@@ -21,23 +21,17 @@ local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, revoked_family, mark_ttl, audit = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local member = string.sub(revoked_family, 8, 21)
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local stored = redis.call('HMGET', agent, 'organization', revoked_family)
-if stored[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if stored[2] then
+local agent_organization, family_revoked = unpack(redis.call('HMGET', agent, 'organization', revoked_family))
+--@block refuse_unknown_agent
+if family_revoked then
   return {'ok'}
 end
 if not redis.call('ZSCORE', families, member) then
   return {'unknown_family'}
 end
 
-redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
-redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
-redis.call('DEL', family)
-redis.call('ZREM', families, member)
+--@block mark_family
 record(events, audit, now, 'token.revoked', 'family', string.sub(family, -36))
 return {'ok'}

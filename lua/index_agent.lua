@@ -15,18 +15,8 @@
 local organization, agents = KEYS[1], KEYS[2]
 local key_hash, agent_id, quota = ARGV[1], ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
-local stored = redis.call('HMGET', organization, 'key', 'previous_key', 'previous_until')
-local in_grace = key_hash == stored[2] and now < tonumber(stored[3] or 0)
-if key_hash ~= stored[1] and not in_grace then
-  return {'invalid_api_key'}
-end
-
-local used = quota ~= '' and redis.call('ZCARD', agents) or 0
-if quota ~= '' and used >= tonumber(quota) then
-  return {'over_quota', 'agents', string.format('%.0f', used), quota}
-end
+--@block now
+--@block api_key
+--@block refuse_over_quota index=agents
 redis.call('ZADD', agents, 0, agent_id)
 return {'ok'}

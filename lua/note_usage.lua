@@ -22,8 +22,7 @@
 local organization, usage, agents, open_sessions = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local agent_bytes, event_bytes, event_cap, changes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
 if redis.call('EXISTS', organization) == 0 then
   return {'unknown_organization'}

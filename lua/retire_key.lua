@@ -12,8 +12,7 @@
 local keys = KEYS[1]
 local key_id = ARGV[1]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
 if redis.call('HEXISTS', keys, key_id) == 0 then
   return {'unknown_key'}

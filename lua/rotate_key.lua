@@ -14,8 +14,7 @@
 local keys = KEYS[1]
 local key_id, material, publish, outlive = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
 local stored = redis.call('HGETALL', keys)
 for i = 1, #stored, 2 do

@@ -41,7 +41,7 @@ import (
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
 //	                                agent's, md metadata, ov overage, gb given back by
 //	                                rollbacks and max_committed (include/budget.lua), q transactions begun, hx when the next hold is
-//	                                due or sooner, w what the audit trail has noted (include/marks.lua); TTL lifetime
+//	                                due or sooner, w what the audit trail has noted (include/flags.lua); TTL lifetime
 //	                                + retention. Short names, for there are many.
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
 //	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
