@@ -342,13 +342,13 @@ func TestNoEventHoldsACredential(t *testing.T) {
 			return secret
 		}
 		key := APIKey{Organization: NewRootID(), Hash: random()}
-		must(s.CreateOrganization(t.Context(), key, "acme", ""))(t)
+		must(s.CreateOrganization(t.Context(), "", key, "acme", "", nil))(t)
 		secret, next := random(), random()
 		w := tenant{key: key, secret: secret}
-		w.agent = must(s.CreateAgent(t.Context(), key, Agent{Name: "scout", Scopes: []string{"read"}}, secret))(t)
+		w.agent = must(s.CreateAgent(t.Context(), key, Agent{Name: "scout", Scopes: []string{"read"}}, secret, nil))(t)
 		grant := w.exchange(t, s)
 		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1))(t)
-		must(s.RotateAgentSecret(t.Context(), key, w.agent.ID, next, time.Hour))(t)
+		must(s.RotateAgentSecret(t.Context(), key, w.agent.ID, next, time.Hour, nil))(t)
 		w.secret = next
 		once := &Idempotency{Key: "the-idempotency-key", Fingerprint: random()}
 		w.session = must(s.CreateSession(t.Context(), key,

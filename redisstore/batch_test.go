@@ -188,7 +188,7 @@ func newSpread(t *testing.T, s *Store, agents, perAgent int) (tenant, []BatchCha
 	w := newTenant(t, s, NewSession{MaxActions: 1000})
 	var batch []BatchCharge
 	for range agents {
-		agent := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "one of many"}, [32]byte{2}))(t)
+		agent := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "one of many"}, [32]byte{2}, nil))(t)
 		for range perAgent {
 			session := must(s.CreateSession(t.Context(), w.key,
 				NewSession{Agent: agent.ID, MaxActions: 1000, MaxValue: money.USD, Lifetime: time.Hour}))(t)

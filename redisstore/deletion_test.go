@@ -20,7 +20,7 @@ func (w tenant) fill(t *testing.T, s *Store, n int, state string) {
 	t.Helper()
 	ctx := t.Context()
 	for i := range n {
-		agent := must(s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}}, w.secret))(t)
+		agent := must(s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}}, w.secret, nil))(t)
 		one := tenant{key: w.key, agent: agent, secret: w.secret}
 		session := one.newSession(t, s, time.Hour)
 		grant := one.exchange(t, s)
@@ -201,7 +201,7 @@ func TestAnOrganizationIsDeletedWhileItsAgentsAct(t *testing.T) {
 			for i := 0; ctx.Err() == nil; i++ {
 				_, _ = s.Charge(ctx, byToken(grant), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: fmt.Sprint(i)}})
 				_, _ = s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour})
-				_, _ = s.CreateAgent(ctx, w.key, Agent{Name: "late"}, w.secret)
+				_, _ = s.CreateAgent(ctx, w.key, Agent{Name: "late"}, w.secret, nil)
 				_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret)
 			}
 		}()

@@ -103,7 +103,7 @@ func (o *Idempotency) read(r *reply) (*reply, error) {
 		return nil, inner.err
 	}
 	outcome, err := readReply(inner.values)
-	o.kept = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && err != errHoldsDue
+	o.kept = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && err != errHoldsDue && err != errNoOutcome
 	return outcome, err
 }
 

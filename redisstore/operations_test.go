@@ -25,7 +25,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 	n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}
 	return []operation{
 		{"CreateOrganization", createOrganization, func(ctx context.Context, s *Store) error {
-			_, err := s.CreateOrganization(ctx, APIKey{Organization: NewRootID()}, "acme", "")
+			_, err := s.CreateOrganization(ctx, "", APIKey{Organization: NewRootID()}, "acme", "", nil)
 			return err
 		}},
 		{"Organization", authenticateOrganization, func(ctx context.Context, s *Store) error {
@@ -33,15 +33,15 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			return err
 		}},
 		{"RotateAPIKey", rotateAPIKey, func(ctx context.Context, s *Store) error {
-			_, err := s.RotateAPIKey(ctx, w.key, [32]byte{3}, time.Hour)
+			_, err := s.RotateAPIKey(ctx, w.key, [32]byte{3}, time.Hour, nil)
 			return err
 		}},
 		{"CreateAgent, its index", indexAgent, func(ctx context.Context, s *Store) error {
-			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3})
+			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, nil)
 			return err
 		}},
 		{"CreateAgent", createAgent, func(ctx context.Context, s *Store) error {
-			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3})
+			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, nil)
 			return err
 		}},
 		{"Agents", listOrganization, func(ctx context.Context, s *Store) error {
@@ -69,7 +69,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			return err
 		}},
 		{"RotateAgentSecret", rotateAgentSecret, func(ctx context.Context, s *Store) error {
-			_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{3}, time.Hour)
+			_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{3}, time.Hour, nil)
 			return err
 		}},
 		{"ExchangeSecret", exchangeSecret, func(ctx context.Context, s *Store) error {
@@ -132,6 +132,20 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			once := n
 			once.Idempotency = &Idempotency{Key: "key"}
 			_, err := s.CreateSession(ctx, w.key, once)
+			return err
+		}},
+		{"CreateSession with an idempotency key, its claim", claimSession, func(ctx context.Context, s *Store) error {
+			keyed := n
+			keyed.Idempotency = &Idempotency{Key: "key"}
+			_, err := s.CreateSession(ctx, w.key, keyed)
+			return err
+		}},
+		{"CreateAgent with an idempotency key, its claim", claimAgent, func(ctx context.Context, s *Store) error {
+			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, sealedOnce("secret", "credential"))
+			return err
+		}},
+		{"CreateAgent with an idempotency key", createAgent.keyed, func(ctx context.Context, s *Store) error {
+			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, sealedOnce("secret", "credential"))
 			return err
 		}},
 		{"ChangeLimits", changeLimits, func(ctx context.Context, s *Store) error {

@@ -39,7 +39,7 @@ type quotaCase struct {
 
 var quotaCases = []quotaCase{
 	{"agents", 1, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
-		_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3})
+		_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, nil)
 		return err
 	}},
 	{"open_sessions", 1, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
@@ -253,7 +253,7 @@ func TestWhatAQuotaRefusesLeavesItsIdempotencyKeyUnused(t *testing.T) {
 			},
 			"an agent": func(once *Idempotency) error {
 				once.Seal = plainSeal("secret")
-				_, err := s.CreateAgentOnce(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, once)
+				_, err := s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, once)
 				return err
 			},
 		}
@@ -386,12 +386,12 @@ func TestNoQuotaHindersWhatTakesAuthorityAwayOrSettles(t *testing.T) {
 		must(s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t)
 		must(s.RotateRefresh(t.Context(), g.Agent, g.Family, 1))(t)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
-		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{5}, 0))(t)
+		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{5}, 0, nil))(t)
 		if err := s.RevokeFamily(t.Context(), g.AccessToken, g.Family); err != nil {
 			t.Error(err)
 		}
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
-		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{6}, 0))(t)
+		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{6}, 0, nil))(t)
 	})
 }
 
@@ -577,13 +577,13 @@ func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
 		for range 3 * burstTime {
-			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "n"}, [32]byte{3})
+			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "n"}, [32]byte{3}, nil)
 			wantError(t, "an agent", err, ErrInvalidAPIKey)
 			_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{8})
 			wantError(t, "an exchange", err, ErrInvalidCredentials)
 		}
 		w.exchange(t, s)
-		must(s.CreateAgent(t.Context(), w.key, Agent{Name: "n"}, [32]byte{3}))(t)
+		must(s.CreateAgent(t.Context(), w.key, Agent{Name: "n"}, [32]byte{3}, nil))(t)
 		if used := usageOf(t, s, w.key.Organization); used["agents"] != 2 || used["refresh_families"] != 1 {
 			t.Errorf("it holds %v", used)
 		}

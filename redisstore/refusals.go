@@ -86,6 +86,7 @@ var refusals = map[string]func(*reply) error{
 	"unknown_transaction":   refuse(ErrUnknownTransaction),
 	"not_reversible":        refuse(ErrNotReversible),
 	"key_reused":            refuse(ErrKeyReused),
+	"no_outcome":            refuse(errNoOutcome),
 	"token_lacks_scope":     refuse(ErrTokenLacksScope),
 	"holds_due":             refuse(errHoldsDue),
 	"agent_revoked":         refuse(ErrAgentRevoked),

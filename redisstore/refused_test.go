@@ -116,11 +116,11 @@ func TestWhatGoesOnInAFullRedisHasItsWholeEffect(t *testing.T) {
 		wantError(t, "CheckRefresh after RevokeFamily", err, ErrInvalidRefreshToken)
 
 		newSecret, newKey := [32]byte{7}, APIKey{w.key.Organization, [32]byte{8}}
-		must(s.RotateAgentSecret(ctx, w.key, w.agent.ID, newSecret, 0))(t)
+		must(s.RotateAgentSecret(ctx, w.key, w.agent.ID, newSecret, 0, nil))(t)
 		_, err = s.CheckSecret(ctx, w.agent.ID, w.secret)
 		wantError(t, "CheckSecret of the old one", err, ErrInvalidCredentials)
 		must(s.CheckSecret(ctx, w.agent.ID, newSecret))(t)
-		must(s.RotateAPIKey(ctx, w.key, newKey.Hash, 0))(t)
+		must(s.RotateAPIKey(ctx, w.key, newKey.Hash, 0, nil))(t)
 		_, err = s.Organization(ctx, w.key)
 		wantError(t, "Organization by the old key", err, ErrInvalidAPIKey)
 		must(s.RevokeAgent(ctx, newKey, w.agent.ID))(t)

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,74 +22,6 @@ func (s *Store) reserveIn(f flow, d demand) (reservation, error) {
 	return s.usage.reserve(d)
 }
 
-// reserveAgent reserves an agent, and notes it in the index of its organization. What repeats a request creates none.
-func (s *Store) reserveAgent(ctx context.Context, key APIKey, a Agent, repeats func() bool) (reservation, error) {
-	held, err := s.reserveByKey(key, agentDemand(key.Organization, a, strings.Join(a.Scopes, " ")))
-	if isRefusedCreation(err) && repeats() {
-		held, err = reservation{}, nil
-	}
-	if err != nil {
-		return reservation{}, s.counts.quotaRefused(err)
-	}
-	err = s.indexAgent(ctx, key, a.ID, s.usage.quota(key.Organization, agentsHeld))
-	if isRefusedCreation(err) && repeats() {
-		err = s.indexAgent(ctx, key, a.ID, "")
-	}
-	if err != nil {
-		held.settle(err, false)
-		return reservation{}, nothingVisible(s.counts.quotaRefused(err))
-	}
-	return held, nil
-}
-
-func (s *Store) indexAgent(ctx context.Context, key APIKey, id uuid.UUID, quota string) error {
-	index := []string{s.keys.organization(key.Organization), s.keys.organizationAgents(key.Organization)}
-	_, err := s.runByKey(ctx, key, s.proven.flow(key), indexAgent, index, key.Hash, id, quota)
-	return err
-}
-
-// reserveSession reserves a session, and notes it in the index of the open ones.
-func (s *Store) reserveSession(ctx context.Context, key APIKey, id uuid.UUID, n NewSession) (reservation, error) {
-	held, err := s.reserveByKey(key, s.sessionDemand(n, key.Organization))
-	if isRefusedCreation(err) && s.replays(ctx, key.Organization, n) {
-		held, err = reservation{}, nil
-	}
-	if err != nil {
-		return reservation{}, s.counts.quotaRefused(err)
-	}
-	if err = s.indexSession(ctx, key, id, s.usage.quota(key.Organization, openSessionsHeld)); isRefusedCreation(err) {
-		err = s.indexBeyond(ctx, key, id, n, err)
-	}
-	if err != nil {
-		held.settle(err, false)
-	}
-	return held, err
-}
-
-// indexBeyond tries again when there are too many open sessions: some of them may be over, and what repeats a request
-// creates none. Errors: the refusal.
-func (s *Store) indexBeyond(ctx context.Context, key APIKey, id uuid.UUID, n NewSession, refusal error) error {
-	if s.replays(ctx, key.Organization, n) {
-		return s.indexSession(ctx, key, id, "")
-	}
-	a := s.usage.account(key.Organization)
-	s.usage.syncing.want(a) // the quota may have been raised
-	if a.mayTidy(s.usage.now()) {
-		s.closeSome(ctx, key.Organization)
-		refusal = s.indexSession(ctx, key, id, s.usage.quota(key.Organization, openSessionsHeld))
-	}
-	return s.counts.quotaRefused(refusal)
-}
-
-// replays says whether the session was created before, for the same idempotency key.
-func (s *Store) replays(ctx context.Context, organization uuid.UUID, n NewSession) bool {
-	if n.Idempotency == nil {
-		return false
-	}
-	act := actor{organization: organization, agent: n.Agent, flow: flow{organization: organization}}
-	return s.isKept(ctx, act.flow, s.keys.outcome(n.Agent, act.keyDigest(n.Idempotency, "")))
-}
-
 // closePause is how often open sessions are looked through because they seem too many, and closeSample how many.
 const (
 	closePause  = time.Second
@@ -107,11 +38,18 @@ func (a *account) mayTidy(now time.Time) bool {
 	return true
 }
 
-// closeSome moves open sessions that are over to the closed ones.
-func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) {
+// closeSome moves open sessions that are over to the closed ones, when there are too many and it has not looked for a while; it
+// returns whether it has. It also asks for the quota again, which may have been raised.
+func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
+	a := s.usage.account(organization)
+	s.usage.syncing.want(a)
+	if !a.mayTidy(s.usage.now()) {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	prune(ctx, s, s.openSessions(organization), closeSample)
+	return true
 }
 
 func isRefusedCreation(err error) bool {

@@ -34,20 +34,20 @@ type giving struct {
 func (w tenant) everyGiving() map[string]giving {
 	return map[string]giving{
 		"an organization": {createOrganization, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
-			return s.CreateOrganizationOnce(ctx, w.agent.Name, APIKey{NewOrganizationID(w.agent.Name, once), hash}, "acme", `{"n":1}`, once)
+			return s.CreateOrganization(ctx, w.agent.Name, APIKey{NewOrganizationID(w.agent.Name, once), hash}, "acme", `{"n":1}`, once)
 		}},
 		"an agent": {createAgent, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
-			a, err := s.CreateAgentOnce(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}, Metadata: `{"n":1}`}, hash, once)
+			a, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}, Metadata: `{"n":1}`}, hash, once)
 			return [4]any{a.ID, a.Created, a.Name, a.Metadata}, err
 		}},
 		"a secret": {rotateAgentSecret, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
-			return s.RotateAgentSecretOnce(ctx, w.key, w.agent.ID, hash, 0, once)
+			return s.RotateAgentSecret(ctx, w.key, w.agent.ID, hash, 0, once)
 		}},
 		"an API key, with time": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
-			return s.RotateAPIKeyOnce(ctx, w.key, hash, time.Minute, once)
+			return s.RotateAPIKey(ctx, w.key, hash, time.Minute, once)
 		}},
 		"an API key, at once": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
-			return s.RotateAPIKeyOnce(ctx, w.key, hash, 0, once)
+			return s.RotateAPIKey(ctx, w.key, hash, 0, once)
 		}},
 	}
 }
@@ -132,7 +132,7 @@ func TestOneAgentIsMadeOfManyEqualRequestsAtOnce(t *testing.T) {
 		for i := range cap(results) {
 			go func() {
 				once := sealedOnce("mine", string(rune('a'+i)))
-				a, err := s.CreateAgentOnce(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{byte(i)}, once)
+				a, err := s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{byte(i)}, once)
 				if err != nil {
 					t.Error(err)
 				}
@@ -170,17 +170,17 @@ func TestAnEndedAPIKeyGetsItsSuccessorAgainByAnUnguessableKeyAlone(t *testing.T)
 		} {
 			w := newTenant(t, s, NewSession{MaxActions: 1})
 			once := func() *Idempotency { return &Idempotency{Key: test.key, Seal: plainSeal("old"), Credential: "new"} }
-			must(s.RotateAPIKeyOnce(t.Context(), w.key, [32]byte{9}, test.grace, once()))(t)
+			must(s.RotateAPIKey(t.Context(), w.key, [32]byte{9}, test.grace, once()))(t)
 			wantUnchanged(t, s, test.key, func() {
 				again := once()
-				_, err := s.RotateAPIKeyOnce(t.Context(), w.key, [32]byte{10}, test.grace, again)
+				_, err := s.RotateAPIKey(t.Context(), w.key, [32]byte{10}, test.grace, again)
 				if wantError(t, test.key, err, test.want); again.Replayed != (err == nil) {
 					t.Errorf("%q: replayed %t", test.key, again.Replayed)
 				}
 				if test.grace == 0 {
 					stranger := once()
 					stranger.Key = longKey + "x"
-					_, err := s.RotateAPIKeyOnce(t.Context(), w.key, [32]byte{10}, 0, stranger)
+					_, err := s.RotateAPIKey(t.Context(), w.key, [32]byte{10}, 0, stranger)
 					wantError(t, "by another idempotency key", err, ErrInvalidAPIKey)
 				}
 			})

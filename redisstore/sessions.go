@@ -64,7 +64,9 @@ type NewSession struct {
 }
 
 var (
+	claimSession  = newScript("claim_and_index_session", writes)
 	createSession = newKeyedScript("create_session")
+	replaySession = newKeyedScript("replay")
 	getSession    = newScript("get_session", reads) // what it writes by the way is in nobody's doubt
 	endSession    = newScript("end_session", writes)
 )
@@ -74,28 +76,40 @@ var (
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
 	if n.Idempotency != nil {
 		n.Idempotency.at, n.Idempotency.bounded = n.Agent, true
-		if err := s.admit(ctx, Caller{Key: &key}, n.Idempotency); err != nil {
-			return Session{}, err
-		}
 	}
-	id := NewID(n.Agent)
-	held, err := s.reserveSession(ctx, key, id, n)
+	c := s.comingSession(ctx, key, n)
+	held, err := s.reserveCreation(ctx, c, s.sessionDemand(n, key.Organization))
 	if err != nil {
 		return Session{}, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
 	}
-	session, err := s.writeSession(ctx, key.Organization, id, n)
+	session, err := s.writeSession(ctx, c, n)
 	replayed := n.Idempotency != nil && n.Idempotency.Replayed
 	held.settle(err, replayed)
-	s.tidyAfterCreation(ctx, key.Organization, n.Agent, id, creation{err, replayed})
+	if c.entered {
+		s.tidyAfterCreation(ctx, key.Organization, n.Agent, c.id, creation{err, replayed})
+	}
 	return session, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
 }
 
-func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n NewSession) (Session, error) {
+func (s *Store) comingSession(ctx context.Context, key APIKey, n NewSession) *coming {
+	act := actor{organization: key.Organization, agent: n.Agent}
+	return &coming{
+		key: key, id: NewID(n.Agent), index: s.keys.organizationOpen(key.Organization), enter: indexSession, claim: claimSession,
+		counted:     openSessionsHeld,
+		makeRoom:    func() bool { return s.closeSome(ctx, key.Organization) },
+		idempotency: n.Idempotency, outcome: s.keys.outcome(n.Agent, act.keyDigest(n.Idempotency, "")),
+	}
+}
+
+func (s *Store) writeSession(ctx context.Context, c *coming, n NewSession) (Session, error) {
+	organization, id := c.key.Organization, c.id
 	act := actor{organization: organization, agent: n.Agent, flow: flow{organization: organization}}
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
-	r, err := s.perform(ctx, createSession, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
-		int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
-		orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act))
+	r, err := s.create(ctx, c, createSession, replaySession, func(sc *script) (*reply, error) {
+		return s.perform(ctx, sc, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
+			int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
+			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act))
+	})
 	if err != nil {
 		return Session{}, err
 	}
