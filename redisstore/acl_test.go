@@ -81,7 +81,7 @@ func peek(t *testing.T, s *Store) redis.UniversalClient {
 		return plainClient(t, url) // the store's own would refuse a replica
 	}
 	if url == s.config.URL {
-		return s.client
+		return s.client.Redis()
 	}
 	if open, found := unrestricted.Load(s); found {
 		return open.(*Store).client

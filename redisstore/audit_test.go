@@ -473,7 +473,7 @@ func TestEventsAreForTheAgentAndItsOrganization(t *testing.T) {
 func TestEventsOfALaterVersionAreReadAsFarAsTheyAreKnown(t *testing.T) {
 	t.Parallel()
 	id := uuid.New()
-	e, err := readEvent(&reply{values: []any{"5-1", []any{"type", "session.painted", "at", "1700000000123", "actor", "key",
+	e, err := readEvent(&reply{Values: []any{"5-1", []any{"type", "session.painted", "at", "1700000000123", "actor", "key",
 		"request", "r", "colour", "red", "session", id.String(), "family", "", "limit", "max_actions", "number", "7"}}})
 	want := Event{ID: "5-1", Type: "session.painted", Time: time.UnixMilli(1_700_000_000_123), ByKey: true, Request: "r",
 		Session: id, Limit: "max_actions"}
@@ -491,7 +491,7 @@ func TestEventsThatNoScriptWritesAreErrors(t *testing.T) {
 		"a session that is 5": {"5-1", []any{"session", "short"}},
 		"an amount in words":  {"5-1", []any{"held", "much"}},
 	} {
-		if e, err := readEvent(&reply{values: entry}); !errors.Is(err, errReply) {
+		if e, err := readEvent(&reply{Values: entry}); !errors.Is(err, errReply) {
 			t.Errorf("%s: %+v, %v", name, e, err)
 		}
 	}

@@ -203,7 +203,7 @@ func watched(t *testing.T, s *Store, hook func(address string) redis.Hook) *Stor
 	t.Helper()
 	other := must(Open(s.config))(t)
 	t.Cleanup(func() { _ = other.Close() })
-	switch client := other.client.(type) {
+	switch client := other.client.Redis().(type) {
 	case *redis.ClusterClient:
 		client.OnNewNode(func(node *redis.Client) { node.AddHook(hook(node.Options().Addr)) })
 	case *redis.Client:
@@ -551,7 +551,7 @@ func TestABatchHasNoUseForWhatNoScriptAnswers(t *testing.T) {
 		"an unknown outcome":     {[]any{[]any{"nonsense"}}},
 	} {
 		outcomes := make([]ChargeOutcome, 1)
-		p := part{places: []int{0}, reply: &reply{values: values}}
+		p := part{places: []int{0}, reply: &reply{Values: values}}
 		if p.spread(outcomes); !errors.Is(outcomes[0].Err, errReply) {
 			t.Errorf("%s: %+v", name, outcomes[0])
 		}

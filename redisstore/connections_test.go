@@ -56,7 +56,7 @@ func chargeAlone(t *testing.T, s *Store, g Grant, w tenant) error {
 // chargeAfterARead sends a read and a charge in one pipeline, in this order.
 func chargeAfterARead(t *testing.T, s *Store, g Grant, w tenant) error {
 	t.Helper()
-	l := s.lanes.of(s.client.(*redis.Client))
+	l := s.lanes.of(s.client.Redis().(*redis.Client))
 	l.underWay.Add(plainCalls)
 	defer l.underWay.Add(-plainCalls)
 	l.mu.Lock()
@@ -89,7 +89,7 @@ func keepConnections(t *testing.T, s *Store, n int) {
 	t.Helper()
 	held := make([]*redis.Conn, n)
 	for i := range held {
-		held[i] = s.client.(*redis.Client).Conn()
+		held[i] = s.client.Redis().(*redis.Client).Conn()
 		must(held[i].Ping(t.Context()).Result())(t)
 	}
 	for _, conn := range held {

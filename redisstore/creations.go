@@ -48,7 +48,7 @@ func (s *Store) reserveCreation(ctx context.Context, c *coming, d demand) (reser
 	}
 	if err != nil {
 		held.settle(err, false)
-		return reservation{}, nothingVisible(s.counts.quotaRefused(err))
+		return reservation{}, nothingVisible(s.refusals.count(err))
 	}
 	return held, nil
 }
@@ -130,8 +130,8 @@ func (s *Store) enter(ctx context.Context, c *coming, quota string) error {
 // create runs a creation's script, or returns the outcome of the request that had the idempotency key before. That outcome
 // is read by a script that cannot create anything, because the object is not in its index; it enters that only when there is
 // no outcome.
-func (s *Store) create(ctx context.Context, c *coming, creation, replay *script,
-	perform func(*script) (*reply, error)) (*reply, error) {
+func (s *Store) create(ctx context.Context, c *coming, creation, replay keyedScript,
+	perform func(keyedScript) (*reply, error)) (*reply, error) {
 	if c.entered {
 		return perform(creation)
 	}
@@ -141,7 +141,7 @@ func (s *Store) create(ctx context.Context, c *coming, creation, replay *script,
 	}
 	err = s.enterWithin(ctx, c, func(quota string) error { return s.enter(ctx, c, quota) })
 	if err != nil {
-		return nil, s.counts.quotaRefused(err)
+		return nil, s.refusals.count(err)
 	}
 	return perform(creation)
 }

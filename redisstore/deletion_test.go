@@ -104,7 +104,7 @@ func inCellOf(t *testing.T, s *Store, agent uuid.UUID) tenant {
 	ctx := t.Context()
 	w := tenant{key: newOrganization(t, s), secret: [32]byte{7}}
 	w.agent = Agent{ID: NewID(agent), Organization: w.key.Organization}
-	must(s.run(ctx, ownFlow, createAgent, []string{s.keys.agent(w.agent.ID), s.keys.events(w.agent.ID)},
+	must(s.client.Run(ctx, ownFlow, createAgent, []string{s.keys.agent(w.agent.ID), s.keys.events(w.agent.ID)},
 		w.key.Organization, "scout", "read", "", "", w.secret, s.auditAs(ctx, actorKey)))(t)
 	w.session = w.newSession(t, s, time.Hour)
 	return w
@@ -250,7 +250,7 @@ func TestDeletingAnOrganizationGivesItsMemoryBack(t *testing.T) {
 func memoryOf(t *testing.T, s *Store) int64 {
 	t.Helper()
 	var used int64
-	if _, err := fmt.Sscan(infoOf(t.Context(), s.client, "memory")["used_memory"], &used); err != nil {
+	if _, err := fmt.Sscan(redisclient.Info(t.Context(), s.client.Redis(), "memory")["used_memory"], &used); err != nil {
 		t.Fatal(err)
 	}
 	return used

@@ -450,7 +450,7 @@ func TestWhenMemoryIsFullARevocationIsConfirmedAllTheSame(t *testing.T) {
 	if _, err := s.RevokeAgent(t.Context(), w.key, w.agent.ID); err != nil {
 		t.Errorf("revoking again, which writes nothing: %v", err)
 	}
-	mark := *s.confirmerOf(s.client.(*redis.Client)).mark.Load()
+	mark := *s.confirmerOf(s.client.Redis().(*redis.Client)).mark.Load()
 	must(plainClient(t, p.url).Del(t.Context(), mark).Result())(t) // as for an instance that has none yet
 	if _, err := s.RevokeAgent(t.Context(), w.key, w.agent.ID); err != nil {
 		t.Errorf("revoking without a mark: %v", err)
@@ -470,18 +470,18 @@ func TestAConfirmedWriteThatIsAskedElsewhereRunsOnceThoughItsAnswerIsLost(t *tes
 		}
 	}()
 	s := openStore(t, Config{Durability: Replicated}, "redis+cluster://"+address, nil)
-	own := s.client
-	s.client = redis.NewClusterClient(&redis.ClusterOptions{
+	own := s.client.Redis()
+	s.client.Redis() = redis.NewClusterClient(&redis.ClusterOptions{
 		Protocol: 2, MaxRetries: -1, DisableIdentity: true, DisableRoutingPolicies: true,
 		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
 			return []redis.ClusterSlot{{Start: 0, End: 16383, Nodes: []redis.ClusterNode{{Addr: address}}}}, nil
 		},
 	})
 	t.Cleanup(func() {
-		_ = s.client.Close()
-		s.client = own
+		_ = s.client.Redis().Close()
+		s.client.Redis() = own
 	})
-	_, err := s.run(t.Context(), flow{}, revokeAgent, []string{"a:{c}", "e:{c}"}, "x")
+	_, err := s.client.Run(t.Context(), flow{}, revokeAgent, []string{"a:{c}", "e:{c}"}, "x")
 	wantError(t, "the write", err, ErrOutcomeUnknown)
 	if n := ran.Load(); n != 1 {
 		t.Errorf("it ran %d times", n)

@@ -70,7 +70,7 @@ func TestAScriptThatAnswersAnErrorRunsOnce(t *testing.T) {
 				key := s.keys.ready(uint16(len(text))) // one that Redis lets the store write
 				must(peek(t, s).Del(t.Context(), key).Result())(t)
 				sc := asScript("hazard", fmt.Sprintf("redis.call('ZADD', KEYS[1], redis.call('ZCARD', KEYS[1]), redis.call('ZCARD', KEYS[1])) return redis.error_reply(%q)", text), writes)
-				if _, err := s.run(t.Context(), flow{}, sc, []string{key}); !strings.Contains(fmt.Sprint(err), text) {
+				if _, err := s.client.Run(t.Context(), flow{}, sc, []string{key}); !strings.Contains(fmt.Sprint(err), text) {
 					t.Errorf("%s: %v", text, err)
 				}
 				if runs := must(peek(t, s).ZCard(t.Context(), key).Result())(t); runs != 1 {

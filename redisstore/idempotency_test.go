@@ -841,7 +841,7 @@ func TestAnOutcomeThatNoScriptGivesIsAnError(t *testing.T) {
 		"an empty reply":   {"r", "", []any{}},
 		"an unknown reply": {"r", "1", []any{"nonsense"}},
 	} {
-		if r, err := new(Idempotency).read(&reply{values: values}); err == nil {
+		if r, err := new(Idempotency).read(&reply{Values: values}); err == nil {
 			t.Errorf("%s: %v", name, r)
 		} else if !strings.Contains(fmt.Sprint(err), errReply.Error()) {
 			t.Errorf("%s: %v", name, err)

@@ -29,7 +29,7 @@ func crowd(t *testing.T, s *Store) {
 		return nil
 	}
 	var err error
-	switch client := s.client.(type) {
+	switch client := s.client.Redis().(type) {
 	case *redis.ClusterClient:
 		err = client.ForEachMaster(t.Context(), occupy)
 	case *redis.Client:
@@ -239,7 +239,7 @@ func TestAFloodOfOneOrganizationIsShedAndOthersAreServed(t *testing.T) {
 	s := openStore(t, Config{}, server.URL(), nil)
 	flooding, calm := newTenant(t, s, NewSession{MaxActions: 1e9}), newTenant(t, s, NewSession{MaxActions: 1e9})
 	flooder, other := byToken(flooding.exchange(t, s)), byToken(calm.exchange(t, s))
-	l := s.lanes.of(s.client.(*redis.Client))
+	l := s.lanes.of(s.client.Redis().(*redis.Client))
 	l.exhaust()
 	var group sync.WaitGroup
 	var acknowledged, shed atomic.Int64
@@ -267,7 +267,7 @@ func TestAFloodOfOneOrganizationIsShedAndOthersAreServed(t *testing.T) {
 	}
 	must(s.RevokeAgent(t.Context(), flooding.key, flooding.agent.ID))(t)
 	group.Wait()
-	stored := must(s.client.HGet(t.Context(), s.keys.session(flooding.agent.ID, flooding.session.ID), "n").Int64())(t)
+	stored := must(s.client.Redis().HGet(t.Context(), s.keys.session(flooding.agent.ID, flooding.session.ID), "n").Int64())(t)
 	if stored != acknowledged.Load() {
 		t.Errorf("%d were acknowledged and %d charged, %d shed", acknowledged.Load(), stored, shed.Load())
 	}
@@ -279,7 +279,7 @@ func TestCallsWithKeysThatNobodyHasSeenToBeGoodHaveNoOrganizationsShare(t *testi
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		own := flow{organization: w.key.Organization}
+		own := flow{Owner: w.key.Organization}
 		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
 		_, err := s.Organization(t.Context(), forged)
 		wantError(t, "a forged key", err, ErrInvalidAPIKey)
@@ -324,7 +324,7 @@ func TestBothKeysOfARotationWithGraceHaveTheirOrganizationsShareUntilOneIsRefuse
 	t.Parallel()
 	p := newProvenKeys()
 	old := APIKey{uuid.New(), [32]byte{1}}
-	next, own := APIKey{old.Organization, [32]byte{2}}, flow{organization: old.Organization}
+	next, own := APIKey{old.Organization, [32]byte{2}}, flow{Owner: old.Organization}
 	p.note(old, nil)
 	p.rotated(old, next.Hash, false)
 	p.note(APIKey{old.Organization, [32]byte{9}}, ErrInvalidAPIKey) // a forged one says nothing of them
@@ -371,7 +371,7 @@ func TestARevokedAgentHasNoOrganizationsShareOnceItsTokenWasRefused(t *testing.T
 		}
 		held := s.Remembered(grant.AccessToken)
 		must(s.Charge(t.Context(), Caller{Token: held}, w.session.ID, Charge{Count: 1}))(t)
-		if got := held.flow(); got != (flow{organization: w.key.Organization}) {
+		if got := held.flow(); got != (flow{Owner: w.key.Organization}) {
 			t.Errorf("a live token has the flow %v", got)
 		}
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
@@ -403,7 +403,7 @@ func TestNobodyWaitsForAStuckRedisUntilItAnswersAgain(t *testing.T) {
 		ended.Go(func() { wantTrouble(t, charge()) })
 	}
 	waitAtMost(t, 2*callTimeout, &ended)
-	l := s.lanes.of(s.client.(*redis.Client))
+	l := s.lanes.of(s.client.Redis().(*redis.Client))
 	if !l.stuck.Load() {
 		t.Fatal("the lane is not stuck")
 	}

@@ -193,7 +193,7 @@ func TestPoolCountersNeverFall(t *testing.T) {
 	t.Parallel()
 	addresses := startCluster(t, 3)
 	s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
-	cluster := s.client.(*redis.ClusterClient)
+	cluster := s.client.Redis().(*redis.ClusterClient)
 	ping := func(_ context.Context, node *redis.Client) error { return node.Ping(t.Context()).Err() }
 	for range 3 {
 		if err := cluster.ForEachMaster(t.Context(), ping); err != nil {

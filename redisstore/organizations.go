@@ -35,8 +35,8 @@ func (s *Store) CreateOrganization(ctx context.Context, creator string, key APIK
 	if err != nil {
 		return Organization{}, err
 	}
-	o := Organization{Name: name, Metadata: metadata, Created: r.time(0)}
-	if o.ID, err = uuid.Parse(r.text(1)); err != nil || r.err != nil {
+	o := Organization{Name: name, Metadata: metadata, Created: r.Time(0)}
+	if o.ID, err = uuid.Parse(r.Text(1)); err != nil || r.Err != nil {
 		return Organization{}, errReply
 	}
 	if idem != nil && idem.Replayed {
@@ -59,8 +59,8 @@ func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organizat
 	if err != nil {
 		return Organization{}, err
 	}
-	o := Organization{ID: key.Organization, Name: r.text(0), Metadata: r.text(1), Created: r.time(2)}
-	return o, r.err
+	o := Organization{ID: key.Organization, Name: r.Text(0), Metadata: r.Text(1), Created: r.Time(2)}
+	return o, r.Err
 }
 
 // RotateAPIKey makes newHash the organization's key and returns when the key that asks ends: after grace, at the
@@ -102,5 +102,5 @@ func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, 
 	if idem == nil || !idem.Replayed {
 		s.proven.rotated(key, newHash, grace == 0)
 	}
-	return r.time(0), r.err
+	return r.Time(0), r.Err
 }

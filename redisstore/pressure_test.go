@@ -195,7 +195,7 @@ func TestOldHoldingsAreLookedAtAnewUnderPressure(t *testing.T) {
 	for _, id := range []uuid.UUID{gone, idle.key.Organization} {
 		must(admin.Do(t.Context(), "ZADD", s.keys.holdings(), 1<<30, string(id[:])).Result())(t)
 	}
-	used := must(strconv.Atoi(infoOf(t.Context(), admin, "memory")["used_memory"]))(t)
+	used := must(strconv.Atoi(redisclient.Info(t.Context(), admin, "memory")["used_memory"]))(t)
 	must(admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used*5/4)).Result())(t)
 	eventually(t, "the holdings are right", func() bool {
 		s.lookAtMemory()

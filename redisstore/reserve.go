@@ -15,7 +15,7 @@ func (s *Store) reserveByKey(key APIKey, d demand) (reservation, error) {
 }
 
 func (s *Store) reserveIn(f flow, d demand) (reservation, error) {
-	if f.kind == unproven {
+	if f.Kind == unproven {
 		d.always = true
 		return reservation{u: s.usage, demand: d}, nil // a forged credential may name any organization
 	}
@@ -61,7 +61,7 @@ func isRefusedCreation(err error) bool {
 // isKept says whether there is something at the key of an outcome or a claim: a repeated request takes no more memory, and
 // is answered as the first was.
 func (s *Store) isKept(ctx context.Context, f flow, key string) bool {
-	found, err := s.call(ctx, f, reads, "exists", key)
+	found, err := s.client.Call(ctx, f, reads, "exists", key)
 	return err == nil && found == int64(1)
 }
 
@@ -71,7 +71,7 @@ func (s *Store) reserveUnlessKept(ctx context.Context, f flow, d demand, place s
 	if isRefusedCreation(err) && s.isKept(ctx, f, place) {
 		return reservation{}, nil
 	}
-	return held, s.counts.quotaRefused(err)
+	return held, s.refusals.count(err)
 }
 
 // reserveKey reserves the idempotency key of an operation on an agent. Of an API key's the claim was counted before.
@@ -92,7 +92,7 @@ func (s *Store) reserveClaim(ctx context.Context, act actor, once *Idempotency, 
 func (s *Store) noteParts(parts []*part) {
 	var kept int64
 	for _, p := range parts {
-		if p.err == nil && !p.once.Replayed {
+		if p.Err == nil && !p.once.Replayed {
 			kept++
 		}
 	}
@@ -124,7 +124,7 @@ func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTran
 	d, act := s.transactionDemand(t, n), t.actor()
 	if n.Idempotency == nil {
 		held, err := s.reserveIn(act.flow, d)
-		return held, s.counts.quotaRefused(err)
+		return held, s.refusals.count(err)
 	}
 	n.Idempotency.bounded = true
 	return s.reserveUnlessKept(ctx, act.flow, d, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, "")))

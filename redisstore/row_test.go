@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func aFlow() flow { return flow{organization: uuid.New()} }
+func aFlow() flow { return flow{Owner: uuid.New()} }
 
 // arrive lets so many of a flow come at a moment, and returns how many are admitted.
 func arrive(r *row, f flow, calls int, at time.Time) (admitted int) {

@@ -283,36 +283,36 @@ func TestRepliesThatNoScriptGivesAreErrors(t *testing.T) {
 func TestAReplyKeepsTheFirstValueThatIsNotAsAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]func(*reply){
-		"text that is a number":     func(r *reply) { r.text(0) },
-		"text that is missing":      func(r *reply) { r.text(9) },
-		"optional that is missing":  func(r *reply) { r.optional(9) },
-		"number in words":           func(r *reply) { r.number(1) },
-		"number or 0 in words":      func(r *reply) { r.numberOr0(1) },
+		"text that is a number":     func(r *reply) { r.Text(0) },
+		"text that is missing":      func(r *reply) { r.Text(9) },
+		"optional that is missing":  func(r *reply) { r.Optional(9) },
+		"number in words":           func(r *reply) { r.Number(1) },
+		"number or 0 in words":      func(r *reply) { r.NumberOr0(1) },
 		"money beyond 64 bits":      func(r *reply) { r.money(2) },
-		"time in words":             func(r *reply) { r.time(1) },
-		"time or zero in words":     func(r *reply) { r.timeOrZero(1) },
+		"time in words":             func(r *reply) { r.Time(1) },
+		"time or zero in words":     func(r *reply) { r.TimeOrZero(1) },
 		"id of 5 bytes":             func(r *reply) { r.id(1) },
 		"ids that are no array":     func(r *reply) { members{}.ids(r, 1) },
 		"ids of which one is short": func(r *reply) { members{}.ids(r, 4) },
 	} {
 		id := uuid.New()
-		r := &reply{values: []any{int64(1), "words", "99999999999999999999", nil, []any{string(id[:]), "short"}}}
+		r := &reply{Values: []any{int64(1), "words", "99999999999999999999", nil, []any{string(id[:]), "short"}}}
 		read(r)
-		if !errors.Is(r.err, errReply) {
-			t.Errorf("%s: %v", name, r.err)
+		if !errors.Is(r.Err, errReply) {
+			t.Errorf("%s: %v", name, r.Err)
 		}
 	}
-	if r := (&reply{values: []any{"words"}}).list(0); !errors.Is(r.err, errReply) {
-		t.Errorf("list that is text: %v", r.err)
+	if r := (&reply{Values: []any{"words"}}).list(0); !errors.Is(r.Err, errReply) {
+		t.Errorf("list that is text: %v", r.Err)
 	}
 }
 
 func TestAReplyReadsWhatIsOptional(t *testing.T) {
 	t.Parallel()
-	r := &reply{values: []any{nil, "", "12"}}
-	got := fmt.Sprintln(r.optional(0) == "", r.optional(2), r.numberOr0(0), r.numberOr0(1), r.numberOr0(2),
-		r.timeOrZero(0).IsZero(), r.timeOrZero(1).IsZero(), r.timeOrZero(2).UnixMilli())
-	if want := "true 12 0 0 12 true true 12\n"; got != want || r.err != nil {
-		t.Errorf("%q (%v), want %q", got, r.err, want)
+	r := &reply{Values: []any{nil, "", "12"}}
+	got := fmt.Sprintln(r.Optional(0) == "", r.Optional(2), r.NumberOr0(0), r.NumberOr0(1), r.NumberOr0(2),
+		r.TimeOrZero(0).IsZero(), r.TimeOrZero(1).IsZero(), r.TimeOrZero(2).UnixMilli())
+	if want := "true 12 0 0 12 true true 12\n"; got != want || r.Err != nil {
+		t.Errorf("%q (%v), want %q", got, r.Err, want)
 	}
 }

@@ -146,7 +146,7 @@ func TestCallsThatShareAPipelineHaveEachTheirSpanInTheirTrace(t *testing.T) {
 		}
 	}
 	charge(t.Context())
-	l := s.lanes.of(s.client.(*redis.Client))
+	l := s.lanes.of(s.client.Redis().(*redis.Client))
 	l.underWay.Add(plainCalls) // so that who comes shares
 	l.mu.Lock()
 	l.pipelines = lanePipelines // all that may be under way: whoever comes waits
@@ -214,8 +214,8 @@ func TestSpansTellNoKeysAndNoArguments(t *testing.T) {
 		w := newTenant(t, s, NewSession{})
 		_, _ = s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "an-idempotency-key"}})
 		_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret)
-		_, _ = s.call(ctx, flow{}, reads, "hget", s.keys.agent(w.agent.ID), "x") // WRONGTYPE or not, it names the key
-		_, _ = s.call(ctx, flow{}, reads, "llen", s.keys.agent(w.agent.ID))
+		_, _ = s.client.Call(ctx, flow{}, reads, "hget", s.keys.agent(w.agent.ID), "x") // WRONGTYPE or not, it names the key
+		_, _ = s.client.Call(ctx, flow{}, reads, "llen", s.keys.agent(w.agent.ID))
 	})
 	known := []string{"db.system.name", "remit.operation", "db.operation.name", "db.operation.batch.size", "db.response.status_code",
 		"error.type", "server.address", "server.port"}
@@ -242,7 +242,7 @@ func TestWhatIsNotTracedHasNoSpans(t *testing.T) {
 	newTenant(t, s, NewSession{})
 	never := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test")
 	ctx, span := never.Start(context.Background(), "request")
-	if _, err := s.call(ctx, flow{}, reads, "get", s.keys.ready(1)); err != nil {
+	if _, err := s.client.Call(ctx, flow{}, reads, "get", s.keys.ready(1)); err != nil {
 		t.Error(err)
 	}
 	span.End()
@@ -256,7 +256,7 @@ func TestARoundTripThatFailsTellsHow(t *testing.T) {
 	r := newSpanRecorder()
 	mini := miniredis.RunT(t)
 	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+mini.Addr(), nil)
-	read := func(ctx context.Context) { _, _ = s.call(ctx, flow{}, reads, "get", s.keys.ready(1)) }
+	read := func(ctx context.Context) { _, _ = s.client.Call(ctx, flow{}, reads, "get", s.keys.ready(1)) }
 	for _, test := range []struct {
 		name, want string
 		spoil      func()

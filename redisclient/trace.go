@@ -1,4 +1,4 @@
-package redisstore
+package redisclient
 
 import (
 	"context"
@@ -35,12 +35,12 @@ func (c *tracedCall) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// traced returns the context to go on with: a *tracedCall when somebody will see the spans.
-func (s *Store) traced(ctx context.Context, operation string) context.Context {
-	if s.config.Tracer == nil || !trace.SpanFromContext(ctx).IsRecording() {
+// traced returns the context to go on with: a *tracedCall when the request is traced.
+func (c *Client) traced(ctx context.Context, operation string) context.Context {
+	if c.config.Tracer == nil || !trace.SpanFromContext(ctx).IsRecording() {
 		return ctx
 	}
-	return &tracedCall{ctx, s.config.Tracer, operation}
+	return &tracedCall{ctx, c.config.Tracer, operation}
 }
 
 // start begins the span of a round trip of one command, or of a pipeline of several.
@@ -77,7 +77,7 @@ func endTrip(span trace.Span, err error) {
 func tripError(err error) string {
 	var timed net.Error
 	switch {
-	case errors.Is(err, errUnconfirmed):
+	case isUnconfirmed(err):
 		return "unconfirmed"
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timed) && timed.Timeout():
 		return "timeout"
@@ -119,7 +119,7 @@ func traceTrips(client redis.UniversalClient, tracer trace.Tracer) {
 }
 
 // tripHook makes the spans of all that is sent with the context of a tracedCall. Pipelines that calls share have none; see
-// tripsOf.
+// beginTrips.
 type tripHook struct{ server server }
 
 // DialHook implements redis.Hook.
@@ -154,7 +154,7 @@ func (h *tripHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	}
 }
 
-// pipelined names a pipeline by its first command and counts them, without the ASKING that go-redis sends before a command
+// pipelined names a pipeline by its first command and callMetrics them, without the ASKING that go-redis sends before a command
 // whose slot is under way to another node.
 func pipelined(cmds []redis.Cmder) (verb string, commands int) {
 	for _, cmd := range cmds {
@@ -171,15 +171,15 @@ func pipelined(cmds []redis.Cmder) (verb string, commands int) {
 // trip is the span of one command that shares a pipeline.
 type trip struct {
 	span trace.Span
-	cmd  onceCmd
+	cmd  unretriedCmd
 }
 
-// tripsOf begins the spans of those aboard whose requests are traced, each in its own request's trace; nil for none.
-func (l *lane) tripsOf(aboard []*passenger, sent int) []trip {
+// beginTrips begins the spans of the calls of a batch whose requests are traced, each in its own request's trace; nil for none.
+func beginTrips(server *redis.Client, batch []*pendingCall, sent int) []trip {
 	var trips []trip
-	for _, p := range aboard {
+	for _, p := range batch {
 		if p.traced != nil && p.cmd.Err() == nil { // sent, not late
-			trips = append(trips, trip{p.traced.start(serverAddress(l.server.Options().Addr), p.cmd.Name(), sent), p.cmd})
+			trips = append(trips, trip{p.traced.start(serverAddress(server.Options().Addr), p.cmd.Name(), sent), p.cmd})
 		}
 	}
 	return trips

@@ -1,29 +1,28 @@
-package redisstore
+package redisclient
 
 import (
 	"context"
 	"errors"
 	"sync"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 )
 
-// pools are those of connections, of all servers together. A cluster client would ask Redis which nodes there are before it
-// tells of them, and forget what those had counted that have left; so the nodes are kept here, as they come.
+// pools are the connection pools of all servers together. A cluster client asks Redis which nodes there are before it gives
+// their statistics, and forgets what nodes counted that have left. So the nodes are kept here, as they come.
 type pools struct {
 	mu   sync.Mutex
-	seen map[*redis.Client]poolCounts // what each had counted when it was looked at last; of those that are not closed
+	seen map[*redis.Client]poolCounts // what each had counted at the last update, without those that are closed
 	sum  poolSums
 }
 
-// poolCounts are what go-redis counts of one server. They begin again at 0 after 2^32-1.
+// poolCounts are what go-redis callMetrics of one server. They begin again at 0 after 2^32-1.
 type poolCounts struct{ hits, misses, timeouts, stale uint32 }
 
 // poolSums are the same of all servers there have been. They never fall.
 type poolSums struct{ hits, misses, timeouts, stale uint64 }
 
-// connect sees to it that the servers of a client are known as they come. It must be called before the client is used.
+// connect keeps the servers of a client as they come. Call it before the client is used.
 func (p *pools) connect(client redis.UniversalClient) {
 	switch client := client.(type) {
 	case *redis.ClusterClient:
@@ -36,15 +35,15 @@ func (p *pools) connect(client redis.UniversalClient) {
 func (p *pools) add(server *redis.Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.look() // lest those that have left remain when nobody ever scrapes
+	p.update() // so that servers that have left are dropped even if the metrics are never scraped
 	if p.seen == nil {
 		p.seen = map[*redis.Client]poolCounts{}
 	}
 	p.seen[server] = poolCounts{}
 }
 
-// look brings the sums up to date and returns how many connections there are. It forgets servers that have left.
-func (p *pools) look() (idle, all uint32) {
+// update brings the sums up to date and returns how many connections there are. It forgets servers that have left.
+func (p *pools) update() (idle, all uint32) {
 	for server, last := range p.seen {
 		left := isClosed(server)
 		stats := server.PoolStats()
@@ -78,19 +77,15 @@ var longAgo = func() context.Context {
 	return ctx
 }()
 
-// isClosed says whether a client is, without asking its server: it looks at that before it looks whether there is time left.
+// isClosed says whether a client is closed, without asking its server: go-redis checks that before it checks the context.
 func isClosed(server *redis.Client) bool {
 	return errors.Is(server.Ping(longAgo).Err(), redis.ErrClosed)
 }
 
-func (p *pools) collect(to chan<- prometheus.Metric) {
+// read returns the sums, and how many connections there are: idle, and all.
+func (p *pools) read() (sum poolSums, idle, all uint32) {
 	p.mu.Lock()
-	idle, all := p.look()
-	sum := p.sum
-	p.mu.Unlock()
-	for counter, value := range map[*prometheus.Desc]uint64{poolHits: sum.hits, poolMisses: sum.misses, poolTimeouts: sum.timeouts, poolStale: sum.stale} {
-		to <- prometheus.MustNewConstMetric(counter, prometheus.CounterValue, float64(value))
-	}
-	to <- prometheus.MustNewConstMetric(poolSizes, prometheus.GaugeValue, float64(idle), "idle")
-	to <- prometheus.MustNewConstMetric(poolSizes, prometheus.GaugeValue, float64(all-idle), "used")
+	defer p.mu.Unlock()
+	idle, all = p.update()
+	return p.sum, idle, all
 }

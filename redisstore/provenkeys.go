@@ -7,19 +7,10 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// flow is for whom a call is made, as far as that says who waits when there are too many: calls of one flow wait for one
-// another, and each flow has an equal share of Redis. The zero flow is that of who is about to prove who they are:
+// Flows: each organization has an equal share of Redis. The zero flow is that of callers that are about to prove who they are:
 // exchanges, refreshes, new organizations.
-type flow struct {
-	organization uuid.UUID
-	kind         flowKind
-}
-
-// flowKind tells flows of one organization, or of none, apart.
-type flowKind byte
-
 const (
-	_ flowKind = iota // all other calls
+	_ byte = iota // all other calls of an organization
 	// urgent: an API key takes authority away. That must not wait for those whose authority it is.
 	urgent
 	// unproven: an API key that was not seen to be good, or an access token that was refused. They cost nothing to
@@ -28,8 +19,8 @@ const (
 )
 
 var (
-	ownFlow      = flow{kind: urgent} // of the service itself
-	unprovenFlow = flow{kind: unproven}
+	ownFlow      = flow{Kind: urgent} // of the service itself
+	unprovenFlow = flow{Kind: unproven}
 )
 
 // provenKeys are API keys that were seen to be good. That a key names an organization proves nothing: by a forged one
@@ -66,7 +57,7 @@ func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, ke
 	if err := s.refuseSuspended(ctx, key, f); err != nil {
 		return nil, err
 	}
-	r, err := s.run(ctx, f, sc, keys, args...)
+	r, err := s.client.Run(ctx, f, sc, keys, args...)
 	s.proven.note(key, err)
 	if err == nil && !s.proven.used.Contains(key) {
 		s.noteUse(ctx, key)
@@ -78,7 +69,7 @@ func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, ke
 // fails the next use does.
 func (s *Store) noteUse(ctx context.Context, key APIKey) {
 	keys := []string{s.keys.organization(key.Organization)}
-	if _, err := s.run(ctx, s.proven.flow(key), noteKeyUsed, keys, key.Hash); err == nil {
+	if _, err := s.client.Run(ctx, s.proven.flow(key), noteKeyUsed, keys, key.Hash); err == nil {
 		s.proven.used.Add(key, struct{}{})
 	}
 }
@@ -128,7 +119,7 @@ func (p provenKeys) flow(key APIKey) flow {
 	if known, _ := p.seen.Get(key.Organization); !known.has(key) {
 		return unprovenFlow
 	}
-	return flow{organization: key.Organization}
+	return flow{Owner: key.Organization}
 }
 
 // urgent is flow for what takes authority away.
@@ -138,7 +129,7 @@ func (p provenKeys) urgent(key APIKey) flow { return p.of(Caller{Key: &key, urge
 func (p provenKeys) of(c Caller) flow {
 	f := p.flow(*c.Key)
 	if c.urgent && f != unprovenFlow {
-		f.kind = urgent
+		f.Kind = urgent
 	}
 	return f
 }

@@ -1,8 +1,8 @@
-package redisstore
+package redisclient
 
 import "fmt"
 
-// NotReadyError says why the store cannot be used now, in words that anybody may read. It is an ErrUnavailable.
+// NotReadyError says why Redis cannot be used now, in words without anything secret. It is an ErrUnavailable.
 type NotReadyError struct {
 	Reason string
 	cause  error
@@ -18,10 +18,10 @@ const unreachable = "Redis cannot be reached"
 
 // reasons are what the errors mean with which Redis refuses a write, by their beginnings.
 var reasons = []struct{ beginning, reason string }{
-	{"OOM", "Redis is full: it has reached its maxmemory and refuses writes"},
-	{"MISCONF", "Redis cannot save to its disk and refuses writes"},
-	{"READONLY", "Redis is a replica and refuses writes"},
-	{"NOREPLICAS", "Redis has fewer replicas than min-replicas-to-write and refuses writes"},
+	{"OOM", "Redis is full: it has reached its maxmemory and refuses Writes"},
+	{"MISCONF", "Redis cannot save to its disk and refuses Writes"},
+	{"READONLY", "Redis is a replica and refuses Writes"},
+	{"NOREPLICAS", "Redis has fewer replicas than min-replicas-to-write and refuses Writes"},
 	{"LOADING", "Redis is loading its data"},
 	{"MASTERDOWN", "Redis is a replica without its primary"},
 	{"CLUSTERDOWN", "the Redis Cluster does not serve all of its slots"},
@@ -32,12 +32,12 @@ var reasons = []struct{ beginning, reason string }{
 	{"ERR max number of clients", "Redis has as many clients as it may"},
 }
 
-// notReady turns the error of a check into the reason it stands for.
-func (s *Store) notReady(err error) error {
+// NotReady turns the error of a check into the reason that it stands for. It returns nil for nil.
+func (c *Client) NotReady(err error) error {
 	if err == nil {
 		return nil
 	}
-	s.suspect(err)
+	c.Suspect(err)
 	for _, known := range reasons {
 		if answeredWith(err, []string{known.beginning}) {
 			return &NotReadyError{known.reason, err}

@@ -1,4 +1,4 @@
-package redisstore
+package redisclient
 
 import (
 	"context"
@@ -11,59 +11,58 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Trouble with Redis. Both wrap the cause, for the log.
+// The two failures of a call to Redis. Errors of both wrap their cause, for the log.
 var (
 	// ErrUnavailable: Redis cannot be reached or cannot write now. Nothing was changed.
 	ErrUnavailable = errors.New("store unavailable")
-	// ErrOverloaded is the ErrUnavailable of a call that was turned away at once, unsent: too many wait for Redis, or it
-	// has stopped answering.
+	// ErrOverloaded is the ErrUnavailable of a call that was shed at once, unsent: too many calls wait for Redis, or it has
+	// stopped answering.
 	ErrOverloaded = fmt.Errorf("%w now", ErrUnavailable)
 	// ErrOutcomeUnknown: the answer to a write was lost. It may have happened.
 	ErrOutcomeUnknown = errors.New("outcome unknown")
 )
 
-// access tells a lost read, which can be asked again, from a lost write, which may have happened.
-type access int
+// Why a command was never sent.
+var (
+	errQueueFull    = fmt.Errorf("%w: too many commands wait for Redis", ErrOverloaded)
+	errStalled      = fmt.Errorf("%w: Redis has not answered for a while", ErrOverloaded)
+	errTooLate      = errors.New("the command had waited too long when its turn came")
+	errCallerLeft   = errors.New("the caller left before the command's turn came")
+	errNoServer     = errors.New("no server is known to have the key")
+	errLeftInFlight = errors.New("the caller left while the command was in flight") // so it may be sent yet
+)
 
+var errUnconfirmed = errors.New("no replica has confirmed the write")
+
+func isUnconfirmed(err error) bool { return errors.Is(err, errUnconfirmed) }
+
+// Access tells a lost read, which can be repeated, from a lost write, which may have happened.
+type Access int
+
+// What a script or a command does.
 const (
-	reads  access = iota
-	writes        // what its answer acknowledges
-	tidies        // writes what would follow anyway: whoever comes next would write it again
+	Reads  Access = iota
+	Writes        // what its answer acknowledges
+	Tidies        // writes what would follow anyway: the next caller would write it again
 )
 
 // classify turns an error of the client into ErrUnavailable or ErrOutcomeUnknown.
-func classify(err error, a access) error {
+func classify(err error, a Access) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrOverloaded): // as it is: it must cost little
+	case isShed(err): // as it is: it must cost little
 		return err
-	case a == reads, neverRan(err):
+	case a == Reads, neverRan(err):
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	default:
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 }
 
-// trouble is classify for an error that this store's client has met.
-func (s *Store) trouble(err error, a access) error {
-	s.suspect(err)
-	return classify(err, a)
-}
+func isShed(err error) bool { return errors.Is(err, ErrOverloaded) }
 
-// suspect looks at an error for what it tells of the servers: that another is the primary now. go-redis looks at the state
-// of a cluster again when a node says that it moved, but a node that is gone says nothing, and the state lasts a minute.
-func (s *Store) suspect(err error) {
-	switch cluster, isCluster := s.client.(*redis.ClusterClient); {
-	case err == nil:
-	case redis.HasErrorPrefix(err, "READONLY"):
-		s.conns.retire()
-	case isCluster && !isReply(err) && !errors.Is(err, ErrOverloaded):
-		cluster.ReloadState(context.Background()) // soon, and not more often than every 200 ms
-	}
-}
-
-// isReply tells what Redis has said from what was made of its silence.
+// isReply says whether an error is an answer of Redis, and not one of the connection to it.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply)
@@ -77,7 +76,7 @@ func neverRan(err error) bool {
 		return true
 	}
 	for _, unsent := range []error{
-		redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed, ErrOverloaded, errLaneLate, errLeftLane, errNoServer,
+		redis.ErrPoolTimeout, redis.ErrPoolExhausted, redis.ErrClosed, ErrOverloaded, errTooLate, errCallerLeft, errNoServer,
 	} {
 		if errors.Is(err, unsent) {
 			return true
@@ -98,11 +97,11 @@ var writeRefusals = []string{"OOM", "MISCONF", "NOREPLICAS"}
 
 func refusedByServer(err error) bool { return answeredWith(err, serverRefusals) }
 
-// refusedWrite says whether Redis refused to write, in a state in which it can be read. What was to be read, and written only
-// by the way, is read without that then.
-func refusedWrite(err error) bool { return answeredWith(err, writeRefusals) }
+// RefusedWrite says whether Redis refused to write, in a state in which it can be read. A caller that wanted to read, and to
+// write only by the way, can read without writing then.
+func RefusedWrite(err error) bool { return answeredWith(err, writeRefusals) }
 
-// answeredWith says whether Redis answered with an error that begins so.
+// answeredWith says whether Redis answered with an error that begins with one of these.
 func answeredWith(err error, beginnings []string) bool {
 	var reply redis.Error
 	if !errors.As(err, &reply) {
@@ -116,8 +115,8 @@ func answeredWith(err error, beginnings []string) bool {
 	return false
 }
 
-// recoverTo hands on a panic of a goroutine of the store's own as an error, deferred there: it would end the process.
-func recoverTo(handOn func(error)) {
+// RecoverTo hands on a panic of one of the client's own goroutines as an error: it would end the process. Defer it there.
+func RecoverTo(handOn func(error)) {
 	if cause := recover(); cause != nil {
 		handOn(fmt.Errorf("panic: %v\n%s", cause, debug.Stack()))
 	}
