@@ -102,4 +102,5 @@ if s_a then
   note_usage(session, events, audit, now, flags, tonumber(s_n), tonumber(s_ma), s_v + after, tonumber(s_mv),
     value_limit(s_gb, s_mv))
 end
-return {'ok', changed_at, ended, expires, {'pending', '', '', '', '', '', '', value}, t_x}
+--@block transaction_state st='pending' v='' ov='' cm='' rb='' re='' po='' hv=value
+return {'ok', changed_at, ended, expires, state, t_x}

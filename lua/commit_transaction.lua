@@ -98,4 +98,5 @@ if s_a then
   note_usage(session, events, audit, now, flags, tonumber(s_n), tonumber(s_ma), s_v + charged + held, tonumber(s_mv),
     value_limit(s_gb, s_mv))
 end
-return {'ok', committed, ended, expires, {'committed', v, ov, committed, '', '', post_state, t_hv}}
+--@block transaction_state st='committed' v=v ov=ov cm=committed rb='' re='' po=post_state hv=t_hv
+return {'ok', committed, ended, expires, state}

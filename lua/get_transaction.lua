@@ -20,10 +20,11 @@ local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 --@block now
 --@block either_caller
 
-local t = redis.call('HMGET', transaction, 'a', 's', 'x', 'st', 'v', 'ov', 'cm', 'rb', 're', 'po', 'hv')
-local t_a, t_s, t_x = t[1], t[2], t[3]
+local t_a, t_s, t_x, st, v, ov, cm, rb, re, po, hv = unpack(redis.call('HMGET', transaction,
+  'a', 's', 'x', 'st', 'v', 'ov', 'cm', 'rb', 're', 'po', 'hv'))
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
 local s_a, s_e = unpack(redis.call('HMGET', session, 'a', 'e'))
-return {'ok', string.format('%.0f', now), session_end(t_s, s_a, s_e), t_x, {unpack(t, 4)}}
+--@block transaction_state st=st v=v ov=ov cm=cm rb=rb re=re po=po hv=hv
+return {'ok', string.format('%.0f', now), session_end(t_s, s_a, s_e), t_x, state}

@@ -103,4 +103,6 @@ redis.call('PEXPIRE', transaction, ttl)
 --@block extend_ttl key=agent_transactions
 record(events, audit, now, 'transaction.rolled_back', 'session', t_s or '', 'transaction', transaction_id,
   'released', given_back)
-return {'ok', rolled_back, ended, t_x, {'rolled_back', v, ov, t_cm or '', rolled_back, reason, t_po or '', t_hv}}
+local cm, po = t_cm or '', t_po or ''
+--@block transaction_state st='rolled_back' v=v ov=ov cm=cm rb=rolled_back re=reason po=po hv=t_hv
+return {'ok', rolled_back, ended, t_x, state}

@@ -244,7 +244,7 @@ func TestACreationWhoseRepliesAreLostHappensOnce(t *testing.T) {
 						_, _, err := c.do(t.Context(), s, sealedOnce("secret", "credential"))
 						wantError(t, "the first time", err, nil)
 					}
-					p.loseReplies(script.sha, 100)
+					p.loseReplies(script.SHA(), 100)
 					_, _, err := c.do(t.Context(), s, sealedOnce("secret", "credential"))
 					if wantError(t, "with a lost reply", err, want); p.requests() != 1 {
 						t.Errorf("it was sent %d times", p.requests())

@@ -159,15 +159,6 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 	return sessionFrom(r, id)
 }
 
-// session reads what get_session.lua answers.
-func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
-	h := holder{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
-	if r.Err != nil {
-		return Session{}, r.Err
-	}
-	return readSession(id, r.List(3), h)
-}
-
 // EndSession ends a session and returns when it ended. Ending a completed one again returns the first answer. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError.
 func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Time, error) {
@@ -207,41 +198,4 @@ func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UU
 	}
 	r := &reply{Values: []any{member}}
 	return r.ID(0), r.Err
-}
-
-// sessionFields is the order in which a session's fields are read, here and in get_session.lua.
-var sessionFields = []string{"a", "n", "ma", "v", "mv", "h", "x", "e", "c", "sc", "ov", "gb", "md"}
-
-// listedFields are those that lists need: all but the metadata, which may be large.
-var listedFields = sessionFields[:len(sessionFields)-1]
-
-// holder is what a session's reading takes from elsewhere: its agent, and the time.
-type holder struct {
-	now     time.Time
-	revoked time.Time // of the agent, zero while it is active
-	scopes  string    // of the agent, separated by spaces
-}
-
-// readSession reads a session from its fields, in the order of sessionFields or listedFields.
-func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
-	session := Session{
-		ID: id, Agent: r.ID(0), Created: r.TimeSince(madeAt(id), 8), Ended: r.TimeOrZero(7), ValueOverage: money.MicroUSD(r.NumberOr0(10)),
-		Usage: Usage{
-			ActionCount: r.Number(1), MaxActions: r.Number(2), Expires: r.Time(6), ValueUsed: moneyAt(r, 3),
-			MaxValue: moneyAt(r, 4), ValueHeld: money.MicroUSD(r.NumberOr0(5)),
-		},
-	}
-	b := budgetAt(r, 11)
-	session.split(b)
-	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
-	session.Status = statusAt(h.now, lifeEvents{ended: session.Ended, revoked: h.revoked, expires: session.Expires})
-	if len(r.Values) == len(sessionFields) {
-		session.Metadata = r.Optional(len(listedFields))
-	}
-	scopes := r.Optional(9)
-	if scopes == "" {
-		scopes = h.scopes
-	}
-	session.Scopes = strings.Fields(scopes)
-	return session, r.Err
 }
