@@ -159,10 +159,10 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 	if idem != nil {
 		idem.at, idem.bounded = id, true
 	}
-	err := s.admit(ctx, c, idem)
+	err := s.authorize(ctx, c, idem)
 	if isRefusedCreation(err) {
 		idem = nil // beyond its quota an organization still rotates, and the key is not remembered
-		err = s.admit(ctx, c, nil)
+		err = s.authorize(ctx, c, nil)
 	}
 	if err != nil {
 		return time.Time{}, err

@@ -78,7 +78,7 @@ type part struct {
 
 // partsOf lets the caller in and takes the batch apart by sessions, in the order of their first charge.
 func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, once *Idempotency) ([]*part, error) {
-	act, err := s.admitBatch(ctx, c, len(charges), once)
+	act, err := s.authorizeBatch(ctx, c, len(charges), once)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +104,8 @@ func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, on
 	return parts, nil
 }
 
-// admitBatch is actOnAgent for a batch, whose idempotency key is tied to it before it is taken apart.
-func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Idempotency) (actor, error) {
+// authorizeBatch is actOnAgent for a batch, whose idempotency key is tied to it before it is taken apart.
+func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, once *Idempotency) (actor, error) {
 	if c.Key != nil {
 		return s.actOnAgent(ctx, c, uuid.Nil, once)
 	}
@@ -122,7 +122,7 @@ func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Ide
 		return act, err
 	}
 	err = once.claimed(s.client.Run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
-		act.organization, act.family, once.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx)))
+		act.organization, act.family, once.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx)))
 	held.settle(err, once.claim.before)
 	return act, err
 }
@@ -204,7 +204,7 @@ func (s *Store) chargePart(ctx context.Context, p *part) {
 	}
 	c.Keys(keys[:]...)
 	if p.once != nil {
-		c.Arguments(onceArguments(ctx, p.act, p.once)...)
+		c.Arguments(keyedArguments(ctx, p.act, p.once)...)
 	}
 	c.Arguments(p.act.organization, p.act.agent, p.act.family, p.charges, s.audit(ctx, p.act))
 	p.Command = c

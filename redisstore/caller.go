@@ -89,7 +89,7 @@ func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID, once 
 		}
 		return c.Token.actor(), nil
 	}
-	if err := s.admit(ctx, c, once); err != nil {
+	if err := s.authorize(ctx, c, once); err != nil {
 		return actor{}, err
 	}
 	return actor{organization: c.Key.Organization, agent: agent, flow: s.proven.of(c)}, nil

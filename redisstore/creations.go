@@ -115,7 +115,7 @@ func (s *Store) claimWithEntry(ctx context.Context, c *coming, quota string) err
 	organization, idem := c.key.Organization, c.idempotency
 	keys := []string{s.keys.organization(organization), s.claimPlace(organization, idem), c.index}
 	err := idem.claimed(s.runByKey(ctx, c.key, s.proven.flow(c.key), c.claim, keys,
-		c.key.Hash, idem.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx), c.id, quota))
+		c.key.Hash, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx), c.id, quota))
 	c.entered = err == nil && idem.claim.mine
 	return err
 }

@@ -217,7 +217,7 @@ func TestAnAbandonedClaimOnACreationGivesWayToAnotherRequest(t *testing.T) {
 					wantError(t, "while the first may still run", err, ErrKeyReused)
 				})
 				place := s.claimPlace(w.key.Organization, other)
-				must(peek(t, s).PExpire(t.Context(), place, onceLifetime-abandonedAfter-time.Second).Result())(t)
+				must(peek(t, s).PExpire(t.Context(), place, outcomeLifetime-abandonedAfter-time.Second).Result())(t)
 				_, id, err := c.do(t.Context(), s, other)
 				wantError(t, "later", err, nil)
 				c.wantListed(t, s, append(before, id)...)

@@ -734,11 +734,11 @@ func TestAnAbandonedClaimGivesWayToAnotherRequest(t *testing.T) {
 		}
 		place := s.claimPlace(w.key.Organization, &Idempotency{Key: "key"})
 		age := func(by time.Duration) {
-			must(peek(t, s).PExpire(t.Context(), place, onceLifetime-by).Result())(t)
+			must(peek(t, s).PExpire(t.Context(), place, outcomeLifetime-by).Result())(t)
 		}
 		claim := func(fingerprint byte, at uuid.UUID) {
 			abandoned := &Idempotency{Key: "key", Fingerprint: [32]byte{fingerprint}, at: at}
-			wantError(t, "the claim", s.admit(t.Context(), w.byKey(), abandoned), nil)
+			wantError(t, "the claim", s.authorize(t.Context(), w.byKey(), abandoned), nil)
 		}
 		claim(1, w.session.ID)
 		wantError(t, "while the first may still run", charge(2), ErrKeyReused)
@@ -754,7 +754,7 @@ func TestAnAbandonedClaimGivesWayToAnotherRequest(t *testing.T) {
 		claim(4, uuid.Nil)
 		age(abandonedAfter + time.Second)
 		wantError(t, "against a batch, of which a part may be done", charge(5), ErrKeyReused)
-		must(peek(t, s).Set(t.Context(), place, string(make([]byte, 32))+"request", onceLifetime/2).Result())(t)
+		must(peek(t, s).Set(t.Context(), place, string(make([]byte, 32))+"request", outcomeLifetime/2).Result())(t)
 		wantError(t, "against a claim of an earlier version", charge(5), ErrKeyReused)
 		wantError(t, "by the request of that", charge(0), nil)
 	})
@@ -766,7 +766,7 @@ func TestAClaimOfAnEarlierVersionIsRead(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newKeyedTenant(t, s)
 		once := &Idempotency{Key: "key", Fingerprint: [32]byte{7}}
-		must(peek(t, s).Set(t.Context(), s.claimPlace(w.key.Organization, once), string(once.Fingerprint[:])+"first", onceLifetime).Result())(t)
+		must(peek(t, s).Set(t.Context(), s.claimPlace(w.key.Organization, once), string(once.Fingerprint[:])+"first", outcomeLifetime).Result())(t)
 		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, Charge{Count: 1}}}, once))(t)
 		if once.FirstRequest != "first" {
 			t.Errorf("the first request is %q", once.FirstRequest)

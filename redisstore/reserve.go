@@ -75,8 +75,8 @@ func (s *Store) reserveUnlessKept(ctx context.Context, f flow, d demand, place s
 }
 
 // reserveKey reserves the idempotency key of an operation on an agent. Of an API key's the claim was counted before.
-func (s *Store) reserveKey(ctx context.Context, act actor, once *Idempotency, outcome string) (reservation, error) {
-	d := keyDemand(act, once, keySize)
+func (s *Store) reserveKey(ctx context.Context, act actor, idem *Idempotency, outcome string) (reservation, error) {
+	d := keyDemand(act, idem, keySize)
 	if act.family == "" {
 		d.resource, d.always = noResource, true
 	}
@@ -84,8 +84,8 @@ func (s *Store) reserveKey(ctx context.Context, act actor, once *Idempotency, ou
 }
 
 // reserveClaim reserves an idempotency key by its claim.
-func (s *Store) reserveClaim(ctx context.Context, act actor, once *Idempotency, place string) (reservation, error) {
-	return s.reserveUnlessKept(ctx, act.flow, keyDemand(act, once, claimSize), place)
+func (s *Store) reserveClaim(ctx context.Context, act actor, idem *Idempotency, place string) (reservation, error) {
+	return s.reserveUnlessKept(ctx, act.flow, keyDemand(act, idem, claimSize), place)
 }
 
 // noteParts counts what the parts of a batch keep for its idempotency key.
@@ -104,7 +104,7 @@ func (s *Store) noteParts(parts []*part) {
 // noteOutcomes counts the memory of so many outcomes whose idempotency key was counted by its claim.
 func (s *Store) noteOutcomes(organization uuid.UUID, kept int64) {
 	s.usage.note(organization, func(c *changes, settled *quantities) {
-		c.expire(expiryOf('b', onceLifetime, onceLifetime), kept*keySize)
+		c.expire(expiryOf('b', outcomeLifetime, outcomeLifetime), kept*keySize)
 		settled[bytesHeld] += kept * keySize
 	})
 }
@@ -112,8 +112,8 @@ func (s *Store) noteOutcomes(organization uuid.UUID, kept int64) {
 // noteReleased counts that a claim is not kept any more.
 func (s *Store) noteReleased(organization uuid.UUID) {
 	s.usage.note(organization, func(c *changes, settled *quantities) {
-		c.expire(expiryOf('i', onceLifetime, onceLifetime), -1)
-		c.expire(expiryOf('b', onceLifetime, onceLifetime), -claimSize)
+		c.expire(expiryOf('i', outcomeLifetime, outcomeLifetime), -1)
+		c.expire(expiryOf('b', outcomeLifetime, outcomeLifetime), -claimSize)
 		settled[keysHeld]--
 		settled[bytesHeld] -= claimSize
 	})
@@ -131,9 +131,9 @@ func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTran
 }
 
 // settled counts that a transaction is not pending any more, and what its settlement keeps.
-func (s *Store) settled(act actor, once *Idempotency, postState string) func(Transaction, error) (Transaction, error) {
+func (s *Store) settled(act actor, idem *Idempotency, postState string) func(Transaction, error) (Transaction, error) {
 	return func(t Transaction, err error) (Transaction, error) {
-		if err != nil || once != nil && once.Replayed {
+		if err != nil || idem != nil && idem.Replayed {
 			return t, err
 		}
 		wasPending := t.Committed.IsZero() || t.RolledBack.IsZero()

@@ -221,7 +221,7 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 // a replay tells what the transaction was.
 func (s *Store) settledRetention(once *Idempotency) int64 {
 	if once != nil {
-		return max(s.config.Retention, onceLifetime).Milliseconds()
+		return max(s.config.Retention, outcomeLifetime).Milliseconds()
 	}
 	return s.config.Retention.Milliseconds()
 }

@@ -635,10 +635,10 @@ func TestATransactionSettledByAnIdempotencyKeyIsKeptForItsReplay(t *testing.T) {
 			for i, once := range []*Idempotency{nil, {Key: name}, nil} { // the last of which does not shorten what is kept
 				begun := w.begin(t, s, token, 1)
 				wantError(t, name, settle(w, token, begun.ID, once), nil)
-				wantTTL(t, s, s.keys.transaction(w.agent.ID, begun.ID), []time.Duration{time.Hour, onceLifetime, time.Hour}[i])
+				wantTTL(t, s, s.keys.transaction(w.agent.ID, begun.ID), []time.Duration{time.Hour, outcomeLifetime, time.Hour}[i])
 			}
-			wantTTL(t, s, s.keys.agentTransactions(w.agent.ID), onceLifetime)
-			wantTTL(t, s, s.keys.sessionTransactions(w.agent.ID, w.session.ID), onceLifetime)
+			wantTTL(t, s, s.keys.agentTransactions(w.agent.ID), outcomeLifetime)
+			wantTTL(t, s, s.keys.sessionTransactions(w.agent.ID, w.session.ID), outcomeLifetime)
 		}
 	})
 }
