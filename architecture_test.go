@@ -33,6 +33,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/faults":               {"remit/money", "remit/redisproc"},
 		"remit/internal/hostile":     {},
 		"remit/sdk":                  {},
+		"remit/internal/redistest":   {"remit/redisproc"},
 		"remit/internal/same":        {"remit/client", "remit/money"},
 
 		"remit/deploy":       {},

@@ -18,10 +18,10 @@ const unreachable = "Redis cannot be reached"
 
 // reasons are what the errors mean with which Redis refuses a write, by their beginnings.
 var reasons = []struct{ beginning, reason string }{
-	{"OOM", "Redis is full: it has reached its maxmemory and refuses Writes"},
-	{"MISCONF", "Redis cannot save to its disk and refuses Writes"},
-	{"READONLY", "Redis is a replica and refuses Writes"},
-	{"NOREPLICAS", "Redis has fewer replicas than min-replicas-to-write and refuses Writes"},
+	{"OOM", "Redis is full: it has reached its maxmemory and refuses writes"},
+	{"MISCONF", "Redis cannot save to its disk and refuses writes"},
+	{"READONLY", "Redis is a replica and refuses writes"},
+	{"NOREPLICAS", "Redis has fewer replicas than min-replicas-to-write and refuses writes"},
 	{"LOADING", "Redis is loading its data"},
 	{"MASTERDOWN", "Redis is a replica without its primary"},
 	{"CLUSTERDOWN", "the Redis Cluster does not serve all of its slots"},

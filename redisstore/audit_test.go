@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisclient"
 )
 
 func TestEveryChangeIsOneEventThatTellsOfIt(t *testing.T) {
@@ -542,14 +542,16 @@ func TestARequestIDGoesWithItsContext(t *testing.T) {
 
 func TestTheAuditTrailIsToldWhoAsks(t *testing.T) {
 	t.Parallel()
-	s := &Store{config: Config{EventsKept: 12}}
+	s := &Store{eventsKept: "12"}
 	ctx := WithRequestID(t.Context(), "r 1")
 	for want, act := range map[string]actor{"12 key r 1": {}, "12 agent r 1": {family: familyField(uuid.New())}} {
-		if got := string(s.audit(ctx, act).append(nil)); got != want {
+		if got := strings.Join(joined(s.audit(ctx, act)), " "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := string(s.auditAs(t.Context(), actorKey).append(nil)); got != strconv.Itoa(12)+" key " {
+	if got := strings.Join(joined(s.auditAs(t.Context(), actorKey)), " "); got != "12 key " {
 		t.Errorf("%q", got)
 	}
 }
+
+func joined(words redisclient.Joined) []string { return words[:] }

@@ -170,17 +170,16 @@ func (s *Store) runParts(ctx context.Context, parts []*part) {
 
 // read reads how the part ended in its pipeline.
 func (p *part) read() {
-	unconfirmed := p.Err
-	if p.Again || p.Reply == nil {
-		p.Err = p.act.refusedTo(p.Err)
+	if p.Again {
 		return
 	}
-	switch p.take(p.Reply, nil); {
-	case p.Err == errHoldsDue:
-		p.Again = true
-	case unconfirmed != nil && (p.Err == nil || p.once != nil): // a refusal acknowledges nothing, unless it is kept for a key
-		p.Err = unconfirmed
+	unconfirmed := p.Err
+	if p.Reply == nil {
+		p.Err = p.act.refusedTo(p.Err)
+	} else if p.take(p.Reply, nil); unconfirmed != nil && p.Err != errHoldsDue && (p.Err == nil || p.once != nil) {
+		p.Err = unconfirmed // a refusal acknowledges nothing, unless it is kept for a key
 	}
+	p.Again = p.Err == errHoldsDue
 }
 
 // runPart runs a part by itself.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
+	"remit/internal/redistest"
 )
 
 // keyedCreation is a creation by API key with an idempotency key.
@@ -229,7 +230,7 @@ func TestAnAbandonedClaimOnACreationGivesWayToAnotherRequest(t *testing.T) {
 // Whichever reply is lost, the request asked again comes to one object, which has an entry.
 func TestACreationWhoseRepliesAreLostHappensOnce(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		loadScripts(t, s)
 		for step, lost := range map[string]func(c keyedCreation) (script *script, want error){
 			"the claim":    func(c keyedCreation) (*script, error) { return c.claim, ErrUnavailable },
@@ -244,12 +245,12 @@ func TestACreationWhoseRepliesAreLostHappensOnce(t *testing.T) {
 						_, _, err := c.do(t.Context(), s, sealedOnce("secret", "credential"))
 						wantError(t, "the first time", err, nil)
 					}
-					p.loseReplies(script.SHA(), 100)
+					p.LoseReplies(script.SHA(), 100)
 					_, _, err := c.do(t.Context(), s, sealedOnce("secret", "credential"))
-					if wantError(t, "with a lost reply", err, want); p.requests() != 1 {
-						t.Errorf("it was sent %d times", p.requests())
+					if wantError(t, "with a lost reply", err, want); p.Requests() != 1 {
+						t.Errorf("it was sent %d times", p.Requests())
 					}
-					p.loseReplies("", 0)
+					p.LoseReplies("", 0)
 					idem := sealedOnce("secret", "credential")
 					_, id, err := c.do(t.Context(), s, idem)
 					if err != nil || idem.Replayed != (step != "the claim") {

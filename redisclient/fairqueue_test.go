@@ -1,4 +1,4 @@
-package redisstore
+package redisclient
 
 import (
 	"slices"
@@ -9,13 +9,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-func aFlow() flow { return flow{Owner: uuid.New()} }
+func aFlow() Flow { return Flow{Owner: uuid.New()} }
 
 // arrive lets so many of a flow come at a moment, and returns how many are admitted.
-func arrive(r *row, f flow, calls int, at time.Time) (admitted int) {
+func arrive(r *fairQueue, f Flow, calls int, at time.Time) (admitted int) {
 	for range calls {
 		if r.admits(f, func() time.Time { return at }) {
-			r.add(&passenger{flow: f})
+			r.add(&pendingCall{flow: f})
 			admitted++
 		}
 	}
@@ -23,8 +23,8 @@ func arrive(r *row, f flow, calls int, at time.Time) (admitted int) {
 }
 
 // serve takes so many out of the row, and counts them by flow.
-func serve(r *row, calls int) map[flow]int {
-	served := map[flow]int{}
+func serve(r *fairQueue, calls int) map[Flow]int {
+	served := map[Flow]int{}
 	for range calls {
 		if p := r.take(); p != nil {
 			served[p.flow]++
@@ -35,7 +35,7 @@ func serve(r *row, calls int) map[flow]int {
 
 func TestFlowsTakeTurns(t *testing.T) {
 	t.Parallel()
-	r := &row{room: 1000}
+	r := &fairQueue{room: 1000}
 	now := time.Now()
 	flood, some, one := aFlow(), aFlow(), aFlow()
 	arrive(r, flood, 900, now)
@@ -52,9 +52,9 @@ func TestFlowsTakeTurns(t *testing.T) {
 
 func TestAnOrganizationsUrgentCallsHaveATurnOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	r := &row{room: 1000}
+	r := &fairQueue{room: 1000}
 	flood := aFlow()
-	revocations := flow{flood.organization, urgent}
+	revocations := Flow{flood.Owner, 1}
 	arrive(r, flood, 900, time.Now())
 	arrive(r, revocations, 1, time.Now())
 	if served := serve(r, 2); served[revocations] != 1 {
@@ -65,28 +65,28 @@ func TestAnOrganizationsUrgentCallsHaveATurnOfTheirOwn(t *testing.T) {
 func TestABurstMayWaitAndAStandingQueueMayNot(t *testing.T) {
 	t.Parallel()
 	const room = 500
-	r := &row{room: room}
+	r := &fairQueue{room: room}
 	f, now := aFlow(), time.Now()
-	if admitted := arrive(r, f, laneBurst, now); admitted != laneBurst {
+	if admitted := arrive(r, f, burst, now); admitted != burst {
 		t.Fatalf("%d of a burst are admitted", admitted)
 	}
-	serve(r, laneBurst)
+	serve(r, burst)
 	admitted, served := 0, 0
-	for range 100 * laneBurst / room { // twice what is served, for long enough to use up every credit
+	for range 100 * burst / room { // twice what is served, for long enough to use up every credit
 		now = now.Add(10 * time.Millisecond)
-		admitted += arrive(r, f, 2*laneCommands, now)
-		served += serve(r, laneCommands)[f]
+		admitted += arrive(r, f, 2*maxBatch, now)
+		served += serve(r, maxBatch)[f]
 	}
 	if waiting := admitted - served; waiting > room {
 		t.Errorf("%d wait, there is room for %d", waiting, room)
 	}
 	serve(r, r.waiting)
-	if admitted := arrive(r, f, laneBurst, now); admitted != room {
+	if admitted := arrive(r, f, burst, now); admitted != room {
 		t.Errorf("%d of another burst are admitted at once, want %d", admitted, room)
 	}
 	serve(r, r.waiting)
 	now = now.Add(restTime + time.Millisecond)
-	if admitted := arrive(r, f, laneBurst, now); admitted != laneBurst {
+	if admitted := arrive(r, f, burst, now); admitted != burst {
 		t.Errorf("%d of another burst after a rest", admitted)
 	}
 }
@@ -94,10 +94,10 @@ func TestABurstMayWaitAndAStandingQueueMayNot(t *testing.T) {
 func TestWhoHasFewWaitingIsAdmittedDuringAFlood(t *testing.T) {
 	t.Parallel()
 	const room = 500
-	r := &row{room: room}
+	r := &fairQueue{room: room}
 	now := time.Now()
 	flood := aFlow()
-	arrive(r, flood, room+laneBurst+1, now)
+	arrive(r, flood, room+burst+1, now)
 	for range 4 {
 		if admitted := arrive(r, aFlow(), room/8, now); admitted != room/8 {
 			t.Errorf("%d of %d are admitted", admitted, room/8)
@@ -111,13 +111,13 @@ func TestWhoHasFewWaitingIsAdmittedDuringAFlood(t *testing.T) {
 // The newest in excess can be served, for the others have waited long; the oldest are told.
 func TestWhatIsInExcessIsServedOnlyWhenNobodyElseWaits(t *testing.T) {
 	t.Parallel()
-	r := &row{room: 1}
+	r := &fairQueue{room: 1}
 	f := aFlow()
-	admitted, older, newer := &passenger{flow: f}, &passenger{flow: f}, &passenger{flow: f}
-	r.excess.add(older)
-	r.excess.add(newer)
+	admitted, older, newer := &pendingCall{flow: f}, &pendingCall{flow: f}, &pendingCall{flow: f}
+	r.overflow.add(older)
+	r.overflow.add(newer)
 	r.add(admitted)
-	if got := []*passenger{r.take(), r.take(), r.take(), r.take()}; !slices.Equal(got, []*passenger{admitted, newer, older, nil}) {
+	if got := []*pendingCall{r.take(), r.take(), r.take(), r.take()}; !slices.Equal(got, []*pendingCall{admitted, newer, older, nil}) {
 		t.Errorf("they are taken in another order: %v", got)
 	}
 }
@@ -126,15 +126,15 @@ func TestWhatIsInExcessIsServedOnlyWhenNobodyElseWaits(t *testing.T) {
 func TestARowLosesNobody(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		r := &row{room: 4}
-		flows := []flow{aFlow(), aFlow(), aFlow()}
-		in := map[flow][]*passenger{}
+		r := &fairQueue{room: 4}
+		flows := []Flow{aFlow(), aFlow(), aFlow()}
+		in := map[Flow][]*pendingCall{}
 		count := 0
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			f := flows[rapid.IntRange(0, 2).Draw(t, "flow")]
 			switch rapid.IntRange(0, 3).Draw(t, "step") {
 			case 0, 1:
-				p := &passenger{flow: f}
+				p := &pendingCall{flow: f}
 				r.add(p)
 				in[f] = append(in[f], p)
 				count++
@@ -153,7 +153,7 @@ func TestARowLosesNobody(t *testing.T) {
 				count--
 			case 3:
 				if len(in[f]) == 0 {
-					if r.remove(&passenger{flow: f}) {
+					if r.remove(&pendingCall{flow: f}) {
 						t.Fatal("somebody left who was not there")
 					}
 					continue

@@ -1,4 +1,4 @@
-package redisstore
+package redisclient
 
 import (
 	"crypto/tls"
