@@ -137,7 +137,7 @@ func TestAnIdempotentCreationAndItsReplayAreTwoCallsEach(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
-			idem := sealedOnce("secret", "credential")
+			idem := sealedKey("secret", "credential")
 			before := c.ids(t, s)
 			var first any
 			var id uuid.UUID
@@ -146,7 +146,7 @@ func TestAnIdempotentCreationAndItsReplayAreTwoCallsEach(t *testing.T) {
 				first, id, err = c.do(t.Context(), s, idem)
 				wantError(t, "the creation", err, nil)
 			})
-			again := sealedOnce("secret", "another")
+			again := sealedKey("secret", "another")
 			wantUnchanged(t, s, "the replay", func() {
 				wantCalls(t, s, "the replay", map[string]int{"claim_and_index_" + c.kind: 1, "replay": 1}, func() {
 					replayed, _, err := c.do(t.Context(), s, again)
@@ -179,9 +179,9 @@ func TestACreationGoesOnFromAClaimWithoutAnOutcome(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
 			before := c.ids(t, s)
-			wantError(t, "the claim", c.claimOnly(WithRequestID(t.Context(), "crashed"), s, sealedOnce("secret", "credential"), ""), nil)
+			wantError(t, "the claim", c.claimOnly(WithRequestID(t.Context(), "crashed"), s, sealedKey("secret", "credential"), ""), nil)
 			c.wantListed(t, s, before...)
-			idem := sealedOnce("secret", "credential")
+			idem := sealedKey("secret", "credential")
 			var id uuid.UUID
 			wantCalls(t, s, "the request again", map[string]int{
 				"claim_and_index_" + c.kind: 1, "replay": 1, "index_" + c.kind: 1, "create_" + c.kind: 1,
@@ -194,7 +194,7 @@ func TestACreationGoesOnFromAClaimWithoutAnOutcome(t *testing.T) {
 				t.Error("what nobody created is replayed")
 			}
 			c.wantListed(t, s, append(before, id)...)
-			again := sealedOnce("secret", "credential")
+			again := sealedKey("secret", "credential")
 			if _, replayed, err := c.do(t.Context(), s, again); err != nil || replayed != id || !again.Replayed {
 				t.Errorf("and again: %v, %v, replayed %t", replayed, err, again.Replayed)
 			}
@@ -210,8 +210,8 @@ func TestAnAbandonedClaimOnACreationGivesWayToAnotherRequest(t *testing.T) {
 				w := newTenant(t, s, NewSession{MaxActions: 1})
 				c := w.keyedCreations(s)[name]
 				before := c.ids(t, s)
-				wantError(t, "the claim", c.claimOnly(t.Context(), s, sealedOnce("secret", "credential"), ""), nil)
-				other := sealedOnce("secret", "credential")
+				wantError(t, "the claim", c.claimOnly(t.Context(), s, sealedKey("secret", "credential"), ""), nil)
+				other := sealedKey("secret", "credential")
 				other.Fingerprint = [32]byte{2}
 				wantUnchanged(t, s, "while the first may still run", func() {
 					_, _, err := c.do(t.Context(), s, other)
@@ -242,16 +242,16 @@ func TestACreationWhoseRepliesAreLostHappensOnce(t *testing.T) {
 					script, want := lost(c)
 					before := c.ids(t, s)
 					if step == "the replay" {
-						_, _, err := c.do(t.Context(), s, sealedOnce("secret", "credential"))
+						_, _, err := c.do(t.Context(), s, sealedKey("secret", "credential"))
 						wantError(t, "the first time", err, nil)
 					}
 					p.LoseReplies(script.SHA(), 100)
-					_, _, err := c.do(t.Context(), s, sealedOnce("secret", "credential"))
+					_, _, err := c.do(t.Context(), s, sealedKey("secret", "credential"))
 					if wantError(t, "with a lost reply", err, want); p.Requests() != 1 {
 						t.Errorf("it was sent %d times", p.Requests())
 					}
 					p.LoseReplies("", 0)
-					idem := sealedOnce("secret", "credential")
+					idem := sealedKey("secret", "credential")
 					_, id, err := c.do(t.Context(), s, idem)
 					if err != nil || idem.Replayed != (step != "the claim") {
 						t.Fatalf("again: %v, replayed %t", err, idem.Replayed)
@@ -271,23 +271,23 @@ func TestAtItsQuotaAnIndexTakesNoClaim(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
-			first := sealedOnce("secret", "credential")
+			first := sealedKey("secret", "credential")
 			_, id, err := c.do(t.Context(), s, first)
 			wantError(t, "the first", err, nil)
-			other := sealedOnce("secret", "credential")
+			other := sealedKey("secret", "credential")
 			other.Key = "another-" + longKey
 			wantUnchanged(t, s, "beyond the quota", func() {
 				err := c.claimOnly(t.Context(), s, other, "1")
 				if !isRefusedCreation(err) {
 					t.Errorf("beyond the quota: %v", err)
 				}
-				again := sealedOnce("secret", "credential")
+				again := sealedKey("secret", "credential")
 				wantError(t, "the claim of the first, again", c.claimOnly(t.Context(), s, again, "1"), nil)
 				if !again.claim.before {
 					t.Error("the first is not found")
 				}
 			})
-			if _, replayed, err := c.do(t.Context(), s, sealedOnce("secret", "credential")); err != nil || replayed != id {
+			if _, replayed, err := c.do(t.Context(), s, sealedKey("secret", "credential")); err != nil || replayed != id {
 				t.Errorf("the first again: %v, %v", replayed, err)
 			}
 		})

@@ -129,9 +129,9 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			return chargeTwice(ctx, s, caller, w.session.ID, &Idempotency{Key: "key"})
 		}},
 		{"CreateSession with an idempotency key", createSession.keyed, func(ctx context.Context, s *Store) error {
-			once := n
-			once.Idempotency = &Idempotency{Key: "key"}
-			_, err := s.CreateSession(ctx, w.key, once)
+			idem := n
+			idem.Idempotency = &Idempotency{Key: "key"}
+			_, err := s.CreateSession(ctx, w.key, idem)
 			return err
 		}},
 		{"CreateSession with an idempotency key, its claim", claimSession, func(ctx context.Context, s *Store) error {
@@ -141,11 +141,11 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			return err
 		}},
 		{"CreateAgent with an idempotency key, its claim", claimAgent, func(ctx context.Context, s *Store) error {
-			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, sealedOnce("secret", "credential"))
+			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, sealedKey("secret", "credential"))
 			return err
 		}},
 		{"CreateAgent with an idempotency key", createAgent.keyed, func(ctx context.Context, s *Store) error {
-			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, sealedOnce("secret", "credential"))
+			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, sealedKey("secret", "credential"))
 			return err
 		}},
 		{"ChangeLimits", changeLimits.script, func(ctx context.Context, s *Store) error {
@@ -161,9 +161,9 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			return err
 		}},
 		{"Begin with an idempotency key", beginSessionTransaction.keyed, func(ctx context.Context, s *Store) error {
-			once := w.beginning(1)
-			once.Idempotency = &Idempotency{Key: "key"}
-			_, err := s.Begin(ctx, g.AccessToken, once)
+			idem := w.beginning(1)
+			idem.Idempotency = &Idempotency{Key: "key"}
+			_, err := s.Begin(ctx, g.AccessToken, idem)
 			return err
 		}},
 		{"Commit", commitTransaction.script, func(ctx context.Context, s *Store) error {
@@ -220,8 +220,8 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 }
 
 // chargeTwice charges a session in a batch, and returns what came of the first charge.
-func chargeTwice(ctx context.Context, s *Store, c Caller, session uuid.UUID, once *Idempotency) error {
-	outcomes, err := s.ChargeBatch(ctx, c, []BatchCharge{{session, Charge{Count: 1}}, {session, Charge{Count: 1}}}, once)
+func chargeTwice(ctx context.Context, s *Store, c Caller, session uuid.UUID, idem *Idempotency) error {
+	outcomes, err := s.ChargeBatch(ctx, c, []BatchCharge{{session, Charge{Count: 1}}, {session, Charge{Count: 1}}}, idem)
 	if err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (s *Store) reserveClaim(ctx context.Context, act actor, idem *Idempotency, 
 func (s *Store) noteParts(parts []*part) {
 	var kept int64
 	for _, p := range parts {
-		if p.Err == nil && !p.once.Replayed {
+		if p.Err == nil && !p.idem.Replayed {
 			kept++
 		}
 	}

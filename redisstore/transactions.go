@@ -219,8 +219,8 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 
 // settledRetention is how long a settled transaction is kept, in ms: while an idempotency key's outcome is, at least, for
 // a replay tells what the transaction was.
-func (s *Store) settledRetention(once *Idempotency) int64 {
-	if once != nil {
+func (s *Store) settledRetention(idem *Idempotency) int64 {
+	if idem != nil {
 		return max(s.config.Retention, outcomeLifetime).Milliseconds()
 	}
 	return s.config.Retention.Milliseconds()
@@ -234,15 +234,15 @@ func (s *Store) transactionKeys(act actor, t Transaction) []string {
 
 // actOnTransaction returns the actor for an operation on the transaction, and what never changes of it. Whether the
 // actor may see it is for the operation's script to say.
-func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, once *Idempotency) (actor, Transaction, error) {
+func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (actor, Transaction, error) {
 	cell := id // an API key's caller knows nothing of its agent; the id alone tells where to look
 	if c.Token != nil {
 		cell = c.Token.Agent
 	}
-	if once != nil {
-		once.at = id
+	if idem != nil {
+		idem.at = id
 	}
-	act, err := s.actOnAgent(ctx, c, cell, once)
+	act, err := s.actOnAgent(ctx, c, cell, idem)
 	if err != nil {
 		return actor{}, Transaction{}, err
 	}
