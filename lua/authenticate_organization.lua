@@ -1,4 +1,4 @@
--- Says whether an API key opens an organization, and what that organization is.
+-- Checks whether an API key opens an organization, and returns what that organization is.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --

@@ -1,5 +1,5 @@
--- Begins a transaction in a session: counts one action and holds the value if, and only if, both fit. In the indexes its
--- id leaves out the last two bytes, which are the cell.
+-- Begins a transaction in a session: counts one action and holds the value if both fit, or changes nothing. The indexes
+-- leave out the last two bytes of its id, which are the cell.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>

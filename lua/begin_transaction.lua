@@ -1,5 +1,5 @@
--- Begins a transaction that belongs to no session: it holds nothing, and only keeps its state. In the agent's index its id
--- leaves out the last two bytes, which are the cell.
+-- Begins a transaction without a session: it holds nothing and only stores its state. The agent's index leaves out the
+-- last two bytes of its id, which are the cell.
 --
 -- KEYS[1] = agent               hash a:{cell}:<agent>
 -- KEYS[2] = transaction         hash t:{cell}:<transaction>

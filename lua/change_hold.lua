@@ -1,5 +1,5 @@
--- Changes what a pending transaction holds and until when, if the value fits. Without a session it holds nothing: only its
--- fields change.
+-- Changes what a pending transaction holds and until when, if the value fits. A transaction without a session holds
+-- nothing: only its fields change.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none

@@ -1,5 +1,5 @@
--- Changes the limits of an active session, never below what is used and held. Limits that were noted as nearly or wholly
--- used are new ones now, and are noted again.
+-- Changes the limits of an active session, never below what is used and held. The audit trail notes again when a new
+-- limit is nearly or wholly used.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>

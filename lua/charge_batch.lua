@@ -1,4 +1,5 @@
--- Charges a session several times in order, each time all or nothing, as charge_session.lua would one by one.
+-- Charges a session several times in order. Each charge fits whole or is refused, as if charge_session.lua ran for
+-- each.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>

@@ -1,4 +1,4 @@
--- Charges a session: counts actions and value if, and only if, all of it fits.
+-- Charges a session: counts actions and value if all of it fits, or changes nothing.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>

@@ -1,5 +1,5 @@
--- Says whether a refresh token is unspent and its agent and family still stand, and when it expires.
--- A generation ahead of ours is unspent: Redis has lost its last write.
+-- Checks whether a refresh token is unspent and its agent and family are live, and returns when it expires. A
+-- generation ahead of the stored one is unspent: Redis has lost its last write.
 --
 -- KEYS[1] = agent         hash a:{cell}:<agent>
 -- KEYS[2] = family        hash f:{cell}:<family>

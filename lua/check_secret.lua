@@ -1,4 +1,4 @@
--- Says whether a secret is that of a live agent.
+-- Checks whether a secret is that of a live agent.
 --
 -- KEYS[1] = agent        hash a:{cell}:<agent>
 --

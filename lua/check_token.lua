@@ -1,4 +1,4 @@
--- Says whether an access token's agent and family still stand.
+-- Checks whether an access token's agent and family are live.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 --

@@ -1,6 +1,6 @@
--- Ties an idempotency key to the creation of an agent and notes the coming agent in its organization's index: claim_key.lua
--- and index_agent.lua in one step. When the key was claimed before, nothing is written: the first request may have created
--- its agent already, and if it did not, index_agent.lua goes before another attempt.
+-- Ties an idempotency key to the creation of an agent, and enters the coming agent in its organization's index:
+-- claim_key.lua and index_agent.lua in one step. When an earlier request has the key, it writes nothing, because that
+-- request may have created its agent already. If it has not, index_agent.lua runs before the next attempt.
 --
 -- KEYS[1] = organization   hash o:{cell}:<organization>
 -- KEYS[2] = claim          string i:{cell}:<digest>

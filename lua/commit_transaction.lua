@@ -1,6 +1,6 @@
--- Commits a transaction that is pending or has expired. What it holds is released, and what it cost is charged as far as
--- the session's limit allows now. The rest is recorded as overage, because the action has happened. An expired one is
--- committed late: cm is then not before x.
+-- Commits a transaction that is pending or has expired. Releases what it holds and charges what it cost, as far as the
+-- session's limit allows now. The rest is recorded as overage, because the action has happened. An expired transaction
+-- is committed late: its cm is not before its x.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none

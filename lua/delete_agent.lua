@@ -1,6 +1,6 @@
--- Revokes an agent, if it is not revoked yet, and lets its record end after a while. Nothing creates an agent a second time:
--- once its record is gone, every script finds no such agent. The audit trail ends after the record, never before it, so
--- that no event can begin another one. Deleting again changes nothing and gives the first answer.
+-- Revokes an agent unless it is revoked, and lets its record end after a while. Agents are never created twice, so once
+-- the record is gone every script finds no such agent. The audit trail ends after the record, so that no event can
+-- begin another trail. Deleting again changes nothing and returns the first answer.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>

@@ -1,5 +1,5 @@
--- Marks some of the families that revoke_families.lua has revoked, so that their access tokens stop, and takes them from the
--- index. It is called until none is left. Families of the agent's own epoch are not touched.
+-- Marks some of the families that revoke_families.lua has revoked, so that their access tokens stop working, and drops
+-- them from the index. The caller repeats it until none is left. Families of the agent's current epoch stay.
 --
 -- KEYS[1] = agent     hash a:{cell}:<agent>
 -- KEYS[2] = families  zset af:{cell}:<agent>

@@ -1,6 +1,6 @@
 -- Revokes a refresh-token family for the agent's organization, and with it the family's access tokens. The index says
--- whether the family is this agent's: the id alone does not, for agents of one cell share a slot.
--- Asked again it changes nothing, as long as the family is marked: the answer to the first call may have been lost.
+-- whether the family is this agent's: the id alone does not, because agents of one cell share a slot. Revoking again
+-- changes nothing while the family is marked: the first answer may have been lost.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = family           hash f:{cell}:<family>

@@ -1,5 +1,5 @@
--- Ends an active session, which rolls its pending transactions back: what they hold is released here, and their own
--- status follows from this end (see transactionStatus). Ending it again changes nothing and gives the first answer.
+-- Ends an active session, which rolls its pending transactions back: the script releases what they hold, and their
+-- status follows from this end (see transactionStatus). Ending again changes nothing and returns the first answer.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>

@@ -1,5 +1,5 @@
--- Reads a session and what its status follows from. What it notes in the audit trail nobody asked for: a lost answer
--- leaves nothing in doubt.
+-- Reads a session and what its status follows from. It may note an expiry in the audit trail; no caller asked for that,
+-- so a lost answer leaves nothing in doubt.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>

@@ -1,4 +1,5 @@
--- Reads where a transaction stands. What never changes of it is read before, with the session that it belongs to.
+-- Reads where a transaction stands. The store reads what never changes of it before, with the session that it belongs
+-- to.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>; one that does not exist when the transaction has none

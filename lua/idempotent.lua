@@ -1,6 +1,6 @@
--- Makes another script's operation idempotent for a key of the caller's choice: the first outcome is kept with the change,
--- and returned again. The operation stands in this script where it says so; it is not given KEYS[1] and ARGV[1] to ARGV[4].
--- Only outcomes are kept. Failed authentication is none: the client may repeat the request with a live token. Neither is a
+-- Makes another script's operation idempotent for a key of the caller's choice: stores the first outcome with the
+-- change, and returns it again. The operation replaces the line that says so; it does not get KEYS[1] and ARGV[1] to
+-- ARGV[4]. Failed authentication is no outcome: the client may repeat the request with a live token. Neither is a
 -- refusal of what the request names (an unknown id, a scope that is not held, an amount beyond what the API takes): the
 -- client may correct it under the same key.
 --

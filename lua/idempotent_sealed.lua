@@ -1,7 +1,7 @@
--- Makes another script's operation, which gives a credential, idempotent for a key of the caller's choice. The credential is
--- kept with the outcome, sealed with what only the caller knows, and returned again. The operation stands in this script where
--- it says so; it is not given KEYS[1] and ARGV[1] to ARGV[5]. Only success is an outcome. This script does
--- not check who repeats a request: its caller checks that before, or by whether the seal opens.
+-- Makes another script's operation, which gives a credential, idempotent for a key of the caller's choice. Stores the
+-- credential with the outcome, sealed with what only the caller knows, and returns both again. The operation replaces
+-- the line that says so; it does not get KEYS[1] and ARGV[1] to ARGV[5]. Only success is an outcome. The caller of this
+-- script checks who repeats a request, before it or by whether the seal opens.
 --
 -- KEYS[1] = outcome          string i:{cell}:<digest>; and what follows it: the operation's keys
 --

@@ -1,5 +1,5 @@
--- Notes a coming agent in its organization's index. The index is written before the object, so that no agent can exist
--- that its organization does not list; an entry without an object is dropped by the reader that meets it.
+-- Enters a coming agent in its organization's index. The entry is written before the agent, so that every agent is
+-- listed; a reader drops an entry without an agent.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 -- KEYS[2] = agents        zset oa:{cell}:<organization>

@@ -1,5 +1,5 @@
--- Notes a coming session in its organization's index. The index is written before the object, so that no session can
--- exist that its organization does not list; an entry without an object is dropped by the reader that meets it.
+-- Enters a coming session in its organization's index. The entry is written before the session, so that every session
+-- is listed; a reader drops an entry without a session.
 --
 -- KEYS[1] = organization   hash o:{cell}:<organization>
 -- KEYS[2] = open_sessions  zset oo:{cell}:<organization>

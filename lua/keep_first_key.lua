@@ -1,5 +1,5 @@
--- Keeps a key as the first of its kind, unless there is one already: of several instances that start together one makes
--- the key that all of them use.
+-- Stores a key as the first of its kind, unless there is one: when several instances start together, one makes the key
+-- that all of them use.
 --
 -- KEYS[1] = keys      hash k:<kind>
 --

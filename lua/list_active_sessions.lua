@@ -1,6 +1,6 @@
--- Reads what one page of an organization's active sessions is made of, newest first: the open ones, some of which may have
--- expired. The closed ones are read too while Redis's clock is behind an expiry that somebody has seen: it went back, so that
--- some of these are active again.
+-- Reads what a page of an organization's active sessions is made of, newest first: the open sessions, some of which may
+-- have expired. While Redis's clock is behind the latest expiry observed, it went back and some closed sessions are
+-- active again, so the script reads the closed ones too.
 --
 -- KEYS[1] = organization     hash o:{cell}:<organization>
 -- KEYS[2] = open_sessions    zset oo:{cell}:<organization>

@@ -1,4 +1,4 @@
--- Reads which refresh-token families an agent has, and may have: some have ended already.
+-- Reads an agent's refresh-token families. Some of them may have ended.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = families         zset af:{cell}:<agent>

@@ -1,6 +1,6 @@
--- Reads what one page of all of an organization's sessions is made of, newest first. The open and the closed ones are read
--- at one moment, so that a session that moves between two pages is in one of them. They are merged by who asked: Lua
--- compares strings by the language of the server, not by their bytes.
+-- Reads what a page of an organization's sessions is made of, newest first. It reads open and closed sessions in one
+-- step, so that a session that moves is in one of them. The caller merges them: Lua compares strings by the server's
+-- locale, not by their bytes.
 --
 -- KEYS[1] = organization     hash o:{cell}:<organization>
 -- KEYS[2] = open_sessions    zset oo:{cell}:<organization>

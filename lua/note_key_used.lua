@@ -1,4 +1,5 @@
--- Notes that an organization's API key is in use, if it has replaced another: the one before may not rotate any more.
+-- Notes that an organization's API key is in use, if it has replaced another: from then on the one before cannot
+-- rotate.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --

@@ -1,6 +1,7 @@
--- Adds what an instance has created and freed to an organization's usage, and returns the usage and the quotas. What expires
--- is kept in buckets by the time at which it does, so it leaves the sum by itself. A field is '<class><width>:<number>': one
--- letter, minutes, and which interval of that width since 1970. The sum of a bucket never falls below 0.
+-- Adds what an instance has created and freed to an organization's usage, and returns the usage and the quotas. What
+-- expires is counted in buckets by the time of expiry, so it leaves the sum by itself. A bucket's field is
+-- '<class><width>:<number>': one letter, minutes, and which interval of that width since 1970. A bucket never falls
+-- below 0.
 --
 -- KEYS[1] = organization   hash o:{cell}:<organization>
 -- KEYS[2] = usage          hash oq:{cell}:<organization>

@@ -1,5 +1,5 @@
--- Reads a session when Redis refuses every write: as get_session.lua, but it notes nothing, and leaves it to who asks to
--- take off what is held by holds that are due and cannot be released.
+-- Reads a session when Redis refuses every write: as get_session.lua, but it notes nothing. The caller subtracts the
+-- holds that are due and cannot be released.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>

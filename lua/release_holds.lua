@@ -1,5 +1,5 @@
--- Releases holds of a session whose time is up, at most 500 in a call. Every other script that looks at a session answers
--- holds_due when some are due, and is run again after this one; so none of them needs a key that most sessions never
+-- Releases holds of a session whose time is up, at most 500 in a call. Every other script that reads a session answers
+-- holds_due while some are due, and runs again after this one. So none of them needs a key that most sessions never
 -- have, which would fail it while its slot moves.
 --
 -- KEYS[1] = session          hash s:{cell}:<session>

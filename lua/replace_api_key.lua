@@ -1,5 +1,5 @@
--- Gives an organization a new API key on the operator's word. Its other keys end at once, or the current one after a grace
--- time. Sent again with the same key it changes nothing: the answer to the first may have been lost.
+-- Gives an organization a new API key, for the operator. Its other keys end at once, or the current one after a grace
+-- time. With the same key again it changes nothing: the first answer may have been lost.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --

@@ -1,5 +1,5 @@
--- Revokes an agent. Everything that asks for an agent reads this one field, so nothing else has to be written for its
--- secret, its tokens and its sessions to stop working. Revoking again changes nothing and gives the first answer.
+-- Revokes an agent. Every script that acts for an agent reads this one field, so its secret, tokens and sessions stop
+-- working without another write. Revoking again changes nothing and returns the first answer.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>

@@ -1,5 +1,5 @@
 -- Revokes all refresh-token families of an agent: a family of another epoch than the agent's cannot be refreshed. Their
--- access tokens stop once end_families.lua has marked each.
+-- access tokens stop working once end_families.lua has marked each.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>

@@ -1,5 +1,5 @@
--- Revokes a refresh-token family of the calling agent, and with it the family's access tokens.
--- A family may revoke itself again: the answer to the first call may have been lost.
+-- Revokes a refresh-token family of the calling agent, and with it the family's access tokens. A family may revoke
+-- itself again: the first answer may have been lost.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = family           hash f:{cell}:<family>

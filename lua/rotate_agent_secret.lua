@@ -1,5 +1,5 @@
--- Gives an agent a new secret. The one before stays valid for the grace time; but a secret that nobody has used yet is
--- replaced, not kept: when the answer to a rotation was lost and it is asked again, the agents still hold the older one.
+-- Gives an agent a new secret. The one before stays valid for the grace time. A secret that was never used is replaced
+-- instead: the answer that carried it may have been lost, and the agents still hold the older one.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>

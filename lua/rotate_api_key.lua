@@ -1,6 +1,6 @@
--- Gives an organization a new API key. The key that asked stays valid for the grace time, not the one it replaces:
--- when the answer to a rotation was lost, the old key is the one in use, and asks again. Once its successor was used it was
--- not lost, and only that one rotates: a grace time must not let a stolen key take the organization over.
+-- Gives an organization a new API key. The key that asks stays valid for the grace time, not the one it replaces: when
+-- the answer to a rotation was lost, the old key is in use and asks again. Once its successor was used, only the
+-- successor rotates, so that a stolen key in its grace time cannot take the organization over.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --

@@ -1,5 +1,5 @@
--- Adds a key that signs from a later time on, and lets the ones before it end once all they signed has expired.
--- A record is 'created signs_from ends material'; times in ms since 1970, ends 0 for a key with no successor.
+-- Adds a key that signs from a later time on, and lets the keys before it end once all they signed has expired. A
+-- record is 'created signs_from ends material'; times in ms since 1970, ends 0 for a key with no successor.
 --
 -- KEYS[1] = keys      hash k:<kind>
 --

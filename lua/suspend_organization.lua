@@ -1,6 +1,6 @@
 -- Suspends an organization, or marks a suspended one for deletion. Instances read the hash from time to time and refuse
--- the organizations in it; its version tells them whether it has changed. A record is 'since state'.
--- Suspending again changes nothing and gives the first answer, so it may be sent again.
+-- the organizations in it; its version changes with it. A record is 'since state'. Suspending again changes nothing and
+-- returns the first answer.
 --
 -- KEYS[1] = suspended        hash k:suspended
 --
