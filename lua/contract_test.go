@@ -20,30 +20,24 @@ var (
 // outcome is no refusal.
 var refusedAfterAWrite = set("reused", "outcome")
 
-// usageReplies are the codes of the replies that tell how far a session is used.
-var usageReplies = set("limit", "below_usage")
-
 // forbidden are functions that lie (tostring makes 1e+14 of a number), that miniredis lacks or has otherwise, or with
 // which a refusal would look like an error of Redis.
 var forbidden = regexp.MustCompile(
 	`\b(tostring|cmsgpack|cjson|struct|bit|redis\.error_reply|redis\.status_reply|redis\.pcall)\b`)
 
 var (
-	sentences    = regexp.MustCompile(`^-- [A-Z][a-z]+ .*(\n-- .+)*\.$`)
-	headerName   = regexp.MustCompile(`(?m)^-- (KEYS|ARGV)\[(\d+)\] = (\w+)`)
-	headerReply  = regexp.MustCompile(`(?m)^-- (?:Reply:|      )  (\{'\w+'.*?\})`)
-	headerWrite  = regexp.MustCompile(`\b[A-Z]{3,}\b`)
-	localNames   = regexp.MustCompile(`(?m)^local ([\w, ]+) = (.*)$`)
-	locals       = regexp.MustCompile(`(?m)^ *local ([\w, ]+) = (.*)$`)
-	indexed      = regexp.MustCompile(`\b(KEYS|ARGV)\[(\d+)\]`)
-	unpacked     = regexp.MustCompile(`\bunpack\((KEYS|ARGV)\)`)
-	returned     = regexp.MustCompile(`\breturn\b *(\{'\w+'.*\})?`)
-	opening      = regexp.MustCompile(`\b(then|do|function)\b`)
-	unpackedHash = regexp.MustCompile(`local ([\w, ]+) =\s+unpack\(redis\.call\(\s*'HMGET', \w+,([^)]*)\)\)`)
-	keptHash     = regexp.MustCompile(`local (\w+) = redis\.call\('HMGET', \w+,([^)]*)\)`)
-	called       = regexp.MustCompile(`redis\.call\(([^,)]*)(?:, ([^,)]*))?`)
-	emptyWrite   = regexp.MustCompile(`redis\.call\('HDEL', \w+, ''\)`) // changes nothing; see lua.go
-	comment      = regexp.MustCompile(`(?m) *--.*$`)
+	sentences   = regexp.MustCompile(`^-- [A-Z][a-z]+ .*(\n-- .+)*\.$`)
+	headerName  = regexp.MustCompile(`(?m)^-- (KEYS|ARGV)\[(\d+)\] = (\w+)`)
+	headerReply = regexp.MustCompile(`(?m)^-- (?:Reply:|      )  (\{'\w+'.*?\})`)
+	headerWrite = regexp.MustCompile(`\b[A-Z]{3,}\b`)
+	localNames  = regexp.MustCompile(`(?m)^local ([\w, ]+) = (.*)$`)
+	indexed     = regexp.MustCompile(`\b(KEYS|ARGV)\[(\d+)\]`)
+	unpacked    = regexp.MustCompile(`\bunpack\((KEYS|ARGV)\)`)
+	returned    = regexp.MustCompile(`\breturn\b *(\{'\w+'.*\})?`)
+	opening     = regexp.MustCompile(`\b(then|do|function)\b`)
+	called      = regexp.MustCompile(`redis\.call\(([^,)]*)(?:, ([^,)]*))?`)
+	emptyWrite  = regexp.MustCompile(`redis\.call\('HDEL', \w+, ''\)`) // changes nothing; see lua.go
+	comment     = regexp.MustCompile(`(?m) *--.*$`)
 )
 
 // mostArguments is how many arguments a script takes without saying why.
@@ -120,59 +114,6 @@ func keyChecks(source string) []string {
 	return nil
 }
 
-// fields holds the locals that take the fields of a hash against the fields' names: a local is called as its field, with a
-// word before it where two hashes have fields of one name. A field that is no literal may be called anything.
-func (s script) fields() []string {
-	var found []string
-	for _, match := range unpackedHash.FindAllStringSubmatch(s.body, -1) {
-		names, fields := split(match[1]), split(match[2])
-		if len(names) != len(fields) {
-			found = append(found, fmt.Sprintf("fields: %d locals take %d fields", len(names), len(fields)))
-			continue
-		}
-		for i, name := range names {
-			found = append(found, misnamed(name, fields[i])...)
-		}
-	}
-	arrays := keptHash.FindAllStringSubmatch(s.body, -1)
-	for _, match := range arrays {
-		found = append(found, s.positions(match[1], split(match[2]))...)
-	}
-	if read := len(unpackedHash.FindAllString(s.body, -1)) + len(arrays); read != strings.Count(s.body, "'HMGET'") {
-		found = append(found, "fields: an HMGET is taken neither into locals nor into one array")
-	}
-	return found
-}
-
-// positions holds the locals that take values of an array of fields by their positions against the fields' names. Nothing
-// else knows a position.
-func (s script) positions(array string, fields []string) []string {
-	var found []string
-	at := regexp.MustCompile(`\b` + array + `\[(\d+)\]`)
-	taken := 0
-	for _, match := range locals.FindAllStringSubmatch(s.body, -1) {
-		names, values := split(match[1]), split(match[2])
-		for i := range min(len(names), len(values)) {
-			if position := at.FindStringSubmatch(values[i]); position != nil && values[i] == position[0] {
-				taken++
-				found = append(found, misnamed(names[i], fields[number(position[1])-1])...)
-			}
-		}
-	}
-	if taken != len(at.FindAllString(s.body, -1)) {
-		found = append(found, "fields: a field is taken by its position, not by a name: "+array)
-	}
-	return found
-}
-
-func misnamed(local, field string) []string {
-	name := strings.Trim(field, "'")
-	if field == name || local == name || strings.HasSuffix(local, "_"+name) {
-		return nil
-	}
-	return []string{fmt.Sprintf("fields: %s stands for the field %s", local, name)}
-}
-
 // named returns what the header names, by its index.
 func (s script) named(table string) map[int]string {
 	names := map[int]string{}
@@ -236,22 +177,6 @@ func (s script) replies() []string {
 	if !maps.Equal(listed, given) {
 		found = append(found, fmt.Sprintf("replies: the header lists %v, the body gives %v",
 			slices.Sorted(maps.Keys(listed)), slices.Sorted(maps.Keys(given))))
-	}
-	return found
-}
-
-// usage holds the locals of a reply that tells how far a session is used against the names in the header: Go reads them all by
-// one list.
-func (s script) usage(reply string) []string {
-	var found []string
-	for _, match := range headerReply.FindAllStringSubmatch(s.header, -1) {
-		if !usageReplies[code(reply)] || shape(match[1]) != shape(reply) {
-			continue
-		}
-		listed, given := split(match[1][1:len(match[1])-1]), split(reply[1:len(reply)-1])
-		for i := 2; i < len(listed); i++ { // after the code and the limit
-			found = append(found, misnamed(given[i], "'"+listed[i]+"'")...)
-		}
 	}
 	return found
 }
