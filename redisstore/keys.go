@@ -49,7 +49,7 @@ import (
 //	                                x expires, cm committed, rb rolled back, re reason, md metadata, ps pre-state,
 //	                                po post-state; TTL lifetime + retention, then retention
 //	i:{cell}:<digest>         string  outcome of an idempotency key (idempotent.lua, idempotent_sealed.lua), or the claim on one
-//	                                (claim_key.lua); TTL 24 h. The cell is the agent's, for claims by API keys and what
+//	                                (include/claims.lua); TTL 24 h. The cell is the agent's, for claims by API keys and what
 //	                                becomes of API keys the organization's. An outcome ends with the organization's 16
 //	                                bytes, a claim by API key with its id as text
 //	k:signing, k:refresh      hash  keys kept in Redis: id to created, signs from, ends, material (rotate_key.lua)
