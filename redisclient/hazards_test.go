@@ -148,7 +148,10 @@ func TestADialThatIsRefusedIsTriedAgain(t *testing.T) {
 		hook := &refusingDials{}
 		n := newCounter(openAgain(t, c))
 		watched(n.c, func(string) redis.Hook { return hook })
-		crowd(t, n.c) // which also learns of the cluster
+		crowd(t, n.c)
+		idle := must(n.c.serverOf(t.Context(), n.key))(t).Conn() // the connection by which it may have learnt of the cluster
+		defer idle.Close()
+		must(idle.Ping(t.Context()).Result())(t)
 		hook.left.Store(2)
 		sum, err := n.add(t.Context(), Flow{})
 		if err != nil || sum != 1 || hook.left.Load() > 0 {
