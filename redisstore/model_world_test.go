@@ -35,10 +35,10 @@ func newWorld(t rapid.TB, s *Store, peek redis.UniversalClient) (*world, *model)
 	ctx := context.Background()
 	now := time.Now().Round(0)
 	w := &world{store: s, peek: peek, key: APIKey{Organization: NewRootID(), Hash: [32]byte{1}}}
-	if _, err := s.CreateOrganization(ctx, w.key, "acme", ""); err != nil {
+	if _, err := s.CreateOrganization(ctx, "", w.key, "acme", "", nil); err != nil {
 		t.Fatal(err)
 	}
-	agent, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "write"}}, [32]byte{2})
+	agent, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "write"}}, [32]byte{2}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,43 +58,43 @@ func (w *world) do(ctx context.Context, s *Store, st step) outcome {
 	if st.byAPIKey {
 		caller = Caller{Key: &w.key}
 	}
-	var once *Idempotency
+	var idem *Idempotency
 	if st.key != "" {
-		once = &Idempotency{Key: st.key, Fingerprint: sha256.Sum256(strconv.AppendInt(nil, int64(st.request), 10))}
+		idem = &Idempotency{Key: st.key, Fingerprint: sha256.Sum256(strconv.AppendInt(nil, int64(st.request), 10))}
 	}
-	o := w.perform(ctx, s, caller, st, once)
-	o.replayed = once != nil && once.Replayed
+	o := w.perform(ctx, s, caller, st, idem)
+	o.replayed = idem != nil && idem.Replayed
 	return o
 }
 
-func (w *world) perform(ctx context.Context, s *Store, caller Caller, st step, once *Idempotency) outcome {
+func (w *world) perform(ctx context.Context, s *Store, caller Caller, st step, idem *Idempotency) outcome {
 	switch asks := st.asks.(type) {
 	case NewSession:
-		asks.Agent, asks.Idempotency = w.token.Agent, once
+		asks.Agent, asks.Idempotency = w.token.Agent, idem
 		return came(s.CreateSession(ctx, w.key, asks))
 	case readSessionStep:
 		return came(s.Session(ctx, caller, st.target))
 	case Charge:
-		asks.Idempotency = once
+		asks.Idempotency = idem
 		return came(s.Charge(ctx, caller, st.target, asks))
 	case []BatchCharge:
-		return came(s.ChargeBatch(ctx, caller, asks, once))
+		return came(s.ChargeBatch(ctx, caller, asks, idem))
 	case NewLimits:
-		asks.Idempotency = once
+		asks.Idempotency = idem
 		return came(s.ChangeLimits(ctx, w.key, st.target, asks))
 	case endStep:
 		return came(s.EndSession(ctx, caller, st.target))
 	case NewTransaction:
-		asks.Idempotency = once
+		asks.Idempotency = idem
 		return came(s.Begin(ctx, w.token, asks))
 	case Commit:
-		asks.Idempotency = once
+		asks.Idempotency = idem
 		return came(s.Commit(ctx, w.token, st.target, asks))
 	case NewHold:
-		asks.Idempotency = once
+		asks.Idempotency = idem
 		return came(s.ChangeHold(ctx, w.token, st.target, asks))
 	case Rollback:
-		asks.Idempotency = once
+		asks.Idempotency = idem
 		return came(s.Rollback(ctx, caller, st.target, asks))
 	case readTransactionStep:
 		return came(s.Transaction(ctx, caller, st.target))

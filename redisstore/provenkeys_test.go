@@ -25,7 +25,7 @@ func TestCallsWithKeysThatNobodyHasSeenToBeGoodHaveNoOrganizationsShare(t *testi
 		if got := s.proven.urgent(w.key); got != (flow{Owner: own.Owner, Kind: urgent}) {
 			t.Errorf("what takes authority away has the flow %v", got)
 		}
-		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{2}, 0))(t)
+		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{2}, 0, nil))(t)
 		if got := s.proven.flow(APIKey{w.key.Organization, [32]byte{2}}); got != own {
 			t.Errorf("the key that took its place has the flow %v", got)
 		}

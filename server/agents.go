@@ -66,7 +66,7 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.CreateAgentOnce(forRequest(ctx), key, wanted, token.Hash(secret), once)
+	agent, err := s.store.CreateAgent(forRequest(ctx), key, wanted, token.Hash(secret), once)
 	s.noteReplay(ctx, once)
 	if err != nil {
 		return err
@@ -225,7 +225,7 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAgentSecretOnce(forRequest(ctx), key, id, token.Hash(secret), grace, once)
+	previousExpires, err := s.store.RotateAgentSecret(forRequest(ctx), key, id, token.Hash(secret), grace, once)
 	s.noteReplay(ctx, once)
 	if err != nil {
 		return err

@@ -142,8 +142,8 @@ func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata strin
 	}
 	id := redisstore.NewRootID()
 	apiKey := token.NewAPIKey(id)
-	organization, err := s.store.CreateOrganization(forRequest(ctx),
-		redisstore.APIKey{Organization: id, Hash: token.Hash(apiKey)}, name, metadata)
+	organization, err := s.store.CreateOrganization(forRequest(ctx), "",
+		redisstore.APIKey{Organization: id, Hash: token.Hash(apiKey)}, name, metadata, nil)
 	created := organizationOf(organization)
 	created.APIKey = apiKey
 	return created, err
@@ -163,7 +163,7 @@ func (s *Server) makeOrganizationOnce(ctx *fasthttp.RequestCtx, name, metadata s
 	}
 	id := redisstore.NewOrganizationID(creator, once)
 	once.Credential, once.Seal = token.NewAPIKey(id), token.NewAnswerSeal(secret, once.Key)
-	organization, err := s.store.CreateOrganizationOnce(forRequest(ctx), creator,
+	organization, err := s.store.CreateOrganization(forRequest(ctx), creator,
 		redisstore.APIKey{Organization: id, Hash: token.Hash(once.Credential)}, name, metadata, once)
 	created := organizationOf(organization)
 	created.APIKey = once.Credential
@@ -207,7 +207,7 @@ func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAPIKeyOnce(forRequest(ctx), key, token.Hash(apiKey), grace, once)
+	previousExpires, err := s.store.RotateAPIKey(forRequest(ctx), key, token.Hash(apiKey), grace, once)
 	s.noteReplay(ctx, once)
 	if err != nil {
 		return err
