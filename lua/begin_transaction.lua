@@ -1,5 +1,5 @@
--- Begins a transaction that belongs to no session: it holds nothing, and only keeps its state. In the agent's index its id
--- leaves out the last two bytes, which are the cell.
+-- Begins a transaction without a session: it holds nothing and only stores its state. The agent's index leaves out the
+-- last two bytes of its id, which are the cell.
 --
 -- KEYS[1] = agent               hash a:{cell}:<agent>
 -- KEYS[2] = transaction         hash t:{cell}:<transaction>
@@ -15,6 +15,8 @@
 -- ARGV[7] = audit               see include/audit.lua
 -- ARGV[8] = first_field         and what follows it: names and values of what the transaction only keeps
 --
+-- Arguments: three name the caller, the others are stored or bound what is stored; packing would only hide them.
+--
 -- Reply:  {'ok', transaction_id, sequence, created, expires}  sequence 0, times in ms since 1970
 --         {'unknown_agent'}
 --         {'invalid_token'}  the access token's agent or family is revoked
@@ -24,25 +26,16 @@ local agent, transaction, agent_transactions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local lifetime, retention, audit, first_field = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[7], ARGV[8]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if holder[2] or holder[3] then
-  return {'invalid_token'}
-end
+--@block now
+--@block agent_caller
 
 local created, expires = string.format('%.0f', now), string.format('%.0f', now + lifetime)
-local kept = string.format('%.0f', lifetime + retention)
+local kept = lifetime + retention
+local ttl = string.format('%.0f', kept)
 redis.call('HSET', transaction, 'a', agent_id, 'st', 'pending', 'b', created, 'x', expires,
   first_field, unpack(ARGV, 9))
-redis.call('PEXPIRE', transaction, kept)
+redis.call('PEXPIRE', transaction, ttl)
 redis.call('ZADD', agent_transactions, 0, string.sub(transaction_id, 1, 14))
-if redis.call('PTTL', agent_transactions) < lifetime + retention then
-  redis.call('PEXPIRE', agent_transactions, kept)
-end
+--@block extend_ttl key=agent_transactions
 record(events, audit, now, 'transaction.begun', 'transaction', transaction_id)
 return {'ok', transaction_id, '0', created, expires}

@@ -1,5 +1,5 @@
--- Changes what a pending transaction holds and until when, if the value fits. Without a session it holds nothing: only its
--- fields change.
+-- Changes what a pending transaction holds and until when, if the value fits. A transaction without a session holds
+-- nothing: only its fields change.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
@@ -19,6 +19,8 @@
 -- ARGV[7] = retention             ms that it stays readable after that
 -- ARGV[8] = audit                 see include/audit.lua
 --
+-- Arguments: three name the caller, three the hold; each may be left as it is, so none follows from another.
+--
 -- Reply:  {'ok', now, ended, x, state, x_before}  as commit_transaction.lua; x_before what x was until now
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
@@ -30,62 +32,55 @@
 -- Writes: HSET and PEXPIRE session and transaction; ZADD, ZREM and PEXPIRE holds; PEXPIRE session_transactions,
 -- agent_transactions and agent_sessions; XADD events
 --@include audit
---@include marks
+--@include flags
 --@include states
 local agent, session, holds, transaction, session_transactions, agent_transactions, events, agent_sessions = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, value, lifetime, retention, audit = unpack(ARGV)
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
+--@block agent_caller
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if holder[2] or holder[3] then
-  return {'invalid_token'}
-end
-
-local t = redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x')
-if t[1] ~= agent_id then
+local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x'))
+if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb')
-local held, due, marks = tonumber(s[6] or 0), tonumber(s[9] or math.huge), s[10] or ''
-if now >= due then
-  return {'holds_due'}
-end
-local changed_at, ended = string.format('%.0f', now), session_end(t[2], s[1], s[8])
-if t[3] ~= 'pending' or ended ~= '' or now >= tonumber(t[5]) then
-  return {'not_pending', changed_at, ended, t[5], t[3]}
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb'))
+--@block refuse_holds_due hx=s_hx
+local h, flags = s_h or '0', s_w or ''
+local changed_at, ended = string.format('%.0f', now), session_end(t_s, s_a, s_e)
+if t_st ~= 'pending' or ended ~= '' or now >= tonumber(t_x) then
+  return {'not_pending', changed_at, ended, t_x, t_st}
 end
 -- A hold that is gone was released when its time was up, by a clock that has gone back since.
-if s[1] and not redis.call('ZSCORE', holds, transaction_id .. t[4]) then
-  return {'not_pending', changed_at, ended, changed_at, t[3]}
+if s_a and not redis.call('ZSCORE', holds, transaction_id .. t_hv) then
+  return {'not_pending', changed_at, ended, changed_at, t_st}
 end
-if s[1] and now >= tonumber(s[7]) then
-  note(session, events, audit, now, marks, 'x', 'session.expired')
-  return {'not_active', '', '', s[7], changed_at}
+if s_a and now >= tonumber(s_x) then
+  note(session, events, audit, now, flags, 'x', 'session.expired')
+  return {'not_active', '', '', s_x, changed_at}
 end
 
-local expires = t[5]
+local expires = t_x
 if value == '' then
-  value = t[4]
+  value = t_hv
 end
 if lifetime ~= '' then
   expires = string.format('%.0f', now + lifetime)
 end
-if s[1] then
-  local limit, after = value_limit(s[11], s[5]), held - t[4] + value
-  if s[4] + after > tonumber(s[5]) then
-    note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', limit)
-    return {'limit', limit, s[2], s[3], s[4], s[5], string.format('%.0f', held), s[7], s[11]}
+local after
+if s_a then
+  after = h - t_hv + value
+  local limit = value_limit(s_gb, s_mv)
+  if s_v + after > tonumber(s_mv) then
+    note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+    return {'limit', limit, s_n, s_ma, s_v, s_mv, h, s_x, s_gb}
   end
   redis.call('HSET', session, 'h', string.format('%.0f', after),
-    'hx', string.format('%.0f', math.min(due, tonumber(expires))))
+    'hx', string.format('%.0f', math.min(tonumber(s_hx or math.huge), tonumber(expires))))
   redis.call('ZADD', holds, expires, transaction_id .. value)
-  if value ~= t[4] then
-    redis.call('ZREM', holds, transaction_id .. t[4]) -- after the other, because an empty set loses its TTL
+  if value ~= t_hv then
+    redis.call('ZREM', holds, transaction_id .. t_hv) -- after the other, because an empty set loses its TTL
   end
 end
 redis.call('HSET', transaction, 'hv', value, 'x', expires)
@@ -93,30 +88,19 @@ redis.call('HSET', transaction, 'hv', value, 'x', expires)
 -- What is read with the transaction stays for as long as it does.
 local kept = expires - now + retention
 local ttl = string.format('%.0f', kept)
-if redis.call('PTTL', transaction) < kept then
-  redis.call('PEXPIRE', transaction, ttl)
+--@block extend_ttl key=transaction
+--@block extend_ttl key=agent_transactions
+if s_a then
+  --@block extend_ttl key=session
+  --@block extend_ttl key=holds
+  --@block extend_ttl key=session_transactions
+  --@block extend_ttl key=agent_sessions
 end
-if redis.call('PTTL', agent_transactions) < kept then
-  redis.call('PEXPIRE', agent_transactions, ttl)
+record(events, audit, now, 'transaction.hold_changed', 'session', t_s or '', 'transaction', transaction_id,
+  'held', s_a and value or '0', 'expires', expires)
+if s_a then
+  note_usage(session, events, audit, now, flags, tonumber(s_n), tonumber(s_ma), s_v + after, tonumber(s_mv),
+    value_limit(s_gb, s_mv))
 end
-if s[1] then
-  if redis.call('PTTL', session) < kept then
-    redis.call('PEXPIRE', session, ttl)
-  end
-  if redis.call('PTTL', holds) < kept then
-    redis.call('PEXPIRE', holds, ttl)
-  end
-  if redis.call('PTTL', session_transactions) < kept then
-    redis.call('PEXPIRE', session_transactions, ttl)
-  end
-  if redis.call('PTTL', agent_sessions) < kept then
-    redis.call('PEXPIRE', agent_sessions, ttl)
-  end
-end
-record(events, audit, now, 'transaction.hold_changed', 'session', t[2] or '', 'transaction', transaction_id,
-  'held', s[1] and value or '0', 'expires', expires)
-if s[1] then
-  note_usage(session, events, audit, now, marks, tonumber(s[2]), tonumber(s[3]), s[4] + held - t[4] + value, tonumber(s[5]),
-    value_limit(s[11], s[5]))
-end
-return {'ok', changed_at, ended, expires, {'pending', '', '', '', '', '', '', value}, t[5]}
+--@block transaction_state st='pending' v='' ov='' cm='' rb='' re='' po='' hv=value
+return {'ok', changed_at, ended, expires, state, t_x}

@@ -1,5 +1,5 @@
--- Changes the limits of an active session, never below what is used and held. Limits that were noted as nearly or wholly
--- used are new ones now, and are noted again.
+-- Changes the limits of an active session, never below what is used and held. The audit trail notes again when a new
+-- limit is nearly or wholly used.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>
@@ -17,6 +17,8 @@
 -- ARGV[8] = most_actions          that max_actions may become
 -- ARGV[9] = most_value            micro-USD that max_value may become
 --
+-- Arguments: each limit may be left, set or added to by itself; what they may become at most is known to Go alone.
+--
 -- Reply:  {'ok', now, revoked, scopes, session}  as get_session.lua, after the change
 --         {'unknown_agent'}
 --         {'unknown_session'}
@@ -27,35 +29,24 @@
 -- Writes: HSET and PEXPIRE session; PEXPIRE agent_sessions and session_transactions; XADD events
 --@include audit
 --@include budget
---@include marks
+--@include flags
 local agent, session, agent_sessions, session_transactions, events = unpack(KEYS)
 local organization_id, agent_id, max_actions, max_value, lifetime, retention, audit, most_actions, most_value = unpack(ARGV)
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', 'scopes')
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md', 'hx', 'w')
-if s[1] ~= agent_id then
-  return {'unknown_session'}
-end
-local held, marks = tonumber(s[6] or 0), s[15] or ''
-if s[14] and now >= tonumber(s[14]) then
-  return {'holds_due'}
-end
-s[6], s[14], s[15] = string.format('%.0f', held), nil, nil
-if s[8] or holder[2] or now >= tonumber(s[7]) then
-  if not s[8] and not holder[2] then
-    note(session, events, audit, now, marks, 'x', 'session.expired')
-  end
-  return {'not_active', s[8] or '', holder[2] or '', s[7], string.format('%.0f', now)}
-end
-local given_back, max_committed, old_max_value = read_budget(s[12], s[5])
+local agent_organization, agent_revoked, agent_scopes = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes'))
+--@block refuse_unknown_agent
+local a, n, ma, v, mv, h, x, e, gb, hx, w = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w'))
+--@block refuse_unknown_session
+--@block refuse_holds_due hx=hx
+local flags = w or ''
+--@block refuse_inactive
+h = h or '0'
+local given_back, max_committed, old_max_value = read_budget(gb, mv)
 if string.sub(max_actions, 1, 1) == '+' then
-  max_actions = string.format('%.0f', s[3] + string.sub(max_actions, 2))
+  max_actions = string.format('%.0f', ma + string.sub(max_actions, 2))
 end
 if string.sub(max_value, 1, 1) == '+' then
   max_value = string.format('%.0f', old_max_value + string.sub(max_value, 2))
@@ -66,48 +57,43 @@ end
 if max_value ~= '' and tonumber(max_value) > tonumber(most_value) then
   return {'above_bounds', 'max_value_usd'}
 end
-if max_actions ~= '' and tonumber(max_actions) < tonumber(s[2]) then
-  return {'below_usage', 'max_actions', s[2], s[3], s[4], s[5], s[6], s[7], s[12]}
+if max_actions ~= '' and tonumber(max_actions) < tonumber(n) then
+  return {'below_usage', 'max_actions', n, ma, v, mv, h, x, gb}
 end
-if max_value ~= '' and tonumber(max_value) < tonumber(s[4]) + held then
-  return {'below_usage', 'max_value_usd', s[2], s[3], s[4], s[5], s[6], s[7], s[12]}
+if max_value ~= '' and tonumber(max_value) < v + h then
+  return {'below_usage', 'max_value_usd', n, ma, v, mv, h, x, gb}
 end
 
 local changed = {}
 if max_actions ~= '' then
-  s[3], marks = max_actions, string.gsub(marks, '[nN]', '')
+  ma, flags = max_actions, string.gsub(flags, '[nN]', '')
   changed[#changed + 1] = 'max_actions'
   changed[#changed + 1] = max_actions
 end
 if max_value ~= '' then
-  marks = string.gsub(marks, '[vV]', '')
+  flags = string.gsub(flags, '[vV]', '')
   if max_committed then
-    s[12], s[5] = write_budget(given_back, max_committed, max_value)
-    redis.call('HSET', session, 'gb', s[12])
+    gb, mv = write_budget(given_back, max_committed, max_value)
+    redis.call('HSET', session, 'gb', gb)
   else
-    s[5] = max_value
+    mv = max_value
   end
   changed[#changed + 1] = 'max_value'
   changed[#changed + 1] = max_value
 end
 if lifetime ~= '' then
-  s[7] = string.format('%.0f', now + lifetime)
+  x = string.format('%.0f', now + lifetime)
   changed[#changed + 1] = 'expires'
-  changed[#changed + 1] = s[7]
+  changed[#changed + 1] = x
   local kept = lifetime + retention
+  local ttl = string.format('%.0f', kept)
   -- Never sooner than before: transactions may hold longer than the session lasts.
-  if redis.call('PTTL', session) < kept then
-    redis.call('PEXPIRE', session, string.format('%.0f', kept))
-  end
-  if redis.call('PTTL', agent_sessions) < kept then
-    redis.call('PEXPIRE', agent_sessions, string.format('%.0f', kept))
-  end
-  if redis.call('PTTL', session_transactions) < kept then
-    redis.call('PEXPIRE', session_transactions, string.format('%.0f', kept))
-  end
+  --@block extend_ttl key=session
+  --@block extend_ttl key=agent_sessions
+  --@block extend_ttl key=session_transactions
 end
-redis.call('HSET', session, 'ma', s[3], 'mv', s[5], 'x', s[7], 'w', marks)
+redis.call('HSET', session, 'ma', ma, 'mv', mv, 'x', x, 'w', flags)
 record(events, audit, now, 'session.limits_changed', 'session', string.sub(session, -36), unpack(changed))
-note_usage(session, events, audit, now, marks, tonumber(s[2]), tonumber(s[3]), s[4] + held, tonumber(s[5]),
-  value_limit(s[12], s[5]))
-return {'ok', string.format('%.0f', now), holder[2] or '', holder[3], s}
+note_usage(session, events, audit, now, flags, tonumber(n), tonumber(ma), v + h, tonumber(mv), value_limit(gb, mv))
+--@block session_state
+return {'ok', string.format('%.0f', now), agent_revoked or '', agent_scopes, state}

@@ -1,4 +1,5 @@
--- Charges a session several times in order, each time all or nothing, as charge_session.lua would one by one.
+-- Charges a session several times in order. Each charge fits whole or is refused, as if charge_session.lua ran for
+-- each.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
@@ -19,60 +20,43 @@
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
 -- Writes: HSET session; XADD events for what is seen the first time
 --@include audit
---@include marks
+--@include flags
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
+--@block either_caller_with_scopes
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'scopes')
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if holder[3] or (holder[2] and caller_family ~= '') then
-  return {'invalid_token'}
-end
+local a, n, ma, v, mv, h, x, e, sc, hx, w, gb = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb'))
+--@block refuse_unknown_session
+--@block refuse_holds_due hx=hx
+local flags = w or ''
+--@block refuse_inactive
 
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb')
-if s[1] ~= agent_id then
-  return {'unknown_session'}
-end
-local held, marks = tonumber(s[6] or 0), s[11] or ''
-if s[10] and now >= tonumber(s[10]) then
-  return {'holds_due'}
-end
-if s[8] or holder[2] or now >= tonumber(s[7]) then
-  if not s[8] and not holder[2] then
-    note(session, events, audit, now, marks, 'x', 'session.expired')
-  end
-  return {'not_active', s[8] or '', holder[2] or '', s[7], string.format('%.0f', now)}
-end
-
-local h = string.format('%.0f', held)
-local n, max_n, v, max_v = tonumber(s[2]), tonumber(s[3]), tonumber(s[4]), tonumber(s[5])
-local scopes = ' ' .. (s[9] or holder[4]) .. ' '
-local limit, gb = value_limit(s[12], s[5]), s[12] or nil
+h, gb = h or '0', gb or nil
+local used_n, max_n, used_v, max_v, held = tonumber(n), tonumber(ma), tonumber(v), tonumber(mv), tonumber(h)
+local scopes, limit = ' ' .. (sc or agent_scopes) .. ' ', value_limit(gb, mv)
 local outcomes = {}
 for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
   local outcome
   if scope ~= '' and not string.find(scopes, ' ' .. scope .. ' ', 1, true) then
     outcome = {'scope_not_held', scope}
-  elseif n + count > max_n then
-    marks = note(session, events, audit, now, marks, 'N', 'session.limit_reached', 'limit', 'max_actions')
-    outcome = {'limit', 'max_actions', string.format('%.0f', n), s[3], string.format('%.0f', v), s[5], h, s[7], gb}
-  elseif v + value + held > max_v then
-    marks = note(session, events, audit, now, marks, 'V', 'session.limit_reached', 'limit', limit)
-    outcome = {'limit', limit, string.format('%.0f', n), s[3], string.format('%.0f', v), s[5], h, s[7], gb}
+  elseif used_n + count > max_n then
+    flags = note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
+    outcome = {'limit', 'max_actions', string.format('%.0f', used_n), ma, string.format('%.0f', used_v), mv, h, x, gb}
+  elseif used_v + value + held > max_v then
+    flags = note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+    outcome = {'limit', limit, string.format('%.0f', used_n), ma, string.format('%.0f', used_v), mv, h, x, gb}
   else
-    n, v = n + count, v + value
-    outcome = {'ok', string.format('%.0f', n), s[3], string.format('%.0f', v), s[5], h, s[7], gb}
-    marks = note_usage(session, events, audit, now, marks, n, max_n, v + held, max_v, limit)
+    used_n, used_v = used_n + count, used_v + value
+    outcome = {'ok', string.format('%.0f', used_n), ma, string.format('%.0f', used_v), mv, h, x, gb}
+    flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v + held, max_v, limit)
   end
   outcomes[#outcomes + 1] = outcome
 end
 
-if n > tonumber(s[2]) then
-  redis.call('HSET', session, 'n', string.format('%.0f', n), 'v', string.format('%.0f', v))
+if used_n > tonumber(n) then
+  redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v))
 end
 return {'ok', outcomes}

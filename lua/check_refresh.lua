@@ -1,5 +1,5 @@
--- Says whether a refresh token is unspent and its agent and family still stand, and when it expires.
--- A generation ahead of ours is unspent: Redis has lost its last write.
+-- Checks whether a refresh token is unspent and its agent and family are live, and returns when it expires. A
+-- generation ahead of the stored one is unspent: Redis has lost its last write.
 --
 -- KEYS[1] = agent         hash a:{cell}:<agent>
 -- KEYS[2] = family        hash f:{cell}:<family>
@@ -16,20 +16,19 @@
 local agent, family = KEYS[1], KEYS[2]
 local generation, token_family, lifetime = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local holder = redis.call('HMGET', agent, 'revoked', token_family, 'organization', 'scopes', 'epoch')
-local stored = redis.call('HMGET', family, 'g', 'sc', 'c', 'e')
-if holder[1] or holder[2] or not holder[3] or not stored[1] or generation < tonumber(stored[1])
-  or stored[4] ~= holder[5] then
+local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch = unpack(redis.call('HMGET', agent,
+  'revoked', token_family, 'organization', 'scopes', 'epoch'))
+local g, sc, c, e = unpack(redis.call('HMGET', family, 'g', 'sc', 'c', 'e'))
+if agent_revoked or family_revoked or not agent_organization or not g or generation < tonumber(g) or e ~= agent_epoch then
   return {'invalid_refresh_token'}
 end
 local left = redis.call('PTTL', family)
-if stored[3] then -- it was created so long after its id was drawn
-  left = math.min(left, drawn_at(token_family, 8) + stored[3] + lifetime - now)
+if c then -- it was created so long after its id was drawn
+  left = math.min(left, drawn_at(token_family, 8) + c + lifetime - now)
 end
 if left <= 0 then
   return {'invalid_refresh_token'}
 end
-return {'ok', holder[3], stored[2] or holder[4], string.format('%.0f', now + left)}
+return {'ok', agent_organization, sc or agent_scopes, string.format('%.0f', now + left)}

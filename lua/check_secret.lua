@@ -1,5 +1,4 @@
--- Says whether a secret is that of a live agent.
--- Lua interns strings, so == compares two pointers: its time tells nothing of the hashes.
+-- Checks whether a secret is that of a live agent.
 --
 -- KEYS[1] = agent        hash a:{cell}:<agent>
 --
@@ -12,19 +11,14 @@
 local agent = KEYS[1]
 local secret_hash, note = ARGV[1], ARGV[2]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local stored = redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'revoked', 'organization',
-  'secret_used')
-local current = secret_hash == stored[1]
-local in_grace = secret_hash == stored[2] and now < tonumber(stored[3] or 0)
-if stored[4] or not (current or in_grace) then
-  return {'invalid_credentials'}
-end
+local agent_secret, previous_secret, previous_until, agent_revoked, agent_organization, secret_used =
+  unpack(redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'revoked', 'organization', 'secret_used'))
+--@block refuse_secret
 
-if current and not stored[6] and note ~= '' then
+if current and not secret_used and note ~= '' then
   redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
   redis.call('HSET', agent, 'secret_used', 1)
 end
-return {'ok', stored[5]}
+return {'ok', agent_organization}

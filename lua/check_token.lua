@@ -1,4 +1,4 @@
--- Says whether an access token's agent and family still stand.
+-- Checks whether an access token's agent and family are live.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 --
@@ -11,8 +11,5 @@
 local agent = KEYS[1]
 local organization_id, token_family = ARGV[1], ARGV[2]
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', token_family)
-if holder[1] ~= organization_id or holder[2] or holder[3] then
-  return {'invalid_token'}
-end
+--@block live_token
 return {'ok'}

@@ -1,11 +1,11 @@
--- Lets an agent's batch in and ties its idempotency key to it, before the batch is taken apart: the outcomes of its parts
--- are kept apart (idempotent.lua).
+-- Authorizes an agent's batch and ties its idempotency key to it, before the batch is split: the outcomes of its parts are
+-- stored apart (idempotent.lua).
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = claim            string i:{cell}:<digest>
 --
 -- ARGV[1] = organization_id  16 bytes, of the access token
--- ARGV[2] = caller_family    'family:' and the 16-byte family id of the access token
+-- ARGV[2] = token_family     'family:' and the 16-byte family id of the access token
 -- ARGV[3] = fingerprint      SHA-256 of what is asked, 32 bytes
 -- ARGV[4] = ttl              ms that the claim is kept
 -- ARGV[5] = request_id       of the request that asks
@@ -14,21 +14,16 @@
 --         {'invalid_token'}  the access token's agent or family is revoked
 --         {'key_reused'}     the same key for another request
 -- Writes: SET claim, the first time
+--@include outcomes
 local agent, claim = KEYS[1], KEYS[2]
-local organization_id, caller_family, fingerprint, ttl, request_id = unpack(ARGV)
+local organization_id, token_family, fingerprint, ttl, request_id = unpack(ARGV)
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
-if holder[1] ~= organization_id or holder[2] or holder[3] then
-  return {'invalid_token'}
-end
+--@block live_token
 
-local mine = '*2:$32:' .. fingerprint .. '$' -- as idempotent.lua writes what it keeps
-local claimed = redis.call('GET', claim)
-if claimed and string.sub(claimed, 1, #mine) ~= mine then
-  return {'key_reused'}
+local stored = redis.call('GET', claim)
+if stored then
+  --@block same_request size=2
+  return {'ok', decode(stored, 1)[2], '1'}
 end
-if claimed then
-  return {'ok', string.sub(claimed, string.find(claimed, ':', #mine, true) + 1), '1'}
-end
-redis.call('SET', claim, mine .. #request_id .. ':' .. request_id, 'PX', ttl)
+redis.call('SET', claim, encode({fingerprint, request_id}), 'PX', ttl)
 return {'ok', request_id, ''}

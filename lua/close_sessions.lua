@@ -1,7 +1,7 @@
--- Moves sessions that are no longer active from their organization's open ones to its closed ones. One that was ended or
--- revoked never comes back. One that has expired does when Redis's clock goes back, so the latest expiry of those is noted:
--- before that time the active sessions are looked for among the closed ones too (list_active_sessions.lua). Moving a session
--- again changes nothing.
+-- Moves sessions that are no longer active from their organization's open sessions to its closed ones. A session that
+-- was ended or revoked never becomes active again. An expired one does when Redis's clock goes back, so the script
+-- notes the latest expiry: before that time list_active_sessions.lua looks among the closed sessions too. Moving a
+-- session again changes nothing.
 --
 -- KEYS[1] = open_sessions    zset oo:{cell}:<organization>
 -- KEYS[2] = closed_sessions  zset os:{cell}:<organization>

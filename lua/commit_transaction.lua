@@ -1,6 +1,6 @@
--- Commits a transaction that is pending or has expired. What it holds is released, and what it cost is charged as far as
--- the session's limit allows now. The rest is recorded as overage, because the action has happened. An expired one is
--- committed late: cm is then not before x.
+-- Commits a transaction that is pending or has expired. Releases what it holds and charges what it cost, as far as the
+-- session's limit allows now. The rest is recorded as overage, because the action has happened. An expired transaction
+-- is committed late: its cm is not before its x.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
@@ -19,6 +19,8 @@
 -- ARGV[7] = retention             ms that it stays readable from now
 -- ARGV[8] = audit                 see include/audit.lua
 --
+-- Arguments: three name the caller, two what to commit; the outcome, the retention and the audit differ by call.
+--
 -- Reply:  {'ok', now, ended, x, state}  now and x, when it would have expired or has, in ms since 1970; ended as
 --                                       include/states.lua says; state an array of st, v, ov, cm, rb, re, po, hv
 --         {'unknown_agent'}
@@ -30,40 +32,31 @@
 -- HSET and HDEL session; XADD events
 --@include audit
 --@include holds
---@include marks
+--@include flags
 --@include states
 local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, value, post_state, retention, audit = unpack(ARGV)
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
+--@block agent_caller
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if holder[2] or holder[3] then
-  return {'invalid_token'}
-end
-
-local t = redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x')
-if t[1] ~= agent_id then
+local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x'))
+if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb')
-local held, marks = tonumber(s[6] or 0), s[10] or ''
-if s[9] and now >= tonumber(s[9]) then
-  return {'holds_due'}
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb'))
+--@block refuse_holds_due hx=s_hx
+local held, flags = tonumber(s_h or 0), s_w or ''
+local committed, ended, expires = string.format('%.0f', now), session_end(t_s, s_a, s_e), t_x
+if t_st ~= 'pending' or ended == 'gone' or (ended ~= '' and tonumber(ended) < tonumber(expires)) then
+  return {'not_pending', committed, ended, expires, t_st}
 end
-local committed, ended, expires = string.format('%.0f', now), session_end(t[2], s[1], s[7]), t[5]
-if t[3] ~= 'pending' or ended == 'gone' or (ended ~= '' and tonumber(ended) < tonumber(expires)) then
-  return {'not_pending', committed, ended, expires, t[3]}
-end
-local hold = s[1] and redis.call('ZSCORE', holds, transaction_id .. t[4])
-local late = now >= tonumber(expires) or (s[1] and not hold)
+local hold = s_a and redis.call('ZSCORE', holds, transaction_id .. t_hv)
+local late = now >= tonumber(expires) or (s_a and not hold)
 
 if value == '' then
-  value = t[4]
+  value = t_hv
 end
 if post_state == '' then
   redis.call('HDEL', transaction, '') -- goes on when Redis is full, see lua.go; a state may be large, and waits
@@ -71,20 +64,20 @@ else
   redis.call('HSET', transaction, 'po', post_state)
 end
 local charged, overage = tonumber(value), 0
-if s[1] then
+if s_a then
   if hold then
-    held = release_hold(session, holds, transaction_id .. t[4], held, s[12])
+    held = release_hold(session, holds, transaction_id .. t_hv, held, s_gb)
   end
-  local room = s[5] - s[4] - held
-  if s[7] or now >= tonumber(s[11]) then
-    room = math.min(room, tonumber(t[4])) -- a session that is over spends what was held once, no more
+  local room = s_mv - s_v - held
+  if s_e or now >= tonumber(s_x) then
+    room = math.min(room, tonumber(t_hv)) -- a session that is over spends what was held once, no more
   end
   charged = math.min(charged, room)
   overage = value - charged
-  redis.call('HSET', session, 'v', string.format('%.0f', s[4] + charged))
+  redis.call('HSET', session, 'v', string.format('%.0f', s_v + charged))
   if overage > 0 then
     local most = 9007199254740991 -- what a double counts exactly
-    redis.call('HSET', session, 'ov', string.format('%.0f', math.min((s[8] or 0) + overage, most)))
+    redis.call('HSET', session, 'ov', string.format('%.0f', math.min((s_ov or 0) + overage, most)))
   end
 end
 local v, ov = string.format('%.0f', charged), string.format('%.0f', overage)
@@ -92,20 +85,18 @@ if late and now < tonumber(expires) then
   expires = committed -- its hold was released when its time was up, by a clock that has gone back since
 end
 redis.call('HSET', transaction, 'st', 'committed', 'v', v, 'ov', ov, 'cm', committed, 'x', expires)
-redis.call('PEXPIRE', transaction, retention)
-if redis.call('PTTL', session_transactions) < tonumber(retention) then
-  redis.call('PEXPIRE', session_transactions, retention)
-end
-if redis.call('PTTL', agent_transactions) < tonumber(retention) then
-  redis.call('PEXPIRE', agent_transactions, retention)
-end
+local kept, ttl = tonumber(retention), retention
+redis.call('PEXPIRE', transaction, ttl)
+--@block extend_ttl key=session_transactions
+--@block extend_ttl key=agent_transactions
 local outcome = {'charged', v, 'overage', ov}
 if late then
   outcome = {'charged', v, 'overage', ov, 'late', '1'}
 end
-record(events, audit, now, 'transaction.committed', 'session', t[2] or '', 'transaction', transaction_id, unpack(outcome))
-if s[1] then
-  note_usage(session, events, audit, now, marks, tonumber(s[2]), tonumber(s[3]), s[4] + charged + held, tonumber(s[5]),
-    value_limit(s[12], s[5]))
+record(events, audit, now, 'transaction.committed', 'session', t_s or '', 'transaction', transaction_id, unpack(outcome))
+if s_a then
+  note_usage(session, events, audit, now, flags, tonumber(s_n), tonumber(s_ma), s_v + charged + held, tonumber(s_mv),
+    value_limit(s_gb, s_mv))
 end
-return {'ok', committed, ended, expires, {'committed', v, ov, committed, '', '', post_state, t[4]}}
+--@block transaction_state st='committed' v=v ov=ov cm=committed rb='' re='' po=post_state hv=t_hv
+return {'ok', committed, ended, expires, state}

@@ -40,7 +40,10 @@ var (
 	comment     = regexp.MustCompile(`(?m) *--.*$`)
 )
 
-// script is a script's text, taken apart. Shared are the functions of the files that it includes and those of its own. What
+// mostArguments is how many arguments a script takes without saying why.
+const mostArguments = 6
+
+// script is a script's text with its blocks in it, taken apart. Shared are the functions of the files that it includes and those of its own. What
 // they write, they write whatever the outcome: holds that are due, what the audit trail sees.
 type script struct{ header, body, shared string }
 
@@ -49,7 +52,7 @@ var ownFunction = regexp.MustCompile(`(?ms)^local function .*?^end\n`)
 // faults returns where a script breaks the contract that all of them keep, in words.
 func faults(source string) []string {
 	s := script{}
-	for line := range strings.Lines(source) {
+	for line := range strings.Lines(expand(source)) {
 		switch include := includes.FindStringSubmatch(line); {
 		case include != nil:
 			s.shared += read("include/" + include[1])
@@ -62,7 +65,8 @@ func faults(source string) []string {
 	s.shared += strings.Join(ownFunction.FindAllString(s.body, -1), "")
 	s.shared = comment.ReplaceAllString(s.shared, "")
 	s.body = comment.ReplaceAllString(ownFunction.ReplaceAllString(s.body, ""), "")
-	return slices.Concat(s.purpose(), s.names(), s.replies(), s.functions(), s.calls(), s.writes(), s.refusals())
+	return slices.Concat(s.purpose(), s.names(), s.arguments(), s.replies(), s.functions(), s.calls(), s.fields(), s.writes(),
+		s.refusals(), keyChecks(source))
 }
 
 // purpose looks for the opening: a sentence or more, and an empty comment line.
@@ -90,6 +94,24 @@ func (s script) names() []string {
 		}
 	}
 	return found
+}
+
+// arguments looks for the reason of a script that takes many.
+func (s script) arguments() []string {
+	if count := len(s.named("ARGV")); count > mostArguments && !strings.Contains(s.header, "\n-- Arguments: ") {
+		return []string{fmt.Sprintf("it takes %d arguments, and no line -- Arguments: says why", count)}
+	}
+	return nil
+}
+
+// keyChecks looks for a check of an API key outside of its block, in a script whose blocks are not in it.
+func keyChecks(source string) []string {
+	if slices.ContainsFunc(returned.FindAllString(comment.ReplaceAllString(source, ""), -1), func(answer string) bool {
+		return strings.Contains(answer, "'invalid_api_key'")
+	}) {
+		return []string{"it checks an API key in its own way, not by --@block refuse_api_key"}
+	}
+	return nil
 }
 
 // named returns what the header names, by its index.
@@ -150,6 +172,7 @@ func (s script) replies() []string {
 			continue
 		}
 		given[shape(match[1])] = true
+		found = append(found, s.usage(match[1])...)
 	}
 	if !maps.Equal(listed, given) {
 		found = append(found, fmt.Sprintf("replies: the header lists %v, the body gives %v",

@@ -11,27 +11,22 @@
 -- ARGV[6] = secret_hash      SHA-256 of the agent secret, 32 bytes
 -- ARGV[7] = audit            see include/audit.lua
 --
+-- Arguments: each is stored as a field of its own, or names who creates it; packed into one they would be taken apart here.
+--
 -- Reply:  {'ok', created, id}  created in ms since 1970, id as text
 -- Writes: HSET agent, XADD events
 --@include audit
 local agent, events = KEYS[1], KEYS[2]
 local organization_id, name, scopes, description, metadata, secret_hash, audit = unpack(ARGV)
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 local created = string.format('%.0f', now)
 
 local fields = {
   'organization', organization_id, 'name', name, 'scopes', scopes, 'secret', secret_hash, 'created', created,
 }
-if description ~= '' then
-  fields[#fields + 1] = 'description'
-  fields[#fields + 1] = description
-end
-if metadata ~= '' then
-  fields[#fields + 1] = 'metadata'
-  fields[#fields + 1] = metadata
-end
+--@block optional_field field=description value=description
+--@block optional_field field=metadata value=metadata
 redis.call('HSET', agent, unpack(fields))
 record(events, audit, now, 'agent.created')
 return {'ok', created, string.sub(agent, -36)}

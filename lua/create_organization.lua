@@ -11,13 +11,10 @@
 local organization = KEYS[1]
 local name, metadata, key_hash = ARGV[1], ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+--@block now
+local created = string.format('%.0f', now)
 
-local fields = {'name', name, 'key', key_hash, 'created', now}
-if metadata ~= '' then
-  fields[#fields + 1] = 'metadata'
-  fields[#fields + 1] = metadata
-end
+local fields = {'name', name, 'key', key_hash, 'created', created}
+--@block optional_field field=metadata value=metadata
 redis.call('HSET', organization, unpack(fields))
-return {'ok', now, string.sub(organization, -36)}
+return {'ok', created, string.sub(organization, -36)}

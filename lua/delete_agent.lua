@@ -1,6 +1,6 @@
--- Revokes an agent, if it is not revoked yet, and lets its record end after a while. Nothing creates an agent a second time:
--- once its record is gone, every script finds no such agent. The audit trail ends after the record, never before it, so
--- that no event can begin another one. Deleting again changes nothing and gives the first answer.
+-- Revokes an agent unless it is revoked, and lets its record end after a while. Agents are never created twice, so once
+-- the record is gone every script finds no such agent. The audit trail ends after the record, so that no event can
+-- begin another trail. Deleting again changes nothing and returns the first answer.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>
@@ -16,16 +16,13 @@
 local agent, events = KEYS[1], KEYS[2]
 local organization_id, kept, audit = ARGV[1], ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local stored = redis.call('HMGET', agent, 'organization', 'revoked')
-if stored[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-local revoked = stored[2] or string.format('%.0f', now)
+local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
+--@block refuse_unknown_agent
+local revoked = agent_revoked or string.format('%.0f', now)
 redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
-if not stored[2] then
+if not agent_revoked then
   redis.call('HSET', agent, 'revoked', revoked)
   record(events, audit, now, 'agent.revoked')
 end

@@ -1,7 +1,7 @@
--- Drops entries of an index whose objects do not exist. The index is written before its objects, so an object may be about
--- to be created: its entry is dropped only when it was seen without an object before, long enough ago by Redis's clock. The
--- time in its id does not count, for that is by another clock. What is among the closed sessions has existed, and is
--- dropped at once.
+-- Drops entries of an index whose objects do not exist. An entry is written before its object, so the object may still
+-- be coming: the script drops only an entry that was seen without its object long enough ago by Redis's clock. The time
+-- in the id does not count, because it is by another clock. An entry among the closed sessions has had its object, and
+-- is dropped at once.
 --
 -- KEYS[1] = index            zset oa:, oo: or ot:{cell}:<organization>
 -- KEYS[2] = closed_sessions  zset os:{cell}:<organization>
@@ -16,8 +16,7 @@
 local index, closed_sessions, suspects = KEYS[1], KEYS[2], KEYS[3]
 local wait, ttl, first_entry = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
 local gone, fresh = {}, {}
 local entry, i = first_entry, 3

@@ -1,5 +1,5 @@
--- Marks some of the families that revoke_families.lua has revoked, so that their access tokens stop, and takes them from the
--- index. It is called until none is left. Families of the agent's own epoch are not touched.
+-- Marks some of the families that revoke_families.lua has revoked, so that their access tokens stop working, and drops
+-- them from the index. The caller repeats it until none is left. Families of the agent's current epoch stay.
 --
 -- KEYS[1] = agent     hash a:{cell}:<agent>
 -- KEYS[2] = families  zset af:{cell}:<agent>
@@ -14,8 +14,7 @@
 local agent, families = KEYS[1], KEYS[2]
 local cell, mark_ttl, limit = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
 local epoch = tonumber(redis.call('HGET', agent, 'epoch') or 0)
 local members = redis.call('ZRANGEBYSCORE', families, '-inf', '(' .. family_score(epoch, 0), 'LIMIT', 0, limit)

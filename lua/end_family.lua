@@ -1,6 +1,6 @@
 -- Revokes a refresh-token family for the agent's organization, and with it the family's access tokens. The index says
--- whether the family is this agent's: the id alone does not, for agents of one cell share a slot.
--- Asked again it changes nothing, as long as the family is marked: the answer to the first call may have been lost.
+-- whether the family is this agent's: the id alone does not, because agents of one cell share a slot. Revoking again
+-- changes nothing while the family is marked: the first answer may have been lost.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = family           hash f:{cell}:<family>
@@ -21,23 +21,17 @@ local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, revoked_family, mark_ttl, audit = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local member = string.sub(revoked_family, 8, 21)
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local stored = redis.call('HMGET', agent, 'organization', revoked_family)
-if stored[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if stored[2] then
+local agent_organization, family_revoked = unpack(redis.call('HMGET', agent, 'organization', revoked_family))
+--@block refuse_unknown_agent
+if family_revoked then
   return {'ok'}
 end
 if not redis.call('ZSCORE', families, member) then
   return {'unknown_family'}
 end
 
-redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
-redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
-redis.call('DEL', family)
-redis.call('ZREM', families, member)
+--@block mark_family
 record(events, audit, now, 'token.revoked', 'family', string.sub(family, -36))
 return {'ok'}

@@ -1,5 +1,5 @@
--- Ends an active session, which rolls its pending transactions back: what they hold is released here, and their own
--- status follows from this end (see transactionStatus). Ending it again changes nothing and gives the first answer.
+-- Ends an active session, which rolls its pending transactions back: the script releases what they hold, and their
+-- status follows from this end (see transactionStatus). Ending again changes nothing and returns the first answer.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
@@ -20,51 +20,38 @@
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
 -- Writes: HSET, HDEL and PEXPIRE session; XADD events, one for each of the first 100 transactions; UNLINK holds
 --@include audit
---@include marks
+--@include flags
 local agent, session, holds, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, agent_id, caller_family, retention, audit = unpack(ARGV)
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
+--@block either_caller
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
+local a, x, e, h, hx, w = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'h', 'hx', 'w'))
+--@block refuse_unknown_session
+if e then
+  return {'ok', e}
 end
-if holder[3] or (holder[2] and caller_family ~= '') then
-  return {'invalid_token'}
-end
-
-local s = redis.call('HMGET', session, 'a', 'x', 'e', 'h', 'hx', 'w')
-if s[1] ~= agent_id then
-  return {'unknown_session'}
-end
-if s[3] then
-  return {'ok', s[3]}
-end
-local held = tonumber(s[4] or 0)
-if s[5] and now >= tonumber(s[5]) then
-  return {'holds_due'}
-end
+--@block refuse_holds_due hx=hx
 local ended = string.format('%.0f', now)
-if holder[2] or now >= tonumber(s[2]) then
-  if not holder[2] then
+if agent_revoked or now >= tonumber(x) then
+  if not agent_revoked then
     redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-    note(session, events, audit, now, s[6] or '', 'x', 'session.expired')
+    note(session, events, audit, now, w or '', 'x', 'session.expired')
   end
-  return {'not_active', '', holder[2] or '', s[2], ended}
+  return {'not_active', '', agent_revoked or '', x, ended}
 end
 
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', session, 'e', ended)
 redis.call('HDEL', session, 'h', 'hx')
 redis.call('PEXPIRE', session, retention)
-if s[5] then
+if hx then
   for _, hold in ipairs(redis.call('ZRANGE', holds, 0, 99)) do
     record(events, audit, now, 'transaction.rolled_back', 'session', string.sub(session, -36),
       'transaction', string.sub(hold, 1, 16), 'released', string.sub(hold, 17))
   end
   redis.call('UNLINK', holds) -- however many they are
 end
-record(events, audit, now, 'session.ended', 'session', string.sub(session, -36), 'released', string.format('%.0f', held))
+record(events, audit, now, 'session.ended', 'session', string.sub(session, -36), 'released', h or '0')
 return {'ok', ended}

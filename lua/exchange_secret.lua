@@ -28,28 +28,20 @@ local secret_hash, refresh_ttl, lifetime = ARGV[1], tonumber(ARGV[2]), tonumber(
 local family_id, scopes, audit = ARGV[4], ARGV[5], ARGV[6]
 local max_families = 10000 -- of one agent; an exchange beyond ends those that were not used for longest
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local stored = redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'secret_used',
-  'revoked', 'organization', 'scopes', 'epoch')
-local current = secret_hash == stored[1]
-local in_grace = secret_hash == stored[2] and now < tonumber(stored[3] or 0)
-if stored[5] or not (current or in_grace) then
-  return {'invalid_credentials'}
-end
-for scope in string.gmatch(scopes, '%S+') do
-  if not string.find(' ' .. stored[7] .. ' ', ' ' .. scope .. ' ', 1, true) then
-    return {'scope_not_held', scope}
-  end
-end
+local agent_secret, previous_secret, previous_until, secret_used, agent_revoked, agent_organization, agent_scopes, agent_epoch =
+  unpack(redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'secret_used', 'revoked', 'organization',
+    'scopes', 'epoch'))
+--@block refuse_secret
+--@block hold_scopes held=agent_scopes
 
 -- Marks of revoked families outlive their access tokens by design. A few are looked at on each exchange, which keeps
 -- their number in proportion to the live ones without ever walking over all of them. An agent has 12 fields of its own.
 local looked_at = redis.call('HLEN', agent) > 12 and redis.call('HRANDFIELD', agent, 8) or {}
 
 -- The index holds families that have ended for up to a day. One exchange of eight, by a random byte, drops some.
-local epoch = tonumber(stored[8] or 0)
+local epoch = tonumber(agent_epoch or 0)
 local kept = redis.call('ZCARD', families)
 local ended, oldest = {}, {}
 if kept >= max_families or string.byte(family_id, 13) % 8 == 0 then
@@ -62,13 +54,13 @@ local excess = kept - #ended + 1 - max_families
 local since_drawn = string.format('%.0f', now - drawn_at(family_id, 1))
 local fields = {'g', 1, 'r', string.format('%.0f', now), 'c', since_drawn}
 if scopes == '' then
-  scopes = stored[7]
+  scopes = agent_scopes
 else
   fields[7], fields[8] = 'sc', scopes
 end
-if stored[8] then
+if agent_epoch then
   fields[#fields + 1] = 'e'
-  fields[#fields + 1] = stored[8]
+  fields[#fields + 1] = agent_epoch
 end
 redis.call('HSET', family, unpack(fields))
 redis.call('PEXPIRE', family, string.format('%.0f', math.min(refresh_ttl, lifetime)))
@@ -79,7 +71,7 @@ if excess > 0 then
   oldest = redis.call('ZRANGE', families, 0, math.min(excess, 8) - 1)
 end
 index_family(families, string.sub(family_id, 1, 14), epoch, now, refresh_ttl)
-if current and not stored[4] then
+if current and not secret_used then
   redis.call('HSET', agent, 'secret_used', 1)
 end
 for _, field in ipairs(looked_at) do
@@ -89,6 +81,6 @@ for _, field in ipairs(looked_at) do
 end
 record(events, audit, now, 'token.issued', 'family', string.sub(family, -36))
 if excess > 0 then
-  return {'ok', stored[6], scopes, oldest}
+  return {'ok', agent_organization, scopes, oldest}
 end
-return {'ok', stored[6], scopes}
+return {'ok', agent_organization, scopes}

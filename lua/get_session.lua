@@ -1,5 +1,5 @@
--- Reads a session and what its status follows from. What it notes in the audit trail nobody asked for: a lost answer
--- leaves nothing in doubt.
+-- Reads a session and what its status follows from. It may note an expiry in the audit trail; no caller asked for that,
+-- so a lost answer leaves nothing in doubt.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
@@ -20,29 +20,19 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 -- Writes: nothing that was asked for; when it is seen expired the first time, HSET session and XADD events
 --@include audit
---@include marks
+--@include flags
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family, audit = unpack(ARGV)
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
+--@block either_caller_with_scopes
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'scopes')
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if holder[3] or (holder[2] and caller_family ~= '') then
-  return {'invalid_token'}
-end
-
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md')
-if s[1] ~= agent_id then
-  return {'unknown_session'}
-end
-if s[6] and now >= tonumber(redis.call('HGET', session, 'hx') or now + 1) then
+--@block session_state
+--@block refuse_unknown_session
+if h and now >= tonumber(redis.call('HGET', session, 'hx') or now + 1) then
   return {'holds_due'}
 end
-if not s[8] and not holder[2] and now >= tonumber(s[7] or now + 1) then
+if not e and not agent_revoked and now >= tonumber(x or now + 1) then
   note(session, events, audit, now, redis.call('HGET', session, 'w') or '', 'x', 'session.expired')
 end
-return {'ok', string.format('%.0f', now), holder[2] or '', holder[4], s}
+return {'ok', string.format('%.0f', now), agent_revoked or '', agent_scopes, state}

@@ -1,4 +1,5 @@
--- Reads where a transaction stands. What never changes of it is read before, with the session that it belongs to.
+-- Reads where a transaction stands. The store reads what never changes of it before, with the session that it belongs
+-- to.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>; one that does not exist when the transaction has none
@@ -17,20 +18,14 @@
 local agent, session, transaction = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+--@block now
+--@block either_caller
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if holder[3] or (holder[2] and caller_family ~= '') then
-  return {'invalid_token'}
-end
-
-local t = redis.call('HMGET', transaction, 'a', 's', 'x', 'st', 'v', 'ov', 'cm', 'rb', 're', 'po', 'hv')
-if t[1] ~= agent_id then
+local t_a, t_s, t_x, st, v, ov, cm, rb, re, po, hv = unpack(redis.call('HMGET', transaction,
+  'a', 's', 'x', 'st', 'v', 'ov', 'cm', 'rb', 're', 'po', 'hv'))
+if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s = redis.call('HMGET', session, 'a', 'e')
-return {'ok', now, session_end(t[2], s[1], s[2]), t[3], {unpack(t, 4)}}
+local s_a, s_e = unpack(redis.call('HMGET', session, 'a', 'e'))
+--@block transaction_state st=st v=v ov=ov cm=cm rb=rb re=re po=po hv=hv
+return {'ok', string.format('%.0f', now), session_end(t_s, s_a, s_e), t_x, state}

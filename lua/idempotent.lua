@@ -1,6 +1,6 @@
--- Makes another script's operation happen once for a key of the caller's choice: the first outcome is kept with the change,
--- and given again. The operation stands in this script where it says so; it is not given KEYS[1] and ARGV[1] to ARGV[4].
--- Only outcomes are kept. Failed authentication is none: the client may repeat the request with a live token. Neither is a
+-- Makes another script's operation idempotent for a key of the caller's choice: stores the first outcome with the
+-- change, and returns it again. The operation replaces the line that says so; it does not get KEYS[1] and ARGV[1] to
+-- ARGV[4]. Failed authentication is no outcome: the client may repeat the request with a live token. Neither is a
 -- refusal of what the request names (an unknown id, a scope that is not held, an amount beyond what the API takes): the
 -- client may correct it under the same key.
 --
@@ -19,7 +19,7 @@
 --         {'invalid_token'}                      the access token's agent or family is revoked
 --         {'key_reused'}                         the same key for another request
 -- Writes: SET outcome, after what the operation writes
---@include replies
+--@include outcomes
 local outcome, agent = KEYS[1], KEYS[2]
 local fingerprint, request_id, ttl, caller_family, organization_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
@@ -29,14 +29,8 @@ end
 
 local stored = redis.call('GET', outcome)
 if stored then
-  local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
-  if holder[1] ~= organization_id then
-    return {'unknown_agent'}
-  end
-  if holder[3] or (holder[2] and caller_family ~= '') then
-    return {'invalid_token'}
-  end
-  local first = read(stored, 1)
+  --@block either_caller
+  local first = decode(stored, 1)
   if first[1] ~= fingerprint then
     return {'key_reused'}
   end
@@ -44,12 +38,11 @@ if stored then
 end
 
 local reply = operation({unpack(KEYS, 2)}, {unpack(ARGV, 5)})
-local no_outcome = {
+local none = {
   unknown_agent = 1, unknown_session = 1, unknown_transaction = 1, scope_not_held = 1, above_bounds = 1,
-  invalid_token = 1, token_lacks_scope = 1, holds_due = 1,
+  invalid_token = 1, token_lacks_scope = 1, holds_due = 1, no_outcome = 1,
 }
-if not no_outcome[reply[1]] then
-  -- The organization stands last, so that its outcomes can be found when it is deleted.
-  redis.call('SET', outcome, write({fingerprint, request_id, reply, organization_id}), 'PX', ttl)
+if not none[reply[1]] then
+  redis.call('SET', outcome, encode({fingerprint, request_id, reply, organization_id}), 'PX', ttl)
 end
 return {'outcome', request_id, '', reply}

@@ -1,7 +1,7 @@
--- Makes another script's operation, which gives a credential, happen once for a key of the caller's choice. The credential is
--- kept with the outcome, sealed with what only the caller knows, and given again. The operation stands in this script where
--- it says so; it is not given KEYS[1] and ARGV[1] to ARGV[5]. Only success is an outcome. Who repeats a request is not
--- checked here: whoever asked for this script checks that before, or by whether the seal opens.
+-- Makes another script's operation, which gives a credential, idempotent for a key of the caller's choice. Stores the
+-- credential with the outcome, sealed with what only the caller knows, and returns both again. The operation replaces
+-- the line that says so; it does not get KEYS[1] and ARGV[1] to ARGV[5]. Only success is an outcome. The caller of this
+-- script checks who repeats a request, before it or by whether the seal opens.
 --
 -- KEYS[1] = outcome          string i:{cell}:<digest>; and what follows it: the operation's keys
 --
@@ -15,7 +15,7 @@
 --                                                        reply an array as the operation gives it
 --         {'key_reused'}                                 the same key for another request
 -- Writes: SET outcome, after what the operation writes
---@include replies
+--@include outcomes
 local outcome = KEYS[1]
 local fingerprint, request_id, ttl, sealed, organization_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
@@ -24,17 +24,14 @@ local function operation(KEYS, ARGV)
 end
 
 local stored = redis.call('GET', outcome)
-local mine = '*5:$32:' .. fingerprint .. '$' -- as this script keeps it; a claim (claim_key.lua) is another request's
-if stored and string.sub(stored, 1, #mine) ~= mine then
-  return {'key_reused'}
-end
 if stored then
-  local first = read(stored, 1)
+  --@block same_request size=5
+  local first = decode(stored, 1)
   return {'outcome', first[2], '1', first[3], first[4]}
 end
 
 local reply = operation({unpack(KEYS, 2)}, {unpack(ARGV, 6)})
 if reply[1] == 'ok' then
-  redis.call('SET', outcome, write({fingerprint, request_id, reply, sealed, organization_id}), 'PX', ttl)
+  redis.call('SET', outcome, encode({fingerprint, request_id, reply, sealed, organization_id}), 'PX', ttl)
 end
 return {'outcome', request_id, '', reply, sealed}

@@ -1,5 +1,5 @@
--- Notes a coming session in its organization's index. The index is written before the object, so that no session can
--- exist that its organization does not list; an entry without an object is dropped by the reader that meets it.
+-- Enters a coming session in its organization's index. The entry is written before the session, so that every session
+-- is listed; a reader drops an entry without a session.
 --
 -- KEYS[1] = organization   hash o:{cell}:<organization>
 -- KEYS[2] = open_sessions  zset oo:{cell}:<organization>
@@ -15,18 +15,8 @@
 local organization, open_sessions = KEYS[1], KEYS[2]
 local key_hash, session_id, quota = ARGV[1], ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-
-local stored = redis.call('HMGET', organization, 'key', 'previous_key', 'previous_until')
-local in_grace = key_hash == stored[2] and now < tonumber(stored[3] or 0)
-if key_hash ~= stored[1] and not in_grace then
-  return {'invalid_api_key'}
-end
-
-local used = quota ~= '' and redis.call('ZCARD', open_sessions) or 0
-if quota ~= '' and used >= tonumber(quota) then
-  return {'over_quota', 'open_sessions', string.format('%.0f', used), quota}
-end
+--@block now
+--@block api_key
+--@block refuse_over_quota index=open_sessions
 redis.call('ZADD', open_sessions, 0, session_id)
 return {'ok'}

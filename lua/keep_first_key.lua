@@ -1,5 +1,5 @@
--- Keeps a key as the first of its kind, unless there is one already: of several instances that start together one makes
--- the key that all of them use.
+-- Stores a key as the first of its kind, unless there is one: when several instances start together, one makes the key
+-- that all of them use.
 --
 -- KEYS[1] = keys      hash k:<kind>
 --
@@ -11,10 +11,10 @@
 local keys = KEYS[1]
 local key_id, material = ARGV[1], ARGV[2]
 
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+--@block now
 
 if redis.call('EXISTS', keys) == 0 then
-  redis.call('HSET', keys, key_id, now .. ' ' .. now .. ' 0 ' .. material)
+  local created = string.format('%.0f', now)
+  redis.call('HSET', keys, key_id, created .. ' ' .. created .. ' 0 ' .. material)
 end
 return {'ok'}

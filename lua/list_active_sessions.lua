@@ -1,6 +1,6 @@
--- Reads what one page of an organization's active sessions is made of, newest first: the open ones, some of which may have
--- expired. The closed ones are read too while Redis's clock is behind an expiry that somebody has seen: it went back, so that
--- some of these are active again.
+-- Reads what a page of an organization's active sessions is made of, newest first: the open sessions, some of which may
+-- have expired. While Redis's clock is behind the latest expiry observed, it went back and some closed sessions are
+-- active again, so the script reads the closed ones too.
 --
 -- KEYS[1] = organization     hash o:{cell}:<organization>
 -- KEYS[2] = open_sessions    zset oo:{cell}:<organization>
@@ -17,19 +17,10 @@
 local organization, open_sessions, closed_sessions, latest_expiry = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local key_hash, before, limit = ARGV[1], ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
+--@block api_key
 
-local stored = redis.call('HMGET', organization, 'key', 'previous_key', 'previous_until')
-local in_grace = key_hash == stored[2] and now < tonumber(stored[3] or 0)
-if key_hash ~= stored[1] and not in_grace then
-  return {'invalid_api_key'}
-end
-
-local newest = '+'
-if before ~= '' then
-  newest = '(' .. before
-end
+--@block newest
 local open, closed = redis.call('ZREVRANGEBYLEX', open_sessions, newest, '-', 'LIMIT', 0, limit), {}
 if now < tonumber(redis.call('GET', latest_expiry) or 0) then
   closed = redis.call('ZREVRANGEBYLEX', closed_sessions, newest, '-', 'LIMIT', 0, limit)

@@ -15,13 +15,7 @@
 local agent, events = KEYS[1], KEYS[2]
 local organization_id, caller_family, after, limit = unpack(ARGV)
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if holder[3] or (holder[2] and caller_family ~= '') then
-  return {'invalid_token'}
-end
+--@block either_caller
 
 local oldest = '-'
 if after ~= '' then

@@ -1,4 +1,4 @@
--- Reads which refresh-token families an agent has, and may have: some have ended already.
+-- Reads an agent's refresh-token families. Some of them may have ended.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = families         zset af:{cell}:<agent>
@@ -13,15 +13,12 @@
 local agent, families = KEYS[1], KEYS[2]
 local organization_id = ARGV[1]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', 'epoch')
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
+local agent_organization, agent_revoked, agent_epoch = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'epoch'))
+--@block refuse_unknown_agent
 local members = {}
-if not holder[2] then
-  members = redis.call('ZRANGEBYSCORE', families, family_score(tonumber(holder[3] or 0), now), '+inf')
+if not agent_revoked then
+  members = redis.call('ZRANGEBYSCORE', families, family_score(tonumber(agent_epoch or 0), now), '+inf')
 end
 return {'ok', string.format('%.0f', now), members}

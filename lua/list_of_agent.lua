@@ -17,19 +17,8 @@
 local agent, list = KEYS[1], KEYS[2]
 local organization_id, caller_family, before, limit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+--@block now
+--@block either_caller
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family)
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if holder[3] or (holder[2] and caller_family ~= '') then
-  return {'invalid_token'}
-end
-
-local newest = '+'
-if before ~= '' then
-  newest = '(' .. before
-end
-return {'ok', now, redis.call('ZREVRANGEBYLEX', list, newest, '-', 'LIMIT', 0, limit)}
+--@block newest
+return {'ok', string.format('%.0f', now), redis.call('ZREVRANGEBYLEX', list, newest, '-', 'LIMIT', 0, limit)}

@@ -14,17 +14,8 @@
 local organization, index = KEYS[1], KEYS[2]
 local key_hash, before, limit = ARGV[1], ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
+--@block api_key
 
-local stored = redis.call('HMGET', organization, 'key', 'previous_key', 'previous_until')
-local in_grace = key_hash == stored[2] and now < tonumber(stored[3] or 0)
-if key_hash ~= stored[1] and not in_grace then
-  return {'invalid_api_key'}
-end
-
-local newest = '+'
-if before ~= '' then
-  newest = '(' .. before
-end
+--@block newest
 return {'ok', string.format('%.0f', now), redis.call('ZREVRANGEBYLEX', index, newest, '-', 'LIMIT', 0, limit)}

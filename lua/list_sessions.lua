@@ -1,6 +1,6 @@
--- Reads what one page of all of an organization's sessions is made of, newest first. The open and the closed ones are read
--- at one moment, so that a session that moves between two pages is in one of them. They are merged by who asked: Lua
--- compares strings by the language of the server, not by their bytes.
+-- Reads what a page of an organization's sessions is made of, newest first. It reads open and closed sessions in one
+-- step, so that a session that moves is in one of them. The caller merges them: Lua compares strings by the server's
+-- locale, not by their bytes.
 --
 -- KEYS[1] = organization     hash o:{cell}:<organization>
 -- KEYS[2] = open_sessions    zset oo:{cell}:<organization>
@@ -16,19 +16,10 @@
 local organization, open_sessions, closed_sessions = KEYS[1], KEYS[2], KEYS[3]
 local key_hash, before, limit = ARGV[1], ARGV[2], ARGV[3]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
+--@block api_key
 
-local stored = redis.call('HMGET', organization, 'key', 'previous_key', 'previous_until')
-local in_grace = key_hash == stored[2] and now < tonumber(stored[3] or 0)
-if key_hash ~= stored[1] and not in_grace then
-  return {'invalid_api_key'}
-end
-
-local newest = '+'
-if before ~= '' then
-  newest = '(' .. before
-end
+--@block newest
 local open = redis.call('ZREVRANGEBYLEX', open_sessions, newest, '-', 'LIMIT', 0, limit)
 local closed = redis.call('ZREVRANGEBYLEX', closed_sessions, newest, '-', 'LIMIT', 0, limit)
 return {'ok', string.format('%.0f', now), open, closed}

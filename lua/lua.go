@@ -13,8 +13,16 @@
 // It stands where nothing can be refused any more, and only where what follows is small and bounded; see
 // docs/decisions/0027-full-redis.md.
 //
-// What several operations do alike (an entry in the audit trail, the release of holds) is a function in a file under
-// include, and stands where a script says --@include. idempotent.lua and idempotent_sealed.lua take a whole operation in at --@operation.
+// Two kinds of shared text keep an operation in one file:
+//
+//   - A block, in a file under block, is a passage that many scripts repeat: the check of an API key, the reading of the
+//     clock. A line --@block NAME puts its text there, as if it stood in the script: it uses the script's locals, may
+//     return from the script, and costs nothing. Words after NAME fill it in: with --@block extend_ttl key=holds, $key
+//     in the block is holds.
+//   - A function, in a file under include, is what several operations do alike in one step: an entry in the audit trail, the
+//     release of a hold. A line --@include NAME puts it at the head of the script, which calls it.
+//
+// idempotent.lua and idempotent_sealed.lua take a whole operation in at --@operation.
 package lua
 
 import (
@@ -24,16 +32,49 @@ import (
 	"strings"
 )
 
-//go:embed *.lua include/*.lua
+//go:embed *.lua block/*.lua include/*.lua
 var files embed.FS
 
-var includes = regexp.MustCompile(`(?m)^--@include (\w+)\n`)
+var (
+	includes = regexp.MustCompile(`(?m)^--@include (\w+)\n`)
+	blocks   = regexp.MustCompile(`(?m)^( *)--@block (\w+)((?: \w+=\S+)*)\n`)
+	holes    = regexp.MustCompile(`\$[a-z]+`)
+	purpose  = regexp.MustCompile(`^(--[^@].*\n)*`)
+)
 
-// Source returns the text of the script in the file name + ".lua", with what it includes. It panics when there is no
-// such file: the names are constants of the program.
+// Source returns the text of the script in the file name + ".lua", with its blocks and what it includes. It panics when there
+// is no such file: the names are constants of the program.
 func Source(name string) string {
-	return includes.ReplaceAllStringFunc(read(name), func(line string) string {
-		return read("include/" + includes.FindStringSubmatch(line)[1])
+	return includes.ReplaceAllStringFunc(expand(read(name)), func(line string) string {
+		return expand(read("include/" + includes.FindStringSubmatch(line)[1]))
+	})
+}
+
+// expand puts the blocks that a text names in their places, indented as the lines that name them.
+func expand(text string) string {
+	return blocks.ReplaceAllStringFunc(text, func(line string) string {
+		match := blocks.FindStringSubmatch(line)
+		indent, name, words := match[1], match[2], match[3]
+		block := expand(fill(purpose.ReplaceAllString(read("block/"+name), ""), words))
+		if indent == "" {
+			return block
+		}
+		return indent + strings.ReplaceAll(strings.TrimSuffix(block, "\n"), "\n", "\n"+indent) + "\n"
+	})
+}
+
+// fill replaces each $key of a block by the value that " key=value" gives it. It panics when that gives none.
+func fill(block, words string) string {
+	values := map[string]string{}
+	for _, word := range strings.Fields(words) {
+		key, value, _ := strings.Cut(word, "=")
+		values["$"+key] = value
+	}
+	return holes.ReplaceAllStringFunc(block, func(hole string) string {
+		if values[hole] == "" {
+			panic(fmt.Sprintf("lua: no value for %s in %q", hole, block))
+		}
+		return values[hole]
 	})
 }
 

@@ -1,7 +1,6 @@
 package lua
 
 import (
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -10,11 +9,7 @@ import (
 
 func TestEveryScriptKeepsItsContract(t *testing.T) {
 	t.Parallel()
-	names, err := fs.Glob(files, "*.lua")
-	if err != nil || len(names) == 0 {
-		t.Fatalf("%d scripts, %v", len(names), err)
-	}
-	for _, file := range names {
+	for _, file := range matching(t, "*.lua") {
 		name := strings.TrimSuffix(file, ".lua")
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -27,12 +22,8 @@ func TestEveryScriptKeepsItsContract(t *testing.T) {
 
 func TestEveryIncludedFileSaysWhatItIsForAndIsIncluded(t *testing.T) {
 	t.Parallel()
-	scripts, err := fs.Glob(files, "*.lua")
-	if err != nil {
-		t.Fatal(err)
-	}
 	var included []string
-	for _, script := range scripts {
+	for _, script := range matching(t, "*.lua") {
 		for _, line := range includes.FindAllStringSubmatch(read(strings.TrimSuffix(script, ".lua")), -1) {
 			included = append(included, line[1])
 		}
@@ -40,11 +31,7 @@ func TestEveryIncludedFileSaysWhatItIsForAndIsIncluded(t *testing.T) {
 			t.Errorf("%s: an include is left", script)
 		}
 	}
-	fragments, err := fs.Glob(files, "include/*.lua")
-	if err != nil || len(fragments) == 0 {
-		t.Fatalf("%d files under include, %v", len(fragments), err)
-	}
-	for _, file := range fragments {
+	for _, file := range matching(t, "include/*.lua") {
 		name := strings.TrimSuffix(path.Base(file), ".lua")
 		comment, _, found := strings.Cut(read("include/"+name), "\nlocal function ")
 		if !found || !sentences.MatchString(comment) {
@@ -56,7 +43,7 @@ func TestEveryIncludedFileSaysWhatItIsForAndIsIncluded(t *testing.T) {
 	}
 }
 
-func TestAnOperationStandsInItsOnceScriptWhole(t *testing.T) {
+func TestAnOperationStandsInItsIdempotentScriptWhole(t *testing.T) {
 	t.Parallel()
 	composed := IdempotentSource("charge_session")
 	if !strings.Contains(composed, Source("charge_session")) || strings.Contains(composed, "--@operation") {
@@ -189,6 +176,32 @@ func TestEachFaultOfAScriptIsFound(t *testing.T) {
 				t.Errorf("found %q, want one with %q", found, test.want)
 			}
 		})
+	}
+}
+
+func TestManyArgumentsNeedAReason(t *testing.T) {
+	t.Parallel()
+	many := spoil(t, sound, "-- ARGV[2] = note    '' for none\n", `-- ARGV[2] = note    '' for none
+-- ARGV[3] = c
+-- ARGV[4] = d
+-- ARGV[5] = e
+-- ARGV[6] = f
+-- ARGV[7] = g
+`)
+	many = spoil(t, many, "local amount, note = tonumber(ARGV[1]), ARGV[2]", "local amount, note, c, d, e, f, g = unpack(ARGV)")
+	if found := faults(many); len(found) != 1 || !strings.Contains(found[0], "7 arguments") {
+		t.Errorf("%q", found)
+	}
+	if found := faults(spoil(t, many, "--\n-- Reply:", "--\n-- Arguments: each is stored.\n--\n-- Reply:")); len(found) != 0 {
+		t.Errorf("with a reason: %q", found)
+	}
+}
+
+func TestAnAPIKeyIsCheckedByItsBlockOnly(t *testing.T) {
+	t.Parallel()
+	own := spoil(t, sound, "{'empty'}", "{'invalid_api_key'}")
+	if found := faults(own); len(found) != 1 || !strings.Contains(found[0], "in its own way") {
+		t.Errorf("%q", found)
 	}
 }
 

@@ -1,4 +1,4 @@
--- Writes something small, so that a WAIT behind it on its connection has a write to wait for; in a full Redis too.
+-- Writes a small key, so that a WAIT behind it on its connection has a write to wait for, even in a full Redis.
 --
 -- KEYS[1] = mark      hash w:{cell}
 --

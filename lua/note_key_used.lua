@@ -1,4 +1,5 @@
--- Notes that an organization's API key is in use, if it has replaced another: the one before may not rotate any more.
+-- Notes that an organization's API key is in use, if it has replaced another: from then on the one before cannot
+-- rotate.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --
@@ -9,8 +10,9 @@
 local organization = KEYS[1]
 local key_hash = ARGV[1]
 
-local stored = redis.call('HMGET', organization, 'key', 'used_key', 'previous_until')
-if stored[1] == key_hash and stored[2] ~= key_hash and stored[3] then
+local organization_key, used_key, previous_until = unpack(redis.call('HMGET', organization, 'key', 'used_key',
+  'previous_until'))
+if organization_key == key_hash and used_key ~= key_hash and previous_until then
   redis.call('HDEL', organization, '') -- goes on when Redis is full, see lua.go
   redis.call('HSET', organization, 'used_key', key_hash)
 end

@@ -1,6 +1,7 @@
--- Adds what an instance has created and freed to an organization's usage, and returns the usage and the quotas. What expires
--- is kept in buckets by the time at which it does, so it leaves the sum by itself. A field is '<class><width>:<number>': one
--- letter, minutes, and which interval of that width since 1970. The sum of a bucket never falls below 0.
+-- Adds what an instance has created and freed to an organization's usage, and returns the usage and the quotas. What
+-- expires is counted in buckets by the time of expiry, so it leaves the sum by itself. A bucket's field is
+-- '<class><width>:<number>': one letter, minutes, and which interval of that width since 1970. A bucket never falls
+-- below 0.
 --
 -- KEYS[1] = organization   hash o:{cell}:<organization>
 -- KEYS[2] = usage          hash oq:{cell}:<organization>
@@ -22,8 +23,7 @@
 local organization, usage, agents, open_sessions = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local agent_bytes, event_bytes, event_cap, changes = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
 if redis.call('EXISTS', organization) == 0 then
   return {'unknown_organization'}

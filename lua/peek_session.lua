@@ -1,5 +1,5 @@
--- Reads a session when Redis refuses every write: as get_session.lua, but it notes nothing, and leaves it to who asks to
--- take off what is held by holds that are due and cannot be released.
+-- Reads a session when Redis refuses every write: as get_session.lua, but it notes nothing. The caller subtracts the
+-- holds that are due and cannot be released.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
@@ -20,23 +20,14 @@
 local agent, session, holds = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family, skip, most = unpack(ARGV)
 
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+--@block now
+--@block either_caller_with_scopes
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'scopes')
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if holder[3] or (holder[2] and caller_family ~= '') then
-  return {'invalid_token'}
-end
-
-local s = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md')
-if s[1] ~= agent_id then
-  return {'unknown_session'}
-end
+--@block session_state
+--@block refuse_unknown_session
+local read_at = string.format('%.0f', now)
 local counted, due = 0, 0
-for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', now, 'LIMIT', skip, most)) do
+for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', read_at, 'LIMIT', skip, most)) do
   counted, due = counted + 1, due + tonumber(string.sub(hold, 17))
 end
-return {'ok', now, holder[2] or '', holder[4], s, string.format('%.0f', counted), string.format('%.0f', due)}
+return {'ok', read_at, agent_revoked or '', agent_scopes, state, string.format('%.0f', counted), string.format('%.0f', due)}

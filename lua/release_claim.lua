@@ -1,5 +1,5 @@
--- Releases the claim on an idempotency key, when nothing came of the request that made it: the client may correct the
--- request and send it with the same key. The claim of another request stays.
+-- Releases the claim on an idempotency key whose request had no outcome: the client may correct the request and send it with
+-- the same key. The claim of another request stays.
 --
 -- KEYS[1] = claim        string i:{cell}:<digest>
 --
@@ -7,10 +7,11 @@
 --
 -- Reply:  {'ok'}
 -- Writes: DEL claim
+--@include claims
 local claim, fingerprint = KEYS[1], ARGV[1]
 
-local claimed = redis.call('GET', claim)
-if claimed and string.sub(claimed, 1, 32) == fingerprint then
+local stored = redis.call('GET', claim)
+if stored and claimant(stored, fingerprint) then
   redis.call('DEL', claim)
 end
 return {'ok'}

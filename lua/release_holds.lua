@@ -1,5 +1,5 @@
--- Releases holds of a session whose time is up, at most 500 in a call. Every other script that looks at a session answers
--- holds_due when some are due, and is run again after this one; so none of them needs a key that most sessions never
+-- Releases holds of a session whose time is up, at most 500 in a call. Every other script that reads a session answers
+-- holds_due while some are due, and runs again after this one. So none of them needs a key that most sessions never
 -- have, which would fail it while its slot moves.
 --
 -- KEYS[1] = session          hash s:{cell}:<session>
@@ -16,14 +16,13 @@
 local session, holds, events, agent = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local audit = ARGV[1]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
 if redis.call('EXISTS', agent) == 0 then
   return {'ok'} -- its agent was deleted meanwhile: an event would begin an audit trail that nothing ends
 end
-local s = redis.call('HMGET', session, 'h', 'gb')
-local held = tonumber(s[1] or 0)
+local h, gb = unpack(redis.call('HMGET', session, 'h', 'gb'))
+local held = tonumber(h or 0)
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%.0f', now), 'LIMIT', 0, 500)) do
   local value = string.sub(hold, 17)
@@ -37,6 +36,6 @@ local next_due = redis.call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
 if next_due then
   redis.call('HSET', session, 'h', string.format('%.0f', held), 'hx', string.format('%.0f', tonumber(next_due)))
 else
-  hold_nothing(session, s[2])
+  hold_nothing(session, gb)
 end
 return {'ok'}

@@ -1,5 +1,5 @@
--- Gives an organization a new API key on the operator's word. Its other keys end at once, or the current one after a grace
--- time. Sent again with the same key it changes nothing: the answer to the first may have been lost.
+-- Gives an organization a new API key, for the operator. Its other keys end at once, or the current one after a grace
+-- time. With the same key again it changes nothing: the first answer may have been lost.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --
@@ -12,23 +12,22 @@
 local organization = KEYS[1]
 local new_key_hash, grace = ARGV[1], tonumber(ARGV[2])
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local stored = redis.call('HMGET', organization, 'name', 'key', 'previous_until')
-if not stored[1] then
+local name, organization_key, old_previous_until = unpack(redis.call('HMGET', organization, 'name', 'key', 'previous_until'))
+if not name then
   return {'unknown_organization'}
 end
 local previous_until = string.format('%.0f', now + grace)
-if stored[2] == new_key_hash then
-  return {'ok', stored[3] or previous_until}
+if organization_key == new_key_hash then
+  return {'ok', old_previous_until or previous_until}
 end
 
 redis.call('HDEL', organization, '') -- goes on when Redis is full, see lua.go
-if stored[2] and grace > 0 then
+if organization_key and grace > 0 then
   -- The new key counts as used: the one before must not rotate it away in its grace time.
   redis.call('HSET', organization, 'key', new_key_hash, 'used_key', new_key_hash,
-    'previous_key', stored[2], 'previous_until', previous_until)
+    'previous_key', organization_key, 'previous_until', previous_until)
 else
   redis.call('HSET', organization, 'key', new_key_hash)
   redis.call('HDEL', organization, 'previous_key', 'previous_until')

@@ -1,5 +1,4 @@
--- Ends the suspension of an organization, unless its deletion has begun. One that is not suspended stays as it is, so it
--- may be sent again.
+-- Ends the suspension of an organization, unless its deletion has begun. Resuming again changes nothing.
 --
 -- KEYS[1] = suspended        hash k:suspended
 --

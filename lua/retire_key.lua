@@ -1,5 +1,5 @@
--- Ends a key at once: what it signed is refused from the next time that the instances read their keys.
--- A record is 'created signs_from ends material'; times in ms since 1970, ends 0 for a key with no successor.
+-- Ends a key at once: instances refuse what it signed as soon as they read their keys again. A record is 'created
+-- signs_from ends material'; times in ms since 1970, ends 0 for a key with no successor.
 --
 -- KEYS[1] = keys     hash k:<kind>
 --
@@ -12,8 +12,7 @@
 local keys = KEYS[1]
 local key_id = ARGV[1]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
 if redis.call('HEXISTS', keys, key_id) == 0 then
   return {'unknown_key'}

@@ -1,5 +1,5 @@
--- Revokes an agent. Everything that asks for an agent reads this one field, so nothing else has to be written for its
--- secret, its tokens and its sessions to stop working. Revoking again changes nothing and gives the first answer.
+-- Revokes an agent. Every script that acts for an agent reads this one field, so its secret, tokens and sessions stop
+-- working without another write. Revoking again changes nothing and returns the first answer.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>
@@ -14,15 +14,12 @@
 local agent, events = KEYS[1], KEYS[2]
 local organization_id, audit = ARGV[1], ARGV[2]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local stored = redis.call('HMGET', agent, 'organization', 'revoked')
-if stored[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if stored[2] then
-  return {'ok', stored[2]}
+local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
+--@block refuse_unknown_agent
+if agent_revoked then
+  return {'ok', agent_revoked}
 end
 
 local revoked = string.format('%.0f', now)

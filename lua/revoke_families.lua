@@ -1,5 +1,5 @@
 -- Revokes all refresh-token families of an agent: a family of another epoch than the agent's cannot be refreshed. Their
--- access tokens stop once end_families.lua has marked each.
+-- access tokens stop working once end_families.lua has marked each.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>
@@ -14,15 +14,12 @@
 local agent, events = KEYS[1], KEYS[2]
 local organization_id, audit = ARGV[1], ARGV[2]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local stored = redis.call('HMGET', agent, 'organization', 'epoch')
-if stored[1] ~= organization_id then
-  return {'unknown_agent'}
-end
+local agent_organization, agent_epoch = unpack(redis.call('HMGET', agent, 'organization', 'epoch'))
+--@block refuse_unknown_agent
 
 redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
-redis.call('HSET', agent, 'epoch', string.format('%.0f', (stored[2] or 0) + 1))
+redis.call('HSET', agent, 'epoch', string.format('%.0f', (agent_epoch or 0) + 1))
 record(events, audit, now, 'agent.families_revoked')
 return {'ok'}

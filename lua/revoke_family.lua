@@ -1,5 +1,5 @@
--- Revokes a refresh-token family of the calling agent, and with it the family's access tokens.
--- A family may revoke itself again: the answer to the first call may have been lost.
+-- Revokes a refresh-token family of the calling agent, and with it the family's access tokens. A family may revoke
+-- itself again: the first answer may have been lost.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = family           hash f:{cell}:<family>
@@ -20,20 +20,18 @@ local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, caller_family, revoked_family = ARGV[1], ARGV[2], ARGV[3]
 local mark_ttl, audit = tonumber(ARGV[4]), ARGV[5]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local stored = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, revoked_family)
-local caller_revoked = stored[3] and caller_family ~= revoked_family
-if stored[1] ~= organization_id or stored[2] or caller_revoked then
+local agent_organization, agent_revoked, caller_revoked, family_revoked = unpack(redis.call('HMGET', agent,
+  'organization', 'revoked', caller_family, revoked_family))
+local by_another = caller_revoked and caller_family ~= revoked_family
+if agent_organization ~= organization_id or agent_revoked or by_another then
   return {'invalid_token'}
 end
 
-redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
-redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
-redis.call('DEL', family)
-redis.call('ZREM', families, string.sub(revoked_family, 8, 21))
-if not stored[4] then
+local member = string.sub(revoked_family, 8, 21)
+--@block mark_family
+if not family_revoked then
   record(events, audit, now, 'token.revoked', 'family', string.sub(family, -36))
 end
 return {'ok'}

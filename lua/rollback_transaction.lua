@@ -1,5 +1,5 @@
--- Rolls a transaction back: a pending one gives free what it holds, a committed one gives back what it charged. The action
--- stays counted, or begin and rollback would be a loop for free.
+-- Rolls a transaction back: a pending one releases what it holds, a committed one gives back what it charged. The
+-- action stays counted, so that begin and rollback are no loop for free.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
@@ -19,6 +19,8 @@
 -- ARGV[8] = scopes                of the access token, separated by single spaces: each lets it undo a commit, if the session
 --                                 holds it too; '' for none
 --
+-- Arguments: three name the caller, two what to roll back and why; the scopes decide whether a commit may be undone.
+--
 -- Reply:  {'ok', now, ended, x, state}  as commit_transaction.lua
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
@@ -37,30 +39,21 @@
 local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, reason, retention, audit, scopes = unpack(ARGV)
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
+--@block either_caller_with_scopes
 
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'scopes')
-if holder[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if holder[3] or (holder[2] and caller_family ~= '') then
-  return {'invalid_token'}
-end
-
-local t = redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x', 'v', 'ov', 'cm', 'ir', 'po')
-if t[1] ~= agent_id then
+local t_a, t_s, t_st, t_hv, t_x, t_v, t_ov, t_cm, t_ir, t_po = unpack(redis.call('HMGET', transaction,
+  'a', 's', 'st', 'hv', 'x', 'v', 'ov', 'cm', 'ir', 'po'))
+if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s = redis.call('HMGET', session, 'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb')
-local held = tonumber(s[3] or 0)
-if s[6] and now >= tonumber(s[6]) then
-  return {'holds_due'}
-end
-local rolled_back, ended = string.format('%.0f', now), session_end(t[2], s[1], s[4])
-local pending = t[3] == 'pending' and ended == '' and now < tonumber(t[5])
-if t[3] == 'committed' and caller_family ~= '' then
-  local held_by_session, allowed = ' ' .. (s[7] or holder[4]) .. ' ', false
+local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb = unpack(redis.call('HMGET', session,
+  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb'))
+--@block refuse_holds_due hx=s_hx
+local rolled_back, ended = string.format('%.0f', now), session_end(t_s, s_a, s_e)
+local pending = t_st == 'pending' and ended == '' and now < tonumber(t_x)
+if t_st == 'committed' and caller_family ~= '' then
+  local held_by_session, allowed = ' ' .. (s_sc or agent_scopes) .. ' ', false
   for scope in string.gmatch(scopes, '%S+') do
     allowed = allowed or string.find(held_by_session, ' ' .. scope .. ' ', 1, true)
   end
@@ -70,47 +63,46 @@ if t[3] == 'committed' and caller_family ~= '' then
     return {'scope_not_held', scopes}
   end
 end
-if t[3] == 'committed' and t[9] then
+if t_st == 'committed' and t_ir then
   return {'not_reversible'}
 end
-if t[3] ~= 'committed' and not pending then
-  return {'not_pending', rolled_back, ended, t[5], t[3]}
+if t_st ~= 'committed' and not pending then
+  return {'not_pending', rolled_back, ended, t_x, t_st}
 end
 
 -- A hold that is gone was released when its time was up, by a clock that has gone back since.
-if pending and s[1] and not redis.call('ZSCORE', holds, transaction_id .. t[4]) then
-  return {'not_pending', rolled_back, ended, rolled_back, t[3]}
+if pending and s_a and not redis.call('ZSCORE', holds, transaction_id .. t_hv) then
+  return {'not_pending', rolled_back, ended, rolled_back, t_st}
 end
 
-if not t[10] then
+if not t_po then
   redis.call('HDEL', transaction, '') -- goes on when Redis is full, see lua.go; a state may be large, and waits
 end
-local given_back, v, ov = t[4] or '0', t[6] or '0', t[7] or '0'
-if not t[2] then
+local given_back, v, ov = t_hv or '0', t_v or '0', t_ov or '0'
+if not t_s then
   given_back = '0'
-elseif pending and s[1] then
-  release_hold(session, holds, transaction_id .. t[4], held, s[9])
+elseif pending and s_a then
+  release_hold(session, holds, transaction_id .. t_hv, tonumber(s_h or 0), s_gb)
 elseif not pending then
   given_back = v
-  if s[1] then
-    local given_back_before, max_committed, max_value = read_budget(s[9], s[8])
+  if s_a then
+    local given_back_before, max_committed, max_value = read_budget(s_gb, s_mv)
     local most = 9007199254740991 -- what a double counts exactly
     local gb, mv = write_budget(string.format('%.0f', math.min(given_back_before + v, most)), max_committed, max_value)
-    redis.call('HSET', session, 'v', string.format('%.0f', s[2] - v), 'gb', gb, 'mv', mv,
-      'ov', string.format('%.0f', math.max((s[5] or 0) - ov, 0)))
+    redis.call('HSET', session, 'v', string.format('%.0f', s_v - v), 'gb', gb, 'mv', mv,
+      'ov', string.format('%.0f', math.max((s_ov or 0) - ov, 0)))
   end
 end
 redis.call('HSET', transaction, 'st', 'rolled_back', 'rb', rolled_back)
 if reason ~= '' then
   redis.call('HSET', transaction, 're', reason)
 end
-redis.call('PEXPIRE', transaction, retention)
-if redis.call('PTTL', session_transactions) < tonumber(retention) then
-  redis.call('PEXPIRE', session_transactions, retention)
-end
-if redis.call('PTTL', agent_transactions) < tonumber(retention) then
-  redis.call('PEXPIRE', agent_transactions, retention)
-end
-record(events, audit, now, 'transaction.rolled_back', 'session', t[2] or '', 'transaction', transaction_id,
+local kept, ttl = tonumber(retention), retention
+redis.call('PEXPIRE', transaction, ttl)
+--@block extend_ttl key=session_transactions
+--@block extend_ttl key=agent_transactions
+record(events, audit, now, 'transaction.rolled_back', 'session', t_s or '', 'transaction', transaction_id,
   'released', given_back)
-return {'ok', rolled_back, ended, t[5], {'rolled_back', v, ov, t[8] or '', rolled_back, reason, t[10] or '', t[4]}}
+local cm, po = t_cm or '', t_po or ''
+--@block transaction_state st='rolled_back' v=v ov=ov cm=cm rb=rolled_back re=reason po=po hv=t_hv
+return {'ok', rolled_back, ended, t_x, state}

@@ -1,5 +1,5 @@
--- Gives an agent a new secret. The one before stays valid for the grace time; but a secret that nobody has used yet is
--- replaced, not kept: when the answer to a rotation was lost and it is asked again, the agents still hold the older one.
+-- Gives an agent a new secret. The one before stays valid for the grace time. A secret that was never used is replaced
+-- instead: the answer that carried it may have been lost, and the agents still hold the older one.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>
@@ -17,22 +17,19 @@
 local agent, events = KEYS[1], KEYS[2]
 local organization_id, new_secret_hash, grace, audit = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local stored = redis.call('HMGET', agent, 'organization', 'revoked', 'secret', 'secret_used',
-  'previous_secret', 'previous_until')
-if stored[1] ~= organization_id then
-  return {'unknown_agent'}
-end
-if stored[2] then
+local agent_organization, agent_revoked, agent_secret, secret_used, previous_secret, old_previous_until =
+  unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'secret', 'secret_used', 'previous_secret', 'previous_until'))
+--@block refuse_unknown_agent
+if agent_revoked then
   return {'agent_revoked'}
 end
 
-local in_use = stored[3]
-local previous_lives = stored[5] and now < tonumber(stored[6])
-if previous_lives and not stored[4] then
-  in_use = stored[5]
+local in_use = agent_secret
+local previous_lives = previous_secret and now < tonumber(old_previous_until)
+if previous_lives and not secret_used then
+  in_use = previous_secret
 end
 local previous_until = string.format('%.0f', now + grace)
 redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go

@@ -1,6 +1,6 @@
--- Gives an organization a new API key. The key that asked stays valid for the grace time, not the one it replaces:
--- when the answer to a rotation was lost, the old key is the one in use, and asks again. Once its successor was used it was
--- not lost, and only that one rotates: a grace time must not let a stolen key take the organization over.
+-- Gives an organization a new API key. The key that asks stays valid for the grace time, not the one it replaces: when
+-- the answer to a rotation was lost, the old key is in use and asks again. Once its successor was used, only the
+-- successor rotates, so that a stolen key in its grace time cannot take the organization over.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --
@@ -15,23 +15,20 @@
 local organization = KEYS[1]
 local key_hash, new_key_hash, grace = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local stored = redis.call('HMGET', organization, 'key', 'previous_key', 'previous_until', 'used_key')
-local in_grace = key_hash == stored[2] and now < tonumber(stored[3] or 0)
-if key_hash ~= stored[1] and not in_grace then
-  return {'invalid_api_key'}
-end
-if in_grace and stored[4] == stored[1] then
+local organization_key, previous_key, previous_until, used_key = unpack(redis.call('HMGET', organization,
+  'key', 'previous_key', 'previous_until', 'used_key'))
+--@block refuse_api_key
+if in_grace and used_key == organization_key then
   return {'successor_used'}
 end
 
 local ends = now + grace
 if in_grace then
-  ends = math.min(ends, tonumber(stored[3])) -- it does not prolong its own time
+  ends = math.min(ends, tonumber(previous_until)) -- it does not prolong its own time
 end
-local previous_until = string.format('%.0f', ends)
+previous_until = string.format('%.0f', ends)
 redis.call('HDEL', organization, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', organization, 'key', new_key_hash, 'previous_key', key_hash, 'previous_until', previous_until)
 return {'ok', previous_until}

@@ -1,5 +1,5 @@
--- Adds a key that signs from a later time on, and lets the ones before it end once all they signed has expired.
--- A record is 'created signs_from ends material'; times in ms since 1970, ends 0 for a key with no successor.
+-- Adds a key that signs from a later time on, and lets the keys before it end once all they signed has expired. A
+-- record is 'created signs_from ends material'; times in ms since 1970, ends 0 for a key with no successor.
 --
 -- KEYS[1] = keys      hash k:<kind>
 --
@@ -14,8 +14,7 @@
 local keys = KEYS[1]
 local key_id, material, publish, outlive = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
 local stored = redis.call('HGETALL', keys)
 for i = 1, #stored, 2 do

@@ -21,6 +21,8 @@
 -- ARGV[7] = scopes          that the new access token is narrowed to, separated by single spaces; '' for all
 -- ARGV[8] = audit           see include/audit.lua
 --
+-- Arguments: four are times that the operator sets or derives, and scripts keep no settings.
+--
 -- Reply:  {'ok', generation, organization_id, scopes}            generation that the successor carries
 --         {'ok', generation, organization_id, scopes, replayed}  replayed '1': the predecessor was answered again
 --         {'invalid_refresh_token'}  no such family, expired, or revoked
@@ -39,68 +41,61 @@ local scopes, audit = ARGV[7], ARGV[8]
 local at_once = 10000 -- ms within which the predecessor may be presented again in every generation
 local member = string.sub(revoked_family, 8, 21)
 
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--@block now
 
-local holder = redis.call('HMGET', agent, 'revoked', revoked_family, 'organization', 'scopes', 'epoch')
-local stored = redis.call('HMGET', family, 'g', 'r', 'sc', 'c', 'e', 'p', 'l')
-if holder[1] or holder[2] or not holder[3] or not stored[1] or stored[5] ~= holder[5] then
+local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch = unpack(redis.call('HMGET', agent,
+  'revoked', revoked_family, 'organization', 'scopes', 'epoch'))
+local g, r, sc, c, e, p, l = unpack(redis.call('HMGET', family, 'g', 'r', 'sc', 'c', 'e', 'p', 'l'))
+if agent_revoked or family_revoked or not agent_organization or not g or e ~= agent_epoch then
   return {'invalid_refresh_token'}
 end
 
 -- How long after its id was drawn the family was created. One of the version before begins to count now.
 local drawn = drawn_at(revoked_family, 8)
-local since_drawn = stored[4] or string.format('%.0f', now - drawn)
+local since_drawn = c or string.format('%.0f', now - drawn)
 local lifetime_left = drawn + since_drawn + lifetime - now
 if lifetime_left <= 0 then
   return {'invalid_refresh_token'}
 end
 
-local current, rotated = tonumber(stored[1]), tonumber(stored[2])
+local current, rotated = tonumber(g), tonumber(r)
 local answer_was_lost = generation == current - 1 and now - rotated < grace
 local late = answer_was_lost and now - rotated > at_once
-local late_in_a_row = late and tonumber(stored[7] or -1) == generation - 1
+local late_in_a_row = late and tonumber(l or -1) == generation - 1
 if generation < current and not answer_was_lost or late_in_a_row then
-  redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
-  redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
-  redis.call('DEL', family)
-  redis.call('ZREM', families, member)
+  --@block mark_family
   record(events, audit, now, 'token.reuse_detected', 'family', string.sub(family, -36))
   return {'reused'}
 end
 
-local held = stored[3] or holder[4]
-for scope in string.gmatch(scopes, '%S+') do
-  if not string.find(' ' .. held .. ' ', ' ' .. scope .. ' ', 1, true) then
-    return {'scope_not_held', scope}
-  end
-end
+local held = sc or agent_scopes
+--@block hold_scopes held=held
 if scopes == '' then
   scopes = held
 end
 if answer_was_lost then
   local presented = ARGV[1]
-  if stored[6] ~= presented or (late and stored[7] ~= presented) then
+  if p ~= presented or (late and l ~= presented) then
     redis.call('HDEL', family, '') -- goes on when Redis is full, see lua.go
     redis.call('HSET', family, 'p', presented)
     if late then
       redis.call('HSET', family, 'l', presented)
     end
-    record(events, audit, now, 'token.replayed', 'family', string.sub(family, -36), 'spent', stored[2])
+    record(events, audit, now, 'token.replayed', 'family', string.sub(family, -36), 'spent', r)
   end
-  return {'ok', stored[1], holder[3], scopes, '1'}
+  return {'ok', g, agent_organization, scopes, '1'}
 end
 
 local successor = string.format('%.0f', generation + 1)
 local period = refresh_ttl / 8
-if not stored[4] then
+if not c then
   redis.call('HSET', family, 'g', successor, 'r', string.format('%.0f', now), 'c', since_drawn)
 else
   redis.call('HSET', family, 'g', successor, 'r', string.format('%.0f', now))
 end
 redis.call('PEXPIRE', family, string.format('%.0f', math.min(refresh_ttl, lifetime_left)))
-if not stored[4] or math.floor(rotated / period) ~= math.floor(now / period) then
-  index_family(families, member, tonumber(holder[5] or 0), now, refresh_ttl)
+if not c or math.floor(rotated / period) ~= math.floor(now / period) then
+  index_family(families, member, tonumber(agent_epoch or 0), now, refresh_ttl)
 end
 record(events, audit, now, 'token.refreshed', 'family', string.sub(family, -36))
-return {'ok', successor, holder[3], scopes}
+return {'ok', successor, agent_organization, scopes}

@@ -1,4 +1,4 @@
--- Sets quotas of an organization, or gives it the default ones again.
+-- Sets quotas of an organization, or resets them to their defaults.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 -- KEYS[2] = usage         hash oq:{cell}:<organization>

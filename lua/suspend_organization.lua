@@ -1,6 +1,6 @@
 -- Suspends an organization, or marks a suspended one for deletion. Instances read the hash from time to time and refuse
--- the organizations in it; its version tells them whether it has changed. A record is 'since state'.
--- Suspending again changes nothing and gives the first answer, so it may be sent again.
+-- the organizations in it; its version changes with it. A record is 'since state'. Suspending again changes nothing and
+-- returns the first answer.
 --
 -- KEYS[1] = suspended        hash k:suspended
 --
@@ -12,17 +12,16 @@
 local suspended = KEYS[1]
 local organization_id, state = ARGV[1], ARGV[2]
 
-local time = redis.call('TIME')
-local now = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+--@block now
 
-local since = now
+local since = string.format('%.0f', now)
 local stored = redis.call('HGET', suspended, organization_id)
 if stored then
   local first, was = string.match(stored, '^(%d+) (%a+)$')
   if was == state or was == 'deleting' then
     return {'ok', first, was}
   end
-  since = first or now
+  since = first or since
 end
 redis.call('HDEL', suspended, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', suspended, organization_id, since .. ' ' .. state, 'version', time[1] .. ' ' .. time[2])

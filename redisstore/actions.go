@@ -39,15 +39,3 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 	usage := usageAt(r, 0)
 	return usage, r.Err
 }
-
-// usage reads n, ma, v, mv, h, x and, if it is there, gb from position i on.
-func usageAt(r *reply, i int) Usage {
-	u := Usage{
-		ActionCount: r.Number(i), MaxActions: r.Number(i + 1),
-		ValueUsed: moneyAt(r, i+2), MaxValue: moneyAt(r, i+3), ValueHeld: moneyAt(r, i+4), Expires: r.Time(i + 5),
-	}
-	if i+6 < len(r.Values) {
-		u.split(budgetAt(r, i+6))
-	}
-	return u
-}

@@ -32,59 +32,62 @@ func (a *Agent) Status() Status {
 
 var (
 	indexAgent        = newScript("index_agent", writes)
+	claimAgent        = newScript("claim_and_index_agent", writes)
 	createAgent       = newSealedScript("create_agent")
+	replayAgent       = newSealedScript("replay")
 	revokeAgent       = newScript("revoke_agent", writes)
 	deleteAgent       = newScript("delete_agent", writes)
 	rotateAgentSecret = newSealedScript("rotate_agent_secret")
 )
 
 // CreateAgent creates an agent of the key's organization and returns it with its id and creation time; of a only what
-// the caller chooses counts. Errors: ErrInvalidAPIKey, *QuotaError, *RateError.
-func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte) (Agent, error) {
-	return s.CreateAgentOnce(ctx, key, a, secretHash, nil)
-}
-
-// CreateAgentOnce is CreateAgent with an idempotency key, nil for none. Its errors are also ErrKeyReused and ErrSealed.
-func (s *Store) CreateAgentOnce(ctx context.Context, key APIKey, a Agent, secretHash [32]byte, once *Idempotency) (Agent, error) {
+// the caller chooses counts. idem is nil for none. Errors: ErrInvalidAPIKey, *QuotaError, *RateError; with an idempotency key
+// ErrKeyReused and ErrSealed.
+func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte, idem *Idempotency) (Agent, error) {
 	a.ID, a.Organization = NewRootID(), key.Organization
-	if once != nil {
-		a.ID = newID(once.cell(string(key.Organization[:]))) // the same cell each time, for that of the first agent has the outcome
-		once.at, once.bounded = a.ID, true
-		if err := s.admit(ctx, Caller{Key: &key}, once); err != nil {
-			return Agent{}, err
-		}
+	if idem != nil {
+		a.ID = newID(idem.cell(string(key.Organization[:]))) // the same cell each time, for that of the first agent has the outcome
+		idem.at, idem.bounded = a.ID, true
 	}
 	act := actor{organization: key.Organization, agent: a.ID, flow: s.proven.flow(key)}
-	outcome := s.keys.outcome(a.ID, act.keyDigest(once, ""))
-	held, err := s.reserveAgent(ctx, key, a, func() bool { return once != nil && s.isKept(ctx, act.flow, outcome) })
-	if err != nil {
-		return Agent{}, s.released(ctx, Caller{Key: &key}, once, err)
+	c := &coming{
+		key: key, id: a.ID, index: s.keys.organizationAgents(key.Organization), enter: indexAgent, claim: claimAgent,
+		counted: agentsHeld, idempotency: idem, outcome: s.keys.outcome(a.ID, act.keyDigest(idem, "")),
 	}
-	created, err := s.writeAgent(ctx, act, a, secretHash, once, outcome)
-	replayed := once != nil && once.Replayed
+	held, err := s.reserveCreation(ctx, c, agentDemand(key.Organization, a, strings.Join(a.Scopes, " ")))
+	if err != nil {
+		return Agent{}, s.released(ctx, Caller{Key: &key}, idem, err)
+	}
+	created, err := s.writeAgent(ctx, act, a, secretHash, c)
+	replayed := idem != nil && idem.Replayed
 	held.settle(err, replayed)
-	if (creation{err, replayed}).cameToNothing() {
-		s.drop(ctx, s.keys.organizationAgents(key.Organization), members{}, a.ID)
+	switch {
+	case c.entered && (creation{err, replayed}).cameToNothing():
+		s.drop(ctx, c.index, members{}, a.ID)
+	case err == nil && !replayed:
+		s.tidyAfterAgent(ctx, key.Organization)
 	}
 	return created, err
 }
 
-func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [32]byte, once *Idempotency, outcome string) (Agent, error) {
-	r, err := s.performSealed(ctx, createAgent, act.flow, once, outcome, act.organization,
-		[]string{s.keys.agent(a.ID), s.keys.events(a.ID)},
-		act.organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey))
+func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [32]byte, c *coming) (Agent, error) {
+	idem := c.idempotency
+	r, err := s.create(ctx, c, createAgent, replayAgent, func(sc keyedScript) (*reply, error) {
+		return s.performSealed(ctx, sc, act.flow, idem, c.outcome, act.organization,
+			[]string{s.keys.agent(a.ID), s.keys.events(a.ID)},
+			act.organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey))
+	})
 	if err != nil {
 		return Agent{}, err
 	}
 	a.Created = r.Time(0)
-	s.tidyAfterAgent(ctx, act.organization)
-	if once == nil || r.Err != nil {
+	if idem == nil || r.Err != nil {
 		return a, r.Err
 	}
 	if a.ID, err = uuid.Parse(r.Text(1)); err != nil {
 		return Agent{}, errReply
 	}
-	if once.Replayed {
+	if idem.Replayed {
 		a.Metadata, err = s.firstMetadata(ctx, act.flow, s.keys.agent(a.ID), "metadata", a.Metadata)
 	}
 	return a, err
@@ -148,34 +151,27 @@ func (s *Store) deletedLifetime() int64 {
 	return max(s.config.Retention.Milliseconds(), s.markLifetime())
 }
 
-// RotateAgentSecret makes newHash the agent's secret and returns when the secret in use ends: after grace.
-// Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked.
-func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte,
-	grace time.Duration) (time.Time, error) {
-	return s.RotateAgentSecretOnce(ctx, key, id, newHash, grace, nil)
-}
-
-// RotateAgentSecretOnce is RotateAgentSecret with an idempotency key, nil for none. Its errors are also ErrKeyReused and
-// ErrSealed.
-func (s *Store) RotateAgentSecretOnce(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte,
-	grace time.Duration, once *Idempotency) (time.Time, error) {
+// RotateAgentSecret makes newHash the agent's secret and returns when the secret in use ends: after grace. idem is nil for
+// none. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key ErrKeyReused and ErrSealed.
+func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte, grace time.Duration,
+	idem *Idempotency) (time.Time, error) {
 	c := Caller{Key: &key}.urgently()
-	if once != nil {
-		once.at, once.bounded = id, true
+	if idem != nil {
+		idem.at, idem.bounded = id, true
 	}
-	err := s.admit(ctx, c, once)
+	err := s.authorize(ctx, c, idem)
 	if isRefusedCreation(err) {
-		once = nil // beyond its quota an organization still rotates, and the key is not remembered
-		err = s.admit(ctx, c, nil)
+		idem = nil // beyond its quota an organization still rotates, and the key is not remembered
+		err = s.authorize(ctx, c, nil)
 	}
 	if err != nil {
 		return time.Time{}, err
 	}
 	act := actor{organization: key.Organization, agent: id, flow: s.proven.urgent(key)}
-	r, err := s.performSealed(ctx, rotateAgentSecret, act.flow, once, s.keys.outcome(id, act.keyDigest(once, "")), key.Organization,
+	r, err := s.performSealed(ctx, rotateAgentSecret, act.flow, idem, s.keys.outcome(id, act.keyDigest(idem, "")), key.Organization,
 		[]string{s.keys.agent(id), s.keys.events(id)}, key.Organization, newHash, grace.Milliseconds(), s.auditAs(ctx, actorKey))
 	if err != nil {
-		return time.Time{}, s.released(ctx, c, once, err)
+		return time.Time{}, s.released(ctx, c, idem, err)
 	}
 	return r.Time(0), r.Err
 }

@@ -20,7 +20,7 @@ func TestAnAgentIsReadAsItWasCreated(t *testing.T) {
 			{Name: "full", Scopes: []string{"orders:read", "orders:write", "admin"}, Description: "buys things", Metadata: `{"a":1}`},
 		} {
 			before := time.Now().Add(-time.Millisecond)
-			agent := must(s.CreateAgent(t.Context(), key, wanted, [32]byte{2}))(t)
+			agent := must(s.CreateAgent(t.Context(), key, wanted, [32]byte{2}, nil))(t)
 			if agent.Created.Before(before) || agent.Created.After(time.Now()) {
 				t.Errorf("created at %s", agent.Created)
 			}
@@ -41,7 +41,7 @@ func TestAnAgentsIDAndTimesAreNotTheCallersToChoose(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		key := newOrganization(t, s)
 		chosen := Agent{ID: NewRootID(), Organization: NewRootID(), Name: "scout"}
-		agent := must(s.CreateAgent(t.Context(), key, chosen, [32]byte{2}))(t)
+		agent := must(s.CreateAgent(t.Context(), key, chosen, [32]byte{2}, nil))(t)
 		if agent.ID == chosen.ID || agent.Organization != key.Organization || agent.Created.IsZero() {
 			t.Errorf("%+v", agent)
 		}
@@ -56,7 +56,7 @@ func TestAnUnknownAgentIsRefused(t *testing.T) {
 		wantError(t, "Agent", err, ErrUnknownAgent)
 		_, err = s.RevokeAgent(t.Context(), key, NewRootID())
 		wantError(t, "RevokeAgent", err, ErrUnknownAgent)
-		_, err = s.RotateAgentSecret(t.Context(), key, NewRootID(), [32]byte{3}, 0)
+		_, err = s.RotateAgentSecret(t.Context(), key, NewRootID(), [32]byte{3}, 0, nil)
 		wantError(t, "RotateAgentSecret", err, ErrUnknownAgent)
 	})
 }
@@ -168,7 +168,7 @@ func TestARevokedAgentHasNothingLeft(t *testing.T) {
 		for _, operation := range askedByEither(byToken(grant)) {
 			wantError(t, operation.name, operation.ask(s, t, w.agent.ID, w.session.ID), ErrInvalidToken)
 		}
-		_, err = s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{3}, time.Minute)
+		_, err = s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{3}, time.Minute, nil)
 		wantError(t, "RotateAgentSecret", err, ErrAgentRevoked)
 		_, err = s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour})
 		wantError(t, "CreateSession", err, ErrAgentRevoked)
@@ -309,7 +309,7 @@ func TestRotatingASecretEndsNoFamily(t *testing.T) {
 func (w *tenant) rotateSecret(t *testing.T, s *Store, grace time.Duration) time.Time {
 	t.Helper()
 	w.secret[0]++
-	return must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, w.secret, grace))(t)
+	return must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, w.secret, grace, nil))(t)
 }
 
 func wantDeadSecret(t *testing.T, s *Store, agent uuid.UUID, secret [32]byte) {
@@ -324,7 +324,7 @@ func newAgents(t *testing.T, s *Store, key APIKey, n int) []Agent {
 	agents := make([]Agent, n)
 	for i := range agents {
 		agents[i] = must(s.CreateAgent(t.Context(), key,
-			Agent{Name: fmt.Sprint("agent ", i), Scopes: []string{"read"}}, [32]byte{2}))(t)
+			Agent{Name: fmt.Sprint("agent ", i), Scopes: []string{"read"}}, [32]byte{2}, nil))(t)
 	}
 	return agents
 }

@@ -342,17 +342,17 @@ func TestNoEventHoldsACredential(t *testing.T) {
 			return secret
 		}
 		key := APIKey{Organization: NewRootID(), Hash: random()}
-		must(s.CreateOrganization(t.Context(), key, "acme", ""))(t)
+		must(s.CreateOrganization(t.Context(), "", key, "acme", "", nil))(t)
 		secret, next := random(), random()
 		w := tenant{key: key, secret: secret}
-		w.agent = must(s.CreateAgent(t.Context(), key, Agent{Name: "scout", Scopes: []string{"read"}}, secret))(t)
+		w.agent = must(s.CreateAgent(t.Context(), key, Agent{Name: "scout", Scopes: []string{"read"}}, secret, nil))(t)
 		grant := w.exchange(t, s)
 		must(s.RotateRefresh(t.Context(), w.agent.ID, grant.Family, 1))(t)
-		must(s.RotateAgentSecret(t.Context(), key, w.agent.ID, next, time.Hour))(t)
+		must(s.RotateAgentSecret(t.Context(), key, w.agent.ID, next, time.Hour, nil))(t)
 		w.secret = next
-		once := &Idempotency{Key: "the-idempotency-key", Fingerprint: random()}
+		idem := &Idempotency{Key: "the-idempotency-key", Fingerprint: random()}
 		w.session = must(s.CreateSession(t.Context(), key,
-			NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 10, Lifetime: time.Hour, Idempotency: once}))(t)
+			NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 10, Lifetime: time.Hour, Idempotency: idem}))(t)
 		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 10, Idempotency: &Idempotency{Key: "another", Fingerprint: random()}}))(t)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		if err := s.RevokeFamily(t.Context(), w.exchange(t, s).AccessToken, grant.Family); err != nil {
@@ -364,7 +364,7 @@ func TestNoEventHoldsACredential(t *testing.T) {
 		}
 		for _, entry := range entries {
 			text := fmt.Append(nil, entry.Values)
-			for _, hash := range [][32]byte{key.Hash, secret, next, once.Fingerprint} {
+			for _, hash := range [][32]byte{key.Hash, secret, next, idem.Fingerprint} {
 				if bytes.Contains(text, hash[:]) || bytes.Contains(text, fmt.Appendf(nil, "%x", hash)) {
 					t.Errorf("%q holds a hash", text)
 				}

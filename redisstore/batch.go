@@ -25,11 +25,11 @@ var chargeBatch = newKeyedScript("charge_batch")
 // ChargeBatch charges sessions many times, those of one session in the order given, each as Charge would; what is refused
 // does not hinder the rest. It runs one script for each session, in one pipeline for each server. Errors of the batch as
 // a whole: ErrInvalidAPIKey, ErrInvalidToken, ErrKeyReused; nothing was charged then.
-func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, once *Idempotency) ([]ChargeOutcome, error) {
-	if once != nil {
-		once.bounded = true
+func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]ChargeOutcome, error) {
+	if idem != nil {
+		idem.bounded = true
 	}
-	parts, err := s.partsOf(ctx, c, charges, once)
+	parts, err := s.partsOf(ctx, c, charges, idem)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +43,9 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	if refused {
 		return nil, ErrInvalidToken
 	}
-	if once != nil {
+	if idem != nil {
 		// Of equal batches at once each may do a part, so all are answered as the one that had the key first.
-		once.FirstRequest, once.Replayed = once.claim.request, replayed(parts, once.claim.before)
+		idem.FirstRequest, idem.Replayed = idem.claim.request, replayed(parts, idem.claim.before)
 		s.noteParts(parts)
 	}
 	return outcomes, nil
@@ -58,7 +58,7 @@ func replayed(parts []*part, claimedBefore bool) bool {
 		if p.Err == ErrUnknownSession {
 			continue
 		}
-		if !p.once.Replayed {
+		if !p.idem.Replayed {
 			return false
 		}
 		claimedBefore = true
@@ -73,12 +73,12 @@ type part struct {
 	act     actor
 	places  []int // of its charges in the batch
 	charges []byte
-	once    *Idempotency // of its own, to learn whether it was replayed; nil for none
+	idem    *Idempotency // of its own, to learn whether it was replayed; nil for none
 }
 
 // partsOf lets the caller in and takes the batch apart by sessions, in the order of their first charge.
-func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, once *Idempotency) ([]*part, error) {
-	act, err := s.admitBatch(ctx, c, len(charges), once)
+func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]*part, error) {
+	act, err := s.authorizeBatch(ctx, c, len(charges), idem)
 	if err != nil {
 		return nil, err
 	}
@@ -88,9 +88,9 @@ func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, on
 		p := bySession[charge.Session]
 		if p == nil {
 			p = &part{session: charge.Session, act: act}
-			if once != nil {
-				own := *once
-				p.once = &own
+			if idem != nil {
+				own := *idem
+				p.idem = &own
 			}
 			bySession[charge.Session] = p
 			parts = append(parts, p)
@@ -104,26 +104,26 @@ func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, on
 	return parts, nil
 }
 
-// admitBatch is actOnAgent for a batch, whose idempotency key is tied to it before it is taken apart.
-func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Idempotency) (actor, error) {
+// authorizeBatch is actOnAgent for a batch, whose idempotency key is tied to it before it is taken apart.
+func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem *Idempotency) (actor, error) {
 	if c.Key != nil {
-		return s.actOnAgent(ctx, c, uuid.Nil, once)
+		return s.actOnAgent(ctx, c, uuid.Nil, idem)
 	}
-	act, err := s.actOnAgent(ctx, c, c.Token.Agent, once)
-	if err != nil || once == nil && charges > 0 {
+	act, err := s.actOnAgent(ctx, c, c.Token.Agent, idem)
+	if err != nil || idem == nil && charges > 0 {
 		return act, err
 	}
-	if once == nil { // no script will check the token
+	if idem == nil { // no script will check the token
 		return act, s.CheckToken(ctx, *c.Token)
 	}
-	place := s.keys.outcome(act.agent, act.keyDigest(once, ""))
-	held, err := s.reserveClaim(ctx, act, once, place)
+	place := s.keys.outcome(act.agent, act.keyDigest(idem, ""))
+	held, err := s.reserveClaim(ctx, act, idem, place)
 	if err != nil {
 		return act, err
 	}
-	err = once.claimed(s.client.Run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
-		act.organization, act.family, once.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx)))
-	held.settle(err, once.claim.before)
+	err = idem.claimed(s.client.Run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
+		act.organization, act.family, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx)))
+	held.settle(err, idem.claim.before)
 	return act, err
 }
 
@@ -176,7 +176,7 @@ func (p *part) read() {
 	unconfirmed := p.Err
 	if p.Reply == nil {
 		p.Err = p.act.refusedTo(p.Err)
-	} else if p.take(p.Reply, nil); unconfirmed != nil && p.Err != errHoldsDue && (p.Err == nil || p.once != nil) {
+	} else if p.take(p.Reply, nil); unconfirmed != nil && p.Err != errHoldsDue && (p.Err == nil || p.idem != nil) {
 		p.Err = unconfirmed // a refusal acknowledges nothing, unless it is kept for a key
 	}
 	p.Again = p.Err == errHoldsDue
@@ -195,15 +195,15 @@ func (s *Store) runPart(ctx context.Context, p *part) {
 func (s *Store) chargePart(ctx context.Context, p *part) {
 	keys := s.sessionKeys(p.act, p.session)
 	c := redisclient.NewCommand(p.act.flow, 1+len(keys))
-	if p.Script = chargeBatch.script; p.once == nil {
+	if p.Script = chargeBatch.script; p.idem == nil {
 		c = redisclient.NewCommand(p.act.flow, len(keys))
 	} else {
 		p.Script = chargeBatch.keyed
-		c.Keys(s.keys.outcome(p.act.agent, p.act.keyDigest(p.once, string(p.session[:]))))
+		c.Keys(s.keys.outcome(p.act.agent, p.act.keyDigest(p.idem, string(p.session[:]))))
 	}
 	c.Keys(keys[:]...)
-	if p.once != nil {
-		c.Arguments(onceArguments(ctx, p.act, p.once)...)
+	if p.idem != nil {
+		c.Arguments(keyedArguments(ctx, p.act, p.idem)...)
 	}
 	c.Arguments(p.act.organization, p.act.agent, p.act.family, p.charges, s.audit(ctx, p.act))
 	p.Command = c
@@ -211,8 +211,8 @@ func (s *Store) chargePart(ctx context.Context, p *part) {
 
 // take notes what the part's script has answered.
 func (p *part) take(r *reply, err error) {
-	if err == nil && p.once != nil {
-		r, err = p.once.read(r)
+	if err == nil && p.idem != nil {
+		r, err = p.idem.read(r)
 	}
 	if err == nil && len(r.List(0).Values) != len(p.places) {
 		err = errReply

@@ -124,7 +124,7 @@ func TestABatchThatIsRefusedAsAWholeChangesNothing(t *testing.T) {
 		for name, test := range map[string]struct {
 			caller Caller
 			batch  []BatchCharge
-			once   *Idempotency
+			idem   *Idempotency
 			want   error
 		}{
 			"a wrong key":               {Caller{Key: &APIKey{w.key.Organization, [32]byte{9}}}, batch, nil, ErrInvalidAPIKey},
@@ -141,7 +141,7 @@ func TestABatchThatIsRefusedAsAWholeChangesNothing(t *testing.T) {
 			"what this agent has not":   {byToken(live), batch[1:2], nil, nil},
 		} {
 			wantUnchanged(t, s, name, func() {
-				outcomes, err := s.ChargeBatch(t.Context(), test.caller, test.batch, test.once)
+				outcomes, err := s.ChargeBatch(t.Context(), test.caller, test.batch, test.idem)
 				if wantError(t, name, err, test.want); err != nil && outcomes != nil {
 					t.Errorf("%s: %+v", name, outcomes)
 				}
@@ -191,7 +191,7 @@ func newSpread(t *testing.T, s *Store, agents, perAgent int) (tenant, []BatchCha
 	w := newTenant(t, s, NewSession{MaxActions: 1000})
 	var batch []BatchCharge
 	for range agents {
-		agent := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "one of many"}, [32]byte{2}))(t)
+		agent := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "one of many"}, [32]byte{2}, nil))(t)
 		for range perAgent {
 			session := must(s.CreateSession(t.Context(), w.key,
 				NewSession{Agent: agent.ID, MaxActions: 1000, MaxValue: money.USD, Lifetime: time.Hour}))(t)
@@ -449,11 +449,11 @@ func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 							return err
 						}}
 					})
-					var once *Idempotency
+					var idem *Idempotency
 					if keyed {
-						once = &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+						idem = &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 					}
-					outcomes := must(store.ChargeBatch(WithRequestID(t.Context(), "first"), w.byKey(), batch, once))(t)
+					outcomes := must(store.ChargeBatch(WithRequestID(t.Context(), "first"), w.byKey(), batch, idem))(t)
 					for i, outcome := range outcomes {
 						if addressOf(batch[i]) != troubled {
 							wantAllCharged(t, outcomes[i:i+1], 1)
@@ -467,7 +467,7 @@ func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 					if !keyed {
 						return
 					}
-					again := once.again()
+					again := idem.again()
 					wantAllCharged(t, must(store.ChargeBatch(t.Context(), w.byKey(), batch, again))(t), 1)
 					if again.Replayed != test.replayed || test.replayed && again.FirstRequest != "first" {
 						t.Errorf("%+v, want replayed %t", again, test.replayed)
@@ -488,13 +488,13 @@ func TestABatchIsReplayedWholeThoughSomeOfItIsUnknown(t *testing.T) {
 			{{w.session.ID, charge}, {otherCell(w.agent.ID), charge}},
 		} {
 			for name, caller := range map[string]Caller{"key": w.byKey(), "token": byToken(w.exchange(t, s))} {
-				once := &Idempotency{Key: string(rune('a' + i)), Fingerprint: [32]byte{1}}
-				first := must(s.ChargeBatch(WithRequestID(t.Context(), "first"), caller, batch, once))(t)
-				if once.Replayed {
+				idem := &Idempotency{Key: string(rune('a' + i)), Fingerprint: [32]byte{1}}
+				first := must(s.ChargeBatch(WithRequestID(t.Context(), "first"), caller, batch, idem))(t)
+				if idem.Replayed {
 					t.Errorf("by %s: replayed at first", name)
 				}
 				wantUnchanged(t, s, name, func() {
-					again := once.again()
+					again := idem.again()
 					outcomes := must(s.ChargeBatch(t.Context(), caller, batch, again))(t)
 					if !reflect.DeepEqual(outcomes, first) || !again.Replayed || again.FirstRequest != "first" {
 						t.Errorf("by %s: %+v (%+v), first %+v", name, outcomes, again, first)

@@ -21,11 +21,11 @@ func askedByKey(key APIKey) []asked {
 			return err
 		}},
 		{"RotateAPIKey", func(s *Store, t *testing.T, _, _ uuid.UUID) error {
-			_, err := s.RotateAPIKey(t.Context(), key, [32]byte{9}, 0)
+			_, err := s.RotateAPIKey(t.Context(), key, [32]byte{9}, 0, nil)
 			return err
 		}},
 		{"CreateAgent", func(s *Store, t *testing.T, _, _ uuid.UUID) error {
-			_, err := s.CreateAgent(t.Context(), key, Agent{Name: "spy"}, [32]byte{})
+			_, err := s.CreateAgent(t.Context(), key, Agent{Name: "spy"}, [32]byte{}, nil)
 			return err
 		}},
 		{"Agents", func(s *Store, t *testing.T, _, _ uuid.UUID) error {
@@ -45,7 +45,7 @@ func askedByKey(key APIKey) []asked {
 			return err
 		}},
 		{"RotateAgentSecret", func(s *Store, t *testing.T, agent, _ uuid.UUID) error {
-			_, err := s.RotateAgentSecret(t.Context(), key, agent, [32]byte{9}, 0)
+			_, err := s.RotateAgentSecret(t.Context(), key, agent, [32]byte{9}, 0, nil)
 			return err
 		}},
 		{"CreateSession", func(s *Store, t *testing.T, agent, _ uuid.UUID) error {

@@ -184,10 +184,10 @@ func TestATopUpIsCountedOnceForItsIdempotencyKey(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, Metadata: `{"a":1}`})
 		for i := range 3 {
-			once := &Idempotency{Key: "k"}
-			topped := must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(3)), Idempotency: once}))(t)
-			if topped.MaxValue != 103 || topped.Metadata != `{"a":1}` || once.Replayed != (i > 0) {
-				t.Errorf("%+v, replayed: %t", topped, once.Replayed)
+			idem := &Idempotency{Key: "k"}
+			topped := must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(3)), Idempotency: idem}))(t)
+			if topped.MaxValue != 103 || topped.Metadata != `{"a":1}` || idem.Replayed != (i > 0) {
+				t.Errorf("%+v, replayed: %t", topped, idem.Replayed)
 			}
 		}
 	})

@@ -77,7 +77,7 @@ func TestCheckSecretTellsTheOrganizationOfTheAgentWhoseItIs(t *testing.T) {
 			}
 		}
 		// The current secret is in use now, so the next rotation keeps it for its grace.
-		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{77}, time.Hour))(t)
+		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{77}, time.Hour, nil))(t)
 		must(s.CheckSecret(t.Context(), w.agent.ID, w.secret))(t)
 		_, err := s.CheckSecret(t.Context(), w.agent.ID, previous)
 		wantError(t, "the one before that", err, ErrInvalidCredentials)
@@ -292,7 +292,7 @@ func TestScopesOfAnAgentThatHasNoneCannotBeNarrowed(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		key, secret := newOrganization(t, s), [32]byte{2}
-		w := tenant{key: key, secret: secret, agent: must(s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, secret))(t)}
+		w := tenant{key: key, secret: secret, agent: must(s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, secret, nil))(t)}
 		_, err := s.ExchangeSecret(t.Context(), w.agent.ID, secret, "read")
 		wantError(t, "exchange", err, &ScopeError{"read"})
 		grant := w.exchange(t, s)

@@ -2,16 +2,14 @@ package redisstore
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 )
 
-// An organization may ask of any of its agents, and the outcome is kept in that agent's cell. So its idempotency keys are
-// tied to their requests in its own cell first, by a claim.
+// An organization may use an idempotency key for any of its agents, and the outcome is stored in that agent's cell. So a claim
+// in the organization's own cell ties the key to its request first.
 
 var (
 	claimKey      = newScript("claim_key", writes)
@@ -23,7 +21,7 @@ var (
 // request may take.
 const abandonedAfter = time.Minute
 
-// claim is which request had an idempotency key first: one before this, or this one. It is neither before a claim was made.
+// claim says which request claimed an idempotency key first: an earlier one, or this one. Until a claim is made it is neither.
 type claim struct {
 	request      string
 	before, mine bool
@@ -38,69 +36,69 @@ func (o *Idempotency) claimed(r *reply, err error) error {
 	return r.Err
 }
 
-// admit returns nil if the caller's key opens its organization, and ties the idempotency key, if there is one, to this request.
+// authorize returns nil if the caller's key opens its organization, and ties the idempotency key, unless it is nil, to this request.
 // Errors: ErrInvalidAPIKey, ErrKeyReused, *QuotaError, *RateError.
-func (s *Store) admit(ctx context.Context, c Caller, once *Idempotency) error {
-	if once == nil {
+func (s *Store) authorize(ctx context.Context, c Caller, idem *Idempotency) error {
+	if idem == nil {
 		_, err := s.authenticate(ctx, s.proven.of(c), *c.Key)
 		return err
 	}
-	err := s.claim(ctx, c, once)
-	if err == ErrKeyReused && s.releaseAbandoned(ctx, c, once) {
-		err = s.claim(ctx, c, once)
+	err := s.claim(ctx, c, idem)
+	if err == ErrKeyReused && s.releaseAbandoned(ctx, c, idem) {
+		err = s.claim(ctx, c, idem)
 	}
-	if once.forget(err) {
-		return s.admit(ctx, c, nil)
+	if idem.forget(err) {
+		return s.authorize(ctx, c, nil)
 	}
 	return err
 }
 
-func (s *Store) claim(ctx context.Context, c Caller, once *Idempotency) error {
+func (s *Store) claim(ctx context.Context, c Caller, idem *Idempotency) error {
 	key, cell := *c.Key, ""
-	if once.at != uuid.Nil {
-		cell = cellText(cellOf(once.at))
+	if idem.at != uuid.Nil {
+		cell = cellText(cellOf(idem.at))
 	}
-	f, place := s.proven.of(c), s.claimPlace(key.Organization, once)
-	held, err := s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, once, place)
+	f, place := s.proven.of(c), s.claimPlace(key.Organization, idem)
+	held, err := s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, idem, place)
 	if err != nil {
 		return err
 	}
-	err = once.claimed(s.runByKey(ctx, key, f, claimKey, []string{s.keys.organization(key.Organization), place},
-		key.Hash, once.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx), cell))
-	held.settle(err, once.claim.before)
+	err = idem.claimed(s.runByKey(ctx, key, f, claimKey, []string{s.keys.organization(key.Organization), place},
+		key.Hash, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx), cell))
+	held.settle(err, idem.claim.before)
 	return err
 }
 
 // claimPlace is where an organization's claim on an idempotency key is kept.
-func (s *Store) claimPlace(organization uuid.UUID, once *Idempotency) string {
-	return s.keys.outcome(organization, digest("claim", string(organization[:]), once.Key))
+func (s *Store) claimPlace(organization uuid.UUID, idem *Idempotency) string {
+	return s.keys.outcome(organization, digest("claim", string(organization[:]), idem.Key))
 }
 
-// released returns err. When it says that nothing came of an organization's request, it releases the claim on the
-// idempotency key first, if it can, so that the corrected request may have the same key.
-func (s *Store) released(ctx context.Context, c Caller, once *Idempotency, err error) error {
-	if once == nil || once.forgotten || c.Key == nil || !once.cameToNothing(err) {
+// released returns err. If err is no outcome, it releases the claim of an organization's request on the idempotency key first,
+// as far as it can, so that the corrected request may use the same key.
+func (s *Store) released(ctx context.Context, c Caller, idem *Idempotency, err error) error {
+	if idem == nil || idem.forgotten || c.Key == nil || !idem.cameToNothing(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
-	if once.claim.before && s.mayHaveOutcome(ctx, c, once, cellOf(once.at)) { // of which only the object is gone
+	if idem.claim.before && s.mayHaveOutcome(ctx, c, idem, cellOf(idem.at)) { // of which only the object is gone
 		return err
 	}
-	_, failed := s.client.Run(ctx, s.proven.of(c), releaseClaim, []string{s.claimPlace(c.Key.Organization, once)}, once.Fingerprint)
-	if failed == nil && once.claim.mine {
+	_, failed := s.client.Run(ctx, s.proven.of(c), releaseClaim, []string{s.claimPlace(c.Key.Organization, idem)}, idem.Fingerprint)
+	if failed == nil && idem.claim.mine {
 		s.noteReleased(c.Key.Organization)
 	}
 	return err
 }
 
-// cameToNothing says whether a refusal leaves the idempotency key unused. What a quota or a rate has refused to this request
-// may be under way for one that claimed the key before.
+// cameToNothing says whether a refusal leaves the idempotency key unused. A quota or a rate may refuse this request while an
+// earlier one that has the key is in progress.
 func (o *Idempotency) cameToNothing(err error) bool {
 	return isNoOutcome(err) || isRefusedCreation(err) && o.claim.mine
 }
 
-// isNoOutcome says whether a refusal is of what the request names; see idempotent.lua.
+// isNoOutcome says whether a refusal is about what the request names, which the client may correct; see idempotent.lua.
 func isNoOutcome(err error) bool {
 	var scope *ScopeError
 	var above *AboveBoundsError
@@ -108,47 +106,30 @@ func isNoOutcome(err error) bool {
 		errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above)
 }
 
-// releaseAbandoned releases another request's claim if nothing came of it and nothing will: the instance that served it
+// releaseAbandoned releases another request's claim if that request has no outcome and never will: the instance that served it
 // ended between the claim and the operation.
-func (s *Store) releaseAbandoned(ctx context.Context, c Caller, once *Idempotency) bool {
-	f, place := s.proven.of(c), s.claimPlace(c.Key.Organization, once)
+func (s *Store) releaseAbandoned(ctx context.Context, c Caller, idem *Idempotency) bool {
+	f, place := s.proven.of(c), s.claimPlace(c.Key.Organization, idem)
 	value, err := s.client.Call(ctx, f, reads, "get", place)
 	text, _ := value.(string)
-	fingerprint, cell, isClaim := readClaim(text)
+	abandoned, isClaim := readClaim(text)
 	if err != nil || !isClaim {
 		return false
 	}
 	left, err := s.client.Call(ctx, f, reads, "pttl", place)
-	if ms, ok := left.(int64); err != nil || !ok || onceLifetime-time.Duration(ms)*time.Millisecond < abandonedAfter {
+	if ms, ok := left.(int64); err != nil || !ok || outcomeLifetime-time.Duration(ms)*time.Millisecond < abandonedAfter {
 		return false
 	}
-	if s.mayHaveOutcome(ctx, c, once, cell) {
+	if s.mayHaveOutcome(ctx, c, idem, abandoned.cell) {
 		return false
 	}
-	_, err = s.client.Run(ctx, f, releaseClaim, []string{place}, fingerprint)
+	_, err = s.client.Run(ctx, f, releaseClaim, []string{place}, abandoned.fingerprint)
 	return err == nil
 }
 
-// mayHaveOutcome says whether an outcome of the organization's idempotency key is kept in the cell, or that is unknown.
-func (s *Store) mayHaveOutcome(ctx context.Context, c Caller, once *Idempotency, cell uint16) bool {
+// mayHaveOutcome says whether an outcome of the organization's idempotency key is stored in the cell, or whether that is unknown.
+func (s *Store) mayHaveOutcome(ctx context.Context, c Caller, idem *Idempotency, cell uint16) bool {
 	act := actor{organization: c.Key.Organization}
-	count, err := s.client.Call(ctx, s.proven.of(c), reads, "exists", s.keys.outcomeIn(cell, act.keyDigest(once, "")))
+	count, err := s.client.Call(ctx, s.proven.of(c), reads, "exists", s.keys.outcomeIn(cell, act.keyDigest(idem, "")))
 	return err != nil || count != int64(0)
-}
-
-// readClaim reads what claim_key.lua keeps. It returns false for what has no cell: a batch, a claim by an earlier version,
-// or no claim but an outcome.
-func readClaim(kept string) (fingerprint [32]byte, cell uint16, ok bool) {
-	if len(kept) < len(fingerprint) {
-		return fingerprint, 0, false
-	}
-	parts := strings.Split(kept[copy(fingerprint[:], kept):], " ")
-	if len(parts) != 3 {
-		return fingerprint, 0, false
-	}
-	bytes, err := hex.DecodeString(parts[1])
-	if err != nil || len(bytes) != cellBytes {
-		return fingerprint, 0, false
-	}
-	return fingerprint, uint16(bytes[0])<<8 | uint16(bytes[1]), true
 }

@@ -22,14 +22,14 @@ func (w tenant) fill(t *testing.T, s *Store, n int, state string) {
 	t.Helper()
 	ctx := t.Context()
 	for i := range n {
-		agent := must(s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}}, w.secret))(t)
+		agent := must(s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}}, w.secret, nil))(t)
 		one := tenant{key: w.key, agent: agent, secret: w.secret}
 		session := one.newSession(t, s, time.Hour)
 		grant := one.exchange(t, s)
-		once := &Idempotency{Key: fmt.Sprint("charge", i)}
-		must(s.Charge(ctx, one.byKey(), session.ID, Charge{Count: 1, Value: money.USD, Idempotency: once}))(t)
-		once = &Idempotency{Key: fmt.Sprint("begin", i)}
-		begun := NewTransaction{Session: session.ID, ActionType: "x", PreState: state, Value: 1, Lifetime: time.Hour, Idempotency: once}
+		idem := &Idempotency{Key: fmt.Sprint("charge", i)}
+		must(s.Charge(ctx, one.byKey(), session.ID, Charge{Count: 1, Value: money.USD, Idempotency: idem}))(t)
+		idem = &Idempotency{Key: fmt.Sprint("begin", i)}
+		begun := NewTransaction{Session: session.ID, ActionType: "x", PreState: state, Value: 1, Lifetime: time.Hour, Idempotency: idem}
 		must(s.Begin(ctx, grant.AccessToken, begun))(t)
 		must(s.Begin(ctx, grant.AccessToken, NewTransaction{ActionType: "x", PreState: "{}", Lifetime: time.Hour}))(t)
 		ended := one.newSession(t, s, time.Hour)
@@ -82,8 +82,8 @@ func TestDeletingAnOrganizationRemovesNothingOfANeighbourInItsCells(t *testing.T
 		mine := w.exchange(t, s)
 		neighbour := inCellOf(t, s, w.agent.ID)
 		theirs := neighbour.exchange(t, s)
-		once := &Idempotency{Key: "their own"}
-		must(s.Charge(t.Context(), byToken(theirs), neighbour.session.ID, Charge{Count: 1, Idempotency: once}))(t)
+		idem := &Idempotency{Key: "their own"}
+		must(s.Charge(t.Context(), byToken(theirs), neighbour.session.ID, Charge{Count: 1, Idempotency: idem}))(t)
 		if err := remove(t, s, w.key.Organization); err != nil {
 			t.Fatal(err)
 		}
@@ -203,7 +203,7 @@ func TestAnOrganizationIsDeletedWhileItsAgentsAct(t *testing.T) {
 			for i := 0; ctx.Err() == nil; i++ {
 				_, _ = s.Charge(ctx, byToken(grant), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: fmt.Sprint(i)}})
 				_, _ = s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour})
-				_, _ = s.CreateAgent(ctx, w.key, Agent{Name: "late"}, w.secret)
+				_, _ = s.CreateAgent(ctx, w.key, Agent{Name: "late"}, w.secret, nil)
 				_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret)
 			}
 		}()

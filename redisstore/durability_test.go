@@ -101,7 +101,7 @@ func TestEveryWriteThatNoReplicaConfirmsIsInDoubtAndReadsGoOn(t *testing.T) {
 // changesFirst says whether an operation's first write is its change: others note in an index what they are about to
 // create, or claim a key.
 func changesFirst(o operation) bool {
-	for _, prepared := range []string{"CreateAgent", "CreateSession", "Begin", "Charge once, its claim", "ChargeBatch once"} {
+	for _, prepared := range []string{"CreateAgent", "CreateSession", "Begin", "Charge with an idempotency key, its claim", "ChargeBatch with an idempotency key"} {
 		if strings.HasPrefix(o.name, prepared) {
 			return false
 		}
@@ -117,13 +117,13 @@ func TestAnUnconfirmedWriteIsThereAndItsRepetitionIsConfirmedLater(t *testing.T)
 		grant := w.exchange(t, s)
 		crowd(t, s)
 		resume := p.SuspendReplica(t)
-		charge := func(once *Idempotency) error {
-			_, err := s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Idempotency: once})
+		charge := func(idem *Idempotency) error {
+			_, err := s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Idempotency: idem})
 			return err
 		}
-		once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-		wantError(t, "the first time", charge(once), ErrOutcomeUnknown)
-		wantError(t, "again", charge(once.again()), ErrOutcomeUnknown)
+		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+		wantError(t, "the first time", charge(idem), ErrOutcomeUnknown)
+		wantError(t, "again", charge(idem.again()), ErrOutcomeUnknown)
 		wantError(t, "without a key", charge(nil), ErrOutcomeUnknown)
 		if there := actionsAt(t, s, p.Primary, w); there != 2 {
 			t.Errorf("the primary counts %d actions, want 2", there)

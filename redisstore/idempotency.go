@@ -11,89 +11,90 @@ import (
 	"remit/redisclient"
 )
 
-// Idempotency makes a change happen once, however often it is asked for and on whichever instance. Its first outcome, a refusal by
-// a limit or a state too, is kept for 24 hours with the change, in the change's own script, and given again. Failed
-// authentication, an id that does not exist, a scope that is not held and what the store could not do are no outcomes.
+// Idempotency is an idempotency key and what comes of its use. Requests with the same key make one change, whichever instances
+// serve them. The change's own script stores its first outcome for 24 hours, a refusal by a limit or a state too, and later
+// requests get that outcome. Failed authentication, an unknown id, a scope that is not held and a failure of the store are no
+// outcomes.
 type Idempotency struct {
-	Key         string   // Idempotency-Key: of the caller's choice, which is one organization or one agent
-	Fingerprint [32]byte // of what is asked: the same key with another one is ErrKeyReused
-	// Replayed is set by the operation: its outcome is that of an earlier request, FirstRequest.
+	Key         string   // of the caller's choice; keys of different organizations and agents are different keys
+	Fingerprint [32]byte // of the request: the same key with another one is ErrKeyReused
+	// The operation sets Replayed when its outcome is that of an earlier request, FirstRequest.
 	Replayed     bool
 	FirstRequest string
 
-	// bounded refuses a new key beyond the organization's quotas and rates. What takes authority away or settles is not:
-	// beyond a quota it goes on without the key.
+	// bounded refuses a new key beyond the organization's quotas and rates. A revocation or a settlement is not bounded: beyond
+	// a quota it goes on without the key.
 	bounded bool
 
-	// Credential and Seal are for an operation that gives a credential: Credential is the one that this request would give,
-	// and is set to the one that the first request gave. Redis keeps it sealed.
+	// Credential and Seal are for an operation that gives a credential. Credential is the one that this request would give; a
+	// replay sets it to the one that the first request gave. Redis stores it sealed.
 	Credential string
 	Seal       Seal
 
-	kept      bool // set by the operation: its outcome is kept, a refusal too
-	forgotten bool // set by the operation: it is beyond a quota and goes on, and the key is not remembered
+	kept      bool // set by the operation: its outcome is stored, be it a refusal
+	forgotten bool // set by the operation: it goes on beyond a quota, and the key is not stored
 
-	claim claim     // of the key, where it is claimed before the operation
-	at    uuid.UUID // what the operation is about: the outcome is kept in its cell; uuid.Nil for several
+	claim claim     // on the key, where it is claimed before the operation
+	at    uuid.UUID // what the operation is about: the outcome is stored in its cell; uuid.Nil for several
 }
 
-// Seal is what a credential is kept under.
+// Seal encrypts a stored credential so that only its client can read it.
 type Seal interface {
 	Seal(credential string) string
 	Open(sealed string) (credential string, opens bool)
 }
 
 const (
-	onceLifetime = 24 * time.Hour
-	// unguessableKey is how long an idempotency key must be where it is all that shows who asks.
+	outcomeLifetime = 24 * time.Hour
+	// unguessableKey is how many bytes an idempotency key needs where nothing else authenticates a repeated request.
 	unguessableKey = 32
 )
 
 // Unguessable says whether the key is long enough to be a secret, as a UUID is.
 func (o *Idempotency) Unguessable() bool { return len(o.Key) >= unguessableKey }
 
-// perform runs an operation's script on an agent's cell, once if once is not nil. The script's first key is the agent's,
-// its first argument the organization's id.
-func (s *Store) perform(ctx context.Context, sc keyedScript, act actor, once *Idempotency, keys []string, args ...any) (*reply, error) {
-	if once == nil || once.forgotten {
+// perform runs an operation's script in an agent's cell, with an idempotency key unless idem is nil. The script's first key is
+// the agent's, its first argument the organization's id.
+func (s *Store) perform(ctx context.Context, sc keyedScript, act actor, idem *Idempotency, keys []string, args ...any) (*reply, error) {
+	if idem == nil || idem.forgotten {
 		return s.client.Run(ctx, act.flow, sc.script, keys, args...)
 	}
-	outcome := s.keys.outcome(act.agent, act.keyDigest(once, ""))
-	held, err := s.reserveKey(ctx, act, once, outcome)
-	if once.forget(err) {
+	outcome := s.keys.outcome(act.agent, act.keyDigest(idem, ""))
+	held, err := s.reserveKey(ctx, act, idem, outcome)
+	if idem.forget(err) {
 		return s.client.Run(ctx, act.flow, sc.script, keys, args...)
 	}
 	if err != nil {
 		return nil, err
 	}
-	once.kept = false
-	r, err := s.performOnce(ctx, sc, act, once, outcome, keys, args)
-	if once.kept { // a refusal takes as much memory as any outcome
-		held.settle(nil, once.Replayed)
+	idem.kept = false
+	r, err := s.performKeyed(ctx, sc, act, idem, outcome, keys, args)
+	if idem.kept { // a refusal takes as much memory as any outcome
+		held.settle(nil, idem.Replayed)
 	} else {
-		held.settle(err, once.Replayed)
+		held.settle(err, idem.Replayed)
 	}
 	return r, err
 }
 
-func (s *Store) performOnce(ctx context.Context, sc keyedScript, act actor, once *Idempotency, outcome string, keys []string, args []any) (*reply, error) {
+func (s *Store) performKeyed(ctx context.Context, sc keyedScript, act actor, idem *Idempotency, outcome string, keys []string, args []any) (*reply, error) {
 	c := redisclient.NewCommand(act.flow, 1+len(keys))
 	c.Keys(outcome)
 	c.Keys(keys...)
-	c.Arguments(onceArguments(ctx, act, once)...)
+	c.Arguments(keyedArguments(ctx, act, idem)...)
 	c.Arguments(args...)
 	r, err := s.client.RunCommand(ctx, sc.keyed, c)
 	if err != nil {
 		return nil, err
 	}
-	return once.read(r)
+	return idem.read(r)
 }
 
-func onceArguments(ctx context.Context, act actor, once *Idempotency) []any {
-	return []any{once.Fingerprint, requestID(ctx), onceLifetime.Milliseconds(), act.family}
+func keyedArguments(ctx context.Context, act actor, idem *Idempotency) []any {
+	return []any{idem.Fingerprint, requestID(ctx), outcomeLifetime.Milliseconds(), act.family}
 }
 
-// read takes the outcome out of what idempotent.lua answers, and notes whose it is.
+// read takes the outcome out of the answer of idempotent.lua, and sets FirstRequest and Replayed.
 func (o *Idempotency) read(r *reply) (*reply, error) {
 	o.FirstRequest, o.Replayed = r.Text(0), r.Text(1) != ""
 	inner := r.List(2)
@@ -104,21 +105,21 @@ func (o *Idempotency) read(r *reply) (*reply, error) {
 		return nil, inner.Err
 	}
 	outcome, err := readReply(inner.Values)
-	o.kept = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && err != errHoldsDue
+	o.kept = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && err != errHoldsDue && err != errNoOutcome
 	return outcome, err
 }
 
-// forget says whether the operation goes on without its idempotency key, for which there is no room.
+// forget says whether the operation goes on without its idempotency key, because the quota leaves no room for it.
 func (o *Idempotency) forget(refusal error) bool {
 	var quota *QuotaError
 	o.forgotten = !o.bounded && errors.As(refusal, &quota)
 	return o.forgotten
 }
 
-// keyDigest names an idempotency key of this actor: for the whole request, or for a part of a batch. Agents and
-// organizations do not share keys, though their cells are.
-func (a actor) keyDigest(once *Idempotency, part string) string {
-	if once == nil {
+// keyDigest names an idempotency key of this actor: for the whole request, or for a part of a batch. An agent and an
+// organization have different keys, even in one cell.
+func (a actor) keyDigest(idem *Idempotency, part string) string {
+	if idem == nil {
 		return ""
 	}
 	owner := a.agent
@@ -126,7 +127,7 @@ func (a actor) keyDigest(once *Idempotency, part string) string {
 	if a.family == "" {
 		owner, kind = a.organization, "organization"
 	}
-	return digest(kind, string(owner[:]), part, once.Key)
+	return digest(kind, string(owner[:]), part, idem.Key)
 }
 
 func digest(parts ...string) string {

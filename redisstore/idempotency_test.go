@@ -21,7 +21,7 @@ type keyedOperation struct {
 	script  keyedScript
 	byKey   bool // an API key asks, which claims the idempotency key in its organization's cell as well
 	claimed bool // the idempotency key is tied to the request before the operation's script, by an agent too
-	do      func(ctx context.Context, s *Store, once *Idempotency) (any, error)
+	do      func(ctx context.Context, s *Store, idem *Idempotency) (any, error)
 }
 
 // keyedTenant is a tenant with a transaction that is pending.
@@ -42,15 +42,15 @@ func newKeyedTenant(t *testing.T, s *Store) keyedTenant {
 // everyKeyed returns all that takes an idempotency key, as the tenant asks for it.
 func (w keyedTenant) everyKeyed() []keyedOperation {
 	charge := func(c Caller) func(context.Context, *Store, *Idempotency) (any, error) {
-		return func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
-			return s.Charge(ctx, c, w.session.ID, Charge{Count: 2, Value: 3, Idempotency: once})
+		return func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
+			return s.Charge(ctx, c, w.session.ID, Charge{Count: 2, Value: 3, Idempotency: idem})
 		}
 	}
 	batch := func(c Caller) func(context.Context, *Store, *Idempotency) (any, error) {
-		return func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
+		return func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
 			charges := []BatchCharge{{w.session.ID, Charge{Count: 2, Value: 3}}, {w.session.ID, Charge{Count: 1, Scope: "admin"}},
 				{w.session.ID, Charge{Count: 500}}, {w.session.ID, Charge{Count: 1, Value: 1}}}
-			outcomes, err := s.ChargeBatch(ctx, c, charges, once)
+			outcomes, err := s.ChargeBatch(ctx, c, charges, idem)
 			if err != nil {
 				return nil, err
 			}
@@ -58,22 +58,22 @@ func (w keyedTenant) everyKeyed() []keyedOperation {
 		}
 	}
 	begin := func(n NewTransaction) func(context.Context, *Store, *Idempotency) (any, error) {
-		return func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
+		return func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
 			own := n
-			own.Idempotency, own.Metadata = once, `{"n":1}`
+			own.Idempotency, own.Metadata = idem, `{"n":1}`
 			return s.Begin(ctx, w.grant.AccessToken, own)
 		}
 	}
 	rollback := func(c Caller) func(context.Context, *Store, *Idempotency) (any, error) {
-		return func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
-			return s.Rollback(ctx, c, w.pending.ID, Rollback{Reason: "why", Idempotency: once})
+		return func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
+			return s.Rollback(ctx, c, w.pending.ID, Rollback{Reason: "why", Idempotency: idem})
 		}
 	}
 	key, token := w.byKey(), byToken(w.grant)
 	return []keyedOperation{
-		{"CreateSession", createSession, true, true, func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
+		{"CreateSession", createSession, true, true, func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
 			return s.CreateSession(ctx, w.key, NewSession{Agent: w.agent.ID, MaxActions: 7, MaxValue: 8, Lifetime: time.Hour,
-				Scopes: []string{"read"}, Metadata: `{"n":1}`, Idempotency: once})
+				Scopes: []string{"read"}, Metadata: `{"n":1}`, Idempotency: idem})
 		}},
 		{"Charge by token", chargeSession, false, false, charge(token)},
 		{"Charge by key", chargeSession, true, true, charge(key)},
@@ -81,9 +81,9 @@ func (w keyedTenant) everyKeyed() []keyedOperation {
 		{"ChargeBatch by key", chargeBatch, true, true, batch(key)},
 		{"Begin", beginSessionTransaction, false, false, begin(w.beginning(30))},
 		{"Begin without a session", beginTransaction, false, false, begin(w.alone(30))},
-		{"Commit", commitTransaction, false, false, func(ctx context.Context, s *Store, once *Idempotency) (any, error) {
+		{"Commit", commitTransaction, false, false, func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
 			return s.Commit(ctx, w.grant.AccessToken, w.pending.ID,
-				Commit{Value: new(money.MicroUSD(25)), PostState: `{"a":"*2:$1:x-\n"}`, Idempotency: once})
+				Commit{Value: new(money.MicroUSD(25)), PostState: `{"a":"*2:$1:x-\n"}`, Idempotency: idem})
 		}},
 		{"Rollback by token", rollbackTransaction, false, false, rollback(token)},
 		{"Rollback by key", rollbackTransaction, true, true, rollback(key)},
@@ -136,18 +136,18 @@ func TestAnIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			before := w.effects(t, s)
-			first, err := operation.do(WithRequestID(t.Context(), "r-1"), s, once)
-			if err != nil || once.Replayed {
-				t.Fatalf("%+v, %v, replayed %t", first, err, once.Replayed)
+			first, err := operation.do(WithRequestID(t.Context(), "r-1"), s, idem)
+			if err != nil || idem.Replayed {
+				t.Fatalf("%+v, %v, replayed %t", first, err, idem.Replayed)
 			}
 			if w.effects(t, s) == before {
 				t.Error("it had no effect")
 			}
 			for range 3 {
 				wantUnchanged(t, s, "again", func() {
-					again := once.again()
+					again := idem.again()
 					outcome, err := operation.do(WithRequestID(t.Context(), "r-2"), s, again)
 					if err != nil || !reflect.DeepEqual(outcome, first) {
 						t.Errorf("again %+v, %v, first %+v", outcome, err, first)
@@ -182,22 +182,22 @@ func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
 		must(s.Commit(ctx, token, final.ID, Commit{}))(t)
 		tooMany, tooMuch := &LimitError{"max_actions", full.session.Usage}, &LimitError{"max_value_usd", full.session.Usage}
 		begin := func(n NewTransaction) func(*Idempotency) error {
-			return func(once *Idempotency) error {
-				n.Idempotency = once
+			return func(idem *Idempotency) error {
+				n.Idempotency = idem
 				_, err := s.Begin(ctx, token, n)
 				return err
 			}
 		}
 		charge := func(w keyedTenant, c Caller, charge Charge) func(*Idempotency) error {
-			return func(once *Idempotency) error {
-				charge.Idempotency = once
+			return func(idem *Idempotency) error {
+				charge.Idempotency = idem
 				_, err := s.Charge(ctx, c, w.session.ID, charge)
 				return err
 			}
 		}
 		tests := []struct {
 			name string
-			do   func(once *Idempotency) error
+			do   func(idem *Idempotency) error
 			want error
 		}{
 			{"too many actions", charge(full, byToken(w.grant), Charge{Count: 2}), tooMany},
@@ -205,12 +205,12 @@ func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
 			{"a session that is over", charge(ended, w.byKey(), Charge{Count: 1}), &NotActiveError{Completed}},
 			{"too much to hold", begin(full.beginning(11)), tooMuch},
 			{"a begin in a session that is over", begin(ended.beginning(0)), &NotActiveError{Completed}},
-			{"a commit of what the session's end has undone", func(once *Idempotency) error {
-				_, err := s.Commit(ctx, token, stillOpen.ID, Commit{Idempotency: once})
+			{"a commit of what the session's end has undone", func(idem *Idempotency) error {
+				_, err := s.Commit(ctx, token, stillOpen.ID, Commit{Idempotency: idem})
 				return err
 			}, &NotPendingError{RolledBack}},
-			{"a rollback of what is final", func(once *Idempotency) error {
-				_, err := s.Rollback(ctx, w.byKey(), final.ID, Rollback{Idempotency: once})
+			{"a rollback of what is final", func(idem *Idempotency) error {
+				_, err := s.Rollback(ctx, w.byKey(), final.ID, Rollback{Idempotency: idem})
 				return err
 			}, ErrNotReversible},
 		}
@@ -285,12 +285,12 @@ func TestRequestsAtOnceWithOneIdempotencyKeyHappenOnce(t *testing.T) {
 			for i := range outcomes {
 				store := []*Store{s, second}[i%2]
 				wg.Go(func() {
-					once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-					outcome, err := operation.do(t.Context(), store, once)
+					idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+					outcome, err := operation.do(t.Context(), store, idem)
 					if err != nil {
 						t.Error(err)
 					}
-					if once.Replayed {
+					if idem.Replayed {
 						replayed.Add(1)
 					}
 					outcomes[i] = outcome
@@ -326,15 +326,15 @@ func effectsOfOne(t *testing.T, s *Store, name string) effects {
 
 // That the caller is not let in is no outcome: with a live token the same request happens; and what a live one has done
 // is not told to one that is not.
-func TestACallerThatIsNotLetInHasNoOutcomeAndHearsOfNone(t *testing.T) {
+func TestAnUnauthorizedCallerHasNoOutcomeAndLearnsOfNone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyedThat(t, s, func(o keyedOperation) bool { return !o.byKey }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			ask := func(g Grant, once *Idempotency) (any, error) {
+			ask := func(g Grant, idem *Idempotency) (any, error) {
 				w.grant = g
 				for _, o := range w.everyKeyed() {
 					if o.name == operation.name {
-						return o.do(t.Context(), s, once)
+						return o.do(t.Context(), s, idem)
 					}
 				}
 				return nil, nil
@@ -343,17 +343,17 @@ func TestACallerThatIsNotLetInHasNoOutcomeAndHearsOfNone(t *testing.T) {
 			if err := s.RevokeFamily(t.Context(), live.AccessToken, dead.Family); err != nil {
 				t.Fatal(err)
 			}
-			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			wantUnchanged(t, s, "before", func() {
-				_, err := ask(dead, once.again())
+				_, err := ask(dead, idem.again())
 				wantError(t, "before", err, ErrInvalidToken)
 			})
-			first, err := ask(live, once)
-			if err != nil || once.Replayed {
-				t.Errorf("%v, replayed %t", err, once.Replayed)
+			first, err := ask(live, idem)
+			if err != nil || idem.Replayed {
+				t.Errorf("%v, replayed %t", err, idem.Replayed)
 			}
 			wantUnchanged(t, s, "after", func() {
-				for _, fingerprint := range [][32]byte{once.Fingerprint, {9}} {
+				for _, fingerprint := range [][32]byte{idem.Fingerprint, {9}} {
 					refused := &Idempotency{Key: "key", Fingerprint: fingerprint}
 					if _, err := ask(dead, refused); err != ErrInvalidToken || refused.Replayed {
 						t.Errorf("after: %v, replayed %t", err, refused.Replayed)
@@ -361,27 +361,27 @@ func TestACallerThatIsNotLetInHasNoOutcomeAndHearsOfNone(t *testing.T) {
 				}
 			})
 			other := w.exchange(t, s) // another token of the same agent
-			if outcome, err := ask(other, once.again()); err != nil || !reflect.DeepEqual(outcome, first) {
+			if outcome, err := ask(other, idem.again()); err != nil || !reflect.DeepEqual(outcome, first) {
 				t.Errorf("%+v, %v, first %+v", outcome, err, first)
 			}
 			must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 			wantUnchanged(t, s, "of a revoked agent", func() {
-				_, err := ask(other, once.again())
+				_, err := ask(other, idem.again())
 				wantError(t, "of a revoked agent", err, ErrInvalidToken)
 			})
 		})
 	})
 }
 
-func TestAKeyThatIsRotatedHearsOfNoOutcome(t *testing.T) {
+func TestARotatedKeyLearnsOfNoOutcome(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyedThat(t, s, func(o keyedOperation) bool { return o.byKey }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			first := must(operation.do(t.Context(), s, once))(t)
-			must(s.RotateAPIKey(t.Context(), w.key, [32]byte{7}, 0))(t)
+			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+			first := must(operation.do(t.Context(), s, idem))(t)
+			must(s.RotateAPIKey(t.Context(), w.key, [32]byte{7}, 0, nil))(t)
 			wantUnchanged(t, s, "by the old key", func() {
-				_, err := operation.do(t.Context(), s, once.again())
+				_, err := operation.do(t.Context(), s, idem.again())
 				wantError(t, "by the old key", err, ErrInvalidAPIKey)
 			})
 			w.key.Hash = [32]byte{7}
@@ -390,7 +390,7 @@ func TestAKeyThatIsRotatedHearsOfNoOutcome(t *testing.T) {
 				if o.name != operation.name {
 					continue
 				}
-				again := once.again()
+				again := idem.again()
 				if outcome, err := o.do(t.Context(), s, again); err != nil || !reflect.DeepEqual(outcome, first) || !again.Replayed {
 					t.Errorf("by the new key %+v, %v, replayed %t; first %+v", outcome, err, again.Replayed, first)
 				}
@@ -408,7 +408,7 @@ func TestEveryCallerHasIdempotencyKeysOfItsOwn(t *testing.T) {
 		}
 		near, far := putAgent(t, s, w.key, NewID(w.agent.ID)), putAgent(t, s, w.key, otherCell(w.agent.ID))
 		neighbour := APIKey{Organization: NewID(w.key.Organization), Hash: [32]byte{6}} // whose claims are in the same cell
-		must(s.CreateOrganization(t.Context(), neighbour, "neighbour", ""))(t)
+		must(s.CreateOrganization(t.Context(), "", neighbour, "neighbour", "", nil))(t)
 		theirs := must(s.CreateSession(t.Context(), neighbour,
 			NewSession{Agent: putAgent(t, s, neighbour, NewRootID()).Agent, MaxActions: 100, Lifetime: time.Hour}))(t)
 		for i, caller := range []struct {
@@ -423,10 +423,10 @@ func TestEveryCallerHasIdempotencyKeysOfItsOwn(t *testing.T) {
 			{byToken(foreign.exchange(t, s)), foreign.session.ID},
 			{Caller{Key: &neighbour}, theirs.ID},
 		} {
-			once := &Idempotency{Key: "key", Fingerprint: [32]byte{byte(i)}}
-			_, err := s.Charge(t.Context(), caller.Caller, caller.session, Charge{Count: 1, Idempotency: once})
-			if err != nil || once.Replayed {
-				t.Errorf("caller %d: %v, replayed %t", i, err, once.Replayed)
+			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{byte(i)}}
+			_, err := s.Charge(t.Context(), caller.Caller, caller.session, Charge{Count: 1, Idempotency: idem})
+			if err != nil || idem.Replayed {
+				t.Errorf("caller %d: %v, replayed %t", i, err, idem.Replayed)
 			}
 			batch := &Idempotency{Key: "key of a batch", Fingerprint: [32]byte{byte(i)}}
 			outcomes := must(s.ChargeBatch(t.Context(), caller.Caller, []BatchCharge{{caller.session, Charge{Count: 1}}}, batch))(t)
@@ -442,8 +442,8 @@ func TestAnOrganizationsIdempotencyKeyIsForOneOfItsAgents(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100})
-		once := Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &once}))(t)
+		idem := Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &idem}))(t)
 		var others []uuid.UUID
 		for _, id := range []uuid.UUID{NewID(w.agent.ID), otherCell(w.agent.ID)} {
 			grant := putAgent(t, s, w.key, id)
@@ -467,8 +467,8 @@ func TestOutcomesAreKeptForADay(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			before := outcomesKept(t, s)
-			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			must(operation.do(t.Context(), s, once))(t)
+			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+			must(operation.do(t.Context(), s, idem))(t)
 			var kept []string
 			for key := range outcomesKept(t, s) {
 				if !before[key] {
@@ -482,14 +482,14 @@ func TestOutcomesAreKeptForADay(t *testing.T) {
 			for _, key := range kept {
 				must(peek(t, s).PExpire(t.Context(), key, time.Hour).Result())(t)
 			}
-			must(operation.do(t.Context(), s, once.again()))(t)
+			must(operation.do(t.Context(), s, idem.again()))(t)
 			for _, key := range kept { // for a replay does not prolong it
 				wantTTL(t, s, key, time.Hour)
 			}
 			for _, key := range kept {
 				must(peek(t, s).Del(t.Context(), key).Result())(t)
 			}
-			fresh := once.again()
+			fresh := idem.again()
 			if _, _ = operation.do(t.Context(), s, fresh); fresh.Replayed {
 				t.Error("an outcome that is not kept is replayed")
 			}
@@ -535,16 +535,16 @@ func TestARequestWhoseReplyIsLostHappensOnceWhenItIsAskedForAgain(t *testing.T) 
 			loadScripts(t, s)
 			want := effectsOfOne(t, s, operation.name)
 			p.LoseReplies(operation.script.keyed.SHA(), 100)
-			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			_, err := operation.do(WithRequestID(t.Context(), "lost"), s, once.again())
+			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+			_, err := operation.do(WithRequestID(t.Context(), "lost"), s, idem.again())
 			wantError(t, "the first time", err, ErrOutcomeUnknown)
 			if n := p.Requests(); n != 1 {
 				t.Errorf("it was sent %d times", n)
 			}
 			p.LoseReplies("", 0)
-			outcome, err := operation.do(WithRequestID(t.Context(), "again"), s, once)
-			if err != nil || !once.Replayed || once.FirstRequest != "lost" {
-				t.Errorf("again: %+v, %v, %+v", outcome, err, once)
+			outcome, err := operation.do(WithRequestID(t.Context(), "again"), s, idem)
+			if err != nil || !idem.Replayed || idem.FirstRequest != "lost" {
+				t.Errorf("again: %+v, %v, %+v", outcome, err, idem)
 			}
 			if got := w.effects(t, s); got != want {
 				t.Errorf("it came to %+v, once to %+v", got, want)
@@ -564,16 +564,22 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 			if operation.byKey {
 				claim = claimKey
 			}
+			if operation.name == "CreateSession" {
+				claim = claimSession
+			}
 			p.LoseReplies(claim.SHA(), 100)
-			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			_, err := operation.do(t.Context(), s, once.again())
+			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+			_, err := operation.do(t.Context(), s, idem.again())
 			wantError(t, "the first time", err, ErrUnavailable)
 			p.LoseReplies("", 0)
+			if claim == claimSession {
+				before.sessions++ // the entry of a session that does not exist
+			}
 			if got := w.effects(t, s); got != before {
 				t.Errorf("%+v became %+v", before, got)
 			}
-			if _, err = operation.do(t.Context(), s, once); err != nil || once.Replayed {
-				t.Errorf("again: %v, replayed %t", err, once.Replayed)
+			if _, err = operation.do(t.Context(), s, idem); err != nil || idem.Replayed {
+				t.Errorf("again: %v, replayed %t", err, idem.Replayed)
 			}
 		})
 	})
@@ -583,11 +589,11 @@ func TestOutcomesAreGivenAgainThoughRedisForgotTheScripts(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
-			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			forgetScripts(t, s)
-			first := must(operation.do(t.Context(), s, once))(t)
+			first := must(operation.do(t.Context(), s, idem))(t)
 			forgetScripts(t, s)
-			again := once.again()
+			again := idem.again()
 			if outcome := must(operation.do(t.Context(), s, again))(t); !reflect.DeepEqual(outcome, first) || !again.Replayed {
 				t.Errorf("%+v, first %+v", outcome, first)
 			}
@@ -601,10 +607,10 @@ func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			w.letPass(t, s, w.begin(t, s, w.grant.AccessToken, 950))
-			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-			first, err := operation.do(t.Context(), s, once)
-			if err != nil || once.Replayed {
-				t.Errorf("%+v, %v, replayed %t", first, err, once.Replayed)
+			idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+			first, err := operation.do(t.Context(), s, idem)
+			if err != nil || idem.Replayed {
+				t.Errorf("%+v, %v, replayed %t", first, err, idem.Replayed)
 			}
 			for key := range outcomesKept(t, s) {
 				if strings.Contains(must(peek(t, s).Get(t.Context(), key).Result())(t), "holds_due") {
@@ -612,7 +618,7 @@ func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
 				}
 			}
 			w.letPass(t, s, w.begin(t, s, w.grant.AccessToken, 50))
-			again := once.again()
+			again := idem.again()
 			if outcome := must(operation.do(t.Context(), s, again))(t); !reflect.DeepEqual(outcome, first) || !again.Replayed {
 				t.Errorf("%+v, first %+v", outcome, first)
 			}
@@ -622,7 +628,7 @@ func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
 
 // refusedByName is a request whose refusal is of what it names, and the same corrected.
 type refusedByName struct {
-	do   func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error
+	do   func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error
 	want error
 }
 
@@ -635,8 +641,8 @@ func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[
 		return right
 	}
 	create := func(agent uuid.UUID, scope string) func(context.Context, *Store, bool, *Idempotency) error {
-		return func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error {
-			n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: once}
+		return func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {
+			n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: idem}
 			if mistyped {
 				n.Agent, n.Scopes = agent, []string{scope}
 			}
@@ -645,8 +651,8 @@ func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[
 		}
 	}
 	charge := func(c Caller, session uuid.UUID, scope string) func(context.Context, *Store, bool, *Idempotency) error {
-		return func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error {
-			asked := Charge{Count: 1, Idempotency: once}
+		return func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {
+			asked := Charge{Count: 1, Idempotency: idem}
 			if mistyped {
 				asked.Scope = scope
 			}
@@ -655,18 +661,18 @@ func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[
 		}
 	}
 	rollback := func(c Caller, wrong uuid.UUID) func(context.Context, *Store, bool, *Idempotency) error {
-		return func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error {
-			_, err := s.Rollback(ctx, c, pick(mistyped, wrong, w.pending.ID), Rollback{Idempotency: once})
+		return func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {
+			_, err := s.Rollback(ctx, c, pick(mistyped, wrong, w.pending.ID), Rollback{Idempotency: idem})
 			return err
 		}
 	}
-	rotate := func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error {
-		once.Seal = plainSeal("secret")
-		_, err := s.RotateAgentSecretOnce(ctx, w.key, pick(mistyped, foreign.agent.ID, w.agent.ID), [32]byte{8}, 0, once)
+	rotate := func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {
+		idem.Seal = plainSeal("secret")
+		_, err := s.RotateAgentSecret(ctx, w.key, pick(mistyped, foreign.agent.ID, w.agent.ID), [32]byte{8}, 0, idem)
 		return err
 	}
-	commit := func(ctx context.Context, s *Store, mistyped bool, once *Idempotency) error {
-		_, err := s.Commit(ctx, w.grant.AccessToken, pick(mistyped, NewID(w.agent.ID), w.pending.ID), Commit{Idempotency: once})
+	commit := func(ctx context.Context, s *Store, mistyped bool, idem *Idempotency) error {
+		_, err := s.Commit(ctx, w.grant.AccessToken, pick(mistyped, NewID(w.agent.ID), w.pending.ID), Commit{Idempotency: idem})
 		return err
 	}
 	key, token := w.byKey(), byToken(w.grant)
@@ -729,11 +735,11 @@ func TestAnAbandonedClaimGivesWayToAnotherRequest(t *testing.T) {
 		}
 		place := s.claimPlace(w.key.Organization, &Idempotency{Key: "key"})
 		age := func(by time.Duration) {
-			must(peek(t, s).PExpire(t.Context(), place, onceLifetime-by).Result())(t)
+			must(peek(t, s).PExpire(t.Context(), place, outcomeLifetime-by).Result())(t)
 		}
 		claim := func(fingerprint byte, at uuid.UUID) {
 			abandoned := &Idempotency{Key: "key", Fingerprint: [32]byte{fingerprint}, at: at}
-			wantError(t, "the claim", s.admit(t.Context(), w.byKey(), abandoned), nil)
+			wantError(t, "the claim", s.authorize(t.Context(), w.byKey(), abandoned), nil)
 		}
 		claim(1, w.session.ID)
 		wantError(t, "while the first may still run", charge(2), ErrKeyReused)
@@ -749,7 +755,7 @@ func TestAnAbandonedClaimGivesWayToAnotherRequest(t *testing.T) {
 		claim(4, uuid.Nil)
 		age(abandonedAfter + time.Second)
 		wantError(t, "against a batch, of which a part may be done", charge(5), ErrKeyReused)
-		must(peek(t, s).Set(t.Context(), place, string(make([]byte, 32))+"request", onceLifetime/2).Result())(t)
+		must(peek(t, s).Set(t.Context(), place, string(make([]byte, 32))+"request", outcomeLifetime/2).Result())(t)
 		wantError(t, "against a claim of an earlier version", charge(5), ErrKeyReused)
 		wantError(t, "by the request of that", charge(0), nil)
 	})
@@ -760,11 +766,11 @@ func TestAClaimOfAnEarlierVersionIsRead(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newKeyedTenant(t, s)
-		once := &Idempotency{Key: "key", Fingerprint: [32]byte{7}}
-		must(peek(t, s).Set(t.Context(), s.claimPlace(w.key.Organization, once), string(once.Fingerprint[:])+"first", onceLifetime).Result())(t)
-		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, Charge{Count: 1}}}, once))(t)
-		if once.FirstRequest != "first" {
-			t.Errorf("the first request is %q", once.FirstRequest)
+		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{7}}
+		must(peek(t, s).Set(t.Context(), s.claimPlace(w.key.Organization, idem), string(idem.Fingerprint[:])+"first", outcomeLifetime).Result())(t)
+		must(s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{w.session.ID, Charge{Count: 1}}}, idem))(t)
+		if idem.FirstRequest != "first" {
+			t.Errorf("the first request is %q", idem.FirstRequest)
 		}
 	})
 }
@@ -807,19 +813,19 @@ func TestDigestsTellTheirPartsApart(t *testing.T) {
 		}
 		seen[name] = append(parts, "")
 	}
-	once := &Idempotency{Key: "key"}
+	idem := &Idempotency{Key: "key"}
 	agent := actor{organization: uuid.New(), agent: uuid.New(), family: familyField(uuid.New())}
 	organization := agent
 	organization.family = ""
 	otherFamily := agent
 	otherFamily.family = familyField(uuid.New())
-	if agent.keyDigest(once, "") != otherFamily.keyDigest(once, "") {
+	if agent.keyDigest(idem, "") != otherFamily.keyDigest(idem, "") {
 		t.Error("an agent's keys are another family's no more")
 	}
 	names := map[string]bool{}
 	for _, act := range []actor{agent, organization, {organization: agent.agent, agent: agent.organization}} {
 		for _, part := range []string{"", string(uuid.Nil[:]), string(agent.agent[:])} {
-			names[act.keyDigest(once, part)] = true
+			names[act.keyDigest(idem, part)] = true
 		}
 	}
 	if len(names) != 9 {

@@ -40,7 +40,7 @@ import (
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
 //	                                agent's, md metadata, ov overage, gb given back by
 //	                                rollbacks and max_committed (include/budget.lua), q transactions begun, hx when the next hold is
-//	                                due or sooner, w what the audit trail has noted (include/marks.lua); TTL lifetime
+//	                                due or sooner, w what the audit trail has noted (include/flags.lua); TTL lifetime
 //	                                + retention. Short names, for there are many.
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
 //	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
@@ -49,7 +49,7 @@ import (
 //	                                x expires, cm committed, rb rolled back, re reason, md metadata, ps pre-state,
 //	                                po post-state; TTL lifetime + retention, then retention
 //	i:{cell}:<digest>         string  outcome of an idempotency key (idempotent.lua, idempotent_sealed.lua), or the claim on one
-//	                                (claim_key.lua); TTL 24 h. The cell is the agent's, for claims by API keys and what
+//	                                (include/claims.lua); TTL 24 h. The cell is the agent's, for claims by API keys and what
 //	                                becomes of API keys the organization's. An outcome ends with the organization's 16
 //	                                bytes, a claim by API key with its id as text
 //	k:signing, k:refresh      hash  keys kept in Redis: id to created, signs from, ends, material (rotate_key.lua)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/money"
 )
 
 // Transactions returns a page of the transactions that the caller may see, without their states and metadata. Errors:
@@ -75,19 +74,6 @@ func (s *Store) ownerAmong(ctx context.Context, act actor, session uuid.UUID) (u
 	return s.agentOf(ctx, act.flow, session)
 }
 
-// listedState are the changing fields: as with reads them, then the value held at first and the expiry.
-var listedState = []string{"st", "v", "ov", "cm", "rb", "re", "hv", "x"}
-
-// withListed returns the transaction with its listedState.
-func (t Transaction) withListed(r *reply, ended string, now time.Time) (Transaction, error) {
-	hold, expires := money.MicroUSD(r.NumberOr0(6)), r.Time(7)
-	if r.Err != nil {
-		return Transaction{}, r.Err
-	}
-	t.Hold = hold
-	return t.with(&reply{Values: r.Values[:6]}, transactionEvents{now, ended, expires})
-}
-
 // loadTransactionsOf returns a loader of transactions that reads their sessions and agents after them.
 func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Transaction, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Transaction, error) {
@@ -109,23 +95,12 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 			if transactions[i], err = readListed(ids[i], r, now); err != nil {
 				return nil, err
 			}
-			if transactions[i].Session != uuid.Nil && r.Text(len(listedFacts)) == string(Pending) {
+			if transactions[i].Session != uuid.Nil && r.Text(len(listedFacts)+stateStatus) == string(Pending) {
 				pending = append(pending, i)
 			}
 		}
 		return transactions, s.settleByTheirSessions(ctx, organization, transactions, pending, now)
 	}
-}
-
-// readListed reads a transaction as if its session had not ended.
-func readListed(id uuid.UUID, r *reply, now time.Time) (*Transaction, error) {
-	n := len(listedFacts)
-	t, err := readFacts(id, &reply{Values: r.Values[:n]})
-	if err != nil {
-		return nil, err
-	}
-	t, err = t.withListed(&reply{Values: r.Values[n:]}, "", now)
-	return &t, err
 }
 
 // settleByTheirSessions gives the transactions at these places, which nobody has settled, the status that follows from the

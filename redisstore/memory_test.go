@@ -23,11 +23,11 @@ var sizes = []struct {
 	make func(context.Context, *Store, tenant, AccessToken) error
 }{
 	{"an agent, with its first event", func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
-		_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "payments:write"}}, [32]byte{3})
+		_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "payments:write"}}, [32]byte{3}, nil)
 		return err
 	}},
 	{"an event", func(ctx context.Context, s *Store, w tenant, _ AccessToken) error {
-		_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{4}, time.Hour)
+		_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{4}, time.Hour, nil)
 		return err
 	}},
 	{"a pending transaction with a state of 40 bytes, with its event", beginWithState(40)},

@@ -35,10 +35,10 @@ func newFixture(t rapid.TB, s *Store, peek redis.UniversalClient) (*fixture, *mo
 	ctx := context.Background()
 	now := time.Now().Round(0)
 	w := &fixture{store: s, peek: peek, key: APIKey{Organization: NewRootID(), Hash: [32]byte{1}}}
-	if _, err := s.CreateOrganization(ctx, w.key, "acme", ""); err != nil {
+	if _, err := s.CreateOrganization(ctx, "", w.key, "acme", "", nil); err != nil {
 		t.Fatal(err)
 	}
-	agent, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "write"}}, [32]byte{2})
+	agent, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "write"}}, [32]byte{2}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

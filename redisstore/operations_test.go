@@ -25,7 +25,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 	n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}
 	return []operation{
 		{"CreateOrganization", createOrganization.script, func(ctx context.Context, s *Store) error {
-			_, err := s.CreateOrganization(ctx, APIKey{Organization: NewRootID()}, "acme", "")
+			_, err := s.CreateOrganization(ctx, "", APIKey{Organization: NewRootID()}, "acme", "", nil)
 			return err
 		}},
 		{"Organization", authenticateOrganization, func(ctx context.Context, s *Store) error {
@@ -33,15 +33,15 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			return err
 		}},
 		{"RotateAPIKey", rotateAPIKey.script, func(ctx context.Context, s *Store) error {
-			_, err := s.RotateAPIKey(ctx, w.key, [32]byte{3}, time.Hour)
+			_, err := s.RotateAPIKey(ctx, w.key, [32]byte{3}, time.Hour, nil)
 			return err
 		}},
 		{"CreateAgent, its index", indexAgent, func(ctx context.Context, s *Store) error {
-			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3})
+			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, nil)
 			return err
 		}},
 		{"CreateAgent", createAgent.script, func(ctx context.Context, s *Store) error {
-			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3})
+			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, nil)
 			return err
 		}},
 		{"Agents", listOrganization, func(ctx context.Context, s *Store) error {
@@ -69,7 +69,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			return err
 		}},
 		{"RotateAgentSecret", rotateAgentSecret.script, func(ctx context.Context, s *Store) error {
-			_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{3}, time.Hour)
+			_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{3}, time.Hour, nil)
 			return err
 		}},
 		{"ExchangeSecret", exchangeSecret, func(ctx context.Context, s *Store) error {
@@ -111,27 +111,41 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Value: 1})
 			return err
 		}},
-		{"Charge once", chargeSession.keyed, func(ctx context.Context, s *Store) error {
+		{"Charge with an idempotency key", chargeSession.keyed, func(ctx context.Context, s *Store) error {
 			_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Value: 1, Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
-		{"Charge once, its claim", claimKey, func(ctx context.Context, s *Store) error {
+		{"Charge with an idempotency key, its claim", claimKey, func(ctx context.Context, s *Store) error {
 			_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Value: 1, Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
 		{"ChargeBatch", chargeBatch.script, func(ctx context.Context, s *Store) error {
 			return chargeTwice(ctx, s, caller, w.session.ID, nil)
 		}},
-		{"ChargeBatch once", chargeBatch.keyed, func(ctx context.Context, s *Store) error {
+		{"ChargeBatch with an idempotency key", chargeBatch.keyed, func(ctx context.Context, s *Store) error {
 			return chargeTwice(ctx, s, caller, w.session.ID, &Idempotency{Key: "key"})
 		}},
-		{"ChargeBatch once, its claim", claimAgentKey, func(ctx context.Context, s *Store) error {
+		{"ChargeBatch with an idempotency key, its claim", claimAgentKey, func(ctx context.Context, s *Store) error {
 			return chargeTwice(ctx, s, caller, w.session.ID, &Idempotency{Key: "key"})
 		}},
-		{"CreateSession once", createSession.keyed, func(ctx context.Context, s *Store) error {
-			once := n
-			once.Idempotency = &Idempotency{Key: "key"}
-			_, err := s.CreateSession(ctx, w.key, once)
+		{"CreateSession with an idempotency key", createSession.keyed, func(ctx context.Context, s *Store) error {
+			idem := n
+			idem.Idempotency = &Idempotency{Key: "key"}
+			_, err := s.CreateSession(ctx, w.key, idem)
+			return err
+		}},
+		{"CreateSession with an idempotency key, its claim", claimSession, func(ctx context.Context, s *Store) error {
+			keyed := n
+			keyed.Idempotency = &Idempotency{Key: "key"}
+			_, err := s.CreateSession(ctx, w.key, keyed)
+			return err
+		}},
+		{"CreateAgent with an idempotency key, its claim", claimAgent, func(ctx context.Context, s *Store) error {
+			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, sealedKey("secret", "credential"))
+			return err
+		}},
+		{"CreateAgent with an idempotency key", createAgent.keyed, func(ctx context.Context, s *Store) error {
+			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, sealedKey("secret", "credential"))
 			return err
 		}},
 		{"ChangeLimits", changeLimits.script, func(ctx context.Context, s *Store) error {
@@ -146,17 +160,17 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.Begin(ctx, g.AccessToken, w.alone(1))
 			return err
 		}},
-		{"Begin once", beginSessionTransaction.keyed, func(ctx context.Context, s *Store) error {
-			once := w.beginning(1)
-			once.Idempotency = &Idempotency{Key: "key"}
-			_, err := s.Begin(ctx, g.AccessToken, once)
+		{"Begin with an idempotency key", beginSessionTransaction.keyed, func(ctx context.Context, s *Store) error {
+			idem := w.beginning(1)
+			idem.Idempotency = &Idempotency{Key: "key"}
+			_, err := s.Begin(ctx, g.AccessToken, idem)
 			return err
 		}},
 		{"Commit", commitTransaction.script, func(ctx context.Context, s *Store) error {
 			_, err := s.Commit(ctx, g.AccessToken, pending.ID, Commit{})
 			return err
 		}},
-		{"Commit once", commitTransaction.keyed, func(ctx context.Context, s *Store) error {
+		{"Commit with an idempotency key", commitTransaction.keyed, func(ctx context.Context, s *Store) error {
 			_, err := s.Commit(ctx, g.AccessToken, pending.ID, Commit{Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
@@ -164,7 +178,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.Rollback(ctx, caller, pending.ID, Rollback{})
 			return err
 		}},
-		{"Rollback once", rollbackTransaction.keyed, func(ctx context.Context, s *Store) error {
+		{"Rollback with an idempotency key", rollbackTransaction.keyed, func(ctx context.Context, s *Store) error {
 			_, err := s.Rollback(ctx, caller, pending.ID, Rollback{Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
@@ -206,8 +220,8 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 }
 
 // chargeTwice charges a session in a batch, and returns what came of the first charge.
-func chargeTwice(ctx context.Context, s *Store, c Caller, session uuid.UUID, once *Idempotency) error {
-	outcomes, err := s.ChargeBatch(ctx, c, []BatchCharge{{session, Charge{Count: 1}}, {session, Charge{Count: 1}}}, once)
+func chargeTwice(ctx context.Context, s *Store, c Caller, session uuid.UUID, idem *Idempotency) error {
+	outcomes, err := s.ChargeBatch(ctx, c, []BatchCharge{{session, Charge{Count: 1}}, {session, Charge{Count: 1}}}, idem)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ func TestAnOrganizationIsOpenedByItsKey(t *testing.T) {
 		for _, metadata := range []string{"", `{"plan":"größer"}`} {
 			key := APIKey{Organization: NewRootID(), Hash: [32]byte{0, 1, 0xff, '\n'}}
 			before := time.Now().Add(-time.Millisecond)
-			created := must(s.CreateOrganization(t.Context(), key, "Acme & Söhne", metadata))(t)
+			created := must(s.CreateOrganization(t.Context(), "", key, "Acme & Söhne", metadata, nil))(t)
 			if created.Created.Before(before) || created.Created.After(time.Now()) {
 				t.Errorf("created at %s", created.Created)
 			}
@@ -62,13 +62,13 @@ func TestARotatedKeyLivesForItsGrace(t *testing.T) {
 		before := time.Now().Add(-time.Millisecond)
 		fresh := old
 		fresh.Hash[0] = 2
-		until := must(s.RotateAPIKey(t.Context(), old, fresh.Hash, time.Minute))(t)
+		until := must(s.RotateAPIKey(t.Context(), old, fresh.Hash, time.Minute, nil))(t)
 		if until.Before(before.Add(time.Minute)) || until.After(time.Now().Add(time.Minute)) {
 			t.Errorf("the old key ends at %s, a minute after %s", until, before)
 		}
 		for _, key := range []APIKey{old, fresh} {
 			must(s.Organization(t.Context(), key))(t)
-			must(s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, [32]byte{}))(t)
+			must(s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, [32]byte{}, nil))(t)
 			must(s.Agents(t.Context(), key, Query{Limit: 1}))(t)
 		}
 	})
@@ -85,7 +85,7 @@ func TestARotatedKeyDiesAfterItsGrace(t *testing.T) {
 		})
 		_, err := s.Organization(t.Context(), old)
 		wantError(t, "the old key", err, ErrInvalidAPIKey)
-		_, err = s.CreateAgent(t.Context(), old, Agent{Name: "scout"}, [32]byte{})
+		_, err = s.CreateAgent(t.Context(), old, Agent{Name: "scout"}, [32]byte{}, nil)
 		wantError(t, "an agent by the old key", err, ErrInvalidAPIKey)
 		must(s.Organization(t.Context(), fresh))(t)
 	})
@@ -125,7 +125,7 @@ func TestADeadKeyRotatesNothing(t *testing.T) {
 		rotated(t, s, dead, 2, 0)
 		key := s.keys.organization(dead.Organization)
 		before := contents(t, s, key)
-		_, err := s.RotateAPIKey(t.Context(), dead, [32]byte{3}, time.Minute)
+		_, err := s.RotateAPIKey(t.Context(), dead, [32]byte{3}, time.Minute, nil)
 		wantError(t, "rotation by the dead key", err, ErrInvalidAPIKey)
 		if after := contents(t, s, key); !reflect.DeepEqual(after, before) {
 			t.Errorf("%q became %q", before, after)
@@ -137,7 +137,7 @@ func TestRotationOfAnUnknownOrganizationMakesNone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		key := APIKey{Organization: NewRootID()}
-		_, err := s.RotateAPIKey(t.Context(), key, [32]byte{3}, time.Minute)
+		_, err := s.RotateAPIKey(t.Context(), key, [32]byte{3}, time.Minute, nil)
 		wantError(t, "rotation", err, ErrInvalidAPIKey)
 		if n := must(peek(t, s).Exists(t.Context(), s.keys.organization(key.Organization)).Result())(t); n != 0 {
 			t.Error("it exists now")
@@ -149,7 +149,7 @@ func TestRotationOfAnUnknownOrganizationMakesNone(t *testing.T) {
 func rotated(t *testing.T, s *Store, key APIKey, first byte, grace time.Duration) APIKey {
 	t.Helper()
 	fresh := APIKey{key.Organization, [32]byte{first}}
-	must(s.RotateAPIKey(t.Context(), key, fresh.Hash, grace))(t)
+	must(s.RotateAPIKey(t.Context(), key, fresh.Hash, grace, nil))(t)
 	return fresh
 }
 
@@ -157,8 +157,8 @@ func TestAKeyInItsGraceTimeCannotProlongIt(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		key := newOrganization(t, s)
-		until := must(s.RotateAPIKey(t.Context(), key, [32]byte{2}, time.Minute))(t)
-		if again := must(s.RotateAPIKey(t.Context(), key, [32]byte{3}, time.Hour))(t); !again.Equal(until) {
+		until := must(s.RotateAPIKey(t.Context(), key, [32]byte{2}, time.Minute, nil))(t)
+		if again := must(s.RotateAPIKey(t.Context(), key, [32]byte{3}, time.Hour, nil))(t); !again.Equal(until) {
 			t.Errorf("asked again it ends at %s, at first at %s", again, until)
 		}
 	})
@@ -172,7 +172,7 @@ func TestAKeyInItsGraceTimeCannotRotateOnceItsSuccessorIsUsed(t *testing.T) {
 			"a read": func(key APIKey) error { _, err := s.Organization(t.Context(), key); return err },
 			"a list": func(key APIKey) error { _, err := s.Agents(t.Context(), key, Query{Limit: 1}); return err },
 			"an agent": func(key APIKey) error {
-				_, err := s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, [32]byte{})
+				_, err := s.CreateAgent(t.Context(), key, Agent{Name: "scout"}, [32]byte{}, nil)
 				return err
 			},
 		} {
@@ -186,7 +186,7 @@ func TestAKeyInItsGraceTimeCannotRotateOnceItsSuccessorIsUsed(t *testing.T) {
 			elsewhere := must(Open(s.config))(t) // what one instance was asked counts for all
 			for _, at := range []*Store{s, elsewhere} {
 				before := contents(t, s, s.keys.organization(old.Organization))
-				_, err := at.RotateAPIKey(t.Context(), old, [32]byte{4}, time.Minute)
+				_, err := at.RotateAPIKey(t.Context(), old, [32]byte{4}, time.Minute, nil)
 				wantError(t, "rotation by the key in grace, after "+name, err, ErrSuccessorUsed)
 				if after := contents(t, s, s.keys.organization(old.Organization)); !reflect.DeepEqual(after, before) {
 					t.Errorf("%q became %q", before, after)

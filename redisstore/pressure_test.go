@@ -136,7 +136,7 @@ func TestTheBytesOfUsageAreNearThoseOfRedis(t *testing.T) {
 			return err
 		}},
 		"agents with metadata": {1000, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
-			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "n", Description: text(500), Metadata: text(5000)}, [32]byte{3})
+			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "n", Description: text(500), Metadata: text(5000)}, [32]byte{3}, nil)
 			return err
 		}},
 	}

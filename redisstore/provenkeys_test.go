@@ -25,7 +25,7 @@ func TestCallsWithKeysThatNobodyHasSeenToBeGoodHaveNoOrganizationsShare(t *testi
 		if got := s.proven.urgent(w.key); got != (flow{Owner: own.Owner, Kind: urgent}) {
 			t.Errorf("what takes authority away has the flow %v", got)
 		}
-		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{2}, 0))(t)
+		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{2}, 0, nil))(t)
 		if got := s.proven.flow(APIKey{w.key.Organization, [32]byte{2}}); got != own {
 			t.Errorf("the key that took its place has the flow %v", got)
 		}
@@ -100,4 +100,17 @@ func TestARevokedAgentHasNoOrganizationsShareOnceItsTokenWasRefused(t *testing.T
 			}
 		}
 	})
+}
+
+// Forged keys cost nothing to make: as many as there may be, exchanges do not share their flow.
+func TestExchangesDoNotWaitForAFloodOfForgedKeys(t *testing.T) {
+	t.Parallel()
+	p := newProvenKeys()
+	forged := p.of(Caller{Key: &APIKey{uuid.New(), [32]byte{9}}, urgent: true})
+	if forged == (flow{}) || forged.Owner != uuid.Nil || forged.Kind == urgent {
+		t.Fatalf("a forged key has the flow %v", forged)
+	}
+	if other := p.of(Caller{Key: &APIKey{uuid.New(), [32]byte{9}}}); other != forged {
+		t.Errorf("another forged key has a flow of its own: %v", other)
+	}
 }

@@ -19,12 +19,12 @@ func TestForgedKeysAreCountedForNoOrganization(t *testing.T) {
 			if i%2 == 0 {
 				forged.Organization = w.key.Organization
 			}
-			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "scout"}, [32]byte{3})
+			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "scout"}, [32]byte{3}, nil)
 			wantError(t, "an agent", err, ErrInvalidAPIKey)
 			_, err = s.CreateSession(t.Context(), forged, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour,
 				Idempotency: &Idempotency{Key: uuid.NewString()}})
 			wantError(t, "a session", err, ErrInvalidAPIKey)
-			_, err = s.RotateAPIKeyOnce(t.Context(), forged, [32]byte{4}, 0, &Idempotency{Key: uuid.NewString(), Seal: plainSeal("s")})
+			_, err = s.RotateAPIKey(t.Context(), forged, [32]byte{4}, 0, &Idempotency{Key: uuid.NewString(), Seal: plainSeal("s")})
 			wantError(t, "a rotation", err, ErrInvalidAPIKey)
 		}
 		if got := s.usage.accounts.Len(); got != before {
@@ -43,7 +43,7 @@ func TestTheFirstUseOfAKeyAtAnInstanceIsCounted(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 5})
 		before := usageOf(t, s, w.key.Organization)
 		s.proven = newProvenKeys()
-		if _, err := s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}); err != nil {
+		if _, err := s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, nil); err != nil {
 			t.Fatal(err)
 		}
 		usage := usageOf(t, s, w.key.Organization)

@@ -39,7 +39,7 @@ type quotaCase struct {
 
 var quotaCases = []quotaCase{
 	{"agents", 1, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
-		_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3})
+		_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3}, nil)
 		return err
 	}},
 	{"open_sessions", 1, func(ctx context.Context, s *Store, w tenant, _ Grant) error {
@@ -180,33 +180,33 @@ func TestRefusalsThatAreKeptForIdempotencyKeysAreCounted(t *testing.T) {
 		n := NewTransaction{ActionType: "a", PreState: "{}", Lifetime: time.Hour}
 		id := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
 		must(s.Commit(t.Context(), g.AccessToken, id, Commit{}))(t)
-		once := func() *Idempotency { return &Idempotency{Key: uuid.NewString()} }
+		idem := func() *Idempotency { return &Idempotency{Key: uuid.NewString()} }
 		for name, c := range map[string]struct {
 			bounded bool
 			do      func() error
 		}{
 			"a charge beyond the limit": {true, func() error {
-				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 2, Idempotency: once()})
+				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 2, Idempotency: idem()})
 				return err
 			}},
 			"a change of what is committed": {true, func() error {
-				_, err := s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Value: new(money.MicroUSD), Idempotency: once()})
+				_, err := s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Value: new(money.MicroUSD), Idempotency: idem()})
 				return err
 			}},
 			"a top-up": {true, func() error {
-				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD), Idempotency: once()})
+				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD), Idempotency: idem()})
 				return err
 			}},
 			"a second commit": {false, func() error {
-				_, err := s.Commit(t.Context(), g.AccessToken, id, Commit{Idempotency: once()})
+				_, err := s.Commit(t.Context(), g.AccessToken, id, Commit{Idempotency: idem()})
 				return err
 			}},
 			"a limit set": {false, func() error {
-				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxValue: new(money.MicroUSD), Idempotency: once()})
+				_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxValue: new(money.MicroUSD), Idempotency: idem()})
 				return err
 			}},
 			"a charge by key": {true, func() error {
-				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 2, Idempotency: once()})
+				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 2, Idempotency: idem()})
 				return err
 			}},
 		} {
@@ -247,13 +247,13 @@ func TestWhatAQuotaRefusesLeavesItsIdempotencyKeyUnused(t *testing.T) {
 			}
 		}
 		create := map[string]func(*Idempotency) error{
-			"a session": func(once *Idempotency) error {
-				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: once})
+			"a session": func(idem *Idempotency) error {
+				_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour, Idempotency: idem})
 				return err
 			},
-			"an agent": func(once *Idempotency) error {
-				once.Seal = plainSeal("secret")
-				_, err := s.CreateAgentOnce(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, once)
+			"an agent": func(idem *Idempotency) error {
+				idem.Seal = plainSeal("secret")
+				_, err := s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{3}, idem)
 				return err
 			},
 		}
@@ -294,9 +294,9 @@ func TestATransactionIsCountedUntilTheTimeToWhichItWasChanged(t *testing.T) {
 				n := NewTransaction{ActionType: "call", PreState: "{}", Lifetime: time.Hour}
 				id := must(s.Begin(t.Context(), g.AccessToken, n))(t).ID
 				buckets()
-				once := &Idempotency{Key: "change"}
+				idem := &Idempotency{Key: "change"}
 				for range 2 { // the second time it is replayed, and changes nothing
-					must(s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Lifetime: &lifetime, Idempotency: once}))(t)
+					must(s.ChangeHold(t.Context(), g.AccessToken, id, NewHold{Lifetime: &lifetime, Idempotency: idem}))(t)
 				}
 				changed := must(s.Transaction(t.Context(), byToken(g), id))(t)
 				e := pendingUntil(changed.Expires.Sub(changed.Created), changed.Expires)
@@ -319,10 +319,10 @@ func TestARepeatedRequestIsAnsweredThoughItsQuotaIsReached(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})
 		g := w.exchange(t, s)
-		once := func() *Idempotency { return &Idempotency{Key: "the key"} }
+		idem := func() *Idempotency { return &Idempotency{Key: "the key"} }
 		asks := map[string]func() (bool, error){
 			"a charge by token": func() (bool, error) {
-				o := once()
+				o := idem()
 				_, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1, Idempotency: o})
 				return o.Replayed, err
 			},
@@ -386,12 +386,12 @@ func TestNoQuotaHindersWhatTakesAuthorityAwayOrSettles(t *testing.T) {
 		must(s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}))(t)
 		must(s.RotateRefresh(t.Context(), g.Agent, g.Family, 1))(t)
 		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
-		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{5}, 0))(t)
+		must(s.RotateAgentSecret(t.Context(), w.key, w.agent.ID, [32]byte{5}, 0, nil))(t)
 		if err := s.RevokeFamily(t.Context(), g.AccessToken, g.Family); err != nil {
 			t.Error(err)
 		}
 		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
-		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{6}, 0))(t)
+		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{6}, 0, nil))(t)
 	})
 }
 
@@ -577,13 +577,13 @@ func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
 		for range 3 * burstTime {
-			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "n"}, [32]byte{3})
+			_, err := s.CreateAgent(t.Context(), forged, Agent{Name: "n"}, [32]byte{3}, nil)
 			wantError(t, "an agent", err, ErrInvalidAPIKey)
 			_, err = s.ExchangeSecret(t.Context(), w.agent.ID, [32]byte{8})
 			wantError(t, "an exchange", err, ErrInvalidCredentials)
 		}
 		w.exchange(t, s)
-		must(s.CreateAgent(t.Context(), w.key, Agent{Name: "n"}, [32]byte{3}))(t)
+		must(s.CreateAgent(t.Context(), w.key, Agent{Name: "n"}, [32]byte{3}, nil))(t)
 		if used := usageOf(t, s, w.key.Organization); used["agents"] != 2 || used["refresh_families"] != 1 {
 			t.Errorf("it holds %v", used)
 		}

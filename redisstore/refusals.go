@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What the store refuses. None of these has changed anything, but for ErrTokenReused, which has revoked its family.
+// What the store refuses. None of these has changed anything, except ErrTokenReused, which has revoked its family.
 var (
 	ErrInvalidAPIKey       = errors.New("no organization has this API key")
 	ErrSuccessorUsed       = errors.New("the API key was replaced and its successor is in use")
@@ -74,7 +74,7 @@ func (e *NotPendingError) Error() string { return fmt.Sprintf("the transaction i
 // ErrNotReversible refuses to undo a committed transaction that was begun as one that cannot be undone.
 var ErrNotReversible = errors.New("the transaction is committed and was begun as not reversible")
 
-// refusals gives the error for every code that a script can answer, but for ok.
+// refusals gives the error for every code that a script can answer, except ok and outcome.
 var refusals = redisclient.Refusals{
 	"invalid_api_key":       refuse(ErrInvalidAPIKey),
 	"successor_used":        refuse(ErrSuccessorUsed),
@@ -88,6 +88,7 @@ var refusals = redisclient.Refusals{
 	"unknown_transaction":   refuse(ErrUnknownTransaction),
 	"not_reversible":        refuse(ErrNotReversible),
 	"key_reused":            refuse(ErrKeyReused),
+	"no_outcome":            refuse(errNoOutcome),
 	"token_lacks_scope":     refuse(ErrTokenLacksScope),
 	"holds_due":             refuse(errHoldsDue),
 	"agent_revoked":         refuse(ErrAgentRevoked),

@@ -53,6 +53,10 @@ func TestEveryScriptIsRunAsWhatItsHeaderSaysItIs(t *testing.T) {
 		if name == "idempotent" || name == "idempotent_sealed" { // they stand around others
 			continue
 		}
+		if name == "replay" { // it runs inside those alone
+			delete(declared, name)
+			continue
+		}
 		said[name] = "writes"
 		if strings.Contains(source, "\n-- Writes: nothing") {
 			said[name] = "reads"

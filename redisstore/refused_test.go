@@ -17,7 +17,7 @@ import (
 // goOnWhenFull are the writes that a full Redis still makes: they take authority away or give memory free, and what they
 // add is small and bounded. docs/operations.md has this list.
 var goOnWhenFull = []string{
-	"RotateAPIKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "EndFamily", "RevokeFamilies", "Commit", "Commit once", "Rollback", "Rollback once",
+	"RotateAPIKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "EndFamily", "RevokeFamilies", "Commit", "Commit with an idempotency key", "Rollback", "Rollback with an idempotency key",
 	"EndSession", "DeleteAgent", "Suspend", "ReplaceAPIKey",
 }
 
@@ -91,8 +91,8 @@ func TestWhatGoesOnInAFullRedisHasItsWholeEffect(t *testing.T) {
 		rolledBack := must(s.Rollback(ctx, caller, toRollBack.ID, Rollback{Reason: "full"}))(t)
 		w.wantTransaction(t, s, grant, rolledBack, rolledBack)
 		w.wantEvents(t, s, "transaction.expired", 1) // the hold that was due went first
-		once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
-		must(s.Rollback(ctx, caller, keyed.ID, Rollback{Idempotency: once}))(t)
+		idem := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
+		must(s.Rollback(ctx, caller, keyed.ID, Rollback{Idempotency: idem}))(t)
 		again := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 		if must(s.Rollback(ctx, caller, keyed.ID, Rollback{Idempotency: again}))(t); !again.Replayed {
 			t.Error("the keyed rollback is not replayed")
@@ -118,11 +118,11 @@ func TestWhatGoesOnInAFullRedisHasItsWholeEffect(t *testing.T) {
 		wantError(t, "CheckRefresh after RevokeFamily", err, ErrInvalidRefreshToken)
 
 		newSecret, newKey := [32]byte{7}, APIKey{w.key.Organization, [32]byte{8}}
-		must(s.RotateAgentSecret(ctx, w.key, w.agent.ID, newSecret, 0))(t)
+		must(s.RotateAgentSecret(ctx, w.key, w.agent.ID, newSecret, 0, nil))(t)
 		_, err = s.CheckSecret(ctx, w.agent.ID, w.secret)
 		wantError(t, "CheckSecret of the old one", err, ErrInvalidCredentials)
 		must(s.CheckSecret(ctx, w.agent.ID, newSecret))(t)
-		must(s.RotateAPIKey(ctx, w.key, newKey.Hash, 0))(t)
+		must(s.RotateAPIKey(ctx, w.key, newKey.Hash, 0, nil))(t)
 		_, err = s.Organization(ctx, w.key)
 		wantError(t, "Organization by the old key", err, ErrInvalidAPIKey)
 		must(s.RevokeAgent(ctx, newKey, w.agent.ID))(t)
@@ -152,7 +152,7 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 		token, caller := grant.AccessToken, byToken(grant)
 		pending, stated, alone := w.begin(t, s, token, 10), w.begin(t, s, token, 20), must(s.Begin(ctx, token, w.alone(7)))(t)
 		must(s.Commit(ctx, token, stated.ID, Commit{PostState: `{"stock":2}`}))(t)
-		once := func() *Idempotency { return &Idempotency{Key: uuid.NewString()} }
+		idem := func() *Idempotency { return &Idempotency{Key: uuid.NewString()} }
 		refuse()
 		before := dump(t, s)
 		for _, test := range []struct {
@@ -168,19 +168,19 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 				return err
 			}},
 			{"a commit with a state, once", func() error {
-				_, err := s.Commit(ctx, token, pending.ID, Commit{PostState: `{"stock":2}`, Idempotency: once()})
+				_, err := s.Commit(ctx, token, pending.ID, Commit{PostState: `{"stock":2}`, Idempotency: idem()})
 				return err
 			}},
 			{"a rollback that repeats a state", func() error {
-				_, err := s.Rollback(ctx, caller, stated.ID, Rollback{Scopes: w.agent.Scopes, Idempotency: once()})
+				_, err := s.Rollback(ctx, caller, stated.ID, Rollback{Scopes: w.agent.Scopes, Idempotency: idem()})
 				return err
 			}},
 			{"the outcome of a second rollback", func() error {
-				_, err := s.Commit(ctx, token, stated.ID, Commit{Idempotency: once()})
+				_, err := s.Commit(ctx, token, stated.ID, Commit{Idempotency: idem()})
 				return err
 			}},
 			{"the claim of an organization's key", func() error {
-				_, err := s.Rollback(ctx, w.byKey(), pending.ID, Rollback{Idempotency: once()})
+				_, err := s.Rollback(ctx, w.byKey(), pending.ID, Rollback{Idempotency: idem()})
 				return err
 			}},
 			{"a refresh", func() error {

@@ -162,10 +162,14 @@ func fuzzedOperations() []readsReply {
 	byKey, byToken := Caller{Key: &key}, Caller{Token: &token}
 	o, one, amount := fuzzedObject, int64(1), money.USD
 	return []readsReply{
-		func(ctx context.Context, s *Store) (any, error) { return s.CreateOrganization(ctx, key, "name", "") },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.CreateOrganization(ctx, "", key, "name", "", nil)
+		},
 		func(ctx context.Context, s *Store) (any, error) { return s.Organization(ctx, key) },
-		func(ctx context.Context, s *Store) (any, error) { return s.RotateAPIKey(ctx, key, [32]byte{}, 0) },
-		func(ctx context.Context, s *Store) (any, error) { return s.CreateAgent(ctx, key, Agent{}, [32]byte{}) },
+		func(ctx context.Context, s *Store) (any, error) { return s.RotateAPIKey(ctx, key, [32]byte{}, 0, nil) },
+		func(ctx context.Context, s *Store) (any, error) {
+			return s.CreateAgent(ctx, key, Agent{}, [32]byte{}, nil)
+		},
 		func(ctx context.Context, s *Store) (any, error) { return s.Agent(ctx, key, fuzzedAgent) },
 		func(ctx context.Context, s *Store) (any, error) { return s.RevokeAgent(ctx, key, fuzzedAgent) },
 		func(ctx context.Context, s *Store) (any, error) { return s.DeleteAgent(ctx, key, fuzzedAgent) },
@@ -181,7 +185,7 @@ func fuzzedOperations() []readsReply {
 			return hash, err
 		},
 		func(ctx context.Context, s *Store) (any, error) {
-			return s.RotateAgentSecret(ctx, key, fuzzedAgent, [32]byte{}, 0)
+			return s.RotateAgentSecret(ctx, key, fuzzedAgent, [32]byte{}, 0, nil)
 		},
 		func(ctx context.Context, s *Store) (any, error) { return s.Agents(ctx, key, Query{Limit: 2}) },
 		func(ctx context.Context, s *Store) (any, error) {

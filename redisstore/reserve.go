@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,74 +22,6 @@ func (s *Store) reserveIn(f flow, d demand) (reservation, error) {
 	return s.usage.reserve(d)
 }
 
-// reserveAgent reserves an agent, and notes it in the index of its organization. What repeats a request creates none.
-func (s *Store) reserveAgent(ctx context.Context, key APIKey, a Agent, repeats func() bool) (reservation, error) {
-	held, err := s.reserveByKey(key, agentDemand(key.Organization, a, strings.Join(a.Scopes, " ")))
-	if isRefusedCreation(err) && repeats() {
-		held, err = reservation{}, nil
-	}
-	if err != nil {
-		return reservation{}, s.refusals.count(err)
-	}
-	err = s.indexAgent(ctx, key, a.ID, s.usage.quota(key.Organization, agentsHeld))
-	if isRefusedCreation(err) && repeats() {
-		err = s.indexAgent(ctx, key, a.ID, "")
-	}
-	if err != nil {
-		held.settle(err, false)
-		return reservation{}, nothingVisible(s.refusals.count(err))
-	}
-	return held, nil
-}
-
-func (s *Store) indexAgent(ctx context.Context, key APIKey, id uuid.UUID, quota string) error {
-	index := []string{s.keys.organization(key.Organization), s.keys.organizationAgents(key.Organization)}
-	_, err := s.runByKey(ctx, key, s.proven.flow(key), indexAgent, index, key.Hash, id, quota)
-	return err
-}
-
-// reserveSession reserves a session, and notes it in the index of the open ones.
-func (s *Store) reserveSession(ctx context.Context, key APIKey, id uuid.UUID, n NewSession) (reservation, error) {
-	held, err := s.reserveByKey(key, s.sessionDemand(n, key.Organization))
-	if isRefusedCreation(err) && s.replays(ctx, key.Organization, n) {
-		held, err = reservation{}, nil
-	}
-	if err != nil {
-		return reservation{}, s.refusals.count(err)
-	}
-	if err = s.indexSession(ctx, key, id, s.usage.quota(key.Organization, openSessionsHeld)); isRefusedCreation(err) {
-		err = s.indexBeyond(ctx, key, id, n, err)
-	}
-	if err != nil {
-		held.settle(err, false)
-	}
-	return held, err
-}
-
-// indexBeyond tries again when there are too many open sessions: some of them may be over, and what repeats a request
-// creates none. Errors: the refusal.
-func (s *Store) indexBeyond(ctx context.Context, key APIKey, id uuid.UUID, n NewSession, refusal error) error {
-	if s.replays(ctx, key.Organization, n) {
-		return s.indexSession(ctx, key, id, "")
-	}
-	a := s.usage.account(key.Organization)
-	s.usage.syncing.want(a) // the quota may have been raised
-	if a.mayTidy(s.usage.now()) {
-		s.closeSome(ctx, key.Organization)
-		refusal = s.indexSession(ctx, key, id, s.usage.quota(key.Organization, openSessionsHeld))
-	}
-	return s.refusals.count(refusal)
-}
-
-// replays says whether the session was created before, for the same idempotency key.
-func (s *Store) replays(ctx context.Context, organization uuid.UUID, n NewSession) bool {
-	if n.Idempotency == nil {
-		return false
-	}
-	act := actor{organization: organization, agent: n.Agent, flow: flow{Owner: organization}}
-	return s.isKept(ctx, act.flow, s.keys.outcome(n.Agent, act.keyDigest(n.Idempotency, "")))
-}
-
 // closePause is how often open sessions are looked through because they seem too many, and closeSample how many.
 const (
 	closePause  = time.Second
@@ -107,11 +38,18 @@ func (a *account) mayTidy(now time.Time) bool {
 	return true
 }
 
-// closeSome moves open sessions that are over to the closed ones.
-func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) {
+// closeSome moves open sessions that are over to the closed ones, when there are too many and it has not looked for a while; it
+// returns whether it has. It also asks for the quota again, which may have been raised.
+func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
+	a := s.usage.account(organization)
+	s.usage.syncing.want(a)
+	if !a.mayTidy(s.usage.now()) {
+		return false
+	}
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	prune(ctx, s, s.openSessions(organization), closeSample)
+	return true
 }
 
 func isRefusedCreation(err error) bool {
@@ -137,8 +75,8 @@ func (s *Store) reserveUnlessKept(ctx context.Context, f flow, d demand, place s
 }
 
 // reserveKey reserves the idempotency key of an operation on an agent. Of an API key's the claim was counted before.
-func (s *Store) reserveKey(ctx context.Context, act actor, once *Idempotency, outcome string) (reservation, error) {
-	d := keyDemand(act, once, keySize)
+func (s *Store) reserveKey(ctx context.Context, act actor, idem *Idempotency, outcome string) (reservation, error) {
+	d := keyDemand(act, idem, keySize)
 	if act.family == "" {
 		d.resource, d.always = noResource, true
 	}
@@ -146,15 +84,15 @@ func (s *Store) reserveKey(ctx context.Context, act actor, once *Idempotency, ou
 }
 
 // reserveClaim reserves an idempotency key by its claim.
-func (s *Store) reserveClaim(ctx context.Context, act actor, once *Idempotency, place string) (reservation, error) {
-	return s.reserveUnlessKept(ctx, act.flow, keyDemand(act, once, claimSize), place)
+func (s *Store) reserveClaim(ctx context.Context, act actor, idem *Idempotency, place string) (reservation, error) {
+	return s.reserveUnlessKept(ctx, act.flow, keyDemand(act, idem, claimSize), place)
 }
 
 // noteParts counts what the parts of a batch keep for its idempotency key.
 func (s *Store) noteParts(parts []*part) {
 	var kept int64
 	for _, p := range parts {
-		if p.Err == nil && !p.once.Replayed {
+		if p.Err == nil && !p.idem.Replayed {
 			kept++
 		}
 	}
@@ -166,7 +104,7 @@ func (s *Store) noteParts(parts []*part) {
 // noteOutcomes counts the memory of so many outcomes whose idempotency key was counted by its claim.
 func (s *Store) noteOutcomes(organization uuid.UUID, kept int64) {
 	s.usage.note(organization, func(c *changes, settled *quantities) {
-		c.expire(expiryOf('b', onceLifetime, onceLifetime), kept*keySize)
+		c.expire(expiryOf('b', outcomeLifetime, outcomeLifetime), kept*keySize)
 		settled[bytesHeld] += kept * keySize
 	})
 }
@@ -174,8 +112,8 @@ func (s *Store) noteOutcomes(organization uuid.UUID, kept int64) {
 // noteReleased counts that a claim is not kept any more.
 func (s *Store) noteReleased(organization uuid.UUID) {
 	s.usage.note(organization, func(c *changes, settled *quantities) {
-		c.expire(expiryOf('i', onceLifetime, onceLifetime), -1)
-		c.expire(expiryOf('b', onceLifetime, onceLifetime), -claimSize)
+		c.expire(expiryOf('i', outcomeLifetime, outcomeLifetime), -1)
+		c.expire(expiryOf('b', outcomeLifetime, outcomeLifetime), -claimSize)
 		settled[keysHeld]--
 		settled[bytesHeld] -= claimSize
 	})
@@ -193,9 +131,9 @@ func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTran
 }
 
 // settled counts that a transaction is not pending any more, and what its settlement keeps.
-func (s *Store) settled(act actor, once *Idempotency, postState string) func(Transaction, error) (Transaction, error) {
+func (s *Store) settled(act actor, idem *Idempotency, postState string) func(Transaction, error) (Transaction, error) {
 	return func(t Transaction, err error) (Transaction, error) {
-		if err != nil || once != nil && once.Replayed {
+		if err != nil || idem != nil && idem.Replayed {
 			return t, err
 		}
 		wasPending := t.Committed.IsZero() || t.RolledBack.IsZero()

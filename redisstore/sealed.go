@@ -9,33 +9,33 @@ import (
 	"remit/redisclient"
 )
 
-// ErrSealed refuses to repeat an answer whose credential only the first request's own credential opens.
+// ErrSealed refuses a replay whose credential is sealed: only the credential that made the first request opens it.
 var ErrSealed = errors.New("the answer under this idempotency key holds a credential; only the credential that first asked opens it")
 
-// performSealed runs an operation that gives a credential, once if once is not nil. place is where the outcome is kept; it is
-// of the organization's.
-func (s *Store) performSealed(ctx context.Context, sc keyedScript, f flow, once *Idempotency, place string, organization uuid.UUID,
+// performSealed runs an operation that gives a credential, with an idempotency key unless idem is nil. place is the key where
+// the outcome is stored; the outcome belongs to the organization.
+func (s *Store) performSealed(ctx context.Context, sc keyedScript, f flow, idem *Idempotency, place string, organization uuid.UUID,
 	keys []string, args ...any) (*reply, error) {
-	if once == nil {
+	if idem == nil {
 		return s.client.Run(ctx, f, sc.script, keys, args...)
 	}
 	c := redisclient.NewCommand(f, 1+len(keys))
 	c.Keys(place)
 	c.Keys(keys...)
-	c.Arguments(once.Fingerprint, requestID(ctx), onceLifetime.Milliseconds(), once.Seal.Seal(once.Credential), organization)
+	c.Arguments(idem.Fingerprint, requestID(ctx), outcomeLifetime.Milliseconds(), idem.Seal.Seal(idem.Credential), organization)
 	c.Arguments(args...)
 	r, err := s.client.RunCommand(ctx, sc.keyed, c)
 	if err != nil {
 		return nil, err
 	}
-	inner, err := once.open(r)
-	if err == nil && !once.Replayed {
+	inner, err := idem.open(r)
+	if err == nil && !idem.Replayed {
 		s.noteOutcomes(organization, 1)
 	}
 	return inner, err
 }
 
-// open reads what idempotent_sealed.lua answers: the outcome, and the credential that goes with it.
+// open reads the answer of idempotent_sealed.lua: the outcome, and the credential that goes with it.
 func (o *Idempotency) open(r *reply) (*reply, error) {
 	sealed := r
 	inner, err := o.read(r)
@@ -51,13 +51,13 @@ func (o *Idempotency) open(r *reply) (*reply, error) {
 	return inner, nil
 }
 
-// cell returns a cell that the idempotency key of this owner always has, as evenly drawn as any.
+// cell returns the cell of the owner's idempotency key: always the same for one key, and evenly distributed over keys.
 func (o *Idempotency) cell(owner string) uint16 {
 	return binary.BigEndian.Uint16(hashOf("cell", owner, o.Key))
 }
 
-// firstMetadata returns the metadata of an object as the request that created it gave it: what repeats it may have the members
-// in another order.
+// firstMetadata returns the metadata of an object as the request that created it gave it. A repeated request may have the
+// members in another order.
 func (s *Store) firstMetadata(ctx context.Context, f flow, key, field, repeated string) (string, error) {
 	if repeated == "" {
 		return "", nil

@@ -22,33 +22,33 @@ func (s plainSeal) Open(sealed string) (string, bool) {
 const longKey = "8d5bb0f3-7c34-4a58-9b0e-5f1f6a0c3a11"
 
 // sealedOnce is an idempotency key for a request that would give this credential.
-func sealedOnce(secret, credential string) *Idempotency {
+func sealedKey(secret, credential string) *Idempotency {
 	return &Idempotency{Key: longKey, Fingerprint: [32]byte{1}, Seal: plainSeal(secret), Credential: credential}
 }
 
 // giving is an operation that gives a credential; it returns what its answer is made of.
 type giving struct {
 	script keyedScript
-	do     func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error)
+	do     func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error)
 }
 
 func (w tenant) everyGiving() map[string]giving {
 	return map[string]giving{
-		"an organization": {createOrganization, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
-			return s.CreateOrganizationOnce(ctx, w.agent.Name, APIKey{NewOrganizationID(w.agent.Name, once), hash}, "acme", `{"n":1}`, once)
+		"an organization": {createOrganization, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
+			return s.CreateOrganization(ctx, w.agent.Name, APIKey{NewOrganizationID(w.agent.Name, idem), hash}, "acme", `{"n":1}`, idem)
 		}},
-		"an agent": {createAgent, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
-			a, err := s.CreateAgentOnce(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}, Metadata: `{"n":1}`}, hash, once)
+		"an agent": {createAgent, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
+			a, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read"}, Metadata: `{"n":1}`}, hash, idem)
 			return [4]any{a.ID, a.Created, a.Name, a.Metadata}, err
 		}},
-		"a secret": {rotateAgentSecret, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
-			return s.RotateAgentSecretOnce(ctx, w.key, w.agent.ID, hash, 0, once)
+		"a secret": {rotateAgentSecret, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
+			return s.RotateAgentSecret(ctx, w.key, w.agent.ID, hash, 0, idem)
 		}},
-		"an API key, with time": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
-			return s.RotateAPIKeyOnce(ctx, w.key, hash, time.Minute, once)
+		"an API key, with time": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
+			return s.RotateAPIKey(ctx, w.key, hash, time.Minute, idem)
 		}},
-		"an API key, at once": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error) {
-			return s.RotateAPIKeyOnce(ctx, w.key, hash, 0, once)
+		"an API key, at once": {rotateAPIKey, func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error) {
+			return s.RotateAPIKey(ctx, w.key, hash, 0, idem)
 		}},
 	}
 }
@@ -70,7 +70,7 @@ func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
 		onEachGiving(t, s, func(t *testing.T, w tenant, g giving) {
 			loadScripts(t, s)
 			p.LoseReplies(g.script.keyed.SHA(), 100)
-			_, err := g.do(WithRequestID(t.Context(), "lost"), s, [32]byte{1}, sealedOnce("mine", "first"))
+			_, err := g.do(WithRequestID(t.Context(), "lost"), s, [32]byte{1}, sealedKey("mine", "first"))
 			wantError(t, "the first time", err, ErrOutcomeUnknown)
 			if n := p.Requests(); n != 1 {
 				t.Errorf("it was sent %d times", n)
@@ -78,7 +78,7 @@ func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
 			p.LoseReplies("", 0)
 			var answers []any
 			for i := range 3 {
-				again := sealedOnce("mine", "another")
+				again := sealedKey("mine", "another")
 				answer, err := g.do(t.Context(), s, [32]byte{byte(2 + i)}, again)
 				if err != nil || !again.Replayed || again.Credential != "first" || again.FirstRequest != "lost" {
 					t.Fatalf("%v, %+v", err, again)
@@ -97,17 +97,17 @@ func TestARepeatedRequestForACredentialIsRefusedToWhoCannotOpenIt(t *testing.T) 
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachGiving(t, s, func(t *testing.T, w tenant, g giving) {
-			must(g.do(t.Context(), s, [32]byte{1}, sealedOnce("mine", "first")))(t)
+			must(g.do(t.Context(), s, [32]byte{1}, sealedKey("mine", "first")))(t)
 			_, invalid := s.Organization(t.Context(), w.key)
 			ended := invalid == ErrInvalidAPIKey
-			other := sealedOnce("theirs", "another")
+			other := sealedKey("theirs", "another")
 			_, err := g.do(t.Context(), s, [32]byte{2}, other)
 			want := ErrSealed
 			if ended {
 				want = ErrInvalidAPIKey
 			}
 			wantError(t, "with another secret", err, want)
-			changed := sealedOnce("mine", "another")
+			changed := sealedKey("mine", "another")
 			changed.Fingerprint = [32]byte{2}
 			_, err = g.do(t.Context(), s, [32]byte{2}, changed)
 			if !ended {
@@ -132,12 +132,12 @@ func TestOneAgentIsMadeOfManyEqualRequestsAtOnce(t *testing.T) {
 		results := make(chan made, 8)
 		for i := range cap(results) {
 			go func() {
-				once := sealedOnce("mine", string(rune('a'+i)))
-				a, err := s.CreateAgentOnce(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{byte(i)}, once)
+				idem := sealedKey("mine", string(rune('a'+i)))
+				a, err := s.CreateAgent(t.Context(), w.key, Agent{Name: "scout"}, [32]byte{byte(i)}, idem)
 				if err != nil {
 					t.Error(err)
 				}
-				results <- made{a.ID, once.Credential}
+				results <- made{a.ID, idem.Credential}
 			}()
 		}
 		first := <-results
@@ -170,18 +170,18 @@ func TestAnEndedAPIKeyGetsItsSuccessorAgainByAnUnguessableKeyAlone(t *testing.T)
 			{"k", 0, ErrInvalidAPIKey},
 		} {
 			w := newTenant(t, s, NewSession{MaxActions: 1})
-			once := func() *Idempotency { return &Idempotency{Key: test.key, Seal: plainSeal("old"), Credential: "new"} }
-			must(s.RotateAPIKeyOnce(t.Context(), w.key, [32]byte{9}, test.grace, once()))(t)
+			idem := func() *Idempotency { return &Idempotency{Key: test.key, Seal: plainSeal("old"), Credential: "new"} }
+			must(s.RotateAPIKey(t.Context(), w.key, [32]byte{9}, test.grace, idem()))(t)
 			wantUnchanged(t, s, test.key, func() {
-				again := once()
-				_, err := s.RotateAPIKeyOnce(t.Context(), w.key, [32]byte{10}, test.grace, again)
+				again := idem()
+				_, err := s.RotateAPIKey(t.Context(), w.key, [32]byte{10}, test.grace, again)
 				if wantError(t, test.key, err, test.want); again.Replayed != (err == nil) {
 					t.Errorf("%q: replayed %t", test.key, again.Replayed)
 				}
 				if test.grace == 0 {
-					stranger := once()
+					stranger := idem()
 					stranger.Key = longKey + "x"
-					_, err := s.RotateAPIKeyOnce(t.Context(), w.key, [32]byte{10}, 0, stranger)
+					_, err := s.RotateAPIKey(t.Context(), w.key, [32]byte{10}, 0, stranger)
 					wantError(t, "by another idempotency key", err, ErrInvalidAPIKey)
 				}
 			})

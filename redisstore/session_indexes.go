@@ -25,14 +25,6 @@ var (
 // closeTime bounds the move of a session that was ended, for the answer waits for it.
 const closeTime = 500 * time.Millisecond
 
-// indexSession notes a coming session, before it is created: none can exist that its organization does not list. Errors:
-// ErrInvalidAPIKey, *QuotaError.
-func (s *Store) indexSession(ctx context.Context, key APIKey, id uuid.UUID, quota string) error {
-	index := []string{s.keys.organization(key.Organization), s.keys.organizationOpen(key.Organization)}
-	_, err := s.runByKey(ctx, key, s.proven.flow(key), indexSession, index, key.Hash, id, quota)
-	return nothingVisible(err)
-}
-
 // closeSessions moves sessions that are no longer active to the closed ones; expired is the latest expiry of those that have
 // expired, zero for none. It does what it can: one that stays among the open ones is moved by the next reader.
 func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids []uuid.UUID, expired time.Time) {

@@ -76,16 +76,14 @@ func TestAnEntryOfASessionThatIsStillToComeShowsNothingAndStays(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		coming := NewID(w.agent.ID)
-		if err := s.indexSession(t.Context(), w.key, coming, ""); err != nil {
-			t.Fatal(err)
-		}
+		c := s.comingSession(t.Context(), w.key, NewSession{Agent: w.agent.ID})
+		wantError(t, "the entry", s.enter(t.Context(), c, ""), nil)
 		for _, status := range []Status{"", Active, Completed} {
 			ids, _ := listed(t, s, w.byKey(), Query{Limit: 1, Status: status}, nil)
-			if slices.Contains(ids, coming) {
+			if slices.Contains(ids, c.id) {
 				t.Errorf("listed by status %q: %v", status, ids)
 			}
-			wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization), w.session.ID, coming)
+			wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization), w.session.ID, c.id)
 		}
 	})
 }

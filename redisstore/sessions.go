@@ -65,7 +65,9 @@ type NewSession struct {
 }
 
 var (
+	claimSession  = newScript("claim_and_index_session", writes)
 	createSession = newKeyedScript("create_session")
+	replaySession = newKeyedScript("replay")
 	getSession    = newScript("get_session", reads) // what it writes by the way is in nobody's doubt
 	endSession    = newScript("end_session", writes)
 )
@@ -75,28 +77,40 @@ var (
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
 	if n.Idempotency != nil {
 		n.Idempotency.at, n.Idempotency.bounded = n.Agent, true
-		if err := s.admit(ctx, Caller{Key: &key}, n.Idempotency); err != nil {
-			return Session{}, err
-		}
 	}
-	id := NewID(n.Agent)
-	held, err := s.reserveSession(ctx, key, id, n)
+	c := s.comingSession(ctx, key, n)
+	held, err := s.reserveCreation(ctx, c, s.sessionDemand(n, key.Organization))
 	if err != nil {
 		return Session{}, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
 	}
-	session, err := s.writeSession(ctx, key.Organization, id, n)
+	session, err := s.writeSession(ctx, c, n)
 	replayed := n.Idempotency != nil && n.Idempotency.Replayed
 	held.settle(err, replayed)
-	s.tidyAfterCreation(ctx, key.Organization, n.Agent, id, creation{err, replayed})
+	if c.entered {
+		s.tidyAfterCreation(ctx, key.Organization, n.Agent, c.id, creation{err, replayed})
+	}
 	return session, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
 }
 
-func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n NewSession) (Session, error) {
+func (s *Store) comingSession(ctx context.Context, key APIKey, n NewSession) *coming {
+	act := actor{organization: key.Organization, agent: n.Agent}
+	return &coming{
+		key: key, id: NewID(n.Agent), index: s.keys.organizationOpen(key.Organization), enter: indexSession, claim: claimSession,
+		counted:     openSessionsHeld,
+		makeRoom:    func() bool { return s.closeSome(ctx, key.Organization) },
+		idempotency: n.Idempotency, outcome: s.keys.outcome(n.Agent, act.keyDigest(n.Idempotency, "")),
+	}
+}
+
+func (s *Store) writeSession(ctx context.Context, c *coming, n NewSession) (Session, error) {
+	organization, id := c.key.Organization, c.id
 	act := actor{organization: organization, agent: n.Agent, flow: flow{Owner: organization}}
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
-	r, err := s.perform(ctx, createSession, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
-		int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
-		orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act))
+	r, err := s.create(ctx, c, createSession, replaySession, func(sc keyedScript) (*reply, error) {
+		return s.perform(ctx, sc, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
+			int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
+			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act))
+	})
 	if err != nil {
 		return Session{}, err
 	}
@@ -145,15 +159,6 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 	return sessionFrom(r, id)
 }
 
-// session reads what get_session.lua answers.
-func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
-	h := holder{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
-	if r.Err != nil {
-		return Session{}, r.Err
-	}
-	return readSession(id, r.List(3), h)
-}
-
 // EndSession ends a session and returns when it ended. Ending a completed one again returns the first answer. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError.
 func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Time, error) {
@@ -193,41 +198,4 @@ func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UU
 	}
 	r := &reply{Values: []any{member}}
 	return r.ID(0), r.Err
-}
-
-// sessionFields is the order in which a session's fields are read, here and in get_session.lua.
-var sessionFields = []string{"a", "n", "ma", "v", "mv", "h", "x", "e", "c", "sc", "ov", "gb", "md"}
-
-// listedFields are those that lists need: all but the metadata, which may be large.
-var listedFields = sessionFields[:len(sessionFields)-1]
-
-// holder is what a session's reading takes from elsewhere: its agent, and the time.
-type holder struct {
-	now     time.Time
-	revoked time.Time // of the agent, zero while it is active
-	scopes  string    // of the agent, separated by spaces
-}
-
-// readSession reads a session from its fields, in the order of sessionFields or listedFields.
-func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
-	session := Session{
-		ID: id, Agent: r.ID(0), Created: r.TimeSince(madeAt(id), 8), Ended: r.TimeOrZero(7), ValueOverage: money.MicroUSD(r.NumberOr0(10)),
-		Usage: Usage{
-			ActionCount: r.Number(1), MaxActions: r.Number(2), Expires: r.Time(6), ValueUsed: moneyAt(r, 3),
-			MaxValue: moneyAt(r, 4), ValueHeld: money.MicroUSD(r.NumberOr0(5)),
-		},
-	}
-	b := budgetAt(r, 11)
-	session.split(b)
-	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
-	session.Status = statusAt(h.now, lifeEvents{ended: session.Ended, revoked: h.revoked, expires: session.Expires})
-	if len(r.Values) == len(sessionFields) {
-		session.Metadata = r.Optional(len(listedFields))
-	}
-	scopes := r.Optional(9)
-	if scopes == "" {
-		scopes = h.scopes
-	}
-	session.Scopes = strings.Fields(scopes)
-	return session, r.Err
 }

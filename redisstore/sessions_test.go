@@ -74,7 +74,7 @@ func TestARefusedSessionLeavesNothingBehind(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		foreign := newTenant(t, s, NewSession{MaxActions: 1})
-		revoked := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "old", Scopes: []string{"read"}}, [32]byte{2}))(t)
+		revoked := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "old", Scopes: []string{"read"}}, [32]byte{2}, nil))(t)
 		must(s.RevokeAgent(t.Context(), w.key, revoked.ID))(t)
 		unknown := NewRootID()
 		before, foreignBefore := w.contents(t, s), foreign.contents(t, s)
@@ -311,7 +311,7 @@ func TestASessionsCreationIsByTheClockOfRedisWhateverItsIDSays(t *testing.T) {
 		grant := w.exchange(t, s)
 		for _, drawn := range []time.Duration{-48 * time.Hour, -time.Second, 0, time.Millisecond, 30 * 24 * time.Hour} {
 			id := idOfAge(cellOf(w.agent.ID), drawn)
-			created := must(s.writeSession(t.Context(), w.key.Organization, id,
+			created := must(s.writeSession(t.Context(), &coming{key: w.key, id: id, entered: true},
 				NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}))(t)
 			if difference := time.Since(created.Created).Abs(); difference > time.Minute {
 				t.Errorf("drawn %s ago: created %s from now", drawn, difference)

@@ -78,10 +78,10 @@ func (s *Store) familyDemand(organization, agent [16]byte, scopes string) demand
 }
 
 // keyDemand is that of an idempotency key, or of the claim on one.
-func keyDemand(act actor, once *Idempotency, bytes int64) demand {
+func keyDemand(act actor, idem *Idempotency, bytes int64) demand {
 	d := demand{
-		organization: act.organization, resource: keysHeld, lifetime: onceLifetime,
-		bytes: bytes, kept: onceLifetime, unpaced: !once.bounded,
+		organization: act.organization, resource: keysHeld, lifetime: outcomeLifetime,
+		bytes: bytes, kept: outcomeLifetime, unpaced: !idem.bounded,
 	}
 	if act.family != "" {
 		d.agent = act.agent

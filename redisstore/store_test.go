@@ -145,7 +145,7 @@ type tenant struct {
 func newOrganization(t *testing.T, s *Store) APIKey {
 	t.Helper()
 	key := APIKey{Organization: NewRootID(), Hash: [32]byte{1}}
-	must(s.CreateOrganization(t.Context(), key, "acme", ""))(t)
+	must(s.CreateOrganization(t.Context(), "", key, "acme", "", nil))(t)
 	return key
 }
 
@@ -154,7 +154,7 @@ func newTenant(t *testing.T, s *Store, n NewSession) tenant {
 	ctx := context.Background()
 	w := tenant{key: newOrganization(t, s), secret: [32]byte{2}}
 	var err error
-	if w.agent, err = s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "write"}}, w.secret); err != nil {
+	if w.agent, err = s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "write"}}, w.secret, nil); err != nil {
 		t.Fatal(err)
 	}
 	n.Agent = w.agent.ID

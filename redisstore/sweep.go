@@ -83,7 +83,7 @@ func (d *deletion) leave(key string, name keyName) {
 func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error) {
 	owners, err := ask(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
 		if name, _ := d.keys.parse(key); name.kind == "i" {
-			return p.Do(ctx, "getrange", key, -len(uuid.UUID{}.String()), -1)
+			return p.Do(ctx, "getrange", key, -storedEnd, -1)
 		}
 		return p.Do(ctx, "hget", key, "a")
 	})
@@ -97,7 +97,7 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 		name, _ := d.keys.parse(key)
 		_, ofAgent := d.agents[owner]
 		switch {
-		case name.kind == "i" && (strings.HasSuffix(text, string(d.organization[:])) || text == d.organization.String()):
+		case name.kind == "i" && belongsTo(text, d.organization):
 			mine = append(mine, []string{key})
 		case name.kind == "i":
 			d.leave(key, name)

@@ -219,9 +219,9 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 
 // settledRetention is how long a settled transaction is kept, in ms: while an idempotency key's outcome is, at least, for
 // a replay tells what the transaction was.
-func (s *Store) settledRetention(once *Idempotency) int64 {
-	if once != nil {
-		return max(s.config.Retention, onceLifetime).Milliseconds()
+func (s *Store) settledRetention(idem *Idempotency) int64 {
+	if idem != nil {
+		return max(s.config.Retention, outcomeLifetime).Milliseconds()
 	}
 	return s.config.Retention.Milliseconds()
 }
@@ -234,15 +234,15 @@ func (s *Store) transactionKeys(act actor, t Transaction) []string {
 
 // actOnTransaction returns the actor for an operation on the transaction, and what never changes of it. Whether the
 // actor may see it is for the operation's script to say.
-func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, once *Idempotency) (actor, Transaction, error) {
+func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (actor, Transaction, error) {
 	cell := id // an API key's caller knows nothing of its agent; the id alone tells where to look
 	if c.Token != nil {
 		cell = c.Token.Agent
 	}
-	if once != nil {
-		once.at = id
+	if idem != nil {
+		idem.at = id
 	}
-	act, err := s.actOnAgent(ctx, c, cell, once)
+	act, err := s.actOnAgent(ctx, c, cell, idem)
 	if err != nil {
 		return actor{}, Transaction{}, err
 	}
@@ -271,27 +271,6 @@ func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUI
 	return readFacts(id, &reply{Values: values})
 }
 
-// transactionFacts are the fields that never change, in the order in which they are read, and hv, which scripts answer too
-// because it may change meanwhile; listedFacts leaves out what may be large.
-var (
-	transactionFacts = append(listedFacts, "md", "ps")
-	listedFacts      = []string{"a", "s", "q", "ty", "hv", "ir", "b"}
-)
-
-func readFacts(id uuid.UUID, r *reply) (Transaction, error) {
-	t := Transaction{
-		ID: id, Agent: r.ID(0), Sequence: r.NumberOr0(2), ActionType: r.Text(3), Hold: money.MicroUSD(r.NumberOr0(4)),
-		Reversible: r.Optional(5) == "", Created: r.Time(6),
-	}
-	if r.Optional(1) != "" {
-		t.Session = r.ID(1)
-	}
-	if len(r.Values) == len(transactionFacts) {
-		t.Metadata, t.PreState = r.Optional(7), r.Text(8)
-	}
-	return t, r.Err
-}
-
 // standing returns the transaction with where it stands, as a script has answered, or the script's refusal.
 func (t Transaction) standing(act actor, r *reply, err error) (Transaction, error) {
 	if err != nil {
@@ -305,29 +284,4 @@ func (t Transaction) standing(act actor, r *reply, err error) (Transaction, erro
 		return Transaction{}, r.Err
 	}
 	return t.with(state, events)
-}
-
-// with returns the transaction with its changing fields, in the order st, v, ov, cm, rb, re, po, hv. The last may be missing:
-// lists leave po out, and outcomes that were an earlier version kept for an idempotency key have no hv.
-func (t Transaction) with(r *reply, events transactionEvents) (Transaction, error) {
-	t.Status = transactionStatus(Status(r.Text(0)), events)
-	t.Expires = events.expires
-	t.Value, t.Overage = money.MicroUSD(r.NumberOr0(1)), money.MicroUSD(r.NumberOr0(2))
-	t.Committed, t.RolledBack = r.TimeOrZero(3), r.TimeOrZero(4)
-	t.Reason = r.Optional(5)
-	if len(r.Values) > 6 {
-		t.PostState = r.Optional(6)
-	}
-	if len(r.Values) > 7 {
-		t.Hold = money.MicroUSD(r.NumberOr0(7))
-	}
-	t.Late = !t.Committed.IsZero() && !t.Committed.Before(t.Expires)
-	t.Held = 0
-	if t.Status == Pending && t.Session != uuid.Nil {
-		t.Held = t.Hold
-	}
-	if t.Status == RolledBack && t.RolledBack.IsZero() {
-		t.RolledBack = events.sessionEnd()
-	}
-	return t, r.Err
 }

@@ -621,24 +621,24 @@ func TestATransactionSettledByAnIdempotencyKeyIsKeptForItsReplay(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{Retention: time.Hour}, func(t *testing.T, s *Store) {
 		for name, settle := range map[string]func(tenant, AccessToken, uuid.UUID, *Idempotency) error{
-			"commit": func(_ tenant, token AccessToken, id uuid.UUID, once *Idempotency) error {
-				_, err := s.Commit(t.Context(), token, id, Commit{Idempotency: once})
+			"commit": func(_ tenant, token AccessToken, id uuid.UUID, idem *Idempotency) error {
+				_, err := s.Commit(t.Context(), token, id, Commit{Idempotency: idem})
 				return err
 			},
-			"rollback": func(w tenant, _ AccessToken, id uuid.UUID, once *Idempotency) error {
-				_, err := s.Rollback(t.Context(), w.byKey(), id, Rollback{Idempotency: once})
+			"rollback": func(w tenant, _ AccessToken, id uuid.UUID, idem *Idempotency) error {
+				_, err := s.Rollback(t.Context(), w.byKey(), id, Rollback{Idempotency: idem})
 				return err
 			},
 		} {
 			w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
 			token := w.exchange(t, s).AccessToken
-			for i, once := range []*Idempotency{nil, {Key: name}, nil} { // the last of which does not shorten what is kept
+			for i, idem := range []*Idempotency{nil, {Key: name}, nil} { // the last of which does not shorten what is kept
 				begun := w.begin(t, s, token, 1)
-				wantError(t, name, settle(w, token, begun.ID, once), nil)
-				wantTTL(t, s, s.keys.transaction(w.agent.ID, begun.ID), []time.Duration{time.Hour, onceLifetime, time.Hour}[i])
+				wantError(t, name, settle(w, token, begun.ID, idem), nil)
+				wantTTL(t, s, s.keys.transaction(w.agent.ID, begun.ID), []time.Duration{time.Hour, outcomeLifetime, time.Hour}[i])
 			}
-			wantTTL(t, s, s.keys.agentTransactions(w.agent.ID), onceLifetime)
-			wantTTL(t, s, s.keys.sessionTransactions(w.agent.ID, w.session.ID), onceLifetime)
+			wantTTL(t, s, s.keys.agentTransactions(w.agent.ID), outcomeLifetime)
+			wantTTL(t, s, s.keys.sessionTransactions(w.agent.ID, w.session.ID), outcomeLifetime)
 		}
 	})
 }
@@ -682,9 +682,9 @@ func TestNothingIsKeptForGoodThatBelongsToASession(t *testing.T) {
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
 		grant := w.exchange(t, s)
-		for i, once := range []*Idempotency{nil, {Key: "k"}} {
+		for i, idem := range []*Idempotency{nil, {Key: "k"}} {
 			own := func(name string) *Idempotency {
-				if once == nil {
+				if idem == nil {
 					return nil
 				}
 				return &Idempotency{Key: name}

@@ -69,7 +69,7 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.CreateAgentOnce(requestContext(ctx), key, wanted, token.Hash(secret), idempotency)
+	agent, err := s.store.CreateAgent(requestContext(ctx), key, wanted, token.Hash(secret), idempotency)
 	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
@@ -202,7 +202,7 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAgentSecretOnce(requestContext(ctx), key, id, token.Hash(secret), grace, idempotency)
+	previousExpires, err := s.store.RotateAgentSecret(requestContext(ctx), key, id, token.Hash(secret), grace, idempotency)
 	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err

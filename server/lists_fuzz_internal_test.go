@@ -206,8 +206,8 @@ func newTenant(f *testing.F, s *Server) tenant {
 	made := tenant{organization: redisstore.NewRootID()}
 	made.key = token.NewAPIKey(made.organization)
 	ctx, key := context.Background(), redisstore.APIKey{Organization: made.organization, Hash: token.Hash(made.key)}
-	must(s.store.CreateOrganization(ctx, key, "tenant", ""))(f)
-	made.agent = must(s.store.CreateAgent(ctx, key, redisstore.Agent{Name: "agent", Scopes: []string{"read"}}, token.Hash("secret")))(f).ID
+	must(s.store.CreateOrganization(ctx, "", key, "tenant", "", nil))(f)
+	made.agent = must(s.store.CreateAgent(ctx, key, redisstore.Agent{Name: "agent", Scopes: []string{"read"}}, token.Hash("secret"), nil))(f).ID
 	for range 3 {
 		session := must(s.store.CreateSession(ctx, key, redisstore.NewSession{
 			Agent: made.agent, MaxActions: 1, MaxValue: 1, Lifetime: s.defaults.Lifetime,

@@ -1,5 +1,5 @@
--- Appends to an agent's audit trail: what happened, when, who asked and in which request. More comes in pairs of name and
--- value. audit is '<cap> <actor> <request id>': how many events are kept, about; 'key' or 'agent'; the request's id.
+-- Appends to an agent's audit trail: what happened, when, by whom and in which request. More follows in pairs of name
+-- and value. audit is '<cap> <actor> <request id>': about how many events are kept; 'key' or 'agent'; the request's id.
 local function record(events, audit, now, what, ...)
   local cap, actor, request = string.match(audit, '^(%d+) (%a+) (.*)$')
   redis.call('XADD', events, 'MAXLEN', '~', cap, '*', 'type', what, 'at', string.format('%.0f', now), 'actor', actor,

@@ -1,8 +1,8 @@
--- Reads and writes a session's field gb: '<given back>', the micro-USD that rollbacks have taken off v. So v and gb together
--- are what was ever charged or committed. With max_committed it is '<given back> <max_committed> <max_value>', and mv is
--- the lower of max_value and what max_committed leaves: a script that compares with mv alone enforces both. Such a session
--- always has h, which tells a charge to read gb. read_budget returns what was given back, max_committed (nil for none) and
--- max_value; write_budget takes them, and returns gb and mv.
+-- Reads and writes a session's field gb: '<given back>', the micro-USD that rollbacks have taken off v. So v and gb
+-- together are what was ever charged or committed. With max_committed it is '<given back> <max_committed> <max_value>',
+-- and mv is the lower of max_value and what max_committed leaves: a script that compares with mv alone enforces both.
+-- Such a session always has h, so a charge reads gb. read_budget returns what was given back, max_committed (nil for
+-- none) and max_value; write_budget takes them, and returns gb and mv.
 local function read_budget(gb, mv)
   local given_back, max_committed, max_value = string.match(gb or '0', '^(%d+) ?(%d*) ?(%d*)$')
   if max_committed == '' then

@@ -1,5 +1,5 @@
--- Says what ended a transaction's session, as far as the transaction is concerned: the time, 'gone' when a session that it
--- belongs to is no longer kept, '' for nothing. What is pending in a session that has ended is rolled back by that.
+-- Returns what ended a transaction's session, as far as the transaction is concerned: the time, 'gone' when its session
+-- is no longer kept, '' for nothing. The end of a session rolls its pending transactions back.
 local function session_end(session_id, s_agent, ended)
   if ended then
     return ended

@@ -1,0 +1,7 @@
+-- Reads the agent and refuses it unless it is known and both it and the family of its access token are live.
+local agent_organization, agent_revoked, caller_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked',
+  caller_family))
+--@block refuse_unknown_agent
+if agent_revoked or caller_revoked then
+  return {'invalid_token'}
+end

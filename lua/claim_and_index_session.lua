@@ -1,0 +1,32 @@
+-- Ties an idempotency key to the creation of a session, and enters the coming session in its organization's index:
+-- claim_key.lua and index_session.lua in one step. When an earlier request has the key, it writes nothing, because that
+-- request may have created its session already. If it has not, index_session.lua runs before the next attempt.
+--
+-- KEYS[1] = organization   hash o:{cell}:<organization>
+-- KEYS[2] = claim          string i:{cell}:<digest>
+-- KEYS[3] = open_sessions  zset oo:{cell}:<organization>
+--
+-- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
+-- ARGV[2] = fingerprint    SHA-256 of what is asked, 32 bytes
+-- ARGV[3] = ttl            ms that the claim is kept
+-- ARGV[4] = request_id     of the request that asks
+-- ARGV[5] = session_id     16 bytes, of which the last two are the cell where the outcome will be
+-- ARGV[6] = quota          how many of them the organization may have, '' for any number
+--
+-- Reply:  {'ok', request_id, claimed}  as claim_key.lua
+--         {'invalid_api_key'}
+--         {'key_reused'}  the same key for another request
+--         {'over_quota', name, used, quota}
+-- Writes: ZADD open_sessions and SET claim, the first time
+--@include claims
+local organization, claim, open_sessions = KEYS[1], KEYS[2], KEYS[3]
+local key_hash, fingerprint, ttl, request_id, session_id, quota = unpack(ARGV)
+
+--@block now
+--@block api_key
+--@block find_claim
+--@block refuse_over_quota index=open_sessions
+local cell = string.format('%02x%02x', string.byte(session_id, 15, 16))
+redis.call('ZADD', open_sessions, 0, session_id)
+redis.call('SET', claim, claim_of(fingerprint, request_id, cell, organization), 'PX', ttl)
+return {'ok', request_id, ''}

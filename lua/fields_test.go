@@ -1,0 +1,138 @@
+package lua
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// usageReplies are the codes of the replies that tell how far a session is used.
+var usageReplies = set("limit", "below_usage")
+
+var (
+	locals       = regexp.MustCompile(`(?m)^ *local ([\w, ]+) = (.*)$`)
+	unpackedHash = regexp.MustCompile(`local ([\w, ]+) =\s+unpack\(redis\.call\(\s*'HMGET', \w+,([^)]*)\)\)`)
+	keptHash     = regexp.MustCompile(`local (\w+) = redis\.call\('HMGET', \w+,([^)]*)\)`)
+)
+
+// fields holds the locals that take the fields of a hash against the fields' names: a local is called as its field, with a
+// word before it where two hashes have fields of one name. A field that is no literal may be called anything.
+func (s script) fields() []string {
+	var found []string
+	for _, match := range unpackedHash.FindAllStringSubmatch(s.body, -1) {
+		names, fields := split(match[1]), split(match[2])
+		if len(names) != len(fields) {
+			found = append(found, fmt.Sprintf("fields: %d locals take %d fields", len(names), len(fields)))
+			continue
+		}
+		for i, name := range names {
+			found = append(found, misnamed(name, fields[i])...)
+		}
+	}
+	arrays := keptHash.FindAllStringSubmatch(s.body, -1)
+	for _, match := range arrays {
+		found = append(found, s.positions(match[1], split(match[2]))...)
+	}
+	if read := len(unpackedHash.FindAllString(s.body, -1)) + len(arrays); read != strings.Count(s.body, "'HMGET'") {
+		found = append(found, "fields: an HMGET is taken neither into locals nor into one array")
+	}
+	return found
+}
+
+// positions holds the locals that take values of an array of fields by their positions against the fields' names. Nothing
+// else knows a position.
+func (s script) positions(array string, fields []string) []string {
+	var found []string
+	at := regexp.MustCompile(`\b` + array + `\[(\d+)\]`)
+	taken := 0
+	for _, match := range locals.FindAllStringSubmatch(s.body, -1) {
+		names, values := split(match[1]), split(match[2])
+		for i := range min(len(names), len(values)) {
+			if position := at.FindStringSubmatch(values[i]); position != nil && values[i] == position[0] {
+				taken++
+				found = append(found, misnamed(names[i], fields[number(position[1])-1])...)
+			}
+		}
+	}
+	if taken != len(at.FindAllString(s.body, -1)) {
+		found = append(found, "fields: a field is taken by its position, not by a name: "+array)
+	}
+	return found
+}
+
+func misnamed(local, field string) []string {
+	name := strings.Trim(field, "'")
+	if field == name || local == name || strings.HasSuffix(local, "_"+name) {
+		return nil
+	}
+	return []string{fmt.Sprintf("fields: %s stands for the field %s", local, name)}
+}
+
+// usage holds the locals of a reply that tells how far a session is used against the names in the header: Go reads them all by
+// one list.
+func (s script) usage(reply string) []string {
+	var found []string
+	for _, match := range headerReply.FindAllStringSubmatch(s.header, -1) {
+		if !usageReplies[code(reply)] || shape(match[1]) != shape(reply) {
+			continue
+		}
+		listed, given := split(match[1][1:len(match[1])-1]), split(reply[1:len(reply)-1])
+		for i := 2; i < len(listed); i++ { // after the code and the limit
+			found = append(found, misnamed(given[i], "'"+listed[i]+"'")...)
+		}
+	}
+	return found
+}
+
+// fielded is sound reading its purse by both ways in which locals take fields, and by a block.
+func fielded(t *testing.T) string {
+	t.Helper()
+	return spoil(t, sound, "local left = redis.call('HGET', purse, 'left')\n", `local left, purse_spent = unpack(redis.call('HMGET', purse, 'left', 'spent'))
+local state = redis.call('HMGET', purse, 'owner', 'colour')
+local owner, colour = state[1], state[2]
+`)
+}
+
+func TestEachFaultOfAFieldIsFound(t *testing.T) {
+	t.Parallel()
+	if found := faults(fielded(t)); len(found) != 0 {
+		t.Fatalf("%q", found)
+	}
+	for _, test := range []struct{ name, old, new, want string }{
+		{"local named otherwise", "local left, purse_spent", "local left, rest", "rest stands for the field spent"},
+		{"locals in another order", "local left, purse_spent", "local spent, left", "spent stands for the field left"},
+		{"a field more than locals", "'left', 'spent'", "'left', 'spent', 'owner'", "2 locals take 3 fields"},
+		{"position named otherwise", "= state[1], state[2]", "= state[2], state[1]", "owner stands for the field colour"},
+		{"position without a name", "if not left then", "if not state[2] then", "by its position, not by a name: state"},
+		{"position in a sum", "= state[1], state[2]", "= state[1], state[2] + 1", "by its position, not by a name: state"},
+		{"fields taken in another way", "local state = redis.call(", "local state, more = redis.call(", "an HMGET is taken neither"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			found := faults(spoil(t, fielded(t), test.old, test.new))
+			if !slices.ContainsFunc(found, func(fault string) bool { return strings.Contains(fault, test.want) }) {
+				t.Errorf("found %q, want one with %q", found, test.want)
+			}
+		})
+	}
+}
+
+func TestALocalThatIsNoLiteralFieldMayBeCalledAnything(t *testing.T) {
+	t.Parallel()
+	if found := faults(spoil(t, fielded(t), "'left', 'spent'", "'left', note")); len(found) != 0 {
+		t.Errorf("%q", found)
+	}
+}
+
+func TestAReplyOfUsageIsNamedAsTheHeaderNamesIt(t *testing.T) {
+	t.Parallel()
+	usage := spoil(t, sound, "{'limit', left}", "{'limit', amount, left}")
+	if found := faults(usage); len(found) != 0 {
+		t.Fatalf("%q", found)
+	}
+	if found := faults(spoil(t, usage, "return {'limit', amount, left}", "return {'limit', amount, note}")); len(found) == 0 {
+		t.Error("another local passes")
+	}
+}

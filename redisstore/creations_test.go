@@ -1,0 +1,295 @@
+package redisstore
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/prometheus/client_golang/prometheus"
+	"remit/internal/redistest"
+)
+
+// keyedCreation is a creation by API key with an idempotency key.
+type keyedCreation struct {
+	kind                    string // of object, as the scripts are called
+	claim, creation, replay *script
+	index                   string
+	do                      func(ctx context.Context, s *Store, idem *Idempotency) (any, uuid.UUID, error)
+	claimOnly               func(ctx context.Context, s *Store, idem *Idempotency, quota string) error // its first script
+	ids                     func(t *testing.T, s *Store) []uuid.UUID
+}
+
+func (w tenant) keyedCreations(s *Store) map[string]keyedCreation {
+	n := func(idem *Idempotency) NewSession {
+		return NewSession{Agent: w.agent.ID, MaxActions: 7, Lifetime: time.Hour, Metadata: `{"n":1}`, Idempotency: idem}
+	}
+	return map[string]keyedCreation{
+		"an agent": {
+			kind: "agent", claim: claimAgent, creation: createAgent.keyed, replay: replayAgent.keyed,
+			index: s.keys.organizationAgents(w.key.Organization),
+			do: func(ctx context.Context, s *Store, idem *Idempotency) (any, uuid.UUID, error) {
+				a, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Metadata: `{"n":1}`}, [32]byte{3}, idem)
+				return a, a.ID, err
+			},
+			claimOnly: func(ctx context.Context, s *Store, idem *Idempotency, quota string) error {
+				idem.bounded = true
+				id := newID(idem.cell(string(w.key.Organization[:])))
+				c := &coming{key: w.key, id: id, index: s.keys.organizationAgents(w.key.Organization), claim: claimAgent, idempotency: idem}
+				return s.claimAndEnter(ctx, c, quota)
+			},
+			ids: func(t *testing.T, s *Store) []uuid.UUID {
+				var ids []uuid.UUID
+				for _, a := range must(s.Agents(t.Context(), w.key, Query{Limit: 100}))(t).Items {
+					ids = append(ids, a.ID)
+				}
+				return ids
+			},
+		},
+		"a session": {
+			kind: "session", claim: claimSession, creation: createSession.keyed, replay: replaySession.keyed,
+			index: s.keys.organizationOpen(w.key.Organization),
+			do: func(ctx context.Context, s *Store, idem *Idempotency) (any, uuid.UUID, error) {
+				v, err := s.CreateSession(ctx, w.key, n(idem))
+				return v, v.ID, err
+			},
+			claimOnly: func(ctx context.Context, s *Store, idem *Idempotency, quota string) error {
+				idem.bounded = true
+				return s.claimAndEnter(ctx, s.comingSession(ctx, w.key, n(idem)), quota)
+			},
+			ids: func(t *testing.T, s *Store) []uuid.UUID {
+				ids, _ := listed(t, s, w.byKey(), Query{Limit: 100}, nil)
+				return ids
+			},
+		},
+	}
+}
+
+// onEachCreation runs the test for each creation, on a tenant of its own.
+func onEachCreation(t *testing.T, s *Store, test func(t *testing.T, c keyedCreation)) {
+	t.Helper()
+	for name := range (tenant{}).keyedCreations(s) {
+		t.Run(name, func(t *testing.T) {
+			w := newTenant(t, s, NewSession{MaxActions: 1})
+			test(t, w.keyedCreations(s)[name])
+		})
+	}
+}
+
+// wantListed checks that of the objects that have an entry these exist, and no others.
+func (c keyedCreation) wantListed(t *testing.T, s *Store, want ...uuid.UUID) {
+	t.Helper()
+	got := c.ids(t, s)
+	slices.SortFunc(got, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+	slices.SortFunc(want, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+	if !slices.Equal(got, want) {
+		t.Errorf("listed are %v, want %v", got, want)
+	}
+}
+
+// callsOf returns how often the store has run each script that a creation runs.
+func callsOf(t *testing.T, s *Store) map[string]int {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(s)
+	calls := map[string]int{}
+	for _, family := range must(registry.Gather())(t) {
+		if family.GetName() != "remit_redis_call_duration_seconds" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "operation" {
+					calls[label.GetValue()] += int(metric.GetHistogram().GetSampleCount())
+				}
+			}
+		}
+	}
+	of := []string{"claim_key", "authenticate_organization", "replay", "exists", "zrem"}
+	for _, kind := range []string{"agent", "session"} {
+		of = append(of, "index_"+kind, "claim_and_index_"+kind, "create_"+kind)
+	}
+	maps.DeleteFunc(calls, func(name string, _ int) bool { return !slices.Contains(of, name) })
+	return calls
+}
+
+// wantCalls checks which scripts an action runs.
+func wantCalls(t *testing.T, s *Store, what string, want map[string]int, do func()) {
+	t.Helper()
+	before := callsOf(t, s)
+	do()
+	got := callsOf(t, s)
+	for name := range got {
+		if got[name] -= before[name]; got[name] == 0 {
+			delete(got, name)
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%s runs %v, want %v", what, got, want)
+	}
+}
+
+// The organization's cell is asked once, for the claim and the entry, and the agent's once, for the object or the outcome.
+func TestAnIdempotentCreationAndItsReplayAreTwoCallsEach(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
+			idem := sealedKey("secret", "credential")
+			before := c.ids(t, s)
+			var first any
+			var id uuid.UUID
+			wantCalls(t, s, "the creation", map[string]int{"claim_and_index_" + c.kind: 1, "create_" + c.kind: 1}, func() {
+				var err error
+				first, id, err = c.do(t.Context(), s, idem)
+				wantError(t, "the creation", err, nil)
+			})
+			again := sealedKey("secret", "another")
+			wantUnchanged(t, s, "the replay", func() {
+				wantCalls(t, s, "the replay", map[string]int{"claim_and_index_" + c.kind: 1, "replay": 1}, func() {
+					replayed, _, err := c.do(t.Context(), s, again)
+					if err != nil || !again.Replayed || !reflect.DeepEqual(replayed, first) {
+						t.Errorf("again: %+v, %v, replayed %t, first %+v", replayed, err, again.Replayed, first)
+					}
+				})
+			})
+			c.wantListed(t, s, append(before, id)...)
+		})
+	})
+}
+
+func TestACreationWithoutAnIdempotencyKeyIsTwoCalls(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
+			wantCalls(t, s, "the creation", map[string]int{"index_" + c.kind: 1, "create_" + c.kind: 1}, func() {
+				_, _, err := c.do(t.Context(), s, nil)
+				wantError(t, "the creation", err, nil)
+			})
+		})
+	})
+}
+
+// An instance may end between the claim and the creation. The same request then creates an object with an entry of its own; the
+// entry of the first is dropped by the reader that meets it.
+func TestACreationGoesOnFromAClaimWithoutAnOutcome(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
+			before := c.ids(t, s)
+			wantError(t, "the claim", c.claimOnly(WithRequestID(t.Context(), "crashed"), s, sealedKey("secret", "credential"), ""), nil)
+			c.wantListed(t, s, before...)
+			idem := sealedKey("secret", "credential")
+			var id uuid.UUID
+			wantCalls(t, s, "the request again", map[string]int{
+				"claim_and_index_" + c.kind: 1, "replay": 1, "index_" + c.kind: 1, "create_" + c.kind: 1,
+			}, func() {
+				var err error
+				_, id, err = c.do(t.Context(), s, idem)
+				wantError(t, "the request again", err, nil)
+			})
+			if idem.Replayed {
+				t.Error("what nobody created is replayed")
+			}
+			c.wantListed(t, s, append(before, id)...)
+			again := sealedKey("secret", "credential")
+			if _, replayed, err := c.do(t.Context(), s, again); err != nil || replayed != id || !again.Replayed {
+				t.Errorf("and again: %v, %v, replayed %t", replayed, err, again.Replayed)
+			}
+		})
+	})
+}
+
+func TestAnAbandonedClaimOnACreationGivesWayToAnotherRequest(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		for name := range (tenant{}).keyedCreations(s) {
+			t.Run(name, func(t *testing.T) {
+				w := newTenant(t, s, NewSession{MaxActions: 1})
+				c := w.keyedCreations(s)[name]
+				before := c.ids(t, s)
+				wantError(t, "the claim", c.claimOnly(t.Context(), s, sealedKey("secret", "credential"), ""), nil)
+				other := sealedKey("secret", "credential")
+				other.Fingerprint = [32]byte{2}
+				wantUnchanged(t, s, "while the first may still run", func() {
+					_, _, err := c.do(t.Context(), s, other)
+					wantError(t, "while the first may still run", err, ErrKeyReused)
+				})
+				place := s.claimPlace(w.key.Organization, other)
+				must(peek(t, s).PExpire(t.Context(), place, outcomeLifetime-abandonedAfter-time.Second).Result())(t)
+				_, id, err := c.do(t.Context(), s, other)
+				wantError(t, "later", err, nil)
+				c.wantListed(t, s, append(before, id)...)
+			})
+		}
+	})
+}
+
+// Whichever reply is lost, the request asked again comes to one object, which has an entry.
+func TestACreationWhoseRepliesAreLostHappensOnce(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
+		loadScripts(t, s)
+		for step, lost := range map[string]func(c keyedCreation) (script *script, want error){
+			"the claim":    func(c keyedCreation) (*script, error) { return c.claim, ErrUnavailable },
+			"the creation": func(c keyedCreation) (*script, error) { return c.creation, ErrOutcomeUnknown },
+			"the replay":   func(c keyedCreation) (*script, error) { return c.replay, ErrOutcomeUnknown },
+		} {
+			t.Run(step, func(t *testing.T) {
+				onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
+					script, want := lost(c)
+					before := c.ids(t, s)
+					if step == "the replay" {
+						_, _, err := c.do(t.Context(), s, sealedKey("secret", "credential"))
+						wantError(t, "the first time", err, nil)
+					}
+					p.LoseReplies(script.SHA(), 100)
+					_, _, err := c.do(t.Context(), s, sealedKey("secret", "credential"))
+					if wantError(t, "with a lost reply", err, want); p.Requests() != 1 {
+						t.Errorf("it was sent %d times", p.Requests())
+					}
+					p.LoseReplies("", 0)
+					idem := sealedKey("secret", "credential")
+					_, id, err := c.do(t.Context(), s, idem)
+					if err != nil || idem.Replayed != (step != "the claim") {
+						t.Fatalf("again: %v, replayed %t", err, idem.Replayed)
+					}
+					c.wantListed(t, s, append(before, id)...)
+					if !slices.Contains(indexed(t, s, c.index), id) {
+						t.Error("it has no entry")
+					}
+				})
+			})
+		}
+	})
+}
+
+// At the quota a repeated request is answered, and what is not one leaves its idempotency key unused.
+func TestAtItsQuotaAnIndexTakesNoClaim(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
+			first := sealedKey("secret", "credential")
+			_, id, err := c.do(t.Context(), s, first)
+			wantError(t, "the first", err, nil)
+			other := sealedKey("secret", "credential")
+			other.Key = "another-" + longKey
+			wantUnchanged(t, s, "beyond the quota", func() {
+				err := c.claimOnly(t.Context(), s, other, "1")
+				if !isRefusedCreation(err) {
+					t.Errorf("beyond the quota: %v", err)
+				}
+				again := sealedKey("secret", "credential")
+				wantError(t, "the claim of the first, again", c.claimOnly(t.Context(), s, again, "1"), nil)
+				if !again.claim.before {
+					t.Error("the first is not found")
+				}
+			})
+			if _, replayed, err := c.do(t.Context(), s, sealedKey("secret", "credential")); err != nil || replayed != id {
+				t.Errorf("the first again: %v, %v", replayed, err)
+			}
+		})
+	})
+}

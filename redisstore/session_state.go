@@ -1,0 +1,102 @@
+package redisstore
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// What an answer shows of a session, by its place in what block/session_state.lua and lists read.
+const (
+	sessionAgent = iota
+	sessionActions
+	sessionMaxActions
+	sessionValue
+	sessionMaxValue
+	sessionHeld
+	sessionExpires
+	sessionEnded
+	sessionCreated
+	sessionScopes
+	sessionOverage
+	sessionBudget
+	sessionMetadata
+)
+
+// sessionFields are the fields of a session's hash in this order.
+var sessionFields = []string{
+	sessionAgent: "a", sessionActions: "n", sessionMaxActions: "ma", sessionValue: "v", sessionMaxValue: "mv", sessionHeld: "h",
+	sessionExpires: "x", sessionEnded: "e", sessionCreated: "c", sessionScopes: "sc", sessionOverage: "ov", sessionBudget: "gb",
+	sessionMetadata: "md",
+}
+
+// listedFields are those that lists need: all but the metadata, which may be large.
+var listedFields = sessionFields[:sessionMetadata]
+
+// holder is what a session's reading takes from elsewhere: its agent, and the time.
+type holder struct {
+	now     time.Time
+	revoked time.Time // of the agent, zero while it is active
+	scopes  string    // of the agent, separated by spaces
+}
+
+// sessionFrom reads a session from the answer of get_session.lua: now, revoked, scopes, session.
+func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
+	h := holder{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
+	if r.Err != nil {
+		return Session{}, r.Err
+	}
+	return readSession(id, r.List(3), h)
+}
+
+// readSession reads a session from its sessionFields or listedFields.
+func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
+	session := Session{
+		ID: id, Agent: r.ID(sessionAgent), Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
+		ValueOverage: money.MicroUSD(r.NumberOr0(sessionOverage)),
+		Usage: Usage{
+			ActionCount: r.Number(sessionActions), MaxActions: r.Number(sessionMaxActions), Expires: r.Time(sessionExpires),
+			ValueUsed: moneyAt(r, sessionValue), MaxValue: moneyAt(r, sessionMaxValue),
+			ValueHeld: money.MicroUSD(r.NumberOr0(sessionHeld)),
+		},
+	}
+	b := budgetAt(r, sessionBudget)
+	session.split(b)
+	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
+	session.Status = statusAt(h.now, lifeEvents{ended: session.Ended, revoked: h.revoked, expires: session.Expires})
+	if len(r.Values) > sessionMetadata {
+		session.Metadata = r.Optional(sessionMetadata)
+	}
+	scopes := r.Optional(sessionScopes)
+	if scopes == "" {
+		scopes = h.scopes
+	}
+	session.Scopes = strings.Fields(scopes)
+	return session, r.Err
+}
+
+// How far a session is used, by its place in what the scripts answer that charge it or refuse to.
+const (
+	usageActions = iota
+	usageMaxActions
+	usageValue
+	usageMaxValue
+	usageHeld
+	usageExpires
+	usageBudget // nil or missing for none
+)
+
+// usageAt reads the usage that begins at i.
+func usageAt(r *reply, i int) Usage {
+	u := Usage{
+		ActionCount: r.Number(i + usageActions), MaxActions: r.Number(i + usageMaxActions),
+		ValueUsed: moneyAt(r, i+usageValue), MaxValue: moneyAt(r, i+usageMaxValue), ValueHeld: moneyAt(r, i+usageHeld),
+		Expires: r.Time(i + usageExpires),
+	}
+	if i+usageBudget < len(r.Values) {
+		u.split(budgetAt(r, i+usageBudget))
+	}
+	return u
+}

@@ -1,0 +1,43 @@
+package redisstore
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"remit/lua"
+)
+
+// Scripts and lists give states as arrays. Both sides read them by names, which must be in the same order.
+func TestStatesHaveTheOrderThatScriptsGiveThemIn(t *testing.T) {
+	t.Parallel()
+	transactionState := []string{
+		stateStatus: "st", stateValue: "v", stateOverage: "ov", stateCommitted: "cm", stateRolledBack: "rb", stateReason: "re",
+		statePostState: "po", stateHold: "hv",
+	}
+	usage := []string{
+		usageActions: "n", usageMaxActions: "ma", usageValue: "v", usageMaxValue: "mv", usageHeld: "h", usageExpires: "x",
+		usageBudget: "gb",
+	}
+	for _, test := range []struct {
+		script, array string
+		want          []string
+	}{
+		{"get_session", `local state = redis\.call\('HMGET', session, ([^)]*)\)`, sessionFields},
+		{"get_transaction", `local state = \{([^}]*)\}`, transactionState},
+		{"charge_session", `\{'limit', 'max_actions', ([^}]*)\}`, usage},
+	} {
+		match := regexp.MustCompile(test.array).FindStringSubmatch(lua.Source(test.script))
+		if match == nil {
+			t.Errorf("%s gives no such array", test.script)
+			continue
+		}
+		if given := strings.Split(strings.ReplaceAll(match[1], "'", ""), ", "); !slices.Equal(given, test.want) {
+			t.Errorf("%s gives %q, the store reads %q", test.script, given, test.want)
+		}
+	}
+	if !slices.Equal(listedState[:listedHold], transactionState[:statePostState]) || listedHold != statePostState {
+		t.Errorf("lists read %q", listedState)
+	}
+}

@@ -1,0 +1,116 @@
+package redisstore
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// What never changes of a transaction, by its place in what is read before its scripts run, and the value that it holds, which
+// scripts answer too because it may change meanwhile.
+const (
+	factAgent = iota
+	factSession
+	factSequence
+	factActionType
+	factHold
+	factIrreversible
+	factCreated
+	factMetadata
+	factPreState
+)
+
+// transactionFacts are the fields of a transaction's hash in this order.
+var transactionFacts = []string{
+	factAgent: "a", factSession: "s", factSequence: "q", factActionType: "ty", factHold: "hv", factIrreversible: "ir",
+	factCreated: "b", factMetadata: "md", factPreState: "ps",
+}
+
+// listedFacts leaves out what may be large.
+var listedFacts = transactionFacts[:factMetadata]
+
+// readFacts reads a transaction from its transactionFacts or listedFacts.
+func readFacts(id uuid.UUID, r *reply) (Transaction, error) {
+	t := Transaction{
+		ID: id, Agent: r.ID(factAgent), Sequence: r.NumberOr0(factSequence), ActionType: r.Text(factActionType),
+		Hold: money.MicroUSD(r.NumberOr0(factHold)), Reversible: r.Optional(factIrreversible) == "", Created: r.Time(factCreated),
+	}
+	if r.Optional(factSession) != "" {
+		t.Session = r.ID(factSession)
+	}
+	if len(r.Values) > factPreState {
+		t.Metadata, t.PreState = r.Optional(factMetadata), r.Text(factPreState)
+	}
+	return t, r.Err
+}
+
+// What changes of a transaction, by its place in what block/transaction_state.lua answers.
+const (
+	stateStatus = iota
+	stateValue
+	stateOverage
+	stateCommitted
+	stateRolledBack
+	stateReason
+	statePostState
+	stateHold
+)
+
+// What lists read in the place of the last two, because a post-state may be large.
+const (
+	listedHold = stateReason + 1 + iota
+	listedExpires
+)
+
+// listedState are the fields of a transaction's hash as lists read them.
+var listedState = []string{
+	stateStatus: "st", stateValue: "v", stateOverage: "ov", stateCommitted: "cm", stateRolledBack: "rb", stateReason: "re",
+	listedHold: "hv", listedExpires: "x",
+}
+
+// with returns the transaction with its changing fields. The last may be missing: lists leave them out, and outcomes that an
+// earlier version stored for an idempotency key have no hold.
+func (t Transaction) with(r *reply, events transactionEvents) (Transaction, error) {
+	t.Status = transactionStatus(Status(r.Text(stateStatus)), events)
+	t.Expires = events.expires
+	t.Value, t.Overage = money.MicroUSD(r.NumberOr0(stateValue)), money.MicroUSD(r.NumberOr0(stateOverage))
+	t.Committed, t.RolledBack = r.TimeOrZero(stateCommitted), r.TimeOrZero(stateRolledBack)
+	t.Reason = r.Optional(stateReason)
+	if len(r.Values) > statePostState {
+		t.PostState = r.Optional(statePostState)
+	}
+	if len(r.Values) > stateHold {
+		t.Hold = money.MicroUSD(r.NumberOr0(stateHold))
+	}
+	t.Late = !t.Committed.IsZero() && !t.Committed.Before(t.Expires)
+	t.Held = 0
+	if t.Status == Pending && t.Session != uuid.Nil {
+		t.Held = t.Hold
+	}
+	if t.Status == RolledBack && t.RolledBack.IsZero() {
+		t.RolledBack = events.sessionEnd()
+	}
+	return t, r.Err
+}
+
+// withListed returns the transaction with its listedState.
+func (t Transaction) withListed(r *reply, ended string, now time.Time) (Transaction, error) {
+	hold, expires := money.MicroUSD(r.NumberOr0(listedHold)), r.Time(listedExpires)
+	if r.Err != nil {
+		return Transaction{}, r.Err
+	}
+	t.Hold = hold
+	return t.with(&reply{Values: r.Values[:listedHold]}, transactionEvents{now, ended, expires})
+}
+
+// readListed reads a listed transaction from its listedFacts and listedState, as if its session had not ended.
+func readListed(id uuid.UUID, r *reply, now time.Time) (*Transaction, error) {
+	n := len(listedFacts)
+	t, err := readFacts(id, &reply{Values: r.Values[:n]})
+	if err != nil {
+		return nil, err
+	}
+	t, err = t.withListed(&reply{Values: r.Values[n:]}, "", now)
+	return &t, err
+}
