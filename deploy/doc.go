@@ -1,3 +1,3 @@
-// Package deploy is what runs Remit elsewhere: manifests for Kubernetes, a unit for systemd, configurations of gateways. Its
-// tests hold them to their formats and to what they promise; nothing imports it.
+// Package deploy holds Kubernetes manifests, a systemd unit, and gateway configurations. Its tests check their formats and
+// behaviour; nothing imports it.
 package deploy

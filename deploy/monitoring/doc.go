@@ -1,4 +1,3 @@
-// Package monitoring holds the tests of what stands beside it, deploy/prometheus and deploy/grafana: a service does all
-// that is counted, a real Prometheus scrapes it, and every query of the dashboard, every alert and every line of
-// docs/metrics.md is held against what it has.
+// Package monitoring tests deploy/prometheus and deploy/grafana. A service produces every metric, a real Prometheus scrapes
+// it, and the tests check every dashboard query, every alert and every line of docs/metrics.md against the result.
 package monitoring
