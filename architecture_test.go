@@ -41,6 +41,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/deploy/monitoring": {},
 
 		"remit/internal/conformance": {"remit/openapi"},
+		"remit/internal/sdkcodes":    {"remit/openapi"},
 		"remit/openapi/samples/go":   {"remit/client", "remit/money"},
 
 		"remit/bench/report": {"remit/chart", "remit/redisproc"},

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// line is a series cut at its gaps. It is a plot.Plotter.
+// line is a series split at its gaps. It is a plot.Plotter.
 type line struct {
 	name  string
 	style draw.LineStyle
@@ -38,7 +38,7 @@ func newLine(l Labels, s Series, style draw.LineStyle) line {
 	return made
 }
 
-// Plot draws the line; a point without a neighbour is a dot.
+// Plot draws the line. A point without a neighbour becomes a dot.
 func (l line) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	for _, part := range l.parts {
@@ -72,7 +72,7 @@ func drawLines(l Labels, lines []line) ([]byte, error) {
 	setUpAxis(&p.Y, y, l.LogY, true)
 	p.Add(grid{vertical: true, horizontal: true})
 	legend := make([]entry, 0, len(lines))
-	for _, one := range slices.Backward(lines) { // the first comes to lie on top
+	for _, one := range slices.Backward(lines) { // draw the first one last, so that it is on top
 		p.Add(one)
 	}
 	for _, one := range lines {

@@ -11,9 +11,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Sizes in points; a point is a pixel where the drawing is not scaled.
+// Sizes in points. A point is a pixel unless the drawing is scaled.
 const (
-	width, height = 760, 400 // of a drawing of lines; one of bars is as high as it needs
+	width, height = 760, 400 // of a line chart; the height of a bar chart depends on its bars
 	margin        = 14
 	titleSize     = 16
 	textSize      = 13
@@ -40,7 +40,7 @@ var (
 	dashes = [...][]vg.Length{nil, {7, 3}, {2, 2.5}, {10, 3, 2, 3}}
 )
 
-// styleOf is how series i is drawn. Neighbours differ in colour and in stroke.
+// styleOf returns the style of series i. Neighbours differ in colour and in stroke.
 func styleOf(i int) draw.LineStyle {
 	return draw.LineStyle{Color: palette[i%len(palette)], Width: 2, Dashes: dashes[i%len(dashes)]}
 }
@@ -53,7 +53,7 @@ func textStyle(size vg.Length, weight xfont.Weight) text.Style {
 	}
 }
 
-// newPlot is an empty plot whose axes have their labels.
+// newPlot returns an empty plot with labelled axes.
 func newPlot(l Labels) *plot.Plot {
 	p := plot.New()
 	p.BackgroundColor = nil

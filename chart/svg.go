@@ -16,13 +16,13 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// entry is what a colour and a stroke stand for.
+// entry is an entry of the legend.
 type entry struct {
 	name  string
 	style draw.LineStyle
 }
 
-// drawing is a plot with a title and a legend above it, where they hide nothing.
+// drawing is a plot with a title and a legend above it.
 type drawing struct {
 	title  string
 	height vg.Length
@@ -47,8 +47,8 @@ func (d drawing) svg() ([]byte, error) {
 	return d.finish(canvas)
 }
 
-// drawPlot draws the plot, and the label of its X axis by itself: on a logarithmic axis gonum takes the label to lie far
-// to the right, and keeps room for it there.
+// drawPlot draws the plot, and the label of its X axis separately: on a logarithmic axis gonum places the label far to the
+// right and reserves space there.
 func (d drawing) drawPlot(c draw.Canvas) {
 	label := d.plot.X.Label.Text
 	d.plot.X.Label.Text = ""
@@ -64,7 +64,7 @@ func (d drawing) drawPlot(c draw.Canvas) {
 	c.FillText(style, vg.Point{X: data.Center().X, Y: c.Min.Y + 3}, fit(style, label, data.Size().X))
 }
 
-// drawLegend draws the legend along the top of c, in as many rows as it takes, and returns their height.
+// drawLegend draws the legend along the top of c, in as many rows as it needs, and returns their height.
 func (d drawing) drawLegend(c draw.Canvas) vg.Length {
 	const sample, gap, between, row = 26, 6, 20, 20
 	style := textStyle(textSize, xfont.WeightNormal)
@@ -90,8 +90,8 @@ func (d drawing) drawLegend(c draw.Canvas) vg.Length {
 	return rows*row + 8
 }
 
-// finish writes the document with an opening of its own: without a declaration, with a title, and of a size that a page
-// may shrink.
+// finish writes the document with its own start tag: without an XML declaration, with a title, and with a size that a page can
+// shrink.
 func (d drawing) finish(canvas *vgsvg.Canvas) ([]byte, error) {
 	var whole bytes.Buffer
 	if _, err := canvas.WriteTo(&whole); err != nil {
@@ -100,7 +100,7 @@ func (d drawing) finish(canvas *vgsvg.Canvas) ([]byte, error) {
 	_, after, found := bytes.Cut(whole.Bytes(), []byte("<svg"))
 	_, body, closed := bytes.Cut(after, []byte(">"))
 	if !found || !closed {
-		return nil, errors.New("chart: what was drawn is no SVG")
+		return nil, errors.New("chart: the canvas wrote no SVG")
 	}
 	var out bytes.Buffer
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%.0f" viewBox="0 0 %d %.0f"`+
@@ -109,13 +109,13 @@ func (d drawing) finish(canvas *vgsvg.Canvas) ([]byte, error) {
 		return nil, fmt.Errorf("chart: %w", err)
 	}
 	out.WriteString("</title>")
-	// Arial and Helvetica are as wide as Liberation Sans, with which the text was measured.
+	// The text was measured with Liberation Sans. Arial and Helvetica have the same widths.
 	out.Write(bytes.ReplaceAll(body, []byte("font-family:Liberation Sans;"),
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
 	return out.Bytes(), nil
 }
 
-// clean is text on one line, without what XML has no place for.
+// clean returns the text on one line, without characters that XML forbids.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -129,7 +129,7 @@ func clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// fit is as much of s as has room in the given width.
+// fit returns as much of s as fits into the given width.
 func fit(style text.Style, s string, room vg.Length) string {
 	if style.Width(s) <= room {
 		return s

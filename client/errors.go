@@ -31,13 +31,6 @@ var (
 	ErrTransactionDone = errors.New("remit: the transaction is committed or rolled back already")
 )
 
-// Codes of problems that the client itself goes by.
-const (
-	codeInvalidToken   = "invalid_token"
-	codeInvalidRefresh = "invalid_refresh_token"
-	codeUnavailable    = "unavailable"
-)
-
 // Problem is an answer other than success. Every refusal that has a type of its own holds one.
 type Problem struct {
 	Status     int    // of HTTP
@@ -171,9 +164,9 @@ func (p *Problem) Is(target error) bool {
 	case ErrUnavailable:
 		return p.Status == http.StatusServiceUnavailable && p.Code == codeUnavailable
 	case ErrOrganizationSuspended:
-		return p.Status == http.StatusForbidden && p.Code == "organization_suspended"
+		return p.Status == http.StatusForbidden && p.Code == codeOrganizationSuspended
 	case ErrKeyReused:
-		return p.Status == http.StatusUnprocessableEntity && p.Code == "idempotency_key_reused"
+		return p.Status == http.StatusUnprocessableEntity && p.Code == codeIdempotencyKeyReused
 	}
 	return false
 }
@@ -208,19 +201,19 @@ func problemFrom(status int, header http.Header, body []byte) error {
 		RetryAfter: retryAfter(header),
 	}
 	switch said.Code {
-	case "session_limit_reached":
+	case codeSessionLimitReached:
 		return &LimitReached{p, said.Limit, said.Usage}
-	case "limit_below_usage":
+	case codeLimitBelowUsage:
 		return &LimitBelowUsage{p, said.Limit, said.Usage}
-	case "session_not_active":
+	case codeSessionNotActive:
 		return &SessionNotActive{p, said.SessionStatus}
-	case "insufficient_scope":
+	case codeInsufficientScope:
 		return &InsufficientScope{p, said.RequiredScope}
-	case "quota_exceeded":
+	case codeQuotaExceeded:
 		return &QuotaExceeded{p, said.Quota, said.Used, said.Max}
-	case "transaction_not_pending":
+	case codeTransactionNotPending:
 		return &TransactionNotPending{p, said.TransactionStatus}
-	case "transaction_not_reversible":
+	case codeTransactionNotReversible:
 		return &TransactionNotReversible{p, said.TransactionStatus}
 	}
 	return p

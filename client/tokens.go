@@ -145,7 +145,7 @@ func (t *tokens) obtain(ctx context.Context) (tokenPair, error) {
 			return pair, nil
 		}
 		// What had less than its time may have failed for want of it, which the secret does not need.
-		if short := left < flightLimit; !hasCode(err, codeInvalidRefresh) && !short && t.mayPresent() {
+		if short := left < flightLimit; !hasCode(err, codeInvalidRefreshToken) && !short && t.mayPresent() {
 			return pair, err
 		}
 		t.forget(presented)

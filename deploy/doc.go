@@ -1,3 +1,3 @@
-// Package deploy holds Kubernetes manifests, a systemd unit, and gateway configurations. Its tests check their formats and
-// behaviour; nothing imports it.
+// Package deploy tests the deployment files beside it: manifests for Kubernetes, a systemd unit and configurations of gateways.
+// The tests check their formats and their promises.
 package deploy

@@ -11,17 +11,17 @@ import (
 
 const (
 	kubeconform = "github.com/yannh/kubeconform/cmd/kubeconform@v0.8.0"
-	// schemas is the module of kubectl-validate, which carries what a Kubernetes API server says of its types.
+	// schemas is the module of kubectl-validate, which contains the OpenAPI documents of Kubernetes API servers.
 	schemas    = "sigs.k8s.io/kubectl-validate@v0.0.4"
 	kubernetes = "1.30"
 )
 
-// schemaFiles writes a JSON schema for each kind that the manifests use, with nothing allowed that it does not name.
+// schemaFiles writes a strict JSON schema for each kind that the manifests use.
 func schemaFiles(t *testing.T) string {
 	t.Helper()
 	output, err := exec.Command("go", "mod", "download", "-json", schemas).Output()
 	if err != nil {
-		t.Fatalf("the schemas cannot be fetched: %v\n%s", err, output)
+		t.Fatalf("download of the schemas: %v\n%s", err, output)
 	}
 	var module struct{ Dir string }
 	if err := json.Unmarshal(output, &module); err != nil {
@@ -61,8 +61,7 @@ func schemaFiles(t *testing.T) string {
 	return dir
 }
 
-// tighten makes an OpenAPI document a JSON schema that refuses unknown fields, and takes the defaults out, beside which
-// OpenAPI allows no reference.
+// tighten turns an OpenAPI document into a JSON schema that refuses unknown fields.
 func tighten(node any) {
 	switch node := node.(type) {
 	case map[string]any:
@@ -87,7 +86,7 @@ func runKubeconform(t *testing.T, schemas string, files ...string) (string, erro
 	return string(output), err
 }
 
-func TestManifestsAreValidByTheSchemasOfKubernetes(t *testing.T) {
+func TestManifestsMatchTheSchemasOfKubernetes(t *testing.T) {
 	t.Parallel()
 	schemas := schemaFiles(t)
 	all, err := filepath.Glob("kubernetes/*.yaml")
@@ -96,7 +95,7 @@ func TestManifestsAreValidByTheSchemasOfKubernetes(t *testing.T) {
 	}
 	var files []string
 	for _, file := range all {
-		if filepath.Base(file) != "kustomization.yaml" { // no object of a cluster
+		if filepath.Base(file) != "kustomization.yaml" { // not an object of the cluster
 			files = append(files, file)
 		}
 	}
@@ -105,7 +104,7 @@ func TestManifestsAreValidByTheSchemasOfKubernetes(t *testing.T) {
 		t.Fatalf("%v\n%s", err, output)
 	}
 
-	// What is misspelt, of a wrong type or not there is found: the schemas do say something.
+	// The schemas must refuse a misspelled, ill-typed or missing field.
 	text, err := os.ReadFile("kubernetes/deployment.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -113,12 +112,12 @@ func TestManifestsAreValidByTheSchemasOfKubernetes(t *testing.T) {
 	for right, wrong := range map[string]string{
 		"readOnlyRootFilesystem": "readOnlyRootFileSystem", "periodSeconds: 2\n": "periodSeconds: 2s\n", "selector:": "# selector:",
 	} {
-		spoilt := filepath.Join(t.TempDir(), "deployment.yaml")
-		if err := os.WriteFile(spoilt, []byte(strings.Replace(string(text), right, wrong, 1)), 0o600); err != nil {
+		broken := filepath.Join(t.TempDir(), "deployment.yaml")
+		if err := os.WriteFile(broken, []byte(strings.Replace(string(text), right, wrong, 1)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if output, err := runKubeconform(t, schemas, spoilt); err == nil {
-			t.Errorf("%q passes:\n%s", wrong, output)
+		if output, err := runKubeconform(t, schemas, broken); err == nil {
+			t.Errorf("kubeconform accepts %q:\n%s", wrong, output)
 		}
 	}
 }

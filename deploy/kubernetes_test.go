@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest is what the tests look at, of any kind.
+// manifest has the fields of all kinds that the tests read.
 type manifest struct {
 	Kind     string
 	Metadata struct {
@@ -75,7 +75,7 @@ type probe struct {
 	HTTPGet struct{ Path, Port string }
 }
 
-// manifests reads all of deploy/kubernetes, by kind: there is one of each.
+// manifests reads deploy/kubernetes by kind. Each kind has one manifest.
 func manifests(t *testing.T) map[string]manifest {
 	t.Helper()
 	files, err := filepath.Glob("kubernetes/*.yaml")
@@ -93,22 +93,22 @@ func manifests(t *testing.T) map[string]manifest {
 			t.Fatalf("%s: %v", file, err)
 		}
 		if _, twice := found[m.Kind]; twice || strings.Contains(string(text), "\n---") {
-			t.Fatalf("%s: one document in a file, and one of each kind, is what these tests can read", file)
+			t.Fatalf("%s: these tests support one document per file, and one of each kind", file)
 		}
 		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); !strings.EqualFold(name, m.Kind) {
-			t.Errorf("%s has a %s", file, m.Kind)
+			t.Errorf("%s contains a %s", file, m.Kind)
 		}
 		found[m.Kind] = m
 	}
 	return found
 }
 
-func TestKustomizationTakesEveryManifest(t *testing.T) {
+func TestKustomizationListsEveryManifest(t *testing.T) {
 	t.Parallel()
 	all := manifests(t)
 	for kind, m := range all {
 		if kind != "Kustomization" && !slices.Contains(all["Kustomization"].Resources, strings.ToLower(kind)+".yaml") {
-			t.Errorf("kustomization.yaml leaves out the %s", kind)
+			t.Errorf("kustomization.yaml lacks the %s", kind)
 		}
 		if kind != "Kustomization" && kind != "Namespace" && m.Metadata.Namespace != all["Namespace"].Metadata.Name {
 			t.Errorf("the %s is in the namespace %q", kind, m.Metadata.Namespace)
@@ -116,7 +116,7 @@ func TestKustomizationTakesEveryManifest(t *testing.T) {
 	}
 }
 
-func TestPodsHaveNoRightsThatTheyDoNotNeed(t *testing.T) {
+func TestPodsHaveLeastPrivilege(t *testing.T) {
 	t.Parallel()
 	pod := manifests(t)["Deployment"].Spec.Template.Spec
 	c := pod.Containers[0]
@@ -129,7 +129,7 @@ func TestPodsHaveNoRightsThatTheyDoNotNeed(t *testing.T) {
 		"no privilege escalation":   c.SecurityContext.AllowPrivilegeEscalation != nil && !*c.SecurityContext.AllowPrivilegeEscalation,
 		"no capability":             slices.Equal(c.SecurityContext.Capabilities.Drop, []string{"ALL"}),
 		"bounded memory":            c.Resources.Limits["memory"] != "",
-		"requested processor":       c.Resources.Requests["cpu"] != "", // the autoscaler and the scheduler go by it
+		"requested processor":       c.Resources.Requests["cpu"] != "", // the autoscaler and the scheduler use it
 	} {
 		if !kept {
 			t.Errorf("not kept: %s", promise)
@@ -137,8 +137,8 @@ func TestPodsHaveNoRightsThatTheyDoNotNeed(t *testing.T) {
 	}
 }
 
-// TestPodsAreRoutedToByHealthz keeps instances in service while Redis is full or away (docs/operations.md).
-func TestPodsAreRoutedToByHealthz(t *testing.T) {
+// Readiness by /healthz keeps instances in service while Redis is full or unreachable (docs/operations.md).
+func TestReadinessProbesUseHealthz(t *testing.T) {
 	t.Parallel()
 	c := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0]
 	for name, is := range map[string][2]string{
@@ -146,18 +146,18 @@ func TestPodsAreRoutedToByHealthz(t *testing.T) {
 		"liveness": {c.LivenessProbe.HTTPGet.Path, "/healthz"},
 	} {
 		if is[0] != is[1] {
-			t.Errorf("the %s probe asks %q, want %q", name, is[0], is[1])
+			t.Errorf("the %s probe gets %q, want %q", name, is[0], is[1])
 		}
 	}
 	for _, p := range []probe{c.StartupProbe, c.ReadinessProbe, c.LivenessProbe} {
 		if p.HTTPGet.Port != c.Ports[0].Name {
-			t.Errorf("a probe asks port %q", p.HTTPGet.Port)
+			t.Errorf("a probe uses port %q", p.HTTPGet.Port)
 		}
 	}
 }
 
-// TestMetricsAreForPrometheusAlone keeps them off the port that agents reach: they ask for no credential.
-func TestMetricsAreForPrometheusAlone(t *testing.T) {
+// Metrics need no credential, so they must not be on the port that agents reach.
+func TestOnlyPrometheusReachesTheMetrics(t *testing.T) {
 	t.Parallel()
 	all := manifests(t)
 	settings, template := all["ConfigMap"].Data, all["Deployment"].Spec.Template
@@ -171,23 +171,23 @@ func TestMetricsAreForPrometheusAlone(t *testing.T) {
 		}
 	}
 	if port := template.Metadata.Annotations["prometheus.io/port"]; port != ports["metrics"] {
-		t.Errorf("Prometheus is sent to port %q", port)
+		t.Errorf("the annotation sends Prometheus to port %q", port)
 	}
-	let := map[any]bool{}
+	allowed := map[any]bool{}
 	for _, rule := range all["NetworkPolicy"].Spec.Ingress {
 		for _, port := range rule.Ports {
-			if let[port.Port] = true; port.Port == "metrics" && len(rule.From) == 0 {
-				t.Error("everybody is let in to the metrics")
+			if allowed[port.Port] = true; port.Port == "metrics" && len(rule.From) == 0 {
+				t.Error("the policy allows everybody to read the metrics")
 			}
 		}
 	}
-	if !let["http"] || !let["metrics"] || len(let) != 2 {
-		t.Errorf("the policy lets in to %v", let)
+	if !allowed["http"] || !allowed["metrics"] || len(allowed) != 2 {
+		t.Errorf("the policy allows %v", allowed)
 	}
 }
 
-// TestMemoryIsWatchedBelowItsLimit: an alert beyond the limit would never fire.
-func TestMemoryIsWatchedBelowItsLimit(t *testing.T) {
+// An alert above the memory limit would never fire.
+func TestTheMemoryAlertIsBelowTheLimit(t *testing.T) {
 	t.Parallel()
 	c := manifests(t)["Deployment"].Spec.Template.Spec.Containers[0]
 	limit := bytesOf(t, c.Resources.Limits["memory"])
@@ -197,7 +197,7 @@ func TestMemoryIsWatchedBelowItsLimit(t *testing.T) {
 	}
 	found := regexp.MustCompile(`process_resident_memory_bytes\{job="remit"\} > (\S+)\n`).FindSubmatch(rules)
 	if found == nil {
-		t.Fatal("no alert looks at the memory")
+		t.Fatal("no alert uses the memory")
 	}
 	if alert, err := strconv.ParseFloat(string(found[1]), 64); err != nil || alert < limit/2 || alert > limit*0.8 {
 		t.Errorf("the alert is at %s of %.0f bytes, %v", found[1], limit, err)
@@ -211,10 +211,10 @@ func TestMemoryIsWatchedBelowItsLimit(t *testing.T) {
 		}
 		return
 	}
-	t.Error("the garbage collector does not know the limit")
+	t.Error("GOMEMLIMIT is not set")
 }
 
-// bytesOf reads a quantity as Kubernetes writes it, in Mi or Gi.
+// bytesOf parses a Kubernetes quantity in Mi or Gi.
 func bytesOf(t *testing.T, quantity string) float64 {
 	t.Helper()
 	for unit, bytes := range map[string]float64{"Mi": 1 << 20, "Gi": 1 << 30} {
@@ -224,7 +224,7 @@ func bytesOf(t *testing.T, quantity string) float64 {
 			}
 		}
 	}
-	t.Fatalf("%q is no quantity", quantity)
+	t.Fatalf("%q is not a quantity", quantity)
 	return 0
 }
 
@@ -233,12 +233,12 @@ func TestPodsHaveTimeToDrain(t *testing.T) {
 	const drain = 8 // seconds, shutdownGrace in main.go
 	pod := manifests(t)["Deployment"].Spec.Template.Spec
 	if wait := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds; wait == 0 || pod.TerminationGracePeriodSeconds <= wait+drain {
-		t.Errorf("%d seconds until a pod is killed are no more than %d before the signal and %d after it",
+		t.Errorf("the grace period of %d seconds must exceed %d seconds of preStop plus %d seconds of drain",
 			pod.TerminationGracePeriodSeconds, wait, drain)
 	}
 }
 
-func TestAllThatSelectsSelectsThePods(t *testing.T) {
+func TestEverySelectorMatchesThePods(t *testing.T) {
 	t.Parallel()
 	all := manifests(t)
 	deployment := all["Deployment"]
@@ -257,11 +257,11 @@ func TestAllThatSelectsSelectsThePods(t *testing.T) {
 	}
 	spread := deployment.Spec.Template.Spec.TopologySpreadConstraints
 	if len(spread) == 0 {
-		t.Error("nothing spreads the pods")
+		t.Error("the deployment has no topologySpreadConstraints")
 	}
 	for i := range spread {
 		if !selects(spread[i].LabelSelector) {
-			t.Error("the spread is over other pods")
+			t.Error("a topologySpreadConstraint selects other pods")
 		}
 	}
 	for name, selector := range map[string]any{
@@ -277,10 +277,10 @@ func TestAllThatSelectsSelectsThePods(t *testing.T) {
 		t.Errorf("the autoscaler scales %v", scaled.ScaleTargetRef)
 	}
 	if scaled.MinReplicas < 2 || deployment.Spec.Replicas != nil {
-		t.Error("two instances at the least, and one place that says how many")
+		t.Error("want at least two instances, and their number only in the autoscaler")
 	}
 	if pod := deployment.Spec.Template.Spec; pod.ServiceAccountName != all["ServiceAccount"].Metadata.Name ||
 		pod.Containers[0].EnvFrom[0].ConfigMapRef.Name != all["ConfigMap"].Metadata.Name {
-		t.Error("the pods have another account or other settings")
+		t.Error("the pods use another service account or another ConfigMap")
 	}
 }

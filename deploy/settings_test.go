@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
 
-// settings returns the environment variables that remit serve reads, as its help names them.
+// settings returns the environment variables that the help of remit serve names.
 func settings(t *testing.T) map[string]bool {
 	t.Helper()
 	binary, err := serviceproc.Program()
@@ -32,9 +32,8 @@ func settings(t *testing.T) map[string]bool {
 	return known
 }
 
-// TestEverySettingThatIsDeployedIsOneOfTheService finds what was misspelt, or renamed in the service alone: an unknown
-// variable is ignored without a word.
-func TestEverySettingThatIsDeployedIsOneOfTheService(t *testing.T) {
+// The service silently ignores unknown variables, so this test finds misspelled and renamed ones.
+func TestDeployedSettingsExistInTheService(t *testing.T) {
 	t.Parallel()
 	known := settings(t)
 	for file, atLeast := range map[string]int{
@@ -47,7 +46,7 @@ func TestEverySettingThatIsDeployedIsOneOfTheService(t *testing.T) {
 		}
 		set := regexp.MustCompile(`\b(REMIT_[A-Z0-9_]+)(?:=|:\s|\n)`).FindAllSubmatch(text, -1)
 		if len(set) < atLeast {
-			t.Errorf("%s sets %d, not %d at the least", file, len(set), atLeast)
+			t.Errorf("%s sets %d variables, want at least %d", file, len(set), atLeast)
 		}
 		for _, name := range set {
 			if !known[string(name[1])] {

@@ -12,7 +12,7 @@ import (
 	"remit/internal/serviceproc"
 )
 
-// unit writes the unit as it is installed, with keys.conf and tls.conf as drop-ins, and the program where it is here.
+// unit writes the unit with keys.conf and tls.conf as drop-ins, and the path of the program under test.
 func unit(t *testing.T) string {
 	t.Helper()
 	binary, err := serviceproc.Program()
@@ -36,16 +36,15 @@ func unit(t *testing.T) string {
 	return filepath.Join(dir, "remit.service")
 }
 
-func TestTheUnitIsUnderstoodBySystemd(t *testing.T) {
+func TestSystemdAcceptsTheUnit(t *testing.T) {
 	t.Parallel()
 	if output, err := exec.Command("systemd-analyze", "verify", "--man=no", unit(t)).CombinedOutput(); err != nil || len(output) > 0 {
 		t.Errorf("%v\n%s", err, output)
 	}
 }
 
-// TestTheUnitIsExposedToLittle takes systemd's own measure, from 0 to 10. What it still counts is that the service uses the
-// network, and shares the machine's file system, which it can read and not write.
-func TestTheUnitIsExposedToLittle(t *testing.T) {
+// systemd rates exposure from 0 to 10. The rest is network access, and read access to the machine's file system.
+func TestTheUnitHasALowExposureLevel(t *testing.T) {
 	t.Parallel()
 	const allowed = 1.5
 	output, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", unit(t)).CombinedOutput()
@@ -58,7 +57,7 @@ func TestTheUnitIsExposedToLittle(t *testing.T) {
 	}
 }
 
-func TestTheUnitGrantsADrainItsTimeAndTellsRemitAlone(t *testing.T) {
+func TestTheUnitAllowsADrainAndSignalsOnlyRemit(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("systemd/remit.service")
 	if err != nil {
@@ -69,9 +68,9 @@ func TestTheUnitGrantsADrainItsTimeAndTellsRemitAlone(t *testing.T) {
 		t.Fatal("the unit has no TimeoutStopSec")
 	}
 	if seconds, err := strconv.Atoi(string(found[1])); err != nil || seconds <= 8 { // shutdownGrace in main.go
-		t.Errorf("it is killed after %s seconds", found[1])
+		t.Errorf("systemd kills the service after %s seconds, before a drain ends", found[1])
 	}
 	if !strings.Contains(string(text), "\nKillMode=mixed\n") {
-		t.Error("its own Redis is told to stop before the last answer")
+		t.Error("systemd stops the service's own Redis before its last response")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// flags are how curl shows a credential. They read it from the variables that preparation sets.
+// flags are curl's flags for each credential. They use the variables that preparation sets.
 var flags = map[string]string{
 	"apiKey":         `-H "X-API-Key: $KEY"`,
 	"accessToken":    `-H "Authorization: Bearer $TOKEN"`,
@@ -13,34 +13,34 @@ var flags = map[string]string{
 	"bootstrapToken": `-H "Authorization: Bearer $BOOTSTRAP_TOKEN"`,
 }
 
-// owned are the ids in paths, by the collection before them.
+// owned maps a collection in a path to the variable with the id that follows it.
 var owned = map[string]string{
 	"organizations": "$ORG", "agents": "$AGENT", "sessions": "$SESSION", "transactions": "$TRANSACTION", "families": "$FAMILY",
 }
 
-// variables stand for parameters and members of bodies whose example belongs to nobody who reads the page.
+// variables replace example values that readers of the page do not own, in parameters and in bodies.
 var variables = map[string]string{
 	"agent_id": "$AGENT", "session_id": "$SESSION", "secret": "$SECRET", "refresh_token": "$REFRESH", "token": "$TOKEN",
 }
 
-// preparation makes one of each object that the commands need, and sets the variables. newkey prints an idempotency key.
+// preparation creates one of each object that the commands need, and sets the variables. newkey prints an idempotency key.
 const preparation = `URL=http://127.0.0.1:8080
 newkey() { od -An -N16 -tx1 /dev/urandom | tr -d ' \n'; }
 field() { sed 's/.*[{,]"'"$1"'":"\([^"]*\)".*/\1/'; }
 post() { curl -s "$URL$1" -H 'Content-Type: application/json' -d "$2" -H "$3"; }
-ANSWER=$(post /v1/organizations '{"name":"acme"}' "Authorization: Bearer $BOOTSTRAP_TOKEN")
-ORG=$(printf %s "$ANSWER" | field id) KEY=$(printf %s "$ANSWER" | field api_key)
-ANSWER=$(post /v1/agents '{"name":"scout","scopes":["read","transactions:rollback"]}' "X-API-Key: $KEY")
-AGENT=$(printf %s "$ANSWER" | field id) SECRET=$(printf %s "$ANSWER" | field secret)
-ANSWER=$(post /v1/auth/token "{\"agent_id\":\"$AGENT\",\"secret\":\"$SECRET\"}")
-TOKEN=$(printf %s "$ANSWER" | field access_token) REFRESH=$(printf %s "$ANSWER" | field refresh_token)
+RESPONSE=$(post /v1/organizations '{"name":"acme"}' "Authorization: Bearer $BOOTSTRAP_TOKEN")
+ORG=$(printf %s "$RESPONSE" | field id) KEY=$(printf %s "$RESPONSE" | field api_key)
+RESPONSE=$(post /v1/agents '{"name":"scout","scopes":["read","transactions:rollback"]}' "X-API-Key: $KEY")
+AGENT=$(printf %s "$RESPONSE" | field id) SECRET=$(printf %s "$RESPONSE" | field secret)
+RESPONSE=$(post /v1/auth/token "{\"agent_id\":\"$AGENT\",\"secret\":\"$SECRET\"}")
+TOKEN=$(printf %s "$RESPONSE" | field access_token) REFRESH=$(printf %s "$RESPONSE" | field refresh_token)
 SESSION=$(post /v1/sessions "{\"agent_id\":\"$AGENT\"}" "X-API-Key: $KEY" | field id)
-ANSWER=$(post /v1/transactions "{\"session_id\":\"$SESSION\",\"action_type\":\"refund\",\"value_usd\":2}" "Authorization: Bearer $TOKEN")
-TRANSACTION=$(printf %s "$ANSWER" | field id)
+RESPONSE=$(post /v1/transactions "{\"session_id\":\"$SESSION\",\"action_type\":\"refund\",\"value_usd\":2}" "Authorization: Bearer $TOKEN")
+TRANSACTION=$(printf %s "$RESPONSE" | field id)
 FAMILY=$(curl -s "$URL/v1/agents/$AGENT/families" -H "X-API-Key: $KEY" | field family_id)`
 
-// curl returns a command that carries the operation out when it is pasted after the preparation. Parameters with an
-// example are in it.
+// curl returns a command that calls the operation when it is pasted after the preparation. It includes the parameters
+// that have an example.
 func curl(op operation, parameters []object, o object) string {
 	path, query, words := ownPath(op.Path), []string{}, []string{}
 	for _, p := range parameters {
@@ -56,7 +56,7 @@ func curl(op operation, parameters []object, o object) string {
 			query = append(query, name+"="+value)
 		case name == "Idempotency-Key":
 			words = append(words, `-H "Idempotency-Key: $(newkey)"`)
-		case name == "X-Session-Id" && strings.Contains(path, "/authorize/"): // where no query names it
+		case name == "X-Session-Id" && strings.Contains(path, "/authorize/"): // its query has no session_id
 			words = append(words, `-H "X-Session-Id: $SESSION"`)
 		}
 	}
@@ -74,7 +74,7 @@ func curl(op operation, parameters []object, o object) string {
 	return strings.Join(without(command, ""), " \\\n  ")
 }
 
-// ownPath replaces the ids of a path by variables.
+// ownPath replaces the ids in a path with variables.
 func ownPath(path string) string {
 	parts := strings.Split(path, "/")
 	for i := 1; i < len(parts); i++ {
@@ -98,7 +98,7 @@ func bodyWords(contents object) []string {
 		return words
 	}
 	if body := contents.object("application/json"); body.has("example") {
-		// What is between single quotes is not expanded, so a variable stands between a closing and an opening one.
+		// The shell expands nothing between single quotes, so close them before a variable and reopen them after it.
 		text := compact(withVariables(body.values["example"]))
 		for _, variable := range variables {
 			text = strings.ReplaceAll(text, `"`+variable+`"`, `"'"`+variable+`"'"`)
@@ -108,7 +108,7 @@ func bodyWords(contents object) []string {
 	return nil
 }
 
-// withVariables returns a JSON value with the members that have a variable replaced by it.
+// withVariables returns a JSON value whose members are replaced with their variables, if they have one.
 func withVariables(value any) any {
 	switch value := value.(type) {
 	case []any:

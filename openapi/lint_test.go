@@ -14,11 +14,9 @@ import (
 	"remit/internal/tool"
 )
 
-const (
-	lintDir = "lint"
-)
+const lintDir = "lint"
 
-// lint returns how many errors and warnings the linter finds in a file, and what it says.
+// lint returns the number of errors and warnings that the linter finds in a file, and its report.
 func lint(t *testing.T, file string) (findings int, report string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -31,34 +29,34 @@ func lint(t *testing.T, file string) (findings int, report string) {
 	linter.Stderr = &diagnostics
 	output, err := linter.Output()
 	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) { // it fails when it has found errors
+	if err != nil && !errors.As(err, &failed) { // the linter exits with an error if it found some
 		t.Fatal(err)
 	}
 	var found struct {
 		Totals *struct{ Errors, Warnings int }
 	}
 	if err := json.Unmarshal(output, &found); err != nil || found.Totals == nil {
-		t.Fatalf("the linter says %s %s (%v)", output, diagnostics.String(), err)
+		t.Fatalf("the linter printed %s %s (%v)", output, diagnostics.String(), err)
 	}
 	return found.Totals.Errors + found.Totals.Warnings, string(output)
 }
 
-func TestTheLinterFindsNothing(t *testing.T) {
+func TestTheLinterReportsNothing(t *testing.T) {
 	t.Parallel()
 	tool.Install(t, lintDir)
 	if findings, report := lint(t, "../openapi.json"); findings > 0 {
 		t.Errorf("%d findings: %s", findings, report)
 	}
-	broken := filepath.Join(t.TempDir(), "broken.json") // an example that its schema forbids
+	broken := filepath.Join(t.TempDir(), "broken.json") // with an example that violates its schema
 	text := strings.Replace(string(description), `"max_actions": 2,`, `"max_actions": "2",`, 1)
 	if text == string(description) {
-		t.Fatal("the example is not there any more")
+		t.Fatal("openapi.json no longer has the example that this test breaks")
 	}
 	if err := os.WriteFile(broken, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if findings, _ := lint(t, broken); findings == 0 {
-		t.Error("the linter finds nothing in an example of a wrong type: it has not looked")
+		t.Error("the linter accepts an example of the wrong type")
 	}
 }
 
@@ -69,6 +67,6 @@ func TestTheLockFileNamesNoRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(lock), `"resolved"`) {
-		t.Error("lint/package-lock.json has resolved URLs: write it with npm install, in lint/, where .npmrc leaves them out")
+		t.Error("lint/package-lock.json has resolved URLs: run npm install in lint/, where .npmrc omits them")
 	}
 }

@@ -7,5 +7,5 @@ import (
 	"remit/internal/serviceproc"
 )
 
-// TestMain removes the service that a test has built, and fails when a goroutine is left once all has ended.
+// TestMain removes the service that a test built, and fails if a goroutine outlives the tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(serviceproc.Tests{M: m}) }

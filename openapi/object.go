@@ -113,14 +113,14 @@ func compact(value any) string {
 	return text.String()
 }
 
-// indented writes a value as JSON that is read.
+// indented writes a value as readable JSON.
 func indented(value any) string {
 	var text strings.Builder
 	write(&text, value, "\n", true)
 	return text.String()
 }
 
-// width is how much of a value stands on one line.
+// width is the longest value, in bytes, that stays on one line.
 const width = 72
 
 func write(to *strings.Builder, value any, newline string, broken bool) {

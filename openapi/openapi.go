@@ -1,5 +1,5 @@
-// Package openapi holds the description of the HTTP API, openapi.json (OpenAPI 3.1), which is written by hand, and makes a
-// page of it that people can read. The tests of the server hold every answer to the file: see conformance.
+// Package openapi holds the description of the HTTP API, openapi.json (OpenAPI 3.1), and renders it as a web page. The
+// file is written by hand. The tests of the server check every response against it: see internal/conformance.
 package openapi
 
 import (
@@ -22,12 +22,12 @@ var (
 	pageScript string
 )
 
-// Document is what a service serves as it is.
+// Document is a static response body with its headers.
 type Document struct {
 	Body []byte
-	// ETag is of this body alone (RFC 9110 §8.8.3).
+	// ETag is the strong entity tag of Body (RFC 9110 §8.8.3).
 	ETag string
-	// Policy is the Content-Security-Policy it needs, "" for none.
+	// Policy is the Content-Security-Policy, "" for none.
 	Policy string
 }
 
@@ -36,11 +36,10 @@ func newDocument(body []byte, policy string) Document {
 	return Document{Body: body, ETag: `"` + hex.EncodeToString(sum[:8]) + `"`, Policy: policy}
 }
 
-// JSON returns the description as it stands in the repository.
+// JSON returns openapi.json unchanged.
 var JSON = sync.OnceValue(func() Document { return newDocument(description, "") })
 
-// Page returns the description as HTML. It is made once; it panics on a file that it cannot read, which is part of the
-// program.
+// Page returns the description as HTML. It renders the page once, and panics if the embedded file is invalid.
 var Page = sync.OnceValue(func() Document {
 	style, script := strings.TrimSpace(pageStyle), strings.TrimSpace(pageScript)
 	api, err := read(description)
@@ -54,13 +53,13 @@ var Page = sync.OnceValue(func() Document {
 	return newDocument(html, policyFor(style, script))
 })
 
-// policyFor lets a browser use nothing but this style, this script and the empty icon.
+// policyFor allows only this style, this script and the empty icon.
 func policyFor(style, script string) string {
 	return "default-src 'none'; style-src " + hashSource(style) + "; script-src " + hashSource(script) + "; img-src data:; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 }
 
-// hashSource is how a policy names a text by its hash (CSP Level 3, §2.3.1).
+// hashSource returns the hash-source of a text (CSP Level 3, §2.3.1).
 func hashSource(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// render writes the page. Everything but the style and the script is escaped by the template.
+// render writes the page. The template escapes everything except the style and the script.
 func render(a api, style, script string) ([]byte, error) {
 	page, err := template.New("page").Funcs(template.FuncMap{"marked": marked, "lower": strings.ToLower}).Parse(pageTemplate)
 	if err != nil {
@@ -22,7 +22,7 @@ func render(a api, style, script string) ([]byte, error) {
 	return html.Bytes(), err
 }
 
-// marked writes the little Markdown that descriptions have: paragraphs, lists of -, `code` and *emphasis*.
+// marked writes the Markdown that descriptions use: paragraphs, lists of -, `code` and *emphasis*.
 func marked(text string) template.HTML {
 	var html strings.Builder
 	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {

@@ -1,4 +1,4 @@
-// The page works without this script. It adds buttons that copy, a search over the operations, and one choice of language.
+// The page works without this script. The script adds copy buttons, a search, and a language choice for the whole page.
 const origin = document.getElementById("prepare");
 if (location.protocol.startsWith("http")) {
   origin.textContent = origin.textContent.replace("http://127.0.0.1:8080", location.origin);
@@ -23,7 +23,7 @@ for (const sample of document.querySelectorAll(".sample")) {
   sample.append(button);
 }
 
-// A language that is chosen once is shown everywhere.
+// Choosing a language in one sample selects it in all of them.
 document.addEventListener("change", ({ target }) => {
   if (target.name?.startsWith("language-")) {
     for (const choice of document.querySelectorAll(`.tabs > input[value="${target.value}"]`)) choice.checked = true;

@@ -41,6 +41,7 @@ var (
 	anchored = regexp.MustCompile(` id="([^"]+)"`)
 )
 
+// shownIn returns the operations that a page shows.
 func shownIn(html string) []string {
 	var all []string
 	for _, found := range article.FindAllStringSubmatch(html, -1) {
@@ -50,7 +51,7 @@ func shownIn(html string) []string {
 	return all
 }
 
-func TestThePageShowsEveryOperationAndEveryLinkLeadsSomewhere(t *testing.T) {
+func TestThePageShowsEveryOperationAndItsLinksResolve(t *testing.T) {
 	t.Parallel()
 	html := string(Page().Body)
 	if got, want := shownIn(html), operationsOf(t); !slices.Equal(got, want) {
@@ -59,23 +60,23 @@ func TestThePageShowsEveryOperationAndEveryLinkLeadsSomewhere(t *testing.T) {
 	there := map[string]bool{}
 	for _, found := range anchored.FindAllStringSubmatch(html, -1) {
 		if there[found[1]] {
-			t.Errorf("two places are called %s", found[1])
+			t.Errorf("two elements have the id %s", found[1])
 		}
 		there[found[1]] = true
 	}
 	for _, found := range target.FindAllStringSubmatch(html, -1) {
 		if !there[found[1]] {
-			t.Errorf("a link leads to %s, which is not there", found[1])
+			t.Errorf("a link points to #%s, which does not exist", found[1])
 		}
 	}
 	for _, unwanted := range []string{"<script src", "style=", "onclick=", "ZgotmplZ", "%!"} {
 		if strings.Contains(html, unwanted) {
-			t.Errorf("the page has %s", unwanted)
+			t.Errorf("the page contains %s", unwanted)
 		}
 	}
 }
 
-func TestEveryOperationHasACommandThatNamesWhatItNeeds(t *testing.T) {
+func TestEveryOperationHasACompleteCurlCommand(t *testing.T) {
 	t.Parallel()
 	a, err := read(description)
 	if err != nil {
@@ -87,17 +88,17 @@ func TestEveryOperationHasACommandThatNamesWhatItNeeds(t *testing.T) {
 			case !strings.Contains(op.Samples[0].Code, `"$URL/`), strings.ContainsAny(op.Samples[0].Code[:strings.IndexByte(op.Samples[0].Code, '/')], "{}"):
 				t.Errorf("%s: %s", op.ID, op.Samples[0].Code)
 			case strings.Contains(strings.SplitN(op.Samples[0].Code, "\n", 2)[0], "{"):
-				t.Errorf("%s: a parameter of the path has no example: %s", op.ID, op.Samples[0].Code)
+				t.Errorf("%s: a path parameter has no example: %s", op.ID, op.Samples[0].Code)
 			case op.Request != nil && !strings.Contains(op.Samples[0].Code, "-d "):
 				t.Errorf("%s: no body: %s", op.ID, op.Samples[0].Code)
 			case op.Credentials[0] != "none" && flags[op.Credentials[0]] == "":
-				t.Errorf("%s: nothing shows the credential %s", op.ID, op.Credentials[0])
+				t.Errorf("%s: no curl flag for the credential %s", op.ID, op.Credentials[0])
 			}
 		}
 	}
 }
 
-func TestThePageTellsDefaultsAndWhatMayBeLeftOut(t *testing.T) {
+func TestThePageShowsDefaultsAndOptionalBodies(t *testing.T) {
 	t.Parallel()
 	html := string(Page().Body)
 	_, begin, _ := strings.Cut(html, `id="schema-NewTransaction"`)
@@ -111,11 +112,11 @@ func TestThePageTellsDefaultsAndWhatMayBeLeftOut(t *testing.T) {
 		_, shown, _ := strings.Cut(html, `<article id="`+id+`"`)
 		shown, _, _ = strings.Cut(shown, "</article>")
 		if got := strings.Contains(shown, "<small>optional · application/json"); got != want {
-			t.Errorf("%s: the body is said to be optional %t", id, got)
+			t.Errorf("%s: the page shows an optional body: %t, want %t", id, got, want)
 		}
 	}
 	if tables, wide := strings.Count(html, "<table>"), strings.Count(html, `<div class="wide"><table>`); tables != wide {
-		t.Errorf("%d of %d tables do not scroll by themselves: the page does on a phone", tables-wide, tables)
+		t.Errorf("%d of %d tables have no scroll container: the whole page scrolls on a phone", tables-wide, tables)
 	}
 }
 
@@ -128,38 +129,38 @@ func TestDescriptionsAreEscaped(t *testing.T) {
 	}
 }
 
-func TestABrowserShowsThePageAndComplainsOfNothing(t *testing.T) {
+func TestABrowserRendersThePageWithoutConsoleMessages(t *testing.T) {
 	t.Parallel()
 	browser := tool.Path(t, "chromium")
-	dom, complaints := load(t, browser, serviceproc.Run(t).URL+"/docs")
+	dom, messages := load(t, browser, serviceproc.Run(t).URL+"/docs")
 	if got, want := shownIn(dom), operationsOf(t); !slices.Equal(got, want) {
 		t.Errorf("the browser shows %v, want %v", got, want)
 	}
-	if len(complaints) > 0 {
-		t.Errorf("the browser complains: %q", complaints)
+	if len(messages) > 0 {
+		t.Errorf("console messages: %q", messages)
 	}
 }
 
-// The search is in the address too, so that it can be linked.
-func TestABrowserSearchesThePageAndOffersCopies(t *testing.T) {
+// The search is in the URL too, so users can link to it.
+func TestABrowserSearchesThePageAndShowsCopyButtons(t *testing.T) {
 	t.Parallel()
-	dom, complaints := load(t, tool.Path(t, "chromium"), serviceproc.Run(t).URL+"/docs?q=Idempotency-Key+refund")
+	dom, messages := load(t, tool.Path(t, "chromium"), serviceproc.Run(t).URL+"/docs?q=Idempotency-Key+refund")
 	var shown []string
 	for _, found := range regexp.MustCompile(`<article id="(\w+)" data-method="[A-Z]+" data-path="[^"]+">`).FindAllStringSubmatch(dom, -1) {
-		shown = append(shown, found[1]) // hidden ones have one more attribute
+		shown = append(shown, found[1]) // hidden articles have one more attribute
 	}
-	if !slices.Contains(shown, "beginTransaction") || slices.Contains(shown, "listAgents") || len(complaints) > 0 {
-		t.Errorf("it shows %q, and complains of %q", shown, complaints)
+	if !slices.Contains(shown, "beginTransaction") || slices.Contains(shown, "listAgents") || len(messages) > 0 {
+		t.Errorf("the search shows %q; console messages: %q", shown, messages)
 	}
 	if copies, commands := strings.Count(dom, `class="copy"`), strings.Count(dom, `class="sample"`); copies != commands || copies < 30 {
-		t.Errorf("%d commands have %d buttons", commands, copies)
+		t.Errorf("%d samples have %d copy buttons", commands, copies)
 	}
 	if strings.Contains(dom, "URL=http://127.0.0.1:8080") {
-		t.Error("the preparation does not name the service that the page is from")
+		t.Error("the preparation does not use the page's origin")
 	}
 }
 
-func TestABrowserComplainsOfAPageThatItsPolicyForbids(t *testing.T) {
+func TestABrowserReportsAViolationOfTheContentSecurityPolicy(t *testing.T) {
 	t.Parallel()
 	strict := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -167,13 +168,13 @@ func TestABrowserComplainsOfAPageThatItsPolicyForbids(t *testing.T) {
 		_, _ = w.Write(Page().Body)
 	}))
 	defer strict.Close()
-	if _, complaints := load(t, tool.Path(t, "chromium"), strict.URL); len(complaints) == 0 {
-		t.Error("no complaint of a style that the policy forbids: complaints are not seen")
+	if _, messages := load(t, tool.Path(t, "chromium"), strict.URL); len(messages) == 0 {
+		t.Error("the policy forbids the style, but the browser reported nothing")
 	}
 }
 
-// load returns the page as the browser has built it, and what it has written to the console.
-func load(t *testing.T, browser, url string) (dom string, complaints []string) {
+// load returns the DOM of a page as HTML, and the browser's console messages.
+func load(t *testing.T, browser, url string) (dom string, messages []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -189,8 +190,8 @@ func load(t *testing.T, browser, url string) (dom string, complaints []string) {
 	}
 	for line := range strings.Lines(diagnostics.String()) {
 		if strings.Contains(line, "CONSOLE") {
-			complaints = append(complaints, strings.TrimSpace(line))
+			messages = append(messages, strings.TrimSpace(line))
 		}
 	}
-	return string(output), complaints
+	return string(output), messages
 }

@@ -6,52 +6,52 @@ import (
 	"strings"
 )
 
-// What the page shows of the description, in its order.
+// api is the part of the description that the page shows, in its order.
 type api struct {
 	Title, Summary, Description string
 	Credentials                 []credential
 	Groups                      []group
-	Refusals                    []refusal
+	Errors                      []errorResponse
 	Schemas                     []schema
 }
 
 type credential struct{ Name, Kind, Description string }
 
-// group is the operations of a tag.
+// group holds the operations of a tag.
 type group struct {
 	ID, Name, Description string
 	Operations            []operation
 }
 
 type operation struct {
-	ID, Method, Path, Also string // Also is the path at which it answers as well
+	ID, Method, Path, Also string // Also is an alias of Path
 	Summary, Description   string
 	Credentials            []string
 	Parameters             []field
 	Request                *content
 	Optional               bool     // the body
 	Samples                []sample // the first is for curl
-	Answers                []reply
-	Refusals               []refused
+	Responses              []response
+	Errors                 []errorLink
 }
 
-// content is a body.
+// content is the body of a request or a response.
 type content struct {
-	MediaType, Kind, Ref string // Kind says what the schema is, Ref names it
+	MediaType, Kind, Ref string // Kind describes the schema, Ref names it
 	Description          string
 	Fields               []field
 	Example              string
 }
 
-// reply is an answer that succeeds.
-type reply struct {
+// response is a successful response.
+type response struct {
 	Status, Description string
 	Headers             []field
 	Contents            []content
 }
 
-// refusal is an answer that several operations give.
-type refusal struct {
+// errorResponse is a response that several operations share.
+type errorResponse struct {
 	ID, Status, Description string
 	Headers                 []field
 	Examples                []example
@@ -59,8 +59,8 @@ type refusal struct {
 
 type example struct{ Code, Body string }
 
-// refused points from an operation to a refusal.
-type refused struct {
+// errorLink points from an operation to an error response.
+type errorLink struct {
 	ID, Status string
 	Codes      []string
 }
@@ -96,9 +96,9 @@ func read(text []byte) (api, error) {
 	a.Groups = r.groups()
 	responses := components.object("responses")
 	for _, name := range responses.names {
-		a.Refusals = append(a.Refusals, r.refusal(name, responses.object(name)))
+		a.Errors = append(a.Errors, r.errorResponse(name, responses.object(name)))
 	}
-	slices.SortStableFunc(a.Refusals, func(x, y refusal) int { return strings.Compare(x.Status, y.Status) })
+	slices.SortStableFunc(a.Errors, func(x, y errorResponse) int { return strings.Compare(x.Status, y.Status) })
 	schemas := components.object("schemas")
 	for _, name := range schemas.names {
 		if s := schemas.object(name); r.isObject(s) {
@@ -165,7 +165,7 @@ func (r reader) operation(path, method, also string, item, o object) operation {
 	parameters := slices.Concat(item.objects("parameters"), o.objects("parameters"))
 	for i, p := range parameters {
 		parameters[i], _ = r.resolve(p)
-		if p := parameters[i]; p.text("name") != "X-Request-Id" { // which every operation takes
+		if p := parameters[i]; p.text("name") != "X-Request-Id" { // every operation takes it
 			f := r.field(p.text("name"), p.object("schema"), p.flag("required"))
 			f.Where, f.Description = p.text("in"), p.text("description")
 			op.Parameters = append(op.Parameters, f)
@@ -178,17 +178,17 @@ func (r reader) operation(path, method, also string, item, o object) operation {
 	op.Samples = append([]sample{{"curl", curl(op, parameters, o)}}, samplesOf(op.ID)...)
 	responses := o.object("responses")
 	for _, status := range responses.names {
-		answer, name := r.resolve(responses.object(status))
+		resp, name := r.resolve(responses.object(status))
 		if name == "" {
-			op.Answers = append(op.Answers, reply{status, answer.text("description"), r.headers(answer), r.contents(answer)})
+			op.Responses = append(op.Responses, response{status, resp.text("description"), r.headers(resp), r.contents(resp)})
 			continue
 		}
-		op.Refusals = append(op.Refusals, refused{anchor(name), status, codesOf(answer)})
+		op.Errors = append(op.Errors, errorLink{anchor(name), status, codesOf(resp)})
 	}
 	return op
 }
 
-// credentialsOf returns the names of the security schemes, each alone sufficient; "none" when it can be had without.
+// credentialsOf returns the names of the security schemes, each of which suffices. "none" means that none is needed.
 func credentialsOf(o object) []string {
 	names := []string{}
 	for _, way := range o.objects("security") {
@@ -204,9 +204,9 @@ func credentialsOf(o object) []string {
 	return names
 }
 
-func codesOf(answer object) []string {
+func codesOf(resp object) []string {
 	var codes []string
-	contents := answer.object("content")
+	contents := resp.object("content")
 	for _, mediaType := range contents.names {
 		for _, code := range contents.object(mediaType).object("examples").names {
 			if !slices.Contains(codes, code) {
@@ -217,9 +217,9 @@ func codesOf(answer object) []string {
 	return codes
 }
 
-func (r reader) refusal(name string, answer object) refusal {
-	found := refusal{ID: anchor(name), Description: answer.text("description"), Headers: r.headers(answer)}
-	contents := answer.object("content")
+func (r reader) errorResponse(name string, resp object) errorResponse {
+	found := errorResponse{ID: anchor(name), Description: resp.text("description"), Headers: r.headers(resp)}
+	contents := resp.object("content")
 	for _, mediaType := range contents.names {
 		body := contents.object(mediaType)
 		if found.Status == "" {
@@ -235,7 +235,7 @@ func (r reader) refusal(name string, answer object) refusal {
 	return found
 }
 
-// statusOf returns the status with which operations give a response of the components.
+// statusOf returns the status with which operations return a response of the components.
 func (r reader) statusOf(name string) string {
 	paths := r.root.object("paths")
 	for _, path := range paths.names {
@@ -251,11 +251,11 @@ func (r reader) statusOf(name string) string {
 	return ""
 }
 
-func (r reader) headers(answer object) []field {
+func (r reader) headers(resp object) []field {
 	var found []field
-	headers := answer.object("headers")
+	headers := resp.object("headers")
 	for _, name := range headers.names {
-		if name == "X-Request-Id" || name == "X-Content-Type-Options" { // on every answer
+		if name == "X-Request-Id" || name == "X-Content-Type-Options" { // on every response
 			continue
 		}
 		h, _ := r.resolve(headers.object(name))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The samples are programs that a test runs against a service. The page shows the parts between
+// The samples are programs that a test runs against a service. The page shows the lines between
 // "sample: <operationId>" and "end".
 var (
 	//go:embed samples/go/main.go
@@ -17,12 +17,12 @@ var (
 	pythonSamples string
 )
 
-// sample shows an operation in one language.
+// sample is the code that calls an operation in one language.
 type sample struct{ Language, Code string }
 
 var samplePart = regexp.MustCompile(`(?sm)^[ \t]*(?://|#) sample: (\w+)\n(.*?)^[ \t]*(?://|#) end\n`)
 
-// samplesOf returns the samples of an operation; an SDK does not have every one.
+// samplesOf returns the samples of an operation. The SDKs do not cover every operation.
 func samplesOf(operation string) []sample {
 	var found []sample
 	for _, program := range []sample{{"Go", goSamples}, {"TypeScript", typeScriptSamples}, {"Python", pythonSamples}} {
@@ -35,7 +35,7 @@ func samplesOf(operation string) []sample {
 	return found
 }
 
-// dedent takes the indentation of the first line from all.
+// dedent removes the indentation of the first line from every line.
 func dedent(code string) string {
 	code = strings.TrimRight(code, " \t\n")
 	indentation := code[:len(code)-len(strings.TrimLeft(code, " \t"))]

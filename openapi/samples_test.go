@@ -15,7 +15,7 @@ import (
 	"remit/internal/tool"
 )
 
-// partsOf returns the operations that a program shows.
+// partsOf returns the operations that a program has samples of.
 func partsOf(program string) []string {
 	var all []string
 	for _, part := range samplePart.FindAllStringSubmatch(program, -1) {
@@ -25,7 +25,7 @@ func partsOf(program string) []string {
 	return all
 }
 
-func TestEverySDKShowsTheSameOperations(t *testing.T) {
+func TestEverySDKHasSamplesOfTheSameOperations(t *testing.T) {
 	t.Parallel()
 	a, err := read(description)
 	if err != nil {
@@ -39,21 +39,21 @@ func TestEverySDKShowsTheSameOperations(t *testing.T) {
 	}
 	want := partsOf(goSamples)
 	if len(want) < 20 {
-		t.Errorf("the Go SDK shows %d operations", len(want))
+		t.Errorf("the Go SDK has samples of only %d operations", len(want))
 	}
 	for _, operation := range want {
 		if !known[operation] {
-			t.Errorf("no operation is called %s", operation)
+			t.Errorf("no operation has the id %s", operation)
 		}
 	}
 	for language, program := range map[string]string{"TypeScript": typeScriptSamples, "Python": pythonSamples} {
 		if got := partsOf(program); !slices.Equal(got, want) {
-			t.Errorf("%s shows %v, want %v", language, got, want)
+			t.Errorf("%s has samples of %v, want %v", language, got, want)
 		}
 	}
 }
 
-const samplePatience = 3 * time.Minute // the first of them compiles
+const sampleTimeout = 3 * time.Minute // includes compilation
 
 func TestTheSamplesRun(t *testing.T) {
 	t.Parallel()
@@ -75,7 +75,7 @@ func TestTheSamplesRun(t *testing.T) {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			words := programs[language](t)
-			ctx, cancel := context.WithTimeout(t.Context(), samplePatience)
+			ctx, cancel := context.WithTimeout(t.Context(), sampleTimeout)
 			defer cancel()
 			run := exec.CommandContext(ctx, words[0], words[1:]...)
 			run.Env = append(os.Environ(), "REMIT_ADDR="+url, "PYTHONPATH=../sdk/python/src", "PYTHONDONTWRITEBYTECODE=1")
@@ -87,8 +87,8 @@ func TestTheSamplesRun(t *testing.T) {
 	}
 }
 
-// compiled returns the TypeScript samples in JavaScript, checked against the SDK's types. It works on a copy: the SDK's own
-// tests build it anew.
+// compiled compiles the TypeScript samples against the SDK, and returns the JavaScript file. It works on a copy of the SDK,
+// because the SDK's own tests rebuild it.
 func compiled(t *testing.T, sdk string) string {
 	t.Helper()
 	tool.Install(t, sdk)
@@ -107,7 +107,7 @@ func compiled(t *testing.T, sdk string) string {
 		{"-p", "tsconfig.json"},
 		{"--ignoreConfig", "--target", "es2022", "--module", "nodenext", "--strict", "--types", "node", "--lib", "es2022,dom,dom.iterable,esnext.disposable", "samples.ts"},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), samplePatience)
+		ctx, cancel := context.WithTimeout(t.Context(), sampleTimeout)
 		defer cancel()
 		compile := exec.CommandContext(ctx, "npx", append([]string{"--no-install", "tsc"}, args...)...)
 		compile.Dir = dir

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// kind is what a schema allows, in words. ref names the component to read on in, if it is an object.
+// kind is what a schema allows, in words. ref names its component, if it is an object.
 type kind struct{ text, ref string }
 
-// kind says what a schema allows.
+// kind describes what a schema allows.
 func (r reader) kind(given object) kind {
 	s, name := r.resolve(given)
 	if name != "" && r.isObject(s) {
@@ -82,7 +82,7 @@ func grouped(value any) string {
 	return text
 }
 
-// isObject says whether a schema is of objects with members of its own, not of any.
+// isObject reports whether a schema describes objects with members of its own, not any object.
 func (r reader) isObject(s object) bool {
 	s, _ = r.resolve(s)
 	if s.flag("additionalProperties") {
@@ -91,7 +91,7 @@ func (r reader) isObject(s object) bool {
 	return s.text("type") == "object" || len(s.objects("anyOf")) > 0 && s.text("type") != "array"
 }
 
-// members returns the members of a schema, those that it takes from others first.
+// members returns the members of a schema, inherited members first.
 func (r reader) members(s object) []field {
 	s, _ = r.resolve(s)
 	if s.text("type") == "array" {

@@ -18,7 +18,7 @@ func debianPackage(t *testing.T, dist string, question string, more ...string) s
 	return string(output)
 }
 
-func TestTheDebianPackageHasItsFilesAsRootsAndItsSettingsAsAConffile(t *testing.T) {
+func TestTheDebianPackageHasRootOwnedFilesAndAConffile(t *testing.T) {
 	dist := built(t)
 	contents := debianPackage(t, dist, "--contents")
 	for file, mode := range map[string]string{
@@ -32,7 +32,7 @@ func TestTheDebianPackageHasItsFilesAsRootsAndItsSettingsAsAConffile(t *testing.
 			}
 		}
 		if !found {
-			t.Errorf("no %s %s of root in\n%s", mode, file, contents)
+			t.Errorf("no %s %s owned by root in\n%s", mode, file, contents)
 		}
 	}
 	for field, value := range map[string]string{"Version": "9.8.7~rc.1", "Architecture": runtime.GOARCH, "Package": "remit"} {

@@ -1,3 +1,3 @@
-// Package release is about what scripts/release.sh builds: its tests build a release and take it apart, and release/sbom
-// writes the bills of materials.
+// Package release tests what scripts/release.sh builds: it builds a release and inspects it. release/sbom writes the software
+// bills of materials.
 package release

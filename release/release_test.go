@@ -20,10 +20,10 @@ import (
 
 const (
 	version = "9.8.7-rc.1"
-	epoch   = 1_790_000_000 // every file's time
+	epoch   = 1_790_000_000 // the modification time of every file
 )
 
-// scratch holds the release that the tests share.
+// scratch is the directory of the release that the tests share.
 var scratch string
 
 func TestMain(m *testing.M) {
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(failed)
 }
 
-// build runs scripts/release.sh for this machine's platform alone, by somebody with this umask.
+// build runs scripts/release.sh only for this machine's platform, with this umask.
 func build(dist, umask string) error {
 	script := exec.Command("bash", "-c", "umask "+umask+" && exec ../scripts/release.sh")
 	script.Env = append(os.Environ(), "VERSION="+version, "SOURCE_DATE_EPOCH=1790000000", "DIST="+dist,
@@ -58,7 +58,7 @@ func built(t *testing.T) string {
 	return scratch
 }
 
-// unpack takes the archive apart into a directory, and says what else than the three files of a release is wrong with it.
+// unpack unpacks the archive into a directory. It fails the test unless the archive has exactly the files of a release.
 func unpack(t *testing.T, archive, name string) (dir string) {
 	t.Helper()
 	file, err := os.Open(archive)
@@ -102,7 +102,7 @@ func unpack(t *testing.T, archive, name string) (dir string) {
 	return dir
 }
 
-func TestAReleaseIsWhatItSays(t *testing.T) {
+func TestAReleaseIsStaticReproducibleAndListed(t *testing.T) {
 	dist, again := built(t), t.TempDir()
 	if err := build(again, "077"); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestAReleaseIsWhatItSays(t *testing.T) {
 	dir := unpack(t, filepath.Join(dist, name+".tar.gz"), name)
 	binary := filepath.Join(dir, "remit")
 
-	t.Run("its binary tells its version", func(t *testing.T) {
+	t.Run("its binary prints its version", func(t *testing.T) {
 		output, err := exec.Command(binary, "--version").Output()
 		if err != nil || !strings.HasPrefix(string(output), "remit "+version+" ") {
 			t.Errorf("%v: %s", err, output)
@@ -127,10 +127,10 @@ func TestAReleaseIsWhatItSays(t *testing.T) {
 				return
 			}
 		}
-		t.Error("it is built with cgo")
+		t.Error("the binary is built with cgo")
 	})
 	t.Run("its bill of materials names every module in the binary", func(t *testing.T) { billOfMaterials(t, dist, name, binary) })
-	t.Run("two builds give the same bytes", func(t *testing.T) {
+	t.Run("two builds have the same bytes", func(t *testing.T) {
 		one, two := sums(t, dist), sums(t, again)
 		if one != two {
 			t.Errorf("one build has\n%sand another\n%s", one, two)
@@ -166,7 +166,7 @@ func billOfMaterials(t *testing.T, dist, name, binary string) {
 		t.Fatal(err)
 	}
 	if bom.BOMFormat != "CycloneDX" || bom.SpecVersion != "1.6" || bom.Metadata.Component.Version != version {
-		t.Errorf("it is of %s %s, for %v", bom.BOMFormat, bom.SpecVersion, bom.Metadata.Component)
+		t.Errorf("the format is %s %s, the component %v", bom.BOMFormat, bom.SpecVersion, bom.Metadata.Component)
 	}
 	named := map[string]bool{}
 	for _, c := range bom.Components {
@@ -181,21 +181,21 @@ func billOfMaterials(t *testing.T, dist, name, binary string) {
 		if words := strings.Fields(line); len(words) > 2 && words[0] == "dep" {
 			modules++
 			linkedAs := words[2]
-			if strings.HasPrefix(words[1], "remit/") { // of this repository, so of this release
+			if strings.HasPrefix(words[1], "remit/") { // a module of this repository has the version of the release
 				linkedAs = version
 			}
 			if !named[words[1]+" "+linkedAs] {
-				t.Errorf("it does not name %s %s", words[1], linkedAs)
+				t.Errorf("the bill of materials lacks %s %s", words[1], linkedAs)
 			}
 		}
 	}
-	if modules < 10 || len(bom.Components) != modules+1 { // and the standard library
-		t.Errorf("it names %d components, the binary has %d modules", len(bom.Components), modules)
+	if modules < 10 || len(bom.Components) != modules+1 { // one more for the standard library
+		t.Errorf("the bill of materials has %d components, the binary %d modules", len(bom.Components), modules)
 	}
 }
 
-// The tar of macOS and the BSDs knows none of the flags that make two archives the same.
-func TestAReleaseIsNotMadeWithAnotherTarThanGNUs(t *testing.T) {
+// The tar of macOS and the BSDs lacks the flags for reproducible archives.
+func TestAReleaseNeedsGNUTar(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"tar", "gtar"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\necho 'bsdtar 3.5.3 - libarchive 3.7.4'\n"), 0o700); err != nil {

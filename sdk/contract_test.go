@@ -9,9 +9,9 @@ import (
 
 const moment = `"2026-11-21T09:19:32.859Z"`
 
-// contractAnswers are answers of the API to requests whose states a test cannot bring about, such as a suspended organization,
-// or would wait for, such as a hold that has expired.
-var contractAnswers = map[string]string{
+// contractResponses are responses of the API in states that a test cannot create, such as a suspended organization, or would
+// have to wait for, such as an expired hold.
+var contractResponses = map[string]string{
 	"POST /v1/auth/token":               `{"access_token":"a","refresh_token":"b","token_type":"bearer","expires_in":3600}`,
 	"GET /v1/agents/a1/families":        `[{"family_id":"f1","created_at":` + moment + `,"expires_at":` + moment + `,"a_field_of_tomorrow":1}]`,
 	"DELETE /v1/agents/a1/families/f1":  `{"revoked":true}`,
@@ -33,20 +33,21 @@ const (
 		`"expires_at":` + moment + `,"created_at":` + moment + `}`
 )
 
-// contractStatus is that of each refusal, which the name of a new agent asks for.
+// contractStatus has the status of each error code. The name of a new agent selects the code.
 var contractStatus = map[string]int{
 	"quota_exceeded": 403, "organization_suspended": 403, "rate_limited": 429, "unavailable": 503, "outcome_unknown": 503,
 }
 
-func answerByContract(w http.ResponseWriter, r *http.Request) {
+// serveContract plays the service with contractResponses.
+func serveContract(w http.ResponseWriter, r *http.Request) {
 	place := r.Method + " " + r.URL.Path
-	if answer, known := contractAnswers[place]; known {
+	if answer, known := contractResponses[place]; known {
 		io.WriteString(w, answer)
 		return
 	}
 	var agent struct{ Name string }
 	if place != "POST /v1/agents" || json.NewDecoder(r.Body).Decode(&agent) != nil || contractStatus[agent.Name] == 0 {
-		http.Error(w, "the test has no answer to "+place, http.StatusNotImplemented)
+		http.Error(w, "the test has no response for "+place, http.StatusNotImplemented)
 		return
 	}
 	w.WriteHeader(contractStatus[agent.Name])

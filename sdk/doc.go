@@ -1,2 +1,2 @@
-// Package sdk holds the SDKs of other languages, each tested against the service itself.
+// Package sdk holds the TypeScript and Python SDKs, and tests each against a running service.
 package sdk

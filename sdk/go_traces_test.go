@@ -11,8 +11,7 @@ import (
 	"remit/client"
 )
 
-// traceparents tells the service which span of the caller's each request belongs to. It is what otelhttp.NewTransport does,
-// without a span of its own.
+// traceparents adds the caller's span to each request. otelhttp.NewTransport does the same, and starts a span of its own.
 type traceparents struct{ next http.RoundTripper }
 
 func (t traceparents) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -21,8 +20,8 @@ func (t traceparents) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// The context of a call reaches the Go SDK's HTTPClient, so its transport can hand the trace on. The SDK itself does not need
-// OpenTelemetry, so this example is outside of its module.
+// The context of a call reaches the transport of the Go SDK's HTTPClient, which can propagate the trace. The SDK itself does not
+// depend on OpenTelemetry, so this example is outside its module.
 func Example_goTraces() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Println(r.Header.Get("Traceparent"))

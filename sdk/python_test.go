@@ -18,8 +18,8 @@ import (
 	"remit/internal/tool"
 )
 
-// pythonPatience is many times what the tests of the Python SDK take.
-const pythonPatience = 2 * time.Minute
+// pythonTimeout is many times what the tests of the Python SDK take.
+const pythonTimeout = 2 * time.Minute
 
 // The tests of the Python SDK run against the service itself, over HTTP and HTTPS.
 func TestPython(t *testing.T) {
@@ -28,7 +28,7 @@ func TestPython(t *testing.T) {
 	service := serviceproc.Run(t)
 	secure, authority := overTLS(t, service.URL)
 
-	ctx, cancel := context.WithTimeout(t.Context(), pythonPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), pythonTimeout)
 	defer cancel()
 	cmd := tool.Command(ctx, "python", python, "-W", "error", "-m", "unittest", "discover", "-s", "tests")
 	cmd.Env = append(os.Environ(), "PYTHONPATH=src", "PYTHONDONTWRITEBYTECODE=1",
@@ -37,13 +37,13 @@ func TestPython(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	// Skipped tests would be told of after OK.
+	// unittest reports skipped tests after OK.
 	if !regexp.MustCompile(`(?m)^Ran [1-9]\d+ tests in .*\n\nOK\n\z`).Match(output) {
-		t.Errorf("not all tests ran, or hardly any:\n%s", output)
+		t.Errorf("some tests were skipped, or fewer than 10 ran:\n%s", output)
 	}
 }
 
-// overTLS puts the service behind HTTPS. It returns the URL, and a file with the certificate to trust.
+// overTLS runs an HTTPS proxy in front of the service. It returns its URL, and a file with the certificate to trust.
 func overTLS(t *testing.T, service string) (secure, authority string) {
 	t.Helper()
 	target, err := url.Parse(service)
@@ -51,7 +51,7 @@ func overTLS(t *testing.T, service string) (secure, authority string) {
 		t.Fatal(err)
 	}
 	front := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(target))
-	front.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it leave in the middle
+	front.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it abort the handshake
 	front.StartTLS()
 	t.Cleanup(front.Close)
 	authority = filepath.Join(t.TempDir(), "authority.pem")

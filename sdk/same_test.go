@@ -23,19 +23,19 @@ import (
 	"remit/internal/tool"
 )
 
-// language is an SDK, and the program that makes the calls of docs/sdks.md with it.
+// language is an SDK, and a program that makes the calls of docs/sdks.md with it.
 type language struct {
-	name    string // of its column
+	name    string // the heading of its column
 	sources []string
 	command []string
 	env     []string
 }
 
-// step is the name of a call, and what the program says came of it.
+// step is the name of a call and its outcome, as the program prints them.
 type step [2]string
 
-// The three SDKs do the same under the names of docs/sdks.md: what comes of each call is the same, and so is what is sent.
-func TestTheSDKsDoTheSameUnderTheSameNames(t *testing.T) {
+// The three SDKs have the calls of docs/sdks.md. Each call sends the same request and has the same outcome in all of them.
+func TestTheSDKsBehaveTheSame(t *testing.T) {
 	t.Parallel()
 	languages := buildAll(t)
 	service := serviceproc.Run(t)
@@ -49,7 +49,7 @@ func TestTheSDKsDoTheSameUnderTheSameNames(t *testing.T) {
 		answer http.Handler
 	}{
 		{"service", httputil.NewSingleHostReverseProxy(target)},
-		{"contract", http.HandlerFunc(answerByContract)},
+		{"contract", http.HandlerFunc(serveContract)},
 	} {
 		t.Run(scenario.name, func(t *testing.T) {
 			var firstSteps []step
@@ -63,15 +63,15 @@ func TestTheSDKsDoTheSameUnderTheSameNames(t *testing.T) {
 					}
 					continue
 				}
-				compare(t, l.name+": what came of it", steps, firstSteps)
-				compare(t, l.name+": what was sent", sent, firstSent)
+				compare(t, l.name+": outcome", steps, firstSteps)
+				compare(t, l.name+": request", sent, firstSent)
 			}
 		})
 	}
-	holdTable(t, languages, rows)
+	checkTable(t, languages, rows)
 }
 
-// buildAll makes the programs ready to run. The Go one is what the others are compared with.
+// buildAll builds the programs. The test compares the others with the Go program, which comes first.
 func buildAll(t *testing.T) []language {
 	t.Helper()
 	buildTypeScript(t)
@@ -90,7 +90,7 @@ func buildAll(t *testing.T) []language {
 	}
 }
 
-// run runs the program, and returns what it prints and which requests it made.
+// run runs the program, and returns what it prints and the requests it sends.
 func (l language) run(t *testing.T, scenario string, answer http.Handler) (steps []step, sent []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -101,7 +101,7 @@ func (l language) run(t *testing.T, scenario string, answer http.Handler) (steps
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		mu.Lock()
-		sent = append(sent, seen(r, body))
+		sent = append(sent, normalized(r, body))
 		mu.Unlock()
 		answer.ServeHTTP(w, r)
 	}))
@@ -124,14 +124,14 @@ func (l language) run(t *testing.T, scenario string, answer http.Handler) (steps
 
 var (
 	anID = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
-	// What is left out and what is sent as its default are the same to the service. Credentials differ.
+	// To the service an omitted field and its default are the same. Credentials differ from run to run.
 	defaults = map[string]any{"value_usd": 0.0, "count": 1.0, "reversible": true}
 	varying  = []string{"secret", "refresh_token", "token"}
 )
 
-// seen is a request as far as it is to be the same: its place, its body, whether it has a key, and that key if it is the
-// caller's own.
-func seen(r *http.Request, body []byte) string {
+// normalized returns the part of a request that must be the same in all SDKs: its method, path and body, and its idempotency
+// key, where a random key counts only as present.
+func normalized(r *http.Request, body []byte) string {
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) >= 32 {
 		key = "random"
@@ -159,7 +159,7 @@ func seen(r *http.Request, body []byte) string {
 	return anID.ReplaceAllString(fmt.Sprintf("%s %s %s key:%s", r.Method, r.URL.Path, sorted, key), "ID")
 }
 
-// compare names the first difference, which those after it often come from.
+// compare reports only the first difference, because it often causes the others.
 func compare[T any](t *testing.T, what string, got, want []T) {
 	t.Helper()
 	for i := range max(len(got), len(want)) {
@@ -167,9 +167,9 @@ func compare[T any](t *testing.T, what string, got, want []T) {
 		case i >= len(got):
 			t.Errorf("%s lacks %v", what, want[i])
 		case i >= len(want):
-			t.Errorf("%s has besides %v", what, got[i])
+			t.Errorf("%s has the extra %v", what, got[i])
 		case !reflect.DeepEqual(got[i], want[i]):
-			t.Errorf("%s is %v, and should be %v", what, got[i], want[i])
+			t.Errorf("%s is %v, want %v", what, got[i], want[i])
 		default:
 			continue
 		}
@@ -177,8 +177,9 @@ func compare[T any](t *testing.T, what string, got, want []T) {
 	}
 }
 
-// holdTable holds docs/sdks.md to the programs: a row for each call, and in each column names that the program uses.
-func holdTable(t *testing.T, languages []language, made []string) {
+// checkTable checks docs/sdks.md against the programs: it has a row for each call, and the program of each column uses the
+// names in it.
+func checkTable(t *testing.T, languages []language, made []string) {
 	t.Helper()
 	page, err := os.ReadFile("../docs/sdks.md")
 	if err != nil {
@@ -204,7 +205,7 @@ func holdTable(t *testing.T, languages []language, made []string) {
 	compare(t, "a row of docs/sdks.md", rows, made)
 }
 
-// lastWord is the name itself in Organization.CreateAgent or session.begin(params, work).
+// lastWord matches the method's name in Organization.CreateAgent or session.begin(params, work).
 var lastWord = regexp.MustCompile(`[A-Za-z_]+(?:\(|$)`)
 
 func (l language) uses(t *testing.T, name string) bool {

@@ -18,23 +18,23 @@ import (
 
 const (
 	typeScriptDir = "typescript"
-	nodePatience  = 3 * time.Minute
+	nodeTimeout   = 3 * time.Minute
 )
 
-// The SDK is built as its users build it. Its tests are its own, in TypeScript; they call a service that runs for them.
-func TestTypeScriptSDKKeepsItsPromises(t *testing.T) {
+// This test builds the SDK like its users, and runs its TypeScript tests against a service.
+func TestTypeScriptSDKPassesItsTests(t *testing.T) {
 	t.Parallel()
 	buildTypeScript(t)
 	files, err := filepath.Glob(filepath.Join(typeScriptDir, "build", "*.test.js"))
 	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no tests: %v", err)
+		t.Fatalf("no tests found: %v", err)
 	}
 	args := []string{"--test", "--test-reporter=tap"}
 	for _, file := range files {
 		args = append(args, filepath.Join("build", filepath.Base(file)))
 	}
 	settings := []string{"REMIT_ADDR=" + serviceproc.Run(t).URL}
-	output := inTypeScript(t, nodePatience, settings, "node", args...)
+	output := inTypeScript(t, nodeTimeout, settings, "node", args...)
 
 	run, passed := nodeCount(output, "tests"), nodeCount(output, "pass")
 	if run == "" || run == "0" || run != passed {
@@ -53,17 +53,17 @@ func buildTypeScript(t *testing.T) {
 	t.Helper()
 	typeScript.build.Do(func() {
 		tool.Install(t, typeScriptDir)
-		for _, made := range []string{"dist", "build"} { // of sources that may be gone
+		for _, made := range []string{"dist", "build"} { // remove the output of deleted sources
 			if err := os.RemoveAll(filepath.Join(typeScriptDir, made)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		inTypeScript(t, nodePatience, nil, "npm", "run", "build")
-		inTypeScript(t, nodePatience, nil, "npm", "run", "build:test")
+		inTypeScript(t, nodeTimeout, nil, "npm", "run", "build")
+		inTypeScript(t, nodeTimeout, nil, "npm", "run", "build:test")
 		typeScript.built = true
 	})
 	if !typeScript.built {
-		t.Fatal("the TypeScript SDK does not build; another test says why")
+		t.Fatal("the TypeScript SDK does not build; another test has the reason")
 	}
 }
 
@@ -72,8 +72,8 @@ func TestTypeScriptLockFileNamesNoRegistry(t *testing.T) {
 	tool.LockNamesNoRegistry(t, typeScriptDir)
 }
 
-// Whoever installs the SDK gets nothing else, and it runs where there is no Node.
-func TestTypeScriptSDKDependsOnNothing(t *testing.T) {
+// The SDK has no dependencies, and uses nothing that only Node has.
+func TestTypeScriptSDKHasNoDependencies(t *testing.T) {
 	t.Parallel()
 	manifest, err := os.ReadFile(filepath.Join(typeScriptDir, "package.json"))
 	if err != nil {
@@ -84,7 +84,7 @@ func TestTypeScriptSDKDependsOnNothing(t *testing.T) {
 	}
 	sources, err := filepath.Glob(filepath.Join(typeScriptDir, "src", "*.ts"))
 	if err != nil || len(sources) == 0 {
-		t.Fatalf("there are no sources: %v", err)
+		t.Fatalf("no sources found: %v", err)
 	}
 	foreign := regexp.MustCompile(`(?m)(from|import)\s*\(?\s*["'][^.]|\b(process|Buffer|require)\b[.(]`)
 	for _, source := range sources {
@@ -98,10 +98,10 @@ func TestTypeScriptSDKDependsOnNothing(t *testing.T) {
 	}
 }
 
-// inTypeScript runs a program in the SDK's directory and returns what it prints.
-func inTypeScript(t *testing.T, patience time.Duration, settings []string, name string, args ...string) string {
+// inTypeScript runs a program in the SDK's directory and returns its output.
+func inTypeScript(t *testing.T, timeout time.Duration, settings []string, name string, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	output, err := typeScriptCommand(ctx, settings, name, args...).CombinedOutput()
 	if err != nil {
@@ -110,14 +110,14 @@ func inTypeScript(t *testing.T, patience time.Duration, settings []string, name 
 	return string(output)
 }
 
-// typeScriptCommand is a program to be run in the SDK's directory, with these settings and no others.
+// typeScriptCommand returns a command that runs in the SDK's directory, with only these settings in its environment.
 func typeScriptCommand(ctx context.Context, settings []string, name string, args ...string) *exec.Cmd {
 	cmd := tool.Command(ctx, typeScriptDir, name, args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, settings...)
 	return cmd
 }
 
-func TestNothingIsLeftOfATypeScriptCommandThatTakesTooLong(t *testing.T) {
+func TestACancelledTypeScriptCommandLeavesNoProcesses(t *testing.T) {
 	t.Parallel()
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -141,14 +141,14 @@ func TestNothingIsLeftOfATypeScriptCommandThatTakesTooLong(t *testing.T) {
 	}
 	cancel()
 	if err := cmd.Wait(); err == nil {
-		t.Error("it ended in order")
+		t.Error("the cancelled command succeeded")
 	}
-	if _, err := io.ReadAll(read); err != nil { // it ends when nobody is left who could write
-		t.Errorf("what it started goes on: %v", err)
+	if _, err := io.ReadAll(read); err != nil { // the pipe closes when the last process ends
+		t.Errorf("a child process still runs: %v", err)
 	}
 }
 
-// nodeCount is a number at the end of node's report, such as that of the tests that passed.
+// nodeCount returns a number from the end of node's report, such as the number of passed tests.
 func nodeCount(report, of string) string {
 	found := regexp.MustCompile(`(?m)^# ` + of + ` (\d+)$`).FindStringSubmatch(report)
 	if found == nil {

@@ -19,7 +19,7 @@ import (
 	"remit/redisproc"
 )
 
-// service is one at work, whose Redis can be frozen.
+// service is a running service. The test can freeze its Redis.
 type service struct {
 	*testing.T
 	url, metrics string
@@ -63,12 +63,12 @@ func (s *service) must(err error) {
 	}
 }
 
-// refused checks that a session's limit, its state or a scope has refused.
+// refused fails the test unless a session limit, the session's state or a missing scope refused the call.
 func (s *service) refused(err error) {
 	s.Helper()
 	var problem *client.Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusForbidden {
-		s.Fatalf("it should have been refused: %v", err)
+		s.Fatalf("want a refusal, got %v", err)
 	}
 }
 
@@ -80,7 +80,7 @@ func (s *service) session(p client.SessionParams) *client.Session {
 	return s.acts.Session(created.ID)
 }
 
-// request sends one by itself, and returns its status and body.
+// request sends a request without the SDK, and returns the status and the body of the response.
 func (s *service) request(method, path, body string, header ...string) (int, string) {
 	s.Helper()
 	request, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
@@ -99,7 +99,7 @@ func (s *service) request(method, path, body string, header ...string) (int, str
 	return response.StatusCode, string(text)
 }
 
-// wants is request, of which a status is expected.
+// wants is like request, and fails the test if the response has another status.
 func (s *service) wants(status int, method, path, body string, header ...string) string {
 	s.Helper()
 	got, text := s.request(method, path, body, header...)
@@ -109,13 +109,13 @@ func (s *service) wants(status int, method, path, body string, header ...string)
 	return text
 }
 
-// work does all that a healthy service is asked for, refusals too. It can be repeated.
+// work makes every kind of request to a healthy service, including refused ones. It is repeatable.
 func (s *service) work() {
 	s.Helper()
 	ctx := s.Context()
 	session := s.session(client.SessionParams{MaxActions: 100_000})
 	var group sync.WaitGroup
-	for range 24 { // more than go to Redis one by one
+	for range 24 { // enough to share pipelines
 		group.Go(func() {
 			for range 5 {
 				if _, err := session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: 1200}); err != nil {
@@ -194,7 +194,7 @@ func (s *service) tokens() {
 	s.must(s.organization.RevokeAgent(ctx, gone.ID))
 }
 
-// waitForEvents lets one request wait for what never happens, for as long as the test takes.
+// waitForEvents starts a request that waits for an event during the whole test.
 func (s *service) waitForEvents() {
 	s.Helper()
 	quiet, err := s.organization.CreateAgent(s.Context(), client.AgentParams{Name: "quiet", Scopes: []string{}})
@@ -214,39 +214,39 @@ func (s *service) waitForEvents() {
 	}()
 }
 
-// freeze stops Redis until a write is in doubt and a call was turned away.
+// freeze stops Redis until a write has an unknown outcome and a call was shed.
 func (s *service) freeze() {
 	s.Helper()
 	session := s.session(client.SessionParams{})
 	s.must(syscall.Kill(s.redis.PID(), syscall.SIGSTOP))
 	defer func() { _ = syscall.Kill(s.redis.PID(), syscall.SIGCONT) }()
-	var inDoubt, turnedAway atomic.Bool
+	var unknown, shed atomic.Bool
 	var group sync.WaitGroup
-	for range 12 { // more than go to Redis one by one
+	for range 12 { // enough to share pipelines
 		group.Go(func() {
 			for range 5 {
 				_, err := session.Charge(s.Context(), client.Charge{})
 				switch {
 				case errors.Is(err, client.ErrOutcomeUnknown):
-					inDoubt.Store(true)
+					unknown.Store(true)
 				case errors.Is(err, client.ErrUnavailable):
-					turnedAway.Store(true)
+					shed.Store(true)
 				default:
 					s.Errorf("a charge to a frozen Redis: %v", err)
 				}
-				if inDoubt.Load() && turnedAway.Load() {
+				if unknown.Load() && shed.Load() {
 					return
 				}
 			}
 		})
 	}
 	group.Wait()
-	if !inDoubt.Load() || !turnedAway.Load() {
-		s.Errorf("a frozen Redis: in doubt %v, turned away %v", inDoubt.Load(), turnedAway.Load())
+	if !unknown.Load() || !shed.Load() {
+		s.Errorf("a frozen Redis: unknown outcome %v, shed %v", unknown.Load(), shed.Load())
 	}
 }
 
-// flood asks more often than the limits per address allow. Nobody can exchange a secret for some time after it.
+// flood exceeds the limits per address. For some time after it, nobody can exchange a secret.
 func (s *service) flood() {
 	s.Helper()
 	wrong := fmt.Sprintf(`{"agent_id":%q,"secret":"rms_wrong"}`, s.agent.ID)

@@ -20,15 +20,15 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
 
-// A service does all that is counted, but a panic. What Prometheus then has of it is what the dashboard, the alerts and
-// the page of metrics speak of.
-func TestWhatIsShownAndToldIsThere(t *testing.T) {
+// A service produces every metric except a panic. Then Prometheus must have every series that the dashboard, the alerts and
+// docs/metrics.md name.
+func TestDashboardAlertsAndPageMatchTheMetrics(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
 	address, err := url.Parse(s.metrics)
 	s.must(err)
 	p := startPrometheus(t, address.Host)
-	// Whoever counts from 0 must have been seen at 0.
+	// Prometheus must scrape the counters at 0 first, because rates need two values.
 	eventually(t, "the service is scraped", func() bool {
 		values, err := p.query(t, `remit_shed_total`)
 		return err == nil && len(values) == 1
@@ -52,7 +52,7 @@ func TestWhatIsShownAndToldIsThere(t *testing.T) {
 	t.Run("promtool check metrics", func(t *testing.T) { promtool(t, scrape, "check", "metrics") })
 }
 
-func TestPromtoolIsContent(t *testing.T) {
+func TestPromtoolAcceptsTheConfiguration(t *testing.T) {
 	t.Parallel()
 	promtool(t, "", "check", "config", "prometheus.yml")
 	promtool(t, "", "check", "rules", "alerts.yml")
@@ -72,12 +72,12 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("20 seconds are over before %s", what)
+			t.Fatalf("after 20 seconds, still not: %s", what)
 		}
 	}
 }
 
-// dashboard is what of Grafana's format the tests look at.
+// dashboard is the part of Grafana's format that the tests read.
 type dashboard struct {
 	Annotations struct{ List []struct{ Name, Expr string } }
 	Templating  struct{ List []struct{ Name, Type string } }
@@ -108,29 +108,29 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// filled puts in the variables of a query what Grafana would: all instances, and a rate over all that the test did.
+// filled replaces the variables of a query like Grafana: all instances, and a rate over the whole test.
 var filled = strings.NewReplacer("$__rate_interval", "2m", "$instance", ".*", "$job", ".*")
 
-// What the test does not bring about, or what is over in a moment, is 0.
-var mayBe0 = []string{"panics", "stale", "timeout", "stuck", "{{queue}} wait", "{{queue}} under way"}
+// mayBe0 are the series that the test does not produce, or only for a moment.
+var mayBe0 = []string{"panics", "stale", "timeout", "stalled", "{{queue}} waiting", "{{queue}} in flight"}
 
-// query is one of the dashboard's.
+// query is a query of the dashboard.
 type query struct{ panel, expr, legend string }
 
 func everyQueryReturnsData(t *testing.T, p prometheus) {
 	missing := readDashboard(t).queries(t)
 	if len(missing) < 50 {
-		t.Errorf("%d queries: the test sees them no more", len(missing))
+		t.Errorf("only %d queries: the test no longer finds them", len(missing))
 	}
 	for deadline := time.Now().Add(20 * time.Second); len(missing) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		missing = slices.DeleteFunc(missing, func(q query) bool { return q.hasData(t, p) })
 	}
 	for _, q := range missing {
-		t.Errorf("%s has no data of %s", q.panel, q.expr)
+		t.Errorf("%s has no data for %s", q.panel, q.expr)
 	}
 }
 
-// hasData says whether the query returns something that is above 0, as far as the test brings that about.
+// hasData reports whether the query returns a value above 0, or any value if it may be 0.
 func (q query) hasData(t *testing.T, p prometheus) bool {
 	t.Helper()
 	values, err := p.query(t, filled.Replace(q.expr))
@@ -141,7 +141,7 @@ func (q query) hasData(t *testing.T, p prometheus) bool {
 	return len(values) > 0 && (moved || slices.Contains(mayBe0, q.legend))
 }
 
-// queries returns those of all panels, which must be complete.
+// queries returns the queries of all panels. It fails the test if a panel is incomplete.
 func (d dashboard) queries(t *testing.T) (all []query) {
 	t.Helper()
 	ids := map[int]bool{}
@@ -169,7 +169,7 @@ func theRestOfTheDashboardIsWellFormed(t *testing.T, p prometheus) {
 	}
 	for _, variable := range []string{"datasource", "job", "instance"} {
 		if !slices.ContainsFunc(d.Templating.List, func(v struct{ Name, Type string }) bool { return v.Name == variable }) {
-			t.Errorf("there is no variable %s", variable)
+			t.Errorf("the dashboard has no variable %s", variable)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func theAlertsAreEvaluated(t *testing.T, p prometheus) {
 		}
 		return names
 	}
-	for _, due := range []string{"RemitTokenReused", "RemitOutcomeUnknown"} { // the others wait for a while before they fire
+	for _, due := range []string{"RemitTokenReused", "RemitOutcomeUnknown"} { // the others have a longer for:
 		eventually(t, due+" fires", func() bool { return slices.Contains(firing(), due) })
 	}
 
@@ -196,7 +196,7 @@ func theAlertsAreEvaluated(t *testing.T, p prometheus) {
 	for _, a := range p.alerts(t) {
 		page, anchor, _ := strings.Cut(a.Annotations["runbook"], "#")
 		if page != "docs/operations.md" || !slices.Contains(anchors, anchor) {
-			t.Errorf("%s: there is no %s", a.Name, a.Annotations["runbook"])
+			t.Errorf("%s: the runbook %s does not exist", a.Name, a.Annotations["runbook"])
 		}
 		if !strings.Contains(operations, "`"+a.Name+"`") {
 			t.Errorf("docs/operations.md does not name %s", a.Name)
@@ -217,7 +217,7 @@ var (
 	ofAPart    = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
-// anchorsOf returns the anchors of a page's headings, as GitHub makes them.
+// anchorsOf returns the anchors that GitHub makes of a page's headings.
 func anchorsOf(page string) []string {
 	var anchors []string
 	for _, found := range heading.FindAllStringSubmatch(page, -1) {
@@ -226,7 +226,7 @@ func anchorsOf(page string) []string {
 	return anchors
 }
 
-// families reads a scrape.
+// families parses a scrape.
 func families(t *testing.T, scrape string) map[string]*dto.MetricFamily {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
@@ -237,13 +237,13 @@ func families(t *testing.T, scrape string) map[string]*dto.MetricFamily {
 	return found
 }
 
-// Also those of queries that have not run: in alerts that do not fire, and in variables.
+// everyNameIsOfAMetric also checks the queries that have not run: those of alerts that do not fire, and of variables.
 func everyNameIsOfAMetric(t *testing.T, scrape string) {
 	there := families(t, scrape)
 	for _, file := range []string{alertsFile, "../grafana/remit.json", "../prometheus/alerts_test.yml", "../../docs/operations.md"} {
 		for _, name := range metricName.FindAllString(read(t, file), -1) {
 			if there[name] == nil && there[ofAPart.ReplaceAllString(name, "")] == nil {
-				t.Errorf("%s: there is no %s", file, name)
+				t.Errorf("%s: the metric %s does not exist", file, name)
 			}
 		}
 	}
@@ -262,21 +262,21 @@ func thePageHasEveryMetric(t *testing.T, scrape string) {
 	there := families(t, scrape)
 	for name := range page {
 		if there[name] == nil {
-			t.Errorf("docs/metrics.md has %s, which is not told", name)
+			t.Errorf("docs/metrics.md has %s, which the service does not export", name)
 		}
 	}
 	for name, family := range there {
 		if !strings.HasPrefix(name, "remit_") {
 			continue
 		}
-		told := documented{strings.ToLower(family.GetType().String()), labelsOf(family)}
-		if page[name] != told {
-			t.Errorf("%s is %+v, docs/metrics.md has %+v", name, told, page[name])
+		exported := documented{strings.ToLower(family.GetType().String()), labelsOf(family)}
+		if page[name] != exported {
+			t.Errorf("%s is %+v, docs/metrics.md has %+v", name, exported, page[name])
 		}
 	}
 }
 
-// labelsOf returns the names of a family's labels as the page writes them, in order.
+// labelsOf returns the sorted names of a family's labels in the format of the page.
 func labelsOf(family *dto.MetricFamily) string {
 	var names []string
 	for _, label := range family.GetMetric()[0].GetLabel() {

@@ -20,12 +20,12 @@ import (
 
 const alertsFile = "../prometheus/alerts.yml"
 
-// prometheus is a running one.
+// prometheus is a running Prometheus.
 type prometheus struct{ url string }
 
 var listeningOn = regexp.MustCompile(`Listening on"?.* address=(127\.0\.0\.1:[1-9]\d*)`)
 
-// startPrometheus starts one that has the alerts of deploy/prometheus and scrapes the address five times a second.
+// startPrometheus starts a Prometheus with the alerts of deploy/prometheus. It scrapes the address five times per second.
 func startPrometheus(t *testing.T, scrapes string) prometheus {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,7 +68,7 @@ scrape_configs: [{job_name: remit, static_configs: [{targets: [%q]}]}]
 	return p
 }
 
-// get returns the status and body of an answer; 0 when nobody answers.
+// get returns the status and the body of a response. The status is 0 if there is none.
 func get(t *testing.T, address string) (int, string) {
 	t.Helper()
 	response, err := http.Get(address)
@@ -83,7 +83,7 @@ func get(t *testing.T, address string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-// api asks the API of Prometheus, and reads its data.
+// api calls the API of Prometheus, and decodes the data of the response.
 func (p prometheus) api(t *testing.T, path string, data any) error {
 	t.Helper()
 	status, body := get(t, p.url+"/api/v1/"+path)
@@ -100,7 +100,7 @@ func (p prometheus) api(t *testing.T, path string, data any) error {
 	return nil
 }
 
-// query returns the values of what a query finds now; those that are no numbers are left out.
+// query returns the current values of a query. It skips NaN and infinities.
 func (p prometheus) query(t *testing.T, query string) ([]float64, error) {
 	t.Helper()
 	var data struct {
@@ -119,7 +119,7 @@ func (p prometheus) query(t *testing.T, query string) ([]float64, error) {
 	return values, nil
 }
 
-// alert is a rule as Prometheus has evaluated it.
+// alert is a rule with the result of its last evaluation.
 type alert struct {
 	Name, Query, State, Health, LastError string
 	Annotations                           map[string]string
@@ -141,7 +141,7 @@ func (p prometheus) alerts(t *testing.T) []alert {
 	return all
 }
 
-// promtool runs it, and fails the test when it is not content.
+// promtool runs promtool, and fails the test if it reports a problem.
 func promtool(t *testing.T, input string, args ...string) {
 	t.Helper()
 	cmd := exec.Command("promtool", args...)

@@ -1,9 +1,8 @@
-// Package conformance is for tests only: it holds what a service answers to openapi.json. A route, a field, a header or a
-// status that the file does not have is a fault of one of the two, and so is a request that succeeds though the file
-// forbids it.
+// Package conformance checks, in tests, the responses of the service against openapi.json. A route, field, header or status
+// that the file lacks is a fault of one of the two. So is a request that succeeds although the file forbids it.
 //
-// github.com/getkin/kin-openapi reads and judges the file. What its schemas would let pass is closed before: every object of an answer that does
-// not say that it is of any members has no others than the file's.
+// github.com/getkin/kin-openapi reads the file and validates against it. Before that, this package closes the schemas: an
+// object of a response has no members beside those in the file, unless its schema allows any.
 package conformance
 
 import (
@@ -19,31 +18,31 @@ import (
 	"remit/openapi"
 )
 
-// Suite is the file, and what of it was seen.
+// Suite is the file, and a record of what the tests observed of it.
 type Suite struct {
 	schemas    *schemas
 	components openapi3.Schemas
 	routes     []route
-	outside    map[string]*openapi3.Response // by status: what no operation answers
+	outside    map[string]*openapi3.Response // by status: the responses to requests that match no operation
 
 	mu     sync.Mutex
 	seen   map[*openapi3.Operation]map[string]bool
 	judged int
 }
 
-// Exchange is a request and the answer to it.
+// Exchange is a request and its response.
 type Exchange struct {
-	Method, Target string // Target is the path as it was sent, with the query
+	Method, Target string // Target is the request target as sent (RFC 9112 §3.2)
 	Request        http.Header
 	Sent           []byte // the body
 	Status         int
 	Answer         http.Header
 	Received       []byte
-	// Streamed says that the answer's body goes on, and is not in Received.
+	// Streamed says that the response's body is a stream, and not in Received.
 	Streamed bool
 }
 
-// Of returns a suite of the file that the service serves. It fails on a file that is not OpenAPI 3.1.
+// Of returns a suite of an OpenAPI 3.1 file. It fails if the file is invalid.
 func Of(file []byte) (*Suite, error) {
 	prepared, err := prepare(file)
 	if err != nil {
@@ -53,7 +52,7 @@ func Of(file []byte) (*Suite, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := doc.Validate(context.Background(), openapi3.DisableExamplesValidation()); err != nil { // the linter judges them
+	if err := doc.Validate(context.Background(), openapi3.DisableExamplesValidation()); err != nil { // the linter validates them
 		return nil, err
 	}
 	compiled, err := newSchemas(prepared)
@@ -68,10 +67,10 @@ func Of(file []byte) (*Suite, error) {
 	return s, nil
 }
 
-// Shared returns the suite of all tests of a process.
+// Shared returns the suite that all tests of a process share.
 var Shared = sync.OnceValues(func() (*Suite, error) { return Of(openapi.JSON().Body) })
 
-// takeOutside takes what prepare has put there out of the paths: the answers to what is no operation.
+// takeOutside removes the path that prepare added, and returns its responses: those to requests that match no operation.
 func takeOutside(doc *openapi3.T) (map[string]*openapi3.Response, error) {
 	item := doc.Paths.Value(outsidePath)
 	if item == nil {
@@ -85,8 +84,8 @@ func takeOutside(doc *openapi3.T) (map[string]*openapi3.Response, error) {
 	return found, nil
 }
 
-// Check returns what is wrong with an exchange. Each is judged, however much it is like one before: a wrong value is often
-// a digit away from a right one.
+// Check returns what is wrong with an exchange. It caches no verdict, because a wrong value is often one digit away from a
+// right one.
 func (s *Suite) Check(e *Exchange) error {
 	found, path := s.find(e)
 	if err := s.judge(e, found, path); err != nil {
@@ -121,7 +120,7 @@ func (s *Suite) judge(e *Exchange, found match, path *openapi3.PathItem) error {
 	return errors.Join(errs...)
 }
 
-// expected returns what the file says of the status.
+// expected returns the response that the file has for the status.
 func (s *Suite) expected(e *Exchange, operation *openapi3.Operation, path *openapi3.PathItem) (*openapi3.Response, error) {
 	status := fmt.Sprint(e.Status)
 	if operation != nil {
@@ -144,7 +143,7 @@ func (s *Suite) expected(e *Exchange, operation *openapi3.Operation, path *opena
 	return response, nil
 }
 
-// methodsOf returns Allow as it must be. Every GET answers HEAD.
+// methodsOf returns the expected Allow header. Every path with GET supports HEAD.
 func methodsOf(path *openapi3.PathItem) string {
 	var methods []string
 	for method := range path.Operations() {

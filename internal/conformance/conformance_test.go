@@ -23,7 +23,7 @@ const (
 	notFound = `{"type":"urn:remit:problem:not_found","title":"Not found","status":404,"detail":"no","code":"not_found","request_id":"r-1"}`
 )
 
-// exchangeWith returns a charge that is as it should be.
+// exchangeWith returns a valid exchange.
 func exchangeWith(status int, received string) *Exchange {
 	mediaType := "application/json"
 	if status >= 400 {
@@ -46,15 +46,15 @@ func newSuite(t *testing.T) *Suite {
 		outside: shared.outside, seen: map[*openapi3.Operation]map[string]bool{}}
 }
 
-// Each change must be found, and found because of what was changed, by a suite that has seen what is right.
-func TestCheckFindsWhatTheDescriptionDoesNotHave(t *testing.T) {
+// A suite that has accepted the valid exchange must report each change, and for the right reason.
+func TestCheckReportsDeviationsFromTheDescription(t *testing.T) {
 	t.Parallel()
 	suite := newSuite(t)
 	replaced := func(old, new string) func(*Exchange) {
 		return func(e *Exchange) {
 			text := strings.Replace(string(e.Received), old, new, 1)
 			if text == string(e.Received) {
-				t.Errorf("nothing to replace: %s", old)
+				t.Errorf("the body does not contain %s", old)
 			}
 			e.Received = []byte(text)
 		}
@@ -65,36 +65,36 @@ func TestCheckFindsWhatTheDescriptionDoesNotHave(t *testing.T) {
 		change func(*Exchange)
 		want   string // in the error
 	}{
-		"a path":                               {200, charged, func(e *Exchange) { e.Target = "/v1/budgets" }, "no such path"},
-		"a path below another":                 {200, charged, func(e *Exchange) { e.Target += "/7" }, "no such path"},
-		"a method":                             {200, charged, func(e *Exchange) { e.Method = "PUT" }, "no such method"},
-		"a status":                             {202, charged, func(*Exchange) {}, "no status 202"},
-		"a field":                              {200, charged, replaced(`"max_actions":2`, `"max_actions":2,"colour":"red"`), "colour"},
-		"a field of a problem":                 {403, refused, replaced(`"limit"`, `"colour":"red","limit"`), "colour"},
-		"a field less":                         {200, charged, replaced(`"max_actions":2,`, ""), "max_actions"},
-		"a field less of a problem":            {403, refused, replaced(`"limit":"max_value_usd",`, ""), "limit"},
-		"a type":                               {200, charged, replaced(`"action_count":1`, `"action_count":"1"`), "action_count"},
-		"a fraction of a count":                {200, charged, replaced(`"action_count":1`, `"action_count":1.5`), "action_count"},
-		"a null":                               {200, charged, replaced(`"action_count":1`, `"action_count":null`), "action_count"},
-		"a bound":                              {200, charged, replaced(`0.37`, `-1`), "value_used_usd"},
-		"a format of an id":                    {200, charged, replaced(`01a1fd30-7`, `01A1FD30-7`), "session_id"},
-		"a format of a time":                   {200, charged, replaced(`32.859Z`, `32Z`), "expires_at"},
-		"a time of fewer digits":               {200, charged, replaced(`32.859Z`, `32.85Z`), "expires_at"},
-		"a time of more digits":                {200, charged, replaced(`32.859Z`, `32.859000001Z`), "expires_at"},
-		"a short id":                           {200, charged, replaced(`01a1fd30-7`, `01a1fd3-7`), "session_id"},
-		"a count below its bound":              {200, charged, replaced(`"max_actions":2`, `"max_actions":0`), "max_actions"},
-		"a seventh decimal":                    {200, charged, replaced(`0.37`, `0.3700001`), "value_used_usd"},
-		"a decimal that a float64 cannot tell": {200, charged, replaced(`0.37`, `0.37000000000000000001`), "value_used_usd"},
-		"a code":                               {404, notFound, replaced(`:"not_found"`, `:"gone"`), "code"},
-		"a code of another status":             {404, notFound, replaced(`:"not_found"`, `:"agent_revoked"`), "code"},
-		"a status in the body":                 {404, notFound, replaced(`404`, `410`), "status"},
-		"an array":                             {200, "[" + charged + "]", func(*Exchange) {}, "object"},
-		"no JSON":                              {200, charged, replaced("}", ""), "unexpected EOF"},
+		"a path":                       {200, charged, func(e *Exchange) { e.Target = "/v1/budgets" }, "no such path"},
+		"a path below another":         {200, charged, func(e *Exchange) { e.Target += "/7" }, "no such path"},
+		"a method":                     {200, charged, func(e *Exchange) { e.Method = "PUT" }, "no such method"},
+		"a status":                     {202, charged, func(*Exchange) {}, "no status 202"},
+		"a field":                      {200, charged, replaced(`"max_actions":2`, `"max_actions":2,"colour":"red"`), "colour"},
+		"a field of a problem":         {403, refused, replaced(`"limit"`, `"colour":"red","limit"`), "colour"},
+		"a missing field":              {200, charged, replaced(`"max_actions":2,`, ""), "max_actions"},
+		"a missing field of a problem": {403, refused, replaced(`"limit":"max_value_usd",`, ""), "limit"},
+		"a type":                       {200, charged, replaced(`"action_count":1`, `"action_count":"1"`), "action_count"},
+		"a fraction of a count":        {200, charged, replaced(`"action_count":1`, `"action_count":1.5`), "action_count"},
+		"a null":                       {200, charged, replaced(`"action_count":1`, `"action_count":null`), "action_count"},
+		"a bound":                      {200, charged, replaced(`0.37`, `-1`), "value_used_usd"},
+		"a format of an id":            {200, charged, replaced(`01a1fd30-7`, `01A1FD30-7`), "session_id"},
+		"a format of a time":           {200, charged, replaced(`32.859Z`, `32Z`), "expires_at"},
+		"a time of fewer digits":       {200, charged, replaced(`32.859Z`, `32.85Z`), "expires_at"},
+		"a time of more digits":        {200, charged, replaced(`32.859Z`, `32.859000001Z`), "expires_at"},
+		"a short id":                   {200, charged, replaced(`01a1fd30-7`, `01a1fd3-7`), "session_id"},
+		"a count below its bound":      {200, charged, replaced(`"max_actions":2`, `"max_actions":0`), "max_actions"},
+		"a seventh decimal":            {200, charged, replaced(`0.37`, `0.3700001`), "value_used_usd"},
+		"a decimal beyond float64":     {200, charged, replaced(`0.37`, `0.37000000000000000001`), "value_used_usd"},
+		"a code":                       {404, notFound, replaced(`:"not_found"`, `:"gone"`), "code"},
+		"a code of another status":     {404, notFound, replaced(`:"not_found"`, `:"agent_revoked"`), "code"},
+		"a status in the body":         {404, notFound, replaced(`404`, `410`), "status"},
+		"an array":                     {200, "[" + charged + "]", func(*Exchange) {}, "object"},
+		"no JSON":                      {200, charged, replaced("}", ""), "unexpected EOF"},
 		"a media type": {200, charged, func(e *Exchange) { e.Answer.Set("Content-Type", "text/plain") },
 			"is not text/plain"},
 		"no media type":                   {200, charged, func(e *Exchange) { e.Answer.Del("Content-Type") }, "Content-Type"},
 		"a header":                        {200, charged, func(e *Exchange) { e.Answer.Set("X-Colour", "red") }, "no header X-Colour"},
-		"a header less":                   {200, charged, func(e *Exchange) { e.Answer.Del("X-Request-Id") }, "X-Request-Id"},
+		"a missing header":                {200, charged, func(e *Exchange) { e.Answer.Del("X-Request-Id") }, "X-Request-Id"},
 		"a header twice":                  {200, charged, func(e *Exchange) { e.Answer.Add("X-Request-Id", "r-2") }, "2 times"},
 		"a form of a header":              {200, charged, func(e *Exchange) { e.Answer.Set("X-Request-Id", "r 1") }, "X-Request-Id"},
 		"a field of a request":            {200, charged, func(e *Exchange) { e.Sent = []byte(`{"colour":"red"}`) }, "colour"},
@@ -113,15 +113,15 @@ func TestCheckFindsWhatTheDescriptionDoesNotHave(t *testing.T) {
 			e := exchangeWith(tc.status, tc.body)
 			if tc.status != 202 && tc.body[0] == '{' {
 				if err := suite.Check(e); err != nil {
-					t.Fatalf("as it should be: %v", err)
+					t.Fatalf("the valid exchange: %v", err)
 				}
 			}
 			tc.change(e)
 			switch err := suite.Check(e); {
 			case err == nil:
-				t.Error("was not found")
+				t.Error("the suite accepts it")
 			case !strings.Contains(reasonOf(err), tc.want):
-				t.Errorf("found for another reason: %v", err)
+				t.Errorf("wrong reason: %v", err)
 			}
 		})
 	}
@@ -133,7 +133,7 @@ func reasonOf(err error) string {
 	return reason
 }
 
-func TestCheckFindsAnAnswerWithoutAnOperation(t *testing.T) {
+func TestCheckJudgesResponsesWithoutAnOperation(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		method, target, allow string
@@ -165,8 +165,8 @@ func TestCheckFindsAnAnswerWithoutAnOperation(t *testing.T) {
 	}
 }
 
-// A suite that has found an exchange right must judge what is a digit or a word away from it all the same.
-func TestCheckJudgesWhatIsLikeWhatWasRight(t *testing.T) {
+// A suite that has accepted an exchange must still check one that differs by a digit or a word.
+func TestCheckReusesNoVerdictForASimilarExchange(t *testing.T) {
 	t.Parallel()
 	const keys = `{"keys":[{"kty":"OKP","use":"sig","alg":"ES256","kid":"k1"}]}`
 	published := &Exchange{
@@ -181,7 +181,7 @@ func TestCheckJudgesWhatIsLikeWhatWasRight(t *testing.T) {
 	otherKind, otherAge := *published, *published
 	otherKind.Received = []byte(strings.Replace(keys, "ES256", "HS256", 1))
 	if err := suite.Check(&otherKind); err == nil || !strings.Contains(reasonOf(err), "alg") {
-		t.Errorf("an algorithm that is none: %v", err)
+		t.Errorf("an unknown algorithm: %v", err)
 	}
 	otherAge.Answer = published.Answer.Clone()
 	otherAge.Answer.Set("Cache-Control", "public, max-age=999999")
@@ -190,7 +190,7 @@ func TestCheckJudgesWhatIsLikeWhatWasRight(t *testing.T) {
 	}
 }
 
-func TestUnseenNamesWhatDidNotHappen(t *testing.T) {
+func TestUnseenNamesMissingSuccessesAndErrors(t *testing.T) {
 	t.Parallel()
 	suite, err := Of(openapi.JSON().Body)
 	if err != nil {
@@ -198,18 +198,18 @@ func TestUnseenNamesWhatDidNotHappen(t *testing.T) {
 	}
 	const name, refusal = "POST /v1/sessions/{id}/actions", "POST /v1/sessions/{id}/actions: 403 session_limit_reached"
 	if operations, refusals := suite.Unseen(); !slices.Contains(operations, name) || !slices.Contains(refusals, refusal) {
-		t.Errorf("nothing was seen, and unseen are %v and %v", operations, refusals)
+		t.Errorf("before any exchange, unseen are %v and %v", operations, refusals)
 	}
 	if err := suite.Check(exchangeWith(403, refused)); err != nil {
 		t.Fatal(err)
 	}
 	if operations, refusals := suite.Unseen(); !slices.Contains(operations, name) || slices.Contains(refusals, refusal) {
-		t.Errorf("the refusal was seen, and unseen are %v and %v", operations, refusals)
+		t.Errorf("after the refusal, unseen are %v and %v", operations, refusals)
 	}
 	if err := suite.Check(exchangeWith(200, charged)); err != nil {
 		t.Fatal(err)
 	}
 	if operations, _ := suite.Unseen(); slices.Contains(operations, name) {
-		t.Error("the success was seen")
+		t.Error("after the success, the operation is still unseen")
 	}
 }

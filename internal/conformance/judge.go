@@ -13,7 +13,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// ofTransport are the headers that HTTP itself has, and no API describes.
+// ofTransport are headers of HTTP itself, which an API description omits.
 var ofTransport = map[string]bool{
 	"Connection": true, "Content-Length": true, "Content-Type": true, "Date": true, "Transfer-Encoding": true,
 }
@@ -25,16 +25,16 @@ func (s *Suite) judgeHeaders(e *Exchange, response *openapi3.Response) error {
 	}
 	for name := range e.Answer {
 		if _, known := documented[http.CanonicalHeaderKey(name)]; !known && !ofTransport[http.CanonicalHeaderKey(name)] {
-			return fmt.Errorf("openapi.json: the answer has no header %s", name)
+			return fmt.Errorf("openapi.json: the response has no header %s", name)
 		}
 	}
 	for name, header := range response.Headers {
 		values := e.Answer.Values(name)
 		switch {
 		case len(values) == 0 && header.Value.Required:
-			return fmt.Errorf("openapi.json: the answer must have the header %s", name)
+			return fmt.Errorf("openapi.json: the response must have the header %s", name)
 		case len(values) > 1:
-			return fmt.Errorf("the header %s comes %d times", name, len(values))
+			return fmt.Errorf("the response has the header %s %d times", name, len(values))
 		case len(values) == 1:
 			if err := s.schemas.judgeText(values[0], header.Value.Schema); err != nil {
 				return fmt.Errorf("openapi.json: header %s: %w", name, err)
@@ -48,7 +48,7 @@ func (s *Suite) judgeBody(e *Exchange, response *openapi3.Response) error {
 	given := e.Answer.Get("Content-Type")
 	if len(response.Content) == 0 {
 		if given != "" || len(e.Received) > 0 {
-			return fmt.Errorf("openapi.json: the answer has no body, and this one is %q", given)
+			return fmt.Errorf("openapi.json: the response has no body, but this one has the type %q", given)
 		}
 		return nil
 	}
@@ -58,9 +58,9 @@ func (s *Suite) judgeBody(e *Exchange, response *openapi3.Response) error {
 	}
 	content := response.Content[mediaType]
 	if content == nil {
-		return fmt.Errorf("openapi.json: the answer is not %s", mediaType)
+		return fmt.Errorf("openapi.json: the response is not %s", mediaType)
 	}
-	if !isJSON(mediaType) || e.Streamed { // a stream's events are for the tests that read them
+	if !isJSON(mediaType) || e.Streamed { // the tests of streams check their events
 		return nil
 	}
 	if err := s.schemas.judgeJSON(e.Received, content.Schema); err != nil {
@@ -69,7 +69,7 @@ func (s *Suite) judgeBody(e *Exchange, response *openapi3.Response) error {
 	return nil
 }
 
-// mediaTypeOf returns a Content-Type without its parameters. There is one character set.
+// mediaTypeOf returns a Content-Type without its parameters. It accepts only UTF-8.
 func mediaTypeOf(given string) (string, error) {
 	mediaType, parameters, err := mime.ParseMediaType(given)
 	if err != nil {
@@ -85,18 +85,18 @@ func isJSON(mediaType string) bool {
 	return mediaType == "application/json" || strings.HasSuffix(mediaType, "+json")
 }
 
-// judgeRequest judges a request that was carried out. Credentials are for the service to judge.
+// judgeRequest checks a request that succeeded. It ignores credentials.
 func (s *Suite) judgeRequest(e *Exchange, found match) error {
 	body := found.operation.RequestBody
 	if err := errors.Join(s.judgeParameters(e, found), s.judgeSent(e, body), s.judgeItems(e, body)); err != nil {
-		return fmt.Errorf("openapi.json forbids this request, which was carried out: %w", err)
+		return fmt.Errorf("openapi.json forbids this request, but it succeeded: %w", err)
 	}
 	return nil
 }
 
 func (s *Suite) judgeParameters(e *Exchange, found match) error {
 	query := url.Values{}
-	if _, text, _ := strings.Cut(e.Target, "?"); !found.below { // what a gateway has appended is not looked at
+	if _, text, _ := strings.Cut(e.Target, "?"); !found.below { // the service ignores the query that a gateway appends
 		var err error
 		if query, err = url.ParseQuery(text); err != nil {
 			return err
@@ -124,8 +124,8 @@ func (s *Suite) judgeParameters(e *Exchange, found match) error {
 		}
 	}
 	for name := range query {
-		if len(known) > 0 && !known[name] { // an operation without any looks at none
-			return errors.New("no parameter is called " + name)
+		if len(known) > 0 && !known[name] { // an operation without parameters ignores the query
+			return errors.New("no parameter has the name " + name)
 		}
 	}
 	return nil
@@ -133,7 +133,7 @@ func (s *Suite) judgeParameters(e *Exchange, found match) error {
 
 func (s *Suite) judgeSent(e *Exchange, described *openapi3.RequestBodyRef) error {
 	switch {
-	case described == nil: // and not looked at, but for a DELETE's
+	case described == nil: // the service ignores the body
 		return nil
 	case len(e.Sent) == 0 && described.Value.Required:
 		return errors.New("the body is required")
@@ -158,7 +158,7 @@ func (s *Suite) judgeSent(e *Exchange, described *openapi3.RequestBodyRef) error
 	return s.schemas.judgeForm(form, content.Schema)
 }
 
-// judgeItems judges the items of a list that are carried out one by one: each whose result says that it was.
+// judgeItems checks the items of a batch whose results say that they succeeded.
 func (s *Suite) judgeItems(e *Exchange, described *openapi3.RequestBodyRef) error {
 	if described == nil || described.Value.Content["application/json"] == nil {
 		return nil

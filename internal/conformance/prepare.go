@@ -8,11 +8,11 @@ import (
 
 type object = map[string]any
 
-// outsidePath is where the validator finds x-outside-operations, as an operation of no service.
+// outsidePath is a path that no service has. Its operation holds the responses of x-outside-operations for the validator.
 const outsidePath = "/x-outside-operations"
 
-// prepare returns the file with its paths written out, which the validator does not do, and the objects of its answers
-// closed.
+// prepare returns the file with the references between paths resolved, which the validator does not do, and the objects of
+// its responses closed.
 func prepare(file []byte) ([]byte, error) {
 	var root object
 	if err := json.Unmarshal(file, &root); err != nil {
@@ -29,7 +29,7 @@ func prepare(file []byte) ([]byte, error) {
 		text, err := json.Marshal(paths[name])
 		var copied object
 		if err != nil || json.Unmarshal(text, &copied) != nil || copied == nil {
-			return nil, fmt.Errorf("%s leads nowhere: %s", path, target)
+			return nil, fmt.Errorf("%s: the reference %s does not resolve", path, target)
 		}
 		for _, operation := range copied {
 			if operation, ok := operation.(object); ok {
@@ -44,7 +44,7 @@ func prepare(file []byte) ([]byte, error) {
 	c := closing{member(member(root, "components"), "schemas")}
 	for _, schema := range c.schemas {
 		if schema, ok := schema.(object); ok {
-			letAlone(schema)
+			detachItems(schema)
 			countDecimals(schema)
 		}
 		c.closeInside(schema)
@@ -65,12 +65,11 @@ func prepare(file []byte) ([]byte, error) {
 
 func member(of object, name string) object { m, _ := of[name].(object); return m }
 
-// itemsAlone is where judgeItems finds the component that letAlone has taken away.
+// itemsAlone is the member in which detachItems leaves the component for judgeItems.
 const itemsAlone = "x-items-alone"
 
-// letAlone takes away the schema of items that a service judges one by one: it carries out a request of which some are
-// not valid.
-func letAlone(schema object) {
+// detachItems removes the schema of items that the service validates one by one: a request with some invalid items succeeds.
+func detachItems(schema object) {
 	for _, property := range member(schema, "properties") {
 		if property, ok := property.(object); ok && property["x-judged-alone"] == true {
 			reference, _ := member(property, "items")["$ref"].(string)
@@ -80,15 +79,15 @@ func letAlone(schema object) {
 	}
 }
 
-// countDecimals bounds the decimals of money, exactly. The file itself does not: validators that reckon with float64 find
-// that 0.37 is no multiple of 0.000001.
+// countDecimals bounds the decimals of money exactly. The file itself does not, because to validators that use float64 0.37 is
+// not a multiple of 0.000001.
 func countDecimals(schema object) {
 	if decimals, ok := schema["x-decimals"].(float64); ok {
 		schema["multipleOf"] = json.Number(fmt.Sprintf("1e-%d", int(decimals)))
 	}
 }
 
-// closing closes schemas: unevaluatedProperties sees through allOf and references, as additionalProperties does not.
+// closing closes schemas. It uses unevaluatedProperties, which unlike additionalProperties sees through allOf and references.
 type closing struct{ schemas object }
 
 func (c closing) closeResponse(response any) {
@@ -101,8 +100,8 @@ func (c closing) closeResponse(response any) {
 	}
 }
 
-// closeInside closes the members of a schema, and the items. A component itself is closed where it is used: another may
-// be made of it.
+// closeInside closes the members and items of a schema. A component itself is closed where it is used, because other
+// components may extend it.
 func (c closing) closeInside(schema any) {
 	s, _ := schema.(object)
 	for _, list := range []string{"allOf", "anyOf"} {
@@ -134,7 +133,7 @@ func (c closing) closed(schema any) any {
 	return s
 }
 
-// hasMembers says whether a schema names the members of an object, and is not open or closed already.
+// hasMembers reports whether a schema names the members of an object, and is neither open nor closed yet.
 func (c closing) hasMembers(s object) bool {
 	if reference, ok := s["$ref"].(string); ok {
 		return c.hasMembers(member(c.schemas, reference[strings.LastIndexByte(reference, '/')+1:]))

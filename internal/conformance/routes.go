@@ -13,11 +13,11 @@ type route struct {
 	path      string
 	segments  []string
 	item      *openapi3.PathItem
-	anyMethod bool // x-any-method: whatever the method, it is answered as GET
-	below     bool // x-any-path-below: the last parameter is the rest of the path, slashes and all
+	anyMethod bool // x-any-method: every method returns the same response as GET
+	below     bool // x-any-path-below: the last parameter is the rest of the path, slashes included
 }
 
-// match is what of the file a request is for. Without an operation it is for none.
+// match is the operation that a request matches, if any.
 type match struct {
 	route
 	operation  *openapi3.Operation
@@ -35,7 +35,7 @@ func routesOf(doc *openapi3.T) []route {
 	return routes
 }
 
-// find returns what a request is for, and the path even when the method is none of its.
+// find returns the operation that a request matches, and its path item even if the path does not support the method.
 func (s *Suite) find(e *Exchange) (match, *openapi3.PathItem) {
 	path, _, _ := strings.Cut(e.Target, "?")
 	for _, r := range s.routes {
@@ -77,8 +77,8 @@ func (r route) parametersIn(path string) (map[string]string, bool) {
 	return parameters, true
 }
 
-// Routes returns the method and path of every operation of the file, HEAD beside GET, as "GET /path". Where any method is
-// answered it is "* /path".
+// Routes returns the method and path of every operation of the file, such as "GET /path", and HEAD for each GET. A path that
+// supports every method is "* /path".
 func (s *Suite) Routes() []string {
 	var all []string
 	for _, r := range s.routes {

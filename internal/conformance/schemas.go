@@ -11,8 +11,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// schemas judges values by JSON Schema 2020-12, with what kin-openapi itself judges by. It compiles a schema once, where
-// kin-openapi would for each value: that would be nearly all of the time of the tests.
+// schemas validates values by JSON Schema 2020-12, with the library that kin-openapi uses. It compiles each schema once.
+// kin-openapi compiles it for each value, which would take nearly all of the tests' time.
 type schemas struct {
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
@@ -21,7 +21,7 @@ type schemas struct {
 
 const rootName = "openapi.json"
 
-// newSchemas takes the file as it was prepared: schemas refer to its components.
+// newSchemas takes the prepared file, because schemas refer to its components.
 func newSchemas(prepared []byte) (*schemas, error) {
 	root, err := jsonschema.UnmarshalJSON(bytes.NewReader(prepared))
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *schemas) of(given *openapi3.SchemaRef) (*jsonschema.Schema, error) {
 	return compiled, nil
 }
 
-// judge judges a value whose numbers are json.Number.
+// judge validates a value whose numbers are json.Number.
 func (s *schemas) judge(value any, given *openapi3.SchemaRef) error {
 	schema, err := s.of(given)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *schemas) judge(value any, given *openapi3.SchemaRef) error {
 	return schema.Validate(value)
 }
 
-// judgeJSON judges a text that must be one JSON value.
+// judgeJSON validates a text that must be one JSON value.
 func (s *schemas) judgeJSON(text []byte, given *openapi3.SchemaRef) error {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *schemas) judgeJSON(text []byte, given *openapi3.SchemaRef) error {
 	return s.judge(value, given)
 }
 
-// judgeText judges what is text on the wire, and may stand for a number.
+// judgeText validates a text on the wire, which may represent a number.
 func (s *schemas) judgeText(text string, given *openapi3.SchemaRef) error {
 	if kind := given.Value.Type; kind.Is("integer") || kind.Is("number") {
 		return s.judgeJSON([]byte(text), given)
@@ -85,7 +85,7 @@ func (s *schemas) judgeText(text string, given *openapi3.SchemaRef) error {
 	return s.judge(text, given)
 }
 
-// judgeForm judges a form, whose values are texts.
+// judgeForm validates a form, whose values are texts.
 func (s *schemas) judgeForm(form map[string][]string, given *openapi3.SchemaRef) error {
 	object := map[string]any{}
 	for name, values := range form {

@@ -9,7 +9,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 )
 
-// note remembers that an operation gave a status and a code.
+// note records that an operation returned a status and a code.
 func (s *Suite) note(operation *openapi3.Operation, e *Exchange) {
 	if s.seen[operation] == nil {
 		s.seen[operation] = map[string]bool{}
@@ -21,8 +21,8 @@ func (s *Suite) note(operation *openapi3.Operation, e *Exchange) {
 	}
 }
 
-// Unseen returns the operations that never succeeded, and the errors that were never given, each as "GET /path: 404 code".
-// What every operation may answer to bad HTTP is not among the errors.
+// Unseen returns the operations that never succeeded, and the errors that they never returned, each as "GET /path: 404 code".
+// It leaves out the errors that every operation may return for malformed HTTP.
 func (s *Suite) Unseen() (operations, refusals []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,14 +49,14 @@ func (s *Suite) Unseen() (operations, refusals []string) {
 	return operations, refusals
 }
 
-// Judged returns how many exchanges were found right.
+// Judged returns how many exchanges passed the check.
 func (s *Suite) Judged() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.judged
 }
 
-// hasSucceeded says whether the operation gave one of its successes, or, if it has none, anything it has.
+// hasSucceeded reports whether the operation returned one of its successes or, if it has none, any of its responses.
 func hasSucceeded(operation *openapi3.Operation, seen map[string]bool) bool {
 	succeeds := false
 	for status := range operation.Responses.Map() {
@@ -80,7 +80,7 @@ func codesOf(response *openapi3.Response) []string {
 	return codes
 }
 
-// Codes returns every code of an error of which the file has an example.
+// Codes returns every error code that has an example in the file.
 func (s *Suite) Codes() map[string]bool {
 	codes := map[string]bool{}
 	add := func(response *openapi3.Response) {

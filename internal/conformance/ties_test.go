@@ -9,7 +9,7 @@ import (
 const invalid = `{"type":"urn:remit:problem:invalid_request","title":"Invalid request","status":400,"detail":"no","code":"invalid_request",` +
 	`"request_id":"r-1","errors":[{"field":"count","message":"no"}]}`
 
-// answered returns a request that was carried out, and what it got.
+// answered returns an exchange with status 200.
 func answered(target, sent, received string) *Exchange {
 	e := exchangeWith(http.StatusOK, received)
 	e.Target, e.Sent = target, []byte(sent)
@@ -28,26 +28,26 @@ func TestTheStatusOfABatchItemIsTiedToItsBody(t *testing.T) {
 		items, results string
 		want           string // in the error, "" for none
 	}{
-		"as it should be":          {right + "," + wrong, result("200", charged) + "," + result("400", invalid), ""},
-		"refused":                  {right + "," + right, result("403", refused) + "," + result("404", notFound), ""},
-		"a charge under 403":       {right, result("403", charged), "status"},
-		"a refusal under 200":      {right, result("200", refused), "status"},
-		"another status inside":    {right, result("404", strings.Replace(notFound, "404", "403", 1)), "404"},
-		"a field more inside":      {right, result("200", strings.Replace(charged, "{", `{"colour":"red",`, 1)), "colour"},
-		"a charge of a wrong item": {right + "," + wrong, result("200", charged) + "," + result("200", charged), "actions[1]"},
-		"a result less":            {right + "," + right, result("200", charged), "2 items of actions have 1 results"},
+		"valid":                  {right + "," + wrong, result("200", charged) + "," + result("400", invalid), ""},
+		"refused":                {right + "," + right, result("403", refused) + "," + result("404", notFound), ""},
+		"a charge under 403":     {right, result("403", charged), "status"},
+		"a refusal under 200":    {right, result("200", refused), "status"},
+		"another status inside":  {right, result("404", strings.Replace(notFound, "404", "403", 1)), "404"},
+		"an extra field inside":  {right, result("200", strings.Replace(charged, "{", `{"colour":"red",`, 1)), "colour"},
+		"a charge of a bad item": {right + "," + wrong, result("200", charged) + "," + result("200", charged), "actions[1]"},
+		"a missing result":       {right + "," + right, result("200", charged), "2 items of actions have 1 results"},
 	} {
 		err := suite.Check(answered("/v1/actions", `{"actions":[`+tc.items+`]}`, "["+tc.results+"]"))
 		switch {
 		case (err == nil) != (tc.want == ""):
 			t.Errorf("%s: %v", name, err)
 		case err != nil && !strings.Contains(reasonOf(err), tc.want):
-			t.Errorf("%s: found for another reason: %v", name, err)
+			t.Errorf("%s: wrong reason: %v", name, err)
 		}
 	}
 }
 
-func TestWhatIsToldOfATokenIsTiedToItsBeingLive(t *testing.T) {
+func TestIntrospectionFieldsAreTiedToActive(t *testing.T) {
 	t.Parallel()
 	suite := newSuite(t)
 	const live = `{"active":true,"scope":"a b","client_id":"` + agentID + `","token_type":"Bearer","exp":2,"iat":1,"sub":"` + agentID +
@@ -66,7 +66,7 @@ func TestWhatIsToldOfATokenIsTiedToItsBeingLive(t *testing.T) {
 	}
 }
 
-// Code that is generated from the file must not hold money in a float32, which is what a number without a format becomes.
+// Code generators make a number without a format a float32, which cannot hold money.
 func TestMoneyIsOfDoublePrecision(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"Usd", "Overage"} {

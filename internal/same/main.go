@@ -1,8 +1,8 @@
-// Command same makes the calls of docs/sdks.md with the Go SDK, and prints what came of each as JSON. same.py beside it and
-// ../typescript/test/same.ts make the same calls; a test compares what the three print, and what they send.
+// Command same makes the calls of docs/sdks.md with the Go SDK, and prints the outcome of each as JSON. same.py beside it and
+// sdk/typescript/test/same.ts make the same calls. A test compares what the three print and send.
 //
-//	same service     the calls to the service at REMIT_ADDR
-//	same contract    those that take states which a test cannot bring about: the test gives the answers
+//	same service     makes the calls to the service at REMIT_ADDR
+//	same contract    makes the calls that need states which a test cannot create; the test plays the service
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"remit/money"
 )
 
-// steps is what came of each call, in order.
+// steps holds the name and the outcome of each call, in order.
 type steps [][2]string
 
 func (s *steps) add(name string, format string, values ...any) {
@@ -67,7 +67,7 @@ func count[T any](list func(func(T, error) bool)) (n int) {
 	return n
 }
 
-// answered is an error from the answer's status on, without the request id.
+// answered returns an error's text from the status on, without the request id.
 func answered(err error) string {
 	return regexp.MustCompile(`\d{3} [^(]*`).FindString(err.Error())
 }
@@ -75,7 +75,7 @@ func answered(err error) string {
 func as[E error](err error) E {
 	var found E
 	if !errors.As(err, &found) {
-		log.Fatalf("not the error that was expected: %v", err)
+		log.Fatalf("unexpected error: %v", err)
 	}
 	return found
 }
@@ -131,7 +131,7 @@ func charges(done *steps, o *client.Organization, session *client.Session) {
 
 func second[T any](_ T, err error) error { return err }
 
-// block is what a block is in Go: a function with a deferred rollback, which commits at its end.
+// block is the Go form of a transaction block: a function with a deferred rollback that commits at its end.
 func block(session *client.Session, work func() error) (client.TransactionInfo, error) {
 	tx := get(session.Begin(ctx, client.TransactionParams{ActionType: "payment", Value: money.USD / 2}))
 	err := func() error {

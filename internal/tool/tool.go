@@ -1,4 +1,4 @@
-// Package tool finds the programs that tests need, and what they need of npm's. Nothing but tests imports it.
+// Package tool finds the programs that tests need, and installs their npm packages. Only tests import it.
 package tool
 
 import (
@@ -31,10 +31,10 @@ func Path(t testing.TB, name string) string {
 	return ""
 }
 
-// installs has for each directory what installs its packages once.
+// installs maps each directory to a function that installs its packages once.
 var installs sync.Map
 
-// Install installs what the directory's package-lock.json names, once for each state of that file.
+// Install installs the packages of the directory's package-lock.json. It does nothing if that file has not changed since.
 func Install(t testing.TB, dir string) {
 	t.Helper()
 	Path(t, "node")
@@ -45,7 +45,7 @@ func Install(t testing.TB, dir string) {
 	}
 }
 
-const npmPatience = 5 * time.Minute
+const npmTimeout = 5 * time.Minute
 
 func install(dir string) error {
 	lock, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
@@ -57,18 +57,18 @@ func install(dir string) error {
 	if have, err := os.ReadFile(stamp); err == nil && string(have) == want {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), npmPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), npmTimeout)
 	defer cancel()
 	npm := Command(ctx, dir, "npm", "ci", "--prefer-offline")
 	npm.Env = os.Environ()
 	if output, err := npm.CombinedOutput(); err != nil {
-		return fmt.Errorf("npm ci, which needs a package registry or a warm cache: %w\n%s", err, Indented(output))
+		return fmt.Errorf("npm ci (it needs a package registry or a warm cache): %w\n%s", err, Indented(output))
 	}
 	return os.WriteFile(stamp, []byte(want), 0o644)
 }
 
-// Command is a program to be run in a directory. All that it has started ends with ctx: npm starts node, and node a process
-// for each file of tests.
+// Command returns a command that runs in a directory. Its whole process group ends with ctx, because npm starts node, and node
+// starts a process for each test file.
 func Command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir, cmd.WaitDelay = dir, time.Second
@@ -77,7 +77,7 @@ func Command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// LockNamesNoRegistry fails the test when the directory's package-lock.json says where packages were fetched.
+// LockNamesNoRegistry fails the test if the directory's package-lock.json has the URLs of a registry.
 func LockNamesNoRegistry(t testing.TB, dir string) {
 	t.Helper()
 	lock, err := os.ReadFile(filepath.Join(dir, "package-lock.json"))
@@ -85,11 +85,11 @@ func LockNamesNoRegistry(t testing.TB, dir string) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(lock), `"resolved"`) {
-		t.Errorf("%s/package-lock.json has resolved URLs: write it with npm install, in %s/, where .npmrc leaves them out", dir, dir)
+		t.Errorf("%s/package-lock.json has resolved URLs: run npm install in %s/, where .npmrc omits them", dir, dir)
 	}
 }
 
-// Indented sets what a program has printed apart from the test's own words.
+// Indented indents the output of a program, to set it apart from the test's own text.
 func Indented(output []byte) string {
 	return "    | " + strings.ReplaceAll(strings.TrimSpace(string(output)), "\n", "\n    | ")
 }

@@ -1,4 +1,4 @@
-"""Carries out the operations of the API through the Python SDK. The page of the API shows its parts; a test runs it."""
+"""Calls the operations of the API with the Python SDK. The API page shows its parts, and a test runs it."""
 
 import remit
 
@@ -6,7 +6,7 @@ client = remit.Client.from_env()
 
 # sample: createOrganization
 made = client.create_organization("acme")
-org = client.organization(made.api_key)  # keep made.api_key.reveal(): it is shown this once
+org = client.organization(made.api_key)  # keep made.api_key.reveal(): it is shown only once
 # end
 
 # sample: getOrganization
@@ -15,13 +15,13 @@ print(info.name, info.usage["agents"], "agents")
 # end
 
 # sample: rotateApiKey
-rotated = org.rotate_key(made.id)  # the present key stays valid for 5 minutes
+rotated = org.rotate_key(made.id)  # the current key stays valid for 5 minutes
 org = client.organization(rotated.api_key)
 # end
 
 # sample: createAgent
 scout = org.create_agent("scout", ["read", "transactions:rollback"])
-agent = client.agent(scout.id, scout.secret)  # keep scout.secret.reveal(): it is shown this once
+agent = client.agent(scout.id, scout.secret)  # keep scout.secret.reveal(): it is shown only once
 # end
 
 # sample: listAgents
@@ -35,13 +35,13 @@ print(shown.name, shown.scopes)
 # end
 
 # sample: rotateAgentSecret
-# The present secret stays valid for a minute. revoke_families=True ends the tokens too, when the secret was stolen.
+# The current secret stays valid for a minute. If it was stolen, pass revoke_families=True to end its tokens too.
 secret = org.rotate_agent_secret(agent.id, grace=60)
 agent = client.agent(agent.id, secret.secret)
 # end
 
 # sample: exchangeSecret
-# An Agent exchanges its secret and refreshes its tokens by itself. For calls that the SDK does not make:
+# An Agent exchanges its secret and refreshes its tokens by itself. For your own HTTP calls:
 token = agent.token()
 # end
 

@@ -1,11 +1,11 @@
-// Carries out the operations of the API through the TypeScript SDK. The page of the API shows its parts; a test runs it.
+// Calls the operations of the API with the TypeScript SDK. The API page shows its parts, and a test runs it.
 import { Client, usd } from "@remit/sdk";
 
 const client = Client.fromEnv();
 
 // sample: createOrganization
 const made = await client.createOrganization({ name: "acme" });
-let org = client.organization(made.apiKey!); // keep made.apiKey.reveal(): it is shown this once
+let org = client.organization(made.apiKey!); // keep made.apiKey.reveal(): it is shown only once
 // end
 
 // sample: getOrganization
@@ -14,13 +14,13 @@ console.log(info.name, info.usage["agents"], "agents");
 // end
 
 // sample: rotateApiKey
-const rotated = await org.rotateKey(made.id); // the present key stays valid for 5 minutes
+const rotated = await org.rotateKey(made.id); // the current key stays valid for 5 minutes
 org = client.organization(rotated.apiKey);
 // end
 
 // sample: createAgent
 const scout = await org.createAgent({ name: "scout", scopes: ["read", "transactions:rollback"] });
-let agent = client.agent(scout.id, scout.secret); // keep scout.secret.reveal(): it is shown this once
+let agent = client.agent(scout.id, scout.secret); // keep scout.secret.reveal(): it is shown only once
 // end
 
 // sample: listAgents
@@ -33,13 +33,13 @@ console.log(shown.name, shown.scopes);
 // end
 
 // sample: rotateAgentSecret
-// The present secret stays valid for a minute. revokeFamilies: true ends the tokens too, when the secret was stolen.
+// The current secret stays valid for a minute. If it was stolen, pass revokeFamilies: true to end its tokens too.
 const secret = await org.rotateAgentSecret(agent.id, { graceSeconds: 60 });
 agent = client.agent(agent.id, secret.secret);
 // end
 
 // sample: exchangeSecret
-// An Agent exchanges its secret and refreshes its tokens by itself. For calls that the SDK does not make:
+// An Agent exchanges its secret and refreshes its tokens by itself. For your own HTTP calls:
 const token = await agent.token();
 // end
 

@@ -1,9 +1,9 @@
-// Command sbom writes the software bill of materials of a Go binary, as CycloneDX JSON: every module that was linked, and
-// the standard library, as the binary itself tells them.
+// Command sbom writes the software bill of materials of a Go binary as CycloneDX JSON. It lists the linked modules and the
+// standard library, which it reads from the binary.
 //
 //	sbom -version 1.2.3 -time 1790000000 dist/remit > remit.cdx.json
 //
-// The same binary, version and time give the same text.
+// The output depends only on the binary, the version and the time.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 
 func main() {
 	version := flag.String("version", "", "version of the binary")
-	seconds := flag.Int64("time", 0, "when it was made, in seconds since 1970")
+	seconds := flag.Int64("time", 0, "build time in seconds since 1970")
 	flag.Parse()
 	if flag.NArg() != 1 || *version == "" {
 		fmt.Fprintln(os.Stderr, "usage: sbom -version VERSION -time SECONDS BINARY")
@@ -49,7 +49,7 @@ func write(w io.Writer, binary, version string, made time.Time) error {
 	return cdx.NewBOMEncoder(w, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(described, cdx.SpecVersion1_6)
 }
 
-// bom describes a binary. Its serial number comes from the binary's hash, so that it changes when the binary does.
+// bom describes a binary. The serial number derives from the binary's hash, so it changes when the binary changes.
 func bom(info *debug.BuildInfo, hash [sha256.Size]byte, version string, made time.Time) *cdx.BOM {
 	program := cdx.Component{
 		BOMRef: purl(info.Main.Path, version), Type: cdx.ComponentTypeApplication, Name: info.Main.Path, Version: version,
@@ -61,7 +61,7 @@ func bom(info *debug.BuildInfo, hash [sha256.Size]byte, version string, made tim
 	for _, module := range info.Deps {
 		switch {
 		case module.Replace == nil:
-		case strings.HasPrefix(module.Replace.Path, "./"): // a directory of this repository, so part of what is released
+		case strings.HasPrefix(module.Replace.Path, "./"): // a module of this repository, which is part of the release
 			module.Version = version
 		default:
 			module = module.Replace
@@ -84,13 +84,13 @@ func library(path, version, sum string) cdx.Component {
 	c := cdx.Component{
 		BOMRef: purl(path, version), Type: cdx.ComponentTypeLibrary, Name: path, Version: version, PackageURL: purl(path, version),
 	}
-	if sum != "" { // a hash of a listing of hashes, not of a file: no value for the field of that name
+	if sum != "" { // a hash of a list of hashes, not of a file, so it does not fit into Hashes
 		c.Properties = &[]cdx.Property{{Name: "golang:sum", Value: sum}}
 	}
 	return c
 }
 
-// purl is the package URL of a module.
+// purl returns the package URL of a module.
 func purl(path, version string) string {
 	return "pkg:golang/" + path + "@" + strings.ReplaceAll(version, "+", "%2B")
 }

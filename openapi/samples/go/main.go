@@ -1,4 +1,4 @@
-// Command go carries out the operations of the API through the Go SDK. The page of the API shows its parts; a test runs it.
+// Command go calls the operations of the API with the Go SDK. The API page shows its parts, and a test runs it.
 package main
 
 import (
@@ -29,7 +29,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	org := remit.Organization(string(made.APIKey)) // keep the key: it is shown this once
+	org := remit.Organization(string(made.APIKey)) // keep the key: it is shown only once
 	// end
 	agent, err := administrate(ctx, remit, org, made.ID)
 	if err != nil {
@@ -58,7 +58,7 @@ func administrate(ctx context.Context, remit *client.Client, org *client.Organiz
 	// end
 
 	// sample: rotateApiKey
-	rotated, err := org.RotateKey(ctx, orgID, client.RotateKeyParams{}) // the present key stays valid for 5 minutes
+	rotated, err := org.RotateKey(ctx, orgID, client.RotateKeyParams{}) // the current key stays valid for 5 minutes
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func administrate(ctx context.Context, remit *client.Client, org *client.Organiz
 	if err != nil {
 		return nil, err
 	}
-	agent := remit.Agent(scout.ID, string(scout.Secret)) // keep the secret: it is shown this once
+	agent := remit.Agent(scout.ID, string(scout.Secret)) // keep the secret: it is shown only once
 	// end
 
 	// sample: listAgents
@@ -91,7 +91,7 @@ func administrate(ctx context.Context, remit *client.Client, org *client.Organiz
 	// end
 
 	// sample: rotateAgentSecret
-	// The present secret stays valid for a minute. RevokeFamilies ends the tokens too, when the secret was stolen.
+	// The current secret stays valid for a minute. If it was stolen, set RevokeFamilies to end its tokens too.
 	secret, err := org.RotateAgentSecret(ctx, agent.ID(), client.RotateSecretParams{Grace: time.Minute})
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func administrate(ctx context.Context, remit *client.Client, org *client.Organiz
 
 func tokens(ctx context.Context, remit *client.Client, org *client.Organization, agent *client.Agent, secret string) error {
 	// sample: exchangeSecret
-	// An Agent exchanges its secret and refreshes its tokens by itself. For calls that the SDK does not make:
+	// An Agent exchanges its secret and refreshes its tokens by itself. For your own HTTP calls:
 	token, err := agent.Token(ctx)
 	if err != nil {
 		return err
@@ -200,7 +200,7 @@ func transactions(ctx context.Context, org *client.Organization, session *client
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(ctx, "not finished") }() // sends nothing after Commit
+	defer func() { _ = tx.Rollback(ctx, "not finished") }() // does nothing after Commit
 	// end
 
 	// sample: listTransactions

@@ -1,4 +1,4 @@
-"""The service under test, and networks between it and the SDK that do what networks do."""
+"""The service under test, and proxies between it and the SDK that lose, delay and break messages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Request:
 
 @dataclass
 class Answer:
-    """One that the proxy gives by itself."""
+    """A response that the proxy sends by itself."""
 
     status: int
     body: str = ""
@@ -49,13 +49,13 @@ Reaction = Union[str, Answer]
 
 
 def refusal(status: int, code: str, **members: Any) -> Answer:
-    """A problem answer."""
+    """Returns a problem response."""
     said = {"status": status, "code": code, "detail": "words", "request_id": "r-1", **members}
     return Answer(status, json.dumps(said))
 
 
 class Proxy:
-    """Stands before the service. react tells what becomes of the nth request to the same method and path, from 1."""
+    """A proxy in front of the service. react decides what happens to the nth request with the same method and path, from 1."""
 
     def __init__(self, test: unittest.TestCase, react: Callable[[Request, int], Reaction]) -> None:
         self.react = react
@@ -109,7 +109,7 @@ class Proxy:
             daemon_threads = True
             request_queue_size = 256
 
-            def handle_error(self, *_: Any) -> None:  # a client that leaves is none
+            def handle_error(self, *_: Any) -> None:  # a client that disconnects is not an error
                 pass
 
         server = Server(("127.0.0.1", 0), Handler)
@@ -130,7 +130,7 @@ class Proxy:
 
 
 class Listener:
-    """A server of raw bytes: serve gets each connection in turn, and its number from 0."""
+    """A server of raw bytes. It passes each connection in turn to serve, with its number from 0."""
 
     def __init__(self, test: unittest.TestCase, serve: Callable[[socket.socket, int], None]) -> None:
         listening = socket.create_server(("127.0.0.1", 0))
@@ -158,7 +158,7 @@ class Listener:
 
 
 def read_request(connection: socket.socket) -> bytes:
-    """One request with a short body, or nothing at the end of the connection."""
+    """Returns one request with a short body, or nothing at the end of the connection."""
     text = b""
     while b"\r\n\r\n" not in text:
         piece = connection.recv(65536)
@@ -181,7 +181,7 @@ def answer_bytes(body: bytes, status: str = "200 OK") -> bytes:
 
 
 class ServiceTest(unittest.TestCase):
-    """A test with a client of the service; backoffs take no time."""
+    """A test with a client of the service, without backoff."""
 
     def setUp(self) -> None:
         patched = mock.patch("remit.retry.FIRST_BACKOFF", 0.0)
@@ -212,7 +212,7 @@ class ServiceTest(unittest.TestCase):
         organization: Optional[remit.Organization] = None,
         **limits: Any,
     ) -> remit.Session:
-        """A session of an agent with the scope admin, on the client's network; the rest goes straight."""
+        """Returns a session of an agent with the scope admin, which uses the given client; all other calls go directly."""
         self.organization = organization or self.new_organization()
         made = self.organization.create_agent("scout", ["admin"])
         assert made.secret is not None

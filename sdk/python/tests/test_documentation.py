@@ -20,7 +20,7 @@ class Readme(ServiceTest):
     BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
     def run_as_program(self, text: str, packages: Path, **limits: Any) -> Callable[[], str]:
-        """A program, run with what Session.from_env needs."""
+        """Runs a program with the variables that Session.from_env needs."""
         session = self.new_session(**limits)
         made = self.organization.rotate_agent_secret(self.agent.id)
         settings = {
@@ -39,21 +39,21 @@ class Readme(ServiceTest):
 
         return run
 
-    def test_the_first_lines_work(self) -> None:
-        """They are a program, as they stand, and ten lines at most."""
+    def test_the_first_example_runs(self) -> None:
+        """The first example is a complete program of at most ten lines."""
         self.assertLessEqual(len([line for line in self.BLOCKS[0].splitlines() if line.strip()]), 10)
         run = self.run_as_program(self.BLOCKS[0], HERE / "src", max_actions=2, max_value="0.5")
         self.assertEqual(run(), "1 actions and 0.13 USD left\n")
         self.assertEqual(run(), "out of max_value_usd: nothing was charged\n")
 
-    def test_the_blocks_run_in_order(self) -> None:
+    def test_the_code_blocks_run_in_order(self) -> None:
         self.assertGreater(len(self.BLOCKS), 4)
         printed = self.run_as_program("\n".join(self.BLOCKS), HERE / "src")()
         for words in ("999 actions and 99.63 USD left\n", "committed at 1.99 USD\n", "\n2.64\n0.64\n", " session.created\n"):
             self.assertIn(words, printed)
 
-    def test_the_line_that_installs_names_the_package(self) -> None:
-        """Building it needs setuptools from PyPI, which a test must not."""
+    def test_the_install_command_names_the_package(self) -> None:
+        """The test does not install the package, because that needs setuptools from PyPI."""
         line = re.search(r"```sh\npython3 -m pip install \./(\S+)\n```", self.PAGE)
         assert line
         self.assertEqual(HERE.parent.parent / line[1], HERE)
@@ -65,10 +65,10 @@ class Readme(ServiceTest):
 
 
 class AgentLoop(ServiceTest):
-    def test_the_loop_ends_with_its_task_or_its_budget(self) -> None:
+    def test_the_agent_loop_ends_with_its_task_or_its_budget(self) -> None:
         for max_value, status, last in (
             (5, 0, "used: 9 of 1000 actions, 0.68 of 5 USD\n"),
-            # Two steps of the model, and two searches; the third step, and then the payment does not fit.
+            # Two steps of the model with two searches, then the third step. The payment exceeds the budget.
             (
                 "0.30", 3, "stopped: max_value_usd is reached, 995 actions and 0.19 USD are left\n"
                 "used: 5 of 1000 actions, 0.11 of 0.3 USD\n",
@@ -97,7 +97,7 @@ class Source(unittest.TestCase):
 
     def test_nothing_but_the_standard_library_is_imported(self) -> None:
         if sys.version_info < (3, 10):
-            self.assertTrue(True)  # it has no list of its own; the other versions look
+            self.assertTrue(True)  # this version has no list of standard modules; the other versions check
             return
         for file in (HERE / "src").rglob("*.py"):
             for node in ast.walk(ast.parse(file.read_text())):
@@ -107,7 +107,7 @@ class Source(unittest.TestCase):
                 for name in names:
                     self.assertIn(name.partition(".")[0], sys.stdlib_module_names, file)
 
-    def test_no_float_is_near_money(self) -> None:
+    def test_amounts_never_pass_through_floats(self) -> None:
         for name in ("money.py", "usage.py"):
             for node in ast.walk(ast.parse((HERE / "src/remit" / name).read_text())):
                 where = f"{name}:{getattr(node, 'lineno', '')}"

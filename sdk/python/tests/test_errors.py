@@ -17,8 +17,8 @@ SOME = "01a1ffac-a9a1-7dc1-aa48-a64bee9cc8b2"
 
 
 def visible(error: BaseException) -> str:
-    """All that a tool shows of an error that prints the variables of every frame but the test's own, in causes and contexts
-    too."""
+    """Returns what a tool shows of an error if it prints the variables of every frame except the test's own, including those
+    of causes and contexts."""
     assert error.__traceback__
     error = error.with_traceback(error.__traceback__.tb_next)
     chain: List[BaseException] = []
@@ -35,7 +35,7 @@ def visible(error: BaseException) -> str:
 
 
 class Errors(ServiceTest):
-    def test_no_credential_is_in_what_an_error_shows(self) -> None:
+    def test_errors_show_no_credential(self) -> None:
         calls: List[Callable[[remit.Client], object]] = [
             lambda c: c.organization(KEY).create_agent("scout"),
             lambda c: c.organization(KEY).introspect(SECRET),
@@ -52,7 +52,7 @@ class Errors(ServiceTest):
             Answer(200, '{"secret":"hush-hush\\nsecret","previous_expires_at":"hush"}'),
         ]
         errors = 0
-        for first in (True, False):  # whether tokens can be had
+        for first in (True, False):  # whether the token exchange succeeds
             for does in reactions:
                 def react(request: Request, n: int) -> Reaction:
                     return Answer(200, PAIR) if request.path.startswith("/v1/auth/") and n == 1 and first else does
@@ -67,7 +67,7 @@ class Errors(ServiceTest):
                 self.assertTrue(proxy.requests)
         self.assertGreater(errors, 100)
 
-    def test_a_credential_shows_itself_to_whoever_asks_only(self) -> None:
+    def test_only_reveal_shows_a_credential(self) -> None:
         shown: List[str] = [repr(SECRET), str(SECRET), f"{SECRET}", f"{SECRET:>40}", "%s %r" % (SECRET, SECRET)]
         for text in [*shown, repr([SECRET]), repr({"a": SECRET})]:
             self.assertNotIn("hush", text)
@@ -81,7 +81,7 @@ class Errors(ServiceTest):
             self.assertNotIn(text or "?", str(caught.exception))
         self.assertEqual(remit.Credential(" rmk_of-a-file\r\n").reveal(), "rmk_of-a-file")
 
-    def test_no_malformed_credential_is_in_what_an_error_shows(self) -> None:
+    def test_errors_show_no_malformed_credential(self) -> None:
         takers: List[Callable[[Any], object]] = [
             remit.Credential,
             lambda text: self.client.organization(text),
@@ -113,7 +113,7 @@ class Errors(ServiceTest):
             self.assertNotRegex(repr(value) + repr(getattr(value, "__dict__", "")), "hush|rmk_|rms_")
         self.assertNotIn(made.api_key.reveal(), repr(dataclasses.asdict(made)))
 
-    def test_an_error_says_where_and_what(self) -> None:
+    def test_an_error_names_the_call_and_the_cause(self) -> None:
         answer = refusal(400, "invalid_request", errors=[{"field": "name", "message": "must be a text"}])
         client, _ = self.proxied(lambda _r, _n: answer)
         with self.assertRaises(remit.RemitError) as caught:
@@ -128,7 +128,7 @@ class Errors(ServiceTest):
         again = pickle.loads(pickle.dumps(caught.exception))
         self.assertEqual((str(again), again.usage), (str(caught.exception), caught.exception.usage))
 
-    def test_unknown_fields_are_ignored_and_wrong_ones_are_not(self) -> None:
+    def test_unknown_fields_are_ignored_and_malformed_ones_refused(self) -> None:
         good = (
             '{"id":"a","agent_id":"b","status":"new_kind","action_count":1,"max_actions":2,'
             '"expires_at":"2026-11-21T09:19:32.1+01:00"%s}'
@@ -147,7 +147,7 @@ class Errors(ServiceTest):
                     next(organization.sessions())
                 self.assertIn("unreadable answer", str(caught.exception))
 
-    def test_the_next_page_is_found_beside_other_links(self) -> None:
+    def test_the_next_page_is_found_among_other_links(self) -> None:
         following = '</v1/sessions?cursor=c%2B1>; rel="next"'
         other = '<https://a.example/?cursor=no>; rel="preload"; title="a, <b>"'
         for links in (
@@ -165,7 +165,7 @@ class Errors(ServiceTest):
             with self.subTest(link[:40]):
                 self.assertEqual(next_cursor(headers), "")
 
-    def test_a_list_that_leads_to_itself_ends(self) -> None:
+    def test_a_next_link_to_the_same_page_ends_the_list(self) -> None:
         link = '<http://elsewhere/?cursor=c&limit=1>; rel="next"'
         client, proxy = self.proxied(lambda _r, _n: Answer(200, "[]", {"Link": link}))
         with self.assertRaises(remit.RemitError):

@@ -11,7 +11,7 @@ from remit import money
 
 
 class Money(unittest.TestCase):
-    def test_amounts_are_taken_by_their_exact_value(self) -> None:
+    def test_amounts_keep_their_exact_value(self) -> None:
         given: Any
         for given, want in [
             (0, 0), (3, 3_000_000), ("0.37", 370_000), ("12.5", 12_500_000), (Decimal("0.000001"), 1),
@@ -27,7 +27,7 @@ class Money(unittest.TestCase):
             with self.subTest(given=given), self.assertRaises(TypeError):
                 money.micro(given)  # type: ignore[arg-type]
 
-    def test_what_is_no_amount_is_a_value_error(self) -> None:
+    def test_an_invalid_amount_is_a_value_error(self) -> None:
         given: Any
         for given in (
             -1, "-1", Decimal("-0.000001"), "0.0000001", Decimal("1e-7"), Decimal("1e-999999999"),
@@ -37,19 +37,19 @@ class Money(unittest.TestCase):
             with self.subTest(given=given), self.assertRaises(ValueError):
                 money.micro(given)
 
-    def test_no_context_rounds(self) -> None:
+    def test_the_decimal_context_does_not_round_amounts(self) -> None:
         with decimal.localcontext() as context:
             context.prec = 3
             self.assertEqual(str(money.usd(money.micro("999999999.999999"))), "999999999.999999")
             self.assertEqual(str(money.read(Decimal("999999999.999999"))), "999999999.999999")
 
-    def test_amounts_are_written_shortest(self) -> None:
+    def test_amounts_have_no_trailing_zeros(self) -> None:
         for micros, want in [(0, "0"), (1, "0.000001"), (12_500_000, "12.5"), (100_000_000, "100"), (-250_000, "-0.25")]:
             self.assertEqual(str(money.usd(micros)), want)
 
 
 class MoneyThroughTheService(ServiceTest):
-    def test_every_digit_comes_back(self) -> None:
+    def test_every_digit_survives_a_round_trip(self) -> None:
         session = self.new_session(max_value="999999999.999999")
         self.assertEqual(session.get().max_value, Decimal("999999999.999999"))
         usage = session.charge("purchase", Decimal("999999999.999998"))

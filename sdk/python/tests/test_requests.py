@@ -1,4 +1,4 @@
-"""What each call sends, and what it makes of the answers that the contract has."""
+"""Tests of what each call sends, and how it reads the responses of the API description."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LIMIT: Dict[str, Any] = {
 
 class Requests(ServiceTest):
     def answering(self, said: Any) -> Tuple[remit.Client, Callable[[], List[Request]]]:
-        """A client of a service that answers so, after two answers that are lost, and what it has asked but for tokens."""
+        """Returns a client of a service that sends this response after losing two, and the requests except those for tokens."""
 
         def react(request: Request, n: int) -> Reaction:
             if request.path == "/v1/auth/token":
@@ -49,7 +49,7 @@ class Requests(ServiceTest):
         client, proxy = self.proxied(react)
         return client, lambda: [r for r in proxy.requests if r.path != "/v1/auth/token"]
 
-    def test_what_is_sent_and_by_a_key_where_twice_would_be_two(self) -> None:
+    def test_requests_that_are_not_idempotent_carry_a_key(self) -> None:
         key = {**{"previous_expires_at": MOMENT}, "api_key": "rmk_2", "secret": "rms_2"}
         cases: List[Tuple[Callable[[remit.Client, remit.Organization], object], str, str, bool, Any]] = [
             (lambda c, o: o.rotate_key("o1"), "POST /v1/organizations/o1/api-key/rotate", "{}", True, key),
@@ -84,13 +84,13 @@ class Requests(ServiceTest):
                 keys = {r.headers["Idempotency-Key"] for r in sent()}
                 self.assertEqual((len(keys), keys != {None}), (1, keyed))
 
-    def test_a_top_up_without_a_key_is_not_repeated(self) -> None:
+    def test_a_top_up_without_a_key_is_not_retried(self) -> None:
         client, proxy = self.proxied(lambda _r, _n: LOSE, idempotency_keys=False)
         with self.assertRaises(remit.OutcomeUnknown):
             client.organization("rmk_1").update_session("s1", add_value=1)
         self.assertEqual(len(proxy.requests), 1)
 
-    def test_answers_are_read_as_far_as_they_are_known(self) -> None:
+    def test_responses_are_read_and_unknown_fields_ignored(self) -> None:
         client, _ = self.answering(SESSION)
         session = client.organization("rmk_1").get_session("s1")
         self.assertEqual((session.value_committed, session.max_committed), (Decimal("6.5"), Decimal(20)))
@@ -147,7 +147,7 @@ class Requests(ServiceTest):
                 self.assertIs(type(caught.exception), kind)
                 self.assertEqual(str(caught.exception), "GET /v1/sessions/s1: " + text)
 
-    def test_a_str_is_no_list_of_scopes(self) -> None:
+    def test_a_str_is_refused_as_a_list_of_scopes(self) -> None:
         client, proxy = self.proxied()
         organization = client.organization("rmk_1")
         odd: Any
@@ -180,7 +180,7 @@ class FromEnvironment(ServiceTest):
         self.assertEqual(remit.Agent.from_env().id, self.agent.id)
         self.assertEqual(remit.Organization.from_env().info(self.organization_id).name, "acme")
 
-    def test_what_is_missing_is_named(self) -> None:
+    def test_missing_variables_are_named(self) -> None:
         cases: List[Tuple[Callable[[], object], Dict[str, str], str]] = [
             (remit.Organization.from_env, {}, "set REMIT_API_KEY"),
             (remit.Agent.from_env, {"REMIT_SECRET": " "}, "set REMIT_AGENT, REMIT_SECRET"),

@@ -15,7 +15,7 @@ from remit.transport import Failure, Kind
 
 SOME = "01a1ffac-a9a1-7dc1-aa48-a64bee9cc8b2"
 
-# Kinds of call, by what sending one twice would do.
+# Calls by their method semantics.
 CALLS: Dict[str, Callable[[remit.Organization], object]] = {
     "read": lambda o: o.get_session(SOME),
     "keyed write": lambda o: o.create_session(SOME),
@@ -26,8 +26,8 @@ CALLS: Dict[str, Callable[[remit.Organization], object]] = {
 Error = Type[remit.RemitError]
 R, U, O = remit.RemitError, remit.Unavailable, remit.OutcomeUnknown
 
-# How often each kind is sent when this is what always happens, the last without a key, and the error that it ends with: of a
-# read, of the others, and of the last.
+# For each response: how often each kind of call is sent if the response is always the same, and the error that it ends with, for
+# a read, the other calls, and the last one, which has no key.
 ALWAYS: List[Tuple[str, Reaction, Tuple[int, int, int, int], Tuple[Error, Error, Error]]] = [
     ("lost answer", DROP, (4, 4, 4, 1), (U, O, O)),
     ("unavailable", refusal(503, "unavailable"), (4, 4, 4, 4), (U, U, U)),
@@ -55,7 +55,7 @@ ALWAYS: List[Tuple[str, Reaction, Tuple[int, int, int, int], Tuple[Error, Error,
 
 
 class Retries(ServiceTest):
-    def test_what_is_sent_again_and_what_is_known_then(self) -> None:
+    def test_which_failures_are_retried_and_which_errors_they_become(self) -> None:
         reaction: Reaction = DROP
         client, proxy = self.proxied(lambda _r, _n: reaction)
         organization = client.organization("rmk_some")
@@ -69,7 +69,7 @@ class Retries(ServiceTest):
                     self.assertIs(type(caught.exception), error, caught.exception)
                     self.assertEqual(len(proxy.requests), times)
 
-    def test_a_refused_connection_is_tried_again_by_all(self) -> None:
+    def test_every_call_retries_a_refused_connection(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as listening:
             port = listening.getsockname()[1]
         organization = self.client_of(f"http://127.0.0.1:{port}").organization("rmk_some")
@@ -79,7 +79,7 @@ class Retries(ServiceTest):
                     call(organization)
                 self.assertEqual(backoff.call_count, 3)
 
-    def test_a_lost_answer_is_charged_once(self) -> None:
+    def test_a_charge_whose_response_is_lost_is_charged_once(self) -> None:
         def react(request: Request, n: int) -> Reaction:
             return LOSE if request.path.endswith("/actions") and n <= 2 else PASS
 
@@ -92,7 +92,7 @@ class Retries(ServiceTest):
         now = session.get()
         self.assertEqual((now.action_count, str(now.value_used)), (1, "0.37"))
 
-    def test_whatever_is_lost_each_step_is_taken_once(self) -> None:
+    def test_each_step_happens_once_whatever_response_is_lost(self) -> None:
         client, _ = self.proxied(lambda _r, n: LOSE if n <= 2 else PASS)
         organization = self.new_organization()
         lossy = client.organization(self.key_of(organization))
@@ -112,14 +112,14 @@ class Retries(ServiceTest):
     def key_of(self, organization: remit.Organization) -> remit.Credential:
         return organization.rotate_key(self.organization_id, grace=60).api_key
 
-    def test_without_keys_a_creation_in_doubt_is_not_repeated(self) -> None:
+    def test_without_keys_a_creation_with_unknown_outcome_is_not_retried(self) -> None:
         client, _ = self.proxied(lambda _r, _n: LOSE, idempotency_keys=False)
         organization = self.new_organization()
         with self.assertRaises(remit.OutcomeUnknown):
             client.organization(self.key_of(organization)).create_agent("scout")
         self.assertEqual(len(list(organization.agents())), 1)
 
-    def test_keys_differ_between_calls_and_an_own_one_is_used(self) -> None:
+    def test_random_keys_differ_and_the_callers_key_is_used(self) -> None:
         client, proxy = self.proxied()
         session = self.new_session(client)
         for own in (None, None, "order-4711"):
@@ -129,7 +129,7 @@ class Retries(ServiceTest):
         self.assertGreaterEqual(len(first), 32)
         self.assertEqual(third, "order-4711")
 
-    def test_without_keys_a_write_in_doubt_is_not_repeated(self) -> None:
+    def test_without_keys_a_write_with_unknown_outcome_is_not_retried(self) -> None:
         client, proxy = self.proxied(lambda r, _n: LOSE if r.path.endswith("/actions") else PASS, idempotency_keys=False)
         session = self.new_session(client)
         with self.assertRaises(remit.OutcomeUnknown):
@@ -141,7 +141,7 @@ class Retries(ServiceTest):
         self.assertEqual(len(proxy.to(f"/v1/sessions/{session.id}/actions")), 5)
         self.assertEqual(session.get().action_count, 2)
 
-    def test_doubt_outlasts_what_does_not_settle_it(self) -> None:
+    def test_the_outcome_stays_unknown_until_a_response_resolves_it(self) -> None:
         then: Reaction = PASS
 
         def react(request: Request, n: int) -> Reaction:
@@ -164,7 +164,7 @@ class Retries(ServiceTest):
             if isinstance(then, Answer):
                 self.assertEqual(caught.exception.status, then.status)
 
-    def test_without_a_token_nothing_is_in_doubt(self) -> None:
+    def test_without_a_token_the_outcome_is_known(self) -> None:
         client, proxy = self.proxied(lambda _r, _n: DROP)
         session = self.new_session(client)
         with self.assertRaises(remit.Unavailable) as caught:
@@ -172,7 +172,7 @@ class Retries(ServiceTest):
         self.assertIn("no access token", str(caught.exception))
         self.assertEqual(len(proxy.requests), 4)
 
-    def test_an_item_in_doubt_of_a_batch_says_so(self) -> None:
+    def test_a_batch_item_with_unknown_outcome_says_so(self) -> None:
         refused = '{"status":503,"body":{"code":"%s"}}'
         body = f'[{refused % "outcome_unknown"},{refused % "unavailable"},{{"status":200,"body":{{}}}}]'
         client, _ = self.proxied(lambda r, _n: Answer(200, body))
@@ -199,7 +199,7 @@ class Retries(ServiceTest):
 
 
 class Pauses(unittest.TestCase):
-    """Time is the test's own here."""
+    """The test controls the clock."""
 
     def setUp(self) -> None:
         self.now, self.waits = 1000.0, []  # type: Tuple[float, List[float]]
@@ -212,7 +212,7 @@ class Pauses(unittest.TestCase):
         error.status, error.retry_after = 429, retry_after
         return Failure(Kind.REFUSED, error)
 
-    def test_retry_after_is_honoured_if_it_is_bearable(self) -> None:
+    def test_a_short_retry_after_is_honoured(self) -> None:
         for said, left, least in [(7, 3600.0, 7.0), (0, 3600.0, 0.0), (30, 3600.0, 30.0), (31, 3600.0, None), (7, 5.0, None)]:
             with self.subTest(said=said, left=left):
                 del self.waits[:]
@@ -222,7 +222,7 @@ class Pauses(unittest.TestCase):
                 else:
                     self.assertTrue(least <= self.waits[0] <= least + 0.1, self.waits)
 
-    def test_retry_after_has_two_forms_and_nonsense_is_none(self) -> None:
+    def test_both_forms_of_retry_after_are_read(self) -> None:
         from email.message import Message
         from email.utils import formatdate
 
@@ -239,7 +239,7 @@ class Pauses(unittest.TestCase):
                 self.assertTrue(least <= errors.retry_after(headers) <= most)
         self.assertEqual(errors.retry_after(Message()), 0)
 
-    def test_waits_grow_and_no_two_are_alike(self) -> None:
+    def test_backoff_grows_with_jitter(self) -> None:
         random.seed(4711)
         self.addCleanup(random.seed)
         for attempt, bound in enumerate([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0], start=1):
@@ -249,6 +249,6 @@ class Pauses(unittest.TestCase):
             self.assertGreater(len(set(waits)), 390)
         self.assertLessEqual(retry.backoff(10**6), 5.0)
 
-    def test_a_lost_answer_waits_by_the_backoff_alone(self) -> None:
+    def test_a_lost_response_waits_only_for_the_backoff(self) -> None:
         self.assertTrue(retry.pause(2, Failure(Kind.LOST, Unavailable()), self.now + 60))
         self.assertLessEqual(self.waits[0], 0.2)

@@ -10,13 +10,13 @@ from remit import Charge
 
 
 class Sessions(ServiceTest):
-    def test_a_charge_tells_what_remains(self) -> None:
+    def test_a_charge_returns_what_remains(self) -> None:
         usage = self.new_session(max_actions=10, max_value=8).charge("llm.call", "1.5", count=3)
         self.assertEqual((usage.action_count, usage.max_actions, usage.remaining_actions), (3, 10, 7))
         self.assertEqual((usage.value_used, usage.max_value, usage.remaining_value), (Decimal("1.5"), 8, Decimal("6.5")))
         self.assertGreater(usage.expires_at, datetime.now(timezone.utc))
 
-    def test_what_does_not_fit_charges_nothing(self) -> None:
+    def test_a_charge_beyond_the_limit_charges_nothing(self) -> None:
         session = self.new_session(max_actions=2, max_value=1)
         for limit, charge in {"max_value_usd": {"value": 2}, "max_actions": {"count": 3}}.items():
             with self.assertRaises(remit.LimitReached) as caught:
@@ -26,7 +26,7 @@ class Sessions(ServiceTest):
             self.assertTrue(caught.exception.request_id)
         self.assertEqual(session.get().action_count, 0)
 
-    def test_an_ended_session_says_so(self) -> None:
+    def test_an_ended_session_is_not_active(self) -> None:
         session = self.new_session()
         session.end()
         session.end()
@@ -56,14 +56,14 @@ class Sessions(ServiceTest):
             assert here.usage and there.usage and nowhere.error
             self.assertEqual((nowhere.error.status, nowhere.error.fields[0].field), (400, "session_id"))
 
-    def test_a_charge_of_a_batch_is_written_as_a_single_one(self) -> None:
+    def test_a_batch_item_is_encoded_like_a_single_charge(self) -> None:
         session = self.new_session()
         alone = session.charge("llm.call", "0.37", count=2, scope="admin")
         (batched,) = session.charge_many([Charge("llm.call", "0.37", count=2, scope="admin")])
         assert batched.usage
         self.assertEqual((alone.value_used, batched.usage.value_used), (Decimal("0.37"), Decimal("0.74")))
 
-    def test_no_amount_is_not_an_amount_of_0(self) -> None:
+    def test_a_missing_amount_is_not_zero(self) -> None:
         session = self.new_session()
         none: Any = None
         calls: List[Callable[[], object]] = [
@@ -76,7 +76,7 @@ class Sessions(ServiceTest):
                 does()
         self.assertEqual(session.get().action_count, 0)
 
-    def test_sessions_are_topped_up_and_tightened(self) -> None:
+    def test_session_limits_are_raised_and_lowered(self) -> None:
         session = self.new_session(max_actions=5, max_value=1, expires_in=timedelta(minutes=1), metadata={"a": Decimal("0.1")})
         session.charge(value="0.5", count=2)
         changed = self.organization.update_session(session.id, max_value="2.5", expires_in=3600.1)
@@ -88,7 +88,7 @@ class Sessions(ServiceTest):
         self.assertEqual(self.organization.get_session(session.id), changed)
         self.organization.end_session(session.id)
 
-    def test_an_own_key_gives_the_first_outcome_again(self) -> None:
+    def test_the_callers_key_replays_the_first_outcome(self) -> None:
         session = self.new_session()
         first = session.charge(value=1, idempotency_key="order-4711")
         self.assertEqual(session.charge(value=1, idempotency_key="order-4711"), first)
@@ -100,7 +100,7 @@ class Sessions(ServiceTest):
 
 
 class Organizations(ServiceTest):
-    def test_agents_come_and_go(self) -> None:
+    def test_agents_are_created_and_revoked(self) -> None:
         organization = self.new_organization()
         made = organization.create_agent("scout", ["read"], description="looks", metadata={"team": {"size": 3}})
         assert made.secret
@@ -158,7 +158,7 @@ class Organizations(ServiceTest):
         organization.end_session(sessions[7])
         self.assertEqual([s.id for s in organization.sessions(status="completed", agent_id=made[0])], [sessions[7]])
 
-    def test_what_is_not_there_is_not_found(self) -> None:
+    def test_a_missing_object_is_not_found(self) -> None:
         organization = self.new_organization()
         with self.assertRaises(remit.NotFound):
             organization.get_agent("01a1ffac-a9a1-7dc1-aa48-a64bee9cc8b2")
@@ -169,7 +169,7 @@ class Organizations(ServiceTest):
             with self.assertRaises(ValueError):
                 organization.get_agent(id)
 
-    def test_wrong_fields_are_named(self) -> None:
+    def test_invalid_fields_are_named(self) -> None:
         with self.assertRaises(remit.RemitError) as caught:
             self.new_organization().create_agent("")
         self.assertEqual([wrong.field for wrong in caught.exception.fields], ["name"])
@@ -177,7 +177,7 @@ class Organizations(ServiceTest):
 
 
 class Events(ServiceTest):
-    def test_the_trail_is_read_to_its_end_and_further(self) -> None:
+    def test_the_audit_trail_is_read_and_followed(self) -> None:
         session = self.new_session(max_actions=1)
         session.charge()
         seen = list(self.agent.events(wait=False))

@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 import remit
 from network import LOSE, PASS, URL, Answer, Reaction, Request, ServiceTest
 from remit.credential import Credential
-from remit.tokens import EXCHANGE, REFRESH, TokenPair, Tokens, _Flight
+from remit.tokens import EXCHANGE, REFRESH, TokenPair, Tokens, _SharedCall
 
 
 def together(threads: int, do: Callable[[], object]) -> List[object]:
-    """What each thread gets that begins at the same moment."""
+    """Returns the result of each of the threads that start at the same moment."""
     start = threading.Barrier(threads)
 
     def run(_: int) -> object:
@@ -30,14 +30,14 @@ def together(threads: int, do: Callable[[], object]) -> List[object]:
 
 
 class TokensOfTheService(ServiceTest):
-    def test_one_exchange_however_many_threads_ask(self) -> None:
+    def test_concurrent_threads_share_one_exchange(self) -> None:
         client, proxy = self.proxied()
         session = self.new_session(client)
         together(50, session.charge)
         self.assertEqual(len(proxy.to(EXCHANGE)), 1)
         self.assertEqual(session.get().action_count, 50)
 
-    def test_one_refresh_however_many_threads_ask(self) -> None:
+    def test_concurrent_threads_share_one_refresh(self) -> None:
         held = threading.Event()
 
         def react(request: Request, _: int) -> Reaction:
@@ -77,7 +77,7 @@ class TokensOfTheService(ServiceTest):
         self.assertEqual(len(proxy.to(EXCHANGE)), 2)
 
     def revoke_family(self) -> None:
-        """Ends the agent's tokens behind the SDK's back."""
+        """Revokes the agent's tokens without the SDK."""
         tokens = self.agent._tokens
         assert tokens._refresh is not None
         parts = urlsplit(URL)
@@ -97,7 +97,7 @@ class TokensOfTheService(ServiceTest):
         self.assertEqual(len({request.body for request in proxy.to(REFRESH)}), 1)
         self.assertEqual((len(proxy.to(REFRESH)), len(proxy.to(EXCHANGE))), (3, 1))
 
-    def test_a_wrong_secret_is_unauthorized_and_asked_once(self) -> None:
+    def test_a_wrong_secret_is_unauthorized_and_not_retried(self) -> None:
         client, proxy = self.proxied()
         self.new_session(client)
         session = client.agent(self.agent.id, "rms_wrong").session("01a1ffac-a9a1-7dc1-aa48-a64bee9cc8b2")
@@ -105,7 +105,7 @@ class TokensOfTheService(ServiceTest):
             session.charge()
         self.assertEqual(len(proxy.requests), 1)
 
-    def test_a_waiter_leaves_without_the_others(self) -> None:
+    def test_a_waiter_times_out_without_the_others(self) -> None:
         held = threading.Event()
 
         def react(request: Request, _: int) -> Reaction:
@@ -122,7 +122,7 @@ class TokensOfTheService(ServiceTest):
 
 
 class Issuer:
-    """A service whose tokens are numbered and live an hour, and clocks that only the test moves."""
+    """A service with numbered tokens that are valid for an hour, and clocks that the test controls."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -146,21 +146,21 @@ class Issuer:
         return TokenPair(Credential(f"access-{n}"), Credential(f"refresh-{n}"), 3600)
 
     def get(self) -> str:
-        """What a call would use now; the flight that it may have begun has landed when this returns."""
+        """Returns the token that a call would use now, and waits for the renewal that it may have started."""
         token = self.tokens.get(math.inf).reveal()
-        self.land()
+        self.wait()
         return token
 
     def refresh(self) -> None:
         try:
             self.tokens.renew(math.inf)
         finally:
-            self.land()
+            self.wait()
 
-    def land(self) -> None:
-        flight = self.tokens._flight
-        if flight:
-            assert flight.landed.wait(10)
+    def wait(self) -> None:
+        call = self.tokens._shared
+        if call:
+            assert call.done.wait(10)
 
     def count(self, path: str) -> int:
         return len([asked for asked, _ in self.asked if asked == path])
@@ -189,7 +189,7 @@ class TokensInTime(unittest.TestCase):
         issuer.now += 3599
         self.assertEqual(issuer.get(), "access-2")
 
-    def test_a_fleet_does_not_renew_at_once(self) -> None:
+    def test_a_fleet_spreads_its_renewals(self) -> None:
         moments = []
         for _ in range(200):
             issuer = Issuer()
@@ -199,7 +199,7 @@ class TokensInTime(unittest.TestCase):
         for minute in range(2700, 3240, 60):
             self.assertLess(len([m for m in moments if minute <= m < minute + 60]), 60)
 
-    def test_a_token_in_doubt_is_presented_for_a_while_only(self) -> None:
+    def test_a_token_that_may_be_spent_is_presented_for_a_limited_time(self) -> None:
         for after, want in ((40, [(REFRESH, "refresh-1")]), (55, [(EXCHANGE, "rms_secret")])):
             issuer = Issuer()
             issuer.get()
@@ -211,8 +211,8 @@ class TokensInTime(unittest.TestCase):
             issuer.refresh()
             self.assertEqual(issuer.asked[2:], want)
 
-    def test_a_refresh_ends_when_its_token_may_not_be_presented_any_more(self) -> None:
-        """Its attempts would go on for 30 seconds; the secret is exchanged instead, in the same flight."""
+    def test_a_refresh_ends_when_its_token_may_no_longer_be_presented(self) -> None:
+        """Its attempts would last 30 seconds. Instead, the same shared call exchanges the secret."""
         issuer = Issuer()
         issuer.get()
         issuer.fail = lambda path: remit.Unavailable("no answer")
@@ -224,7 +224,7 @@ class TokensInTime(unittest.TestCase):
         self.assertEqual(issuer.asked[2:], [(REFRESH, "refresh-1"), (EXCHANGE, "rms_secret")])
         self.assertEqual(issuer.limits[1:3], [30, 5])
 
-    def test_a_machine_that_slept_does_not_present_a_token_in_doubt(self) -> None:
+    def test_a_machine_that_slept_does_not_present_a_token_that_may_be_spent(self) -> None:
         issuer = Issuer()
         issuer.get()
         issuer.fail = lambda path: remit.Unavailable("no answer")
@@ -236,14 +236,14 @@ class TokensInTime(unittest.TestCase):
         issuer.refresh()
         self.assertEqual(issuer.asked[2:], [(EXCHANGE, "rms_secret")])
 
-    def test_an_interrupt_before_the_flight_leaves_nobody_waiting(self) -> None:
-        for moment in ("_start", "_fly"):
+    def test_an_interrupt_before_the_shared_call_wakes_the_waiters(self) -> None:
+        for moment in ("_start", "_do"):
             issuer = Issuer()
             start = Tokens._start
 
-            def interrupted(tokens: Tokens, flight: Any) -> None:
-                if moment == "_fly":  # its thread runs already, and is not to fly twice
-                    start(tokens, flight)
+            def interrupted(tokens: Tokens, call: Any) -> None:
+                if moment == "_do":  # its thread is already running and must not run twice
+                    start(tokens, call)
                 raise KeyboardInterrupt
 
             with mock.patch.object(Tokens, "_start", interrupted), self.assertRaises(KeyboardInterrupt):
@@ -251,9 +251,9 @@ class TokensInTime(unittest.TestCase):
             with self.subTest(moment):
                 self.assertIn(issuer.tokens.get(time.monotonic() + 5).reveal(), ("access-1", "access-2"))
 
-    def test_a_forked_flight_is_not_waited_for(self) -> None:
+    def test_a_forked_process_does_not_wait_for_the_call_of_its_parent(self) -> None:
         issuer = Issuer()
-        issuer.tokens._flight = parents = _Flight()
+        issuer.tokens._shared = parents = _SharedCall()
         parents.process += 1
         self.assertEqual(issuer.tokens.get(time.monotonic() + 5).reveal(), "access-1")
 
@@ -288,7 +288,7 @@ class TokensInTime(unittest.TestCase):
             issuer.now += 0.01
         self.assertTrue(1 <= issuer.count(REFRESH) <= 3, issuer.count(REFRESH))
 
-    def test_a_fault_in_the_flight_leaves_nobody_waiting(self) -> None:
+    def test_a_fault_in_the_shared_call_wakes_the_waiters(self) -> None:
         issuer = Issuer()
 
         def breaks(path: str) -> Optional[remit.RemitError]:
@@ -307,8 +307,8 @@ class TokensInTime(unittest.TestCase):
 
 
 class AttemptsInTime(ServiceTest):
-    def test_no_attempt_of_a_flight_presents_a_token_too_late(self) -> None:
-        """The attempts fail within one flight, while the machine sleeps or just waits."""
+    def test_no_attempt_of_a_shared_call_presents_a_token_too_late(self) -> None:
+        """The attempts fail within one shared call, while the machine sleeps or just waits."""
         for sleeps in (False, True):
             asleep, now = 0.0, 0.0
 
@@ -332,7 +332,7 @@ class AttemptsInTime(ServiceTest):
 
 
 class EmptyPairs(ServiceTest):
-    def test_a_token_is_none_without_its_text_or_its_lifetime(self) -> None:
+    def test_a_token_pair_without_token_or_lifetime_is_refused(self) -> None:
         body = ""
         client, _ = self.proxied(lambda _r, _n: Answer(200, body))
         for body in ("{}", '{"access_token":"a","refresh_token":"r"}', '{"refresh_token":"r","expires_in":5}', "<html>",

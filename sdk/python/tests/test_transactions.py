@@ -17,7 +17,7 @@ class Oops(Exception):
 
 
 class Transactions(ServiceTest):
-    def test_a_commit_charges_what_was_spent_and_frees_the_rest(self) -> None:
+    def test_a_commit_charges_what_was_spent_and_releases_the_rest(self) -> None:
         session = self.new_session(max_value=20)
         with session.begin("payment", pre_state={"balance": Decimal("10.10")}, value="12.5") as tx:
             self.assertEqual(session.get().value_held, Decimal("12.5"))
@@ -29,13 +29,13 @@ class Transactions(ServiceTest):
         now = session.get()
         self.assertEqual((now.value_used, now.value_held, now.action_count), (Decimal("3.25"), 0, 1))
 
-    def test_leaving_the_block_commits_what_is_held(self) -> None:
+    def test_the_end_of_the_block_commits_what_is_held(self) -> None:
         session = self.new_session()
         with session.begin("payment", value=2) as tx:
             pass
         self.assertEqual((tx.info.status, session.get().value_used), ("committed", 2))
 
-    def test_an_exception_rolls_back_and_goes_on(self) -> None:
+    def test_an_exception_rolls_back_and_propagates(self) -> None:
         session = self.new_session()
         for error in (Oops, KeyboardInterrupt):
             with self.assertRaises(error):
@@ -44,12 +44,12 @@ class Transactions(ServiceTest):
             self.assertEqual((tx.info.status, tx.info.reason, tx.info.pre_state), ("rolled_back", "not finished", {"a": 1}))
         self.assertEqual((session.get().value_used, session.get().value_held), (0, 0))
 
-    def test_what_is_settled_is_done_with(self) -> None:
+    def test_a_finished_transaction_sends_nothing(self) -> None:
         session = self.new_session()
         with self.assertRaises(Oops):
             with session.begin("payment", value=2) as tx:
                 tx.commit()
-                raise Oops  # after the fact: the books keep what has happened
+                raise Oops  # after the commit: it stays committed
         self.assertEqual(tx.get().status, "committed")
         with self.assertRaises(remit.TransactionDone):
             tx.commit()
@@ -59,7 +59,7 @@ class Transactions(ServiceTest):
             tx.rollback("changed my mind")
         self.assertEqual((tx.get().status, tx.get().reason), ("rolled_back", "changed my mind"))
 
-    def test_a_reversal_gives_back_what_was_committed(self) -> None:
+    def test_a_reversal_refunds_what_was_committed(self) -> None:
         session = self.new_session()
         with session.begin("payment", value=2) as tx:
             pass
@@ -71,7 +71,7 @@ class Transactions(ServiceTest):
             tx.reverse()
         self.assertEqual(caught.exception.transaction_status, "committed")
 
-    def test_somebody_elses_settlement_is_told(self) -> None:
+    def test_a_commit_by_another_client_is_reported(self) -> None:
         session = self.new_session()
         tx = session.begin("payment", value=2)
         self.assertEqual(self.organization.transaction(tx.id).rollback().status, "rolled_back")
@@ -81,7 +81,7 @@ class Transactions(ServiceTest):
         with self.assertRaises(remit.TransactionDone):
             tx.rollback()
 
-    def test_one_without_a_session_keeps_a_state(self) -> None:
+    def test_a_transaction_without_a_session_keeps_a_state(self) -> None:
         self.new_session()
         with self.agent.begin("deploy", pre_state={"version": 6}, metadata={"by": "ci"}) as tx:
             tx.commit(post_state={"version": 7})
@@ -91,14 +91,14 @@ class Transactions(ServiceTest):
         self.assertEqual(self.agent.transaction(tx.id).info.metadata, {"by": "ci"})
         self.assertEqual([t.id for t in self.organization.transactions(agent_id=self.agent.id)], [tx.id])
 
-    def test_what_cannot_be_held_begins_nothing(self) -> None:
+    def test_a_hold_beyond_the_limit_begins_nothing(self) -> None:
         session = self.new_session(max_value=1)
         with self.assertRaises(remit.LimitReached):
             with session.begin("payment", value=2):
                 self.fail("the block is entered")
         self.assertEqual(session.get().action_count, 0)
 
-    def test_an_impossible_rollback_does_not_hide_what_ended_the_block(self) -> None:
+    def test_a_failed_rollback_does_not_hide_what_ended_the_block(self) -> None:
         organization = self.new_organization()
         made = organization.create_agent("scout", ["read"])
         assert made.secret
@@ -111,7 +111,7 @@ class Transactions(ServiceTest):
         self.assertIn("insufficient_scope", logged.output[0])
         self.assertEqual(tx.get().status, "pending")
 
-    def test_a_commit_in_doubt_is_not_rolled_back(self) -> None:
+    def test_a_commit_with_unknown_outcome_is_not_rolled_back(self) -> None:
         def react(request: Request, n: int) -> Reaction:
             return LOSE if request.path.endswith("/commit") else PASS
 
@@ -141,7 +141,7 @@ class Transactions(ServiceTest):
         self.assertEqual(tx.get().status, "rolled_back")
 
     def test_an_interrupted_commit_is_not_rolled_back(self) -> None:
-        """Nobody knows whether it happened, once its request has left."""
+        """Its outcome is unknown once the request was sent."""
         for error in (KeyboardInterrupt, SystemExit, Oops):
             client, proxy = self.proxied()
             session = self.new_session(client)
@@ -185,4 +185,4 @@ class Transactions(ServiceTest):
                     with session.begin("payment", value=2) as tx, suppress(remit.Unavailable):
                         give_up(tx, "changed my mind")
                     self.assertEqual(tx.get().status, status)
-            self.assertEqual(tx.commit().status, "committed")  # whoever asks for that by name gets it
+            self.assertEqual(tx.commit().status, "committed")  # an explicit commit still works

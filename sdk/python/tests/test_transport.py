@@ -22,20 +22,20 @@ AGENT = (
 
 
 class Connections(ServiceTest):
-    def test_connections_are_kept(self) -> None:
+    def test_connections_are_reused(self) -> None:
         client, proxy = self.proxied()
         session = self.new_session(client)
         for _ in range(5):
             session.charge()
-        self.assertLessEqual(len({request.connection for request in proxy.requests}), 2)  # a token's flight, and the calls
+        self.assertLessEqual(len({request.connection for request in proxy.requests}), 2)  # one for the tokens, one for the calls
 
-    def test_a_connection_that_died_meanwhile_is_not_used(self) -> None:
-        """What is no repetition is sent once, and succeeds."""
+    def test_a_dead_idle_connection_is_not_used(self) -> None:
+        """The SDK sends the request once, without a retry, and it succeeds."""
         requests = []
 
         def serve(connection: socket.socket, number: int) -> None:
             requests.append(read_request(connection))
-            connection.sendall(answer_bytes(AGENT, "201 Created"))  # to be kept, says HTTP/1.1; and it is closed
+            connection.sendall(answer_bytes(AGENT, "201 Created"))  # HTTP/1.1 keeps the connection, but the server closes it
 
         server = Listener(self, serve)
         organization = self.client_of(server.url).organization("rmk_some")
@@ -43,9 +43,9 @@ class Connections(ServiceTest):
             self.assertEqual(organization.create_agent("scout").id, "a1")
             self.assertEqual(len(requests), n)
             kept = organization._caller.service.transport._idle[-1]
-            select.select([kept.wire.raw], [], [], 10)  # its end has come
+            select.select([kept.wire.raw], [], [], 10)  # wait for the end of the connection
 
-    def test_a_connection_that_dies_under_a_creation_without_a_key_leaves_it_in_doubt(self) -> None:
+    def test_a_connection_that_dies_during_a_creation_without_a_key_leaves_its_outcome_unknown(self) -> None:
         requests = []
 
         def serve(connection: socket.socket, number: int) -> None:
@@ -61,11 +61,11 @@ class Connections(ServiceTest):
             organization.create_agent("scout")
         self.assertEqual(len(requests), 2)
 
-    def test_a_request_that_was_not_taken_whole_is_sent_again(self) -> None:
+    def test_a_request_that_was_not_sent_completely_is_retried(self) -> None:
         requests = []
 
         def serve(connection: socket.socket, number: int) -> None:
-            if number == 0:  # reset, with a part of the request read by nobody
+            if number == 0:  # reset, because a part of the request was not read
                 connection.recv(1)
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 return
@@ -76,7 +76,7 @@ class Connections(ServiceTest):
         made = self.client_of(server.url).organization("rmk_some").create_agent("scout", metadata={"x": "x" * (1 << 24)})
         self.assertEqual((made.id, len(requests), server.connections), ("a1", 1, 2))
 
-    def test_an_answer_too_many_is_no_answer_to_the_next_call(self) -> None:
+    def test_an_unexpected_response_does_not_answer_the_next_call(self) -> None:
         answered = threading.Event()
 
         def serve(connection: socket.socket, number: int) -> None:
@@ -93,8 +93,8 @@ class Connections(ServiceTest):
         select.select([kept.wire.raw], [], [], 10)
         self.assertEqual(organization.get_agent("a1").id, "a1")
 
-    def test_hints_before_the_answer_are_passed_over(self) -> None:
-        """None is the answer, and none leaves the answer for the next call."""
+    def test_interim_responses_are_skipped(self) -> None:
+        """The SDK skips them, and leaves no response for the next call."""
         hint = b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n"
         for hints in (hint, b"HTTP/1.1 102 Processing\r\n\r\n" + hint, b"HTTP/1.1 100 Continue\r\n\r\n" + hint):
             def serve(connection: socket.socket, number: int) -> None:
@@ -112,7 +112,7 @@ class Connections(ServiceTest):
                     self.assertEqual(organization.get_agent(id).id, id)
                 self.assertEqual(server.connections, 1)
 
-    def test_hints_without_end_and_a_changed_protocol_are_no_answer(self) -> None:
+    def test_endless_interim_responses_and_a_switched_protocol_are_refused(self) -> None:
         for words, status in ((b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000, 0), (b"HTTP/1.1 101 Other\r\n\r\n", 101)):
             def serve(connection: socket.socket, number: int) -> None:
                 read_request(connection)
@@ -125,8 +125,8 @@ class Connections(ServiceTest):
             self.assertEqual(len(organization._caller.service.transport._idle), 0)
 
     @unittest.skipUnless(hasattr(signal, "pthread_kill"), "it has no signals for a thread")
-    def test_an_alarm_of_the_callers_own_is_theirs(self) -> None:
-        """A handler that raises an OSError ends the call as any other exception would, and nothing is sent again."""
+    def test_an_alarm_of_the_caller_propagates(self) -> None:
+        """A signal handler that raises an OSError ends the call like any other exception, without a retry."""
         caller, raised = threading.main_thread().ident or 0, threading.Event()
 
         def handler(*_: object) -> None:
@@ -146,7 +146,7 @@ class Connections(ServiceTest):
             until_raised()
 
         def until_raised() -> None:
-            while not raised.wait(0.01):  # one may come just before the wait that it is to interrupt
+            while not raised.wait(0.01):  # an alarm may fire just before the wait that it should interrupt
                 signal.pthread_kill(caller, signal.SIGUSR1)
 
         for serve in (while_it_reads, while_it_sends):
@@ -157,7 +157,7 @@ class Connections(ServiceTest):
                 organization.create_session("a1", metadata={"x": "x" * (1 << 24 if serve is while_it_sends else 1)})
             self.assertEqual(server.connections, 1)
 
-    def test_an_answer_to_half_a_request_is_an_answer(self) -> None:
+    def test_a_response_to_an_incomplete_request_counts(self) -> None:
         refused = b'{"status":413,"code":"body_too_large","detail":"words"}'
 
         def serve(connection: socket.socket, number: int) -> None:
@@ -170,7 +170,7 @@ class Connections(ServiceTest):
             self.client_of(server.url).organization("rmk_some").create_agent("scout", metadata={"x": "x" * (1 << 24)})
         self.assertEqual((caught.exception.code, server.connections), ("body_too_large", 1))
 
-    def test_answers_are_bounded(self) -> None:
+    def test_the_size_of_responses_is_bounded(self) -> None:
         long = AGENT.decode().replace("scout", "x" * (1 << 20))
         for chunked in (False, True):
             client, _ = self.proxied(lambda _r, _n: Answer(200, long, {}, chunked))
@@ -178,13 +178,13 @@ class Connections(ServiceTest):
                 client.organization("rmk_some").get_agent("a1")
             self.assertIn("longer than 1 MiB", str(caught.exception))
 
-    def test_no_id_leads_elsewhere(self) -> None:
+    def test_an_id_cannot_change_the_path(self) -> None:
         client, proxy = self.proxied()
         with self.assertRaises(remit.RemitError):
             client.organization("rmk_some").get_agent("../a?x=#\u00fc")
         self.assertEqual(proxy.requests[0].path, "/v1/agents/..%2Fa%3Fx%3D%23%C3%BC")
 
-    def test_an_answer_that_drips_ends_with_the_time(self) -> None:
+    def test_a_slow_response_ends_at_the_deadline(self) -> None:
         done = threading.Event()
         self.addCleanup(done.set)
 
@@ -199,7 +199,7 @@ class Connections(ServiceTest):
             client.organization("rmk_some").get_agent("a1", timeout=0.2)
         self.assertFalse(done.is_set())
 
-    def test_an_answer_that_ends_too_soon_is_lost(self) -> None:
+    def test_a_truncated_response_is_lost(self) -> None:
         def serve(connection: socket.socket, number: int) -> None:
             read_request(connection)
             connection.sendall(answer_bytes(AGENT)[:-1])
@@ -208,7 +208,7 @@ class Connections(ServiceTest):
         with self.assertRaises(remit.OutcomeUnknown):
             client.organization("rmk_some").create_agent("scout")
 
-    def test_what_is_not_http_is_no_answer(self) -> None:
+    def test_a_response_that_is_not_http_is_lost(self) -> None:
         many = b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n"
         for words in (b"SSH-2.0-OpenSSH\r\n", b"HTTP/1.1 two hundred\r\n\r\n", many, b""):
             def serve(connection: socket.socket, number: int) -> None:
@@ -226,17 +226,17 @@ class Connections(ServiceTest):
             client.organization("rmk_some").get_agent("a1")
         self.assertEqual((caught.exception.status, elsewhere.requests), (307, []))
 
-    def test_a_body_that_the_service_refuses_to_read_is_named(self) -> None:
+    def test_a_body_that_is_too_large_is_reported(self) -> None:
         with self.assertRaises(remit.RemitError) as caught:
             self.new_organization().create_agent("scout", metadata={"x": "x" * (1 << 19)})
         self.assertEqual(caught.exception.code, "body_too_large")
 
     @unittest.skipUnless(hasattr(os, "fork"), "it cannot fork")
-    def test_a_fork_takes_no_connection_of_its_parent(self) -> None:
+    def test_a_forked_process_uses_no_connection_of_its_parent(self) -> None:
         organization = self.new_organization()
         organization.info(self.organization_id)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, which the test has had
+            warnings.simplefilter("ignore", DeprecationWarning)  # a fork in a process with threads warns
             child = os.fork()
         if child == 0:
             status = 1
@@ -251,7 +251,7 @@ class Connections(ServiceTest):
 
 
 class TLS(ServiceTest):
-    """The service behind HTTPS, as the Go test puts it there."""
+    """Tests with the HTTPS proxy that the Go test runs in front of the service."""
 
     def test_a_trusted_service_is_used(self) -> None:
         context = ssl.create_default_context(cafile=os.environ["REMIT_TLS_CA"])
@@ -261,7 +261,7 @@ class TLS(ServiceTest):
             self.assertEqual(session.charge().action_count, n)
         self.assertEqual(len(client._service.transport._idle), 1)
 
-    def test_one_that_is_not_trusted_gets_nothing_and_one_attempt(self) -> None:
+    def test_an_untrusted_service_gets_no_request_and_no_retry(self) -> None:
         client = self.client_of(os.environ["REMIT_TLS_URL"])
         with mock.patch("remit.retry.pause") as pause, self.assertRaises(remit.Unavailable) as caught:
             client.create_organization("acme")
@@ -279,7 +279,7 @@ class Addresses(unittest.TestCase):
         }.items():
             self.assertEqual(url.parse(text), url.BaseURL(*want))
 
-    def test_what_is_no_base_url_is_not_quoted(self) -> None:
+    def test_an_invalid_base_url_is_not_quoted(self) -> None:
         for text in (
             "", "example.com", "ftp://example.com", "http://", "http://me:passw0rd@example.com", "http://a/?b=passw0rd",
             "http://a/#passw0rd", "http://a:99999", "http://a:x", "http://[passw0rd", "http://a b", "http://a\r\nb",

@@ -13,7 +13,7 @@ from remit.credential import Sealed
 
 
 class Wire(unittest.TestCase):
-    def test_json_is_that_of_the_json_module(self) -> None:
+    def test_json_matches_the_json_module(self) -> None:
         value: Any
         for value in (
             None, True, False, 0, -1, 10**30, 0.1, "", 'a"\\\n\u20ac\U0001f600\ud800', [], {}, [1, [2, {"a": None}]],
@@ -25,7 +25,7 @@ class Wire(unittest.TestCase):
         for text in ("0.1", "999999999.999999", "1E+30", "0E-7", "-0", "1.50", "123456789012345678901234567890.1"):
             self.assertEqual(wire.decode(wire.encode({"a": Decimal(text)})), {"a": Decimal(text)})
 
-    def test_what_is_no_json_is_refused(self) -> None:
+    def test_values_that_are_not_json_are_refused(self) -> None:
         loop: List[Any] = []
         loop.append(loop)
         for value in (float("nan"), Decimal("NaN"), Decimal("Infinity"), loop):
@@ -38,7 +38,7 @@ class Wire(unittest.TestCase):
             with self.subTest(text[:10]), self.assertRaises(wire.Malformed):
                 wire.decode(Sealed(text))
 
-    def test_a_number_beyond_python_is_its_text(self) -> None:
+    def test_a_number_too_large_for_python_becomes_text(self) -> None:
         beyond = ("1e1000000000000000000", "-1.5E+9999999999999999999", "1e-9999999999999999999", "1" * 5000)
         for text in beyond:
             with self.subTest(text[:30]):
@@ -48,12 +48,12 @@ class Wire(unittest.TestCase):
                     wire.Fields({"value_usd": text}).usd("value_usd")
         self.assertEqual(wire.decode(Sealed(b"1" * 4300)), int("1" * 4300))
 
-    def test_a_moment_that_utc_does_not_have_is_refused(self) -> None:
+    def test_a_time_outside_utc_is_refused(self) -> None:
         for text in ("0001-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00", "2026-02-30T00:00:00Z"):
             with self.subTest(text), self.assertRaises(wire.Malformed):
                 wire.Fields({"created_at": text}).moment("created_at")
 
-    def test_lengths_of_time_are_rounded_up(self) -> None:
+    def test_durations_are_rounded_up(self) -> None:
         length: Any
         days, short = timedelta(days=30), timedelta(milliseconds=1)
         for length, want in ((0, 0), (1, 1), (0.001, 1), (short, 1), (days, 2_592_000), (2.0, 2)):
@@ -64,7 +64,7 @@ class Wire(unittest.TestCase):
 
 
 class States(ServiceTest):
-    def test_a_state_comes_back_as_it_was_given(self) -> None:
+    def test_a_state_survives_a_round_trip(self) -> None:
         state: Dict[str, Any] = {
             "price": Decimal("0.10"), "big": 2**60, "text": "<&>\u20ac\U0001f600\n", "list": [None, True, {"a": []}],
         }

@@ -1,14 +1,14 @@
-// Waiting that ends with a signal. AbortSignal.any is younger than the oldest Node that this has to run on.
+// Waits that end with a signal. The oldest supported Node has no AbortSignal.any.
 
-// The longest that a timer waits, about 25 days; one for longer would not wait at all.
+// The longest time of a timer, about 25 days. A longer one would fire at once.
 const longestTimer = 2 ** 31 - 1;
 
-/** The reason of a signal that this package aborted, and not the caller. */
+/** The reason of a signal that this package aborted, not the caller. */
 export class TimeIsUp extends Error {
   override name = "TimeoutError";
 }
 
-/** Does the work with a signal that aborts with the given one, and after so many milliseconds. */
+/** Runs the work with a signal that aborts with the given signal, or after the given milliseconds. */
 export async function bounded<T>(
   signal: AbortSignal | undefined,
   milliseconds: number,
@@ -30,7 +30,7 @@ export async function bounded<T>(
   }
 }
 
-/** The promise's result, or the signal's reason if that aborts first. The work behind the promise goes on. */
+/** Returns the promise's result, or throws the signal's reason if it aborts first. The work behind the promise goes on. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) {
     return promise;
@@ -45,7 +45,7 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | unde
   });
 }
 
-/** Waits. It returns false when the signal aborts before the time is over. */
+/** Waits. It returns false if the signal aborts before the time is over. */
 export async function sleep(milliseconds: number, signal: AbortSignal | undefined): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const over = new Promise<boolean>((resolve) => {

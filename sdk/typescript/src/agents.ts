@@ -6,10 +6,10 @@ import { agentsPerPage, list } from "./pages.js";
 import { agentPath, familyPath } from "./paths.js";
 import { seconds } from "./seconds.js";
 
-/** What a new agent is. */
+/** A new agent. */
 export interface AgentParams {
   readonly name: string; // 1 to 200 characters
-  readonly scopes?: readonly string[]; // at most 64; none: it may do nothing that asks for a scope
+  readonly scopes?: readonly string[]; // at most 64; without any, the agent may do nothing that requires a scope
   readonly description?: string;
   readonly metadata?: object; // at most 16 KiB
 }
@@ -27,26 +27,26 @@ export interface AgentInfo {
   readonly revokedAt: Date | undefined;
 }
 
-/** A new agent. Its secret is in this answer only. */
+/** A new agent. Only this response has its secret. */
 export interface CreatedAgent extends AgentInfo {
   readonly secret: Credential;
 }
 
-/** A new secret. The one before it ends at previousExpiresAt, or has ended. */
+/** A new secret. The previous one ends at previousExpiresAt, or has ended. */
 export interface RotatedSecret {
   readonly secret: Credential;
   readonly previousExpiresAt: Date;
 }
 
-/** Narrows a list of agents. */
+/** Filters a list of agents. */
 export interface AgentFilter {
   readonly status?: "active" | "revoked";
 }
 
-/** How an agent's secret is rotated. */
+/** Options of a secret rotation. */
 export interface RotateSecretParams {
-  readonly graceSeconds?: number; // how long the present secret stays valid; left out: it ends at once
-  readonly revokeFamilies?: boolean; // ends all refresh and access tokens of the agent as well: for a secret that was stolen
+  readonly graceSeconds?: number; // how long the old secret stays valid; by default it ends at once
+  readonly revokeFamilies?: boolean; // also revokes all refresh and access tokens of the agent; use it if the secret was stolen
 }
 
 /** All refresh tokens that descend from one exchange of an agent's secret. */
@@ -65,7 +65,7 @@ export function createAgent(caller: Caller, params: AgentParams, options: WriteO
 }
 
 export function getAgent(id: string): Call<AgentInfo> {
-  return { method: "GET", path: agentPath(id), effect: "reads", read: agentFrom };
+  return { method: "GET", path: agentPath(id), semantics: "safe", read: agentFrom };
 }
 
 export function listAgents(caller: Caller, filter: AgentFilter, signal: AbortSignal | undefined) {
@@ -74,7 +74,7 @@ export function listAgents(caller: Caller, filter: AgentFilter, signal: AbortSig
 }
 
 export function revokeAgent(id: string): Call<unknown> {
-  return { method: "POST", path: `${agentPath(id)}/revoke`, effect: "repeats", read: object };
+  return { method: "POST", path: `${agentPath(id)}/revoke`, semantics: "idempotent", read: object };
 }
 
 export function rotateAgentSecret(
@@ -95,7 +95,7 @@ export function listFamilies(caller: Caller, agentId: string, signal: AbortSigna
 }
 
 export function revokeFamily(agentId: string, familyId: string): Call<unknown> {
-  return { method: "DELETE", path: familyPath(agentId, familyId), effect: "repeats", read: object };
+  return { method: "DELETE", path: familyPath(agentId, familyId), semantics: "idempotent", read: object };
 }
 
 function agentFrom(value: unknown): AgentInfo {

@@ -1,57 +1,57 @@
 import { bounded, TimeIsUp } from "./abort.js";
+import { codes } from "./codes.js";
 import { forHeader, type Credential } from "./credential.js";
 import { errorFrom, retryAfterFrom, Unauthorized } from "./errors.js";
 import { parse, Unreadable } from "./json.js";
 import { known } from "./options.js";
-import { conclude, Ended, Lost, mayHaveHappened, mayRepeat, NoToken, pause, settles, type Effect } from "./retry.js";
-import type { Tokens } from "./tokens.js";
+import { conclude, Ended, Lost, mayHaveHappened, mayRepeat, NoToken, pause, settles, type Semantics } from "./retry.js";
 
-const longestAnswer = 1 << 20; // bytes
+const longestResponse = 1 << 20; // bytes
 
 /** Options of every call. */
 export interface CallOptions {
-  /** Ends the call. A write that may have happened by then is an OutcomeUnknown; otherwise the signal's reason is thrown. */
+  /** Aborts the call. It throws OutcomeUnknown if a write may have happened by then, and the signal's reason otherwise. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Options of the calls that are done once however often they are sent. */
+/** Options of the calls that an idempotency key makes idempotent. */
 export interface WriteOptions extends CallOptions {
-  /** 1 to 255 visible characters; left out: a random one, or none if RemitOptions says so. Kept by the service for 24 hours. */
+  /** 1 to 255 visible characters; the default is a random key, or none with idempotencyKeys: false. The service stores it for 24 hours. */
   readonly idempotencyKey?: string | undefined;
 }
 
-/** The signal of the options of a call, which have no other names than these. */
+/** Returns the signal of the options of a call. Refuses unknown options. */
 export function signalOf(options: CallOptions): AbortSignal | undefined {
   return known("the options of a call", options, { signal: true }).signal;
 }
 
-/** The same of a call that is done once. */
+/** Like signalOf, for a call with an idempotency key. */
 export function signalOfWrite(options: WriteOptions): AbortSignal | undefined {
   return known("the options of a call", options, { signal: true, idempotencyKey: true }).signal;
 }
 
-/** One service, and how to reach it. */
+/** One service, and the settings for calling it. */
 export interface Service {
   readonly base: string; // without a slash at the end
   readonly fetch: typeof fetch;
   readonly attempts: number;
   readonly timeout: number; // of one attempt, in milliseconds
-  readonly keyless: boolean; // writes have no key but the caller's own
+  readonly keyless: boolean; // writes carry only the caller's own key
 }
 
-/** One request, however often it is sent. */
+/** One request with its retries. */
 export interface Call<T> {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   readonly path: string; // with its query
   readonly body?: string;
-  readonly effect: Effect;
+  readonly semantics: Semantics;
   readonly key?: string; // Idempotency-Key
-  readonly wait?: number; // milliseconds that the service may take on purpose
-  readonly inTime?: () => boolean; // asked before each attempt: whether it may still be sent
+  readonly wait?: number; // milliseconds that the service may hold the request back (long polling)
+  readonly inTime?: () => boolean; // runs before each attempt and returns whether to send it
   readonly read: (answer: unknown, headers: Headers) => T; // throws Unreadable
 }
 
-/** A write with the caller's own Idempotency-Key, or else a random one if the service is called with keys. */
+/** A write with the caller's own Idempotency-Key, or with a random one unless the service is keyless. */
 export function keyed<T>(
   service: Service,
   path: string,
@@ -60,18 +60,18 @@ export function keyed<T>(
   read: (answer: unknown) => T,
   method: "POST" | "PATCH" = "POST",
 ): Call<T> {
-  signalOfWrite(options); // refuses unknown ones
+  signalOfWrite(options); // refuses unknown options
   const key = options.idempotencyKey ?? (service.keyless ? undefined : randomKey());
   if (key === undefined) {
-    return { method, path, body, effect: "once", read };
+    return { method, path, body, semantics: "unsafe", read };
   }
   if (!/^[\x21-\x7e]{1,255}$/.test(key)) {
     throw new TypeError("remit: an idempotency key has 1 to 255 visible characters");
   }
-  return { method, path, body, effect: "repeats", key, read };
+  return { method, path, body, semantics: "idempotent", key, read };
 }
 
-// randomKey has to differ from all others of its agent or organization, and need not be secret.
+// randomKey returns a key that is unique within an agent or organization. It need not be secret.
 function randomKey(): string {
   const bytes = new Uint8Array(16);
   if (globalThis.crypto === undefined) {
@@ -82,41 +82,44 @@ function randomKey(): string {
   return Array.from(bytes, (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-/** Who calls: a header with a credential, or an agent with its tokens, or nobody. */
+/**
+ * How a caller authenticates: with a header, with an agent's access tokens, or not at all. accessToken returns a token other
+ * than the refused one; "" refuses none.
+ */
 export type Identity =
   | { readonly header: "X-API-Key" | "Authorization"; readonly credential: string | Credential }
-  | { readonly tokens: Tokens }
+  | { readonly accessToken: (refused: string, signal: AbortSignal | undefined) => Promise<string> }
   | undefined;
 
 /** Sends calls as one identity. */
 export class Caller {
   readonly service: Service;
-  readonly #identity: Identity; // private to the runtime: nothing that prints a Caller sees the credential in it
+  readonly #identity: Identity; // a private field, so that printing a Caller does not show the credential
 
   constructor(service: Service, identity: Identity) {
     this.service = service;
     this.#identity = identity;
   }
 
-  /** Sends the call until it is settled or given up, and reads the answer. */
+  /** Sends the call, with retries, and reads the response. */
   async do<T>(call: Call<T>, signal: AbortSignal | undefined): Promise<T> {
-    let inDoubt = false; // whether an attempt so far may have happened
+    let inDoubt = false; // whether the outcome of an attempt so far is unknown
     for (let attempt = 1; ; attempt++) {
       const result = await this.#attempt(call, signal);
       if ("value" in result) {
         return result.value;
       }
       const { failure } = result;
-      inDoubt = call.effect !== "reads" && (mayHaveHappened(failure) || (inDoubt && !settles(failure)));
-      const again = attempt < this.service.attempts && mayRepeat(call.effect, failure);
+      inDoubt = call.semantics !== "safe" && (mayHaveHappened(failure) || (inDoubt && !settles(failure)));
+      const again = attempt < this.service.attempts && mayRepeat(call.semantics, failure);
       if (!again || !(await pause(attempt, failure, signal))) {
         throw conclude(placeOf(call), inDoubt, failure, signal);
       }
     }
   }
 
-  // #attempt sends the call once; an agent whose access token is refused, once more with a new one. The service refuses
-  // a token before it does anything, so that is no repetition.
+  // #attempt sends the call once. If the service refuses an agent's access token, #attempt sends the call again with a new
+  // token. That is not a retry, because the service refuses a token before it does anything.
   async #attempt<T>(call: Call<T>, signal: AbortSignal | undefined): Promise<Result<T>> {
     const identity = this.#identity;
     if (identity === undefined) {
@@ -129,20 +132,20 @@ export class Caller {
     let access = "";
     for (let refused = ""; ; refused = access) {
       try {
-        access = await identity.tokens.get(refused, signal);
+        access = await identity.accessToken(refused, signal);
       } catch (error) {
         return { failure: new NoToken(error) };
       }
       const result = await this.#send(call, { Authorization: `Bearer ${access}` }, signal);
       const tokenRefused =
-        "failure" in result && result.failure instanceof Unauthorized && result.failure.code === "invalid_token";
+        "failure" in result && result.failure instanceof Unauthorized && result.failure.code === codes.invalidToken;
       if (!tokenRefused || refused !== "") {
         return result;
       }
     }
   }
 
-  // #send sends one request and reads its answer.
+  // #send sends one request and reads its response.
   async #send<T>(call: Call<T>, credential: Record<string, string>, signal: AbortSignal | undefined): Promise<Result<T>> {
     if (signal?.aborted) {
       return { failure: new Ended(signal.reason) };
@@ -204,7 +207,7 @@ async function readText(response: Response): Promise<string> {
   const reader = response.body?.getReader();
   for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
     bytes += part.value.length;
-    if (bytes > longestAnswer) {
+    if (bytes > longestResponse) {
       await reader?.cancel();
       throw new Unreadable("it is longer than 1 MiB");
     }
@@ -213,7 +216,7 @@ async function readText(response: Response): Promise<string> {
   return text + decoder.decode();
 }
 
-// placeOf is a call as errors name it.
+// placeOf returns the name of a call in errors, such as POST /v1/sessions.
 function placeOf<T>(call: Call<T>): string {
   return `${call.method} ${call.path.replace(/\?.*/, "")}`;
 }

@@ -6,12 +6,12 @@ import { known, type Names } from "./options.js";
 import { conclude, mayHaveHappened } from "./retry.js";
 import { usageFrom, type Usage } from "./usage.js";
 
-/** One use of a session. An empty one counts one action and no value. */
+/** One charge to a session. An empty one counts one action and no value. */
 export interface Charge {
-  readonly actionType?: string; // what it is, for people: llm.call, payment
-  readonly value?: MicroUSD; // of all count actions together
-  readonly count?: number; // 1 to 1000; left out: 1
-  readonly scope?: string; // one that the token and the session must have
+  readonly actionType?: string; // a label for your records, such as llm.call
+  readonly value?: MicroUSD; // for all count actions together
+  readonly count?: number; // 1 to 1000; the default is 1
+  readonly scope?: string; // the token and the session must have it
 }
 
 /** A charge to one of many sessions. */
@@ -20,8 +20,8 @@ export interface SessionCharge extends Charge {
 }
 
 /**
- * What became of one charge of a batch. One that is Unavailable or OutcomeUnknown by itself was not retried: the same batch
- * with the same key of the caller's settles it, and gives the others again as they were.
+ * The result of one charge of a batch. The SDK does not retry a single charge that is Unavailable or OutcomeUnknown. To resolve
+ * it, send the same batch again with the same idempotencyKey: the other results stay the same.
  */
 export type Result = { readonly ok: true; readonly usage: Usage } | { readonly ok: false; readonly error: RemitError };
 
@@ -51,7 +51,7 @@ export async function chargeMany(caller: Caller, charges: readonly SessionCharge
 const place = "/v1/actions";
 const aCharge = `a charge of POST ${place}`;
 
-// resultFrom reads one result. What cannot be read leaves its own charge in doubt, and not the others.
+// resultFrom reads one result. If it is unreadable, the outcome of this charge is unknown, but not that of the others.
 function resultFrom(value: unknown): Result {
   try {
     return readResult(value);

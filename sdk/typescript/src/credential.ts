@@ -1,8 +1,8 @@
 const redacted = "[credential]";
 
 /**
- * An API key or an agent's secret. Wherever it is printed it reads [credential]; `reveal()` is the text itself. It refuses
- * to be written as JSON, where it would be either leaked or lost.
+ * An API key or an agent's secret. It prints as [credential]; `reveal()` returns the text. JSON.stringify refuses it, because
+ * JSON would leak or lose it.
  */
 export class Credential {
   readonly #text: string;
@@ -20,7 +20,7 @@ export class Credential {
   }
 
   toJSON(): never {
-    throw new TypeError("remit: a Credential is not written as JSON: reveal() it to store it");
+    throw new TypeError("remit: a Credential cannot be written as JSON: use reveal() to store it");
   }
 
   /** What Node and Deno print. */
@@ -29,12 +29,12 @@ export class Credential {
   }
 }
 
-/** The text of a credential that may have come from elsewhere. */
+/** Returns the text of a credential that may be a plain string. */
 export function reveal(credential: string | Credential): string {
   return typeof credential === "string" ? credential : credential.reveal();
 }
 
-/** The text of a credential as a header takes it. What it does not take, fetch would quote in its error. */
+/** Returns the text of a credential for a header. It refuses invalid characters, because fetch would quote them in its error. */
 export function forHeader(credential: string | Credential): string {
   const text = reveal(credential);
   if (!isVisible(text)) {

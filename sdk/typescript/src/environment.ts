@@ -1,23 +1,23 @@
-// The variables that the SDKs of all languages read, and the commands of remit too.
+// The environment variables that all SDKs and the remit commands read.
 
 /** Variables by name. */
 export type Environment = { readonly [name: string]: string | undefined };
 
 const defaultAddress = "http://127.0.0.1:8080";
 
-/** The own variables, where there is a process that has some; in a browser there are none. */
+/** Returns the environment variables, of which a browser has none. */
 export function ownEnvironment(): Environment {
   return (globalThis as { process?: { env?: Environment } }).process?.env ?? {};
 }
 
-/** The base URL of the service. */
+/** Returns the base URL of the service. */
 export function address(from: Environment): string {
   return from["REMIT_ADDR"]?.trim() || defaultAddress;
 }
 
 /**
- * The values of variables that must be set. The commands of remit read a credential from a file given as @FILE, or from
- * standard input given as -; sent as it stands, that would only be refused as a wrong credential.
+ * Returns the values of variables that must be set. It refuses @FILE and -, with which the remit commands read a credential from
+ * a file or from standard input: the SDK would send them as the credential itself.
  */
 export function required(from: Environment, ...names: string[]): string[] {
   const values = names.map((name) => from[name]?.trim() ?? "");

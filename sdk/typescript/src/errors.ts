@@ -1,3 +1,4 @@
+import { codes, type Code } from "./codes.js";
 import { array, maybe, object, parse, text, whole, type Answer } from "./json.js";
 import { formatUSD } from "./money.js";
 import { usageFrom, type Usage } from "./usage.js";
@@ -8,7 +9,7 @@ export interface FieldError {
   readonly message: string;
 }
 
-/** What an answer other than success says. */
+/** The content of an error response. */
 interface Said {
   readonly status: number;
   readonly code?: string;
@@ -17,25 +18,25 @@ interface Said {
   readonly fields?: readonly FieldError[];
   readonly retryAfter?: number | undefined;
   readonly cause?: unknown;
-  readonly more?: string; // what a type of its own adds to the text
+  readonly more?: string; // what a subclass adds to the text
 }
 
 /**
- * Any failure of a call. Only OutcomeUnknown marks a write that may have happened; every other error says that it did
- * not. No error holds a credential.
+ * Any failure of a call. OutcomeUnknown means that a write may have happened; every other error means that it did not. No error
+ * contains a credential.
  */
 export class RemitError extends Error {
   override name = "RemitError";
-  /** Of HTTP; 0: there was no answer. */
+  /** The HTTP status; 0 if there was no response. */
   readonly status: number;
-  /** Machine-readable, such as invalid_request; empty when the answer did not come from Remit. */
+  /** Machine-readable, such as invalid_request; empty if the response did not come from Remit. */
   readonly code: string;
-  /** For people. */
+  /** A text for people. */
   readonly detail: string;
-  /** As in the service's log; empty: not said. */
+  /** The request id in the service's log; empty if unknown. */
   readonly requestId: string;
   readonly fields: readonly FieldError[];
-  /** Seconds; undefined: not said. */
+  /** In seconds; undefined if the response has no Retry-After. */
   readonly retryAfter: number | undefined;
 
   constructor(place: string, said: Said) {
@@ -49,7 +50,7 @@ export class RemitError extends Error {
   }
 }
 
-// line is what an error says of an answer, and what a type of its own adds to that.
+// line returns the message of an error: the content of the response, and what a subclass adds.
 function line(said: Said): string {
   const { detail = "", more = "" } = said;
   const parts = [...(said.fields ?? []).map((f) => `${f.field} ${f.message}`.trim()), more];
@@ -58,7 +59,7 @@ function line(said: Said): string {
   return [head, detail + added].filter(Boolean).join(": ") + (said.requestId ? ` (request ${said.requestId})` : "");
 }
 
-/** A charge or a transaction that does not fit into its session. Nothing was charged. */
+/** The charge or hold exceeds a limit of the session. Nothing was charged. */
 export class LimitReached extends RemitError {
   override name = "LimitReached";
   /** max_actions, max_value_usd or max_committed_usd */
@@ -78,7 +79,7 @@ export class LimitReached extends RemitError {
   }
 }
 
-/** New limits below what is used and held. */
+/** A new limit of a session is below what is used and held. */
 export class LimitBelowUsage extends RemitError {
   override name = "LimitBelowUsage";
   /** max_actions or max_value_usd */
@@ -94,7 +95,7 @@ export class LimitBelowUsage extends RemitError {
   }
 }
 
-/** It exceeds a quota of the organization. Nothing was done. */
+/** The request exceeds a quota of the organization. Nothing was changed. */
 export class QuotaExceeded extends RemitError {
   override name = "QuotaExceeded";
   /** Which one, such as agents. */
@@ -115,7 +116,7 @@ export class OrganizationSuspended extends RemitError {
   override name = "OrganizationSuspended";
 }
 
-/** What only an active session allows. */
+/** The session is not active. */
 export class SessionNotActive extends RemitError {
   override name = "SessionNotActive";
   /** completed, expired or revoked */
@@ -126,7 +127,7 @@ export class SessionNotActive extends RemitError {
   }
 }
 
-/** The access token, or the session, lacks a scope. */
+/** The access token or the session lacks a scope. */
 export class InsufficientScope extends RemitError {
   override name = "InsufficientScope";
   readonly requiredScope: string;
@@ -136,7 +137,7 @@ export class InsufficientScope extends RemitError {
   }
 }
 
-/** The transaction is settled, or has expired. */
+/** The transaction is committed or rolled back, or has expired. */
 export class TransactionNotPending extends RemitError {
   override name = "TransactionNotPending";
   /** committed, rolled_back or expired */
@@ -147,7 +148,7 @@ export class TransactionNotPending extends RemitError {
   }
 }
 
-/** The transaction is committed, and was begun as irreversible. */
+/** The transaction is committed and was begun as irreversible. */
 export class TransactionNotReversible extends RemitError {
   override name = "TransactionNotReversible";
   readonly transactionStatus: string;
@@ -162,48 +163,50 @@ export class Unauthorized extends RemitError {
   override name = "Unauthorized";
 }
 
-/** There is no such object, or it belongs to somebody else (404). */
+/** The object does not exist or belongs to somebody else (404). */
 export class NotFound extends RemitError {
   override name = "NotFound";
 }
 
-/** Too many requests (429); retryAfter says for how long. */
+/** Too many requests (429). retryAfter says how long to wait. */
 export class RateLimited extends RemitError {
   override name = "RateLimited";
 }
 
-/** The idempotency key was used before, for another request (422). */
+/** The idempotency key was used for another request (422). */
 export class IdempotencyKeyReused extends RemitError {
   override name = "IdempotencyKeyReused";
 }
 
-/** The service or its store cannot be used now, or not be reached. Nothing happened. */
+/** The service or its Redis cannot be reached or used now. Nothing happened. */
 export class Unavailable extends RemitError {
   override name = "Unavailable";
 }
 
-/** A write that may have happened or not: its answer was lost. The cause is the last thing that went wrong. */
+/** The write may have happened: its response was lost. The cause is the error of the last attempt. */
 export class OutcomeUnknown extends RemitError {
   override name = "OutcomeUnknown";
 }
 
-/** This Transaction was committed or rolled back already. The service was not asked. */
+/** This Transaction is already committed or rolled back. Nothing was sent. */
 export class TransactionDone extends RemitError {
   override name = "TransactionDone";
 }
 
-const byCode: Readonly<Record<string, new (place: string, said: Said, answer: Answer) => RemitError>> = {
-  session_limit_reached: LimitReached,
-  limit_below_usage: LimitBelowUsage,
-  quota_exceeded: QuotaExceeded,
-  organization_suspended: OrganizationSuspended,
-  session_not_active: SessionNotActive,
-  insufficient_scope: InsufficientScope,
-  transaction_not_pending: TransactionNotPending,
-  transaction_not_reversible: TransactionNotReversible,
-  idempotency_key_reused: IdempotencyKeyReused,
-  unavailable: Unavailable,
-};
+type ErrorType = new (place: string, said: Said, answer: Answer) => RemitError;
+
+const byCode: ReadonlyMap<string, ErrorType> = new Map<Code, ErrorType>([
+  [codes.sessionLimitReached, LimitReached],
+  [codes.limitBelowUsage, LimitBelowUsage],
+  [codes.quotaExceeded, QuotaExceeded],
+  [codes.organizationSuspended, OrganizationSuspended],
+  [codes.sessionNotActive, SessionNotActive],
+  [codes.insufficientScope, InsufficientScope],
+  [codes.transactionNotPending, TransactionNotPending],
+  [codes.transactionNotReversible, TransactionNotReversible],
+  [codes.idempotencyKeyReused, IdempotencyKeyReused],
+  [codes.unavailable, Unavailable],
+]);
 
 const byStatus: Readonly<Record<number, new (place: string, said: Said) => RemitError>> = {
   401: Unauthorized,
@@ -211,7 +214,7 @@ const byStatus: Readonly<Record<number, new (place: string, said: Said) => Remit
   429: RateLimited,
 };
 
-/** Reads an answer other than success into the type that its code stands for. */
+/** Reads an error response into the type for its code. */
 export function errorFrom(place: string, status: number, body: string | Answer, retryAfter?: number): RemitError {
   try {
     const answer = object(typeof body === "string" ? parse(body) : body);
@@ -224,8 +227,8 @@ export function errorFrom(place: string, status: number, body: string | Answer, 
 }
 
 function typeOf(code: string, status: number): new (place: string, said: Said, answer: Answer) => RemitError {
-  const type = Object.hasOwn(byCode, code) ? byCode[code] : undefined;
-  // Only with this status is it the service that promises that nothing happened.
+  const type = byCode.get(code);
+  // `unavailable` promises that nothing happened. Only with status 503 does the promise come from the service.
   return type !== undefined && (type !== Unavailable || status === 503) ? type : (byStatus[status] ?? RemitError);
 }
 
@@ -245,7 +248,7 @@ function fieldErrors(answer: Answer, name: string): FieldError[] {
   });
 }
 
-/** Reads Retry-After in either form of RFC 9110 §10.2.3, as seconds. */
+/** Returns Retry-After in seconds, from either form of RFC 9110 §10.2.3. */
 export function retryAfterFrom(headers: Headers): number | undefined {
   const said = headers.get("Retry-After");
   if (said === null) {

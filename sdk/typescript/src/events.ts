@@ -4,7 +4,7 @@ import { known } from "./options.js";
 import { perPage } from "./pages.js";
 import { agentPath, withQuery } from "./paths.js";
 
-const waitSeconds = 30; // that the service holds a request back when there is no event yet: its longest
+const waitSeconds = 30; // how long the service waits for an event at most
 
 /** One entry of an agent's audit trail. */
 export interface Event {
@@ -16,14 +16,14 @@ export interface Event {
   readonly requestId: string | undefined;
   readonly sessionId: string | undefined;
   readonly transactionId: string | undefined;
-  readonly familyId: string | undefined; // of tokens
-  readonly data: JSONObject | undefined; // its amounts, whose names end in _usd, are MicroUSD
+  readonly familyId: string | undefined; // the refresh-token family
+  readonly data: JSONObject | undefined; // amounts, whose names end in _usd, are MicroUSD
 }
 
-/** Where to begin in a trail, and when to end. */
+/** Where to start in a trail, and when to end. */
 export interface EventOptions extends CallOptions {
-  readonly after?: string | undefined; // the id of an event; left out: from the oldest that is kept
-  readonly wait?: boolean; // false ends with the last event; left out: it waits for those to come
+  readonly after?: string | undefined; // the id of an event; by default the trail starts at the oldest event that the service keeps
+  readonly wait?: boolean; // false ends with the last event; by default the trail waits for new events
 }
 
 export function events(caller: Caller, agent: string, options: EventOptions): AsyncGenerator<Event, void, undefined> {
@@ -35,7 +35,7 @@ async function* follow(caller: Caller, agent: string, options: EventOptions): As
   for (let after = options.after; ; ) {
     const path = withQuery(`${agentPath(agent)}/events`, { after, limit: perPage, wait: String(seconds) });
     const read = (answer: unknown) => array(answer, eventFrom);
-    const page = await caller.do({ method: "GET", path, effect: "reads", wait: seconds * 1000, read }, options.signal);
+    const page = await caller.do({ method: "GET", path, semantics: "safe", wait: seconds * 1000, read }, options.signal);
     for (const event of page) {
       yield event;
       after = event.id;

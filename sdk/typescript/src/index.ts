@@ -1,11 +1,10 @@
 /**
- * The TypeScript SDK of Remit. An agent gets, keeps and renews its tokens by itself; an organization manages agents and
- * sessions with its API key.
+ * The TypeScript SDK of Remit. An agent gets, caches and renews its tokens; an organization manages agents and sessions with
+ * its API key.
  *
- * A write happens once: charges, batches, relative top-ups, whatever is created or rotated, and all steps of a transaction
- * carry an Idempotency-Key, the same over their retries. An error tells what happened: OutcomeUnknown marks a write that may
- * have; any other error means that it did not. Credentials appear in no error and in nothing that is printed. An option that a
- * call does not have is a TypeError.
+ * Each write happens at most once: charges, batches, relative top-ups, creations, rotations and all steps of a transaction
+ * carry an Idempotency-Key, and their retries reuse it. OutcomeUnknown means that a write may have happened; any other error
+ * means that it did not. No error and no printed value contains a credential. An unknown option throws a TypeError.
  */
 export { Agent } from "./agent.js";
 export type {
@@ -13,7 +12,8 @@ export type {
 } from "./agents.js";
 export type { CallOptions, WriteOptions } from "./call.js";
 export type { Charge, Result, SessionCharge } from "./charges.js";
-export { Client, type ClientOptions, type OrganizationParams, type TokenPair, type Verified } from "./client.js";
+export { Client, type OrganizationParams, type TokenPair, type Verified } from "./client.js";
+export type { ClientOptions } from "./connect.js";
 export { Credential } from "./credential.js";
 export type { Environment } from "./environment.js";
 export {

@@ -1,33 +1,33 @@
-// JSON as the service speaks it: amounts are numbers of up to 16 digits, more than a JavaScript number keeps. They are
-// read and written as text, and never become a number.
+// JSON of the service. Its amounts are numbers of up to 16 digits, more than a JavaScript number keeps. So this module reads
+// and writes them as text, and never makes them numbers.
 
 import { formatUSD, usd, type MicroUSD } from "./money.js";
 
-/** A JSON object of the caller's own. Its numbers are ordinary ones: above 2^53 they are rounded. */
+/** A JSON object of the caller. Its numbers are JavaScript numbers, which round integers above 2^53. */
 export type JSONObject = { readonly [name: string]: unknown };
 
-// What the caller gave, and gets back as it was.
+// Members with the caller's own data, which comes back unchanged.
 const callersOwn = new Set(["metadata", "pre_state", "post_state"]);
 
-// A string with the colon after it, if it names a member; a bracket; a number.
+// A string, with the colon after it if it is a member's name; a bracket; or a number.
 const token = /"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:\s*)?|[[\]{}]|-?\d[\d.eE+-]*/g;
 
-/** Reads JSON. An amount (a number whose name ends in _usd) comes as the text that it is. */
+/** Reads JSON. An amount (a number whose name ends in _usd) becomes a string with the same text. */
 export function parse(text: string): unknown {
   const plain: unknown = JSON.parse(text);
   const quoted = quoteAmounts(text);
   return quoted === text ? plain : JSON.parse(quoted);
 }
 
-// quoteAmounts puts the amounts of valid JSON in quotation marks. In any other text it would look for the end of a string
-// again from each quotation mark within it, for minutes.
+// quoteAmounts puts the amounts of valid JSON in quotation marks. Only call it with valid JSON: on other text it could search
+// for the end of a string from each quotation mark again, which takes quadratic time.
 function quoteAmounts(text: string): string {
   let quoted = "";
-  let copied = 0; // of text, so far
+  let copied = 0; // how much of text is copied so far
   let depth = 0;
-  let ownDepth = 0; // of what is the caller's own; 0: nothing is
+  let ownDepth = 0; // the depth of the caller's own data; 0: outside
   let name = "";
-  let valueAt = -1; // where the value of the member of this name begins
+  let valueAt = -1; // where the value of the member with this name begins
   for (const found of text.matchAll(token)) {
     const [all, string, colon] = found;
     const member = found.index === valueAt ? name : "";
@@ -52,7 +52,7 @@ function quoteAmounts(text: string): string {
   return quoted + text.slice(copied);
 }
 
-/** The members of an object to be written. What is undefined is left out; a bigint is an amount. */
+/** The members of an object to write. Undefined members are omitted; a bigint is an amount. */
 export type Members = { readonly [name: string]: unknown };
 
 /** Writes an object, with its amounts as exact numbers. */
@@ -77,10 +77,10 @@ function writeValue(name: string, value: unknown): string {
   return text;
 }
 
-/** An answer that does not follow the contract. */
+/** A response that violates the API description. */
 export class Unreadable extends Error {}
 
-/** An object of an answer. */
+/** A JSON object of a response. */
 export type Answer = { readonly [name: string]: unknown };
 
 export function object(value: unknown): Answer {
@@ -133,12 +133,12 @@ export function own(from: Answer, name: string): JSONObject {
   return object(from[name]);
 }
 
-/** A member that an answer may leave out. */
+/** Reads an optional member. */
 export function maybe<T>(from: Answer, name: string, read: (from: Answer, name: string) => T): T | undefined {
   return from[name] === undefined || from[name] === null ? undefined : read(from, name);
 }
 
-/** A value of any shape, with the amounts in it as such. */
+/** Returns a value of any shape with its amounts as MicroUSD. */
 export function withAmounts(value: unknown): unknown {
   if (typeof value !== "object" || value === null) {
     return value;

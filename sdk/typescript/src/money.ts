@@ -1,4 +1,4 @@
-// Amounts of US dollars as whole micro-dollars. No amount ever passes through a floating-point number.
+// Amounts of US dollars as whole micro-dollars. No amount passes through a floating-point number.
 
 /** An amount in millionths of a US dollar, from 0n to 1,000,000,000 USD: `37n * USD / 100n`, or `usd("0.37")`. */
 export type MicroUSD = bigint;
@@ -11,8 +11,8 @@ const decimals = 6;
 const mostDigits = 16; // of most, in micro-dollars
 
 /**
- * Reads a decimal number of dollars by its exact value, as the service reads it: "0.37", "5", "5.0" and "0.5e1".
- * Anything else, also what is below 0, above 1,000,000,000 or finer than 6 decimals, is a RangeError.
+ * Reads a decimal number of dollars by its exact value, like the service: "0.37", "5", "5.0" and "0.5e1". Throws RangeError for
+ * any other text, and unless the amount is from 0 to 1,000,000,000 with at most 6 decimals.
  */
 export function usd(text: string): MicroUSD {
   const parts = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text);

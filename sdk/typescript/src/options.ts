@@ -1,9 +1,9 @@
-// Options of calls, which are checked: in JavaScript, or from a variable of any type, a misspelt limit would be no limit.
+// Checks of options. Without them, JavaScript callers and values of type any could misspell a limit, and it would be ignored.
 
-/** The names of all members of a type. That none is missing, the compiler knows. */
+/** The names of all members of a type. The compiler checks that none is missing. */
 export type Names<T> = { readonly [K in keyof Required<T>]: true };
 
-/** The given options, if they have no other names than these. */
+/** Returns the options. Throws TypeError for a name that is not in names. */
 export function known<T extends object>(what: string, given: T, names: Names<T>): T {
   if (typeof given !== "object" || given === null) {
     throw new TypeError(`remit: ${what} must be an object, such as { ${Object.keys(names)[0]}: … }`);
@@ -18,7 +18,7 @@ export function known<T extends object>(what: string, given: T, names: Names<T>)
   return given;
 }
 
-/** Scopes, which must be a list. */
+/** Returns the scopes. Throws TypeError unless they are a list. */
 export function scopesOf(given: readonly string[] | undefined): readonly string[] | undefined {
   if (given !== undefined && !Array.isArray(given)) {
     throw new TypeError('remit: scopes must be a list, such as ["read"]');

@@ -4,7 +4,7 @@ import {
 } from "./agents.js";
 import { keyed, signalOf, type Caller, type CallOptions, type WriteOptions } from "./call.js";
 import { chargeMany, type Result, type SessionCharge } from "./charges.js";
-import { Client } from "./client.js";
+import { organizationCaller, serviceFromEnv } from "./connect.js";
 import { Credential } from "./credential.js";
 import { ownEnvironment, required, type Environment } from "./environment.js";
 import { events, type Event, type EventOptions } from "./events.js";
@@ -23,23 +23,23 @@ import { listTransactions, type TransactionFilter, type TransactionInfo } from "
 export interface OrganizationInfo {
   readonly id: string;
   readonly name: string;
-  readonly apiKey: Credential | undefined; // in the answer to its creation only
+  readonly apiKey: Credential | undefined; // only in the response to createOrganization
   readonly metadata: JSONObject;
   readonly createdAt: Date;
-  readonly quotas: Quantities; // how much of each it may have; empty: the service does not say
-  readonly usage: Quantities; // how much of each it has
+  readonly quotas: Quantities; // the maximum of each resource; empty if the service does not report quotas
+  readonly usage: Quantities; // how much of each resource the organization uses
 }
 
-/** Numbers by name, such as agents. A name may be new. */
+/** Numbers by resource name, such as agents. The service may add names. */
 export type Quantities = { readonly [name: string]: number };
 
-/** A new API key. The one before it ends at previousExpiresAt, or has ended. */
+/** A new API key. The previous one ends at previousExpiresAt, or has ended. */
 export interface RotatedKey {
   readonly apiKey: Credential;
   readonly previousExpiresAt: Date;
 }
 
-/** What the service says of a token: RFC 7662. Of one that is not live it says nothing but that. */
+/** The current state of a token (RFC 7662). For an inactive token only active is set. */
 export type Introspection =
   | { readonly active: false }
   | {
@@ -53,11 +53,11 @@ export type Introspection =
       readonly expiresAt: Date;
     };
 
-/** How an API key is rotated. */
+/** Options of an API key rotation. */
 export interface RotateKeyParams {
   /**
-   * How long the present key stays valid; left out: the service's default, 5 minutes. 0 ends it at once: if the answer is lost
-   * then for good, the organization is locked out.
+   * How long the old key stays valid; the service's default is 5 minutes. 0 ends it at once: if the response is then lost for
+   * good, the organization is locked out.
    */
   readonly graceSeconds?: number;
 }
@@ -71,21 +71,21 @@ export class Organization {
     this.#caller = caller;
   }
 
-  /** The organization whose API key is in REMIT_API_KEY, at the service of `Client.fromEnv`. */
+  /** Returns the organization whose API key is in REMIT_API_KEY, at the service of `Client.fromEnv`. */
   static fromEnv(environment: Environment = ownEnvironment()): Organization {
     const [key] = required(environment, "REMIT_API_KEY") as [string];
-    return Client.fromEnv({}, environment).organization(key);
+    return new Organization(organizationCaller(serviceFromEnv(environment), key));
   }
 
-  /** Reads the organization; the id must be its own. */
+  /** Gets the organization. The id must be that of the API key's own organization. */
   async info(id: string, options: CallOptions = {}): Promise<OrganizationInfo> {
     const path = organizationPath(id);
-    return this.#caller.do({ method: "GET", path, effect: "reads", read: organizationFrom }, signalOf(options));
+    return this.#caller.do({ method: "GET", path, semantics: "safe", read: organizationFrom }, signalOf(options));
   }
 
   /**
-   * Gives the organization, by its id, a new API key. This Organization goes on with the key it has, which stays valid for the
-   * grace time.
+   * Rotates the API key of the organization with this id. This Organization object keeps using the old key, which stays valid
+   * for the grace period.
    */
   async rotateKey(id: string, params: RotateKeyParams = {}, options: WriteOptions = {}): Promise<RotatedKey> {
     const { graceSeconds } = known("a rotation of a key", params, { graceSeconds: true });
@@ -94,47 +94,47 @@ export class Organization {
     return this.#caller.do(keyed(this.#caller.service, path, body, options, rotatedKeyFrom), options.signal);
   }
 
-  /** Creates an agent. Its secret is in this answer only. */
+  /** Creates an agent. Only this response has its secret. */
   async createAgent(params: AgentParams, options: WriteOptions = {}): Promise<CreatedAgent> {
     return createAgent(this.#caller, params, options);
   }
 
-  /** Reads an agent. */
+  /** Gets an agent. */
   async getAgent(id: string, options: CallOptions = {}): Promise<AgentInfo> {
     return this.#caller.do(getAgent(id), signalOf(options));
   }
 
-  /** The organization's agents, newest first. */
+  /** Yields the organization's agents, newest first. */
   agents(filter: AgentFilter = {}, options: CallOptions = {}): AsyncGenerator<AgentInfo, void, undefined> {
     return listAgents(this.#caller, filter, signalOf(options));
   }
 
-  /** Ends an agent at once: its secret, its tokens and its open sessions. To revoke it again changes nothing. */
+  /** Revokes an agent at once, with its secret, its tokens and its open sessions. Idempotent. */
   async revokeAgent(id: string, options: CallOptions = {}): Promise<void> {
     await this.#caller.do(revokeAgent(id), signalOf(options));
   }
 
-  /** Gives an agent a new secret. */
+  /** Rotates an agent's secret. */
   async rotateAgentSecret(id: string, params: RotateSecretParams = {}, options: WriteOptions = {}): Promise<RotatedSecret> {
     return rotateAgentSecret(this.#caller, id, params, options);
   }
 
-  /** An agent's families that are live, newest first. One that nobody knows of may be a thief's. */
+  /** Yields the agent's valid refresh-token families, newest first. One that you do not recognize may come from a stolen secret. */
   families(agentId: string, options: CallOptions = {}): AsyncGenerator<Family, void, undefined> {
     return listFamilies(this.#caller, agentId, signalOf(options));
   }
 
-  /** Ends a family at once, with its access tokens. To revoke it again changes nothing. */
+  /** Revokes a family at once, with its access tokens. Idempotent. */
   async revokeFamily(agentId: string, familyId: string, options: CallOptions = {}): Promise<void> {
     await this.#caller.do(revokeFamily(agentId, familyId), signalOf(options));
   }
 
-  /** Gives an agent a session. */
+  /** Creates a session for an agent. */
   async createSession(params: SessionParams, options: WriteOptions = {}): Promise<SessionInfo> {
     return createSession(this.#caller, params, options);
   }
 
-  /** Tops an active session up, or tightens it, but not below what is used and held: that is LimitBelowUsage. */
+  /** Changes the limits of an active session. Throws LimitBelowUsage if a limit is below what is used and held. */
   async updateSession(id: string, changes: SessionChanges, options: WriteOptions = {}): Promise<SessionInfo> {
     return updateSession(this.#caller, id, changes, options);
   }
@@ -154,31 +154,31 @@ export class Organization {
     await this.#caller.do(endSession(id), signalOf(options));
   }
 
-  /** `Agent.chargeMany` for sessions of the whole organization. */
+  /** Like `Agent.chargeMany`, for sessions of the whole organization. */
   async chargeMany(charges: readonly SessionCharge[], options: WriteOptions = {}): Promise<Result[]> {
     return chargeMany(this.#caller, charges, options);
   }
 
-  /** The organization's transactions, newest first, without their states and metadata. */
+  /** Yields the organization's transactions, newest first, without preState, postState and metadata. */
   transactions(filter: TransactionFilter = {}, options: CallOptions = {}): AsyncGenerator<TransactionInfo, void, undefined> {
     return listTransactions(this.#caller, filter, signalOf(options));
   }
 
-  /** An agent's audit trail, as `Agent.events` yields it. */
+  /** Yields an agent's audit trail, like `Agent.events`. */
   events(agentId: string, options: EventOptions = {}): AsyncGenerator<Event, void, undefined> {
     return events(this.#caller, agentId, options);
   }
 
-  /** The transaction with this id. An organization may read it and roll it back, and not commit it. Nothing is sent. */
+  /** Returns the transaction with this id. Sends nothing. An organization can read it and roll it back, but not commit it. */
   transaction(id: string): Transaction {
     return new Transaction(this.#caller, id);
   }
 
-  /** Says whether a token of one of the organization's agents is live, and whose it is. */
+  /** Returns the current state of an access or refresh token of the organization's agents. */
   async introspect(token: string | Credential, options: CallOptions = {}): Promise<Introspection> {
     const body = write({ token: typeof token === "string" ? token : token.reveal() });
     const path = "/v1/auth/introspect";
-    return this.#caller.do({ method: "POST", path, body, effect: "reads", read: introspectionFrom }, signalOf(options));
+    return this.#caller.do({ method: "POST", path, body, semantics: "safe", read: introspectionFrom }, signalOf(options));
   }
 }
 
@@ -195,7 +195,7 @@ export function organizationFrom(value: unknown): OrganizationInfo {
   };
 }
 
-// quantities leaves out what is no whole number, and is empty of what is not there.
+// quantities skips members that are not integers. A missing object is empty.
 function quantities(answer: Answer, name: string): Quantities {
   const said = answer[name];
   const members = typeof said === "object" && said !== null ? Object.entries(said) : [];
@@ -228,7 +228,7 @@ function introspectionFrom(value: unknown): Introspection {
   };
 }
 
-// date reads seconds since 1970, as tokens have them.
+// date reads seconds since 1970, as in tokens.
 function date(answer: Answer, name: string): Date {
   return new Date(whole(answer, name) * 1000);
 }

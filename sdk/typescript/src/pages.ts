@@ -2,11 +2,11 @@ import type { Caller } from "./call.js";
 import { array, Unreadable } from "./json.js";
 import { withQuery } from "./paths.js";
 
-// Elements of a page: as many as fit into 1 MiB when each is as long as the service allows.
+// Elements per page: as many as fit into 1 MiB if each has its maximum size.
 export const perPage = "100";
 export const agentsPerPage = "40"; // they come with their metadata
 
-/** Yields the elements of a list, newest first, and asks for a page when the one before is used up. */
+/** Yields the elements of a list, newest first. It requests each page when the previous one is used up. */
 export async function* list<T>(
   caller: Caller,
   path: string,
@@ -20,7 +20,7 @@ export async function* list<T>(
       {
         method: "GET",
         path: withQuery(path, { limit: perPage, ...parameters, cursor: present }),
-        effect: "reads",
+        semantics: "safe",
         read: (answer, headers) => pageFrom(answer, headers, element, present),
       },
       signal,
@@ -43,8 +43,8 @@ function pageFrom<T>(answer: unknown, headers: Headers, element: (value: unknown
   return { elements: array(answer, element), next };
 }
 
-// nextCursor takes the cursor out of `<…>; rel="next"`. The link itself is not followed: a credential goes only to the base
-// URL.
+// nextCursor returns the cursor of `<…>; rel="next"`. The SDK does not follow the link itself, because a credential must go
+// only to the base URL.
 function nextCursor(link: string): string | undefined {
   const target = /<([^>]*)>[^<]*\brel="next"/.exec(link)?.[1];
   const query = target?.split("?", 2)[1] ?? "";

@@ -1,11 +1,11 @@
-// Paths of one object. No id, however strange, leads elsewhere.
+// Paths of one object. They escape the id, so it cannot lead to another path.
 export const sessionPath = (id: string) => `/v1/sessions/${segment(id)}`;
 export const organizationPath = (id: string) => `/v1/organizations/${segment(id)}`;
 export const agentPath = (id: string) => `/v1/agents/${segment(id)}`;
 export const familyPath = (agent: string, id: string) => `${agentPath(agent)}/families/${segment(id)}`;
 export const transactionPath = (id: string) => `/v1/transactions/${segment(id)}`;
 
-// A URL takes the dots of "." and ".." for directions, encoded or not.
+// URL parsers resolve "." and ".." even if they are encoded, so segment refuses them.
 function segment(id: string): string {
   if (id === "" || id === "." || id === "..") {
     throw new TypeError(`remit: ${JSON.stringify(id)} is not an id`);
@@ -13,7 +13,7 @@ function segment(id: string): string {
   return encodeURIComponent(id);
 }
 
-/** The path with the parameters that are there. */
+/** Returns the path with the parameters that are neither undefined nor empty. */
 export function withQuery(path: string, parameters: Readonly<Record<string, string | undefined>>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters)) {
@@ -21,6 +21,6 @@ export function withQuery(path: string, parameters: Readonly<Record<string, stri
       query.set(name, value);
     }
   }
-  const text = query.toString(); // its size is younger than the oldest Node that this has to run on
+  const text = query.toString(); // the oldest supported Node has no URLSearchParams.size
   return text === "" ? path : `${path}?${text}`;
 }

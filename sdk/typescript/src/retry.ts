@@ -1,37 +1,39 @@
-// What may be sent again, and what is known about a write that failed.
+// Decides which calls to retry and when, and what is known about a write that failed.
 
 import { sleep, TimeIsUp } from "./abort.js";
 import { OutcomeUnknown, RemitError, Unavailable } from "./errors.js";
 import { Unreadable } from "./json.js";
 
-const firstBackoff = 100; // milliseconds, as all here
+// All times are in milliseconds.
+const firstBackoff = 100;
 const longestBackoff = 5_000;
-// How long a Retry-After is honoured by waiting. Beyond it the caller is told instead.
+// The longest Retry-After that the SDK waits for. A longer one is reported to the caller instead.
 const longestWait = 30_000;
 
 /**
- * What sending a call twice would do. "reads": nothing that anybody has to know of; the calls for tokens count as such.
- * "repeats": the same as sending it once, by its key or by its nature. "once": the same thing again.
+ * What repeating a call does (RFC 9110 §9.2). "safe": it changes nothing; token requests count as safe, because repeating one
+ * does no harm. "idempotent": it has the same effect as one call, by its idempotency key or by its nature. "unsafe": it may
+ * have its effect again.
  */
-export type Effect = "reads" | "repeats" | "once";
+export type Semantics = "safe" | "idempotent" | "unsafe";
 
-/** An attempt without an answer. */
+/** An attempt without a response. */
 export class Lost {
   readonly notSent: boolean;
   readonly distrusted: boolean;
   constructor(readonly cause: unknown) {
     const causes = causesOf(cause);
     this.distrusted = causes.some((c) => /CERT|UNABLE_TO_VERIFY/.test(String(c.code)));
-    this.notSent = this.distrusted || causes.some(isWantOfConnection);
+    this.notSent = this.distrusted || causes.some(isNotConnected);
   }
 }
 
-/** The want of an access token to send a call with. */
+/** A call that was not sent because there is no access token. */
 export class NoToken {
   constructor(readonly cause: unknown) {}
 }
 
-/** The end of a call before it was sent: its signal aborted, or its time was over. */
+/** A call that ended before it was sent: its signal aborted, or its time was over. */
 export class Ended {
   constructor(readonly cause: unknown) {}
 }
@@ -43,7 +45,8 @@ interface Cause {
   readonly errors?: unknown;
 }
 
-// causesOf is an error of fetch and what it wraps. Node tells in there what happened to the connection; browsers do not.
+// causesOf returns an error of fetch and the errors that it wraps. In Node they say what happened to the connection; in
+// browsers they do not.
 function causesOf(error: unknown): Cause[] {
   if (typeof error !== "object" || error === null) {
     return [];
@@ -52,8 +55,8 @@ function causesOf(error: unknown): Cause[] {
   return [error as Cause, ...causesOf(cause), ...(Array.isArray(errors) ? errors.flatMap(causesOf) : [])];
 }
 
-// isWantOfConnection knows the errors of Node's resolver and sockets, of undici, and of Bun.
-function isWantOfConnection(error: Cause): boolean {
+// isNotConnected reports whether there was no connection, by the errors of Node's resolver and sockets, undici and Bun.
+function isNotConnected(error: Cause): boolean {
   return (
     error.syscall === "connect" ||
     error.syscall === "getaddrinfo" ||
@@ -63,29 +66,28 @@ function isWantOfConnection(error: Cause): boolean {
 }
 
 /**
- * Whether a call may be sent again after a failure: when it certainly did not happen, or when twice is the same as once.
- * Only what may pass by itself is worth it: lost answers, 503 and 429.
+ * Returns whether to retry a call: it certainly did not happen, or it is idempotent. Only transient failures are worth a
+ * retry: lost responses, 503 and 429.
  */
-export function mayRepeat(effect: Effect, failure: unknown): boolean {
+export function mayRepeat(semantics: Semantics, failure: unknown): boolean {
   if (failure instanceof RemitError) {
-    return failure.status === 429 || (failure.status === 503 && (failure instanceof Unavailable || effect !== "once"));
+    return failure.status === 429 || (failure.status === 503 && (failure instanceof Unavailable || semantics !== "unsafe"));
   }
-  return failure instanceof Lost && !failure.distrusted && (failure.notSent || effect !== "once");
+  return failure instanceof Lost && !failure.distrusted && (failure.notSent || semantics !== "unsafe");
 }
 
-/** Whether a write that ended in the failure may have been done. */
+/** Returns whether a write may have happened although it failed in this way. */
 export function mayHaveHappened(failure: unknown): boolean {
   if (failure instanceof RemitError) {
-    const success = failure.status >= 200 && failure.status < 300; // though by an answer that is not the service's
+    const success = failure.status >= 200 && failure.status < 300; // even if the response is not Remit's
     return success || (failure.status >= 500 && !(failure instanceof Unavailable));
   }
   return failure instanceof Unreadable || (failure instanceof Lost && !failure.notSent);
 }
 
 /**
- * Whether the failure, after an attempt in doubt, tells how that came out: it does when the service got as far as looking
- * up the key, or would have refused the first attempt too. What stands before the service knows neither, and its refusals
- * have no code.
+ * Returns whether a failure resolves the doubt about an earlier attempt. It does if the service looked up the idempotency key,
+ * or would have refused the first attempt too. A proxy knows neither, and its refusals have no code.
  */
 export function settles(failure: unknown): boolean {
   if (!(failure instanceof RemitError) || failure.code === "") {
@@ -94,18 +96,18 @@ export function settles(failure: unknown): boolean {
   return failure.status >= 400 && failure.status < 500 && ![401, 408, 429].includes(failure.status);
 }
 
-/** Waits before the attempt after the given one. It returns false when nobody would wait that long, or the signal aborts. */
+/** Waits before the attempt after the given one. It returns false if Retry-After exceeds longestWait, or the signal aborts. */
 export async function pause(attempt: number, failure: unknown, signal: AbortSignal | undefined): Promise<boolean> {
   const asked = (failure instanceof RemitError ? (failure.retryAfter ?? 0) : 0) * 1000;
   return asked <= longestWait && (await sleep(asked + backoff(attempt), signal));
 }
 
-/** Exponential with full jitter: anything up to a bound that doubles, so that many callers spread out. */
+/** Returns an exponential backoff with full jitter: a random time below a bound that doubles. */
 export function backoff(attempt: number): number {
   return Math.random() * Math.min(longestBackoff, firstBackoff * 2 ** (attempt - 1));
 }
 
-/** What the caller gets thrown: it says what is known about the write. */
+/** Returns the error to throw. It says what is known about the write. */
 export function conclude(place: string, inDoubt: boolean, failure: unknown, signal: AbortSignal | undefined): unknown {
   const gaveUp = signal?.aborted === true && !settles(failure);
   const cause = gaveUp ? signal.reason : wraps(failure) ? failure.cause : failure;

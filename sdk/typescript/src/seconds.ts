@@ -1,4 +1,4 @@
-/** Rounds up, for the service counts whole seconds: nothing short turns into 0, which would mean its default. */
+/** Rounds up to whole seconds, which the service requires. A short time must not become 0, which means the default. */
 export function seconds(given: number | undefined): number | undefined {
   return given === undefined ? undefined : Math.ceil(given);
 }

@@ -1,6 +1,6 @@
-import { Agent } from "./agent.js";
 import { keyed, signalOf, type Caller, type CallOptions, type WriteOptions } from "./call.js";
 import { chargeBody, chargeMany, type Charge, type Result } from "./charges.js";
+import { agentCaller, serviceFromEnv } from "./connect.js";
 import { ownEnvironment, required, type Environment } from "./environment.js";
 import { write } from "./json.js";
 import { sessionPath } from "./paths.js";
@@ -9,7 +9,7 @@ import { beginOrWork, type Transaction, type Work } from "./transaction.js";
 import type { TransactionParams } from "./transactions.js";
 import { usageFrom, type Usage } from "./usage.js";
 
-/** A budget that an agent acts within. `Agent.session` makes one. */
+/** An agent's session, which is its budget. `Agent.session` makes one. */
 export class Session {
   readonly id: string;
   readonly #caller: Caller;
@@ -20,15 +20,17 @@ export class Session {
     this.id = id;
   }
 
-  /** The session whose id is in REMIT_SESSION, of the agent of `Agent.fromEnv`. */
+  /** Returns the session whose id is in REMIT_SESSION, of the agent of `Agent.fromEnv`. */
   static fromEnv(environment: Environment = ownEnvironment()): Session {
-    const [, , id] = required(environment, "REMIT_AGENT", "REMIT_SECRET", "REMIT_SESSION") as [string, string, string];
-    return Agent.fromEnv(environment).session(id);
+    const names = ["REMIT_AGENT", "REMIT_SECRET", "REMIT_SESSION"] as const;
+    const [agent, secret, id] = required(environment, ...names) as [string, string, string];
+    const [caller] = agentCaller(serviceFromEnv(environment), agent, secret);
+    return new Session(caller, id);
   }
 
   /**
-   * Charges an action to the session, before it is taken, and returns what is used and remains then. It is all or nothing:
-   * LimitReached, SessionNotActive and InsufficientScope charged nothing.
+   * Charges an action before the agent takes it, and returns the new usage and what remains. A charge succeeds in full or not
+   * at all: LimitReached, SessionNotActive and InsufficientScope mean that nothing was charged.
    */
   async charge(charge: Charge = {}, options: WriteOptions = {}): Promise<Usage> {
     const path = `${sessionPath(this.id)}/actions`;
@@ -36,20 +38,21 @@ export class Session {
     return this.#caller.do(call, options.signal);
   }
 
-  /** Makes up to 500 charges to this session in one request, each all or nothing; see `Agent.chargeMany`. */
+  /** Sends up to 500 charges to this session in one request; see `Agent.chargeMany`. */
   async chargeMany(charges: readonly Charge[], options: WriteOptions = {}): Promise<Result[]> {
     const here = charges.map((charge) => ({ ...charge, sessionId: this.id }));
     return chargeMany(this.#caller, here, options);
   }
 
   /**
-   * Begins a transaction: it counts one action and holds the value until it is committed, rolled back or expires. Errors are
-   * those of `charge`. After OutcomeUnknown there is nothing to settle: what it may hold is released when it expires.
+   * Begins a transaction. It counts one action and holds the value until it is committed, is rolled back or expires. It throws
+   * the same errors as `charge`. After OutcomeUnknown there is nothing to do: if the transaction exists, its hold is released
+   * when it expires.
    *
-   * Given work to do, it begins a transaction, works in it and returns what the work returns. When the work ends normally and
-   * has settled nothing, what is held is committed: what has happened must not leave the books by accident. When it fails,
-   * the transaction is rolled back and the work's error is thrown, whatever becomes of the rollback. Work that asked for a
-   * rollback which failed is not committed: the rollback is asked for once more.
+   * With work, it begins a transaction, runs the work in it and returns the result of the work. If the work ends without a
+   * commit or rollback, the held value is committed, because the action has happened and must be accounted for. If the work
+   * throws, the transaction is rolled back and the work's error is thrown, even if the rollback fails. If a rollback inside the
+   * work failed, it is tried once more instead of a commit.
    */
   async begin<T>(params: TransactionParams, work: Work<T>, options?: WriteOptions): Promise<T>;
   async begin(params: TransactionParams, options?: WriteOptions): Promise<Transaction>;
@@ -57,14 +60,14 @@ export class Session {
     return beginOrWork(this.#caller, this.id, params, first, second);
   }
 
-  /** Reads the session. */
+  /** Gets the session. */
   async get(options: CallOptions = {}): Promise<SessionInfo> {
     return this.#caller.do(getSession(this.id), signalOf(options));
   }
 
   /**
-   * Ends the session and rolls its pending transactions back. To end it again changes nothing; of one that has expired or
-   * was revoked, SessionNotActive tells.
+   * Ends the session and rolls back its pending transactions. Idempotent. Throws SessionNotActive if the session has expired
+   * or was revoked.
    */
   async end(options: CallOptions = {}): Promise<void> {
     await this.#caller.do(endSession(this.id), signalOf(options));

@@ -6,24 +6,24 @@ import { list } from "./pages.js";
 import { sessionPath } from "./paths.js";
 import { seconds } from "./seconds.js";
 
-/** Limits of a session. What is left out gets the service's default, which its answer shows, or stays as it is. */
+/** Limits of a session. In a new session, omitted limits get the service's defaults, which the response shows. In a change, they stay. */
 export interface SessionLimits {
   readonly maxActions?: number; // 1 to 1,000,000,000
   readonly maxValue?: MicroUSD; // 0n is a limit
   readonly expiresInSeconds?: number; // from now, up to 30 days
 }
 
-/** What a new session is. */
+/** A new session. */
 export interface SessionParams extends SessionLimits {
   readonly agentId: string;
-  readonly scopes?: readonly string[]; // of the agent's; left out: all of them
+  readonly scopes?: readonly string[]; // a subset of the agent's scopes; the default is all of them
   readonly metadata?: object; // at most 16 KiB
-  readonly maxCommitted?: MicroUSD; // limits SessionInfo.valueCommitted, which rollbacks do not lower; left out: nothing does
+  readonly maxCommitted?: MicroUSD; // limits SessionInfo.valueCommitted, which rollbacks do not lower; the default is no limit
 }
 
-/** Changes of an active session. What is left out stays. */
+/** Changes of an active session. Omitted limits stay. */
 export interface SessionChanges extends SessionLimits {
-  // They top up relatively: of several that do so at once, all count. With maxActions, or maxValue, the service refuses them.
+  // Relative, so concurrent top-ups all count. The service refuses addActions with maxActions, and addValue with maxValue.
   readonly addActions?: number;
   readonly addValue?: MicroUSD;
 }
@@ -37,10 +37,10 @@ export interface SessionInfo {
   readonly actionCount: number;
   readonly maxValue: MicroUSD;
   readonly valueUsed: MicroUSD;
-  readonly valueHeld: MicroUSD; // by pending transactions
-  readonly valueOverage: MicroUSD; // spent by transactions, and beyond the limit
-  readonly valueCommitted: MicroUSD; // ever charged or committed; rollbacks do not lower it
-  readonly maxCommitted: MicroUSD | undefined; // its limit
+  readonly valueHeld: MicroUSD; // held by pending transactions
+  readonly valueOverage: MicroUSD; // spent by transactions beyond the limit
+  readonly valueCommitted: MicroUSD; // sum of all charges and commits; rollbacks do not lower it
+  readonly maxCommitted: MicroUSD | undefined; // the limit of valueCommitted
   readonly scopes: readonly string[];
   readonly metadata: JSONObject;
   readonly expiresAt: Date;
@@ -60,7 +60,7 @@ export interface SessionSummary {
   readonly expiresAt: Date;
 }
 
-/** Narrows a list of sessions. */
+/** Filters a list of sessions. */
 export interface SessionFilter {
   readonly status?: "active" | "completed" | "expired" | "revoked";
   readonly agentId?: string;
@@ -83,20 +83,20 @@ export function updateSession(
   const { addActions, addValue } = known("a change of a session", changes, names);
   const body = write({ ...limits(changes), add_actions: addActions, add_value_usd: addValue });
   const path = sessionPath(id);
-  const relative = addActions !== undefined || addValue !== undefined; // sent twice, it would count twice
+  const relative = addActions !== undefined || addValue !== undefined; // repeated additions would count twice
   const call: Call<SessionInfo> =
     relative || options.idempotencyKey !== undefined
       ? keyed(caller.service, path, body, options, sessionFrom, "PATCH")
-      : { method: "PATCH", path, body, effect: "repeats", read: sessionFrom };
+      : { method: "PATCH", path, body, semantics: "idempotent", read: sessionFrom };
   return caller.do(call, signalOfWrite(options));
 }
 
 export function getSession(id: string): Call<SessionInfo> {
-  return { method: "GET", path: sessionPath(id), effect: "reads", read: sessionFrom };
+  return { method: "GET", path: sessionPath(id), semantics: "safe", read: sessionFrom };
 }
 
 export function endSession(id: string): Call<unknown> {
-  return { method: "POST", path: `${sessionPath(id)}/end`, effect: "repeats", read: object };
+  return { method: "POST", path: `${sessionPath(id)}/end`, semantics: "idempotent", read: object };
 }
 
 export function listSessions(caller: Caller, filter: SessionFilter, signal: AbortSignal | undefined) {

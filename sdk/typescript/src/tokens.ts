@@ -1,45 +1,47 @@
 import { bounded, unlessAborted } from "./abort.js";
 import type { Caller } from "./call.js";
+import { codes } from "./codes.js";
 import { isVisible, reveal, type Credential } from "./credential.js";
 import { RemitError } from "./errors.js";
 import { object, text, Unreadable, whole, write } from "./json.js";
 
-// A token is renewed at a random moment between the first two parts of its lifetime, so that a fleet that began together
-// does not renew together, and not used after the last part, as it has to arrive in time.
+// Fractions of a token's lifetime. The SDK renews a token at a random moment between the first two, so that a fleet that
+// started together does not renew together. It stops using the token at the third, because the token has to arrive in time.
 const renewFrom = 0.75;
 const renewUntil = 0.9;
 const useUntil = 0.98;
 
-const flightLimit = 30_000; // milliseconds, as all here: the end of an exchange or refresh, over all its attempts
-const renewPause = 10_000; // between early renewals that fail, half of it at least
+// All times are in milliseconds.
+const renewalLimit = 30_000; // for an exchange or refresh, all attempts included
+const renewPause = 10_000; // the longest pause after an early renewal that failed; the shortest is half of it
 
-// How long a refresh token is presented again after a lost answer. The service returns the same successor for 60 seconds;
-// after that it would have to take the token for stolen.
+// How long a refresh token may be presented again after a lost response. The service returns the same successor for 60
+// seconds; after that it treats the token as stolen.
 const repeatWithin = 50_000;
-const timerError = 2; // by which timers may be early
+const timerError = 2; // timers may fire this much too early
 
-/** The answer to an exchange and to a refresh. */
+/** The result of an exchange or a refresh. */
 interface Pair {
   readonly access: string;
   readonly refresh: string;
   readonly lifetime: number; // milliseconds
 }
 
-// Doubt about a refresh token begins when it is presented: it may be spent, for want of an answer.
-class Doubt {
+// Presented is the moment when a refresh token was first presented. Since then it may be spent.
+class Presented {
   readonly #monotonic = performance.now();
   readonly #ofDay = Date.now();
 
-  // left is how long the token may still be presented. The monotonic clock stands still while the machine sleeps, and the
-  // other may be put back, so the one that went farther counts.
+  // left returns how long the token may still be presented. The monotonic clock stops while the machine sleeps, and somebody
+  // may set the wall clock back, so the larger difference counts.
   left(): number {
     return repeatWithin - Math.max(performance.now() - this.#monotonic, Date.now() - this.#ofDay);
   }
 }
 
 /**
- * Keeps an agent's tokens fresh. Time is measured on this machine's monotonic clock, from when a token was received, so its
- * clock need not agree with the service's.
+ * Keeps an agent's tokens fresh. It measures time on this machine's monotonic clock, from when it received a token, so this
+ * machine's clock need not agree with the service's.
  */
 export class Tokens {
   readonly #issuer: Caller; // without a credential
@@ -50,8 +52,8 @@ export class Tokens {
   #renewAt = 0;
   #usableUntil = 0;
   #refresh = ""; // empty: none
-  #doubt: Doubt | undefined; // of #refresh; undefined: it was never presented
-  #flight: Promise<string> | undefined; // the one exchange or refresh under way, and its access token
+  #presented: Presented | undefined; // of #refresh; undefined: never presented
+  #shared: Promise<string> | undefined; // the exchange or refresh in flight, shared by all callers (single flight)
 
   constructor(issuer: Caller, agent: string, secret: string | Credential) {
     this.#issuer = issuer;
@@ -60,8 +62,8 @@ export class Tokens {
   }
 
   /**
-   * An access token that is not the refused one. It waits only when there is none that can be used: a token that should
-   * be renewed still serves while that happens.
+   * Returns an access token other than the refused one. It waits only if no token is usable: a token that is due for renewal
+   * stays in use meanwhile.
    */
   async get(refused: string, signal: AbortSignal | undefined): Promise<string> {
     if (refused !== "" && this.#access === refused) {
@@ -73,47 +75,48 @@ export class Tokens {
     if (usable && now < this.#renewAt) {
       return access;
     }
-    const flight = this.#board();
-    return usable ? access : unlessAborted(flight, signal);
+    const renewal = this.#renewal();
+    return usable ? access : unlessAborted(renewal, signal);
   }
 
-  /** A new access token, whatever the state of the present one. */
+  /** Returns a new access token, even if the current one is still valid. */
   renew(signal: AbortSignal | undefined): Promise<string> {
-    return unlessAborted(this.#board(), signal);
+    return unlessAborted(this.#renewal(), signal);
   }
 
-  // #board is the flight that is under way, or a new one. It does not end with the signal of whoever came first, for others
-  // may wait for it, but by flightLimit.
-  #board(): Promise<string> {
-    if (this.#flight === undefined) {
-      this.#flight = this.#fly();
-      this.#flight.catch(() => {}); // of an early renewal nobody waits for the failure
+  // #renewal returns the renewal in flight, or starts one. The renewal ignores the signal of the caller that started it,
+  // because others may wait for it too. It ends by renewalLimit.
+  #renewal(): Promise<string> {
+    if (this.#shared === undefined) {
+      this.#shared = this.#do();
+      this.#shared.catch(() => {}); // nobody may be waiting for an early renewal that fails
     }
-    return this.#flight;
+    return this.#shared;
   }
 
-  async #fly(): Promise<string> {
+  async #do(): Promise<string> {
     try {
-      const pair = await bounded(undefined, flightLimit, (signal) => this.#obtain(signal));
+      const pair = await bounded(undefined, renewalLimit, (signal) => this.#obtain(signal));
       this.#keep(pair);
       return pair.access;
     } catch (error) {
       this.#renewAt = performance.now() + between(renewPause / 2, renewPause);
       throw error;
     } finally {
-      this.#flight = undefined;
+      this.#shared = undefined;
     }
   }
 
-  // #obtain refreshes, or exchanges the secret when there is no refresh token, or it is refused or in doubt for too long.
+  // #obtain refreshes. It exchanges the secret if there is no refresh token, the service refuses it, or it may have been spent
+  // too long ago.
   async #obtain(signal: AbortSignal): Promise<Pair> {
     if (this.#refresh !== "") {
-      this.#doubt ??= new Doubt(); // until #keep has the successor
+      this.#presented ??= new Presented(); // until #keep stores the successor
       try {
-        return await this.#present(this.#refresh, this.#doubt, signal);
+        return await this.#present(this.#refresh, this.#presented, signal);
       } catch (error) {
-        const refused = error instanceof RemitError && error.code === "invalid_refresh_token";
-        if (!refused && this.#doubt.left() > 0) {
+        const refused = error instanceof RemitError && error.code === codes.invalidRefreshToken;
+        if (!refused && this.#presented.left() > 0) {
           throw error;
         }
         this.#refresh = "";
@@ -122,26 +125,26 @@ export class Tokens {
     return this.#ask("/v1/auth/token", write({ agent_id: this.#agent, secret: reveal(this.#secret) }), signal);
   }
 
-  // #present presents a refresh token for as long as its doubt allows: a timer ends the attempt that is under way then, and
-  // each attempt looks at the clocks before it is sent, for the timer does not run while the machine sleeps.
-  #present(refresh: string, doubt: Doubt, signal: AbortSignal): Promise<Pair> {
+  // #present presents a refresh token within its time limit. A timer aborts the attempt in flight at the limit. Each attempt
+  // also checks the clocks before it is sent, because the timer stops while the machine sleeps.
+  #present(refresh: string, presented: Presented, signal: AbortSignal): Promise<Pair> {
     const body = write({ refresh_token: refresh });
-    const inTime = () => doubt.left() > 0;
+    const inTime = () => presented.left() > 0;
     const ask = (limited: AbortSignal) => this.#ask("/v1/auth/refresh", body, limited, inTime);
-    return bounded(signal, Math.max(doubt.left(), 0) + timerError, ask);
+    return bounded(signal, Math.max(presented.left(), 0) + timerError, ask);
   }
 
-  // #ask may be repeated: the service returns the same successor, and a second family of tokens does no harm.
+  // #ask is repeatable: the service returns the same successor, and a second family of tokens does no harm.
   #ask(path: string, body: string, signal: AbortSignal, inTime = () => true): Promise<Pair> {
-    return this.#issuer.do({ method: "POST", path, body, effect: "reads", inTime, read: pairFrom }, signal);
+    return this.#issuer.do({ method: "POST", path, body, semantics: "safe", inTime, read: pairFrom }, signal);
   }
 
-  // #keep takes a pair that was just received into use.
+  // #keep starts using a pair that was just received.
   #keep(pair: Pair): void {
     const now = performance.now();
     this.#access = pair.access;
     this.#refresh = pair.refresh;
-    this.#doubt = undefined;
+    this.#presented = undefined;
     this.#renewAt = now + between(pair.lifetime * renewFrom, pair.lifetime * renewUntil);
     this.#usableUntil = now + pair.lifetime * useUntil;
   }
@@ -157,7 +160,7 @@ function pairFrom(value: unknown): Pair {
   return { access, refresh: text(answer, "refresh_token"), lifetime };
 }
 
-// between is a random number from least up to most.
+// between returns a random number from least up to most.
 function between(least: number, most: number): number {
   return least + Math.random() * (most - least);
 }

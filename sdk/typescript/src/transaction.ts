@@ -10,32 +10,32 @@ import {
   transactionFrom, type CommitParams, type TransactionChanges, type TransactionInfo, type TransactionParams,
 } from "./transactions.js";
 
-// A rollback does not end with the signal of the work that it undoes, but after so many milliseconds.
+// Milliseconds for a rollback. It ignores the signal of the work that it undoes.
 const rollbackLimit = 10_000;
 const notFinished = "not finished";
 
 /**
- * An action with a prior state, to be settled by `commit` or `rollback`.
+ * An action with a prior state. It ends with `commit` or `rollback`.
  *
  * ```ts
  * await session.begin({ actionType: "payment", preState: before, value: price }, async (tx) => {
  *   // … act …
- *   await tx.commit({ value: spent, postState: after }); // left out: what is held is committed
+ *   await tx.commit({ value: spent, postState: after }); // without it, the held value is committed
  * });
  * ```
  *
- * With `await using tx = await session.begin(…)` it has to be committed: what the scope has not settled is rolled back at its
- * end, for the end of a scope does not know whether it was left by an error.
+ * With `await using tx = await session.begin(…)`, commit it explicitly: the end of the scope rolls back a pending transaction,
+ * because it cannot know whether an error left the scope.
  *
- * Begin, commit and rollback are each done once however often they are sent. A transaction that nobody settles expires, and
- * its hold is released.
+ * Begin, commit and rollback are idempotent. A transaction that is neither committed nor rolled back expires, and its hold is
+ * released.
  */
 export class Transaction implements AsyncDisposable {
   readonly id: string;
   readonly #caller: Caller;
   #info: TransactionInfo | undefined;
-  #givenUp: string | undefined; // the reason of the rollback that was asked for last, of those that failed
-  #done = false; // settled, or being settled, or committed for all we know
+  #givenUp: string | undefined; // the reason of the last rollback that failed
+  #done = false; // committed or rolled back, in progress, or a commit with an unknown outcome
 
   /** @internal */
   constructor(caller: Caller, id: string, info?: TransactionInfo) {
@@ -44,24 +44,23 @@ export class Transaction implements AsyncDisposable {
     this.#info = info;
   }
 
-  /** What the service said of the transaction last; undefined: nothing yet. Nothing is sent. */
+  /** The state in the service's last response; undefined before the first one. Sends nothing. */
   get info(): TransactionInfo | undefined {
     return this.#info;
   }
 
-  /** Reads the transaction, which is then its info. */
+  /** Gets the transaction, and updates info. */
   async get(options: CallOptions = {}): Promise<TransactionInfo> {
     const path = transactionPath(this.id);
-    return this.#ask({ method: "GET", path, effect: "reads", read: transactionFrom }, signalOf(options));
+    return this.#ask({ method: "GET", path, semantics: "safe", read: transactionFrom }, signalOf(options));
   }
 
   /**
-   * Settles the transaction as done. After success, and after OutcomeUnknown, it is done with: the rollback at the end of
-   * its scope then does nothing, for what has happened must not be taken out of the books by accident. To settle a commit
-   * in doubt, call `get` or `reverse`. After any other error it is pending still, unless that is TransactionNotPending.
+   * Commits the transaction. After success and after OutcomeUnknown, the end of its scope does nothing, because an action that
+   * has happened must stay accounted for. To resolve an unknown outcome, call `get` or `reverse`. After any other error except
+   * TransactionNotPending, the transaction is still pending.
    *
-   * A commit that comes after the transaction has expired is still taken, and its answer is late: what was spent must not be
-   * missing from the books.
+   * A commit after the transaction has expired still succeeds, and late is then true: spending must be accounted for.
    */
   async commit(params: CommitParams = {}, options: WriteOptions = {}): Promise<TransactionInfo> {
     const { value, postState } = known("a commit", params, { value: true, postState: true });
@@ -73,9 +72,9 @@ export class Transaction implements AsyncDisposable {
   }
 
   /**
-   * Settles the transaction as not done and releases its hold; the answer has the prior state to restore. The action stays
-   * counted. After a commit or rollback it is TransactionDone, and nothing is sent. It takes 10 seconds at most. An agent may
-   * always give back its own hold.
+   * Rolls back the transaction and releases its hold. The result has the prior state to restore. The action stays counted. After
+   * a commit or rollback it throws TransactionDone and sends nothing. It takes at most 10 seconds. An agent may always release
+   * its own hold.
    */
   async rollback(reason?: string): Promise<TransactionInfo> {
     this.#givenUp = reason ?? "";
@@ -83,9 +82,9 @@ export class Transaction implements AsyncDisposable {
   }
 
   /**
-   * Rolls the transaction back even if it is committed, which `rollback` does not; the value is given back to the session.
-   * For that an agent needs the scope transactions:rollback, or admin, in its token and its session, else it is
-   * InsufficientScope. Further errors are those of `rollback`, and TransactionNotReversible.
+   * Rolls back the transaction even if it is committed, and refunds the value to the session. An agent needs the scope
+   * transactions:rollback or admin for that, in its token and its session; otherwise it throws InsufficientScope. It also throws
+   * the errors of `rollback`, and TransactionNotReversible.
    */
   async reverse(reason?: string): Promise<TransactionInfo> {
     this.#givenUp = reason ?? "";
@@ -95,27 +94,27 @@ export class Transaction implements AsyncDisposable {
   }
 
   /**
-   * Changes a pending transaction: it raises or lowers what is held, or gives it more time. What does not fit is LimitReached
-   * and changes nothing; of one that is not pending, TransactionNotPending tells.
+   * Changes the hold or the expiry of a pending transaction. Throws LimitReached if the new hold does not fit, and
+   * TransactionNotPending if the transaction is not pending. Then nothing changes.
    */
   async update(changes: TransactionChanges, options: CallOptions = {}): Promise<TransactionInfo> {
     const { value, expiresInSeconds } = known("a change of a transaction", changes, { value: true, expiresInSeconds: true });
     const body = write({ value_usd: value, expires_in_seconds: seconds(expiresInSeconds) });
     const path = transactionPath(this.id);
-    return this.#ask({ method: "PATCH", path, body, effect: "repeats", read: transactionFrom }, signalOf(options));
+    return this.#ask({ method: "PATCH", path, body, semantics: "idempotent", read: transactionFrom }, signalOf(options));
   }
 
-  /** Rolls back what is neither committed nor rolled back: the end of `await using`. */
+  /** Rolls back unless the transaction is committed or rolled back. `await using` calls it. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#done) {
       await this.rollback(this.#givenUp || notFinished);
     }
   }
 
-  /** @internal Settles what the work, which ended normally, has left open. */
+  /** @internal Ends the transaction after work that ended normally without a commit or rollback. */
   async finish(): Promise<void> {
     if (this.#givenUp !== undefined) {
-      await this[Symbol.asyncDispose]().catch(() => {}); // the work has seen why; the hold expires
+      await this[Symbol.asyncDispose]().catch(() => {}); // the work has already seen the error; the hold expires
     } else if (!this.#done) {
       await this.commit();
     }
@@ -148,7 +147,7 @@ export class Transaction implements AsyncDisposable {
   }
 }
 
-/** What is done in a transaction. */
+/** The work in a transaction. */
 export type Work<T> = (transaction: Transaction) => Promise<T>;
 
 const paramNames: Names<TransactionParams> = {
@@ -159,7 +158,7 @@ export async function beginOrWork<T>(
   caller: Caller,
   session: string | undefined,
   params: TransactionParams,
-  first: WriteOptions | Work<T> = {}, // work is followed by the options
+  first: WriteOptions | Work<T> = {}, // if it is the work, second has the options
   second: WriteOptions = {},
 ): Promise<Transaction | T> {
   if (typeof first !== "function") {
@@ -177,7 +176,7 @@ async function begin(
   const { actionType, preState = {}, value, expiresInSeconds, reversible, metadata } = known("a transaction", params, paramNames);
   const body = write({
     action_type: actionType,
-    pre_state: preState, // sent also when there is none, as services before this SDK's required it
+    pre_state: preState, // always sent, because older services require it
     session_id: session,
     value_usd: value,
     expires_in_seconds: seconds(expiresInSeconds),
@@ -189,13 +188,13 @@ async function begin(
   return new Transaction(caller, info.id, info);
 }
 
-// within works in a transaction, and settles it when the work has not.
+// within runs work in a transaction, and ends the transaction if the work has not.
 async function within<T>(transaction: Transaction, work: Work<T>): Promise<T> {
   let result: T;
   try {
     result = await work(transaction);
   } catch (error) {
-    await transaction[Symbol.asyncDispose]().catch(() => {}); // why the work failed says more; the hold expires
+    await transaction[Symbol.asyncDispose]().catch(() => {}); // the work's error matters more; the hold expires
     throw error;
   }
   await transaction.finish();

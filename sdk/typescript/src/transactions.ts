@@ -4,52 +4,51 @@ import type { MicroUSD } from "./money.js";
 import { known } from "./options.js";
 import { list } from "./pages.js";
 
-/** What a new transaction is. */
+/** A new transaction. */
 export interface TransactionParams {
   readonly actionType: string; // 1 to 200 characters
-  readonly preState?: object; // how things are now, to be restored by whoever rolls back; at most 64 KiB; left out: {}
-  readonly value?: MicroUSD; // to be held; needs a session
-  readonly expiresInSeconds?: number; // after which the hold is released, up to 30 days; left out: 5 minutes
-  readonly reversible?: boolean; // false: once committed, it cannot be rolled back; left out: true
+  readonly preState?: object; // the state to restore after a rollback; at most 64 KiB; the default is {}
+  readonly value?: MicroUSD; // the value to hold; needs a session
+  readonly expiresInSeconds?: number; // when the hold is released, up to 30 days; the default is 5 minutes
+  readonly reversible?: boolean; // false: it cannot be rolled back after the commit; the default is true
   readonly metadata?: object; // at most 16 KiB
 }
 
-/** How a transaction came out. Empty: what is held was spent. */
+/** The outcome of a transaction. Without value, the held value was spent. */
 export interface CommitParams {
   /**
-   * What was really spent. Of less than is held the rest is released. Of more the excess is charged as far as the session
-   * allows; TransactionInfo.overage is what did not fit.
+   * What was spent. If it is below the hold, the rest is released. If it is above, the session is charged up to its limit, and
+   * TransactionInfo.overage is the remainder.
    */
   readonly value?: MicroUSD;
-  readonly postState?: object; // how things are now; at most 64 KiB
+  readonly postState?: object; // the state after the action; at most 64 KiB
 }
 
-/** Changes of a pending transaction. What is left out stays. */
+/** Changes of a pending transaction. Omitted members stay. */
 export interface TransactionChanges {
-  readonly value?: MicroUSD; // to be held from now on
+  readonly value?: MicroUSD; // the value to hold from now on
   readonly expiresInSeconds?: number; // from now
 }
 
 /**
- * A transaction as the service shows it. Lists leave out preState, postState and metadata. The service keeps their numbers as
- * they were sent, but here they are a JavaScript number's: 9007199254740993 comes as 9007199254740992. Write such a one as a
- * string.
+ * A transaction as the service shows it. Lists omit preState, postState and metadata. The service keeps the numbers in them
+ * exactly, but JavaScript rounds them: 9007199254740993 becomes 9007199254740992. Use a string for such numbers.
  */
 export interface TransactionInfo {
   readonly id: string;
   readonly agentId: string;
   readonly sessionId: string | undefined;
-  readonly sequenceNumber: number | undefined; // in its session, from 1, without gaps
+  readonly sequenceNumber: number | undefined; // numbers the transactions of a session from 1, without gaps
   readonly status: string; // pending, committed, rolled_back or expired
   readonly actionType: string;
   readonly preState: JSONObject | undefined;
   readonly postState: JSONObject | undefined;
-  readonly value: MicroUSD; // what it was begun with; once committed, what was charged
-  readonly valueHeld: MicroUSD; // while it is pending
+  readonly value: MicroUSD; // the value it was begun with; once committed, the value that was charged
+  readonly valueHeld: MicroUSD; // what the session holds for it while it is pending
   readonly overage: MicroUSD; // spent beyond the session's limit
-  readonly late: boolean; // committed after it had expired
+  readonly late: boolean; // whether it was committed after it had expired
   readonly reversible: boolean;
-  readonly reason: string | undefined; // of the rollback
+  readonly reason: string | undefined; // the reason of the rollback
   readonly metadata: JSONObject | undefined;
   readonly expiresAt: Date;
   readonly createdAt: Date;
@@ -57,7 +56,7 @@ export interface TransactionInfo {
   readonly rolledBackAt: Date | undefined;
 }
 
-/** Narrows a list of transactions. */
+/** Filters a list of transactions. */
 export interface TransactionFilter {
   readonly status?: "pending" | "committed" | "rolled_back" | "expired";
   readonly sessionId?: string;

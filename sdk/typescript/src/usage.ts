@@ -1,7 +1,7 @@
 import { amount, object, time, whole } from "./json.js";
 import type { MicroUSD } from "./money.js";
 
-/** What of a session is used and what remains. valueHeld belongs to pending transactions, and does not remain. */
+/** What a session has used, and what remains. Pending transactions hold valueHeld; it is not part of what remains. */
 export interface Usage {
   readonly actionCount: number;
   readonly maxActions: number;

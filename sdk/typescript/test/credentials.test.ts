@@ -21,16 +21,16 @@ test("no client prints a credential", async () => {
   }
 });
 
-test("a credential reads as such wherever it is printed", async () => {
+test("a credential is redacted wherever it is printed", async () => {
   const made = await acme.createAgent({ name: "scout" });
   assert.ok(made.secret instanceof Credential);
   assert.match(inspect(made), /secret: \[credential\]/);
   assert.equal(`${made.secret}`, "[credential]");
   assert.ok(!printed(made).includes(made.secret.reveal()));
-  assert.throws(() => JSON.stringify(made), /not written as JSON/);
+  assert.throws(() => JSON.stringify(made), /cannot be written as JSON/);
 });
 
-test("no error holds a credential", async (t) => {
+test("no error contains a credential", async (t) => {
   const network = await newNetwork(t);
   const through = network.client({ maxAttempts: 1 });
   const { agent, secret } = await newAgent([], through);

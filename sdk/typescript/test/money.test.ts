@@ -27,7 +27,7 @@ test("amounts are read by their exact value and written in the shortest form", (
   assert.equal((37n * USD) / 100n, usd("0.37"));
 });
 
-test("what is no amount is refused", () => {
+test("an invalid amount is refused", () => {
   for (const text of ["", "-1", "0.0000001", "1000000000.000001", "1e10", "1e400", "1e-400", "NaN", ".5", "5.", " 5", "0x1", "1_0", "$5"]) {
     assert.throws(() => usd(text), RangeError, text);
   }
@@ -45,7 +45,7 @@ test("only the service's own amounts are read as amounts", () => {
   }
 });
 
-test("what is not JSON is refused as fast as what is", () => {
+test("text that is not JSON is refused as fast as valid JSON is read", () => {
   const text = `{"a_usd":1,"s":"${String.raw`\"`.repeat(80_000)}`; // a string without an end
   const begun = performance.now();
   assert.throws(() => parse(text), SyntaxError);
@@ -53,15 +53,15 @@ test("what is not JSON is refused as fast as what is", () => {
   assert.ok(performance.now() - begun < 2_000);
 });
 
-test("amounts are written as exact numbers, and nothing else is taken for one", () => {
+test("amounts are written as exact numbers, and other types are refused", () => {
   assert.equal(write({ a_usd: 999_999_999_999_999n, b: undefined, c: ["x"], d: { e_usd: 1 } }), `{"a_usd":999999999.999999,"c":["x"],"d":{"e_usd":1}}`);
   assert.throws(() => write({ a_usd: 0.37 }), /a_usd must be a bigint/);
   assert.throws(() => write({ a_usd: "0.37" }), /a_usd must be a bigint/);
   assert.throws(() => write({ metadata: () => 1 }), /metadata cannot be written/);
 });
 
-// A number would have made 1000000000 of it.
-test("999999999.999999 goes to the service and comes back to the last digit", async (t) => {
+// A JavaScript number would round it to 1000000000.
+test("999999999.999999 survives the round trip to the service", async (t) => {
   const network = await newNetwork(t);
   const most = usd("999999999.999999");
   const { agent } = await newAgent([], network.client());

@@ -1,17 +1,17 @@
-// A network between the SDK and the service, which loses and delays answers as it is told.
+// A proxy between the SDK and the service that loses or delays responses on demand.
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { TestContext } from "node:test";
 import { Client, type ClientOptions } from "@remit/sdk";
 import { serviceURL } from "./service.js";
 
-/** A request as it came by. */
+/** A request that the proxy received. */
 export interface Seen {
   readonly place: string; // method and path
   readonly key: string | undefined; // Idempotency-Key
   readonly token: string | undefined;
   readonly body: string;
-  readonly nth: number; // of its place, from 1
+  readonly nth: number; // counts the requests with the same place, from 1
 }
 
 /**
@@ -27,7 +27,7 @@ export type Fate =
 
 export class Network {
   readonly seen: Seen[] = [];
-  /** Decides; by default all pass. */
+  /** Decides what happens to a request; by default all pass. */
   fate: (seen: Seen) => Fate = () => "pass";
   readonly #url: string;
 
@@ -74,7 +74,7 @@ export class Network {
   }
 }
 
-/** A network of the test's own, which is gone when the test ends. */
+/** Returns a proxy that ends with the test. */
 export async function newNetwork(t: TestContext): Promise<Network> {
   let network: Network;
   const server = createServer((request, response) => {

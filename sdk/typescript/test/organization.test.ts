@@ -7,7 +7,7 @@ import {
 import { newNetwork } from "./network.js";
 import { acme, apiKey, collect, failure, newAgent, newSession, organizationId, remit, sessionOf } from "./service.js";
 
-test("an agent's whole life", async () => {
+test("the lifecycle of an agent", async () => {
   const made = await acme.createAgent({ name: "scout", scopes: ["read", "pay"], description: "looks", metadata: { tier: 1 } });
   const read = await acme.getAgent(made.id);
   assert.deepEqual([read.name, read.scopes, read.status, read.description, read.metadata, read.organizationId],
@@ -28,7 +28,7 @@ test("an agent's whole life", async () => {
   assert.equal((await failure(session.charge(), Unauthorized)).code, "invalid_credentials");
 });
 
-test("a rotated API key replaces the one before", async () => {
+test("a rotated API key replaces the previous one", async () => {
   const made = await remit.createOrganization({ name: "other", metadata: { plan: "x" } });
   const other = remit.organization(made.apiKey!);
   const info = await other.info(made.id);
@@ -38,7 +38,7 @@ test("a rotated API key replaces the one before", async () => {
   assert.equal((await remit.organization(rotated.apiKey).info(made.id)).id, made.id);
 });
 
-test("a session is read as it was made, topped up and ended", async () => {
+test("a session is created, read, topped up and ended", async () => {
   const { agent } = await newAgent(["read", "pay"]);
   const made = await acme.createSession({
     agentId: agent.id, maxActions: 7, maxValue: 12_300_001n, expiresInSeconds: 3600, scopes: ["read"], metadata: { for: "a<b>&c" },
@@ -61,7 +61,7 @@ test("a session is read as it was made, topped up and ended", async () => {
   assert.deepEqual([over.status, over.sessionStatus], [403, "completed"]);
 });
 
-test("every refusal has its type, and what it holds", async () => {
+test("every error code has its type and its fields", async () => {
   const session = await newSession({ maxActions: 10, maxValue: USD }, ["read"]);
   await session.charge({ value: 600_000n });
   const limit = await failure(session.charge({ value: 500_000n }), LimitReached);
@@ -79,7 +79,7 @@ test("every refusal has its type, and what it holds", async () => {
   await assert.rejects(acme.getSession(".."), TypeError); // a URL would lead elsewhere
 });
 
-test("a batch does each action alone", async () => {
+test("each charge of a batch succeeds or fails on its own", async () => {
   const { agent } = await newAgent([]);
   const [one, two] = [await sessionOf(agent, { maxActions: 1 }), await sessionOf(agent)];
   for (const who of [agent, acme]) {
@@ -104,7 +104,7 @@ test("lists are followed from page to page, newest first", async () => {
   assert.ok((await ids(acme.agents({ status: "active" }))).includes(agent.id));
 });
 
-test("a next page that is the same page ends a list, and no link leads elsewhere", async (t) => {
+test("a next link to the same page ends a list, and links to other hosts are not followed", async (t) => {
   const network = await newNetwork(t);
   const link = '<http://127.0.0.1:9/v1/agents?cursor=a>; rel="prev", <http://127.0.0.1:9/v1/agents?cursor=b&limit=1>; rel="next"';
   network.fate = ({ nth }) => (nth > 3 ? { status: 500 } : { status: 200, headers: { Link: link }, body: "[]" });
@@ -127,7 +127,7 @@ test("tokens are introspected, and verified as gateways do it", async () => {
   await failure(remit.verify("nonsense"), Unauthorized);
 });
 
-test("a secret is exchanged for tokens that are kept elsewhere", async (t) => {
+test("a secret is exchanged for tokens that the caller stores", async (t) => {
   const network = await newNetwork(t);
   const { agent, secret } = await newAgent(["read"]);
   network.fate = (seen) => (seen.nth === 1 ? "lose" : "pass");
@@ -141,7 +141,7 @@ test("a secret is exchanged for tokens that are kept elsewhere", async (t) => {
   assert.doesNotMatch(inspect(wrong), /wrong-secret/);
 });
 
-test("events are yielded, then waited for", async () => {
+test("events are yielded, then followed", async () => {
   const { agent } = await newAgent([]);
   const session = await sessionOf(agent, { maxActions: 1 });
   const types: string[] = [];
@@ -167,7 +167,7 @@ test("events are yielded, then waited for", async () => {
   }
 });
 
-test("a base URL is taken only as a place to send credentials to", async () => {
+test("an invalid base URL is refused", async () => {
   const { Client } = await import("@remit/sdk");
   for (const url of ["remit.example.com", "ftp://remit.example.com", "https://me:hunter2@remit.example.com", "https://x/?q=1", "http://hunter2 x"]) {
     assert.throws(() => new Client(url), (e: Error) => e instanceof TypeError && !`${e.stack}${JSON.stringify(e)}`.includes("hunter2"), url);

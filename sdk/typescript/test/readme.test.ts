@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { USD } from "@remit/sdk";
 import { apiKey, newAgent, serviceURL, sessionOf } from "./service.js";
 
-// run runs an example as it stands in README.md, and returns what it prints.
+// run runs an example of README.md unchanged, and returns what it prints.
 async function run(example: string, limits: { maxActions: number; maxValue: bigint }): Promise<() => Promise<string>> {
   const { agent, secret } = await newAgent(["admin"]);
   const session = await sessionOf(agent, limits);
@@ -20,13 +20,13 @@ async function run(example: string, limits: { maxActions: number; maxValue: bigi
   };
 }
 
-test("the first lines of the README work as they stand", async () => {
+test("the first example of the README runs", async () => {
   const first = await run("first", { maxActions: 2, maxValue: USD / 2n });
   assert.equal(await first(), "1 actions and 0.13 USD left\n");
   assert.equal(await first(), "out of max_value_usd: nothing was charged\n");
 });
 
-test("the examples of the README are one program that works", async () => {
+test("the examples of the README run as one program", async () => {
   const whole = await run("whole", { maxActions: 100, maxValue: 100n * USD });
   const output = await whole();
   assert.match(output, /^99 actions and 99.63 USD left\n/);

@@ -1,4 +1,4 @@
-// What each call sends, and what it makes of the answers that the contract has.
+// Tests of what each call sends, and how it reads the responses of the API description.
 import assert from "node:assert/strict";
 import test from "node:test";
 import {
@@ -29,7 +29,7 @@ const usage = {
   remaining_actions: 7, remaining_value_usd: 6.25, expires_at: moment,
 };
 
-// answers gives an answer, after so many gateways' that tell nothing. The place of a token is an exchange.
+// answers returns a response after a number of 502 responses from a gateway. It answers token exchanges by itself.
 function answers(network: Network, said: unknown, lost = 0): void {
   const pair = JSON.stringify({ access_token: "a", refresh_token: "b", token_type: "bearer", expires_in: 3600 });
   network.fate = (seen) => {
@@ -60,7 +60,7 @@ const cases: Case[] = [
     '{"value_usd":0,"expires_in_seconds":60}', false, transaction],
 ];
 
-test("each call is one request, repeated by the same key where a second one would do it twice", async (t) => {
+test("each call is one request, and a retry reuses its key unless the request is idempotent", async (t) => {
   for (const [call, place, body, keyed, said] of cases) {
     const network = await newNetwork(t);
     answers(network, said, 2);
@@ -72,7 +72,7 @@ test("each call is one request, repeated by the same key where a second one woul
   }
 });
 
-test("a top-up without a key is not repeated", async (t) => {
+test("a top-up without a key is not retried", async (t) => {
   const network = await newNetwork(t);
   answers(network, session, 9);
   const organization = network.client({ idempotencyKeys: false }).organization("rmk_1");
@@ -80,7 +80,7 @@ test("a top-up without a key is not repeated", async (t) => {
   assert.equal(network.seen.length, 1);
 });
 
-test("answers are read as far as they are known", async (t) => {
+test("responses are read, and unknown fields are ignored", async (t) => {
   const network = await newNetwork(t);
   const client = network.client();
   const o = client.organization("rmk_1");
@@ -132,12 +132,12 @@ test("an error names the limit and what is left, and nothing twice", async (t) =
     [RemitError, "400 invalid_request: id must be a UUID; d must be a UUID (request r-1)"]);
 });
 
-test("an option that a call does not have is a TypeError, before anything is sent", async (t) => {
+test("an unknown option is a TypeError before anything is sent", async (t) => {
   const network = await newNetwork(t);
   const client = network.client();
   const o = client.organization("rmk_1");
   const s = client.agent("a1", "s").session("s1");
-  const wrong = (options: object): any => options; // as JavaScript is not checked
+  const wrong = (options: object): any => options; // as in unchecked JavaScript
   const calls: (() => unknown)[] = [
     () => o.createSession(wrong({ agentId: "a1", max_actions: 3 })),
     () => o.updateSession("s1", wrong({ maxvalue: 3n })),

@@ -13,14 +13,14 @@ import { apiKey, collect, failure, newAgent, newSession, sessionOf } from "./ser
 const problem = (status: number, code: string, headers: Record<string, string> = {}) => ({
   status, headers, body: JSON.stringify({ actionType: "about:blank", title: "x", status, code, detail: "x", request_id: "r-1" }),
 });
-// Waits are as short as chance allows, but where they are what is tested, and on Node 18, whose keys come by chance too.
+// Math.random returns 0 so that there is no backoff, except in tests of backoff, and on Node 18, which needs it for keys.
 if (globalThis.crypto !== undefined) {
   Math.random = () => 0;
 }
 
 const unavailable = problem(503, "unavailable", { "Retry-After": "0" });
 
-test("a charge whose answer is lost is made once", async (t) => {
+test("a charge whose response is lost is charged once", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.client());
   const charge = `POST /v1/sessions/${session.id}/actions`;
@@ -35,8 +35,8 @@ test("a charge whose answer is lost is made once", async (t) => {
   assert.equal(new Set(network.seen.filter((s) => s.place === charge).map((s) => s.key)).size, 2);
 });
 
-// Whatever is lost on the way back, the service has each step once, and the caller knows it.
-test("every step whose answer is lost is taken once", async (t) => {
+// Whichever response is lost, each step happens once, and the caller gets its result.
+test("every step whose response is lost happens once", async (t) => {
   const network = await newNetwork(t);
   const acme = network.client().organization(apiKey);
   network.fate = (seen) => (seen.nth <= 2 && seen.place !== "POST /v1/agents" ? "lose" : "pass");
@@ -61,7 +61,7 @@ test("every step whose answer is lost is taken once", async (t) => {
   await acme.revokeAgent(agent.id);
 });
 
-test("503 and 429 are asked again, with the same key, as the service says when", async (t) => {
+test("503 and 429 are retried with the same key after Retry-After", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.client());
   const charge = `POST /v1/sessions/${session.id}/actions`;
@@ -90,7 +90,7 @@ test("a Retry-After is waited for, unless it is too long", async (t) => {
   }
 });
 
-test("backoff is anything up to a bound that doubles", (t) => {
+test("backoff is random below a bound that doubles", (t) => {
   const most = [100, 200, 400, 800, 1600, 3200, 5000, 5000];
   for (const [chance, bounds] of [[0, most.map(() => 0)], [0.5, most.map((m) => m / 2)], [1, most]] as const) {
     t.mock.method(Math, "random", () => chance);
@@ -100,7 +100,7 @@ test("backoff is anything up to a bound that doubles", (t) => {
   }
 });
 
-test("what is refused is asked once", async (t) => {
+test("a refusal is not retried", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({ maxActions: 1 }, [], network.client());
   const charge = `POST /v1/sessions/${session.id}/actions`;
@@ -120,7 +120,7 @@ test("what is refused is asked once", async (t) => {
   }
 });
 
-test("attempts are bounded, and tell whether anything may have happened", async (t) => {
+test("attempts are bounded, and the error says whether the write may have happened", async (t) => {
   const network = await newNetwork(t);
   const { agent } = await newAgent([], network.client({ maxAttempts: 2 }));
   const session = await sessionOf(agent);
@@ -129,7 +129,7 @@ test("attempts are bounded, and tell whether anything may have happened", async 
     [() => "lose", OutcomeUnknown],
     [() => unavailable, Unavailable],
     [() => problem(503, "outcome_unknown"), OutcomeUnknown],
-    [(seen) => (seen.nth % 2 === 1 ? "lose" : unavailable), OutcomeUnknown], // the lost one stays in doubt
+    [(seen) => (seen.nth % 2 === 1 ? "lose" : unavailable), OutcomeUnknown], // the outcome of the lost one stays unknown
     [(seen) => (seen.nth % 2 === 1 ? unavailable : "lose"), OutcomeUnknown],
   ];
   for (const [fate, type] of endings) {
@@ -141,10 +141,10 @@ test("attempts are bounded, and tell whether anything may have happened", async 
   }
   const reads = `GET /v1/sessions/${session.id}`;
   network.fate = (seen) => (seen.place === reads ? "lose" : "pass");
-  await failure(session.get(), Unavailable); // nobody has to know whether it was read
+  await failure(session.get(), Unavailable); // a read has no unknown outcome
 });
 
-test("a refusal after a lost answer says that nothing happened", async (t) => {
+test("a refusal after a lost response says that nothing happened", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({ maxActions: 1 }, [], network.client());
   await session.charge();
@@ -153,7 +153,7 @@ test("a refusal after a lost answer says that nothing happened", async (t) => {
   assert.equal(network.count(`POST /v1/sessions/${session.id}/actions`), 3);
 });
 
-test("a refusal that is not the service's own settles no doubt", async (t) => {
+test("a proxy's refusal leaves the outcome unknown", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.client());
   const charge = `POST /v1/sessions/${session.id}/actions`;
@@ -167,7 +167,7 @@ test("a refusal that is not the service's own settles no doubt", async (t) => {
   }
 });
 
-test("an answer that cannot be read leaves a write in doubt", async (t) => {
+test("an unreadable response leaves the outcome of a write unknown", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.client());
   for (const answer of ["", "null", "[]", "{", `{"action_count":1}`, `"${"x".repeat(1 << 20)}"`]) {
@@ -180,7 +180,7 @@ test("an answer that cannot be read leaves a write in doubt", async (t) => {
   }
 });
 
-test("what has no key is sent again only when it cannot have happened", async (t) => {
+test("a write without a key is retried only if it cannot have happened", async (t) => {
   const network = await newNetwork(t);
   const remit = network.client({ idempotencyKeys: false });
   const acme = remit.organization(apiKey);
@@ -204,7 +204,7 @@ test("what has no key is sent again only when it cannot have happened", async (t
   }
 });
 
-test("without keys a write in doubt is not sent again, unless it has the caller's own", async (t) => {
+test("without keys a write with an unknown outcome is not retried, unless it has the caller's key", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, ["admin"], network.client({ idempotencyKeys: false }));
   const charge = `POST /v1/sessions/${session.id}/actions`;
@@ -215,7 +215,7 @@ test("without keys a write in doubt is not sent again, unless it has the caller'
   network.fate = (seen) => (seen.nth === 1 && /^POST .*(transactions|commit|rollback)$/.test(seen.place) ? unavailable : "pass");
   for (const settle of ["commit", "rollback"] as const) {
     const tx = await session.begin({ actionType: "payment", preState: {} });
-    await tx[settle](); // what did not happen is sent again all the same
+    await tx[settle](); // it did not happen, so the SDK retries it without a key too
     assert.equal(network.count(`POST /v1/transactions/${tx.id}/${settle}`), 2);
   }
   await session.chargeMany([{}]);
@@ -224,7 +224,7 @@ test("without keys a write in doubt is not sent again, unless it has the caller'
   assert.equal((await session.get()).actionCount, 5);
 });
 
-test("where there is no connection nothing happened", async (t) => {
+test("without a connection nothing happened", async (t) => {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -240,18 +240,18 @@ test("where there is no connection nothing happened", async (t) => {
   t.diagnostic("two addresses without a listener");
 });
 
-test("the SDK's own bound on a call is an outage, or a doubt, and no reason of the caller's", async (t) => {
+test("a timeout of the SDK is Unavailable or OutcomeUnknown, not the caller's reason", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.client({ timeout: 100, maxAttempts: 1 }));
   await session.get();
   network.fate = () => "hang";
   assert.equal((await failure(session.get(), Unavailable)).message, `remit: GET /v1/sessions/${session.id}: no answer within 0.1 s`);
   assert.match((await failure(session.charge(), OutcomeUnknown)).message, /the outcome is unknown: no answer within 0.1 s$/);
-  const late = AbortSignal.abort(new TimeIsUp("no answer within 30 s")); // of an exchange, over all its attempts
+  const late = AbortSignal.abort(new TimeIsUp("no answer within 30 s")); // the limit of an exchange, all attempts included
   assert.ok(conclude("POST /v1/auth/token", false, new Ended(late.reason), late) instanceof Unavailable);
 });
 
-test("a timeout beyond what timers count is no timeout, and not a millisecond", async () => {
+test("a timeout beyond the range of timers does not fire at once", async () => {
   for (const timeout of [3e9, Infinity]) {
     const slow: typeof fetch = async (_, init) => {
       await new Promise((resolve) => setTimeout(resolve, 20));
@@ -266,7 +266,7 @@ test("a timeout beyond what timers count is no timeout, and not a millisecond", 
   }
 });
 
-test("a signal ends a call wherever it is", async (t) => {
+test("a signal ends a call in every phase", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.client());
   const reason = new Error("enough");
@@ -288,19 +288,19 @@ test("a signal ends a call wherever it is", async (t) => {
 
   const controller = new AbortController();
   network.fate = () => (setTimeout(() => controller.abort(reason), 20), problem(429, "rate_limited", { "Retry-After": "29" }));
-  await assert.rejects(session.charge({}, { signal: controller.signal }), reason); // while it waits to send it again
+  await assert.rejects(session.charge({}, { signal: controller.signal }), reason); // during the backoff
 });
 
-test("an attempt without an answer ends after the timeout", async (t) => {
+test("an attempt without a response ends after the timeout", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.client({ timeout: 300 }));
   await session.get();
   network.fate = (seen) => (seen.place.endsWith("/actions") && seen.nth === 1 ? "hang" : "pass");
   assert.equal((await session.charge()).actionCount, 1);
-  assert.ok(network.count(`POST /v1/sessions/${session.id}/actions`) >= 2); // a busy machine may need more than one again
+  assert.ok(network.count(`POST /v1/sessions/${session.id}/actions`) >= 2); // a busy machine may need more than one retry
 });
 
-test("one charge of a batch can be in doubt alone", async (t) => {
+test("a single charge of a batch can have an unknown outcome", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.client());
   const item = (code: string) => ({ status: 503, body: { type: "x", title: "x", status: 503, code, detail: "x", request_id: "r" } });
@@ -312,7 +312,7 @@ test("one charge of a batch can be in doubt alone", async (t) => {
   await failure(session.chargeMany([{}]), OutcomeUnknown); // two results for one charge
 });
 
-test("a charge of a batch whose result cannot be read is in doubt alone", async (t) => {
+test("only the charge of a batch with an unreadable result has an unknown outcome", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, [], network.client());
   const odd = ["null", "{}", '{"status":200}', '{"status":200,"body":{}}', '{"status":409,"body":7}', '{"status":"200"}'];

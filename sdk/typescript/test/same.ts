@@ -1,4 +1,4 @@
-// The calls of docs/sdks.md with the TypeScript SDK; see ../../same/main.go.
+// The calls of docs/sdks.md with the TypeScript SDK; see internal/same/main.go.
 import {
   Agent, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LimitBelowUsage, LimitReached, NotFound, Organization,
   OrganizationSuspended, OutcomeUnknown, QuotaExceeded, RateLimited, RemitError, Session, SessionNotActive, TransactionDone,

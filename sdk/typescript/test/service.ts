@@ -1,4 +1,4 @@
-// The service that the tests run against, and who they are there.
+// The service that the tests run against, and their organization there.
 import { Client, type Agent, type Organization, type Session, type SessionLimits } from "@remit/sdk";
 
 const url = process.env["REMIT_ADDR"];
@@ -13,13 +13,13 @@ export const organizationId = made.id;
 export const apiKey = made.apiKey!.reveal();
 export const acme: Organization = remit.organization(apiKey);
 
-/** An agent that calls by way of `through`, and its secret. */
+/** Returns an agent whose calls go through the client `through`, and its secret. */
 export async function newAgent(scopes: string[], through: Client = remit): Promise<{ agent: Agent; secret: string }> {
   const scout = await acme.createAgent({ name: "scout", scopes });
   return { agent: through.agent(scout.id, scout.secret), secret: scout.secret.reveal() };
 }
 
-/** A session of a new agent with this scope, which calls by way of `through`. */
+/** Returns a session of a new agent with this scope, whose calls go through the client `through`. */
 export async function newSession(limits: SessionLimits = {}, scopes = ["admin"], through = remit): Promise<Session> {
   const { agent } = await newAgent(scopes, through);
   return sessionOf(agent, limits);
@@ -30,7 +30,7 @@ export async function sessionOf(agent: Agent, limits: SessionLimits = {}): Promi
   return agent.session(made.id);
 }
 
-/** All elements of a list. */
+/** Returns all elements of a list. */
 export async function collect<T>(list: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = [];
   for await (const element of list) {
@@ -39,7 +39,7 @@ export async function collect<T>(list: AsyncIterable<T>): Promise<T[]> {
   return all;
 }
 
-/** Returns when the condition holds. */
+/** Waits until the condition holds. */
 export async function until(condition: () => boolean): Promise<void> {
   for (let turns = 0; !condition(); turns++) {
     if (turns > 2_000) {
@@ -49,7 +49,7 @@ export async function until(condition: () => boolean): Promise<void> {
   }
 }
 
-/** What the promise is rejected with, which must be of the type. */
+/** Returns the error that rejects the promise. It must have the type. */
 export async function failure<T extends Error>(promise: Promise<unknown>, type: new (...args: any[]) => T): Promise<T> {
   try {
     await promise;

@@ -7,7 +7,7 @@ import { acme, failure, newAgent, serviceURL, sessionOf, until } from "./service
 const exchange = "POST /v1/auth/token";
 const refresh = "POST /v1/auth/refresh";
 
-// The service's tokens live for an hour: the tests put this process's clock forward instead of waiting.
+// The service's tokens are valid for an hour. The tests advance this process's clock instead of waiting.
 const hour = 3_600_000;
 let ahead = 0;
 const now = performance.now.bind(performance);
@@ -22,7 +22,7 @@ async function newClient(t: TestContext) {
 const tokensOf = (network: Network) =>
   new Set(network.seen.flatMap((s) => (s.token === undefined ? [] : [s.token]))).size;
 
-test("100 calls at once with nothing cached make one exchange", async (t) => {
+test("100 concurrent calls without a cached token share one exchange", async (t) => {
   const { network, session } = await newClient(t);
   await Promise.all(Array.from({ length: 100 }, () => session.charge()));
   assert.equal(network.count(exchange), 1);
@@ -30,10 +30,10 @@ test("100 calls at once with nothing cached make one exchange", async (t) => {
   assert.equal((await session.get()).actionCount, 100);
 });
 
-test("a token is renewed early, once, while calls go on with the present one", async (t) => {
+test("a token is renewed early and once, while calls keep using the current one", async (t) => {
   const { network, agent, session } = await newClient(t);
   const first = await agent.token();
-  network.fate = (seen) => (seen.place === refresh ? "hang" : "pass"); // as long as it hangs the present one serves
+  network.fate = (seen) => (seen.place === refresh ? "hang" : "pass"); // while it hangs, calls use the current token
   ahead += 0.91 * hour;
   await Promise.all(Array.from({ length: 20 }, () => session.charge()));
   assert.equal(await agent.token(), first);
@@ -61,7 +61,7 @@ test("renewals spread between 75 and 90 % of the lifetime", async (t) => {
     t.mock.method(Math, "random", () => chance);
     await agent.token();
     ahead += (moment - 0.001) * hour;
-    await session.get(); // a refresh would have come by before its answer
+    await session.get(); // a refresh would have arrived before this response
     assert.equal(network.count(refresh), 0, `before ${moment}`);
     ahead += 0.002 * hour;
     await session.get();
@@ -70,7 +70,7 @@ test("renewals spread between 75 and 90 % of the lifetime", async (t) => {
   }
 });
 
-test("a token that cannot be used any more is waited for", async (t) => {
+test("a call waits for a new token if the current one is no longer usable", async (t) => {
   const { network, agent, session } = await newClient(t);
   const first = await agent.token();
   ahead += 0.99 * hour;
@@ -79,7 +79,7 @@ test("a token that cannot be used any more is waited for", async (t) => {
   assert.deepEqual([network.count(exchange), network.count(refresh)], [1, 1]);
 });
 
-test("a refresh whose answer is lost is sent again with the same token", async (t) => {
+test("a refresh whose response is lost is retried with the same token", async (t) => {
   const { network, agent } = await newClient(t);
   await agent.token();
   network.fate = (seen) => (seen.place === refresh && seen.nth <= 2 ? "lose" : "pass");
@@ -88,11 +88,11 @@ test("a refresh whose answer is lost is sent again with the same token", async (
   assert.equal(sent.length, 3);
   assert.equal(new Set(sent).size, 1);
   assert.equal(network.count(exchange), 1);
-  await agent.refresh(); // the chain holds
+  await agent.refresh(); // the new refresh token works
   assert.equal(network.count(exchange), 1);
 });
 
-test("50 seconds after a lost answer the secret is exchanged instead", async (t) => {
+test("50 seconds after a lost response the secret is exchanged instead", async (t) => {
   const { network, agent } = await newClient(t);
   await agent.token();
   network.fate = (seen) => (seen.place === refresh ? "lose" : "pass");
@@ -106,25 +106,25 @@ test("50 seconds after a lost answer the secret is exchanged instead", async (t)
   assert.deepEqual([network.count(refresh), network.count(exchange)], [2 * sent, 2]);
 });
 
-test("50 seconds after a lost answer the secret is exchanged within the same flight too", async (t) => {
+test("50 seconds after a lost response the same shared call exchanges the secret", async (t) => {
   const { network, agent } = await newClient(t);
   await agent.token();
   network.fate = (seen) => (seen.place === refresh ? "lose" : "pass");
   await failure(agent.refresh(), Unavailable);
   const sent = network.count(refresh);
-  ahead += 45_000; // the flight begins in time, and its first attempt ends too late for a second
+  ahead += 45_000; // the renewal starts in time, but its first attempt ends too late for a second
   network.fate = (seen) => (seen.place === refresh ? ((ahead += 6_000), "lose") : "pass");
   await agent.refresh();
   assert.deepEqual([network.count(refresh), network.count(exchange)], [sent + 1, 2]);
 });
 
-test("a refresh under way ends 50 seconds after a lost answer", async (t) => {
+test("a refresh in flight ends 50 seconds after a lost response", async (t) => {
   const { network, agent } = await newClient(t);
   await agent.token();
   t.mock.method(Math, "random", () => 0); // no backoff
   network.fate = (seen) => (seen.place === refresh ? "lose" : "pass");
   await failure(agent.refresh(), Unavailable);
-  ahead += 49_000; // less than the attempt's own time of 10 seconds is left
+  ahead += 49_000; // less is left than the attempt's timeout of 10 seconds
   network.fate = (seen) => (seen.place === refresh ? "hang" : "pass");
   const begun = now();
   await agent.refresh();
@@ -132,8 +132,8 @@ test("a refresh under way ends 50 seconds after a lost answer", async (t) => {
   assert.equal(network.count(exchange), 2);
 });
 
-// The monotonic clock stands still while a machine sleeps; the time of day goes on.
-test("50 seconds pass while the machine sleeps", async (t) => {
+// The monotonic clock stops while a machine sleeps; the wall clock goes on.
+test("the 50 seconds include the time that the machine sleeps", async (t) => {
   const { network, agent } = await newClient(t);
   await agent.token();
   network.fate = (seen) => (seen.place === refresh ? "lose" : "pass");
@@ -145,7 +145,7 @@ test("50 seconds pass while the machine sleeps", async (t) => {
   assert.deepEqual([network.count(refresh), network.count(exchange)], [sent, 2]);
 });
 
-test("a refused refresh token makes one exchange of the secret", async (t) => {
+test("a refused refresh token leads to one exchange of the secret", async (t) => {
   const { network, agent, session } = await newClient(t);
   await agent.token();
   await agent.refresh();
@@ -156,7 +156,7 @@ test("a refused refresh token makes one exchange of the secret", async (t) => {
   assert.equal((await session.charge()).actionCount, 1);
 });
 
-test("a call whose token is refused is sent once more with a fresh one", async (t) => {
+test("a call whose token is refused is sent once more with a new one", async (t) => {
   const { network, agent, session } = await newClient(t);
   await agent.token();
   const refused = { status: 401, body: JSON.stringify({ code: "invalid_token", detail: "no", status: 401 }) };
@@ -170,7 +170,7 @@ test("a call whose token is refused is sent once more with a fresh one", async (
 
   network.fate = (seen) => (seen.place === charge ? refused : "pass");
   await failure(session.charge(), Unauthorized);
-  assert.equal(network.count(charge), 4); // and not for ever
+  assert.equal(network.count(charge), 4); // the SDK does not repeat it forever
 });
 
 test("an access token that was revoked is replaced within the call", async (t) => {
@@ -183,14 +183,14 @@ test("an access token that was revoked is replaced within the call", async (t) =
   assert.equal(network.count(exchange), 2);
 });
 
-// theft presents the oldest refresh token, for which the service revokes the whole family.
+// theft presents the oldest refresh token, so that the service revokes the whole family.
 async function theft(network: Network): Promise<void> {
   const body = network.seen.find((s) => s.place === refresh)!.body;
   const headers = { "Content-Type": "application/json" };
   assert.equal((await fetch(`${serviceURL}/v1/auth/refresh`, { method: "POST", headers, body })).status, 401);
 }
 
-test("whoever stops waiting for a token does not stop it for others", async (t) => {
+test("a caller that stops waiting for a token does not stop it for others", async (t) => {
   const { network, agent } = await newClient(t);
   let asked = false;
   network.fate = (seen) => ((asked ||= seen.place === exchange), "pass");
@@ -204,7 +204,7 @@ test("whoever stops waiting for a token does not stop it for others", async (t) 
   assert.equal(network.count(exchange), 1);
 });
 
-test("a wrong secret is refused without repetition", async (t) => {
+test("a wrong secret is not retried", async (t) => {
   const { network, agent } = await newClient(t);
   const wrong = network.client().agent(agent.id, (await acme.rotateAgentSecret(agent.id)).secret.reveal().replace(/.$/, "?"));
   const error = await failure(wrong.session("x").charge(), Unauthorized);

@@ -31,8 +31,8 @@ interface Balance {
   balance: number;
 }
 
-// An interface has no index signature, which a type for any JSON object would ask for.
-test("states and metadata are of whatever type they have", async () => {
+// An interface has no index signature, so a parameter type for any JSON object would refuse it.
+test("states and metadata accept any object type", async () => {
   const before: Balance = { balance: 10 };
   const made = await acme.createAgent({ name: "scout", metadata: before });
   const limits = await acme.createSession({ agentId: made.id, metadata: before });
@@ -45,7 +45,7 @@ test("states and metadata are of whatever type they have", async () => {
   }
 });
 
-test("the end of a scope rolls back what is not committed, and nothing else", async () => {
+test("the end of a scope rolls back only a pending transaction", async () => {
   const session = await newSession();
   let open: Transaction, committed: Transaction;
   {
@@ -78,7 +78,7 @@ test("work that ends normally commits what is held, and work that fails rolls ba
   assert.equal((await seen!.get()).status, "rolled_back");
 });
 
-test("the error of the work outweighs that of the rollback, and a rollback that failed is no commit", async (t) => {
+test("the work's error wins over the rollback's, and a failed rollback does not become a commit", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, ["admin"], network.client());
   const body = JSON.stringify({ code: "insufficient_scope", detail: "words", required_scope: "admin" });
@@ -94,13 +94,13 @@ test("the error of the work outweighs that of the rollback, and a rollback that 
     ['{"reason":"not wanted"}', '{"reason":"not wanted"}']);
 });
 
-test("a prior state may be left out", async () => {
+test("the prior state is optional", async () => {
   const tx = await (await newSession()).begin({ actionType: "edit" });
   assert.deepEqual(tx.info?.preState, {});
   await tx.commit();
 });
 
-test("a commit in doubt is not rolled back by accident", async (t) => {
+test("a commit with an unknown outcome is not rolled back", async (t) => {
   const network = await newNetwork(t);
   const session = await newSession({}, ["admin"], network.client({ maxAttempts: 1 }));
   let doubtful: Transaction | undefined;
@@ -114,19 +114,19 @@ test("a commit in doubt is not rolled back by accident", async (t) => {
   assert.equal((await doubtful!.get()).status, "committed");
 });
 
-test("after a commit that was refused it is pending still", async () => {
+test("after a refused commit the transaction is still pending", async () => {
   const session = await newSession();
   await using tx = await session.begin(payment);
   await assert.rejects(tx.commit({ value: 10n ** 16n }));
   assert.equal((await tx.commit()).status, "committed");
 });
 
-test("what is settled elsewhere, or for good, is refused", async () => {
+test("a transaction that another client ended, or that is irreversible, is refused", async () => {
   const session = await newSession();
   const tx = await session.begin(payment);
   await acme.transaction(tx.id).rollback("by the organization");
   assert.equal((await failure(tx.commit(), TransactionNotPending)).transactionStatus, "rolled_back");
-  await failure(tx.rollback(), TransactionDone); // nothing is left to settle
+  await failure(tx.rollback(), TransactionDone); // it is already rolled back
   const final = await session.begin({ ...payment, reversible: false });
   await final.commit();
   assert.equal((await failure(final.reverse(), TransactionNotReversible)).transactionStatus, "committed");

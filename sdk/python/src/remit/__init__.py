@@ -1,10 +1,10 @@
-"""The Python SDK of Remit. An agent gets, keeps and renews its tokens by itself; an organization manages agents and sessions
-with its API key.
+"""The Python SDK of Remit. An agent gets, caches and renews its tokens; an organization manages agents and sessions with its
+API key.
 
-A write happens once: charges, batches, relative top-ups, whatever is created or rotated, and all steps of a transaction carry
-an Idempotency-Key, the same over their retries. Lost answers, 503 and 429 are retried; nothing else is, and a refused budget never. An error tells what
-happened: OutcomeUnknown marks a write that may have; any other error means that it did not. Amounts are Decimals, never
-floats. Credentials are in no error and no repr. All classes are safe for use by many threads.
+Each write happens at most once: charges, batches, relative top-ups, creations, rotations and all steps of a transaction carry
+an Idempotency-Key, and their retries reuse it. The SDK retries lost responses, 503 and 429, and nothing else; it never
+retries a refused charge. OutcomeUnknown means that a write may have happened; any other error means that it did not. Amounts
+are Decimals, never floats. No error and no repr contains a credential. All classes are thread-safe.
 """
 
 from .agent import Agent

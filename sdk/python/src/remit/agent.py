@@ -1,10 +1,10 @@
-"""The face of the service that an agent sees."""
+"""The calls that an agent makes."""
 
 from __future__ import annotations
 
 from typing import Any, Iterable, Iterator, Mapping, Optional, Tuple
 
-from . import batch, environment, events, sessions, transactions
+from . import batch, connect, environment, events, sessions, transactions
 from .batch import Charge, Result
 from .calls import Caller, end_of
 from .credential import Credential
@@ -16,8 +16,8 @@ from .wire import Seconds, seconds
 
 
 class Agent:
-    """Calls the service as one agent, with tokens that it gets, keeps and renews by itself. Client.agent makes one. It
-    should live as long as the process, and all threads may share it: each new Agent exchanges the secret anew."""
+    """Calls the service as one agent. It gets, caches and renews its tokens. Client.agent makes one. Keep one Agent for the
+    lifetime of the process and share it between threads, because each new Agent exchanges the secret again."""
 
     def __init__(self, caller: Caller, tokens: Tokens, id: str) -> None:
         self._caller = caller
@@ -26,39 +26,37 @@ class Agent:
 
     @classmethod
     def from_env(cls) -> Agent:
-        """The agent whose id and secret are in REMIT_AGENT and REMIT_SECRET, at the service of Client.from_env."""
-        from .client import Client  # which imports this module
-
+        """Returns the agent whose id and secret are in REMIT_AGENT and REMIT_SECRET, at the service of Client.from_env."""
         environment.require(environment.AGENT, environment.SECRET)
-        return Client.from_env().agent(
-            environment.identifier(environment.AGENT), environment.credential(environment.SECRET)
-        )
+        id = environment.identifier(environment.AGENT)
+        caller, tokens = connect.agent(connect.from_env(), id, environment.credential(environment.SECRET))
+        return cls(caller, tokens, id)
 
     def __repr__(self) -> str:
         return f"Agent({self.id!r})"
 
     def token(self, *, timeout: Optional[float] = None) -> Credential:
-        """An access token for calls that this package does not make, such as those through a gateway. It is valid for a
-        while yet; ask again before each use instead of keeping it."""
+        """Returns an access token for your own HTTP calls, such as those through a gateway. It stays valid for a while. Call
+        token again before each use instead of storing the token."""
         return self._tokens.get(end_of(timeout))
 
     def refresh(self, *, timeout: Optional[float] = None) -> None:
-        """Replaces the access token now, however long it would live. The one before stays valid until it expires."""
+        """Replaces the access token now. The previous one stays valid until it expires."""
         self._tokens.renew(end_of(timeout))
 
     def session(self, id: str) -> Session:
-        """The agent's session with this id. Nothing is sent."""
+        """Returns the agent's session with this id. Sends nothing."""
         return Session(self._caller, id)
 
     def sessions(self, *, status: Optional[str] = None, timeout: Optional[float] = None) -> Iterator[SessionSummary]:
-        """Yields the agent's sessions, newest first. The timeout is that of each page."""
+        """Yields the agent's sessions, newest first. The timeout applies to each page."""
         return sessions.every(self._caller, status, None, timeout)
 
     def charge_many(
         self, charges: Iterable[Charge], *, idempotency_key: Optional[str] = None, timeout: Optional[float] = None
     ) -> Tuple[Result, ...]:
-        """Makes up to 500 charges in one request, each all or nothing, and returns their results in the same order, also
-        if all of them are refusals. Each Charge needs its session_id."""
+        """Sends up to 500 charges in one request and returns their results in the same order. Each charge succeeds or fails on
+        its own; charge_many raises nothing even if all of them fail. Each Charge needs its session_id."""
         return batch.charge_many(self._caller, charges, idempotency_key, timeout)
 
     def begin(
@@ -72,7 +70,8 @@ class Agent:
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Transaction:
-        """Begins a transaction without a session: it keeps a prior state and a decision, and holds no value."""
+        """Begins a transaction without a session. It records the state before an action and the outcome, and holds no
+        value."""
         return transactions.begin(
             self._caller,
             idempotency_key,
@@ -85,7 +84,7 @@ class Agent:
         )
 
     def transaction(self, id: str) -> Transaction:
-        """The agent's transaction with this id, in whatever state it is. Nothing is sent."""
+        """Returns the agent's transaction with this id, in any state. Sends nothing."""
         return Transaction(self._caller, id)
 
     def transactions(
@@ -95,11 +94,11 @@ class Agent:
         session_id: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Iterator[TransactionInfo]:
-        """Yields the agent's transactions, newest first, without their states and metadata."""
+        """Yields the agent's transactions, newest first, without pre_state, post_state and metadata."""
         return transactions.every(self._caller, status, session_id, None, timeout)
 
     def events(self, after: str = "", *, wait: bool = True) -> Iterator[Event]:
-        """Yields the agent's audit trail, oldest first, from after the event with the given id, or from the oldest that is
-        kept. At the end of the trail it waits for what comes next, or ends if wait is False. It ends with the first error
-        that retries did not mend; to go on, call it again with the id of the last event."""
+        """Yields the agent's audit trail, oldest first. It starts after the event with the given id, or at the oldest event
+        that the service keeps. At the end of the trail it waits for new events, or ends if wait is False. It raises the first
+        error that retries do not resolve; to resume, call it again with the id of the last event."""
         return events.follow(self._caller, self.id, after, wait)

@@ -18,13 +18,13 @@ from .wire import Fields, Malformed, encode, present, usd
 
 @dataclass(frozen=True)
 class Charge:
-    """One use of a session, in the order of Session.charge."""
+    """One charge to a session. The arguments have the order of Session.charge."""
 
-    action_type: Optional[str] = None  # what it is, for people: llm.call, payment
-    value: Amount = 0  # of all count actions together
+    action_type: Optional[str] = None  # a label for your records, such as llm.call
+    value: Amount = 0  # for all count actions together
     count: int = 1  # 1 to 1000
-    scope: Optional[str] = None  # one that the token and the session must have
-    session_id: Optional[str] = None  # needed but for Session.charge_many
+    scope: Optional[str] = None  # the token and the session must have it
+    session_id: Optional[str] = None  # required, except by Session.charge_many
 
     def _body(self) -> Dict[str, Any]:
         return present(
@@ -38,10 +38,10 @@ class Charge:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one charge of a batch: either its usage or its error.
+    """The result of one charge of a batch: either its usage or its error.
 
-    An error that is Unavailable or OutcomeUnknown by itself was not retried: the same batch with the same idempotency_key
-    of the caller's settles it, and gives the others again as they were.
+    The SDK does not retry a single charge that is Unavailable or OutcomeUnknown. To resolve it, send the same batch again with
+    the same idempotency_key: the other results stay the same.
     """
 
     usage: Optional[Usage]

@@ -1,4 +1,4 @@
-"""A call is one request, however often it is sent; a Caller sends calls with one credential, or none."""
+"""A Call is one request with its retries. A Caller sends calls with one credential, or none."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ import secrets
 import time
 from dataclasses import dataclass
 from email.message import Message
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 from urllib.parse import parse_qs, urlsplit
 
-from . import retry, wire
+from . import codes, retry, wire
 from .credential import Credential, Sealed
 from .errors import RemitError
-from .retry import Effect
+from .retry import Semantics
+from .tokens import Tokens
 from .transport import Answer, Failure, Kind, Transport
 from .url import with_query
 
-if TYPE_CHECKING:
-    from .tokens import Tokens
-
-_ATTEMPT_LIMIT = 10.0  # seconds for one attempt, from the connection to the last byte of the answer
+_ATTEMPT_LIMIT = 10.0  # seconds for one attempt, from connecting to the last byte of the response
 _LINK = re.compile(r'<(?P<target>[^<>]*)>(?P<parameters>(?:[^<"]|"[^"]*")*)')
 _KEY = re.compile(r"[!-~]{1,255}")
 
-# Elements of a page: as many as fit into an answer when each is as long as the service allows.
+# Elements per page: as many as fit into a response of 1 MiB if each has its maximum size.
 AGENTS_PER_PAGE = "40"  # they come with their metadata
 PER_PAGE = "100"
 
@@ -40,10 +38,10 @@ class Call:
     method: str
     path: str  # with its query
     body: Optional[Mapping[str, Any]] = None
-    effect: Effect = Effect.READS
+    semantics: Semantics = Semantics.SAFE
     key: str = ""  # Idempotency-Key
-    wait: float = 0.0  # seconds that the service may take on purpose
-    may_go_on: Callable[[], bool] = lambda: True  # asked before each attempt but the first
+    wait: float = 0.0  # seconds that the service may hold the request back (long polling)
+    may_go_on: Callable[[], bool] = lambda: True  # runs before each retry and returns whether to make it
 
     @property
     def name(self) -> str:
@@ -52,22 +50,22 @@ class Call:
 
 @dataclass(frozen=True)
 class Service:
-    """One Remit service, and how it is called."""
+    """One Remit service, and the settings for calling it."""
 
     transport: Transport
     attempts: int
-    keys: bool  # whether writes get a random key
+    keys: bool  # whether writes get a random idempotency key
 
     def keyed(self, path: str, own: Optional[str], body: Mapping[str, Any], method: str = "POST") -> Call:
-        """A write with the caller's own Idempotency-Key, or else a random one. That has 32 characters: the service takes no
-        fewer where anybody may call."""
+        """Returns a write with the given Idempotency-Key, or a random one. The random key has 32 characters, the minimum for
+        creating organizations without a credential."""
         if own is not None:
             if not _KEY.fullmatch(own):
                 raise ValueError("an idempotency key is 1 to 255 visible ASCII characters")
-            return Call(method, path, body, Effect.REPEATS, own)
+            return Call(method, path, body, Semantics.IDEMPOTENT, own)
         if not self.keys:
-            return Call(method, path, body, Effect.ONCE)
-        return Call(method, path, body, Effect.REPEATS, secrets.token_hex(16))
+            return Call(method, path, body, Semantics.UNSAFE)
+        return Call(method, path, body, Semantics.IDEMPOTENT, secrets.token_hex(16))
 
 
 class Caller:
@@ -87,13 +85,13 @@ class Caller:
         self._tokens = tokens
 
     def ask(self, call: Call, read: Callable[[Any], T], timeout: Optional[float] = None) -> T:
-        """Sends a call until it is settled or given up, and reads the JSON of its answer."""
+        """Sends a call, with retries, and reads the JSON of its response."""
         return self.ask_raw(call, lambda answer: read(wire.decode(answer.body)), timeout)
 
     def ask_raw(self, call: Call, read: Callable[[Answer], T], timeout: Optional[float] = None) -> T:
         end = end_of(timeout)
         body = None if call.body is None else wire.encode(call.body)
-        in_doubt = False  # whether an attempt so far may have happened
+        in_doubt = False  # whether the outcome of an attempt so far is unknown
         for attempt in itertools.count(1):
             got = self._attempt(call, body, end)
             if isinstance(got, Answer):
@@ -104,10 +102,10 @@ class Caller:
                 failure = Failure(Kind.UNREADABLE, RemitError(f"unreadable answer: {said}"))
             else:
                 failure = got
-            in_doubt = call.effect is not Effect.READS and (
+            in_doubt = call.semantics is not Semantics.SAFE and (
                 retry.may_have_happened(failure) or in_doubt and not retry.settles(failure)
             )
-            more = attempt < self.service.attempts and retry.may_repeat(call.effect, failure)
+            more = attempt < self.service.attempts and retry.may_repeat(call.semantics, failure)
             if not (more and retry.pause(attempt, failure, end) and call.may_go_on()):
                 break
         raise retry.conclude(call.name, in_doubt, failure)
@@ -120,7 +118,7 @@ class Caller:
         timeout: Optional[float],
         **parameters: Optional[str],
     ) -> Iterator[T]:
-        """Yields the elements of a list, newest first, and asks for a page when the one before is used up."""
+        """Yields the elements of a list, newest first. It requests each page when the previous one is used up."""
 
         def page(answer: Answer) -> Tuple[List[T], str]:
             elements = wire.each(wire.decode(answer.body), read)
@@ -138,15 +136,15 @@ class Caller:
                 return
 
     def _attempt(self, call: Call, body: Optional[Sealed], end: float) -> Union[Answer, Failure]:
-        """Sends a call once; an agent whose access token is refused, once more with a new one. The service refuses a
-        token before it does anything, so that is no repetition."""
+        """Sends a call once. If the service refuses an agent's access token, it sends the call again with a new token. That
+        is not a retry, because the service refuses a token before it does anything."""
         if self._tokens is None:
             return self._send(call, body, self._bearer, end)
         access = self._access(end, None)
         if isinstance(access, Failure):
             return access
         got = self._send(call, body, access, end)
-        if isinstance(got, Answer) or got.error.code != "invalid_token":
+        if isinstance(got, Answer) or got.error.code != codes.INVALID_TOKEN:
             return got
         access = self._access(end, access)
         if isinstance(access, Failure):
@@ -179,7 +177,7 @@ class Caller:
 
 
 def end_of(timeout: Optional[float]) -> float:
-    """The moment on the monotonic clock at which a call that may take so long is over."""
+    """Returns the deadline of a call with this timeout, on the monotonic clock."""
     if timeout is None:
         return math.inf
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
@@ -188,8 +186,8 @@ def end_of(timeout: Optional[float]) -> float:
 
 
 def next_cursor(headers: Message) -> str:
-    """Takes the cursor out of `Link: <…>; rel="next"`, beside which proxies may put links of their own, in the same line
-    or in others. The link itself is not followed: a credential goes only to the base URL."""
+    """Returns the cursor of `Link: <…>; rel="next"`. Proxies may add links of their own, in the same header line or in
+    others. The SDK does not follow the link itself, because a credential must go only to the base URL."""
     for link in _LINK.finditer(", ".join(headers.get_all("Link") or ())):
         if 'rel="next"' in link["parameters"]:
             try:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import ssl
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Callable, Mapping, Optional, Tuple, Type, Union
+from typing import Any, Mapping, Optional, Tuple, Type, Union
 
-from . import environment, url
+from . import connect, environment
 from .agent import Agent
-from .calls import Call, Caller, Service
+from .calls import Call, Caller
 from .credential import Credential, credential, valid
 from .organization import Organization, OrganizationInfo
-from .tokens import EXCHANGE, TokenPair, Tokens
-from .transport import Answer, Transport
+from .tokens import EXCHANGE, TokenPair
+from .transport import Answer
 from .url import path, with_query
 from .wire import Fields, Malformed, present
 
 
 @dataclass(frozen=True)
 class Verified:
-    """Whose a valid access token is."""
+    """The agent that a valid access token belongs to."""
 
     agent_id: str
     organization_id: str
@@ -28,12 +28,13 @@ class Verified:
 
 
 class Client:
-    """One Remit service, by its base URL, such as https://remit.example.com. Making one sends nothing. All threads may
-    share it; a process that forks makes its own.
+    """One Remit service at its base URL, such as https://remit.example.com. The constructor sends nothing. Threads can share
+    a Client. After a fork, the child needs its own.
 
-    tls is for https; left out, it is ssl.create_default_context(). max_attempts bounds how often one call is sent, the
-    first time included. With idempotency_keys=False writes are sent without a key unless the caller gives one: the service
-    then keeps nothing for 24 hours per write, but a lost answer stays in doubt, and such a write is not retried.
+    tls is the TLS context for https; the default is ssl.create_default_context(). max_attempts is how often the SDK sends a
+    call at most, the first attempt included. With idempotency_keys=False the SDK sends a write without a key unless the
+    caller passes one: the service then stores nothing for 24 hours per write, but the SDK cannot retry the write, and a lost
+    response leaves its outcome unknown.
     """
 
     def __init__(
@@ -44,37 +45,29 @@ class Client:
         max_attempts: int = 4,
         idempotency_keys: bool = True,
     ) -> None:
-        if max_attempts < 1:
-            raise ValueError("max_attempts is at least 1")
-        self._service = Service(Transport(url.parse(base_url), tls), max_attempts, idempotency_keys)
+        self._service = connect.service(base_url, tls, max_attempts, idempotency_keys)
 
     @classmethod
     def from_env(
         cls, *, tls: Optional[ssl.SSLContext] = None, max_attempts: int = 4, idempotency_keys: bool = True
     ) -> Client:
-        """A Client for the service at REMIT_ADDR, or http://127.0.0.1:8080 when that is not set."""
+        """Returns a Client for the service at REMIT_ADDR, or http://127.0.0.1:8080 if that is not set."""
         return cls(environment.address(), tls=tls, max_attempts=max_attempts, idempotency_keys=idempotency_keys)
 
     def organization(self, api_key: Union[str, Credential]) -> Organization:
-        """The organization that holds the API key. Nothing is sent."""
+        """Returns the organization with the API key. Sends nothing."""
         api_key = credential(api_key)
         return Organization(Caller(self._service, api_key=valid(api_key)))
 
     def agent(self, id: str, secret: Union[str, Credential]) -> Agent:
-        """The agent with this id and secret. It gets its first tokens when it needs them."""
+        """Returns the agent with this id and secret. It gets its first tokens when it needs them."""
         secret = credential(secret)
-        issuer = Caller(self._service)
-
-        def ask(where: str, body: Mapping[str, object], timeout: float, may_go_on: Callable[[], bool]) -> TokenPair:
-            call = Call("POST", where, body, may_go_on=may_go_on)
-            return issuer.ask(call, lambda said: TokenPair._read(Fields(said)), timeout)
-
-        tokens = Tokens(id, valid(secret), ask)
-        return Agent(Caller(self._service, tokens=tokens), tokens, id)
+        caller, tokens = connect.agent(self._service, id, secret)
+        return Agent(caller, tokens, id)
 
     def exchange(self, agent_id: str, secret: Union[str, Credential], *, timeout: Optional[float] = None) -> TokenPair:
-        """Exchanges an agent's secret for a new pair of tokens, for whoever keeps and renews them by other means. An Agent
-        does it by itself."""
+        """Exchanges an agent's secret for a new token pair. Use it only if you store and renew tokens yourself; an Agent does
+        both for you."""
         secret = credential(secret)
         call = Call("POST", EXCHANGE, {"agent_id": agent_id, "secret": valid(secret)})
         return Caller(self._service).ask(call, lambda said: TokenPair._read(Fields(said)), timeout)
@@ -88,8 +81,8 @@ class Client:
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> OrganizationInfo:
-        """Creates an organization. Its API key is in this answer only. A service that runs with --organizations=token
-        wants the bootstrap token. An idempotency_key has at least 32 characters."""
+        """Creates an organization. Only this response has its API key. A service that runs with --organizations=token
+        requires the bootstrap token. An idempotency_key needs at least 32 characters."""
         bootstrap_token = None if bootstrap_token is None else credential(bootstrap_token)
         bearer = None if bootstrap_token is None else valid(bootstrap_token)
         call = self._service.keyed(path("organizations"), idempotency_key, present(name=name, metadata=metadata))
@@ -100,14 +93,14 @@ class Client:
     def verify(
         self, token: Union[str, Credential], *, scope: Optional[str] = None, timeout: Optional[float] = None
     ) -> Verified:
-        """Tells whose an access token is. It is Unauthorized when that is not valid any more, and InsufficientScope when
-        it lacks the scope. Nothing is charged."""
+        """Returns the agent that an access token belongs to. Raises Unauthorized if the token is no longer valid, and
+        InsufficientScope if it lacks the scope. Charges nothing."""
         token = credential(token)
         call = Call("GET", with_query(path("auth", "verify"), scope=scope))
         return Caller(self._service, bearer=valid(token)).ask_raw(call, _verified, timeout)
 
     def close(self) -> None:
-        """Closes the connections that wait for a next call."""
+        """Closes idle connections."""
         self._service.transport.close()
 
     def __enter__(self) -> Client:

@@ -1,4 +1,4 @@
-"""Text that must not be printed."""
+"""Text that must never be printed."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any, Callable, NoReturn, Union
 
 _REDACTED = "[credential]"
 _MALFORMED = "a credential is a text of visible ASCII characters"
-_VISIBLE = re.compile(r"[!-~]+( [!-~]+)?")  # of ASCII; with the one space of "Bearer …" at most
+_VISIBLE = re.compile(r"[!-~]+( [!-~]+)?")  # visible ASCII, with at most the one space of "Bearer …"
 
 
 class Credential:
-    """An API key, an agent's secret or a token. It prints as [credential]; reveal() is the text itself, without the white
-    space that it may have had around it, such as the end of the line in a file.
+    """An API key, an agent's secret or a token. It prints as [credential]. reveal() returns the text, without surrounding
+    white space such as the newline at the end of a file.
 
-    It is neither a str nor written as JSON or by pickle, where it would be either leaked or lost.
+    It is not a str, and json and pickle refuse it, because they would leak or lose it.
     """
 
     __slots__ = ("_reveal",)
 
-    _reveal: Callable[[], str]  # printers show where a function lies, not what it returns
+    _reveal: Callable[[], str]  # a function, because debuggers and loggers do not print what a function returns
 
     def __init__(self, text: str) -> None:
         text = text.strip() if isinstance(text, str) else ""
@@ -48,8 +48,8 @@ class Credential:
 
 
 def credential(text: Union[str, Credential]) -> Credential:
-    """Credentials are taken as text, too. Of a text that is none it is NONE, and no exception: that would lead tools which
-    print variables to all frames that hold the text. Who took it puts this in its place, and then calls valid."""
+    """Returns the Credential of a text, or NONE if the text is malformed. It raises nothing, because tools that print the
+    variables of a traceback would print the text. Callers first replace their text with the result, then call valid."""
     try:
         return text if isinstance(text, Credential) else Credential(text)
     except ValueError:
@@ -66,7 +66,7 @@ NONE = Credential("none")
 
 
 class Sealed:
-    """The bytes of a request or an answer, which may hold a credential. It prints as [sealed]."""
+    """The bytes of a request or a response, which may contain a credential. It prints as [sealed]."""
 
     __slots__ = ("open",)
 

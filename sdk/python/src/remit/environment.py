@@ -1,4 +1,4 @@
-"""The variables that the SDKs of all languages read, and the commands of remit too."""
+"""The environment variables that all SDKs and the remit commands read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import List
 
 from .credential import Credential
 
-ADDRESS = "REMIT_ADDR"  # the base URL of the service; not set: the default
+ADDRESS = "REMIT_ADDR"  # base URL of the service; optional
 KEY = "REMIT_API_KEY"  # of an organization
 AGENT = "REMIT_AGENT"  # its id
 SECRET = "REMIT_SECRET"  # the agent's
@@ -21,8 +21,8 @@ def address() -> str:
 
 
 def require(*names: str) -> None:
-    """Checks variables that must be set. The commands of remit read a credential from a file given as @FILE, or from standard
-    input given as -; sent as it stands, that would only be refused as a wrong credential."""
+    """Checks that variables are set. It refuses @FILE and -, with which the remit commands read a credential from a file or
+    from standard input: the SDK would send them as the credential itself."""
     missing: List[str] = [name for name in names if not _get(name)]
     if missing:
         raise ValueError(f"set {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""What a call may raise. Each error says what happened: of OutcomeUnknown the service may have done it, of any other not."""
+"""The errors that calls raise. OutcomeUnknown means that the write may have happened; all others mean that it did not."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from typing import Callable, Dict, Optional, Tuple
 
+from . import codes
 from .credential import Sealed
 from .usage import Usage
 from .wire import Fields, Malformed, decode
 
 
-_LONGEST_SAID = float(1 << 30)  # seconds: what stands for more
+_LONGEST_RETRY_AFTER = float(1 << 30)  # seconds; larger values are cut to it
 
 
 @dataclass(frozen=True)
@@ -26,22 +27,22 @@ class FieldError:
 
 
 class RemitError(Exception):
-    """A call that did not succeed. All errors of the SDK are one; no error holds a credential."""
+    """A call that did not succeed. All errors of the SDK derive from it. No error contains a credential."""
 
     detail: str
     call: str = ""  # such as POST /v1/sessions
-    status: int = 0  # of HTTP; 0: there was no answer
-    code: str = ""  # machine-readable, such as invalid_request; empty when the answer did not come from Remit
+    status: int = 0  # HTTP status; 0 if there was no response
+    code: str = ""  # machine-readable, such as invalid_request; empty if the response did not come from Remit
     request_id: str = ""  # as in the service's log
     fields: Tuple[FieldError, ...] = ()
-    retry_after: float = 0.0  # seconds; 0: not said
+    retry_after: float = 0.0  # seconds; 0 if the response has no Retry-After
 
     def __init__(self, detail: str = "") -> None:
         super().__init__(detail)
         self.detail = detail
 
     def _more(self) -> str:
-        """What a type of its own adds to the text."""
+        """Returns what a subclass adds to the text."""
         return ""
 
     def __str__(self) -> str:
@@ -54,7 +55,7 @@ class RemitError(Exception):
 
 
 class LimitReached(RemitError):
-    """It does not fit into the session. Nothing was charged."""
+    """The charge or hold exceeds a limit of the session. Nothing was charged."""
 
     limit: str  # max_actions, max_value_usd or max_committed_usd
     usage: Usage
@@ -68,7 +69,7 @@ class LimitReached(RemitError):
 
 
 class QuotaExceeded(RemitError):
-    """It exceeds a quota of the organization. Nothing was done."""
+    """The request exceeds a quota of the organization. Nothing was changed."""
 
     quota: str  # which one, such as agents
     used: int
@@ -83,7 +84,7 @@ class OrganizationSuspended(RemitError):
 
 
 class LimitBelowUsage(RemitError):
-    """New limits of a session are below what is used and held."""
+    """A new limit of a session is below what is used and held."""
 
     limit: str  # max_actions or max_value_usd
     usage: Usage
@@ -94,31 +95,31 @@ class LimitBelowUsage(RemitError):
 
 
 class SessionNotActive(RemitError):
-    """Only an active session allows it."""
+    """The session is not active."""
 
     session_status: str  # completed, expired or revoked
 
 
 class InsufficientScope(RemitError):
-    """The access token, or the session, lacks a scope."""
+    """The access token or the session lacks a scope."""
 
     required_scope: str
 
 
 class TransactionNotPending(RemitError):
-    """The transaction is settled, or has expired."""
+    """The transaction is committed or rolled back, or has expired."""
 
     transaction_status: str  # committed, rolled_back or expired
 
 
 class TransactionNotReversible(RemitError):
-    """The transaction was committed, and begun as irreversible."""
+    """The transaction is committed and was begun as irreversible."""
 
     transaction_status: str
 
 
 class TransactionDone(RemitError):
-    """This Transaction was committed or rolled back already; nothing was sent."""
+    """This Transaction is already committed or rolled back. Nothing was sent."""
 
 
 class Unauthorized(RemitError):
@@ -126,27 +127,27 @@ class Unauthorized(RemitError):
 
 
 class NotFound(RemitError):
-    """There is no such object, or it belongs to somebody else (404)."""
+    """The object does not exist or belongs to somebody else (404)."""
 
 
 class RateLimited(RemitError):
-    """Too many requests (429); retry_after says for how long."""
+    """Too many requests (429). retry_after says how long to wait."""
 
 
 class IdempotencyKeyReused(RemitError):
-    """The idempotency key was used before, for another request (422)."""
+    """The idempotency key was used for another request (422)."""
 
 
 class Unavailable(RemitError):
-    """The service or its store cannot be reached or used now. Nothing happened."""
+    """The service or its Redis cannot be reached or used now. Nothing happened."""
 
 
 class OutcomeUnknown(RemitError):
-    """A write that may have happened or not: its answer was lost. Its __cause__ is what the last attempt ended in."""
+    """The write may have happened: its response was lost. __cause__ is the error of the last attempt."""
 
 
 def problem(status: int, headers: Message, body: Sealed) -> RemitError:
-    """Reads an answer other than success into the type that its code stands for."""
+    """Reads an error response into the type for its code."""
     try:
         error = _read(status, Fields(decode(body)))
     except Malformed:
@@ -159,7 +160,7 @@ def _read(status: int, said: Fields) -> RemitError:
     code = said.text("code")
     try:
         error = _TYPES.get(code, lambda _: _of_status(status, code)())(said)
-    except Malformed:  # the code alone is worth more than nothing
+    except Malformed:  # keep at least the code
         error = _of_status(status, code)()
     error.detail = said.text("detail", "")
     error.args = (error.detail,)
@@ -212,19 +213,19 @@ def _transaction_not_reversible(said: Fields) -> RemitError:
 
 
 _TYPES: Dict[str, Callable[[Fields], RemitError]] = {
-    "session_limit_reached": _limit_reached,
-    "limit_below_usage": _limit_below_usage,
-    "quota_exceeded": _quota_exceeded,
-    "organization_suspended": lambda _: OrganizationSuspended(),
-    "session_not_active": _session_not_active,
-    "insufficient_scope": _insufficient_scope,
-    "transaction_not_pending": _transaction_not_pending,
-    "transaction_not_reversible": _transaction_not_reversible,
+    codes.SESSION_LIMIT_REACHED: _limit_reached,
+    codes.LIMIT_BELOW_USAGE: _limit_below_usage,
+    codes.QUOTA_EXCEEDED: _quota_exceeded,
+    codes.ORGANIZATION_SUSPENDED: lambda _: OrganizationSuspended(),
+    codes.SESSION_NOT_ACTIVE: _session_not_active,
+    codes.INSUFFICIENT_SCOPE: _insufficient_scope,
+    codes.TRANSACTION_NOT_PENDING: _transaction_not_pending,
+    codes.TRANSACTION_NOT_REVERSIBLE: _transaction_not_reversible,
 }
 
 
 def _of_status(status: int, code: str) -> Callable[..., RemitError]:
-    if code == "idempotency_key_reused":
+    if code == codes.IDEMPOTENCY_KEY_REUSED:
         return IdempotencyKeyReused
     return {401: Unauthorized, 404: NotFound, 429: RateLimited, 503: Unavailable}.get(status, RemitError)
 
@@ -237,12 +238,12 @@ def _phrase(status: int) -> str:
 
 
 def retry_after(headers: Message) -> float:
-    """Reads the header in either form of RFC 9110 §10.2.3."""
+    """Returns the header in seconds, from either form of RFC 9110 §10.2.3."""
     text: Optional[str] = headers.get("Retry-After")
     if not text:
         return 0.0
     if text.isascii() and text.isdigit():
-        return float(text) if len(text.lstrip("0")) < 10 else _LONGEST_SAID
+        return float(text) if len(text.lstrip("0")) < 10 else _LONGEST_RETRY_AFTER
     try:
         return max(parsedate_to_datetime(text).timestamp() - time.time(), 0.0)
     except (TypeError, ValueError, OverflowError):

@@ -10,7 +10,7 @@ from .calls import PER_PAGE, Call, Caller
 from .url import path, with_query
 from .wire import Fields, each
 
-_WAIT = 30  # seconds that the service holds a request back when there is no event yet: its longest
+_WAIT = 30  # seconds that the service waits for an event at most
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Event:
     request_id: str
     session_id: str  # empty: none
     transaction_id: str  # empty: none
-    family_id: str  # of tokens; empty: none
+    family_id: str  # the refresh-token family; empty: none
     data: Optional[Dict[str, Any]]
 
     @classmethod

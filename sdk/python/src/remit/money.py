@@ -1,4 +1,4 @@
-"""Exact amounts of US dollars: Decimals for whoever uses the SDK, whole micro-dollars within, and no floats anywhere."""
+"""Exact amounts of US dollars: Decimals in the API of the SDK, whole micro-dollars inside, no floats anywhere."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import re
 from decimal import Decimal
 from typing import Any, Union
 
-# What an amount may be given as: Decimal("0.37"), "0.37" or 3.
+# An amount as callers pass it: Decimal("0.37"), "0.37" or 3.
 Amount = Union[Decimal, int, str]
 
 MICRO = 1_000_000  # of a dollar
 MAX = 1_000_000_000 * MICRO
 
 _DECIMALS = 6
-_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)  # as prices are written; Decimal() would take more
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?", re.ASCII)  # stricter than Decimal()
 
 
 def micro(amount: Amount) -> int:
-    """The amount in millionths of a dollar.
+    """Returns the amount in millionths of a dollar.
 
-    It is a TypeError for a float, which cannot hold a cent, and a ValueError for what is no amount from 0 to
+    Raises TypeError for a float, which cannot represent a cent exactly, and ValueError unless the amount is from 0 to
     1,000,000,000 with at most 6 decimals.
     """
     if isinstance(amount, bool) or not isinstance(amount, (Decimal, int, str)):
@@ -35,14 +35,14 @@ def micro(amount: Amount) -> int:
 
 
 def usd(micros: int) -> Decimal:
-    """The amount in dollars, without zeros at the end. No context of the decimal module can round it."""
+    """Returns the amount in dollars, without trailing zeros. It is exact whatever the context of the decimal module."""
     whole, fraction = divmod(abs(micros), MICRO)
     text = f"{whole}.{fraction:06d}".rstrip("0").rstrip(".")
     return Decimal("-" + text if micros < 0 else text)
 
 
 def read(value: Any) -> Decimal:
-    """An amount as it stands in an answer, read by json with parse_float=Decimal."""
+    """Returns the amount of a response, which json has read with parse_float=Decimal."""
     if isinstance(value, bool) or not isinstance(value, (Decimal, int)):
         raise ValueError("not an amount")
     return usd(_exact(value))
@@ -56,7 +56,7 @@ def _exact(amount: Union[Decimal, int]) -> int:
         raise ValueError("an amount is a finite number")
     if not any(digits):
         return 0
-    if amount.adjusted() > 18:  # before its zeros are written out
+    if amount.adjusted() > 18:  # check before writing out its zeros
         raise ValueError("an amount is from 0 to 1000000000 USD")
     number, shift = int("".join(map(str, digits))), exponent + _DECIMALS
     if shift < 0:

@@ -1,4 +1,4 @@
-"""The face of the service that an organization sees: agents, sessions and limits."""
+"""The calls that an organization makes: it manages agents, sessions and limits."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
 
-from . import batch, environment, events, sessions, transactions
+from . import batch, connect, environment, events, sessions, transactions
 from .batch import Charge, Result
 from .calls import AGENTS_PER_PAGE, PER_PAGE, Call, Caller
 from .credential import Credential, credential, valid
 from .events import Event
 from .money import Amount
-from .retry import Effect
+from .retry import Semantics
 from .sessions import SessionInfo, SessionSummary
 from .transactions import Transaction, TransactionInfo
 from .url import path
@@ -25,11 +25,11 @@ class OrganizationInfo:
 
     id: str
     name: str
-    api_key: Optional[Credential]  # in the answer to its creation only
+    api_key: Optional[Credential]  # only in the response to create_organization
     metadata: Dict[str, Any]
     created_at: datetime
-    quotas: Dict[str, int]  # how much of each it may have; empty: the service does not say
-    usage: Dict[str, int]  # how much of each it has
+    quotas: Dict[str, int]  # the maximum of each resource; empty if the service does not report quotas
+    usage: Dict[str, int]  # how much of each resource the organization uses
 
     @classmethod
     def _read(cls, said: Fields) -> OrganizationInfo:
@@ -57,7 +57,7 @@ class AgentInfo:
     metadata: Dict[str, Any]
     created_at: datetime
     revoked_at: Optional[datetime]
-    secret: Optional[Credential]  # in the answer to its creation only
+    secret: Optional[Credential]  # only in the response to create_agent
 
     @classmethod
     def _read(cls, said: Fields) -> AgentInfo:
@@ -77,7 +77,7 @@ class AgentInfo:
 
 @dataclass(frozen=True)
 class RotatedKey:
-    """A new API key. The one before it ends at previous_expires_at, or has ended."""
+    """A new API key. The previous one ends at previous_expires_at, or has ended."""
 
     api_key: Credential
     previous_expires_at: datetime
@@ -85,7 +85,7 @@ class RotatedKey:
 
 @dataclass(frozen=True)
 class RotatedSecret:
-    """A new secret of an agent. The one before it ends at previous_expires_at, or has ended."""
+    """A new secret of an agent. The previous one ends at previous_expires_at, or has ended."""
 
     secret: Credential
     previous_expires_at: datetime
@@ -112,7 +112,7 @@ class Family:
 
 @dataclass(frozen=True)
 class Introspection:
-    """What a token is good for now (RFC 7662). Of one that is not active nothing else is known."""
+    """The current state of a token (RFC 7662). For an inactive token only active is set."""
 
     active: bool
     agent_id: str
@@ -144,14 +144,12 @@ class Organization:
 
     @classmethod
     def from_env(cls) -> Organization:
-        """The organization whose API key is in REMIT_API_KEY, at the service of Client.from_env."""
-        from .client import Client  # which imports this module
-
+        """Returns the organization whose API key is in REMIT_API_KEY, at the service of Client.from_env."""
         environment.require(environment.KEY)
-        return Client.from_env().organization(environment.credential(environment.KEY))
+        return cls(Caller(connect.from_env(), api_key=valid(environment.credential(environment.KEY))))
 
     def info(self, id: str, *, timeout: Optional[float] = None) -> OrganizationInfo:
-        """Reads the organization; id must be its own."""
+        """Gets the organization. id must be the id of the API key's own organization."""
         call = Call("GET", path("organizations", id))
         return self._caller.ask(call, lambda said: OrganizationInfo._read(Fields(said)), timeout)
 
@@ -163,9 +161,9 @@ class Organization:
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> RotatedKey:
-        """Gives the organization, by its id, a new API key. This Organization goes on with the key it has, which stays valid
-        for the grace time; left out, that is the service's default, 5 minutes. 0 ends it at once: if the answer is lost then
-        for good, the organization is locked out."""
+        """Rotates the API key of the organization with this id. This Organization object keeps using the old key, which stays
+        valid for the grace period: 5 minutes, the service's default, unless grace is given. 0 ends the old key at once: if
+        the response is then lost for good, the organization is locked out."""
         of = path("organizations", id) + "/api-key/rotate"
         call = self._caller.service.keyed(of, idempotency_key, present(grace_seconds=seconds(grace)))
         return RotatedKey(*self._caller.ask(call, lambda said: _rotated(Fields(said), "api_key"), timeout))
@@ -180,22 +178,22 @@ class Organization:
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AgentInfo:
-        """Creates an agent. Its secret is in this answer only."""
+        """Creates an agent. Only this response has its secret."""
         body = present(name=name, scopes=names(scopes), description=description, metadata=metadata)
         call = self._caller.service.keyed(path("agents"), idempotency_key, body)
         return self._caller.ask(call, lambda said: AgentInfo._read(Fields(said)), timeout)
 
     def get_agent(self, id: str, *, timeout: Optional[float] = None) -> AgentInfo:
-        """Reads an agent."""
+        """Gets an agent."""
         return self._caller.ask(Call("GET", path("agents", id)), lambda said: AgentInfo._read(Fields(said)), timeout)
 
     def agents(self, *, status: Optional[str] = None, timeout: Optional[float] = None) -> Iterator[AgentInfo]:
-        """Yields the organization's agents, newest first: all, or those that are active or revoked."""
+        """Yields the organization's agents, newest first. status, if given, is active or revoked."""
         return self._caller.pages(path("agents"), AGENTS_PER_PAGE, AgentInfo._read, timeout, status=status)
 
     def revoke_agent(self, id: str, *, timeout: Optional[float] = None) -> None:
-        """Ends an agent at once: its secret, its tokens and its open sessions. To revoke it again changes nothing."""
-        self._caller.ask(Call("POST", path("agents", id) + "/revoke", effect=Effect.REPEATS), Fields, timeout)
+        """Revokes an agent at once, with its secret, its tokens and its open sessions. Idempotent."""
+        self._caller.ask(Call("POST", path("agents", id) + "/revoke", semantics=Semantics.IDEMPOTENT), Fields, timeout)
 
     def rotate_agent_secret(
         self,
@@ -206,20 +204,21 @@ class Organization:
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> RotatedSecret:
-        """Gives an agent a new secret. The present one stays valid for the grace time; left out, it ends at once.
-        revoke_families ends all refresh and access tokens of the agent as well: for a secret that was stolen."""
+        """Rotates an agent's secret. The old secret ends at once, or stays valid for the grace period if given. Set
+        revoke_families if the secret was stolen: it also revokes all refresh and access tokens of the agent."""
         of = path("agents", id) + "/secret/rotate"
         body = present(grace_seconds=seconds(grace), revoke_families=revoke_families or None)
         call = self._caller.service.keyed(of, idempotency_key, body)
         return RotatedSecret(*self._caller.ask(call, lambda said: _rotated(Fields(said), "secret"), timeout))
 
     def families(self, agent_id: str, *, timeout: Optional[float] = None) -> Iterator[Family]:
-        """Yields an agent's families that are live, newest first. One that nobody knows of may be a thief's."""
+        """Yields the agent's refresh-token families that are still valid, newest first. A family that you do not recognize
+        may come from a stolen secret."""
         return self._caller.pages(path("agents", agent_id, "families"), PER_PAGE, Family._read, timeout)
 
     def revoke_family(self, agent_id: str, family_id: str, *, timeout: Optional[float] = None) -> None:
-        """Ends a family at once, with its access tokens. To revoke it again changes nothing."""
-        call = Call("DELETE", path("agents", agent_id, "families", family_id), effect=Effect.REPEATS)
+        """Revokes a family at once, with its access tokens. Idempotent."""
+        call = Call("DELETE", path("agents", agent_id, "families", family_id), semantics=Semantics.IDEMPOTENT)
         self._caller.ask(call, Fields, timeout)
 
     def create_session(
@@ -235,8 +234,9 @@ class Organization:
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> SessionInfo:
-        """Gives an agent a session. What is left out gets the service's default, which the answer shows; scopes are the
-        agent's unless given. max_committed limits value_committed, which rollbacks do not lower; left out, nothing does."""
+        """Creates a session for an agent. Omitted limits get the service's defaults, which the response shows. Omitted scopes
+        are all scopes of the agent. max_committed limits value_committed, which rollbacks do not lower; the default is no
+        limit."""
         limits = {
             **sessions.limits(max_actions, max_value, expires_in),
             **present(max_committed_usd=usd_or_none(max_committed)),
@@ -255,21 +255,22 @@ class Organization:
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> SessionInfo:
-        """Tops an active session up, or tightens it, but not below what is used and held: that is a LimitBelowUsage. What
-        is left out stays; expires_in counts from now. add_actions and add_value top up relatively, once by their key: of
-        several that do so at once, all count. With max_actions, or max_value, the service refuses them."""
+        """Changes the limits of an active session. Raises LimitBelowUsage if a limit is below what is used and held. Omitted
+        limits stay; expires_in counts from now. add_actions and add_value are relative, so concurrent top-ups all count, and
+        their idempotency key makes each count once. The service refuses add_actions with max_actions, and add_value with
+        max_value."""
         limits = sessions.limits(max_actions, max_value, expires_in)
         added = present(add_actions=add_actions, add_value_usd=usd_or_none(add_value))
         return sessions.update(self._caller, id, idempotency_key, timeout, limits, added)
 
     def get_session(self, id: str, *, timeout: Optional[float] = None) -> SessionInfo:
-        """Reads a session."""
+        """Gets a session."""
         return sessions.get(self._caller, id, timeout)
 
     def sessions(
         self, *, status: Optional[str] = None, agent_id: Optional[str] = None, timeout: Optional[float] = None
     ) -> Iterator[SessionSummary]:
-        """Yields the organization's sessions, newest first. The timeout is that of each page."""
+        """Yields the organization's sessions, newest first. The timeout applies to each page."""
         return sessions.every(self._caller, status, agent_id, timeout)
 
     def end_session(self, id: str, *, timeout: Optional[float] = None) -> None:
@@ -279,7 +280,7 @@ class Organization:
     def charge_many(
         self, charges: Iterable[Charge], *, idempotency_key: Optional[str] = None, timeout: Optional[float] = None
     ) -> Tuple[Result, ...]:
-        """Agent.charge_many for sessions of the whole organization."""
+        """Like Agent.charge_many, for sessions of the whole organization."""
         return batch.charge_many(self._caller, charges, idempotency_key, timeout)
 
     def transactions(
@@ -290,19 +291,20 @@ class Organization:
         agent_id: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Iterator[TransactionInfo]:
-        """Yields the organization's transactions, newest first, without their states and metadata."""
+        """Yields the organization's transactions, newest first, without pre_state, post_state and metadata."""
         return transactions.every(self._caller, status, session_id, agent_id, timeout)
 
     def transaction(self, id: str) -> Transaction:
-        """The transaction with this id. An organization may read it and roll it back, and not commit it."""
+        """Returns the transaction with this id. Sends nothing. An organization can read it and roll it back, but not commit
+        it."""
         return Transaction(self._caller, id)
 
     def events(self, agent_id: str, after: str = "", *, wait: bool = True) -> Iterator[Event]:
-        """Yields an agent's audit trail as Agent.events does."""
+        """Yields an agent's audit trail, like Agent.events."""
         return events.follow(self._caller, agent_id, after, wait)
 
     def introspect(self, token: Union[str, Credential], *, timeout: Optional[float] = None) -> Introspection:
-        """Tells what an access or refresh token of this organization's agents is good for now."""
+        """Returns the current state of an access or refresh token of this organization's agents."""
         token = credential(token)
         call = Call("POST", path("auth", "introspect"), {"token": valid(token)})
         return self._caller.ask(call, lambda said: Introspection._read(Fields(said)), timeout)

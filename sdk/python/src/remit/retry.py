@@ -1,4 +1,4 @@
-"""What may be sent again, when, and what is known of a write when it is given up."""
+"""Decides which calls to retry and when, and what is known about a write that failed."""
 
 from __future__ import annotations
 
@@ -8,52 +8,53 @@ import random
 import time
 from typing import Optional
 
+from . import codes
 from .errors import OutcomeUnknown, RemitError
 from .transport import Failure, Kind
 
 FIRST_BACKOFF = 0.1  # seconds
 LONGEST_BACKOFF = 5.0
-# How long a Retry-After is honoured by waiting. Beyond it the caller is told instead.
+# The longest Retry-After that the SDK waits for. A longer one is reported to the caller instead.
 LONGEST_WAIT = 30.0
 
 
-class Effect(enum.Enum):
-    """What sending a call twice would do."""
+class Semantics(enum.Enum):
+    """What repeating a call does (RFC 9110 §9.2)."""
 
-    READS = "nothing that anybody has to know of; the calls for tokens count as such"
-    REPEATS = "the same as sending it once, by its key or by its nature"
-    ONCE = "the same thing again"
+    SAFE = "changes nothing; token requests count as safe, because repeating one does no harm"
+    IDEMPOTENT = "has the same effect as one call, by its idempotency key or by its nature"
+    UNSAFE = "may have its effect again"
 
 
-def may_repeat(effect: Effect, failure: Failure) -> bool:
-    """Whether a call may be sent again: it certainly did not happen, or twice is the same as once. Only what may pass by
-    itself is worth it: lost answers, 503 and 429."""
+def may_repeat(semantics: Semantics, failure: Failure) -> bool:
+    """Returns whether to retry a call: it certainly did not happen, or it is idempotent. Only transient failures are worth a
+    retry: lost responses, 503 and 429."""
     if failure.kind is Kind.REFUSED:
         status, code = failure.error.status, failure.error.code
-        return status == 429 or status == 503 and (code == "unavailable" or effect is not Effect.ONCE)
-    return failure.kind is Kind.NOT_SENT or failure.kind is Kind.LOST and effect is not Effect.ONCE
+        return status == 429 or status == 503 and (code == codes.UNAVAILABLE or semantics is not Semantics.UNSAFE)
+    return failure.kind is Kind.NOT_SENT or failure.kind is Kind.LOST and semantics is not Semantics.UNSAFE
 
 
 def may_have_happened(failure: Failure) -> bool:
-    """Whether a write that failed so may have been done."""
+    """Returns whether a write may have happened although it failed in this way."""
     if failure.kind is Kind.REFUSED:
         status, code = failure.error.status, failure.error.code
-        # Below 300: done, though by an answer that is not the service's.
-        return status < 300 or status >= 500 and not (status == 503 and code == "unavailable")
+        # A status below 300 means success, even if the response is not Remit's.
+        return status < 300 or status >= 500 and not (status == 503 and code == codes.UNAVAILABLE)
     return failure.kind in (Kind.LOST, Kind.UNREADABLE)
 
 
 def settles(failure: Failure) -> bool:
-    """Whether a failure after an attempt in doubt tells how that came out: it does when the service got as far as looking
-    up the key, or would have refused the first attempt too. What stands between, such as an ingress without a backend,
-    knows of neither, and has no code."""
+    """Returns whether a failure resolves the doubt about an earlier attempt. It does if the service looked up the idempotency
+    key, or would have refused the first attempt too. A proxy, such as an ingress without a backend, knows neither, and its
+    refusals have no code."""
     status, code = failure.error.status, failure.error.code
     return failure.kind is Kind.REFUSED and code != "" and 400 <= status < 500 and status not in (401, 408, 429)
 
 
 def pause(attempt: int, failure: Failure, end: float) -> bool:
-    """Waits before the attempt after the given one. It returns False, and does not wait, when that would be too long for
-    the caller, whose time is over at end, or for anybody."""
+    """Waits before the attempt after the given one. It returns False without waiting if the wait would last beyond end, or
+    Retry-After exceeds LONGEST_WAIT."""
     wait = backoff(attempt)
     if failure.kind is Kind.REFUSED:
         if failure.error.retry_after > LONGEST_WAIT:
@@ -66,12 +67,12 @@ def pause(attempt: int, failure: Failure, end: float) -> bool:
 
 
 def backoff(attempt: int) -> float:
-    """Exponential with full jitter: anything up to a bound that doubles, so that many callers spread out."""
+    """Returns seconds of exponential backoff with full jitter: a random time below a bound that doubles."""
     return random.uniform(0, min(LONGEST_BACKOFF, FIRST_BACKOFF * 2 ** min(attempt - 1, 10)))
 
 
 def conclude(call: str, in_doubt: bool, failure: Failure) -> RemitError:
-    """The error that the caller gets; it says what is known about the write."""
+    """Returns the error to raise. It says what is known about the write."""
     error = failure.error
     error.call = call
     if not in_doubt:
@@ -84,7 +85,7 @@ def conclude(call: str, in_doubt: bool, failure: Failure) -> RemitError:
 
 
 def again(error: RemitError, detail: Optional[str] = None) -> RemitError:
-    """An equal error for another thread to raise: a traceback belongs to one."""
+    """Returns an equal error for another thread to raise, because a traceback belongs to one thread."""
     other = copy.copy(error)
     if detail is not None:
         other.detail, other.args = detail, (detail,)

@@ -1,4 +1,4 @@
-"""A session is a budget that an agent acts within. Here is what agents and organizations do with one."""
+"""A session is an agent's budget. This module has the calls of agents and organizations on sessions."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
 
-from . import environment, transactions
+from . import connect, environment, transactions
 from .batch import Charge, Result, charge_many
 from .calls import PER_PAGE, Call, Caller
 from .money import Amount
-from .retry import Effect
+from .retry import Semantics
 from .transactions import Transaction
 from .url import path
 from .usage import Usage
@@ -29,10 +29,10 @@ class SessionInfo:
     action_count: int
     max_value: Decimal
     value_used: Decimal
-    value_held: Decimal  # by pending transactions
-    value_overage: Decimal  # spent by transactions, and beyond the limit
-    value_committed: Decimal  # ever charged or committed; rollbacks do not lower it
-    max_committed: Optional[Decimal]  # its limit
+    value_held: Decimal  # held by pending transactions
+    value_overage: Decimal  # spent by transactions beyond the limit
+    value_committed: Decimal  # sum of all charges and commits; rollbacks do not lower it
+    max_committed: Optional[Decimal]  # the limit of value_committed
     scopes: Tuple[str, ...]
     metadata: Dict[str, Any]
     expires_at: datetime
@@ -89,7 +89,7 @@ class SessionSummary:
 
 
 class Session:
-    """An agent's session. Agent.session makes one, and sends nothing."""
+    """An agent's session. Agent.session makes one."""
 
     def __init__(self, caller: Caller, id: str) -> None:
         self._caller = caller
@@ -98,11 +98,11 @@ class Session:
 
     @classmethod
     def from_env(cls) -> Session:
-        """The session whose id is in REMIT_SESSION, of the agent of Agent.from_env."""
-        from .agent import Agent  # which imports this module
-
+        """Returns the session whose id is in REMIT_SESSION, of the agent of Agent.from_env."""
         environment.require(environment.AGENT, environment.SECRET, environment.SESSION)
-        return Agent.from_env().session(environment.identifier(environment.SESSION))
+        agent, secret = environment.identifier(environment.AGENT), environment.credential(environment.SECRET)
+        caller, _ = connect.agent(connect.from_env(), agent, secret)
+        return cls(caller, environment.identifier(environment.SESSION))
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
@@ -117,10 +117,10 @@ class Session:
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Usage:
-        """Charges an action, before it is taken, and returns what is used and remains then.
+        """Charges an action before the agent takes it, and returns the new usage and what remains.
 
-        It is all or nothing: a LimitReached charged nothing, and so did a SessionNotActive and an InsufficientScope.
-        value is that of all count (1 to 1000) actions together. The token and the session must have the scope.
+        A charge succeeds in full or not at all: LimitReached, SessionNotActive and InsufficientScope mean that nothing was
+        charged. value is for all count (1 to 1000) actions together. The token and the session must have the scope.
         """
         body = Charge(action_type, value, count, scope)._body()
         call = self._caller.service.keyed(self._path + "/actions", idempotency_key, body)
@@ -129,7 +129,7 @@ class Session:
     def charge_many(
         self, charges: Iterable[Charge], *, idempotency_key: Optional[str] = None, timeout: Optional[float] = None
     ) -> Tuple[Result, ...]:
-        """Makes up to 500 charges to this session in one request, each all or nothing; see Agent.charge_many."""
+        """Sends up to 500 charges to this session in one request; see Agent.charge_many."""
         own = [replace(charge, session_id=self.id) for charge in charges]
         return charge_many(self._caller, own, idempotency_key, timeout)
 
@@ -145,11 +145,11 @@ class Session:
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Transaction:
-        """Begins a transaction: it counts one action and holds the value until it is committed, rolled back or expires,
-        by default after five minutes. Use it with `with`; see Transaction.
+        """Begins a transaction. It counts one action and holds the value until it is committed, is rolled back or expires, by
+        default after five minutes. Use it with `with`; see Transaction.
 
-        Errors are those of charge. After an OutcomeUnknown there is nothing to settle: what it may hold is released when
-        it expires.
+        Raises the same errors as charge. After OutcomeUnknown there is nothing to do: if the transaction exists, its hold is
+        released when it expires.
         """
         return transactions.begin(
             self._caller,
@@ -165,12 +165,12 @@ class Session:
         )
 
     def get(self, *, timeout: Optional[float] = None) -> SessionInfo:
-        """Reads the session."""
+        """Gets the session."""
         return get(self._caller, self.id, timeout)
 
     def end(self, *, timeout: Optional[float] = None) -> None:
-        """Ends the session and rolls its pending transactions back. To end it again changes nothing; of one that has
-        expired or was revoked, SessionNotActive tells."""
+        """Ends the session and rolls back its pending transactions. Idempotent. Raises SessionNotActive if the session has
+        expired or was revoked."""
         end(self._caller, self.id, timeout)
 
 
@@ -179,7 +179,7 @@ def get(caller: Caller, id: str, timeout: Optional[float]) -> SessionInfo:
 
 
 def end(caller: Caller, id: str, timeout: Optional[float]) -> None:
-    caller.ask(Call("POST", path("sessions", id) + "/end", effect=Effect.REPEATS), Fields, timeout)
+    caller.ask(Call("POST", path("sessions", id) + "/end", semantics=Semantics.IDEMPOTENT), Fields, timeout)
 
 
 def create(
@@ -205,14 +205,14 @@ def update(
     limits: Mapping[str, Any],
     added: Mapping[str, Any],
 ) -> SessionInfo:
-    call = Call("PATCH", path("sessions", id), limits, Effect.REPEATS, idempotency_key or "")
-    if added or idempotency_key is not None:  # what is added twice would count twice
+    call = Call("PATCH", path("sessions", id), limits, Semantics.IDEMPOTENT, idempotency_key or "")
+    if added or idempotency_key is not None:  # repeated additions would count twice
         call = caller.service.keyed(call.path, idempotency_key, {**limits, **added}, "PATCH")
     return caller.ask(call, lambda said: SessionInfo._read(Fields(said)), timeout)
 
 
 def limits(max_actions: Optional[int], max_value: Optional[Amount], expires_in: Optional[Seconds]) -> Mapping[str, Any]:
-    """What creating a session and changing its limits have in common."""
+    """Returns the limits that a new session and a changed session have in common."""
     return present(max_actions=max_actions, max_value_usd=usd_or_none(max_value), expires_in_seconds=seconds(expires_in))
 
 

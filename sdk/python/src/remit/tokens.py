@@ -1,4 +1,4 @@
-"""Keeps an agent's tokens fresh, by one exchange or refresh at a time however many threads ask."""
+"""Keeps an agent's tokens fresh. Concurrent threads share one exchange or refresh (single flight)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ import time
 from dataclasses import dataclass
 from typing import Callable, Mapping, Optional, Tuple
 
+from . import codes
 from .credential import Credential
 from .errors import RemitError, Unavailable
 from .retry import again
 from .wire import Fields, Malformed
 
-# A token is renewed at a random moment between these parts of its lifetime, so that a fleet that began together does not
-# renew together, and not used after the last part, as it has to arrive in time.
+# Fractions of a token's lifetime. The SDK renews a token at a random moment between the first two, so that a fleet that
+# started together does not renew together. It stops using the token at the third, because the token has to arrive in time.
 _RENEW_FROM, _RENEW_UNTIL, _USE_UNTIL = 0.75, 0.90, 0.98
 
-FLIGHT_LIMIT = 30.0  # seconds: ends an exchange or refresh, over all its attempts
-_RENEW_PAUSE = 10.0  # between early renewals that fail, half of it at least
+RENEWAL_LIMIT = 30.0  # seconds for an exchange or refresh, all attempts included
+_RENEW_PAUSE = 10.0  # the longest pause after an early renewal that failed; the shortest is half of it
 _LONGEST_LIFETIME = 1 << 30
-# How long a refresh token is presented again after a lost answer. The service returns the same successor for 60 seconds;
-# after that it would have to take the token for stolen.
+# How long a refresh token may be presented again after a lost response. The service returns the same successor for 60
+# seconds; after that it treats the token as stolen.
 _REPEAT_WITHIN = 50.0
 
 EXCHANGE, REFRESH = "/v1/auth/token", "/v1/auth/refresh"
@@ -30,11 +31,11 @@ EXCHANGE, REFRESH = "/v1/auth/token", "/v1/auth/refresh"
 
 @dataclass(frozen=True)
 class TokenPair:
-    """What an agent's secret, or a refresh token, is exchanged for."""
+    """The tokens that an agent's secret, or a refresh token, is exchanged for."""
 
     access_token: Credential
     refresh_token: Optional[Credential]
-    expires_in: int  # seconds that the access token lives
+    expires_in: int  # lifetime of the access token in seconds
     token_type: str = "bearer"
 
     @classmethod
@@ -47,37 +48,37 @@ class TokenPair:
         )
 
 
-class _Flight:
-    """One exchange or refresh, and all who wait for it."""
+class _SharedCall:
+    """One exchange or refresh, shared by all threads that wait for it."""
 
     def __init__(self) -> None:
-        self.process = os.getpid()  # a fork takes the flight along, and not its thread
-        self.begun = False  # its thread runs
-        self.landed = threading.Event()  # set when the other fields are
+        self.process = os.getpid()  # a fork copies this object, but not its thread
+        self.started = False  # its thread runs
+        self.done = threading.Event()  # set after the fields below
         self.access: Optional[Credential] = None
         self.error: Optional[RemitError] = None
 
 
 @dataclass(frozen=True)
 class _Moment:
-    """A moment on both clocks. The monotonic one stands still while the machine sleeps, and the other one may be set."""
+    """A moment on both clocks. The monotonic clock stops while the machine sleeps; somebody may set the wall clock."""
 
     monotonic: float
     wall: float
 
     def until(self, later: _Moment) -> float:
-        """The seconds that may have passed: the more by either clock."""
+        """The seconds that may have passed: the larger difference of the two clocks."""
         return max(later.monotonic - self.monotonic, later.wall - self.wall)
 
 
-# Calls the service without a credential: with a path, a body, a time for all attempts, and what is asked before each
-# attempt but the first, whether it may be made.
+# Calls the service without a credential. The arguments are a path, a body, a timeout for all attempts, and a predicate that
+# runs before each retry and returns whether to make it.
 Ask = Callable[[str, Mapping[str, object], float, Callable[[], bool]], TokenPair]
 
 
 class Tokens:
-    """The tokens of one agent. Time is measured on this machine's monotonic clock, from when a token was received, so its
-    clock need not agree with the service's."""
+    """The tokens of one agent. It measures time on this machine's monotonic clock, from when it received a token, so this
+    machine's clock need not agree with the service's."""
 
     def __init__(
         self,
@@ -92,28 +93,29 @@ class Tokens:
         self._ask = ask
         self._clock = clock
         self._wall_clock = wall_clock
-        self._lock = threading.Lock()  # of all below
+        self._lock = threading.Lock()  # guards all fields below
         self._access: Optional[Credential] = None
         self._renew_at = 0.0
         self._usable_until = 0.0
         self._refresh: Optional[Credential] = None
-        self._doubt: Optional[_Moment] = None  # since when the refresh token may be spent, for want of an answer
-        self._flight: Optional[_Flight] = None  # the one exchange or refresh under way
+        self._presented_at: Optional[_Moment] = None  # since then the refresh token may be spent
+        self._shared: Optional[_SharedCall] = None  # the exchange or refresh in flight
 
     def get(self, end: float, refused: Optional[Credential] = None) -> Credential:
-        """An access token that is not the refused one. It waits, until end, only when there is none that can be used: a
-        token that should be renewed still serves while that happens."""
-        usable, flight = self._board(refused, renew=False)
-        return self._wait(flight, end) if usable is None else usable
+        """Returns an access token other than the refused one. It waits, until end, only if no token is usable: a token that
+        is due for renewal stays in use meanwhile."""
+        usable, call = self._join(refused, renew=False)
+        return self._wait(call, end) if usable is None else usable
 
     def renew(self, end: float) -> Credential:
-        """A new access token, whatever the state of the present one."""
-        _, flight = self._board(None, renew=True)
-        return self._wait(flight, end)
+        """Returns a new access token, even if the current one is still valid."""
+        _, call = self._join(None, renew=True)
+        return self._wait(call, end)
 
-    def _board(self, refused: Optional[Credential], renew: bool) -> Tuple[Optional[Credential], Optional[_Flight]]:
-        """The present token, if it can be used, and the flight that is under way or starts now, if there is to be one."""
-        started: Optional[_Flight] = None
+    def _join(self, refused: Optional[Credential], renew: bool) -> Tuple[Optional[Credential], Optional[_SharedCall]]:
+        """Returns the current token, if it is usable, and the shared call in flight, if a renewal is due. It starts the call
+        if there is none."""
+        started: Optional[_SharedCall] = None
         try:
             with self._lock:
                 if refused is not None and self._access is refused:
@@ -122,91 +124,91 @@ class Tokens:
                 usable = self._access if now < self._usable_until else None
                 if usable is not None and now < self._renew_at and not renew:
                     return usable, None
-                flight = self._flight
-                if flight is None or flight.process != os.getpid():
-                    flight = started = self._flight = _Flight()
+                call = self._shared
+                if call is None or call.process != os.getpid():
+                    call = started = self._shared = _SharedCall()
             if started is not None:
                 self._start(started)
-            return usable, flight
+            return usable, call
         except BaseException:  # an interrupt, before the thread runs
             if started is not None:
                 self._abandon(started)
             raise
 
-    def _start(self, flight: _Flight) -> None:
-        """It has a thread of its own, for whoever came first may leave before it lands, and others wait for it."""
+    def _start(self, call: _SharedCall) -> None:
+        """Runs the call on its own thread, because the thread that started it may stop waiting while others still wait."""
         try:
-            threading.Thread(target=self._fly, args=(flight,), name="remit-tokens", daemon=True).start()
-        except RuntimeError:  # the interpreter ends, and starts no threads any more
-            self._fly(flight)
+            threading.Thread(target=self._do, args=(call,), name="remit-tokens", daemon=True).start()
+        except RuntimeError:  # the interpreter is shutting down and starts no more threads
+            self._do(call)
 
-    def _abandon(self, flight: _Flight) -> None:
-        """Lands a flight that has no thread: else everybody would wait for it, for ever."""
+    def _abandon(self, call: _SharedCall) -> None:
+        """Ends a call that has no thread. Otherwise its waiters would wait forever."""
         with self._lock:
-            if flight.begun:
+            if call.started:
                 return
-            flight.error = Unavailable("the exchange was interrupted")
-            if self._flight is flight:
-                self._flight = None
-            flight.landed.set()
+            call.error = Unavailable("the exchange was interrupted")
+            if self._shared is call:
+                self._shared = None
+            call.done.set()
 
-    def _wait(self, flight: Optional[_Flight], end: float) -> Credential:
-        """The flight's access token. A waiter whose time is over leaves; the flight goes on, and lands by its own limit."""
-        assert flight is not None
-        patience = min(end - time.monotonic(), FLIGHT_LIMIT + 15)
-        if not flight.landed.wait(max(patience, 0)):
+    def _wait(self, call: Optional[_SharedCall], end: float) -> Credential:
+        """Returns the call's access token. A waiter that times out leaves; the call goes on until RENEWAL_LIMIT."""
+        assert call is not None
+        patience = min(end - time.monotonic(), RENEWAL_LIMIT + 15)
+        if not call.done.wait(max(patience, 0)):
             raise Unavailable("the time given is over")
-        if flight.error is not None:
-            raise again(flight.error)
-        assert flight.access is not None
-        return flight.access
+        if call.error is not None:
+            raise again(call.error)
+        assert call.access is not None
+        return call.access
 
-    def _fly(self, flight: _Flight) -> None:
+    def _do(self, call: _SharedCall) -> None:
         with self._lock:
-            if flight.landed.is_set():  # abandoned
+            if call.done.is_set():  # abandoned
                 return
-            flight.begun = True
+            call.started = True
         pair: Optional[TokenPair] = None
         error = RemitError("the exchange failed")
         try:
             pair = self._obtain()
         except RemitError as e:
             error = again(e)
-        finally:  # whatever happened: nobody waits in vain
+        finally:  # also after other exceptions, so that waiters always wake up
             with self._lock:
                 if pair is not None:
                     self._keep(pair)
-                    flight.access = pair.access_token
+                    call.access = pair.access_token
                 else:
                     self._renew_at = self._clock() + random.uniform(_RENEW_PAUSE / 2, _RENEW_PAUSE)
-                    flight.error = error
-                if self._flight is flight:
-                    self._flight = None
-            flight.landed.set()
+                    call.error = error
+                if self._shared is call:
+                    self._shared = None
+            call.done.set()
 
     def _obtain(self) -> TokenPair:
-        """Refreshes, or exchanges the secret when there is no refresh token or it is refused. Both may be repeated: the
+        """Refreshes, or exchanges the secret if there is no refresh token or the service refuses it. Both are repeatable: the
         service returns the same successor, and a second family of tokens does no harm."""
-        end = time.monotonic() + FLIGHT_LIMIT
+        end = time.monotonic() + RENEWAL_LIMIT
         presented, left = self._present()
         if presented is not None:
-            short = left < FLIGHT_LIMIT  # then what fails may have failed for want of time, which the secret does not need
+            short = left < RENEWAL_LIMIT  # then the refresh may fail for lack of time, and the secret can still succeed
             try:
-                return self._ask(REFRESH, {"refresh_token": presented}, min(left, FLIGHT_LIMIT), self._may_present)
+                return self._ask(REFRESH, {"refresh_token": presented}, min(left, RENEWAL_LIMIT), self._may_present)
             except RemitError as e:
-                if e.code != "invalid_refresh_token" and not short and self._may_present():
+                if e.code != codes.INVALID_REFRESH_TOKEN and not short and self._may_present():
                     raise
             self._forget(presented)
         left = max(end - time.monotonic(), 1.0)
         return self._ask(EXCHANGE, {"agent_id": self._agent, "secret": self._secret}, left, lambda: True)
 
     def _present(self) -> Tuple[Optional[Credential], float]:
-        """The refresh token, if it may be presented, and for how long it may; it is taken for spent until _keep has its
-        successor."""
+        """Returns the refresh token, if it may be presented, and for how many seconds more. From now on the token counts as
+        spent, until _keep stores its successor."""
         with self._lock:
-            if self._doubt is None:
-                self._doubt = self._now()
-            left = _REPEAT_WITHIN - self._doubt.until(self._now())
+            if self._presented_at is None:
+                self._presented_at = self._now()
+            left = _REPEAT_WITHIN - self._presented_at.until(self._now())
             if left <= 0:
                 self._refresh = None
             return self._refresh, left
@@ -223,8 +225,8 @@ class Tokens:
                 self._refresh = None
 
     def _keep(self, pair: TokenPair) -> None:
-        """Takes a pair that was just received into use. Called with the lock held."""
+        """Starts using a pair that was just received. The caller holds the lock."""
         now, lifetime = self._clock(), pair.expires_in
-        self._access, self._refresh, self._doubt = pair.access_token, pair.refresh_token, None
+        self._access, self._refresh, self._presented_at = pair.access_token, pair.refresh_token, None
         self._renew_at = now + lifetime * random.uniform(_RENEW_FROM, _RENEW_UNTIL)
         self._usable_until = now + lifetime * _USE_UNTIL

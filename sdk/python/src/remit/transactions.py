@@ -1,4 +1,4 @@
-"""A transaction is an action with a prior state, to be settled by a commit or a rollback."""
+"""A transaction is an action with a prior state. It ends with a commit or a rollback."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from typing import Any, Dict, Iterator, Mapping, Optional, Type
 from .calls import PER_PAGE, Call, Caller, end_of
 from .errors import OutcomeUnknown, RemitError, TransactionDone, TransactionNotPending, TransactionNotReversible
 from .money import Amount
-from .retry import Effect
+from .retry import Semantics
 from .url import path
 from .wire import Fields, Seconds, encode, present, seconds, usd_or_none
 
-_ROLLBACK_LIMIT = 10.0  # seconds for the rollback of a block that an exception ends
+_ROLLBACK_LIMIT = 10.0  # seconds for the rollback at the end of a `with` block
 
 _log = logging.getLogger("remit")
 
 
 @dataclass(frozen=True)
 class TransactionInfo:
-    """A transaction as the service shows it. Lists leave out pre_state, post_state and metadata."""
+    """A transaction as the service shows it. Lists omit pre_state, post_state and metadata."""
 
     id: str
     agent_id: str
@@ -34,12 +34,12 @@ class TransactionInfo:
     action_type: str
     pre_state: Optional[Dict[str, Any]]
     post_state: Optional[Dict[str, Any]]
-    value: Decimal  # what it was begun with; once committed, what was charged
+    value: Decimal  # the value it was begun with; once committed, the value that was charged
     value_held: Decimal  # while it is pending
     overage: Decimal  # spent beyond the session's limit
-    late: bool  # committed after it had expired
+    late: bool  # whether it was committed after it had expired
     reversible: bool
-    reason: str  # of the rollback
+    reason: str  # the reason of the rollback
     metadata: Optional[Dict[str, Any]]
     expires_at: datetime
     created_at: datetime
@@ -72,24 +72,24 @@ class TransactionInfo:
 
 
 class Transaction:
-    """A pending transaction, to be settled by commit or rollback, each done once however often it is sent.
+    """A pending transaction. It ends with commit or rollback, each of which is idempotent.
 
         with session.begin("payment", pre_state=before, value="12.5") as tx:
             ...  # act
             tx.commit(value=spent, post_state=after)
 
-    An exception that leaves the block rolls back, and goes on its way. A block that ends without one and has settled
-    nothing commits what is held: what has happened must not leave the books by accident. One in which a rollback was
-    asked for and failed asks for it once more instead, and raises nothing. A transaction that nobody settles expires, and
-    its hold is released.
+    If an exception leaves the block, the transaction is rolled back and the exception propagates. If the block ends without a
+    commit or rollback, the held value is committed, because the action has happened and must be accounted for. If a rollback
+    inside the block failed, the end of the block tries it once more and raises nothing. A transaction that is neither
+    committed nor rolled back expires, and its hold is released.
     """
 
     def __init__(self, caller: Caller, id: str, info: Optional[TransactionInfo] = None) -> None:
         self._caller = caller
         self._path = path("transactions", id)
         self._lock = threading.Lock()
-        self._done = False  # settled, or being settled, or committed for all we know
-        self._given_up: Optional[str] = None  # the reason of the rollback that was asked for last, of those that failed
+        self._done = False  # committed or rolled back, in progress, or a commit with an unknown outcome
+        self._given_up: Optional[str] = None  # the reason of the last rollback that failed
         self.id = id
         self._info = info
 
@@ -98,7 +98,7 @@ class Transaction:
 
     @property
     def info(self) -> TransactionInfo:
-        """What the service said of the transaction last. Nothing is sent but by one that was opened by its id only."""
+        """Returns the state in the service's last response. It sends a request only if there was none yet."""
         return self._info or self.get()
 
     def __enter__(self) -> Transaction:
@@ -117,7 +117,7 @@ class Transaction:
             return
         try:
             self.rollback(self._given_up or "not finished", timeout=_ROLLBACK_LIMIT)
-        except RemitError as e:  # what ended the block, or was caught in it, matters more
+        except RemitError as e:  # the error that ended the block, or was caught in it, matters more
             _log.warning("transaction %s could not be rolled back and is left to expire: %s", self.id, e)
 
     def commit(
@@ -128,17 +128,16 @@ class Transaction:
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> TransactionInfo:
-        """Settles the transaction as done.
+        """Commits the transaction.
 
-        value is what was really spent; left out, it is what is held. Of less the rest is released. Of more the excess is
-        charged as far as the session allows; the overage of the answer is what did not fit.
+        value is what was spent; the default is the held value. If it is below the hold, the rest is released. If it is above,
+        the session is charged up to its limit, and overage in the result is the remainder.
 
-        A commit that comes after the transaction has expired is still taken, and its answer is late: what was spent must not
-        be missing from the books.
+        A commit after the transaction has expired still succeeds, and late is then True: spending must be accounted for.
 
-        After success, after OutcomeUnknown and after an exception that is not the SDK's, such as a KeyboardInterrupt, it
-        is done with: leaving the block then does nothing. To settle a commit in doubt, call get or reverse. After any
-        other error it is pending still, unless that is a TransactionNotPending.
+        After success, after OutcomeUnknown and after an exception from outside the SDK, such as KeyboardInterrupt, the end of
+        the block does nothing. To resolve an unknown outcome, call get or reverse. After any other error except
+        TransactionNotPending, the transaction is still pending.
         """
         self._given_up = None
         body = present(value_usd=usd_or_none(value), post_state=post_state)
@@ -152,23 +151,23 @@ class Transaction:
         expires_in: Optional[Seconds] = None,
         timeout: Optional[float] = None,
     ) -> TransactionInfo:
-        """Changes a pending transaction: it raises or lowers what is held, or gives it more time, counted from now. What does
-        not fit is a LimitReached and changes nothing; of one that is not pending, TransactionNotPending tells."""
+        """Changes the hold of a pending transaction, or its expiry, counted from now. Raises LimitReached if the new hold does
+        not fit, and TransactionNotPending if the transaction is not pending. Then nothing changes."""
         body = present(value_usd=usd_or_none(value), expires_in_seconds=seconds(expires_in))
-        return self._ask(Call("PATCH", self._path, body, Effect.REPEATS), timeout)
+        return self._ask(Call("PATCH", self._path, body, Semantics.IDEMPOTENT), timeout)
 
     def rollback(self, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> TransactionInfo:
-        """Settles the transaction as not done and releases its hold; the answer has the prior state to restore. The action
-        stays counted. After a commit or rollback it is TransactionDone and sends nothing. An agent may always give back its
-        own hold."""
+        """Rolls back the transaction and releases its hold. The result has the prior state to restore. The action stays
+        counted. After a commit or rollback it raises TransactionDone and sends nothing. An agent may always release its own
+        hold."""
         call = self._rollback(reason)
         self._given_up = reason or ""
         return self._settle(call, timeout, done_in_doubt=False)
 
     def reverse(self, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> TransactionInfo:
-        """Rolls the transaction back even if it is committed, which rollback does not; the value is given back to the
-        session. For that an agent needs the scope transactions:rollback, or admin, in its token and its session, else it is
-        an InsufficientScope. Further errors are those of rollback, and TransactionNotReversible."""
+        """Rolls back the transaction even if it is committed, and refunds the value to the session. An agent needs the scope
+        transactions:rollback or admin for that, in its token and its session; otherwise it raises InsufficientScope. It also
+        raises the errors of rollback, and TransactionNotReversible."""
         call = self._rollback(reason)
         self._given_up = reason or ""
         info = self._ask(call, timeout)
@@ -176,14 +175,14 @@ class Transaction:
         return info
 
     def get(self, *, timeout: Optional[float] = None) -> TransactionInfo:
-        """Reads the transaction."""
+        """Gets the transaction."""
         return self._ask(Call("GET", self._path), timeout)
 
     def _rollback(self, reason: Optional[str]) -> Call:
         return self._caller.service.keyed(self._path + "/rollback", None, present(reason=reason))
 
     def _settle(self, call: Call, timeout: Optional[float], done_in_doubt: bool) -> TransactionInfo:
-        end_of(timeout), encode(call.body)  # raises what is wrong with them before anything can be in doubt
+        end_of(timeout), encode(call.body)  # raises on invalid arguments before anything is sent
         with self._lock:
             if self._done:
                 raise TransactionDone("the transaction is committed or rolled back already")

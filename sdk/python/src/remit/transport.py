@@ -1,4 +1,4 @@
-"""HTTP/1.1 over connections that are kept for the next call. One attempt goes in, an answer or a failure comes out."""
+"""HTTP/1.1 over persistent connections. One attempt goes in, an answer or a failure comes out."""
 
 from __future__ import annotations
 
@@ -20,28 +20,30 @@ from .errors import RemitError, Unavailable, problem
 from .url import BaseURL
 
 _DIAL_LIMIT = 5.0  # seconds, for one address of the host
-# How long a connection waits for the next call: shorter than the service's own patience, or it could die under one.
+# Seconds that a connection may be idle. It is shorter than the service's idle timeout, so that the service does not close a
+# connection that the SDK is about to use.
 _IDLE_LIMIT = 30.0
-_IDLE_CONNECTIONS = 256  # that wait: as many as a host of agents makes calls at once
+_IDLE_CONNECTIONS = 256  # enough for the concurrent calls of a host full of agents
 _LONGEST_ANSWER = 1 << 20  # bytes
-_MOST_HINTS = 16  # answers before the answer, such as 103 Early Hints of a proxy
+_MOST_HINTS = 16  # interim responses, such as a proxy's 103 Early Hints
 _PIECE = 1 << 16
 
 
 class Kind(enum.Enum):
     """How an attempt failed."""
 
-    REFUSED = "an answer other than success"
-    NOT_SENT = "no whole request has left: the service cannot have done it"
-    DISTRUSTED = "the far end could not prove who it is"
-    LOST = "sent, and no whole answer came"
-    UNREADABLE = "an answer that does not follow the contract"
-    NO_TOKEN = "there is no access token to send it with"
+    REFUSED = "an error response"
+    NOT_SENT = "the request was not sent completely: the service cannot have processed it"
+    DISTRUSTED = "the server's certificate is not trusted"
+    LOST = "the request was sent, and no complete response arrived"
+    UNREADABLE = "a response that violates the API description"
+    NO_TOKEN = "no access token to send the request with"
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An attempt that failed. Failures are returned: what is raised holds a traceback, and that the request."""
+    """A failed attempt. Functions return failures instead of raising them, because a traceback holds the request and with it
+    the credential."""
 
     kind: Kind
     error: RemitError
@@ -49,27 +51,28 @@ class Failure:
 
 @dataclass(frozen=True)
 class Answer:
-    """A success, read to its end."""
+    """A successful response, read completely."""
 
     headers: Message
     body: Sealed
 
 
 class Transport:
-    """Sends requests to one service. Threads share it; so may a process that forks, as no connection is used by two."""
+    """Sends requests to one service. Threads share it. A forked process may share it too, because it does not use the
+    parent's connections."""
 
     def __init__(self, base: BaseURL, tls: Optional[ssl.SSLContext]) -> None:
         self._idle: Deque[_Connection] = deque()  # its methods are atomic
         self._base = base
         self._tls = (tls or ssl.create_default_context()) if base.tls else None
 
-    def __del__(self) -> None:  # of a Session.from_env nobody has the Client, to close it
+    def __del__(self) -> None:  # the user of a from_env method has no Client to close
         self.close()
 
     def send(
         self, method: str, path: str, headers: Mapping[str, Union[str, Credential]], body: Optional[Sealed], end: float
     ) -> Union[Answer, Failure]:
-        """Sends one request, once, and reads its answer, until end on the monotonic clock."""
+        """Sends one request without retries and reads its response. end is the deadline on the monotonic clock."""
         if time.monotonic() >= end:
             return Failure(Kind.NOT_SENT, Unavailable("the time given is over"))
         connection = self._take() or self._connect(end)
@@ -79,7 +82,7 @@ class Transport:
         try:
             failure = connection.request(method, self._base.path + path, headers, body)
             got = connection.answer(early=failure is not None)
-        except BaseException:  # of the caller's own: an interrupt, an alarm
+        except BaseException:  # the caller's own, such as an interrupt or an alarm
             connection.close()
             raise
         if isinstance(got, Failure):
@@ -94,7 +97,7 @@ class Transport:
         return Failure(Kind.REFUSED, problem(got.status, got.headers, got.body))
 
     def close(self) -> None:
-        """Closes the connections that nobody uses."""
+        """Closes idle connections."""
         while self._idle:
             try:
                 self._idle.pop().close()
@@ -102,7 +105,7 @@ class Transport:
                 return
 
     def _take(self) -> Optional[_Connection]:
-        """The connection used last of those that live, as far as can be known before something is sent."""
+        """Returns the most recently used idle connection that still seems alive."""
         while True:
             try:
                 connection = self._idle.pop()
@@ -118,7 +121,7 @@ class Transport:
         try:
             oldest = self._idle[0]
             if len(self._idle) > _IDLE_CONNECTIONS or oldest.is_old():
-                self._idle.remove(oldest)  # fails when another thread took it: then it is theirs
+                self._idle.remove(oldest)  # raises ValueError if another thread has taken it
                 oldest.close()
         except (IndexError, ValueError):
             pass
@@ -128,14 +131,14 @@ class Transport:
             return _Connection(self._base.authority, self._dial(end))
         except ssl.SSLCertVerificationError as e:
             said, kind = f"the certificate is not trusted: {e.verify_message}", Kind.DISTRUSTED
-        except (OSError, UnicodeError) as e:  # a host name may be none
+        except (OSError, UnicodeError) as e:  # UnicodeError: the host name is invalid
             if _is_foreign(e):
                 raise
             said, kind = f"no connection: {_named(e)}", Kind.NOT_SENT
         return Failure(kind, Unavailable(said))
 
     def _dial(self, end: float) -> socket.socket:
-        """Tries the addresses of the host in turn. How long their look-up may take is for the system to bound."""
+        """Tries the addresses of the host in turn. The system bounds the time of the DNS lookup."""
         last: OSError = OSError("the host has no address")
         for family, kind, protocol, _, address in socket.getaddrinfo(
             self._base.host, self._base.port, type=socket.SOCK_STREAM
@@ -171,12 +174,13 @@ def _remaining(end: float) -> float:
 
 
 class _Broken(Exception):
-    """What the network did to a connection. It is no OSError, as what the caller's own signal handlers raise may be."""
+    """A network error. It is not an OSError, because the caller's own signal handlers may raise those."""
 
 
 def _is_foreign(e: BaseException) -> bool:
-    """Whether no socket raised it. Python runs signal handlers in the middle of whatever waits, so the TimeoutError of an
-    alarm comes out of a socket's method as the socket's own does; but the handler is the last frame of its traceback."""
+    """Returns whether something other than a socket raised the error. Python runs signal handlers inside blocking calls, so
+    the TimeoutError of an alarm leaves a socket's method just like the socket's own. The last frame of the traceback tells
+    them apart: it is the handler's."""
     last = e.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -187,7 +191,7 @@ _SOCKETS = (__name__, "socket", "ssl", "encodings.idna")
 
 
 class _Wire:
-    """A socket as http.client uses it, of which no wait outlasts one moment, however slowly the bytes drip."""
+    """A socket for http.client with one deadline for all its operations, even if bytes arrive slowly."""
 
     def __init__(self, raw: socket.socket) -> None:
         self.raw = raw
@@ -209,7 +213,7 @@ class _Wire:
         return io.BufferedReader(_Reader(self))
 
     def close(self) -> None:
-        """http.client closes a socket before it has read the last answer. _Connection.close ends it."""
+        """Does nothing: http.client closes a socket before it has read the last response. _Connection.close closes it."""
 
 
 class _Reader(io.RawIOBase):
@@ -231,8 +235,8 @@ class _Reader(io.RawIOBase):
 
 
 class _Response(http.client.HTTPResponse):
-    """An answer that is the final one. http.client itself passes over 100 Continue only: of any other hint the answer
-    proper would be left on the connection, for the next call to take it for its own."""
+    """A final response. http.client itself skips only 100 Continue. After any other interim response, the final one would
+    stay on the connection, and the next call would take it for its own."""
 
     def _read_status(self) -> Tuple[str, int, str]:
         for _ in range(_MOST_HINTS + 1):
@@ -268,7 +272,8 @@ class _Connection:
         return time.monotonic() - self.idle_since > _IDLE_LIMIT
 
     def is_quiet(self) -> bool:
-        """Whether it can be used again: nothing has come since the last answer, neither its end nor an answer too many."""
+        """Returns whether the connection is reusable: since the last response nothing has arrived, neither the end of the
+        connection nor an unexpected response."""
         if self._process != os.getpid() or self.is_old():
             return False
         try:
@@ -284,7 +289,7 @@ class _Connection:
     def request(
         self, method: str, target: str, headers: Mapping[str, Union[str, Credential]], body: Optional[Sealed]
     ) -> Optional[Failure]:
-        """Sends a request. Of a failure the kernel has not taken it whole, so the service has not got it whole."""
+        """Sends a request. A failure means that the kernel has not taken the whole request, so the service has not either."""
         content = body or Sealed(b"")
         try:
             self._http.putrequest(method, target, skip_host=True, skip_accept_encoding=True)
@@ -301,7 +306,8 @@ class _Connection:
         return Failure(Kind.NOT_SENT, Unavailable(f"the request could not be sent: {said}"))
 
     def answer(self, early: bool) -> Union[_Raw, Failure]:
-        """Reads the answer: after a request that could not be sent whole, the one that came instead, if it has."""
+        """Reads the response. early means that the request was not sent completely: then the service may already have
+        responded."""
         if early:
             self.wire.end = min(self.wire.end, time.monotonic() + 1)
         try:
@@ -320,7 +326,7 @@ class _Connection:
 
 
 def _read(response: http.client.HTTPResponse) -> Optional[bytes]:
-    """The body, or None when it is too long. A body that ends before its length says so raises IncompleteRead."""
+    """Returns the body, or None if it is too long. Raises IncompleteRead if it is shorter than its Content-Length."""
     if response.length is not None:
         return response.read() if response.length <= _LONGEST_ANSWER else None
     pieces = bytearray()
@@ -334,7 +340,7 @@ def _read(response: http.client.HTTPResponse) -> Optional[bytes]:
 
 
 def _named(e: Exception) -> str:
-    """An exception in words of which none comes from the far end or from the request."""
+    """Describes an exception without any text from the server or the request."""
     if isinstance(e, _Broken):
         return str(e)
     if isinstance(e, socket.timeout):

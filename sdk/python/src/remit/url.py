@@ -1,4 +1,4 @@
-"""Addresses: that of the service, and those of its objects."""
+"""The base URL of the service, and the paths of its objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 @dataclass(frozen=True)
 class BaseURL:
-    """Where a service is."""
+    """The parts of a base URL."""
 
     tls: bool
     host: str
@@ -19,7 +19,7 @@ class BaseURL:
 
 
 def parse(base_url: str) -> BaseURL:
-    """Reads a base URL such as https://remit.example.com. No error quotes it, as it may hold a password."""
+    """Parses a base URL such as https://remit.example.com. No error quotes it, because it may contain a password."""
     try:
         parts = urlsplit(base_url)
         host, port = parts.hostname, parts.port
@@ -40,7 +40,7 @@ def parse(base_url: str) -> BaseURL:
 
 
 def path(*segments: str) -> str:
-    """A path under /v1. No id, however strange, leads elsewhere."""
+    """Returns a path under /v1. It escapes the segments, so no id can lead to another path."""
     return "/v1/" + "/".join(_segment(s) for s in segments)
 
 
@@ -51,6 +51,6 @@ def _segment(text: str) -> str:
 
 
 def with_query(of: str, **parameters: Optional[str]) -> str:
-    """Adds the parameters that are neither None nor empty."""
+    """Returns the path with the parameters that are neither None nor empty."""
     query = urlencode({name: value for name, value in parameters.items() if value})
     return f"{of}?{query}" if query else of

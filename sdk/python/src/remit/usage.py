@@ -1,4 +1,4 @@
-"""What of a session is used, and what remains."""
+"""The usage of a session."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .wire import Fields
 
 @dataclass(frozen=True)
 class Usage:
-    """What of a session is used and what remains. value_held belongs to pending transactions, and does not remain."""
+    """What a session has used, and what remains. Pending transactions hold value_held; it is not part of what remains."""
 
     action_count: int
     max_actions: int

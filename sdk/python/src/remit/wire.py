@@ -1,4 +1,4 @@
-"""JSON as it goes over the wire: every number exact, every answer read field by field."""
+"""JSON encoding and decoding. Numbers stay exact, and responses are read field by field."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 from . import money
 from .credential import Credential, Sealed
 
-# A length of time: seconds or a timedelta. The service counts whole seconds; what lies between is rounded up.
+# A duration: seconds or a timedelta. The SDK rounds it up to whole seconds, because the service takes nothing finer.
 Seconds = Union[int, float, timedelta]
 
-_LONGEST_INT = 4300  # digits that every Python reads
-_DEEPEST = 100  # far more than the service takes, and less than Python's stack
+_LONGEST_INT = 4300  # digits that every Python version parses
+_DEEPEST = 100  # more than the service accepts, and less than Python's recursion limit
 
 T = TypeVar("T")
 
 
 class Malformed(Exception):
-    """An answer that does not follow the contract."""
+    """A response that violates the API description."""
 
 
 def encode(value: Any) -> Sealed:
-    """The JSON text of a request. Decimals stay exact numbers, which the json module cannot write, and a Credential is
-    revealed here and nowhere before."""
+    """Returns the JSON of a request. It writes Decimals as exact numbers, which the json module cannot do, and it is the only
+    place that reveals a Credential."""
     parts: List[str] = []
     _write(value, parts, _DEEPEST)
     return Sealed("".join(parts).encode())
@@ -62,7 +62,8 @@ def _write(value: Any, parts: List[str], depth: int) -> None:
 
 
 def decode(text: Sealed) -> Any:
-    """The value of an answer; whatever is wrong with it, it is Malformed, and no traceback leads to the text."""
+    """Returns the value of a response. Raises Malformed on any fault, outside the except block, so that no traceback leads to
+    the text."""
     try:
         return json.loads(text.open(), parse_float=_fraction, parse_int=_whole, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -71,8 +72,8 @@ def decode(text: Sealed) -> Any:
 
 
 def _fraction(number: str) -> Union[Decimal, str]:
-    """A number with a point or an exponent. Of one that is too large for a Decimal there is its text: somebody's metadata
-    must not make a list of sessions unreadable. For an amount a text is none."""
+    """Reads a number with a point or an exponent. If it is too large for a Decimal, it returns the text, so that one object's
+    metadata cannot make a whole list unreadable. Amounts refuse a text later."""
     try:
         value = Decimal(number)
     except ArithmeticError:
@@ -81,7 +82,7 @@ def _fraction(number: str) -> Union[Decimal, str]:
 
 
 def _whole(number: str) -> Union[int, str]:
-    """A number without. Python takes very long for very long ones, or refuses them."""
+    """Reads an integer. It returns very long ones as text, because Python parses them slowly or refuses them."""
     return int(number) if len(number) <= _LONGEST_INT else number
 
 
@@ -90,12 +91,12 @@ def _refuse(constant: str) -> Any:
 
 
 def present(**members: Any) -> Dict[str, Any]:
-    """A JSON object of what is not None."""
+    """Returns a JSON object of the members that are not None."""
     return {name: value for name, value in members.items() if value is not None}
 
 
 def seconds(length: Optional[Seconds]) -> Optional[int]:
-    """Whole seconds, rounded up: nothing short turns into 0."""
+    """Returns whole seconds, rounded up so that a short duration does not become 0."""
     if length is None:
         return None
     if isinstance(length, timedelta):
@@ -106,25 +107,25 @@ def seconds(length: Optional[Seconds]) -> Optional[int]:
 
 
 def usd(amount: money.Amount) -> Decimal:
-    """An amount as it is sent, checked. None is a TypeError: a price that was not found is not 0."""
+    """Returns a checked amount to send. None raises TypeError, because a missing price is not 0."""
     return money.usd(money.micro(amount))
 
 
 def usd_or_none(amount: Optional[money.Amount]) -> Optional[Decimal]:
-    """The same where an amount may be left out."""
+    """Like usd, for an optional amount."""
     return None if amount is None else usd(amount)
 
 
 def names(given: Iterable[str]) -> List[str]:
-    """Scopes. A str is one, and not the list of its letters."""
+    """Returns a list of scopes. It refuses a str, which would be a list of letters."""
     if isinstance(given, (str, bytes)):
         raise TypeError(f'scopes are a list of names, such as ["read"], and no {type(given).__name__}')
     return list(given)
 
 
 class Fields:
-    """A JSON object of an answer. Each reader gives one field by its type, or is Malformed; fields that nobody reads are
-    ignored, so that the service may add some. It does not print what it holds."""
+    """A JSON object of a response. Each method reads one field by its type, or raises Malformed. Unknown fields are ignored, so
+    the service may add some. Its repr does not show the content."""
 
     __slots__ = ("_get",)
 
@@ -170,7 +171,7 @@ class Fields:
         return None if self._get(name) is None else self.usd(name)
 
     def quantities(self, name: str) -> Dict[str, int]:
-        """Whole numbers by name. What is none is left out, as is what is not there."""
+        """Returns integers by name. It skips members that are not integers; a missing object is empty."""
         value: Any = self._get(name)
         members = value.items() if isinstance(value, dict) else ()
         return {kind: number for kind, number in members if type(number) is int}
@@ -208,7 +209,7 @@ _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\
 
 
 def _moment(name: str, value: Any) -> datetime:
-    """Python reads RFC 3339 with Z and any number of decimals from 3.11 on only."""
+    """Parses RFC 3339. datetime.fromisoformat accepts Z and any number of decimals only since Python 3.11."""
     found = _RFC3339.fullmatch(value) if isinstance(value, str) else None
     if not found:
         raise Malformed(f"{name} is not a moment")
@@ -216,12 +217,12 @@ def _moment(name: str, value: Any) -> datetime:
     try:
         read = datetime.fromisoformat(f"{moment}.{(fraction or '0')[:6]:0<6}{'+00:00' if zone == 'Z' else zone}")
         return read.astimezone(timezone.utc)
-    except (ValueError, OverflowError):  # in UTC it may be before the year 1
+    except (ValueError, OverflowError):  # converted to UTC it may fall before the year 1
         raise Malformed(f"{name} is not a moment") from None
 
 
 def each(value: Any, read: Callable[[Fields], T]) -> List[T]:
-    """The elements of a list of objects."""
+    """Returns the elements of a list of objects."""
     if not isinstance(value, list):
         raise Malformed("it is not a list")
     return [read(Fields(element)) for element in value]
