@@ -10,7 +10,7 @@ import (
 	"remit/server"
 )
 
-// quickstart is three lines that work when pasted: an organization, an agent and a session for it.
+// quickstart is three lines to paste into a shell: they create an organization, an agent and a session.
 const quickstart = `
 Try it:
 
@@ -20,25 +20,25 @@ curl -s URL/v1/sessions -H "X-API-Key: $KEY" -H 'Content-Type: application/json'
 
 `
 
-// announce says that the service is ready, where, and what of its store is set dangerously. The quickstart begins with
-// an organization that anybody may create; it is not for a log in JSON, which container runtimes mix with standard output.
-func announce(ctx context.Context, printed printed, store *redisstore.Store, url string, organizations server.OrganizationCreation) {
-	log := printed.log
+// announce logs that the service is ready, its URL, and dangerous settings of its Redis. It prints the quickstart only when
+// everyone may create organizations, and never with JSON logs, because container runtimes mix them with standard output.
+func announce(ctx context.Context, output output, store *redisstore.Store, url string, organizations server.OrganizationCreation) {
+	log := output.log
 	warnings, err := store.Ready(ctx)
 	if err != nil {
-		log.Warn("Redis is not writable now; /readyz says when it is", "cause", err)
+		log.Warn("Redis is not writable; /readyz reports when it is", "cause", err)
 	}
 	for _, warning := range warnings {
 		log.Warn(warning)
 	}
 	log.Info("listening", "url", url)
-	if organizations == server.OrganizationsOpen && !printed.json {
-		fmt.Fprint(printed.out, strings.ReplaceAll(quickstart, "URL", url))
+	if organizations == server.OrganizationsOpen && !output.json {
+		fmt.Fprint(output.out, strings.ReplaceAll(quickstart, "URL", url))
 	}
 }
 
-// ownURL returns the URL at which this machine reaches the address.
-func ownURL(scheme string, address net.Addr) string {
+// localURL returns the URL at which this machine reaches the address.
+func localURL(scheme string, address net.Addr) string {
 	host, port, err := net.SplitHostPort(address.String())
 	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
 		return scheme + "://localhost:" + port

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// collector takes traces as OpenTelemetry's does: OTLP in protobuf over HTTP.
+// collector receives traces as OpenTelemetry's collector does: OTLP in protobuf over HTTP.
 type collector struct {
 	t   *testing.T
 	url string
@@ -26,7 +26,7 @@ type collector struct {
 	resource map[string]string // of who sent last
 }
 
-// span is one as it was sent.
+// span is a span as it was sent.
 type span struct {
 	*tracepb.Span
 	attributes map[string]string
@@ -85,21 +85,21 @@ func texts(attributes []*commonpb.KeyValue) map[string]string {
 	return written
 }
 
-// taken returns what has come so far.
+// taken returns the spans received so far.
 func (c *collector) taken() []span {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]span(nil), c.spans...)
 }
 
-// everything returns all bytes that have come.
+// everything returns all bytes received.
 func (c *collector) everything() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return string(c.raw)
 }
 
-// of returns the span of the request with this id, and those below it.
+// of returns the span of the request with this id and its descendants.
 func (c *collector) of(requestID string) (request span, below []span) {
 	c.t.Helper()
 	all := c.taken()

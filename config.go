@@ -10,18 +10,18 @@ import (
 	"remit/token"
 )
 
-// serverConfig is all that the server needs, but for the store.
+// serverConfig returns the server's configuration without its store, traces and access log.
 func (c *serve) serverConfig(log *slog.Logger, listens net.Addr) (server.Config, error) {
 	organizations, err := c.organizations(listens)
 	if err != nil {
 		return server.Config{}, err
 	}
-	secured, err := c.tlsFlags.config(log)
+	tls, err := c.tlsFlags.config(log)
 	if err != nil {
 		return server.Config{}, err
 	}
 	return server.Config{
-		Version: release(), Log: log, TLS: secured, Limits: c.limits(), TrustedProxies: c.TrustedProxies, Organizations: organizations,
+		Version: release(), Log: log, TLS: tls, Limits: c.limits(), TrustedProxies: c.TrustedProxies, Organizations: organizations,
 		MetricsApart: c.MetricsListen != "", Connections: c.connections(log),
 		Defaults: server.SessionDefaults{
 			MaxActions: c.DefaultMaxActions, MaxValue: c.DefaultMaxValueUSD, Lifetime: c.DefaultExpiresAfter,

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestContributingNamesFilesThatAreThere keeps the way through the code from leading to where a file used to be.
+// TestContributingNamesFilesThatAreThere checks that the contributor's page names no file that was moved or deleted.
 func TestContributingNamesFilesThatAreThere(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("CONTRIBUTING.md")

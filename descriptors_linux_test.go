@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// An address that connects as often as it can must leave descriptors for others, and for Redis.
+// One address with the maximum number of connections must leave descriptors for other clients and for Redis.
 func TestOneAddressCannotTakeAllDescriptors(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t), "RUN_REMIT_OPEN_FILES=300"}).ready(t)
-	if line := "open_files=300 connections=150 of_one_address=112"; !strings.Contains(p.stderr.String(), line) {
-		t.Errorf("the log lacks %q:\n%s", line, p.stderr)
+	if line := "open_files=300 connections=150 per_address=112"; !strings.Contains(p.Stderr(), line) {
+		t.Errorf("the log lacks %q:\n%s", line, p.Stderr())
 	}
 	address := strings.TrimPrefix(p.url, "http://")
 	from := func(source string) *net.Dialer {

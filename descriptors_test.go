@@ -3,10 +3,11 @@ package main
 import (
 	"testing"
 
+	"remit/redisstore"
 	"remit/server"
 )
 
-func TestConnectionsAreWhatTheDescriptorsAllow(t *testing.T) {
+func TestConnectionsFollowTheDescriptorLimit(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		descriptors  uint64
@@ -30,12 +31,12 @@ func TestConnectionsAreWhatTheDescriptorsAllow(t *testing.T) {
 	}
 }
 
-func TestAClusterIsReckonedWithSeveralServers(t *testing.T) {
+func TestAClusterCountsAsSeveralServers(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]int{
 		"": 1, "redis://a:1": 1, "redis+sentinel://a,b,c/main": 1, "redis+cluster://a": 8, "rediss+cluster://a,b,c,d,e,f,g,h,i": 9,
 	} {
-		if got := (&serve{RedisURL: redisURL(url)}).redisServers(); got != want {
+		if got := (&serve{RedisURL: redisstore.URL(url)}).redisServers(); got != want {
 			t.Errorf("%q: %d servers, want %d", url, got, want)
 		}
 	}

@@ -19,9 +19,9 @@ func twinsOf(node *kong.Node) (twins []string) {
 	return twins
 }
 
-// The service and its clients often run on one machine, with one environment. A setting of the one must not change what
-// the other does; the bootstrap token is the same file for both.
-func TestTheClientsCommandsShareNoTwinWithTheService(t *testing.T) {
+// The service and its clients often share an environment. A setting of one must not affect the other. The bootstrap token is
+// the same file for both.
+func TestClientCommandsShareNoVariableWithTheService(t *testing.T) {
 	t.Parallel()
 	parser, err := kong.New(new(commands), kong.Name("remit"), kong.DefaultEnvars("REMIT"))
 	if err != nil {
@@ -49,14 +49,14 @@ func TestTheClientsCommandsShareNoTwinWithTheService(t *testing.T) {
 	}
 }
 
-// The service can be started with its flags alone, as before there were other commands, and says what is wrong in a line.
+// A command line with flags alone starts the service, and a failure is one line.
 func TestTheFlagsOfServeNeedNoCommand(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"REMIT_ADDR=http://nowhere.invalid", "REMIT_API_KEY=rmk_x", "REMIT_AGENT=a", "REMIT_SECRET=@/none"},
 		"--listen", "127.0.0.1:0", "--log-level", "debug").ready(t)
 	port := p.url[strings.LastIndex(p.url, ":")+1:]
 	taken := start(t, nil, "serve", "--listen", "127.0.0.1:"+port)
-	if err := <-taken.exited; err == nil || !strings.HasPrefix(taken.stderr.String(), "remit: cannot listen on 127.0.0.1:"+port) {
-		t.Errorf("%v: %s", err, taken.stderr)
+	if err := taken.Wait(); err == nil || !strings.HasPrefix(taken.Stderr(), "remit: cannot listen on 127.0.0.1:"+port) {
+		t.Errorf("%v: %s", err, taken.Stderr())
 	}
 }

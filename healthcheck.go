@@ -8,15 +8,15 @@ import (
 )
 
 type healthcheck struct {
-	Listen string `default:"127.0.0.1:8080" help:"Where the service listens."`
+	Listen string `default:"127.0.0.1:8080" help:"Address that the service listens on."`
 	tlsFlags
 }
 
 // Validate is called by the flag parser.
 func (c *healthcheck) Validate() error { return c.check() }
 
-// Run asks /readyz of the service on this machine, for containers without a shell. Where clients must present a
-// certificate it presents the service's own.
+// Run requests /readyz from the service on this machine, for containers without a shell. With mutual TLS it presents the
+// service's own certificate.
 func (c *healthcheck) Run() error {
 	host, port, err := net.SplitHostPort(c.Listen)
 	if err != nil {
@@ -25,11 +25,11 @@ func (c *healthcheck) Run() error {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "127.0.0.1"
 	}
-	secured, err := c.clientConfig()
+	tls, err := c.clientConfig()
 	if err != nil {
 		return err
 	}
-	client := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{TLSClientConfig: secured}}
+	client := http.Client{Timeout: 3 * time.Second, Transport: &http.Transport{TLSClientConfig: tls}}
 	response, err := client.Get(c.scheme() + "://" + net.JoinHostPort(host, port) + "/readyz")
 	if err != nil {
 		return err

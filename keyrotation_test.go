@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,7 +17,7 @@ import (
 	"remit/token"
 )
 
-// agentOf is an agent that a test plays.
+// agentOf is the id and secret of an agent.
 type agentOf struct {
 	id, secret string
 }
@@ -101,16 +100,10 @@ func kidOf(t *testing.T, access string) string {
 	return decoded.Kid
 }
 
-// keys runs `remit keys …` and returns what it printed.
-func keys(t *testing.T, args ...string) (string, error) {
+// runKeys runs `remit keys …` and returns what it printed.
+func runKeys(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, append([]string{"keys"}, args...)...)
-	cmd.Env = []string{"RUN_REMIT=1"}
-	output, err := cmd.CombinedOutput()
+	output, err := command(t, append([]string{"keys"}, args...)...).CombinedOutput()
 	return string(output), err
 }
 
@@ -124,7 +117,7 @@ func startRedis(t *testing.T) string {
 	return redis.URL()
 }
 
-func TestKeysRotateUnderLoadWithoutRefusingAToken(t *testing.T) {
+func TestKeysRotateUnderLoadWithoutRejectingAToken(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
 	kek := filepath.Join(t.TempDir(), "kek")
@@ -165,7 +158,7 @@ func TestKeysRotateUnderLoadWithoutRefusingAToken(t *testing.T) {
 		})
 	}
 	rotated := func(kind string) {
-		if output, err := keys(t, "rotate", kind, "--redis-url", url, "--key-encryption-key", kek, "--publish-for", "4s"); err != nil {
+		if output, err := runKeys(t, "rotate", kind, "--redis-url", url, "--key-encryption-key", kek, "--publish-for", "4s"); err != nil {
 			t.Errorf("rotating the %s key: %v: %s", kind, err, output)
 		}
 	}
@@ -193,8 +186,7 @@ func TestKeysRotateUnderLoadWithoutRefusingAToken(t *testing.T) {
 	}
 }
 
-// publishedBeforeSigning waits until both instances publish two keys, and checks that until then none signs with the
-// second.
+// publishedBeforeSigning waits until both instances publish two keys, and checks that none signs with the second before.
 func publishedBeforeSigning(t *testing.T, instances []*program, firstKid string) {
 	t.Helper()
 	waitFor(t, func() bool {
@@ -224,16 +216,16 @@ func TestKeysAreListedAndRetired(t *testing.T) {
 	tokens, _ := p.exchange(t, p.createAgent(t, apiKey))
 	signer := kidOf(t, tokens.Access)
 
-	if output, err := keys(t, "retire", "signing", signer, "--redis-url", url); err == nil {
+	if output, err := runKeys(t, "retire", "signing", signer, "--redis-url", url); err == nil {
 		t.Errorf("the key that signs was retired: %s", output)
 	}
-	if output, err := keys(t, "rotate", "signing", "--redis-url", url, "--publish-for", "1h"); err != nil {
+	if output, err := runKeys(t, "rotate", "signing", "--redis-url", url, "--publish-for", "1h"); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	if output, err := keys(t, "rotate", "signing", "--redis-url", url, "--publish-for", "1h"); err == nil || !strings.Contains(output, "already waiting") {
+	if output, err := runKeys(t, "rotate", "signing", "--redis-url", url, "--publish-for", "1h"); err == nil || !strings.Contains(output, "already waiting") {
 		t.Errorf("a second rotation in between: %v: %s", err, output)
 	}
-	output, err := keys(t, "list", "--redis-url", url)
+	output, err := runKeys(t, "list", "--redis-url", url)
 	if err != nil || !strings.Contains(output, signer+"  signs") || !strings.Contains(output, "published") {
 		t.Fatalf("%v: %s", err, output)
 	}
@@ -243,10 +235,10 @@ func TestKeysAreListedAndRetired(t *testing.T) {
 			published = fields[1]
 		}
 	}
-	if output, err := keys(t, "retire", "signing", published, "--redis-url", url); err != nil {
+	if output, err := runKeys(t, "retire", "signing", published, "--redis-url", url); err != nil {
 		t.Errorf("withdrawing the key to come: %v: %s", err, output)
 	}
-	output, _ = keys(t, "list", "--redis-url", url)
+	output, _ = runKeys(t, "list", "--redis-url", url)
 	if strings.Contains(output, published) || strings.Count(output, "signing") != 1 {
 		t.Errorf("after withdrawing it: %s", output)
 	}
@@ -273,40 +265,40 @@ func TestEncryptedKeysNeedTheirKey(t *testing.T) {
 	}
 	for _, env := range [][]string{{redis}, {redis, "REMIT_KEY_ENCRYPTION_KEY=" + other}} {
 		p := start(t, env)
-		if err := <-p.exited; err == nil || !strings.Contains(p.stderr.String(), "unusable key") {
-			t.Errorf("started with %v it ended with %v:\n%s", env, err, p.stderr)
+		if err := p.Wait(); err == nil || !strings.Contains(p.Stderr(), "unusable key") {
+			t.Errorf("started with %v it ended with %v:\n%s", env, err, p.Stderr())
 		}
 	}
 	start(t, []string{redis, "REMIT_KEY_ENCRYPTION_KEY=" + kek}).ready(t)
 }
 
-func TestGeneratedKeysAreOfTheirKind(t *testing.T) {
+func TestGenerateKeyPrintsTheRequestedKind(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"signing"}, {"signing", "--algorithm", "ES256"}, {"signing", "--algorithm", "RS256"}} {
-		output, err := keys(t, append([]string{"generate"}, args...)...)
+		output, err := runKeys(t, append([]string{"generate"}, args...)...)
 		if _, parseErr := token.ParseSigningKey([]byte(output)); err != nil || parseErr != nil {
 			t.Errorf("%v: %v, %v", args, err, parseErr)
 		}
 	}
 	for _, kind := range []string{"token", "encryption"} {
-		output, err := keys(t, "generate", kind)
+		output, err := runKeys(t, "generate", kind)
 		if _, parseErr := token.ParseRefreshKey([]byte(output)); err != nil || parseErr != nil {
 			t.Errorf("%s: %v, %v", kind, err, parseErr)
 		}
 	}
 }
 
-func TestAKeyIsNotAddedThatTheInstancesCouldNotRead(t *testing.T) {
+func TestRotateRefusesAKeyThatInstancesCannotDecrypt(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
 	kek := writeFile(t, string(token.GenerateRefreshKey()))
 	start(t, []string{"REMIT_REDIS_URL=" + url, "REMIT_KEY_ENCRYPTION_KEY=" + kek}).ready(t)
 	for _, kind := range []string{"signing", "refresh"} {
-		if output, err := keys(t, "rotate", kind, "--redis-url", url); err == nil || !strings.Contains(output, "key encryption key") {
+		if output, err := runKeys(t, "rotate", kind, "--redis-url", url); err == nil || !strings.Contains(output, "key encryption key") {
 			t.Errorf("rotating the %s key without the key encryption key: %v: %s", kind, err, output)
 		}
 	}
-	if output, _ := keys(t, "list", "--redis-url", url); strings.Contains(output, "published") {
+	if output, _ := runKeys(t, "list", "--redis-url", url); strings.Contains(output, "published") {
 		t.Errorf("a key was added:\n%s", output)
 	}
 }

@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// lineQueue writes lines in their order, from a goroutine of its own. Who writes to it never waits: whoever reads our
-// standard error may be slow or away, and what waited for it, be it a request or the stop, would be held up with it. What
-// comes beyond its room is lost, and counted.
+// lineQueue writes lines in order, from its own goroutine, so that a slow reader of standard error blocks neither requests
+// nor the stop. It drops and counts lines that do not fit.
 type lineQueue struct {
-	lines chan queuedLine
-	lost  atomic.Int64
-	ended chan struct{}
+	lines   chan queuedLine
+	dropped atomic.Int64
+	ended   chan struct{}
 
 	mu     sync.RWMutex
 	closed bool
@@ -25,70 +24,70 @@ type queuedLine struct {
 	text []byte
 }
 
-// The room in the queue: some hundred kilobytes. Lines of the access log leave most of it to the others, which are fewer
-// and say what goes wrong.
+// Capacities in lines, some hundred kilobytes in all. The access log may fill only a part of the queue, because the other
+// lines are fewer and report failures.
 const (
 	queuedLines    = 4096
 	queuedRequests = 1024
 )
 
-// newLineQueue returns a queue that tells how many lines were lost whenever it has written all others.
-func newLineQueue(tellLost func(lines int64)) *lineQueue {
+// newLineQueue returns a queue that reports the number of dropped lines whenever it is empty again.
+func newLineQueue(report func(dropped int64)) *lineQueue {
 	q := &lineQueue{lines: make(chan queuedLine, queuedLines), ended: make(chan struct{})}
-	go q.write(tellLost)
+	go q.write(report)
 	return q
 }
 
-// write ends when the queue has been ended and all its lines are written.
-func (q *lineQueue) write(tellLost func(lines int64)) {
+// write returns when the queue is closed and all its lines are written.
+func (q *lineQueue) write(report func(dropped int64)) {
 	defer close(q.ended)
-	tell := func() {
-		if lost := q.lost.Swap(0); lost > 0 {
-			tellLost(lost)
+	reportDropped := func() {
+		if dropped := q.dropped.Swap(0); dropped > 0 {
+			report(dropped)
 		}
 	}
 	for line := range q.lines {
 		if _, err := line.to.Write(line.text); err != nil {
-			q.lost.Add(1)
+			q.dropped.Add(1)
 		}
 		if len(q.lines) == 0 {
-			tell()
+			reportDropped()
 		}
 	}
-	tell()
+	reportDropped()
 }
 
-// queuedWriter puts lines for one writer into a queue as long as fewer than room wait there.
+// queuedWriter queues lines for one writer. It drops them while the queue holds room lines or more.
 type queuedWriter struct {
 	queue *lineQueue
 	to    io.Writer
 	room  int
 }
 
-// Write implements io.Writer for a log handler, which calls it once for each line.
+// Write implements io.Writer for a log handler, which calls it once per line.
 func (w queuedWriter) Write(line []byte) (int, error) {
 	q := w.queue
 	q.mu.RLock()
 	defer q.mu.RUnlock()
 	if q.closed || len(q.lines) >= w.room {
-		q.lost.Add(1)
+		q.dropped.Add(1)
 		return len(line), nil
 	}
 	select {
 	case q.lines <- queuedLine{w.to, bytes.Clone(line)}:
 	default:
-		q.lost.Add(1)
+		q.dropped.Add(1)
 	}
 	return len(line), nil
 }
 
-// end takes no more lines, and waits at most so long until those that wait are written.
-func (q *lineQueue) end(patience time.Duration) {
+// end drops further lines, and waits at most timeout until the queued ones are written.
+func (q *lineQueue) end(timeout time.Duration) {
 	q.mu.Lock()
 	q.closed = true
 	close(q.lines)
 	q.mu.Unlock()
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	select {
 	case <-q.ended:

@@ -10,12 +10,12 @@ import (
 	"remit/server"
 )
 
-// logFlags say what is logged, and how.
+// logFlags say which messages and requests are logged, and in which format.
 type logFlags struct {
-	LogLevel       slog.Level `default:"info" help:"debug, info, warn or error."`
-	LogFormat      string     `enum:"text,json" default:"text" help:"How log lines are written: text (key=value) or json."`
-	AccessLog      string     `enum:"off,errors,all" default:"errors" help:"Which requests are logged: none (off), those that failed and a sample of the others (errors), all."`
-	AccessLogEvery uint64     `default:"100" help:"With --access-log=errors: log every so-manieth of the requests that did not fail; 0: none."`
+	LogLevel       slog.Level `default:"info" help:"Lowest level that is logged: debug, info, warn or error."`
+	LogFormat      string     `enum:"text,json" default:"text" help:"Format of log lines: text (key=value) or json."`
+	AccessLog      string     `enum:"off,errors,all" default:"errors" help:"Which requests are logged: none (off), those with a 5xx response and a sample of the others (errors), or all."`
+	AccessLogEvery uint64     `default:"100" help:"With --access-log=errors: log one in N of the other requests; 0 logs none of them."`
 }
 
 const logJSON = "json"
@@ -28,41 +28,42 @@ func (f logFlags) handler(w io.Writer) slog.Handler {
 	return slog.NewTextHandler(w, options)
 }
 
-// asksForJSON reports whether a line that could not be parsed asks for logs in JSON.
+// asksForJSON reports whether a command line that could not be parsed requests logs in JSON.
 func asksForJSON(args []string) bool {
 	return os.Getenv("REMIT_LOG_FORMAT") == logJSON || slices.Contains(args, "--log-format="+logJSON)
 }
 
-// printed is where a service prints: all of it goes through one queue, in its order, and none of it holds anybody up.
-type printed struct {
+// output is what a service writes to standard error and standard output. All lines pass through one queue in order, so a
+// slow reader delays no request.
+type output struct {
 	log      *slog.Logger     // to standard error
-	requests server.AccessLog // likewise
+	requests server.AccessLog // to standard error
 	out      io.Writer        // standard output
-	json     bool             // nothing but JSON is printed, on neither
+	json     bool             // both streams carry JSON only
 	queue    *lineQueue
 }
 
-// open returns where to print, to be flushed at the end.
-func (f logFlags) open(stderr, stdout io.Writer) printed {
+// open returns the output. Flush it at the end.
+func (f logFlags) open(stderr, stdout io.Writer) output {
 	queue := newLineQueue(func(lines int64) {
-		slog.New(f.handler(stderr)).Warn("lines of the log were lost: they came faster than they could be written", "lines", lines)
+		slog.New(f.handler(stderr)).Warn("log lines dropped: they came faster than they could be written", "lines", lines)
 	})
-	p := printed{queue: queue, json: f.LogFormat == logJSON, out: queuedWriter{queue, stdout, queuedLines}}
-	p.log = slog.New(f.handler(queuedWriter{queue, stderr, queuedLines}))
+	o := output{queue: queue, json: f.LogFormat == logJSON, out: queuedWriter{queue, stdout, queuedLines}}
+	o.log = slog.New(f.handler(queuedWriter{queue, stderr, queuedLines}))
 	if f.AccessLog == "off" {
-		return p
+		return o
 	}
-	p.requests = server.AccessLog{Log: slog.New(f.handler(queuedWriter{queue, stderr, queuedRequests})), Every: f.AccessLogEvery}
+	o.requests = server.AccessLog{Log: slog.New(f.handler(queuedWriter{queue, stderr, queuedRequests})), Every: f.AccessLogEvery}
 	if f.AccessLog == "all" {
-		p.requests.Every = 1
+		o.requests.Every = 1
 	}
-	return p
+	return o
 }
 
-// flush writes what waits, if it can be written soon.
-func (p printed) flush() { p.queue.end(flushTime / 2) }
+// flush writes the queued lines, unless that takes longer than flushTime/2.
+func (o output) flush() { o.queue.end(flushTime / 2) }
 
-// report writes why a command failed, if it can be written soon, and returns the status to exit with.
+// report writes why a command failed, unless that takes longer than flushTime/2, and returns the exit status.
 func (f logFlags) report(err error) int {
 	queue := newLineQueue(func(int64) {})
 	defer queue.end(flushTime / 2)

@@ -23,8 +23,8 @@ import (
 
 func newTextLog(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
-// Container runtimes mix both streams, and whatever reads JSON logs stumbles over a line that is none.
-func TestAServiceThatLogsJSONPrintsNothingElse(t *testing.T) {
+// Container runtimes mix both streams, and readers of JSON logs fail on any other line.
+func TestJSONLogsAreTheOnlyOutput(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,13 +44,13 @@ func TestAServiceThatLogsJSONPrintsNothingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, []string{"PATH=" + t.TempDir()}, test.args...)
-			waitFor(t, func() bool { return strings.Contains(p.stderr.String(), test.says) })
+			waitFor(t, func() bool { return strings.Contains(p.Stderr(), test.says) })
 			if !test.ends {
 				p.stopWell(t)
-			} else if err := <-p.exited; err == nil {
+			} else if err := p.Wait(); err == nil {
 				t.Error("it ends with 0")
 			}
-			for line := range strings.Lines(p.stdout.String() + p.stderr.String()) {
+			for line := range strings.Lines(p.Stdout() + p.Stderr()) {
 				if !json.Valid([]byte(line)) {
 					t.Errorf("no JSON: %s", line)
 				}
@@ -59,7 +59,7 @@ func TestAServiceThatLogsJSONPrintsNothingElse(t *testing.T) {
 	}
 }
 
-func TestTheAccessLogTellsWhatTheFlagsSay(t *testing.T) {
+func TestAccessLogFollowsItsFlags(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		args []string
@@ -76,13 +76,13 @@ func TestTheAccessLogTellsWhatTheFlagsSay(t *testing.T) {
 			listen := freePort(t)
 			p := start(t, []string{"PATH=" + t.TempDir(), "REMIT_LISTEN=127.0.0.1:" + listen}, append(test.args, "--log-format=json")...)
 			p.url = "http://127.0.0.1:" + listen
-			waitFor(t, func() bool { return strings.Contains(p.stderr.String(), `"msg":"listening"`) })
+			waitFor(t, func() bool { return strings.Contains(p.Stderr(), `"msg":"listening"`) })
 			for range 5 {
 				p.get(t, "/healthz")
 			}
 			p.stopWell(t)
 			var told []string
-			for line := range strings.Lines(p.stderr.String()) {
+			for line := range strings.Lines(p.Stderr()) {
 				var entry struct{ Msg, Route string }
 				if err := json.Unmarshal([]byte(line), &entry); err != nil {
 					t.Fatalf("no JSON: %s", line)
@@ -98,7 +98,7 @@ func TestTheAccessLogTellsWhatTheFlagsSay(t *testing.T) {
 	}
 }
 
-// stuckWriter writes nothing until it is let go.
+// stuckWriter blocks until free is closed.
 type stuckWriter struct {
 	entered chan struct{}
 	free    chan struct{}
@@ -114,7 +114,7 @@ func (w *stuckWriter) Write(line []byte) (int, error) {
 	return w.Buffer.Write(line)
 }
 
-// newStuckQueue returns a queue whose first line is being written, with a writer for requests and one for all else.
+// newStuckQueue returns a queue that blocks on its first line, a writer for requests and one for all other lines.
 func newStuckQueue(w *stuckWriter) (q *lineQueue, requests, others io.Writer) {
 	q = newLineQueue(func(lines int64) { fmt.Fprintln(&w.Buffer, "lost", lines) })
 	requests, others = queuedWriter{q, w, queuedRequests}, queuedWriter{q, w, queuedLines}
@@ -123,7 +123,7 @@ func newStuckQueue(w *stuckWriter) (q *lineQueue, requests, others io.Writer) {
 	return q, requests, others
 }
 
-func TestLinesThatNobodyTakesHoldNobodyUpAndAreCounted(t *testing.T) {
+func TestAFullLineQueueDropsAndCountsLines(t *testing.T) {
 	t.Parallel()
 	w := &stuckWriter{entered: make(chan struct{}, 1), free: make(chan struct{})}
 	q, requests, others := newStuckQueue(w)
@@ -149,7 +149,7 @@ func TestLinesThatNobodyTakesHoldNobodyUpAndAreCounted(t *testing.T) {
 	}
 }
 
-func TestTheEndDoesNotWaitForWhoTakesNoLines(t *testing.T) {
+func TestEndOfTheLineQueueTimesOut(t *testing.T) {
 	t.Parallel()
 	w := &stuckWriter{entered: make(chan struct{}, 1), free: make(chan struct{})}
 	q, requests, others := newStuckQueue(w)
@@ -164,7 +164,7 @@ func TestTheEndDoesNotWaitForWhoTakesNoLines(t *testing.T) {
 	}
 }
 
-// startUnread runs remit with a standard error that is full, and that nobody reads.
+// startUnread runs remit with a standard error that is a full pipe without a reader.
 func startUnread(t *testing.T, env ...string) *program {
 	t.Helper()
 	reading, writing, err := os.Pipe()
@@ -183,7 +183,7 @@ func startUnread(t *testing.T, env ...string) *program {
 	return startWriting(t, writing, append(env, "PATH="+t.TempDir()))
 }
 
-func TestAStandardErrorThatNobodyReadsHoldsUpNoRequestAndNoStop(t *testing.T) {
+func TestABlockedStandardErrorDelaysNeitherRequestsNorTheStop(t *testing.T) {
 	t.Parallel()
 	redis := miniredis.RunT(t)
 	listen := "127.0.0.1:" + freePort(t)
@@ -211,7 +211,7 @@ func TestAStandardErrorThatNobodyReadsHoldsUpNoRequestAndNoStop(t *testing.T) {
 	p.stopWell(t)
 }
 
-func TestAStandardErrorThatNobodyReadsHoldsUpNoFailure(t *testing.T) {
+func TestABlockedStandardErrorDelaysNoFailure(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -220,7 +220,8 @@ func TestAStandardErrorThatNobodyReadsHoldsUpNoFailure(t *testing.T) {
 	t.Cleanup(func() { _ = taken.Close() })
 	p := startUnread(t, "REMIT_LISTEN="+taken.Addr().String())
 	select {
-	case err := <-p.exited:
+	case <-p.Done():
+		err := p.Wait()
 		if exit := (&exec.ExitError{}); !errors.As(err, &exit) || exit.ExitCode() != 1 {
 			t.Errorf("it ended with %v", err)
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -25,11 +26,11 @@ import (
 
 // The tests of this file run the program itself, as its users do.
 
-// stampedVersion is what the program is told to be, as scripts/release.sh tells a release.
+// stampedVersion is the version that the tests set, as scripts/release.sh does for a release.
 const stampedVersion = "9.8.7-rc.1"
 
-// TestMain makes this test binary stand in for the program when it is told to, and fails when a goroutine is left once all
-// has ended.
+// TestMain runs the program instead of the tests when RUN_REMIT is set, so that the race detector and coverage include it. It
+// fails when a goroutine is left after the tests.
 func TestMain(m *testing.M) {
 	if os.Getenv("RUN_REMIT") != "" {
 		version = stampedVersion
@@ -56,78 +57,69 @@ func limitOpenFiles(most string) {
 
 // program is a running remit.
 type program struct {
-	url    string // where it listens
-	cmd    *exec.Cmd
-	stdout *serviceproc.Output
-	stderr *serviceproc.Output
-	exited chan error
+	*serviceproc.Process
+	url string // where it listens
 }
 
-// start runs remit in a directory of its own, with a free port unless env or args say otherwise, until the test ends.
-func start(t *testing.T, env []string, args ...string) *program {
-	t.Helper()
-	return startWriting(t, nil, env, args...)
-}
-
-// startWriting is start with a standard error of the caller's; nil keeps it in the program.
-func startWriting(t *testing.T, stderr *os.File, env []string, args ...string) *program {
+// command returns remit with these arguments: this test binary, which stands in for it.
+func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &program{
-		cmd: exec.Command(self, args...), stdout: new(serviceproc.Output), stderr: new(serviceproc.Output), exited: make(chan error, 1),
-	}
-	p.cmd.Dir = t.TempDir()
-	p.cmd.Env = append([]string{"RUN_REMIT=1", "PATH=" + os.Getenv("PATH"), "REMIT_LISTEN=127.0.0.1:0"}, env...)
-	p.cmd.Stdout, p.cmd.Stderr = p.stdout, p.stderr
+	cmd := exec.Command(self, args...)
+	cmd.Env = []string{"RUN_REMIT=1"}
+	return cmd
+}
+
+// start runs remit in its own directory until the test ends, on a free port unless env or args choose one.
+func start(t *testing.T, env []string, args ...string) *program {
+	t.Helper()
+	return startWriting(t, nil, env, args...)
+}
+
+// startWriting is start with a standard error of the caller's; nil collects it in the program.
+func startWriting(t *testing.T, stderr *os.File, env []string, args ...string) *program {
+	t.Helper()
+	cmd := command(t, args...)
+	cmd.Dir = t.TempDir()
 	if stderr != nil {
-		p.cmd.Stderr = stderr
+		cmd.Stderr = stderr
 	}
-	if err := p.cmd.Start(); err != nil {
+	process, err := serviceproc.StartProcess(cmd, append([]string{"RUN_REMIT=1", "REMIT_LISTEN=127.0.0.1:0"}, env...)...)
+	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { p.exited <- p.cmd.Wait() }()
+	p := &program{Process: process}
 	t.Cleanup(func() { p.stop(t) })
 	return p
 }
 
-var listening = regexp.MustCompile(`msg=listening url=(https?://\S+)`)
-
-// ready waits until the program says that it listens.
+// ready waits until the program listens.
 func (p *program) ready(t *testing.T) *program {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if found := listening.FindStringSubmatch(p.stderr.String()); found != nil {
-			p.url = found[1]
-			return p
-		}
-		select {
-		case err := <-p.exited:
-			t.Fatalf("it ended instead of listening: %v\n%s", err, p.stderr)
-		default:
-		}
+	var err error
+	if p.url, err = serviceproc.AwaitURL(p.Process); err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("it does not listen:\n%s", p.stderr)
-	return nil
+	return p
 }
 
-// stop ends the program as a terminal or a supervisor would and returns how it ended.
+// stop ends the program as a terminal or a supervisor would, and returns how it ended; nil if it had ended before.
 func (p *program) stop(t *testing.T) error {
 	t.Helper()
-	if p.cmd.ProcessState != nil {
-		return nil
-	}
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
-	case err := <-p.exited:
-		return err
-	case <-time.After(20 * time.Second):
-		_ = p.cmd.Process.Kill()
-		t.Errorf("it did not end:\n%s", p.stderr)
-		return <-p.exited
+	case <-p.Done():
+		return nil
+	default:
 	}
+	err := p.Stop()
+	var exit *exec.ExitError
+	if errors.As(p.Wait(), &exit) && exit.Sys().(syscall.WaitStatus).Signal() == syscall.SIGKILL {
+		t.Errorf("it did not end:\n%s", p.Stderr())
+	}
+	return err
 }
 
 func (p *program) get(t *testing.T, path string) (int, string) {
@@ -156,7 +148,7 @@ func (p *program) getAs(t *testing.T, path string, header map[string]string) (in
 	return response.StatusCode, string(body)
 }
 
-// createOrganization returns the id and API key of a fresh organization.
+// createOrganization returns the id and API key of a new organization.
 func (p *program) createOrganization(t *testing.T) (id, key string) {
 	t.Helper()
 	response, err := http.Post(p.url+"/v1/organizations", "application/json", strings.NewReader(`{"name":"acme"}`))
@@ -187,16 +179,16 @@ func (p *program) organizationStatus(t *testing.T, id, key string) int {
 	return response.StatusCode
 }
 
-func TestItStartsARedisOfItsOwnAndKeepsWhatIsWritten(t *testing.T) {
+func TestOwnRedisServerPersistsData(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	first := start(t, []string{"REMIT_DATA_DIR=" + data}).ready(t)
-	if !strings.Contains(first.stderr.String(), "store: a redis-server of our own") {
-		t.Errorf("it does not say which store it uses:\n%s", first.stderr)
+	if !strings.Contains(first.Stderr(), "store: own redis-server") {
+		t.Errorf("it does not say which store it uses:\n%s", first.Stderr())
 	}
 	id, key := first.createOrganization(t)
 	if err := first.stop(t); err != nil {
-		t.Errorf("told to stop, it ended with %v:\n%s", err, first.stderr)
+		t.Errorf("told to stop, it ended with %v:\n%s", err, first.Stderr())
 	}
 	second := start(t, []string{"REMIT_DATA_DIR=" + data}).ready(t)
 	if status := second.organizationStatus(t, id, key); status != http.StatusOK {
@@ -209,16 +201,16 @@ func TestItRefusesADataDirectoryInUse(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	start(t, []string{"REMIT_DATA_DIR=" + data}).ready(t)
 	second := start(t, []string{"REMIT_DATA_DIR=" + data})
-	if err := <-second.exited; err == nil || !strings.Contains(second.stderr.String(), "is using the data directory") {
-		t.Errorf("a second one on the same data ended with %v:\n%s", err, second.stderr)
+	if err := second.Wait(); err == nil || !strings.Contains(second.Stderr(), "is using the data directory") {
+		t.Errorf("a second one on the same data ended with %v:\n%s", err, second.Stderr())
 	}
 }
 
-func TestWithoutRedisItServesFromMemoryAndSaysSo(t *testing.T) {
+func TestWithoutRedisItServesFromMemoryAndWarns(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"PATH=" + t.TempDir()}).ready(t)
-	if !strings.Contains(p.stderr.String(), "IN MEMORY") {
-		t.Errorf("it does not warn:\n%s", p.stderr)
+	if !strings.Contains(p.Stderr(), "IN MEMORY") {
+		t.Errorf("it does not warn:\n%s", p.Stderr())
 	}
 	id, key := p.createOrganization(t)
 	if status := p.organizationStatus(t, id, key); status != http.StatusOK {
@@ -242,16 +234,16 @@ func TestItStartsBelowADirectoryWithAnOddName(t *testing.T) {
 func TestTheQuickstartWorksWhenPasted(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil).ready(t)
-	waitFor(t, func() bool { return strings.Contains(p.stdout.String(), "/v1/sessions") })
+	waitFor(t, func() bool { return strings.Contains(p.Stdout(), "/v1/sessions") })
 	var lines []string
-	scanner := bufio.NewScanner(strings.NewReader(p.stdout.String()))
+	scanner := bufio.NewScanner(strings.NewReader(p.Stdout()))
 	for scanner.Scan() {
 		if strings.Contains(scanner.Text(), "curl") {
 			lines = append(lines, scanner.Text())
 		}
 	}
 	if len(lines) != 3 {
-		t.Fatalf("the quickstart has %d lines:\n%s", len(lines), p.stdout)
+		t.Fatalf("the quickstart has %d lines:\n%s", len(lines), p.Stdout())
 	}
 	output, err := exec.Command("sh", "-c", strings.Join(lines, "\n")).CombinedOutput()
 	if err != nil || !strings.Contains(string(output), `"status":"active","max_actions":100`) {
@@ -293,8 +285,8 @@ func TestKeysComeFromFiles(t *testing.T) {
 		}
 	}
 	p := start(t, nil, "--signing-key", signingFile, "--token-key", tokenFile).ready(t)
-	if strings.Contains(p.stderr.String(), "one trust domain") {
-		t.Errorf("it made keys although it was given some:\n%s", p.stderr)
+	if strings.Contains(p.Stderr(), "one trust domain") {
+		t.Errorf("it made keys although it was given some:\n%s", p.Stderr())
 	}
 	given, err := token.ParseSigningKey(signing)
 	if err != nil {
@@ -307,12 +299,12 @@ func TestKeysComeFromFiles(t *testing.T) {
 	}
 }
 
-// As a Kubernetes secret made from a file has it, and as a URL that is pasted.
+// Kubernetes secrets made from a file and pasted URLs often end with a newline.
 func TestTheURLOfRedisMayEndWithANewline(t *testing.T) {
 	t.Parallel()
 	url := " " + startRedis(t) + "\n"
 	start(t, []string{"REMIT_REDIS_URL=" + url}).ready(t)
-	if output, err := keys(t, "list", "--redis-url", url); err != nil || !strings.Contains(output, "signs") {
+	if output, err := runKeys(t, "list", "--redis-url", url); err != nil || !strings.Contains(output, "signs") {
 		t.Errorf("keys list: %v: %s", err, output)
 	}
 }
@@ -344,32 +336,32 @@ func TestItServes503UntilRedisCanBeReached(t *testing.T) {
 	}
 }
 
-// A Redis of our own is kept on a disk and bounded; one that it is given may be neither, and that is told.
-func TestTheStartWarnsOfARedisThatForgetsAndGrows(t *testing.T) {
+// The redis-server that the service starts persists its data and has a memory limit. Another Redis may have neither.
+func TestStartWarnsOfARedisWithoutPersistenceOrMemoryLimit(t *testing.T) {
 	t.Parallel()
 	given := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t)}).ready(t)
 	own := start(t, nil).ready(t)
 	for _, warning := range []string{"Redis has no append-only file", "Redis has no limit on its memory"} {
-		if _, body := given.get(t, "/readyz"); !strings.Contains(given.stderr.String(), warning) || !strings.Contains(body, warning) {
-			t.Errorf("neither the start nor /readyz may keep silent about %q: %s\n%s", warning, body, given.stderr)
+		if _, body := given.get(t, "/readyz"); !strings.Contains(given.Stderr(), warning) || !strings.Contains(body, warning) {
+			t.Errorf("neither the start nor /readyz may keep silent about %q: %s\n%s", warning, body, given.Stderr())
 		}
-		if _, body := own.get(t, "/readyz"); strings.Contains(own.stderr.String(), warning) || strings.Contains(body, warning) {
-			t.Errorf("a Redis of our own earns %q: %s\n%s", warning, body, own.stderr)
+		if _, body := own.get(t, "/readyz"); strings.Contains(own.Stderr(), warning) || strings.Contains(body, warning) {
+			t.Errorf("a Redis of our own earns %q: %s\n%s", warning, body, own.Stderr())
 		}
 	}
-	if !strings.Contains(own.stderr.String(), "maxmemory_mib=") {
-		t.Errorf("the bound is not logged:\n%s", own.stderr)
+	if !strings.Contains(own.Stderr(), "maxmemory_mib=") {
+		t.Errorf("the bound is not logged:\n%s", own.Stderr())
 	}
 }
 
-func TestHealthcheckTellsWhetherTheServiceIsReady(t *testing.T) {
+func TestHealthcheckReportsReadiness(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil).ready(t)
 	address := strings.TrimPrefix(p.url, "http://")
-	if err := <-start(t, []string{"REMIT_LISTEN=" + address}, "healthcheck").exited; err != nil {
+	if err := start(t, []string{"REMIT_LISTEN=" + address}, "healthcheck").Wait(); err != nil {
 		t.Errorf("of a ready service: %v", err)
 	}
-	if err := <-start(t, []string{"REMIT_LISTEN=127.0.0.1:" + freePort(t)}, "healthcheck").exited; err == nil {
+	if err := start(t, []string{"REMIT_LISTEN=127.0.0.1:" + freePort(t)}, "healthcheck").Wait(); err == nil {
 		t.Error("of a service that is not there: no error")
 	}
 }
@@ -411,7 +403,7 @@ func TestAnIdempotencyKeyOutlivesARestart(t *testing.T) {
 	}
 }
 
-func TestEventsKeptBoundsAnAgentsTrail(t *testing.T) {
+func TestEventsKeptBoundsTheAuditTrail(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"REMIT_REDIS_URL=" + startRedis(t)}, "--events-kept", "1").ready(t)
 	d := &driver{t: t, url: p.url, secrets: map[string]string{}}
@@ -461,8 +453,8 @@ func TestBadSettingsEndTheStartWithAReason(t *testing.T) {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, []string{setting})
-			if err := <-p.exited; err == nil || !strings.Contains(p.stderr.String(), reason) {
-				t.Errorf("it ended with %v and does not speak of %q:\n%s", err, reason, p.stderr)
+			if err := p.Wait(); err == nil || !strings.Contains(p.Stderr(), reason) {
+				t.Errorf("it ended with %v and does not speak of %q:\n%s", err, reason, p.Stderr())
 			}
 		})
 	}
@@ -488,7 +480,7 @@ func waitFor(t *testing.T, condition func() bool) {
 	t.Fatal("it did not come to pass in 10 s")
 }
 
-func TestReplicatedDurabilityIsWarnedOfWithoutAReplicaAndLeavesWritesInDoubt(t *testing.T) {
+func TestReplicatedDurabilityWithoutAReplicaWarnsAndLeavesWritesInDoubt(t *testing.T) {
 	t.Parallel()
 	redis, err := redisproc.Start(t.Context(), redisproc.Config{})
 	if err != nil {
@@ -498,8 +490,8 @@ func TestReplicatedDurabilityIsWarnedOfWithoutAReplicaAndLeavesWritesInDoubt(t *
 	start(t, []string{"REMIT_REDIS_URL=" + redis.URL()}).ready(t) // makes keys and an issuer
 	p := start(t, []string{"REMIT_REDIS_URL=" + redis.URL(), "REMIT_DURABILITY=replicated"}).ready(t)
 	const warning = "a Redis primary has no replica"
-	if !strings.Contains(p.stderr.String(), warning) {
-		t.Errorf("the start does not warn:\n%s", p.stderr)
+	if !strings.Contains(p.Stderr(), warning) {
+		t.Errorf("the start does not warn:\n%s", p.Stderr())
 	}
 	if status, body := p.get(t, "/readyz"); status != http.StatusOK || !strings.Contains(body, warning) {
 		t.Errorf("/readyz: %d %s", status, body)

@@ -8,12 +8,12 @@ import (
 	"remit/server"
 )
 
-// metricsFlags say where the metrics are.
+// metricsFlags say where the metrics are served.
 type metricsFlags struct {
-	MetricsListen string `help:"Address to answer /metrics on, by plain HTTP, with /healthz and nothing else. Without it /metrics is at --listen."`
+	MetricsListen string `help:"Address that serves only /metrics and /healthz, over plain HTTP. Without it --listen serves /metrics."`
 }
 
-// listen returns nil when the metrics have no listener of their own.
+// listen returns nil without --metrics-listen.
 func (f metricsFlags) listen() (net.Listener, error) {
 	if f.MetricsListen == "" {
 		return nil, nil
@@ -25,15 +25,15 @@ func (f metricsFlags) listen() (net.Listener, error) {
 	return listener, nil
 }
 
-// serveMetrics answers on the listener, if there is one, until the service stops.
+// serveMetrics serves the metrics in the background until the service stops. A nil listener does nothing.
 func serveMetrics(log *slog.Logger, service *server.Server, listener net.Listener) {
 	if listener == nil {
 		return
 	}
-	log.Info("metrics", "url", ownURL("http", listener.Addr())+"/metrics")
+	log.Info("metrics", "url", localURL("http", listener.Addr())+"/metrics")
 	go func() {
 		if err := service.ServeMetrics(listener); err != nil {
-			log.Error("metrics are not served any more", "cause", err)
+			log.Error("the metrics listener failed", "cause", err)
 		}
 	}()
 }

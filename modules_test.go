@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The SDK is what programs elsewhere import. They get it, the amounts, and nothing else: no module of the service's.
+// Programs that import the SDK get only the modules of the SDK and of money amounts, none of the service.
 func TestUsersOfTheGoSDKInheritNoDependencies(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("docs/go-sdk.md")
@@ -76,7 +76,7 @@ func inModule(t *testing.T, dir string, settings []string, name string, args ...
 	return string(output)
 }
 
-// The image downloads the modules before it has the sources. It needs every go.mod of the repository for that.
+// The image downloads the modules before it copies the sources, and needs every go.mod of the repository for that.
 func TestTheImageHasEveryModuleFileBeforeItDownloads(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("Dockerfile")
@@ -94,7 +94,7 @@ func TestTheImageHasEveryModuleFileBeforeItDownloads(t *testing.T) {
 	}
 }
 
-// ./... at the top leaves out the modules below it. What checks and tests everything names them besides.
+// ./... leaves out nested modules, so scripts that check or test everything must name them too.
 func TestScriptsCoverEveryModule(t *testing.T) {
 	t.Parallel()
 	output, err := exec.Command("bash", "-euc", `. ./scripts/modules.sh; go list "${packages[@]}"; printf '%s\n' "${modules[@]}"`).Output()

@@ -58,7 +58,7 @@ func carryOut(ctx context.Context, commands string, variables ...string) (string
 // redisServer is a server that redis-cli can reach.
 type redisServer struct{ dir, port, url string }
 
-// admin is who the page's commands are run as; the servers let nobody else do what they do.
+// admin is the user of the page's commands. Only this user may run them.
 var admin = []string{"ADMIN=admin", "REDISCLI_AUTH=of-the-admin"}
 
 // newRedisServer starts one with the data of the directory, until the test ends. A copy for a replica starts at once.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -21,15 +20,11 @@ import (
 // operate runs `remit organizations …` on a Redis and returns what it printed, and its exit status.
 func operate(t *testing.T, redisURL string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(self, append([]string{"organizations"}, args...)...)
-	cmd.Env = []string{"RUN_REMIT=1", "REMIT_REDIS_URL=" + redisURL}
+	cmd := command(t, append([]string{"organizations"}, args...)...)
+	cmd.Env = append(cmd.Env, "REMIT_REDIS_URL="+redisURL)
 	var out, errs strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	err = cmd.Run()
+	err := cmd.Run()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
@@ -37,7 +32,7 @@ func operate(t *testing.T, redisURL string, args ...string) (stdout, stderr stri
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// operated is operate for what must succeed.
+// operated is operate for a command that must succeed.
 func operated(t *testing.T, redisURL string, args ...string) string {
 	t.Helper()
 	stdout, stderr, status := operate(t, redisURL, args...)
@@ -47,7 +42,7 @@ func operated(t *testing.T, redisURL string, args ...string) string {
 	return stdout
 }
 
-// becomes waits until the condition holds: instances follow the operator every two seconds.
+// becomes waits until the condition holds. Instances read the operator's settings every two seconds.
 func becomes(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
@@ -113,7 +108,7 @@ func TestTheOperatorSuspendsRekeysAndDeletesAnOrganization(t *testing.T) {
 		t.Errorf("the other organization answers %d", status)
 	}
 	for _, p := range append(instances, late) {
-		if strings.Contains(p.stderr.String(), fresh) {
+		if strings.Contains(p.Stderr(), fresh) {
 			t.Error("the new key is logged")
 		}
 	}
@@ -157,7 +152,7 @@ func TestTheOperatorSetsQuotas(t *testing.T) {
 	}
 }
 
-func TestTheOperatorsCommandsRefuseWhatIsNoOrganization(t *testing.T) {
+func TestOrganizationCommandsRejectUnknownIds(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
 	p := start(t, []string{"REMIT_REDIS_URL=" + url}).ready(t)
@@ -169,8 +164,8 @@ func TestTheOperatorsCommandsRefuseWhatIsNoOrganization(t *testing.T) {
 	} {
 		for what, test := range map[string]struct{ id, reason string }{
 			"unknown":   {"018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1", "no such organization"},
-			"malformed": {"018f3c2a", `"018f3c2a" is no id of an organization`},
-			"in braces": {"{018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1}", "is no id of an organization"},
+			"malformed": {"018f3c2a", `"018f3c2a" is not an organization id`},
+			"in braces": {"{018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1}", "is not an organization id"},
 		} {
 			stdout, stderr, status := operate(t, url, append(command, test.id)...)
 			if status != 1 || stdout != "" || !strings.HasPrefix(stderr, "remit: ") || !strings.Contains(stderr, test.reason) || strings.Count(stderr, "\n") != 1 {
@@ -183,19 +178,15 @@ func TestTheOperatorsCommandsRefuseWhatIsNoOrganization(t *testing.T) {
 	}
 }
 
-// At a terminal the organization's name is asked for instead of --yes.
-func TestADeletionAtATerminalWantsTheOrganizationsName(t *testing.T) {
+// At a terminal the command asks for the organization's name instead of --yes.
+func TestDeletionAtATerminalAsksForTheOrganizationsName(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
 	p := start(t, []string{"REMIT_REDIS_URL=" + url}).ready(t)
 	id, key := p.createOrganization(t)
 	typing := func(name string) (string, int) {
-		self, err := os.Executable()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cmd := exec.Command(self, "organizations", "delete", id)
-		cmd.Env = []string{"RUN_REMIT=1", "REMIT_REDIS_URL=" + url}
+		cmd := command(t, "organizations", "delete", id)
+		cmd.Env = append(cmd.Env, "REMIT_REDIS_URL="+url)
 		terminal, err := pty.Start(cmd)
 		if err != nil {
 			t.Fatal(err)
@@ -208,7 +199,7 @@ func TestADeletionAtATerminalWantsTheOrganizationsName(t *testing.T) {
 		_ = cmd.Wait()                   // its status says more
 		return string(shown), cmd.ProcessState.ExitCode()
 	}
-	if shown, status := typing("ACME"); status != 1 || !strings.Contains(shown, "that is not its name; nothing was changed") {
+	if shown, status := typing("ACME"); status != 1 || !strings.Contains(shown, "the name does not match; nothing was changed") {
 		t.Errorf("a wrong name: exit %d, %s", status, shown)
 	}
 	if status := p.organizationStatus(t, id, key); status != http.StatusOK {
@@ -219,7 +210,7 @@ func TestADeletionAtATerminalWantsTheOrganizationsName(t *testing.T) {
 	}
 }
 
-// dumped is all that a Redis holds.
+// dumped returns the whole content of a Redis.
 func dumped(t *testing.T, url string) string {
 	t.Helper()
 	options, err := redis.ParseURL(url)
@@ -239,23 +230,23 @@ func dumped(t *testing.T, url string) string {
 
 var bootstrapLine = regexp.MustCompile(`\brmb_\w+`)
 
-// bootstrapTokens are those that a program has printed, once it has ended.
+// bootstrapTokens returns the bootstrap tokens that a program has printed, once it has ended.
 func (p *program) bootstrapTokens(t *testing.T) []string {
 	t.Helper()
 	_ = p.stop(t)
-	if strings.Contains(p.stderr.String(), "rmb_") {
-		t.Errorf("the bootstrap token is logged: %s", p.stderr)
+	if strings.Contains(p.Stderr(), "rmb_") {
+		t.Errorf("the bootstrap token is logged: %s", p.Stderr())
 	}
-	return bootstrapLine.FindAllString(p.stdout.String(), -1)
+	return bootstrapLine.FindAllString(p.Stdout(), -1)
 }
 
-func TestAServiceForOthersPrintsABootstrapTokenOnceAndWantsIt(t *testing.T) {
+func TestAPublicServicePrintsItsBootstrapTokenOnceAndRequiresIt(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
 	env := []string{"REMIT_REDIS_URL=" + url, "REMIT_LISTEN=0.0.0.0:0", "REMIT_LOG_FORMAT=json", "REMIT_ACCESS_LOG=all"}
 	first := start(t, env)
-	becomes(t, "the token is printed", func() bool { return bootstrapLine.MatchString(first.stdout.String()) })
-	made := bootstrapLine.FindString(first.stdout.String())
+	becomes(t, "the token is printed", func() bool { return bootstrapLine.MatchString(first.Stdout()) })
+	made := bootstrapLine.FindString(first.Stdout())
 	second := start(t, env[:2]).ready(t)
 	with := func(token string) int {
 		response, _ := second.create(t, "Authorization", "Bearer "+token)
@@ -272,7 +263,7 @@ func TestAServiceForOthersPrintsABootstrapTokenOnceAndWantsIt(t *testing.T) {
 	if status := with(made); status != http.StatusUnauthorized {
 		t.Errorf("with the token of before: %d", status)
 	}
-	if strings.Contains(second.stdout.String(), "Try it") {
+	if strings.Contains(second.Stdout(), "Try it") {
 		t.Error("the quickstart of an open service is printed")
 	}
 	if tokens := first.bootstrapTokens(t); len(tokens) != 1 {
@@ -286,7 +277,7 @@ func TestAServiceForOthersPrintsABootstrapTokenOnceAndWantsIt(t *testing.T) {
 	}
 }
 
-// Instances that start at once on an empty Redis agree on one token, and one of them prints it.
+// Instances that start concurrently on an empty Redis agree on one token, and one of them prints it.
 func TestInstancesThatStartAtOnceAgreeOnABootstrapToken(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)
@@ -300,7 +291,7 @@ func TestInstancesThatStartAtOnceAgreeOnABootstrapToken(t *testing.T) {
 		p.ready(t)
 	}
 	for _, p := range instances {
-		printed = append(printed, bootstrapLine.FindAllString(p.stdout.String(), -1)...)
+		printed = append(printed, bootstrapLine.FindAllString(p.Stdout(), -1)...)
 	}
 	if len(printed) != 1 {
 		t.Fatalf("printed are %q", printed)
@@ -312,13 +303,13 @@ func TestInstancesThatStartAtOnceAgreeOnABootstrapToken(t *testing.T) {
 	}
 }
 
-func TestAServiceOnALoopbackAddressWantsABootstrapTokenWhenToldSo(t *testing.T) {
+func TestALoopbackServiceRequiresABootstrapTokenOnRequest(t *testing.T) {
 	t.Parallel()
 	p := start(t, []string{"PATH=" + t.TempDir(), "REMIT_ORGANIZATIONS=token"}).ready(t)
 	if response, _ := p.create(t); response.StatusCode != http.StatusUnauthorized {
 		t.Errorf("without the token: %s", response.Status)
 	}
-	made := bootstrapLine.FindString(p.stdout.String())
+	made := bootstrapLine.FindString(p.Stdout())
 	if response, _ := p.create(t, "Authorization", "Bearer "+made); response.StatusCode != http.StatusCreated {
 		t.Errorf("with the token %q: %s", made, response.Status)
 	}

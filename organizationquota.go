@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/google/uuid"
 	"remit/cli"
@@ -13,11 +12,11 @@ import (
 
 type organizationQuota struct {
 	oneOrganization
-	Quotas string `arg:"" optional:"" name:"name=value,…" help:"Quotas to set: agents, open_sessions, pending_transactions, refresh_families, idempotency_keys, bytes. 0 is any number, default the instances' own. Without it the quotas are shown."`
+	Quotas string `arg:"" optional:"" name:"name=value,…" help:"Quotas to set: agents, open_sessions, pending_transactions, refresh_families, idempotency_keys, bytes. 0 means unlimited; default restores the instances' own. Without it the quotas are shown."`
 	cli.Output
 }
 
-// Run sets the quotas that are named, and shows all.
+// Run sets the named quotas and shows all of them.
 func (c *organizationQuota) Run() error {
 	var changes map[string]int64
 	if c.Quotas != "" {
@@ -48,9 +47,9 @@ func quotaRows(usage, quotas map[string]int64) [][]string {
 	for _, name := range slices.Sorted(maps.Keys(quotas)) {
 		most := "any"
 		if quotas[name] > 0 {
-			most = strconv.FormatInt(quotas[name], 10)
+			most = decimal(quotas[name])
 		}
-		rows = append(rows, []string{name, strconv.FormatInt(usage[name], 10), most})
+		rows = append(rows, []string{name, decimal(usage[name]), most})
 	}
 	return rows
 }

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// A redis-server of our own gets half of the memory that there is: the rest is for this process, and for the copy that Redis
-// makes of changed pages while it rewrites its append-only file.
+// The redis-server that the service starts gets half of the available memory. The rest is for this process, and for the
+// pages that Redis copies while it rewrites its append-only file.
 const (
-	ownMemoryUnknown = 1 << 30  // bytes, on a machine that does not say how much it has
+	ownMemoryUnknown = 1 << 30  // bytes, on a machine that does not report its memory
 	ownMemoryLeast   = 64 << 20 // bytes
 )
 
-// ownMaxMemory returns the maxmemory of a redis-server of our own, in bytes.
+// ownMaxMemory returns the maxmemory of the redis-server that the service starts, in bytes.
 func ownMaxMemory() uint64 {
 	return maxMemoryOf(availableMemory("/proc/meminfo", "/sys/fs/cgroup/memory.max"))
 }
@@ -26,8 +26,8 @@ func maxMemoryOf(available uint64) uint64 {
 	return max(available/2, ownMemoryLeast)
 }
 
-// availableMemory returns the bytes that this machine has, or that the process's control group may have of them; 0 when
-// neither is known.
+// availableMemory returns the smaller of the machine's memory and the control group's limit, in bytes; 0 when neither is
+// known.
 func availableMemory(meminfo, limit string) uint64 {
 	available := uint64(math.MaxUint64)
 	for line := range strings.Lines(read(meminfo)) {
@@ -37,7 +37,7 @@ func availableMemory(meminfo, limit string) uint64 {
 			}
 		}
 	}
-	if bytes, err := strconv.ParseUint(strings.TrimSpace(read(limit)), 10, 64); err == nil { // or it is "max"
+	if bytes, err := strconv.ParseUint(strings.TrimSpace(read(limit)), 10, 64); err == nil { // not a number when unlimited: "max"
 		available = min(available, bytes)
 	}
 	if available == math.MaxUint64 {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestARedisOfOurOwnGetsHalfOfTheMemoryThatThereIs(t *testing.T) {
+func TestOwnRedisServerGetsHalfOfTheMemory(t *testing.T) {
 	t.Parallel()
 	const missing = "-"
 	for name, test := range map[string]struct {

@@ -53,7 +53,7 @@ func blocksOf(t *testing.T, page string) string {
 	return commands.String()
 }
 
-// misread matches what a shell says of text that it does not take for what the page means.
+// misread matches the messages of a shell that misreads the text of a page.
 var misread = regexp.MustCompile(`command not found|not found: |[Nn]o matches found|parse error|[Ss]yntax error|bad pattern|unmatched|event not found|bad substitution`)
 
 const pasteTime = 3 * time.Minute // building the program is part of the tutorial
@@ -84,7 +84,7 @@ func paste(t *testing.T, shell, commands string, environment ...string) string {
 		defer close(read)
 		_, _ = io.Copy(shown, terminal) // ends with an error once the shell has closed its side
 	}()
-	// zsh has to be told twice while a job is still ending.
+	// zsh needs a second exit while a job is still ending.
 	if _, err := io.WriteString(terminal, "stty -echo\n"+commands+"\nexit 0\nexit 0\n"); err != nil {
 		t.Fatal(err)
 	}

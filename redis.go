@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -15,28 +14,19 @@ import (
 	"remit/redisproc"
 )
 
-// redisURL is without the white space around it: a secret made from a file ends with the file's newline.
-type redisURL string
-
-// UnmarshalText is called by the flag parser.
-func (u *redisURL) UnmarshalText(text []byte) error {
-	*u = redisURL(strings.TrimSpace(string(text)))
-	return nil
-}
-
-// chosenRedis is the store that this process works on, and how to leave it.
+// chosenRedis is the Redis that this process uses.
 type chosenRedis struct {
 	url   string
-	ended <-chan struct{} // closed when a server of our own has ended; never, if it is not ours
+	ended <-chan struct{} // closed when a redis-server that this process started has ended; nil for any other
 	stop  func()
 }
 
-// chooseRedis takes the Redis it is given; else starts redis-server from the PATH; else keeps everything in memory. It
-// says which.
+// chooseRedis takes the Redis of --redis-url; else starts redis-server from the PATH; else keeps everything in memory. It
+// logs which.
 func (c *serve) chooseRedis(ctx context.Context, log *slog.Logger) (chosenRedis, error) {
 	goredis.SetLogger(redisLog{log})
 	if c.RedisURL != "" {
-		log.Info("store: the Redis it was given")
+		log.Info("store: the Redis of --redis-url")
 		return chosenRedis{url: string(c.RedisURL), stop: func() {}}, nil
 	}
 	memory := ownMaxMemory()
@@ -47,28 +37,28 @@ func (c *serve) chooseRedis(ctx context.Context, log *slog.Logger) (chosenRedis,
 		return inMemory(log)
 	}
 	if err != nil {
-		return chosenRedis{}, fmt.Errorf("cannot start a Redis of our own: %w", err)
+		return chosenRedis{}, fmt.Errorf("cannot start a redis-server: %w", err)
 	}
-	log.Info("store: a redis-server of our own; a power cut may lose about its last two seconds (appendfsync everysec)",
+	log.Info("store: own redis-server; a power failure may lose about the last two seconds of writes (appendfsync everysec)",
 		"data", c.DataDir, "url", server.URL(), "maxmemory_mib", memory>>20)
 	stop := func() {
 		if err := server.Stop(); err != nil {
-			log.Error("redis-server did not stop well", "cause", err)
+			log.Error("redis-server did not stop cleanly", "cause", err)
 		}
 	}
 	return chosenRedis{url: server.URL(), ended: server.Done(), stop: stop}, nil
 }
 
-// inMemory starts a Redis inside this process. Its keys expire only when it is told that time has passed.
+// inMemory starts a Redis inside this process. Its clock advances by FastForward only, so a ticker expires its keys.
 func inMemory(log *slog.Logger) (chosenRedis, error) {
 	server := miniredis.NewMiniRedis()
 	if err := server.Start(); err != nil {
 		return chosenRedis{}, fmt.Errorf("cannot start the in-memory store: %w", err)
 	}
-	password := rand.Text() // every user of this machine can reach the port
+	password := rand.Text() // because every user of this machine can reach the port
 	server.RequireAuth(password)
-	log.Warn("store: IN MEMORY, for trying out only. Nothing survives a restart. " +
-		"Install redis-server, or set REMIT_REDIS_URL, to keep what is written.")
+	log.Warn("store: IN MEMORY, for evaluation only. A restart loses everything. " +
+		"Install redis-server or set REMIT_REDIS_URL to keep data.")
 	ticker := time.NewTicker(time.Second)
 	done := make(chan struct{})
 	go func() {
@@ -89,7 +79,7 @@ func inMemory(log *slog.Logger) (chosenRedis, error) {
 	return chosenRedis{url: "redis://:" + password + "@" + server.Addr(), stop: stop}, nil
 }
 
-// redisLog keeps what go-redis has to say in our own log, where it is rarely needed.
+// redisLog writes go-redis's messages to the service's log, at level debug.
 type redisLog struct{ log *slog.Logger }
 
 func (l redisLog) Printf(_ context.Context, format string, args ...any) {

@@ -9,8 +9,8 @@ import (
 	"remit/redisproc"
 )
 
-// The Redis that is not on this machine: over TLS, verified by its certificate, with a user and a password.
-func TestItReachesRedisOverTLSAsAUserWithAPassword(t *testing.T) {
+// A remote Redis: over TLS with a verified certificate, a user and a password.
+func TestItConnectsToRedisOverTLSWithUserAndPassword(t *testing.T) {
 	t.Parallel()
 	certificate, port := newTLSPair(t, net.IPv4(127, 0, 0, 1)), freePort(t)
 	redis, err := redisproc.Start(t.Context(), redisproc.Config{Args: []string{
@@ -31,8 +31,8 @@ func TestItReachesRedisOverTLSAsAUserWithAPassword(t *testing.T) {
 	}
 
 	stranger := start(t, []string{url}) // does not know the certificate's authority
-	waitFor(t, func() bool { return strings.Contains(stranger.stderr.String(), "waiting for Redis") })
-	if !strings.Contains(stranger.stderr.String(), "certificate") {
-		t.Errorf("it does not say why:\n%s", stranger.stderr)
+	waitFor(t, func() bool { return strings.Contains(stranger.Stderr(), "waiting for Redis") })
+	if !strings.Contains(stranger.Stderr(), "certificate") {
+		t.Errorf("it does not say why:\n%s", stranger.Stderr())
 	}
 }

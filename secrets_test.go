@@ -61,7 +61,7 @@ func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 	}
 	p.stopWell(t)
 	places := map[string]string{
-		"stdout": p.stdout.String(), "stderr": p.stderr.String(), "Redis": everythingIn(t, url), "metrics": scrape,
+		"stdout": p.Stdout(), "stderr": p.Stderr(), "Redis": everythingIn(t, url), "metrics": scrape,
 		"the traces": traces.everything(),
 	}
 	if len(places["stderr"]) == 0 || !strings.Contains(places["Redis"], "acme") || len(traces.taken()) < 100 {
@@ -81,7 +81,7 @@ func TestNoCredentialReachesOutputOrRedis(t *testing.T) {
 	}
 }
 
-func TestSettingsOfTracesThatCannotBeReadAreNotLogged(t *testing.T) {
+func TestMalformedTraceSettingsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	for setting, told := range map[string]string{
 		"OTEL_EXPORTER_OTLP_HEADERS=Authorization: Bearer SECRET123":           "parse headers",
@@ -91,7 +91,7 @@ func TestSettingsOfTracesThatCannotBeReadAreNotLogged(t *testing.T) {
 	} {
 		p := start(t, []string{"PATH=" + t.TempDir(), "REMIT_OTLP_ENDPOINT=http://127.0.0.1:1", "REMIT_LOG_LEVEL=debug-5", setting}).ready(t)
 		p.stopWell(t)
-		if log := p.stderr.String(); !strings.Contains(log, "OpenTelemetry: "+told) || strings.Contains(log, "SE") {
+		if log := p.Stderr(); !strings.Contains(log, "OpenTelemetry: "+told) || strings.Contains(log, "SE") {
 			t.Errorf("%s: the log says\n%s", setting, log)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"remit/internal/serviceproc"
 )
 
-// startWithASlowClient runs remit with a client that has sent half a request, and tells it to stop.
+// startWithASlowClient runs remit with a client that has sent half a request, and sends SIGTERM.
 func startWithASlowClient(t *testing.T) *program {
 	t.Helper()
 	p := start(t, []string{"PATH=" + t.TempDir()}).ready(t)
@@ -33,42 +33,43 @@ func startWithASlowClient(t *testing.T) *program {
 	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHo"); err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+	if err := p.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
 	return p
 }
 
-func TestAStopThatASlowClientDelaysIsStillAStop(t *testing.T) {
+func TestAStopDelayedByASlowClientSucceeds(t *testing.T) {
 	t.Parallel()
 	p := startWithASlowClient(t)
 	select {
-	case err := <-p.exited:
-		if err != nil {
+	case <-p.Done():
+		if err := p.Wait(); err != nil {
 			t.Errorf("it ended with %v", err)
 		}
 	case <-time.After(60 * time.Second):
 		t.Fatal("it does not end")
 	}
-	if log := p.stderr.String(); !strings.Contains(log, "stopped before every client was done") ||
+	if log := p.Stderr(); !strings.Contains(log, "stopped before all clients were done") ||
 		!strings.Contains(log, "1 connections are cut") {
 		t.Errorf("the log says %s", log)
 	}
 }
 
-func TestASecondSignalEndsItAtOnce(t *testing.T) {
+func TestASecondSignalEndsTheProcessImmediately(t *testing.T) {
 	t.Parallel()
 	p := startWithASlowClient(t)
 	for deadline := time.Now().Add(60 * time.Second); time.Now().Before(deadline); {
 		select {
-		case err := <-p.exited:
+		case <-p.Done():
+			err := p.Wait()
 			exit := &exec.ExitError{}
 			if !errors.As(err, &exit) || !exit.Sys().(syscall.WaitStatus).Signaled() {
 				t.Errorf("it ended with %v, not by the signal", err)
 			}
 			return
 		case <-time.After(20 * time.Millisecond):
-			_ = p.cmd.Process.Signal(syscall.SIGTERM)
+			_ = p.Signal(syscall.SIGTERM)
 		}
 	}
 	t.Error("it does not end")

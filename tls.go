@@ -11,17 +11,17 @@ import (
 	"remit/server"
 )
 
-// tlsFlags say with what the service speaks TLS; without them it speaks plain HTTP.
+// tlsFlags name the files for TLS. Without them the service speaks plain HTTP.
 type tlsFlags struct {
-	TLSCert     string `help:"PEM file with the certificate chain, leaf first; makes the service speak HTTPS. Read again when it changes." type:"existingfile"`
-	TLSKey      string `help:"PEM file with the key of --tls-cert." type:"existingfile"`
-	TLSClientCA string `help:"PEM file with the authorities whose certificates clients must present (mutual TLS)." type:"existingfile"`
+	TLSCert     string `help:"PEM file with the certificate chain, leaf first. Enables HTTPS. Reloaded when it changes." type:"existingfile"`
+	TLSKey      string `help:"PEM file with the private key for --tls-cert." type:"existingfile"`
+	TLSClientCA string `help:"PEM file with the certificate authorities for client certificates. Enables mutual TLS." type:"existingfile"`
 }
 
 func (f tlsFlags) check() error {
 	switch {
 	case (f.TLSCert == "") != (f.TLSKey == ""):
-		return errors.New("--tls-cert and --tls-key need each other")
+		return errors.New("--tls-cert and --tls-key must be set together")
 	case f.TLSClientCA != "" && f.TLSCert == "":
 		return errors.New("--tls-client-ca needs --tls-cert and --tls-key")
 	}
@@ -43,8 +43,8 @@ func (f tlsFlags) config(log *slog.Logger) (*tls.Config, error) {
 	return server.TLSFiles{Certificate: f.TLSCert, Key: f.TLSKey, ClientCA: f.TLSClientCA}.Config(log)
 }
 
-// clientConfig is for asking the service on this machine. It trusts the certificates in --tls-cert whatever names they
-// bear, for the service is asked by its address. Nil for plain HTTP.
+// clientConfig returns the configuration of a client on this machine, or nil for plain HTTP. It ignores the names in the
+// certificates of --tls-cert, because the client connects by address.
 func (f tlsFlags) clientConfig() (*tls.Config, error) {
 	if f.TLSCert == "" {
 		return nil, nil
@@ -55,10 +55,10 @@ func (f tlsFlags) clientConfig() (*tls.Config, error) {
 	}
 	trusted := x509.NewCertPool()
 	if !trusted.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("%s: no certificate in it", f.TLSCert)
+		return nil, fmt.Errorf("%s contains no certificate", f.TLSCert)
 	}
 	config := &tls.Config{
-		InsecureSkipVerify: true, // of the name; the rest is verified here
+		InsecureSkipVerify: true, // skips the name; descends verifies the chain
 		VerifyConnection:   func(state tls.ConnectionState) error { return descends(state, trusted) },
 	}
 	if f.TLSClientCA == "" {
@@ -72,7 +72,7 @@ func (f tlsFlags) clientConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// descends verifies that the service's certificate is one of the trusted ones, or signed by one.
+// descends verifies that the service's certificate is a trusted one, or signed by one.
 func descends(state tls.ConnectionState, trusted *x509.CertPool) error {
 	others := x509.NewCertPool()
 	for _, certificate := range state.PeerCertificates[1:] {

@@ -24,7 +24,7 @@ func (p tlsPair) env() []string {
 	return []string{"REMIT_TLS_CERT=" + p.certificate, "REMIT_TLS_KEY=" + p.key}
 }
 
-// withClientCA asks clients for a certificate; only those of the pair will do.
+// withClientCA requires client certificates. Only those of the pair are accepted.
 func (p tlsPair) withClientCA(other tlsPair) []string {
 	return append(p.env(), "REMIT_TLS_CLIENT_CA="+other.certificate)
 }
@@ -60,7 +60,7 @@ func newTLSPair(t *testing.T, addresses ...net.IP) tlsPair {
 	return p
 }
 
-func TestWithACertificateItSpeaksHTTPSAndSaysSo(t *testing.T) {
+func TestACertificateEnablesHTTPS(t *testing.T) {
 	t.Parallel()
 	own := newTLSPair(t)
 	p := start(t, append(own.env(), "PATH="+t.TempDir())).ready(t)
@@ -86,10 +86,10 @@ func TestWithACertificateItSpeaksHTTPSAndSaysSo(t *testing.T) {
 		t.Errorf("answered %s", response.Status)
 	}
 	if err := p.stop(t); err != nil {
-		t.Errorf("told to stop, it ended with %v:\n%s", err, p.stderr)
+		t.Errorf("told to stop, it ended with %v:\n%s", err, p.Stderr())
 	}
-	if !strings.Contains(p.stdout.String(), "curl -s https://") {
-		t.Errorf("the quickstart goes elsewhere:\n%s", p.stdout)
+	if !strings.Contains(p.Stdout(), "curl -s https://") {
+		t.Errorf("the quickstart goes elsewhere:\n%s", p.Stdout())
 	}
 }
 
@@ -113,8 +113,8 @@ func TestHealthcheckOverTLS(t *testing.T) {
 			p := start(t, append(test.service, "PATH="+t.TempDir())).ready(t)
 			_, address, _ := strings.Cut(p.url, "://")
 			checked := start(t, append(test.check, "REMIT_LISTEN="+address), "healthcheck")
-			if err := <-checked.exited; (err == nil) != test.healthy {
-				t.Errorf("ended with %v, want healthy %t:\n%s", err, test.healthy, checked.stderr)
+			if err := checked.Wait(); (err == nil) != test.healthy {
+				t.Errorf("ended with %v, want healthy %t:\n%s", err, test.healthy, checked.Stderr())
 			}
 		})
 	}
@@ -127,8 +127,8 @@ func TestBadSettingsOfTLSEndTheStartWithAReason(t *testing.T) {
 		env    []string
 		reason string
 	}{
-		"a certificate without its key":   {own.env()[:1], "need each other"},
-		"a key without its certificate":   {own.env()[1:], "need each other"},
+		"a certificate without its key":   {own.env()[:1], "must be set together"},
+		"a key without its certificate":   {own.env()[1:], "must be set together"},
 		"a client CA alone":               {own.withClientCA(other)[2:], "needs --tls-cert"},
 		"a key of another certificate":    {tlsPair{own.certificate, other.key}.env(), "does not match"},
 		"a file that is not there":        {[]string{"REMIT_TLS_CERT=no-such-file", "REMIT_TLS_KEY=" + own.key}, "no-such-file"},
@@ -138,8 +138,8 @@ func TestBadSettingsOfTLSEndTheStartWithAReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			p := start(t, append(test.env, "PATH="+t.TempDir()))
-			if err := <-p.exited; err == nil || !strings.Contains(p.stderr.String(), test.reason) {
-				t.Errorf("it ended with %v and does not speak of %q:\n%s", err, test.reason, p.stderr)
+			if err := p.Wait(); err == nil || !strings.Contains(p.Stderr(), test.reason) {
+				t.Errorf("it ended with %v and does not speak of %q:\n%s", err, test.reason, p.Stderr())
 			}
 		})
 	}

@@ -21,10 +21,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// traceFlags say where traces go. All else that can be said about them has a variable of OpenTelemetry's own, which its SDK
-// reads: sampling, headers, certificates, the resource.
+// traceFlags say where traces are sent. OpenTelemetry's SDK reads everything else (sampling, headers, certificates, the
+// resource) from its standard environment variables.
 type traceFlags struct {
-	OTLPEndpoint string `name:"otlp-endpoint" help:"URL of an OpenTelemetry collector that takes OTLP over HTTP, such as http://localhost:4318. Without it, and without OTEL_EXPORTER_OTLP_ENDPOINT, there are no traces."`
+	OTLPEndpoint string `name:"otlp-endpoint" help:"URL of an OpenTelemetry collector (OTLP over HTTP), such as http://localhost:4318. Without it and OTEL_EXPORTER_OTLP_ENDPOINT tracing is off."`
 }
 
 func (f traceFlags) check() error {
@@ -37,15 +37,15 @@ func (f traceFlags) check() error {
 	return nil
 }
 
-// wanted says whether there are to be traces.
-func (f traceFlags) wanted() bool {
+// enabled reports whether the flag and the standard variables turn tracing on.
+func (f traceFlags) enabled() bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_TRACES_EXPORTER") == "none" {
 		return false
 	}
 	return f.OTLPEndpoint != "" || os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") != ""
 }
 
-// restarts says whether a request's traceparent is not to be heard, by OTEL_PROPAGATORS, whose standard value has tracecontext.
+// restarts reports whether traces ignore a request's traceparent header, because OTEL_PROPAGATORS leaves out tracecontext.
 func (traceFlags) restarts() bool {
 	propagators := os.Getenv("OTEL_PROPAGATORS")
 	return propagators != "" && !slices.ContainsFunc(strings.Split(propagators, ","), func(name string) bool {
@@ -53,7 +53,8 @@ func (traceFlags) restarts() bool {
 	})
 }
 
-// exporterOptions are what the flag adds to the variables. As of OTEL_EXPORTER_OTLP_ENDPOINT, the path goes on.
+// exporterOptions returns what the flag adds to the variables. As with OTEL_EXPORTER_OTLP_ENDPOINT, the signal's path is
+// appended to the URL.
 func (f traceFlags) exporterOptions() ([]otlptracehttp.Option, error) {
 	if f.OTLPEndpoint == "" {
 		return nil, nil
@@ -62,19 +63,19 @@ func (f traceFlags) exporterOptions() ([]otlptracehttp.Option, error) {
 	return []otlptracehttp.Option{otlptracehttp.WithEndpointURL(full)}, err
 }
 
-// traces are on their way to a collector. The zero value has none.
+// traces send spans to a collector. The zero value sends none.
 type traces struct {
 	tracer   trace.Tracer
 	provider *sdktrace.TracerProvider
 }
 
-// open returns the traces, to be flushed at the end. Spans wait in a queue of bounded length (OTEL_BSP_MAX_QUEUE_SIZE); when
-// the collector does not take them, those that come then are lost, and no request waits.
+// open returns the traces; flush them at the end. Spans wait in a bounded queue (OTEL_BSP_MAX_QUEUE_SIZE). While it is full
+// because the collector does not keep up, new spans are dropped and no request waits.
 func (f traceFlags) open(ctx context.Context, log *slog.Logger) (traces, error) {
-	if !f.wanted() {
+	if !f.enabled() {
 		return traces{}, nil
 	}
-	hearTroubleOfTraces(log)
+	logTraceErrors(log)
 	options, err := f.exporterOptions()
 	if err != nil {
 		return traces{}, err
@@ -83,14 +84,14 @@ func (f traceFlags) open(ctx context.Context, log *slog.Logger) (traces, error) 
 	if err != nil {
 		return traces{}, fmt.Errorf("cannot export traces: %w", err)
 	}
-	if spoken := os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"); spoken != "" && spoken != "http/protobuf" {
-		log.Warn("traces are sent as http/protobuf, whatever OTEL_EXPORTER_OTLP_PROTOCOL says", "protocol", spoken)
+	if protocol := os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"); protocol != "" && protocol != "http/protobuf" {
+		log.Warn("traces are sent as http/protobuf; OTEL_EXPORTER_OTLP_PROTOCOL is ignored", "protocol", protocol)
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithResource(ownResource(ctx)))
 	return traces{provider.Tracer("remit"), provider}, nil
 }
 
-// ownResource says who sends the spans. What OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES say goes first.
+// ownResource describes the sender of the spans. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES take precedence.
 func ownResource(ctx context.Context) *resource.Resource {
 	attributes := resource.WithAttributes(semconv.ServiceName("remit"), semconv.ServiceVersion(release()))
 	described, err := resource.New(ctx, resource.WithTelemetrySDK(), attributes, resource.WithFromEnv())
@@ -100,7 +101,7 @@ func ownResource(ctx context.Context) *resource.Resource {
 	return described
 }
 
-// flush sends what waits, if it can be sent soon.
+// flush sends the queued spans, unless that takes longer than flushTime/2.
 func (t traces) flush(log *slog.Logger) {
 	if t.provider == nil {
 		return
@@ -112,17 +113,18 @@ func (t traces) flush(log *slog.Logger) {
 	}
 }
 
-// traceTroubleEvery is how often trouble with traces is logged: a collector that is away would be every few seconds.
-const traceTroubleEvery = time.Minute
+// traceErrorInterval is the least time between two log lines about failed exports. An unreachable collector fails every few
+// seconds.
+const traceErrorInterval = time.Minute
 
-// hearTroubleOfTraces has OpenTelemetry say what goes wrong in our own log.
-func hearTroubleOfTraces(log *slog.Logger) {
+// logTraceErrors sends OpenTelemetry's own messages and errors to the log.
+func logTraceErrors(log *slog.Logger) {
 	otel.SetLogger(logr.New(sdkLog{log}))
-	otel.SetErrorHandler(&traceTrouble{log: log, now: time.Now})
+	otel.SetErrorHandler(&traceErrors{log: log, now: time.Now})
 }
 
-// sdkLog is what OpenTelemetry logs to. It leaves out all that goes with a message: settings are among it, as they were
-// given, and those of headers are credentials.
+// sdkLog is OpenTelemetry's logger. It drops the values of a message, because they include settings such as headers, which
+// hold credentials.
 type sdkLog struct{ log *slog.Logger }
 
 // Init implements logr.LogSink.
@@ -140,7 +142,7 @@ func (l sdkLog) Info(level int, message string, _ ...any) {
 
 // Error implements logr.LogSink.
 func (l sdkLog) Error(err error, message string, _ ...any) {
-	l.log.Error("OpenTelemetry: "+message, "cause", unquoted(err))
+	l.log.Error("OpenTelemetry: "+message, "cause", withoutQuotes(err))
 }
 
 // WithValues implements logr.LogSink.
@@ -149,34 +151,34 @@ func (l sdkLog) WithValues(...any) logr.LogSink { return l }
 // WithName implements logr.LogSink.
 func (l sdkLog) WithName(string) logr.LogSink { return l }
 
-// unquoted keeps back the errors that quote what was given: a URL, which may hold a password, or part of a header's value.
-func unquoted(err error) error {
+// withoutQuotes replaces errors that quote a setting: a URL, which may hold a password, or a part of a header's value.
+func withoutQuotes(err error) error {
 	var whole *url.Error
 	var escape url.EscapeError
 	if errors.As(err, &whole) || errors.As(err, &escape) {
-		return errors.New("it is malformed")
+		return errors.New("a setting is malformed")
 	}
 	return err
 }
 
-// traceTrouble logs the first trouble of each minute, and how much was not logged before it.
-type traceTrouble struct {
+// traceErrors logs one error a minute, with the number of errors dropped since the last.
+type traceErrors struct {
 	log *slog.Logger
 	now func() time.Time
 
-	mu     sync.Mutex
-	told   time.Time
-	untold int
+	mu      sync.Mutex
+	logged  time.Time // the last time
+	dropped int
 }
 
 // Handle implements otel.ErrorHandler.
-func (t *traceTrouble) Handle(err error) {
+func (t *traceErrors) Handle(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := t.now(); t.told.IsZero() || now.Sub(t.told) >= traceTroubleEvery {
-		t.log.Warn("trouble with traces", "cause", err, "untold", t.untold)
-		t.told, t.untold = now, 0
+	if now := t.now(); t.logged.IsZero() || now.Sub(t.logged) >= traceErrorInterval {
+		t.log.Warn("exporting traces failed", "cause", err, "dropped", t.dropped)
+		t.logged, t.dropped = now, 0
 		return
 	}
-	t.untold++
+	t.dropped++
 }

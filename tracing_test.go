@@ -15,13 +15,13 @@ import (
 	"remit/internal/serviceproc"
 )
 
-// traced runs remit, in memory, with traces going to a collector.
+// traced runs remit in memory, with traces sent to a collector.
 func traced(t *testing.T, collector string, env ...string) *program {
 	t.Helper()
 	return start(t, append(env, "PATH="+t.TempDir(), "REMIT_OTLP_ENDPOINT="+collector)).ready(t)
 }
 
-// ask sends a request with headers, and returns the answer's.
+// ask sends a request with headers and returns the headers of the response.
 func (p *program) ask(t *testing.T, method, path, body string, header map[string]string) http.Header {
 	t.Helper()
 	request, err := http.NewRequest(method, p.url+path, strings.NewReader(body))
@@ -39,15 +39,15 @@ func (p *program) ask(t *testing.T, method, path, body string, header map[string
 	return response.Header
 }
 
-// stopWell stops it; what the tests look at then has been flushed.
+// stopWell stops it, which flushes the output that the tests read.
 func (p *program) stopWell(t *testing.T) {
 	t.Helper()
 	if err := p.stop(t); err != nil {
-		t.Errorf("it ended with %v:\n%s", err, p.stderr)
+		t.Errorf("it ended with %v:\n%s", err, p.Stderr())
 	}
 }
 
-func TestASpanTellsOfEachRequestAndOfEachRoundTripBelowIt(t *testing.T) {
+func TestEachRequestAndEachRoundTripHasASpan(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
 	p := traced(t, c.url, "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=test", "OTEL_SERVICE_NAME=budgets")
@@ -114,7 +114,7 @@ const (
 	parentSpan  = "00f067aa0ba902b7"
 )
 
-func TestATraceOfTheCallerGoesOnAsItsFlagSays(t *testing.T) {
+func TestACallersTraceContinuesAsItsFlagSays(t *testing.T) {
 	t.Parallel()
 	sampled, unsampled := "00-"+parentTrace+"-"+parentSpan+"-01", "00-"+parentTrace+"-"+parentSpan+"-00"
 	type tests map[string]struct {
@@ -178,7 +178,7 @@ func TestATraceOfTheCallerGoesOnAsItsFlagSays(t *testing.T) {
 	}
 }
 
-func TestMuchStateOfOthersIsNotHandedOn(t *testing.T) {
+func TestLargeTracestateIsDropped(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
 	p := traced(t, c.url)
@@ -227,7 +227,7 @@ func TestTheStandardVariablesNameTheCollector(t *testing.T) {
 	}
 }
 
-func TestACollectorThatIsAwayOrHangsHurtsNobody(t *testing.T) {
+func TestAnUnavailableCollectorDelaysNoRequest(t *testing.T) {
 	t.Parallel()
 	hanging, release := make(chan struct{}, 1000), make(chan struct{})
 	stuck := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -257,26 +257,26 @@ func TestACollectorThatIsAwayOrHangsHurtsNobody(t *testing.T) {
 				<-hanging // it has been asked
 			}
 			p.stopWell(t)
-			log := p.stderr.String()
-			if told := strings.Count(log, "spans were not sent") + strings.Count(log, "trouble with traces"); told < 1 || told > 3 {
+			log := p.Stderr()
+			if told := strings.Count(log, "spans were not sent") + strings.Count(log, "exporting traces failed"); told < 1 || told > 3 {
 				t.Errorf("the log tells of it %d times:\n%s", told, log)
 			}
 		})
 	}
 }
 
-func TestTroubleWithTracesIsLoggedOnceAMinute(t *testing.T) {
+func TestTraceErrorsAreLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	var log serviceproc.Output
 	now := time.Unix(0, 0)
-	trouble := &traceTrouble{log: newTextLog(&log), now: func() time.Time { return now }}
+	failures := &traceErrors{log: newTextLog(&log), now: func() time.Time { return now }}
 	for minute := range 3 {
 		for second := range 60 {
 			now = time.Unix(int64(minute*60+second+1), 0)
-			trouble.Handle(errors.New("collector away"))
+			failures.Handle(errors.New("collector away"))
 		}
 	}
-	want := []string{"untold=0", "untold=59", "untold=59"}
+	want := []string{"dropped=0", "dropped=59", "dropped=59"}
 	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
 	if !slices.EqualFunc(lines, want, strings.Contains) {
 		t.Errorf("it logs\n%s", log.String())

@@ -9,15 +9,15 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// version is set by scripts/release.sh. A binary that was built otherwise has what the Go command knows of its source.
+// version is set by scripts/release.sh. Other builds report what the Go command recorded about their source.
 var version string
 
-// versionFlag is --version. It has no environment twin: a REMIT_VERSION that a deployment sets must not stop the service.
+// versionFlag is --version. It reads no environment variable: a deployment that sets REMIT_VERSION must still start.
 type versionFlag struct {
 	Version kong.VersionFlag `env:"-" help:"Print the version and exit."`
 }
 
-// release is the version of the service, wherever it is told.
+// release returns the version of the service, or "unknown".
 func release() string {
 	known := version
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -26,7 +26,7 @@ func release() string {
 	return cmp.Or(known, "unknown")
 }
 
-// versionText is what --version prints: which release, of which commit, for which machine.
+// versionText returns what --version prints: the release, its commit and its platform.
 func versionText() kong.Vars {
 	commit := ""
 	if info, ok := debug.ReadBuildInfo(); ok {

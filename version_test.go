@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// TestVersionIsPrintedAndIsNoSetting: deployments set REMIT_VERSION for themselves, and that must not end the service.
-func TestVersionIsPrintedAndIsNoSetting(t *testing.T) {
+// TestVersionIsPrintedAndReadsNoVariable: deployments set REMIT_VERSION for their own use, and the service must still start.
+func TestVersionIsPrintedAndReadsNoVariable(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil, "--version")
-	if err := <-p.exited; err != nil || !strings.HasPrefix(p.stdout.String(), "remit "+stampedVersion+" ") {
-		t.Errorf("%v: %q, %s", err, p.stdout, p.stderr)
+	if err := p.Wait(); err != nil || !strings.HasPrefix(p.Stdout(), "remit "+stampedVersion+" ") {
+		t.Errorf("%v: %q, %s", err, p.Stdout(), p.Stderr())
 	}
 	start(t, []string{"REMIT_VERSION=true"}).ready(t)
 }
 
-func TestMetricsAndTracesTellTheVersionOfTheRelease(t *testing.T) {
+func TestMetricsAndTracesHaveTheReleaseVersion(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
 	p := traced(t, c.url)

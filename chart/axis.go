@@ -10,7 +10,7 @@ import (
 // ticksWanted is the approximate number of labelled ticks on an axis.
 const ticksWanted = 6
 
-// canDraw reports whether a value has a place on an axis.
+// canDraw reports whether an axis can show a value.
 func canDraw(v float64, log bool) bool {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return false
@@ -26,7 +26,7 @@ func nothing() extent { return extent{math.Inf(1), math.Inf(-1)} }
 func (e extent) with(v float64) extent { return extent{min(e.least, v), max(e.most, v)} }
 func (e extent) empty() bool           { return e.least > e.most }
 
-// setUpAxis sets the scale, the ticks and the range of an axis. The range contains e; round extends it to the next ticks.
+// setUpAxis sets the scale, the ticks and the range of an axis. The range includes e, rounded to the next ticks if allowed.
 func setUpAxis(a *plot.Axis, e extent, log, round bool) {
 	if log {
 		a.Scale = plot.LogScale{}
@@ -86,7 +86,7 @@ func linearTicks(e extent, step float64) []plot.Tick {
 	return ticks
 }
 
-// logTicks labels each power of ten. If there are many, it labels every few; if there are few, it also labels 2 and 5.
+// logTicks labels each power of ten, only some of them if there are many, and also 2 and 5 times these if there are few.
 func logTicks(e extent) []plot.Tick {
 	first, last := math.Floor(math.Log10(e.least)), math.Ceil(math.Log10(e.most))
 	decades := last - first
@@ -122,6 +122,6 @@ func number(v float64) string {
 }
 
 func short(v float64) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // FormatFloat's output always parses
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // cannot fail: FormatFloat wrote it
 	return strconv.FormatFloat(rounded, 'g', -1, 64)
 }

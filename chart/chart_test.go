@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// texts reads a drawing as XML and returns its texts, the title first.
+// texts parses a drawing as XML and returns its texts, the title first.
 func texts(t *testing.T, svg []byte) []string {
 	t.Helper()
 	if !bytes.HasPrefix(svg, []byte("<svg ")) {
-		t.Fatalf("starts with %.40q, which does not fit into an HTML page", svg)
+		t.Fatalf("starts with %.40q, which is invalid in a page", svg)
 	}
 	var found []string
 	decoder := xml.NewDecoder(bytes.NewReader(svg))
@@ -39,7 +39,7 @@ func texts(t *testing.T, svg []byte) []string {
 	}
 }
 
-// shows fails the test unless the drawing has every text.
+// shows checks that the drawing contains every text.
 func shows(t *testing.T, svg []byte, want ...string) {
 	t.Helper()
 	all := texts(t, svg)
@@ -54,7 +54,7 @@ func shows(t *testing.T, svg []byte, want ...string) {
 	}
 }
 
-func TestLinesEscapeNames(t *testing.T) {
+func TestLinesShowEveryNameEscaped(t *testing.T) {
 	t.Parallel()
 	svg, err := Lines(Labels{Title: `a < b & "c"`, X: "<x>", Y: "y & z"},
 		Series{`<script>alert(1)</script>`, []float64{0, 1}, []float64{1, 2}},
@@ -78,7 +78,7 @@ func TestBarsShowNamesValuesAndGoals(t *testing.T) {
 	shows(t, svg, "a & b", "0.5 (goal 0.8)", "none", "large", "goal", "times")
 }
 
-func TestTextIsCleanedForXML(t *testing.T) {
+func TestTextIsMadeFitForXML(t *testing.T) {
 	t.Parallel()
 	svg, err := Lines(Labels{Title: "two\nlines\x00\xff"}, Series{"bell\a", []float64{0, 1}, []float64{0, 1}})
 	if err != nil {
@@ -87,7 +87,7 @@ func TestTextIsCleanedForXML(t *testing.T) {
 	shows(t, svg, "two lines", "bell")
 }
 
-func TestLongTextIsCut(t *testing.T) {
+func TestTextIsCutWhereItDoesNotFit(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long ", 100)
 	svg, err := Bars(Labels{Title: long}, Bar{long, 1, 0})
@@ -101,7 +101,7 @@ func TestLongTextIsCut(t *testing.T) {
 	}
 }
 
-func TestAnEmptyChartIsAnError(t *testing.T) {
+func TestNothingToDrawIsAnError(t *testing.T) {
 	t.Parallel()
 	nan, one := math.NaN(), []float64{1}
 	for name, draw := range map[string]func() ([]byte, error){
@@ -118,7 +118,7 @@ func TestAnEmptyChartIsAnError(t *testing.T) {
 	}
 }
 
-func TestAnInvalidBarIsAnError(t *testing.T) {
+func TestWhatCannotBeABarIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, b := range []Bar{{"a", math.NaN(), 0}, {"a", math.Inf(1), 0}, {"a", -1, 0}, {"a", 1, math.NaN()}, {"a", 1, -1}} {
 		if _, err := Bars(Labels{}, b); err == nil {
@@ -149,7 +149,7 @@ func TestOddValuesAreDrawn(t *testing.T) {
 		for _, l := range []Labels{{}, {LogX: true, LogY: true}} {
 			svg, err := Lines(l, s)
 			if l.LogX && (name == "all zero" || name == "below zero") {
-				continue // not on a logarithmic axis
+				continue // not valid there
 			}
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -157,7 +157,7 @@ func TestOddValuesAreDrawn(t *testing.T) {
 			}
 			texts(t, svg)
 			if bytes.Contains(svg, []byte("NaN")) || bytes.Contains(svg, []byte("Inf")) {
-				t.Errorf("%s: a coordinate is not a number", name)
+				t.Errorf("%s: a coordinate is no number", name)
 			}
 			if n := bytes.Count(svg, []byte("<text")); n > 40 {
 				t.Errorf("%s: %d texts", name, n)
@@ -173,7 +173,7 @@ func TestNumbersAreShort(t *testing.T) {
 		"2G": 2e9, "0.001": 0.001, "0.3": 0.1 + 0.2,
 	} {
 		if got := number(v); got != want {
-			t.Errorf("%v is formatted as %q, want %q", v, got, want)
+			t.Errorf("%v is written %q, not %q", v, got, want)
 		}
 	}
 }
@@ -185,7 +185,7 @@ func TestManySeriesDifferInColourOrStroke(t *testing.T) {
 		style := styleOf(i)
 		key := fmt.Sprint(style.Color, style.Dashes)
 		if seen[key] {
-			t.Errorf("series %d looks like another one", i)
+			t.Errorf("series %d is drawn as another", i)
 		}
 		seen[key] = true
 	}

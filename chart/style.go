@@ -52,24 +52,3 @@ func textStyle(size vg.Length, weight xfont.Weight) text.Style {
 		Handler: plot.DefaultTextHandler,
 	}
 }
-
-// newPlot returns an empty plot with labelled axes.
-func newPlot(l Labels) *plot.Plot {
-	p := plot.New()
-	p.BackgroundColor = nil
-	p.X.Label.Text, p.Y.Label.Text = clean(l.X), clean(l.Y)
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.LineStyle = draw.LineStyle{Color: faint, Width: 1}
-		axis.Tick.LineStyle = draw.LineStyle{Color: faint, Width: 1}
-		axis.Tick.Length = 5
-		axis.Padding = 0
-		axis.Label.Padding = 6
-		own := axis.Label.TextStyle
-		own.Font, own.Color = textStyle(textSize, xfont.WeightNormal).Font, ink
-		axis.Label.TextStyle = own
-		own = axis.Tick.Label
-		own.Font, own.Color = textStyle(tickSize, xfont.WeightNormal).Font, ink
-		axis.Tick.Label = own
-	}
-	return p
-}

@@ -33,7 +33,7 @@ func TestChargeCountsOnceForEachIdempotencyKey(t *testing.T) {
 	}
 }
 
-func TestATransactionIsBegunAndSettledFromTheShell(t *testing.T) {
+func TestTransactionCommands(t *testing.T) {
 	t.Parallel()
 	organization, agent, session := actor(t, "transactions:rollback")
 	begun := agent.object("transaction", "begin", session, "--action-type", "refund", "--value-usd", "0.5",
@@ -62,13 +62,13 @@ func TestEventsEndWithTheLastOrFollow(t *testing.T) {
 	if rest := document[[]map[string]any](organization.good("events", id, "--json", "--after", last)); len(rest) != 0 {
 		t.Errorf("after the last there is %v", rest)
 	}
-	for line, says := range map[string]string{"events": "give the agent's id", "events " + session: "not_found"} {
+	for line, says := range map[string]string{"events": "name the agent", "events " + session: "not_found"} {
 		if r := organization.run(strings.Fields(line)...); r.exit != exitFailed || !strings.Contains(r.stderr, says) {
 			t.Errorf("%s: exit %d: %s", line, r.exit, r.stderr)
 		}
 	}
 	has(t, agent.good("events", "--after", last).stdout, `token\.issued +agent`)
-	if r := agent.run("events", session); !strings.Contains(r.stderr, "an agent can read its own events only") {
+	if r := agent.run("events", session); !strings.Contains(r.stderr, "an agent can read only its own events") {
 		t.Errorf("an agent is told %s", r.stderr)
 	}
 

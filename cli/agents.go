@@ -10,21 +10,21 @@ import (
 )
 
 type agentCommands struct {
-	Create       createAgent       `cmd:"" help:"Create an agent, and print its secret."`
+	Create       createAgent       `cmd:"" help:"Create an agent and print its secret."`
 	List         listAgents        `cmd:"" help:"List the organization's agents, newest first."`
 	Show         showAgent         `cmd:"" help:"Show an agent."`
-	Revoke       revokeAgent       `cmd:"" help:"End an agent at once, with its tokens and open sessions."`
+	Revoke       revokeAgent       `cmd:"" help:"Revoke an agent at once, with its tokens and open sessions."`
 	RotateSecret rotateAgentSecret `cmd:"" help:"Print a new secret for an agent."`
-	Families     listFamilies      `cmd:"" help:"List an agent's families of refresh tokens, newest first."`
-	RevokeFamily revokeFamily      `cmd:"" help:"End a family of refresh tokens at once, with its access tokens."`
+	Families     listFamilies      `cmd:"" help:"List an agent's refresh token families, newest first."`
+	RevokeFamily revokeFamily      `cmd:"" help:"Revoke a refresh token family at once, with its access tokens."`
 }
 
 type createAgent struct {
 	asOrganization
-	Name        string   `arg:"" help:"1 to 200 characters."`
-	Scopes      []string `env:"-" placeholder:"SCOPE,…" help:"What it may do; repeatable."`
-	Description string   `env:"-" help:"What it is, for people."`
-	Metadata    metadata `env:"-" placeholder:"JSON" help:"A JSON object to keep with it."`
+	Name        string   `arg:"" help:"The agent's name, 1 to 200 characters."`
+	Scopes      []string `env:"-" placeholder:"SCOPE,…" help:"Scopes of the agent; repeatable."`
+	Description string   `env:"-" help:"A description for people."`
+	Metadata    metadata `env:"-" placeholder:"JSON" help:"Metadata: a JSON object."`
 }
 
 // Run creates the agent.
@@ -47,7 +47,7 @@ func (c *createAgent) Run() error {
 
 type listAgents struct {
 	asOrganization
-	Status string `env:"-" enum:"active,revoked,all" default:"all" help:"active, revoked or all. The default is all."`
+	Status string `env:"-" enum:"active,revoked,all" default:"all" help:"List only agents in this status: active, revoked or all. The default is all."`
 }
 
 // Run lists the agents.
@@ -60,14 +60,6 @@ func (c *listAgents) Run() error {
 	})
 }
 
-// unlessAll is a status to filter by, of which the API spells all as none.
-func unlessAll(status string) string {
-	if status == "all" {
-		return ""
-	}
-	return status
-}
-
 type showAgent struct {
 	asOrganization
 	ID string `arg:"" help:"The agent's id."`
@@ -75,10 +67,10 @@ type showAgent struct {
 
 // Run shows the agent.
 func (c *showAgent) Run() error {
-	return c.call(func(ctx context.Context, o *client.Organization) error { return c.showAsItIs(ctx, o) })
+	return c.call(func(ctx context.Context, o *client.Organization) error { return c.read(ctx, o) })
 }
 
-func (c *showAgent) showAsItIs(ctx context.Context, o *client.Organization) error {
+func (c *showAgent) read(ctx context.Context, o *client.Organization) error {
 	info, err := o.GetAgent(ctx, c.ID)
 	if err != nil {
 		return err
@@ -96,13 +88,13 @@ func factsOfAgent(a client.AgentInfo) []fact {
 
 type revokeAgent struct{ showAgent }
 
-// Run revokes the agent, and shows what has become of it.
+// Run revokes the agent and shows it.
 func (c *revokeAgent) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
 		if err := o.RevokeAgent(ctx, c.ID); err != nil {
 			return err
 		}
-		if err := c.showAsItIs(ctx, o); err != nil {
+		if err := c.read(ctx, o); err != nil {
 			return fmt.Errorf("the agent is revoked, but could not be read: %w", c.explain(err))
 		}
 		return nil
@@ -113,7 +105,7 @@ type rotateAgentSecret struct {
 	asOrganization
 	ID string `arg:"" help:"The agent's id."`
 	grace
-	RevokeFamilies bool `env:"-" help:"End all tokens of the agent as well: for a secret that was stolen."`
+	RevokeFamilies bool `env:"-" help:"Also end all tokens of the agent, after a theft of the secret."`
 }
 
 // Run rotates the secret.

@@ -7,11 +7,11 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Arrange returns a line's arguments as the parser takes them, for people type them in other orders too:
+// Arrange reorders a command line for the parser, which accepts flags only after their command:
 //
-//	remit --addr URL agent list   flags of a command may stand before it
+//	remit --addr URL agent list   flags of a command may precede it
 //	remit help agent create       is remit agent create --help
-//	remit --listen ADDRESS        a line without a command is one of serve
+//	remit --listen ADDRESS        a line without a command means serve
 func Arrange(app *kong.Application, args []string) []string {
 	if len(args) > 0 && args[0] == "help" {
 		return append(slices.Clone(args[1:]), "--help")
@@ -25,17 +25,17 @@ func Arrange(app *kong.Application, args []string) []string {
 	}
 	words := commandWords(app.Node, rest)
 	if words == 0 {
-		return rest // the parser suggests a command; it would complain of the flags first
+		return rest // without the flags, so that the parser reports the unknown command
 	}
 	return slices.Concat(rest[:words], flags, rest[words:])
 }
 
-// asksForHelp reports whether the line is about the program as a whole.
+// asksForHelp reports whether the flags ask for the help or version of the program itself.
 func asksForHelp(flags []string) bool {
 	return len(flags) == 1 && slices.Contains([]string{"-h", "--help", "--version"}, flags[0])
 }
 
-// leadingFlags splits the arguments before the first that is neither a flag nor a flag's value.
+// leadingFlags splits the arguments at the first one that is neither a flag nor a flag's value.
 func leadingFlags(app *kong.Application, args []string) (flags, rest []string) {
 	for i := 0; i < len(args); i++ {
 		if !strings.HasPrefix(args[i], "-") || args[i] == "--" {
@@ -49,7 +49,7 @@ func leadingFlags(app *kong.Application, args []string) (flags, rest []string) {
 	return args, nil
 }
 
-// takesValue reports whether any command has such a flag with a value behind it.
+// takesValue reports whether any command has a flag of this name that takes a value.
 func takesValue(node *kong.Node, name string) bool {
 	for _, flag := range node.Flags {
 		if flag.Name == name {
@@ -59,7 +59,7 @@ func takesValue(node *kong.Node, name string) bool {
 	return slices.ContainsFunc(node.Children, func(child *kong.Node) bool { return takesValue(child, name) })
 }
 
-// commandWords is how many of the first words name a command.
+// commandWords returns how many of the first words name a command.
 func commandWords(node *kong.Node, words []string) int {
 	for n, word := range words {
 		i := slices.IndexFunc(node.Children, func(child *kong.Node) bool {

@@ -24,7 +24,7 @@ func TestFlagsMayStandBeforeTheCommand(t *testing.T) {
 	}
 }
 
-func TestHelpIsForTheCommandBehindIt(t *testing.T) {
+func TestHelpOfACommand(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	for line, says := range map[string]string{
@@ -32,14 +32,14 @@ func TestHelpIsForTheCommandBehindIt(t *testing.T) {
 		"--help":                `^  session create <agent>`,
 		"help session create":   `^Usage: remit session create <agent>`,
 		"help serve":            `^Usage: remit serve`,
-		"session create --help": `default.*is.*the.*service's,.*1000`,
+		"session create --help": `service's setting, 1000 unless changed`,
 	} {
 		r := s.good(strings.Fields(line)...)
 		has(t, strings.Join(strings.Fields(r.stdout), " ")+"\n"+r.stdout, says)
 	}
 }
 
-func TestAMisspeltCommandIsAnsweredWithASuggestion(t *testing.T) {
+func TestAMisspeltCommandGetsASuggestion(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	for line, says := range map[string]string{

@@ -10,21 +10,21 @@ import (
 	"remit/client"
 )
 
-// view is what there is to see of a session at a moment.
+// view is the state of a session at a moment.
 type view struct {
 	session client.SessionInfo
 	now     time.Time
-	away    string // why the service does not answer; empty: it does
+	away    string // why the service does not respond; empty: it does
 }
 
-// look is how it may be drawn.
-type look struct {
+// style is what a terminal can show.
+type style struct {
 	width   int  // columns of the terminal
-	unicode bool // or else ASCII only
+	unicode bool // otherwise ASCII only
 	colour  bool
 }
 
-// line is a line of a drawing, in pieces of one colour each.
+// line is a line of a drawing. Each span has one colour.
 type line []span
 
 type span struct {
@@ -45,13 +45,13 @@ const (
 )
 
 const (
-	labelWidth = 9  // of the widest label, and a space
-	leastBar   = 10 // columns that a bar must have before words are worth more
-	nearlyFull = 80 // percent; the service warns there too
+	labelWidth = 9  // the widest label and a space
+	leastBar   = 10 // columns below which a bar gives way to shorter words
+	nearlyFull = 80 // percent, where the service warns too
 )
 
-// gauge is one budget of a session: how much of it is gone, in whatever unit, and the words for it, long and short. Its
-// numbers are what a service said, and may be any.
+// gauge is one budget of a session, in any unit, with a long and a short text. Its numbers come from a service and may be
+// out of range.
 type gauge struct {
 	label            string
 	used, held, over int64
@@ -59,7 +59,7 @@ type gauge struct {
 	words            [2]string
 }
 
-// percent is how much of the limit is used, held or spent beyond it, in whole percent. Of nothing, all is used.
+// percent returns how much of the limit is used, held or exceeded, in whole percent; 100 for a limit of 0.
 func (g gauge) percent() int64 {
 	if g.limit <= 0 {
 		return 100
@@ -67,7 +67,7 @@ func (g gauge) percent() int64 {
 	return scaled(sum(g.used, g.held, g.over), 100, g.limit)
 }
 
-// sum is that of what is above zero, and at most the largest number.
+// sum adds the positive parts, and saturates at math.MaxInt64.
 func sum(parts ...int64) int64 {
 	var total int64
 	for _, part := range parts {
@@ -76,8 +76,8 @@ func sum(parts ...int64) int64 {
 	return total
 }
 
-// scaled is part × n / whole, rounded down, for parts and n from 0 and a whole from 1, and at most the largest number. The
-// product may be beyond it: a year in nanoseconds times 300 is.
+// scaled returns part × n / whole, rounded down and saturated, for part and n ≥ 0 and whole ≥ 1. The product may exceed an
+// int64: a year in nanoseconds times 300 does.
 func scaled(part, n, whole int64) int64 {
 	high, low := bits.Mul64(uint64(part), uint64(n))
 	if high >= uint64(whole) {
@@ -97,7 +97,7 @@ func (g gauge) colour() colour {
 	return green
 }
 
-// cells are how many of n cells are used and held. A bar is full only when nothing is left.
+// cells returns how many of n cells are used and held. A bar is full only when nothing remains.
 func (g gauge) cells(n int) (used, held int) {
 	if g.limit <= 0 {
 		return n, 0
@@ -107,7 +107,7 @@ func (g gauge) cells(n int) (used, held int) {
 	return used, share(g.used, g.held) - used
 }
 
-// gauges are the three budgets: actions, value and time.
+// gauges returns the three budgets: actions, value and time.
 func (v view) gauges() []gauge {
 	s := v.session
 	value := gauge{
@@ -130,7 +130,7 @@ func (v view) gauges() []gauge {
 	return []gauge{actions, value, v.time()}
 }
 
-// time is the gauge of a session's lifetime, as far as this machine's clock is right.
+// time returns the gauge of a session's lifetime, by this machine's clock.
 func (v view) time() gauge {
 	s := v.session
 	until := v.now
@@ -151,16 +151,16 @@ func (v view) time() gauge {
 	return g
 }
 
-// draw is the view as lines that are never wider than the terminal: one column stays free, where a full line would wrap.
-func (v view) draw(l look) []line {
-	width := max(l.width-1, 1)
+// draw returns the view as lines. They leave one column free, because a full line would wrap.
+func (v view) draw(s style) []line {
+	width := max(s.width-1, 1)
 	lines := []line{{
 		{printable(v.session.Status), statusColour(v.session.Status)}, {"  session " + printable(v.session.ID), plain},
 	}}
 	gauges := v.gauges()
 	words, barWidth := fit(gauges, width)
 	for i, g := range gauges {
-		lines = append(lines, g.line(barWidth, words[i], l.unicode))
+		lines = append(lines, g.line(barWidth, words[i], s.unicode))
 	}
 	if v.away != "" {
 		lines = append(lines, line{{printable(v.away), red}})
@@ -178,7 +178,7 @@ func statusColour(status string) colour {
 	return yellow
 }
 
-// fit chooses the longest words that leave room for bars, the same for all gauges, and says how wide the bars are then.
+// fit chooses the longest words that leave room for bars, the same form for all gauges, and returns the bars' width.
 func fit(gauges []gauge, width int) (words []string, bar int) {
 	percents := make([]string, len(gauges))
 	for i, g := range gauges {
@@ -204,7 +204,7 @@ func longest(words []string) int {
 	return most
 }
 
-// line is the gauge's: label, bar, words.
+// line returns the gauge as a line: label, bar, words.
 func (g gauge) line(width int, words string, unicode bool) line {
 	marks := [3]string{"#", "=", "."}
 	if unicode {
@@ -220,23 +220,23 @@ func (g gauge) line(width int, words string, unicode bool) line {
 	}
 }
 
-// cut is the line without what is beyond the width.
+// cut returns the line without the columns beyond the width.
 func (l line) cut(width int) line {
-	var kept line
+	var short line
 	for _, s := range l {
 		whole := s.text
 		s.text = cutText(whole, width)
 		if width -= columnsOf(s.text); s.text != whole {
-			width = 0 // nothing comes after the cut, not even into half of a wide character
+			width = 0 // nothing follows the cut, even where half of a wide character left a column free
 		}
 		if s.text != "" {
-			kept = append(kept, s)
+			short = append(short, s)
 		}
 	}
-	return kept
+	return short
 }
 
-// cutText is as much of the text as fits into the width.
+// cutText returns the longest prefix of the text that fits into the width.
 func cutText(text string, width int) string {
 	for i, r := range text {
 		if width -= columns(r); width < 0 {
@@ -246,7 +246,7 @@ func cutText(text string, width int) string {
 	return text
 }
 
-// columns is how wide the line is.
+// columns returns the width of the line.
 func (l line) columns() int {
 	n := 0
 	for _, s := range l {
@@ -255,7 +255,7 @@ func (l line) columns() int {
 	return n
 }
 
-// text is the line as the terminal gets it.
+// text returns the line for the terminal.
 func (l line) text(colours bool) string {
 	var text strings.Builder
 	for _, s := range l {

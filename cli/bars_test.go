@@ -30,70 +30,70 @@ func TestADrawingIsAsWideAsTheTerminal(t *testing.T) {
 	ended := view{session: sessionAt("completed", 1, 3, 1, 0, 0, 3), now: noon.Add(50 * time.Minute)}
 	ended.session.EndedAt = noon.Add(30 * time.Minute)
 	away := half
-	away.away = "since 12:15:00: no answer from http://127.0.0.1:8080: connect: connection refused"
+	away.away = "since 12:15:00: no response from http://127.0.0.1:8080: connect: connection refused"
 	nothing := view{session: sessionAt("expired", 0, 1, 0, 0, 0, 0), now: noon.Add(2 * time.Hour)}
 	for name, c := range map[string]struct {
-		view view
-		look look
-		want string
+		view  view
+		style style
+		want  string
 	}{
-		"80, half and held": {half, look{width: 80, unicode: true}, `
+		"80, half and held": {half, style{width: 80, unicode: true}, `
 active  session 01a1fd30-717a-7969-8ec8-e3757bbb6c57
 actions  █████████████████░░░░░░░░░░░░░░░░░  50%  5 used of 10
 value    █████████████████▒▒▒▒▒▒▒▒░░░░░░░░░  75%  0.5 used + 0.25 held of 1 USD
 time     ████████░░░░░░░░░░░░░░░░░░░░░░░░░░  25%  45m0s left of 1h0m0s
 `},
-		"80, ASCII": {half, look{width: 80}, `
+		"80, ASCII": {half, style{width: 80}, `
 active  session 01a1fd30-717a-7969-8ec8-e3757bbb6c57
 actions  #################.................  50%  5 used of 10
 value    #################========.........  75%  0.5 used + 0.25 held of 1 USD
 time     ########..........................  25%  45m0s left of 1h0m0s
 `},
-		"20": {half, look{width: 20, unicode: true}, `
+		"20": {half, style{width: 20, unicode: true}, `
 active  session 01a
 actions  ███░░░ 50%
 value    ███▒░░ 75%
 time     █░░░░░ 25%
 `},
-		"50, short words": {half, look{width: 50, unicode: true}, `
+		"50, short words": {half, style{width: 50, unicode: true}, `
 active  session 01a1fd30-717a-7969-8ec8-e3757bbb6
 actions  ███████████░░░░░░░░░░░░  50%  5/10
 value    ███████████▒▒▒▒▒▒░░░░░░  75%  0.5+0.25/1
 time     █████░░░░░░░░░░░░░░░░░░  25%  45m0s
 `},
-		"5": {half, look{width: 5, unicode: true}, "\nacti\nacti\nvalu\ntime\n"},
-		"80, nothing used": {fresh, look{width: 80}, `
+		"5": {half, style{width: 5, unicode: true}, "\nacti\nacti\nvalu\ntime\n"},
+		"80, nothing used": {fresh, style{width: 80}, `
 active  session 01a1fd30-717a-7969-8ec8-e3757bbb6c57
 actions  ..........................................   0%  0 used of 1000
 value    ..........................................   0%  0 used of 100 USD
 time     ..........................................   0%  1h0m0s left of 1h0m0s
 `},
-		"80, all used and beyond": {spent, look{width: 80}, `
+		"80, all used and beyond": {spent, style{width: 80}, `
 active  session 01a1fd30-717a-7969-8ec8-e3757bbb6c57
 actions  #################################### 100%  10 used of 10
 value    #################################### 120%  1 used of 1 USD, 0.2 beyond
 time     ###################################.  99%  1s left of 1h0m0s
 `},
-		"80, ended": {ended, look{width: 80}, `
+		"80, ended": {ended, style{width: 80}, `
 completed  session 01a1fd30-717a-7969-8ec8-e3757bbb6c57
 actions  ###########.......................  33%  1 used of 3
 value    ###########.......................  33%  0.000001 used of 0.000003 USD
 time     #################.................  50%  over after 30m0s
 `},
-		"80, a budget of nothing": {nothing, look{width: 80}, `
+		"80, a budget of nothing": {nothing, style{width: 80}, `
 expired  session 01a1fd30-717a-7969-8ec8-e3757bbb6c57
 actions  ..............................................   0%  0 used of 1
 value    ############################################## 100%  0 used of 0 USD
 time     ############################################## 100%  over after 1h0m0s
 `},
-		"80, the service is away": {away, look{width: 80}, `
+		"80, the service is away": {away, style{width: 80}, `
 active  session 01a1fd30-717a-7969-8ec8-e3757bbb6c57
 actions  #################.................  50%  5 used of 10
 value    #################========.........  75%  0.5 used + 0.25 held of 1 USD
 time     ########..........................  25%  45m0s left of 1h0m0s
-since 12:15:00: no answer from http://127.0.0.1:8080: connect: connection refus
+since 12:15:00: no response from http://127.0.0.1:8080: connect: connection ref
 `},
-		"200": {half, look{width: 200, unicode: true}, `
+		"200": {half, style{width: 200, unicode: true}, `
 active  session 01a1fd30-717a-7969-8ec8-e3757bbb6c57
 actions  ` + strings.Repeat("█", 77) + strings.Repeat("░", 77) + `  50%  5 used of 10
 value    ` + strings.Repeat("█", 77) + strings.Repeat("▒", 38) + strings.Repeat("░", 39) + `  75%  0.5 used + 0.25 held of 1 USD
@@ -103,7 +103,7 @@ time     ` + strings.Repeat("█", 38) + strings.Repeat("░", 116) + `  25%  45
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := "\n"
-			for _, l := range c.view.draw(c.look) {
+			for _, l := range c.view.draw(c.style) {
 				got += l.text(false) + "\n"
 			}
 			if got != c.want {
@@ -118,7 +118,7 @@ func TestNoLineReachesTheLastColumn(t *testing.T) {
 	t.Parallel()
 	v := view{session: sessionAt("active", 1e9, 1e9, money.Max, 0, money.Max, money.Max), now: noon, away: strings.Repeat("away ", 99)}
 	for width := 1; width < 300; width++ {
-		for _, l := range v.draw(look{width: width, unicode: true}) {
+		for _, l := range v.draw(style{width: width, unicode: true}) {
 			if text := l.text(false); l.columns() > max(width-1, 1) || utf8.RuneCountInString(text) != l.columns() {
 				t.Fatalf("of %d columns: %q", width, text)
 			}
@@ -126,7 +126,7 @@ func TestNoLineReachesTheLastColumn(t *testing.T) {
 	}
 }
 
-func TestABarIsDrawnOfAnyNumbers(t *testing.T) {
+func TestBarsAreDrawnForAnyNumbers(t *testing.T) {
 	t.Parallel()
 	extremes := []int64{math.MinInt64, -5, 0, 1, 10, math.MaxInt64}
 	for _, used := range extremes {
@@ -144,14 +144,14 @@ func TestABarIsDrawnOfAnyNumbers(t *testing.T) {
 	long.CreatedAt, long.ExpiresAt = noon, noon.AddDate(4, 0, 0)
 	v := view{session: long, now: noon.AddDate(2, 0, 0)}
 	for _, width := range []int{1, 20, 80, 300} {
-		v.draw(look{width: width})
+		v.draw(style{width: width})
 	}
 	if used, held := v.time().cells(300); used != 150 || held != 0 || v.time().percent() != 50 { // 731 days of 1461
 		t.Errorf("half of four years is %d and %d cells of 300, %d%%", used, held, v.time().percent())
 	}
 }
 
-func TestColoursTellHowFullABarIs(t *testing.T) {
+func TestColoursShowHowFullABarIs(t *testing.T) {
 	t.Parallel()
 	for used, want := range map[int64]colour{0: green, 79: green, 80: yellow, 99: yellow, 100: red} {
 		if got := (gauge{used: used, limit: 100}).colour(); got != want {
@@ -163,7 +163,7 @@ func TestColoursTellHowFullABarIs(t *testing.T) {
 	}
 	v := view{session: sessionAt("active", 8, 10, 1, 0, 0, 10), now: noon}
 	escapes := regexp.MustCompile("\x1b\\[[0-9;]*m")
-	for _, l := range v.draw(look{width: 80}) {
+	for _, l := range v.draw(style{width: 80}) {
 		bright, sober := l.text(true), l.text(false)
 		if escapes.MatchString(sober) || !escapes.MatchString(bright) || escapes.ReplaceAllString(bright, "") != sober {
 			t.Errorf("%q and %q", bright, sober)
@@ -190,17 +190,17 @@ func TestTheLocaleChoosesTheCharacters(t *testing.T) {
 	}
 }
 
-func TestADrawingReplacesTheOneBeforeAlsoWhenThatHasWrapped(t *testing.T) {
+func TestADrawingReplacesAPreviousOneThatWrapped(t *testing.T) {
 	t.Parallel()
 	wide := []line{{{strings.Repeat("x", 79), plain}}, {{"short", plain}}}
 	narrow := []line{{{"y", plain}}}
 	for width, up := range map[int]string{80: "\x1b[2A", 79: "\x1b[2A", 78: "\x1b[3A", 20: "\x1b[5A"} {
 		want := hideCursor + "\r" + up + "y" + eraseOfLine + "\r\n" + eraseToEnd
-		if got := redraw(wide, narrow, look{width: width}); got != want {
+		if got := redraw(wide, narrow, style{width: width}); got != want {
 			t.Errorf("at %d columns: %q, want %q", width, got, want)
 		}
 	}
-	if got := redraw(nil, narrow, look{width: 80}); strings.Contains(got, "A") {
+	if got := redraw(nil, narrow, style{width: 80}); strings.Contains(got, "A") {
 		t.Errorf("the first drawing moves up: %q", got)
 	}
 }

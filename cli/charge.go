@@ -12,11 +12,11 @@ import (
 type charge struct {
 	asEither
 	ID    string         `arg:"" name:"session-id" help:"The session's id."`
-	Value money.MicroUSD `name:"value-usd" default:"0" env:"-" placeholder:"USD" help:"What it costs, of all --count actions together, with up to 6 decimals. The default is 0."`
-	Type  string         `name:"action-type" env:"-" placeholder:"NAME" help:"What the action is, such as llm.call."`
-	Count int64          `default:"1" env:"-" placeholder:"N" help:"How many actions, from 1 to 1000. The default is 1."`
-	Scope string         `env:"-" help:"A scope that the token and the session must have."`
-	Key   string         `name:"idempotency-key" env:"-" placeholder:"KEY" help:"Charges once, however often the same line is run within 24 hours. By default every run charges."`
+	Value money.MicroUSD `name:"value-usd" default:"0" env:"-" placeholder:"USD" help:"Value of all --count actions together, with up to 6 decimals. The default is 0."`
+	Type  string         `name:"action-type" env:"-" placeholder:"NAME" help:"Type of the action, such as llm.call."`
+	Count int64          `default:"1" env:"-" placeholder:"N" help:"Number of actions, 1 to 1000. The default is 1."`
+	Scope string         `env:"-" help:"Scope that the token and the session must have."`
+	Key   string         `name:"idempotency-key" env:"-" placeholder:"KEY" help:"Idempotency key: repeating the command with it within 24 hours charges only once. By default every run charges."`
 }
 
 // Validate is called by the flag parser.
@@ -27,7 +27,7 @@ func (c *charge) Validate() error {
 	return nil
 }
 
-// Run charges the session, and shows what is used.
+// Run charges the session and shows its usage.
 func (c *charge) Run() error {
 	return c.call(func(ctx context.Context, s sessions) error {
 		used, err := s.charge(ctx, c.ID, client.Charge{

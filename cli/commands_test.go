@@ -14,7 +14,7 @@ import (
 	"remit/money"
 )
 
-// has checks that text has each of the patterns.
+// has checks that the text matches each of the patterns.
 func has(t *testing.T, text string, patterns ...string) {
 	t.Helper()
 	for _, p := range patterns {
@@ -24,12 +24,12 @@ func has(t *testing.T, text string, patterns ...string) {
 	}
 }
 
-func TestATableIsForPeopleAndTellsItsCredentialOnce(t *testing.T) {
+func TestATableShowsANewCredentialOnce(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	org := s.good("org", "create", "acme", "--metadata", `{"tier":"<1>"}`)
 	has(t, org.stdout, `^ID        [0-9a-f-]{36}$`, `^NAME      acme$`, `^METADATA  {"tier":"<1>"}$`, `^CREATED   \S+Z$`, `^API KEY   rmk_\S+$`)
-	has(t, org.stderr, `^remit: the API key is shown this once`)
+	has(t, org.stderr, `^remit: the API key is shown only once`)
 	s.env["REMIT_API_KEY"] = regexp.MustCompile(`rmk_\S+`).FindString(org.stdout)
 	id := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(org.stdout)
 	if shown := s.good("org", "show", id); strings.Contains(shown.stdout+shown.stderr, "rmk_") || !strings.Contains(shown.stdout, "acme") {
@@ -38,7 +38,7 @@ func TestATableIsForPeopleAndTellsItsCredentialOnce(t *testing.T) {
 
 	agent := s.good("agent", "create", "scout", "--scopes", "read,pay", "--scopes", "admin", "--description", "looks around")
 	has(t, agent.stdout, `^SCOPES +read,pay,admin$`, `^DESCRIPTION +looks around$`, `^SECRET +rms_\S+$`)
-	has(t, agent.stderr, `^remit: the agent's secret is shown this once`)
+	has(t, agent.stderr, `^remit: the agent's secret is shown only once`)
 	scout := regexp.MustCompile(`[0-9a-f-]{36}`).FindString(agent.stdout)
 
 	session := s.good("session", "create", scout, "--max-actions", "2", "--max-value-usd", "0.50", "--expires-in", "90s", "--scopes", "pay")
@@ -94,7 +94,7 @@ func TestJSONHasTheNamesOfTheAPI(t *testing.T) {
 	}
 }
 
-// Whoever has an agent's secret needs no API key for its sessions, and sees no others.
+// An agent's secret gives access to that agent's sessions without an API key, and to no others.
 func TestAnAgentSeesAndEndsItsOwnSessions(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
@@ -110,8 +110,8 @@ func TestAnAgentSeesAndEndsItsOwnSessions(t *testing.T) {
 	has(t, s.good("session", "end", own).stdout, `^STATUS   completed$`)
 }
 
-// What a line says goes before what happens to be in the environment.
-func TestAnAgentInTheLineGoesBeforeAKeyInTheEnvironment(t *testing.T) {
+// The command line takes precedence over the environment.
+func TestAgentFlagsTakePrecedenceOverAKeyInTheEnvironment(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	s.newSession() // another agent's
@@ -135,7 +135,7 @@ func TestAnAgentInTheLineGoesBeforeAKeyInTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestASecretIsExchangedForTokensThatAreGood(t *testing.T) {
+func TestASecretIsExchangedForValidTokens(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	scout, secret := s.newAgent("read", "pay")
@@ -158,7 +158,7 @@ func TestASecretIsExchangedForTokensThatAreGood(t *testing.T) {
 	}
 }
 
-// No command needs a credential among its arguments, where every process of the machine sees it.
+// No command needs a credential as an argument, which every process of the machine can see.
 func TestCredentialsComeFromTheEnvironmentAFileOrStandardInput(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
@@ -198,8 +198,8 @@ func TestALeakedKeyEndsAtOnceAndAnotherAfterAMinute(t *testing.T) {
 	}
 }
 
-// A name that somebody else chose neither breaks the table nor commands the terminal.
-func TestNamesCannotCommandTheTerminal(t *testing.T) {
+// A name chosen by another person neither breaks the table nor controls the terminal.
+func TestNamesCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	name := "a\x1b[2J\tb\nc\u202e"
@@ -231,7 +231,7 @@ func TestAHeldValueIsShown(t *testing.T) {
 	has(t, s.good("session", "show", session).stdout, `^VALUE    0 of 5 USD$`, `^HELD     2 USD$`)
 }
 
-func TestAGuardedServiceIsGivenTheBootstrapToken(t *testing.T) {
+func TestCreateOrganizationSendsTheBootstrapToken(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "bootstrap.token")
 	if err := os.WriteFile(file, []byte("bootstrap-0123456789abcdef\n"), 0o600); err != nil {

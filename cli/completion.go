@@ -14,12 +14,12 @@ type completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help is shown with the command's own.
+// Help is appended to the command's help.
 func (completion) Help() string {
-	return `bash and zsh: source <(remit completion bash), or zsh. fish: remit completion fish | source. In the shell's init file it lasts.`
+	return `bash: source <(remit completion bash). zsh: source <(remit completion zsh). fish: remit completion fish | source. Put the line into the shell's startup file to keep it.`
 }
 
-// Run prints what the shell must read. The shell then asks this program how a line goes on.
+// Run prints a script for the shell, which then runs this program to complete a line.
 func (c completion) Run() error {
 	path, err := os.Executable()
 	if err != nil {
@@ -29,8 +29,8 @@ func (c completion) Run() error {
 	return err
 }
 
-// completionScript makes a shell ask the program at the path, whatever is in that: kong-completion's own script has it
-// unquoted. bash, and zsh like it, evaluate the argument of -C once more when they complete.
+// completionScript returns a script that completes with the program at the path. It quotes the path, which kong-completion's
+// own script does not, and quotes it twice because bash and zsh evaluate the argument of -C again.
 func completionScript(shell, path string) string {
 	complete := "complete -o default -o bashdefault -C " + quoted(quoted(path)) + " remit\n"
 	switch shell {
@@ -51,7 +51,7 @@ complete -f -c remit -a "(__complete_remit)"
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_./@%+,:-]+$`)
 
-// quoted is text as one word of a POSIX shell.
+// quoted returns text as one word of a POSIX shell.
 func quoted(text string) string {
 	if plainWord.MatchString(text) {
 		return text
@@ -59,8 +59,8 @@ func quoted(text string) string {
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
-// Complete answers a shell that asks how a line goes on, and ends the process. Unless one asks it does nothing, so that
-// the service's start does not pay for it.
+// Complete prints completions and ends the process when a shell has set COMP_LINE. Otherwise it does nothing, so that it does
+// not slow down the start of the service.
 func Complete(parser *kong.Kong) {
 	if os.Getenv("COMP_LINE") != "" {
 		kongcompletion.Register(parser)

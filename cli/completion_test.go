@@ -39,7 +39,7 @@ func TestBashCompletesCommandsFlagsAndValues(t *testing.T) {
 	}
 }
 
-// A directory is named by whoever makes it: sourcing the script and pressing Tab must run nothing that is in its name.
+// A directory may have any name: sourcing the script and pressing Tab must not execute parts of it.
 func TestCompletionFindsTheProgramInADirectoryWithAnOddName(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
@@ -79,7 +79,7 @@ func bashPath(t *testing.T) string {
 	return path
 }
 
-func TestEachShellGetsAScriptThatAsksThisProgram(t *testing.T) {
+func TestEachShellGetsACompletionScript(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	for shell, want := range map[string]string{

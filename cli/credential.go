@@ -9,37 +9,37 @@ import (
 )
 
 var (
-	errNoKey    = errors.New("no API key: set REMIT_API_KEY, or give --api-key=@FILE or --api-key=- for standard input")
-	errNoSecret = errors.New("no agent: set REMIT_AGENT and REMIT_SECRET, or give --agent=ID and --secret=@FILE or --secret=- for standard input")
-	errNobody   = errors.New("no credential: set REMIT_API_KEY, or REMIT_AGENT and REMIT_SECRET")
-	errBoth     = errors.New("give --api-key, or --agent and --secret, not both")
+	errNoKey    = errors.New("no API key: set REMIT_API_KEY, or use --api-key=@FILE or --api-key=- (standard input)")
+	errNoSecret = errors.New("no agent: set REMIT_AGENT and REMIT_SECRET, or use --agent=ID and --secret=@FILE or --secret=- (standard input)")
+	errNoCaller = errors.New("no credential: set REMIT_API_KEY, or REMIT_AGENT and REMIT_SECRET")
+	errBoth     = errors.New("use either --api-key, or --agent and --secret")
 )
 
-// credential says where one is: @FILE, - for standard input, or the text itself.
+// credential is a flag: @FILE, - for standard input, or the credential itself.
 type credential string
 
-// read returns the credential without the white space around it. No error tells what it read.
+// read returns the credential without surrounding white space. Its errors do not contain what it read.
 func (c credential) read() (string, error) {
 	name, inFile := strings.CutPrefix(string(c), "@")
 	switch {
 	case c == "-":
-		return firstOf(os.Stdin)
+		return readFrom(os.Stdin)
 	case inFile:
 		file, err := os.Open(name)
 		if err != nil {
 			return "", err
 		}
 		defer file.Close()
-		return firstOf(file)
+		return readFrom(file)
 	}
 	return strings.TrimSpace(string(c)), nil
 }
 
-// longestCredential is more than any credential is long.
-const longestCredential = 16 << 10
+// maxCredential bounds what is read, in bytes. Every credential is shorter.
+const maxCredential = 16 << 10
 
-func firstOf(file *os.File) (string, error) {
-	text, err := io.ReadAll(io.LimitReader(file, longestCredential))
+func readFrom(file *os.File) (string, error) {
+	text, err := io.ReadAll(io.LimitReader(file, maxCredential))
 	if err != nil {
 		return "", fmt.Errorf("reading a credential: %w", err)
 	}

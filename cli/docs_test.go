@@ -50,7 +50,7 @@ func TestTheCommandsOfThePageWorkWhenPasted(t *testing.T) {
 	}
 }
 
-// What the page shows of a terminal is what is drawn.
+// The drawing on the page is one that the tests check.
 func TestThePageShowsTheBarsAsTheyAre(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/cli.md")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// duration is a length of time as people give it: as Go writes them, 90s or 1h30m, with days before: 30d, 1d12h.
+// duration is a flag: a Go duration such as 90s or 1h30m, with optional days before it: 30d, 1d12h.
 type duration time.Duration
 
 var errNotDuration = errors.New("must be a duration such as 90s, 2h, 30d or 1d12h")
@@ -35,4 +35,10 @@ func (d *duration) UnmarshalText(text []byte) error {
 	}
 	*d = duration(time.Duration(n)*24*time.Hour + part)
 	return nil
+}
+
+// grace is how long a rotated credential stays valid. It defaults to more than 0 because a lost response would otherwise
+// leave no usable credential.
+type grace struct {
+	Grace duration `default:"1m" env:"-" placeholder:"DURATION" help:"How long the current one stays valid, up to 7d. Use 0s if it has leaked. The default is 1m."`
 }

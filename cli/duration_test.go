@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestADurationMayBeginWithDays(t *testing.T) {
+func TestADurationMayStartWithDays(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
 	for text, want := range map[string]time.Duration{

@@ -8,15 +8,15 @@ import (
 	"remit/client"
 )
 
-// asEither is the flags of commands for which an organization's API key will do, and an agent's secret. What stands in the
-// command's line is used before what is in the environment; there, the key before the agent.
+// asEither is the flags of commands that accept an organization's API key or an agent's secret. The command line takes
+// precedence over the environment, and in the environment the API key over the agent.
 type asEither struct {
 	asOrganization
 	agentFlags
 	keyInLine, agentInLine bool
 }
 
-// AfterApply is called by the flag parser. Only here can it be seen which flags stand in the line.
+// AfterApply is called by the flag parser. Only here is it known which flags the command line sets.
 func (e *asEither) AfterApply(parsed *kong.Context) error {
 	for _, p := range parsed.Path {
 		if p.Flag == nil || p.Resolved {
@@ -32,7 +32,7 @@ func (e *asEither) AfterApply(parsed *kong.Context) error {
 	return nil
 }
 
-// sessions is what an organization and an agent can both do with sessions.
+// sessions is what organizations and agents can both do with sessions.
 type sessions struct {
 	get  func(ctx context.Context, id string) (client.SessionInfo, error)
 	list func(ctx context.Context, f client.SessionFilter) iter.Seq2[client.SessionSummary, error]
@@ -41,7 +41,7 @@ type sessions struct {
 	charge       func(ctx context.Context, id string, one client.Charge) (client.Usage, error)
 	transaction  func(id string) *client.Transaction
 	transactions func(ctx context.Context, f client.TransactionFilter) iter.Seq2[client.TransactionInfo, error]
-	// events are those of an agent, which an agent need not name.
+	// events returns those of an agent, which an agent itself need not name.
 	events func(ctx context.Context, agent, after string, follow bool) (iter.Seq2[client.Event, error], error)
 }
 
@@ -97,7 +97,7 @@ func (e *asEither) call(operation func(context.Context, sessions) error) error {
 	return e.service.call(func(ctx context.Context, remit *client.Client) error { return operation(ctx, of(remit)) })
 }
 
-// sessions reads the credential, and returns what makes of a Client the sessions that it gives access to.
+// sessions reads the credential and returns the function that binds it to a Client.
 func (e *asEither) sessions() (func(*client.Client) sessions, error) {
 	key, err := e.key()
 	if err != nil {
@@ -113,12 +113,12 @@ func (e *asEither) sessions() (func(*client.Client) sessions, error) {
 	case (e.Agent == "" || secret == "") && e.agentInLine:
 		return nil, errNoSecret
 	case e.Agent == "" || secret == "":
-		return nil, errNobody
+		return nil, errNoCaller
 	}
 	return func(remit *client.Client) sessions { return sessionsOfAgent(remit.Agent(e.Agent, secret)) }, nil
 }
 
-// key is the API key, unless the line names an agent.
+// key returns the API key, or "" when the command line names an agent.
 func (e *asEither) key() (string, error) {
 	switch {
 	case e.keyInLine && e.agentInLine:

@@ -12,15 +12,15 @@ import (
 	"remit/client"
 )
 
-// errInterrupted ends a command that somebody interrupted. There is nothing to say about it.
+// errInterrupted ends a command that a signal interrupted. Report prints nothing for it.
 var errInterrupted = errors.New("interrupted")
 
 const (
 	exitFailed      = 1
-	exitInterrupted = 130 // as of a shell's command that SIGINT ended
+	exitInterrupted = 130 // 128 + SIGINT, as in a shell
 )
 
-// Report writes why a command failed, in one line, and returns the status to exit with. nil is success.
+// Report writes why a command failed, in one line, and returns the exit status: 0 for nil.
 func Report(stderr io.Writer, err error) int {
 	switch {
 	case err == nil:
@@ -32,9 +32,9 @@ func Report(stderr io.Writer, err error) int {
 	return exitFailed
 }
 
-// explain words an error of the SDK: the code, the detail and the request id of an answer, or else what kept the answer
-// from coming, and from where.
-func (s *service) explain(err error) error {
+// explain rewrites an error of the SDK for people: the code, detail and request id of a response, or the address and the
+// cause when there was no response.
+func explain(addr string, err error) error {
 	if err == nil || errors.Is(err, errInterrupted) {
 		return err
 	}
@@ -47,22 +47,22 @@ func (s *service) explain(err error) error {
 	case errors.As(err, &p):
 		return errors.New(printable(describe(p) + doubt))
 	case doubt != "" || errors.Is(err, client.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded):
-		return errors.New(printable("no answer from " + s.Addr + ": " + cause(err) + doubt))
+		return errors.New(printable("no response from " + addr + ": " + cause(err) + doubt))
 	}
 	return errors.New(printable(strings.TrimPrefix(err.Error(), "remit: ")))
 }
 
-// describe is the code of a problem, or what stands for it in an answer that is not the service's own, and its words.
+// describe returns a problem's code and detail, or the HTTP status of a response that another server sent.
 func describe(p *client.Problem) string {
 	var text strings.Builder
 	if p.Code == "" {
-		fmt.Fprintf(&text, "%d %s, which is no answer of remit's", p.Status, http.StatusText(p.Status))
+		fmt.Fprintf(&text, "%d %s, which is not a response of remit", p.Status, http.StatusText(p.Status))
 	} else {
 		text.WriteString(p.Code + ": " + p.Detail)
 	}
 	for _, f := range p.Fields {
-		if said := f.Field + " " + f.Message; !strings.Contains(p.Detail, said) {
-			text.WriteString("; " + said)
+		if field := f.Field + " " + f.Message; !strings.Contains(p.Detail, field) {
+			text.WriteString("; " + field)
 		}
 	}
 	if p.RequestID != "" {
@@ -71,20 +71,20 @@ func describe(p *client.Problem) string {
 	return text.String()
 }
 
-// cause is why there was no answer, without what was asked.
+// cause returns why there was no response, without the request's URL.
 func cause(err error) string {
 	var network *net.OpError
 	switch {
 	case errors.As(err, &network):
 		return network.Err.Error()
 	case errors.Is(err, context.DeadlineExceeded):
-		return "it takes too long"
+		return "timed out"
 	}
 	return strings.TrimPrefix(err.Error(), "remit: ")
 }
 
-// mayPass reports whether what kept an answer from coming may pass by itself.
-func mayPass(err error) bool {
+// isTransient reports whether a later attempt may succeed.
+func isTransient(err error) bool {
 	var p *client.Problem
 	if errors.As(err, &p) {
 		return p.Status >= http.StatusInternalServerError || p.Status == http.StatusTooManyRequests

@@ -12,20 +12,20 @@ import (
 
 type events struct {
 	asEither
-	Of     string `arg:"" optional:"" name:"agent-id" help:"The agent's id; not needed with an agent's own credential."`
-	After  string `env:"-" placeholder:"ID" help:"Start after the event with this id. By default with the oldest that is kept."`
-	Follow bool   `env:"-" short:"f" help:"Go on with the events to come, until it is interrupted."`
+	Of     string `arg:"" optional:"" name:"agent-id" help:"The agent's id. Not needed with the agent's own credential."`
+	After  string `env:"-" placeholder:"ID" help:"Start after the event with this id. The default is the oldest event kept."`
+	Follow bool   `env:"-" short:"f" help:"Wait for new events until interrupted."`
 }
 
-// Help is shown with the command's own.
+// Help is appended to the command's help.
 func (c *events) Help() string {
-	return "It prints a line for each event of the agent's audit trail, oldest first. With --json it prints one JSON array, or with " +
-		"--follow a JSON document for each event."
+	return "Prints one line per event of the agent's audit trail, oldest first. With --json it prints one JSON array, or with " +
+		"--follow one JSON document per event."
 }
 
 var (
-	errNoAgent    = errors.New("give the agent's id: an API key is good for all agents of its organization")
-	errOtherAgent = errors.New("an agent can read its own events only")
+	errNoAgent    = errors.New("name the agent: an API key gives access to all agents of its organization")
+	errOtherAgent = errors.New("an agent can read only its own events")
 )
 
 // Run prints the agent's audit trail.
@@ -42,7 +42,7 @@ func (c *events) Run() error {
 	})
 }
 
-// follow prints events until somebody interrupts it. It has no other end, so no bound of time.
+// follow prints events until a signal interrupts it, and so has no deadline.
 func (c *events) follow() error {
 	of, err := c.sessions()
 	if err != nil {

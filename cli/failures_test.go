@@ -12,7 +12,7 @@ const (
 	exitUsage  = 80 // as kong exits
 )
 
-// nobody is the URL of a port where nothing listens.
+// nobody is the URL of a port without a listener.
 func nobody(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -39,10 +39,10 @@ func TestAFailureIsOneLineOnStandardError(t *testing.T) {
 		"wrong key": {map[string]string{"REMIT_API_KEY": "rmk_wrong"}, []string{"agent", "list"}, exitFailed,
 			`^remit: invalid_api_key: .+ \(request \S+\)$`},
 		"no key": {map[string]string{"REMIT_API_KEY": ""}, []string{"agent", "list"}, exitFailed,
-			`^remit: no API key: set REMIT_API_KEY, or give --api-key=@FILE`},
+			`^remit: no API key: set REMIT_API_KEY, or use --api-key=@FILE`},
 		"no credential": {map[string]string{"REMIT_API_KEY": ""}, []string{"session", "watch", session}, exitFailed,
 			`^remit: no credential: set REMIT_API_KEY, or REMIT_AGENT and REMIT_SECRET$`},
-		"key and agent": {nil, []string{"session", "list", "--api-key=x", "--agent=x"}, exitFailed, `^remit: give --api-key, or --agent and --secret, not both$`},
+		"key and agent": {nil, []string{"session", "list", "--api-key=x", "--agent=x"}, exitFailed, `^remit: use either --api-key, or --agent and --secret$`},
 		"half an agent": {nil, []string{"session", "list", "--agent", scout}, exitFailed, `^remit: no agent: set REMIT_AGENT`},
 		"no secret":     {nil, []string{"token"}, exitFailed, `^remit: no agent: set REMIT_AGENT and REMIT_SECRET`},
 		"wrong secret": {map[string]string{"REMIT_AGENT": scout, "REMIT_SECRET": "rms_wrong"}, []string{"token"}, exitFailed,
@@ -55,15 +55,15 @@ func TestAFailureIsOneLineOnStandardError(t *testing.T) {
 		"not a budget":      {nil, []string{"session", "create", scout, "--max-value-usd", "0.0000001"}, exitUsage, `at most 6 decimals`},
 		"no actions":        {nil, []string{"session", "create", scout, "--max-actions", "0"}, exitUsage, `--max-actions must be at least 1`},
 		"no time":           {nil, []string{"session", "update", session, "--expires-in", "0s"}, exitUsage, `--expires-in must be at least 1s`},
-		"no change":         {nil, []string{"session", "update", session}, exitUsage, `give at least one of`},
+		"no change":         {nil, []string{"session", "update", session}, exitUsage, `set at least one of`},
 		"no object":         {nil, []string{"agent", "create", "x", "--metadata", "[1]"}, exitUsage, `--metadata: must be a JSON object`},
 		"too quick":         {nil, []string{"session", "watch", session, "--interval", "1ms"}, exitUsage, `--interval must be at least 100ms`},
 		"wrong flag":        {nil, []string{"agent", "list", "--colour"}, exitUsage, `unknown flag --colour`},
 		"wrong status":      {nil, []string{"agent", "list", "--status", "dead"}, exitUsage, `--status must be one of`},
 		"wrong command":     {nil, []string{"agent", "kill"}, exitUsage, `unexpected argument kill`},
-		"nothing there":     {map[string]string{"REMIT_ADDR": away}, []string{"agent", "list"}, exitFailed, `^remit: no answer from ` + away + `: connect: connection refused$`},
-		"nothing to create": {map[string]string{"REMIT_ADDR": away}, []string{"org", "create", "x"}, exitFailed, `^remit: no answer from ` + away + `: connect: connection refused$`},
-		"nothing to watch":  {map[string]string{"REMIT_ADDR": away}, []string{"session", "watch", session}, exitFailed, `^remit: no answer from ` + away + `: connect: connection refused$`},
+		"nothing there":     {map[string]string{"REMIT_ADDR": away}, []string{"agent", "list"}, exitFailed, `^remit: no response from ` + away + `: connect: connection refused$`},
+		"nothing to create": {map[string]string{"REMIT_ADDR": away}, []string{"org", "create", "x"}, exitFailed, `^remit: no response from ` + away + `: connect: connection refused$`},
+		"nothing to watch":  {map[string]string{"REMIT_ADDR": away}, []string{"session", "watch", session}, exitFailed, `^remit: no response from ` + away + `: connect: connection refused$`},
 		"no URL":            {map[string]string{"REMIT_ADDR": "localhost"}, []string{"agent", "list"}, exitFailed, `^remit: --addr: .*want https://host`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,8 +87,8 @@ func (s *terminal) with(t *testing.T, env map[string]string) *terminal {
 	return other
 }
 
-// What somebody gave by mistake, or in the environment, is not repeated.
-func TestNoFailureTellsACredential(t *testing.T) {
+// Errors do not repeat a credential, whether it was given by mistake or in the environment.
+func TestFailuresContainNoCredential(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	const key, secret = "rmk_not-to-be-told", "rms_not-to-be-told"

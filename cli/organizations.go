@@ -8,16 +8,16 @@ import (
 )
 
 type orgCommands struct {
-	Create    createOrg    `cmd:"" help:"Create an organization, and print its API key."`
-	Show      showOrg      `cmd:"" help:"Show the organization that holds the API key."`
-	RotateKey rotateOrgKey `cmd:"" help:"Print a new API key for the organization."`
+	Create    createOrg    `cmd:"" help:"Create an organization and print its API key."`
+	Show      showOrg      `cmd:"" help:"Show your organization."`
+	RotateKey rotateOrgKey `cmd:"" help:"Rotate the organization's API key and print the new one."`
 }
 
 type createOrg struct {
 	service
-	Name           string   `arg:"" help:"1 to 200 characters."`
-	Metadata       metadata `env:"-" placeholder:"JSON" help:"A JSON object to keep with it."`
-	BootstrapToken string   `placeholder:"FILE" help:"File with the token that a service with --organizations=token asks for; - is standard input."`
+	Name           string   `arg:"" help:"The organization's name, 1 to 200 characters."`
+	Metadata       metadata `env:"-" placeholder:"JSON" help:"Metadata: a JSON object."`
+	BootstrapToken string   `placeholder:"FILE" help:"File with the bootstrap token, which a service with --organizations=token requires; - is standard input."`
 }
 
 // Run creates the organization.
@@ -42,7 +42,8 @@ func (c *createOrg) Run() error {
 	})
 }
 
-// bootstrap reads the token from where serve's flag of the same name, and the same twin, has it.
+// bootstrap reads the token. The flag takes a file name, like serve's flag of the same name, because both read the same
+// environment variable.
 func (c *createOrg) bootstrap() (string, error) {
 	switch c.BootstrapToken {
 	case "", "-":
@@ -71,12 +72,6 @@ func factsOfOrg(o client.OrganizationInfo) []fact {
 	return []fact{
 		{"ID", o.ID}, {"NAME", o.Name}, {"METADATA", shownMetadata(o.Metadata)}, {"CREATED", moment(o.CreatedAt)},
 	}
-}
-
-// grace is how long a rotated credential stays valid. It is not 0 unless somebody says so: were the answer lost, nobody
-// would have a credential.
-type grace struct {
-	Grace duration `default:"1m" env:"-" placeholder:"DURATION" help:"How long the present one stays valid, up to 7d; 0s when it has leaked. The default is 1m."`
 }
 
 type rotateOrgKey struct {

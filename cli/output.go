@@ -16,15 +16,15 @@ import (
 	"remit/money"
 )
 
-// output is how a command prints what it got.
+// output is how a command prints its result.
 type output struct {
-	JSON bool `name:"json" env:"-" help:"Print one JSON document, with the names of the API, instead of a table."`
+	JSON bool `name:"json" env:"-" help:"Print one JSON document with the API's names instead of a table."`
 }
 
-// fact is a line of the table of one object.
+// fact is a row of the table of one object.
 type fact struct{ name, value string }
 
-// show prints one object. Facts without a value are left out of its table.
+// show prints one object. Its table omits facts without a value.
 func (o output) show(document any, facts []fact) error {
 	if o.JSON {
 		return writeJSON(os.Stdout, document)
@@ -38,7 +38,7 @@ func (o output) show(document any, facts []fact) error {
 	return writeTable(os.Stdout, rows)
 }
 
-// list prints a list once all of it has come, so that what is printed is whole.
+// list prints a list once it is complete, so that an error leaves no partial output.
 func list[T any](o output, elements iter.Seq2[T, error], head string, row func(T) []string) error {
 	all := []T{}
 	for element, err := range elements {
@@ -61,7 +61,7 @@ func list[T any](o output, elements iter.Seq2[T, error], head string, row func(T
 	return writeTable(os.Stdout, rows)
 }
 
-// writeJSON writes a document in one line, with <, > and & as they are, and what would command the terminal escaped.
+// writeJSON writes a document in one line. It does not escape <, > and &, but escapes control characters.
 func writeJSON(to io.Writer, document any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -73,8 +73,8 @@ func writeJSON(to io.Writer, document any) error {
 	return err
 }
 
-// escapeControls writes DEL, the controls from U+0080 to U+009F and what is no UTF-8 as \u, which JSON leaves as they are: to
-// some terminals U+009B, or the byte 9B alone, is what ESC [ is. In JSON they stand in strings only.
+// escapeControls escapes DEL, U+0080 to U+009F and invalid UTF-8 as \u. JSON encoders leave them unescaped, but some terminals
+// take U+009B or the byte 9B for ESC [. In JSON they occur only in strings.
 func escapeControls(document []byte) []byte {
 	var safe []byte
 	for len(document) > 0 {
@@ -89,12 +89,12 @@ func escapeControls(document []byte) []byte {
 	return safe
 }
 
-// shownOnce tells people that a credential was made. Scripts read standard output.
+// shownOnce warns on standard error that a new credential is not shown again. Scripts read standard output.
 func shownOnce(what string) {
-	fmt.Fprintf(os.Stderr, "remit: the %s is shown this once: keep it where nobody else reads it\n", what)
+	fmt.Fprintf(os.Stderr, "remit: the %s is shown only once: store it securely\n", what)
 }
 
-// printable is text that neither breaks a table nor commands the terminal, whoever wrote it.
+// printable escapes the characters that would break a table or control the terminal.
 func printable(text string) string {
 	var safe strings.Builder
 	for _, r := range text {
@@ -107,7 +107,7 @@ func printable(text string) string {
 	return safe.String()
 }
 
-// moment is a time in UTC, to the second; none is empty.
+// moment returns a time in UTC, to the second; the zero time is empty.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -117,7 +117,7 @@ func moment(t time.Time) string {
 
 func usd(amount money.MicroUSD) string { return amount.String() + " USD" }
 
-// metadata is a JSON object, as it was typed.
+// metadata is a flag: a JSON object, as typed.
 type metadata json.RawMessage
 
 // UnmarshalText is called by the flag parser.
@@ -130,7 +130,7 @@ func (m *metadata) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// sent is the metadata for the SDK: nil if there is none.
+// sent returns the metadata for the SDK; nil for none.
 func (m metadata) sent() any {
 	if m == nil {
 		return nil
@@ -138,10 +138,18 @@ func (m metadata) sent() any {
 	return json.RawMessage(m)
 }
 
-// shownMetadata leaves out the empty object, which is every object's without metadata.
+// shownMetadata returns "" for the empty object, which means no metadata.
 func shownMetadata(text json.RawMessage) string {
 	if string(text) == "{}" {
 		return ""
 	}
 	return string(text)
+}
+
+// unlessAll returns the status to filter by. The API spells all as no filter.
+func unlessAll(status string) string {
+	if status == "all" {
+		return ""
+	}
+	return status
 }

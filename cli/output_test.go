@@ -11,10 +11,10 @@ import (
 	"remit/client"
 )
 
-// commands is text of a service that is not to be trusted, which renames and clears a terminal that takes it as it is.
+// commands is text of an untrusted service that would rename and clear a terminal.
 const commands = "active\x1b]0;PWNED\a\x1b[2J\u009b2J\x7f\r\n"
 
-// controls are the characters of a text that command a terminal. A line's own end is none.
+// controls returns the characters of a text that control a terminal, except newlines.
 func controls(text string) (found []rune) {
 	for _, r := range text {
 		if unicode.IsControl(r) && r != '\n' {
@@ -24,11 +24,11 @@ func controls(text string) (found []rune) {
 	return found
 }
 
-func TestNothingThatTheServiceSaysCommandsTheTerminal(t *testing.T) {
+func TestResponsesCannotControlTheTerminal(t *testing.T) {
 	t.Parallel()
 	v := view{session: client.SessionInfo{ID: commands, Status: commands, Metadata: json.RawMessage(`{"\u009b":"` + "\u009b\x7f" + `"}`)}, away: commands}
 	var drawn strings.Builder
-	for _, l := range v.draw(look{width: 1000}) {
+	for _, l := range v.draw(style{width: 1000}) {
 		drawn.WriteString(l.text(false) + "\n")
 	}
 	written := func(write func(io.Writer, view) error) string {
@@ -48,7 +48,7 @@ func TestNothingThatTheServiceSaysCommandsTheTerminal(t *testing.T) {
 	}
 }
 
-func TestJSONSaysWhatItSaidWithItsControlsEscaped(t *testing.T) {
+func TestJSONEscapesControlCharacters(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	if err := writeJSON(&text, map[string]string{"name": commands + "é\u00a0<日本>"}); err != nil {
@@ -67,7 +67,7 @@ func TestJSONSaysWhatItSaidWithItsControlsEscaped(t *testing.T) {
 	}
 }
 
-func TestATableIsAlignedByWhatATerminalShows(t *testing.T) {
+func TestATableIsAlignedByDisplayWidth(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
 	rows := [][]string{{"ID", "NAME", "STATUS"}, {"1", "scout", "active"}, {"2", "日本語", "active"}, {"3", "e\u0301te\u0301", ""}, {"4", "🤖", "x"}}

@@ -2,10 +2,10 @@ package cli
 
 import "os"
 
-// Output is how commands of other packages print, as those of this one do: a table, or with --json one JSON document.
+// Output prints the results of commands in other packages as this package does: a table, or with --json one JSON document.
 type Output struct{ output }
 
-// Show prints one object: the document, or the facts that have a value, each a name and a value.
+// Show prints one object: the document, or a table of the facts (name, value) that have a value.
 func (o Output) Show(document any, facts ...[2]string) error {
 	shown := make([]fact, len(facts))
 	for i, f := range facts {
@@ -14,7 +14,7 @@ func (o Output) Show(document any, facts ...[2]string) error {
 	return o.show(document, shown)
 }
 
-// List prints a list: the documents, or a row for each below the head.
+// List prints a list: the documents, or a table with a head and a row for each.
 func (o Output) List(documents any, head []string, rows [][]string) error {
 	if o.JSON {
 		return writeJSON(os.Stdout, documents)
@@ -30,5 +30,5 @@ func (o Output) List(documents any, head []string, rows [][]string) error {
 	return writeTable(os.Stdout, table)
 }
 
-// ShownOnce tells people that a credential was made, of which no other copy exists.
+// ShownOnce warns on standard error that a new credential is not shown again.
 func ShownOnce(what string) { shownOnce(what) }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/term"
 )
 
-// Sequences of ECMA-48, which all terminals of today understand.
+// Control sequences of ECMA-48 (and DEC for the cursor).
 const (
 	hideCursor  = "\x1b[?25l"
 	showCursor  = "\x1b[?25h"
@@ -17,20 +17,20 @@ const (
 	eraseOfLine = "\x1b[K"
 )
 
-// widthUnknown is the width of a terminal that does not tell.
-const widthUnknown = 80
+// defaultWidth is the assumed width of a terminal that does not report it.
+const defaultWidth = 80
 
-// screen draws views over each other in a terminal, from where the cursor stood. Nothing above that is touched, and what was
-// drawn last stays when it is closed.
+// screen draws each view in place of the previous one, from the line of the cursor. It does not touch the lines above, and
+// leaves the last drawing when it is closed.
 type screen struct {
 	out *os.File
-	end func() // of what leaveWhenStopped began
+	end func() // ends leaveWhenStopped
 
-	mu    sync.Mutex // of all that is written, and of what was
+	mu    sync.Mutex // guards writes and drawn
 	drawn []line
 }
 
-// newScreen is to be closed.
+// newScreen returns a screen. Close it.
 func newScreen(out *os.File) *screen {
 	s := &screen{out: out}
 	s.end = s.leaveWhenStopped()
@@ -42,18 +42,18 @@ func isTerminal(file *os.File) bool {
 	return term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// look is what the terminal and the environment allow now: its window may have changed.
-func (s *screen) look() look {
+// style reads the style on each call, because the window may have changed.
+func (s *screen) style() style {
 	width, _, err := term.GetSize(int(s.out.Fd()))
 	if err != nil || width < 1 {
-		width = widthUnknown
+		width = defaultWidth
 	}
-	return look{width: width, unicode: isUnicode(os.Getenv), colour: os.Getenv("NO_COLOR") == ""}
+	return style{width: width, unicode: isUnicode(os.Getenv), colour: os.Getenv("NO_COLOR") == ""}
 }
 
-// isUnicode reports whether the locale's characters are Unicode's.
+// isUnicode reports whether the locale uses UTF-8.
 func isUnicode(getenv func(string) string) bool {
-	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // in the order in which POSIX asks them
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} { // in the order of POSIX
 		if locale := strings.ToUpper(getenv(name)); locale != "" {
 			return strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
 		}
@@ -61,32 +61,32 @@ func isUnicode(getenv func(string) string) bool {
 	return false
 }
 
-// show draws a view in the place of the one before.
+// show draws a view in place of the previous one.
 func (s *screen) show(v view) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	l := s.look()
-	lines := v.draw(l)
-	_, err := s.out.WriteString(redraw(s.drawn, lines, l))
+	style := s.style()
+	lines := v.draw(style)
+	_, err := s.out.WriteString(redraw(s.drawn, lines, style))
 	s.drawn = lines
 	return err
 }
 
-// redraw is what replaces one drawing by the next.
-func redraw(before, now []line, l look) string {
+// redraw returns the text that replaces one drawing by the next.
+func redraw(before, now []line, style style) string {
 	var text strings.Builder
 	text.WriteString(hideCursor)
-	if rows := rowsOf(before, l.width); rows > 0 {
+	if rows := rowsOf(before, style.width); rows > 0 {
 		fmt.Fprintf(&text, "\r\x1b[%dA", rows)
 	}
 	for _, line := range now {
-		text.WriteString(line.text(l.colour) + eraseOfLine + "\r\n")
+		text.WriteString(line.text(style.colour) + eraseOfLine + "\r\n")
 	}
 	text.WriteString(eraseToEnd)
 	return text.String()
 }
 
-// rowsOf is how many rows of the terminal lines take up, now that it is so wide: a narrower window has wrapped them.
+// rowsOf returns how many rows of the terminal the lines occupy at this width: a narrower window has wrapped them.
 func rowsOf(lines []line, width int) int {
 	rows := 0
 	for _, line := range lines {
@@ -102,6 +102,6 @@ func (s *screen) close() {
 	s.leave()
 }
 
-// leave gives the cursor back, at the start of a line without the ^C or ^Z that the terminal itself has written there. When the
-// terminal has gone there is nobody to tell.
+// leave shows the cursor again and erases the ^C or ^Z that the terminal has written. It ignores errors: the terminal may be
+// gone.
 func (s *screen) leave() { _, _ = s.out.WriteString("\r" + eraseOfLine + showCursor) }

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leaveWhenStopped lets the key Ctrl-Z stop this process with the cursor shown, until end is called. A process that was told
-// to ignore the key goes on ignoring it, and so does one that no shell would let go on: in the group of its session's leader,
-// as in a container, where the kernel too leaves it alone.
+// leaveWhenStopped shows the cursor before Ctrl-Z stops this process, until end is called. It does nothing when SIGTSTP is
+// ignored, or when no shell could continue the process: when it is in the process group of its session's leader, as in a
+// container. The kernel does not stop it there either.
 func (s *screen) leaveWhenStopped() (end func()) {
 	session, err := unix.Getsid(0)
 	if err != nil || session == unix.Getpgrp() || signal.Ignored(unix.SIGTSTP) {
@@ -33,9 +33,8 @@ func (s *screen) leaveWhenStopped() (end func()) {
 	}
 }
 
-// stop gives the cursor back and stops this process. When it goes on the next drawing is below what has been written
-// meanwhile, and hides the cursor again; until then nothing is drawn. It is stopped by SIGSTOP, for package signal does not
-// give SIGTSTP back its effect.
+// stop shows the cursor and stops this process. After it continues, the next drawing is below what was written meanwhile and
+// hides the cursor again. It sends SIGSTOP, because package signal cannot restore the effect of SIGTSTP.
 func (s *screen) stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -63,7 +63,7 @@ func newTerminal(t *testing.T) *terminal {
 	return &terminal{t: t, env: map[string]string{"REMIT_ADDR": serviceURL(t), "LC_ALL": "C.UTF-8"}}
 }
 
-// ran is how a command came out.
+// ran is the result of a command.
 type ran struct {
 	t              *testing.T
 	stdout, stderr string

@@ -12,22 +12,22 @@ import (
 )
 
 type sessionCommands struct {
-	Create createSession `cmd:"" help:"Give an agent a session."`
+	Create createSession `cmd:"" help:"Create a session for an agent."`
 	List   listSessions  `cmd:"" help:"List sessions, newest first."`
 	Show   showSession   `cmd:"" help:"Show a session."`
-	Update updateSession `cmd:"" help:"Top a session up, or tighten it."`
-	Watch  watchSession  `cmd:"" help:"Draw a session's budget until it has ended."`
-	End    endSession    `cmd:"" help:"End a session, and roll its pending transactions back."`
+	Update updateSession `cmd:"" help:"Raise or lower a session's limits."`
+	Watch  watchSession  `cmd:"" help:"Show a session's budget live until it ends."`
+	End    endSession    `cmd:"" help:"End a session and roll back its pending transactions."`
 }
 
-// limits are those of a session. What is not given is not sent; zero is not taken for that.
+// limits are the limits of a session. Omitted ones are not sent; 0 is sent.
 type limits struct {
-	MaxActions *int64          `env:"-" placeholder:"N" help:"How many actions at most. A new session's default is the service's, 1000 unless it is set otherwise."`
-	MaxValue   *money.MicroUSD `name:"max-value-usd" env:"-" placeholder:"USD" help:"How many dollars at most, with up to 6 decimals. A new session's default is the service's, 100 unless it is set otherwise."`
-	ExpiresIn  *duration       `env:"-" placeholder:"DURATION" help:"How long from now, such as 90s, 2h or 30d, up to 30d. A new session's default is the service's, 1h unless it is set otherwise."`
+	MaxActions *int64          `env:"-" placeholder:"N" help:"Maximum number of actions. A new session defaults to the service's setting, 1000 unless changed."`
+	MaxValue   *money.MicroUSD `name:"max-value-usd" env:"-" placeholder:"USD" help:"Maximum value in USD, with up to 6 decimals. A new session defaults to the service's setting, 100 unless changed."`
+	ExpiresIn  *duration       `env:"-" placeholder:"DURATION" help:"Lifetime from now, such as 90s, 2h or 30d, up to 30d. A new session defaults to the service's setting, 1h unless changed."`
 }
 
-// check refuses what the SDK would take for left out.
+// check refuses values that the SDK would treat as omitted.
 func (l limits) check() error {
 	switch {
 	case l.MaxActions != nil && *l.MaxActions < 1:
@@ -54,10 +54,10 @@ type createSession struct {
 	asOrganization
 	Agent string `arg:"" help:"The agent's id."`
 	limits
-	MaxCommitted *money.MicroUSD `name:"max-committed-usd" env:"-" placeholder:"USD" help:"How many dollars may ever be charged and committed; rollbacks do not lower it. By default there is no such limit."`
+	MaxCommitted *money.MicroUSD `name:"max-committed-usd" env:"-" placeholder:"USD" help:"Maximum total value in USD that is charged and committed. Rollbacks do not lower the total. The default is no limit."`
 
-	Scopes   []string `env:"-" placeholder:"SCOPE,…" help:"Of the agent's scopes these only; repeatable."`
-	Metadata metadata `env:"-" placeholder:"JSON" help:"A JSON object to keep with it."`
+	Scopes   []string `env:"-" placeholder:"SCOPE,…" help:"Restrict the session to these scopes of the agent; repeatable."`
+	Metadata metadata `env:"-" placeholder:"JSON" help:"Metadata: a JSON object."`
 }
 
 // Validate is called by the flag parser.
@@ -82,14 +82,14 @@ type updateSession struct {
 	asOrganization
 	ID string `arg:"" help:"The session's id."`
 	limits
-	AddActions int64          `env:"-" placeholder:"N" help:"How many actions more. Top-ups by several people all count."`
-	AddValue   money.MicroUSD `name:"add-value-usd" env:"-" placeholder:"USD" help:"How many dollars more, likewise."`
+	AddActions int64          `env:"-" placeholder:"N" help:"Raise the maximum number of actions by N. Concurrent top-ups add up."`
+	AddValue   money.MicroUSD `name:"add-value-usd" env:"-" placeholder:"USD" help:"Raise the maximum value by USD. Concurrent top-ups add up."`
 }
 
 // Validate is called by the flag parser.
 func (c *updateSession) Validate() error {
 	if c.limits == (limits{}) && c.AddActions == 0 && c.AddValue == 0 {
-		return errors.New("give at least one of --max-actions, --max-value-usd, --expires-in, --add-actions and --add-value-usd")
+		return errors.New("set at least one of --max-actions, --max-value-usd, --expires-in, --add-actions and --add-value-usd")
 	}
 	if c.AddActions < 0 || c.AddValue < 0 {
 		return errors.New("--add-actions and --add-value-usd cannot be negative")
@@ -112,8 +112,8 @@ func (c *updateSession) Run() error {
 
 type listSessions struct {
 	asEither
-	Of     string `arg:"" optional:"" name:"agent-id" help:"Of this agent only."`
-	Status string `env:"-" enum:"active,completed,expired,revoked,all" default:"all" help:"active, completed, expired, revoked or all. The default is all."`
+	Of     string `arg:"" optional:"" name:"agent-id" help:"List only this agent's sessions."`
+	Status string `env:"-" enum:"active,completed,expired,revoked,all" default:"all" help:"List only sessions in this status: active, completed, expired, revoked or all. The default is all."`
 }
 
 // Run lists the sessions.
@@ -136,10 +136,10 @@ type showSession struct {
 
 // Run shows the session.
 func (c *showSession) Run() error {
-	return c.call(func(ctx context.Context, s sessions) error { return c.showAsItIs(ctx, s) })
+	return c.call(func(ctx context.Context, s sessions) error { return c.read(ctx, s) })
 }
 
-func (c *showSession) showAsItIs(ctx context.Context, s sessions) error {
+func (c *showSession) read(ctx context.Context, s sessions) error {
 	info, err := s.get(ctx, c.ID)
 	if err != nil {
 		return err
@@ -149,13 +149,13 @@ func (c *showSession) showAsItIs(ctx context.Context, s sessions) error {
 
 type endSession struct{ showSession }
 
-// Run ends the session, and shows what has become of it.
+// Run ends the session and shows it.
 func (c *endSession) Run() error {
 	return c.call(func(ctx context.Context, s sessions) error {
 		if err := s.end(ctx, c.ID); err != nil {
 			return err
 		}
-		if err := c.showAsItIs(ctx, s); err != nil {
+		if err := c.read(ctx, s); err != nil {
 			return fmt.Errorf("the session has ended, but could not be read: %w", c.explain(err))
 		}
 		return nil

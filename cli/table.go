@@ -8,10 +8,9 @@ import (
 	"golang.org/x/text/width"
 )
 
-// betweenColumns is how many spaces are.
-const betweenColumns = 2
+const columnGap = 2 // spaces
 
-// writeTable writes rows of as many cells each, aligned by the columns that their text takes up in a terminal.
+// writeTable writes rows of equal length, aligned by the width of their text in a terminal.
 func writeTable(to io.Writer, rows [][]string) error {
 	var widths []int
 	for _, row := range rows {
@@ -27,7 +26,7 @@ func writeTable(to io.Writer, rows [][]string) error {
 		for i, cell := range row {
 			text.WriteString(cell)
 			if i < len(row)-1 {
-				text.WriteString(strings.Repeat(" ", widths[i]-columnsOf(cell)+betweenColumns))
+				text.WriteString(strings.Repeat(" ", widths[i]-columnsOf(cell)+columnGap))
 			}
 		}
 		text.WriteByte('\n')
@@ -36,7 +35,7 @@ func writeTable(to io.Writer, rows [][]string) error {
 	return err
 }
 
-// columnsOf is how many columns of a terminal text takes up.
+// columnsOf returns the width of a text in a terminal.
 func columnsOf(text string) int {
 	n := 0
 	for _, r := range text {
@@ -45,7 +44,7 @@ func columnsOf(text string) int {
 	return n
 }
 
-// columns is two for the wide characters of East Asia and emoji, and none for marks that are put on the character before.
+// columns returns 2 for wide East Asian characters and emoji, 0 for combining marks, and 1 otherwise.
 func columns(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me) {
 		return 0

@@ -15,7 +15,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// patience is how long a test waits for what must come.
+// patience bounds the waits of the tests.
 const patience = 20 * time.Second
 
 // await returns when the condition holds.
@@ -28,7 +28,7 @@ func await(t *testing.T, what func() string, condition func() bool) {
 	}
 }
 
-// window is a pseudo terminal in which remit runs, and what is to be seen in it.
+// window is a pseudo terminal in which remit runs, and its content.
 type window struct {
 	t    *testing.T
 	file *os.File
@@ -98,7 +98,7 @@ func (w *window) written() string {
 	return w.raw.String()
 }
 
-// shows waits until the text is to be seen.
+// shows waits until the window shows the text.
 func (w *window) shows(text string) {
 	w.t.Helper()
 	await(w.t, w.screen, func() bool { return strings.Contains(w.screen(), text) })

@@ -10,7 +10,7 @@ import (
 
 type tokenCommands struct {
 	Get     getToken     `cmd:"" default:"withargs" help:"Exchange an agent's secret for an access and a refresh token (the default)."`
-	Inspect inspectToken `cmd:"" help:"Tell what a token is good for now."`
+	Inspect inspectToken `cmd:"" help:"Show the current state of a token."`
 }
 
 type getToken struct {
@@ -45,10 +45,10 @@ func (c *getToken) Run() error {
 
 type inspectToken struct {
 	asOrganization
-	Token credential `arg:"" optional:"" default:"-" help:"The token: @FILE, - for standard input (the default), or the token itself, which others on this machine can then see."`
+	Token credential `arg:"" optional:"" default:"-" help:"The token: @FILE, - for standard input (the default), or the token itself, which other users of this machine can then see."`
 }
 
-// Run asks what the token is good for.
+// Run shows the state of the token.
 func (c *inspectToken) Run() error {
 	token, err := c.Token.read()
 	if err != nil {
@@ -70,7 +70,7 @@ func factsOfToken(t client.Introspection) []fact {
 	}
 }
 
-// second is a moment given in seconds since 1970; 0 is none.
+// second is moment for seconds since 1970; 0 is empty.
 func second(unix int64) string {
 	if unix == 0 {
 		return ""

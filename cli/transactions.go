@@ -10,43 +10,24 @@ import (
 )
 
 type transactionCommands struct {
-	Begin    beginTransaction    `cmd:"" help:"Begin a transaction, which holds a value until it is settled."`
+	Begin    beginTransaction    `cmd:"" help:"Begin a transaction, which holds a value until it is committed or rolled back."`
 	List     listTransactions    `cmd:"" help:"List transactions, newest first."`
 	Show     showTransaction     `cmd:"" help:"Show a transaction."`
-	Update   updateTransaction   `cmd:"" help:"Raise or lower what a pending transaction holds, or give it more time."`
-	Commit   commitTransaction   `cmd:"" help:"Settle a transaction as done, and charge what it cost."`
-	Rollback rollbackTransaction `cmd:"" help:"Settle a transaction as not done, and give back what it held or was charged."`
-}
-
-// asAgent is the flags of commands that only an agent may use.
-type asAgent struct {
-	service
-	agentFlags
-}
-
-func (a *asAgent) call(operation func(context.Context, *client.Agent) error) error {
-	secret, err := a.Secret.read()
-	if err != nil {
-		return err
-	}
-	if a.Agent == "" || secret == "" {
-		return errNoSecret
-	}
-	return a.service.call(func(ctx context.Context, remit *client.Client) error {
-		return operation(ctx, remit.Agent(a.Agent, secret))
-	})
+	Update   updateTransaction   `cmd:"" help:"Change the hold or the expiry of a pending transaction."`
+	Commit   commitTransaction   `cmd:"" help:"Commit a transaction and charge its value."`
+	Rollback rollbackTransaction `cmd:"" help:"Roll back a transaction and return its value to the session."`
 }
 
 type beginTransaction struct {
 	asAgent
 	Session      string         `arg:"" name:"session-id" help:"The session's id."`
-	Type         string         `name:"action-type" env:"-" required:"" placeholder:"NAME" help:"What the action is, such as payment."`
-	Value        money.MicroUSD `name:"value-usd" default:"0" env:"-" placeholder:"USD" help:"The most that it may cost: held until it is settled. The default is 0."`
-	ExpiresIn    duration       `default:"5m" env:"-" placeholder:"DURATION" help:"After how long the hold is released, such as 90s or 2h, up to 30d. The default is 5m."`
-	PreState     metadata       `env:"-" placeholder:"JSON" help:"How things are now, to be restored on a rollback: a JSON object."`
-	Irreversible bool           `env:"-" help:"Once committed, it cannot be rolled back."`
-	Metadata     metadata       `env:"-" placeholder:"JSON" help:"A JSON object to keep with it."`
-	Key          string         `name:"idempotency-key" env:"-" placeholder:"KEY" help:"Begins one transaction, however often the same line is run within 24 hours."`
+	Type         string         `name:"action-type" env:"-" required:"" placeholder:"NAME" help:"Type of the action, such as payment."`
+	Value        money.MicroUSD `name:"value-usd" default:"0" env:"-" placeholder:"USD" help:"Maximum cost, held until the transaction is committed or rolled back. The default is 0."`
+	ExpiresIn    duration       `default:"5m" env:"-" placeholder:"DURATION" help:"Time until the hold is released, such as 90s or 2h, up to 30d. The default is 5m."`
+	PreState     metadata       `env:"-" placeholder:"JSON" help:"State to restore after a rollback: a JSON object."`
+	Irreversible bool           `env:"-" help:"The transaction cannot be rolled back once committed."`
+	Metadata     metadata       `env:"-" placeholder:"JSON" help:"Metadata: a JSON object."`
+	Key          string         `name:"idempotency-key" env:"-" placeholder:"KEY" help:"Idempotency key: repeating the command with it within 24 hours begins only one transaction."`
 }
 
 // Validate is called by the flag parser.
@@ -73,8 +54,8 @@ func (c *beginTransaction) Run() error {
 
 type listTransactions struct {
 	asEither
-	Session string `env:"-" placeholder:"ID" help:"Of this session only."`
-	Status  string `env:"-" enum:"pending,committed,rolled_back,expired,all" default:"all" help:"pending, committed, rolled_back, expired or all. The default is all."`
+	Session string `env:"-" placeholder:"ID" help:"List only this session's transactions."`
+	Status  string `env:"-" enum:"pending,committed,rolled_back,expired,all" default:"all" help:"List only transactions in this status: pending, committed, rolled_back, expired or all. The default is all."`
 }
 
 // Run lists the transactions.
@@ -106,15 +87,15 @@ func (c *showTransaction) Run() error {
 type updateTransaction struct {
 	asAgent
 	ID        string          `arg:"" help:"The transaction's id."`
-	Value     *money.MicroUSD `name:"value-usd" env:"-" placeholder:"USD" help:"The most that it may cost now."`
-	ExpiresIn *duration       `env:"-" placeholder:"DURATION" help:"After how long from now the hold is released, such as 90s or 2h, up to 30d."`
+	Value     *money.MicroUSD `name:"value-usd" env:"-" placeholder:"USD" help:"New maximum cost to hold."`
+	ExpiresIn *duration       `env:"-" placeholder:"DURATION" help:"Time from now until the hold is released, such as 90s or 2h, up to 30d."`
 }
 
 // Validate is called by the flag parser.
 func (c *updateTransaction) Validate() error {
 	switch {
 	case c.Value == nil && c.ExpiresIn == nil:
-		return errors.New("give --value-usd, --expires-in, or both")
+		return errors.New("set --value-usd, --expires-in, or both")
 	case c.ExpiresIn != nil && time.Duration(*c.ExpiresIn) < time.Second:
 		return errors.New("--expires-in must be at least 1s")
 	}
@@ -138,11 +119,11 @@ func (c *updateTransaction) Run() error {
 type commitTransaction struct {
 	asAgent
 	ID        string          `arg:"" help:"The transaction's id."`
-	Value     *money.MicroUSD `name:"value-usd" env:"-" placeholder:"USD" help:"What it cost. By default all that it holds."`
-	PostState metadata        `env:"-" placeholder:"JSON" help:"How things are now: a JSON object."`
+	Value     *money.MicroUSD `name:"value-usd" env:"-" placeholder:"USD" help:"Actual cost. The default is the value held."`
+	PostState metadata        `env:"-" placeholder:"JSON" help:"State after the action: a JSON object."`
 }
 
-// Run commits the transaction, and shows what has become of it.
+// Run commits the transaction and shows it.
 func (c *commitTransaction) Run() error {
 	return c.call(func(ctx context.Context, agent *client.Agent) error {
 		t := agent.Transaction(c.ID)
@@ -155,10 +136,10 @@ func (c *commitTransaction) Run() error {
 
 type rollbackTransaction struct {
 	showTransaction
-	Reason string `env:"-" help:"Why, for the audit trail."`
+	Reason string `env:"-" help:"Reason, for the audit trail."`
 }
 
-// Run rolls the transaction back, also if it is committed, and shows what has become of it.
+// Run rolls the transaction back, even if it is committed, and shows it.
 func (c *rollbackTransaction) Run() error {
 	return c.call(func(ctx context.Context, s sessions) error {
 		t := s.transaction(c.ID)

@@ -14,13 +14,13 @@ import (
 	"remit/client"
 )
 
-// askFor is how long watch waits for one answer. It asks again soon, and must say so when none comes.
-const askFor = 3 * time.Second
+// pollTime bounds one poll of a session. It is short, so that watch soon reports that the service is away.
+const pollTime = 3 * time.Second
 
 type watchSession struct {
 	asEither
 	ID       string        `arg:"" help:"The session's id."`
-	Interval time.Duration `default:"500ms" env:"-" help:"How often to look, 100ms or more."`
+	Interval time.Duration `default:"500ms" env:"-" help:"Time between two polls, at least 100ms."`
 }
 
 // Validate is called by the flag parser.
@@ -31,11 +31,11 @@ func (c *watchSession) Validate() error {
 	return nil
 }
 
-// Help is shown with the command's own.
+// Help is appended to the command's help.
 func (c *watchSession) Help() string {
-	return "In a terminal it draws bars, and draws them anew in their place. Elsewhere it prints a line for each change, and with " +
-		"--json a JSON document for each. It ends by itself once the session is no longer active. While the service is away it " +
-		"says so and goes on."
+	return "In a terminal it draws bars and updates them in place. Otherwise it prints one line per change, or with --json one JSON " +
+		"document per change. It ends when the session is no longer active. While the service is unavailable it says so and " +
+		"continues."
 }
 
 // Run shows the session until it has ended.
@@ -44,7 +44,7 @@ func (c *watchSession) Run() error {
 	if err != nil {
 		return err
 	}
-	remit, err := c.client(client.Options{MaxAttempts: 1}) // it asks again by itself, and shows that it does
+	remit, err := c.client(client.Options{MaxAttempts: 1}) // because follow retries, and shows that it does
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (c *watchSession) Run() error {
 	return c.explain(c.follow(ctx, of(remit), d))
 }
 
-// display shows views one after the other.
+// display shows a sequence of views.
 type display interface {
 	show(view) error
 	close()
@@ -71,21 +71,21 @@ func (c *watchSession) display() display {
 	return &changes{out: os.Stdout, err: os.Stderr, write: writeLine}
 }
 
-// follow asks for the session every interval and shows it, until it has ended. What may pass by itself ends it only before
-// the first answer, when the address is as likely to be wrong.
+// follow polls the session every interval and shows it until the session ends. A transient error ends it only before the first
+// response, because then the address may be wrong.
 func (c *watchSession) follow(ctx context.Context, s sessions, d display) error {
 	ticks := time.NewTicker(c.Interval)
 	defer ticks.Stop()
 	var v view
 	for {
-		info, err := ask(ctx, s, c.ID)
+		info, err := poll(ctx, s, c.ID)
 		v.now = time.Now()
 		switch {
 		case ctx.Err() != nil:
 			return errInterrupted
 		case err == nil:
 			v.session, v.away = info, ""
-		case v.session.ID == "" || !mayPass(err):
+		case v.session.ID == "" || !isTransient(err):
 			return err
 		case v.away == "":
 			v.away = fmt.Sprintf("since %s: %s", v.now.Format(time.TimeOnly), c.explain(err))
@@ -104,13 +104,13 @@ func (c *watchSession) follow(ctx context.Context, s sessions, d display) error 
 	}
 }
 
-func ask(ctx context.Context, s sessions, id string) (client.SessionInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, askFor)
+func poll(ctx context.Context, s sessions, id string) (client.SessionInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
 	return s.get(ctx, id)
 }
 
-// changes is a display that is no terminal: it writes what has changed, and tells on err that the service is away.
+// changes is a display without a terminal: it writes changes, and reports on err that the service is away.
 type changes struct {
 	out, err io.Writer
 	write    func(io.Writer, view) error
@@ -124,7 +124,7 @@ func (c *changes) show(v view) error {
 		if away {
 			fmt.Fprintln(c.err, "remit: "+v.away)
 		} else {
-			fmt.Fprintln(c.err, "remit: the service answers again")
+			fmt.Fprintln(c.err, "remit: the service responds again")
 		}
 	}
 	if reflect.DeepEqual(v.session, c.last) {
@@ -139,7 +139,7 @@ func (c *changes) close() {}
 // writeChange writes the session as JSON.
 func writeChange(to io.Writer, v view) error { return writeJSON(to, v.session) }
 
-// writeLine writes the session in a line for people.
+// writeLine writes the session as a line of text.
 func writeLine(to io.Writer, v view) error {
 	s := v.session
 	text := fmt.Sprintf("%s  %s  actions %d/%d  value %s", moment(v.now), printable(s.Status), s.ActionCount, s.MaxActions, s.ValueUsed)

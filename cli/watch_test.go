@@ -85,7 +85,7 @@ func cursorShown(text string) bool {
 	return strings.LastIndex(text, "\x1b[?25h") >= strings.LastIndex(text, "\x1b[?25l")
 }
 
-func TestAStoppedWatchGivesTheCursorBackAndGoesOnBelow(t *testing.T) {
+func TestAStoppedWatchShowsTheCursorAndContinuesBelow(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	session := s.newSession("--max-actions", "4")
@@ -122,7 +122,7 @@ func TestWatchWithoutColourOrUnicode(t *testing.T) {
 	}
 }
 
-// remote is the service behind an address at which it can be away.
+// remote is a proxy to the service that can be made unavailable.
 type remote struct {
 	*httptest.Server
 	away atomic.Bool
@@ -147,7 +147,7 @@ func newRemote(t *testing.T) *remote {
 	return r
 }
 
-func TestWatchShowsThatTheServiceIsAwayAndGoesOn(t *testing.T) {
+func TestWatchReportsAnOutageAndContinues(t *testing.T) {
 	t.Parallel()
 	s, r := ofOrganization(t), newRemote(t)
 	session := s.newSession("--max-actions", "4")
@@ -156,16 +156,16 @@ func TestWatchShowsThatTheServiceIsAwayAndGoesOn(t *testing.T) {
 	w.shows("0 used of 4\n")
 	r.away.Store(true)
 	w.shows("since ")
-	has(t, w.screen(), `^since \d\d:\d\d:\d\d: no answer from `+r.URL, `0 used of 4$`)
+	has(t, w.screen(), `^since \d\d:\d\d:\d\d: no response from `+r.URL, `0 used of 4$`)
 	s.charge(session, client.Charge{})
 	r.away.Store(false)
 	w.shows("1 used of 4\n")
-	if strings.Contains(w.screen(), "no answer") {
+	if strings.Contains(w.screen(), "no response") {
 		t.Errorf("it is still away:\n%s", w.screen())
 	}
 }
 
-// A watch that ends for good must not be taken for one that waits.
+// A permanent error must end the watch.
 func TestWatchEndsWhenItsCredentialDoes(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
@@ -198,7 +198,7 @@ func (s *stream) String() string {
 	return s.text.String()
 }
 
-func TestWatchPrintsALineForEachChangeWhereThereIsNoTerminal(t *testing.T) {
+func TestWatchPrintsALinePerChangeWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	s, r := ofOrganization(t), newRemote(t)
 	session := s.newSession("--max-actions", "4", "--max-value-usd", "2")
@@ -217,9 +217,9 @@ func TestWatchPrintsALineForEachChangeWhereThereIsNoTerminal(t *testing.T) {
 	s.charge(session, client.Charge{Value: 370_000})
 	prints(&stdout, "actions 1/4  value 0.37/2 USD")
 	r.away.Store(true)
-	prints(&stderr, "no answer from "+r.URL)
+	prints(&stderr, "no response from "+r.URL)
 	r.away.Store(false)
-	prints(&stderr, "answers again")
+	prints(&stderr, "responds again")
 	s.env["REMIT_ADDR"] = serviceURL(t)
 	s.good("session", "end", session)
 	if err := command.Wait(); err != nil {
@@ -232,7 +232,7 @@ func TestWatchPrintsALineForEachChangeWhereThereIsNoTerminal(t *testing.T) {
 	has(t, lines[2], `^\S+Z  completed  actions 1/4  value 0.37/2 USD  expires \S+Z$`)
 }
 
-func TestWatchPrintsADocumentForEachChange(t *testing.T) {
+func TestWatchPrintsADocumentPerChange(t *testing.T) {
 	t.Parallel()
 	s := ofOrganization(t)
 	session := s.newSession("--max-actions", "4")

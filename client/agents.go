@@ -11,14 +11,14 @@ import (
 // AgentParams describe a new agent.
 type AgentParams struct {
 	Name        string   `json:"name"`   // 1 to 200 characters
-	Scopes      []string `json:"scopes"` // at most 64; none: it may do nothing that asks for a scope
+	Scopes      []string `json:"scopes"` // at most 64
 	Description string   `json:"description,omitzero"`
 	Metadata    any      `json:"metadata,omitzero"` // a JSON object of at most 16 KiB
 
 	IdempotencyKey string `json:"-"` // empty: a random one
 }
 
-// AgentInfo is an agent as the service shows it.
+// AgentInfo is an agent as the service returns it.
 type AgentInfo struct {
 	ID             string          `json:"id"`
 	OrganizationID string          `json:"org_id"`
@@ -29,21 +29,21 @@ type AgentInfo struct {
 	Metadata       json.RawMessage `json:"metadata"`
 	CreatedAt      time.Time       `json:"created_at"`
 	RevokedAt      time.Time       `json:"revoked_at,omitzero"`
-	Secret         Credential      `json:"secret,omitzero"` // in the answer to its creation only
+	Secret         Credential      `json:"secret,omitzero"` // only in the response to its creation
 }
 
-// RotatedSecret is a new secret. The one before it ends at PreviousExpiresAt, or has ended.
+// RotatedSecret is a new secret. The previous one ends at PreviousExpiresAt.
 type RotatedSecret struct {
 	Secret            Credential `json:"secret"`
 	PreviousExpiresAt time.Time  `json:"previous_expires_at"`
 }
 
-// AgentFilter narrows a list of agents. The zero value is all of them.
+// AgentFilter narrows a list of agents. The zero value selects all.
 type AgentFilter struct {
 	Status string // active or revoked
 }
 
-// CreateAgent creates an agent. Its secret is in this answer only.
+// CreateAgent creates an agent. Only this response holds its secret.
 func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInfo, error) {
 	var made AgentInfo
 	p.Scopes = append([]string{}, p.Scopes...) // null would be refused
@@ -63,22 +63,22 @@ func (o *Organization) Agents(ctx context.Context, f AgentFilter) iter.Seq2[Agen
 	return list[AgentInfo](ctx, o.caller, "/v1/agents", agentsPerPage, "status", f.Status)
 }
 
-// RevokeAgent ends an agent at once: its secret, its tokens and its open sessions. To revoke it again changes nothing.
+// RevokeAgent ends an agent at once, with its secret, tokens and open sessions. Revoking it again has no effect.
 func (o *Organization) RevokeAgent(ctx context.Context, id string) error {
 	var revoked struct{}
-	return o.caller.do(ctx, call{method: http.MethodPost, path: agentPath(id) + "/revoke", effect: repeats}, &revoked)
+	return o.caller.do(ctx, call{method: http.MethodPost, path: agentPath(id) + "/revoke", semantics: idempotent}, &revoked)
 }
 
-// RotateSecretParams say how an agent's secret is rotated. The zero value ends the present secret at once, and leaves the
-// agent's tokens alone.
+// RotateSecretParams are the options of a secret's rotation. The zero value ends the current secret at once and keeps the
+// agent's tokens.
 type RotateSecretParams struct {
-	Grace          time.Duration // how long the present secret stays valid, to the second
-	RevokeFamilies bool          // ends all refresh and access tokens of the agent as well: for a secret that was stolen
+	Grace          time.Duration // how long the current secret stays valid, to the second
+	RevokeFamilies bool          // also ends all refresh and access tokens of the agent, after a theft
 
 	IdempotencyKey string // empty: a random one
 }
 
-// RotateAgentSecret gives an agent a new secret.
+// RotateAgentSecret replaces an agent's secret.
 func (o *Organization) RotateAgentSecret(ctx context.Context, id string, p RotateSecretParams) (RotatedSecret, error) {
 	var rotated RotatedSecret
 	body := struct {

@@ -10,8 +10,8 @@ import (
 	"remit/client"
 )
 
-// FuzzAnswer gives calls an answer that the service never gives, as a proxy or another service might. It never passes for
-// success unless it is JSON of the right kind, an error says what is known, and no answer keeps a call going for ever.
+// FuzzAnswer gives calls responses that the service never sends, as a proxy or another service might. Only JSON of the right
+// kind passes for success, an error says what is known, and no response keeps a call running forever.
 func FuzzAnswer(f *testing.F) {
 	const problem = `{"status":503,"code":"unavailable","detail":"d","request_id":"r","errors":[{"field":"f","message":"m"}]}`
 	for i, seed := range []struct {
@@ -60,10 +60,10 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// maxRequests is how many requests a call may make that nothing new comes of.
+// maxRequests bounds the requests of a call that makes no progress.
 const maxRequests = 3
 
-// requireHonest checks what a call says of the one answer that it got.
+// requireHonest checks that the result of a call matches the one response that it got.
 func requireHonest(t *testing.T, writes bool, got reaction, err error) {
 	t.Helper()
 	var problem *client.Problem
@@ -95,7 +95,7 @@ func requireHonest(t *testing.T, writes bool, got reaction, err error) {
 	}
 }
 
-// operations are calls that read answers of every kind.
+// operations are calls that read responses of every kind.
 var operations = []struct {
 	path   string // that gets the odd answer, where others do not
 	writes bool
@@ -156,7 +156,7 @@ var operations = []struct {
 	}},
 }
 
-func TestANullIsNoResultOfABatch(t *testing.T) {
+func TestANullBatchResultIsAnError(t *testing.T) {
 	t.Parallel()
 	server := &fake{react: issues(inTurn(ok(`[{"status":200,"body":null}]`)))}
 	agent := newClient(t, server, client.Options{}).Agent("a1", "secret")
@@ -166,8 +166,8 @@ func TestANullIsNoResultOfABatch(t *testing.T) {
 	}
 }
 
-// TestALifetimeBeyondAllTimeIsNotTakenForOneThatIsOver: as nanoseconds it would be negative.
-func TestALifetimeBeyondAllTimeIsNotTakenForOneThatIsOver(t *testing.T) {
+// TestAHugeLifetimeDoesNotOverflow: as nanoseconds it would be negative.
+func TestAHugeLifetimeDoesNotOverflow(t *testing.T) {
 	t.Parallel()
 	for _, lifetime := range []string{"9223372036854775807", "9223372037", "9223372036"} {
 		server := &fake{react: func(int, seen) reaction {

@@ -7,20 +7,20 @@ import (
 	"net/http"
 )
 
-// SessionCharge is a charge to one of many sessions. Its own IdempotencyKey is not used: the batch has one.
+// SessionCharge is a charge to one of many sessions. Its own IdempotencyKey is ignored: the batch has one.
 type SessionCharge struct {
 	SessionID string
 	Charge
 }
 
-// BatchOptions are settings of ChargeMany. The zero value works.
+// BatchOptions are options of ChargeMany. The zero value works.
 type BatchOptions struct {
 	IdempotencyKey string // of the whole batch; empty: a random one
 }
 
-// Result is what became of one charge of a batch. Usage is that of its session when Err is nil. A charge that is
-// ErrUnavailable or ErrOutcomeUnknown by itself was not retried: the same batch with the same key of the caller's settles
-// it, and gives the others again as they were.
+// Result is the outcome of one charge of a batch. Usage is that of its session when Err is nil. A charge whose own Err is
+// ErrUnavailable or ErrOutcomeUnknown was not retried. To resolve it, send the same batch with the same IdempotencyKey: the
+// other results are returned unchanged.
 type Result struct {
 	Usage Usage
 	Err   error
@@ -32,8 +32,8 @@ type batchItem struct {
 	chargeBody
 }
 
-// batchAnswer is what the service says of one item.
-type batchAnswer struct {
+// batchResult is the result of one item on the wire.
+type batchResult struct {
 	Status int             `json:"status"`
 	Body   json.RawMessage `json:"body"`
 }
@@ -43,22 +43,22 @@ func (c *caller) chargeMany(ctx context.Context, charges []SessionCharge, option
 	for i, one := range charges {
 		items[i] = batchItem{one.SessionID, one.body()}
 	}
-	var answers []batchAnswer
+	var returned []batchResult
 	q := c.client.keyed("/v1/actions", options.IdempotencyKey, map[string]any{"actions": items})
-	if err := c.do(ctx, q, &answers); err != nil {
+	if err := c.do(ctx, q, &returned); err != nil {
 		return nil, err
 	}
-	if len(answers) != len(charges) {
-		return nil, fmt.Errorf("remit: %w: %d results for %d charges", ErrOutcomeUnknown, len(answers), len(charges))
+	if len(returned) != len(charges) {
+		return nil, fmt.Errorf("remit: %w: %d results for %d charges", ErrOutcomeUnknown, len(returned), len(charges))
 	}
-	results := make([]Result, len(answers))
-	for i, a := range answers {
+	results := make([]Result, len(returned))
+	for i, a := range returned {
 		results[i] = a.result()
 	}
 	return results, nil
 }
 
-func (a batchAnswer) result() Result {
+func (a batchResult) result() Result {
 	if a.Status != http.StatusOK {
 		err := problemFrom(a.Status, http.Header{}, a.Body)
 		if mayHaveHappened(err) {

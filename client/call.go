@@ -15,53 +15,53 @@ import (
 )
 
 const (
-	attemptLimit = 10 * time.Second // for one attempt, from dialing to the last byte of the answer
-	maxAnswer    = 1 << 20          // bytes
+	attemptLimit = 10 * time.Second // for one attempt, from dialing to the last byte of the response
+	maxResponse  = 1 << 20          // bytes
 	userAgent    = "remit-go"
 )
 
-// effect is what sending a call twice would do.
-type effect int
+// semantics say whether a call may be repeated, in the terms of RFC 9110 §9.2.
+type semantics int
 
 const (
-	reads   effect = iota // nothing that anybody has to know of; the calls for tokens count as such
-	repeats               // the same as sending it once, by its key or by its nature
-	once                  // the same thing again
+	safe       semantics = iota // changes nothing that the caller must know of; includes the calls for tokens
+	idempotent                  // repeating it has no further effect, by its idempotency key or by its nature
+	unsafe                      // repeating it repeats its effect
 )
 
-// call is one request, however often it is sent.
+// call is one request and all attempts to send it.
 type call struct {
-	method string
-	path   string // with its query
-	body   any    // nil: none
-	effect effect
-	key    string        // Idempotency-Key; empty: none
-	wait   time.Duration // that the service may take on purpose
+	method    string
+	path      string // with its query
+	body      any    // nil: none
+	semantics semantics
+	key       string        // Idempotency-Key; empty: none
+	wait      time.Duration // for which the service may hold the request back
 
-	mayGoOn func() bool // asked before each attempt but the first; nil: it may
+	mayRetry func() bool // called before each attempt except the first; nil: always true
 }
 
-func (q call) goesOn() bool { return q.mayGoOn == nil || q.mayGoOn() }
+func (q call) isAllowedToRetry() bool { return q.mayRetry == nil || q.mayRetry() }
 
-// keyed is a POST with the caller's own Idempotency-Key, or else a random one.
+// keyed returns a POST with the given Idempotency-Key, or a random one.
 func (c *Client) keyed(path, own string, body any) call {
 	return c.withKey(call{method: http.MethodPost, path: path, body: body}, own)
 }
 
-// withKey makes q a write that may be repeated: by the caller's own key, or else by a random one of 128 bits.
+// withKey makes q an idempotent write, by the given key or a random one of 128 bits.
 func (c *Client) withKey(q call, own string) call {
-	q.effect, q.key = repeats, own
+	q.semantics, q.key = idempotent, own
 	switch {
 	case own != "":
 	case c.keyless:
-		q.effect = once
+		q.semantics = unsafe
 	default:
 		q.key = randomKey()
 	}
 	return q
 }
 
-// randomKey has 32 characters: the service takes no fewer where anybody may call.
+// randomKey has 32 characters, the minimum of endpoints that need no credential.
 func randomKey() string {
 	var bits [16]byte
 	rand.Read(bits[:]) // never fails
@@ -72,23 +72,23 @@ func randomKey() string {
 type caller struct {
 	client *Client
 	key    hidden  // an API key
-	bearer hidden  // a token that is not renewed: for creating organizations, or one to be verified
-	tokens *tokens // an agent's
+	bearer hidden  // a token that is not renewed: a bootstrap token, or a token to verify
+	tokens *tokens // of an agent
 }
 
-// do sends q until it is settled or given up, and decodes the answer into the value behind into.
+// do sends q, retries it as allowed, and decodes the response into the value behind into.
 func (c *caller) do(ctx context.Context, q call, into any) error {
 	_, err := c.doWithHeader(ctx, q, into)
 	return err
 }
 
-// doWithHeader is do, and returns the header of the answer. Of an answer without a body, into is nil.
+// doWithHeader is do and also returns the response's header. Pass a nil into for a response without a body.
 func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Header, error) {
 	body, err := encode(q.body)
 	if err != nil {
 		return nil, fmt.Errorf("remit: %s %s: %w", q.method, q.path, err)
 	}
-	inDoubt := false // whether an attempt so far may have happened
+	inDoubt := false // whether an attempt so far may have taken effect
 	for attempt := 1; ; attempt++ {
 		got, err := c.attempt(ctx, q, body)
 		if err == nil {
@@ -100,14 +100,14 @@ func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Heade
 			}
 			err = &unreadable{err}
 		}
-		inDoubt = q.effect != reads && (mayHaveHappened(err) || inDoubt && !settles(err))
-		if attempt >= c.client.attempts || !q.mayRepeat(err) || !pause(ctx, attempt, err) || !q.goesOn() {
+		inDoubt = q.semantics != safe && (mayHaveHappened(err) || inDoubt && !resolvesDoubt(err))
+		if attempt >= c.client.attempts || !q.isRetryable(err) || !pause(ctx, attempt, err) || !q.isAllowedToRetry() {
 			return nil, conclude(ctx, q, inDoubt, err)
 		}
 	}
 }
 
-// encode leaves <, > and & as they are, so that metadata comes back as it was given.
+// encode does not escape <, > and &, so that metadata is returned exactly as it was sent.
 func encode(body any) ([]byte, error) {
 	if body == nil {
 		return nil, nil
@@ -119,7 +119,7 @@ func encode(body any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
-// decode reads an answer. null, which encoding/json takes for whatever is there already, is none.
+// decode reads a response. It refuses null, which encoding/json would silently ignore.
 func decode(text []byte, into any) error {
 	if bytes.Equal(bytes.TrimSpace(text), []byte("null")) {
 		return errors.New("it is null")
@@ -127,63 +127,64 @@ func decode(text []byte, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// answer is an answer read to its end.
-type answer struct {
+// response is an HTTP response whose body was read.
+type response struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// attempt sends q once; an agent whose access token is refused, once more with a new one. The service refuses a token
-// before it does anything, so that is no repetition. The error is nil for 200 and 201.
-func (c *caller) attempt(ctx context.Context, q call, body []byte) (answer, error) {
+// attempt sends q. If the service rejects the agent's access token it sends q again with a new one: the service checks the
+// token before it does anything else. The error is nil for 200 and 201.
+func (c *caller) attempt(ctx context.Context, q call, body []byte) (response, error) {
 	if c.tokens == nil {
 		return c.send(ctx, q, body, c.bearer.reveal())
 	}
 	access, err := c.tokens.get(ctx, "")
 	if err != nil {
-		return answer{}, &noToken{err}
+		return response{}, &noToken{err}
 	}
 	got, err := c.send(ctx, q, body, access)
 	if !hasCode(err, codeInvalidToken) {
 		return got, err
 	}
 	if access, err = c.tokens.get(ctx, access); err != nil {
-		return answer{}, &noToken{err}
+		return response{}, &noToken{err}
 	}
 	return c.send(ctx, q, body, access)
 }
 
-// send sends one request and reads its answer. Its error is a *Problem, a *lost, or that of a ctx that ended before.
-func (c *caller) send(ctx context.Context, q call, body []byte, bearer string) (answer, error) {
+// send sends one request and reads the response. Its error is a *Problem, a *lost, an *unreadable or that of a ctx that had
+// ended.
+func (c *caller) send(ctx context.Context, q call, body []byte, bearer string) (response, error) {
 	if err := ctx.Err(); err != nil {
-		return answer{}, err
+		return response{}, err
 	}
 	limited, cancel := context.WithTimeout(ctx, attemptLimit+q.wait)
 	defer cancel()
 	request, err := c.request(limited, q, body, bearer)
 	if err != nil {
-		return answer{}, err
+		return response{}, err
 	}
-	response, err := c.client.http.Do(request)
+	received, err := c.client.http.Do(request)
 	if err != nil {
-		return answer{}, &lost{withoutURL(err)}
+		return response{}, &lost{withoutURL(err)}
 	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer+1))
+	defer received.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(received.Body, maxResponse+1))
 	if err != nil {
-		return answer{}, &lost{fmt.Errorf("reading the answer: %w", err)}
+		return response{}, &lost{fmt.Errorf("reading the answer: %w", err)}
 	}
-	if len(text) > maxAnswer {
-		return answer{}, &unreadable{errors.New("it is longer than 1 MiB")}
+	if len(text) > maxResponse {
+		return response{}, &unreadable{errors.New("it is longer than 1 MiB")}
 	}
-	if response.StatusCode != http.StatusOK && response.StatusCode != http.StatusCreated {
-		return answer{}, problemFrom(response.StatusCode, response.Header, text)
+	if received.StatusCode != http.StatusOK && received.StatusCode != http.StatusCreated {
+		return response{}, problemFrom(received.StatusCode, received.Header, text)
 	}
-	return answer{response.StatusCode, response.Header, text}, nil
+	return response{received.StatusCode, received.Header, text}, nil
 }
 
-// withoutURL is what http.Client wraps into an error that names method and URL, which are named elsewhere.
+// withoutURL unwraps the error in which http.Client repeats method and URL.
 func withoutURL(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {

@@ -15,28 +15,28 @@ const (
 	defaultAttempts = 4
 
 	dialTimeout = 5 * time.Second
-	// idleLimit is shorter than the service's own patience, or a kept connection could die under a request.
+	// idleLimit is shorter than the service's own idle timeout, so that the service does not close a connection under a request.
 	idleLimit = 30 * time.Second
-	// idlePerHost is how many connections wait for the next call: as many as an agent host makes at once. The two of
-	// http.DefaultTransport would make nearly every call of a busy host open a connection.
+	// idlePerHost is the number of idle connections kept: as many as a busy agent host uses concurrently. With the two of
+	// http.DefaultTransport nearly every call of such a host would open a connection.
 	idlePerHost = 256
 )
 
 // Options are settings of a Client. The zero value works.
 type Options struct {
-	// HTTPClient sends the requests; nil: one whose connections all such Clients share. Redirects are never followed,
-	// whatever it says, for they would carry credentials elsewhere. Its Timeout must leave 30 seconds to Events.
+	// HTTPClient sends the requests; nil: a default whose connections all Clients share. Redirects are never followed,
+	// because they would send credentials elsewhere. Its Timeout must be more than 30 seconds for Events.
 	HTTPClient *http.Client
 
-	// MaxAttempts bounds how often one call is sent, the first time included; 0: 4 times.
+	// MaxAttempts bounds the attempts of one call, including the first; 0: 4.
 	MaxAttempts int
 
-	// NoIdempotencyKeys sends writes without a key unless the caller gives one. The service then keeps nothing for
-	// 24 hours per write, but a lost answer stays in doubt: such a write is not retried.
+	// NoIdempotencyKeys sends writes without an idempotency key unless the caller gives one. The service then stores no
+	// outcome for 24 hours. A write whose response is lost is not retried and returns ErrOutcomeUnknown.
 	NoIdempotencyKeys bool
 }
 
-// Client is one Remit service. Organization and Agent are the two ways to call it.
+// Client calls one Remit service, through an Organization or an Agent.
 type Client struct {
 	base     string // without a slash at the end
 	http     *http.Client
@@ -52,10 +52,10 @@ var defaultHTTP = &http.Client{Transport: &http.Transport{
 	MaxIdleConnsPerHost:   idlePerHost,
 	IdleConnTimeout:       idleLimit,
 	ExpectContinueTimeout: time.Second,
-	DisableCompression:    true, // answers are small, and their size is bounded as it arrives
+	DisableCompression:    true, // responses are small, and their size is bounded as received
 }}
 
-// New makes a Client for the base URL of a service, such as https://remit.example.com. It sends nothing.
+// New returns a Client for the base URL of a service, such as https://remit.example.com. It sends nothing.
 func New(baseURL string, options Options) (*Client, error) {
 	u, err := url.Parse(baseURL)
 	if err != nil {
@@ -81,18 +81,18 @@ func New(baseURL string, options Options) (*Client, error) {
 	return c, nil
 }
 
-// Organization is the organization that holds the API key.
+// Organization returns the organization of the API key. It sends nothing.
 func (c *Client) Organization(apiKey string) *Organization {
 	return &Organization{&caller{client: c, key: hide(apiKey)}}
 }
 
-// Agent is the agent with this id and secret. It gets its first tokens when it needs them.
+// Agent returns the agent with this id and secret. It obtains its first tokens when it needs them.
 func (c *Client) Agent(id, secret string) *Agent {
-	held := &tokens{issuer: &caller{client: c}, agent: id, secret: hide(secret), wall: wallClock}
-	return &Agent{id: id, caller: &caller{client: c, tokens: held}}
+	own := &tokens{issuer: &caller{client: c}, agent: id, secret: hide(secret), wall: wallClock}
+	return &Agent{id: id, caller: &caller{client: c, tokens: own}}
 }
 
-// CreateOrganization creates an organization. Its API key is in this answer only.
+// CreateOrganization creates an organization. Only this response holds its API key.
 func (c *Client) CreateOrganization(ctx context.Context, p OrganizationParams) (OrganizationInfo, error) {
 	var made OrganizationInfo
 	creator := &caller{client: c, bearer: hide(string(p.BootstrapToken))}

@@ -1,5 +1,5 @@
-// Package client is the Go SDK of Remit. An agent gets, keeps and renews its tokens by itself; an organization manages
-// agents and sessions with its API key.
+// Package client is the Go SDK of Remit. An agent obtains and renews its tokens itself. An organization manages agents and
+// sessions with its API key.
 //
 //	remit, err := client.New("http://127.0.0.1:8080", client.Options{})
 //	if err != nil {
@@ -14,15 +14,15 @@
 //
 // # What it guarantees
 //
-// A write happens once. Charges, batches, relative top-ups, whatever is created or rotated, and all steps of a transaction
-// carry an Idempotency-Key, the same over their retries. Lost answers, 503 and 429 are retried, with exponential backoff,
-// full jitter and Retry-After; nothing else is, and a refused budget never.
+// A write takes effect once. Charges, batches, relative top-ups, creations, rotations and all steps of a transaction carry an
+// Idempotency-Key, which stays the same when they are retried. Lost responses, 503 and 429 are retried with exponential
+// backoff, full jitter and Retry-After. No other response is retried, and so no refused budget.
 //
-// One exchange or refresh is under way per Agent, however many goroutines ask. Tokens are renewed early, at a moment
-// that differs between the members of a fleet, while calls go on with the token they have.
+// Each Agent has one exchange or refresh in flight, shared by all goroutines. Tokens are renewed early, at a random moment
+// that differs between the members of a fleet, while calls continue with the current token.
 //
-// An error tells what happened: [ErrOutcomeUnknown] marks a write that may have; any other error means that it did
-// not. Credentials appear in no error and in nothing that fmt or slog prints.
+// An error says what happened: [ErrOutcomeUnknown] marks a write that may have taken effect; after any other error it did
+// not. Errors and the output of fmt and slog never contain credentials.
 //
-// All types are safe for use by many goroutines.
+// All types are safe for concurrent use.
 package client

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The variables that the SDKs of all languages read, and the commands of remit too.
+// The environment variables that all SDKs and the commands of remit read.
 const (
 	variableAddress = "REMIT_ADDR"    // the base URL of the service; not set: defaultAddress
 	variableKey     = "REMIT_API_KEY" // of an organization
@@ -18,7 +18,7 @@ const (
 	defaultAddress = "http://127.0.0.1:8080"
 )
 
-// FromEnv makes a Client for the service at REMIT_ADDR, or http://127.0.0.1:8080 when that is not set.
+// FromEnv returns a Client for the service at REMIT_ADDR, which defaults to http://127.0.0.1:8080.
 func FromEnv(options Options) (*Client, error) {
 	address := strings.TrimSpace(os.Getenv(variableAddress))
 	if address == "" {
@@ -27,7 +27,7 @@ func FromEnv(options Options) (*Client, error) {
 	return New(address, options)
 }
 
-// OrganizationFromEnv is the organization whose API key is in REMIT_API_KEY, at the service of FromEnv.
+// OrganizationFromEnv returns the organization of the API key in REMIT_API_KEY, at the service of FromEnv.
 func OrganizationFromEnv(options Options) (*Organization, error) {
 	values, err := required(variableKey)
 	if err != nil {
@@ -40,7 +40,7 @@ func OrganizationFromEnv(options Options) (*Organization, error) {
 	return c.Organization(values[0]), nil
 }
 
-// AgentFromEnv is the agent whose id and secret are in REMIT_AGENT and REMIT_SECRET, at the service of FromEnv.
+// AgentFromEnv returns the agent of the id and secret in REMIT_AGENT and REMIT_SECRET, at the service of FromEnv.
 func AgentFromEnv(options Options) (*Agent, error) {
 	values, err := required(variableAgent, variableSecret)
 	if err != nil {
@@ -53,7 +53,7 @@ func AgentFromEnv(options Options) (*Agent, error) {
 	return c.Agent(values[0], values[1]), nil
 }
 
-// SessionFromEnv is the session whose id is in REMIT_SESSION, of the agent of AgentFromEnv.
+// SessionFromEnv returns the session of the id in REMIT_SESSION, for the agent of AgentFromEnv.
 func SessionFromEnv(options Options) (*Session, error) {
 	if _, err := required(variableAgent, variableSecret, variableSession); err != nil { // names all that are missing
 		return nil, err
@@ -65,8 +65,8 @@ func SessionFromEnv(options Options) (*Session, error) {
 	return agent.Session(strings.TrimSpace(os.Getenv(variableSession))), nil
 }
 
-// required reads variables that must be set. The commands of remit read a credential from a file given as @FILE, or from
-// standard input given as -; sent as it stands, that would only be refused as a wrong credential.
+// required reads variables that must be set. It refuses @FILE and -, which the commands of remit read from a file or standard
+// input, because the service would only report them as a wrong credential.
 func required(names ...string) ([]string, error) {
 	var values, missing []string
 	for _, name := range names {

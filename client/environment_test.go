@@ -47,7 +47,7 @@ func TestSettingsComeFromTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingInTheEnvironmentIsNamed(t *testing.T) {
+func TestMissingVariablesAreNamed(t *testing.T) {
 	for _, test := range []struct {
 		set  map[string]string
 		make func() error

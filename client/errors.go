@@ -10,35 +10,35 @@ import (
 	"time"
 )
 
-// What errors.Is finds in an error.
+// Sentinel errors, for errors.Is.
 var (
-	// ErrOutcomeUnknown marks a write that may have happened or not: its answer was lost.
+	// ErrOutcomeUnknown marks a write that may have taken effect: its response was lost.
 	ErrOutcomeUnknown = errors.New("the outcome is unknown")
-	// ErrUnavailable: the service or its store cannot be used now. Nothing happened.
+	// ErrUnavailable: the service or its Redis is unavailable. Nothing happened.
 	ErrUnavailable = errors.New("the service is unavailable")
 	// ErrUnauthorized: the API key, secret or token is not valid (401).
 	ErrUnauthorized = errors.New("unauthorized")
-	// ErrNotFound: there is no such object, or it belongs to somebody else (404).
+	// ErrNotFound: there is no such object, or it belongs to another organization or agent (404).
 	ErrNotFound = errors.New("not found")
-	// ErrRateLimited: too many requests (429); Problem.RetryAfter says for how long.
+	// ErrRateLimited: too many requests (429). Problem.RetryAfter says when to retry.
 	ErrRateLimited = errors.New("rate limited")
 	// ErrOrganizationSuspended: the operator of the service has suspended the organization (403).
 	ErrOrganizationSuspended = errors.New("organization suspended")
 	// ErrKeyReused: the idempotency key was used before, for another request (422).
 	ErrKeyReused = errors.New("idempotency key reused")
-	// ErrTransactionDone is returned by a Transaction that was committed or rolled back already, without asking the
-	// service. A deferred Rollback may ignore it.
+	// ErrTransactionDone is returned by a Transaction that this process has committed or rolled back, without a request. A
+	// deferred Rollback may ignore it.
 	ErrTransactionDone = errors.New("remit: the transaction is committed or rolled back already")
 )
 
-// Problem is an answer other than success. Every refusal that has a type of its own holds one.
+// Problem is an error response. Every error type for one kind of refusal holds one.
 type Problem struct {
-	Status     int    // of HTTP
-	Code       string // machine-readable, such as invalid_request; empty when the answer did not come from Remit
+	Status     int    // HTTP status code
+	Code       string // such as invalid_request; empty when the response did not come from Remit
 	Detail     string // for people
 	RequestID  string // as in the service's log
 	Fields     []FieldError
-	RetryAfter time.Duration // 0: not said
+	RetryAfter time.Duration // 0: none
 }
 
 // FieldError says what is wrong with one field of a request.
@@ -47,14 +47,14 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
-// LimitReached refuses a charge or a transaction that does not fit into its session. Nothing was charged.
+// LimitReached refuses a charge or a transaction that exceeds a limit of its session. Nothing was charged.
 type LimitReached struct {
 	*Problem
 	Limit string // max_actions, max_value_usd or max_committed_usd
 	Usage
 }
 
-// QuotaExceeded refuses what exceeds a quota of the organization. Nothing was done.
+// QuotaExceeded refuses a request that exceeds a quota of the organization. Nothing was done.
 type QuotaExceeded struct {
 	*Problem
 	Quota string // which one, such as agents
@@ -62,26 +62,26 @@ type QuotaExceeded struct {
 	Max   int64
 }
 
-// LimitBelowUsage refuses a change of limits to less than what is used and held.
+// LimitBelowUsage refuses a limit below what is used and held.
 type LimitBelowUsage struct {
 	*Problem
 	Limit string // max_actions or max_value_usd
 	Usage
 }
 
-// SessionNotActive refuses what only an active session allows.
+// SessionNotActive refuses an operation that needs an active session.
 type SessionNotActive struct {
 	*Problem
 	SessionStatus string // completed, expired or revoked
 }
 
-// InsufficientScope refuses what the access token, or the session, lacks a scope for.
+// InsufficientScope refuses an operation for which the access token or the session lacks a scope.
 type InsufficientScope struct {
 	*Problem
 	RequiredScope string
 }
 
-// TransactionNotPending refuses to settle a transaction that is settled, or has expired.
+// TransactionNotPending refuses to commit or roll back a transaction that is not pending.
 type TransactionNotPending struct {
 	*Problem
 	TransactionStatus string // committed, rolled_back or expired
@@ -109,26 +109,26 @@ func (e *InsufficientScope) Unwrap() error        { return e.Problem }
 func (e *TransactionNotPending) Unwrap() error    { return e.Problem }
 func (e *TransactionNotReversible) Unwrap() error { return e.Problem }
 
-// Error says besides which limit it is, and what is left.
+// Error adds the limit and what remains of it.
 func (e *LimitReached) Error() string {
 	return e.text(fmt.Sprintf("%s: %d of %d actions and %s of %s USD left",
 		e.Limit, e.RemainingActions, e.MaxActions, e.RemainingValue, e.MaxValue))
 }
 
-// Error says besides which limit it is, and what is used.
+// Error adds the limit and what is used of it.
 func (e *LimitBelowUsage) Error() string {
 	return e.text(fmt.Sprintf("%s: %d actions and %s USD used, %s USD held", e.Limit, e.ActionCount, e.ValueUsed, e.ValueHeld))
 }
 
-// Error says besides which quota it is, and what is used.
+// Error adds the quota and what is used of it.
 func (e *QuotaExceeded) Error() string {
 	return e.text(fmt.Sprintf("%s: %d of %d used", e.Quota, e.Used, e.Max))
 }
 
-// Error is one line: status, code, detail, fields and request id, as far as they are known.
+// Error returns one line: status, code, detail, fields and request id, where present.
 func (p *Problem) Error() string { return p.text("") }
 
-// text is the line, with what a type of its own adds to it.
+// text returns the line of Error with the addition of a specific type.
 func (p *Problem) text(more string) string {
 	var text strings.Builder
 	text.WriteString(strconv.Itoa(p.Status))
@@ -139,8 +139,8 @@ func (p *Problem) text(more string) string {
 		text.WriteString(": " + p.Detail)
 	}
 	for _, f := range p.Fields {
-		if said := strings.TrimSpace(f.Field + " " + f.Message); !strings.Contains("; "+p.Detail+"; ", "; "+said+"; ") {
-			text.WriteString("; " + said)
+		if field := strings.TrimSpace(f.Field + " " + f.Message); !strings.Contains("; "+p.Detail+"; ", "; "+field+"; ") {
+			text.WriteString("; " + field)
 		}
 	}
 	if more != "" {
@@ -152,7 +152,7 @@ func (p *Problem) text(more string) string {
 	return text.String()
 }
 
-// Is makes errors.Is find the sentinels of this package.
+// Is matches the sentinel errors of this package.
 func (p *Problem) Is(target error) bool {
 	switch target {
 	case ErrUnauthorized:
@@ -177,9 +177,9 @@ func hasCode(err error, code string) bool {
 	return errors.As(err, &p) && p.Code == code
 }
 
-// problemFrom reads an answer other than success into the type that its code stands for.
+// problemFrom returns the error of an error response, in the type of its code.
 func problemFrom(status int, header http.Header, body []byte) error {
-	var said struct {
+	var fields struct {
 		Code              string       `json:"code"`
 		Detail            string       `json:"detail"`
 		RequestID         string       `json:"request_id"`
@@ -193,28 +193,28 @@ func problemFrom(status int, header http.Header, body []byte) error {
 		Max               int64        `json:"max"`
 		Usage
 	}
-	if json.Unmarshal(body, &said) != nil || said.Code == "" {
+	if json.Unmarshal(body, &fields) != nil || fields.Code == "" {
 		return &Problem{Status: status, Detail: http.StatusText(status), RetryAfter: retryAfter(header)}
 	}
 	p := &Problem{
-		Status: status, Code: said.Code, Detail: said.Detail, RequestID: said.RequestID, Fields: said.Errors,
+		Status: status, Code: fields.Code, Detail: fields.Detail, RequestID: fields.RequestID, Fields: fields.Errors,
 		RetryAfter: retryAfter(header),
 	}
-	switch said.Code {
+	switch fields.Code {
 	case codeSessionLimitReached:
-		return &LimitReached{p, said.Limit, said.Usage}
+		return &LimitReached{p, fields.Limit, fields.Usage}
 	case codeLimitBelowUsage:
-		return &LimitBelowUsage{p, said.Limit, said.Usage}
+		return &LimitBelowUsage{p, fields.Limit, fields.Usage}
 	case codeSessionNotActive:
-		return &SessionNotActive{p, said.SessionStatus}
+		return &SessionNotActive{p, fields.SessionStatus}
 	case codeInsufficientScope:
-		return &InsufficientScope{p, said.RequiredScope}
+		return &InsufficientScope{p, fields.RequiredScope}
 	case codeQuotaExceeded:
-		return &QuotaExceeded{p, said.Quota, said.Used, said.Max}
+		return &QuotaExceeded{p, fields.Quota, fields.Used, fields.Max}
 	case codeTransactionNotPending:
-		return &TransactionNotPending{p, said.TransactionStatus}
+		return &TransactionNotPending{p, fields.TransactionStatus}
 	case codeTransactionNotReversible:
-		return &TransactionNotReversible{p, said.TransactionStatus}
+		return &TransactionNotReversible{p, fields.TransactionStatus}
 	}
 	return p
 }
@@ -223,7 +223,7 @@ func problemFrom(status int, header http.Header, body []byte) error {
 func retryAfter(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
 	seconds, err := strconv.Atoi(text)
-	if err == nil || errors.Is(err, strconv.ErrRange) { // out of range it is the number next to it
+	if err == nil || errors.Is(err, strconv.ErrRange) { // an out-of-range number is clamped
 		return time.Duration(min(max(seconds, 0), 1<<30)) * time.Second
 	}
 	if moment, err := http.ParseTime(text); err == nil {

@@ -27,7 +27,7 @@ var usage = client.Usage{
 	ExpiresAt: time.Date(2026, 11, 21, 9, 19, 32, 859_000_000, time.UTC),
 }
 
-// as is what errors.As finds of type E; it is nil if there is none.
+// as returns the error of type E that errors.As finds, or nil.
 func as[E error](err error) any {
 	var found E
 	if !errors.As(err, &found) {
@@ -78,7 +78,7 @@ func TestProblemsHaveTypes(t *testing.T) {
 	}
 }
 
-func TestErrorTextNamesWhatAPersonNeeds(t *testing.T) {
+func TestErrorTextHasCodeDetailAndRequestID(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		answer reaction
@@ -148,8 +148,8 @@ func TestCredentialsAreNotPrinted(t *testing.T) {
 	}
 }
 
-// A created secret is neither leaked nor lost on its way into JSON: it does not get there.
-func TestACredentialIsNoJSON(t *testing.T) {
+// Marshaling a created secret fails, so that JSON neither leaks nor loses it.
+func TestACredentialCannotBeMarshaled(t *testing.T) {
 	t.Parallel()
 	if text, err := json.Marshal(client.AgentInfo{Secret: "rms_secret"}); err == nil {
 		t.Errorf("%s", text)

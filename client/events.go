@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// eventWait is how long the service holds a request back when there is no event yet: its longest.
+// eventWait is how long the service holds a request back when there is no event yet. It is the longest it allows.
 const eventWait = 30 * time.Second
 
 // Event is one entry of an agent's audit trail.
@@ -32,7 +32,7 @@ type Actor struct {
 	ID   string `json:"id"`
 }
 
-// events yields an agent's events after one, and then ends, or waits for those to come.
+// events yields an agent's events after the given one. With a wait it then waits for new ones instead of ending.
 func (c *caller) events(ctx context.Context, agent, after string, wait time.Duration) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		seconds := strconv.Itoa(int(wait / time.Second))

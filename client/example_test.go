@@ -40,7 +40,7 @@ func Example() {
 	// refused for max_value_usd with 0.13 USD left
 }
 
-// What does not fit is refused as a whole, and says what does.
+// A charge that exceeds a limit is refused as a whole. The error says what remains.
 func ExampleSession_Charge() {
 	o := organization()
 	session := sessionOf(o, agentOf(o), client.SessionParams{MaxActions: 3})
@@ -56,7 +56,7 @@ func ExampleSession_Charge() {
 	// true max_actions 1
 }
 
-// The caller's own key makes an action count once even over a restart of the caller.
+// With the caller's own key a charge takes effect once, even across a restart of the caller.
 func ExampleSession_Charge_idempotencyKey() {
 	o := organization()
 	session := sessionOf(o, agentOf(o), client.SessionParams{})
@@ -84,7 +84,7 @@ func ExampleSession_End() {
 	// true completed
 }
 
-// A transaction holds what may be spent, and is charged what was.
+// A transaction holds what may be spent and charges what was spent.
 func ExampleSession_Begin() {
 	o := organization()
 	session := sessionOf(o, agentOf(o, "transactions:rollback"), client.SessionParams{MaxValue: new(10 * money.USD)})
@@ -111,7 +111,7 @@ func ExampleSession_Begin() {
 	// 3 used, 0 held
 }
 
-// What fails half-way is rolled back, and the prior state is there to be restored.
+// A failure half-way is rolled back, and the prior state is available to restore.
 func ExampleTransaction_Rollback() {
 	o := organization()
 	session := sessionOf(o, agentOf(o, "transactions:rollback"), client.SessionParams{})
@@ -131,7 +131,7 @@ func ExampleTransaction_Rollback() {
 	// true
 }
 
-// An agent that may not roll back what is committed is told which scope it lacks.
+// An agent that may not roll back a committed transaction learns which scope it lacks.
 func ExampleInsufficientScope() {
 	o := organization()
 	session := sessionOf(o, agentOf(o, "read"), client.SessionParams{})
@@ -210,7 +210,7 @@ func ExampleAgent_Events() {
 	// {"limit":"max_actions"}
 }
 
-// From its revocation on, nothing of an agent is accepted.
+// After its revocation an agent's secret and tokens are rejected.
 func ExampleOrganization_RevokeAgent() {
 	o := organization()
 	agent := agentOf(o)
@@ -225,7 +225,7 @@ func ExampleOrganization_RevokeAgent() {
 	// true
 }
 
-// A token is good until its agent is revoked.
+// A token is valid until its agent is revoked.
 func ExampleOrganization_Introspect() {
 	o := organization()
 	scout, _ := o.CreateAgent(ctx, client.AgentParams{Name: "scout", Scopes: []string{"read", "pay"}})

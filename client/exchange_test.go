@@ -9,7 +9,7 @@ import (
 	"remit/client"
 )
 
-func TestAnExchangeGivesAPairThatIsNotPrinted(t *testing.T) {
+func TestExchangedTokensAreNotPrinted(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(fails(errReset), pair(1))}
 	got, err := newClient(t, f, client.Options{}).Exchange(t.Context(), "a1", "s")

@@ -2,5 +2,5 @@ package client
 
 import "time"
 
-// SetWallClock makes a test's own the clock that goes on while the machine sleeps.
+// SetWallClock replaces the clock that advances while the machine is suspended.
 func SetWallClock(a *Agent, clock func() time.Time) { a.caller.tokens.wall = clock }

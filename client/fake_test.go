@@ -13,7 +13,7 @@ import (
 	"remit/client"
 )
 
-// seen is a request as it arrived.
+// seen is a request as received.
 type seen struct {
 	method, path string
 	query        string
@@ -22,7 +22,7 @@ type seen struct {
 	at           time.Time
 }
 
-// reaction is what the fake does with a request: it answers, or fails.
+// reaction is how the fake handles a request: it responds or fails.
 type reaction struct {
 	status int
 	header http.Header
@@ -69,7 +69,7 @@ func (f *fake) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// to are the requests to a path so far. Called with mu held, or when all is quiet.
+// to returns the requests to a path so far. Call it with mu held or after all requests.
 func (f *fake) to(path string) []seen {
 	var list []seen
 	for _, r := range f.requests {
@@ -97,7 +97,7 @@ func newClient(t *testing.T, f *fake, o client.Options) *client.Client {
 	return c
 }
 
-// What a network does.
+// Network errors.
 var (
 	errReset   = &net.OpError{Op: "read", Err: fmt.Errorf("connection reset by peer")}
 	errRefused = &net.OpError{Op: "dial", Err: fmt.Errorf("connection refused")}
@@ -120,7 +120,7 @@ func pair(n int) reaction {
 
 func ok(body string) reaction { return reaction{status: 200, body: body} }
 
-// refusal is a problem answer; members are further ones, as JSON.
+// refusal is a problem response with additional members, as JSON.
 func refusal(status int, code string, members ...string) reaction {
 	all := append([]string{fmt.Sprintf(`"status":%d,"code":%q,"detail":"words","request_id":"r-1"`, status, code)}, members...)
 	return reaction{status: status, body: "{" + strings.Join(all, ",") + "}"}
@@ -128,7 +128,7 @@ func refusal(status int, code string, members ...string) reaction {
 
 func fails(err error) reaction { return reaction{err: err} }
 
-// issues answers exchanges and refreshes, each with a new pair, and leaves the rest to next.
+// issues returns a new pair for each exchange and refresh, and passes all other requests to next.
 func issues(next func(n int, r seen) reaction) func(n int, r seen) reaction {
 	var mu sync.Mutex
 	issued := 0
@@ -143,7 +143,7 @@ func issues(next func(n int, r seen) reaction) func(n int, r seen) reaction {
 	}
 }
 
-// inTurn reacts to the requests of a path one after the other, the last for ever.
+// inTurn uses one reaction per request to a path, and the last one for all further requests.
 func inTurn(list ...reaction) func(n int, r seen) reaction {
 	return func(n int, _ seen) reaction { return list[min(n, len(list))-1] }
 }

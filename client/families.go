@@ -15,13 +15,13 @@ type Family struct {
 	ExpiresAt  time.Time `json:"expires_at"`
 }
 
-// Families yields an agent's families that are live, newest first. One that nobody knows of may be a thief's.
+// Families yields an agent's live families, newest first. A family that no client of yours opened may be a thief's.
 func (o *Organization) Families(ctx context.Context, agentID string) iter.Seq2[Family, error] {
 	return list[Family](ctx, o.caller, agentPath(agentID)+"/families", perPage)
 }
 
-// RevokeFamily ends a family at once, with its access tokens. To revoke it again changes nothing.
+// RevokeFamily ends a family at once, with its access tokens. Revoking it again has no effect.
 func (o *Organization) RevokeFamily(ctx context.Context, agentID, familyID string) error {
 	var revoked struct{}
-	return o.caller.do(ctx, call{method: http.MethodDelete, path: familyPath(agentID, familyID), effect: repeats}, &revoked)
+	return o.caller.do(ctx, call{method: http.MethodDelete, path: familyPath(agentID, familyID), semantics: idempotent}, &revoked)
 }

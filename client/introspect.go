@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// Introspection is what a token is good for now (RFC 7662). Of one that is not live, or not the organization's, Active is
-// false and nothing else is said.
+// Introspection is the current state of a token (RFC 7662). Active is false, and all other fields are empty, for a token that
+// is not live or belongs to another organization.
 type Introspection struct {
 	Active         bool   `json:"active"`
 	Scope          string `json:"scope,omitzero"` // separated by spaces
@@ -20,10 +20,10 @@ type Introspection struct {
 	OrganizationID string `json:"org_id,omitzero"`
 }
 
-// Introspect tells what an access or refresh token of one of the organization's agents is good for now.
+// Introspect returns the current state of an access or refresh token of one of the organization's agents.
 func (o *Organization) Introspect(ctx context.Context, token string) (Introspection, error) {
 	var info Introspection
 	body := map[string]string{"token": token}
-	err := o.caller.do(ctx, call{method: http.MethodPost, path: "/v1/auth/introspect", body: body, effect: reads}, &info)
+	err := o.caller.do(ctx, call{method: http.MethodPost, path: "/v1/auth/introspect", body: body, semantics: safe}, &info)
 	return info, err
 }

@@ -14,7 +14,7 @@ import (
 	"remit/client"
 )
 
-func TestListsGoFromPageToPage(t *testing.T) {
+func TestListsFollowPages(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: func(n int, r seen) reaction {
 		page := ok(fmt.Sprintf(`[{"id":"s%d"},{"id":"s%d"}]`, 2*n-1, 2*n))
@@ -40,8 +40,8 @@ func TestListsGoFromPageToPage(t *testing.T) {
 	}
 }
 
-// Proxies may put links of their own beside the service's, in the same line or in others.
-func TestTheNextPageIsFoundBesideOtherLinks(t *testing.T) {
+// Proxies may add links to the service's, in the same line or in others.
+func TestTheNextPageIsFoundAmongOtherLinks(t *testing.T) {
 	t.Parallel()
 	const following, other = `</v1/sessions?cursor=c1>; rel="next"`, `</other?cursor=no>; rel="preload"; title="a, <b>"`
 	for _, links := range [][]string{
@@ -137,7 +137,7 @@ func TestEventsEndWithTheContext(t *testing.T) {
 	})
 }
 
-func TestChargeManyTellsEachResult(t *testing.T) {
+func TestChargeManyReturnsEachResult(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: issues(inTurn(ok(`[{"status":200,"body":` + usageBody + `},` +
 		`{"status":403,"body":` + refusal(403, "session_limit_reached", limitMembers).body + `},` +

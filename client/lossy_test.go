@@ -10,7 +10,7 @@ import (
 	"remit/money"
 )
 
-// lossy is a network that loses the first answer to each request that it is told to: the service has done it by then.
+// lossy is a network that loses the first response to chosen requests, after the service has handled them.
 type lossy struct {
 	mu   sync.Mutex
 	lost map[string]int // answers lost, by method and path
@@ -33,8 +33,8 @@ func (l *lossy) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// Whatever is lost on the way back, the service has each step once, and the caller knows it.
-func TestLostAnswersAreCountedOnce(t *testing.T) {
+// Whichever response is lost, each step takes effect once and its call succeeds.
+func TestLostResponsesTakeEffectOnce(t *testing.T) {
 	t.Parallel()
 	network := &lossy{lost: map[string]int{}, many: 2}
 	remit, err := client.New(startedService().url, client.Options{HTTPClient: &http.Client{Transport: network}})
@@ -73,7 +73,7 @@ func TestLostAnswersAreCountedOnce(t *testing.T) {
 	}
 }
 
-// steps takes every step of an agent once.
+// steps performs every step of an agent once.
 func steps(t *testing.T, session *client.Session, agent *client.Agent) {
 	t.Helper()
 	if _, err := session.Charge(t.Context(), client.Charge{Value: money.USD}); err != nil {

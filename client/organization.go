@@ -19,38 +19,37 @@ type OrganizationParams struct {
 	Name     string `json:"name"`              // 1 to 200 characters
 	Metadata any    `json:"metadata,omitzero"` // a JSON object of at most 16 KiB
 
-	// BootstrapToken is needed by services that run with --organizations=token.
+	// BootstrapToken is required by services that run with --organizations=token.
 	BootstrapToken Credential `json:"-"`
 
 	IdempotencyKey string `json:"-"` // at least 32 characters; empty: a random one
 }
 
-// OrganizationInfo is an organization as the service shows it.
+// OrganizationInfo is an organization as the service returns it.
 type OrganizationInfo struct {
 	ID        string          `json:"id"`
 	Name      string          `json:"name"`
-	APIKey    Credential      `json:"api_key,omitzero"` // in the answer to its creation only
+	APIKey    Credential      `json:"api_key,omitzero"` // only in the response to its creation
 	Metadata  json.RawMessage `json:"metadata"`
 	CreatedAt time.Time       `json:"created_at"`
-	Quotas    Quantities      `json:"quotas,omitzero"` // how much of each it may have; nil: the service does not say
-	Usage     Quantities      `json:"usage,omitzero"`  // how much of each it has
+	Quotas    Quantities      `json:"quotas,omitzero"` // the quotas by name; nil: not returned
+	Usage     Quantities      `json:"usage,omitzero"`  // the usage by name
 }
 
-// Quantities are numbers by name, such as agents. A name may be new, so an unknown one is no error; what is not a whole
-// number is left out.
+// Quantities are integers by name, such as agents. Newer services may add names. Values that are not integers are left out.
 type Quantities map[string]int64
 
 // UnmarshalJSON is called by encoding/json.
 func (q *Quantities) UnmarshalJSON(text []byte) error {
-	var said map[string]json.RawMessage
-	if err := json.Unmarshal(text, &said); err != nil {
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(text, &values); err != nil {
 		return err
 	}
-	if said == nil {
+	if values == nil {
 		return nil
 	}
 	*q = Quantities{}
-	for name, value := range said {
+	for name, value := range values {
 		if n, err := strconv.ParseInt(string(value), 10, 64); err == nil {
 			(*q)[name] = n
 		}
@@ -58,30 +57,30 @@ func (q *Quantities) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// RotateKeyParams say how an API key is rotated. The zero value leaves the grace time to the service.
+// RotateKeyParams are the options of an API key's rotation. The zero value works.
 type RotateKeyParams struct {
-	// Grace is how long the present key stays valid, to the second; nil: the service's default, 5 minutes. 0 ends it at
-	// once: if the answer is lost then for good, the organization is locked out.
+	// Grace is how long the current key stays valid, to the second; nil: the service's default, 5 minutes. 0 ends it at
+	// once; if the response is then lost, the organization is locked out.
 	Grace *time.Duration
 
 	IdempotencyKey string // empty: a random one
 }
 
-// RotatedKey is a new API key. The one before it ends at PreviousExpiresAt, or has ended.
+// RotatedKey is a new API key. The previous one ends at PreviousExpiresAt.
 type RotatedKey struct {
 	APIKey            Credential `json:"api_key"`
 	PreviousExpiresAt time.Time  `json:"previous_expires_at"`
 }
 
-// Info reads the organization; id must be its own.
+// Info reads the organization. The id must be that of the API key's organization.
 func (o *Organization) Info(ctx context.Context, id string) (OrganizationInfo, error) {
 	var info OrganizationInfo
 	err := o.caller.do(ctx, call{method: http.MethodGet, path: organizationPath(id)}, &info)
 	return info, err
 }
 
-// RotateKey gives the organization, by its id, a new API key. This Organization goes on with the key it has, which stays
-// valid for the grace time.
+// RotateKey replaces the API key of the organization with this id. This Organization continues to use its current key, which
+// stays valid for the grace time.
 func (o *Organization) RotateKey(ctx context.Context, id string, p RotateKeyParams) (RotatedKey, error) {
 	var rotated RotatedKey
 	body := struct {
@@ -101,7 +100,7 @@ func (o *Organization) Transactions(ctx context.Context, f TransactionFilter) it
 	return o.caller.transactions(ctx, f)
 }
 
-// Transaction is the transaction with this id. An organization may read it and roll it back, and not commit it.
+// Transaction returns the transaction with this id. An organization may read it and roll it back, but not commit it.
 func (o *Organization) Transaction(id string) *Transaction { return openTransaction(o.caller, id) }
 
 // Events yields an agent's audit trail as Agent.Events does.
@@ -114,7 +113,7 @@ func (o *Organization) ListEvents(ctx context.Context, agentID, after string) it
 	return o.caller.events(ctx, agentID, after, 0)
 }
 
-// seconds rounds up, for the service counts whole ones: nothing short turns into 0, which would mean its default.
+// seconds rounds up to whole seconds, so that a short duration does not become 0, which means the default.
 func seconds(d time.Duration) int64 {
 	whole := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -123,7 +122,7 @@ func seconds(d time.Duration) int64 {
 	return whole
 }
 
-// secondsOrNil is seconds of what may be left out, where 0 is not the default.
+// secondsOrNil is seconds for an optional field in which 0 does not mean the default.
 func secondsOrNil(d *time.Duration) *int64 {
 	if d == nil {
 		return nil

@@ -11,14 +11,14 @@ import (
 	"strings"
 )
 
-// Elements of a page: as many as fit into maxAnswer when each is as long as the service allows.
+// Elements of a page: as many as fit into maxResponse when each has its maximum length.
 const (
-	agentsPerPage = "40" // they come with their metadata
+	agentsPerPage = "40" // because agents include their metadata
 	perPage       = "100"
 )
 
-// list yields the elements of a list, newest first, and asks for a page when the one before is used up. An error is
-// the last that it yields. The parameters are as withQuery takes them.
+// list yields the elements of a list, newest first, and requests each page when it is needed. After an error it yields
+// nothing more. The parameters are those of withQuery.
 func list[T any](ctx context.Context, c *caller, path, limit string, parameters ...string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for cursor, more := "", true; more; {
@@ -45,11 +45,11 @@ func list[T any](ctx context.Context, c *caller, path, limit string, parameters 
 	}
 }
 
-// link is one of a Link header: its target, and its parameters, of which those in quotes may hold anything.
+// link matches one link of a Link header: its target and its parameters. A quoted parameter may hold any character.
 var link = regexp.MustCompile(`<([^<>]*)>((?:[^<"]|"[^"]*")*)`)
 
-// nextCursor takes the cursor out of `Link: <…>; rel="next"`, beside which proxies may put links of their own, in the
-// same line or in others. The link itself is not followed: a credential goes only to the base URL.
+// nextCursor returns the cursor of `Link: <…>; rel="next"`. Proxies may add other links, in the same line or in others. The
+// link itself is not followed, because credentials must go to the base URL only.
 func nextCursor(header http.Header) (cursor string, more bool) {
 	for _, found := range link.FindAllStringSubmatch(strings.Join(header.Values("Link"), ", "), -1) {
 		if !strings.Contains(found[2], `rel="next"`) {

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// sessionPath, organizationPath, agentPath, familyPath and transactionPath are those of one object. No id, however strange, leads
-// elsewhere.
+// The paths of one object. They escape the id, so that no id leads to another path.
 func sessionPath(id string) string       { return "/v1/sessions/" + url.PathEscape(id) }
 func organizationPath(id string) string  { return "/v1/organizations/" + url.PathEscape(id) }
 func agentPath(id string) string         { return "/v1/agents/" + url.PathEscape(id) }
 func familyPath(agent, id string) string { return agentPath(agent) + "/families/" + url.PathEscape(id) }
 func transactionPath(id string) string   { return "/v1/transactions/" + url.PathEscape(id) }
 
-// withQuery adds the parameters that are not empty, given as name, value, name, value.
+// withQuery adds the parameters that are not empty. They are name, value, name, value, …
 func withQuery(path string, parameters ...string) string {
 	query := url.Values{}
 	for i := 0; i < len(parameters); i += 2 {
@@ -27,7 +26,7 @@ func withQuery(path string, parameters ...string) string {
 	return path + "?" + query.Encode()
 }
 
-// withoutQuery is a path as errors name it.
+// withoutQuery returns a path as errors name it.
 func withoutQuery(path string) string {
 	path, _, _ = strings.Cut(path, "?")
 	return path

@@ -11,7 +11,7 @@ import (
 	"remit/money"
 )
 
-// What the fakes of the other tests take for granted, the service does.
+// These tests check with the service what the fakes of the other tests assume.
 
 func TestAnAgentsWholeLife(t *testing.T) {
 	t.Parallel()
@@ -124,7 +124,7 @@ func collect[T any](t *testing.T, list func(func(T, error) bool), id func(T) str
 }
 
 // The token that a refresh replaces stays valid, and the chain of refreshes holds.
-func TestRefreshesOfTheServiceChain(t *testing.T) {
+func TestRefreshesChain(t *testing.T) {
 	t.Parallel()
 	agent := agentOf(organization())
 	seen := map[string]bool{}
@@ -140,7 +140,7 @@ func TestRefreshesOfTheServiceChain(t *testing.T) {
 	}
 }
 
-// Whatever many goroutines do at once is in the books, exactly.
+// The charges of concurrent goroutines add up exactly.
 func TestChargesOfManyGoroutinesAddUp(t *testing.T) {
 	t.Parallel()
 	o := organization()

@@ -19,7 +19,7 @@ const (
 		`"expires_at":"2026-11-21T09:19:32.859Z","created_at":"2026-11-21T08:19:32.859Z","a_field_of_tomorrow":{"x":[1]}}`
 )
 
-// Each of these is one request, repeated after two lost answers, and by the same key where a second one would do it twice.
+// Each of these is one request, retried after two lost responses, with the same key unless it is idempotent by itself.
 func TestWhatIsSent(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -104,8 +104,8 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
-// Without keys a top-up whose answer is lost stays in doubt: a second one would count twice.
-func TestATopUpWithoutAKeyIsNotRepeated(t *testing.T) {
+// Without a key a top-up whose response is lost stays in doubt, because a retry would count twice.
+func TestATopUpWithoutAKeyIsNotRetried(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(fails(errReset))}
 	organization := newClient(t, f, client.Options{NoIdempotencyKeys: true}).Organization("k")
@@ -115,7 +115,7 @@ func TestATopUpWithoutAKeyIsNotRepeated(t *testing.T) {
 	}
 }
 
-func TestASessionSaysWhatWasEverCommitted(t *testing.T) {
+func TestASessionHasItsCommittedTotal(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(ok(sessionBody), ok(`{"id":"s1"}`))}
 	organization := newClient(t, f, client.Options{}).Organization("k")
@@ -147,8 +147,8 @@ func TestFamiliesAreListed(t *testing.T) {
 	}
 }
 
-// A quota of a kind that this SDK does not know, or without a number, hides no other.
-func TestQuotasAreReadAsFarAsTheyAreNumbers(t *testing.T) {
+// An unknown quota, or one that is not a number, hides no other.
+func TestQuotasThatAreNotIntegersAreLeftOut(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(
 		ok(`{"id":"o1","quotas":{"agents":10000,"of_tomorrow":7,"bytes":null,"odd":"x","half":0.5},"usage":{"agents":3}}`),
@@ -164,7 +164,7 @@ func TestQuotasAreReadAsFarAsTheyAreNumbers(t *testing.T) {
 	}
 }
 
-func TestALateCommitSaysSo(t *testing.T) {
+func TestALateCommitIsMarked(t *testing.T) {
 	t.Parallel()
 	late := ok(transactionBody("committed")[:len(transactionBody("committed"))-1] + `,"late":true}`)
 	tx := begin(t, &fake{react: settles(late, rolledBack)})
@@ -176,7 +176,7 @@ func TestALateCommitSaysSo(t *testing.T) {
 	}
 }
 
-func TestAChangedTransactionIsItsInfo(t *testing.T) {
+func TestUpdateSetsTheInfo(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: issues(func(n int, r seen) reaction {
 		if r.method == "PATCH" {

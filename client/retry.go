@@ -14,29 +14,29 @@ import (
 const (
 	firstBackoff   = 100 * time.Millisecond
 	longestBackoff = 5 * time.Second
-	// longestWait is how long a Retry-After is honoured by waiting. Beyond it the caller is told instead.
+	// longestWait is the longest Retry-After that is waited for. A longer one is returned to the caller.
 	longestWait = 30 * time.Second
 )
 
-// lost is an attempt without an answer.
+// lost is an attempt without a response.
 type lost struct{ error }
 
 func (e *lost) Unwrap() error { return e.error }
 
-// unreadable is an answer that does not follow the contract.
+// unreadable is a response that does not follow the API.
 type unreadable struct{ error }
 
 func (e *unreadable) Error() string { return "unreadable answer: " + e.error.Error() }
 func (e *unreadable) Unwrap() error { return e.error }
 
-// noToken is the want of an access token to send a call with.
+// noToken reports that there is no access token to send a call with.
 type noToken struct{ error }
 
 func (e *noToken) Error() string { return "no access token: " + e.error.Error() }
 func (e *noToken) Unwrap() error { return e.error }
 
-// doubt is the last error of a write of which an attempt may have happened. Its cause may be an ErrUnavailable, which by
-// itself would say that nothing did; so it is not unwrapped but asked.
+// doubt is the last error of a write of which an attempt may have taken effect. It does not unwrap its cause, because
+// that may be ErrUnavailable, which promises that nothing happened.
 type doubt struct{ cause error }
 
 func (e *doubt) Error() string      { return ErrOutcomeUnknown.Error() + ": " + e.cause.Error() }
@@ -45,23 +45,23 @@ func (e *doubt) Is(target error) bool {
 	return target == ErrOutcomeUnknown || target != ErrUnavailable && errors.Is(e.cause, target)
 }
 
-// mayRepeat reports whether q may be sent again after err: when it certainly did not happen, or when twice is the same
-// as once. Only what may pass by itself is worth it: lost answers, 503 and 429.
-func (q call) mayRepeat(err error) bool {
+// isRetryable reports whether to send q again after err: a lost response, 503 or 429, provided that q certainly did not
+// take effect or is not unsafe.
+func (q call) isRetryable(err error) bool {
 	if p, ok := err.(problemHolder); ok {
 		status, code := p.problem().Status, p.problem().Code
 		return status == http.StatusTooManyRequests ||
-			status == http.StatusServiceUnavailable && (code == codeUnavailable || q.effect != once)
+			status == http.StatusServiceUnavailable && (code == codeUnavailable || q.semantics != unsafe)
 	}
 	_, isLost := err.(*lost)
-	return isLost && !isDistrusted(err) && (wasNotSent(err) || q.effect != once)
+	return isLost && !isDistrusted(err) && (wasNotSent(err) || q.semantics != unsafe)
 }
 
-// mayHaveHappened reports whether a write that ended in err may have been done.
+// mayHaveHappened reports whether a write that ended in err may have taken effect.
 func mayHaveHappened(err error) bool {
 	switch e := err.(type) {
 	case problemHolder:
-		status := e.problem().Status // below 300: done, though by an answer that is not the service's
+		status := e.problem().Status // below 300: it took effect, but another server responded
 		return status < 300 || status >= 500 && !e.problem().Is(ErrUnavailable)
 	case *lost:
 		return !wasNotSent(err)
@@ -71,10 +71,10 @@ func mayHaveHappened(err error) bool {
 	return false
 }
 
-// settles reports whether err, after an attempt in doubt, tells how that came out: it does when the service got as far
-// as looking up the key, or would have refused the first attempt too. What stands between, such as an ingress without a
-// backend, knows of neither.
-func settles(err error) bool {
+// resolvesDoubt reports whether err, after an attempt in doubt, shows the outcome of that attempt: the service looked up
+// the idempotency key, or would have refused the first attempt too. The response of an intermediary, such as an ingress
+// without a backend, shows neither.
+func resolvesDoubt(err error) bool {
 	p, ok := err.(problemHolder)
 	if !ok || p.problem().Code == "" {
 		return false
@@ -87,20 +87,19 @@ func settles(err error) bool {
 	}
 }
 
-// wasNotSent reports whether there was not even a connection.
+// wasNotSent reports whether no connection was made.
 func wasNotSent(err error) bool {
 	var op *net.OpError
 	return isDistrusted(err) || errors.As(err, &op) && op.Op == "dial"
 }
 
-// isDistrusted reports whether the far end could not prove who it is, which no second attempt changes.
+// isDistrusted reports whether the server's certificate is not trusted. A retry does not change that.
 func isDistrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	return errors.As(err, &certificate)
 }
 
-// pause waits before the attempt after the given one. It returns false, and does not wait, when that would be too long
-// for the ctx or for anybody.
+// pause waits before the next attempt. It returns false at once when the wait would outlast the ctx or longestWait.
 func pause(ctx context.Context, attempt int, err error) bool {
 	wait := backoff(attempt)
 	if p, ok := err.(problemHolder); ok {
@@ -122,7 +121,7 @@ func pause(ctx context.Context, attempt int, err error) bool {
 	}
 }
 
-// backoff is exponential with full jitter: anything up to a bound that doubles, so that many callers spread out.
+// backoff is exponential with full jitter: a random duration up to a bound that doubles, so that many callers spread out.
 func backoff(attempt int) time.Duration {
 	bound := longestBackoff
 	if doublings := attempt - 1; doublings < 6 {
@@ -131,7 +130,7 @@ func backoff(attempt int) time.Duration {
 	return rand.N(bound)
 }
 
-// conclude words the error that a caller gets, and says in it what is known about the write.
+// conclude returns the error for the caller, which says what is known about the write.
 func conclude(ctx context.Context, q call, inDoubt bool, err error) error {
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		err = fmt.Errorf("%w; gave up: %w", err, ended)
@@ -145,9 +144,9 @@ func conclude(ctx context.Context, q call, inDoubt bool, err error) error {
 	return fmt.Errorf("remit: %s %s: %w", q.method, withoutQuery(q.path), err)
 }
 
-// isOutage reports whether the service could not be asked, or could not answer.
+// isOutage reports whether the service could not be reached, or responded with 503.
 func isOutage(err error) bool {
-	var noAnswer *lost
+	var noResponse *lost
 	var p *Problem
-	return errors.As(err, &noAnswer) || errors.As(err, &p) && p.Status == http.StatusServiceUnavailable
+	return errors.As(err, &noResponse) || errors.As(err, &p) && p.Status == http.StatusServiceUnavailable
 }

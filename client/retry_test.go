@@ -12,7 +12,7 @@ import (
 	"remit/client"
 )
 
-// Kinds of call, by what sending one twice would do.
+// Calls by their semantics.
 var (
 	aRead = func(ctx context.Context, c *client.Client) error {
 		_, err := c.Organization("k").GetSession(ctx, "s1")
@@ -107,7 +107,7 @@ func TestWhatIsRetried(t *testing.T) {
 	}
 }
 
-func TestTheKeyStaysOverRetriesAndDiffersBetweenCalls(t *testing.T) {
+func TestRetriesKeepTheKeyAndCallsDiffer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{react: issues(func(n int, _ seen) reaction {
@@ -137,7 +137,7 @@ func TestTheKeyStaysOverRetriesAndDiffersBetweenCalls(t *testing.T) {
 	})
 }
 
-func TestWithoutKeysAWriteInDoubtIsNotRepeated(t *testing.T) {
+func TestAnUnsafeWriteInDoubtIsNotRetried(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: issues(inTurn(fails(errReset)))}
 	session := newClient(t, f, client.Options{NoIdempotencyKeys: true}).Agent("a1", "s").Session("s1")
@@ -152,7 +152,7 @@ func TestWithoutKeysAWriteInDoubtIsNotRepeated(t *testing.T) {
 	})
 }
 
-// An attempt in doubt stays in doubt until the service has looked its key up.
+// An attempt stays in doubt until the service has looked up its key.
 func TestDoubtOutlastsLaterRefusals(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -186,7 +186,7 @@ func TestDoubtOutlastsLaterRefusals(t *testing.T) {
 	}
 }
 
-// A call for which there is no token was not sent, whatever became of the call for the token.
+// A call without a token was not sent, so it is not in doubt, even if the call for the token is.
 func TestWithoutATokenNothingIsInDoubt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-// Retries end with the caller's context, and the error tells both.
+// Retries end with the caller's context, and the error wraps both causes.
 func TestRetriesEndWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -255,7 +255,7 @@ func TestRetriesEndWithTheContext(t *testing.T) {
 	})
 }
 
-// A service that never answers holds a call up for a bounded time per attempt.
+// Each attempt is bounded when the service never responds.
 func TestAnAttemptIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -269,7 +269,7 @@ func TestAnAttemptIsBounded(t *testing.T) {
 	})
 }
 
-func TestAnswersAreBounded(t *testing.T) {
+func TestResponsesAreBounded(t *testing.T) {
 	t.Parallel()
 	long := ok(`{"id":"` + strings.Repeat("x", 1<<20) + `"}`)
 	f := &fake{react: inTurn(long)}
@@ -278,7 +278,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// Waits grow, and no two callers wait alike.
+// Waits grow and are random.
 func TestBackoffGrowsWithJitter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

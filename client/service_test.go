@@ -20,9 +20,8 @@ import (
 	"remit/client"
 )
 
-// The service that the examples and some tests run on: this repository's own program, which starts a redis-server of its
-// own. It is started when the first of them needs it, and ended by its process id when all are done. It is built in the
-// service's module: this one must not require it, or the users of the SDK would too.
+// The service for the examples and some tests. It starts with the first test that needs it and stops after the last. These
+// tests cannot use internal/serviceproc: this module would have to require the service's, and with it all users of the SDK.
 
 const (
 	startPatience = 30 * time.Second
@@ -81,7 +80,7 @@ func (m tests) Run() (code int) {
 	return m.M.Run()
 }
 
-// startedService returns the one service of all tests. What stands in the way of it is a failure of whoever asks.
+// startedService returns the shared service. It panics when the service does not start.
 func startedService() *service {
 	running.once.Do(func() {
 		running.service = &service{ended: make(chan struct{})}
@@ -135,11 +134,11 @@ func (s *service) awaitAddress() error {
 	return fmt.Errorf("the service is not ready\n%s", s.output.String())
 }
 
-// stop ends the service, which ends its Redis, and removes their files.
+// stop ends the service with its Redis, and removes their files.
 func (s *service) stop() error {
 	var errs []error
 	if s.cmd != nil {
-		// A signal fails only when the process has ended, which is what it is for.
+		// A signal fails only when the process has ended already.
 		s.cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-s.ended:
@@ -154,7 +153,7 @@ func (s *service) stop() error {
 	return errors.Join(append(errs, os.RemoveAll(s.dir))...)
 }
 
-// output keeps what a process prints.
+// output collects what a process prints.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

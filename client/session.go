@@ -7,18 +7,18 @@ import (
 	"remit/money"
 )
 
-// Session is a budget that an agent acts within. Agent.Session makes one.
+// Session is a budget for the actions of an agent. Agent.Session returns one.
 type Session struct {
 	id     string
 	caller *caller
 }
 
-// Charge is one use of a session. Its zero value counts one action and no value.
+// Charge is one use of a session. The zero value charges one action and no value.
 type Charge struct {
-	ActionType string         // what it is, for people: llm.call, payment
+	ActionType string         // such as llm.call or payment
 	Value      money.MicroUSD // of all Count actions together
 	Count      int64          // 1 to 1000; 0: 1
-	Scope      string         // one that the token and the session must have; empty: none
+	Scope      string         // which the token and the session must have; empty: none
 
 	IdempotencyKey string // empty: a random one
 }
@@ -33,7 +33,7 @@ type chargeBody struct {
 
 func (c Charge) body() chargeBody { return chargeBody{c.ActionType, c.Value, c.Count, c.Scope} }
 
-// Usage is what of a session is used and what remains. ValueHeld belongs to pending transactions, and does not remain.
+// Usage is what is used of a session and what remains. ValueHeld is held by pending transactions and does not remain.
 type Usage struct {
 	ActionCount      int64          `json:"action_count"`
 	MaxActions       int64          `json:"max_actions"`
@@ -45,11 +45,11 @@ type Usage struct {
 	ExpiresAt        time.Time      `json:"expires_at"`
 }
 
-// ID is the session's id.
+// ID returns the session's id.
 func (s *Session) ID() string { return s.id }
 
-// Charge charges an action to the session, before it is taken, and returns what is used and remains then. It is all or
-// nothing: a *LimitReached charged nothing, and so did a *SessionNotActive and an *InsufficientScope.
+// Charge charges an action to the session and returns the usage after it. Call it before the action. It is all or nothing:
+// *LimitReached, *SessionNotActive and *InsufficientScope charge nothing.
 func (s *Session) Charge(ctx context.Context, c Charge) (Usage, error) {
 	var u Usage
 	err := s.caller.do(ctx, s.caller.client.keyed(sessionPath(s.id)+"/actions", c.IdempotencyKey, c.body()), &u)
@@ -65,9 +65,9 @@ func (s *Session) ChargeMany(ctx context.Context, charges []Charge, options Batc
 	return s.caller.chargeMany(ctx, own, options)
 }
 
-// Begin begins a transaction: it counts one action and holds the value until it is committed, rolled back or expires.
-// Errors are those of Charge. After an ErrOutcomeUnknown there is nothing to settle: what it may hold is released when it
-// expires.
+// Begin begins a transaction: it charges one action and holds the value until the transaction is committed, rolled back or
+// expires. Errors are those of Charge. After ErrOutcomeUnknown there is no Transaction to settle: its hold, if any, is
+// released when it expires.
 func (s *Session) Begin(ctx context.Context, p TransactionParams) (*Transaction, error) {
 	return s.caller.begin(ctx, s.id, p)
 }
@@ -75,6 +75,6 @@ func (s *Session) Begin(ctx context.Context, p TransactionParams) (*Transaction,
 // Get reads the session.
 func (s *Session) Get(ctx context.Context) (SessionInfo, error) { return s.caller.session(ctx, s.id) }
 
-// End ends the session and rolls its pending transactions back. To end it again changes nothing; of one that has
-// expired or was revoked, *SessionNotActive tells.
+// End ends the session and rolls back its pending transactions. Ending it again has no effect. It returns *SessionNotActive
+// for a session that has expired or was revoked.
 func (s *Session) End(ctx context.Context) error { return s.caller.endSession(ctx, s.id) }

@@ -10,11 +10,11 @@ import (
 	"remit/money"
 )
 
-// SessionParams describe a new session. What is left out gets the service's default, which its answer shows.
+// SessionParams describe a new session. An omitted limit gets the service's default, which the response shows.
 type SessionParams struct {
 	AgentID    string
 	MaxActions int64           // 1 to 1,000,000,000
-	MaxValue   *money.MicroUSD // nil: left out; 0 is a limit
+	MaxValue   *money.MicroUSD // nil: omitted; 0 is a limit
 	ExpiresIn  time.Duration   // to the second, up to 30 days
 	Scopes     []string        // of the agent's; nil: all of them
 	Metadata   any             // a JSON object of at most 16 KiB
@@ -25,21 +25,21 @@ type SessionParams struct {
 	IdempotencyKey string // empty: a random one
 }
 
-// SessionLimits are new limits of a session. What is left out stays.
+// SessionLimits are new limits of a session. Omitted ones stay.
 type SessionLimits struct {
 	MaxActions int64
-	MaxValue   *money.MicroUSD // nil: left out; 0 is a limit
+	MaxValue   *money.MicroUSD // nil: omitted; 0 is a limit
 	ExpiresIn  time.Duration   // from now, to the second
 
-	// AddActions and AddValue top up relatively: of several that do so at once, all count. With MaxActions, or MaxValue, the
-	// service refuses them.
+	// AddActions and AddValue raise a limit by an amount, so that concurrent top-ups add up. The service refuses them together
+	// with MaxActions or MaxValue.
 	AddActions int64
 	AddValue   money.MicroUSD
 
-	IdempotencyKey string // of AddActions and AddValue, which count once by it; empty: a random one
+	IdempotencyKey string // for AddActions and AddValue; empty: a random one
 }
 
-// SessionInfo is a session as the service shows it.
+// SessionInfo is a session as the service returns it.
 type SessionInfo struct {
 	ID           string         `json:"id"`
 	AgentID      string         `json:"agent_id"`
@@ -49,9 +49,9 @@ type SessionInfo struct {
 	MaxValue     money.MicroUSD `json:"max_value_usd"`
 	ValueUsed    money.MicroUSD `json:"value_used_usd"`
 	ValueHeld    money.MicroUSD `json:"value_held_usd"`             // by pending transactions
-	ValueOverage money.MicroUSD `json:"value_overage_usd,omitzero"` // spent by transactions, and beyond the limit
+	ValueOverage money.MicroUSD `json:"value_overage_usd,omitzero"` // spent by transactions beyond the limit
 
-	ValueCommitted money.MicroUSD  `json:"value_committed_usd"`        // ever charged or committed; rollbacks do not lower it
+	ValueCommitted money.MicroUSD  `json:"value_committed_usd"`        // total charged or committed; rollbacks do not lower it
 	MaxCommitted   *money.MicroUSD `json:"max_committed_usd,omitzero"` // its limit; nil: none
 
 	Scopes    []string        `json:"scopes"`
@@ -73,20 +73,20 @@ type SessionSummary struct {
 	ExpiresAt   time.Time      `json:"expires_at"`
 }
 
-// SessionFilter narrows a list of sessions. The zero value is all of them.
+// SessionFilter narrows a list of sessions. The zero value selects all.
 type SessionFilter struct {
 	Status  string // active, completed, expired or revoked
 	AgentID string
 }
 
-// limitsBody is what creating a session and changing its limits have in common on the wire.
+// limitsBody is the common part of creating a session and changing its limits, on the wire.
 type limitsBody struct {
 	MaxActions int64           `json:"max_actions,omitzero"`
 	MaxValue   *money.MicroUSD `json:"max_value_usd,omitzero"`
 	ExpiresIn  int64           `json:"expires_in_seconds,omitzero"`
 }
 
-// CreateSession gives an agent a session.
+// CreateSession creates a session for an agent.
 func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (SessionInfo, error) {
 	body := struct {
 		AgentID string `json:"agent_id"`
@@ -101,16 +101,15 @@ func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (Sess
 	return made, err
 }
 
-// UpdateSession tops an active session up, or tightens it, but not below what is used and held: that is a
-// *LimitBelowUsage.
+// UpdateSession raises or lowers the limits of an active session. A limit below what is used and held is a *LimitBelowUsage.
 func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLimits) (SessionInfo, error) {
 	body := struct {
 		limitsBody
 		AddActions int64          `json:"add_actions,omitzero"`
 		AddValue   money.MicroUSD `json:"add_value_usd,omitzero"`
 	}{limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}, l.AddActions, l.AddValue}
-	q := call{method: http.MethodPatch, path: sessionPath(id), body: body, effect: repeats, key: l.IdempotencyKey}
-	if l.AddActions != 0 || l.AddValue != 0 { // sent twice, they would count twice
+	q := call{method: http.MethodPatch, path: sessionPath(id), body: body, semantics: idempotent, key: l.IdempotencyKey}
+	if l.AddActions != 0 || l.AddValue != 0 { // repeated without a key, they would count twice
 		q = o.caller.client.withKey(q, l.IdempotencyKey)
 	}
 	var changed SessionInfo
@@ -145,5 +144,5 @@ func (c *caller) sessions(ctx context.Context, f SessionFilter) iter.Seq2[Sessio
 
 func (c *caller) endSession(ctx context.Context, id string) error {
 	var ended struct{}
-	return c.do(ctx, call{method: http.MethodPost, path: sessionPath(id) + "/end", effect: repeats}, &ended)
+	return c.do(ctx, call{method: http.MethodPost, path: sessionPath(id) + "/end", semantics: idempotent}, &ended)
 }

@@ -10,69 +10,69 @@ import (
 )
 
 const (
-	// A token is renewed at a random moment between these parts of its lifetime, so that a fleet that began together
-	// does not renew together, and not used after the last part, as it has to arrive in time.
+	// A token is renewed at a random moment between the first two fractions of its lifetime, so that a fleet that started
+	// together does not renew together. It is not used after the last fraction, because it must arrive in time.
 	renewFrom, renewUntil, useUntil = 0.75, 0.90, 0.98
 
-	// flightLimit ends an exchange or refresh, over all its attempts.
-	flightLimit = 30 * time.Second
+	// renewalTime bounds an exchange or refresh with all its attempts.
+	renewalTime = 30 * time.Second
 
-	// renewPause is the time between early renewals that fail, half of it at least.
+	// renewPause is the longest pause after a failed early renewal; the shortest is half of it.
 	renewPause = 10 * time.Second
 
-	// longestLifetime bounds the seconds that a token is taken to live: more would not fit into a time.Duration.
+	// longestLifetime bounds a token's lifetime in seconds, so that it fits into a time.Duration.
 	longestLifetime = 1 << 30
 
-	// repeatWithin is how long a refresh token is presented again after a lost answer. The service returns the same
-	// successor for 60 seconds; after that it would have to take the token for stolen.
+	// repeatWithin is how long a refresh token is presented again after a lost response. The service returns the same
+	// successor for 60 seconds; after that it treats the token as stolen.
 	repeatWithin = 50 * time.Second
 )
 
-// tokens keeps an agent's tokens fresh. Time is measured on this machine's monotonic clock, from when a token was
-// received, so its clock need not agree with the service's.
+// tokens keeps an agent's tokens fresh. It measures lifetimes from the receipt of a token, so the clocks of this machine and
+// the service need not agree.
 type tokens struct {
 	issuer *caller // without a credential
 	agent  string
 	secret hidden
 
-	wall func() time.Time // the clock that goes on while the machine sleeps
+	wall func() time.Time // advances while the machine is suspended, unlike the monotonic clock
 
 	mu          sync.Mutex
 	access      string // empty: none
 	renewAt     time.Time
 	usableUntil time.Time
-	refresh     string  // empty: none
-	doubt       moment  // since when refresh may be spent, for want of an answer; zero: it is not
-	flight      *flight // the one exchange or refresh under way; nil: none
+	refresh     string   // empty: none
+	doubt       moment   // since when refresh may be used up, because no response came; zero: it is not
+	renewal     *renewal // the exchange or refresh in flight; nil: none
 }
 
-// moment is a moment on both clocks. The monotonic one stands still while the machine sleeps, and the other may be set.
+// moment is a moment on both clocks: the monotonic one stops while the machine is suspended, the other can be set.
 type moment struct{ monotonic, wall time.Time }
 
 // wallClock reads the clock without its monotonic part.
 func wallClock() time.Time { return time.Now().Round(0) }
 
-// until is how much time may have passed: the more by either clock.
+// until returns the time between two moments, by the clock that advanced more.
 func (m moment) until(later moment) time.Duration {
 	return max(later.monotonic.Sub(m.monotonic), later.wall.Sub(m.wall))
 }
 
-// flight is one exchange or refresh, and all who wait for it.
-type flight struct {
-	landed chan struct{} // closed when the other fields are set
+// renewal is one exchange or refresh in flight, shared by all callers that wait for it (single flight).
+type renewal struct {
+	done   chan struct{} // closed when the other fields are set
 	access string
 	err    error
 }
 
-// tokenPair is the answer to an exchange and to a refresh.
+// tokenPair is the response to an exchange and to a refresh.
 type tokenPair struct {
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
 	ExpiresIn    int64  `json:"expires_in"` // seconds
 }
 
-// get returns an access token that is not the refused one. It waits only when there is none that can be used: a token
-// that should be renewed still serves while that happens.
+// get returns an access token other than the refused one. It waits only without a usable token: a token that is due for
+// renewal is returned while the renewal is in flight.
 func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 	t.mu.Lock()
 	if refused != "" && t.access == refused {
@@ -84,44 +84,45 @@ func (t *tokens) get(ctx context.Context, refused string) (string, error) {
 		t.mu.Unlock()
 		return access, nil
 	}
-	f := t.board(ctx)
+	r := t.share(ctx)
 	t.mu.Unlock()
 	if usable {
 		return access, nil
 	}
-	return f.wait(ctx)
+	return r.wait(ctx)
 }
 
-// renew gets a new access token, whatever the state of the present one.
+// renew returns a new access token, whatever the state of the current one.
 func (t *tokens) renew(ctx context.Context) (string, error) {
 	t.mu.Lock()
-	f := t.board(ctx)
+	r := t.share(ctx)
 	t.mu.Unlock()
-	return f.wait(ctx)
+	return r.wait(ctx)
 }
 
-// board returns the flight that is under way, or starts one. It does not end with the ctx of whoever came first, for
-// others may wait for it, but by flightLimit. Called with mu held.
-func (t *tokens) board(ctx context.Context) *flight {
-	if t.flight == nil {
-		t.flight = &flight{landed: make(chan struct{})}
-		go t.fly(context.WithoutCancel(ctx), t.flight)
+// share returns the renewal in flight, or starts one. It is bounded by renewalTime and not by the ctx, because other callers
+// may wait for it too. Called with mu held.
+func (t *tokens) share(ctx context.Context) *renewal {
+	if t.renewal == nil {
+		t.renewal = &renewal{done: make(chan struct{})}
+		go t.do(context.WithoutCancel(ctx), t.renewal)
 	}
-	return t.flight
+	return t.renewal
 }
 
-// wait returns the flight's access token. A waiter whose ctx ends leaves; the flight goes on.
-func (f *flight) wait(ctx context.Context) (string, error) {
+// wait returns the access token of the renewal. The renewal continues after the ctx of a waiting caller has ended.
+func (r *renewal) wait(ctx context.Context) (string, error) {
 	select {
-	case <-f.landed:
-		return f.access, f.err
+	case <-r.done:
+		return r.access, r.err
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
 }
 
-func (t *tokens) fly(ctx context.Context, f *flight) {
-	ctx, cancel := context.WithTimeout(ctx, flightLimit)
+// do runs a renewal and passes its result to all callers.
+func (t *tokens) do(ctx context.Context, r *renewal) {
+	ctx, cancel := context.WithTimeout(ctx, renewalTime)
 	defer cancel()
 	pair, err := t.obtain(ctx)
 
@@ -132,38 +133,38 @@ func (t *tokens) fly(ctx context.Context, f *flight) {
 	} else {
 		t.renewAt = time.Now().Add(between(renewPause/2, renewPause))
 	}
-	f.access, f.err = pair.AccessToken, err
-	t.flight = nil
-	close(f.landed)
+	r.access, r.err = pair.AccessToken, err
+	t.renewal = nil
+	close(r.done)
 }
 
-// obtain refreshes, or exchanges the secret when there is no refresh token or it is refused.
+// obtain refreshes, or exchanges the secret without a refresh token or when the service refuses it.
 func (t *tokens) obtain(ctx context.Context) (tokenPair, error) {
 	if presented, left := t.present(); presented != "" {
 		pair, err := t.refreshWith(ctx, presented, left)
 		if err == nil {
 			return pair, nil
 		}
-		// What had less than its time may have failed for want of it, which the secret does not need.
-		if short := left < flightLimit; !hasCode(err, codeInvalidRefreshToken) && !short && t.mayPresent() {
+		// A shortened refresh may have failed for lack of time. An exchange has time enough.
+		if short := left < renewalTime; !hasCode(err, codeInvalidRefreshToken) && !short && t.mayPresent() {
 			return pair, err
 		}
 		t.forget(presented)
 	}
 	body := map[string]string{"agent_id": t.agent, "secret": t.secret.reveal()}
-	return t.ask(ctx, call{path: "/v1/auth/token", body: body})
+	return t.request(ctx, call{path: "/v1/auth/token", body: body})
 }
 
-// refreshWith presents the refresh token for as long as that is left.
+// refreshWith presents the refresh token, for the time left at most.
 func (t *tokens) refreshWith(ctx context.Context, presented string, left time.Duration) (tokenPair, error) {
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	body := map[string]string{"refresh_token": presented}
-	return t.ask(ctx, call{path: "/v1/auth/refresh", body: body, mayGoOn: t.mayPresent})
+	return t.request(ctx, call{path: "/v1/auth/refresh", body: body, mayRetry: t.mayPresent})
 }
 
-// present returns the refresh token, if it may be presented, and for how long it may. It takes it for spent until keep
-// has its successor.
+// present returns the refresh token, or "" if there is none to present, and how long it may still be presented. From the
+// first call on the token may be used up, until keep stores its successor.
 func (t *tokens) present() (string, time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -183,7 +184,7 @@ func (t *tokens) mayPresent() bool {
 	return left > 0
 }
 
-// forget drops a refresh token that was refused.
+// forget drops a refused refresh token.
 func (t *tokens) forget(refused string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -192,9 +193,10 @@ func (t *tokens) forget(refused string) {
 	}
 }
 
-// ask may be repeated: the service returns the same successor, and a second family of tokens does no harm.
-func (t *tokens) ask(ctx context.Context, q call) (tokenPair, error) {
-	q.method, q.effect = http.MethodPost, reads
+// request sends a call for tokens. It counts as safe: a repeated refresh returns the same successor, and a repeated exchange
+// only opens a second token family.
+func (t *tokens) request(ctx context.Context, q call) (tokenPair, error) {
+	q.method, q.semantics = http.MethodPost, safe
 	var pair tokenPair
 	err := t.issuer.do(ctx, q, &pair)
 	if err == nil && (pair.AccessToken == "" || pair.ExpiresIn <= 0) {
@@ -203,7 +205,7 @@ func (t *tokens) ask(ctx context.Context, q call) (tokenPair, error) {
 	return pair, err
 }
 
-// keep takes a pair that was just received into use. Called with mu held.
+// keep stores a pair that was just received. Called with mu held.
 func (t *tokens) keep(p tokenPair) {
 	now, lifetime := time.Now(), time.Duration(min(p.ExpiresIn, longestLifetime))*time.Second
 	t.access, t.refresh, t.doubt = p.AccessToken, p.RefreshToken, moment{}
@@ -213,5 +215,5 @@ func (t *tokens) keep(p tokenPair) {
 
 func part(d time.Duration, of float64) time.Duration { return time.Duration(float64(d) * of) }
 
-// between is a random duration from least up to most.
+// between returns a random duration from least up to most.
 func between(least, most time.Duration) time.Duration { return least + rand.N(most-least) }

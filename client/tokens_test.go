@@ -12,7 +12,7 @@ import (
 	"remit/client"
 )
 
-// newAgent is an agent of a fake that reacts so.
+// newAgent returns an agent of a fake with these reactions.
 func newAgent(t *testing.T, react func(n int, r seen) reaction) (*client.Agent, *fake) {
 	t.Helper()
 	f := &fake{react: react}
@@ -28,7 +28,7 @@ func token(t *testing.T, a *client.Agent) string {
 	return access
 }
 
-func TestOneExchangeHoweverManyAsk(t *testing.T) {
+func TestConcurrentCallsShareOneExchange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		agent, f := newAgent(t, func(n int, _ seen) reaction {
@@ -51,7 +51,7 @@ func TestOneExchangeHoweverManyAsk(t *testing.T) {
 	})
 }
 
-func TestAWaiterLeavesWithoutTheOthers(t *testing.T) {
+func TestACancelledWaiterDoesNotCancelTheRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		agent, f := newAgent(t, func(n int, _ seen) reaction {
@@ -84,7 +84,7 @@ func TestAWaiterLeavesWithoutTheOthers(t *testing.T) {
 	})
 }
 
-// A token is renewed between 75 and 90 % of its life, while calls go on with the present one.
+// A token is renewed between 75 and 90 % of its lifetime, while calls continue with the current one.
 func TestTokensAreRenewedEarly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -108,7 +108,7 @@ func TestTokensAreRenewedEarly(t *testing.T) {
 	})
 }
 
-// What its lifetime says is counted from the answer on. That the service's clock is elsewhere plays no part.
+// The lifetime counts from the response on. The service's clock does not matter.
 func TestAnExpiredTokenIsNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestAnExpiredTokenIsNotUsed(t *testing.T) {
 	})
 }
 
-func TestAFleetDoesNotRenewAtOnce(t *testing.T) {
+func TestAFleetDoesNotRenewTogether(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{react: issues(nil)}
@@ -172,8 +172,8 @@ func TestALostRefreshIsRepeatedWithTheSameToken(t *testing.T) {
 	})
 }
 
-// Within the service's grace the refresh token is presented again; later it would look stolen.
-func TestATokenInDoubtIsPresentedForAWhileOnly(t *testing.T) {
+// The refresh token is presented again only within the service's grace time. Later it would look stolen.
+func TestATokenInDoubtIsPresentedForALimitedTime(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		after     time.Duration
@@ -212,18 +212,18 @@ func TestATokenInDoubtIsPresentedForAWhileOnly(t *testing.T) {
 	}
 }
 
-// The attempts of one flight go on for up to 30 seconds. None of them presents the token later than that.
+// The attempts of one renewal take up to 30 seconds. None of them presents the token after its repeat window.
 func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		waits, sleeps time.Duration // of each refresh: until its answer is lost, and how long the machine sleeps meanwhile
-		before        time.Duration // between a first flight that fails and the one that counts
+		before        time.Duration // between a first renewal that fails and the one under test
 		presented     int           // by then
 	}{
-		"waits":                   {waits: 9 * time.Second, before: 5 * time.Second, presented: 6},
-		"sleeps in the flight":    {sleeps: 20 * time.Second, presented: 3},
-		"began just in time":      {waits: 9 * time.Second, before: 19 * time.Second, presented: 5},
-		"slept before its flight": {sleeps: 55 * time.Second, presented: 1},
+		"waits":                    {waits: 9 * time.Second, before: 5 * time.Second, presented: 6},
+		"sleeps in the renewal":    {sleeps: 20 * time.Second, presented: 3},
+		"began just in time":       {waits: 9 * time.Second, before: 19 * time.Second, presented: 5},
+		"slept before its renewal": {sleeps: 55 * time.Second, presented: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -264,7 +264,7 @@ func TestNoAttemptPresentsATokenTooLate(t *testing.T) {
 	}
 }
 
-func TestARefusedRefreshFallsBackToTheSecretOnce(t *testing.T) {
+func TestARejectedRefreshFallsBackToTheSecretOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		agent, f := newAgent(t, func(n int, r seen) reaction {
@@ -290,7 +290,7 @@ func TestARefusedRefreshFallsBackToTheSecretOnce(t *testing.T) {
 	})
 }
 
-// While an early renewal fails, calls go on with the token there is, and the service is not stormed.
+// While early renewals fail, calls continue with the current token, and renewals are spaced out.
 func TestAFailedRenewalDoesNotStorm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -314,7 +314,7 @@ func TestAFailedRenewalDoesNotStorm(t *testing.T) {
 	})
 }
 
-func TestARefusedAccessTokenIsReplacedOnce(t *testing.T) {
+func TestARejectedAccessTokenIsReplacedOnce(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		second reaction
@@ -346,8 +346,8 @@ func TestARefusedAccessTokenIsReplacedOnce(t *testing.T) {
 	}
 }
 
-// Many calls whose token is refused at once share one renewal.
-func TestManyRefusedCallsRenewOnce(t *testing.T) {
+// Concurrent calls whose token is rejected share one renewal.
+func TestRejectedCallsShareOneRenewal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		agent, f := newAgent(t, issues(func(_ int, r seen) reaction {
@@ -373,8 +373,8 @@ func TestManyRefusedCallsRenewOnce(t *testing.T) {
 	})
 }
 
-// A token is no token without its text or its lifetime.
-func TestAnEmptyPairIsNotTaken(t *testing.T) {
+// A token without a text or a lifetime is an error.
+func TestAnEmptyPairIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{`{}`, `{"access_token":"a","refresh_token":"r"}`, `{"refresh_token":"r","expires_in":5}`, `<html>`} {
 		agent, _ := newAgent(t, inTurn(ok(body)))

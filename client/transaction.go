@@ -9,10 +9,10 @@ import (
 	"remit/money"
 )
 
-// rollbackLimit bounds a rollback, which does not end with its ctx.
+// rollbackLimit bounds a rollback, which continues when its ctx ends.
 const rollbackLimit = 10 * time.Second
 
-// Transaction is an action with a prior state, to be settled by Commit or Rollback. It is used as one of database/sql:
+// Transaction is an action with a prior state, which Commit or Rollback settles. Use it like one of database/sql:
 //
 //	tx, err := session.Begin(ctx, client.TransactionParams{ActionType: "payment", PreState: before, Value: price})
 //	if err != nil {
@@ -22,12 +22,12 @@ const rollbackLimit = 10 * time.Second
 //	// … act …
 //	return tx.Commit(ctx, client.CommitParams{PostState: after})
 //
-// Begin, Commit and Rollback are each done once however often they are sent. A transaction that nobody settles
-// expires, and its hold is released.
+// Begin, Commit and Rollback are idempotent: retries have no further effect. A transaction that is never settled expires, and
+// its hold is released.
 type Transaction struct {
 	id     string
 	caller *caller
-	done   atomic.Bool // settled, or being settled, or committed for all we know
+	done   atomic.Bool // settled, being settled, or possibly committed
 	info   atomic.Pointer[TransactionInfo]
 }
 
@@ -37,18 +37,18 @@ func openTransaction(c *caller, id string) *Transaction {
 	return t
 }
 
-// ID is the transaction's id.
+// ID returns the transaction's id.
 func (t *Transaction) ID() string { return t.id }
 
-// Info is what the service said of the transaction last. Nothing is sent.
+// Info returns the transaction as the service last returned it. It sends nothing.
 func (t *Transaction) Info() TransactionInfo { return *t.info.Load() }
 
-// Commit settles the transaction as done. After success, and after [ErrOutcomeUnknown], it is done with: a deferred
-// Rollback then does nothing, for what has happened must not be taken out of the books by accident. To settle a
-// commit in doubt, call Get or Reverse. After any other error it is pending still, unless that is a *TransactionNotPending.
+// Commit settles the transaction as done. After success and after [ErrOutcomeUnknown] a deferred Rollback does nothing, so
+// that it cannot undo a commit that took effect. To resolve a commit in doubt, call Get or Reverse. After any other error
+// except *TransactionNotPending the transaction is still pending.
 //
-// A commit that comes after the transaction has expired is still taken, and Info says that it was Late: what was spent must
-// not be missing from the books. If the action has been taken by then, give Commit a ctx that is not about to end.
+// The service accepts a commit after the transaction has expired, so that spending is always recorded; Info.Late is then
+// true. Once the action has been taken, give Commit a ctx that is not about to end.
 func (t *Transaction) Commit(ctx context.Context, p CommitParams) error {
 	if !t.done.CompareAndSwap(false, true) {
 		return ErrTransactionDone
@@ -57,17 +57,17 @@ func (t *Transaction) Commit(ctx context.Context, p CommitParams) error {
 		Value     *money.MicroUSD `json:"value_usd,omitzero"`
 		PostState any             `json:"post_state,omitzero"`
 	}{p.Value, p.PostState}
-	err := t.ask(ctx, t.caller.client.keyed(transactionPath(t.id)+"/commit", p.IdempotencyKey, body))
+	err := t.send(ctx, t.caller.client.keyed(transactionPath(t.id)+"/commit", p.IdempotencyKey, body))
 	if err != nil && !errors.Is(err, ErrOutcomeUnknown) && !isSettled(err) {
 		t.done.Store(false)
 	}
 	return err
 }
 
-// Rollback settles the transaction as not done and releases its hold; Info has the prior state to restore. The action
-// stays counted. After a Commit or Rollback it is [ErrTransactionDone] and sends nothing, so that it may be deferred.
+// Rollback settles the transaction as not done and releases its hold. Info has the prior state to restore. The action stays
+// counted. After a Commit or Rollback it returns [ErrTransactionDone] and sends nothing, so that it can be deferred.
 //
-// It is sent also when the ctx has ended, and takes 10 seconds at most. An agent may always give back its own hold.
+// It sends the request even when the ctx has ended, and takes 10 seconds at most. It needs no scope.
 func (t *Transaction) Rollback(ctx context.Context, reason string) error {
 	if !t.done.CompareAndSwap(false, true) {
 		return ErrTransactionDone
@@ -79,9 +79,9 @@ func (t *Transaction) Rollback(ctx context.Context, reason string) error {
 	return err
 }
 
-// Reverse rolls the transaction back even if it is committed, which Rollback does not; the value is given back to the
-// session. For that an agent needs the scope transactions:rollback, or admin, in its token and its session, else it is an
-// *InsufficientScope. Further errors are those of Rollback, and *TransactionNotReversible.
+// Reverse rolls the transaction back even if it is committed, which Rollback does not, and returns the value to the session.
+// For that an agent needs the scope transactions:rollback or admin in its token and its session; otherwise the error is
+// *InsufficientScope. Other errors are those of Rollback and *TransactionNotReversible.
 func (t *Transaction) Reverse(ctx context.Context, reason string) error {
 	err := t.rollBack(ctx, reason)
 	if err == nil {
@@ -96,11 +96,11 @@ func (t *Transaction) rollBack(ctx context.Context, reason string) error {
 	body := struct {
 		Reason string `json:"reason,omitzero"`
 	}{reason}
-	return t.ask(ctx, t.caller.client.keyed(transactionPath(t.id)+"/rollback", "", body))
+	return t.send(ctx, t.caller.client.keyed(transactionPath(t.id)+"/rollback", "", body))
 }
 
-// ask sends q, whose answer is the transaction.
-func (t *Transaction) ask(ctx context.Context, q call) error {
+// send sends q and stores the transaction that it returns.
+func (t *Transaction) send(ctx context.Context, q call) error {
 	var info TransactionInfo
 	err := t.caller.do(ctx, q, &info)
 	if err == nil {
@@ -109,9 +109,9 @@ func (t *Transaction) ask(ctx context.Context, q call) error {
 	return err
 }
 
-// isSettled reports whether err says that there is nothing left to settle.
+// isSettled reports whether err says that the transaction is settled.
 func isSettled(err error) bool {
 	var settled *TransactionNotPending
-	var forGood *TransactionNotReversible
-	return errors.As(err, &settled) || errors.As(err, &forGood)
+	var irreversible *TransactionNotReversible
+	return errors.As(err, &settled) || errors.As(err, &irreversible)
 }

@@ -24,7 +24,7 @@ func transactionBody(status string) string {
 		`"expires_at":"2026-11-21T08:24:32.859Z","created_at":"2026-11-21T08:19:32.859Z"}`
 }
 
-// settles answers commits and rollbacks as given, and everything else well.
+// settles uses the given reactions for commits and rollbacks, and succeeds otherwise.
 func settles(commit, rollback reaction) func(n int, r seen) reaction {
 	return issues(func(_ int, r seen) reaction {
 		switch r.path {
@@ -52,7 +52,7 @@ var (
 	rolledBack = ok(transactionBody("rolled_back"))
 )
 
-func TestBeginSaysWhatTheServiceSaid(t *testing.T) {
+func TestBeginReturnsTheServicesInfo(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: settles(committed, rolledBack)}
 	tx := begin(t, f)
@@ -66,7 +66,7 @@ func TestBeginSaysWhatTheServiceSaid(t *testing.T) {
 	}
 }
 
-// A deferred Rollback is sent exactly if the transaction is pending for certain.
+// A deferred Rollback is sent only if the transaction is certainly pending.
 func TestDeferredRollback(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -141,7 +141,7 @@ func TestARollbackIsBounded(t *testing.T) {
 	})
 }
 
-// A rollback that failed may be tried again; what it needs is named.
+// A failed rollback may be retried. The error names the missing scope.
 func TestRollbackWithoutTheScope(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: settles(committed, refusal(403, "insufficient_scope", `"required_scope":"transactions:rollback"`))}
@@ -157,7 +157,7 @@ func TestRollbackWithoutTheScope(t *testing.T) {
 	}
 }
 
-// What is committed is taken back only by Reverse.
+// Only Reverse undoes a commit.
 func TestReverse(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: settles(committed, rolledBack)}
@@ -173,7 +173,7 @@ func TestReverse(t *testing.T) {
 	}
 }
 
-// Each step has a key of its own, the same over its retries.
+// Each step has its own key, which retries keep.
 func TestStepsHaveKeys(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestStepsHaveKeys(t *testing.T) {
 	})
 }
 
-// A duration that is not whole seconds, and a zero budget, do not turn into a default.
-func TestNothingShortBecomesADefault(t *testing.T) {
+// A fraction of a second and a zero budget do not become a default.
+func TestShortDurationsDoNotBecomeDefaults(t *testing.T) {
 	t.Parallel()
 	f := &fake{react: inTurn(ok(`{"id":"s1"}`))}
 	organization := newClient(t, f, client.Options{}).Organization("k")

@@ -13,7 +13,7 @@ import (
 // TransactionParams describe a new transaction.
 type TransactionParams struct {
 	ActionType   string         // 1 to 200 characters
-	PreState     any            // how things are now, to be restored by whoever rolls back: a JSON object of at most 64 KiB; nil: {}
+	PreState     any            // the state to restore after a rollback: a JSON object of at most 64 KiB; nil: {}
 	Value        money.MicroUSD // to be held; needs a session
 	ExpiresIn    time.Duration  // after which the hold is released, to the second, up to 30 days; 0: 5 minutes
 	Irreversible bool           // once committed, it cannot be rolled back
@@ -22,17 +22,17 @@ type TransactionParams struct {
 	IdempotencyKey string // empty: a random one
 }
 
-// CommitParams say how a transaction came out. The zero value commits what is held.
+// CommitParams are the outcome of a transaction. The zero value commits what is held.
 type CommitParams struct {
-	// Value is what was really spent; nil: what is held. Of less the rest is released. Of more the excess is charged as
-	// far as the session allows; TransactionInfo.Overage is what did not fit.
+	// Value is what was spent; nil: what is held. If it is less than the hold, the rest is released. If it is more, the excess
+	// is charged as far as the session's limit allows, and TransactionInfo.Overage is the remainder.
 	Value     *money.MicroUSD
-	PostState any // how things are now; a JSON object of at most 64 KiB
+	PostState any // the state after the action: a JSON object of at most 64 KiB
 
 	IdempotencyKey string // empty: a random one
 }
 
-// TransactionInfo is a transaction as the service shows it. Lists leave out PreState, PostState and Metadata.
+// TransactionInfo is a transaction as the service returns it. Lists omit PreState, PostState and Metadata.
 type TransactionInfo struct {
 	ID             string          `json:"id"`
 	AgentID        string          `json:"agent_id"`
@@ -42,7 +42,7 @@ type TransactionInfo struct {
 	ActionType     string          `json:"action_type"`
 	PreState       json.RawMessage `json:"pre_state"`
 	PostState      json.RawMessage `json:"post_state"`     // nil: none
-	Value          money.MicroUSD  `json:"value_usd"`      // what it was begun with; once committed, what was charged
+	Value          money.MicroUSD  `json:"value_usd"`      // its initial value; once committed, the value charged
 	ValueHeld      money.MicroUSD  `json:"value_held_usd"` // while it is pending
 	Overage        money.MicroUSD  `json:"overage_usd"`    // spent beyond the session's limit
 	Late           bool            `json:"late,omitzero"`  // committed after it had expired
@@ -55,7 +55,7 @@ type TransactionInfo struct {
 	RolledBackAt   time.Time       `json:"rolled_back_at,omitzero"`
 }
 
-// TransactionFilter narrows a list of transactions. The zero value is all of them.
+// TransactionFilter narrows a list of transactions. The zero value selects all.
 type TransactionFilter struct {
 	Status    string // pending, committed, rolled_back or expired
 	SessionID string
@@ -73,7 +73,7 @@ func (c *caller) begin(ctx context.Context, session string, p TransactionParams)
 		Metadata   any            `json:"metadata,omitzero"`
 	}{p.ActionType, preState(p.PreState), session, p.Value, seconds(p.ExpiresIn), !p.Irreversible, p.Metadata}
 	t := openTransaction(c, "")
-	err := t.ask(ctx, c.client.keyed("/v1/transactions", p.IdempotencyKey, body))
+	err := t.send(ctx, c.client.keyed("/v1/transactions", p.IdempotencyKey, body))
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (c *caller) begin(ctx context.Context, session string, p TransactionParams)
 	return t, nil
 }
 
-// preState is sent also when there is none, as services before this SDK's required it.
+// preState sends an empty object for none, because older services require one.
 func preState(given any) any {
 	if given == nil {
 		return struct{}{}
@@ -94,24 +94,24 @@ func (c *caller) transactions(ctx context.Context, f TransactionFilter) iter.Seq
 		"status", f.Status, "session_id", f.SessionID, "agent_id", f.AgentID)
 }
 
-// TransactionChanges change a pending transaction. What is left out stays.
+// TransactionChanges change a pending transaction. Omitted fields stay.
 type TransactionChanges struct {
-	Value     *money.MicroUSD // to be held from now on; nil: left out
+	Value     *money.MicroUSD // to hold from now on; nil: omitted
 	ExpiresIn time.Duration   // from now, to the second
 }
 
-// Update changes a pending transaction: it raises or lowers what is held, or gives it more time. What does not fit is a
-// *LimitReached and changes nothing; of one that is not pending, *TransactionNotPending tells.
+// Update changes the hold or the expiry of a pending transaction. A hold that exceeds the session's limit is a *LimitReached
+// and changes nothing. If the transaction is not pending the error is *TransactionNotPending.
 func (t *Transaction) Update(ctx context.Context, c TransactionChanges) error {
 	body := struct {
 		Value     *money.MicroUSD `json:"value_usd,omitzero"`
 		ExpiresIn int64           `json:"expires_in_seconds,omitzero"`
 	}{c.Value, seconds(c.ExpiresIn)}
-	return t.ask(ctx, call{method: http.MethodPatch, path: transactionPath(t.id), body: body, effect: repeats})
+	return t.send(ctx, call{method: http.MethodPatch, path: transactionPath(t.id), body: body, semantics: idempotent})
 }
 
-// Get reads the transaction, which is then its Info.
+// Get reads the transaction and updates its Info.
 func (t *Transaction) Get(ctx context.Context) (TransactionInfo, error) {
-	err := t.ask(ctx, call{method: http.MethodGet, path: transactionPath(t.id)})
+	err := t.send(ctx, call{method: http.MethodGet, path: transactionPath(t.id)})
 	return t.Info(), err
 }

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Verified is whose a valid access token is.
+// Verified is the agent of a valid access token.
 type Verified struct {
 	AgentID        string
 	OrganizationID string
 	Scopes         []string
 }
 
-// Verify says whose an access token is, as a gateway would ask. One that is not valid is ErrUnauthorized, and one without
-// the scope, unless that is empty, *InsufficientScope. Nothing is charged.
+// Verify checks an access token as a gateway does, and charges nothing. An invalid token is ErrUnauthorized. A token without
+// the scope is *InsufficientScope, unless the scope is empty.
 func (c *Client) Verify(ctx context.Context, accessToken, scope string) (Verified, error) {
 	path := withQuery("/v1/auth/verify", "scope", scope)
 	header, err := (&caller{client: c, bearer: hide(accessToken)}).doWithHeader(ctx, call{method: http.MethodGet, path: path}, nil)

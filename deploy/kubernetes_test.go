@@ -230,7 +230,7 @@ func bytesOf(t *testing.T, quantity string) float64 {
 
 func TestPodsHaveTimeToDrain(t *testing.T) {
 	t.Parallel()
-	const drain = 8 // seconds, shutdownGrace in main.go
+	const drain = 8 // seconds, shutdownGrace in serve.go
 	pod := manifests(t)["Deployment"].Spec.Template.Spec
 	if wait := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds; wait == 0 || pod.TerminationGracePeriodSeconds <= wait+drain {
 		t.Errorf("the grace period of %d seconds must exceed %d seconds of preStop plus %d seconds of drain",

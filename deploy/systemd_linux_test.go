@@ -67,7 +67,7 @@ func TestTheUnitAllowsADrainAndSignalsOnlyRemit(t *testing.T) {
 	if found == nil {
 		t.Fatal("the unit has no TimeoutStopSec")
 	}
-	if seconds, err := strconv.Atoi(string(found[1])); err != nil || seconds <= 8 { // shutdownGrace in main.go
+	if seconds, err := strconv.Atoi(string(found[1])); err != nil || seconds <= 8 { // shutdownGrace in serve.go
 		t.Errorf("systemd kills the service after %s seconds, before a drain ends", found[1])
 	}
 	if !strings.Contains(string(text), "\nKillMode=mixed\n") {

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// httpClient asks the service; nothing here may wait for longer.
+// httpClient calls the service.
 var httpClient = &http.Client{Timeout: 20 * time.Second}
 
-// organization is a tenant of a service, and who makes agents and sessions.
+// organization is an organization of a service. It creates agents and sessions.
 type organization struct {
 	service *service
 	ID      string `json:"id"`
 	Key     string `json:"api_key"`
 }
 
-// agent is an OAuth client: its id is the client's id.
+// agent is an OAuth client. Its id is the client id.
 type agent struct {
 	ID     string `json:"id"`
 	Secret string `json:"secret"`
@@ -59,17 +59,17 @@ func (o organization) revoke(t *testing.T, a agent) {
 	o.call(t, http.MethodPost, "/v1/agents/"+a.ID+"/revoke", nil, &struct{}{})
 }
 
-// wantCharged fails the test unless exactly so much of the session is used.
+// wantCharged fails the test unless the session's usage is exactly this.
 func (o organization) wantCharged(t *testing.T, charged session, actions int, valueUSD string) {
 	t.Helper()
 	var now session
 	o.call(t, http.MethodGet, "/v1/sessions/"+charged.ID, nil, &now)
 	if now.ActionCount != actions || now.ValueUsed.String() != valueUSD {
-		t.Errorf("the session has used %d actions and %s USD, not %d and %s", now.ActionCount, now.ValueUsed, actions, valueUSD)
+		t.Errorf("the session has used %d actions and %s USD, want %d and %s", now.ActionCount, now.ValueUsed, actions, valueUSD)
 	}
 }
 
-// accessToken returns a token of the agent, with all its scopes.
+// accessToken returns an access token of the agent with all its scopes.
 func (o organization) accessToken(t *testing.T, a agent) string {
 	t.Helper()
 	var pair struct {
@@ -79,7 +79,7 @@ func (o organization) accessToken(t *testing.T, a agent) string {
 	return pair.AccessToken
 }
 
-// call asks the API as the organization and reads its answer, which must be a success.
+// call calls the API as the organization and decodes the response, which must be a success.
 func (o organization) call(t *testing.T, method, path string, body, answer any) {
 	t.Helper()
 	var content io.Reader

@@ -1,7 +1,7 @@
-// Package interop proves that OAuth clients and gateways in the wild work with the service unchanged. It is tests alone:
-// they build the program, run it as its users do, and put in front of it what others have written: Go's oauth2 and
-// go-oidc, the JavaScript libraries oauth4webapi, jose and the Model Context Protocol's SDK, and nginx with the
-// configuration of deploy/nginx. What docs/oauth.md shows is run as it stands there.
+// Package interop tests that existing OAuth clients and gateways work with the service unchanged. The tests build and run the
+// program like its users, and call it with third-party software: Go's oauth2 and go-oidc, the JavaScript libraries
+// oauth4webapi, jose and the Model Context Protocol's SDK, and nginx with the configuration of deploy/nginx. They also run the
+// examples of docs/oauth.md.
 //
-// node, npm and nginx must be installed (make test sees to it); without them the tests fail, except under -short.
+// The tests need node, npm and nginx, which make test installs. Without them they fail, except under -short.
 package interop

@@ -16,13 +16,13 @@ import (
 	"remit/internal/tool"
 )
 
-// example is a block of code in docs/oauth.md: its language, and what it must print, in this order.
+// example is a code block in docs/oauth.md: its language, and the texts that it must print in this order.
 type example struct {
 	language string
 	prints   []string
 }
 
-// examples are all that docs/oauth.md has, as they follow each other there.
+// examples are the code blocks of docs/oauth.md in their order.
 var examples = []example{
 	{"sh", []string{
 		`"issuer":`, `"token_endpoint":`, `"scope":"read write"`, `"scope":"read"`,
@@ -43,7 +43,7 @@ func TestTheExamplesOfTheOAuthPageRun(t *testing.T) {
 	}
 	blocks := regexp.MustCompile("(?ms)^```(sh|go|ts)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1)
 	if len(blocks) != len(examples) {
-		t.Fatalf("the page has %d examples, not %d: say what each prints", len(blocks), len(examples))
+		t.Fatalf("the page has %d examples, want %d: add what each prints to examples", len(blocks), len(examples))
 	}
 	org := newOrganization(t, sharedService(t))
 	settings := append(org.clientSettings(org.newAgent(t, "read", "write"), ""), "MCP_URL="+startMCPServer(t, org.service))
@@ -51,14 +51,14 @@ func TestTheExamplesOfTheOAuthPageRun(t *testing.T) {
 		t.Run(block[1]+" from "+firstWords(block[2]), func(t *testing.T) {
 			t.Parallel()
 			if block[1] != examples[i].language {
-				t.Fatalf("it is %s, not %s", block[1], examples[i].language)
+				t.Fatalf("the language is %s, want %s", block[1], examples[i].language)
 			}
 			output := runExample(t, block[1], block[2], settings)
 			rest := output
 			for _, part := range examples[i].prints {
 				_, after, found := strings.Cut(rest, part)
 				if !found {
-					t.Fatalf("it does not print %s, or not in order:\n%s", part, tool.Indented([]byte(output)))
+					t.Fatalf("the output lacks %s, or has it in another order:\n%s", part, tool.Indented([]byte(output)))
 				}
 				rest = after
 			}
@@ -83,7 +83,7 @@ func runExample(t *testing.T, language, code string, settings []string) string {
 	}
 }
 
-// withoutTypes makes TypeScript into JavaScript, as far as the examples need it.
+// withoutTypes removes the types that the TypeScript examples use.
 func withoutTypes(code string) string {
 	return strings.NewReplacer(": string)", ")", " as string[]", "").Replace(code)
 }
@@ -101,7 +101,7 @@ func runCommand(t *testing.T, env []string, stdin, name string, args ...string) 
 	return string(output)
 }
 
-// startMCPServer runs as much of an MCP server as tells its clients that the service authorizes them, and returns its URL.
+// startMCPServer runs the part of an MCP server that names the service as its authorization server, and returns its URL.
 func startMCPServer(t *testing.T, s *service) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -117,7 +117,7 @@ func startMCPServer(t *testing.T, s *service) string {
 	return server.URL + "/mcp"
 }
 
-// firstWords returns the beginning of a block's first line, to tell it from the others.
+// firstWords returns the start of a block's first line, as a name for it.
 func firstWords(code string) string {
 	line, _, _ := strings.Cut(code, "\n")
 	return line[:min(len(line), 40)]

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// The tests of this file count what passes nginx against what the session was charged.
+// The tests of this file compare the requests that pass nginx with the charges of the session.
 
-func TestNginxStopsARequestThatDoesNotFitAndChargesNothing(t *testing.T) {
+func TestNginxRefusesARequestBeyondTheBudgetAndChargesNothing(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startNginx(t, v.service.URL)
@@ -19,7 +19,7 @@ func TestNginxStopsARequestThatDoesNotFitAndChargesNothing(t *testing.T) {
 		charged string
 	}{
 		{v.newSession(t, v.agent, 2, 1), "0.1"},    // out of actions
-		{v.newSession(t, v.agent, 9, 0.12), "0.1"}, // 0.02 USD are left
+		{v.newSession(t, v.agent, 9, 0.12), "0.1"}, // 0.02 USD left
 	} {
 		for range 2 {
 			g.wantStatus(t, 200, http.MethodGet, "/search/", bearing(v.token, tc.session.ID))
@@ -29,11 +29,11 @@ func TestNginxStopsARequestThatDoesNotFitAndChargesNothing(t *testing.T) {
 		}
 		v.wantCharged(t, tc.session, 2, tc.charged)
 	}
-	g.backend.wantAsked(t, 4)
+	g.backend.wantRequests(t, 4)
 }
 
-// nginx chooses the location, and the price, by the resolved path, and passes on the raw one.
-func TestNginxRefusesPathsThatABackendCouldReadInAnotherWay(t *testing.T) {
+// nginx selects the location, and with it the price, by the resolved path, but forwards the raw path.
+func TestNginxRefusesAmbiguousPaths(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startNginx(t, v.service.URL)
@@ -45,24 +45,24 @@ func TestNginxRefusesPathsThatABackendCouldReadInAnotherWay(t *testing.T) {
 	}
 	g.wantStatus(t, 200, http.MethodGet, "/search/a..b/c.?q=../x//y%2e%2e", bearing(v.token, v.session.ID))
 	v.wantCharged(t, v.session, 1, "0.05")
-	g.backend.wantAsked(t, 1)
+	g.backend.wantRequests(t, 1)
 }
 
 func TestNginxChargesEachRequestOnce(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	remit := watch(t, v.service)
+	remit := recordingProxy(t, v.service)
 	g := startNginx(t, remit.server.URL)
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 	for i, method := range methods {
 		g.wantStatus(t, 200, method, "/search/", bearing(v.token, v.session.ID))
-		remit.wantAsked(t, i+1)
+		remit.wantRequests(t, i+1)
 	}
 	v.wantCharged(t, v.session, len(methods), "0.35")
-	g.backend.wantAsked(t, len(methods))
+	g.backend.wantRequests(t, len(methods))
 }
 
-func TestAClientCannotPriceItsOwnRequest(t *testing.T) {
+func TestAClientCannotSetThePriceOfItsRequest(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startNginx(t, v.service.URL)
@@ -78,10 +78,10 @@ func TestAClientCannotPriceItsOwnRequest(t *testing.T) {
 	header = bearing(v.accessToken(t, narrow), v.newSession(t, narrow, 10, 1).ID)
 	header.Set("X-Scope", "reports:read")
 	g.wantStatus(t, 403, http.MethodGet, "/search/?scope=reports:read", header)
-	g.backend.wantAsked(t, 1)
+	g.backend.wantRequests(t, 1)
 }
 
-func TestNginxLetsThroughExactlyWhatTheSessionHas(t *testing.T) {
+func TestNginxAllowsExactlyTheBudgetUnderConcurrency(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startNginx(t, v.service.URL)
@@ -105,23 +105,23 @@ func TestNginxLetsThroughExactlyWhatTheSessionHas(t *testing.T) {
 	}
 	wg.Wait()
 	if passed.Load() != 50 || refused.Load() != 150 {
-		t.Errorf("%d passed and %d were refused, not 50 and 150", passed.Load(), refused.Load())
+		t.Errorf("%d requests passed and %d were refused, want 50 and 150", passed.Load(), refused.Load())
 	}
-	g.backend.wantAsked(t, 50)
+	g.backend.wantRequests(t, 50)
 	v.wantCharged(t, budget, 50, "2.5")
 }
 
-func TestNginxDoesNotAskAgainWhenTheAnswerIsLost(t *testing.T) {
+func TestNginxDoesNotRetryWhenTheResponseIsLost(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	proxy := proxyTo(t, v.service)
 	remit := startRecorder(t, func(_ http.ResponseWriter, r *http.Request, _ seenRequest) {
-		proxy.ServeHTTP(httptest.NewRecorder(), r) // it is charged
-		panic(http.ErrAbortHandler)                // and the connection ends
+		proxy.ServeHTTP(httptest.NewRecorder(), r) // the service charges
+		panic(http.ErrAbortHandler)                // close the connection without a response
 	})
 	g := startNginx(t, remit.server.URL)
 	g.wantStatus(t, 500, http.MethodGet, "/search/", bearing(v.token, v.session.ID))
-	remit.wantAsked(t, 1)
+	remit.wantRequests(t, 1)
 	v.wantCharged(t, v.session, 1, "0.05")
-	g.backend.wantAsked(t, 0)
+	g.backend.wantRequests(t, 0)
 }

@@ -14,7 +14,7 @@ import (
 	"remit/internal/hostile"
 )
 
-// throughNginx puts the service's own API behind nginx too, on connections that nginx keeps and shares among its clients.
+// throughNginx also puts the service's API behind nginx, on keep-alive connections that all clients share.
 const throughNginx = `location / {
             proxy_pass http://remit;
             proxy_http_version 1.1;
@@ -22,9 +22,9 @@ const throughNginx = `location / {
             proxy_request_buffering %s;
         }`
 
-// A request that nginx and the service end at different bytes leaves a rest on their connection, and with it the next
-// client gets the answer to it. So an innocent client asks behind each hostile request, whatever became of that.
-func TestNoHostileRequestReachesTheNextClientOfNginx(t *testing.T) {
+// If nginx and the service disagree about where a request ends, the rest stays on their connection and the next client gets the
+// wrong response (request smuggling). So an innocent client sends requests after each hostile one, whatever its outcome.
+func TestNginxPreventsRequestSmuggling(t *testing.T) {
 	t.Parallel()
 	for _, buffering := range []string{"on", "off"} {
 		t.Run("buffering "+buffering, func(t *testing.T) {
@@ -38,34 +38,35 @@ func TestNoHostileRequestReachesTheNextClientOfNginx(t *testing.T) {
 			for _, group := range hostile.Groups() {
 				for _, request := range group.Requests {
 					for _, raw := range []string{request.Raw, toGateway.Replace(request.Raw)} {
-						answer := g.throw(t, credentials.Fill(raw), request.Fate == hostile.Cut)
+						answer := g.sendRaw(t, credentials.Fill(raw), request.Fate == hostile.Cut)
 						if bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) {
 							passed++
 						}
 						if bytes.Contains(answer, []byte(innocent.agent.ID)) {
-							t.Errorf("%s, %s: the attacker got another's answer: %s", group.Name, request.Name, answer)
+							t.Errorf("%s, %s: the attacker got another client's response: %s", group.Name, request.Name, answer)
 						}
-						g.wantOwnAnswers(t, innocent, group.Name+", "+request.Name)
+						g.wantOwnResponses(t, innocent, group.Name+", "+request.Name)
 					}
 				}
 			}
 			if passed < 50 {
-				t.Errorf("nginx passed %d of the requests on: the test proves nothing", passed)
+				t.Errorf("nginx forwarded only %d of the requests: the test proves nothing", passed)
 			}
 		})
 	}
 }
 
-// toGateway makes requests for what nginx protects of those for the API.
+// toGateway turns requests to the API into requests to the protected locations of nginx.
 var toGateway = strings.NewReplacer("/sessions/{session}/actions", "/search/x", "/v1/agents", "/reports/x",
 	"X-API-Key: {key}", "Authorization: Bearer {access}\r\nX-Session-Id: {session}")
 
-// lastOfAttacker is sent behind each request, so that nginx closes the connection.
+// lastOfAttacker follows each hostile request, so that nginx closes the connection.
 const lastOfAttacker = "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
-// throw sends bytes as they are and returns what comes back before nginx closes, or says nothing for a second and a half.
-// Its side ends only with cut: nginx would take that for a client that has left, and drop its own connection to the service.
-func (g *gateway) throw(t *testing.T, raw string, cut bool) []byte {
+// sendRaw sends bytes unchanged and returns what nginx sends until it closes the connection or is silent for 1.5 seconds. It
+// half-closes the connection only if cut is set, because nginx would see a client that has left, and drop its connection to the
+// service.
+func (g *gateway) sendRaw(t *testing.T, raw string, cut bool) []byte {
 	t.Helper()
 	conn, err := g.dial(t.Context(), "", "")
 	if err != nil {
@@ -73,7 +74,7 @@ func (g *gateway) throw(t *testing.T, raw string, cut bool) []byte {
 	}
 	defer conn.Close()
 	go func() {
-		_, _ = io.WriteString(conn, raw) // nginx may refuse before it has read all
+		_, _ = io.WriteString(conn, raw) // nginx may refuse before it has read everything
 		if cut {
 			_ = conn.(*net.UnixConn).CloseWrite()
 			return
@@ -82,7 +83,7 @@ func (g *gateway) throw(t *testing.T, raw string, cut bool) []byte {
 	}()
 	var answer bytes.Buffer
 	for buffer := make([]byte, 32<<10); ; {
-		_ = conn.SetReadDeadline(time.Now().Add(1500 * time.Millisecond)) // a dead connection shows when it is read
+		_ = conn.SetReadDeadline(time.Now().Add(1500 * time.Millisecond)) // Read reports a dead connection
 		n, err := conn.Read(buffer)
 		answer.Write(buffer[:n])
 		if err != nil {
@@ -91,23 +92,23 @@ func (g *gateway) throw(t *testing.T, raw string, cut bool) []byte {
 	}
 }
 
-// wantOwnAnswers fails the test unless the visitor gets the answers to its own requests: of the API, and of the backend.
-func (g *gateway) wantOwnAnswers(t *testing.T, v visitor, behind string) {
+// wantOwnResponses fails the test unless the visitor gets the responses to its own requests, from the API and the backend.
+func (g *gateway) wantOwnResponses(t *testing.T, v visitor, after string) {
 	t.Helper()
 	header := http.Header{"X-Api-Key": {v.Key}, "X-Request-Id": {"innocent-" + strconv.FormatInt(time.Now().UnixNano(), 36)}}
 	response, body, err := g.ask(t.Context(), http.MethodGet, "/v1/agents/"+v.agent.ID, header, nil)
 	if err != nil {
-		t.Fatalf("behind %s: %v", behind, err)
+		t.Fatalf("after %s: %v", after, err)
 	}
 	if response.StatusCode != 200 || response.Header.Get("X-Request-Id") != header.Get("X-Request-Id") || !strings.Contains(body, v.agent.ID) {
-		t.Fatalf("behind %s the next client's answer is %s %v %s", behind, response.Status, response.Header, body)
+		t.Fatalf("after %s the next client's response is %s %v %s", after, response.Status, response.Header, body)
 	}
 	response, body, err = g.ask(t.Context(), http.MethodGet, "/reports/own", bearing(v.token, ""), nil)
 	if err != nil {
-		t.Fatalf("behind %s: %v", behind, err)
+		t.Fatalf("after %s: %v", after, err)
 	}
 	var seen seenRequest
 	if err := json.Unmarshal([]byte(body), &seen); err != nil || response.StatusCode != 200 || seen.Target != "/reports/own" || seen.Header.Get("X-Agent-Id") != v.agent.ID {
-		t.Fatalf("behind %s the backend was asked for the next client: %s %s", behind, response.Status, body)
+		t.Fatalf("after %s the backend saw for the next client: %s %s", after, response.Status, body)
 	}
 }

@@ -25,9 +25,9 @@ import (
 	"remit/internal/tool"
 )
 
-// mainConfig is the part of nginx.conf that deploy/nginx/remit.conf leaves to its user. Its %s are: the user, the
-// directory of everything that nginx writes, the addresses of Remit and of the backend, the path of remit.conf, and what a
-// test adds to the server.
+// mainConfig is the part of nginx.conf that users of deploy/nginx/remit.conf write. Its arguments are: the user, the directory
+// for everything that nginx writes, the addresses of Remit and of the backend, the path of remit.conf, and additions of a test
+// to the server block.
 const mainConfig = `
 daemon off;
 user %[1]s;
@@ -42,7 +42,7 @@ http {
     fastcgi_temp_path %[2]s/fastcgi;
     uwsgi_temp_path %[2]s/uwsgi;
     scgi_temp_path %[2]s/scgi;
-    # Two instances, as far as nginx knows: it could ask the other one when the first fails.
+    # Two instances to nginx, so that it could retry on the other one.
     upstream remit { server %[3]s; server %[3]s; keepalive 32; }
     upstream backend { server %[4]s; keepalive 32; }
     server {
@@ -53,24 +53,24 @@ http {
 }
 `
 
-// gateway is an nginx that runs deploy/nginx/remit.conf in front of a backend of its own.
+// gateway is an nginx with deploy/nginx/remit.conf in front of its own backend.
 type gateway struct {
-	client  *http.Client // connects to nginx, whatever the host
+	client  *http.Client // connects to nginx for every host
 	dial    func(context.Context, string, string) (net.Conn, error)
 	backend *recorder
 }
 
-// startNginx runs nginx until the test ends. It asks the service at remitURL.
+// startNginx runs nginx until the test ends, with the service at remitURL.
 func startNginx(t *testing.T, remitURL string) *gateway {
 	t.Helper()
 	return startNginxWith(t, remitURL, "")
 }
 
-// startNginxWith is startNginx with more in the server than remit.conf.
+// startNginxWith is like startNginx, with additions to the server block.
 func startNginxWith(t *testing.T, remitURL, more string) *gateway {
 	t.Helper()
 	nginx := tool.Path(t, "nginx")
-	dir, err := os.MkdirTemp("", "nginx-") // not t.TempDir: the path of a socket must be short
+	dir, err := os.MkdirTemp("", "nginx-") // not t.TempDir, because the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,14 +114,14 @@ func startNginxWith(t *testing.T, remitURL, more string) *gateway {
 	return g
 }
 
-// recorder is a server that notes what it is asked.
+// recorder is a server that records its requests.
 type recorder struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	seen   []seenRequest
 }
 
-// seenRequest is a request as a recorder got it.
+// seenRequest is a request that a recorder received.
 type seenRequest struct {
 	Method, Target string
 	Header         http.Header
@@ -129,7 +129,7 @@ type seenRequest struct {
 	BodySum        string // hex SHA-256
 }
 
-// startRecorder runs a recorder that has each request answered once it is noted.
+// startRecorder runs a recorder that calls answer for each recorded request.
 func startRecorder(t *testing.T, answer func(http.ResponseWriter, *http.Request, seenRequest)) *recorder {
 	rec := new(recorder)
 	rec.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -154,15 +154,15 @@ func (rec *recorder) requests() []seenRequest {
 	return slices.Clone(rec.seen)
 }
 
-// wantAsked fails the test unless the recorder has got so many requests.
-func (rec *recorder) wantAsked(t *testing.T, count int) {
+// wantRequests fails the test unless the recorder has received this many requests.
+func (rec *recorder) wantRequests(t *testing.T, count int) {
 	t.Helper()
 	if got := len(rec.requests()); got != count {
-		t.Errorf("%d requests have arrived, not %d", got, count)
+		t.Errorf("%d requests arrived, want %d", got, count)
 	}
 }
 
-// startBackend runs what a gateway protects. It answers with what it was asked.
+// startBackend runs the backend of a gateway. Its responses contain the request.
 func startBackend(t *testing.T) *recorder {
 	return startRecorder(t, func(w http.ResponseWriter, _ *http.Request, request seenRequest) {
 		if err := json.NewEncoder(w).Encode(request); err != nil {
@@ -171,8 +171,8 @@ func startBackend(t *testing.T) *recorder {
 	})
 }
 
-// watch runs a recorder that passes on to the service what a gateway asks it.
-func watch(t *testing.T, s *service) *recorder {
+// recordingProxy runs a recorder that forwards the requests of a gateway to the service.
+func recordingProxy(t *testing.T, s *service) *recorder {
 	proxy := proxyTo(t, s)
 	return startRecorder(t, func(w http.ResponseWriter, r *http.Request, _ seenRequest) { proxy.ServeHTTP(w, r) })
 }

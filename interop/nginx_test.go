@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// The tests of this file run nginx with deploy/nginx/remit.conf as it is shipped: /reports/ is verified against the scope
-// reports:read, and each request to /search/ charges an action of 0.05 USD and needs the scope search.
+// The tests of this file run nginx with the shipped deploy/nginx/remit.conf: /reports/ requires the scope reports:read, and
+// /search/ requires the scope search and charges an action of 0.05 USD per request.
 
-// ask sends a request through the gateway and returns the answer, whose body is read.
+// ask sends a request through the gateway and returns the response and its body.
 func (g *gateway) ask(ctx context.Context, method, path string, header http.Header, body io.Reader) (*http.Response, string, error) {
 	request, err := http.NewRequestWithContext(ctx, method, "http://gateway"+path, body)
 	if err != nil {
@@ -33,7 +33,7 @@ func (g *gateway) ask(ctx context.Context, method, path string, header http.Head
 	return response, string(text), err
 }
 
-// wantStatus asks and fails the test unless the answer has the status.
+// wantStatus sends a request and fails the test unless the response has the status.
 func (g *gateway) wantStatus(t *testing.T, status int, method, path string, header http.Header) *http.Response {
 	t.Helper()
 	response, body, err := g.ask(t.Context(), method, path, header, nil)
@@ -41,12 +41,12 @@ func (g *gateway) wantStatus(t *testing.T, status int, method, path string, head
 		t.Fatal(err)
 	}
 	if response.StatusCode != status {
-		t.Errorf("%s %s: %s, not %d: %s", method, path, response.Status, status, body)
+		t.Errorf("%s %s: %s, want %d: %s", method, path, response.Status, status, body)
 	}
 	return response
 }
 
-// bearing are the headers of a request with an access token and, unless it is "", a session.
+// bearing returns the headers of a request with an access token and, unless it is "", a session.
 func bearing(token, session string) http.Header {
 	header := http.Header{"Authorization": {"Bearer " + token}}
 	if session != "" {
@@ -55,7 +55,7 @@ func bearing(token, session string) http.Header {
 	return header
 }
 
-// visitor is an agent at the gateway: it holds both scopes, and a session of 10 actions and 1 USD.
+// visitor is an agent that uses the gateway. It has both scopes, and a session with 10 actions and 1 USD.
 type visitor struct {
 	organization
 	agent   agent
@@ -71,31 +71,31 @@ func newVisitor(t *testing.T) visitor {
 	return v
 }
 
-func TestNginxPassesALiveAgentAndSaysWhoItIs(t *testing.T) {
+func TestNginxForwardsAuthorizedRequestsWithTheAgentsIdentity(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startNginx(t, v.service.URL)
 	g.wantStatus(t, 200, http.MethodGet, "/reports/2026?page=2", bearing(v.token, ""))
 	answer := g.wantStatus(t, 200, http.MethodPost, "/search/deep", bearing(v.token, v.session.ID))
 	if actions, value := answer.Header.Get("X-Remaining-Actions"), answer.Header.Get("X-Remaining-Value-Usd"); actions != "9" || value != "0.95" {
-		t.Errorf("the client is told that %q actions and %q USD remain", actions, value)
+		t.Errorf("the response says that %q actions and %q USD remain", actions, value)
 	}
-	g.backend.wantAsked(t, 2)
+	g.backend.wantRequests(t, 2)
 	for _, request := range g.backend.requests() {
 		want := map[string]string{"X-Agent-Id": v.agent.ID, "X-Org-Id": v.ID, "X-Scopes": "reports:read search"}
 		for name, value := range want {
 			if got := request.Header.Values(name); !slices.Equal(got, []string{value}) {
-				t.Errorf("%s: %s is %q at the backend, not %q", request.Target, name, got, value)
+				t.Errorf("%s: %s is %q at the backend, want %q", request.Target, name, got, value)
 			}
 		}
 	}
 	if target := g.backend.requests()[0].Target; target != "/reports/2026?page=2" {
-		t.Errorf("the backend was asked for %s", target)
+		t.Errorf("the backend got the request target %s", target)
 	}
 	v.wantCharged(t, v.session, 1, "0.05")
 }
 
-func TestNginxRefusesWhoHasNoLiveToken(t *testing.T) {
+func TestNginxRefusesRequestsWithoutAValidToken(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startNginx(t, v.service.URL)
@@ -116,10 +116,10 @@ func TestNginxRefusesWhoHasNoLiveToken(t *testing.T) {
 		g.wantStatus(t, 401, http.MethodGet, path, bearing(v.token, v.session.ID))
 	}
 	v.wantCharged(t, v.session, 0, "0")
-	g.backend.wantAsked(t, 0)
+	g.backend.wantRequests(t, 0)
 }
 
-func TestNginxRefusesWhoLacksTheScope(t *testing.T) {
+func TestNginxRefusesRequestsWithoutTheScope(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startNginx(t, v.service.URL)
@@ -130,10 +130,10 @@ func TestNginxRefusesWhoLacksTheScope(t *testing.T) {
 		g.wantStatus(t, 403, http.MethodGet, path, bearing(token, session.ID))
 	}
 	v.wantCharged(t, session, 0, "0")
-	g.backend.wantAsked(t, 0)
+	g.backend.wantRequests(t, 0)
 }
 
-func TestNginxRefusesASessionThatIsMissingOrAnothers(t *testing.T) {
+func TestNginxRefusesAMissingOrForeignSession(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startNginx(t, v.service.URL)
@@ -143,13 +143,13 @@ func TestNginxRefusesASessionThatIsMissingOrAnothers(t *testing.T) {
 	}
 	v.wantCharged(t, anothers, 0, "0")
 	v.wantCharged(t, v.session, 0, "0")
-	g.backend.wantAsked(t, 0)
+	g.backend.wantRequests(t, 0)
 }
 
-func TestNginxSendsRemitTheCredentialsAlone(t *testing.T) {
+func TestNginxSendsRemitOnlyTheCredentials(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	remit := watch(t, v.service)
+	remit := recordingProxy(t, v.service)
 	g := startNginx(t, remit.server.URL)
 	body := bytes.Repeat([]byte("large "), 150_000) // 900 kB: the service itself refuses bodies over 256 KiB
 	sum := sha256.Sum256(body)
@@ -166,36 +166,36 @@ func TestNginxSendsRemitTheCredentialsAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 			if response.StatusCode != 200 || !strings.Contains(text, hex.EncodeToString(sum[:])) {
-				t.Errorf("%s, a body %s: %s, and it is not the same at the backend: %s", path, name, response.Status, text)
+				t.Errorf("%s, a body %s: %s, and the backend got another body: %s", path, name, response.Status, text)
 			}
 		}
 	}
 	allowed := []string{"Authorization", "X-Request-Id", "X-Session-Id"}
 	for _, request := range remit.requests() {
 		if request.Method != http.MethodGet || request.BodySize != 0 {
-			t.Errorf("Remit was asked with %s and %d bytes of body", request.Method, request.BodySize)
+			t.Errorf("Remit got %s and %d bytes of body", request.Method, request.BodySize)
 		}
 		for name := range request.Header {
 			if !slices.Contains(allowed, name) {
-				t.Errorf("Remit was sent the header %s: %s", name, request.Header.Get(name))
+				t.Errorf("Remit got the header %s: %s", name, request.Header.Get(name))
 			}
 		}
 	}
-	remit.wantAsked(t, 4)
+	remit.wantRequests(t, 4)
 }
 
-func TestForgedIdentityNeverReachesTheBackend(t *testing.T) {
+func TestForgedIdentityHeadersDoNotReachTheBackend(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startNginx(t, v.service.URL)
 	for _, path := range []string{"/reports/", "/search/"} {
 		header := bearing(v.token, v.session.ID)
 		for _, name := range []string{"X-Agent-Id", "x-agent-id", "X-ORG-ID", "X-Org-Id", "X-Scopes", "X_Agent_Id", "X_Org_Id", "X_Scopes"} {
-			header[name] = []string{"forged", "forged"} // as written: not in canonical form
+			header[name] = []string{"forged", "forged"} // not canonicalized
 		}
 		g.wantStatus(t, 200, http.MethodGet, path, header)
 	}
-	g.backend.wantAsked(t, 2)
+	g.backend.wantRequests(t, 2)
 	for _, request := range g.backend.requests() {
 		for name, values := range request.Header {
 			if slices.Contains(values, "forged") {
@@ -205,19 +205,19 @@ func TestForgedIdentityNeverReachesTheBackend(t *testing.T) {
 	}
 }
 
-func TestNginxLetsNothingThroughWhenRemitDoesNotAnswer(t *testing.T) {
+func TestNginxForwardsNothingWhenRemitIsDown(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	remit := watch(t, v.service)
+	remit := recordingProxy(t, v.service)
 	g := startNginx(t, remit.server.URL)
 	remit.server.Close()
 	for _, path := range []string{"/reports/", "/search/"} {
 		g.wantStatus(t, 500, http.MethodGet, path, bearing(v.token, v.session.ID))
 	}
-	g.backend.wantAsked(t, 0)
+	g.backend.wantRequests(t, 0)
 }
 
-func TestWhatNginxAsksRemitIsNotOpenToClients(t *testing.T) {
+func TestTheInternalLocationsOfNginxAreNotOpenToClients(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	g := startNginx(t, v.service.URL)

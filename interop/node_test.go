@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	nodeDir        = "node"
-	scriptPatience = time.Minute
+	nodeDir       = "node"
+	scriptTimeout = time.Minute
 )
 
-// runNode runs a script with node in the directory of its libraries and returns what it prints.
+// runNode runs a script with node in the directory of its libraries and returns its output.
 func runNode(t *testing.T, settings []string, stdin string, args ...string) string {
 	t.Helper()
 	tool.Install(t, nodeDir)
 	node := tool.Path(t, "node")
-	ctx, cancel := context.WithTimeout(t.Context(), scriptPatience)
+	ctx, cancel := context.WithTimeout(t.Context(), scriptTimeout)
 	defer cancel()
 	version, err := exec.CommandContext(ctx, node, "--version").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if strings.HasPrefix(string(version), "v18.") { // Debian 12 has it; it keeps WebCrypto behind a flag
+	if strings.HasPrefix(string(version), "v18.") { // Debian 12 has Node 18, where WebCrypto needs a flag
 		args = append([]string{"--experimental-global-webcrypto"}, args...)
 	}
 	script := exec.CommandContext(ctx, node, args...)
@@ -41,7 +41,7 @@ func runNode(t *testing.T, settings []string, stdin string, args ...string) stri
 	return string(output)
 }
 
-// clientSettings tell a script where the service is and who it is there.
+// clientSettings returns the environment of a script: the service's address and the client's credentials.
 func (o organization) clientSettings(a agent, algorithm string) []string {
 	return []string{"REMIT_ADDR=" + o.service.URL, "CLIENT_ID=" + a.ID, "CLIENT_SECRET=" + a.Secret,
 		"ORGANIZATION_ID=" + o.ID, "ALGORITHM=" + algorithm}

@@ -12,14 +12,14 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// goClient is golang.org/x/oauth2 set up as a client of the service.
+// goClient returns a configuration of golang.org/x/oauth2 for the service.
 func (s *service) goClient(of agent, style oauth2.AuthStyle, scopes ...string) *clientcredentials.Config {
 	return &clientcredentials.Config{
 		ClientID: of.ID, ClientSecret: of.Secret, TokenURL: s.URL + "/oauth2/token", AuthStyle: style, Scopes: scopes,
 	}
 }
 
-// bounded is a context for golang.org/x/oauth2, whose own client would wait forever.
+// bounded returns a context with a client that has a timeout. golang.org/x/oauth2's own client has none.
 func bounded(t *testing.T) context.Context {
 	return context.WithValue(t.Context(), oauth2.HTTPClient, httpClient)
 }
@@ -35,7 +35,7 @@ func TestGoClientFetchesATokenAndCallsTheAPI(t *testing.T) {
 	}{
 		"credentials in the header":               {oauth2.AuthStyleInHeader, nil, "read write"},
 		"credentials in the form":                 {oauth2.AuthStyleInParams, nil, "read write"},
-		"credentials where the server wants them": {oauth2.AuthStyleAutoDetect, nil, "read write"},
+		"credentials where the server takes them": {oauth2.AuthStyleAutoDetect, nil, "read write"},
 		"header, narrowed":                        {oauth2.AuthStyleInHeader, []string{"read"}, "read"},
 		"form, narrowed":                          {oauth2.AuthStyleInParams, []string{"write"}, "write"},
 	} {
@@ -50,7 +50,7 @@ func TestGoClientFetchesATokenAndCallsTheAPI(t *testing.T) {
 				t.Errorf("a %s token for %q, refresh token %q", got.Type(), got.Extra("scope"), got.RefreshToken)
 			}
 			if left := time.Until(got.Expiry); left < 55*time.Minute || left > time.Hour {
-				t.Errorf("it expires in %s", left)
+				t.Errorf("the token expires in %s", left)
 			}
 			budget := org.newSession(t, scout, 10, 5)
 			client := config.Client(bounded(t))
@@ -68,7 +68,7 @@ func TestGoClientFetchesATokenAndCallsTheAPI(t *testing.T) {
 					want, charged = 200, charged+1
 				}
 				if status := statusOf(t, client, http.MethodPost, actions, `{"scope":"`+scope+`"}`); status != want {
-					t.Errorf("an action that needs %s: %d, not %d", scope, status, want)
+					t.Errorf("an action that requires %s: %d, want %d", scope, status, want)
 				}
 			}
 			org.wantCharged(t, budget, charged, "0.37")
@@ -97,7 +97,7 @@ func TestGoClientRefreshes(t *testing.T) {
 	}
 }
 
-func TestGoClientIsToldWhyItGetsNoToken(t *testing.T) {
+func TestGoClientGetsTheErrorCode(t *testing.T) {
 	t.Parallel()
 	org := newOrganization(t, sharedService(t))
 	scout := org.newAgent(t, "read")
@@ -112,8 +112,8 @@ func TestGoClientIsToldWhyItGetsNoToken(t *testing.T) {
 		"wrong secret, header":   {org.service.goClient(stranger, oauth2.AuthStyleInHeader), 401, "invalid_client"},
 		"wrong secret, form":     {org.service.goClient(stranger, oauth2.AuthStyleInParams), 401, "invalid_client"},
 		"revoked agent":          {org.service.goClient(revoked, oauth2.AuthStyleInHeader), 401, "invalid_client"},
-		"a scope it has not":     {org.service.goClient(scout, oauth2.AuthStyleInHeader, "write"), 400, "invalid_scope"},
-		"one of two it has":      {org.service.goClient(scout, oauth2.AuthStyleInHeader, "read", "write"), 400, "invalid_scope"},
+		"a missing scope":        {org.service.goClient(scout, oauth2.AuthStyleInHeader, "write"), 400, "invalid_scope"},
+		"one of two scopes":      {org.service.goClient(scout, oauth2.AuthStyleInHeader, "read", "write"), 400, "invalid_scope"},
 		"an id that is no agent": {org.service.goClient(agent{"someone", scout.Secret}, oauth2.AuthStyleInHeader), 401, "invalid_client"},
 	} {
 		_, err := tc.config.Token(bounded(t))

@@ -12,19 +12,19 @@ import (
 	"remit/internal/serviceproc"
 )
 
-// TestMain fails when a goroutine is left once all has ended.
+// TestMain fails if a goroutine outlives the tests.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(serviceproc.Tests{M: m, End: stopShared}) }
 
-// service is a running remit, with a redis-server of its own. Its issuer is where it listens.
+// service is a running remit with its own redis-server. Its issuer is its address.
 type service struct{ *serviceproc.Service }
 
-// startService runs a service of the test's own until the test ends.
+// startService runs a service until the test ends.
 func startService(t *testing.T, args ...string) *service {
 	t.Helper()
 	return &service{serviceproc.Run(t, args...)}
 }
 
-// shared is the service of all tests that need no settings of their own.
+// shared is the service of all tests that need no special settings.
 var shared struct {
 	sync.Once
 	service *service
@@ -60,7 +60,7 @@ func stopShared() {
 	}
 }
 
-// startServiceSigning runs a service that signs with a key of the algorithm, made as its users make one.
+// startServiceSigning runs a service with a signing key of the algorithm. remit keys generates the key.
 func startServiceSigning(t *testing.T, algorithm string) *service {
 	t.Helper()
 	binary, err := serviceproc.Program()

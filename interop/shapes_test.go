@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// The tests of this file send what Envoy and Traefik would send with deploy/envoy/envoy.yaml and
-// deploy/traefik/remit.yaml, byte for byte: neither program runs here.
+// The tests of this file send the exact requests that Envoy and Traefik send with deploy/envoy/envoy.yaml and
+// deploy/traefik/remit.yaml. Neither program runs here.
 
-// shape is a request as it stands on the wire; lines are its headers.
+// shape is a request on the wire; lines are its headers.
 type shape struct {
 	method, target string
 	lines          []string
 }
 
-// send writes the request over a connection of its own and returns the answer to it.
+// send sends the request on a new connection and returns the response.
 func (s *service) send(t *testing.T, request shape) *http.Response {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
@@ -42,17 +42,17 @@ func (s *service) send(t *testing.T, request shape) *http.Response {
 	return response
 }
 
-// wantAnswer sends the request and fails the test unless it is answered so.
-func (s *service) wantAnswer(t *testing.T, status int, request shape) {
+// wantResponse sends the request and fails the test unless the response has the status.
+func (s *service) wantResponse(t *testing.T, status int, request shape) {
 	t.Helper()
 	response := s.send(t, request)
 	body := readAll(t, response)
 	if response.StatusCode != status {
-		t.Errorf("%s %s: %s, not %d: %s", request.method, request.target, response.Status, status, body)
+		t.Errorf("%s %s: %s, want %d: %s", request.method, request.target, response.Status, status, body)
 	}
 }
 
-// asEnvoy is what Envoy asks about a client's request to path. Lines of the configuration come after the client's.
+// asEnvoy returns Envoy's request about a client's request to path. The lines of the configuration follow the client's.
 func (v visitor) asEnvoy(method, prefix, path string, added ...string) shape {
 	return shape{method, prefix + path, append([]string{
 		"host: api.example.com", "content-length: 0", "authorization: Bearer " + v.token, "x-session-id: " + v.session.ID,
@@ -60,7 +60,7 @@ func (v visitor) asEnvoy(method, prefix, path string, added ...string) shape {
 	}, added...)}
 }
 
-// clientPaths are paths that a client may send through Envoy, which appends them, percent-encoding and all.
+// clientPaths returns paths that a client may send through Envoy. Envoy appends them unchanged.
 func clientPaths(foreign session) []string {
 	return []string{
 		"/", "/search/deep", "/search?", "/search?value_usd=0&count=7&scope=none&action_type=free&session_id=" + foreign.ID,
@@ -70,32 +70,32 @@ func clientPaths(foreign session) []string {
 	}
 }
 
-func TestEnvoysRequestChargesOnceWhateverTheClientsPath(t *testing.T) {
+func TestEnvoysRequestChargesOnceForEveryPath(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	foreign := v.newSession(t, v.agent, 10, 1)
 	paths := clientPaths(foreign)
 	v.session = v.newSession(t, v.agent, len(paths), 100)
 	for _, path := range paths {
-		v.service.wantAnswer(t, 200, v.asEnvoy("GET", "/v1/auth/authorize", path, "x-value-usd: 0.05", "x-scope: search"))
+		v.service.wantResponse(t, 200, v.asEnvoy("GET", "/v1/auth/authorize", path, "x-value-usd: 0.05", "x-scope: search"))
 	}
 	v.wantCharged(t, v.session, len(paths), fmt.Sprint(float64(5*len(paths))/100))
 	v.wantCharged(t, foreign, 0, "0")
-	v.service.wantAnswer(t, 403, v.asEnvoy("GET", "/v1/auth/authorize", "/search", "x-value-usd: 0.05", "x-scope: search"))
+	v.service.wantResponse(t, 403, v.asEnvoy("GET", "/v1/auth/authorize", "/search", "x-value-usd: 0.05", "x-scope: search"))
 }
 
-func TestEnvoysRequestIsAnsweredWhateverTheMethod(t *testing.T) {
+func TestEnvoysRequestIsAnsweredForEveryMethod(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND", "QUERY"}
 	for _, method := range methods {
-		v.service.wantAnswer(t, 200, v.asEnvoy(method, "/v1/auth/authorize", "/search/", "x-value-usd: 0.05", "x-scope: search"))
-		v.service.wantAnswer(t, 200, v.asEnvoy(method, "/v1/auth/verify", "/reports/", "x-scope: reports:read"))
+		v.service.wantResponse(t, 200, v.asEnvoy(method, "/v1/auth/authorize", "/search/", "x-value-usd: 0.05", "x-scope: search"))
+		v.service.wantResponse(t, 200, v.asEnvoy(method, "/v1/auth/verify", "/reports/", "x-scope: reports:read"))
 	}
 	v.wantCharged(t, v.session, len(methods), "0.5")
 }
 
-func TestEnvoysRequestIsVerifiedWhateverTheClientsPath(t *testing.T) {
+func TestEnvoysRequestIsVerifiedForEveryPath(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	for _, path := range append(clientPaths(v.session), "/") {
@@ -104,23 +104,23 @@ func TestEnvoysRequestIsVerifiedWhateverTheClientsPath(t *testing.T) {
 		if allowed.StatusCode != 200 || allowed.Header.Get("X-Agent-Id") != v.agent.ID || allowed.Header.Get("X-Org-Id") != v.ID {
 			t.Errorf("%s: %s, agent %q", path, allowed.Status, allowed.Header.Get("X-Agent-Id"))
 		}
-		v.service.wantAnswer(t, 403, v.asEnvoy("POST", "/v1/auth/verify", path, "x-scope: admin"))
+		v.service.wantResponse(t, 403, v.asEnvoy("POST", "/v1/auth/verify", path, "x-scope: admin"))
 	}
 	v.wantCharged(t, v.session, 0, "0")
 }
 
-func TestEnvoysRequestIsRefusedWithWhatAGatewayUnderstands(t *testing.T) {
+func TestEnvoysRequestIsRefusedWithAStatusThatGatewaysUnderstand(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
 	charge := func(v visitor, added ...string) shape {
 		return v.asEnvoy("POST", "/v1/auth/authorize", "/search", added...)
 	}
-	v.service.wantAnswer(t, 403, charge(v, "x-value-usd: 0.05", "x-scope: admin"))
-	v.service.wantAnswer(t, 403, charge(v, "x-value-usd: 1.01", "x-scope: search"))
-	v.service.wantAnswer(t, 403, charge(v, "x-value-usd: plenty", "x-scope: search"))
+	v.service.wantResponse(t, 403, charge(v, "x-value-usd: 0.05", "x-scope: admin"))
+	v.service.wantResponse(t, 403, charge(v, "x-value-usd: 1.01", "x-scope: search"))
+	v.service.wantResponse(t, 403, charge(v, "x-value-usd: plenty", "x-scope: search"))
 	lost := v
 	lost.session.ID = "none"
-	v.service.wantAnswer(t, 403, charge(lost, "x-value-usd: 0.05"))
+	v.service.wantResponse(t, 403, charge(lost, "x-value-usd: 0.05"))
 	withoutToken := charge(v, "x-value-usd: 0.05")
 	withoutToken.lines = slices.DeleteFunc(withoutToken.lines, func(line string) bool { return strings.HasPrefix(line, "authorization") })
 	refused := v.service.send(t, withoutToken)
@@ -129,11 +129,11 @@ func TestEnvoysRequestIsRefusedWithWhatAGatewayUnderstands(t *testing.T) {
 		t.Errorf("without a token: %s, challenge %q", refused.Status, refused.Header.Get("WWW-Authenticate"))
 	}
 	v.revoke(t, v.agent)
-	v.service.wantAnswer(t, 401, charge(v, "x-value-usd: 0.05", "x-scope: search"))
+	v.service.wantResponse(t, 401, charge(v, "x-value-usd: 0.05", "x-scope: search"))
 	v.wantCharged(t, v.session, 0, "0")
 }
 
-// asTraefik is what Traefik asks about a client's POST to path. client are headers that it copies from the client.
+// asTraefik returns Traefik's request about a client's POST to path. client has the headers that it copies from the client.
 func (v visitor) asTraefik(method, target, path string, client ...string) shape {
 	return shape{method, target, append([]string{
 		"Host: remit:8080", "User-Agent: Go-http-client/1.1", "Authorization: Bearer " + v.token,
@@ -154,11 +154,11 @@ func TestTraefiksRequestCharges(t *testing.T) {
 		"X-Remaining-Actions": "9", "X-Remaining-Value-Usd": "0.95",
 	} {
 		if got := allowed.Header.Get(name); got != want {
-			t.Errorf("%s: %s is %q, not %q", allowed.Status, name, got, want)
+			t.Errorf("%s: %s is %q, want %q", allowed.Status, name, got, want)
 		}
 	}
-	// With preserveRequestMethod, and against a client that would rather set the price itself.
-	v.service.wantAnswer(t, 200, v.asTraefik("POST", target, "/search", "X-Session-Id: "+v.session.ID, "Content-Length: 0",
+	// With preserveRequestMethod, and a client that tries to set the price.
+	v.service.wantResponse(t, 200, v.asTraefik("POST", target, "/search", "X-Session-Id: "+v.session.ID, "Content-Length: 0",
 		"X-Value-Usd: 0", "X-Scope: reports:read", "X-Action-Type: free"))
 	v.wantCharged(t, v.session, 2, "0.1")
 }
@@ -166,8 +166,8 @@ func TestTraefiksRequestCharges(t *testing.T) {
 func TestTraefiksRequestIsVerified(t *testing.T) {
 	t.Parallel()
 	v := newVisitor(t)
-	v.service.wantAnswer(t, 200, v.asTraefik("GET", "/v1/auth/verify?scope=reports:read", "/reports/2026"))
-	v.service.wantAnswer(t, 403, v.asTraefik("GET", "/v1/auth/verify?scope=admin", "/reports/2026"))
+	v.service.wantResponse(t, 200, v.asTraefik("GET", "/v1/auth/verify?scope=reports:read", "/reports/2026"))
+	v.service.wantResponse(t, 403, v.asTraefik("GET", "/v1/auth/verify?scope=admin", "/reports/2026"))
 	v.revoke(t, v.agent)
-	v.service.wantAnswer(t, 401, v.asTraefik("GET", "/v1/auth/verify?scope=reports:read", "/reports/2026"))
+	v.service.wantResponse(t, 401, v.asTraefik("GET", "/v1/auth/verify?scope=reports:read", "/reports/2026"))
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 )
 
-// The tests of this file verify access tokens the way a resource server does that knows nothing of the service but its
-// URL: with the keys it publishes.
+// The tests of this file verify access tokens like a resource server that knows only the service's URL: with the published
+// keys.
 
-// accessClaims are the claims that docs/oauth.md promises, beside those that go-oidc reads itself.
+// accessClaims are the claims of docs/oauth.md that go-oidc does not read itself.
 type accessClaims struct {
 	Agent        string   `json:"agent_id"`
 	Organization string   `json:"org_id"`
@@ -21,7 +21,7 @@ type accessClaims struct {
 	ID           string   `json:"jti"`
 }
 
-// goVerifier is go-oidc for access tokens: these name no audience.
+// goVerifier returns a go-oidc verifier for access tokens, which have no audience.
 func (s *service) goVerifier(t *testing.T, issuer string, algorithms ...string) *oidc.IDTokenVerifier {
 	keys := oidc.NewRemoteKeySet(oidc.ClientContext(t.Context(), httpClient), s.URL+"/.well-known/jwks.json")
 	return oidc.NewVerifier(issuer, keys, &oidc.Config{SkipClientIDCheck: true, SupportedSigningAlgs: algorithms})
@@ -49,13 +49,13 @@ func TestGoVerifierAcceptsTokensOfEveryAlgorithm(t *testing.T) {
 			}
 			if verified.Subject != scout.ID || claims.Agent != scout.ID || claims.Organization != org.ID ||
 				strings.Join(claims.Scopes, " ") != "read write" || claims.ID == "" {
-				t.Errorf("it says %q, %+v", verified.Subject, claims)
+				t.Errorf("the claims are %q, %+v", verified.Subject, claims)
 			}
 			if lifetime := verified.Expiry.Sub(verified.IssuedAt); lifetime != time.Hour {
-				t.Errorf("it lives for %s", lifetime)
+				t.Errorf("the lifetime is %s", lifetime)
 			}
 			if kind := headerOf(t, raw).Type; kind != "at+jwt" { // RFC 9068 §2.1
-				t.Errorf("its type is %q", kind)
+				t.Errorf("the type is %q", kind)
 			}
 		})
 	}
@@ -67,7 +67,7 @@ func TestGoVerifierRefusesTokensOfAnotherService(t *testing.T) {
 	org := newOrganization(t, elsewhere)
 	foreign := org.accessToken(t, org.newAgent(t, "read"))
 	if _, err := elsewhere.goVerifier(t, elsewhere.URL, oidc.EdDSA).Verify(t.Context(), foreign); err != nil {
-		t.Fatalf("the token is not even good at home: %v", err)
+		t.Fatalf("its own service refuses the token: %v", err)
 	}
 	for reason, verifier := range map[string]*oidc.IDTokenVerifier{
 		"failed to verify signature":     here.goVerifier(t, elsewhere.URL, oidc.EdDSA),
@@ -75,7 +75,7 @@ func TestGoVerifierRefusesTokensOfAnotherService(t *testing.T) {
 		"unexpected signature algorithm": elsewhere.goVerifier(t, elsewhere.URL, oidc.RS256),
 	} {
 		if _, err := verifier.Verify(t.Context(), foreign); err == nil || !strings.Contains(err.Error(), reason) {
-			t.Errorf("it is refused with %v, not because %s", err, reason)
+			t.Errorf("the error is %v, want %s", err, reason)
 		}
 	}
 }

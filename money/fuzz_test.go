@@ -33,7 +33,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// requireExact holds Parse against the standard library: encoding/json says what is a number, math/big what it is.
+// requireExact compares Parse with the standard library: encoding/json decides what is a number, math/big its value.
 func requireExact(t *testing.T, number []byte, amount MicroUSD, err error) {
 	t.Helper()
 	if !isJSONNumber(number) {
@@ -78,7 +78,7 @@ func exponentDigits(number []byte) int {
 	return len(bytes.TrimLeft(exponent, "+-0"))
 }
 
-// isShortest says whether a decimal has no digit that could be left out.
+// isShortest reports whether a decimal has no redundant digit.
 func isShortest(decimal string) bool {
 	whole, fraction, found := bytes.Cut([]byte(decimal), []byte("."))
 	return (len(whole) == 1 || whole[0] != '0') && len(fraction) <= decimals &&

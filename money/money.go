@@ -21,7 +21,7 @@ const (
 	maxDigits = 16 // of Max in micro-dollars
 )
 
-// What Parse refuses.
+// The errors of Parse.
 var (
 	ErrNotANumber = errors.New("must be a number")
 	ErrRange      = errors.New("must be from 0 to 1000000000")
@@ -97,14 +97,14 @@ func (m *MicroUSD) UnmarshalJSON(number []byte) error {
 // UnmarshalText reads the amount as Parse does, for flags and the environment.
 func (m *MicroUSD) UnmarshalText(number []byte) error { return m.UnmarshalJSON(number) }
 
-// decimal is a scanned JSON number: whole and fraction digits, and the power of ten written behind them.
+// decimal is a scanned JSON number: whole and fraction digits, and the exponent.
 type decimal struct {
 	negative        bool
 	whole, fraction []byte
 	exponent        int
 }
 
-// maxExponent is where exponents stop counting: further than any number of digits that a request can hold.
+// maxExponent saturates exponents. It exceeds the number of digits that a request can hold.
 const maxExponent = 1 << 24
 
 func scan(number []byte) (decimal, bool) {
@@ -155,7 +155,7 @@ func leadingDigits(text []byte) (digits, rest []byte) {
 	return text[:end], text[end:]
 }
 
-// significant returns the number as digits × 10^exponent, without zeros at either end of the digits. The room is for them.
+// significant returns the number as digits × 10^exponent, without leading or trailing zeros. It appends the digits to room.
 func (n decimal) significant(room []byte) (digits []byte, exponent int) {
 	digits = append(append(room, n.whole...), n.fraction...)
 	exponent = n.exponent - len(n.fraction)

@@ -32,7 +32,7 @@ func TestParseReadsExactDecimals(t *testing.T) {
 	}
 }
 
-func TestParseRefusesWhatIsNoAmount(t *testing.T) {
+func TestParseRefusesOtherTexts(t *testing.T) {
 	t.Parallel()
 	for number, want := range map[string]error{
 		"":                                ErrNotANumber,
@@ -68,7 +68,7 @@ func TestParseRefusesWhatIsNoAmount(t *testing.T) {
 	}
 }
 
-func TestParseIsQuickWithLongDigits(t *testing.T) {
+func TestParseIsFastWithManyDigits(t *testing.T) {
 	t.Parallel()
 	long := "0." + strings.Repeat("0", 200_000) + "1e200000"
 	if got, err := Parse([]byte(long)); err != nil || got != 100_000 {

@@ -15,23 +15,16 @@ const clusterLimit = 15 * time.Second
 
 var errNoCluster = errors.New("no cluster within 15 s")
 
-// Cluster is a running Redis Cluster. Its methods may be called from several
-// goroutines, but those that end and start a node only one for each node.
+// Cluster is a running Redis Cluster. Its methods are safe for concurrent use, except
+// that Kill and Restart of one node must not run at the same time.
 type Cluster struct {
 	nodes []node
 }
 
-// node is a server that also listens on a TCP port.
-type node struct {
-	*Server
-	port int
-	dir  string // of its data, "" for none
-}
-
 // StartCluster runs a cluster of at least one primary on 127.0.0.1, without
-// replicas, which keeps nothing, with the slots spread evenly, and returns when
-// every node reports cluster_state:ok. It takes about two seconds: a Redis primary
-// accepts no earlier that all is well.
+// replicas, without persistence, with the slots spread evenly, and returns when
+// every node reports cluster_state:ok. It takes about two seconds, the shortest time
+// in which a Redis primary reports that.
 //
 // The context bounds StartCluster alone, not the life of the cluster;
 // StartCluster gives up after 15 s in any case. It needs Redis 7 or Valkey, and
@@ -41,9 +34,8 @@ func StartCluster(ctx context.Context, primaries int) (*Cluster, error) {
 }
 
 // StartClusterWithReplicas is StartCluster with one replica for each primary. The
-// nodes keep their data, and what they know of each other, in directories below
-// dir: a node that was killed can be started again. It returns when every replica
-// has what its primary has.
+// nodes keep their data and their view of the cluster in directories below dir, so
+// that a killed node can be restarted. It returns when every replica is in sync.
 func StartClusterWithReplicas(ctx context.Context, primaries int, dir string) (*Cluster, error) {
 	dirs := make([]string, 2*primaries)
 	for i := range dirs {
@@ -76,11 +68,11 @@ func startCluster(ctx context.Context, dirs []string, primaries int) (*Cluster, 
 	return c, nil
 }
 
-// PID returns the process id of a node, by its place in Addrs.
+// PID returns the process id of a node, by its index in Addrs.
 func (c *Cluster) PID(i int) int { return c.nodes[i].PID() }
 
-// Kill ends a node, by its place in Addrs, without any of the work that Redis does
-// when it is told to stop, and returns when it has ended.
+// Kill ends a node, by its index in Addrs, with SIGKILL, and returns when it has
+// ended.
 func (c *Cluster) Kill(i int) error {
 	if err := syscall.Kill(c.nodes[i].PID(), syscall.SIGKILL); err != nil {
 		return fmt.Errorf("redisproc: kill of node %d: %w", i, err)
@@ -89,9 +81,9 @@ func (c *Cluster) Kill(i int) error {
 	return nil
 }
 
-// Restart starts a node that has ended, by its place in Addrs, at its address and
-// with its data. It returns when the node answers, which may be before it knows
-// who is a primary now.
+// Restart starts a node that has ended, by its index in Addrs, at its address and
+// with its data. It returns when the node replies, possibly before the node knows
+// the current primaries.
 func (c *Cluster) Restart(ctx context.Context, i int) error {
 	n := &c.nodes[i]
 	s, err := Start(ctx, n.config())

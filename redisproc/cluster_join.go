@@ -15,9 +15,9 @@ const (
 	joinPause = 20 * time.Millisecond
 )
 
-// join makes one cluster of nodes that know nothing yet: it spreads the slots over
-// the primaries, which come first, makes the nodes meet, waits until each of them
-// serves, and gives the primaries their replicas.
+// join makes one cluster of new nodes: it spreads the slots over the primaries,
+// which come first, makes the nodes meet, waits until each of them serves, and
+// assigns the replicas to the primaries.
 func join(ctx context.Context, nodes []node, primaries int) error {
 	clients := make([]*redis.Client, len(nodes))
 	for i, n := range nodes {
@@ -42,8 +42,8 @@ func join(ctx context.Context, nodes []node, primaries int) error {
 	return replicate(ctx, clients[:primaries], clients[primaries:])
 }
 
-// replicate makes the replicas those of the primaries in turn, and waits until they
-// have what these have, and all nodes know of them.
+// replicate assigns the replicas to the primaries in turn, and waits until they are
+// in sync and every primary knows all of them.
 func replicate(ctx context.Context, primaries, replicas []*redis.Client) error {
 	for i, replica := range replicas {
 		id, err := primaries[i%len(primaries)].Do(ctx, "CLUSTER", "MYID").Text()
@@ -68,8 +68,8 @@ func replicate(ctx context.Context, primaries, replicas []*redis.Client) error {
 	return nil
 }
 
-// own gives the i-th of n nodes its share of the slots, and an epoch of its own:
-// nodes with equal epochs would first have to settle whose claims are newer.
+// own gives the i-th of n nodes its share of the slots and a unique epoch: nodes
+// with equal epochs would first have to resolve the conflict.
 func own(ctx context.Context, client *redis.Client, i, n int) error {
 	if err := client.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
 		return err
@@ -77,8 +77,8 @@ func own(ctx context.Context, client *redis.Client, i, n int) error {
 	return client.ClusterAddSlotsRange(ctx, i*slots/n, (i+1)*slots/n-1).Err()
 }
 
-// meet introduces a node to its peers. Every pair meets, as the news of a node
-// would take seconds to reach the others by gossip.
+// meet introduces a node to its peers. Every pair meets, because gossip would take
+// seconds to announce a node to the others.
 func meet(ctx context.Context, client *redis.Client, peers []node) error {
 	for _, peer := range peers {
 		if err := client.ClusterMeet(ctx, loopback, strconv.Itoa(peer.port)).Err(); err != nil {
@@ -88,17 +88,17 @@ func meet(ctx context.Context, client *redis.Client, peers []node) error {
 	return nil
 }
 
-// waitUntil returns when the answer to a command says so.
-func waitUntil(ctx context.Context, client *redis.Client, command, says string) error {
-	return await(ctx, client, command, func(answer string) bool { return strings.Contains(answer, says) })
+// waitUntil returns when the reply to a command contains the text.
+func waitUntil(ctx context.Context, client *redis.Client, command, text string) error {
+	return await(ctx, client, command, func(reply string) bool { return strings.Contains(reply, text) })
 }
 
-// waitUntilReplicas returns when the node knows of so many replicas in the cluster.
+// waitUntilReplicas returns when the node knows n replicas in the cluster.
 func waitUntilReplicas(ctx context.Context, client *redis.Client, n int) error {
-	return await(ctx, client, "CLUSTER NODES", func(answer string) bool { return strings.Count(answer, "slave ") == n })
+	return await(ctx, client, "CLUSTER NODES", func(reply string) bool { return strings.Count(reply, "slave ") == n })
 }
 
-func await(ctx context.Context, client *redis.Client, command string, holds func(answer string) bool) error {
+func await(ctx context.Context, client *redis.Client, command string, holds func(reply string) bool) error {
 	var words []any
 	for word := range strings.FieldsSeq(command) {
 		words = append(words, word)
@@ -106,11 +106,11 @@ func await(ctx context.Context, client *redis.Client, command string, holds func
 	pause := time.NewTicker(joinPause)
 	defer pause.Stop()
 	for {
-		answer, err := client.Do(ctx, words...).Text()
+		reply, err := client.Do(ctx, words...).Text()
 		if err != nil {
 			return err
 		}
-		if holds(answer) {
+		if holds(reply) {
 			return nil
 		}
 		select {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"sync"
 )
 
 const (
@@ -16,13 +17,20 @@ const (
 	busOffset = 10_000
 
 	// Both ports stay below 32768, where Linux begins to give out ports for
-	// outgoing connections: those could take a port between our look and the bind.
+	// outgoing connections: those could take a port between the check and the bind.
 	firstPort, endPort = 12_000, 22_000
 
-	// portTries bounds the looks for a free port, and the starts that lose a port
-	// to another process.
+	// portTries bounds the ports that are tried, and the starts that lose a port to
+	// another process.
 	portTries = 20
 )
+
+// node is a server that also listens on a TCP port.
+type node struct {
+	*Server
+	port int
+	dir  string // of its data, "" for none
+}
 
 // startNode runs a server in cluster mode that knows no other node.
 func startNode(ctx context.Context, dir string) (node, error) {
@@ -31,9 +39,9 @@ func startNode(ctx context.Context, dir string) (node, error) {
 	return n, err
 }
 
-// startOnFreePort runs a server on a port that nobody else has. The package
-// speaks to it by its unix socket, which it opens after its ports are its own:
-// an answer there cannot come from another process on the same port.
+// startOnFreePort runs a server on a free port. The package talks to it through
+// its unix socket, which the server opens after binding its ports: a reply there
+// cannot come from another process on the same port.
 func startOnFreePort(ctx context.Context, cfg Config) (node, error) {
 	var err error
 	for range portTries {
@@ -59,12 +67,12 @@ func (n node) config() Config { return Config{Dir: n.dir, Port: n.port, Args: cl
 func clusterArguments() []string {
 	return []string{
 		"--cluster-enabled", "yes",
-		"--cluster-announce-ip", loopback, // else a node learns its address from others only
+		"--cluster-announce-ip", loopback, // otherwise a node learns its address only from others
 		"--cluster-node-timeout", "2000", // ms
 	}
 }
 
-// FreePort returns a port of 127.0.0.1 that is free just now, as is the one of a cluster node's bus.
+// FreePort returns a free port of 127.0.0.1 whose cluster bus port is free too.
 func FreePort() (int, error) {
 	for range portTries {
 		port := firstPort + rand.IntN(endPort-firstPort)
@@ -82,4 +90,24 @@ func isFree(port int) bool {
 	}
 	listener.Close()
 	return true
+}
+
+// addrs returns the host:port of every node.
+func addrs(nodes []node) []string {
+	addrs := make([]string, len(nodes))
+	for i, n := range nodes {
+		addrs[i] = net.JoinHostPort(loopback, strconv.Itoa(n.port))
+	}
+	return addrs
+}
+
+// stopAll stops all nodes concurrently and joins their errors.
+func stopAll(nodes []node) error {
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { errs[i] = n.Stop() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }

@@ -37,7 +37,7 @@ func TestClusterCoversAllSlots(t *testing.T) {
 	}
 }
 
-// wantEvenSlots checks who owns what in the eyes of the node at addr.
+// wantEvenSlots checks the owners of the slots as the node at addr knows them.
 func wantEvenSlots(t *testing.T, addr string, owners []string) {
 	t.Helper()
 	client := redis.NewClient(&redis.Options{Addr: addr})
@@ -114,7 +114,7 @@ func TestStartClusterRefusesZeroPrimaries(t *testing.T) {
 	}
 }
 
-func TestNodeOnATakenPortEndsBeforeItAnswers(t *testing.T) {
+func TestNodeOnATakenPortEndsBeforeItIsReady(t *testing.T) {
 	t.Parallel()
 	for _, offset := range []int{0, busOffset} {
 		port, err := FreePort()
@@ -133,7 +133,7 @@ func TestNodeOnATakenPortEndsBeforeItAnswers(t *testing.T) {
 	}
 }
 
-func TestAReplicaTakesOverFromAPrimaryThatIsKilledWhichComesBackAsAReplica(t *testing.T) {
+func TestAReplicaReplacesAKilledPrimaryWhichReturnsAsAReplica(t *testing.T) {
 	t.Parallel()
 	c, err := StartClusterWithReplicas(t.Context(), 3, t.TempDir())
 	if err != nil {

@@ -1,13 +1,14 @@
-// Package redisproc runs redis-server (or valkey-server) processes of our own:
-// the store of a development start, and the real Redis of the tests.
+// Package redisproc starts redis-server (or valkey-server) processes: for a
+// service without --redis-url, and for the tests.
 //
 // Start runs one standalone server behind a unix socket, StartCluster a Redis
-// Cluster on loopback TCP ports, StartSentinels those that watch a primary. Neither asks for a password: a socket is
-// reachable by its owner alone, a cluster by every user of the machine.
+// Cluster on loopback TCP ports, StartSentinels the Sentinels of a primary. None of
+// them needs a password: only its owner can reach a socket, but every user of the
+// machine can reach a cluster.
 //
-// A server ends with the process that started it. On Linux that holds however
-// this process ends, on other systems only if Stop is called. The package needs
-// a Unix: it relies on process groups, signals and flock.
+// A server ends with the process that started it: on Linux however that process
+// ends, on other systems only if it calls Stop. The package needs a Unix, because
+// it relies on process groups, signals and flock.
 package redisproc
 
 import (
@@ -22,7 +23,7 @@ var (
 	// ErrDirInUse means that another server keeps its data in Config.Dir.
 	ErrDirInUse = errors.New("redisproc: another redis-server is using the data directory")
 
-	errEnded = errors.New("redisproc: redis-server ended before it answered")
+	errEnded = errors.New("redisproc: redis-server ended before it was ready")
 )
 
 // Find returns the path of redis-server, or else valkey-server, on the PATH.

@@ -7,13 +7,12 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
-// Watch says what sentinels watch, and how soon they act.
+// Watch says which primary sentinels monitor, and how soon they act.
 type Watch struct {
 	Primary string // host:port, as its replicas reach it
 
@@ -29,17 +28,16 @@ type Watch struct {
 	FailoverTimeout time.Duration
 }
 
-// Sentinels are running Redis Sentinels that watch one primary. A majority of them
-// makes a replica the primary when that is down.
+// Sentinels are running Redis Sentinels that monitor one primary. When it is down, a
+// majority of them promotes a replica.
 type Sentinels struct {
 	name  string
 	nodes []node
 }
 
-// StartSentinels runs so many sentinels on 127.0.0.1, and returns when each knows
-// the primary, its replicas and the other sentinels: a failover can begin from
-// then on. A replica must follow the primary already, for sentinels ask only every
-// 10 s.
+// StartSentinels runs sentinels on 127.0.0.1, and returns when each of them knows the
+// primary, its replicas and the other sentinels, so that a failover can begin. A
+// replica must follow the primary already, because sentinels ask only every 10 s.
 //
 // The context bounds StartSentinels alone, not the life of the sentinels;
 // StartSentinels gives up after 15 s in any case. It fails as Start does. On an
@@ -95,8 +93,8 @@ func (w Watch) file(quorum int) (string, error) {
 		w.Name, host, port, quorum, w.DownAfter.Milliseconds(), w.FailoverTimeout.Milliseconds()), nil
 }
 
-// waitUntilTheyKnowEachOther asks every sentinel what it knows: of replicas and of
-// each other they hear by way of the primary.
+// waitUntilTheyKnowEachOther polls every sentinel: they learn of replicas and of each
+// other through the primary.
 func (s *Sentinels) waitUntilTheyKnowEachOther(ctx context.Context) error {
 	pause := time.NewTicker(joinPause)
 	defer pause.Stop()
@@ -148,21 +146,3 @@ func (s *Sentinels) Servers() []*Server {
 
 // Stop ends all sentinels at once, each as Server.Stop does, and joins their errors.
 func (s *Sentinels) Stop() error { return stopAll(s.nodes) }
-
-func addrs(nodes []node) []string {
-	addrs := make([]string, len(nodes))
-	for i, n := range nodes {
-		addrs[i] = net.JoinHostPort(loopback, strconv.Itoa(n.port))
-	}
-	return addrs
-}
-
-func stopAll(nodes []node) error {
-	errs := make([]error, len(nodes))
-	var wg sync.WaitGroup
-	for i, n := range nodes {
-		wg.Go(func() { errs[i] = n.Stop() })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}

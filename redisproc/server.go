@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// stopLimit is how long Stop lets a server shut down in order.
+// stopLimit bounds an orderly shutdown. Then Stop kills the server.
 const stopLimit = 10 * time.Second
 
-// Config says how a server runs. The zero value is a silent server that keeps nothing.
+// Config says how a server runs. The zero value is a server without persistence or output.
 type Config struct {
 	// Dir is where the data lives: an append-only file, loaded again by the next
 	// Start. It is created with mode 0700 if missing. Empty: nothing is persisted.
@@ -62,13 +62,13 @@ type Server struct {
 	removeErr error // of temp; set before done is closed
 }
 
-// Start runs a redis-server and returns once it answers, which it also does
-// while it is still loading its data: commands then fail with LOADING.
+// Start runs a redis-server and returns once it replies. It may still be loading
+// its data: commands then fail with LOADING.
 //
 // The context bounds Start alone, not the life of the server; Start gives up
 // after 10 s in any case. It returns ErrNotInstalled without a redis-server on
 // the PATH, and an error that wraps ErrDirInUse when another server uses
-// cfg.Dir. If the process ends before it answers, the error holds the last
+// cfg.Dir. If the process ends before it replies, the error holds the last
 // lines it printed. On an error, nothing is left running.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	path, err := Find()
@@ -84,7 +84,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		os.RemoveAll(temp)
 		return nil, err
 	}
-	if err := s.waitUntilItAnswers(ctx); err != nil {
+	if err := s.waitUntilReady(ctx); err != nil {
 		s.Stop()
 		return nil, err
 	}
@@ -101,21 +101,21 @@ func (s *Server) URL() string {
 // none, once Done is closed.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Done returns a channel that is closed when the process has ended, for
-// whatever reason, and its temporary directory is gone. Stop then says how it ended.
+// Done returns a channel that is closed when the process has ended, for any
+// reason, and its temporary directory is gone. Stop then returns how it ended.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Stop ends the server with SIGTERM, upon which Redis writes what it has
-// buffered, and with SIGKILL if that takes more than 10 s. It returns when the
+// Stop ends the server with SIGTERM, after which Redis writes its buffers, and
+// with SIGKILL if that takes more than 10 s. It returns when the
 // process has ended and its temporary directory is gone.
 //
-// The error, the same at every call, says that the server did not shut down in
-// order, be it now or on its own before.
+// Every call returns the same error, which says that the server did not shut down
+// in order, now or earlier by itself.
 func (s *Server) Stop() error { return s.stopWithin(stopLimit) }
 
 func (s *Server) stopWithin(limit time.Duration) error {
 	s.stop.Do(func() {
-		// Signals fail only when the process has ended, which is what they are for.
+		// Signals fail only when the process has ended already.
 		s.cmd.Process.Signal(syscall.SIGTERM)
 		select {
 		case <-s.done:

@@ -274,7 +274,7 @@ func TestStopKillsAServerThatDoesNotEnd(t *testing.T) {
 	}
 }
 
-func TestDoneTellsOfACrash(t *testing.T) {
+func TestDoneReportsACrash(t *testing.T) {
 	t.Parallel()
 	s := start(t, Config{})
 	if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {

@@ -8,8 +8,8 @@ import (
 // tailSize bounds, in bytes, the output that an error quotes.
 const tailSize = 1 << 10
 
-// tail passes on what a server prints and remembers the end of it.
-// String may be called once the process has ended.
+// tail forwards a server's output and remembers the end of it. Call String only once
+// the process has ended.
 type tail struct {
 	log  io.Writer // nil discards
 	kept []byte

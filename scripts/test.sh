@@ -36,6 +36,6 @@ if grep -E '^\s*--- SKIP' "$log"; then
   exit 1
 fi
 echo "the store beside its model, in 200,000 steps"
-go test -count=1 -run '^TestTheStoreDoesWhatTheModelDoes$' ./redisstore # without the race detector, which plays a tenth of it
+go test -count=1 -run '^TestStoreMatchesModel$' ./redisstore # without the race detector, which plays a tenth of it
 ./scripts/fuzz.sh
 cat "$unchecked" >&2

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -15,10 +14,14 @@ import (
 	"remit/token"
 )
 
-const (
-	maxScopes      = 64
-	maxScopesChars = 600 // of all together, so that an access token stays under 2 KiB
-)
+func (s *Server) agentRoutes(r *routes) {
+	r.post("/v1/agents", s.createAgent)
+	r.get("/v1/agents", s.listAgents)
+	r.get("/v1/agents/{id}", s.getAgent)
+	r.post("/v1/agents/{id}/revoke", s.revokeAgent)
+	r.delete("/v1/agents/{id}", s.deleteAgent)
+	r.post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
+}
 
 type createAgentRequest struct {
 	Name        optional[string]         `json:"name"`
@@ -37,7 +40,7 @@ type agentAnswer struct {
 	Metadata     jsontext.Value    `json:"metadata"`
 	Created      timestamp         `json:"created_at"`
 	Revoked      timestamp         `json:"revoked_at,omitzero"`
-	Secret       string            `json:"secret,omitzero"` // in the answer to its creation only
+	Secret       string            `json:"secret,omitzero"` // in the response to its creation only
 }
 
 func agentOf(a redisstore.Agent) agentAnswer {
@@ -62,20 +65,20 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	once, err := onceByKey(ctx, "create agent", uuid.Nil, secret)
+	idempotency, err := sealedIdempotency(ctx, "create agent", uuid.Nil, secret)
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.CreateAgentOnce(forRequest(ctx), key, wanted, token.Hash(secret), once)
-	s.noteReplay(ctx, once)
+	agent, err := s.store.CreateAgentOnce(requestContext(ctx), key, wanted, token.Hash(secret), idempotency)
+	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
-	if !isReplay(once) {
-		s.counts.agentsCreated.Inc()
+	if !isReplay(idempotency) {
+		s.metrics.agentsCreated.Inc()
 	}
 	created := agentOf(agent)
-	created.Secret = answered(secret, once)
+	created.Secret = credentialOf(secret, idempotency)
 	keepFromCaches(ctx)
 	return answerCreated(ctx, "/v1/agents/"+agent.ID.String(), created)
 }
@@ -94,38 +97,12 @@ func (r *createAgentRequest) agent() (redisstore.Agent, error) {
 	return agent, v.err()
 }
 
-// scopes checks a list of scopes: RFC 6749 §3.3 says what a scope is made of.
-func (v *validation) scopes(scopes []string) {
-	if len(scopes) > maxScopes {
-		v.add("scopes", "must be at most 64")
-		return
-	}
-	seen, total := map[string]bool{}, 0
-	for i, scope := range scopes {
-		field := "scopes[" + strconv.Itoa(i) + "]"
-		v.require(isScope(scope), field, "must be one or more visible ASCII characters without \" and \\")
-		v.require(!seen[scope], field, "is given twice")
-		seen[scope] = true
-		total += len(scope)
-	}
-	v.require(total <= maxScopesChars, "scopes", "must have at most 600 characters together")
-}
-
-func isScope(scope string) bool {
-	for i := range len(scope) {
-		if c := scope[i]; c < 0x21 || c > 0x7e || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return scope != ""
-}
-
 func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
 	key, id, err := keyAndID(ctx)
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.Agent(forRequest(ctx), key, id)
+	agent, err := s.store.Agent(requestContext(ctx), key, id)
 	if err != nil {
 		return err
 	}
@@ -144,7 +121,7 @@ func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, query.Limit*agentBytes); err != nil {
 		return err
 	}
-	page, err := s.store.Agents(forRequest(ctx), key, query)
+	page, err := s.store.Agents(requestContext(ctx), key, query)
 	if err != nil {
 		return err
 	}
@@ -166,7 +143,7 @@ func (s *Server) revokeAgent(ctx *fasthttp.RequestCtx) error {
 	return s.revokeBy(ctx, s.store.RevokeAgent)
 }
 
-// deleteAgent revokes the agent, and its record ends after the retention.
+// deleteAgent revokes the agent and deletes its record after the retention time.
 func (s *Server) deleteAgent(ctx *fasthttp.RequestCtx) error {
 	return s.revokeBy(ctx, s.store.DeleteAgent)
 }
@@ -180,11 +157,11 @@ func (s *Server) revokeBy(ctx *fasthttp.RequestCtx,
 	if err := decode(ctx, &nothing{}); err != nil {
 		return err
 	}
-	revoked, err := revoke(forRequest(ctx), key, id)
+	revoked, err := revoke(requestContext(ctx), key, id)
 	if err != nil {
 		return err
 	}
-	s.counts.agentsRevoked.Inc()
+	s.metrics.agentsRevoked.Inc()
 	return answer(ctx, revokedAgentAnswer{id, redisstore.Revoked, timestamp(revoked)})
 }
 
@@ -193,10 +170,10 @@ type secretRotation struct {
 	RevokeFamilies optional[bool] `json:"revoke_families"`
 }
 
-// halfDone says of the second step of a change that was not made that the first was.
+// halfDone turns the failure of a second step into ErrOutcomeUnknown, because the first step has changed something.
 func halfDone(err error) error {
 	if errors.Is(err, redisstore.ErrUnavailable) {
-		return fmt.Errorf("%w: %v", redisstore.ErrOutcomeUnknown, err) // not wrapped: something was changed
+		return fmt.Errorf("%w: %v", redisstore.ErrOutcomeUnknown, err) // not wrapped: ErrUnavailable would promise that nothing was changed
 	}
 	return err
 }
@@ -221,30 +198,20 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	once, err := onceByKey(ctx, "rotate secret", id, secret)
+	idempotency, err := sealedIdempotency(ctx, "rotate secret", id, secret)
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAgentSecretOnce(forRequest(ctx), key, id, token.Hash(secret), grace, once)
-	s.noteReplay(ctx, once)
+	previousExpires, err := s.store.RotateAgentSecretOnce(requestContext(ctx), key, id, token.Hash(secret), grace, idempotency)
+	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
 	if request.RevokeFamilies.value {
-		if err := s.store.RevokeFamilies(forRequest(ctx), key, id); err != nil {
+		if err := s.store.RevokeFamilies(requestContext(ctx), key, id); err != nil {
 			return halfDone(err)
 		}
 	}
 	keepFromCaches(ctx)
-	return answer(ctx, rotatedSecretAnswer{id, answered(secret, once), timestamp(previousExpires)})
-}
-
-// keyAndID returns the API key and the id in the path.
-func keyAndID(ctx *fasthttp.RequestCtx) (redisstore.APIKey, uuid.UUID, error) {
-	key, err := organizationKey(ctx)
-	if err != nil {
-		return redisstore.APIKey{}, uuid.Nil, err
-	}
-	id, err := pathID(ctx)
-	return key, id, err
+	return answer(ctx, rotatedSecretAnswer{id, credentialOf(secret, idempotency), timestamp(previousExpires)})
 }

@@ -5,61 +5,6 @@ import (
 	"testing"
 )
 
-func TestTheClientIsWhomTheTrustedProxiesSaw(t *testing.T) {
-	t.Parallel()
-	proxies := trustedProxies{
-		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8:1::/48"),
-	}
-	for name, test := range map[string]struct {
-		peer  string
-		lines []string
-		want  string
-	}{
-		"a proxy that says nothing":                 {"10.0.0.1", nil, "10.0.0.1"},
-		"a proxy that names its client":             {"10.0.0.1", []string{"203.0.113.9"}, "203.0.113.9"},
-		"a peer that is no proxy":                   {"203.0.113.1", []string{"203.0.113.9"}, "203.0.113.1"},
-		"a peer that claims to be a proxy":          {"203.0.113.1", []string{"203.0.113.9, 10.0.0.2"}, "203.0.113.1"},
-		"a chain of proxies":                        {"10.0.0.1", []string{"203.0.113.9, 192.0.2.7, 10.9.9.9"}, "203.0.113.9"},
-		"a left part made up by the client":         {"10.0.0.1", []string{"1.1.1.1, 10.0.0.3, 203.0.113.9"}, "203.0.113.9"},
-		"a left part made up, then a chain":         {"10.0.0.1", []string{"1.1.1.1,203.0.113.9,10.0.0.2"}, "203.0.113.9"},
-		"a client within the trusted networks":      {"10.0.0.1", []string{"10.0.0.5, 10.0.0.2"}, "10.0.0.5"},
-		"several lines, the last one counts":        {"10.0.0.1", []string{"1.1.1.1", "203.0.113.9"}, "203.0.113.9"},
-		"several lines, a proxy in the last":        {"10.0.0.1", []string{"1.1.1.1, 203.0.113.9", "10.0.0.2"}, "203.0.113.9"},
-		"a line without an address":                 {"10.0.0.1", []string{"203.0.113.9", ""}, "10.0.0.1"},
-		"garbage alone":                             {"10.0.0.1", []string{"unknown"}, "10.0.0.1"},
-		"garbage left of a proxy":                   {"10.0.0.1", []string{"203.0.113.9, _hidden, 10.0.0.2"}, "10.0.0.2"},
-		"garbage left of the client":                {"10.0.0.1", []string{"\x00;--, 203.0.113.9"}, "203.0.113.9"},
-		"an address with a port":                    {"10.0.0.1", []string{"203.0.113.9:4711"}, "203.0.113.9"},
-		"a leading zero, which has two readings":    {"10.0.0.1", []string{"203.0.113.010"}, "10.0.0.1"},
-		"an IPv6 client":                            {"10.0.0.1", []string{"2001:db8:2::9"}, "2001:db8:2::9"},
-		"an IPv6 client with a port":                {"10.0.0.1", []string{"[2001:db8:2::9]:4711"}, "2001:db8:2::9"},
-		"an IPv6 proxy":                             {"2001:db8:1::1", []string{"2001:db8:2::9, 2001:db8:1::2"}, "2001:db8:2::9"},
-		"an IPv6 peer that is no proxy":             {"2001:db8:3::1", []string{"203.0.113.9"}, "2001:db8:3::1"},
-		"an IPv4 client wrapped into IPv6":          {"10.0.0.1", []string{"::ffff:203.0.113.9"}, "203.0.113.9"},
-		"an IPv4 proxy wrapped into IPv6":           {"10.0.0.1", []string{"203.0.113.9, ::ffff:10.0.0.2"}, "203.0.113.9"},
-		"a zone, which is one of another machine's": {"10.0.0.1", []string{"fe80::1%eth0"}, "fe80::1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var lines [][]byte
-			for _, line := range test.lines {
-				lines = append(lines, []byte(line))
-			}
-			if got := proxies.clientOf(netip.MustParseAddr(test.peer), lines); got != netip.MustParseAddr(test.want) {
-				t.Errorf("%s, want %s", got, test.want)
-			}
-		})
-	}
-}
-
-func TestWithoutTrustedProxiesNobodyIsBelieved(t *testing.T) {
-	t.Parallel()
-	peer := netip.MustParseAddr("127.0.0.1")
-	if got := trustedProxies(nil).clientOf(peer, [][]byte{[]byte("203.0.113.9")}); got != peer {
-		t.Errorf("%s, want the peer", got)
-	}
-}
-
 // Each request may create one organization per address: who shares a bucket with the one before is refused.
 func TestWhatCountsAsOneAddress(t *testing.T) {
 	t.Parallel()

@@ -5,16 +5,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"testing"
 	"time"
 )
-
-// bound lets a server have so many connections.
-func (o *openConnections) bound(most int) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.most = most
-}
 
 // hold connects and says nothing.
 func hold(t *testing.T, address string) net.Conn {
@@ -43,9 +37,10 @@ func TestConnectionsWithoutAPlaceAreClosedWithoutAWordAndAPlaceIsGivenAgain(t *t
 	for name, secure := range map[string]bool{"plain": false, "over TLS": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := runServer(t, "", spoken(t, secure))
 			const most = 2
-			r.open.bound(most)
+			config := spoken(t, secure)
+			config.Connections, config.TrustedProxies = most, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")} // not counted by address
+			r := runServer(t, "", config)
 			var held []net.Conn
 			for range most {
 				held = append(held, hold(t, r.address))
@@ -81,16 +76,4 @@ func isServed(address string, secure bool) bool {
 	}
 	_, err = conn.Read(make([]byte, 1))
 	return err == nil
-}
-
-// It is counted until its last byte is read, and then no more, however often it is closed.
-func TestAConnectionIsCountedUntilItIsClosed(t *testing.T) {
-	t.Parallel()
-	accepted, _ := newConnections(t)
-	for _, want := range []int{1, 0, 0} {
-		if accepted.open.counted != want {
-			t.Errorf("%d are counted, want %d", accepted.open.counted, want)
-		}
-		_ = accepted.Close()
-	}
 }

@@ -15,12 +15,12 @@ import (
 	"remit/money"
 )
 
-// maxDepth is how deep objects and arrays may stand in each other.
+// maxDepth is how deep objects and arrays may nest.
 const maxDepth = 32
 
-// decode reads the body into the request, which is a struct of optional fields. An absent body counts as an empty
-// object, so that requests whose fields are all optional need none. It refuses what a lenient reader would repair:
-// unknown fields, other spellings, duplicates, null, trailing bytes, a BOM, invalid UTF-8, depth.
+// decode reads the body into the request, a struct of optional fields. An absent body counts as an empty object, so that a
+// request with only optional fields needs none. It refuses what a lenient reader would repair: unknown fields, other
+// spellings, duplicates, null, trailing bytes, a BOM, invalid UTF-8, deep nesting.
 func decode(ctx *fasthttp.RequestCtx, request any) error {
 	body := ctx.Request.Body()
 	if len(body) == 0 {
@@ -36,7 +36,7 @@ func decode(ctx *fasthttp.RequestCtx, request any) error {
 		return invalid("", fmt.Sprintf("the body is nested deeper than %d (byte %d)", maxDepth, at))
 	}
 	if jsontext.Value(body).Kind() == 'n' {
-		return invalid("", "the body must be a JSON object") // the decoder takes null for an empty one
+		return invalid("", "the body must be a JSON object") // the decoder takes null for an empty one // the decoder takes null for an empty object
 	}
 	if err := json.Unmarshal(body, request, json.RejectUnknownMembers(true)); err != nil {
 		return explain(err, body)
@@ -44,7 +44,7 @@ func decode(ctx *fasthttp.RequestCtx, request any) error {
 	return nil
 }
 
-// isJSON says whether a body is declared as JSON, in the usual way.
+// isJSON reports whether the body is declared as JSON in the usual spelling.
 func isJSON(header *fasthttp.RequestHeader) bool {
 	return bytes.Equal(header.ContentType(), []byte("application/json")) &&
 		countHeader(header.RawHeaders(), fasthttp.HeaderContentType) == 1 && len(header.Peek(fasthttp.HeaderContentEncoding)) == 0
@@ -64,8 +64,8 @@ func checkMediaType(header *fasthttp.RequestHeader) error {
 	return nil
 }
 
-// tooDeep returns where the body passes maxDepth, or -1. It need not know more of JSON than its strings: what is
-// wrong otherwise is found by the decoder.
+// tooDeep returns where the body exceeds maxDepth, or -1. It understands only strings and brackets; the decoder finds other
+// errors.
 func tooDeep(body []byte) int {
 	depth, inString := 0, false
 	for i := 0; i < len(body); i++ {
@@ -86,74 +86,7 @@ func tooDeep(body []byte) int {
 	return -1
 }
 
-// optional is a field that may be absent but not null: null would be a second way to say the same, and for a limit the
-// dangerous one.
-type optional[T any] struct {
-	value T
-	given bool
-}
-
-var errNull = errors.New("must not be null")
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (o *optional[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if dec.PeekKind() == 'n' {
-		return errNull
-	}
-	o.given = true
-	return json.UnmarshalDecode(dec, &o.value)
-}
-
-// or returns the value, or another when it was not given.
-func (o *optional[T]) or(absent T) T {
-	if o.given {
-		return o.value
-	}
-	return absent
-}
-
-// invalidRequest refuses malformed or invalid input. A field of "" stands for the request as a whole.
-type invalidRequest struct{ fields []fieldError }
-
-func (e *invalidRequest) Error() string {
-	first := e.fields[0]
-	if first.Field == "" {
-		return first.Message
-	}
-	return first.Field + " " + first.Message
-}
-
-func invalid(field, message string) error {
-	return &invalidRequest{[]fieldError{{field, message}}}
-}
-
-// maxFieldErrors bounds an answer: a small request can be wrong in very many places.
-const maxFieldErrors = 20
-
-// validation collects what is wrong with a request, so that one answer names all of it.
-type validation struct{ fields []fieldError }
-
-func (v *validation) add(field, message string) {
-	if len(v.fields) == maxFieldErrors {
-		return
-	}
-	v.fields = append(v.fields, fieldError{field, message})
-}
-
-func (v *validation) require(ok bool, field, message string) {
-	if !ok {
-		v.add(field, message)
-	}
-}
-
-func (v *validation) err() error {
-	if len(v.fields) == 0 {
-		return nil
-	}
-	return &invalidRequest{v.fields}
-}
-
-// explain names the field or the byte that the decoder stumbled over.
+// explain turns a decoder error into one that names the field or the byte.
 func explain(err error, body []byte) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
@@ -186,10 +119,7 @@ func explain(err error, body []byte) error {
 	return invalid(field, "must be "+kindName(semantic.GoType))
 }
 
-// maxNameShown bounds how much of a name that the client made up comes back to it.
-const maxNameShown = 64
-
-// fieldName writes a JSON pointer as it is usually read: scopes[2], metadata.color.
+// fieldName writes a JSON pointer in the usual notation: scopes[2], metadata.color.
 func fieldName(pointer jsontext.Pointer) string {
 	var name strings.Builder
 	for part := range pointer.Tokens() {
@@ -203,13 +133,6 @@ func fieldName(pointer jsontext.Pointer) string {
 		}
 	}
 	return shown(name.String())
-}
-
-func shown(name string) string {
-	if len(name) > maxNameShown {
-		name = name[:maxNameShown] + "…"
-	}
-	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
 func kindName(t reflect.Type) string {

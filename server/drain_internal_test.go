@@ -90,110 +90,6 @@ func TestAServerThatStopsSaysSoWithEveryAnswer(t *testing.T) {
 	}
 }
 
-// Nobody reads the connection while its request arrives, as on a machine that is busy: it is left at that very moment.
-func TestARequestThatHasArrivedIsReadFromAConnectionThatIsLeft(t *testing.T) {
-	t.Parallel()
-	accepted, client := newConnections(t)
-	left := make(chan string, 1)
-	accepted.waiting.Lock() // it cannot begin to wait
-	go func() {
-		buffer := make([]byte, 1)
-		n, err := accepted.Read(buffer)
-		left <- strings.TrimSpace(string(buffer[:n]) + " " + errorText(err))
-	}()
-	if _, err := client.Write([]byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	accepted.waits, accepted.left = true, true
-	_ = accepted.Conn.SetReadDeadline(time.Unix(1, 0)) // what stopWaiting does
-	accepted.waiting.Unlock()
-	if got := <-left; got != "x" {
-		t.Errorf("read %q, want the byte that had arrived", got)
-	}
-}
-
-func TestAConnectionThatIsLeftWithoutARequestEnds(t *testing.T) {
-	t.Parallel()
-	accepted, _ := newConnections(t)
-	left := make(chan string, 1)
-	go func() {
-		n, err := accepted.Read(make([]byte, 1))
-		left <- strings.Repeat("x", n) + errorText(err)
-	}()
-	for {
-		accepted.stopWaiting()
-		select {
-		case got := <-left:
-			if got != "EOF" {
-				t.Errorf("read %q, want EOF", got)
-			}
-			return
-		case <-time.After(time.Millisecond):
-		}
-	}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
-}
-
-// A connection that the system has made and nobody has accepted is not reset with the request in it.
-func TestConnectionsThatWaitToBeAcceptedAreAcceptedBeforeTheListenerCloses(t *testing.T) {
-	t.Parallel()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const clients = 5
-	for range clients {
-		if _, err := dial(t, inner.Addr().String()).Write([]byte("x")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	open := newOpenConnections(Config{})
-	accepting := open.listen(inner)
-	open.stopAccepting()
-	for n := range clients {
-		conn, err := accepting.Accept()
-		if err != nil {
-			t.Fatalf("after %d connections: %v", n, err)
-		}
-		defer conn.Close()
-		if got := read(t, conn, 1); got != "x" {
-			t.Errorf("read %q", got)
-		}
-	}
-	if conn, err := accepting.Accept(); err == nil {
-		conn.Close()
-		t.Error("a connection that nobody made is accepted")
-	}
-	if left := open.leave(0); left != clients {
-		t.Errorf("%d connections and listeners are open, want the %d connections", left, clients)
-	}
-}
-
-// New ones come as long as it takes them.
-func TestAServerThatStopsTakesNoMoreLateConnectionsThanItMayHave(t *testing.T) {
-	t.Parallel()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 3 {
-		dial(t, inner.Addr().String())
-	}
-	late := lateConnections(inner, 2)
-	for _, conn := range late {
-		defer conn.Close()
-	}
-	if len(late) != 2 {
-		t.Errorf("%d are taken, want 2", len(late))
-	}
-}
-
 // The client has connected, and its first bytes are under way when the server stops.
 func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
 	t.Parallel()
@@ -203,13 +99,11 @@ func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
 			r := runServer(t, "", spoken(t, secure))
 			r.drain.most, r.drain.quiet = time.Millisecond, 20*time.Second
 			conn := dial(t, r.address)
-			for r.open.count() == 0 {
+			for r.open.Len() == 0 {
 				time.Sleep(time.Millisecond)
 			}
 			stopped := stopping(t, r)
-			for !r.open.isClosing() {
-				time.Sleep(time.Millisecond)
-			}
+			awaitRefused(t, r.address)
 			time.Sleep(20 * drainStep) // it looks at the connection again and again
 			if secure {
 				client := tls.Client(conn.Conn, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // whoever it is, it serves
@@ -225,19 +119,18 @@ func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
 	}
 }
 
-func TestASilentConnectionThatIsNotNewIsClosedByAServerThatStops(t *testing.T) {
-	t.Parallel()
-	accepted, _ := newConnections(t)
-	accepted.since = time.Now().Add(-time.Minute)
-	accepted.ahead = nil                                   // as with TLS
-	if open := accepted.open.leave(time.Hour); open != 2 { // with the listener
-		t.Errorf("%d are open while it is new", open)
-	}
-	if open := accepted.open.leave(time.Second); open != 1 {
-		t.Errorf("%d are open when it is old", open)
-	}
-	if _, err := accepted.Conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("it is not closed: %v", err)
+// awaitRefused waits until nobody listens at the address.
+func awaitRefused(t *testing.T, address string) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			return
+		}
+		_ = conn.Close()
+		if time.Now().After(deadline) {
+			t.Fatal("it still listens")
+		}
 	}
 }
 
@@ -248,7 +141,7 @@ func TestAServerThatGivesUpSaysHowManyConnectionsAreCut(t *testing.T) {
 	if _, err := conn.Write([]byte("GET /heal")); err != nil {
 		t.Fatal(err)
 	}
-	for r.open.count() == 0 {
+	for r.open.Len() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -286,14 +179,14 @@ func TestAStopWhoseTimeIsOverWaitsForNoScrape(t *testing.T) {
 	if _, err := io.WriteString(scraper, "GET /metrics HTTP/1.1\r\n"); err != nil { // and no more
 		t.Fatal(err)
 	}
-	for s.watchers.GetOpenConnectionsCount() == 0 {
+	for s.metricsHTTP.GetOpenConnectionsCount() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	began := time.Now()
 	_ = s.Shutdown(over)
-	if took := time.Since(began); took >= watchersGrace {
+	if took := time.Since(began); took >= scrapeGrace {
 		t.Errorf("it takes %v", took)
 	}
 	<-served

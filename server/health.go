@@ -1,24 +1,23 @@
 package server
 
-import (
-	"context"
-	"sync"
-	"time"
+import "github.com/valyala/fasthttp"
 
-	"github.com/valyala/fasthttp"
-)
+func (s *Server) healthRoutes(r *routes) {
+	r.get("/healthz", s.healthz)
+	r.get("/readyz", s.readyz)
+}
 
 type healthAnswer struct {
 	Status   string   `json:"status"`
 	Warnings []string `json:"warnings,omitzero"`
 }
 
-// healthz says that the process answers.
+// healthz reports that the process answers.
 func (s *Server) healthz(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, healthAnswer{Status: "ok"})
 }
 
-// readyz says that the service can do its work: it has its keys, and Redis can be reached and written.
+// readyz reports that the service has its keys and that Redis is reachable and writable.
 func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 	if _, err := s.keys(); err != nil {
 		return err
@@ -28,23 +27,4 @@ func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	return answer(ctx, healthAnswer{Status: "ready", Warnings: warnings})
-}
-
-// readiness asks Redis once for all that wait for an answer: nobody needs a credential to ask.
-type readiness struct {
-	mu       sync.Mutex
-	asked    time.Time
-	warnings []string
-	err      error
-}
-
-func (r *readiness) ask(redis func(context.Context) ([]string, error)) ([]string, error) {
-	arrived := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.asked.Before(arrived) {
-		r.asked = time.Now()
-		r.warnings, r.err = redis(context.Background())
-	}
-	return r.warnings, r.err
 }

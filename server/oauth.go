@@ -1,21 +1,24 @@
 package server
 
 import (
-	"encoding/base64"
-	"errors"
 	"net/url"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
-	"remit/token"
 )
 
-// The OAuth 2.0 face of the same operations: a client is an agent, its client_id the agent's id and its client_secret
-// the agent's secret. Requests are form-encoded, errors are those of RFC 6749 §5.2.
+// The OAuth 2.0 endpoints do the same operations as /v1/auth: a client is an agent, its client_id the agent's id and its
+// client_secret the agent's secret. Requests are form-encoded, errors are those of RFC 6749 §5.2.
 
-// oauthGrant is an answer of the token endpoint (RFC 6749 §5.1).
+func (s *Server) oauthRoutes(r *routes) {
+	r.post("/oauth2/token", s.oauthToken)
+	r.get("/oauth2/authorize", s.oauthAuthorize)
+	r.post("/oauth2/revoke", s.oauthRevoke)
+	r.post("/oauth2/introspect", s.oauthIntrospect)
+}
+
+// oauthGrant is a response of the token endpoint (RFC 6749 §5.1).
 type oauthGrant struct {
 	AccessToken  string `json:"access_token"`
 	TokenType    string `json:"token_type"`
@@ -24,9 +27,9 @@ type oauthGrant struct {
 	Scope        string `json:"scope"`
 }
 
-// oauthToken answers the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6).
+// oauthToken serves the client_credentials and refresh_token grants (RFC 6749 §4.4 and §6).
 func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, func(client oauthClient, form url.Values) error {
+	return s.oauth(ctx, func(client credential, form url.Values) error {
 		scopes, err := scopesIn(form)
 		if err != nil {
 			return err
@@ -35,23 +38,11 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 		if err != nil {
 			return err
 		}
-		var grant redisstore.Grant
-		switch form.Get("grant_type") {
-		case "client_credentials":
-			if grant, err = s.store.ExchangeSecret(forRequest(ctx), client.agent, token.Hash(client.secret), scopes...); err == nil {
-				s.counts.tokensBySecret.Inc()
-			}
-		case "refresh_token":
-			grant, err = s.oauthRefresh(ctx, client, form, scopes)
-		case "":
-			err = &oauthError{"invalid_request", "grant_type is required"}
-		default:
-			err = &oauthError{"unsupported_grant_type", "use client_credentials or refresh_token"}
-		}
+		grant, err := s.grantFor(ctx, client, form, scopes)
 		if err != nil {
 			return err
 		}
-		askedBy(ctx, grant.Organization, grant.Agent)
+		identifyCaller(ctx, grant.Organization, grant.Agent)
 		pair, err := pairFor(keys, grant)
 		if err != nil {
 			return err
@@ -63,239 +54,77 @@ func (s *Server) oauthToken(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, client oauthClient, form url.Values, scopes []string) (redisstore.Grant, error) {
-	if form.Get("refresh_token") == "" {
-		return redisstore.Grant{}, &oauthError{"invalid_request", "refresh_token is required"}
+func (s *Server) grantFor(ctx *fasthttp.RequestCtx, client credential, form url.Values, scopes []string) (redisstore.Grant, error) {
+	switch form.Get("grant_type") {
+	case "client_credentials":
+		grant, err := s.store.ExchangeSecret(requestContext(ctx), client.agent, client.secret, scopes...)
+		if err == nil {
+			s.metrics.tokensBySecret.Inc()
+		}
+		return grant, err
+	case "refresh_token":
+		return s.oauthRefresh(ctx, client, form, scopes)
+	case "":
+		return redisstore.Grant{}, &oauthError{"invalid_request", "grant_type is required"}
 	}
-	organization, err := s.store.CheckSecret(forRequest(ctx), client.agent, token.Hash(client.secret))
-	if err != nil {
+	return redisstore.Grant{}, &oauthError{"unsupported_grant_type", "use client_credentials or refresh_token"}
+}
+
+func (s *Server) oauthRefresh(ctx *fasthttp.RequestCtx, client credential, form url.Values, scopes []string) (redisstore.Grant, error) {
+	if _, err := s.authenticatedClient(ctx, client, form, "refresh_token"); err != nil {
 		return redisstore.Grant{}, err
 	}
-	askedBy(ctx, organization, client.agent)
 	spent, err := s.parseRefresh(form.Get("refresh_token"))
-	if cannotSay(err) {
+	if keysUnavailable(err) {
 		return redisstore.Grant{}, err
 	}
 	if err != nil || spent.Agent != client.agent {
 		return redisstore.Grant{}, redisstore.ErrInvalidRefreshToken
 	}
-	return s.spend(ctx, spent, scopes...)
+	return s.rotateRefresh(ctx, spent, scopes...)
 }
 
-// oauthAuthorize refuses: no user authorizes here (RFC 6749 §4.1.2.1, without a client to redirect to).
+// oauthAuthorize refuses: there is no authorization by users (RFC 6749 §4.1.2.1, without a client to redirect to).
 func (s *Server) oauthAuthorize(ctx *fasthttp.RequestCtx) error {
 	return s.answerOAuthError(ctx, &oauthError{"unsupported_response_type", "there is no authorization by users; use client_credentials"})
 }
 
-// oauthRevoke revokes the family of a refresh or access token of the client (RFC 7009). A token that is none succeeds:
-// it is as revoked as it can be.
+// oauthRevoke revokes the family of a refresh or access token of the client (RFC 7009). An invalid token succeeds, because
+// it needs no revocation (RFC 7009 §2.2).
 func (s *Server) oauthRevoke(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, func(client oauthClient, form url.Values) error {
-		if form.Get("token") == "" {
-			return &oauthError{"invalid_request", "token is required"}
-		}
-		organization, err := s.store.CheckSecret(forRequest(ctx), client.agent, token.Hash(client.secret))
+	return s.oauth(ctx, func(client credential, form url.Values) error {
+		authenticated, err := s.authenticatedClient(ctx, client, form, "token")
 		if err != nil {
 			return err
 		}
-		askedBy(ctx, organization, client.agent)
 		agent, family, err := s.familyOf(form.Get("token"))
 		switch {
-		case cannotSay(err):
+		case keysUnavailable(err):
 			return err
 		case err != nil:
-			return nil //nolint:nilerr // a token that is none is as revoked as it can be
-		}
-		if agent != client.agent {
+			return nil //nolint:nilerr // see above
+		case agent != client.agent:
 			return &oauthError{"invalid_grant", "the token was issued to another client"}
 		}
-		asks := redisstore.AccessToken{Organization: organization, Agent: agent}
-		if err := s.store.RevokeFamily(forRequest(ctx), asks, family); err != nil {
+		if err := s.store.RevokeFamily(requestContext(ctx), authenticated, family); err != nil {
 			return err
 		}
-		s.counts.familiesRevoked.Inc()
+		s.metrics.familiesRevoked.Inc()
 		return nil
 	})
 }
 
-// familyOf returns whose token it is and of which family, and an error unless it is one of ours that has not expired.
-func (s *Server) familyOf(text string) (agent, family uuid.UUID, err error) {
-	if strings.HasPrefix(text, token.RefreshPrefix) {
-		refresh, err := s.parseRefresh(text)
-		return refresh.Agent, refresh.Family, err
-	}
-	access, err := s.verifyAccess(text)
-	return access.Agent, access.Family, err
-}
-
 // oauthIntrospect describes a token of the client's organization (RFC 7662).
 func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
-	return s.oauth(ctx, func(client oauthClient, form url.Values) error {
-		if form.Get("token") == "" {
-			return &oauthError{"invalid_request", "token is required"}
-		}
-		organization, err := s.store.CheckSecret(forRequest(ctx), client.agent, token.Hash(client.secret))
+	return s.oauth(ctx, func(client credential, form url.Values) error {
+		authenticated, err := s.authenticatedClient(ctx, client, form, "token")
 		if err != nil {
 			return err
 		}
-		askedBy(ctx, organization, client.agent)
-		described, err := s.describeToken(forReading(ctx), form.Get("token"), organization)
+		described, err := s.describeToken(readContext(ctx), form.Get("token"), authenticated.Organization)
 		if err != nil {
 			return err
 		}
 		return answer(ctx, described)
 	})
-}
-
-// oauthClient is a client as it presents itself.
-type oauthClient struct {
-	agent  uuid.UUID
-	secret string
-}
-
-// oauth does an operation for a client, and says its errors in the words of RFC 6749.
-func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
-	keepFromCaches(ctx)
-	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
-	err := s.asClient(ctx, do)
-	if err != nil {
-		return s.answerOAuthError(ctx, err)
-	}
-	return nil
-}
-
-func (s *Server) asClient(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
-	form, err := readForm(ctx)
-	if err != nil {
-		return s.refuseCredential(ctx, uuid.Nil, err)
-	}
-	client, err := readClient(ctx, form)
-	if err != nil {
-		return s.refuseCredential(ctx, client.agent, err)
-	}
-	presented := credential{agent: client.agent, secret: token.Hash(client.secret)}
-	if refresh := form.Get("refresh_token"); refresh != "" {
-		presented.refresh = s.signedRefresh(refresh, client.agent)
-	}
-	return s.authenticate(ctx, presented, func() error { return do(client, form) })
-}
-
-// signedRefresh returns a refresh token of the agent that was made here, spent or not; none for any other.
-func (s *Server) signedRefresh(text string, agent uuid.UUID) token.RefreshToken {
-	signed, err := s.parseRefresh(text)
-	if err != nil || signed.Agent != agent {
-		return token.RefreshToken{}
-	}
-	return signed
-}
-
-// readForm reads the parameters. RFC 6749 §3.2 forbids repeated ones and has unknown ones ignored; an empty one counts
-// as absent.
-func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
-	header := &ctx.Request.Header
-	if countHeader(header.RawHeaders(), fasthttp.HeaderContentType) > 1 || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
-		return nil, &oauthError{"invalid_request", "the body must have one Content-Type and no Content-Encoding"}
-	}
-	mediaType, _, _ := strings.Cut(string(header.ContentType()), ";")
-	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
-		return nil, &oauthError{"invalid_request", "the body must be application/x-www-form-urlencoded"}
-	}
-	form, err := url.ParseQuery(string(ctx.Request.Body()))
-	if err != nil {
-		return nil, &oauthError{"invalid_request", "the body is not well-formed"}
-	}
-	for _, values := range form {
-		if len(values) > 1 {
-			return nil, &oauthError{"invalid_request", "a parameter is given twice"}
-		}
-	}
-	return form, nil
-}
-
-// readClient reads the client's credentials from the Authorization header or else the form (RFC 6749 §2.3.1). A secret
-// that no client can have is refused before the store is asked.
-func readClient(ctx *fasthttp.RequestCtx, form url.Values) (oauthClient, error) {
-	id, secret := form.Get("client_id"), form.Get("client_secret")
-	if header := string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)); header != "" {
-		if secret != "" {
-			return oauthClient{}, &oauthError{"invalid_request", "send the client's credentials once"}
-		}
-		basicID, basicSecret, ok := readBasic(header)
-		if !ok || id != "" && id != basicID {
-			return oauthClient{}, redisstore.ErrInvalidCredentials
-		}
-		id, secret = basicID, basicSecret
-	}
-	agent, ok := parseID(id)
-	if !ok || token.CheckAgentSecret(secret) != nil {
-		return oauthClient{agent: agent}, redisstore.ErrInvalidCredentials
-	}
-	return oauthClient{agent, secret}, nil
-}
-
-// readBasic reads HTTP Basic credentials, both halves of which are form-encoded first (RFC 6749 §2.3.1).
-func readBasic(header string) (id, secret string, ok bool) {
-	scheme, encoded, _ := strings.Cut(header, " ")
-	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
-	if !strings.EqualFold(scheme, "Basic") || err != nil {
-		return "", "", false
-	}
-	first, second, found := strings.Cut(string(raw), ":")
-	id, idErr := url.QueryUnescape(first)
-	secret, secretErr := url.QueryUnescape(second)
-	return id, secret, found && idErr == nil && secretErr == nil
-}
-
-func scopesIn(form url.Values) ([]string, error) {
-	scopes := strings.Fields(form.Get("scope"))
-	var v validation
-	if v.scopes(scopes); v.err() != nil {
-		return nil, &oauthError{"invalid_scope", "scope is not a list of distinct scopes"}
-	}
-	return scopes, nil
-}
-
-// oauthError is a refusal in the words of RFC 6749 §5.2.
-type oauthError struct{ code, description string }
-
-func (e *oauthError) Error() string { return e.code + ": " + e.description }
-
-type oauthErrorAnswer struct {
-	Error       string `json:"error"`
-	Description string `json:"error_description"`
-}
-
-// answerOAuthError says any error in the words of RFC 6749. What has none there (the store, the limits) keeps its status
-// and gets a name.
-func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
-	var refusal *oauthError
-	var scope *redisstore.ScopeError
-	p := problemOf(err)
-	body := oauthErrorAnswer{Description: p.Detail}
-	switch {
-	case errors.As(err, &refusal):
-		p.Status, body = 400, oauthErrorAnswer{refusal.code, refusal.description}
-	case errors.Is(err, redisstore.ErrInvalidCredentials), errors.Is(err, redisstore.ErrInvalidToken):
-		body.Error = "invalid_client"
-		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
-	case errors.Is(err, redisstore.ErrOrganizationSuspended):
-		p.Status, body.Error = 400, "unauthorized_client"
-	case errors.As(err, &scope):
-		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the client does not hold the scope"}
-	case errors.Is(err, redisstore.ErrInvalidRefreshToken), errors.Is(err, redisstore.ErrTokenReused):
-		p.Status, body.Error = 400, "invalid_grant"
-	case p.Status == 503, p.Status == 429, p.Code == "quota_exceeded":
-		body.Error = "temporarily_unavailable"
-	case p.Status < 500:
-		body.Error = "invalid_request"
-	default:
-		body.Error = "server_error"
-	}
-	seen := askedOf(ctx)
-	seen.code, seen.turnedAway = p.Code, isOverloaded(err)
-	if refusal != nil {
-		seen.code = refusal.code
-	}
-	s.noteTrouble(ctx, err, p)
-	return answerStatus(ctx, p.Status, body)
 }

@@ -116,7 +116,7 @@ func TestAPanicIsAnsweredAndLoggedAndHarmsNoOtherRequest(t *testing.T) {
 		}
 
 		logged := log.String()
-		for _, part := range []string{"panic in a handler", "request_id=" + id, "nil pointer", "goroutine ", "getOrganization"} {
+		for _, part := range []string{"handler panicked", "request_id=" + id, "nil pointer", "goroutine ", "getOrganization"} {
 			if !strings.Contains(logged, part) {
 				t.Errorf("the log lacks %q: %s", part, logged)
 			}
@@ -186,7 +186,7 @@ func TestAPanicOutsideAHandlerIsCountedAsWhatItIsAnswered(t *testing.T) {
 	if status := s.refuseExpectation(&fasthttp.RequestCtx{}, panicking{}); status != 500 {
 		t.Errorf("an expectation: %d", status)
 	}
-	told := toldBy(t, s.counts.registry, "remit_http_requests_total")
+	told := toldBy(t, s.metrics.registry, "remit_http_requests_total")
 	for _, series := range []string{"method=other route=none status=500", "method=GET route=none status=500"} {
 		if told[series] != 1 {
 			t.Errorf("%s is not counted once: %v", series, told)

@@ -1,14 +1,12 @@
 package server
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 )
 
 const (
@@ -16,7 +14,7 @@ const (
 	maxRequestIDSize = 64
 )
 
-// requestIDs numbers the requests of one process behind a random name, so that no two instances give the same id.
+// requestIDs numbers the requests of one process after a random prefix, so that no two instances produce the same id.
 type requestIDs struct {
 	process string
 	count   *atomic.Uint64
@@ -28,7 +26,7 @@ func newRequestIDs() requestIDs {
 	return requestIDs{process: hex.EncodeToString(name[:]) + "-", count: new(atomic.Uint64)}
 }
 
-// append appends the client's own id when it is well-formed, else a fresh one.
+// append appends the client's own id when it is well-formed, else a new one.
 func (r requestIDs) append(id []byte, ctx *fasthttp.RequestCtx) []byte {
 	if given := ctx.Request.Header.Peek(headerRequestID); wellFormedRequestID(given) {
 		return append(id, given...)
@@ -48,21 +46,7 @@ func wellFormedRequestID(id []byte) bool {
 	return true
 }
 
-// forRequest returns the context of a request's calls to the store. It does not end with the request: fasthttp's ends
-// with the server, and what was accepted is still answered then.
-func forRequest(ctx *fasthttp.RequestCtx) context.Context {
-	return redisstore.WithRequestID(forReading(ctx), requestID(ctx))
-}
-
-// forReading is forRequest for calls that change nothing: the audit trail need not know in which request.
-func forReading(ctx *fasthttp.RequestCtx) context.Context {
-	if traced := askedOf(ctx).traced; traced != nil {
-		return traced
-	}
-	return context.Background()
-}
-
-// requestID returns the id that begin gave this request.
+// requestID returns the id that beginRequest gave the request.
 func requestID(ctx *fasthttp.RequestCtx) string {
 	return string(ctx.Response.Header.Peek(headerRequestID))
 }

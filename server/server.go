@@ -1,137 +1,42 @@
-// Package server is Remit's HTTP face: one file per resource, each with its requests, their validation, its answers and
-// its handlers. problem.go alone maps errors to statuses and codes, decode.go alone reads bodies, auth.go alone reads
-// credentials.
+// Package server is Remit's HTTP layer. Each resource has a file with its routes, requests, validation, responses and
+// handlers. problem.go is the only table from errors to statuses and codes, decode.go the only reader of JSON bodies,
+// auth.go the only reader of credentials.
 //
-// A handler returns an error or has answered; the adapter writes the error. Nothing that fasthttp lends a handler (its
-// bytes are reused for the next request) outlives the handler: whatever is kept or handed on is a copy.
+// A handler writes a response or returns an error, which the adapter in routes.go writes. fasthttp reuses a request's bytes
+// for the next request, so a handler copies whatever it keeps or passes on.
+//
+// The files form layers: state.go holds what handlers share, above the parts it is made of; resources stand on it; this
+// file wires everything together.
 package server
 
 import (
 	"crypto/tls"
-	"log/slog"
 	"net"
-	"net/netip"
-	"slices"
-	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/fasthttp/router"
 	"github.com/valyala/fasthttp"
-	"go.opentelemetry.io/otel/trace"
-	"remit/money"
-	"remit/redisstore"
+	"remit/server/conn"
 	"remit/token"
 )
 
-// Config is what a server needs.
-type Config struct {
-	Store *redisstore.Store
-	Log   *slog.Logger
-	// Version is the service's, for its metrics.
-	Version string
-	// Defaults are the limits of a session that is created without its own.
-	Defaults SessionDefaults
-	// Limits bound what a client address may do without a credential.
-	Limits Limits
-	// TrustedProxies are the networks of the proxies whose X-Forwarded-For is believed. None: the peer is the client.
-	TrustedProxies []netip.Prefix
-	// Organizations says who may create organizations. The zero value lets everybody.
-	Organizations Organizations
-	// MetricsApart leaves /metrics to ServeMetrics.
-	MetricsApart bool
-	// Connections is how many clients may be connected at once. 0 means 32768; more is not possible.
-	Connections int
-	// Tracer makes a span of each request. Nil: there are none.
-	Tracer trace.Tracer
-	// RestartTraces begins a new trace with each request, whatever its caller says of its own.
-	RestartTraces bool
-	// AccessLog tells of requests. The zero value tells of none.
-	AccessLog AccessLog
-	// TLS makes the server speak TLS alone; see TLSFiles. Nil: plain HTTP.
-	TLS *tls.Config
-}
-
-// connections returns how many clients may be connected at once.
-func (c Config) connections() int {
-	if c.Connections <= 0 {
-		return maxConnections
-	}
-	return min(c.Connections, maxConnections)
-}
-
-// waitingPlaces returns how many requests may wait for events: half of the connections stay free for others.
-func (c Config) waitingPlaces() int { return min(maxWaiting, max(c.connections()/2, 1)) }
-
-// SessionDefaults are the limits of a session that is created without its own. The zero value means 1000 actions, 100 USD
-// and 1 hour; otherwise every field counts, a MaxValue of 0 too.
-type SessionDefaults struct {
-	MaxActions int64
-	MaxValue   money.MicroUSD
-	Lifetime   time.Duration
-}
-
-// Server answers HTTP. Until SetKeyring it answers 503 to whatever needs a key.
-type Server struct {
-	store    *redisstore.Store
-	log      *slog.Logger
-	tracer   trace.Tracer
-	restarts bool // begins each trace anew
-	// accessLog is nil when there is none.
-	accessLog *accessLog
-	defaults  SessionDefaults
-	verifier  atomic.Pointer[verifier] // with the keyring
-	keyReads  keyReads
-	requests  requestIDs
-	limits    limits
-	proxies   trustedProxies
-	tls       *tls.Config
-	// organizations says who may create them.
-	organizations Organizations
-	bootstrapHash atomic.Pointer[[32]byte] // SHA-256 of the token that creates them
-	open          *openConnections
-	drain         drain
-	ready         readiness
-	waiting       *waiting
-	bodies        bodies
-	unwritten     *pool // of large answers
-	turnedAway    turnedAway
-	counts        *counts
-	metricsApart  bool
-	scrapes       scrapes
-	http          *fasthttp.Server
-	watchers      *fasthttp.Server // of ServeMetrics
-}
-
-const (
-	maxBody    = 256 << 10 // bytes; more is 413
-	maxHeaders = 16 << 10  // bytes of request line and headers; more is 431
-
-	maxWatchers    = 64      // connections to the metrics alone
-	maxConnections = 1 << 15 // half a gigabyte of buffers at the most
-
-	readTimeout  = 10 * time.Second // for a whole request
-	writeTimeout = 10 * time.Second
-	idleTimeout  = 2 * time.Minute // between two requests of a connection
-)
-
-// New returns a server that is ready to Serve.
+// New returns a server that is ready to Serve. It has no keys until SetKeyring.
 func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
 		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
-		tls: cfg.TLS, open: newOpenConnections(cfg), drain: drain{most: drainTime, quiet: quietTime}, waiting: newWaiting(cfg.waitingPlaces()),
+		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: drain{most: drainTime, quiet: quietTime}, waiters: newWaiterLimit(cfg.waiterLimit()),
 		bodies: newBodies(), unwritten: newUnwritten(),
 		metricsApart: cfg.MetricsApart,
 	}
 	if cfg.Organizations.BootstrapToken != "" {
 		s.SetBootstrapHash(token.Hash(cfg.Organizations.BootstrapToken))
 	}
-	s.counts = newCounts(s, cfg.Version)
-	s.http, s.watchers = s.newHTTP(s.Handler()), s.newHTTP(s.watchersHandler())
-	s.http.ReduceMemoryUsage = cfg.TLS == nil // see readAhead; with it, who speaks plain HTTP to TLS is not answered
-	s.watchers.Concurrency = maxWatchers
+	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.count)
+	s.http, s.metricsHTTP = s.newHTTP(s.Handler()), s.newHTTP(s.metricsHandler())
+	s.http.ReduceMemoryUsage = cfg.TLS == nil // see package conn; over TLS it would prevent the answer to plain HTTP
+	s.metricsHTTP.Concurrency = maxScrapers
 	return s
 }
 
@@ -139,7 +44,7 @@ func (s *Server) newHTTP(answer fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      answer,
 		ErrorHandler:                 s.answerUnreadable,
-		HeaderReceived:               s.settleExpectation,
+		HeaderReceived:               s.normalizeExpectation,
 		ExpectHandler:                s.answerExpectation,
 		Logger:                       silent{},
 		MaxRequestBodySize:           maxBody,
@@ -151,40 +56,25 @@ func (s *Server) newHTTP(answer fasthttp.RequestHandler) *fasthttp.Server {
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,
 		SecureErrorLogMessage:        true,
-		Concurrency:                  2 * maxConnections, // never reached: admit says no first, and without a word
+		Concurrency:                  2 * maxConnections, // never reached: conn.Set refuses first, without a response
 		DisablePreParseMultipartForm: true,
 	}
 }
 
-// SetKeyring gives the server its keys, or new ones. With the same ones nothing is forgotten.
-func (s *Server) SetKeyring(k *token.Keyring) {
-	if v := s.verifier.Load(); v == nil || !v.keys.Equal(k) {
-		s.verifier.Store(newVerifier(k, s.store, s.counts))
-	}
-}
-
-// keys returns the keyring, or errNoKeyring before there is one.
-func (s *Server) keys() (*token.Keyring, error) {
-	if v := s.verifier.Load(); v != nil {
-		return v.keys, nil
-	}
-	return nil, errNoKeyring
-}
-
-// Serve answers on the listener until Shutdown.
+// Serve answers on the listener until Shutdown. It takes the listener over.
 func (s *Server) Serve(accepting net.Listener) error {
-	accepting = s.open.listen(accepting)
+	accepting = memoryListener{s.open.Listen(accepting)}
 	if s.tls != nil {
 		accepting = tls.NewListener(accepting, s.tls)
 	}
 	return s.http.Serve(accepting)
 }
 
-// Handler returns the whole of the service.
+// Handler returns the handler of every request.
 func (s *Server) Handler() fasthttp.RequestHandler {
 	routes, authorize := s.routes().Handler, s.at(authorizePath, s.authorize)
 	return s.around(func(ctx *fasthttp.RequestCtx) {
-		if string(ctx.URI().PathOriginal()) == authorizePath { // by any method, which the router does not know
+		if string(ctx.URI().PathOriginal()) == authorizePath { // for every method, which the router cannot express
 			authorize(ctx)
 			return
 		}
@@ -192,159 +82,31 @@ func (s *Server) Handler() fasthttp.RequestHandler {
 	})
 }
 
-// around is what every request passes before and after its own handler.
-func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
-	return func(ctx *fasthttp.RequestCtx) {
-		connectionOf(ctx.Conn()).bodyArrived()
-		s.begin(ctx)
-		defer s.endAsked(ctx)
-		defer s.drain.tell(ctx)
-		defer s.answerPanic(ctx)
-		closes, err := checkFraming(&ctx.Request.Header)
-		if closes || err != nil {
-			ctx.SetConnectionClose()
-		}
-		if err != nil {
-			leaveUnread(ctx.Conn())
-			s.answerProblem(ctx, err)
-			return
-		}
-		answer(ctx)
+// routes returns the router of all resources.
+func (s *Server) routes() *router.Router {
+	r := s.newRoutes()
+	s.healthRoutes(r)
+	if !s.metricsApart {
+		s.metricsRoutes(r)
 	}
+	s.documentRoutes(r)
+	s.organizationRoutes(r)
+	s.agentRoutes(r)
+	s.familyRoutes(r)
+	s.eventRoutes(r)
+	s.tokenRoutes(r)
+	s.introspectionRoutes(r)
+	s.gatewayRoutes(r)
+	s.oauthRoutes(r)
+	s.metadataRoutes(r)
+	s.actionRoutes(r)
+	s.batchRoutes(r)
+	s.transactionRoutes(r)
+	s.sessionRoutes(r)
+	return r.router
 }
 
-// begin sets what every response carries.
-func (s *Server) begin(ctx *fasthttp.RequestCtx) {
-	s.counts.requests.inFlight.Inc()
-	beginAsked(ctx)
-	header := &ctx.Response.Header
-	var id [maxRequestIDSize]byte
-	header.SetBytesV(headerRequestID, s.requests.append(id[:0], ctx))
-	header.Set("X-Content-Type-Options", "nosniff")
-	if s.tracer != nil {
-		s.beginTrace(ctx)
-	}
-}
-
-// silent keeps fasthttp from logging what clients send.
+// silent discards what fasthttp would log, because that contains what clients send.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
-
-type handler func(ctx *fasthttp.RequestCtx) error
-
-// newRouter returns one that knows no path yet.
-func (s *Server) newRouter() *router.Router {
-	r := router.New()
-	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
-	r.NotFound = s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
-	r.MethodNotAllowed = s.at("", refuseMethod)
-	return r
-}
-
-func (s *Server) get(r *router.Router, path string, h handler) {
-	r.GET(path, s.at(routeOf(path), h))
-	r.HEAD(path, s.at(routeOf(path), h))
-}
-
-func (s *Server) routes() *router.Router {
-	r := s.newRouter()
-	get := func(path string, h handler) { s.get(r, path, h) }
-	post := func(path string, h handler) { r.POST(path, s.at(routeOf(path), h)) }
-
-	get("/healthz", s.healthz)
-	get("/readyz", s.readyz)
-	if !s.metricsApart {
-		get("/metrics", s.metrics)
-	}
-	get("/.well-known/jwks.json", s.jwks)
-	get("/openapi.json", s.openAPI)
-	get("/docs", s.docs)
-	get("/", s.root)
-
-	post("/v1/organizations", s.createOrganization)
-	get("/v1/organizations/{id}", s.getOrganization)
-	post("/v1/organizations/{id}/api-key/rotate", s.rotateAPIKey)
-
-	post("/v1/agents", s.createAgent)
-	get("/v1/agents", s.listAgents)
-	get("/v1/agents/{id}", s.getAgent)
-	post("/v1/agents/{id}/revoke", s.revokeAgent)
-	r.DELETE("/v1/agents/{id}", s.at("/v1/agents/{id}", s.deleteAgent))
-	post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
-
-	get("/v1/agents/{id}/families", s.listFamilies)
-	r.DELETE(familyPath, s.at(familyPath, s.endFamily))
-
-	get("/v1/agents/{id}/events", s.listEvents)
-
-	post("/v1/auth/token", s.exchangeToken)
-	post("/v1/auth/refresh", s.refreshToken)
-	post("/v1/auth/revoke", s.revokeToken)
-	post("/v1/auth/introspect", s.introspect)
-	get(verifyPath, s.verify)
-	r.ANY(verifyPath+"/{asked:*}", s.at(verifyPath, s.verify))
-	r.ANY(authorizePath+"/{asked:*}", s.at(authorizePath, s.authorize))
-
-	post("/oauth2/token", s.oauthToken)
-	get("/oauth2/authorize", s.oauthAuthorize)
-	post("/oauth2/revoke", s.oauthRevoke)
-	post("/oauth2/introspect", s.oauthIntrospect)
-	get("/.well-known/oauth-authorization-server", s.metadata)
-
-	post("/v1/actions", s.chargeBatch)
-	post("/v1/transactions", s.beginTransaction)
-	get("/v1/transactions", s.listTransactions)
-	get("/v1/transactions/{id}", s.getTransaction)
-	r.PATCH("/v1/transactions/{id}", s.at("/v1/transactions/{id}", s.changeHold))
-	post("/v1/transactions/{id}/commit", s.commitTransaction)
-	post("/v1/transactions/{id}/rollback", s.rollbackTransaction)
-
-	for _, prefix := range []string{"", "/v1"} {
-		post(prefix+"/sessions", s.createSession)
-		get(prefix+"/sessions", s.listSessions)
-		get(prefix+"/sessions/{id}", s.getSession)
-		r.PATCH(prefix+"/sessions/{id}", s.at(routeOf("/sessions/{id}"), s.changeLimits))
-		post(prefix+"/sessions/{id}/end", s.endSession)
-		post(prefix+"/sessions/{id}/actions", s.charge)
-	}
-	return r
-}
-
-// routeOf is the one name of a route that answers at two paths, with the prefix and without.
-func routeOf(path string) string {
-	if strings.HasPrefix(path, "/sessions") {
-		return "/v1" + path
-	}
-	return path
-}
-
-// refuseMethod answers 405. The router counts OPTIONS among the methods that it allows, though it is not answered.
-func refuseMethod(ctx *fasthttp.RequestCtx) error {
-	if path := string(ctx.URI().PathOriginal()); path == "*" || path == "/*" { // which the router takes for all paths at once
-		ctx.Response.Header.Del(fasthttp.HeaderAllow)
-		return errNoRoute
-	}
-	allowed := strings.Split(string(ctx.Response.Header.Peek(fasthttp.HeaderAllow)), ", ")
-	allowed = slices.DeleteFunc(allowed, func(method string) bool { return method == fasthttp.MethodOptions })
-	ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.Join(allowed, ", "))
-	return errMethod
-}
-
-// at returns what answers at a route.
-func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
-	counts := s.counts.requests.at(route)
-	return func(ctx *fasthttp.RequestCtx) {
-		a := askedOf(ctx)
-		a.route, a.counts = route, counts
-		if err := h(ctx); err != nil {
-			releaseAnswer(ctx)
-			s.answerProblem(ctx, err)
-			return
-		}
-		if err := s.admitAnswer(ctx); err != nil {
-			releaseAnswer(ctx)
-			s.answerInstead(ctx, err)
-		}
-	}
-}

@@ -1,4 +1,4 @@
-// Package token knows the form of every credential that Remit gives out, and nothing of HTTP or Redis.
+// Package token defines the format of every credential that Remit issues. It knows neither HTTP nor Redis.
 //
 //	rmk_…  API key of an organization        secret.go
 //	rms_…  secret of an agent                secret.go
@@ -6,7 +6,7 @@
 //	rmr_…  refresh token, derived by HMAC    refresh.go
 //	a JWT  access token, RFC 9068 typ        jwt.go
 //
-// API keys and secrets are random and kept as SHA-256 only. Refresh tokens are kept nowhere: a Keyring derives each
-// from its agent, family and generation, so a dump of the store yields none. Access tokens are signed by the first of
-// the keyring's signing keys and verified by any of them.
+// API keys and secrets are random and stored only as SHA-256. Refresh tokens are not stored: a Keyring derives each one from
+// its agent, family and generation, so a dump of the store contains none. The first of the keyring's signing keys signs
+// access tokens, and each of them verifies.
 package token

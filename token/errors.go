@@ -2,18 +2,18 @@ package token
 
 import "errors"
 
-// What this package refuses. Every refusal of a credential wraps one of these; none says which bytes were wrong.
+// Sentinel errors. Every rejection of a credential wraps one of them. None reveals which bytes were wrong.
 var (
-	// ErrMalformed: the text is not a credential of this kind. Telling needs no store.
+	// ErrMalformed: the text is not a credential of this kind.
 	ErrMalformed = errors.New("malformed credential")
-	// ErrUnknownKey: the credential names a key that this keyring does not hold.
+	// ErrUnknownKey: the credential names a key that is not in this keyring.
 	ErrUnknownKey = errors.New("unknown key")
-	// ErrSignature: the signature does not fit.
+	// ErrSignature: the signature is wrong.
 	ErrSignature = errors.New("wrong signature")
-	// ErrClaims: the signature fits, but the claims are not those that this service issues.
+	// ErrClaims: the signature is right, but this service does not issue such claims.
 	ErrClaims = errors.New("unexpected claims")
-	// ErrExpired: the token was good until its time ran out.
+	// ErrExpired: the token was valid but has expired.
 	ErrExpired = errors.New("expired")
-	// ErrKey: a signing or token key cannot be used.
+	// ErrKey: a signing, token or key encryption key is unusable.
 	ErrKey = errors.New("unusable key")
 )

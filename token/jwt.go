@@ -15,34 +15,34 @@ import (
 )
 
 const (
-	// AccessLifetime is how long an access token is good for.
+	// AccessLifetime is how long an access token is valid.
 	AccessLifetime = time.Hour
-	// RefreshLifetime is how long a refresh token is good for.
+	// RefreshLifetime is how long a refresh token is valid.
 	RefreshLifetime = 7 * 24 * time.Hour
-	// MaxAccessSize is the length in bytes above which an access token is refused unread.
+	// MaxAccessSize is the maximum length of an access token in bytes. Longer ones are rejected unread.
 	MaxAccessSize = 2048
 
 	accessTokenType = "at+jwt" // RFC 9068 §2.1
 
-	// maxClockSkew is how far the clock of the instance that issued a token may be ahead of ours. An iat beyond it would
-	// prolong a token, for its lifetime counts from there.
+	// maxClockSkew bounds how far the clock of the issuing instance may be ahead. A later iat is rejected, because the lifetime
+	// counts from iat.
 	maxClockSkew = 30 * time.Second
 )
 
-// Access is what an access token says of its bearer.
+// Access is the content of an access token.
 type Access struct {
 	Agent        uuid.UUID
 	Organization uuid.UUID
-	Family       uuid.UUID // the refresh-token family it was issued with
+	Family       uuid.UUID // the refresh token family it was issued with
 	Scopes       []string
 	Issued       time.Time // to the second; it expires AccessLifetime later
 }
 
-// Expires returns when the token is good no longer.
+// Expires returns when the token expires.
 func (a Access) Expires() time.Time { return a.Issued.Add(AccessLifetime) }
 
-// claims is the exact claim set, in the order it is written. A token with one claim more, less, or in another spelling or
-// order was not issued here: what is read must be, byte for byte, what would be written.
+// claims is the exact claim set, in the order in which it is written. A token whose claims differ in a single byte from what
+// would be written was not issued here.
 type claims struct {
 	Issuer       string    `json:"iss"`
 	Subject      uuid.UUID `json:"sub"`
@@ -55,7 +55,7 @@ type claims struct {
 	Expires      int64     `json:"exp"`
 }
 
-// append writes the claims as the encoder would, without its reflection. It returns an error for scopes that are not UTF-8.
+// append writes the claims without reflection. It returns an error for scopes that are not UTF-8.
 func (c claims) append(text []byte) ([]byte, error) {
 	text, err := jsontext.AppendQuote(append(text, `{"iss":`...), c.Issuer)
 	for _, id := range []struct {
@@ -79,8 +79,8 @@ func (c claims) append(text []byte) ([]byte, error) {
 	return append(text, '}'), err
 }
 
-// SignAccess returns a signed JWT (RFC 7519) for the bearer, good for AccessLifetime from a.Issued on. It returns
-// ErrKey when the token would pass MaxAccessSize, which long scopes reach with RSA keys above 2048 bits only.
+// SignAccess returns a signed JWT (RFC 7519) that is valid for AccessLifetime from a.Issued on. It returns ErrKey when the
+// token would exceed MaxAccessSize, which happens only with long scopes and RSA keys above 2048 bits.
 func (k *Keyring) SignAccess(a Access) (string, error) {
 	key := k.signing[0]
 	payload, err := claims{
@@ -102,13 +102,13 @@ func (k *Keyring) SignAccess(a Access) (string, error) {
 	return text, nil
 }
 
-// VerifyAccess returns what an access token says, if one of the keyring's keys signed it and it has not expired by
-// now. It returns ErrMalformed, ErrUnknownKey, ErrSignature, ErrClaims or ErrExpired. There is no leeway on exp; iat may
-// be 30 s ahead, for another instance may have issued it. Whether the agent and the family still stand is for the store
-// to say.
+// VerifyAccess returns the content of an access token that a key of this keyring signed and that has not expired by now.
+// Otherwise it returns ErrMalformed, ErrUnknownKey, ErrSignature, ErrClaims or ErrExpired. There is no leeway on exp; iat may
+// be 30 s ahead, because another instance may have issued the token. The store decides whether agent and family are still
+// active.
 //
-// The header is compared byte for byte with those that the keys write, so alg, typ and kid are never a choice of the
-// token's, and crit, jwk or x5u have no place to stand.
+// The header must equal, byte for byte, one that the keys write. The token thus cannot choose alg, typ or kid, and cannot
+// carry crit, jwk or x5u.
 func (k *Keyring) VerifyAccess(text string, now time.Time) (Access, error) {
 	header, payload, signature, err := split(text)
 	if err != nil {
@@ -128,7 +128,7 @@ func (k *Keyring) VerifyAccess(text string, now time.Time) (Access, error) {
 	return k.readClaims(payload, now)
 }
 
-// split refuses everything outside the base64url alphabet, which decoders skip (line breaks) or take for padding.
+// split rejects characters outside the base64url alphabet, which decoders skip (line breaks) or treat as padding.
 func split(text string) (header, payload, signature string, err error) {
 	if len(text) > MaxAccessSize {
 		return "", "", "", ErrMalformed

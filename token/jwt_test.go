@@ -92,7 +92,7 @@ func (s *signer) issue(tb testing.TB, payload string) string {
 	return s.sign(tb, s.header(), encode(payload))
 }
 
-func TestAccessTokenSaysWhatWasSigned(t *testing.T) {
+func TestAccessTokenHoldsWhatWasSigned(t *testing.T) {
 	t.Parallel()
 	ring := newKeyring(t, rfc8037())
 	for name, scopes := range map[string][]string{
@@ -588,7 +588,7 @@ func TestVerifyAccessRefusesValuesInAnotherSpelling(t *testing.T) {
 	requireRefused(t, ring, "null in scopes", s.issue(t, payload), noon, token.ErrClaims)
 }
 
-func TestVerifyAccessRefusesAPayloadWithLooseBitsThoughSigned(t *testing.T) {
+func TestVerifyAccessRefusesASignedPayloadWithLooseBits(t *testing.T) {
 	t.Parallel()
 	s := rfc8037()
 	ring := newKeyring(t, s)
@@ -598,7 +598,7 @@ func TestVerifyAccessRefusesAPayloadWithLooseBitsThoughSigned(t *testing.T) {
 	requireRefused(t, ring, "a lone character", s.sign(t, s.header(), lone), noon, token.ErrMalformed)
 }
 
-func TestAnotherIssuersTokenIsRefusedThoughTheKeyIsShared(t *testing.T) {
+func TestATokenOfAnotherIssuerIsRefusedDespiteASharedKey(t *testing.T) {
 	t.Parallel()
 	s := rfc8037()
 	other, err := token.NewKeyring("https://staging.example", parsed(s), []*token.RefreshKey{refreshKey(t, 0)})

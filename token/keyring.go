@@ -9,8 +9,8 @@ import (
 
 const maxIssuer = 100 // bytes: with the longest scopes a token still fits into MaxAccessSize
 
-// Keyring holds the keys of one trust domain: it signs and verifies access tokens and derives refresh tokens. It does
-// not change once made, and is safe for concurrent use.
+// Keyring holds the keys of one trust domain: it signs and verifies access tokens and derives refresh tokens. It is immutable
+// and safe for concurrent use.
 type Keyring struct {
 	issuer  string
 	signing []*SigningKey
@@ -19,9 +19,9 @@ type Keyring struct {
 	jwks    []byte
 }
 
-// NewKeyring returns a keyring that signs with the first signing key, derives with the first refresh key and accepts
-// what any of them made. Issuer is the iss claim, 1 to 100 bytes of UTF-8. It returns ErrKey for another issuer, without
-// at least one key of each kind, and when the same key is given twice.
+// NewKeyring returns a keyring that signs with the first signing key, derives with the first refresh key and verifies with
+// all of them. Issuer is the iss claim, 1 to 100 bytes of UTF-8. It returns ErrKey for any other issuer, for a kind without
+// a key and for duplicate keys.
 func NewKeyring(issuer string, signing []*SigningKey, refresh []*RefreshKey) (*Keyring, error) {
 	if len(signing) == 0 || len(refresh) == 0 {
 		return nil, fmt.Errorf("%w: a keyring needs a signing key and a token key", ErrKey)
@@ -51,10 +51,10 @@ func NewKeyring(issuer string, signing []*SigningKey, refresh []*RefreshKey) (*K
 	return ring, err
 }
 
-// JWKS returns the public signing keys as a JSON Web Key Set (RFC 7517 §5), the signing one first.
+// JWKS returns the public keys as a JSON Web Key Set (RFC 7517 §5), first the one that signs.
 func (k *Keyring) JWKS() []byte { return slices.Clone(k.jwks) }
 
-// Equal says whether both have the same keys in the same order, and the same issuer.
+// Equal reports whether both keyrings have the same issuer and the same keys in the same order.
 func (k *Keyring) Equal(other *Keyring) bool {
 	return k.issuer == other.issuer &&
 		slices.EqualFunc(k.signing, other.signing, func(a, b *SigningKey) bool { return a.header == b.header }) &&

@@ -300,7 +300,7 @@ func TestARetiredKeyVerifiesUntilItIsDropped(t *testing.T) {
 	requireRefused(t, newKeyring(t, after), "dropped", text, noon, token.ErrUnknownKey)
 }
 
-func TestKeyringServesManyAtOnce(t *testing.T) {
+func TestKeyringIsSafeForConcurrentUse(t *testing.T) {
 	t.Parallel()
 	ring := newKeyring(t, signers()...)
 	var wait sync.WaitGroup

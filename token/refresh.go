@@ -14,21 +14,21 @@ import (
 	"github.com/google/uuid"
 )
 
-// RefreshToken is what a refresh token says.
+// RefreshToken is the content of a refresh token.
 type RefreshToken struct {
 	Agent      uuid.UUID
-	Family     uuid.UUID // all tokens that descend from one token exchange
-	Generation uint32    // 1 for the first of the family, one more after each rotation
+	Family     uuid.UUID // of all tokens that descend from one token exchange
+	Generation uint32    // 1 for the first of the family, then incremented by each rotation
 }
 
-// RefreshKey derives refresh tokens and recognises them.
+// RefreshKey derives and verifies refresh tokens.
 type RefreshKey struct {
 	id     [refreshKeyIDSize]byte
 	secret [refreshKeySize]byte
-	macs   sync.Pool // hash.Hash with the secret in it: putting it in takes as long as the HMAC itself
+	macs   sync.Pool // hash.Hash keyed with the secret, because keying takes as long as the HMAC itself
 }
 
-// RefreshPrefix starts every refresh token, and no access token.
+// RefreshPrefix is the prefix of every refresh token and of no access token.
 const RefreshPrefix = "rmr_"
 
 const (
@@ -38,15 +38,15 @@ const (
 	refreshSize      = refreshBodySize + sha256.Size
 )
 
-// GenerateRefreshKey returns a fresh key in the form that ParseRefreshKey reads: base64 of 32 random bytes.
+// GenerateRefreshKey returns a new key in the form that ParseRefreshKey reads: base64 of 32 random bytes.
 func GenerateRefreshKey() []byte {
 	var secret [refreshKeySize]byte
 	rand.Read(secret[:])
 	return []byte(base64.StdEncoding.EncodeToString(secret[:]) + "\n")
 }
 
-// ParseRefreshKey reads a key from the base64 of 32 bytes (what `openssl rand -base64 32` prints); white space around
-// it does not count. It returns ErrKey for anything else.
+// ParseRefreshKey reads a key from the base64 of 32 bytes, as `openssl rand -base64 32` prints it. It ignores surrounding
+// white space and returns ErrKey for anything else.
 func ParseRefreshKey(text []byte) (*RefreshKey, error) {
 	secret, err := parseKeyFile(text)
 	if err != nil {
@@ -71,14 +71,14 @@ func parseKeyFile(text []byte) ([]byte, error) {
 // String returns the key's public name, so that a key printed by mistake shows nothing else.
 func (key *RefreshKey) String() string { return fmt.Sprintf("%x", key.id) }
 
-// FormatRefresh returns the one token that the keyring's first refresh key derives for these facts. The same facts
-// always give the same token.
+// FormatRefresh returns the refresh token that the keyring's first refresh key derives. The same content always gives the same
+// token.
 func (k *Keyring) FormatRefresh(t RefreshToken) string {
 	return k.refresh[0].format(t)
 }
 
-// ParseRefresh returns what a refresh token says once its HMAC shows it to be ours. It needs no store: a forged token
-// ends here, with ErrMalformed, ErrUnknownKey or ErrSignature. Whether the token is still live is for the store to say.
+// ParseRefresh verifies the HMAC of a refresh token and returns its content. It rejects a forged token without the store, with
+// ErrMalformed, ErrUnknownKey or ErrSignature. The store decides whether the token is still live.
 func (k *Keyring) ParseRefresh(text string) (RefreshToken, error) {
 	raw, err := decodeRefresh(text)
 	if err != nil {
@@ -99,8 +99,8 @@ func (k *Keyring) ParseRefresh(text string) (RefreshToken, error) {
 	}, nil
 }
 
-// decodeRefresh refuses line breaks, which base64 would skip. 72 bytes fill 96 characters exactly, so there are no
-// trailing bits to vary.
+// decodeRefresh rejects line breaks, which base64 would skip. 72 bytes fill 96 characters exactly, so no trailing bits can
+// vary.
 func decodeRefresh(text string) ([]byte, error) {
 	encoded, found := strings.CutPrefix(text, RefreshPrefix)
 	if !found || len(encoded) != base64.RawURLEncoding.EncodedLen(refreshSize) || strings.ContainsAny(encoded, "\r\n") {

@@ -48,7 +48,7 @@ func requireRefreshRefused(tb testing.TB, ring *token.Keyring, name, text string
 	}
 }
 
-func TestRefreshTokenSaysWhatItWasDerivedFrom(t *testing.T) {
+func TestRefreshTokenHoldsWhatItWasDerivedFrom(t *testing.T) {
 	t.Parallel()
 	ring := newRefreshKeyring(t, refreshKey(t, 0))
 	returns := func(agent, family uuid.UUID, generation uint32) bool {
@@ -173,7 +173,7 @@ func TestRotatedTokenKeysKnowTheOldTokens(t *testing.T) {
 	requireRefreshRefused(t, after, "the dropped key's token", old, token.ErrUnknownKey)
 }
 
-func TestWhatIsNoRefreshTokenIsRefused(t *testing.T) {
+func TestMalformedRefreshTokensAreRefused(t *testing.T) {
 	t.Parallel()
 	ring := newRefreshKeyring(t, refreshKey(t, 0))
 	digits := strings.TrimPrefix(goldenRefresh, refreshPrefix)

@@ -7,15 +7,14 @@ import (
 	"crypto/sha256"
 )
 
-// AnswerSeal seals the credential in an answer while the answer may be repeated, with AES-256-GCM. Its key is derived
-// (HKDF-SHA256, RFC 5869) from a secret of the caller's that the store never has, so that what the store keeps is of no use
-// to whoever reads the store.
+// AnswerSeal encrypts the credential in a stored idempotent response with AES-256-GCM. Its key is derived (HKDF-SHA256,
+// RFC 5869) from a secret of the caller that is not stored, so that readers of the store cannot decrypt it.
 type AnswerSeal struct {
 	aead cipher.AEAD
 	name string
 }
 
-// NewAnswerSeal returns the seal for the answer to one request: secret is the caller's own, idempotencyKey the request's.
+// NewAnswerSeal returns the seal for the response to one request, by the caller's secret and the request's idempotency key.
 func NewAnswerSeal(secret, idempotencyKey string) *AnswerSeal {
 	key, err := hkdf.Key(sha256.New, []byte(secret), []byte(idempotencyKey), "remit credential in a repeated answer", 32)
 	if err != nil {
@@ -32,12 +31,12 @@ func NewAnswerSeal(secret, idempotencyKey string) *AnswerSeal {
 	return &AnswerSeal{aead, idempotencyKey}
 }
 
-// Seal returns the credential as it may be kept.
+// Seal returns the credential in the form to store.
 func (s *AnswerSeal) Seal(credential string) string {
 	return string(s.aead.Seal(nil, nil, []byte(credential), []byte(s.name)))
 }
 
-// Open returns the credential that a seal of the same secret and idempotency key has sealed; false for anything else.
+// Open returns the credential that a seal with the same secret and idempotency key has sealed, and false for anything else.
 func (s *AnswerSeal) Open(sealed string) (string, bool) {
 	credential, err := s.aead.Open(nil, nil, []byte(sealed), []byte(s.name))
 	return string(credential), err == nil

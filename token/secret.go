@@ -13,7 +13,7 @@ import (
 const (
 	apiKeyPrefix = "rmk_"
 	secretPrefix = "rms_"
-	// bootstrapPrefix is of bootstrap tokens that the service makes; the operator's own may be any text.
+	// bootstrapPrefix is the prefix of bootstrap tokens that the service generates. An operator may choose any text.
 	bootstrapPrefix = "rmb_"
 
 	randomSize    = 32                                                               // bytes of entropy in a key or secret
@@ -24,10 +24,10 @@ const (
 	base62Letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" // the order of math/big
 )
 
-// Hash returns the SHA-256 of a credential's text: all that the store keeps of it.
+// Hash returns the SHA-256 of a credential's text, which is what the store keeps.
 func Hash(credential string) [sha256.Size]byte { return sha256.Sum256([]byte(credential)) }
 
-// NewAPIKey returns a fresh API key of the organization: rmk_, base62 of the organization id and 32 random bytes, and
+// NewAPIKey returns a new API key of the organization: rmk_, base62 of the organization id and 32 random bytes, and
 // a checksum.
 func NewAPIKey(organization uuid.UUID) string {
 	payload := make([]byte, apiKeySize)
@@ -36,8 +36,8 @@ func NewAPIKey(organization uuid.UUID) string {
 	return format(apiKeyPrefix, payload, apiKeyDigits)
 }
 
-// APIKeyOrganization returns the organization that an API key names. It returns ErrMalformed for anything that
-// NewAPIKey cannot have returned; whether the key is that organization's is for the store to say.
+// APIKeyOrganization returns the organization that an API key names, and ErrMalformed for anything that NewAPIKey cannot have
+// returned. The store decides whether the key is valid.
 func APIKeyOrganization(key string) (uuid.UUID, error) {
 	payload, err := parse(apiKeyPrefix, key, apiKeySize, apiKeyDigits)
 	if err != nil {
@@ -46,14 +46,14 @@ func APIKeyOrganization(key string) (uuid.UUID, error) {
 	return uuid.UUID(payload[:16]), nil
 }
 
-// NewAgentSecret returns a fresh agent secret: rms_, base62 of 32 random bytes, and a checksum.
+// NewAgentSecret returns a new agent secret: rms_, base62 of 32 random bytes, and a checksum.
 func NewAgentSecret() string {
 	payload := make([]byte, randomSize)
 	rand.Read(payload)
 	return format(secretPrefix, payload, secretDigits)
 }
 
-// NewBootstrapToken returns a fresh bootstrap token: rmb_, base62 of 32 random bytes, and a checksum.
+// NewBootstrapToken returns a new bootstrap token: rmb_, base62 of 32 random bytes, and a checksum.
 func NewBootstrapToken() string {
 	payload := make([]byte, randomSize)
 	rand.Read(payload)
@@ -66,7 +66,7 @@ func CheckAgentSecret(secret string) error {
 	return err
 }
 
-// The checksum covers the prefix too, so a secret pasted under another prefix is refused.
+// The checksum covers the prefix too, so that a secret with another prefix is rejected.
 func format(prefix string, payload []byte, digits int) string {
 	body := prefix + base62(new(big.Int).SetBytes(payload), digits)
 	return body + checksum(body)

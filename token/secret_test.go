@@ -167,7 +167,7 @@ func TestDigitsThatNoBytesGiveAreRefused(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoSecretIsRefused(t *testing.T) {
+func TestMalformedSecretsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, kind := range kinds {
 		body := kind.golden[:len(kind.golden)-6]

@@ -19,8 +19,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// SigningKey signs access tokens and verifies those it has signed. Its algorithm follows from its kind, never from a
-// token: EdDSA for Ed25519, ES256 for P-256, RS256 for RSA of at least 2048 bits.
+// SigningKey signs and verifies access tokens. The kind of key determines the algorithm, never the token: EdDSA for Ed25519,
+// ES256 for P-256, RS256 for RSA of at least 2048 bits.
 type SigningKey struct {
 	id      string // kid: RFC 7638 thumbprint
 	method  jwt.SigningMethod
@@ -44,7 +44,7 @@ type jwk struct {
 	E   string `json:"e,omitempty"`
 }
 
-// Algorithm is a JWS algorithm (RFC 7518, RFC 8037) that keys can be made for.
+// Algorithm is a JWS algorithm (RFC 7518, RFC 8037) of a signing key.
 type Algorithm string
 
 // The algorithms, by their names in a JWT header.
@@ -54,7 +54,7 @@ const (
 	RS256   Algorithm = "RS256"
 )
 
-// GenerateSigningKey returns a fresh key as PKCS#8 PEM: Ed25519, P-256 or RSA of 2048 bits.
+// GenerateSigningKey returns a new key as PKCS#8 PEM: Ed25519, P-256 or RSA of 2048 bits.
 func GenerateSigningKey(algorithm Algorithm) ([]byte, error) {
 	private, err := generate(algorithm)
 	if err != nil {
@@ -80,8 +80,8 @@ func generate(algorithm Algorithm) (crypto.Signer, error) {
 	return nil, fmt.Errorf("%w: unknown algorithm %q", ErrKey, algorithm)
 }
 
-// ParseSigningKey reads one private key from PKCS#8 PEM (RFC 5958). It returns ErrKey when there is none, or one of a
-// kind or size that is not signed with.
+// ParseSigningKey reads one private key from PKCS#8 PEM (RFC 5958). It returns ErrKey for anything else, and for keys of an
+// unsupported kind or size.
 func ParseSigningKey(text []byte) (*SigningKey, error) {
 	block, rest := pem.Decode(text)
 	if block == nil || block.Type != "PRIVATE KEY" || len(bytes.TrimSpace(rest)) > 0 {
@@ -105,8 +105,8 @@ func ParseSigningKey(text []byte) (*SigningKey, error) {
 // String returns the kid, so that a key printed by mistake shows nothing else.
 func (key *SigningKey) String() string { return key.id }
 
-// describe returns the key with its algorithm and public form, and the JSON whose SHA-256 names it: the required
-// members only, in lexicographic order, without white space (RFC 7638 §3).
+// describe returns the key with its algorithm and public form, and the JSON whose SHA-256 is the thumbprint: only the required
+// members, in lexicographic order, without white space (RFC 7638 §3).
 func describe(parsed any) (*SigningKey, string, error) {
 	switch private := parsed.(type) {
 	case ed25519.PrivateKey:

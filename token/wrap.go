@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// KeyEncryptionKey seals other keys where they are kept, with AES-256-GCM (NIST SP 800-38D).
+// KeyEncryptionKey encrypts stored keys with AES-256-GCM (NIST SP 800-38D).
 type KeyEncryptionKey struct{ aead cipher.AEAD }
 
 const (
@@ -16,8 +16,8 @@ const (
 	plainMark  = "plain:"
 )
 
-// ParseKeyEncryptionKey reads a key from the base64 of 32 bytes; white space around it does not count. It returns
-// ErrKey for anything else.
+// ParseKeyEncryptionKey reads a key from the base64 of 32 bytes. It ignores surrounding white space and returns ErrKey for
+// anything else.
 func ParseKeyEncryptionKey(text []byte) (*KeyEncryptionKey, error) {
 	secret, err := parseKeyFile(text)
 	if err != nil {
@@ -31,8 +31,8 @@ func ParseKeyEncryptionKey(text []byte) (*KeyEncryptionKey, error) {
 	return &KeyEncryptionKey{aead}, err
 }
 
-// Seal returns the material of a key as it may be kept: encrypted and bound to the key's name, so that one record
-// cannot stand in for another. Without a key encryption key (nil) the material is only marked as plain.
+// Seal returns the material of a key in the form to store: encrypted and bound to the key's name, so that records cannot be
+// swapped. Without a key encryption key (nil) the material is stored unencrypted.
 func (k *KeyEncryptionKey) Seal(name string, material []byte) string {
 	if k == nil {
 		return plainMark + base64.StdEncoding.EncodeToString(material)
@@ -40,22 +40,22 @@ func (k *KeyEncryptionKey) Seal(name string, material []byte) string {
 	return sealedMark + base64.StdEncoding.EncodeToString(k.aead.Seal(nil, nil, material, []byte(name)))
 }
 
-// Open returns the material that Seal kept under this name. With a key encryption key plain material is refused: it
-// could have been planted by whoever can write the store. It returns ErrKey when it cannot be opened.
-func (k *KeyEncryptionKey) Open(name, kept string) ([]byte, error) {
-	plain, isPlain := strings.CutPrefix(kept, plainMark)
-	sealed, isSealed := strings.CutPrefix(kept, sealedMark)
+// Open returns the material that Seal sealed under this name, or ErrKey. With a key encryption key it rejects unencrypted
+// material, which an attacker with write access to the store could have planted.
+func (k *KeyEncryptionKey) Open(name, stored string) ([]byte, error) {
+	plain, isPlain := strings.CutPrefix(stored, plainMark)
+	sealed, isSealed := strings.CutPrefix(stored, sealedMark)
 	switch {
 	case isPlain && k == nil:
-		return decodeKept(plain)
+		return decodeStored(plain)
 	case isPlain:
-		return nil, fmt.Errorf("%w: %s is kept unencrypted, though a key encryption key is given", ErrKey, name)
+		return nil, fmt.Errorf("%w: %s is stored unencrypted, but a key encryption key is set", ErrKey, name)
 	case !isSealed:
-		return nil, fmt.Errorf("%w: %s is kept in an unknown form", ErrKey, name)
+		return nil, fmt.Errorf("%w: %s is stored in an unknown format", ErrKey, name)
 	case k == nil:
-		return nil, fmt.Errorf("%w: %s is kept encrypted; give the key encryption key", ErrKey, name)
+		return nil, fmt.Errorf("%w: %s is stored encrypted: set the key encryption key", ErrKey, name)
 	}
-	raw, err := decodeKept(sealed)
+	raw, err := decodeStored(sealed)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (k *KeyEncryptionKey) Open(name, kept string) ([]byte, error) {
 // String shows nothing of the key.
 func (k *KeyEncryptionKey) String() string { return "key encryption key" }
 
-func decodeKept(text string) ([]byte, error) {
+func decodeStored(text string) ([]byte, error) {
 	raw, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
 		return nil, fmt.Errorf("%w: not base64", ErrKey)

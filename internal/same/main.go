@@ -181,8 +181,8 @@ func tokens(done *steps, remit *client.Client, o *client.Organization, scout str
 	done.add("exchange a secret", "%t %d", pair.RefreshToken != "", pair.ExpiresIn)
 	verified := get(remit.Verify(ctx, string(pair.AccessToken), "read"))
 	done.add("verify a token", "%t %q", verified.AgentID == scout, verified.Scopes)
-	told := get(o.Introspect(ctx, string(pair.AccessToken)))
-	done.add("introspect a token", "%t %t %q", told.Active, told.AgentID == scout, strings.Fields(told.Scope))
+	introspection := get(o.Introspect(ctx, string(pair.AccessToken)))
+	done.add("introspect a token", "%t %t %q", introspection.Active, introspection.AgentID == scout, strings.Fields(introspection.Scope))
 }
 
 func refusals(done *steps, remit *client.Client, o *client.Organization, session *client.Session) {

@@ -135,8 +135,8 @@ def tokens(client: remit.Client, o: remit.Organization, scout: str) -> None:
     add("exchange a secret", pair.refresh_token is not None, pair.expires_in)
     verified = client.verify(pair.access_token, scope="read")
     add("verify a token", verified.agent_id == scout, verified.scopes)
-    told = o.introspect(pair.access_token)
-    add("introspect a token", told.active, told.agent_id == scout, told.scopes)
+    introspection = o.introspect(pair.access_token)
+    add("introspect a token", introspection.active, introspection.agent_id == scout, introspection.scopes)
 
 
 def refusals(client: remit.Client, o: remit.Organization, session: remit.Session) -> None:

@@ -2,69 +2,140 @@ package serviceproc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"syscall"
 	"time"
 )
 
 const (
-	// stopPatience is how long a process may take to end in order before it is killed.
-	stopPatience = 15 * time.Second
-	// startPatience is how long it may take to be ready.
-	startPatience = 20 * time.Second
+	// stopTime bounds how long a process may take to end after SIGTERM. Then it is killed.
+	stopTime = 15 * time.Second
+	// startTime bounds how long a process may take to be ready.
+	startTime = 30 * time.Second // under the race detector, on a busy machine
 )
 
-// Process is a program that was started, and what it has printed so far.
+// Process is a started program and its output so far.
 type Process struct {
 	cmd    *exec.Cmd
-	output Output
-	ended  chan struct{} // closed when the process has been waited for
+	stdout Output
+	stderr Output
+	output Output        // both, as they came
+	ended  chan struct{} // closed once err is set
+	err    error         // of cmd.Wait
 }
 
-// StartProcess starts the program in a process group of its own, with none of the settings of whoever runs the tests but
-// PATH and TMPDIR. Settings are NAME=value.
+// StartProcess starts the program in its own process group. Its environment is PATH, TMPDIR and the settings (NAME=value).
+// On Linux the kernel kills the program when the tests end, even if they are killed. A standard error that cmd redirects is
+// not collected.
 func StartProcess(cmd *exec.Cmd, settings ...string) (*Process, error) {
 	p := &Process{cmd: cmd, ended: make(chan struct{})}
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir()}, settings...)
-	cmd.Stdout, cmd.Stderr = &p.output, &p.output
+	cmd.Stdout = io.MultiWriter(&p.stdout, &p.output)
+	if cmd.Stderr == nil {
+		cmd.Stderr = io.MultiWriter(&p.stderr, &p.output)
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
+	endWithParent(cmd.SysProcAttr)
+	started := make(chan error)
+	go p.run(started)
+	if err := <-started; err != nil {
 		return nil, err
 	}
-	go func() {
-		_ = cmd.Wait() // what it returns, ProcessState says too
-		close(p.ended)
-	}()
 	return p, nil
 }
 
-// Output returns what the process has printed so far.
+// run starts the process and waits for its end on one thread, because Linux kills the process when that thread ends.
+func (p *Process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := p.cmd.Start(); err != nil {
+		started <- err
+		return
+	}
+	started <- nil
+	p.err = p.cmd.Wait()
+	close(p.ended)
+}
+
+// Output returns what the process has printed so far, to both streams.
 func (p *Process) Output() string { return p.output.String() }
 
-// PID returns the process's id.
+// Stdout returns what the process has written to standard output so far.
+func (p *Process) Stdout() string { return p.stdout.String() }
+
+// Stderr returns what the process has written to standard error so far.
+func (p *Process) Stderr() string { return p.stderr.String() }
+
+// PID returns the process's id. Another process may have it once this one has ended.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Stop ends the process, by its id, and returns when it has ended. It is an error when the process does not exit with 0.
-func (p *Process) Stop() error {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails only when the process has ended, which is what it is for
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.ended }
+
+// Runs says whether the process has not ended yet.
+func (p *Process) Runs() bool {
 	select {
 	case <-p.ended:
-	case <-time.After(stopPatience):
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // with its workers: they share its group
+		return false
+	default:
+		return true
+	}
+}
+
+var errEnded = errors.New("the process has ended")
+
+// Signal sends the process a signal. It is an error when the process has ended.
+func (p *Process) Signal(signal os.Signal) error {
+	if !p.Runs() {
+		return errEnded
+	}
+	return p.cmd.Process.Signal(signal)
+}
+
+// Wait waits until the process has ended and returns how, as exec.Cmd.Wait does: nil for exit status 0.
+func (p *Process) Wait() error {
+	<-p.ended
+	return p.err
+}
+
+// State says how the process ended. It is nil until then.
+func (p *Process) State() *os.ProcessState {
+	if p.Runs() {
+		return nil
+	}
+	return p.cmd.ProcessState
+}
+
+// Kill ends the process as a power cut would, and returns when it has ended.
+func (p *Process) Kill() {
+	_ = p.Signal(syscall.SIGKILL) // fails only when the process has already ended
+	<-p.ended
+}
+
+// Stop sends SIGTERM and waits until the process has ended. It is an error when the process does not exit with 0.
+func (p *Process) Stop() error {
+	_ = p.Signal(syscall.SIGTERM) // fails only when the process has already ended
+	select {
+	case <-p.ended:
+	case <-time.After(stopTime):
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // with its children, which share its group
 		<-p.ended
 	}
 	if !p.cmd.ProcessState.Success() {
-		return fmt.Errorf("%s did not end in order: %v\n%s", p.cmd.Path, p.cmd.ProcessState, p.Output())
+		return fmt.Errorf("%s did not exit with 0: %v\n%s", p.cmd.Path, p.cmd.ProcessState, p.Output())
 	}
 	return nil
 }
 
-// Await returns when the condition holds, or with an error when the process ends or 20 s are over before that.
+// Await waits until the condition holds. It is an error when the process ends first, or after 30 s.
 func (p *Process) Await(condition func() bool) error {
-	for deadline := time.Now().Add(startPatience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(startTime); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if condition() {
 			return nil
 		}
@@ -74,10 +145,10 @@ func (p *Process) Await(condition func() bool) error {
 		default:
 		}
 	}
-	return fmt.Errorf("%s is not ready after %v\n%s", p.cmd.Path, startPatience, p.Output())
+	return fmt.Errorf("%s is not ready after %v\n%s", p.cmd.Path, startTime, p.Output())
 }
 
-// Output is what a running program has printed so far. It is safe for concurrent use.
+// Output collects what a running program prints. It is safe for concurrent use.
 type Output struct {
 	mu   sync.Mutex
 	text bytes.Buffer

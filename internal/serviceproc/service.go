@@ -1,5 +1,5 @@
-// Package serviceproc builds the service and runs it as a process, with a redis-server of its own, for the tests that use
-// it from outside as its users do. Nothing but tests imports it.
+// Package serviceproc builds the service and runs it as a process with its own redis-server, for tests that use the service
+// from outside. Only tests import it.
 //
 //	func TestMain(m *testing.M) { os.Exit(serviceproc.Tests{M: m}.Run()) }
 //
@@ -16,20 +16,26 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"sync"
 	"testing"
 )
 
-// scratch holds the program for as long as the tests run.
-var scratch string
+var (
+	// scratch holds the binary while the tests run.
+	scratch string
+	// race says whether the binary is built with the race detector.
+	race bool
+)
 
-// Tests is the tests of a package that runs the service. Its Run goes in place of testing.M's.
+// Tests are the tests of a package that runs the service. Call its Run instead of testing.M's.
 type Tests struct {
 	*testing.M
-	End func() // what is to be done when all have run; may be nil
+	Race bool   // build the service with the race detector
+	End  func() // called after all tests; may be nil
 }
 
-// Run runs the tests, calls End and removes the program that was built for them.
+// Run runs the tests, calls End and removes the binary.
 func (m Tests) Run() int {
 	var err error
 	if scratch, err = os.MkdirTemp("", "remit-tests-"); err != nil {
@@ -37,19 +43,20 @@ func (m Tests) Run() int {
 		return 1
 	}
 	defer os.RemoveAll(scratch)
+	race = m.Race
 	if m.End != nil {
 		defer m.End()
 	}
 	return m.M.Run()
 }
 
-// Program builds the service, once, and returns the path of its binary.
+// Program builds the service once and returns the path of the binary.
 var Program = sync.OnceValues(func() (string, error) {
 	if scratch == "" {
 		return "", errors.New("the package's TestMain must run serviceproc.Tests")
 	}
 	binary := filepath.Join(scratch, "remit")
-	build := exec.Command("go", "build", "-o", binary, "remit")
+	build := exec.Command("go", "build", "-race="+strconv.FormatBool(race), "-o", binary, "remit")
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the service does not build: %w\n%s", err, output)
 	}
@@ -58,40 +65,51 @@ var Program = sync.OnceValues(func() (string, error) {
 
 // Service is a running remit.
 type Service struct {
-	URL string // http://127.0.0.1:PORT, which is its issuer too
+	URL string // http://127.0.0.1:PORT, also its issuer
 	*Process
 }
 
-var listening = regexp.MustCompile(`listening url=(http://\S+)`)
+var listening = regexp.MustCompile(`listening url=(https?://\S+)`)
 
-// Launch starts a service that keeps its data in dir, listens on a free port and takes these arguments besides. Stop it
+// Launch starts a service that keeps its data in dir and listens on a free port. The arguments are further flags. Stop it
 // after use.
 func Launch(dir string, args ...string) (*Service, error) {
+	return LaunchWith(dir, []string{"REMIT_LISTEN=127.0.0.1:0", "REMIT_DATA_DIR=" + filepath.Join(dir, "data")}, args...)
+}
+
+// LaunchWith starts a service in dir with these settings (NAME=value) and these flags, and returns when it listens. Stop it
+// after use.
+func LaunchWith(dir string, settings []string, args ...string) (*Service, error) {
 	binary, err := Program()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = dir
-	p, err := StartProcess(cmd, "REMIT_LISTEN=127.0.0.1:0", "REMIT_DATA_DIR="+filepath.Join(dir, "data"))
+	p, err := StartProcess(cmd, settings...)
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{Process: p}
-	err = p.Await(func() bool {
-		found := listening.FindStringSubmatch(p.Output())
-		if found != nil {
-			s.URL = found[1]
-		}
-		return found != nil
-	})
+	url, err := AwaitURL(p)
 	if err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
-	return s, nil
+	return &Service{url, p}, nil
 }
 
-// Run launches a service of the test's own, which is stopped when the test ends.
+// AwaitURL waits until a service logs that it listens, and returns where.
+func AwaitURL(p *Process) (url string, err error) {
+	err = p.Await(func() bool {
+		found := listening.FindStringSubmatch(p.Output())
+		if found != nil {
+			url = found[1]
+		}
+		return found != nil
+	})
+	return url, err
+}
+
+// Run launches a service for the test and stops it when the test ends.
 func Run(t testing.TB, args ...string) *Service {
 	t.Helper()
 	s, err := Launch(t.TempDir(), args...)

@@ -1,4 +1,4 @@
-// jose, as a resource server uses it: it knows the issuer's URL alone.
+// jose in a resource server that knows only the issuer's URL.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createRemoteJWKSet, decodeProtectedHeader, errors, jwtVerify } from "jose";

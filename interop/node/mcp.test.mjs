@@ -1,5 +1,5 @@
-// The Model Context Protocol's SDK, as an agent without a user runs it: from the URL of an MCP server alone it finds the
-// authorization server, which is us, and authorizes with its client credentials.
+// The Model Context Protocol's SDK in an agent without a user. From the URL of an MCP server it finds the authorization server,
+// which is Remit, and authorizes with its client credentials.
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import { test } from "node:test";
@@ -8,7 +8,7 @@ import { ClientCredentialsProvider } from "@modelcontextprotocol/sdk/client/auth
 import { createRemoteJWKSet, jwtVerify } from "jose";
 import { algorithm, clientId, clientSecret, issuer, scopes } from "./settings.mjs";
 
-// An MCP server that says who authorizes its clients (RFC 9728), and nothing else.
+// The part of an MCP server that names its authorization server (RFC 9728).
 async function withResource(use) {
   const server = createServer((request, response) => {
     const resource = `http://127.0.0.1:${server.address().port}/mcp`;

@@ -18,7 +18,7 @@ const authentications = {
 };
 
 for (const [name, authentication] of Object.entries(authentications)) {
-  test(`${name}: a token's whole life`, async () => {
+  test(`${name}: the lifecycle of a token`, async () => {
     const server = await discover();
     const grant = (parameters) =>
       oauth.clientCredentialsGrantRequest(server, client, authentication, parameters, insecure)
@@ -83,7 +83,7 @@ test("a wrong secret is refused with a challenge", async () => {
   }
 });
 
-test("the metadata says what the service does, and no more", async () => {
+test("the metadata lists exactly what the service supports", async () => {
   const server = await discover();
   assert.deepEqual(server.grant_types_supported, ["client_credentials", "refresh_token"]);
   assert.deepEqual(server.response_types_supported, []);

@@ -1,4 +1,4 @@
-// What the Go test that runs these scripts passes to them.
+// Settings from the Go test that runs these scripts.
 export const issuer = new URL(process.env.REMIT_ADDR);
 export const clientId = process.env.CLIENT_ID;
 export const clientSecret = process.env.CLIENT_SECRET;

@@ -48,17 +48,17 @@ class TokensOfTheService(ServiceTest):
         client, proxy = self.proxied(react)
         self.new_session(client)
         before = self.agent.token()
-        aboard = threading.Semaphore(0)
+        in_flight = threading.Semaphore(0)
         wait = Tokens._wait
 
         def boards(*given: Any) -> Credential:
-            aboard.release()
+            in_flight.release()
             return wait(*given)
 
         with mock.patch.object(Tokens, "_wait", boards), ThreadPoolExecutor(50) as pool:
             waiting = [pool.submit(self.agent.refresh) for _ in range(50)]
             for _ in waiting:
-                self.assertTrue(aboard.acquire(timeout=30))
+                self.assertTrue(in_flight.acquire(timeout=30))
             self.assertEqual(self.agent.token().reveal(), before.reveal())  # calls go on meanwhile
             held.set()
             for one in waiting:

@@ -4,7 +4,7 @@ import { forHeader, type Credential } from "./credential.js";
 import { errorFrom, retryAfterFrom, Unauthorized } from "./errors.js";
 import { parse, Unreadable } from "./json.js";
 import { known } from "./options.js";
-import { conclude, Ended, Lost, mayHaveHappened, mayRepeat, NoToken, pause, settles, type Semantics } from "./retry.js";
+import { conclude, Ended, Lost, mayHaveHappened, mayRepeat, NoToken, pause, resolves, type Semantics } from "./retry.js";
 
 const longestResponse = 1 << 20; // bytes
 
@@ -110,7 +110,7 @@ export class Caller {
         return result.value;
       }
       const { failure } = result;
-      inDoubt = call.semantics !== "safe" && (mayHaveHappened(failure) || (inDoubt && !settles(failure)));
+      inDoubt = call.semantics !== "safe" && (mayHaveHappened(failure) || (inDoubt && !resolves(failure)));
       const again = attempt < this.service.attempts && mayRepeat(call.semantics, failure);
       if (!again || !(await pause(attempt, failure, signal))) {
         throw conclude(placeOf(call), inDoubt, failure, signal);

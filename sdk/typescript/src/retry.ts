@@ -89,7 +89,7 @@ export function mayHaveHappened(failure: unknown): boolean {
  * Returns whether a failure resolves the doubt about an earlier attempt. It does if the service looked up the idempotency key,
  * or would have refused the first attempt too. A proxy knows neither, and its refusals have no code.
  */
-export function settles(failure: unknown): boolean {
+export function resolves(failure: unknown): boolean {
   if (!(failure instanceof RemitError) || failure.code === "") {
     return false;
   }
@@ -109,7 +109,7 @@ export function backoff(attempt: number): number {
 
 /** Returns the error to throw. It says what is known about the write. */
 export function conclude(place: string, inDoubt: boolean, failure: unknown, signal: AbortSignal | undefined): unknown {
-  const gaveUp = signal?.aborted === true && !settles(failure);
+  const gaveUp = signal?.aborted === true && !resolves(failure);
   const cause = gaveUp ? signal.reason : wraps(failure) ? failure.cause : failure;
   if (inDoubt) {
     const said = failure instanceof RemitError ? failure : { status: 0 };

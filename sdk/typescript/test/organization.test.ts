@@ -116,9 +116,9 @@ test("a next link to the same page ends a list, and links to other hosts are not
 test("tokens are introspected, and verified as gateways do it", async () => {
   const { agent } = await newAgent(["read", "write"]);
   const access = await agent.token();
-  const told = await acme.introspect(access);
-  assert.ok(told.active);
-  assert.deepEqual([told.agentId, told.organizationId, told.scopes], [agent.id, organizationId, ["read", "write"]]);
+  const introspection = await acme.introspect(access);
+  assert.ok(introspection.active);
+  assert.deepEqual([introspection.agentId, introspection.organizationId, introspection.scopes], [agent.id, organizationId, ["read", "write"]]);
   assert.deepEqual(await acme.introspect("nonsense"), { active: false });
   const verified = { agentId: agent.id, organizationId, scopes: ["read", "write"] };
   assert.deepEqual(await remit.verify(access), verified);

@@ -84,8 +84,8 @@ test("a Retry-After is waited for, unless it is too long", async (t) => {
   for (const [header, least, most] of [["31", 31, 31], ["1".repeat(11), 31, Infinity], ["9".repeat(400), 31, Infinity], [new Date(Date.now() + 90_000).toUTCString(), 60, 90]] as const) {
     network.fate = (seen) => (seen.place === charge ? problem(429, "rate_limited", { "Retry-After": header }) : "pass");
     const sent = network.count(charge);
-    const told = await failure(session.charge(), RateLimited);
-    assert.ok(told.retryAfter! >= least && told.retryAfter! <= most, String(told.retryAfter));
+    const limited = await failure(session.charge(), RateLimited);
+    assert.ok(limited.retryAfter! >= least && limited.retryAfter! <= most, String(limited.retryAfter));
     assert.equal(network.count(charge), sent + 1);
   }
 });

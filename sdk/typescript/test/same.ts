@@ -135,8 +135,8 @@ async function tokens(client: Client, o: Organization, scout: string): Promise<v
   add("exchange a secret", pair.refreshToken.reveal() !== "", pair.expiresIn);
   const verified = await client.verify(pair.accessToken, "read");
   add("verify a token", verified.agentId === scout, verified.scopes);
-  const told = await o.introspect(pair.accessToken);
-  add("introspect a token", told.active, told.active && told.agentId === scout, told.active && told.scopes);
+  const introspection = await o.introspect(pair.accessToken);
+  add("introspect a token", introspection.active, introspection.active && introspection.agentId === scout, introspection.active && introspection.scopes);
 }
 
 async function refusals(client: Client, o: Organization, session: Session): Promise<void> {

@@ -103,7 +103,7 @@ class Caller:
             else:
                 failure = got
             in_doubt = call.semantics is not Semantics.SAFE and (
-                retry.may_have_happened(failure) or in_doubt and not retry.settles(failure)
+                retry.may_have_happened(failure) or in_doubt and not retry.resolves(failure)
             )
             more = attempt < self.service.attempts and retry.may_repeat(call.semantics, failure)
             if not (more and retry.pause(attempt, failure, end) and call.may_go_on()):

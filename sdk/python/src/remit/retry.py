@@ -44,7 +44,7 @@ def may_have_happened(failure: Failure) -> bool:
     return failure.kind in (Kind.LOST, Kind.UNREADABLE)
 
 
-def settles(failure: Failure) -> bool:
+def resolves(failure: Failure) -> bool:
     """Returns whether a failure resolves the doubt about an earlier attempt. It does if the service looked up the idempotency
     key, or would have refused the first attempt too. A proxy, such as an ingress without a backend, knows neither, and its
     refusals have no code."""

@@ -1,0 +1,149 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const monitorLimit = 5 * time.Second
+
+// scriptOf returns the only EVALSHA that the service sends for a call, with other ids (see twin). The floors repeat it, so they
+// follow changes of the service.
+func (s *service) scriptOf(tb testing.TB, a agent, next turns) []string {
+	tb.Helper()
+	return s.twin(tb, s.scriptAsSent(tb, next), s.org, a.id, a.session)
+}
+
+func (s *service) scriptAsSent(tb testing.TB, next turns) []string {
+	tb.Helper()
+	ask := connect(tb, s.addr, 1, func() turns { return next })[0]
+	do := func() {
+		if err := ask.take(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	do() // loads the script into Redis
+	commands, err := s.monitor(do)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if len(commands) != 1 {
+		tb.Fatalf("a call sends %d scripts, want 1: %q", len(commands), commands)
+	}
+	return commands[0]
+}
+
+// monitor returns the EVALSHA commands that reach Redis while do runs.
+func (s *service) monitor(do func()) (commands [][]string, err error) {
+	conn, err := net.Dial(s.redis.Options().Network, s.redis.Options().Addr)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(monitorLimit))
+	lines := bufio.NewReader(conn)
+	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
+		return nil, err
+	}
+	if _, err := lines.ReadString('\n'); err != nil {
+		return nil, err
+	}
+	do()
+	const end = "end of commands"
+	if err := s.redis.Echo(context.Background(), end).Err(); err != nil {
+		return nil, err
+	}
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return nil, err
+		}
+		words := monitored(line)
+		switch {
+		case len(words) == 2 && words[1] == end:
+			return commands, nil
+		case len(words) > 0 && strings.EqualFold(words[0], "evalsha"):
+			commands = append(commands, words)
+		}
+	}
+}
+
+// monitored parses a line of MONITOR: time, client, and the quoted arguments, with Go's escapes.
+func monitored(line string) (words []string) {
+	_, rest, _ := strings.Cut(line, "] ")
+	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
+		quoted, err := strconv.QuotedPrefix(rest)
+		if err != nil {
+			return nil
+		}
+		word, err := strconv.Unquote(quoted)
+		if err != nil {
+			return nil
+		}
+		words, rest = append(words, word), rest[len(quoted):]
+	}
+	return words
+}
+
+// twin copies the keys of a script call to keys with other ids, and returns the call with these ids, so that the floors do not
+// change the data of the path. The ids contain no NUL byte, because redis-benchmark gets them as process arguments.
+func (s *service) twin(tb testing.TB, command []string, ids ...uuid.UUID) []string {
+	tb.Helper()
+	var pairs []string
+	for _, id := range ids {
+		other := uuid.New()
+		copy(other[:6], id[:6]) // the time of creation, from which a family's lifetime counts
+		for i := range other {
+			other[i] = max(other[i], 1)
+		}
+		pairs = append(pairs, id.String(), other.String(), string(id[:]), string(other[:]))
+	}
+	rename := strings.NewReplacer(pairs...)
+	var renamed []string
+	for _, word := range command {
+		word = rename.Replace(word)
+		if strings.HasPrefix(word, "family:") { // of the access token; Redis has no key for it unless it is revoked
+			word = strings.ReplaceAll(word, "\x00", "\x01")
+		}
+		renamed = append(renamed, word)
+	}
+	keys, err := strconv.Atoi(command[2])
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i := range keys {
+		s.copyKey(tb, command[3+i], renamed[3+i], rename)
+	}
+	return renamed
+}
+
+func (s *service) copyKey(tb testing.TB, from, to string, rename *strings.Replacer) {
+	tb.Helper()
+	ctx := context.Background()
+	if from == to {
+		return
+	}
+	if err := s.redis.Copy(ctx, from, to, 0, true).Err(); err != nil {
+		tb.Fatal(err)
+	}
+	if kind := s.redis.Type(ctx, to).Val(); kind != "hash" {
+		return
+	}
+	fields, err := s.redis.HGetAll(ctx, to).Result()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for field, value := range fields {
+		if err := s.redis.HSet(ctx, to, field, rename.Replace(value)).Err(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}

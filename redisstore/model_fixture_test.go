@@ -1,0 +1,304 @@
+package redisstore
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+)
+
+// fixture is an organization with one agent in a real store. A model makes the same steps.
+type fixture struct {
+	store *Store
+	peek  redis.UniversalClient // has permissions that the store's user lacks
+	key   APIKey
+	token AccessToken
+}
+
+//go:embed testdata/pass_time.lua
+var passTimeSource string
+
+var passTime = redis.NewScript(passTimeSource)
+
+// newFixture creates an agent in the store, and returns it with its model.
+func newFixture(t rapid.TB, s *Store, peek redis.UniversalClient) (*fixture, *model) {
+	t.Helper()
+	ctx := context.Background()
+	now := time.Now().Round(0)
+	w := &fixture{store: s, peek: peek, key: APIKey{Organization: NewRootID(), Hash: [32]byte{1}}}
+	if _, err := s.CreateOrganization(ctx, w.key, "acme", ""); err != nil {
+		t.Fatal(err)
+	}
+	agent, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout", Scopes: []string{"read", "write"}}, [32]byte{2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grant, err := s.ExchangeSecret(ctx, agent.ID, [32]byte{2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.token = grant.AccessToken
+	return w, &model{
+		start: now, now: now, agent: agent.ID, scopes: agent.Scopes, outcomes: map[idempotencyKey]*firstOutcome{},
+	}
+}
+
+// do executes a step in the store, through one of its instances.
+func (w *fixture) do(ctx context.Context, s *Store, st step) outcome {
+	caller := Caller{Token: &w.token}
+	if st.byAPIKey {
+		caller = Caller{Key: &w.key}
+	}
+	var idempotency *Idempotency
+	if st.key != "" {
+		idempotency = &Idempotency{Key: st.key, Fingerprint: sha256.Sum256(strconv.AppendInt(nil, int64(st.request), 10))}
+	}
+	o := w.perform(ctx, s, caller, st, idempotency)
+	o.replayed = idempotency != nil && idempotency.Replayed
+	return o
+}
+
+func (w *fixture) perform(ctx context.Context, s *Store, caller Caller, st step, idempotency *Idempotency) outcome {
+	switch op := st.op.(type) {
+	case NewSession:
+		op.Agent, op.Idempotency = w.token.Agent, idempotency
+		return resultOf(s.CreateSession(ctx, w.key, op))
+	case readSessionStep:
+		return resultOf(s.Session(ctx, caller, st.target))
+	case Charge:
+		op.Idempotency = idempotency
+		return resultOf(s.Charge(ctx, caller, st.target, op))
+	case []BatchCharge:
+		return resultOf(s.ChargeBatch(ctx, caller, op, idempotency))
+	case NewLimits:
+		op.Idempotency = idempotency
+		return resultOf(s.ChangeLimits(ctx, w.key, st.target, op))
+	case endStep:
+		return resultOf(s.EndSession(ctx, caller, st.target))
+	case NewTransaction:
+		op.Idempotency = idempotency
+		return resultOf(s.Begin(ctx, w.token, op))
+	case Commit:
+		op.Idempotency = idempotency
+		return resultOf(s.Commit(ctx, w.token, st.target, op))
+	case NewHold:
+		op.Idempotency = idempotency
+		return resultOf(s.ChangeHold(ctx, w.token, st.target, op))
+	case Rollback:
+		op.Idempotency = idempotency
+		return resultOf(s.Rollback(ctx, caller, st.target, op))
+	case readTransactionStep:
+		return resultOf(s.Transaction(ctx, caller, st.target))
+	case Query:
+		page, err := s.Transactions(ctx, caller, op)
+		return resultOf(transactionPage{page.Items, page.Next != uuid.Nil}, err)
+	case time.Duration:
+		return outcome{err: w.pass(ctx, op)}
+	}
+	panic(fmt.Sprintf("no step op for %T", st.op))
+}
+
+// pass simulates the passing of time for the agent without waiting: one script moves all stored times into the past,
+// atomically for concurrent clients. It moves them by hours, while the test takes seconds, so the speed of the test does
+// not affect what has expired. Keys that expire in Redis itself (TTL) stay.
+func (w *fixture) pass(ctx context.Context, d time.Duration) error {
+	agent, keys := w.token.Agent, w.store.keys
+	beginning := func(key string) string { return strings.TrimSuffix(key, agent.String()) }
+	return passTime.Run(ctx, w.peek, []string{keys.agentSessions(agent), keys.agentTransactions(agent)}, d.Milliseconds(),
+		beginning(keys.session(agent, agent)), beginning(keys.holds(agent, agent)),
+		beginning(keys.transaction(agent, agent))).Err()
+}
+
+// wantStored compares everything stored for the agent's sessions and transactions with the model: hashes, holds and
+// indexes.
+func (w *fixture) wantStored(t rapid.TB, m *model) {
+	t.Helper()
+	ctx, agent, keys := context.Background(), w.token.Agent, w.store.keys
+	p := w.peek.Pipeline()
+	var sessions, transactions []*redis.MapStringStringCmd
+	var holds []*redis.ZSliceCmd
+	indexes := map[string]*redis.StringSliceCmd{}
+	for _, key := range []string{keys.agentSessions(agent), keys.agentTransactions(agent),
+		keys.organizationOpen(w.key.Organization), keys.organizationClosed(w.key.Organization),
+		keys.organizationTransactions(w.key.Organization)} {
+		indexes[key] = p.ZRange(ctx, key, 0, -1)
+	}
+	for _, s := range m.sessions {
+		sessions = append(sessions, p.HGetAll(ctx, keys.session(agent, s.ID)))
+		holds = append(holds, p.ZRangeWithScores(ctx, keys.holds(agent, s.ID), 0, -1))
+		indexes[keys.sessionTransactions(agent, s.ID)] = p.ZRange(ctx, keys.sessionTransactions(agent, s.ID), 0, -1)
+	}
+	for _, tx := range m.transactions {
+		transactions = append(transactions, p.HGetAll(ctx, keys.transaction(agent, tx.ID)))
+	}
+	if _, err := p.Exec(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for i, s := range m.sessions {
+		wantHolds(t, m, s, holds[i].Val(), sessions[i].Val())
+		stored := sessions[i].Val()
+		if sinceDrawn, err := strconv.ParseInt(stored["c"], 10, 64); err == nil {
+			stored["c"] = strconv.FormatInt(madeAt(s.ID).UnixMilli()+sinceDrawn, 10)
+		}
+		wantHash(t, m, "session", stored, m.sessionHash(s, holds[i].Val()), "x", "e", "c")
+	}
+	for i, tx := range m.transactions {
+		stored := transactions[i].Val()
+		wantHash(t, m, "transaction", stored, m.transactionHash(*tx, stored["st"] == string(Pending)), "x", "b", "cm", "rb")
+	}
+	wanted := m.indexes(w, indexes[keys.organizationClosed(w.key.Organization)].Val())
+	for key, index := range indexes {
+		if !slices.Equal(index.Val(), wanted[key]) {
+			t.Errorf("%s holds %q, want %q", key, index.Val(), wanted[key])
+		}
+	}
+}
+
+// wantHash compares a stored hash with the expected one, with its times converted to the model's time. A missing number
+// equals 0. Other checks cover hx and w.
+func wantHash(t rapid.TB, m *model, what string, stored, want map[string]string, times ...string) {
+	t.Helper()
+	stored = maps.Clone(stored)
+	for _, field := range times {
+		if ms, err := strconv.ParseInt(stored[field], 10, 64); err == nil {
+			stored[field] = stamp(modelTime(time.UnixMilli(ms), m.start, m.now))
+		}
+	}
+	for _, h := range []map[string]string{stored, want} {
+		maps.DeleteFunc(h, func(field, value string) bool {
+			return value == "0" || value == "" || field == "hx" || field == "w"
+		})
+	}
+	if !maps.Equal(stored, want) {
+		t.Errorf("the %s is stored as %q, want %q", what, stored, want)
+	}
+}
+
+func stamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339Nano)
+}
+
+// sessionHash returns the expected hash of a session. It includes holds that are due but not released yet.
+func (m *model) sessionHash(s Session, holds []redis.Z) map[string]string {
+	held := int64(0)
+	for _, hold := range holds {
+		held += holdValue(hold)
+	}
+	hash := map[string]string{
+		"a": string(s.Agent[:]), "n": fmt.Sprint(s.ActionCount), "ma": fmt.Sprint(s.MaxActions), "x": stamp(s.Expires),
+		"v": fmt.Sprint(int64(s.ValueUsed)), "mv": fmt.Sprint(int64(s.MaxValue - s.Withheld)), "h": fmt.Sprint(held),
+		"gb": fmt.Sprint(int64(s.ValueCommitted - s.ValueUsed)),
+		"c":  stamp(s.Created), "e": stamp(s.Ended), "md": s.Metadata,
+		"ov": fmt.Sprint(int64(s.ValueOverage)), "q": fmt.Sprint(m.begun(s.ID)),
+	}
+	if s.MaxCommitted != nil {
+		hash["gb"] += fmt.Sprintf(" %d %d", int64(*s.MaxCommitted), int64(s.MaxValue))
+	}
+	if !slices.Equal(s.Scopes, m.scopes) {
+		hash["sc"] = strings.Join(s.Scopes, " ")
+		if len(s.Scopes) == 0 {
+			hash["sc"] = " "
+		}
+	}
+	return hash
+}
+
+// transactionHash returns the expected hash of a transaction. After its expiry or the end of its session it may still be
+// stored as pending, because readers derive its status.
+func (m *model) transactionHash(t Transaction, pending bool) map[string]string {
+	hash := map[string]string{
+		"a": string(t.Agent[:]), "q": fmt.Sprint(t.Sequence), "st": string(t.Status), "ty": t.ActionType,
+		"hv": fmt.Sprint(int64(t.Hold)), "v": fmt.Sprint(int64(t.Value)), "ov": fmt.Sprint(int64(t.Overage)),
+		"b": stamp(t.Created), "x": stamp(t.Expires), "cm": stamp(t.Committed), "rb": stamp(t.RolledBack),
+		"re": t.Reason, "md": t.Metadata, "ps": t.PreState, "po": t.PostState,
+	}
+	if t.Session != uuid.Nil {
+		hash["s"] = string(t.Session[:])
+	}
+	if !t.Reversible {
+		hash["ir"] = "1"
+	}
+	s := m.session(t.Session)
+	endedByItsSession := t.Status == RolledBack && s != nil && t.RolledBack.Equal(s.Ended)
+	if pending && (t.Status == Expired || endedByItsSession) {
+		hash["st"], hash["rb"] = string(Pending), ""
+	}
+	return hash
+}
+
+// wantHolds checks that a session's open holds are those of its pending transactions, and that it stores when the next is
+// due. Holds that are due may still be stored.
+func wantHolds(t rapid.TB, m *model, s Session, holds []redis.Z, stored map[string]string) {
+	t.Helper()
+	due, err := strconv.ParseFloat(stored["hx"], 64)
+	if known := err == nil; known != (len(holds) > 0) || known && due > holds[0].Score {
+		t.Errorf("the next hold is due at %q, of %v", stored["hx"], holds)
+	}
+	open := map[string]string{}
+	for _, tx := range m.transactions {
+		if tx.Session == s.ID && tx.Status == Pending {
+			open[string(tx.ID[:])+fmt.Sprint(int64(tx.Hold))] = stamp(tx.Expires)
+		}
+	}
+	found := map[string]string{}
+	for _, hold := range holds {
+		member, _ := hold.Member.(string)
+		expires := modelTime(time.UnixMilli(int64(hold.Score)), m.start, m.now)
+		id, err := uuid.FromBytes([]byte(member[:16]))
+		if tx := m.transaction(id); err == nil && tx != nil && tx.Status == Expired && !expires.After(m.now) {
+			continue
+		}
+		found[member] = stamp(expires)
+	}
+	if !maps.Equal(found, open) {
+		t.Errorf("held are %q, want %q", found, open)
+	}
+}
+
+func holdValue(hold redis.Z) int64 {
+	member, _ := hold.Member.(string)
+	value, err := strconv.ParseInt(member[16:], 10, 64)
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// indexes returns the expected indexes of the agent, its organization and its sessions, given the closed sessions. Which
+// ended sessions are in the closed index depends on earlier reads, but each session is in one of both, and active ones are
+// in the open index.
+func (m *model) indexes(w *fixture, closed []string) map[string][]string {
+	agent, organization, keys := w.token.Agent, w.key.Organization, w.store.keys
+	wanted := map[string][]string{}
+	add := func(id uuid.UUID, indexes ...string) {
+		for _, key := range indexes {
+			wanted[key] = append(wanted[key], string(membersIn(w.store, key).of(id)))
+		}
+	}
+	for _, s := range m.sessions {
+		index := keys.organizationOpen(organization)
+		if s.Status != Active && slices.Contains(closed, string(s.ID[:])) {
+			index = keys.organizationClosed(organization)
+		}
+		add(s.ID, keys.agentSessions(agent), index)
+	}
+	for _, t := range m.transactions {
+		add(t.ID, keys.agentTransactions(agent), keys.organizationTransactions(organization))
+		if t.Session != uuid.Nil {
+			add(t.ID, keys.sessionTransactions(agent, t.Session))
+		}
+	}
+	return wanted
+}

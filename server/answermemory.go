@@ -1,0 +1,87 @@
+package server
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// A client that does not read keeps its response in memory until the write times out. So the bytes of large responses are
+// reserved until they are written, with a bound for each organization and client address.
+const (
+	smallAnswer = 4 << 10 // bytes; needs no reservation
+
+	maxUnwritten = 128 << 20 // bytes
+
+	// A list reserves this much for each item before it reads them from Redis: nearly the most that an item takes. The size
+	// of the actual response then replaces it.
+	agentBytes   = maxMetadata + 2<<10
+	summaryBytes = 512
+)
+
+func newUnwritten() *memoryPool {
+	return newMemoryPool(maxUnwritten, errManyUnwritten, errOwnUnwritten)
+}
+
+// reserveAnswer reserves memory for a response of this size, in place of an earlier reservation.
+func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
+	c := connectionOf(ctx.Conn())
+	if c == nil {
+		return nil
+	}
+	now := time.Now()
+	if one := c.answer.Load(); one != nil {
+		return one.resize(bytes, now)
+	}
+	one, err := s.unwritten.reserve(bytes, now, c.Abort, s.answerTenants(ctx)...)
+	if err != nil {
+		return err
+	}
+	c.answer.Store(one)
+	c.answering.Store(true)
+	return nil
+}
+
+func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []tenantKey {
+	address := tenantKey{address: s.clientAddress(ctx)}
+	organization := infoOf(ctx).organization
+	if organization == uuid.Nil || !s.isVerified(ctx, organization) {
+		return []tenantKey{address}
+	}
+	return []tenantKey{{organization: organization}, address}
+}
+
+// isVerified reports whether the request's credential is known to be the organization's. An API key proves nothing until
+// this instance has used it successfully; an access token was verified before its organization was recorded.
+func (s *Server) isVerified(ctx *fasthttp.RequestCtx, organization uuid.UUID) bool {
+	key := ctx.Request.Header.Peek(headerAPIKey)
+	return len(key) == 0 || s.store.HasSeen(redisstore.APIKey{Organization: organization, Hash: token.Hash(string(key))})
+}
+
+// releaseAnswer releases the reservation of a response that turned out small.
+func releaseAnswer(ctx *fasthttp.RequestCtx) {
+	if c := connectionOf(ctx.Conn()); c != nil && c.answer.Load() != nil {
+		c.answer.Swap(nil).release()
+	}
+}
+
+// reserveWritten reserves memory for the response that the handler has written, or refuses it. A write that was carried out
+// stays so: its client is told that the outcome is unknown.
+func (s *Server) reserveWritten(ctx *fasthttp.RequestCtx) error {
+	if ctx.Response.IsBodyStream() {
+		return nil
+	}
+	size := len(ctx.Response.Body())
+	if size <= smallAnswer || infoOf(ctx).shared {
+		releaseAnswer(ctx)
+		return nil
+	}
+	err := s.reserveAnswer(ctx, size)
+	if err != nil && !ctx.IsGet() && !ctx.IsHead() {
+		return errUnansweredWrite
+	}
+	return err
+}

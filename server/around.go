@@ -1,0 +1,63 @@
+package server
+
+import (
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// around adds to a handler what every request needs before and after it.
+func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
+	return func(ctx *fasthttp.RequestCtx) {
+		connectionOf(ctx.Conn()).bodyArrived()
+		s.beginRequest(ctx)
+		defer s.endRequest(ctx)
+		defer s.drain.announceClose(ctx)
+		defer s.answerPanic(ctx)
+		closes, err := checkFraming(&ctx.Request.Header)
+		if closes || err != nil {
+			ctx.SetConnectionClose()
+		}
+		if err != nil {
+			connectionOf(ctx.Conn()).leaveUnread()
+			s.answerProblem(ctx, err)
+			return
+		}
+		answer(ctx)
+	}
+}
+
+// beginRequest starts the request's records and sets the headers of every response.
+func (s *Server) beginRequest(ctx *fasthttp.RequestCtx) {
+	s.metrics.http.inFlight.Inc()
+	startInfo(ctx)
+	header := &ctx.Response.Header
+	var id [maxRequestIDSize]byte
+	header.SetBytesV(headerRequestID, s.requests.append(id[:0], ctx))
+	header.Set("X-Content-Type-Options", "nosniff")
+	if s.tracer != nil {
+		s.beginTrace(ctx)
+	}
+}
+
+// endRequest reports the answered request to the metrics, the trace and the access log.
+func (s *Server) endRequest(ctx *fasthttp.RequestCtx) {
+	info, begun := ctx.UserValue(infoKey{}).(*requestInfo)
+	if !begun {
+		return
+	}
+	s.metrics.http.request(ctx, info)
+	if info.traced != nil {
+		endTrace(ctx, info)
+	}
+	if s.accessLog != nil && s.accessLog.picks(ctx.Response.StatusCode(), info) {
+		s.accessLog.write(ctx, info, s.clientAddress(ctx))
+	}
+	ctx.RemoveUserValue(infoKey{})
+	infoPool.Put(info)
+}
+
+// request counts an answered request.
+func (c *httpMetrics) request(ctx *fasthttp.RequestCtx, info *requestInfo) {
+	c.answered(info.metrics, info.methodIndex(ctx), ctx.Response.StatusCode(), info.code, time.Since(info.began))
+}

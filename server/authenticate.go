@@ -1,0 +1,31 @@
+package server
+
+import (
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+)
+
+// authenticate checks a credential, unless too many like it have failed.
+func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c credential, check func() error) error {
+	limit := s.limits.failedAuth
+	if limit == nil {
+		return check()
+	}
+	address := s.clientAddress(ctx)
+	if left := limit.check(ctx, address, c); left.remaining == 0 && !limit.isKnownGood(c) {
+		s.metrics.limitedTokens.Inc()
+		return &rateLimited{left.reset}
+	}
+	err := check()
+	limit.record(address, c, err)
+	if isWrongCredential(err) {
+		limit.check(ctx, address, c)
+	}
+	return err
+}
+
+// rejectCredential counts a credential that was found wrong or malformed without asking the store, and returns err, or a
+// rateLimited error.
+func (s *Server) rejectCredential(ctx *fasthttp.RequestCtx, agent uuid.UUID, err error) error {
+	return s.authenticate(ctx, credential{agent: agent}, func() error { return err })
+}

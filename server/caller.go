@@ -1,0 +1,58 @@
+package server
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+	"remit/token"
+)
+
+// caller is an organization or an agent, for operations that both may call.
+type caller struct {
+	redisstore.Caller
+	scopes  []string  // of the access token
+	expires time.Time // of the access token, for what outlasts a request; zero for an API key
+}
+
+// organization returns the calling organization, or the calling agent's.
+func (c caller) organization() uuid.UUID {
+	if c.Key != nil {
+		return c.Key.Organization
+	}
+	return c.Token.Organization
+}
+
+// patience returns how long the caller may wait: as long as it wants, within the life of its token.
+func (c caller) patience(wanted time.Duration) time.Duration {
+	if c.Token == nil {
+		return wanted
+	}
+	return min(wanted, time.Until(c.expires))
+}
+
+func (c caller) hasExpired() bool { return c.Token != nil && !time.Now().Before(c.expires) }
+
+// mayUse returns a scopeError unless the caller holds the scope. An API key holds every scope; "" needs none.
+func (c caller) mayUse(scope string) error {
+	if c.Token == nil || scope == "" || slices.Contains(c.scopes, scope) {
+		return nil
+	}
+	return &scopeError{scope}
+}
+
+func heldBy(access token.Access) redisstore.AccessToken {
+	return redisstore.AccessToken{Organization: access.Organization, Agent: access.Agent, Family: access.Family}
+}
+
+// identity is what a gateway learns about the caller.
+type identity struct{ agent, organization, scopes string }
+
+func (i identity) writeHeaders(ctx *fasthttp.RequestCtx) {
+	header := &ctx.Response.Header
+	header.Set("X-Agent-Id", i.agent)
+	header.Set("X-Org-Id", i.organization)
+	header.Set("X-Scopes", i.scopes)
+}

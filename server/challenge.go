@@ -1,0 +1,53 @@
+package server
+
+import (
+	"errors"
+	"math"
+	"strings"
+
+	"remit/redisstore"
+)
+
+// retryLater is the Retry-After, in seconds, when no better value is known.
+const retryLater = 1
+
+// retryAfter returns after how many seconds the same request may succeed, 0 when waiting alone does not help.
+func retryAfter(err error, p problem) int {
+	var limited *rateLimited
+	var tooFast *redisstore.RateError
+	switch {
+	case errors.As(err, &limited):
+		return limited.retryAfter
+	case errors.As(err, &tooFast):
+		return max(int(math.Ceil(tooFast.RetryAfter.Seconds())), 1)
+	case p.Status == 503 || p.Status == 429:
+		return retryLater
+	}
+	return 0
+}
+
+const (
+	bearerChallenge = `Bearer realm="remit"`
+	keyChallenge    = `APIKey realm="remit", header="X-API-Key"`
+)
+
+// challengeFor returns WWW-Authenticate, "" for none: RFC 6750 §3 for access tokens; for API keys a scheme of our own,
+// which RFC 9110 §11.1 permits.
+func challengeFor(err error, p problem) string {
+	switch {
+	case errors.Is(err, errMissingEither):
+		return bearerChallenge + ", " + keyChallenge
+	case errors.Is(err, errMissingKey), p.Code == "invalid_api_key":
+		return keyChallenge
+	case p.Code == "invalid_token":
+		return bearerChallenge + `, error="invalid_token", error_description="` + p.Detail + `"`
+	case p.Code == "insufficient_scope":
+		return bearerChallenge + `, error="insufficient_scope", scope="` + quoted(p.RequiredScope) + `"`
+	case p.Status == 401:
+		return bearerChallenge
+	}
+	return ""
+}
+
+// quoted drops the two characters that would end a quoted string. Scopes with them are refused earlier (RFC 6749 §3.3).
+func quoted(scope string) string { return strings.NewReplacer(`\`, "", `"`, "").Replace(scope) }

@@ -1,0 +1,96 @@
+package server
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+	"remit/money"
+	"remit/redisstore"
+	"remit/server/conn"
+)
+
+// Config configures a server. Only Store and Log are required.
+type Config struct {
+	Store *redisstore.Store
+	Log   *slog.Logger
+	// Version is the version of the service, which the metrics report. "" reports "unknown".
+	Version string
+	// Defaults are the limits of a session whose request names none.
+	Defaults SessionDefaults
+	// Limits bound what one client address may do without a valid credential.
+	Limits Limits
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For is believed. Without any, the peer is the client.
+	TrustedProxies []netip.Prefix
+	// Organizations says who may create organizations. The zero value allows everyone.
+	Organizations Organizations
+	// MetricsApart leaves /metrics to ServeMetrics.
+	MetricsApart bool
+	// Connections is how many connections may be open at once, at most 32768. 0 means 32768.
+	Connections int
+	// Tracer records a span for each request. Nil records none.
+	Tracer trace.Tracer
+	// RestartTraces begins a new trace with each request and ignores the trace context that it carries.
+	RestartTraces bool
+	// AccessLog logs requests. The zero value logs none.
+	AccessLog AccessLog
+	// TLS makes the server speak TLS only; see TLSFiles. Nil means plain HTTP.
+	TLS *tls.Config
+}
+
+// connections returns how many connections may be open at once.
+func (c Config) connections() int {
+	if c.Connections <= 0 {
+		return maxConnections
+	}
+	return min(c.Connections, maxConnections)
+}
+
+// ConnectionsOfOneAddress returns how many of a server's connections one client address may have: three quarters, so that
+// no client can take them all. Behind a proxy all clients share one address; a trusted proxy may have every connection.
+func ConnectionsOfOneAddress(connections int) int { return max(connections*3/4, 1) }
+
+func (c Config) connectionLimits() conn.Config {
+	most := c.connections()
+	return conn.Config{
+		Limit: most, LimitPerAddress: ConnectionsOfOneAddress(most), Proxies: c.TrustedProxies, Opaque: c.TLS != nil,
+	}
+}
+
+// waiterLimit returns how many requests may wait for events: at most half of the connections, so that the others stay
+// available.
+func (c Config) waiterLimit() int { return min(maxWaiters, max(c.connections()/2, 1)) }
+
+// SessionDefaults are the limits of a session whose request names none. The zero value means 1000 actions, 100 USD and 1
+// hour; in any other value every field counts, also a MaxValue of 0.
+type SessionDefaults struct {
+	MaxActions int64
+	MaxValue   money.MicroUSD
+	Lifetime   time.Duration
+}
+
+func (d SessionDefaults) filled() SessionDefaults {
+	if d == (SessionDefaults{}) {
+		return SessionDefaults{MaxActions: 1000, MaxValue: 100 * money.USD, Lifetime: time.Hour}
+	}
+	return d
+}
+
+// Organizations says who may create organizations. The zero value is OrganizationsOpen.
+type Organizations struct {
+	Creation OrganizationCreation
+	// BootstrapToken is the token that OrganizationsToken requires. "" means the one of SetBootstrapHash.
+	BootstrapToken string
+}
+
+// OrganizationCreation says who may create organizations.
+type OrganizationCreation string
+
+// Everyone may create organizations, only callers with the bootstrap token, or no one.
+const (
+	OrganizationsOpen   OrganizationCreation = "open"
+	OrganizationsToken  OrganizationCreation = "token"
+	OrganizationsClosed OrganizationCreation = "closed"
+)

@@ -1,0 +1,124 @@
+// Package conn accepts the TCP connections of an HTTP server and keeps track of them.
+//
+// A Set bounds how many connections are open, in all and for each client address, reads ahead so that an idle plain
+// connection holds no buffer, ends connections of clients that do not speak HTTP, lets the peer read the last answer before
+// it closes, and stops without losing requests that have already arrived. Proxies finds the client behind trusted proxies.
+//
+// The package knows TCP and X-Forwarded-For. It knows nothing of TLS, which lies above it, of fasthttp or of Remit.
+package conn
+
+import (
+	"net"
+	"slices"
+	"sync"
+)
+
+// Config says how a Set treats connections.
+type Config struct {
+	// Limit is how many connections may be open at once. Beyond it new ones are closed without a response.
+	Limit int
+	// LimitPerAddress is the same for one client address (an IPv6 /64), trusted proxies excepted.
+	LimitPerAddress int
+	// Proxies are not counted by address, because all clients behind one share it.
+	Proxies Proxies
+	// Opaque says that a layer above, such as TLS, encodes the bytes: nothing is read ahead, and no protocol is detected.
+	Opaque bool
+}
+
+// Set is the open connections of a server with its listeners.
+type Set struct {
+	opaque    bool
+	addresses *addressCounts
+	limit     int
+
+	mu        sync.Mutex
+	open      map[*Conn]struct{}
+	counted   int // those that are open, and those that are being closed
+	listeners []*accepting
+	closing   bool
+}
+
+// NewSet returns a set without connections.
+func NewSet(c Config) *Set {
+	return &Set{
+		opaque: c.Opaque, addresses: newAddressCounts(c.Proxies, c.LimitPerAddress), limit: c.Limit,
+		open: map[*Conn]struct{}{},
+	}
+}
+
+// Len returns how many connections are open.
+func (s *Set) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// acquire counts an accepted connection. It returns nil when a limit is reached, else the function that uncounts it, which
+// may be called more than once.
+func (s *Set) acquire(accepted net.Conn) (release func()) {
+	if !s.acquirePlace() {
+		return nil
+	}
+	address, counts := s.addresses.countedAs(accepted)
+	if counts && !s.addresses.add(address) {
+		s.releasePlace()
+		return nil
+	}
+	return sync.OnceFunc(func() {
+		if counts {
+			s.addresses.remove(address)
+		}
+		s.releasePlace()
+	})
+}
+
+func (s *Set) acquirePlace() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.counted >= s.limit {
+		return false
+	}
+	s.counted++
+	return true
+}
+
+func (s *Set) releasePlace() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.counted--
+}
+
+func (s *Set) add(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open[c] = struct{}{}
+}
+
+func (s *Set) remove(c *Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.open, c)
+}
+
+// accepting is a listener of the set. Its address identifies it: a net.Listener may be of a type that cannot be compared.
+type accepting struct{ net.Listener }
+
+func (s *Set) addListener(l net.Listener) *accepting {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	added := &accepting{l}
+	s.listeners = append(s.listeners, added)
+	return added
+}
+
+func (s *Set) removeListener(ended *accepting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = slices.DeleteFunc(s.listeners, func(l *accepting) bool { return l == ended })
+}
+
+func (s *Set) isClosing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closing
+}

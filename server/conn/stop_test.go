@@ -1,0 +1,140 @@
+package conn
+
+import (
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Nobody reads the connection while its request arrives, as on a machine that is busy: it is left at that very moment.
+func TestARequestThatHasArrivedIsReadFromAConnectionThatIsLeft(t *testing.T) {
+	t.Parallel()
+	accepted, client := newConnections(t)
+	left := make(chan string, 1)
+	accepted.waiting.Lock() // it cannot begin to wait
+	go func() {
+		buffer := make([]byte, 1)
+		n, err := accepted.Read(buffer)
+		left <- strings.TrimSpace(string(buffer[:n]) + " " + errorText(err))
+	}()
+	if _, err := client.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	accepted.waits, accepted.woken = true, true
+	_ = accepted.Conn.SetReadDeadline(time.Unix(1, 0)) // what wake does
+	accepted.waiting.Unlock()
+	if got := <-left; got != "x" {
+		t.Errorf("read %q, want the byte that had arrived", got)
+	}
+}
+
+func TestAConnectionThatIsLeftWithoutARequestEnds(t *testing.T) {
+	t.Parallel()
+	accepted, _ := newConnections(t)
+	left := make(chan string, 1)
+	go func() {
+		n, err := accepted.Read(make([]byte, 1))
+		left <- strings.Repeat("x", n) + errorText(err)
+	}()
+	for {
+		accepted.wake()
+		select {
+		case got := <-left:
+			if got != "EOF" {
+				t.Errorf("read %q, want EOF", got)
+			}
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// A connection that the system has made and nobody has accepted is not reset with the request in it.
+func TestConnectionsThatWaitToBeAcceptedAreAcceptedBeforeTheListenerCloses(t *testing.T) {
+	t.Parallel()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const clients = 5
+	for range clients {
+		if _, err := dial(t, inner.Addr().String()).Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set := newSet()
+	accepting := set.Listen(inner)
+	set.StopAccepting()
+	for n := range clients {
+		conn, err := accepting.Accept()
+		if err != nil {
+			t.Fatalf("after %d connections: %v", n, err)
+		}
+		defer conn.Close()
+		if got := read(t, conn, 1); got != "x" {
+			t.Errorf("read %q", got)
+		}
+	}
+	if conn, err := accepting.Accept(); err == nil {
+		conn.Close()
+		t.Error("a connection that nobody made is accepted")
+	}
+	if left := set.CloseIdle(0); left != clients {
+		t.Errorf("%d connections and listeners are open, want the %d connections", left, clients)
+	}
+}
+
+// New ones come as long as it takes them.
+func TestAServerThatStopsTakesNoMoreLateConnectionsThanItMayHave(t *testing.T) {
+	t.Parallel()
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		dial(t, inner.Addr().String())
+	}
+	late := lateConnections(inner, 2)
+	for _, conn := range late {
+		defer conn.Close()
+	}
+	if len(late) != 2 {
+		t.Errorf("%d are taken, want 2", len(late))
+	}
+}
+
+func TestASilentConnectionThatIsNotNewIsClosedByAServerThatStops(t *testing.T) {
+	t.Parallel()
+	set := newSet()
+	accepted, _ := newConnectionsOf(t, set)
+	accepted.accepted = time.Now().Add(-time.Minute)
+	accepted.ahead = nil                             // as with TLS
+	if open := set.CloseIdle(time.Hour); open != 2 { // with the listener
+		t.Errorf("%d are open while it is new", open)
+	}
+	if open := set.CloseIdle(time.Second); open != 1 {
+		t.Errorf("%d are open when it is old", open)
+	}
+	if _, err := accepted.Conn.Read(make([]byte, 1)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("it is not closed: %v", err)
+	}
+}
+
+func dial(t *testing.T, address string) net.Conn {
+	t.Helper()
+	client, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}

@@ -1,0 +1,97 @@
+package server
+
+import (
+	"crypto/tls"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"remit/server/conn"
+)
+
+// connection is a client connection with the memory that its request and its response reserve.
+type connection struct {
+	*conn.Conn
+	body, answer atomic.Pointer[reservation] // nil when they are small
+	answering    atomic.Bool                 // the next read releases them
+	noRoom       error                       // why the body behind the last header has no reservation; nil when it has one or needs none
+}
+
+// memoryListener turns the connections of a conn.Set into connections with reservations.
+type memoryListener struct{ net.Listener }
+
+func (l memoryListener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &connection{Conn: accepted.(*conn.Conn)}, nil
+}
+
+// Read releases what the last request reserved: fasthttp reads again only after it has written the response.
+func (c *connection) Read(buffer []byte) (int, error) {
+	c.releaseReservations()
+	return c.Conn.Read(buffer)
+}
+
+// Close releases all reservations, also that of a body that has not arrived.
+func (c *connection) Close() error {
+	c.answering.Store(true)
+	c.releaseReservations()
+	return c.Conn.Close()
+}
+
+// connectionOf returns the connection that fasthttp serves, beneath TLS if necessary. It returns nil for one that this
+// server did not accept.
+func connectionOf(served net.Conn) *connection {
+	if secured, ok := served.(*tls.Conn); ok {
+		served = secured.NetConn()
+	}
+	c, _ := served.(*connection)
+	return c
+}
+
+// stopReading fails the read of a body in progress, and with it the request.
+func (c *connection) stopReading() { _ = c.SetReadDeadline(time.Unix(1, 0)) }
+
+// leaveUnread notes that the request was not read completely.
+func (c *connection) leaveUnread() {
+	if c != nil {
+		c.Linger()
+	}
+}
+
+// bodyRefusal returns why the body behind the last header was not read, or not completely, if memory was the reason. It
+// releases the body's reservation.
+func (c *connection) bodyRefusal() error {
+	if c == nil {
+		return nil
+	}
+	err := c.noRoom
+	if one := c.body.Swap(nil); one.release() {
+		err = one.pool.errFull
+	}
+	c.noRoom = nil
+	return err
+}
+
+// bodyArrived keeps the body's reservation until the request is answered.
+func (c *connection) bodyArrived() {
+	if c == nil {
+		return
+	}
+	c.noRoom = nil
+	if one := c.body.Load(); one != nil {
+		one.pin()
+		c.answering.Store(true)
+	}
+}
+
+// releaseReservations releases what the last request reserved. fasthttp reads or closes a connection only after it has
+// written the response.
+func (c *connection) releaseReservations() {
+	if c.answering.Load() && c.answering.CompareAndSwap(true, false) { // most requests reserve nothing, and a load is cheaper than a swap
+		c.body.Swap(nil).release()
+		c.answer.Swap(nil).release()
+	}
+}

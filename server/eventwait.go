@@ -1,0 +1,36 @@
+package server
+
+import (
+	"context"
+	"net/netip"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// awaitEvent waits for an event until the time is over, the slot is displaced or the server stops. It may return without an
+// event.
+func (s *Server) awaitEvent(caller caller, from netip.Addr, agent uuid.UUID, q eventQuery) error {
+	slot, err := s.waiters.acquire(caller.organization(), from)
+	if err != nil {
+		return err
+	}
+	defer slot.release()
+	if err := s.awaitEventFor(slot.ctx, agent, q.after, caller.patience(q.wait)); err != nil {
+		return err
+	}
+	if caller.hasExpired() {
+		return errInvalidToken
+	}
+	return nil
+}
+
+// awaitEventFor is awaitEvent for a request that holds a slot already. It ends with ctx.
+func (s *Server) awaitEventFor(ctx context.Context, agent uuid.UUID, after string, patience time.Duration) error {
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := s.store.AwaitEvent(bounded, agent, after); err != bounded.Err() {
+		return err
+	}
+	return nil
+}

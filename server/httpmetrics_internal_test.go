@@ -1,0 +1,218 @@
+package server
+
+import (
+	"bytes"
+	"compress/gzip"
+	"io"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// ended is a request that was answered so.
+func ended(method string, status int, a requestInfo) (*fasthttp.RequestCtx, *requestInfo) {
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Request.Header.SetMethod(method)
+	ctx.SetStatusCode(status)
+	a.began = time.Now()
+	return ctx, &a
+}
+
+// toldBy returns the series of a scrape as text, by name and labels.
+func toldBy(t testing.TB, registry *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]float64{}
+	for _, family := range families {
+		if family.GetName() != name {
+			continue
+		}
+		for _, series := range family.GetMetric() {
+			var labels []string
+			for _, label := range series.GetLabel() {
+				labels = append(labels, label.GetName()+"="+label.GetValue())
+			}
+			told[strings.Join(labels, " ")] = series.GetCounter().GetValue() + float64(series.GetHistogram().GetSampleCount()) + series.GetGauge().GetValue()
+		}
+	}
+	return told
+}
+
+func TestWhatClientsChooseIsNoLabel(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	c := newHTTPMetrics(registry)
+	route := c.at("/v1/agents/{id}")
+	for range 3 {
+		c.request(ended("BREW", 418, requestInfo{metrics: route, code: "of my own"}))
+	}
+	c.request(ended("GET", 404, requestInfo{code: "not_found"}))
+	c.request(ended("GET", -1, requestInfo{metrics: route}))
+	c.request(ended("GET", 304, requestInfo{metrics: route}))
+
+	told := toldBy(t, registry, "remit_http_requests_total")
+	for series, want := range map[string]float64{
+		"method=other route=/v1/agents/{id} status=other": 3,
+		"method=GET route=none status=404":                1,
+		"method=GET route=/v1/agents/{id} status=other":   1,
+		"method=GET route=/v1/agents/{id} status=304":     1,
+	} {
+		if told[series] != want {
+			t.Errorf("%s: %v, want %v", series, told[series], want)
+		}
+		delete(told, series)
+	}
+	for series, count := range told { // which are there from the first request on, see routeMetrics.first
+		if count != 0 || !strings.HasSuffix(series, "status=500") && !strings.HasSuffix(series, "status=503") {
+			t.Errorf("%s: %v", series, count)
+		}
+	}
+	if problems := toldBy(t, registry, "remit_http_problems_total"); problems["code=not_found"] != 1 || len(problems) != len(c.byCode) {
+		t.Errorf("problems: %v", problems)
+	}
+}
+
+func TestEveryErrorOfOAuthIsCounted(t *testing.T) {
+	t.Parallel()
+	var source []byte
+	for _, file := range []string{"oauth.go", "oauthclient.go", "oautherror.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, text...)
+	}
+	c := newHTTPMetrics(prometheus.NewRegistry())
+	found := regexp.MustCompile(`oauthError\{"(\w+)"`).FindAllStringSubmatch(string(source), -1)
+	if len(found) < 10 {
+		t.Errorf("%d errors: the test sees them no more", len(found))
+	}
+	for _, one := range found {
+		if c.byCode[one[1]] == nil {
+			t.Errorf("%s is not counted", one[1])
+		}
+	}
+}
+
+// A request is counted without an allocation, on the hot paths too.
+func TestCountingAllocatesNothing(t *testing.T) {
+	s := New(Config{})
+	route := s.metrics.http.at("/v1/sessions/{id}/actions")
+	ctx, a := ended("POST", 200, requestInfo{metrics: route})
+	refused, refusal := ended("POST", 403, requestInfo{metrics: route, code: "session_limit_reached"})
+	charge := redisstore.Charge{Count: 3, Value: 1_000_000}
+	for what, count := range map[string]func(){
+		"a request": func() { s.metrics.http.request(ctx, a) },
+		"a refusal": func() { s.metrics.http.request(refused, refusal) },
+		"a charge":  func() { s.metrics.charged(charge, nil) },
+	} {
+		count() // the first finds the series
+		if made := testing.AllocsPerRun(100, count); made != 0 {
+			t.Errorf("%s: %v allocations", what, made)
+		}
+	}
+}
+
+func BenchmarkCounting(b *testing.B) {
+	s := New(Config{})
+	ctx, a := ended("POST", 200, requestInfo{metrics: s.metrics.http.at("/v1/sessions/{id}/actions")})
+	charge := redisstore.Charge{Count: 3, Value: 1_000_000}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.metrics.http.inFlight.Inc()
+		s.metrics.charged(charge, nil)
+		s.metrics.tokenHits.Add(1)
+		s.metrics.http.request(ctx, a)
+	}
+}
+
+// What is charged is counted to the micro-dollar, and what is repeated once.
+func TestChargesAreCountedByWhatCameOfThem(t *testing.T) {
+	t.Parallel()
+	s := New(Config{})
+	c := s.metrics
+	replayed := &redisstore.Idempotency{Replayed: true}
+	c.charged(redisstore.Charge{Count: 2, Value: 1}, nil)
+	c.charged(redisstore.Charge{Count: 1, Value: 1<<52 + 1}, nil)
+	c.charged(redisstore.Charge{Count: 1, Value: 5, Idempotency: replayed}, nil)
+	for _, err := range []error{
+		&redisstore.LimitError{Limit: "max_actions"}, &redisstore.LimitError{Limit: "max_value_usd"},
+		&gatewayError{&redisstore.NotActiveError{}}, &redisstore.ScopeError{}, &scopeError{}, redisstore.ErrUnknownSession,
+	} {
+		c.charged(redisstore.Charge{Count: 1, Value: 7}, err)
+	}
+	c.batch([]error{nil, &scopeError{}, errUnknownOrg}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, nil)
+	c.batch([]error{nil}, []redisstore.BatchCharge{{Charge: redisstore.Charge{Count: 4}}}, []redisstore.ChargeOutcome{{}}, replayed)
+	for name, want := range map[string]map[string]float64{
+		"remit_charges_total": {
+			"outcome=allowed": 3, "outcome=max_actions": 1, "outcome=max_value_usd": 1, "outcome=not_active": 1, "outcome=scope": 3,
+		},
+		"remit_actions_charged_total":   {"": 7},
+		"remit_charged_micro_usd_total": {"by=charge": 1<<52 + 2, "by=transaction": 0},
+		"remit_batch_items_total":       {"": 3},
+	} {
+		told := toldBy(t, c.registry, name)
+		for series, value := range want {
+			if told[series] != value {
+				t.Errorf("%s %s: %v, want %v", name, series, told[series], value)
+			}
+		}
+	}
+}
+
+// Scrapes cost time that is for the work, and anybody may ask for them: those that arrive together cost one.
+func TestScrapesThatArriveTogetherShareOneText(t *testing.T) {
+	t.Parallel()
+	gatherings := 0
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "gatherings"}, func() float64 {
+		gatherings++
+		return float64(gatherings)
+	}))
+	var s scrapes
+	arrived := time.Now()
+	for scrape := range 100 {
+		if text, err := s.text(arrived, registry, scrape%2 == 1); err != nil || len(text) == 0 {
+			t.Fatal(string(text), err)
+		}
+	}
+	if gatherings != 1 {
+		t.Errorf("it was gathered %d times for 100 scrapes that arrived before", gatherings)
+	}
+	for _, packed := range []bool{false, true} { // who comes later hears of what was counted since
+		before := gatherings
+		text, err := s.text(time.Now().Add(time.Hour), registry, packed)
+		if err != nil || gatherings != before+1 {
+			t.Errorf("%d more, %v", gatherings-before, err)
+		}
+		if packed {
+			text = unpacked(t, text)
+		}
+		if !strings.Contains(string(text), "gatherings "+strconv.Itoa(gatherings)+"\n") {
+			t.Errorf("after %d: %s", gatherings, text)
+		}
+	}
+}
+
+func unpacked(t *testing.T, packed []byte) []byte {
+	t.Helper()
+	reader, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}

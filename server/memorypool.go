@@ -1,0 +1,247 @@
+package server
+
+import (
+	"container/list"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	// graceTime is how long a reservation in a full pool is safe from tenants that hold less than its own.
+	graceTime = time.Second
+	// sampledTenants is how many tenants are sampled to find a large one, because there may be thousands.
+	sampledTenants = 16
+	// maxDisplaced is how many reservations one new reservation may displace: as many of the smallest make room for the
+	// largest body.
+	maxDisplaced = 128
+	// maxScanned is how many of the oldest reservations are scanned for one that shares an address with the newcomer.
+	maxScanned = 1024
+)
+
+// memoryPool bounds the bytes that request bodies, or responses, hold at once, and shares them fairly by bytes among
+// tenants. (waiterLimit shares places by number.) A tenant may hold at most half. In a full pool a new reservation
+// displaces the oldest reservation of a tenant that holds many bytes, then any reservation older than graceTime.
+// Organizations that share an address share that address's half in the same way. So no tenant can keep others out by
+// holding memory, or by reserving it again and again.
+type memoryPool struct {
+	most    int   // bytes
+	errFull error // when the pool has no room
+	errHalf error // when the tenant would have more than half of the pool
+
+	mu       sync.Mutex
+	sum      int                        // bytes of all reservations
+	byTenant map[tenantKey]*tenantUsage // without tenants that hold nothing
+	order    list.List                  // of *reservation: those that can be displaced, oldest first
+}
+
+// tenantKey is what a reservation counts for: an organization or a client address.
+type tenantKey struct {
+	organization uuid.UUID
+	address      netip.Addr
+}
+
+// tenantUsage is what one tenant holds of a pool.
+type tenantUsage struct {
+	bytes int
+	order list.List // of *reservation: those that can be displaced, oldest first
+}
+
+// reservation is a number of bytes reserved in a pool. Nil reserves none.
+type reservation struct {
+	pool      *memoryPool
+	bytes     int
+	tenants   []tenantKey
+	since     time.Time
+	cut       func()        // aborts what holds the bytes, without waiting
+	displaced bool          // it was aborted and holds no bytes any more
+	inPool    *list.Element // nil when it cannot be displaced
+	inTenant  *list.Element // of the first tenant
+}
+
+func newMemoryPool(most int, errFull, errHalf error) *memoryPool {
+	return &memoryPool{most: most, errFull: errFull, errHalf: errHalf, byTenant: map[tenantKey]*tenantUsage{}}
+}
+
+// reserve returns a reservation, which the caller releases, or errHalf or errFull. It counts for each of the tenants; the
+// first tenant's bytes decide whether it can be displaced. Displacing it calls cut.
+func (p *memoryPool) reserve(bytes int, now time.Time, cut func(), tenants ...tenantKey) (*reservation, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err := p.makeRoom(bytes, now, tenants, nil); err != nil {
+		return nil, err
+	}
+	one := &reservation{pool: p, tenants: tenants, since: now, cut: cut}
+	p.count(one, bytes)
+	one.inPool = p.order.PushBack(one)
+	one.inTenant = p.byTenant[tenants[0]].order.PushBack(one)
+	return one, nil
+}
+
+// resize changes the size of the reservation. Without room it changes nothing and returns errHalf or errFull.
+func (one *reservation) resize(bytes int, now time.Time) error {
+	p := one.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if one.displaced {
+		return p.errFull
+	}
+	if more := bytes - one.bytes; more > 0 {
+		if err := p.makeRoom(more, now, one.tenants, one); err != nil {
+			return err
+		}
+	}
+	p.count(one, bytes-one.bytes)
+	return nil
+}
+
+// pin protects the reservation from being displaced.
+func (one *reservation) pin() {
+	if one == nil {
+		return
+	}
+	one.pool.mu.Lock()
+	defer one.pool.mu.Unlock()
+	one.pool.unlist(one)
+}
+
+// release returns the bytes to the pool, and reports whether the reservation was displaced. It may be called again.
+func (one *reservation) release() (displaced bool) {
+	if one == nil {
+		return false
+	}
+	one.pool.mu.Lock()
+	defer one.pool.mu.Unlock()
+	one.pool.remove(one)
+	return one.displaced
+}
+
+// makeRoom displaces reservations other than keep until there is room, as far as the tenants may.
+func (p *memoryPool) makeRoom(bytes int, now time.Time, tenants []tenantKey, keep *reservation) error {
+	own := p.bytesOf(tenants[0]) + bytes
+	if own > p.most/2 {
+		return p.errHalf
+	}
+	for _, shared := range tenants[1:] {
+		if err := p.makeRoomWithin(shared, own, bytes, now, keep); err != nil {
+			return err
+		}
+	}
+	for range maxDisplaced {
+		if p.sum+bytes <= p.most {
+			return nil
+		}
+		victim := p.victim(own, now, keep)
+		if victim == nil {
+			return p.errFull
+		}
+		p.displace(victim)
+	}
+	return p.errFull
+}
+
+// makeRoomWithin is makeRoom within the half of a tenant that several share, such as an address with several organizations.
+func (p *memoryPool) makeRoomWithin(shared tenantKey, own, bytes int, now time.Time, keep *reservation) error {
+	for range maxDisplaced {
+		if p.bytesOf(shared)+bytes <= p.most/2 {
+			return nil
+		}
+		victim := p.victimWithin(shared, own, now, keep)
+		if victim == nil {
+			return p.errHalf
+		}
+		p.displace(victim)
+	}
+	return p.errHalf
+}
+
+// victimWithin returns the oldest reservation there that a tenant with this many bytes may displace, or nil. It scans only
+// the oldest ones.
+func (p *memoryPool) victimWithin(shared tenantKey, own int, now time.Time, keep *reservation) *reservation {
+	scanned := 0
+	for at := p.order.Front(); at != nil && scanned < maxScanned; at = at.Next() {
+		scanned++
+		one := at.Value.(*reservation)
+		if one == keep || !slices.Contains(one.tenants[1:], shared) {
+			continue
+		}
+		if p.bytesOf(one.tenants[0]) > own || now.Sub(one.since) > graceTime {
+			return one
+		}
+	}
+	return nil
+}
+
+func (p *memoryPool) displace(victim *reservation) {
+	victim.displaced = true
+	p.remove(victim)
+	victim.cut()
+}
+
+func (p *memoryPool) bytesOf(h tenantKey) int {
+	if s := p.byTenant[h]; s != nil {
+		return s.bytes
+	}
+	return 0
+}
+
+// victim returns the reservation that a tenant with this many bytes may displace next, or nil.
+func (p *memoryPool) victim(own int, now time.Time, keep *reservation) *reservation {
+	var largest *tenantUsage
+	sampled := 0
+	for _, s := range p.byTenant { // in random order
+		if s.order.Len() > 0 && (largest == nil || s.bytes > largest.bytes) {
+			largest = s
+		}
+		if sampled++; sampled == sampledTenants {
+			break
+		}
+	}
+	if largest != nil && largest.bytes > own {
+		return largest.order.Front().Value.(*reservation)
+	}
+	if oldest := p.order.Front(); oldest != nil {
+		if one := oldest.Value.(*reservation); one != keep && now.Sub(one.since) > graceTime {
+			return one
+		}
+	}
+	return nil
+}
+
+// count changes the size of a reservation by so many bytes.
+func (p *memoryPool) count(one *reservation, change int) {
+	one.bytes += change
+	p.sum += change
+	for _, h := range one.tenants {
+		s := p.byTenant[h]
+		if s == nil {
+			s = &tenantUsage{}
+			p.byTenant[h] = s
+		}
+		s.bytes += change
+	}
+}
+
+// remove takes a reservation out of the pool.
+func (p *memoryPool) remove(one *reservation) {
+	p.unlist(one)
+	p.count(one, -one.bytes)
+	for _, h := range one.tenants {
+		if s := p.byTenant[h]; s.bytes == 0 {
+			delete(p.byTenant, h)
+		}
+	}
+}
+
+// unlist takes a reservation out of those that can be displaced.
+func (p *memoryPool) unlist(one *reservation) {
+	if one.inPool == nil {
+		return
+	}
+	p.order.Remove(one.inPool)
+	p.byTenant[one.tenants[0]].order.Remove(one.inTenant)
+	one.inPool, one.inTenant = nil, nil
+}

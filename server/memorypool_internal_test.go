@@ -1,0 +1,168 @@
+package server
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+var (
+	errTestFull = errors.New("full")
+	errTestHalf = errors.New("half")
+)
+
+// testPool counts who is displaced. Its holders are named by a letter.
+type testPool struct {
+	*memoryPool
+	displaced map[string]int
+}
+
+func newTestPool(most int) testPool {
+	return testPool{newMemoryPool(most, errTestFull, errTestHalf), map[string]int{}}
+}
+
+var poolStart = time.Unix(1_800_000_000, 0)
+
+func (p testPool) take(name string, bytes int, after time.Duration) (*reservation, error) {
+	return p.reserve(bytes, poolStart.Add(after), func() { p.displaced[name]++ }, tenantNamed(name))
+}
+
+func tenantNamed(name string) tenantKey {
+	return tenantKey{address: netip.AddrFrom4([4]byte{127, 0, 0, name[0]})}
+}
+
+func TestAPoolServesWhoHoldsLess(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		name  string
+		bytes int
+		after time.Duration
+		want  error
+	}
+	for name, test := range map[string]struct {
+		steps     []step
+		displaced map[string]int
+	}{
+		"nobody gets more than half":  {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"a", 1, 0, errTestHalf}}, nil},
+		"two fill it":                 {[]step{{"a", 50, 0, nil}, {"b", 50, 0, nil}}, nil},
+		"a third displaces the first": {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"b", 49, 0, nil}, {"c", 10, 0, nil}}, map[string]int{"a": 1}},
+		"equals do not displace":      {[]step{{"a", 34, 0, nil}, {"b", 33, 0, nil}, {"c", 33, 0, nil}, {"d", 34, 0, errTestFull}}, nil},
+		"equals displace the old": {
+			[]step{{"a", 34, 0, nil}, {"b", 33, 0, nil}, {"c", 33, 0, nil}, {"d", 34, graceTime + 1, nil}}, map[string]int{"a": 1},
+		},
+		"the largest displaces nobody young": {[]step{{"a", 40, 0, nil}, {"b", 40, 0, nil}, {"c", 20, 0, nil}, {"a", 5, 0, errTestFull}}, nil},
+		"many small places make room for one": {
+			[]step{{"a", 10, 0, nil}, {"a", 10, 0, nil}, {"a", 10, 0, nil}, {"a", 10, 0, nil}, {"b", 50, 0, nil}, {"c", 25, 0, nil}},
+			map[string]int{"b": 1},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newTestPool(100)
+			for i, s := range test.steps {
+				if _, err := p.take(s.name, s.bytes, s.after); err != s.want {
+					t.Errorf("step %d: %v, want %v", i, err, s.want)
+				}
+			}
+			for _, who := range []string{"a", "b", "c", "d"} {
+				if p.displaced[who] != test.displaced[who] {
+					t.Errorf("%s was displaced %d times, want %d", who, p.displaced[who], test.displaced[who])
+				}
+			}
+		})
+	}
+}
+
+// Organizations that come from one address share its half: the largest of them gives way, not the newcomer.
+func TestAnAddressIsSharedByItsOrganizations(t *testing.T) {
+	t.Parallel()
+	p := newTestPool(100)
+	address := tenantNamed("z")
+	take := func(organization byte, bytes int, after time.Duration) error {
+		_, err := p.reserve(bytes, poolStart.Add(after), func() { p.displaced[string(organization)]++ },
+			tenantKey{organization: uuid.UUID{organization}}, address)
+		return err
+	}
+	for i, s := range []struct {
+		organization byte
+		bytes        int
+		after        time.Duration
+		want         error
+	}{
+		{'a', 20, 0, nil}, {'a', 20, 0, nil}, {'b', 10, 0, nil}, // the address has its half
+		{'a', 1, 0, errTestHalf},          // nobody there holds more than a
+		{'c', 10, 0, nil},                 // a gives way
+		{'c', 15, 0, errTestHalf},         // c would hold more than a does now
+		{'c', 15, graceTime + 1, nil},     // but what is old gives way to anybody
+		{'b', 60, graceTime, errTestHalf}, // nobody gets more than half of all
+	} {
+		if err := take(s.organization, s.bytes, s.after); err != s.want {
+			t.Errorf("step %d: %v, want %v", i, err, s.want)
+		}
+	}
+	if p.displaced["a"] != 2 || p.displaced["b"]+p.displaced["c"] != 0 {
+		t.Errorf("displaced: %v", p.displaced)
+	}
+	if _, err := p.take("y", 50, 0); err != nil {
+		t.Errorf("another address: %v", err)
+	}
+}
+
+func TestAPlaceIsReleasedOnceHoweverItEnds(t *testing.T) {
+	t.Parallel()
+	p := newTestPool(100)
+	one, _ := p.take("a", 40, 0)
+	two, _ := p.take("b", 50, 0)
+	if err := one.resize(60, poolStart); err != errTestHalf || one.bytes != 40 {
+		t.Errorf("resized beyond half: %v, %d bytes", err, one.bytes)
+	}
+	if err := one.resize(50, poolStart); err != nil {
+		t.Error(err)
+	}
+	two.pin()
+	if _, err := p.take("c", 60, 0); err != errTestHalf {
+		t.Error(err)
+	}
+	three, err := p.take("c", 20, 0) // of a, for b's is settled
+	if err != nil || p.displaced["a"] != 1 || p.displaced["b"] != 0 {
+		t.Errorf("%v, displaced %v", err, p.displaced)
+	}
+	if err := one.resize(1, poolStart); err != errTestFull {
+		t.Errorf("a displaced place was resized: %v", err)
+	}
+	if !one.release() || two.release() || three.release() || two.release() || (*reservation)(nil).release() {
+		t.Error("release does not say which place was displaced")
+	}
+	if p.sum != 0 || len(p.byTenant) != 0 || p.order.Len() != 0 {
+		t.Errorf("%d bytes, %d holders and %d places are left", p.sum, len(p.byTenant), p.order.Len())
+	}
+}
+
+// An answer counts for its organization and for the address of its client.
+func TestAPlaceCountsForEachOfItsHolders(t *testing.T) {
+	t.Parallel()
+	p := newMemoryPool(100, errTestFull, errTestHalf)
+	reserve := func(bytes int, names ...string) error {
+		holders := make([]tenantKey, len(names))
+		for i, name := range names {
+			holders[i] = tenantNamed(name)
+		}
+		_, err := p.reserve(bytes, poolStart, func() {}, holders...)
+		return err
+	}
+	if err := reserve(30, "a", "x"); err != nil {
+		t.Error(err)
+	}
+	if err := reserve(30, "b", "x"); err != errTestHalf {
+		t.Errorf("two organizations at one address: %v", err)
+	}
+	if err := reserve(30, "a", "y"); err != errTestHalf {
+		t.Errorf("one organization at two addresses: %v", err)
+	}
+	if err := reserve(30, "b", "y"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,382 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/redisstore"
+	"remit/token"
+)
+
+var someone = netip.MustParseAddr("203.0.113.1")
+
+func TestABucketEmptiesAndRefills(t *testing.T) {
+	t.Parallel()
+	clock := &stoppedClock{at: time.Unix(1_800_000_000, 0)}
+	limit := newRateLimiter[netip.Addr]("test", 60, 10, clock.now) // one a second
+	for i := range 60 {
+		if _, taken := limit.allow(someone); !taken {
+			t.Fatalf("token %d of 60 is refused", i+1)
+		}
+	}
+	for _, step := range []struct {
+		pass  time.Duration
+		taken bool
+		left  bucketState
+	}{
+		{0, false, bucketState{0, 1}},
+		{999 * time.Millisecond, false, bucketState{0, 1}},
+		{time.Millisecond, true, bucketState{0, 1}},
+		{0, false, bucketState{0, 1}},
+		{30 * time.Second, true, bucketState{29, 29}},
+		{time.Hour, true, bucketState{59, 59}},
+	} {
+		clock.advance(step.pass)
+		if left, taken := limit.allow(someone); taken != step.taken || left != step.left {
+			t.Errorf("after %s: taken %t, left %+v; want %t, %+v", step.pass, taken, left, step.taken, step.left)
+		}
+	}
+}
+
+func TestManyAtOnceTakeNoMoreThanTheBucketHolds(t *testing.T) {
+	t.Parallel()
+	clock := &stoppedClock{}
+	limit := newRateLimiter[netip.Addr]("test", 10, 10, clock.now)
+	var taken atomic.Int64
+	var all sync.WaitGroup
+	for range 64 {
+		all.Go(func() {
+			if _, ok := limit.allow(someone); ok {
+				taken.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if taken.Load() != 10 {
+		t.Errorf("%d took a token of 10", taken.Load())
+	}
+}
+
+// All of a crowd are let in while the bucket is full, and all fail. What they owe is paid back, but within bounds.
+func TestFailuresBeyondTheBucketArePaidBack(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ failures, wait int }{
+		"one too many":             {61, 2},
+		"twice the bucket":         {120, 61},
+		"far more than the bucket": {5000, 61},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			clock := &stoppedClock{at: time.Unix(1_800_000_000, 0)}
+			limit := newRateLimiter[netip.Addr]("test", 60, 10, clock.now)
+			for range test.failures {
+				limit.debit(someone)
+			}
+			if got := limit.peek(someone); got != (bucketState{0, test.wait}) {
+				t.Fatalf("left %+v, want nothing for %d s", got, test.wait)
+			}
+			clock.advance(time.Duration(test.wait)*time.Second - time.Millisecond)
+			if got := limit.peek(someone); got.remaining != 0 {
+				t.Errorf("admitted before the wait is over: %+v", got)
+			}
+			clock.advance(time.Millisecond)
+			if got := limit.peek(someone); got != (bucketState{1, 1}) {
+				t.Errorf("after the wait: %+v", got)
+			}
+		})
+	}
+}
+
+func TestTheNumberOfAddressesIsBounded(t *testing.T) {
+	t.Parallel()
+	clock := &stoppedClock{}
+	limit := newRateLimiter[netip.Addr]("test", 1, 100, clock.now)
+	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
+	limit.allow(address(0))
+	for i := 1; i < 1000; i++ {
+		limit.allow(address(i))
+		if _, taken := limit.allow(address(0)); taken {
+			t.Fatalf("the address seen last is forgotten after %d others", i)
+		}
+	}
+	if got := limit.buckets.Len(); got != 100 {
+		t.Errorf("%d addresses are kept, want 100", got)
+	}
+	if _, taken := limit.allow(address(1)); !taken {
+		t.Error("the address unseen for longest is still known")
+	}
+}
+
+func TestAServerKeepsAsManyAddressesAsItSays(t *testing.T) {
+	t.Parallel()
+	usual := newLimits(Limits{}, time.Now)
+	for i := range 70_000 {
+		address := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+		agent := uuid.UUID{byte(i >> 16), byte(i >> 8), byte(i)}
+		usual.organizations.allow(address)
+		usual.failedAuth.record(address, credential{agent: agent, secret: secretHash{1}}, redisstore.ErrInvalidCredentials)
+		usual.failedAuth.record(address, credential{agent: agent, secret: secretHash{1}}, nil)
+	}
+	for kept, got := range map[string]int{
+		"organizations": usual.organizations.buckets.Len(), "failed-auth": usual.failedAuth.attempts.buckets.Len(),
+		"failed-auth-address": usual.failedAuth.addresses.buckets.Len(), "succeeded": usual.failedAuth.succeeded.Len(),
+	} {
+		if got != 65_536 {
+			t.Errorf("%s: %d are kept, want 65536", kept, got)
+		}
+	}
+}
+
+func TestOrganizationsAreLimitedPerAddress(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{OrganizationsPerMinute: 2}})
+	client := from(t, "")
+	create := func() reply { return s.post(t, client, "/v1/organizations", `{"name":"acme"}`) }
+	create().is(t, 201, "")
+	create().is(t, 201, "")
+	refused := create().is(t, 429, "rate_limited")
+	if refused.text(t, "title") != "Rate limited" || refused.header.Get("Retry-After") != "30" {
+		t.Errorf("refused with %v, Retry-After %q; want 30", refused.fields, refused.header.Get("Retry-After"))
+	}
+	s.clock.advance(30 * time.Second)
+	create().is(t, 201, "")
+	create().is(t, 429, "rate_limited")
+}
+
+func TestTheUsualLimits(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{})
+	client := from(t, "")
+	for path, want := range map[string][2]string{
+		"/v1/organizations": {`"organizations";q=300;w=60`, `"organizations";r=299;t=60`},
+		"/v1/auth/token":    {`"failed-auth";q=600;w=60`, `"failed-auth";r=600;t=60`},
+		"/v1/auth/refresh":  {`"failed-auth";q=600;w=60`, `"failed-auth";r=600;t=60`},
+	} {
+		got := s.post(t, client, path, `{}`).is(t, 400, "invalid_request")
+		if given := [2]string{got.header.Get("RateLimit-Policy"), got.header.Get("RateLimit")}; given != want {
+			t.Errorf("%s says %q, want %q", path, given, want)
+		}
+	}
+}
+
+var (
+	policyField = regexp.MustCompile(`^"([a-z-]+)";q=(\d+);w=(\d+)$`)
+	limitField  = regexp.MustCompile(`^"([a-z-]+)";r=(\d+);t=(\d+)$`)
+)
+
+// remaining returns what the headers say is left, and fails the test when they are not well-formed or disagree.
+func (r reply) remaining(t *testing.T, policy string) int {
+	t.Helper()
+	quota, left := policyField.FindStringSubmatch(r.header.Get("RateLimit-Policy")), limitField.FindStringSubmatch(r.header.Get("RateLimit"))
+	if quota == nil || left == nil || quota[1] != policy || left[1] != policy || quota[3] != "60" {
+		t.Fatalf("headers of %q are malformed: %v", policy, r.header)
+	}
+	q, _ := strconv.Atoi(quota[2])
+	remaining, _ := strconv.Atoi(left[2])
+	reset, _ := strconv.Atoi(left[3])
+	if remaining > q || reset < 1 || reset*q < remaining*60 {
+		t.Errorf("%v and %v promise more than the policy", quota, left)
+	}
+	if after := r.header.Get("Retry-After"); r.status == 429 && (remaining != 0 || after != left[3]) {
+		t.Errorf("refused with %d left, t=%s, Retry-After %q", remaining, left[3], after)
+	}
+	return remaining
+}
+
+func TestOnlyAWrongCredentialCosts(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 100}})
+	client := from(t, "")
+	agent, secret := s.newAgent(t, client)
+	first := s.exchange(t, client, agent, secret).is(t, 200, "").text(t, "refresh_token")
+	second := s.refresh(t, client, first).is(t, 200, "").text(t, "refresh_token")
+	s.refresh(t, client, second).is(t, 200, "")
+	left := 100
+	for _, step := range []struct {
+		name   string
+		ask    func() reply
+		status int
+		code   string
+		cost   int
+	}{
+		{"an exchange that succeeds", func() reply { return s.exchange(t, client, agent, secret) }, 200, "", 0},
+		{"a malformed exchange", func() reply { return s.exchange(t, client, "x", secret) }, 400, "invalid_request", 0},
+		{"a body that is no JSON", func() reply { return s.post(t, client, "/v1/auth/refresh", `{`) }, 400, "invalid_request", 0},
+		{"a wrong secret", func() reply { return s.exchange(t, client, agent, token.NewAgentSecret()) }, 401, "invalid_credentials", 1},
+		{"a misspelt secret", func() reply { return s.exchange(t, client, agent, secret+"x") }, 401, "invalid_credentials", 1},
+		{"a refresh token used again", func() reply { return s.refresh(t, client, first) }, 401, "invalid_refresh_token", 1},
+	} {
+		got := step.ask().is(t, step.status, step.code)
+		left -= step.cost
+		want := left
+		if step.status == 400 { // nobody knows of which agent
+			want = 100
+		}
+		if remaining := got.remaining(t, "failed-auth"); remaining != want {
+			t.Errorf("%s: %d left, want %d", step.name, remaining, want)
+		}
+	}
+	for left := range 2 { // of no agent that could be believed
+		forged := s.refresh(t, client, "rmr_x").is(t, 401, "invalid_refresh_token")
+		if remaining := forged.remaining(t, "failed-auth"); remaining != 99-left {
+			t.Errorf("a forged refresh token: %d left", remaining)
+		}
+	}
+	s.redis.Close()
+	if got := s.exchange(t, client, agent, secret).is(t, 503, "unavailable"); got.remaining(t, "failed-auth") != left {
+		t.Errorf("trouble with the store costs: %v", got.header)
+	}
+}
+
+// An agent that has not succeeded here before is refused, right or wrong, once too many secrets were wrong.
+func TestAnEmptyBucketRefusesSecretsUntilItRefills(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 4}})
+	client := from(t, "")
+	agent, secret := s.newAgent(t, client)
+	for i := range 4 {
+		failed := s.exchange(t, client, agent, token.NewAgentSecret()).is(t, 401, "invalid_credentials")
+		if remaining := failed.remaining(t, "failed-auth"); remaining != 3-i {
+			t.Errorf("%d left after %d failures of 4", remaining, i+1)
+		}
+	}
+	s.exchange(t, client, agent, secret).is(t, 429, "rate_limited").remaining(t, "failed-auth")
+	s.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "")
+	s.clock.advance(15 * time.Second)
+	s.exchange(t, client, agent, secret).is(t, 200, "")
+}
+
+// What fails for one agent is nothing to its neighbours at the address, and what is known to be right always passes.
+func TestABadNeighbourShutsNobodyOut(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 4}})
+	client := from(t, "")
+	target, known := s.newAgent(t, client)
+	neighbour, unknown := s.newAgent(t, client)
+	refresh := s.exchange(t, client, target, known).is(t, 200, "").text(t, "refresh_token")
+	for range 4 {
+		s.exchange(t, client, target, token.NewAgentSecret()).is(t, 401, "invalid_credentials")
+	}
+	for range 3 {
+		s.exchange(t, client, target, token.NewAgentSecret()).is(t, 429, "rate_limited")
+	}
+	s.exchange(t, client, target, known).is(t, 200, "")
+	refresh = s.refresh(t, client, refresh).is(t, 200, "").text(t, "refresh_token")
+	s.exchange(t, client, neighbour, unknown).is(t, 200, "")
+
+	for i := range 40 { // all that the address may try, on agents that nobody knows
+		s.exchange(t, client, uuid.NewString(), token.NewAgentSecret()).
+			is(t, map[bool]int{true: 401, false: 429}[i < 36], map[bool]string{true: "invalid_credentials", false: "rate_limited"}[i < 36])
+	}
+	refused := s.exchange(t, client, uuid.NewString(), token.NewAgentSecret()).is(t, 429, "rate_limited")
+	refused.remaining(t, "failed-auth-address")
+	s.exchange(t, client, target, known).is(t, 200, "")
+	s.exchange(t, client, neighbour, unknown).is(t, 200, "")
+	s.exchange(t, client, neighbour, token.NewAgentSecret()).is(t, 401, "invalid_credentials")
+	refresh = s.refresh(t, client, refresh).is(t, 200, "").text(t, "refresh_token")
+	s.oauthRefresh(t, client, target, known, refresh, 200)
+}
+
+// A flood of what is refused without Redis takes nothing from those who present secrets.
+func TestForgedRefreshTokensShutNobodyOut(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 4}})
+	client := from(t, "")
+	agent, secret := s.newAgent(t, client)
+	for range 4 {
+		s.refresh(t, client, "rmr_x").is(t, 401, "invalid_refresh_token")
+	}
+	for range 50 {
+		s.refresh(t, client, "rmr_x").is(t, 429, "rate_limited")
+	}
+	s.exchange(t, client, agent, secret).is(t, 200, "")
+}
+
+// A secret that was rotated away is no longer known to be right.
+func TestASecretThatIsRightNoLongerIsForgotten(t *testing.T) {
+	t.Parallel()
+	limit := newAuthLimiter(1, (&stoppedClock{}).now)
+	old := credential{agent: uuid.New(), secret: secretHash{1}}
+	limit.record(someone, old, nil)
+	if !limit.isKnownGood(old) || limit.isKnownGood(credential{agent: old.agent, secret: secretHash{2}}) || limit.isKnownGood(credential{agent: old.agent}) {
+		t.Error("what succeeded is not what is known")
+	}
+	limit.record(someone, old, redisstore.ErrUnavailable)
+	if !limit.isKnownGood(old) {
+		t.Error("it is forgotten for trouble with the store")
+	}
+	limit.record(someone, old, redisstore.ErrInvalidCredentials)
+	if limit.isKnownGood(old) {
+		t.Error("it is known still")
+	}
+}
+
+func (r runningServer) oauthRefresh(t *testing.T, client *http.Client, agent, secret, refresh string, status int) {
+	t.Helper()
+	response, err := client.PostForm("http://"+r.address+"/oauth2/token", url.Values{
+		"grant_type": {"refresh_token"}, "client_id": {agent}, "client_secret": {secret}, "refresh_token": {refresh}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != status {
+		t.Errorf("/oauth2/token answers %d, want %d", response.StatusCode, status)
+	}
+}
+
+// Guessing by one face must not leave the other open.
+func TestTheOAuthFaceCountsWithTheOther(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 2}})
+	client := from(t, "")
+	agent, secret := s.newAgent(t, client)
+	byForm := func(secret string) *http.Response {
+		response, err := client.PostForm("http://"+s.address+"/oauth2/token",
+			url.Values{"grant_type": {"client_credentials"}, "client_id": {agent}, "client_secret": {secret}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		return response
+	}
+	s.exchange(t, client, agent, token.NewAgentSecret()).is(t, 401, "invalid_credentials")
+	for _, step := range []struct {
+		secret string
+		status int
+		left   string
+	}{
+		{token.NewAgentSecret(), 401, `"failed-auth";r=0;t=30`},
+		{secret, 429, `"failed-auth";r=0;t=30`},
+	} {
+		response := byForm(step.secret)
+		if left := response.Header.Get("RateLimit"); response.StatusCode != step.status || left != step.left {
+			t.Errorf("answered %d, left %s; want %d, %s", response.StatusCode, left, step.status, step.left)
+		}
+		if after := response.Header.Get("Retry-After"); (after == "30") != (step.status == 429) {
+			t.Errorf("%d with Retry-After %q", step.status, after)
+		}
+	}
+	s.exchange(t, client, agent, secret).is(t, 429, "rate_limited")
+}
+
+func TestLimitsThatAreOffAdmitEverythingAndSayNothing(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, "", Config{Limits: Limits{Off: true, OrganizationsPerMinute: 1, FailedAuthPerMinute: 1}})
+	client := from(t, "")
+	for range 3 {
+		created := s.post(t, client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "")
+		failed := s.refresh(t, client, "rmr_x").is(t, 401, "invalid_refresh_token")
+		if said := fmt.Sprint(created.header["Ratelimit"], failed.header["Ratelimit-Policy"]); said != "[] []" {
+			t.Errorf("the headers are there: %s", said)
+		}
+	}
+}

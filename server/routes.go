@@ -1,0 +1,83 @@
+package server
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/fasthttp/router"
+	"github.com/valyala/fasthttp"
+)
+
+// handler answers a request, or returns the error to answer.
+type handler func(ctx *fasthttp.RequestCtx) error
+
+// routes registers the handlers of a router. Each resource registers its own, beside them.
+type routes struct {
+	server *Server
+	router *router.Router
+}
+
+func (s *Server) newRoutes() *routes {
+	r := router.New()
+	r.RedirectTrailingSlash, r.RedirectFixedPath, r.HandleOPTIONS = false, false, false
+	r.NotFound = s.at("", func(*fasthttp.RequestCtx) error { return errNoRoute })
+	r.MethodNotAllowed = s.at("", refuseMethod)
+	return &routes{s, r}
+}
+
+// get registers a handler for GET and HEAD.
+func (r *routes) get(path string, h handler) {
+	r.router.GET(path, r.at(path, h))
+	r.router.HEAD(path, r.at(path, h))
+}
+
+func (r *routes) post(path string, h handler)   { r.router.POST(path, r.at(path, h)) }
+func (r *routes) patch(path string, h handler)  { r.router.PATCH(path, r.at(path, h)) }
+func (r *routes) delete(path string, h handler) { r.router.DELETE(path, r.at(path, h)) }
+
+// anyBelow registers a handler for every method at every path below this one, under its route.
+func (r *routes) anyBelow(path string, h handler) {
+	r.router.ANY(path+"/{asked:*}", r.at(path, h))
+}
+
+func (r *routes) at(path string, h handler) fasthttp.RequestHandler {
+	return r.server.at(routeOf(path), h)
+}
+
+// routeOf returns the route of a path: the sessions answer at two paths, with and without /v1, under one route.
+func routeOf(path string) string {
+	if strings.HasPrefix(path, "/sessions") {
+		return "/v1" + path
+	}
+	return path
+}
+
+// refuseMethod answers 405. The router lists OPTIONS in Allow, although no route has it.
+func refuseMethod(ctx *fasthttp.RequestCtx) error {
+	if path := string(ctx.URI().PathOriginal()); path == "*" || path == "/*" { // the router takes these for every path at once
+		ctx.Response.Header.Del(fasthttp.HeaderAllow)
+		return errNoRoute
+	}
+	allowed := strings.Split(string(ctx.Response.Header.Peek(fasthttp.HeaderAllow)), ", ")
+	allowed = slices.DeleteFunc(allowed, func(method string) bool { return method == fasthttp.MethodOptions })
+	ctx.Response.Header.Set(fasthttp.HeaderAllow, strings.Join(allowed, ", "))
+	return errMethod
+}
+
+// at adapts a handler to fasthttp: it records the route and answers the handler's error.
+func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
+	metrics := s.metrics.http.at(route)
+	return func(ctx *fasthttp.RequestCtx) {
+		info := infoOf(ctx)
+		info.route, info.metrics = route, metrics
+		if err := h(ctx); err != nil {
+			releaseAnswer(ctx)
+			s.answerProblem(ctx, err)
+			return
+		}
+		if err := s.reserveWritten(ctx); err != nil {
+			releaseAnswer(ctx)
+			s.answerInstead(ctx, err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// turnAway answers a request whose call was turned away.
+func turnAway(s *Server, err error) *fasthttp.RequestCtx {
+	ctx := &fasthttp.RequestCtx{}
+	ctx.Request.Header.Set(headerRequestID, "asked-1")
+	s.beginRequest(ctx)
+	s.answerProblem(ctx, err)
+	return ctx
+}
+
+// What is written out by hand must say what the table says.
+func TestTheQuickAnswerToOverloadIsTheProblemOfTheTable(t *testing.T) {
+	t.Parallel()
+	s := New(Config{Log: slog.New(slog.DiscardHandler)})
+	want := problemOf(redisstore.ErrOverloaded)
+	want.RequestID = "asked-1"
+	for name, err := range map[string]error{
+		"plain": redisstore.ErrOverloaded, "with its cause": fmt.Errorf("%w: why", redisstore.ErrOverloaded),
+		"to a gateway": &gatewayError{redisstore.ErrOverloaded},
+	} {
+		ctx := turnAway(s, err)
+		var got problem
+		if err := json.Unmarshal(ctx.Response.Body(), &got); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) || want.Status != 503 || want.Code != "unavailable" {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+		header := &ctx.Response.Header
+		if ctx.Response.StatusCode() != 503 || string(header.ContentType()) != "application/problem+json" ||
+			string(header.Peek("Retry-After")) != "1" || string(header.Peek(headerRequestID)) != "asked-1" {
+			t.Errorf("%s: %d %s", name, ctx.Response.StatusCode(), header)
+		}
+	}
+}
+
+func TestTheAccessLogTellsWhatWasTurnedAwayFromWhatFailed(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	s := New(Config{Log: slog.New(slog.DiscardHandler), AccessLog: AccessLog{Log: slog.New(slog.NewTextHandler(&log, nil)), Every: 1}})
+	for _, err := range []error{redisstore.ErrOverloaded, errNoKeyring} { // both 503
+		s.endRequest(turnAway(s, err))
+	}
+	lines := strings.SplitAfter(log.String(), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[0], " status=503 code=unavailable shed=true ") || strings.Contains(lines[1], "shed") {
+		t.Errorf("it says %q", lines)
+	}
+}
+
+func TestManyThatAreTurnedAwayAreOneLineOfTheLog(t *testing.T) {
+	t.Parallel()
+	log := &lockedBuffer{}
+	s := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})
+	for range 1000 {
+		turnAway(s, redisstore.ErrOverloaded)
+	}
+	wantTold(t, log, 1000) // though none comes after them
+	if lines := strings.Count(log.String(), "\n"); lines > 10 {
+		t.Errorf("%d lines for 1000", lines)
+	}
+	turnAway(s, redisstore.ErrOverloaded)
+	if err := s.Shutdown(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got := told(t, log); got != 1001 {
+		t.Errorf("at the end it has told of %d, want 1001", got)
+	}
+}
+
+var toldCalls = regexp.MustCompile(`msg="calls turned away" code=unavailable calls=(\d+) cause=`)
+
+// told returns of how many calls the log tells.
+func told(t *testing.T, log *lockedBuffer) (calls int) {
+	t.Helper()
+	for _, line := range toldCalls.FindAllStringSubmatch(log.String(), -1) {
+		n, err := strconv.Atoi(line[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		calls += n
+	}
+	return calls
+}
+
+func wantTold(t *testing.T, log *lockedBuffer, want int) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); told(t, log) != want; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("it tells of %d, want %d: %s", told(t, log), want, log)
+		}
+	}
+}

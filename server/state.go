@@ -1,0 +1,42 @@
+package server
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
+	"remit/redisstore"
+	"remit/server/conn"
+)
+
+// Server answers HTTP. It answers 503 to whatever needs a key until SetKeyring.
+type Server struct {
+	store         *redisstore.Store
+	log           *slog.Logger
+	tracer        trace.Tracer
+	restarts      bool       // begins a new trace with each request
+	accessLog     *accessLog // nil for none
+	defaults      SessionDefaults
+	tokens        atomic.Pointer[tokenCache] // with the keyring; nil before SetKeyring
+	keyReads      keyReads
+	requests      requestIDs
+	limits        limits
+	proxies       conn.Proxies
+	tls           *tls.Config
+	organizations Organizations
+	bootstrapHash atomic.Pointer[[32]byte] // SHA-256 of the token that creates organizations
+	open          *conn.Set
+	drain         drain
+	ready         readiness
+	waiters       *waiterLimit
+	bodies        bodies
+	unwritten     *memoryPool // for large responses that are being written
+	shed          shedLog
+	metrics       *serviceMetrics
+	metricsApart  bool
+	scrapes       scrapes
+	http          *fasthttp.Server
+	metricsHTTP   *fasthttp.Server // serves ServeMetrics
+}

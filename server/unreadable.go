@@ -1,0 +1,61 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// renewWriteTimeout sets the write deadline for a response that is written before a handler runs. fasthttp leaves the
+// deadline of the previous response, which may have passed on a kept connection.
+func (s *Server) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
+	_ = ctx.Conn().SetWriteDeadline(time.Now().Add(s.http.WriteTimeout)) // it fails only on a closed connection
+}
+
+// answerUnreadable answers what fasthttp could not read as a request.
+func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
+	s.beginRequest(ctx)
+	defer s.endRequest(ctx)
+	defer s.answerPanic(ctx)
+	infoOf(ctx).unread = true
+	s.renewWriteTimeout(ctx)
+	connectionOf(ctx.Conn()).leaveUnread()
+	noRoom := connectionOf(ctx.Conn()).bodyRefusal()
+	var plain tls.RecordHeaderError
+	var small *fasthttp.ErrSmallBuffer
+	var network net.Error
+	switch {
+	case errors.As(err, &plain) && plain.Conn != nil:
+		s.answerPlainHTTP(ctx, plain.Conn)
+		return
+	case errors.As(err, &small):
+		err = errHeadersTooLarge
+	case noRoom != nil:
+		err = noRoom
+	case errors.Is(err, fasthttp.ErrBodyTooLarge):
+		err = errBodyTooLarge
+	case errors.As(err, &network) && network.Timeout(), isSlowChunk(err):
+		err = errSlowRequest
+	default:
+		err = errUnreadable
+	}
+	s.answerProblem(ctx, err)
+}
+
+// isSlowChunk reports a timeout while reading the size line of a chunk, whose cause fasthttp keeps only as text.
+func isSlowChunk(err error) bool {
+	var broken fasthttp.ErrBrokenChunk
+	return errors.As(err, &broken) && strings.HasSuffix(broken.Error(), os.ErrDeadlineExceeded.Error())
+}
+
+// answerPlainHTTP answers plain HTTP on a TLS port, beneath TLS. Otherwise the client would only see the connection close.
+func (s *Server) answerPlainHTTP(ctx *fasthttp.RequestCtx, conn net.Conn) {
+	s.answerProblem(ctx, errPlainHTTP)
+	ctx.SetConnectionClose()
+	_, _ = ctx.Response.WriteTo(conn) // best effort: the connection closes next
+}

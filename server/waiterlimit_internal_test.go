@@ -1,0 +1,458 @@
+package server
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-json-experiment/json"
+	"github.com/google/uuid"
+	"remit/token"
+)
+
+// waiter is an agent as those see it who wait for its events.
+type waiter struct {
+	runningServer
+	t                  *testing.T
+	client             *http.Client
+	organization, key  string
+	agent, secret, url string
+}
+
+const acceptStream = "Accept: text/event-stream"
+
+func (r runningServer) newWaiter(t *testing.T) *waiter {
+	t.Helper()
+	w := &waiter{runningServer: r, t: t, client: from(t, "")}
+	organization := r.post(t, w.client, "/v1/organizations", `{"name":"acme"}`).is(t, 201, "")
+	w.organization, w.key = organization.text(t, "id"), organization.text(t, "api_key")
+	agent := w.asKey("/v1/agents", `{"name":"scout","scopes":["read"]}`).is(t, 201, "")
+	w.agent, w.secret = agent.text(t, "id"), agent.text(t, "secret")
+	w.url = "/v1/agents/" + w.agent + "/events"
+	return w
+}
+
+func (w *waiter) asKey(path, body string, extra ...string) reply {
+	w.t.Helper()
+	return w.post(w.t, w.client, path, body, append(extra, "X-API-Key", w.key)...)
+}
+
+// change makes one event, of a request with this id.
+func (w *waiter) change(request string) {
+	w.t.Helper()
+	w.asKey("/v1/agents/"+w.agent+"/secret/rotate", `{"grace_seconds":60}`, "X-Request-Id", request).is(w.t, 200, "")
+}
+
+// rotateKey gives the organization another key and ends the old one.
+func (w *waiter) rotateKey() {
+	w.t.Helper()
+	w.key = w.asKey("/v1/organizations/"+w.organization+"/api-key/rotate", `{"grace_seconds": 0}`).is(w.t, 200, "").text(w.t, "api_key")
+}
+
+// sinceNow asks for the events that come after those of now.
+func (w *waiter) sinceNow() string {
+	w.t.Helper()
+	conn := w.dial(w.address)
+	defer conn.Close()
+	page := w.url + "?limit=200"
+	for {
+		answer := w.ask(conn, page)
+		var events []struct {
+			ID string `json:"id"`
+		}
+		if err := json.UnmarshalRead(answer.Body, &events); err != nil || len(events) == 0 {
+			w.t.Fatalf("%s: %d, %v", page, answer.StatusCode, err)
+		}
+		page = w.url + "?after=" + events[len(events)-1].ID
+		if answer.Header.Get("Link") == "" {
+			return page
+		}
+		page += "&limit=200"
+	}
+}
+
+func (w *waiter) dial(address string) net.Conn {
+	w.t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = conn.Close() })
+	return conn
+}
+
+// ask asks over a connection and returns the answer, whose body is still to come.
+func (w *waiter) ask(conn net.Conn, url string, headers ...string) *http.Response {
+	w.t.Helper()
+	answer, err := w.try(conn, url, headers...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return answer
+}
+
+func (w *waiter) try(conn net.Conn, url string, headers ...string) (*http.Response, error) {
+	_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+	lines := append([]string{"GET " + url + " HTTP/1.1", "Host: remit", "X-API-Key: " + w.key}, headers...)
+	if _, err := io.WriteString(conn, strings.Join(lines, "\r\n")+"\r\n\r\n"); err != nil {
+		return nil, err
+	}
+	return http.ReadResponse(bufio.NewReader(conn), nil)
+}
+
+// wait asks for the next event in the background; what is answered comes over the channel.
+func (w *waiter) wait(conn net.Conn) <-chan string {
+	answers := make(chan string, 1)
+	url := w.sinceNow() + "&wait=20"
+	go func() {
+		answer, err := w.try(conn, url)
+		if err != nil {
+			answers <- err.Error()
+			return
+		}
+		body, err := io.ReadAll(answer.Body)
+		answers <- fmt.Sprint(answer.StatusCode, " ", string(body), " ", err)
+	}()
+	return answers
+}
+
+// waits returns when so many are counted as waiting.
+func (w *waiter) waits(count int) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("%d wait", count), func() bool { return w.waiters.taken() == count })
+}
+
+func (w *waiter) eventually(what string, condition func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("not in 10 s: %s; %d wait", what, w.waiters.taken())
+		}
+	}
+}
+
+// tells fails the test unless the stream's next event is of the request with this id.
+func (w *waiter) tells(events *bufio.Scanner, request string) {
+	w.t.Helper()
+	for events.Scan() {
+		if strings.HasPrefix(events.Text(), "data: ") {
+			if !strings.Contains(events.Text(), `"request_id":"`+request+`"`) {
+				w.t.Errorf("told %s, want the event of %s", events.Text(), request)
+			}
+			return
+		}
+	}
+	w.t.Fatalf("the stream has ended before %s: %v", request, events.Err())
+}
+
+func TestWhoWaitsIsAnsweredWhenTheServerEnds(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	var answers []<-chan string
+	for range 5 {
+		answers = append(answers, w.wait(w.dial(w.address)))
+	}
+	w.waits(5)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := w.Shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, answer := range answers {
+		if got := <-answer; got != "200 [] <nil>" {
+			t.Errorf("answered %s", got)
+		}
+	}
+	w.waits(0)
+}
+
+// Who may not read any more when the event comes must not be told of it.
+func TestWhoWaitsLearnsNothingOnceItsKeyIsGone(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	answer := w.wait(w.dial(w.address))
+	w.waits(1)
+	w.rotateKey()
+	w.change("unseen")
+	if got := <-answer; !strings.HasPrefix(got, "401 ") || !strings.Contains(got, "invalid_api_key") {
+		t.Errorf("answered %s", got)
+	}
+	w.waits(0)
+}
+
+// bound lets so many wait.
+func (w *waiterLimit) bound(most int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.most = most
+}
+
+// hold takes so many waiters, each for an organization at an address of its own.
+func (w *waiterLimit) hold(t *testing.T, n int) {
+	t.Helper()
+	for i := range n {
+		must(w.acquire(uuid.New(), addressOf(1000+i)))(t)
+	}
+}
+
+func (w *waiterLimit) taken() int { return w.count() }
+
+func addressOf(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
+
+// orgOf returns always the same id for the same number.
+func orgOf(i int) uuid.UUID { return uuid.UUID{15: byte(i), 14: byte(i >> 8)} }
+
+// taken holds what was taken, in order.
+type taken struct {
+	*waiterLimit
+	t    *testing.T
+	held []*slot
+}
+
+func (p *taken) take(n int, organization, address func(i int) int) {
+	p.t.Helper()
+	for i := range n {
+		held, err := p.acquire(orgOf(organization(i)), addressOf(address(i)))
+		if err != nil {
+			p.t.Fatalf("place %d of %d: %v", i+1, n, err)
+		}
+		p.held = append(p.held, held)
+	}
+}
+
+// displaced returns which of the waiters have ended.
+func (p *taken) displaced() (ended []int) {
+	for i, held := range p.held {
+		if held.ctx.Err() != nil {
+			ended = append(ended, i)
+		}
+	}
+	return ended
+}
+
+func always(n int) func(int) int    { return func(int) int { return n } }
+func from0(i int) int               { return i }
+func from100(i int) int             { return 100 + i }
+func dividedBy(n int) func(int) int { return func(i int) int { return i / n } }
+
+func TestPlacesToWaitAreSharedFairly(t *testing.T) {
+	t.Parallel()
+	type taking struct {
+		n                     int
+		organization, address func(int) int
+	}
+	for name, test := range map[string]struct {
+		taken                 []taking
+		organization, address int   // of the newcomer
+		displaced             []int // one of these, or none
+		err                   error
+	}{
+		"an organization has half": {[]taking{{8, always(1), from0}}, 1, 99, nil, errOwnWaiting},
+		"an address has half":      {[]taking{{8, from0, always(1)}}, 99, 1, nil, errAddressWaiting},
+		"a small one comes to two large organizations": {
+			[]taking{{8, always(1), from0}, {7, always(2), from0}, {1, always(3), always(50)}}, 4, 99, []int{7}, nil},
+		"a small one comes to two large addresses": {
+			[]taking{{8, from0, always(1)}, {7, from100, always(2)}, {1, always(50), always(3)}}, 99, 4, []int{0, 1, 2, 3, 4, 5, 6, 7}, nil},
+		"eight organizations at one address and one elsewhere": {
+			[]taking{{8, always(90), from0}, {8, from0, always(91)}}, 99, 99, []int{8, 9, 10, 11, 12, 13, 14, 15}, nil},
+		"a new organization at an address that has many": {
+			[]taking{{8, always(90), from0}, {7, from0, always(91)}, {1, always(80), always(80)}}, 99, 91, nil, errManyWaiting},
+		"a new organization at an address of which another organization has most": {
+			[]taking{{6, always(1), always(1)}, {1, always(5), always(1)}, {4, always(2), from100}, {5, always(3), from100}}, 4, 1, []int{5}, nil},
+		"all have one": {[]taking{{16, from0, from0}}, 99, 99, nil, errManyWaiting},
+		"all have two, and one comes that has one": {
+			[]taking{{2, always(90), always(90)}, {14, dividedBy(2), dividedBy(2)}}, 90, 90, nil, errManyWaiting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := &taken{waiterLimit: newWaiterLimit(16), t: t}
+			for _, taking := range test.taken {
+				p.take(taking.n, taking.organization, taking.address)
+			}
+			came, err := p.acquire(orgOf(test.organization), addressOf(test.address))
+			if err != test.err || err == nil && came.ctx.Err() != nil {
+				t.Errorf("the newcomer hears %v, want %v", err, test.err)
+			}
+			ended := p.displaced()
+			if len(ended) != min(len(test.displaced), 1) || len(ended) == 1 && !slices.Contains(test.displaced, ended[0]) {
+				t.Errorf("displaced %v, want one of %v", ended, test.displaced)
+			}
+			for _, held := range p.held {
+				held.release()
+				held.release()
+			}
+			if err == nil {
+				came.release()
+			}
+			if p.total != 0 || len(p.organizations.byKey)+len(p.addresses.byKey)+len(p.pairs.byKey) != 0 || p.organizations.ranks.largest() != nil {
+				t.Errorf("%d are counted still: %+v", p.total, p.waiterLimit)
+			}
+		})
+	}
+}
+
+// One address, or a few organizations, come back as often as they like: others keep an equal share.
+func TestAFloodAtOneAddressLeavesOthersTheirPlaces(t *testing.T) {
+	t.Parallel()
+	p := &taken{waiterLimit: newWaiterLimit(64), t: t}
+	honest := make([]*slot, 8)
+	for i := range honest {
+		honest[i] = must(p.acquire(orgOf(1000+i), addressOf(1000+i)))(t)
+	}
+	for i := range 1000 {
+		_, _ = p.acquire(orgOf(i%50), addressOf(i%4)) // fifty organizations at four addresses
+	}
+	for i := range 24 {
+		must(p.acquire(orgOf(2000+i), addressOf(2000+i)))(t)
+	}
+	for i, held := range honest {
+		if held.ctx.Err() != nil {
+			t.Errorf("honest place %d was displaced", i)
+		}
+	}
+	if p.total != 64 {
+		t.Errorf("%d waiters are taken of 64", p.total)
+	}
+}
+
+// A trusted proxy that does not say for whom it asks is nobody's address.
+func TestPlacesWithoutAnAddressCountForTheirOrganizationAlone(t *testing.T) {
+	t.Parallel()
+	w := newWaiterLimit(4)
+	for i := range 4 {
+		must(w.acquire(orgOf(i), netip.Addr{}))(t)
+	}
+	if _, err := w.acquire(orgOf(9), netip.Addr{}); err != errManyWaiting {
+		t.Errorf("one more: %v", err)
+	}
+}
+
+func TestADisplacedStreamEndsAndADisplacedWaitIsAnswered(t *testing.T) {
+	t.Parallel()
+	r := runServer(t, "", Config{Limits: Limits{Off: true}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	large, small := r.newWaiter(t), r.newWaiter(t)
+	r.waiters.bound(8)
+	r.waiters.hold(t, 4)
+	var streams []*http.Response
+	for range 3 {
+		streams = append(streams, large.ask(large.dial(large.address), large.sinceNow(), acceptStream, "X-Forwarded-For: 192.0.2.1"))
+	}
+	large.waits(7)
+	polled := large.wait(large.dial(large.address))
+	large.waits(8)
+	first := bufio.NewScanner(small.ask(small.dial(small.address), small.sinceNow(), acceptStream, "X-Forwarded-For: 192.0.2.2").Body)
+	if got := <-polled; got != "200 [] <nil>" {
+		t.Errorf("the displaced wait is answered %s", got)
+	}
+	second := small.ask(small.dial(small.address), small.sinceNow(), acceptStream, "X-Forwarded-For: 192.0.2.2")
+	if second.StatusCode != 503 && second.StatusCode != 200 {
+		t.Errorf("a second stream: %d", second.StatusCode)
+	}
+	if _, err := io.ReadAll(streams[2].Body); second.StatusCode == 200 && err != nil {
+		t.Errorf("the displaced stream ends with %v", err)
+	}
+	small.change("comes")
+	small.tells(first, "comes")
+}
+
+func TestAnOrganizationThatHasManyWaitingIsRefusedAndAnotherWaits(t *testing.T) {
+	t.Parallel()
+	r := runServer(t, "", Config{Limits: Limits{Off: true}})
+	w, other := r.newWaiter(t), r.newWaiter(t)
+	w.waiters.bound(8)
+	for i := range 3 {
+		must(w.waiters.acquire(uuid.MustParse(w.organization), addressOf(i)))(t)
+	}
+	if last := w.ask(w.dial(w.address), w.sinceNow(), acceptStream); last.StatusCode != 200 {
+		t.Fatalf("the last that may wait: %d", last.StatusCode)
+	}
+	for name, refused := range map[string]*http.Response{
+		"a stream": w.ask(w.dial(w.address), w.url, acceptStream),
+		"a wait":   w.ask(w.dial(w.address), w.sinceNow()+"&wait=20"),
+	} {
+		body, err := io.ReadAll(refused.Body)
+		if refused.StatusCode != 429 || refused.Header.Get("Retry-After") != "1" || !strings.Contains(string(body), `"code":"rate_limited"`) {
+			t.Errorf("%s: %d, Retry-After %q, %s, %v", name, refused.StatusCode, refused.Header.Get("Retry-After"), body, err)
+		}
+	}
+	if answer := w.ask(w.dial(w.address), w.url+"?wait=20"); answer.StatusCode != 200 {
+		t.Errorf("what is there: %d", answer.StatusCode)
+	}
+	streamed := bufio.NewScanner(other.ask(other.dial(other.address), other.sinceNow(), acceptStream).Body)
+	polled := other.wait(other.dial(other.address))
+	w.waits(6)
+	other.change("comes")
+	other.tells(streamed, "comes")
+	if got := <-polled; !strings.HasPrefix(got, "200 ") || !strings.Contains(got, `"request_id":"comes"`) {
+		t.Errorf("answered %s", got)
+	}
+}
+
+func TestWhoWaitsWithATokenIsAnsweredWhenThatExpires(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	url := w.sinceNow() + "&wait=20"
+	keys, err := w.keys()
+	if err != nil {
+		t.Fatal(err)
+	}
+	access, err := keys.SignAccess(token.Access{
+		Agent: uuid.MustParse(w.agent), Organization: uuid.MustParse(w.organization), Family: uuid.New(),
+		Issued: time.Now().Add(2*time.Second - token.AccessLifetime),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.key = ""
+	asked := time.Now()
+	answer := w.ask(w.dial(w.address), url, "Authorization: Bearer "+access)
+	body, err := io.ReadAll(answer.Body)
+	if answer.StatusCode != 401 || !strings.Contains(string(body), `"code":"invalid_token"`) {
+		t.Errorf("answered %d %s, %v", answer.StatusCode, body, err)
+	}
+	if took := time.Since(asked); took > 10*time.Second {
+		t.Errorf("answered after %s, with a token for 2 s", took)
+	}
+	w.waits(0)
+}
+
+func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
+	t.Parallel()
+	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
+	const most = 8
+	w.waiters.bound(most)
+	w.waiters.hold(t, most-1)
+	conn := w.dial(w.address)
+	if last := w.ask(conn, w.sinceNow(), acceptStream); last.StatusCode != 200 {
+		t.Fatalf("the last that may wait: %d", last.StatusCode)
+	}
+	for name, refused := range map[string]*http.Response{
+		"a stream": w.ask(w.dial(w.address), w.url, acceptStream),
+		"a wait":   w.ask(w.dial(w.address), w.sinceNow()+"&wait=20"),
+	} {
+		body, err := io.ReadAll(refused.Body)
+		if refused.StatusCode != 503 || refused.Header.Get("Retry-After") != "1" || !strings.Contains(string(body), `"code":"unavailable"`) {
+			t.Errorf("%s: %d, Retry-After %q, %s, %v", name, refused.StatusCode, refused.Header.Get("Retry-After"), body, err)
+		}
+	}
+	for name, served := range map[string]string{"what is there": w.url + "?wait=20", "no wait": w.sinceNow(), "another": "/v1/agents"} {
+		if answer := w.ask(w.dial(w.address), served); answer.StatusCode != 200 {
+			t.Errorf("%s: %d", name, answer.StatusCode)
+		}
+	}
+	if got := w.waiters.taken(); got != most {
+		t.Errorf("%d wait, want %d: those refused are counted", got, most)
+	}
+	_ = conn.Close()
+	w.eventually("there is room again", func() bool {
+		return w.ask(w.dial(w.address), w.url, acceptStream).StatusCode == 200
+	})
+}
