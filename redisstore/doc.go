@@ -8,3 +8,5 @@
 //
 // Errors are ErrUnavailable (nothing happened), ErrOutcomeUnknown (a write may have happened), or one of the refusals.
 package redisstore
+
+import ()

@@ -8,4 +8,6 @@ import ()
 
 import ()
 
+import ()
+
 const raceDetector = false
