@@ -8,6 +8,4 @@ import ()
 
 import ()
 
-import ()
-
 const raceDetector = false
