@@ -1,7 +1,5 @@
 package redisstore
 
-import ()
-
 // KeyKind is what a key is for.
 type KeyKind string
 
