@@ -11,20 +11,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// connections are a store's connections to its servers. Some lead to a server that is the primary no more: those are
+// connections are a client's connections to its servers. Those that lead to a server that is no primary any more are
 // retired.
 type connections struct {
 	generation atomic.Int64
 	retired    atomic.Int64 // when, in ns since 1970
 }
 
-// retirePause is how long connections that were just made anew are left alone: a Redis that stays a replica refuses
+// retirePause is how long new connections are kept: a Redis that stays a replica refuses
 // every write.
 const retirePause = 200 * time.Millisecond
 
 var errRetired = errors.New("the connection leads to a server that is no primary any more")
 
-// retire lets no connection that was made until now be used for another command. What is under way goes on.
+// retire lets no connection that was made until now be used for another command. Commands in flight go on.
 //
 // go-redis closes a connection on which a replica refuses a write, but only when it says so in the first reply of a
 // pipeline, and only that one: the others of its two pools would go on refusing writes while a primary is there.
@@ -35,7 +35,7 @@ func (c *connections) retire() {
 	}
 }
 
-// retireAll is retire at any time: it is for who has not learnt it from a connection's refusal.
+// retireAll is retire without its pause, for callers that did not learn of the change from a refusal.
 func (c *connections) retireAll() { c.generation.Add(1) }
 
 // dialer returns go-redis's own dialer, for connections that can be retired.
@@ -69,7 +69,7 @@ func (c *connection) SyscallConn() (syscall.RawConn, error) {
 	return unseen{}, nil
 }
 
-// unseen is a connection into which one cannot look, for TLS lies over it: nothing is found wrong with it.
+// unseen is a connection that cannot be inspected, because TLS lies over it. It passes for healthy.
 type unseen struct{}
 
 func (unseen) Control(func(fd uintptr)) error    { return nil }

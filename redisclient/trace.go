@@ -15,8 +15,8 @@ import (
 )
 
 // Each round trip to Redis within a request that is traced has a span of its own: one for NOSCRIPT and one for the repeat
-// with the source, one for each node of a cluster that was asked. It begins when the command is sent: what it has waited
-// for its turn is the gap before it. No span tells keys, arguments or answers: credentials' hashes are among them.
+// with the source, one for each node of a cluster that was asked. It begins when the command is sent: the gap
+// before it is the time in the queue. No span holds keys, arguments or answers: credentials' hashes are among them.
 
 // tracedCall is the context of a call to Redis within a request that is traced.
 type tracedCall struct {
@@ -57,8 +57,8 @@ func (c *tracedCall) start(server server, verb string, commands int) trace.Span 
 	return span
 }
 
-// endTrip ends the span of a round trip. Of an error that Redis has answered it tells the first word, which is a code
-// (NOSCRIPT, MOVED, OOM): what follows may name keys.
+// endTrip ends the span of a round trip. Of an error that Redis answered it holds only the
+// first word, which is a code (NOSCRIPT, MOVED, OOM): what follows may name keys.
 func endTrip(span trace.Span, err error) {
 	switch {
 	case err == nil, errors.Is(err, redis.Nil):
@@ -155,7 +155,7 @@ func (h *tripHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 }
 
 // pipelined names a pipeline by its first command and callMetrics them, without the ASKING that go-redis sends before a command
-// whose slot is under way to another node.
+// whose slot moves to another node.
 func pipelined(cmds []redis.Cmder) (verb string, commands int) {
 	for _, cmd := range cmds {
 		if cmd.Name() == "asking" {

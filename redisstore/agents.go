@@ -2,33 +2,11 @@ package redisstore
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 )
-
-// Agent is a machine identity of one organization.
-type Agent struct {
-	ID           uuid.UUID
-	Organization uuid.UUID
-	Name         string
-	Scopes       []string
-	Description  string
-	Metadata     string // JSON object, "" for none
-	Created      time.Time
-	Revoked      time.Time // zero while it is active
-}
-
-// Status returns Active or Revoked.
-func (a *Agent) Status() Status {
-	if a.Revoked.IsZero() {
-		return Active
-	}
-	return Revoked
-}
 
 var (
 	indexAgent        = newScript("index_agent", writes)
@@ -91,15 +69,6 @@ func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [
 		a.Metadata, err = s.firstMetadata(ctx, act.flow, s.keys.agent(a.ID), "metadata", a.Metadata)
 	}
 	return a, err
-}
-
-// nothingVisible says that a lost index write has changed nothing that anyone can see: an entry without its object is
-// no object.
-func nothingVisible(err error) error {
-	if errors.Is(err, ErrOutcomeUnknown) {
-		return fmt.Errorf("%w: %v", ErrUnavailable, err) // not wrapped: it is no doubt any more
-	}
-	return err
 }
 
 // Agent returns an agent of the key's organization. Errors: ErrInvalidAPIKey, ErrUnknownAgent.
@@ -174,27 +143,4 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 		return time.Time{}, s.released(ctx, c, idem, err)
 	}
 	return r.Time(0), r.Err
-}
-
-// loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or is not of the
-// organization.
-func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uuid.UUID) ([]*Agent, error) {
-	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, s.keys.agent), "organization", "name", "scopes", "description", "metadata", "created", "revoked")
-	if err != nil {
-		return nil, err
-	}
-	agents := make([]*Agent, len(ids))
-	for i, r := range replies {
-		if r.Optional(0) != string(organization[:]) {
-			continue
-		}
-		agents[i] = &Agent{
-			ID: ids[i], Organization: organization, Name: r.Text(1), Scopes: strings.Fields(r.Text(2)),
-			Description: r.Optional(3), Metadata: r.Optional(4), Created: r.Time(5), Revoked: r.TimeOrZero(6),
-		}
-		if r.Err != nil {
-			return nil, r.Err
-		}
-	}
-	return agents, nil
 }

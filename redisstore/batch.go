@@ -45,15 +45,15 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	}
 	if idem != nil {
 		// Of equal batches at once each may do a part, so all are answered as the one that had the key first.
-		idem.FirstRequest, idem.Replayed = idem.claim.request, replayed(parts, idem.claim.before)
+		idem.FirstRequest, idem.Replayed = idem.claim.request, allReplayed(parts, idem.claim.before)
 		s.noteParts(parts)
 	}
 	return outcomes, nil
 }
 
-// replayed says whether all that came of the parts had come of them before. A part whose session does not exist has no
+// allReplayed says whether all that came of the parts had come of them before. A part whose session does not exist has no
 // outcome; when none has, it goes by whether the key was claimed before.
-func replayed(parts []*part, claimedBefore bool) bool {
+func allReplayed(parts []*batchPart, claimedBefore bool) bool {
 	for _, p := range parts {
 		if p.Err == ErrUnknownSession {
 			continue
@@ -66,8 +66,8 @@ func replayed(parts []*part, claimedBefore bool) bool {
 	return claimedBefore
 }
 
-// part is the charges of a batch that concern one session, and the call that makes them.
-type part struct {
+// batchPart is the charges of a batch that concern one session, and the call that makes them.
+type batchPart struct {
 	redisclient.BatchCall
 	session uuid.UUID
 	act     actor
@@ -77,17 +77,17 @@ type part struct {
 }
 
 // partsOf lets the caller in and takes the batch apart by sessions, in the order of their first charge.
-func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]*part, error) {
+func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]*batchPart, error) {
 	act, err := s.authorizeBatch(ctx, c, len(charges), idem)
 	if err != nil {
 		return nil, err
 	}
-	var parts []*part
-	bySession := map[uuid.UUID]*part{}
+	var parts []*batchPart
+	bySession := map[uuid.UUID]*batchPart{}
 	for i, charge := range charges {
 		p := bySession[charge.Session]
 		if p == nil {
-			p = &part{session: charge.Session, act: act}
+			p = &batchPart{session: charge.Session, act: act}
 			if idem != nil {
 				own := *idem
 				p.idem = &own
@@ -128,7 +128,7 @@ func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem 
 }
 
 // findAgents finds whose sessions they are, for an API key.
-func (s *Store) findAgents(ctx context.Context, parts []*part) error {
+func (s *Store) findAgents(ctx context.Context, parts []*batchPart) error {
 	if len(parts) == 0 {
 		return nil
 	}
@@ -154,8 +154,8 @@ func (s *Store) findAgents(ctx context.Context, parts []*part) error {
 }
 
 // runParts runs each part's script, those of one server in one pipeline. A part that did not run there is run by itself.
-func (s *Store) runParts(ctx context.Context, parts []*part) {
-	running := make([]*part, 0, len(parts))
+func (s *Store) runParts(ctx context.Context, parts []*batchPart) {
+	running := make([]*batchPart, 0, len(parts))
 	calls := make([]*redisclient.BatchCall, 0, len(parts))
 	for _, p := range parts {
 		if p.Err == nil {
@@ -169,7 +169,7 @@ func (s *Store) runParts(ctx context.Context, parts []*part) {
 }
 
 // read reads how the part ended in its pipeline.
-func (p *part) read() {
+func (p *batchPart) read() {
 	if p.Again {
 		return
 	}
@@ -183,7 +183,7 @@ func (p *part) read() {
 }
 
 // runPart runs a part by itself.
-func (s *Store) runPart(ctx context.Context, p *part) {
+func (s *Store) runPart(ctx context.Context, p *batchPart) {
 	p.Reply, p.Err = s.look(ctx, p.act, p.session, func() (*reply, error) {
 		s.chargePart(ctx, p)
 		p.take(s.client.RunCommand(ctx, p.Script, p.Command))
@@ -192,7 +192,7 @@ func (s *Store) runPart(ctx context.Context, p *part) {
 }
 
 // chargePart makes the call of a part.
-func (s *Store) chargePart(ctx context.Context, p *part) {
+func (s *Store) chargePart(ctx context.Context, p *batchPart) {
 	keys := s.sessionKeys(p.act, p.session)
 	c := redisclient.NewCommand(p.act.flow, 1+len(keys))
 	if p.Script = chargeBatch.script; p.idem == nil {
@@ -210,7 +210,7 @@ func (s *Store) chargePart(ctx context.Context, p *part) {
 }
 
 // take notes what the part's script has answered.
-func (p *part) take(r *reply, err error) {
+func (p *batchPart) take(r *reply, err error) {
 	if err == nil && p.idem != nil {
 		r, err = p.idem.read(r)
 	}
@@ -224,7 +224,7 @@ func (p *part) take(r *reply, err error) {
 }
 
 // spread puts what came of a part's charges into their places of the batch.
-func (p *part) spread(outcomes []ChargeOutcome) {
+func (p *batchPart) spread(outcomes []ChargeOutcome) {
 	var each *reply
 	if p.Err == nil {
 		each = p.Reply.List(0)
@@ -235,7 +235,7 @@ func (p *part) spread(outcomes []ChargeOutcome) {
 }
 
 // outcome reads what came of the part's charge i.
-func (p *part) outcome(each *reply, i int) ChargeOutcome {
+func (p *batchPart) outcome(each *reply, i int) ChargeOutcome {
 	if p.Err != nil {
 		return ChargeOutcome{Err: p.Err}
 	}
@@ -249,4 +249,17 @@ func (p *part) outcome(each *reply, i int) ChargeOutcome {
 	}
 	usage := usageAt(r, 0)
 	return ChargeOutcome{usage, r.Err}
+}
+
+// noteParts counts what the parts of a batch keep for its idempotency key.
+func (s *Store) noteParts(parts []*batchPart) {
+	var kept int64
+	for _, p := range parts {
+		if p.Err == nil && !p.idem.Replayed {
+			kept++
+		}
+	}
+	if kept > 0 {
+		s.noteOutcomes(parts[0].act.organization, kept)
+	}
 }

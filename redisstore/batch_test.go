@@ -554,7 +554,7 @@ func TestABatchHasNoUseForWhatNoScriptAnswers(t *testing.T) {
 		"an unknown outcome":     {[]any{[]any{"nonsense"}}},
 	} {
 		outcomes := make([]ChargeOutcome, 1)
-		p := part{places: []int{0}, BatchCall: redisclient.BatchCall{Reply: &reply{Values: values}}}
+		p := batchPart{places: []int{0}, BatchCall: redisclient.BatchCall{Reply: &reply{Values: values}}}
 		if p.spread(outcomes); !errors.Is(outcomes[0].Err, errReply) {
 			t.Errorf("%s: %+v", name, outcomes[0])
 		}

@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"sync/atomic"
 
@@ -77,38 +75,6 @@ type actor struct {
 	family       string // '' when an API key calls
 	flow         flow
 	written      *writtenToken // nil if it must be written out
-}
-
-// actOnAgent returns the actor for an operation on that agent. For an agent this costs nothing, for its script checks
-// the token; an API key is checked here, for its organization is in another cell. idem is nil for operations without an
-// idempotency key.
-func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID, idem *Idempotency) (actor, error) {
-	if c.Token != nil {
-		if agent != c.Token.Agent {
-			return actor{}, cmp.Or(s.CheckToken(ctx, *c.Token), ErrUnknownAgent)
-		}
-		return c.Token.actor(), nil
-	}
-	if err := s.authorize(ctx, c, idem); err != nil {
-		return actor{}, err
-	}
-	return actor{organization: c.Key.Organization, agent: agent, flow: s.proven.of(c)}, nil
-}
-
-// actOnSession is actOnAgent for the agent of the session.
-func (s *Store) actOnSession(ctx context.Context, c Caller, session uuid.UUID, idem *Idempotency) (actor, error) {
-	if c.Token != nil {
-		return s.actOnAgent(ctx, c, c.Token.Agent, idem)
-	}
-	if idem != nil {
-		idem.at = session
-	}
-	act, err := s.actOnAgent(ctx, c, uuid.Nil, idem)
-	if err != nil {
-		return actor{}, err
-	}
-	act.agent, err = s.agentOf(ctx, act.flow, session)
-	return act, err
 }
 
 func (s *Store) agentKey(act actor) string {

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -96,14 +95,6 @@ func (s *Store) released(ctx context.Context, c Caller, idem *Idempotency, err e
 // earlier one that has the key is in progress.
 func (o *Idempotency) cameToNothing(err error) bool {
 	return isNoOutcome(err) || isRefusedCreation(err) && o.claim.mine
-}
-
-// isNoOutcome says whether a refusal is about what the request names, which the client may correct; see idempotent.lua.
-func isNoOutcome(err error) bool {
-	var scope *ScopeError
-	var above *AboveBoundsError
-	return errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
-		errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above)
 }
 
 // releaseAbandoned releases another request's claim if that request has no outcome and never will: the instance that served it

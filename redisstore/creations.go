@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 )
@@ -11,9 +10,6 @@ import (
 // idempotency key, in one script. Then to the agent's, with the object. So an object never exists without an entry. A crash or a
 // lost reply in between leaves an entry without an object, which readers drop, and a claim without an outcome, with which the
 // same request starts again.
-
-// errNoOutcome says that an idempotency key has no outcome yet.
-var errNoOutcome = errors.New("no outcome is stored under this idempotency key")
 
 // coming is an object that is about to be created by API key.
 type coming struct {

@@ -9,14 +9,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Family is a refresh-token family: what descends from one exchange.
-type Family struct {
-	ID       uuid.UUID
-	Created  time.Time
-	LastUsed time.Time // when its latest generation was granted
-	Expires  time.Time // unless it is refreshed before, and for good at the end of Config.FamilyLifetime
-}
-
 var (
 	listFamilies   = newScript("list_families", reads)
 	endFamily      = newScript("end_family", writes)

@@ -16,8 +16,7 @@ type NewHold struct {
 }
 
 var (
-	changeHold   = newKeyedScript("change_hold")
-	releaseHolds = newScript("release_holds", tidies)
+	changeHold = newKeyedScript("change_hold")
 )
 
 // ChangeHold changes what a pending transaction of the calling agent holds, and until when, if that fits. Errors:
@@ -52,24 +51,4 @@ func (s *Store) notePostponed(organization uuid.UUID, t Transaction, before time
 			c.expire(pendingUntil(t.Expires.Sub(t.Created), t.Expires), 1)
 		}
 	})
-}
-
-// look does something to a session. When holds of it are due they are released before: nothing was done then, whatever
-// it is, so it is done again.
-func (s *Store) look(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
-	r, err := do()
-	if err != errHoldsDue {
-		return r, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent),
-		s.agentKey(act)}
-	for err == errHoldsDue {
-		if _, err := s.client.Run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act)); err != nil {
-			return nil, nothingVisible(err)
-		}
-		r, err = do()
-	}
-	return r, err
 }

@@ -12,15 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// KeyKind is what a key is for.
-type KeyKind string
-
-// The keys that are kept in Redis unless the service is given files.
-const (
-	SigningKeys KeyKind = "signing" // of access tokens
-	RefreshKeys KeyKind = "refresh" // of refresh tokens
-)
-
 // KeyRecord is one key as it is kept.
 type KeyRecord struct {
 	ID        string

@@ -7,39 +7,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Query asks for one page of a list, newest first.
-type Query struct {
-	Limit  int       // entries, from 1 to 200
-	Before uuid.UUID // start below this id; uuid.Nil for the newest
-	Status Status    // only these; "" for all
-	Agent  uuid.UUID // only this agent's; uuid.Nil for all
-	// Session, in a list of transactions: only this session's; uuid.Nil for all.
-	Session uuid.UUID
-}
-
-// Page is one page of a list.
-type Page[T any] struct {
-	Items []T
-	Next  uuid.UUID // the Before of the next page; uuid.Nil when this is the last
-}
-
-const (
-	// scanLimit bounds how many entries of an index one page looks at. A filter that matches few of them gives a short
-	// page, even an empty one, with a Next.
-	scanLimit = 1000
-	// minChunk is how many entries a filter looks at at once, however few are asked for: it may pass over most of them.
-	minChunk = 100
-	// creationTime is how long an index entry may wait for its object, from when somebody first saw it without one. The
-	// index is written first; dropping an entry while its object is on its way would lose the object to every list.
-	creationTime = time.Hour
-	// suspicionTime is how long the time of that first sight is kept.
-	suspicionTime = 30 * 24 * time.Hour
-)
-
 var (
 	listOrganization = newScript("list_organization", reads)
 	listOfAgent      = newScript("list_of_agent", reads)
-	dropDangling     = newScript("drop_dangling", tidies)
 )
 
 // Agents returns a page of the organization's agents. Errors: ErrInvalidAPIKey.
@@ -84,114 +54,8 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session],
 	return page(ctx, s, ix, q)
 }
 
-// index is how one list is read, and how its entries are kept right.
-type index[T any] struct {
-	key     string
-	late    *lateIndex // nil for an index that is written with its objects: an entry without one was of one that is gone
-	members members
-	read    func(ctx context.Context, before uuid.UUID, limit int) (ids []uuid.UUID, now time.Time, err error)
-	load    func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for what does not exist
-	id      func(*T) uuid.UUID
-	wants   func(*T) bool                         // whether the page shows it
-	keeps   func(*T) bool                         // whether it stays in this index; nil for always
-	move    func(ctx context.Context, those []*T) // takes those that do not
-}
-
-// lateIndex is an organization's index that is written before its objects.
-type lateIndex struct {
-	organization  uuid.UUID
-	key, suspects string
-}
-
 func (s *Store) lateIndex(organization uuid.UUID, key, suspects func(uuid.UUID) string) *lateIndex {
 	return &lateIndex{organization, key(organization), suspects(organization)}
-}
-
-// page reads an index until it has one more entry than the page holds, which tells that there is a next page.
-func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], error) {
-	var found []T
-	before, chunk := q.Before, q.Limit+1
-	if q.Status != "" {
-		chunk = max(chunk, minChunk)
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	for scanned := 0; scanned < scanLimit; scanned += chunk {
-		ids, now, err := ix.read(ctx, before, chunk)
-		if err != nil {
-			return Page[T]{}, err
-		}
-		objects, err := ix.load(ctx, ids, now)
-		if err != nil {
-			return Page[T]{}, err
-		}
-		repair(ctx, s, ix, ids, objects)
-		for _, object := range objects {
-			if object != nil && ix.wants(object) {
-				found = append(found, *object)
-			}
-		}
-		if len(found) > q.Limit {
-			return Page[T]{Items: found[:q.Limit], Next: ix.id(&found[q.Limit-1])}, nil
-		}
-		if len(ids) < chunk {
-			return Page[T]{Items: found}, nil
-		}
-		before = ids[len(ids)-1]
-	}
-	return Page[T]{Items: found, Next: before}, nil
-}
-
-// repair drops the entries whose objects are gone, and moves those that do not belong in this index. It does what it can:
-// an entry that stays is met by the next reader.
-func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, objects []*T) {
-	var gone []uuid.UUID
-	var elsewhere []*T
-	for i, object := range objects {
-		switch {
-		case object == nil:
-			gone = append(gone, ids[i])
-		case ix.keeps != nil && !ix.keeps(object):
-			elsewhere = append(elsewhere, object)
-		}
-	}
-	if ix.late != nil {
-		s.dropLate(ctx, ix.late, gone)
-	} else {
-		s.drop(ctx, ix.key, ix.members, gone...)
-	}
-	if len(elsewhere) > 0 {
-		ix.move(ctx, elsewhere)
-	}
-}
-
-// dropLate drops entries without an object that no object will come for any more, and notes the others, if it can.
-func (s *Store) dropLate(ctx context.Context, ix *lateIndex, dangling []uuid.UUID) {
-	if len(dangling) == 0 {
-		return
-	}
-	args := append(make([]any, 0, 2+len(dangling)), creationTime.Milliseconds(), suspicionTime.Milliseconds())
-	for _, id := range dangling {
-		args = append(args, id)
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	keys := []string{ix.key, s.keys.organizationClosed(ix.organization), ix.suspects}
-	_, _ = s.client.Run(ctx, flow{Owner: ix.organization}, dropDangling, keys, args...)
-}
-
-// drop takes entries out of an index, if it can.
-func (s *Store) drop(ctx context.Context, key string, m members, gone ...uuid.UUID) {
-	if len(gone) == 0 {
-		return
-	}
-	entries := make([]any, len(gone))
-	for i := range gone {
-		entries[i] = m.of(gone[i])
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	_ = s.client.Redis().ZRem(ctx, key, entries...).Err()
 }
 
 func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {

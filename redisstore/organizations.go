@@ -7,19 +7,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// Organization is a tenant.
-type Organization struct {
-	ID       uuid.UUID
-	Name     string
-	Metadata string // JSON object, "" for none
-	Created  time.Time
-}
-
 var (
-	createOrganization       = newSealedScript("create_organization")
-	authenticateOrganization = newScript("authenticate_organization", reads)
-	rotateAPIKey             = newSealedScript("rotate_api_key")
-	noteKeyUsed              = newScript("note_key_used", tidies)
+	createOrganization = newSealedScript("create_organization")
+	rotateAPIKey       = newSealedScript("rotate_api_key")
 )
 
 // CreateOrganization creates the organization that the key names, and returns it with its creation time. With an idempotency
@@ -52,15 +42,6 @@ func NewOrganizationID(creator string, idem *Idempotency) uuid.UUID { return new
 // Organization returns the organization that the key opens, or ErrInvalidAPIKey.
 func (s *Store) Organization(ctx context.Context, key APIKey) (Organization, error) {
 	return s.authenticate(ctx, s.proven.flow(key), key)
-}
-
-func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organization, error) {
-	r, err := s.runByKey(ctx, key, f, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.Hash)
-	if err != nil {
-		return Organization{}, err
-	}
-	o := Organization{ID: key.Organization, Name: r.Text(0), Metadata: r.Text(1), Created: r.Time(2)}
-	return o, r.Err
 }
 
 // RotateAPIKey makes newHash the organization's key and returns when the key that asks ends: after grace, at the

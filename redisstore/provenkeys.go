@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"context"
-
 	"github.com/google/uuid"
 	lru "github.com/hashicorp/golang-lru/v2"
 )
@@ -52,28 +50,6 @@ func newProvenKeys() provenKeys {
 	return provenKeys{seen, used}
 }
 
-// runByKey is run for a script that checks an API key.
-func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, keys []string, args ...any) (*reply, error) {
-	if err := s.refuseSuspended(ctx, key, f); err != nil {
-		return nil, err
-	}
-	r, err := s.client.Run(ctx, f, sc, keys, args...)
-	s.proven.note(key, err)
-	if err == nil && !s.proven.used.Contains(key) {
-		s.noteUse(ctx, key)
-	}
-	return r, err
-}
-
-// noteUse notes in Redis that a good key is used, before the request is answered. Each instance does it once for a key; if it
-// fails the next use does.
-func (s *Store) noteUse(ctx context.Context, key APIKey) {
-	keys := []string{s.keys.organization(key.Organization)}
-	if _, err := s.client.Run(ctx, s.proven.flow(key), noteKeyUsed, keys, key.Hash); err == nil {
-		s.proven.used.Add(key, struct{}{})
-	}
-}
-
 // note remembers how a check of the key has come out.
 func (p provenKeys) note(key APIKey, err error) {
 	known, _ := p.seen.Get(key.Organization)
@@ -92,12 +68,6 @@ func (p provenKeys) rotated(old APIKey, newHash [32]byte, atOnce bool) {
 		known = known.without(old)
 	}
 	p.seen.Add(old.Organization, goodHashes{newHash, known.last})
-}
-
-// HasSeen says whether the store has seen the API key to be good. It may have been rotated since.
-func (s *Store) HasSeen(key APIKey) bool {
-	known, _ := s.proven.seen.Peek(key.Organization)
-	return known.has(key)
 }
 
 func (g goodHashes) has(key APIKey) bool {

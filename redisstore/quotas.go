@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -61,27 +60,6 @@ const (
 	// maxQuota can be written exactly by a script.
 	maxQuota = 1_000_000_000_000_000
 )
-
-// QuotaError refuses what would take an organization beyond a quota, or beyond its fair share of a Redis that is nearly
-// full. Nothing was changed.
-type QuotaError struct {
-	Quota     string // a name of ParseQuotas
-	Used, Max int64
-}
-
-func (e *QuotaError) Error() string {
-	return fmt.Sprintf("the organization's quota of %s is reached", e.Quota)
-}
-
-// RateError refuses what an organization or an agent creates too fast. Nothing was changed.
-type RateError struct {
-	Limit      string // organization_rate or agent_rate
-	RetryAfter time.Duration
-}
-
-func (e *RateError) Error() string {
-	return "too much is created at once: the " + e.Limit + " is reached"
-}
 
 // ParseQuotas reads name=value pairs, separated by commas: a whole number, 0 for unbounded, or default.
 func ParseQuotas(text string) (map[string]int64, error) {

@@ -2,10 +2,4 @@
 
 package redisstore
 
-import ()
-
-import ()
-
-import ()
-
 const raceDetector = false

@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -52,12 +51,6 @@ func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
 	return true
 }
 
-func isRefusedCreation(err error) bool {
-	var quota *QuotaError
-	var tooFast *RateError
-	return errors.As(err, &quota) || errors.As(err, &tooFast)
-}
-
 // isKept says whether there is something at the key of an outcome or a claim: a repeated request takes no more memory, and
 // is answered as the first was.
 func (s *Store) isKept(ctx context.Context, f flow, key string) bool {
@@ -86,19 +79,6 @@ func (s *Store) reserveKey(ctx context.Context, act actor, idem *Idempotency, ou
 // reserveClaim reserves an idempotency key by its claim.
 func (s *Store) reserveClaim(ctx context.Context, act actor, idem *Idempotency, place string) (reservation, error) {
 	return s.reserveUnlessKept(ctx, act.flow, keyDemand(act, idem, claimSize), place)
-}
-
-// noteParts counts what the parts of a batch keep for its idempotency key.
-func (s *Store) noteParts(parts []*part) {
-	var kept int64
-	for _, p := range parts {
-		if p.Err == nil && !p.idem.Replayed {
-			kept++
-		}
-	}
-	if kept > 0 {
-		s.noteOutcomes(parts[0].act.organization, kept)
-	}
 }
 
 // noteOutcomes counts the memory of so many outcomes whose idempotency key was counted by its claim.

@@ -6,63 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"remit/money"
 	"remit/redisclient"
 )
-
-// Status is where an agent, a session or a transaction stands.
-type Status string
-
-// An agent is Active or Revoked; a session can be any of these.
-const (
-	Active    Status = "active"
-	Completed Status = "completed" // ended by a caller
-	Expired   Status = "expired"   // its time ran out
-	Revoked   Status = "revoked"   // its agent was
-)
-
-// Usage is how far a session's limits are used. Used and held together never exceed a limit.
-type Usage struct {
-	MaxActions  int64
-	ActionCount int64
-	MaxValue    money.MicroUSD
-	ValueUsed   money.MicroUSD
-	ValueHeld   money.MicroUSD
-	Withheld    money.MicroUSD // what of MaxValue MaxCommitted does not leave; 0 without
-	Expires     time.Time
-}
-
-// RemainingValue is what may still be charged or held.
-func (u Usage) RemainingValue() money.MicroUSD {
-	return u.MaxValue - u.Withheld - u.ValueUsed - u.ValueHeld
-}
-
-// Session is a bounded context of one agent.
-type Session struct {
-	ID    uuid.UUID
-	Agent uuid.UUID
-	Usage
-	ValueCommitted money.MicroUSD  // all that was ever charged or committed: what was rolled back, too
-	MaxCommitted   *money.MicroUSD // what ValueCommitted may become, together with what is held; nil for no such limit
-	ValueOverage   money.MicroUSD  // what its transactions cost beyond its limit; not in ValueCommitted
-	Status         Status          // as it was when read
-	Scopes         []string
-	Metadata       string // JSON object, "" for none
-	Created        time.Time
-	Ended          time.Time // zero unless completed
-}
-
-// NewSession is what a session is created from.
-type NewSession struct {
-	Agent        uuid.UUID
-	MaxActions   int64
-	MaxValue     money.MicroUSD
-	MaxCommitted *money.MicroUSD // nil for none
-	Lifetime     time.Duration
-	Scopes       []string     // nil for all that the agent has; empty for none
-	Metadata     string       // JSON object, "" for none
-	Idempotency  *Idempotency // nil for without an idempotency key
-}
 
 var (
 	claimSession  = newScript("claim_and_index_session", writes)
@@ -131,14 +76,6 @@ func (s *Store) writeSession(ctx context.Context, c *coming, n NewSession) (Sess
 	return session, err
 }
 
-// scopesText returns the scopes as create_session.lua takes them.
-func (n NewSession) scopesText() string {
-	if n.Scopes != nil && len(n.Scopes) == 0 {
-		return " "
-	}
-	return strings.Join(n.Scopes, " ")
-}
-
 // Session returns a session that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
 func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, error) {
 	act, err := s.actOnSession(ctx, c, id, nil)
@@ -185,17 +122,4 @@ func (s *Store) sessionKeys(act actor, id uuid.UUID) [3]string {
 		return [3]string{act.written.agent, s.keys.session(act.agent, id), act.written.events}
 	}
 	return [3]string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.events(act.agent)}
-}
-
-// agentOf returns whose session it is, or ErrUnknownSession. A session's agent never changes.
-func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UUID, error) {
-	member, err := s.client.Call(ctx, f, reads, "hget", s.keys.session(session, session), "a")
-	if err != nil {
-		return uuid.Nil, err
-	}
-	if member == nil {
-		return uuid.Nil, ErrUnknownSession
-	}
-	r := &reply{Values: []any{member}}
-	return r.ID(0), r.Err
 }

@@ -1,8 +1,6 @@
 package redisstore
 
 import (
-	"context"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -70,57 +68,4 @@ type Store struct {
 	refusals  *creationRefusals
 	closed    chan struct{}
 	close     sync.Once
-}
-
-// Open returns a store on the Redis at cfg.URL. It connects when first used: an unreachable server is ErrUnavailable
-// then, not an error here. It returns an error when the URL cannot be understood. Close it after use.
-func Open(cfg Config) (*Store, error) {
-	if err := checkQuotas(cfg.Quotas); err != nil {
-		return nil, err
-	}
-	if cfg.Prefix == "" {
-		cfg.Prefix = defaultPrefix
-	}
-	cfg.Retention = orDefault(cfg.Retention, defaultRetention)
-	cfg.RefreshLifetime = orDefault(cfg.RefreshLifetime, defaultRefreshLifetime)
-	cfg.FamilyLifetime = orDefault(cfg.FamilyLifetime, defaultFamilyLifetime)
-	cfg.AccessLifetime = orDefault(cfg.AccessLifetime, defaultAccessLifetime)
-	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
-	cfg.Durability = orDefault(cfg.Durability, Local)
-	cfg.UsageEvery = orDefault(cfg.UsageEvery, defaultUsageEvery)
-	client, err := redisclient.Open(redisclient.Config{
-		URL: cfg.URL, Prefix: cfg.Prefix, Durability: cfg.Durability, MarkWrite: markWrite, Refusals: refusals, Tracer: cfg.Tracer,
-	})
-	if err != nil {
-		return nil, err
-	}
-	s := &Store{
-		client: client, keys: keyspace{cfg.Prefix}, config: cfg, eventsKept: strconv.Itoa(cfg.EventsKept), proven: newProvenKeys(),
-		usage: newUsage(cfg), refusals: newCreationRefusals(), closed: make(chan struct{}),
-	}
-	s.usage.syncing.start, s.usage.syncing.hurried = s.keepUsage, make(chan struct{}, 1)
-	return s, nil
-}
-
-var markWrite = newScript("mark_write", tidies)
-
-// Close wakes the callers that wait for events, writes the usage of organizations that Redis does not know yet, and closes
-// every connection.
-func (s *Store) Close() error {
-	s.close.Do(func() {
-		close(s.closed)
-		s.usage.syncing.finish()
-	})
-	return s.client.Close()
-}
-
-// Ping returns nil once Redis answers.
-func (s *Store) Ping(ctx context.Context) error { return s.client.Ping(ctx) }
-
-func orDefault[T int | time.Duration | Durability](given, standard T) T {
-	var none T
-	if given == none {
-		return standard
-	}
-	return given
 }

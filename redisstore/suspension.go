@@ -2,27 +2,10 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
-	"remit/redisclient"
 )
-
-// Suspension is what the operator has decided about an organization.
-type Suspension struct {
-	Since    time.Time
-	Deleting bool // its deletion has begun: it never resumes
-}
-
-// suspensions are the suspended organizations as an instance has read them last. It is never changed.
-type suspensions struct {
-	version string
-	of      map[uuid.UUID]Suspension
-}
 
 var (
 	suspendOrganization = newScript("suspend_organization", writes)
@@ -67,47 +50,6 @@ func (s *Store) suspensionsNow(ctx context.Context) (*suspensions, error) {
 		read.of[id] = parseSuspension(text)
 	}
 	return read, nil
-}
-
-// parseSuspension reads a record. One that it does not understand suspends all the same, and keeps no other from being read.
-func parseSuspension(text string) Suspension {
-	since, state, _ := strings.Cut(text, " ")
-	ms, err := strconv.ParseInt(since, 10, 64)
-	if err != nil || ms < 0 || ms > redisclient.MaxTime {
-		return Suspension{}
-	}
-	return Suspension{Since: time.UnixMilli(ms), Deleting: state == "deleting"}
-}
-
-// Suspended says whether the organization was suspended when that was read last.
-func (s *Store) Suspended(organization uuid.UUID) bool {
-	known := s.suspended.Load()
-	if known == nil {
-		return false
-	}
-	_, suspended := known.of[organization]
-	return suspended
-}
-
-func (s *Store) anySuspended() bool {
-	known := s.suspended.Load()
-	return known != nil && len(known.of) > 0
-}
-
-// refuseSuspended refuses a good API key of a suspended organization. It checks the key first: a stranger must not learn
-// from a made-up key that an organization is suspended.
-func (s *Store) refuseSuspended(ctx context.Context, key APIKey, f flow) error {
-	if s.config.FollowsSuspensions && s.suspended.Load() == nil {
-		return fmt.Errorf("%w: the suspended organizations are not known yet", ErrUnavailable)
-	}
-	if !s.Suspended(key.Organization) {
-		return nil
-	}
-	_, err := s.client.Run(ctx, f, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.Hash)
-	if s.proven.note(key, err); err != nil {
-		return err
-	}
-	return ErrOrganizationSuspended
 }
 
 // Suspend suspends an organization and returns since when it is. Each instance refuses it once it has read so. Errors:

@@ -23,7 +23,6 @@ var (
 	rotateRefresh  = newScript("rotate_refresh", writes)
 	revokeFamily   = newScript("revoke_family", writes)
 	checkSecret    = newScript("check_secret", tidies)
-	checkToken     = newScript("check_token", reads)
 	checkRefresh   = newScript("check_refresh", reads)
 )
 
@@ -111,10 +110,6 @@ func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uui
 	return err
 }
 
-func (s *Store) familyKeys(agent, family uuid.UUID) []string {
-	return []string{s.keys.agent(agent), s.keys.family(agent, family), s.keys.events(agent), s.keys.agentFamilies(agent)}
-}
-
 // CheckSecret returns the organization of the agent whose secret this is. That a new secret is in use is noted; when Redis
 // refuses every write, the next use of it will be. Errors: ErrInvalidCredentials, ErrOrganizationSuspended.
 func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (uuid.UUID, error) {
@@ -133,15 +128,6 @@ func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32
 	return organization, r.Err
 }
 
-// CheckToken returns nil while the token's agent and family stand, else ErrInvalidToken.
-func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
-	act := t.actor()
-	if _, err := s.client.Run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family); err != nil {
-		return act.refusedTo(err)
-	}
-	return nil
-}
-
 // CheckRefresh returns the grant that a refresh token stands for, unspent, and when it expires. Errors:
 // ErrInvalidRefreshToken.
 func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32) (Grant, time.Time, error) {
@@ -157,11 +143,3 @@ func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, gener
 	}
 	return grant, r.Time(2), r.Err
 }
-
-// clockLeeway is how far the clocks of Redis and of the service may be apart, and Redis's may step, while a family stays
-// revoked: from two hours behind to two hours ahead, and one more.
-const clockLeeway = 5 * time.Hour
-
-// markLifetime is how long a family stays marked revoked, in ms. Access tokens end by the service's clock, marks by
-// Redis's.
-func (s *Store) markLifetime() int64 { return (s.config.AccessLifetime + clockLeeway).Milliseconds() }

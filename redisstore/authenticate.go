@@ -1,0 +1,64 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+)
+
+var (
+	authenticateOrganization = newScript("authenticate_organization", reads)
+	noteKeyUsed              = newScript("note_key_used", tidies)
+)
+
+func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organization, error) {
+	r, err := s.runByKey(ctx, key, f, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.Hash)
+	if err != nil {
+		return Organization{}, err
+	}
+	o := Organization{ID: key.Organization, Name: r.Text(0), Metadata: r.Text(1), Created: r.Time(2)}
+	return o, r.Err
+}
+
+// runByKey is run for a script that checks an API key.
+func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, keys []string, args ...any) (*reply, error) {
+	if err := s.refuseSuspended(ctx, key, f); err != nil {
+		return nil, err
+	}
+	r, err := s.client.Run(ctx, f, sc, keys, args...)
+	s.proven.note(key, err)
+	if err == nil && !s.proven.used.Contains(key) {
+		s.noteUse(ctx, key)
+	}
+	return r, err
+}
+
+// noteUse notes in Redis that a good key is used, before the request is answered. Each instance does it once for a key; if it
+// fails the next use does.
+func (s *Store) noteUse(ctx context.Context, key APIKey) {
+	keys := []string{s.keys.organization(key.Organization)}
+	if _, err := s.client.Run(ctx, s.proven.flow(key), noteKeyUsed, keys, key.Hash); err == nil {
+		s.proven.used.Add(key, struct{}{})
+	}
+}
+
+// HasSeen says whether the store has seen the API key to be good. It may have been rotated since.
+func (s *Store) HasSeen(key APIKey) bool {
+	known, _ := s.proven.seen.Peek(key.Organization)
+	return known.has(key)
+}
+
+// refuseSuspended refuses a good API key of a suspended organization. It checks the key first: a stranger must not learn
+// from a made-up key that an organization is suspended.
+func (s *Store) refuseSuspended(ctx context.Context, key APIKey, f flow) error {
+	if s.config.FollowsSuspensions && s.suspended.Load() == nil {
+		return fmt.Errorf("%w: the suspended organizations are not known yet", ErrUnavailable)
+	}
+	if !s.Suspended(key.Organization) {
+		return nil
+	}
+	_, err := s.client.Run(ctx, f, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.Hash)
+	if s.proven.note(key, err); err != nil {
+		return err
+	}
+	return ErrOrganizationSuspended
+}

@@ -1,0 +1,29 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+)
+
+var releaseHolds = newScript("release_holds", tidies)
+
+// look does something to a session. When holds of it are due they are released before: nothing was done then, whatever
+// it is, so it is done again.
+func (s *Store) look(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
+	r, err := do()
+	if err != errHoldsDue {
+		return r, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent),
+		s.agentKey(act)}
+	for err == errHoldsDue {
+		if _, err := s.client.Run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act)); err != nil {
+			return nil, nothingVisible(err)
+		}
+		r, err = do()
+	}
+	return r, err
+}

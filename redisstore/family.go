@@ -1,0 +1,15 @@
+package redisstore
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Family is a refresh-token family: what descends from one exchange.
+type Family struct {
+	ID       uuid.UUID
+	Created  time.Time
+	LastUsed time.Time // when its latest generation was granted
+	Expires  time.Time // unless it is refreshed before, and for good at the end of Config.FamilyLifetime
+}

@@ -1,0 +1,105 @@
+package redisstore
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/redisclient"
+)
+
+// lookAtMemory asks the primaries how full they are, and works out the fair share.
+func (s *Store) lookAtMemory() {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	used, most := s.memoryUsed(ctx)
+	full, share := int64(fullFrom*float64(most)), int64(unbounded)
+	var owners []uuid.UUID
+	if most > 0 && used >= full {
+		var held []int64
+		var err error
+		if held, owners, err = s.largestHoldings(ctx); err == nil { // else as if there was room: Redis itself refuses when there is none
+			full, share = fairShare(held, used, most)
+		}
+	}
+	p := &s.usage.pressure
+	p.mu.Lock()
+	p.used, p.max, p.written, p.looked = used, most, 0, s.usage.now()
+	p.full, p.share = full, share
+	p.mu.Unlock()
+	s.refreshHoldings(owners)
+}
+
+// largestHoldings returns the bytes of the organizations that hold most, and which they are. What this instance knows of
+// one counts at once.
+func (s *Store) largestHoldings(ctx context.Context) ([]int64, []uuid.UUID, error) {
+	listed, err := s.client.Redis().ZRangeArgsWithScores(ctx, redis.ZRangeArgs{
+		Key: s.keys.holdings(), Start: 0, Stop: comparedAtOnce - 1, Rev: true,
+	}).Result()
+	if err != nil {
+		return nil, nil, err
+	}
+	held, owners := make([]int64, 0, len(listed)), make([]uuid.UUID, 0, len(listed))
+	for _, z := range listed {
+		member, _ := z.Member.(string)
+		id, err := uuid.FromBytes([]byte(member))
+		if err != nil {
+			continue
+		}
+		bytes := int64(z.Score)
+		if a, known := s.usage.accounts.Peek(id); known {
+			a.mu.Lock()
+			if !a.synced.IsZero() {
+				bytes = a.used()[bytesHeld]
+			}
+			a.mu.Unlock()
+		}
+		held, owners = append(held, bytes), append(owners, id)
+	}
+	return held, owners, nil
+}
+
+// refreshHoldings looks anew at a few of those that hold most.
+func (s *Store) refreshHoldings(owners []uuid.UUID) {
+	now, refreshed := s.usage.now(), 0
+	for _, id := range owners[:min(refreshedOf, len(owners))] {
+		a := s.usage.account(id)
+		a.mu.Lock()
+		old := now.Sub(a.synced) > refreshedAfter
+		a.mu.Unlock()
+		if !old {
+			continue
+		}
+		s.usage.syncing.want(a)
+		if refreshed++; refreshed == refreshedAtOnce {
+			return
+		}
+	}
+}
+
+// memoryUsed returns how much memory is used, and how much there may be, of a cluster as if all its primaries were as full
+// as the fullest. Both are 0 when there is no maxmemory, or none that can be asked for.
+func (s *Store) memoryUsed(ctx context.Context) (used, most int64) {
+	var mu sync.Mutex
+	var fullest float64
+	ask := func(ctx context.Context, primary *redis.Client) error {
+		info := redisclient.Info(ctx, primary, "memory")
+		number := func(name string) int64 {
+			n, _ := strconv.ParseInt(info[name], 10, 64)
+			return n
+		}
+		limit := number("maxmemory")
+		if limit == 0 {
+			return nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		most += limit
+		fullest = max(fullest, float64(number("used_memory")-number("mem_not_counted_for_evict"))/float64(limit))
+		return nil
+	}
+	_ = s.client.ForEachPrimary(ctx, ask)
+	return int64(fullest * float64(most)), most
+}

@@ -1,0 +1,88 @@
+package redisstore
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// Status is where an agent, a session or a transaction stands.
+type Status string
+
+// An agent is Active or Revoked; a session can be any of these.
+const (
+	Active    Status = "active"
+	Completed Status = "completed" // ended by a caller
+	Expired   Status = "expired"   // its time ran out
+	Revoked   Status = "revoked"   // its agent was
+)
+
+// Usage is how far a session's limits are used. Used and held together never exceed a limit.
+type Usage struct {
+	MaxActions  int64
+	ActionCount int64
+	MaxValue    money.MicroUSD
+	ValueUsed   money.MicroUSD
+	ValueHeld   money.MicroUSD
+	Withheld    money.MicroUSD // what of MaxValue MaxCommitted does not leave; 0 without
+	Expires     time.Time
+}
+
+// RemainingValue is what may still be charged or held.
+func (u Usage) RemainingValue() money.MicroUSD {
+	return u.MaxValue - u.Withheld - u.ValueUsed - u.ValueHeld
+}
+
+// Session is a bounded context of one agent.
+type Session struct {
+	ID    uuid.UUID
+	Agent uuid.UUID
+	Usage
+	ValueCommitted money.MicroUSD  // all that was ever charged or committed: what was rolled back, too
+	MaxCommitted   *money.MicroUSD // what ValueCommitted may become, together with what is held; nil for no such limit
+	ValueOverage   money.MicroUSD  // what its transactions cost beyond its limit; not in ValueCommitted
+	Status         Status          // as it was when read
+	Scopes         []string
+	Metadata       string // JSON object, "" for none
+	Created        time.Time
+	Ended          time.Time // zero unless completed
+}
+
+// NewSession is what a session is created from.
+type NewSession struct {
+	Agent        uuid.UUID
+	MaxActions   int64
+	MaxValue     money.MicroUSD
+	MaxCommitted *money.MicroUSD // nil for none
+	Lifetime     time.Duration
+	Scopes       []string     // nil for all that the agent has; empty for none
+	Metadata     string       // JSON object, "" for none
+	Idempotency  *Idempotency // nil for without an idempotency key
+}
+
+// scopesText returns the scopes as create_session.lua takes them.
+func (n NewSession) scopesText() string {
+	if n.Scopes != nil && len(n.Scopes) == 0 {
+		return " "
+	}
+	return strings.Join(n.Scopes, " ")
+}
+
+// lifeEvents is what a session's status follows from. A zero time has not come.
+type lifeEvents struct{ ended, revoked, expires time.Time }
+
+// statusAt is the one rule for a session's status: whichever came first, its end, its agent's revocation or its expiry.
+func statusAt(now time.Time, e lifeEvents) Status {
+	switch {
+	case !e.ended.IsZero():
+		return Completed
+	case !e.revoked.IsZero() && (e.revoked.Before(e.expires) || now.Before(e.expires)):
+		return Revoked
+	case !now.Before(e.expires):
+		return Expired
+	default:
+		return Active
+	}
+}
