@@ -82,7 +82,7 @@ func TestManyThatAreTurnedAwayAreOneLineOfTheLog(t *testing.T) {
 	}
 }
 
-var toldCalls = regexp.MustCompile(`msg="calls turned away" code=unavailable calls=(\d+) cause=`)
+var toldCalls = regexp.MustCompile(`msg="calls shed" code=unavailable calls=(\d+) cause=`)
 
 // told returns of how many calls the log tells.
 func told(t *testing.T, log *lockedBuffer) (calls int) {
