@@ -60,7 +60,7 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 	if err := decode(ctx, &request); err != nil {
 		return err
 	}
-	wanted, err := request.agent()
+	wanted, err := request.newAgent()
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 	return answerCreated(ctx, "/v1/agents/"+agent.ID.String(), created)
 }
 
-func (r *createAgentRequest) agent() (redisstore.Agent, error) {
+func (r *createAgentRequest) newAgent() (redisstore.Agent, error) {
 	var v validation
 	v.name(r.Name)
 	v.require(r.Scopes.given, "scopes", "is required")

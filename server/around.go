@@ -10,8 +10,8 @@ import (
 func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		connectionOf(ctx.Conn()).bodyArrived()
-		s.beginRequest(ctx)
-		defer s.endRequest(ctx)
+		s.startRequest(ctx)
+		defer s.finishRequest(ctx)
 		defer s.drain.announceClose(ctx)
 		defer s.answerPanic(ctx)
 		closes, err := checkFraming(&ctx.Request.Header)
@@ -27,8 +27,8 @@ func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler 
 	}
 }
 
-// beginRequest starts the request's records and sets the headers of every response.
-func (s *Server) beginRequest(ctx *fasthttp.RequestCtx) {
+// startRequest starts the request's records and sets the headers of every response.
+func (s *Server) startRequest(ctx *fasthttp.RequestCtx) {
 	s.metrics.http.inFlight.Inc()
 	startInfo(ctx)
 	header := &ctx.Response.Header
@@ -40,8 +40,8 @@ func (s *Server) beginRequest(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// endRequest reports the answered request to the metrics, the trace and the access log.
-func (s *Server) endRequest(ctx *fasthttp.RequestCtx) {
+// finishRequest reports the answered request to the metrics, the trace and the access log.
+func (s *Server) finishRequest(ctx *fasthttp.RequestCtx) {
 	info, begun := ctx.UserValue(infoKey{}).(*requestInfo)
 	if !begun {
 		return

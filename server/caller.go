@@ -17,8 +17,8 @@ type caller struct {
 	expires time.Time // of the access token, for what outlasts a request; zero for an API key
 }
 
-// organization returns the calling organization, or the calling agent's.
-func (c caller) organization() uuid.UUID {
+// organizationID returns the calling organization, or the calling agent's.
+func (c caller) organizationID() uuid.UUID {
 	if c.Key != nil {
 		return c.Key.Organization
 	}

@@ -30,7 +30,7 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	}
 	answers := make([]eventAnswer, len(events))
 	for i, e := range events {
-		answers[i] = eventOf(e, agent, caller.organization())
+		answers[i] = eventOf(e, agent, caller.organizationID())
 	}
 	if more {
 		announce(ctx, "after", events[len(events)-1].ID)

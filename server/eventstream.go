@@ -27,7 +27,7 @@ func (s *Server) streamEvents(ctx *fasthttp.RequestCtx, caller caller, agent uui
 	if err != nil {
 		return err
 	}
-	slot, err := s.waiters.acquire(caller.organization(), s.waiterAddress(ctx))
+	slot, err := s.waiters.acquire(caller.organizationID(), s.waiterAddress(ctx))
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 		fmt.Fprint(w, ":\n\n")
 	}
 	for _, e := range events {
-		data, err := json.Marshal(eventOf(e, t.agent, t.caller.organization()))
+		data, err := json.Marshal(eventOf(e, t.agent, t.caller.organizationID()))
 		if err != nil {
 			return err
 		}

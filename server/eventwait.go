@@ -11,7 +11,7 @@ import (
 // awaitEvent waits for an event until the time is over, the slot is displaced or the server stops. It may return without an
 // event.
 func (s *Server) awaitEvent(caller caller, from netip.Addr, agent uuid.UUID, q eventQuery) error {
-	slot, err := s.waiters.acquire(caller.organization(), from)
+	slot, err := s.waiters.acquire(caller.organizationID(), from)
 	if err != nil {
 		return err
 	}

@@ -47,8 +47,8 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 func (s *Server) refuseExpectation(ctx *fasthttp.RequestCtx, err error) (status int) {
 	status = fasthttp.StatusInternalServerError // for a panic
 	_ = connectionOf(ctx.Conn()).bodyRefusal()  // err is the reason that the client gets
-	s.beginRequest(ctx)
-	defer s.endRequest(ctx)
+	s.startRequest(ctx)
+	defer s.finishRequest(ctx)
 	defer s.answerPanic(ctx)
 	connectionOf(ctx.Conn()).leaveUnread()
 	s.answerProblem(ctx, err)

@@ -68,8 +68,6 @@ func credentialOf(made string, o *redisstore.Idempotency) string {
 	return o.Credential
 }
 
-func isReplay(o *redisstore.Idempotency) bool { return o != nil && o.Replayed }
-
 func isIdempotencyKey(key []byte) bool {
 	for _, c := range key {
 		if c <= ' ' || c > '~' {

@@ -130,7 +130,7 @@ func (c *serviceMetrics) registerGauges(version string, connections, waiters fun
 
 // charged counts the outcome of a charge, unless it is replayed from an earlier request.
 func (c *serviceMetrics) charged(wanted redisstore.Charge, err error) {
-	if !isNew(wanted.Idempotency) {
+	if isReplay(wanted.Idempotency) {
 		return
 	}
 	all := &c.charges
@@ -143,14 +143,9 @@ func (c *serviceMetrics) charged(wanted redisstore.Charge, err error) {
 	all.refused(err)
 }
 
-// isNew reports that the outcome was not replayed from an earlier request with the same idempotency key.
-func isNew(idempotency *redisstore.Idempotency) bool {
-	return idempotency == nil || !idempotency.Replayed
-}
-
 // transaction counts a transaction on the counter of its new status, unless its outcome is replayed.
 func (c *serviceMetrics) transaction(reached prometheus.Counter, t redisstore.Transaction, idempotency *redisstore.Idempotency) {
-	if !isNew(idempotency) {
+	if isReplay(idempotency) {
 		return
 	}
 	reached.Inc()
@@ -167,7 +162,7 @@ func (c *serviceMetrics) transaction(reached prometheus.Counter, t redisstore.Tr
 
 // batch counts the charges of a batch. The idempotency key belongs to the batch, not to its charges.
 func (c *serviceMetrics) batch(refused []error, wanted []redisstore.BatchCharge, outcomes []redisstore.ChargeOutcome, idempotency *redisstore.Idempotency) {
-	if !isNew(idempotency) {
+	if isReplay(idempotency) {
 		return
 	}
 	c.batchItems.Add(float64(len(refused)))
@@ -199,4 +194,9 @@ func (c *chargeMetrics) refused(err error) {
 	case errors.As(err, &held), errors.As(err, &scope):
 		c.scope.Inc()
 	}
+}
+
+// isReplay reports whether the outcome is that of an earlier request with the same idempotency key.
+func isReplay(idempotency *redisstore.Idempotency) bool {
+	return idempotency != nil && idempotency.Replayed
 }

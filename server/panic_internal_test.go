@@ -169,7 +169,7 @@ func TestAPanicOutsideAHandlerEndsNothing(t *testing.T) {
 		}
 	}
 	s.http.HeaderReceived(nil)
-	if n := strings.Count(log.String(), "msg=\"panic in a "); n != 3 {
+	if n := strings.Count(log.String(), "panicked\" "); n != 3 {
 		t.Errorf("%d of 3 panics are logged: %s", n, log)
 	}
 }

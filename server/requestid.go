@@ -46,7 +46,7 @@ func wellFormedRequestID(id []byte) bool {
 	return true
 }
 
-// requestID returns the id that beginRequest gave the request.
+// requestID returns the id that startRequest gave the request.
 func requestID(ctx *fasthttp.RequestCtx) string {
 	return string(ctx.Response.Header.Peek(headerRequestID))
 }

@@ -31,7 +31,7 @@ type infoKey struct{}
 
 var infoPool = sync.Pool{New: func() any { return new(requestInfo) }}
 
-// startInfo gives the request its info. Call it once, before anything else; endRequest takes the info back.
+// startInfo gives the request its info. Call it once, before anything else; finishRequest takes the info back.
 func startInfo(ctx *fasthttp.RequestCtx) {
 	info := infoPool.Get().(*requestInfo)
 	*info = requestInfo{began: time.Now()}

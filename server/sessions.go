@@ -122,7 +122,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if isNew(wanted.Idempotency) {
+	if !isReplay(wanted.Idempotency) {
 		s.metrics.sessionsCreated.Inc()
 	}
 	return answerCreated(ctx, "/v1/sessions/"+session.ID.String(), sessionOf(session))

@@ -19,8 +19,8 @@ func (s *Server) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
 
 // answerUnreadable answers what fasthttp could not read as a request.
 func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
-	s.beginRequest(ctx)
-	defer s.endRequest(ctx)
+	s.startRequest(ctx)
+	defer s.finishRequest(ctx)
 	defer s.answerPanic(ctx)
 	infoOf(ctx).unread = true
 	s.renewWriteTimeout(ctx)
