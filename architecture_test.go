@@ -30,7 +30,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/loadtest":             {"remit/chart", "remit/client", "remit/lua", "remit/money", "remit/redisproc"},
 		"remit/bench":                {},
 		"remit/interop":              {},
-		"remit/faults":               {"remit/money", "remit/redisproc"},
+		"remit/faults":               {"remit/internal/serviceproc", "remit/money", "remit/redisproc"},
 		"remit/internal/hostile":     {},
 		"remit/sdk":                  {},
 		"remit/internal/same":        {"remit/client", "remit/money"},

@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// callLimit is how long a caller waits for an answer. The service gives up on Redis after 3 s; the rest is for a machine
-// that has too much to do.
+// callLimit is how long a caller waits for an answer. The service gives up on Redis after 3 s. The rest allows for a busy
+// machine.
 const callLimit = 10 * time.Second
 
-// Request is a call to be made.
+// Request is a call to make.
 type Request struct {
-	Call         // as it will be recorded
+	Call         // what the history records of it in advance
 	Method, Path string
 	Body         any    // as JSON; nil for none
 	APIKey       string // credential; empty for none
 	Token        string // access token; empty for none
-	// Note says what of the answer's body is recorded; nil records all.
+	// Note returns the part of the answer's body to record. Nil records all of it.
 	Note func(body []byte) string
 }
 
@@ -34,7 +34,7 @@ type Caller struct {
 
 // NewCaller returns a caller with connections of its own.
 func NewCaller(h *History) *Caller {
-	// HTTP keep-alive, as real clients have it; and no proxy of whoever runs the tests.
+	// Keep-alive connections, as real clients have them. No Proxy: the tests ignore the proxy of the environment.
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true}
 	return &Caller{h, transport, &http.Client{Transport: transport, Timeout: callLimit}}
 }
@@ -76,8 +76,8 @@ func (c *Caller) send(instance string, r Request) (status int, header http.Heade
 	if err != nil {
 		return 0, nil, nil, err
 	}
-	// Without it net/http sends a request with an idempotency key again by itself when an answer is lost, and what it
-	// then returns (nobody listens any more) would pass for what came of the first.
+	// Prevent retries by net/http: with GetBody it repeats a request that has an idempotency key when the answer is lost,
+	// and the error of the retry ("connection refused") would hide that the first one was sent.
 	request.GetBody = nil
 	for name, value := range map[string]string{"X-API-Key": r.APIKey, "Idempotency-Key": r.Key} {
 		if value != "" {
@@ -97,12 +97,12 @@ func (c *Caller) send(instance string, r Request) (status int, header http.Heade
 	defer response.Body.Close()
 	answer, err = io.ReadAll(response.Body)
 	if err != nil {
-		return 0, nil, nil, err // half an answer is none
+		return 0, nil, nil, err // a partial answer proves nothing
 	}
 	return response.StatusCode, response.Header, answer, nil
 }
 
-// outcomeOf judges a call without an answer. Only one whose connection was never made has certainly not happened.
+// outcomeOf returns the outcome of a call without an answer. It is Refused only if no connection was made.
 func outcomeOf(err error) Outcome {
 	if codeOf(err) == codeUnreachable {
 		return Refused
@@ -110,7 +110,7 @@ func outcomeOf(err error) Outcome {
 	return Unknown
 }
 
-// codeUnreachable stands where an answer would have its code.
+// codeUnreachable is the code of a call without a connection.
 const codeUnreachable = "unreachable"
 
 func codeOf(err error) string {
@@ -135,7 +135,7 @@ func outcomeOfAnswer(status int, code string) Outcome {
 func problemCode(status int, body []byte) string {
 	var problem struct{ Code string }
 	if status >= 300 {
-		_ = json.Unmarshal(body, &problem) // what is no problem has no code
+		_ = json.Unmarshal(body, &problem) // a body that is not a problem has no code
 	}
 	return problem.Code
 }

@@ -23,7 +23,7 @@ func with(c Call, change func(*Call)) Call {
 	return c
 }
 
-// stored is session s with so many actions of one dollar each.
+// stored is session s with that many actions of one dollar each.
 func stored(actions int64) Stored {
 	return Stored{Sessions: map[string]Session{
 		"s": {Actions: actions, MaxActions: 9, Used: money.MicroUSD(actions) * money.USD, MaxValue: 9 * money.USD},
@@ -55,14 +55,14 @@ func afterTransaction(status string, actions int64, used, held money.MicroUSD) S
 	}
 }
 
-// at gives a call its time.
+// at sets the times of a call.
 func at(began, ended int, c Call) Call {
 	c.Began, c.Ended = time.Duration(began), time.Duration(ended)
 	return c
 }
 
-// Every history here is forged: each rule is shown to find what it is there for, and to accept what comes closest to it.
-func TestCheckFindsExactlyWhatIsBroken(t *testing.T) {
+// The histories are forged: each rule must find its violation, and accept the closest correct history.
+func TestCheckFindsEachViolation(t *testing.T) {
 	t.Parallel()
 	refreshed := func(successor string) Call {
 		return Call{Kind: Refresh, Subject: "token", Outcome: OK, Status: 200, Answer: successor}
@@ -79,14 +79,14 @@ func TestCheckFindsExactlyWhatIsBroken(t *testing.T) {
 		{"an acknowledged charge that is not stored", []Call{charged(OK, "")}, stored(0), []Rule{RuleLost, RuleLost}},
 		{"an unavailable charge that is not stored", []Call{charged(Refused, "")}, stored(0), nil},
 		{"an unavailable charge that is stored", []Call{charged(Refused, "")}, stored(1), []Rule{RuleSurplus, RuleSurplus}},
-		{"a charge in doubt that is stored", []Call{charged(Unknown, "")}, stored(1), nil},
-		{"a charge in doubt that is not stored", []Call{charged(Unknown, "")}, stored(0), nil},
-		{"a charge in doubt that is stored twice", []Call{charged(Unknown, "")}, stored(2), []Rule{RuleSurplus, RuleSurplus}},
+		{"a charge of unknown outcome that is stored", []Call{charged(Unknown, "")}, stored(1), nil},
+		{"a charge of unknown outcome that is not stored", []Call{charged(Unknown, "")}, stored(0), nil},
+		{"a charge of unknown outcome that is stored twice", []Call{charged(Unknown, "")}, stored(2), []Rule{RuleSurplus, RuleSurplus}},
 		{"a key that is acknowledged twice, stored once", []Call{charged(OK, "k"), charged(OK, "k")}, stored(1), nil},
 		{"a key that is acknowledged twice, stored twice", []Call{charged(OK, "k"), charged(OK, "k")}, stored(2), []Rule{RuleSurplus, RuleSurplus}},
-		{"a key in doubt, then acknowledged, not stored", []Call{charged(Unknown, "k"), charged(OK, "k")}, stored(0), []Rule{RuleLost, RuleLost}},
-		{"a key in doubt, then unavailable, stored", []Call{charged(Unknown, "k"), charged(Refused, "k")}, stored(1), nil},
-		{"a key in doubt, then refused for good, stored", []Call{charged(Unknown, "k"), with(charged(Refused, "k"), func(c *Call) { c.Status, c.Code = 403, "session_limit_reached" })},
+		{"a key of unknown outcome, then acknowledged, not stored", []Call{charged(Unknown, "k"), charged(OK, "k")}, stored(0), []Rule{RuleLost, RuleLost}},
+		{"a key of unknown outcome, then unavailable, stored", []Call{charged(Unknown, "k"), charged(Refused, "k")}, stored(1), nil},
+		{"a key of unknown outcome, then refused for good, stored", []Call{charged(Unknown, "k"), with(charged(Refused, "k"), func(c *Call) { c.Status, c.Code = 403, "session_limit_reached" })},
 			stored(1), []Rule{RuleSurplus, RuleSurplus}},
 		{"a key that is acknowledged and refused", []Call{charged(OK, "k"), with(charged(Refused, "k"), func(c *Call) { c.Status, c.Code = 403, "session_limit_reached" })},
 			stored(1), []Rule{RuleKey}},
@@ -95,27 +95,27 @@ func TestCheckFindsExactlyWhatIsBroken(t *testing.T) {
 		{"two keys with an answer each", []Call{charged(OK, "k"), charged(OK, "l")}, stored(2), nil},
 		{"a session above its limit", []Call{charged(Unknown, "")}, Stored{Sessions: map[string]Session{"s": {Actions: 1, MaxActions: 0}}}, []Rule{RuleLimit}},
 		{"a session whose value and holds are above its limit", []Call{transaction(Begin, OK)},
-			with2(afterTransaction("pending", 1, 0, 2*money.USD), func(s *Session) { s.MaxValue = money.USD }), []Rule{RuleLimit}},
+			withSession(afterTransaction("pending", 1, 0, 2*money.USD), func(s *Session) { s.MaxValue = money.USD }), []Rule{RuleLimit}},
 		{"an answer above a limit", []Call{with(charged(OK, ""), func(c *Call) { c.Answer = `{"action_count":2,"max_actions":1}` })}, stored(1), []Rule{RuleLimit}},
-		{"a charged session that is gone", []Call{charged(OK, "")}, Stored{}, []Rule{RuleMissing}},
-		{"a created session that is gone", nil, Stored{Missing: []string{"s"}}, []Rule{RuleLost}},
+		{"a charged session that is not stored", []Call{charged(OK, "")}, Stored{}, []Rule{RuleMissing}},
+		{"a created session that is not stored", nil, Stored{Missing: []string{"s"}}, []Rule{RuleLost}},
 
 		{"a transaction begun, its hold stored", []Call{transaction(Begin, OK)}, afterTransaction("pending", 1, 0, 2*money.USD), nil},
 		{"a transaction begun, its hold lost", []Call{transaction(Begin, OK)}, afterTransaction("pending", 1, 0, 0), []Rule{RuleLost}},
-		{"a transaction begun, and gone", []Call{transaction(Begin, OK)}, afterTransaction("", 1, 0, 2*money.USD), []Rule{RuleStatus}},
+		{"a transaction begun, not stored", []Call{transaction(Begin, OK)}, afterTransaction("", 1, 0, 2*money.USD), []Rule{RuleStatus}},
 		{"a transaction committed", []Call{transaction(Begin, OK), transaction(Commit, OK)}, afterTransaction("committed", 1, money.USD, 0), nil},
 		{"a transaction committed, its hold still there", []Call{transaction(Begin, OK), transaction(Commit, OK)}, afterTransaction("committed", 1, money.USD, 2*money.USD), []Rule{RuleSurplus}},
 		{"a transaction committed, stored as pending", []Call{transaction(Begin, OK), transaction(Commit, OK)}, afterTransaction("pending", 1, money.USD, 0), []Rule{RuleStatus}},
-		{"a commit in doubt that happened", []Call{transaction(Begin, OK), transaction(Commit, Unknown)}, afterTransaction("committed", 1, money.USD, 0), nil},
-		{"a commit in doubt that did not", []Call{transaction(Begin, OK), transaction(Commit, Unknown)}, afterTransaction("pending", 1, 0, 2*money.USD), nil},
+		{"a commit of unknown outcome that happened", []Call{transaction(Begin, OK), transaction(Commit, Unknown)}, afterTransaction("committed", 1, money.USD, 0), nil},
+		{"a commit of unknown outcome that did not", []Call{transaction(Begin, OK), transaction(Commit, Unknown)}, afterTransaction("pending", 1, 0, 2*money.USD), nil},
 		{"a commit refused that happened", []Call{transaction(Begin, OK), transaction(Rollback, OK), transaction(Commit, Refused)}, afterTransaction("committed", 1, 0, 0), []Rule{RuleStatus}},
-		{"one of two settlements", []Call{transaction(Begin, OK), transaction(Rollback, OK), transaction(Commit, Refused)}, afterTransaction("rolled_back", 1, 0, 0), nil},
-		{"both settlements", []Call{transaction(Begin, OK), transaction(Rollback, OK), transaction(Commit, OK)}, afterTransaction("committed", 1, money.USD, 0), []Rule{RuleSurplus, RuleSettled}},
+		{"a rollback, and a refused commit", []Call{transaction(Begin, OK), transaction(Rollback, OK), transaction(Commit, Refused)}, afterTransaction("rolled_back", 1, 0, 0), nil},
+		{"a commit and a rollback", []Call{transaction(Begin, OK), transaction(Rollback, OK), transaction(Commit, OK)}, afterTransaction("committed", 1, money.USD, 0), []Rule{RuleSurplus, RuleBothEnds}},
 
 		{"a use before the revocation was acknowledged", []Call{at(1, 9, used), at(2, 5, revoked)}, Stored{}, nil},
 		{"a use after the revocation was acknowledged", []Call{at(2, 5, revoked), at(6, 7, used)}, Stored{}, []Rule{RuleRevoked}},
 		{"a use after the first of two acknowledgements", []Call{at(6, 7, used), at(8, 9, revoked), at(2, 5, revoked)}, Stored{}, []Rule{RuleRevoked}},
-		{"a use after a revocation in doubt", []Call{with(at(2, 5, revoked), func(c *Call) { c.Outcome, c.Status = Unknown, 0 }), at(6, 7, used)}, Stored{}, nil},
+		{"a use after a revocation of unknown outcome", []Call{with(at(2, 5, revoked), func(c *Call) { c.Outcome, c.Status = Unknown, 0 }), at(6, 7, used)}, Stored{}, nil},
 		{"a refused use", []Call{at(2, 5, revoked), with(at(6, 7, used), func(c *Call) { c.Outcome, c.Status, c.Code = Refused, 401, "invalid_token" })}, Stored{}, nil},
 		{"a use of something else", []Call{at(2, 5, revoked), with(at(6, 7, used), func(c *Call) { c.Subject = "another" })}, Stored{}, nil},
 
@@ -128,7 +128,7 @@ func TestCheckFindsExactlyWhatIsBroken(t *testing.T) {
 		{"a session that is not found", []Call{{Kind: Charge, Outcome: Refused, Status: 404, Code: "not_found"}}, Stored{}, []Rule{RuleDenied}},
 		{"a request that is refused as wrong", []Call{{Kind: Charge, Outcome: Refused, Status: 422, Code: "invalid_request"}}, Stored{}, []Rule{RuleAnswer}},
 		{"an internal error", []Call{{Kind: End, Outcome: Unknown, Status: 500, Code: "internal_error"}}, Stored{}, []Rule{RuleAnswer}},
-		{"an answer in doubt", []Call{{Kind: End, Outcome: Unknown, Status: 503, Code: "outcome_unknown"}}, Stored{}, nil},
+		{"an answer of unknown outcome", []Call{{Kind: End, Outcome: Unknown, Status: 503, Code: "outcome_unknown"}}, Stored{}, nil},
 		{"no answer", []Call{{Kind: End, Outcome: Unknown}}, Stored{}, nil},
 	} {
 		var got []Rule
@@ -141,14 +141,14 @@ func TestCheckFindsExactlyWhatIsBroken(t *testing.T) {
 	}
 }
 
-func with2(s Stored, change func(*Session)) Stored {
+func withSession(s Stored, change func(*Session)) Stored {
 	session := s.Sessions["s"]
 	change(&session)
 	s.Sessions["s"] = session
 	return s
 }
 
-func TestOpenFilesAndConnectionsAreJudgedAgainstTheBaseline(t *testing.T) {
+func TestOpenFilesAndConnectionsAreComparedWithTheBaseline(t *testing.T) {
 	t.Parallel()
 	before := resources{files: 30, connections: 6}
 	for _, tc := range []struct {
@@ -163,7 +163,7 @@ func TestOpenFilesAndConnectionsAreJudgedAgainstTheBaseline(t *testing.T) {
 		{"more connections than pools hold", resources{files: 189, connections: 165}, []Rule{RuleConns}},
 	} {
 		var got []Rule
-		for _, v := range judgeOpen(before, tc.now, 2) {
+		for _, v := range compareOpen(before, tc.now, 2) {
 			got = append(got, v.Rule)
 		}
 		if !slices.Equal(got, tc.want) {
@@ -228,13 +228,13 @@ created by github.com/redis/go-redis/v9.(*ClusterClient).processPipeline in goro
 rax    0x0
 `
 
-func TestGoroutinesAreThoseWithWorkOfTheirOwn(t *testing.T) {
+func TestGoroutinesLeaveOutIdleWorkers(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for _, stack := range goroutinesIn(dump) {
 		got = append(got, strings.Fields(stack)[1])
 		if strings.Contains(stack, "rax") {
-			t.Errorf("registers are no part of a stack: %q", stack)
+			t.Errorf("a stack contains registers: %q", stack)
 		}
 	}
 	if want := []string{"1", "4", "73", "660"}; !slices.Equal(got, want) {
@@ -242,7 +242,7 @@ func TestGoroutinesAreThoseWithWorkOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestOnlyACallThatWasNeverSentIsRefusedWithoutAnAnswer(t *testing.T) {
+func TestOnlyAnUnsentCallIsRefusedWithoutAnAnswer(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		status int
@@ -266,7 +266,7 @@ func TestOnlyACallThatWasNeverSentIsRefusedWithoutAnAnswer(t *testing.T) {
 	if call, _ := c.Do("http://"+silent, Request{Call: Call{Kind: Read}, Method: "GET", Path: "/"}); call.Outcome != Unknown || call.Status != 0 {
 		t.Errorf("a call whose connection is closed: %+v", call)
 	}
-	// It is sent once, and whoever answers next is another: a lost answer must not become what that one says.
+	// The call is sent once. The outcome of a retry by net/http must not replace the lost answer.
 	once := closingOnce(t)
 	keyed := Request{Call: Call{Kind: Charge, Key: "k"}, Method: "POST", Path: "/", Body: object{}}
 	if call, _ := c.Do("http://"+once, keyed); call.Outcome != OK {

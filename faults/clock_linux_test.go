@@ -2,7 +2,6 @@ package faults
 
 import (
 	"io"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -10,14 +9,14 @@ import (
 	"time"
 )
 
-// The clock of Redis is the only one that sessions live by. When it is set wrong and right again, sessions expire by it,
-// the books stay right, and what is revoked stays revoked: marks outlive the access tokens, which live by the service's
-// clock, by more than that.
-func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
+// Sessions expire by the clock of Redis alone. When that clock steps, sessions expire by it, totals still reconcile, and
+// revocations hold: a revocation is stored for more than two hours longer than the access tokens live, which expire by the
+// clock of the service.
+func TestClockStepsKeepTotalsAndRevocations(t *testing.T) {
 	machine, redis := onMachine(t, "always")
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
-	session := s.openSession(s.World.Agents[0].ID, time.Hour)
-	revoker := &worker{Fleet: s.fleet, number: s.setup.Workers, agent: s.World.Agents[0], random: rand.New(rand.NewPCG(s.seed, 1000))}
+	session := s.openSession(s.Fixture.Agents[0].ID, time.Hour)
+	revoker := s.fleet.newWorker(s.setup.Workers)
 	for range rounds(1) {
 		for range 20 {
 			revoker.revokeFamily()
@@ -25,14 +24,14 @@ func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
 		for _, ahead := range []time.Duration{2 * time.Hour, -2 * time.Hour, 2 * time.Hour, 0} {
 			machine.StepClock(ahead)
 			wantClock(t, redis, ahead)
-			s.FaultOver()
-			s.exchangeSecrets(20) // which forgets what is marked as revoked and need not be any more
-			s.Acknowledged(60)
+			s.AwaitRecovery()
+			s.exchangeSecrets(20) // an exchange prunes the agent's old revocations
+			s.AwaitAcknowledged(60)
 			want := "active"
 			if ahead > time.Hour {
 				want = "expired"
 			}
-			if got := s.sessionNow(session).Status; got != want {
+			if got := s.readSession(session).Status; got != want {
 				t.Errorf("with the clock %v ahead a session of one hour is %s, want %s", ahead, got, want)
 			}
 			if listed := s.listsAsActive(session); listed != (want == "active") {
@@ -41,7 +40,7 @@ func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
 		}
 	}
 	violations := slices.DeleteFunc(s.Violations(), func(v Violation) bool {
-		// Who asks again with a spent refresh token asks after the grace time, when the clock has stepped ahead.
+		// A retry with a spent refresh token comes after the grace time when the clock has stepped ahead.
 		return v.Rule == RuleDenied && strings.HasPrefix(v.Subject, string(Refresh)) && strings.Contains(v.Detail, "invalid_refresh_token")
 	})
 	for _, v := range violations {
@@ -49,7 +48,7 @@ func TestAClockThatStepsTwoHoursKeepsTheBooksAndRevocations(t *testing.T) {
 	}
 }
 
-// wantClock expects Redis to take the time for so much later than it is.
+// wantClock checks that the clock of Redis is ahead by that much.
 func wantClock(t *testing.T, r *Redis, ahead time.Duration) {
 	t.Helper()
 	now, err := r.Client().Time(t.Context()).Result()
@@ -58,18 +57,18 @@ func wantClock(t *testing.T, r *Redis, ahead time.Duration) {
 	}
 }
 
-// exchangeSecrets exchanges the first agent's secret so many times.
+// exchangeSecrets exchanges the first agent's secret for tokens, so many times.
 func (s *Scenario) exchangeSecrets(many int) {
 	s.t.Helper()
 	for range many {
-		agent := s.World.Agents[0]
+		agent := s.Fixture.Agents[0]
 		if call, body := s.Caller.Do(s.Instances[0].URL, exchange(agent.ID, agent.Secret)); call.Outcome != OK {
 			s.t.Errorf("no token: %d %s", call.Status, body)
 		}
 	}
 }
 
-// listsAsActive says whether the session is in a list of active sessions, reading all its pages.
+// listsAsActive reads all pages of the list of active sessions, and says whether the session is on one.
 func (s *Scenario) listsAsActive(session string) bool {
 	s.t.Helper()
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -79,7 +78,7 @@ func (s *Scenario) listsAsActive(session string) bool {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		request.Header.Set("X-API-Key", s.World.APIKey)
+		request.Header.Set("X-API-Key", s.Fixture.APIKey)
 		answer, err := client.Do(request)
 		if err != nil {
 			s.t.Fatal(err)

@@ -14,23 +14,23 @@ import (
 
 const (
 	primaries = 3
-	// promotionPatience is how long a cluster may take to have a primary for every slot again: two seconds until its nodes
-	// agree that one is gone, one for the vote, and the rest for a busy machine.
+	// promotionPatience is how long a cluster may take until every slot has a primary again: two seconds until the nodes
+	// agree that one has failed, one for the election, and the rest for a busy machine.
 	promotionPatience = 60 * time.Second
-	// keysAtATime is how many keys move at once, and movePause how long the others wait: long enough that the fleet meets
-	// slots of which some keys are here and some there.
+	// keysAtATime is how many keys one MIGRATE moves, and movePause the time between two of them: long enough for the
+	// fleet to use slots whose keys are on both nodes.
 	keysAtATime = 20
 	movePause   = 2 * time.Millisecond
 )
 
-// Cluster is a Redis Cluster of the test's own, whose primaries have one replica each.
+// Cluster is a Redis Cluster of one test. Each primary has one replica.
 type Cluster struct {
-	Addrs []string // of the primaries, then of the replica of each in the same order, as they began
+	Addrs []string // of the primaries, then of their replicas in the same order, as at the start
 
 	t       testing.TB
 	cluster *redisproc.Cluster
 	nodes   []*redis.Client
-	ids     []string // as the nodes call each other
+	ids     []string // node ids
 }
 
 // StartCluster runs a cluster until the test ends.
@@ -43,7 +43,7 @@ func StartCluster(t testing.TB) *Cluster {
 	c := &Cluster{Addrs: started.Addrs(), t: t, cluster: started}
 	t.Cleanup(func() {
 		for i := range c.Addrs {
-			_ = started.Kill(i) // which is quicker than to let each save what it has; or it has ended
+			_ = started.Kill(i) // quicker than a clean stop, which saves; fails if the node has ended
 		}
 	})
 	for _, address := range c.Addrs {
@@ -56,7 +56,7 @@ func StartCluster(t testing.TB) *Cluster {
 // URL returns the address as the service takes it.
 func (c *Cluster) URL() string { return c.cluster.URL() }
 
-// Kill ends a node at once.
+// Kill ends a node with SIGKILL.
 func (c *Cluster) Kill(node int) {
 	c.t.Helper()
 	if err := c.cluster.Kill(node); err != nil {
@@ -64,7 +64,7 @@ func (c *Cluster) Kill(node int) {
 	}
 }
 
-// Restart starts a node again that was killed, with the data that it has written.
+// Restart restarts a killed node with the data that it has written.
 func (c *Cluster) Restart(node int) {
 	c.t.Helper()
 	if err := c.cluster.Restart(context.Background(), node); err != nil {
@@ -72,10 +72,10 @@ func (c *Cluster) Restart(node int) {
 	}
 }
 
-// Freeze stops the process of a node without ending it, until Thaw.
+// Freeze stops the process of a node with SIGSTOP until Thaw.
 func (c *Cluster) Freeze(node int) { c.signal(node, syscall.SIGSTOP) }
 
-// Thaw lets a frozen node go on.
+// Thaw resumes a frozen node.
 func (c *Cluster) Thaw(node int) { c.signal(node, syscall.SIGCONT) }
 
 func (c *Cluster) signal(node int, s syscall.Signal) {
@@ -85,21 +85,21 @@ func (c *Cluster) signal(node int, s syscall.Signal) {
 	}
 }
 
-// ForgetScripts makes every node forget all scripts.
-func (c *Cluster) ForgetScripts() {
+// FlushScripts removes all scripts from every node.
+func (c *Cluster) FlushScripts() {
 	c.t.Helper()
 	for _, node := range c.nodes {
 		c.do(node, "SCRIPT", "FLUSH")
 	}
 }
 
-// SlotOf returns the slot of an agent, and of all that is the agent's: it goes by the last four digits of the id.
+// SlotOf returns the slot of an agent and all its data. Keys hash by the last four digits of the agent's id.
 func (c *Cluster) SlotOf(agent *Agent) int {
 	c.t.Helper()
 	return int(c.do(c.nodes[len(c.nodes)-1], "CLUSTER", "KEYSLOT", "{"+agent.ID[len(agent.ID)-4:]+"}").(int64))
 }
 
-// PrimaryOf returns which node has the slot now, in the eyes of a node that runs.
+// PrimaryOf returns the index of the node that serves the slot, according to a running node.
 func (c *Cluster) PrimaryOf(slot int) int {
 	c.t.Helper()
 	for _, node := range c.nodes {
@@ -121,7 +121,7 @@ func (c *Cluster) PrimaryOf(slot int) int {
 	return 0
 }
 
-// Move moves a slot to another primary while it is in use, as redis-cli does it, and returns how many keys it had.
+// Move migrates a slot to another primary while clients use it, as redis-cli does, and returns how many keys it moved.
 func (c *Cluster) Move(slot, to int) (keys int) {
 	c.t.Helper()
 	from := c.PrimaryOf(slot)
@@ -141,13 +141,13 @@ func (c *Cluster) Move(slot, to int) (keys int) {
 		keys += len(found)
 		time.Sleep(movePause)
 	}
-	for _, node := range []int{to, from, primaries - to - from} { // to the third as well: it would hear of it by gossip
+	for _, node := range []int{to, from, primaries - to - from} { // the third too: gossip would reach it later
 		c.do(c.nodes[node], "CLUSTER", "SETSLOT", slot, "NODE", c.ids[to])
 	}
 	return keys
 }
 
-// AwaitPromotion returns when a replica of the primary has taken its place, and all slots are served again.
+// AwaitPromotion returns when the replica of the primary has replaced it and all slots are served again.
 func (c *Cluster) AwaitPromotion(primary int) {
 	c.t.Helper()
 	c.await("a promotion", func() bool {
@@ -156,7 +156,7 @@ func (c *Cluster) AwaitPromotion(primary int) {
 	})
 }
 
-// AwaitReplica returns when a node is a replica that has what its primary has.
+// AwaitReplica returns when a node is a replica in sync with its primary.
 func (c *Cluster) AwaitReplica(node int) {
 	c.t.Helper()
 	c.await("a replica", func() bool {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// troubles counts the calls since a time that were answered 503, by their code.
-func (s *Scenario) troubles(since time.Duration) map[string]int {
+// unavailable counts the 503 answers to calls that began at or after a time, by code.
+func (s *Scenario) unavailable(since time.Duration) map[string]int {
 	count := map[string]int{}
 	for _, c := range s.History.Calls() {
 		if c.Began >= since && c.Status == 503 {
@@ -18,63 +18,63 @@ func (s *Scenario) troubles(since time.Duration) map[string]int {
 	return count
 }
 
-// A slot that moves is some milliseconds on two nodes, of which neither can run a script then that has keys on both.
-func TestSlotsThatMoveUnderLoadLoseNothing(t *testing.T) {
+// While a slot migrates, its keys are on two nodes for some milliseconds. Neither can run a script with keys on both.
+func TestSlotMigrationUnderLoadLosesNothing(t *testing.T) {
 	c := StartCluster(t)
 	s := New(t, Setup{URL: c.URL(), Servers: c.Addrs})
 	began, keys, moves := s.History.Now(), 0, 0
 	for round := range rounds(4) {
 		if round%2 == 1 {
-			c.ForgetScripts() // a slot comes to a node that has never seen the scripts
+			c.FlushScripts() // the slot moves to a node without the scripts
 		}
-		s.Acknowledged(200)
-		for _, agent := range s.World.Agents {
+		s.AwaitAcknowledged(200)
+		for _, agent := range s.Fixture.Agents {
 			slot := c.SlotOf(agent)
 			keys += c.Move(slot, (c.PrimaryOf(slot)+1)%primaries)
 			moves++
 		}
-		s.FaultOver()
+		s.AwaitRecovery()
 	}
-	s.Rest()
-	troubles := s.troubles(began)
-	t.Logf("%d moves of slots with %d keys together; 503: %v", moves, keys, troubles)
-	if troubles["outcome_unknown"] > 0 {
-		t.Errorf("%d calls are in doubt, though no answer was lost", troubles["outcome_unknown"])
+	s.StopFleet()
+	unavailable := s.unavailable(began)
+	t.Logf("%d moves of slots with %d keys together; 503: %v", moves, keys, unavailable)
+	if unavailable["outcome_unknown"] > 0 {
+		t.Errorf("%d calls have an unknown outcome, though no answer was lost", unavailable["outcome_unknown"])
 	}
 	s.Finish()
 }
 
-// lostByReplication are the rules that a write may break which was acknowledged by a primary and had not reached its
-// replica: replication is asynchronous. No other may be broken.
-var lostByReplication = []Rule{RuleLost, RuleMissing, RuleKey, RuleRevoked, RuleSuccessors, RuleLive, RuleSettled, RuleStatus, RuleDenied}
+// lostByReplication are the rules that a failover may break, because replication is asynchronous: an acknowledged write may
+// not have reached the replica yet. No other rule may be broken.
+var lostByReplication = []Rule{RuleLost, RuleMissing, RuleKey, RuleRevoked, RuleSuccessors, RuleLive, RuleBothEnds, RuleStatus, RuleDenied}
 
-func TestAPrimaryOfAClusterThatIsKilledIsReplacedAndComesBackAsAReplica(t *testing.T) {
+func TestKilledClusterPrimaryIsReplacedAndReturnsAsReplica(t *testing.T) {
 	wantReplaced(t, (*Cluster).Kill, (*Cluster).Restart)
 }
 
-// A frozen primary still takes connections and requests, and answers none.
-func TestAPrimaryOfAClusterThatIsFrozenIsReplacedAndComesBackAsAReplica(t *testing.T) {
+// A frozen primary still accepts connections and requests but answers none.
+func TestFrozenClusterPrimaryIsReplacedAndReturnsAsReplica(t *testing.T) {
 	wantReplaced(t, (*Cluster).Freeze, (*Cluster).Thaw)
 }
 
-// wantReplaced takes the primary of an agent away and brings it back.
+// wantReplaced removes the primary of an agent and brings it back.
 func wantReplaced(t *testing.T, takeAway, bringBack func(c *Cluster, node int)) {
 	t.Helper()
 	c := StartCluster(t)
 	s := New(t, Setup{URL: c.URL(), Servers: c.Addrs})
 	for range rounds(1) {
-		s.Acknowledged(200)
-		primary := c.PrimaryOf(c.SlotOf(s.World.Agents[0]))
-		gone := time.Now()
+		s.AwaitAcknowledged(200)
+		primary := c.PrimaryOf(c.SlotOf(s.Fixture.Agents[0]))
+		removed := time.Now()
 		takeAway(c, primary)
 		c.AwaitPromotion(primary)
-		promoted := time.Since(gone)
-		t.Logf("promoted after %v, every agent served %v after that", promoted.Round(time.Millisecond), s.everyAgentServed().Round(time.Millisecond))
-		s.Acknowledged(200)
+		promoted := time.Since(removed)
+		t.Logf("promoted after %v, every agent served %v after that", promoted.Round(time.Millisecond), s.awaitEveryAgent().Round(time.Millisecond))
+		s.AwaitAcknowledged(200)
 		bringBack(c, primary)
 		c.AwaitReplica(primary)
-		s.everyAgentServed()
-		s.Acknowledged(200)
+		s.awaitEveryAgent()
+		s.AwaitAcknowledged(200)
 	}
 	lost := map[Rule]int{}
 	for _, v := range s.Violations() {
@@ -88,22 +88,22 @@ func wantReplaced(t *testing.T, takeAway, bringBack func(c *Cluster, node int)) 
 	t.Logf("lost by asynchronous replication: %v", lost)
 }
 
-// everyAgentServed is FaultOver for a cluster, in which one agent may be served and another not.
-func (s *Scenario) everyAgentServed() time.Duration {
+// awaitEveryAgent is AwaitRecovery for a cluster, in which each agent recovers with its own primary.
+func (s *Scenario) awaitEveryAgent() time.Duration {
 	s.t.Helper()
-	took := make([]time.Duration, len(s.Instances)*len(s.World.Agents))
+	took := make([]time.Duration, len(s.Instances)*len(s.Fixture.Agents))
 	var all sync.WaitGroup
 	for at := range took {
-		all.Go(func() { took[at] = s.served(s.Instances[at%len(s.Instances)], at/len(s.Instances)) })
+		all.Go(func() { took[at] = s.awaitServed(s.Instances[at%len(s.Instances)], at/len(s.Instances)) })
 	}
 	all.Wait()
 	s.recovery = append(s.recovery, slices.Max(took))
 	return slices.Max(took)
 }
 
-// served returns how long it took until the instance acknowledged a charge of the agent. It asks anew before the last
-// answer, which may be a timeout.
-func (s *Scenario) served(i *Instance, agent int) time.Duration {
+// awaitServed returns how long it took until the instance acknowledged a charge of the agent. It does not wait for one
+// answer before it sends the next charge, because an answer may be a timeout.
+func (s *Scenario) awaitServed(i *Instance, agent int) time.Duration {
 	s.t.Helper()
 	began, served := time.Now(), make(chan struct{})
 	var asking sync.WaitGroup

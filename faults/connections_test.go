@@ -12,8 +12,8 @@ import (
 	"remit/redisproc"
 )
 
-// inALoop does something to the server every few milliseconds until the returned function is called.
-func inALoop(t *testing.T, client *redis.Client, do func(context.Context, *redis.Client) error) (stop func()) {
+// repeat calls do every few milliseconds until the returned function is called.
+func repeat(t *testing.T, client *redis.Client, do func(context.Context, *redis.Client) error) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var loop sync.WaitGroup
 	loop.Go(func() {
@@ -30,23 +30,23 @@ func inALoop(t *testing.T, client *redis.Client, do func(context.Context, *redis
 	return stop
 }
 
-// A script that Redis has forgotten is sent again with its source: nobody notices, not in a pipeline either.
-func TestForgottenScriptsAreNoticedByNobody(t *testing.T) {
+// When Redis has no script, the service sends it again with its source, in a pipeline too. Callers see no error.
+func TestForgottenScriptsAreLoadedAgain(t *testing.T) {
 	redis := StartRedis(t, redisproc.Config{})
-	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 24}) // so many that calls share pipelines
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 24}) // enough for calls to share pipelines
 	before := unknownScripts(t, redis)
-	stop := inALoop(t, redis.Client(), flushScripts)
-	s.Acknowledged(rounds(1000))
+	stop := repeat(t, redis.Client(), flushScripts)
+	s.AwaitAcknowledged(rounds(1000))
 	stop()
-	s.FaultOver()
-	if more := unknownScripts(t, redis) - before; more < 50 { // more often than there are scripts
-		t.Errorf("Redis did not have a script %d times, want 50 at least: it had forgotten none", more)
+	s.AwaitRecovery()
+	if more := unknownScripts(t, redis) - before; more < 50 { // more than there are scripts
+		t.Errorf("Redis answered NOSCRIPT %d times, want at least 50: the scripts were not flushed", more)
 	}
-	s.wantAnswered()
+	s.checkAnswered()
 	s.Finish()
 }
 
-// unknownScripts returns how often the server was asked for a script that it did not have.
+// unknownScripts returns how often the server has answered NOSCRIPT.
 func unknownScripts(t *testing.T, r *Redis) (count int) {
 	t.Helper()
 	stats, err := r.Client().Info(t.Context(), "errorstats").Result()
@@ -59,23 +59,23 @@ func unknownScripts(t *testing.T, r *Redis) (count int) {
 	return count
 }
 
-// fewInDoubt is how many calls may be in doubt for no other reason than a machine that has too much to do.
-const fewInDoubt = 3
+// fewUnknown is how many calls may have an unknown outcome just because the machine is busy.
+const fewUnknown = 3
 
-// wantAnswered expects no failure but what a busy machine makes of calls with a time limit.
-func (s *Scenario) wantAnswered() {
+// checkAnswered allows only the failures that time limits cause on a busy machine.
+func (s *Scenario) checkAnswered() {
 	s.t.Helper()
-	failed, doubt := 0, 0
+	failed, unknown := 0, 0
 	for _, c := range s.History.Calls() {
 		switch {
 		case c.Code == "outcome_unknown":
-			doubt++
+			unknown++
 		case c.Status == 0, c.Status >= 500 && c.Code != "unavailable":
 			failed++
 		}
 	}
-	if failed > 0 || doubt > fewInDoubt {
-		s.t.Errorf("%d calls failed, and %d are in doubt: %s", failed, doubt, Summary(s.History.Calls()))
+	if failed > 0 || unknown > fewUnknown {
+		s.t.Errorf("%d calls failed, and %d have an unknown outcome: %s", failed, unknown, Summary(s.History.Calls()))
 	}
 }
 
@@ -83,17 +83,17 @@ func flushScripts(ctx context.Context, client *redis.Client) error {
 	return client.ScriptFlush(ctx).Err()
 }
 
-// Whoever's connection is closed does not know whether its command was carried out; nothing is sent twice for it.
-func TestClientsThatAreKilledChargeNothingTwice(t *testing.T) {
+// When Redis closes a connection, the outcome of its commands is unknown. The service must not send them again.
+func TestClosedConnectionsChargeNothingTwice(t *testing.T) {
 	redis := StartRedis(t, redisproc.Config{})
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 24})
-	stop := inALoop(t, redis.Client(), killClients)
-	s.Acknowledged(rounds(500))
+	stop := repeat(t, redis.Client(), killClients)
+	s.AwaitAcknowledged(rounds(500))
 	stop()
-	s.FaultOver()
-	s.Acknowledged(100)
+	s.AwaitRecovery()
+	s.AwaitAcknowledged(100)
 	if n := s.History.Count(func(c Call) bool { return c.Code == "outcome_unknown" }); n == 0 {
-		t.Error("no write was in doubt: no connection was closed at work")
+		t.Error("no write had an unknown outcome: no connection was closed while in use")
 	}
 	s.Finish()
 }

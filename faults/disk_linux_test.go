@@ -8,24 +8,24 @@ import (
 	"remit/redisproc"
 )
 
-// onMachine starts a Redis on a machine of its own.
+// onMachine starts a Redis with a simulated disk and clock.
 func onMachine(t *testing.T, fsync string) (*Machine, *Redis) {
 	t.Helper()
 	machine := NewMachine(t)
 	return machine, StartRedis(t, redisproc.Config{Fsync: fsync, Env: machine.Env})
 }
 
-// awaitUnsynced returns when the server has written what has not reached the disk.
+// awaitUnsynced returns when so many bytes that the server has written have not reached the disk.
 func awaitUnsynced(t *testing.T, m *Machine, r *Redis, bytes int64) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); m.Unsynced(r) < bytes; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are not synced, want %d: the disk is not slow, or nothing is written", m.Unsynced(r), bytes)
+			t.Fatalf("%d bytes are not synced, want %d: the disk is not slow, or Redis writes nothing", m.Unsynced(r), bytes)
 		}
 	}
 }
 
-// awaitSynced returns when all that the server has written by now has reached the disk.
+// awaitSynced returns when everything that the server has written so far has reached the disk.
 func awaitSynced(t *testing.T, m *Machine, r *Redis) {
 	t.Helper()
 	written := sizeOf(t, r.AppendOnlyFile())
@@ -36,7 +36,7 @@ func awaitSynced(t *testing.T, m *Machine, r *Redis) {
 	}
 }
 
-// cutPower ends the server while it has unsynced data, and loses these.
+// cutPower kills the server while it has unsynced data, removes that data, and restarts the server.
 func cutPower(t *testing.T, m *Machine, r *Redis, unsynced int64) (lost int64) {
 	t.Helper()
 	awaitUnsynced(t, m, r, unsynced)
@@ -47,15 +47,15 @@ func cutPower(t *testing.T, m *Machine, r *Redis, unsynced int64) (lost int64) {
 	return lost
 }
 
-// This one must lose: it shows that the checks can fail, and that the disk is as bad as is claimed.
-func TestEverysecIsSeenToLoseAcknowledgedWritesWhenThePowerFails(t *testing.T) {
+// Writes must be lost here: this shows that the checks can fail and that the simulated disk loses data.
+func TestEverysecLosesAcknowledgedWritesInAPowerFailure(t *testing.T) {
 	machine, redis := onMachine(t, "everysec")
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
-	awaitSynced(t, machine, redis) // the agents: without them nothing would go on
+	awaitSynced(t, machine, redis) // the agents must survive, or every later call fails
 	machine.DelaySyncs(1500 * time.Millisecond)
 	lost := cutPower(t, machine, redis, 20_000)
-	s.FaultOver()
-	s.Acknowledged(100)
+	s.AwaitRecovery()
+	s.AwaitAcknowledged(100)
 	violations := s.Violations()
 	count := map[Rule]int{}
 	for _, v := range violations {
@@ -66,28 +66,28 @@ func TestEverysecIsSeenToLoseAcknowledgedWritesWhenThePowerFails(t *testing.T) {
 	}
 	t.Logf("%d bytes lost: %v", lost, count)
 	if !slices.ContainsFunc(violations, func(v Violation) bool { return v.Rule == RuleLost }) {
-		t.Errorf("%d bytes were lost and no acknowledged write is missed: %v", lost, violations)
+		t.Errorf("%d bytes were lost, but no acknowledged write is missing: %v", lost, violations)
 	}
 }
 
-// mostCuts is how often the power is cut at the most until something is lost.
+// mostCuts is the maximum number of power failures until one loses data.
 const mostCuts = 10
 
-func TestAlwaysLosesNothingWhenThePowerFails(t *testing.T) {
+func TestAlwaysLosesNothingInAPowerFailure(t *testing.T) {
 	machine, redis := onMachine(t, "always")
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
 	lost := int64(0)
-	for round := 0; round < rounds(2) || lost == 0 && round < mostCuts; round++ { // what is to be lost may be synced just before
+	for round := 0; round < rounds(2) || lost == 0 && round < mostCuts; round++ { // a sync may complete just before the failure
 		machine.DelaySyncs(60 * time.Millisecond)
-		s.Acknowledged(50)
+		s.AwaitAcknowledged(50)
 		cut := cutPower(t, machine, redis, 1)
 		t.Logf("%d bytes lost", cut)
 		lost += cut
-		s.FaultOver()
+		s.AwaitRecovery()
 	}
 	if lost == 0 {
-		t.Error("no byte was lost: no power cut hit a write")
+		t.Error("no byte was lost: no power failure hit a write")
 	}
-	s.Acknowledged(100)
+	s.AwaitAcknowledged(100)
 	s.Finish()
 }

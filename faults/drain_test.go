@@ -9,37 +9,37 @@ import (
 	"remit/redisproc"
 )
 
-// An instance that is told to stop answers all that it has accepted, and ends in order. What it has not read when it closes
-// a connection has not happened: a client that gets no answer there may ask again (and with an idempotency key, does).
-func TestAnInstanceToldToStopAnswersWhatItHasAccepted(t *testing.T) {
+// After SIGTERM an instance answers every request that it has accepted, and exits with 0. It must not have executed a
+// request that gets no answer, so a client may retry it (and with an idempotency key, does).
+func TestStoppedInstanceDrainsAcceptedRequests(t *testing.T) {
 	redis := StartRedis(t, redisproc.Config{})
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 32})
 	var stops []time.Duration
 	for n := range rounds(2) {
-		s.Acknowledged(200)
+		s.AwaitAcknowledged(200)
 		stops = append(stops, s.History.Now())
-		told := time.Now()
+		signalled := time.Now()
 		if err := s.Instances[n%2].Terminate(); err != nil {
-			t.Errorf("told to stop: %v", err)
+			t.Errorf("SIGTERM: %v", err)
 		}
-		if took := time.Since(told); took > ExitLimit {
-			t.Errorf("it ended %v after it was told to, want %v at most", took, ExitLimit)
+		if took := time.Since(signalled); took > ExitLimit {
+			t.Errorf("it ended %v after SIGTERM, want %v at most", took, ExitLimit)
 		}
-		s.Acknowledged(50) // at the other one
+		s.AwaitAcknowledged(50) // at the other instance
 		s.Restart(n % 2)
 	}
-	s.FaultOver()
-	s.Rest()
+	s.AwaitRecovery()
+	s.StopFleet()
 	calls := s.History.Calls()
-	unanswered := map[int][]string{} // by the last stop before: 0 is before the first
+	unanswered := map[int][]string{} // by how many stops came before
 	for n, c := range calls {
 		if c.Status != 0 || c.Code == codeUnreachable || strings.Contains(c.Err, neverSent) {
 			continue
 		}
 		stop := len(slices.DeleteFunc(slices.Clone(stops), func(at time.Duration) bool { return at > c.Ended }))
 		unanswered[stop] = append(unanswered[stop], c.Err)
-		if wasCarriedOut(calls, n) {
-			t.Errorf("%s with the key %s was carried out at %s, and not answered: %s", c.Kind, c.Key, c.Instance, c.Err)
+		if wasExecuted(calls, n) {
+			t.Errorf("%s with the key %s was executed at %s but not answered: %s", c.Kind, c.Key, c.Instance, c.Err)
 		}
 	}
 	for stop, errs := range unanswered {
@@ -52,23 +52,22 @@ func TestAnInstanceToldToStopAnswersWhatItHasAccepted(t *testing.T) {
 }
 
 const (
-	// mostUnanswered is how many calls may be sent, at one stop, in the moment in which the server closes their connection:
-	// HTTP cannot rule that out. On two busy cores it is up to three; a server that drops what it is at leaves more, and
-	// what it has carried out.
+	// mostUnanswered is how many calls per stop may meet a connection that the server is just closing. HTTP cannot rule
+	// that out. On two busy cores it is up to three. A server that drops requests in flight leaves more, some of them
+	// executed.
 	mostUnanswered = 3
-	// neverSent is what net/http says of a connection that it found closed before it wrote to it.
+	// neverSent is the error of net/http for a connection that was closed before it wrote the request.
 	neverSent = "server closed idle connection"
 )
 
-// wasCarriedOut says whether a call without an answer has had its effect: the next answer to its key is then a replay,
-// though nobody was answered before.
-func wasCarriedOut(calls []Call, n int) bool {
+// wasExecuted says whether a call without an answer took effect: then the first acknowledgement of its key is a replay.
+func wasExecuted(calls []Call, n int) bool {
 	if calls[n].Key == "" {
 		return false
 	}
 	for _, c := range calls {
 		if c.Key == calls[n].Key && c.Subject == calls[n].Subject && c.Outcome == OK {
-			return c.Replayed // the first that was acknowledged
+			return c.Replayed // the first acknowledgement
 		}
 	}
 	return false

@@ -7,36 +7,36 @@ import (
 	"remit/redisproc"
 )
 
-// answerLimit is how long a call may take that Redis does not answer: two seconds for a read of a socket, three for all
-// of it, and what a busy machine adds. It is less than the fault lasts.
+// answerLimit is how long a call may take while Redis does not answer: two seconds for a read from the socket, three for
+// the whole call, and the rest for a busy machine. It is shorter than the fault.
 const answerLimit = 8 * time.Second
 
-// A Redis that is there and says nothing is the worst: every call waits, and none may wait for long.
-func TestAFrozenRedisIsGivenUpAndNothingPilesUp(t *testing.T) {
+// A frozen Redis keeps its connections open and never answers, so every call waits until its time limit.
+func TestCallsTimeOutWhileRedisIsFrozen(t *testing.T) {
 	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
 	var faults []span
 	for range rounds(1) {
 		frozen := s.History.Now()
 		redis.Freeze()
-		time.Sleep(9 * time.Second) // this is the fault: it lasts
+		time.Sleep(9 * time.Second) // the duration of the fault
 		s.goroutinesUnderLoad(1)
 		time.Sleep(time.Second)
 		redis.Thaw()
-		s.FaultOver()
+		s.AwaitRecovery()
 		faults = append(faults, span{frozen, s.History.Now()})
 		s.Restart(1)
-		s.Acknowledged(100)
+		s.AwaitAcknowledged(100)
 	}
-	s.Rest() // a call is recorded when it has ended: now all are, however long they hung
+	s.StopFleet() // the history has a call only when it has ended
 	for _, f := range faults {
-		s.checkGivenUp(f)
+		s.checkTimedOut(f)
 	}
 	s.Finish()
 }
 
-// goroutinesUnderLoad ends an instance to count its goroutines, and starts another in its place. Each call that it is at
-// takes one, and the connection to Redis perhaps another.
+// goroutinesUnderLoad ends an instance to count its goroutines. Each call in flight takes one, and its connection to Redis
+// perhaps another.
 func (s *Scenario) goroutinesUnderLoad(instance int) {
 	s.t.Helper()
 	i := s.Instances[instance]
@@ -46,7 +46,7 @@ func (s *Scenario) goroutinesUnderLoad(instance int) {
 	}
 	calls := 3 * s.setup.Workers // no worker makes more at once
 	if most := s.baseline.goroutines + 2*calls; len(stacks) > most {
-		s.t.Errorf("%d goroutines, at rest %d, with at most %d calls under way:\n%v", len(stacks), s.baseline.goroutines, calls, stacks)
+		s.t.Errorf("%d goroutines, at rest %d, with at most %d calls in flight:\n%v", len(stacks), s.baseline.goroutines, calls, stacks)
 	}
 	s.t.Logf("%d goroutines, at rest %d", len(stacks), s.baseline.goroutines)
 }
@@ -54,18 +54,18 @@ func (s *Scenario) goroutinesUnderLoad(instance int) {
 // span is a part of a history.
 type span struct{ from, to time.Duration }
 
-// checkGivenUp expects every call that began then to have been answered in time, whenever it ended. The second instance
-// has been ended meanwhile.
-func (s *Scenario) checkGivenUp(during span) {
+// checkTimedOut expects every call that began in the span to have been answered within answerLimit. It leaves out the second
+// instance, which was ended meanwhile.
+func (s *Scenario) checkTimedOut(during span) {
 	s.t.Helper()
-	slowest, unanswered, given := time.Duration(0), 0, 0
+	slowest, unanswered, timedOut := time.Duration(0), 0, 0
 	for _, c := range s.History.Calls() {
 		if c.Began < during.from || c.Began > during.to || c.Instance == s.Instances[1].URL {
 			continue
 		}
 		slowest = max(slowest, c.Ended-c.Began)
 		if c.Status == 503 {
-			given++
+			timedOut++
 		}
 		if c.Status == 0 {
 			unanswered++
@@ -75,7 +75,7 @@ func (s *Scenario) checkGivenUp(during span) {
 	if slowest > answerLimit || unanswered > 0 {
 		s.t.Errorf("the slowest answer took %v, want %v at most; %d calls had none", slowest, answerLimit, unanswered)
 	}
-	if given == 0 {
-		s.t.Error("no call was given up: Redis was not frozen")
+	if timedOut == 0 {
+		s.t.Error("no call timed out: Redis was not frozen")
 	}
 }

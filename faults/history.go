@@ -1,7 +1,10 @@
 package faults
 
 import (
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,8 +14,8 @@ import (
 // Outcome is what a caller knows about its call.
 type Outcome string
 
-// The outcomes. An instance that could not be reached, and a 503 unavailable, are Refused: they promise that nothing
-// happened, and Check holds them to it.
+// The outcomes. A failed connection and a 503 unavailable are Refused, because they promise that nothing happened. Check
+// verifies that promise.
 const (
 	OK      Outcome = "ok"      // it has happened
 	Refused Outcome = "refused" // it has not happened and will not
@@ -22,7 +25,7 @@ const (
 // Kind says what a call asks for.
 type Kind string
 
-// The kinds. Use is anything at all that must fail once the call's Subject is revoked or ended.
+// The kinds. Use is any call that must fail after its Subject was revoked or ended.
 const (
 	Charge   Kind = "charge"
 	Begin    Kind = "begin"
@@ -41,14 +44,14 @@ const (
 type Effect struct {
 	Actions int64
 	Used    money.MicroUSD
-	Held    money.MicroUSD // negative when a hold is given back
+	Held    money.MicroUSD // negative when a hold is released
 }
 
-// Call is one request and what came of it.
+// Call is one request and its outcome.
 type Call struct {
 	Kind     Kind
-	Instance string // base URL of the instance that was asked
-	// Subject is what the call is about: a transaction, a refresh token, or what is revoked.
+	Instance string // base URL
+	// Subject is the transaction, refresh token or revoked thing that the call is about.
 	Subject string
 	Session string // that the Effect is on; empty for none
 	Key     string // idempotency key; empty for none
@@ -63,13 +66,13 @@ type Call struct {
 	Replayed     bool   // the answer is that to an earlier call with the same key
 }
 
-// decided says whether the call's answer is the outcome that an idempotency key keeps. An answer to a caller who was not
-// let in is none, nor is trouble.
+// decided says whether the answer is the outcome stored for an idempotency key. Authentication failures and server errors
+// are not stored.
 func (c Call) decided() bool {
 	return c.Outcome == OK || c.Outcome == Refused && (c.Status == 403 || c.Status == 404 || c.Status == 409)
 }
 
-// History is what callers were told, in the order in which they were told it. It is safe for concurrent use.
+// History holds calls in the order in which they ended. It is safe for concurrent use.
 type History struct {
 	begin time.Time
 
@@ -90,7 +93,7 @@ func (h *History) Add(c Call) {
 	h.calls = append(h.calls, c)
 }
 
-// Calls returns a copy of what was recorded so far.
+// Calls returns a copy of the calls recorded so far.
 func (h *History) Calls() []Call {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -106,4 +109,27 @@ func (h *History) Count(which func(Call) bool) int {
 		}
 	}
 	return n
+}
+
+// Summary returns one line: how many calls had each outcome, and the codes of those that were not acknowledged.
+func Summary(calls []Call) string {
+	outcomes, codes := map[Outcome]int{}, map[string]int{}
+	for _, c := range calls {
+		outcomes[c.Outcome]++
+		switch {
+		case c.Outcome == OK:
+		case c.Code != "":
+			codes[c.Code]++
+		case c.Status != 0:
+			codes[fmt.Sprint(c.Status)]++
+		default:
+			codes["no answer"]++
+		}
+	}
+	var parts []string
+	for _, code := range slices.Sorted(maps.Keys(codes)) {
+		parts = append(parts, fmt.Sprintf("%s %d", code, codes[code]))
+	}
+	return fmt.Sprintf("%d calls: %d ok, %d refused, %d unknown (%s)", len(calls),
+		outcomes[OK], outcomes[Refused], outcomes[Unknown], strings.Join(parts, ", "))
 }

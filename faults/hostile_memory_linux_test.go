@@ -24,24 +24,24 @@ import (
 const (
 	hostileConnections = 10_000
 	hostileRamp        = 5 * time.Second
-	hostilePeriod      = 10 * time.Second // a connection is replaced after so long: the service's timeouts are as long
+	hostilePeriod      = 10 * time.Second // how long a connection stays open: the timeouts of the service are as long
 	maxResident        = 700 << 20        // bytes
 
 	honestWorkers = 4
 	honestPause   = 10 * time.Millisecond
 	honestRounds  = 5 // of a second each
 
-	// hostileAttempts is how often latencies are compared: one comparison within the bound shows that the attack does not
-	// slow others down. Whatever else the machine does may.
+	// hostileAttempts is how often the test compares latencies. One comparison within the bound shows that the attack does
+	// not slow others down. Other work on the machine may.
 	hostileAttempts = 3
-	// latencyFloor is what a p99 may be at any time: at a millisecond or two it is noise of a machine that both ends and
-	// Redis share, with 1,000 connections a second for the attack.
+	// latencyFloor is a p99 that always passes. Below it, noise dominates: both ends, Redis and the attack (1,000 new
+	// connections per second) share one machine.
 	latencyFloor = 40 * time.Millisecond
 )
 
-// Thousands of connections announce bodies, or never read their answers. The service keeps its memory within bounds, and
-// serves others as before, their large bodies too.
-func TestHostileConnectionsTakeBoundedMemoryAndHonestOnesAreServed(t *testing.T) {
+// Thousands of connections announce bodies that they do not send, or never read their answers. The service bounds its
+// memory, and serves other clients as before, including their large bodies.
+func TestHostileConnectionsUseBoundedMemoryAndDoNotSlowOthers(t *testing.T) {
 	head := "POST /v1/organizations HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 	for _, attack := range []struct {
 		name string
@@ -61,7 +61,7 @@ func TestHostileConnectionsTakeBoundedMemoryAndHonestOnesAreServed(t *testing.T)
 			for range hostileAttempts {
 				calm := w.medianP99(t)
 				stop := attackWith(t, instance.Listen(), attack.text(w))
-				time.Sleep(hostileRamp) // until all are connected
+				time.Sleep(hostileRamp) // until all connections are open
 				attacked := w.medianP99(t)
 				stop()
 				t.Logf("p99 %v, under attack %v", calm, attacked)
@@ -72,7 +72,7 @@ func TestHostileConnectionsTakeBoundedMemoryAndHonestOnesAreServed(t *testing.T)
 			peak := peakResident(t, instance.PID())
 			t.Logf("at most %d MiB resident", peak>>20)
 			switch {
-			case raceDetector: // it takes memory and time of its own
+			case raceDetector: // it needs memory and time of its own
 			case slowed:
 				t.Error("honest requests took more than twice as long under attack")
 			case peak > maxResident:
@@ -82,7 +82,7 @@ func TestHostileConnectionsTakeBoundedMemoryAndHonestOnesAreServed(t *testing.T)
 	}
 }
 
-// attackWith keeps up connections from another address that send the text and read nothing, until it is stopped.
+// attackWith keeps connections open from another address until it is stopped. They send the text and read nothing.
 func attackWith(t *testing.T, address, text string) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}, Control: smallBuffer}
@@ -114,7 +114,7 @@ func pauseFor(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// tenants are an organization at work, and one whose list of agents is as large as can be.
+// tenants are an honest organization, and one whose list of agents is as large as allowed.
 type tenants struct {
 	url, hostileKey string
 	client          *http.Client
@@ -182,7 +182,7 @@ func (w *tenants) do(r honestRequest) (status int, answer []byte, err error) {
 	return response.StatusCode, answer, err
 }
 
-// medianP99 returns the median of the rounds' p99: one pause of the machine decides nothing. Every request must succeed.
+// medianP99 returns the median of the rounds' p99, so that one pause of the machine has no effect. Every request must succeed.
 func (w *tenants) medianP99(t *testing.T) time.Duration {
 	t.Helper()
 	var rounds []time.Duration
@@ -217,7 +217,7 @@ func (w *tenants) work(t *testing.T, until time.Time) (took []time.Duration) {
 	return took
 }
 
-// peakResident returns the most that the process has had in memory, in bytes.
+// peakResident returns the peak resident memory of the process in bytes.
 func peakResident(t *testing.T, pid int) int {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -233,11 +233,11 @@ func peakResident(t *testing.T, pid int) int {
 			return kilobytes << 10
 		}
 	}
-	t.Fatal("the system does not say")
+	t.Fatal("/proc has no VmHWM")
 	return 0
 }
 
-// smallBuffer makes a connection take little that is not read.
+// smallBuffer sets a small receive buffer, so that unread answers stay in the service.
 func smallBuffer(_, _ string, socket syscall.RawConn) error {
 	var failed error
 	err := socket.Control(func(fd uintptr) {

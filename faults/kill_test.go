@@ -7,16 +7,16 @@ import (
 	"remit/redisproc"
 )
 
-// With appendfsync always nothing that was acknowledged is lost, whenever Redis is killed.
+// With appendfsync always no acknowledged write is lost, whenever Redis is killed.
 func TestRedisKilledAtRandomMomentsLosesNothing(t *testing.T) {
 	redis := StartRedis(t, redisproc.Config{Fsync: "always"})
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
 	for range rounds(3) {
-		s.Acknowledged(20 + rand.IntN(200))
+		s.AwaitAcknowledged(20 + rand.IntN(200))
 		redis.Kill()
 		redis.Start()
-		s.FaultOver()
+		s.AwaitRecovery()
 	}
-	s.Acknowledged(100)
+	s.AwaitAcknowledged(100)
 	s.Finish()
 }

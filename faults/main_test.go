@@ -8,13 +8,17 @@ import (
 	"net/http"
 	"os"
 	"testing"
+
+	"remit/internal/serviceproc"
 )
 
 var long = flag.Bool("long", false, "more rounds of every fault, and longer ones")
 
-func TestMain(m *testing.M) { os.Exit(Main(m)) }
+func TestMain(m *testing.M) {
+	os.Exit(serviceproc.Tests{M: m, Race: raceDetector, End: removePreload}.Run())
+}
 
-// rounds is how often a scenario repeats its fault: few times in every test run, more often with -long.
+// rounds is how often a scenario repeats its fault: five times as often with -long.
 func rounds(few int) int {
 	if *long {
 		return 5 * few
@@ -22,7 +26,7 @@ func rounds(few int) int {
 	return few
 }
 
-// closingListener returns the address of a listener that reads a little of each connection, and closes it.
+// closingListener returns the address of a listener that reads one byte of each connection and closes it.
 func closingListener(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -43,8 +47,8 @@ func closingListener(t *testing.T) string {
 	return listener.Addr().String()
 }
 
-// closingOnce returns the address of a server that answers the first request of its only connection, and closes
-// everything at the second.
+// closingOnce returns the address of a server that answers the first request of its only connection, and closes the
+// connection and itself at the second.
 func closingOnce(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

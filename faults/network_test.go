@@ -11,7 +11,7 @@ import (
 	"remit/redisproc"
 )
 
-// network stands between the service and a Redis.
+// network is a proxy between the service and a Redis.
 type network struct {
 	t     testing.TB
 	proxy *toxiproxy.Proxy
@@ -28,11 +28,11 @@ func newNetwork(t *testing.T, r *Redis) *network {
 	return &network{t, proxy}
 }
 
-// url returns where the service finds the Redis behind the network.
+// url returns the address of the proxy.
 func (n *network) url() string { return "redis://" + n.proxy.Listen }
 
-// spoil begins what the toxic does, until clear. It is JSON as toxiproxy's interface takes it.
-func (n *network) spoil(toxic string) {
+// add applies a toxic until clear. The toxic is JSON as in the API of toxiproxy.
+func (n *network) add(toxic string) {
 	n.t.Helper()
 	if _, err := n.proxy.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
 		n.t.Fatal(err)
@@ -42,11 +42,11 @@ func (n *network) spoil(toxic string) {
 func (n *network) clear() { n.proxy.Toxics.ResetToxics(n.t.Context()) }
 
 const (
-	// Redis gets every command, and of a third of the connections no answer comes back.
+	// Redis gets every command, but on a third of the connections no reply returns.
 	repliesLost = `{"name":"lost","type":"timeout","stream":"downstream","toxicity":0.3,"attributes":{"timeout":100}}`
-	// A third of the connections are reset, wherever they are.
+	// A third of the connections are reset at any point.
 	resets = `{"name":"reset","type":"reset_peer","stream":"downstream","toxicity":0.3,"attributes":{"timeout":30}}`
-	// Every answer takes 200 ± 200 ms.
+	// Every reply takes 200 ± 200 ms.
 	latency = `{"name":"slow","type":"latency","stream":"downstream","attributes":{"latency":200,"jitter":200}}`
 )
 
@@ -57,21 +57,21 @@ func TestLostRepliesAndResetsChargeNothingTwice(t *testing.T) {
 			network := newNetwork(t, redis)
 			s := New(t, Setup{URL: network.url(), Servers: []string{redis.Addr}})
 			for range rounds(2) {
-				network.spoil(toxic)
-				s.Acknowledged(80)
+				network.add(toxic)
+				s.AwaitAcknowledged(80)
 				network.clear()
-				s.FaultOver()
+				s.AwaitRecovery()
 			}
-			s.Acknowledged(100)
+			s.AwaitAcknowledged(100)
 			if n := s.History.Count(func(c Call) bool { return c.Code == "outcome_unknown" }); n == 0 {
-				t.Error("no write was in doubt: no reply was lost")
+				t.Error("no write had an unknown outcome: no reply was lost")
 			}
 			s.Finish()
 		})
 	}
 }
 
-// medianCall returns how long half of the calls took that were acknowledged and lie between these times.
+// medianCall returns the median duration of the acknowledged calls between these times.
 func (s *Scenario) medianCall(from, to time.Duration) time.Duration {
 	s.t.Helper()
 	var took []time.Duration
@@ -87,21 +87,21 @@ func (s *Scenario) medianCall(from, to time.Duration) time.Duration {
 	return took[len(took)/2]
 }
 
-// A slow network makes calls slow, and nothing else.
-func TestASlowNetworkIsEndured(t *testing.T) {
+// A slow network makes calls slow but has no other effect.
+func TestSlowNetworkOnlyAddsLatency(t *testing.T) {
 	redis := StartRedis(t, redisproc.Config{})
 	network := newNetwork(t, redis)
 	s := New(t, Setup{URL: network.url(), Servers: []string{redis.Addr}})
-	network.spoil(latency)
+	network.add(latency)
 	from := s.History.Now()
-	s.Acknowledged(rounds(60))
+	s.AwaitAcknowledged(rounds(60))
 	to := s.History.Now()
 	network.clear()
-	s.FaultOver()
-	s.Acknowledged(100)
+	s.AwaitRecovery()
+	s.AwaitAcknowledged(100)
 	if half := s.medianCall(from, to); half < 100*time.Millisecond {
 		t.Errorf("half of the calls took less than %v: the network was not slow", half)
 	}
-	s.wantAnswered()
+	s.checkAnswered()
 	s.Finish()
 }

@@ -16,9 +16,18 @@ import (
 //go:embed preload/preload.c
 var preloadSource []byte
 
-// preloaded is the library that is loaded into redis-server, compiled once for all tests.
+// preloadDir holds the compiled library until removePreload, which TestMain calls.
+var preloadDir string
+
+func removePreload() { _ = os.RemoveAll(preloadDir) }
+
+// preloaded compiles the library that redis-server loads, once for all tests, and returns its path.
 var preloaded = sync.OnceValues(func() (string, error) {
-	source, library := filepath.Join(scratch, "preload.c"), filepath.Join(scratch, "preload.so")
+	var err error
+	if preloadDir, err = os.MkdirTemp("", "remit-faults-"); err != nil {
+		return "", err
+	}
+	source, library := filepath.Join(preloadDir, "preload.c"), filepath.Join(preloadDir, "preload.so")
 	if err := os.WriteFile(source, preloadSource, 0o600); err != nil {
 		return "", err
 	}
@@ -29,12 +38,12 @@ var preloaded = sync.OnceValues(func() (string, error) {
 	return library, nil
 })
 
-// Machine is what lies under a redis-server: its disk and its clock. Give Env to redisproc.Config.
+// Machine simulates the disk and the clock under a redis-server. Pass Env in redisproc.Config.
 type Machine struct {
 	Env []string
 
 	t       testing.TB
-	control *os.File // as preload/preload.c has it
+	control *os.File // file shared with preload/preload.c
 }
 
 // The layout of struct control in preload/preload.c.
@@ -47,7 +56,7 @@ const (
 	controlBytes = syncedAt + syncedFiles*syncedSize
 )
 
-// NewMachine returns a machine whose disk is as quick, and whose clock as right, as the real one's.
+// NewMachine returns a machine whose disk and clock behave as the real ones until it is told otherwise.
 func NewMachine(t testing.TB) *Machine {
 	t.Helper()
 	library, err := preloaded()
@@ -65,10 +74,10 @@ func NewMachine(t testing.TB) *Machine {
 	return &Machine{Env: []string{"LD_PRELOAD=" + library, "REMIT_FAULTS_CONTROL=" + control.Name()}, t: t, control: control}
 }
 
-// DelaySyncs makes every sync of a file to disk take so much longer.
+// DelaySyncs adds a delay to every sync of a file to disk.
 func (m *Machine) DelaySyncs(by time.Duration) { m.set(syncDelayAt, by) }
 
-// StepClock puts the wall clock so far ahead of the real one, or behind it.
+// StepClock sets the wall clock ahead of the real one, or behind it if negative.
 func (m *Machine) StepClock(ahead time.Duration) { m.set(clockAt, ahead) }
 
 func (m *Machine) set(at int64, value time.Duration) {
@@ -78,7 +87,7 @@ func (m *Machine) set(at int64, value time.Duration) {
 	}
 }
 
-// Synced returns how much of a file has certainly reached the disk: what it held when its last complete sync began.
+// Synced returns how many bytes of a file have certainly reached the disk: its size when its last complete sync began.
 func (m *Machine) Synced(path string) int64 {
 	m.t.Helper()
 	info, err := os.Stat(path)
@@ -98,8 +107,8 @@ func (m *Machine) Synced(path string) int64 {
 	return 0
 }
 
-// LosePower leaves of the server's append-only file what has certainly reached the disk, as if the machine had lost power
-// when the server, which must have ended, did. It returns how many bytes are gone.
+// LosePower truncates the append-only file to what has certainly reached the disk, as a power failure at the end of the
+// server would. The server must have ended. It returns how many bytes are lost.
 func (m *Machine) LosePower(r *Redis) int64 {
 	m.t.Helper()
 	file := r.AppendOnlyFile()
@@ -110,11 +119,11 @@ func (m *Machine) LosePower(r *Redis) int64 {
 	return written - synced
 }
 
-// Unsynced returns how many bytes of the append-only file a power cut would take now.
+// Unsynced returns how many bytes of the append-only file a power failure would lose now.
 func (m *Machine) Unsynced(r *Redis) int64 {
 	m.t.Helper()
 	file := r.AppendOnlyFile()
-	synced := m.Synced(file) // first: what is written after it counts as not synced
+	synced := m.Synced(file) // read first, so that later writes count as unsynced
 	return sizeOf(m.t, file) - synced
 }
 

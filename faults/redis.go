@@ -12,7 +12,7 @@ import (
 	"remit/redisproc"
 )
 
-// Redis is a redis-server of the test's own that comes back at the same address, with the same data.
+// Redis is a redis-server of one test. After a restart it has the same address and the same data.
 type Redis struct {
 	Addr   string           // host:port
 	Config redisproc.Config // of the next Start
@@ -21,8 +21,8 @@ type Redis struct {
 	server *redisproc.Server
 }
 
-// StartRedis runs a redis-server until the test ends, with an append-only file in a directory of its own unless the
-// Config has one.
+// StartRedis runs a redis-server until the test ends. It keeps an append-only file in a temporary directory unless the
+// Config names a directory.
 func StartRedis(t testing.TB, cfg redisproc.Config) *Redis {
 	t.Helper()
 	port, err := redisproc.FreePort()
@@ -42,10 +42,10 @@ func StartRedis(t testing.TB, cfg redisproc.Config) *Redis {
 // URL returns the address as the service takes it.
 func (r *Redis) URL() string { return "redis://" + r.Addr }
 
-// PID returns the id of the process as it runs now.
+// PID returns the id of the running process.
 func (r *Redis) PID() int { return r.server.PID() }
 
-// Start runs the server again after it has ended.
+// Start restarts the server after it has ended.
 func (r *Redis) Start() {
 	r.t.Helper()
 	server, err := redisproc.Start(context.Background(), r.Config)
@@ -55,7 +55,7 @@ func (r *Redis) Start() {
 	r.server = server
 }
 
-// Kill ends the process without any of the work that Redis does when it is told to stop, and returns when it has ended.
+// Kill ends the process with SIGKILL, so Redis saves nothing, and returns when it has ended.
 func (r *Redis) Kill() {
 	if r.server == nil {
 		return
@@ -67,10 +67,10 @@ func (r *Redis) Kill() {
 // Ended is closed when the process has ended.
 func (r *Redis) Ended() <-chan struct{} { return r.server.Done() }
 
-// Freeze stops the process without ending it: its connections stay, and nothing answers.
+// Freeze stops the process with SIGSTOP: its connections stay open, and nothing answers.
 func (r *Redis) Freeze() { r.Signal(syscall.SIGSTOP) }
 
-// Thaw lets a frozen process go on.
+// Thaw resumes a frozen process.
 func (r *Redis) Thaw() { r.Signal(syscall.SIGCONT) }
 
 // Signal sends a signal to the process, unless it has ended.
@@ -78,17 +78,17 @@ func (r *Redis) Signal(s syscall.Signal) {
 	select {
 	case <-r.server.Done():
 	default:
-		_ = syscall.Kill(r.server.PID(), s) // it may have ended meanwhile
+		_ = syscall.Kill(r.server.PID(), s) // fails if the process has ended meanwhile
 	}
 }
 
-// AppendOnlyFile returns the path of the file that the server appends to. The tests write too little for it to be
-// rewritten, so it stays the same.
+// AppendOnlyFile returns the path of the file that the server appends to. It stays the same, because the tests write too
+// little for Redis to rewrite it.
 func (r *Redis) AppendOnlyFile() string {
 	return filepath.Join(r.Config.Dir, "appendonlydir", "appendonly.aof.1.incr.aof")
 }
 
-// Client returns a client of the server until the test ends, to look and to configure.
+// Client returns a client to inspect and configure the server. It is closed when the test ends.
 func (r *Redis) Client() *redis.Client { return clientOf(r.t, r.Addr) }
 
 func clientOf(t testing.TB, address string) *redis.Client {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// refusesWritesAndReads expects every instance to refuse charges as unavailable, to say that it is not ready, and to read.
+// refusesWritesAndReads expects every instance to refuse charges as unavailable, to be not ready, and to serve reads.
 func (s *Scenario) refusesWritesAndReads() {
 	s.t.Helper()
 	s.awaitRefusal("unavailable")
@@ -13,11 +13,11 @@ func (s *Scenario) refusesWritesAndReads() {
 		if got := readyz(i); got != http.StatusServiceUnavailable {
 			s.t.Errorf("/readyz answers %d, want 503", got)
 		}
-		agent := s.World.Agents[0]
+		agent := s.Fixture.Agents[0]
 		for what, path := range map[string]string{"a session": "/sessions/" + agent.Roomy, "its list": "/sessions", "its token": "/v1/auth/verify"} {
 			call, body := s.Caller.Do(i.URL, Request{Call: Call{Kind: Read}, Method: http.MethodGet, Path: path, Token: agent.Access})
 			if call.Outcome != OK {
-				s.t.Errorf("while writes are refused, %s cannot be read: %d %s", what, call.Status, body)
+				s.t.Errorf("while Redis refuses writes, %s cannot be read: %d %s", what, call.Status, body)
 			}
 		}
 	}
@@ -26,7 +26,7 @@ func (s *Scenario) refusesWritesAndReads() {
 // awaitRefusal returns when every instance refuses charges with the code.
 func (s *Scenario) awaitRefusal(code string) {
 	s.t.Helper()
-	agent := s.World.Agents[0]
+	agent := s.Fixture.Agents[0]
 	for _, i := range s.Instances {
 		last := ""
 		for deadline := time.Now().Add(10 * time.Second); last != code; time.Sleep(10 * time.Millisecond) {
@@ -39,7 +39,7 @@ func (s *Scenario) awaitRefusal(code string) {
 	}
 }
 
-// awaitReady returns when every instance says that it is ready.
+// awaitReady returns when every instance is ready.
 func (s *Scenario) awaitReady() {
 	s.t.Helper()
 	for _, i := range s.Instances {
@@ -51,7 +51,7 @@ func (s *Scenario) awaitReady() {
 	}
 }
 
-// readyz returns what an instance answers to whoever watches it.
+// readyz returns the status of an instance's readiness probe, or 0 without an answer.
 func readyz(i *Instance) int {
 	client := http.Client{Timeout: callLimit}
 	defer client.CloseIdleConnections()

@@ -1,38 +1,28 @@
 package faults
 
 import (
+	"context"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
-// resources is what instances hold while nobody asks anything of them.
+const (
+	// quietPatience is how long connections and files opened under load may take to close after it.
+	quietPatience = 15 * time.Second
+	// steadyTime is how long the number of open files of an instance must stay the same before it counts as idle.
+	steadyTime = 200 * time.Millisecond
+	// poolSize is how many connections an instance keeps to a Redis server at most.
+	poolSize = 64 + 10 // 10 are for pipelines
+)
+
+// resources is what idle instances hold.
 type resources struct {
 	goroutines  int // of one instance
 	files       int // of all instances
 	connections int // of all instances to all Redis servers
 }
-
-// goroutinesAtRest returns how many goroutines an instance has that has worked and has nothing to do: one that is started
-// for this, and ended by it.
-func (s *Scenario) goroutinesAtRest() int {
-	i := StartInstance(s.t, s.setup.URL, s.setup.Args...)
-	var busy sync.WaitGroup
-	for n := range s.setup.Workers {
-		busy.Go(func() { s.acknowledges(i, n) })
-	}
-	busy.Wait()
-	s.Caller.Close()
-	awaitSteady(i)
-	stacks, err := i.Goroutines()
-	if err != nil {
-		s.t.Errorf("goroutines at rest: %v", err)
-	}
-	return len(stacks)
-}
-
-// steadyTime is how long the number of an instance's open files must stay the same for it to be at rest.
-const steadyTime = 200 * time.Millisecond
 
 // awaitSteady returns when the instance has closed the connections that its clients have closed.
 func awaitSteady(i *Instance) {
@@ -44,10 +34,10 @@ func awaitSteady(i *Instance) {
 	}
 }
 
-// countFiles returns how many file descriptors the instances that run have together.
-func (s *Scenario) countFiles() int {
+// countFiles returns how many file descriptors the running instances have together.
+func countFiles(instances []*Instance) int {
 	sum := 0
-	for _, i := range s.Instances {
+	for _, i := range instances {
 		if n, err := openFiles(i.PID()); err == nil && i.Runs() {
 			sum += n
 		}
@@ -55,22 +45,22 @@ func (s *Scenario) countFiles() int {
 	return sum
 }
 
-// countConnections returns how many connections all Redis servers have together, but for our own.
-func (s *Scenario) countConnections() (sum int, err error) {
-	for _, server := range s.servers {
-		clients, err := server.Do(s.t.Context(), "CLIENT", "LIST", "TYPE", "normal").Text()
+// countConnections returns how many connections the Redis servers have together, without those of these clients.
+func countConnections(ctx context.Context, servers []*redis.Client) (sum int, err error) {
+	for _, server := range servers {
+		clients, err := server.Do(ctx, "CLIENT", "LIST", "TYPE", "normal").Text()
 		if err != nil {
 			return 0, err
 		}
-		sum += listed(clients) - 1
+		sum += countClients(clients) - 1
 	}
 	return sum, nil
 }
 
-// listed returns how many clients there are in a list, without the sentinels, which come and go.
-func listed(clients string) int {
+// countClients returns how many clients are in a list, without sentinels, which come and go.
+func countClients(list string) int {
 	n := 0
-	for line := range strings.Lines(clients) {
+	for line := range strings.Lines(list) {
 		if !strings.Contains(line, " name=sentinel-") {
 			n++
 		}
@@ -78,42 +68,14 @@ func listed(clients string) int {
 	return n
 }
 
-// checkResources waits for the instances to come to rest, and then ends them: those that have worked by asking for their
-// goroutines, the others by SIGTERM.
-func (s *Scenario) checkResources() []Violation {
-	s.Caller.Close()
-	out := s.checkOpen()
-	for _, i := range s.Instances {
-		switch {
-		case !i.Runs():
-		case s.hasWorked(i):
-			out = append(out, s.checkGoroutines(i)...)
-		default:
-			if err := i.Terminate(); err != nil {
-				out = append(out, found(RuleExit, i.URL, "%v", err))
-			}
-		}
-	}
-	return out
-}
-
-// hasWorked says whether the instance has acknowledged anything since its start: at its address there may have been
-// others before.
-func (s *Scenario) hasWorked(i *Instance) bool {
-	since := i.started.Sub(s.History.begin)
-	return s.History.Count(func(c Call) bool { return c.Instance == i.URL && c.Began >= since && c.Outcome == OK }) > 0
-}
-
-// checkOpen compares what is open with the baseline. Pools keep the connections that the load needed, so these are bounded
-// by their size, and everything else must be as it was.
-func (s *Scenario) checkOpen() []Violation {
+// checkOpen waits for open files and connections to return to the baseline, and returns what has not returned in time.
+func checkOpen(ctx context.Context, baseline resources, instances []*Instance, servers []*redis.Client) []Violation {
 	for deadline := time.Now().Add(quietPatience); ; time.Sleep(20 * time.Millisecond) {
 		var open []Violation
-		if connections, err := s.countConnections(); err != nil {
-			open = []Violation{found(RuleUnread, "connections to Redis", "%v", err)}
+		if connections, err := countConnections(ctx, servers); err != nil {
+			open = []Violation{violationOf(RuleUnread, "connections to Redis", "%v", err)}
 		} else {
-			open = judgeOpen(s.baseline, resources{files: s.countFiles(), connections: connections},
-				len(s.Instances)*max(1, len(s.servers)))
+			open = compareOpen(baseline, resources{files: countFiles(instances), connections: connections}, len(instances)*max(1, len(servers)))
 		}
 		if len(open) == 0 || time.Now().After(deadline) {
 			return open
@@ -121,26 +83,28 @@ func (s *Scenario) checkOpen() []Violation {
 	}
 }
 
-func judgeOpen(before, now resources, pools int) []Violation {
+// compareOpen allows as many connections as the pools may keep. Everything else must be as it was before.
+func compareOpen(before, now resources, pools int) []Violation {
 	var out []Violation
 	if now.connections > pools*poolSize {
-		out = append(out, found(RuleConns, "Redis", "%d connections, pools hold %d", now.connections, pools*poolSize))
+		out = append(out, violationOf(RuleConns, "Redis", "%d connections, pools hold %d", now.connections, pools*poolSize))
 	}
 	if left := (now.files - now.connections) - (before.files - before.connections); left > 0 {
-		out = append(out, found(RuleFiles, "the service", "%d file descriptors more than before, connections to Redis apart (%+v, now %+v)",
+		out = append(out, violationOf(RuleFiles, "the service", "%d file descriptors more than before, without connections to Redis (%+v, now %+v)",
 			left, before, now))
 	}
 	return out
 }
 
-func (s *Scenario) checkGoroutines(i *Instance) []Violation {
+// checkGoroutines ends the instance, and compares how many goroutines it had with those of another idle instance.
+func checkGoroutines(i *Instance, atRest int) []Violation {
 	awaitSteady(i)
 	stacks, err := i.Goroutines()
 	if err != nil {
-		return []Violation{found(RuleGoroutines, i.URL, "%v", err)}
+		return []Violation{violationOf(RuleGoroutines, i.URL, "%v", err)}
 	}
-	if len(stacks) > s.baseline.goroutines {
-		return []Violation{found(RuleGoroutines, i.URL, "%d, at rest it was %d:\n%v", len(stacks), s.baseline.goroutines, stacks)}
+	if len(stacks) > atRest {
+		return []Violation{violationOf(RuleGoroutines, i.URL, "%d, at rest it was %d:\n%v", len(stacks), atRest, stacks)}
 	}
 	return nil
 }

@@ -1,11 +1,9 @@
 package faults
 
 import (
-	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,36 +12,32 @@ import (
 )
 
 const (
-	// RecoveryLimit is how long the service may take, once a fault is over, until it answers as before.
+	// RecoveryLimit is how long the service may take to serve again after the end of a fault.
 	RecoveryLimit = 5 * time.Second
-	// quietPatience is how long what was opened under load may take to be closed after it.
-	quietPatience = 15 * time.Second
 	// workPatience is how long the fleet may take for the calls that a scenario waits for.
 	workPatience = 3 * time.Minute
-	// poolSize is how many connections an instance keeps to a Redis server at the most.
-	poolSize = 64 + 10 // 10 for pipelines alone
 
 	defaultInstances = 2
 	defaultWorkers   = 12
 	agents           = 4
 )
 
-// Setup says what a scenario runs on. Only the URL is needed.
+// Setup says what a scenario runs on. Only the URL is required.
 type Setup struct {
 	URL       string   // of Redis, as the instances take it
-	Servers   []string // addresses of all Redis servers, to count connections; none: they are not counted
+	Servers   []string // addresses of all Redis servers, to count connections; none: connections are not counted
 	Instances int      // of the service; 0: 2
 	Workers   int      // of the fleet; 0: 12
 	Args      []string // further flags of every instance
 }
 
-// Scenario is a fleet at work on instances of the service. Its steps are, in order: New, some faults with Acknowledged or
-// time between them, FaultOver when they are over, Finish.
+// Scenario is a fleet that calls instances of the service while a fault is injected. Its steps are, in order: New, faults
+// with AwaitAcknowledged between them, AwaitRecovery after each, Finish.
 type Scenario struct {
 	History   *History
-	World     *World
+	Fixture   *Fixture
 	Caller    *Caller
-	Instances []*Instance // a scenario that ends one puts another in its place, at the same address
+	Instances []*Instance // a scenario that ends one starts another at the same address
 
 	t        testing.TB
 	setup    Setup
@@ -54,7 +48,7 @@ type Scenario struct {
 	recovery []time.Duration
 }
 
-// New starts the instances, builds the world and sets the fleet to work. All of it ends with the test.
+// New starts the instances, creates the fixture and starts the fleet. All of it ends with the test.
 func New(t testing.TB, setup Setup) *Scenario {
 	t.Helper()
 	setup.Instances, setup.Workers = orDefault(setup.Instances, defaultInstances), orDefault(setup.Workers, defaultWorkers)
@@ -66,44 +60,62 @@ func New(t testing.TB, setup Setup) *Scenario {
 	for range setup.Instances {
 		s.Instances = append(s.Instances, StartInstance(t, setup.URL, setup.Args...))
 	}
-	s.World = NewWorld(t, s.Caller, s.Instances[0].URL, agents)
+	s.Fixture = NewFixture(t, s.Caller, s.Instances[0].URL, agents)
 	if s.baseline.goroutines = s.goroutinesAtRest(); t.Failed() {
 		t.FailNow()
 	}
 	s.Caller.Close()
-	connections, err := s.countConnections()
+	connections, err := countConnections(t.Context(), s.servers)
 	if err != nil {
 		t.Fatalf("connections to Redis: %v", err)
 	}
-	s.baseline.files, s.baseline.connections = s.countFiles(), connections
+	s.baseline.files, s.baseline.connections = countFiles(s.Instances), connections
 	t.Logf("seed %d", s.seed)
-	s.Resume()
-	s.Acknowledged(10 * setup.Workers)
+	s.StartFleet()
+	s.AwaitAcknowledged(10 * setup.Workers)
 	return s
 }
 
-func orDefault(given, standard int) int {
-	if given == 0 {
-		return standard
+// goroutinesAtRest returns how many goroutines an idle instance has after it has served calls. It starts one for this, and
+// ends it.
+func (s *Scenario) goroutinesAtRest() int {
+	i := StartInstance(s.t, s.setup.URL, s.setup.Args...)
+	var busy sync.WaitGroup
+	for n := range s.setup.Workers {
+		busy.Go(func() { s.acknowledges(i, n) })
 	}
-	return given
+	busy.Wait()
+	s.Caller.Close()
+	awaitSteady(i)
+	stacks, err := i.Goroutines()
+	if err != nil {
+		s.t.Errorf("goroutines at rest: %v", err)
+	}
+	return len(stacks)
 }
 
-// Acknowledged returns when the fleet has been told OK so many times more.
-func (s *Scenario) Acknowledged(more int) {
+func orDefault(value, standard int) int {
+	if value == 0 {
+		return standard
+	}
+	return value
+}
+
+// AwaitAcknowledged returns when so many more calls of the fleet were acknowledged.
+func (s *Scenario) AwaitAcknowledged(more int) {
 	s.t.Helper()
 	acknowledged := func() int { return s.History.Count(func(c Call) bool { return c.Outcome == OK }) }
 	want := acknowledged() + more
 	for deadline := time.Now().Add(workPatience); acknowledged() < want; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			s.t.Fatalf("the fleet was not acknowledged %d more calls in %v: %s", more, workPatience, Summary(s.History.Calls()))
+			s.t.Fatalf("the service did not acknowledge %d more calls in %v: %s", more, workPatience, Summary(s.History.Calls()))
 		}
 	}
 }
 
-// FaultOver is called when the fault has ended: every instance that runs must acknowledge a charge of every agent within
-// RecoveryLimit. It returns how long the slowest took.
-func (s *Scenario) FaultOver() time.Duration {
+// AwaitRecovery returns when every running instance acknowledges a charge of every agent. Call it when the fault has ended:
+// Violations reports recoveries that took longer than RecoveryLimit. It returns how long the slowest instance took.
+func (s *Scenario) AwaitRecovery() time.Duration {
 	s.t.Helper()
 	over := time.Now()
 	slowest := time.Duration(0)
@@ -111,7 +123,7 @@ func (s *Scenario) FaultOver() time.Duration {
 		if !i.Runs() {
 			continue
 		}
-		for agent := range s.World.Agents {
+		for agent := range s.Fixture.Agents {
 			for !s.acknowledges(i, agent) {
 				if time.Since(over) > 6*RecoveryLimit {
 					s.t.Fatalf("%v after the fault the instance at %s still does not serve agent %d: %s",
@@ -128,33 +140,33 @@ func (s *Scenario) FaultOver() time.Duration {
 
 // acknowledges says whether the instance acknowledges a charge of the nth agent.
 func (s *Scenario) acknowledges(i *Instance, n int) bool {
-	agent := s.World.Agents[n%len(s.World.Agents)]
+	agent := s.Fixture.Agents[n%len(s.Fixture.Agents)]
 	call, _ := s.Caller.Do(i.URL, ChargeSession(agent, agent.Unkeyed, 1, money.MicroUSD(1)))
 	return call.Outcome == OK
 }
 
-// Restart starts an instance in the place of one that has ended, at the same address.
+// Restart starts a new instance at the address of the nth, which has ended.
 func (s *Scenario) Restart(n int) {
 	s.t.Helper()
 	arguments := append(slices.Clone(s.setup.Args), "--listen", s.Instances[n].Listen())
 	s.Instances[n] = StartInstance(s.t, s.setup.URL, arguments...)
 }
 
-// Rest stops the fleet: its workers finish what they are at.
-func (s *Scenario) Rest() { s.fleet.Stop() }
+// StopFleet stops the fleet after its workers have finished their current steps.
+func (s *Scenario) StopFleet() { s.fleet.Stop() }
 
-// Resume sets a fleet to work, at the beginning and after Rest.
-func (s *Scenario) Resume() {
+// StartFleet starts a new fleet, at the beginning and after StopFleet.
+func (s *Scenario) StartFleet() {
 	var urls []string
 	for _, i := range s.Instances {
 		urls = append(urls, i.URL)
 	}
-	s.fleet = StartFleet(s.World, s.Caller, urls, s.setup.Workers, s.seed)
+	s.fleet = StartFleet(s.Fixture, s.Caller, urls, s.setup.Workers, s.seed)
 	s.t.Cleanup(s.fleet.Stop)
 	s.seed++
 }
 
-// Finish stops the fleet, checks everything, and fails the test for every violation.
+// Finish stops the fleet, checks every rule, and reports each violation as an error of the test.
 func (s *Scenario) Finish() {
 	s.t.Helper()
 	for _, v := range s.Violations() {
@@ -162,30 +174,55 @@ func (s *Scenario) Finish() {
 	}
 }
 
-// Violations stops the fleet, checks everything, and returns what is wrong, for a scenario in which something must be.
-// The instances have ended then.
+// Violations stops the fleet, checks every rule, and returns the violations, for scenarios in which some are expected. It
+// ends the instances.
 func (s *Scenario) Violations() []Violation {
 	s.t.Helper()
-	s.Rest()
+	s.StopFleet()
 	var out []Violation
 	at := s.Instances[len(s.Instances)-1].URL
-	if unanswered := s.World.UseDead(s.Caller, at); unanswered > 0 {
-		out = append(out, found(RuleUnread, "what was revoked or ended", "%d uses were not answered", unanswered))
+	if unanswered := s.Fixture.UseRevoked(s.Caller, at); unanswered > 0 {
+		out = append(out, violationOf(RuleUnread, "what was revoked or ended", "%d calls were not answered", unanswered))
 	}
-	stored, err := s.World.Stored(s.Caller, at)
+	stored, err := s.Fixture.Stored(s.Caller, at)
 	if err != nil {
-		out = append(out, found(RuleUnread, "what is stored", "%v", err))
+		out = append(out, violationOf(RuleUnread, "what is stored", "%v", err))
 	} else {
 		out = append(out, Check(s.History.Calls(), stored)...)
 	}
 	for _, took := range s.recovery {
 		if took > RecoveryLimit {
-			out = append(out, found(RuleRecovery, "the service", "%v after the fault, want %v", took, RecoveryLimit))
+			out = append(out, violationOf(RuleRecovery, "the service", "%v after the fault, want %v", took, RecoveryLimit))
 		}
 	}
 	out = append(out, s.checkResources()...)
 	s.t.Logf("%s; recovery %v", Summary(s.History.Calls()), rounded(s.recovery))
 	return out
+}
+
+// checkResources waits until the instances are idle, and then ends them: with SIGQUIT those that have served calls, to see
+// their goroutines, and the others with SIGTERM.
+func (s *Scenario) checkResources() []Violation {
+	s.Caller.Close()
+	out := checkOpen(s.t.Context(), s.baseline, s.Instances, s.servers)
+	for _, i := range s.Instances {
+		switch {
+		case !i.Runs():
+		case s.hasWorked(i):
+			out = append(out, checkGoroutines(i, s.baseline.goroutines)...)
+		default:
+			if err := i.Terminate(); err != nil {
+				out = append(out, violationOf(RuleExit, i.URL, "%v", err))
+			}
+		}
+	}
+	return out
+}
+
+// hasWorked says whether the instance has acknowledged a call since its start. Others may have had its address before.
+func (s *Scenario) hasWorked(i *Instance) bool {
+	since := i.started.Sub(s.History.begin)
+	return s.History.Count(func(c Call) bool { return c.Instance == i.URL && c.Began >= since && c.Outcome == OK }) > 0
 }
 
 func rounded(all []time.Duration) []time.Duration {
@@ -194,27 +231,4 @@ func rounded(all []time.Duration) []time.Duration {
 		out = append(out, d.Round(time.Millisecond))
 	}
 	return out
-}
-
-// Summary says in a line how many calls had which outcome, and why those without one had none.
-func Summary(calls []Call) string {
-	outcomes, codes := map[Outcome]int{}, map[string]int{}
-	for _, c := range calls {
-		outcomes[c.Outcome]++
-		switch {
-		case c.Outcome == OK:
-		case c.Code != "":
-			codes[c.Code]++
-		case c.Status != 0:
-			codes[fmt.Sprint(c.Status)]++
-		default:
-			codes["no answer"]++
-		}
-	}
-	var parts []string
-	for _, code := range slices.Sorted(maps.Keys(codes)) {
-		parts = append(parts, fmt.Sprintf("%s %d", code, codes[code]))
-	}
-	return fmt.Sprintf("%d calls: %d ok, %d refused, %d unknown (%s)", len(calls),
-		outcomes[OK], outcomes[Refused], outcomes[Unknown], strings.Join(parts, ", "))
 }

@@ -10,25 +10,25 @@ import (
 	"remit/redisproc"
 )
 
-// Watched is a primary and its replicas, with three sentinels that watch them.
-type Watched struct {
+// SentinelGroup is a primary and its replicas, monitored by three sentinels.
+type SentinelGroup struct {
 	Servers   []*Redis
 	Sentinels *redisproc.Sentinels
 
 	t testing.TB
 }
 
-// failoverPatience is how long sentinels may take to agree on a new primary, on a machine that has too much to do.
+// failoverPatience is how long sentinels may take to agree on a new primary, on a busy machine.
 const failoverPatience = 60 * time.Second
 
-// StartWatched runs them until the test ends. The sentinels take the primary for down after a second.
-func StartWatched(t testing.TB, replicas int) *Watched {
+// StartSentinelGroup runs a group until the test ends. The sentinels consider the primary down after one second.
+func StartSentinelGroup(t testing.TB, replicas int) *SentinelGroup {
 	t.Helper()
-	w := &Watched{Servers: []*Redis{StartRedis(t, redisproc.Config{})}, t: t}
+	w := &SentinelGroup{Servers: []*Redis{StartRedis(t, redisproc.Config{})}, t: t}
 	for range replicas {
 		w.Servers = append(w.Servers, StartRedis(t, redisproc.Config{ReplicaOf: w.Servers[0].Addr}))
 	}
-	w.InStep(w.Servers[1:]...)
+	w.AwaitReplicas(w.Servers[1:]...)
 	var err error
 	if w.Sentinels, err = redisproc.StartSentinels(t.Context(), 3, redisproc.Watch{Primary: w.Servers[0].Addr}); err != nil {
 		t.Fatal(err)
@@ -37,8 +37,8 @@ func StartWatched(t testing.TB, replicas int) *Watched {
 	return w
 }
 
-// Addrs returns the addresses of the servers, and of the sentinels: instances have connections to both.
-func (w *Watched) Addrs() []string {
+// Addrs returns the addresses of the servers and the sentinels. Instances connect to both.
+func (w *SentinelGroup) Addrs() []string {
 	addrs := w.Sentinels.Addrs()
 	for _, server := range w.Servers {
 		addrs = append(addrs, server.Addr)
@@ -46,8 +46,8 @@ func (w *Watched) Addrs() []string {
 	return addrs
 }
 
-// Primary returns the server that all sentinels take for the primary, or nil while they do not agree.
-func (w *Watched) Primary() *Redis {
+// Primary returns the server that all sentinels name as the primary, or nil while they disagree.
+func (w *SentinelGroup) Primary() *Redis {
 	named := map[string]int{}
 	for _, address := range w.Sentinels.Addrs() {
 		client := redis.NewSentinelClient(&redis.Options{Addr: address, DisableIdentity: true})
@@ -65,8 +65,8 @@ func (w *Watched) Primary() *Redis {
 	return nil
 }
 
-// Promoted returns when all sentinels take another server for the primary: each has told its clients so by then.
-func (w *Watched) Promoted(old *Redis) {
+// AwaitPromotion returns when all sentinels name a primary other than old. Each has notified its clients by then.
+func (w *SentinelGroup) AwaitPromotion(old *Redis) {
 	w.t.Helper()
 	waitUntil(w.t, failoverPatience, "there is a new primary", func() bool {
 		primary := w.Primary()
@@ -74,8 +74,8 @@ func (w *Watched) Promoted(old *Redis) {
 	})
 }
 
-// InStep returns when the servers follow their primary, with all that it has.
-func (w *Watched) InStep(replicas ...*Redis) {
+// AwaitReplicas returns when the servers replicate from their primary and are in sync.
+func (w *SentinelGroup) AwaitReplicas(replicas ...*Redis) {
 	w.t.Helper()
 	for _, replica := range replicas {
 		client := redis.NewClient(&redis.Options{Addr: replica.Addr, DisableIdentity: true, PoolSize: 1})
@@ -87,7 +87,7 @@ func (w *Watched) InStep(replicas ...*Redis) {
 	}
 }
 
-// waitUntil returns when the condition holds, and fails the test when that takes too long.
+// waitUntil polls the condition until it holds, and fails the test after the limit.
 func waitUntil(t testing.TB, limit time.Duration, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); !condition(); time.Sleep(5 * time.Millisecond) {

@@ -6,49 +6,49 @@ import (
 	"time"
 )
 
-// failOver hurts the primary while the fleet works, waits until the service is back, heals it, and waits until it follows
-// the new one.
-func failOver(s *Scenario, w *Watched, hurt, heal func(*Redis)) {
+// failOver breaks the primary, waits until the service has recovered, repairs the old primary, and waits until it is a
+// replica of the new one.
+func failOver(s *Scenario, w *SentinelGroup, breakIt, repair func(*Redis)) {
 	primary := w.Primary()
-	s.Acknowledged(100)
-	hurt(primary)
+	s.AwaitAcknowledged(100)
+	breakIt(primary)
 	began := time.Now()
-	w.Promoted(primary)
+	w.AwaitPromotion(primary)
 	agreed := time.Since(began)
-	s.t.Logf("the sentinels agreed after %v, the service was back %v later", agreed.Round(time.Millisecond), s.FaultOver().Round(time.Millisecond))
-	s.Acknowledged(50)
-	heal(primary)
-	w.InStep(primary)
-	s.FaultOver()
+	s.t.Logf("the sentinels agreed after %v, the service recovered %v later", agreed.Round(time.Millisecond), s.AwaitRecovery().Round(time.Millisecond))
+	s.AwaitAcknowledged(50)
+	repair(primary)
+	w.AwaitReplicas(primary)
+	s.AwaitRecovery()
 }
 
-// failOverBothWays has the primary killed, and then the next one frozen: that keeps its connections, and what was sent to
-// it, and takes itself for the primary when it wakes.
-func failOverBothWays(s *Scenario, w *Watched) {
+// failOverBothWays kills the primary, and then freezes the next one. A frozen primary keeps its connections and unread
+// commands, and still believes that it is the primary when it resumes.
+func failOverBothWays(s *Scenario, w *SentinelGroup) {
 	for range rounds(1) {
 		failOver(s, w, (*Redis).Kill, (*Redis).Start)
 		failOver(s, w, (*Redis).Freeze, (*Redis).Thaw)
 	}
-	s.Acknowledged(100)
+	s.AwaitAcknowledged(100)
 }
 
-// With --durability=replicated nothing that was acknowledged is lost with the primary. There are two replicas: one must be
-// left to confirm.
-func TestSentinelFailoverLosesNothingThatAReplicaConfirmed(t *testing.T) {
-	w := StartWatched(t, 2)
+// With --durability=replicated no acknowledged write is lost with the primary. This takes two replicas, so that after the
+// failover one is left to confirm writes.
+func TestSentinelFailoverLosesNoReplicatedWrite(t *testing.T) {
+	w := StartSentinelGroup(t, 2)
 	s := New(t, Setup{URL: w.Sentinels.URL(), Servers: w.Addrs(), Args: []string{"--durability=replicated"}})
 	failOverBothWays(s, w)
 	s.Finish()
 }
 
-// lossRules are those that are broken when what was acknowledged is lost, and nothing else is wrong.
-var lossRules = []Rule{RuleLost, RuleSurplus, RuleKey, RuleRevoked, RuleSuccessors, RuleLive, RuleSettled, RuleStatus,
+// lossRules are the rules that lost writes break.
+var lossRules = []Rule{RuleLost, RuleSurplus, RuleKey, RuleRevoked, RuleSuccessors, RuleLive, RuleBothEnds, RuleStatus,
 	RuleDenied, RuleMissing}
 
-// By default replication is asynchronous: the last moments before a failover may be lost. How much it is, is told; but no
-// limit is exceeded, and the service comes back.
-func TestSentinelFailoverWithOneReplicaComesBackWithinItsLimits(t *testing.T) {
-	w := StartWatched(t, 1)
+// By default replication is asynchronous, so a failover may lose the last writes. The test logs how many. No limit may be
+// exceeded, and the service must recover.
+func TestSentinelFailoverWithOneReplicaKeepsLimits(t *testing.T) {
+	w := StartSentinelGroup(t, 1)
 	s := New(t, Setup{URL: w.Sentinels.URL(), Servers: w.Addrs()})
 	failOverBothWays(s, w)
 	lost := 0
@@ -60,5 +60,5 @@ func TestSentinelFailoverWithOneReplicaComesBackWithinItsLimits(t *testing.T) {
 		lost++
 		t.Log(v)
 	}
-	t.Logf("rules broken by what asynchronous replication lost: %d", lost)
+	t.Logf("violations because asynchronous replication lost writes: %d", lost)
 }

@@ -8,25 +8,25 @@ import (
 	"remit/money"
 )
 
-// openSession opens a session with that lifetime, of the agent with that id.
+// openSession creates a session of the agent with that lifetime.
 func (s *Scenario) openSession(agent string, lifetime time.Duration) (id string) {
 	s.t.Helper()
-	r := s.World.createSession(agent, 1000, money.USD)
+	r := s.Fixture.createSession(agent, 1000, money.USD)
 	r.Body.(object)["expires_in_seconds"] = int(lifetime.Seconds())
 	call, body := s.Caller.Do(s.Instances[0].URL, r)
 	var session struct{ ID string }
 	if err := json.Unmarshal(body, &session); err != nil || call.Outcome != OK {
-		s.t.Fatalf("no session: %d %v %s", call.Status, err, body)
+		s.t.Fatalf("session: %d %v %s", call.Status, err, body)
 	}
-	s.World.keepSession(session.ID)
+	s.Fixture.addSession(session.ID)
 	return session.ID
 }
 
-func (s *Scenario) sessionNow(id string) (now Session) {
+func (s *Scenario) readSession(id string) (now Session) {
 	s.t.Helper()
-	call, body := s.Caller.Do(s.Instances[0].URL, Request{Call: Call{Kind: Read}, Method: http.MethodGet, Path: "/sessions/" + id, APIKey: s.World.APIKey})
+	call, body := s.Caller.Do(s.Instances[0].URL, Request{Call: Call{Kind: Read}, Method: http.MethodGet, Path: "/sessions/" + id, APIKey: s.Fixture.APIKey})
 	if err := json.Unmarshal(body, &now); err != nil || call.Outcome != OK {
-		s.t.Fatalf("no session: %d %v %s", call.Status, err, body)
+		s.t.Fatalf("session: %d %v %s", call.Status, err, body)
 	}
 	return now
 }

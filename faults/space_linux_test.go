@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// fillDisk lets the server's files grow no more, and makeRoom lets them again.
+// fillDisk prevents the files of the server from growing, until makeRoom.
 func fillDisk(t *testing.T, r *Redis) {
 	limitFiles(t, r, strconv.FormatInt(sizeOf(t, r.AppendOnlyFile()), 10))
 }
@@ -22,8 +22,8 @@ func limitFiles(t *testing.T, r *Redis, bytes string) {
 	}
 }
 
-// With everysec Redis refuses writes until it can append again, and keeps in memory what it had acknowledged before.
-func TestAFullDiskRefusesWritesAndLetsReadsGoOn(t *testing.T) {
+// With everysec Redis refuses writes until it can append again. It keeps earlier acknowledged writes in memory.
+func TestFullDiskRefusesWritesAndServesReads(t *testing.T) {
 	_, redis := onMachine(t, "everysec")
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
 	for range rounds(1) {
@@ -31,32 +31,32 @@ func TestAFullDiskRefusesWritesAndLetsReadsGoOn(t *testing.T) {
 		s.refusesWritesAndReads()
 		makeRoom(t, redis)
 		s.awaitReady() // Redis tries again every second
-		s.FaultOver()
-		s.Acknowledged(100)
+		s.AwaitRecovery()
+		s.AwaitAcknowledged(100)
 	}
-	s.Rest() // while a sync is under way Redis answers, and keeps for up to 2 s what it is to append
+	s.StopFleet() // during a sync Redis answers, and buffers what it will append for up to 2 s
 	awaitAppended(t, redis)
-	redis.Kill() // the file has all of it again
+	redis.Kill() // the file is complete again
 	redis.Start()
-	s.FaultOver()
-	s.Resume()
-	s.Acknowledged(100) // which also finds the connections that Redis has closed
+	s.AwaitRecovery()
+	s.StartFleet()
+	s.AwaitAcknowledged(100) // enough calls to use every connection that Redis has closed
 	s.Finish()
 }
 
-// awaitAppended returns when the server has handed to the system all that it has acknowledged.
+// awaitAppended returns when the server has passed every acknowledged write to the kernel.
 func awaitAppended(t *testing.T, r *Redis) {
 	t.Helper()
 	client := r.Client()
-	waitUntil(t, 30*time.Second, "all is appended", func() bool {
+	waitUntil(t, 30*time.Second, "every write is appended", func() bool {
 		info := client.Info(t.Context(), "persistence").Val()
 		return strings.Contains(info, "aof_buffer_length:0\r") && strings.Contains(info, "aof_pending_bio_fsync:0\r")
 	})
 }
 
-// With always Redis ends at the first write that it cannot append: it could not keep its promise. Who runs it starts it
-// again.
-func TestAFullDiskEndsRedisThatSyncsAlwaysAndLosesNothing(t *testing.T) {
+// With always Redis exits at the first write that it cannot append, because it could not keep its promise. The operator
+// restarts it.
+func TestFullDiskStopsRedisThatSyncsAlwaysAndLosesNothing(t *testing.T) {
 	_, redis := onMachine(t, "always")
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
 	for range rounds(2) {
@@ -64,12 +64,12 @@ func TestAFullDiskEndsRedisThatSyncsAlwaysAndLosesNothing(t *testing.T) {
 		select {
 		case <-redis.Ended():
 		case <-time.After(10 * time.Second):
-			t.Fatal("Redis goes on without a disk")
+			t.Fatal("Redis still runs with a full disk")
 		}
 		s.awaitRefusal("unavailable")
 		redis.Start()
-		s.FaultOver()
-		s.Acknowledged(100)
+		s.AwaitRecovery()
+		s.AwaitAcknowledged(100)
 	}
 	s.Finish()
 }

@@ -20,7 +20,7 @@ type member struct {
 	key, agent, secret, access, session string
 }
 
-// join creates an organization with all that it needs.
+// join creates an organization with an agent, a token and a session.
 func (c *Caller) join(t *testing.T, instance string) *member {
 	t.Helper()
 	m := &member{}
@@ -48,7 +48,7 @@ func (c *Caller) want(t *testing.T, instance string, r Request) map[string]strin
 		t.Fatalf("%s: %d %s %v", r.Path, status, body, err)
 	}
 	fields, texts := map[string]any{}, map[string]string{}
-	_ = json.Unmarshal(body, &fields) // what is missing is ""
+	_ = json.Unmarshal(body, &fields) // a missing field is ""
 	for name, value := range fields {
 		texts[name], _ = value.(string)
 	}
@@ -77,7 +77,7 @@ func (a *tally) add(path string, status int, body []byte, err error) {
 	}
 }
 
-// refusedState is how a large state is refused.
+// refusedState is the count of large states that the quota refused.
 const refusedState = "/v1/transactions 403 quota_exceeded"
 
 func (a *tally) of(what string) int {
@@ -86,8 +86,8 @@ func (a *tally) of(what string) int {
 	return a.counts[what]
 }
 
-// hostilities are what an organization does at full rate: it fills Redis by the largest requests, and by many.
-func (m *member) hostilities() []func(n int) Request {
+// hostileRequests fill Redis with the largest allowed requests, and with many small ones.
+func (m *member) hostileRequests() []func(n int) Request {
 	state := json.RawMessage(`{"s":"` + strings.Repeat("x", 65_000) + `"}`)
 	large := func(int) Request { return m.begin(state) }
 	return []func(n int) Request{large, large, large, large, large, large, large, func(n int) Request {
@@ -105,8 +105,8 @@ func (m *member) hostilities() []func(n int) Request {
 	}}
 }
 
-// honesty is what a tenant does all the time.
-func (m *member) honesty(n int) []Request {
+// honestRequests are the calls of an honest tenant in one round.
+func (m *member) honestRequests(n int) []Request {
 	keyed := Request{Method: http.MethodPost, Path: "/sessions/" + m.session + "/actions", Token: m.access, Body: object{"value_usd": 0}}
 	keyed.Key = "key-" + strconv.Itoa(n)
 	return []Request{
@@ -116,10 +116,11 @@ func (m *member) honesty(n int) []Request {
 	}
 }
 
-// One organization at full rate fills a Redis of 300 MB in seconds. It is refused then, and nobody else ever is.
-func TestAHostileOrganizationIsRefusedBeforeAnyOtherIs(t *testing.T) {
+// One organization at full rate fills a Redis of 300 MB in seconds. Its quota must refuse it, and no other organization
+// may ever be refused.
+func TestQuotaRefusesAHostileOrganizationAndNoOther(t *testing.T) {
 	const tenants, pause = 20, 500 * time.Millisecond
-	lasts := 5 * time.Second // from when it is refused
+	lasts := 5 * time.Second // after the first refusal
 	if *long {
 		lasts = time.Minute
 	}
@@ -134,14 +135,14 @@ func TestAHostileOrganizationIsRefusedBeforeAnyOtherIs(t *testing.T) {
 	var members []*member
 	for n := range tenants + 1 {
 		m := caller.join(t, instances[n%2].URL)
-		caller.want(t, instances[n%2].URL, m.begin(object{"s": strings.Repeat("x", 40_000)})) // so that it is of note
+		caller.want(t, instances[n%2].URL, m.begin(object{"s": strings.Repeat("x", 40_000)})) // enough for its usage to be counted
 		members = append(members, m)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var hostile, honest tally
 	var group sync.WaitGroup
-	for i, next := range members[tenants].hostilities() {
+	for i, next := range members[tenants].hostileRequests() {
 		group.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
 				r := next(n)
@@ -153,7 +154,7 @@ func TestAHostileOrganizationIsRefusedBeforeAnyOtherIs(t *testing.T) {
 	for i, m := range members[:tenants] {
 		group.Go(func() {
 			for n := 0; ctx.Err() == nil; n++ {
-				for _, r := range m.honesty(n) {
+				for _, r := range m.honestRequests(n) {
 					status, _, body, err := caller.send(instances[(i+n)%2].URL, r)
 					honest.add(strings.Replace(r.Path, m.session, "{id}", 1), status, body, err)
 				}
@@ -164,7 +165,7 @@ func TestAHostileOrganizationIsRefusedBeforeAnyOtherIs(t *testing.T) {
 			}
 		})
 	}
-	waitUntil(t, 2*time.Minute, "it is refused", func() bool { return hostile.of(refusedState) > 0 })
+	waitUntil(t, 2*time.Minute, "the quota refuses it", func() bool { return hostile.of(refusedState) > 0 })
 	rest := time.NewTimer(lasts)
 	<-rest.C
 	cancel()
@@ -178,7 +179,7 @@ func TestAHostileOrganizationIsRefusedBeforeAnyOtherIs(t *testing.T) {
 		}
 	}
 	if done < tenants*10 {
-		t.Errorf("the others did %d things only", done)
+		t.Errorf("the others completed only %d calls", done)
 	}
 	if used < most*6/10 {
 		t.Errorf("it did not fill its share: %d of %d MB", used>>20, most>>20)

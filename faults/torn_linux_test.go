@@ -12,8 +12,8 @@ import (
 	"remit/redisproc"
 )
 
-// killUnsynced kills the server while its file has an end that has not reached the disk, and returns where that begins.
-// With appendfsync always, nothing of that end has been acknowledged.
+// killUnsynced kills the server while the end of its file has not reached the disk, and returns where that end begins. With
+// appendfsync always, no write in it has been acknowledged.
 func killUnsynced(t *testing.T, m *Machine, r *Redis) (synced int64) {
 	t.Helper()
 	m.DelaySyncs(60 * time.Millisecond)
@@ -22,7 +22,7 @@ func killUnsynced(t *testing.T, m *Machine, r *Redis) (synced int64) {
 	r.Kill()
 	synced = m.Synced(r.AppendOnlyFile())
 	if sizeOf(t, r.AppendOnlyFile()) == synced {
-		return killAgain(t, m, r) // it was synced just before it was killed
+		return killAgain(t, m, r) // the sync completed just before the kill
 	}
 	return synced
 }
@@ -34,12 +34,12 @@ func killAgain(t *testing.T, m *Machine, r *Redis) int64 {
 	return killUnsynced(t, m, r)
 }
 
-// A power cut can leave any part of a write. Redis cuts off a last command that is not whole and starts.
-func TestATornTailLosesNothingThatWasAcknowledged(t *testing.T) {
+// A power failure can leave part of a write. Redis truncates an incomplete last command and starts.
+func TestTornTailLosesNothingAcknowledged(t *testing.T) {
 	machine, redis := onMachine(t, "always")
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
 	for range rounds(3) {
-		s.Acknowledged(30)
+		s.AwaitAcknowledged(30)
 		synced := killUnsynced(t, machine, redis)
 		unsynced := sizeOf(t, redis.AppendOnlyFile()) - synced
 		left := rand.Int64N(unsynced)
@@ -47,23 +47,22 @@ func TestATornTailLosesNothingThatWasAcknowledged(t *testing.T) {
 			t.Fatal(err)
 		}
 		redis.Start()
-		s.FaultOver()
-		t.Logf("of %d bytes that were not synced %d were left", unsynced, left)
+		s.AwaitRecovery()
+		t.Logf("of %d unsynced bytes %d were left", unsynced, left)
 	}
-	s.Acknowledged(100)
+	s.AwaitAcknowledged(100)
 	s.Finish()
 }
 
-// A tail of other bytes Redis takes for damage, and does not start: it cannot know what they were. redis-check-aof cuts
-// them off.
-func TestAGarbledTailIsRepairedByHandAndLosesNothingThatWasAcknowledged(t *testing.T) {
+// Redis does not start if the file ends in other bytes, because they may be damaged writes. redis-check-aof truncates them.
+func TestGarbledTailIsRepairedByHandAndLosesNothingAcknowledged(t *testing.T) {
 	machine, redis := onMachine(t, "always")
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
 	synced := killUnsynced(t, machine, redis)
 	garble(t, redis.AppendOnlyFile(), synced)
 
 	if server, err := redisproc.Start(t.Context(), redis.Config); err == nil {
-		// It answers PING while it loads; then it ends.
+		// It answers PING while it loads the file, and then exits.
 		select {
 		case <-server.Done():
 			err = server.Stop()
@@ -76,12 +75,12 @@ func TestAGarbledTailIsRepairedByHandAndLosesNothingThatWasAcknowledged(t *testi
 	}
 	repair(t, redis.Config.Dir)
 	redis.Start()
-	s.FaultOver()
-	s.Acknowledged(100)
+	s.AwaitRecovery()
+	s.AwaitAcknowledged(100)
 	s.Finish()
 }
 
-// garble writes other bytes over a file from there to its end: a page of a file that was never written.
+// garble overwrites a file from an offset to its end, like a page that never reached the disk.
 func garble(t *testing.T, path string, from int64) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -94,7 +93,7 @@ func garble(t *testing.T, path string, from int64) {
 	}
 }
 
-// repair is what docs/operations.md tells to do.
+// repair follows docs/operations.md.
 func repair(t *testing.T, dir string) {
 	t.Helper()
 	tool := "redis-check-aof"

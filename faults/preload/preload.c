@@ -1,5 +1,5 @@
-/* Loaded into redis-server before libc: a disk that is slow to sync, a clock that steps, and a signal that would end a
- * process whose file may not grow. The tests compile it and steer it through a file that both map; see ../preload_linux.go. */
+/* Loaded into redis-server before libc. It delays syncs, steps the wall clock, and ignores the signal that would end a
+ * process whose file may not grow. The tests compile it and control it through a shared file; see ../preload_linux.go. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -51,7 +51,7 @@ static int synced(int fd, const char *name) {
   int known = fstat(fd, &before) == 0;
   int result = sync(fd);
   if (control->sync_delay_us > 0) usleep(control->sync_delay_us);
-  if (result == 0 && known) note(&before); /* what was appended meanwhile is for the next sync */
+  if (result == 0 && known) note(&before); /* data appended meanwhile belongs to the next sync */
   return result;
 }
 

@@ -16,17 +16,23 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"sync"
 	"testing"
 )
 
-// scratch holds the program for as long as the tests run.
-var scratch string
+var (
+	// scratch is the directory that holds the program while the tests run.
+	scratch string
+	// race says whether the program is built with the race detector.
+	race bool
+)
 
 // Tests is the tests of a package that runs the service. Its Run goes in place of testing.M's.
 type Tests struct {
 	*testing.M
-	End func() // what is to be done when all have run; may be nil
+	Race bool   // build the service with the race detector
+	End  func() // called after the last test; may be nil
 }
 
 // Run runs the tests, calls End and removes the program that was built for them.
@@ -37,6 +43,7 @@ func (m Tests) Run() int {
 		return 1
 	}
 	defer os.RemoveAll(scratch)
+	race = m.Race
 	if m.End != nil {
 		defer m.End()
 	}
@@ -53,7 +60,7 @@ var Program = sync.OnceValues(func() (string, error) {
 		return "", errors.New("the package's TestMain must run serviceproc.Tests")
 	}
 	binary := filepath.Join(scratch, "remit")
-	build := exec.Command("go", "build", "-o", binary, "remit")
+	build := exec.Command("go", "build", "-race="+strconv.FormatBool(race), "-o", binary, "remit")
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the service does not build: %w\n%s", err, output)
 	}
@@ -68,16 +75,22 @@ type Service struct {
 
 var listening = regexp.MustCompile(`listening url=(http://\S+)`)
 
-// Launch starts a service that keeps its data in dir, listens on a free port and takes these arguments besides. Stop it
+// Launch starts a service that keeps its data in dir and listens on a free port. The arguments are further flags. Stop it
 // after use.
 func Launch(dir string, args ...string) (*Service, error) {
+	return LaunchWith(dir, []string{"REMIT_LISTEN=127.0.0.1:0", "REMIT_DATA_DIR=" + filepath.Join(dir, "data")}, args...)
+}
+
+// LaunchWith starts a service in dir with these settings (NAME=value) and these flags, and returns when it listens. Stop it
+// after use.
+func LaunchWith(dir string, settings []string, args ...string) (*Service, error) {
 	binary, err := Program()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(binary, args...)
 	cmd.Dir = dir
-	p, err := StartProcess(cmd, "REMIT_LISTEN=127.0.0.1:0", "REMIT_DATA_DIR="+filepath.Join(dir, "data"))
+	p, err := StartProcess(cmd, settings...)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +108,7 @@ func Launch(dir string, args ...string) (*Service, error) {
 	return s, nil
 }
 
-// Run launches a service of the test's own, which is stopped when the test ends.
+// Run launches a service for the test and stops it when the test ends.
 func Run(t testing.TB, args ...string) *Service {
 	t.Helper()
 	s, err := Launch(t.TempDir(), args...)

@@ -13,8 +13,9 @@ import (
 	"remit/money"
 )
 
-// World is what a fleet works with: an organization, its agents, their sessions. It grows while the fleet works.
-type World struct {
+// Fixture is what a fleet works with: an organization, its agents and their sessions. The fleet adds sessions,
+// transactions and tokens.
+type Fixture struct {
 	APIKey string
 	Agents []*Agent
 
@@ -22,21 +23,21 @@ type World struct {
 	sessions     []string
 	transactions []string
 	families     map[string][]string // refresh tokens in their order
-	dead         []Request           // what must fail: what was revoked or ended is put to use
+	revoked      []Request           // calls that must be refused: they use what was revoked or ended
 }
 
-// Agent is an agent of the world.
+// Agent is an agent of the organization.
 type Agent struct {
 	ID, Secret string
 	Access     string // token
-	Roomy      string // session that has room for all that a test does
-	Tight      string // session whose limits are reached early
-	// Unkeyed is the session of charges without an idempotency key: one that is not answered stays in doubt, and would
-	// make every bound of another session wide.
+	Roomy      string // session whose limits no test reaches
+	Tight      string // session whose limits are soon reached
+	// Unkeyed is the session of charges without an idempotency key. If such a charge is not answered, its outcome stays
+	// unknown and widens the bounds of the session, so the other sessions take none.
 	Unkeyed string
 }
 
-// The scopes and limits of the world.
+// The scopes of agents and the limits of sessions.
 var scopes = []string{"transactions:rollback"}
 
 const (
@@ -46,10 +47,10 @@ const (
 	tightValue   = money.USD / 10
 )
 
-// NewWorld makes an organization with so many agents, by calls to the instance, which must all succeed.
-func NewWorld(t testing.TB, c *Caller, instance string, agents int) *World {
+// NewFixture creates an organization with agents by calls to the instance, which must all succeed.
+func NewFixture(t testing.TB, c *Caller, instance string, agents int) *Fixture {
 	t.Helper()
-	w := &World{families: map[string][]string{}}
+	w := &Fixture{families: map[string][]string{}}
 	must := func(r Request, into any) {
 		t.Helper()
 		call, body := c.Do(instance, r)
@@ -81,7 +82,7 @@ func NewWorld(t testing.TB, c *Caller, instance string, agents int) *World {
 			var session struct{ ID string }
 			must(w.createSession(a.ID, of.actions, of.value), &session)
 			*of.place = session.ID
-			w.keepSession(session.ID)
+			w.addSession(session.ID)
 		}
 		w.Agents = append(w.Agents, a)
 	}
@@ -95,12 +96,12 @@ type tokenPair struct {
 	Refresh string `json:"refresh_token"`
 }
 
-func (w *World) createAgent() Request {
+func (w *Fixture) createAgent() Request {
 	return Request{Call: Call{Kind: Create}, Method: http.MethodPost, Path: "/v1/agents", APIKey: w.APIKey,
 		Body: object{"name": "agent", "scopes": scopes}, Note: nothing}
 }
 
-func (w *World) createSession(agent string, actions int64, value money.MicroUSD) Request {
+func (w *Fixture) createSession(agent string, actions int64, value money.MicroUSD) Request {
 	return Request{Call: Call{Kind: Create}, Method: http.MethodPost, Path: "/sessions", APIKey: w.APIKey,
 		Body: object{"agent_id": agent, "max_actions": actions, "max_value_usd": value, "expires_in_seconds": 86400}}
 }
@@ -115,17 +116,17 @@ func refresh(token string) Request {
 		Body: object{"refresh_token": token}, Note: func(body []byte) string { return nameOf(pairIn(body).Refresh) }}
 }
 
-// ChargeSession asks for so many actions and so much value of a session, in the name of an agent.
+// ChargeSession returns a request of the agent to charge the session.
 func ChargeSession(a *Agent, session string, actions int64, value money.MicroUSD) Request {
 	return Request{Call: Call{Kind: Charge, Session: session, Effect: Effect{Actions: actions, Used: value}},
 		Method: http.MethodPost, Path: "/sessions/" + session + "/actions", Token: a.Access,
 		Body: object{"count": actions, "value_usd": value}}
 }
 
-// nothing keeps credentials out of a history, which is printed.
+// nothing keeps credentials out of the history, because tests print it.
 func nothing([]byte) string { return "" }
 
-// nameOf names a token without giving it away.
+// nameOf identifies a token without revealing it.
 func nameOf(token string) string {
 	if token == "" {
 		return "no token"
@@ -139,19 +140,19 @@ func pairIn(body []byte) (pair tokenPair) {
 	return pair
 }
 
-func (w *World) keepSession(id string) {
+func (w *Fixture) addSession(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sessions = append(w.sessions, id)
 }
 
-func (w *World) keepTransaction(id string) {
+func (w *Fixture) addTransaction(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.transactions = append(w.transactions, id)
 }
 
-func (w *World) keepToken(family, token string) {
+func (w *Fixture) addToken(family, token string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if !slices.Contains(w.families[family], token) {
@@ -159,14 +160,24 @@ func (w *World) keepToken(family, token string) {
 	}
 }
 
-func (w *World) keepDead(uses []Request) {
+func (w *Fixture) addRevoked(uses []Request) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.dead = append(w.dead, uses...)
+	w.revoked = append(w.revoked, uses...)
 }
 
-// Stored asks the instance for all that the world has ever been told of.
-func (w *World) Stored(c *Caller, instance string) (Stored, error) {
+// UseRevoked repeats every call that must be refused. It returns how many were not answered.
+func (w *Fixture) UseRevoked(c *Caller, instance string) (unanswered int) {
+	for _, r := range w.revoked {
+		if call, _ := c.Do(instance, r); call.Status == 0 || call.Status >= 500 {
+			unanswered++
+		}
+	}
+	return unanswered
+}
+
+// Stored reads from the instance everything whose creation was acknowledged.
+func (w *Fixture) Stored(c *Caller, instance string) (Stored, error) {
 	stored := Stored{Sessions: map[string]Session{}, Transactions: map[string]string{}, Live: map[string][]string{}}
 	r := reader{caller: c, instance: instance, key: w.APIKey}
 	for _, id := range w.sessions {
@@ -193,10 +204,11 @@ func (w *World) Stored(c *Caller, instance string) (Stored, error) {
 	return stored, r.err
 }
 
-// lastTokens is how many of a family's tokens are looked at: an older one cannot be live while these are not.
+// lastTokens is how many of the newest tokens of a family are introspected. Older ones cannot be live unless one of
+// these is.
 const lastTokens = 4
 
-// reader reads until something cannot be read.
+// reader reads until the first error.
 type reader struct {
 	caller   *Caller
 	instance string
@@ -204,7 +216,7 @@ type reader struct {
 	err      error
 }
 
-// get returns whether there is such a thing.
+// get says whether the resource exists.
 func (r *reader) get(path string, into any) bool {
 	return r.do(Request{Call: Call{Kind: Read}, Method: http.MethodGet, Path: path}, into)
 }

@@ -1,0 +1,65 @@
+package faults
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var goroutineHeader = regexp.MustCompile(`(?m)^goroutine [1-9]\d* .*\[`)
+
+// goroutinesIn returns the stacks in a dump of the Go runtime, without those of idle and background goroutines.
+func goroutinesIn(dump string) []string {
+	var stacks []string
+	places := goroutineHeader.FindAllStringIndex(dump, -1)
+	for n, place := range places {
+		end := len(dump)
+		if n+1 < len(places) {
+			end = places[n+1][0]
+		}
+		stack := dump[place[0]:end]
+		if registers := strings.Index(stack, "\nrax "); registers >= 0 {
+			stack = stack[:registers]
+		}
+		if !isIdle(stack) {
+			stacks = append(stacks, strings.TrimSpace(stack))
+		}
+	}
+	return withoutBackground(stacks)
+}
+
+var (
+	shortLived  = regexp.MustCompile(`\n(?:remit/redisstore\.\(\*Store\)\.keepUsage|github\.com/redis/go-redis/v9/internal/pool\.\(\*ConnPool\)\.tryDial)\(`)
+	poller      = regexp.MustCompile(`(?s)^goroutine (\d+) .*\n(?:(?:main|remit/\w+)\.\(\*\w+\)\.[Ff]ollow|remit/redisstore\.\(\*Store\)\.keepUsage)\(`)
+	partOfAPoll = regexp.MustCompile(`\ncreated by github\.com/redis/go-redis/.*\.\(\*ClusterClient\)\.processPipeline in goroutine (\d+)\n`)
+)
+
+// withoutBackground removes goroutines that come and go while an instance has no requests: those that go-redis starts for
+// each node when the instance polls keys and settings, the one that writes the usage of organizations to Redis, and those
+// that dial a lost server once a second.
+func withoutBackground(stacks []string) []string {
+	pollers := map[string]bool{}
+	for _, stack := range stacks {
+		if found := poller.FindStringSubmatch(stack); found != nil {
+			pollers[found[1]] = true
+		}
+	}
+	return slices.DeleteFunc(stacks, func(stack string) bool {
+		found := partOfAPoll.FindStringSubmatch(stack)
+		return found != nil && pollers[found[1]] || shortLived.MatchString(stack)
+	})
+}
+
+// isIdle recognises goroutines of the runtime itself, which run no other code, and workers of fasthttp that wait for a
+// connection: only their worker function receives from a channel.
+func isIdle(stack string) bool {
+	header, frames, _ := strings.Cut(stack, "\n")
+	for frame := range strings.Lines(frames) {
+		if strings.HasPrefix(frame, "\t") || strings.HasPrefix(frame, "runtime.") {
+			continue
+		}
+		return strings.HasPrefix(frame, "created by runtime.") ||
+			strings.Contains(header, "chan receive") && strings.Contains(frame, "fasthttp.(*workerPool).workerFunc")
+	}
+	return true
+}

@@ -1,0 +1,47 @@
+package faults
+
+import "slices"
+
+// operation is all calls with one idempotency key, or one call without a key.
+type operation struct {
+	Call             // the first, with the combined outcome of all
+	key     string   // kind, subject and idempotency key
+	answers []string // distinct acknowledgements
+	refusal string   // code of a final refusal
+}
+
+// operationsOf joins the calls of each idempotency key. One final answer decides the operation.
+func operationsOf(calls []Call) []*operation {
+	var operations []*operation
+	byKey := map[string]*operation{}
+	for _, c := range calls {
+		key := string(c.Kind) + " " + c.Subject + " " + c.Key
+		o := byKey[key]
+		if o == nil || c.Key == "" {
+			o = &operation{Call: c, key: key}
+			byKey[key] = o
+			operations = append(operations, o)
+		}
+		o.join(c)
+	}
+	return operations
+}
+
+func (o *operation) join(c Call) {
+	switch {
+	case c.Outcome == OK:
+		if !slices.Contains(o.answers, c.Answer) {
+			o.answers = append(o.answers, c.Answer)
+		}
+	case c.decided():
+		o.refusal = c.Code
+	}
+	switch {
+	case len(o.answers) > 0:
+		o.Outcome = OK
+	case o.refusal != "":
+		o.Outcome = Refused
+	case c.Outcome == Unknown:
+		o.Outcome = Unknown
+	}
+}
