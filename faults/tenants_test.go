@@ -1,3 +1,5 @@
+//go:build long
+
 package faults
 
 import (
@@ -120,10 +122,7 @@ func (m *member) honestRequests(n int) []Request {
 // may ever be refused.
 func TestQuotaRefusesAHostileOrganizationAndNoOther(t *testing.T) {
 	const tenants, pause = 20, 500 * time.Millisecond
-	lasts := 5 * time.Second // after the first refusal
-	if *long {
-		lasts = time.Minute
-	}
+	lasts := time.Duration(rounds(5)) * time.Second // after the first refusal
 	redis := StartRedis(t, redisproc.Config{})
 	limitMemory(t, redis, "300mb")
 	var instances []*Instance

@@ -1,41 +1,83 @@
 #!/usr/bin/env bash
-# Checks and tests everything. A test that skips fails the run: it would prove nothing.
+# Checks and tests what a change needs: make test. CONTRIBUTING.md says what this leaves out.
+#   test.sh all   everything: make test-all. It builds the tests with the tag long (internal/suite), all with the race
+#                 detector, and fuzzes every target.
+# A test that skips fails the run: it would prove nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+all=${1:-}
+if [ $# -gt 1 ] || [[ ! $all =~ ^(all)?$ ]]; then
+  echo "usage: test.sh [all]" >&2
+  exit 2
+fi
 
 ./scripts/install-tools.sh
+# shellcheck source=scripts/modules.sh
 . ./scripts/modules.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
-echo "formatting"
+# step says what comes, and when it came.
+step() { printf '%3d:%02d  %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$1"; }
+
+step formatting
 unformatted=$(gofmt -l .)
 if [ -n "$unformatted" ]; then
   echo "gofmt would change: $unformatted"
   exit 1
 fi
-echo "go vet"
-go vet "${packages[@]}"
-echo "go mod tidy"
+step "go mod tidy"
 for module in "${modules[@]}"; do (cd "$module" && go mod tidy -diff); done
-unchecked=$(mktemp) # what could not be checked, to be said once more at the end, where it is seen
-log=$(mktemp)
-trap 'rm -f "$log" "$unchecked"' EXIT
-UNCHECKED=$unchecked ./scripts/vulnerabilities.sh
-echo "lint"
+step "known vulnerabilities"
+touch "$work/unchecked" # what could not be checked, to be said once more at the end, where it is seen
+UNCHECKED=$work/unchecked ./scripts/vulnerabilities.sh
+step "lint and go vet"
 ./scripts/lint.sh
+go vet -tags long "${packages[@]}"
 
-echo "tests, with the race detector: every store test on miniredis, on redis-server and on a Redis Cluster"
-# One package at a time: they start servers of their own, and the calls of the service under test are bounded.
-if ! go test -p 1 -race -shuffle=on -timeout 10m -v "${packages[@]}" >"$log" 2>&1; then
-  grep -vE '^\s*(=== |--- PASS)|^redis: ' "$log" | tail -n 200
-  grep -E '^(FAIL|\s*--- FAIL)' "$log"
-  exit 1
+export REMIT_TEST_BINARY=$work/remit # the service that the tests run as their users do
+go build -o "$REMIT_TEST_BINARY" remit
+go build -o "$work/testreport" ./internal/testreport
+
+# run_tests tests packages, so many of them at once: run_tests COUNT [FLAG…] PACKAGE…
+run_tests() {
+  local at_once=$1
+  shift
+  go test -json -p "$at_once" -shuffle=on -timeout 15m "$@" || touch "$work/failed"
+}
+every=$(go list "${packages[@]}")
+# heavy packages use both processors by themselves, or measure: one of them at a time.
+heavy='^remit(/(bench|faults|loadtest|redisclient|redisstore|server))?$'
+# concurrent packages have goroutines that share memory. The others start programs and wait for them.
+concurrent='^remit/(client|redisclient|redisstore|server(/.*)?)$'
+# list prints the packages on one line, filtered by grep's arguments.
+list() { grep -E "$@" <<<"$every" | tr '\n' ' '; }
+
+if [ -n "$all" ]; then
+  step "all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
+  read -ra light <<<"$(list -v "$heavy")"
+  read -ra heavy <<<"$(list "$heavy")"
+  {
+    run_tests 2 -race -tags long "${light[@]}"
+    run_tests 1 -race -tags long "${heavy[@]}"
+  } | "$work/testreport"
+else
+  step "tests"
+  read -ra light_packages <<<"$(list -v "$heavy|$concurrent")"
+  read -ra heavy_packages <<<"$(list "$heavy")"
+  {
+    run_tests 2 "${light[@]}"
+    run_tests 1 "${others[@]}"
+    run_tests 1 -race "${concurrent[@]}"
+  } | "$work/testreport"
 fi
-grep -E '^(ok|\?|-test.shuffle)' "$log" || true
-if grep -E '^\s*--- SKIP' "$log"; then
-  echo "the tests above skipped; here nothing may"
-  exit 1
+if [ -e "$work/failed" ]; then exit 1; fi
+
+if [ -n "$all" ]; then
+  step "the store beside its model, in 200,000 steps" # without the race detector, which plays a tenth of them
+  go test -tags long -count=1 -run '^TestTheStoreDoesWhatTheModelDoes$' ./redisstore
+  step "fuzzing"
+  ./scripts/fuzz.sh
 fi
-echo "the store beside its model, in 200,000 steps"
-go test -count=1 -run '^TestTheStoreDoesWhatTheModelDoes$' ./redisstore # without the race detector, which plays a tenth of it
-./scripts/fuzz.sh
-cat "$unchecked" >&2
+step "all is well"
+cat "$work/unchecked" >&2

@@ -51,9 +51,9 @@ func (m Tests) Run() int {
 }
 
 // Program returns the path of the service's binary: the one that REMIT_TEST_BINARY names, which scripts/test.sh builds once
-// for all packages, or else one that it builds, once.
+// for all packages. Without it, and with the race detector, it builds one for the package.
 var Program = sync.OnceValues(func() (string, error) {
-	if built := os.Getenv("REMIT_TEST_BINARY"); built != "" {
+	if built := os.Getenv("REMIT_TEST_BINARY"); built != "" && !race {
 		return built, nil
 	}
 	if scratch == "" {
