@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -42,11 +43,8 @@ func (l *accessLog) picks(status int, a *asked) bool {
 }
 
 // note tells of a request that was answered, or not.
-func (l *accessLog) note(s *Server, ctx *fasthttp.RequestCtx, a *asked) {
+func (l *accessLog) write(ctx *fasthttp.RequestCtx, a *asked, client netip.Addr) {
 	status := ctx.Response.StatusCode()
-	if !l.picks(status, a) {
-		return
-	}
 	var room [13]slog.Attr
 	line := append(room[:0], slog.String("request_id", requestID(ctx)), slog.String("method", a.method(ctx)),
 		slog.String("route", a.route), slog.Int("status", status))
@@ -66,7 +64,7 @@ func (l *accessLog) note(s *Server, ctx *fasthttp.RequestCtx, a *asked) {
 	if a.agent != uuid.Nil {
 		line = append(line, slog.String("agent_id", a.agent.String()))
 	}
-	if client := s.clientAddress(ctx); client.IsValid() {
+	if client.IsValid() {
 		line = append(line, slog.String("client", client.String()))
 	}
 	if id := a.traceID(); id != "" {

@@ -1,11 +1,8 @@
 package server
 
 import (
-	"unicode/utf8"
-
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
-	"remit/money"
 	"remit/redisstore"
 )
 
@@ -13,39 +10,6 @@ func (s *Server) actionRoutes(r *routes) {
 	for _, prefix := range []string{"", "/v1"} {
 		r.post(prefix+"/sessions/{id}/actions", s.charge)
 	}
-}
-
-const (
-	maxCount            = 1000
-	maxActionTypeLength = 200 // characters
-)
-
-type chargeRequest struct {
-	ActionType optional[string]         `json:"action_type"` // says what the action is; nothing depends on it
-	Value      optional[money.MicroUSD] `json:"value_usd"`   // of all the actions together
-	Count      optional[int64]          `json:"count"`
-	Scope      optional[string]         `json:"scope"`
-}
-
-func (r *chargeRequest) charge() (redisstore.Charge, error) {
-	var v validation
-	c := r.check(&v)
-	return c, v.err()
-}
-
-func (r *chargeRequest) check(v *validation) redisstore.Charge {
-	c := redisstore.Charge{Count: r.Count.or(1), Value: r.Value.value, Scope: r.Scope.value}
-	v.within("count", c.Count, 1, maxCount)
-	v.actionType(r.ActionType)
-	if r.Scope.given {
-		v.require(isScope(c.Scope), "scope", "must be one scope")
-	}
-	return c
-}
-
-func (v *validation) actionType(given optional[string]) {
-	length := utf8.RuneCountInString(given.value)
-	v.require(!given.given || length >= 1 && length <= maxActionTypeLength, "action_type", "must have 1 to 200 characters")
 }
 
 type chargeAnswer struct {
@@ -92,4 +56,18 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	}
 	var written [answerSize]byte
 	return answerWritten(ctx, chargeAnswer{id, usageOf(usage)}.append(written[:0]))
+}
+
+// append writes a charge's answer.
+func (a chargeAnswer) append(o object) object {
+	o = o.id(`{"session_id":`, a.Session)
+	o = o.number(`,"action_count":`, a.ActionCount)
+	o = o.number(`,"max_actions":`, a.MaxActions)
+	o = o.amount(`,"value_used_usd":`, a.ValueUsed)
+	o = o.amount(`,"max_value_usd":`, a.MaxValue)
+	o = o.amount(`,"value_held_usd":`, a.ValueHeld)
+	o = o.number(`,"remaining_actions":`, a.RemainingActions)
+	o = o.amount(`,"remaining_value_usd":`, a.RemainingValue)
+	o = o.time(`,"expires_at":`, a.Expires)
+	return append(o, '}')
 }

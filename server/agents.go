@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -23,11 +22,6 @@ func (s *Server) agentRoutes(r *routes) {
 	r.delete("/v1/agents/{id}", s.deleteAgent)
 	r.post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
 }
-
-const (
-	maxScopes      = 64
-	maxScopesChars = 600 // of all together, so that an access token stays under 2 KiB
-)
 
 type createAgentRequest struct {
 	Name        optional[string]         `json:"name"`
@@ -101,32 +95,6 @@ func (r *createAgentRequest) agent() (redisstore.Agent, error) {
 		Metadata: v.object("metadata", r.Metadata, maxMetadata),
 	}
 	return agent, v.err()
-}
-
-// scopes checks a list of scopes: RFC 6749 §3.3 says what a scope is made of.
-func (v *validation) scopes(scopes []string) {
-	if len(scopes) > maxScopes {
-		v.add("scopes", "must be at most 64")
-		return
-	}
-	seen, total := map[string]bool{}, 0
-	for i, scope := range scopes {
-		field := "scopes[" + strconv.Itoa(i) + "]"
-		v.require(isScope(scope), field, "must be one or more visible ASCII characters without \" and \\")
-		v.require(!seen[scope], field, "is given twice")
-		seen[scope] = true
-		total += len(scope)
-	}
-	v.require(total <= maxScopesChars, "scopes", "must have at most 600 characters together")
-}
-
-func isScope(scope string) bool {
-	for i := range len(scope) {
-		if c := scope[i]; c < 0x21 || c > 0x7e || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return scope != ""
 }
 
 func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
@@ -246,14 +214,4 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 	}
 	keepFromCaches(ctx)
 	return answer(ctx, rotatedSecretAnswer{id, answered(secret, once), timestamp(previousExpires)})
-}
-
-// keyAndID returns the API key and the id in the path.
-func keyAndID(ctx *fasthttp.RequestCtx) (redisstore.APIKey, uuid.UUID, error) {
-	key, err := organizationKey(ctx)
-	if err != nil {
-		return redisstore.APIKey{}, uuid.Nil, err
-	}
-	id, err := pathID(ctx)
-	return key, id, err
 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"bytes"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,41 +9,6 @@ import (
 	"remit/redisstore"
 	"remit/token"
 )
-
-const headerAPIKey = "X-Api-Key" // as fasthttp writes names
-
-// caller is who asks where an organization and an agent both may.
-type caller struct {
-	redisstore.Caller
-	scopes  []string  // of the access token
-	expires time.Time // the access token, for what outlasts a request; zero for an API key
-}
-
-// organization returns the organization that asks, or that the agent is of.
-func (c caller) organization() uuid.UUID {
-	if c.Key != nil {
-		return c.Key.Organization
-	}
-	return c.Token.Organization
-}
-
-// patience is how long the caller may wait, if it wants to for so long: not beyond its token.
-func (c caller) patience(wanted time.Duration) time.Duration {
-	if c.Token == nil {
-		return wanted
-	}
-	return min(wanted, time.Until(c.expires))
-}
-
-func (c caller) hasExpired() bool { return c.Token != nil && !time.Now().Before(c.expires) }
-
-// mayUse returns a scopeError unless the caller holds the scope; an organization's key holds all, and "" is none.
-func (c caller) mayUse(scope string) error {
-	if c.Token == nil || scope == "" || slices.Contains(c.scopes, scope) {
-		return nil
-	}
-	return &scopeError{scope}
-}
 
 // organizationKey returns the API key that the request carries. Whether it is a live one is for the store to say, in
 // the operation; a key that no organization can have is refused here.
@@ -106,12 +70,38 @@ func keyCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 	return caller{Caller: redisstore.Caller{Key: &key}}, err
 }
 
-func heldBy(access token.Access) redisstore.AccessToken {
-	return redisstore.AccessToken{Organization: access.Organization, Agent: access.Agent, Family: access.Family}
-}
-
 // bearer returns the token of an Authorization header with the Bearer scheme, in any case (RFC 9110 §11.1).
 func bearer(ctx *fasthttp.RequestCtx) ([]byte, bool) {
 	scheme, given, found := bytes.Cut(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization), []byte(" "))
 	return given, found && bytes.EqualFold(scheme, []byte("Bearer"))
+}
+
+// callerAndID returns who asks and the id in the path.
+func (s *Server) callerAndID(ctx *fasthttp.RequestCtx) (caller, uuid.UUID, error) {
+	asks, err := s.eitherCaller(ctx)
+	if err != nil {
+		return caller{}, uuid.Nil, err
+	}
+	id, err := pathID(ctx)
+	return asks, id, err
+}
+
+// keyAndID returns the API key and the id in the path.
+func keyAndID(ctx *fasthttp.RequestCtx) (redisstore.APIKey, uuid.UUID, error) {
+	key, err := organizationKey(ctx)
+	if err != nil {
+		return redisstore.APIKey{}, uuid.Nil, err
+	}
+	id, err := pathID(ctx)
+	return key, id, err
+}
+
+// agentAndID returns the access token of the agent that asks, and the id in the path.
+func (s *Server) agentAndID(ctx *fasthttp.RequestCtx) (redisstore.AccessToken, uuid.UUID, error) {
+	access, err := s.agentToken(ctx)
+	if err != nil {
+		return redisstore.AccessToken{}, uuid.Nil, err
+	}
+	id, err := pathID(ctx)
+	return *access.caller.Token, id, err
 }

@@ -86,73 +86,6 @@ func tooDeep(body []byte) int {
 	return -1
 }
 
-// optional is a field that may be absent but not null: null would be a second way to say the same, and for a limit the
-// dangerous one.
-type optional[T any] struct {
-	value T
-	given bool
-}
-
-var errNull = errors.New("must not be null")
-
-// UnmarshalJSONFrom implements json.UnmarshalerFrom.
-func (o *optional[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
-	if dec.PeekKind() == 'n' {
-		return errNull
-	}
-	o.given = true
-	return json.UnmarshalDecode(dec, &o.value)
-}
-
-// or returns the value, or another when it was not given.
-func (o *optional[T]) or(absent T) T {
-	if o.given {
-		return o.value
-	}
-	return absent
-}
-
-// invalidRequest refuses malformed or invalid input. A field of "" stands for the request as a whole.
-type invalidRequest struct{ fields []fieldError }
-
-func (e *invalidRequest) Error() string {
-	first := e.fields[0]
-	if first.Field == "" {
-		return first.Message
-	}
-	return first.Field + " " + first.Message
-}
-
-func invalid(field, message string) error {
-	return &invalidRequest{[]fieldError{{field, message}}}
-}
-
-// maxFieldErrors bounds an answer: a small request can be wrong in very many places.
-const maxFieldErrors = 20
-
-// validation collects what is wrong with a request, so that one answer names all of it.
-type validation struct{ fields []fieldError }
-
-func (v *validation) add(field, message string) {
-	if len(v.fields) == maxFieldErrors {
-		return
-	}
-	v.fields = append(v.fields, fieldError{field, message})
-}
-
-func (v *validation) require(ok bool, field, message string) {
-	if !ok {
-		v.add(field, message)
-	}
-}
-
-func (v *validation) err() error {
-	if len(v.fields) == 0 {
-		return nil
-	}
-	return &invalidRequest{v.fields}
-}
-
 // explain names the field or the byte that the decoder stumbled over.
 func explain(err error, body []byte) error {
 	var syntactic *jsontext.SyntacticError
@@ -186,9 +119,6 @@ func explain(err error, body []byte) error {
 	return invalid(field, "must be "+kindName(semantic.GoType))
 }
 
-// maxNameShown bounds how much of a name that the client made up comes back to it.
-const maxNameShown = 64
-
 // fieldName writes a JSON pointer as it is usually read: scopes[2], metadata.color.
 func fieldName(pointer jsontext.Pointer) string {
 	var name strings.Builder
@@ -203,13 +133,6 @@ func fieldName(pointer jsontext.Pointer) string {
 		}
 	}
 	return shown(name.String())
-}
-
-func shown(name string) string {
-	if len(name) > maxNameShown {
-		name = name[:maxNameShown] + "…"
-	}
-	return strings.ToValidUTF8(name, "\uFFFD")
 }
 
 func kindName(t reflect.Type) string {

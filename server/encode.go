@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/money"
@@ -63,47 +62,4 @@ func (o object) time(name string, t timestamp) object {
 	o = append(append(o, name...), '"')
 	o = time.Time(t).UTC().AppendFormat(o, timestampLayout)
 	return append(o, '"')
-}
-
-// append writes a charge's answer.
-func (a chargeAnswer) append(o object) object {
-	o = o.id(`{"session_id":`, a.Session)
-	o = o.number(`,"action_count":`, a.ActionCount)
-	o = o.number(`,"max_actions":`, a.MaxActions)
-	o = o.amount(`,"value_used_usd":`, a.ValueUsed)
-	o = o.amount(`,"max_value_usd":`, a.MaxValue)
-	o = o.amount(`,"value_held_usd":`, a.ValueHeld)
-	o = o.number(`,"remaining_actions":`, a.RemainingActions)
-	o = o.amount(`,"remaining_value_usd":`, a.RemainingValue)
-	o = o.time(`,"expires_at":`, a.Expires)
-	return append(o, '}')
-}
-
-// append writes a session. Its metadata is what the decoder has accepted, but may have white space.
-func (a sessionAnswer) append(o object) (object, error) {
-	o = o.id(`{"id":`, a.ID)
-	o = o.id(`,"agent_id":`, a.Agent)
-	o = o.plain(`,"status":`, string(a.Status))
-	o = o.number(`,"max_actions":`, a.MaxActions)
-	o = o.number(`,"action_count":`, a.ActionCount)
-	o = o.amount(`,"max_value_usd":`, a.MaxValue)
-	o = o.amount(`,"value_used_usd":`, a.ValueUsed)
-	o = o.amount(`,"value_held_usd":`, a.ValueHeld)
-	o = o.amount(`,"value_overage_usd":`, a.Overage)
-	o = o.amount(`,"value_committed_usd":`, a.Committed)
-	if a.MaxCommitted != nil {
-		o = o.amount(`,"max_committed_usd":`, *a.MaxCommitted)
-	}
-	o = o.plains(`,"scopes":`, a.Scopes)
-	o = append(o, `,"metadata":`...)
-	var err error
-	if o, err = jsontext.AppendFormat(o, a.Metadata); err != nil {
-		return nil, err
-	}
-	o = o.time(`,"expires_at":`, a.Expires)
-	o = o.time(`,"created_at":`, a.Created)
-	if !a.Ended.IsZero() {
-		o = o.time(`,"ended_at":`, a.Ended)
-	}
-	return append(o, '}'), nil
 }

@@ -15,9 +15,6 @@ import (
 )
 
 const (
-	eventStream       = "text/event-stream"
-	headerLastEventID = "Last-Event-ID"
-
 	streamPage  = 100              // events read at once
 	streamPulse = 15 * time.Second // a stream says at least this often that it lives, and asks whether it still may
 )

@@ -1,15 +1,10 @@
 package server
 
 import (
-	"bytes"
 	"runtime/debug"
 
 	"github.com/valyala/fasthttp"
 )
-
-const continues = "100-continue"
-
-func isContinue(expectation []byte) bool { return bytes.EqualFold(expectation, []byte(continues)) }
 
 // settleExpectation tells fasthttp which clients wait for 100 Continue before they send their body: it knows one spelling
 // (RFC 9110 §10.1.1: any case), and not that HTTP/1.0 has no such answer.
@@ -40,8 +35,8 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 	if err == nil && ctx.Request.Header.ContentLength() > maxBody {
 		err = errBodyTooLarge
 	}
-	if conn := connectionOf(ctx.Conn()); err == nil && conn != nil && ctx.Request.Header.ContentLength() != chunked {
-		err = conn.noRoom
+	if c := connectionOf(ctx.Conn()); err == nil && c != nil && ctx.Request.Header.ContentLength() != chunked {
+		err = c.noRoom
 	}
 	if err == nil {
 		return fasthttp.StatusContinue

@@ -94,39 +94,3 @@ func checkTransferEncoding(header *fasthttp.RequestHeader) error {
 	}
 	return nil
 }
-
-func isChunked(block []byte) bool {
-	for line := range bytes.Lines(block) {
-		if name, value, _ := bytes.Cut(line, []byte(":")); isNamed(name, fasthttp.HeaderTransferEncoding) {
-			return bytes.EqualFold(bytes.TrimSpace(value), []byte("chunked"))
-		}
-	}
-	return false
-}
-
-// countHeader returns how often a header stands in a block.
-func countHeader(block []byte, wanted string) int {
-	count := 0
-	for line := range bytes.Lines(block) {
-		if name, _, found := bytes.Cut(line, []byte(":")); found && isNamed(name, wanted) {
-			count++
-		}
-	}
-	return count
-}
-
-// isNamed compares without regard to case, the lengths first: it sees every header of every request.
-func isNamed(name []byte, wanted string) bool {
-	return len(name) == len(wanted) && bytes.EqualFold(name, []byte(wanted))
-}
-
-// headerCounts returns how often each name stands in a block, in canonical form.
-func headerCounts(block []byte) map[string]int {
-	counts := map[string]int{}
-	for line := range bytes.Lines(block) {
-		if name, _, found := bytes.Cut(line, []byte(":")); found {
-			counts[string(fasthttp.AppendNormalizedHeaderKeyBytes(nil, name))]++
-		}
-	}
-	return counts
-}

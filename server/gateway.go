@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -12,14 +11,6 @@ import (
 	"remit/redisstore"
 )
 
-// Gateways (nginx auth_request, Traefik ForwardAuth, Envoy ext_authz) ask here before they let a request through, and
-// understand 2xx, 401 and 403. Envoy appends the path of the request it asks about, and keeps its method; what stands
-// behind the gateway paths, and the query there, is the client's and is not looked at.
-const (
-	verifyPath    = "/v1/auth/verify"
-	authorizePath = "/v1/auth/authorize"
-)
-
 // gatewayRoutes lacks authorizePath itself, which answers to every method: see Handler.
 func (s *Server) gatewayRoutes(r *routes) {
 	r.get(verifyPath, s.verify)
@@ -27,16 +18,19 @@ func (s *Server) gatewayRoutes(r *routes) {
 	r.anyBelow(authorizePath, s.authorize)
 }
 
-// behindGatewayPath says whether the path was appended by a gateway.
-func behindGatewayPath(path []byte) bool {
-	return bytes.HasPrefix(path, []byte(verifyPath+"/")) || bytes.HasPrefix(path, []byte(authorizePath+"/"))
-}
-
 // gatewayError answers a gateway, to which every other 4xx would be a fault of its own.
 type gatewayError struct{ cause error }
 
 func (e *gatewayError) Error() string { return e.cause.Error() }
 func (e *gatewayError) Unwrap() error { return e.cause }
+
+func (e *gatewayError) problem() problem {
+	p := problemOf(e.cause)
+	if p.Status < 500 && p.Status != 401 {
+		p.Status = 403
+	}
+	return p
+}
 
 // verify says whose the access token is, if it is live and holds the scope.
 func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
@@ -174,13 +168,3 @@ func (v *validation) gatewayParameter(ctx *fasthttp.RequestCtx, name, header str
 
 // given returns an optional field that counts as absent when it is empty.
 func given(text string) optional[string] { return optional[string]{text, text != ""} }
-
-// identity is what a gateway is told of whose request it is.
-type identity struct{ agent, organization, scopes string }
-
-func (i identity) tell(ctx *fasthttp.RequestCtx) {
-	header := &ctx.Response.Header
-	header.Set("X-Agent-Id", i.agent)
-	header.Set("X-Org-Id", i.organization)
-	header.Set("X-Scopes", i.scopes)
-}

@@ -1,12 +1,6 @@
 package server
 
-import (
-	"context"
-	"sync"
-	"time"
-
-	"github.com/valyala/fasthttp"
-)
+import "github.com/valyala/fasthttp"
 
 func (s *Server) healthRoutes(r *routes) {
 	r.get("/healthz", s.healthz)
@@ -33,23 +27,4 @@ func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	return answer(ctx, healthAnswer{Status: "ready", Warnings: warnings})
-}
-
-// readiness asks Redis once for all that wait for an answer: nobody needs a credential to ask.
-type readiness struct {
-	mu       sync.Mutex
-	asked    time.Time
-	warnings []string
-	err      error
-}
-
-func (r *readiness) ask(redis func(context.Context) ([]string, error)) ([]string, error) {
-	arrived := time.Now()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.asked.Before(arrived) {
-		r.asked = time.Now()
-		r.warnings, r.err = redis(context.Background())
-	}
-	return r.warnings, r.err
 }

@@ -1,8 +1,6 @@
 package server
 
-import (
-	"github.com/valyala/fasthttp"
-)
+import "github.com/valyala/fasthttp"
 
 func (s *Server) metadataRoutes(r *routes) {
 	r.get("/.well-known/oauth-authorization-server", s.metadata)

@@ -42,16 +42,16 @@ type chargeCounts struct {
 	byCharges, byTransactions prometheus.Counter // micro-USD
 }
 
-func newCounts(s *Server, version string) *counts {
+func newCounts(store *redisstore.Store, version string, connections, waiters func() int) *counts {
 	c := &counts{registry: prometheus.NewRegistry()}
 	c.requests = newRequestCounts(c.registry)
 	c.countTokens()
 	c.countSessions()
 	c.countTroubles()
-	c.look(s, version)
+	c.look(version, connections, waiters)
 	c.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	if s.store != nil {
-		c.registry.MustRegister(s.store)
+	if store != nil {
+		c.registry.MustRegister(store)
 	}
 	return c
 }
@@ -109,7 +109,7 @@ func (c *counts) countTroubles() {
 }
 
 // look registers what is asked for when somebody scrapes.
-func (c *counts) look(s *Server, version string) {
+func (c *counts) look(version string, connections, waiters func() int) {
 	now := func(name, help string, value func() int) {
 		c.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 { return float64(value()) }))
 	}
@@ -117,8 +117,8 @@ func (c *counts) look(s *Server, version string) {
 		c.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help, ConstLabels: labels},
 			func() float64 { return float64(value.Load()) }))
 	}
-	now("remit_http_connections_open", "Open connections, without those of an own metrics listener.", s.open.Len)
-	now("remit_event_waiters", "Requests that wait for events, streams too.", s.waiting.count)
+	now("remit_http_connections_open", "Open connections, without those of an own metrics listener.", connections)
+	now("remit_event_waiters", "Requests that wait for events, streams too.", waiters)
 	const verified = "Access tokens that were found good, by whether their signature was checked before (hit) or now (miss)."
 	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "hit"}, &c.tokenHits)
 	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "miss"}, &c.tokenMisses)

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"encoding/base64"
-	"errors"
 	"net/url"
 	"strings"
 
@@ -154,12 +152,6 @@ func (s *Server) oauthIntrospect(ctx *fasthttp.RequestCtx) error {
 	})
 }
 
-// oauthClient is a client as it presents itself.
-type oauthClient struct {
-	agent  uuid.UUID
-	secret string
-}
-
 // oauth does an operation for a client, and says its errors in the words of RFC 6749.
 func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(oauthClient, url.Values) error) error {
 	keepFromCaches(ctx)
@@ -194,115 +186,4 @@ func (s *Server) signedRefresh(text string, agent uuid.UUID) token.RefreshToken 
 		return token.RefreshToken{}
 	}
 	return signed
-}
-
-// readForm reads the parameters. RFC 6749 §3.2 forbids repeated ones and has unknown ones ignored; an empty one counts
-// as absent.
-func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
-	header := &ctx.Request.Header
-	if countHeader(header.RawHeaders(), fasthttp.HeaderContentType) > 1 || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
-		return nil, &oauthError{"invalid_request", "the body must have one Content-Type and no Content-Encoding"}
-	}
-	mediaType, _, _ := strings.Cut(string(header.ContentType()), ";")
-	if !strings.EqualFold(strings.TrimSpace(mediaType), "application/x-www-form-urlencoded") {
-		return nil, &oauthError{"invalid_request", "the body must be application/x-www-form-urlencoded"}
-	}
-	form, err := url.ParseQuery(string(ctx.Request.Body()))
-	if err != nil {
-		return nil, &oauthError{"invalid_request", "the body is not well-formed"}
-	}
-	for _, values := range form {
-		if len(values) > 1 {
-			return nil, &oauthError{"invalid_request", "a parameter is given twice"}
-		}
-	}
-	return form, nil
-}
-
-// readClient reads the client's credentials from the Authorization header or else the form (RFC 6749 §2.3.1). A secret
-// that no client can have is refused before the store is asked.
-func readClient(ctx *fasthttp.RequestCtx, form url.Values) (oauthClient, error) {
-	id, secret := form.Get("client_id"), form.Get("client_secret")
-	if header := string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)); header != "" {
-		if secret != "" {
-			return oauthClient{}, &oauthError{"invalid_request", "send the client's credentials once"}
-		}
-		basicID, basicSecret, ok := readBasic(header)
-		if !ok || id != "" && id != basicID {
-			return oauthClient{}, redisstore.ErrInvalidCredentials
-		}
-		id, secret = basicID, basicSecret
-	}
-	agent, ok := parseID(id)
-	if !ok || token.CheckAgentSecret(secret) != nil {
-		return oauthClient{agent: agent}, redisstore.ErrInvalidCredentials
-	}
-	return oauthClient{agent, secret}, nil
-}
-
-// readBasic reads HTTP Basic credentials, both halves of which are form-encoded first (RFC 6749 §2.3.1).
-func readBasic(header string) (id, secret string, ok bool) {
-	scheme, encoded, _ := strings.Cut(header, " ")
-	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
-	if !strings.EqualFold(scheme, "Basic") || err != nil {
-		return "", "", false
-	}
-	first, second, found := strings.Cut(string(raw), ":")
-	id, idErr := url.QueryUnescape(first)
-	secret, secretErr := url.QueryUnescape(second)
-	return id, secret, found && idErr == nil && secretErr == nil
-}
-
-func scopesIn(form url.Values) ([]string, error) {
-	scopes := strings.Fields(form.Get("scope"))
-	var v validation
-	if v.scopes(scopes); v.err() != nil {
-		return nil, &oauthError{"invalid_scope", "scope is not a list of distinct scopes"}
-	}
-	return scopes, nil
-}
-
-// oauthError is a refusal in the words of RFC 6749 §5.2.
-type oauthError struct{ code, description string }
-
-func (e *oauthError) Error() string { return e.code + ": " + e.description }
-
-type oauthErrorAnswer struct {
-	Error       string `json:"error"`
-	Description string `json:"error_description"`
-}
-
-// answerOAuthError says any error in the words of RFC 6749. What has none there (the store, the limits) keeps its status
-// and gets a name.
-func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
-	var refusal *oauthError
-	var scope *redisstore.ScopeError
-	p := problemOf(err)
-	body := oauthErrorAnswer{Description: p.Detail}
-	switch {
-	case errors.As(err, &refusal):
-		p.Status, body = 400, oauthErrorAnswer{refusal.code, refusal.description}
-	case errors.Is(err, redisstore.ErrInvalidCredentials), errors.Is(err, redisstore.ErrInvalidToken):
-		body.Error = "invalid_client"
-		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
-	case errors.Is(err, redisstore.ErrOrganizationSuspended):
-		p.Status, body.Error = 400, "unauthorized_client"
-	case errors.As(err, &scope):
-		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the client does not hold the scope"}
-	case errors.Is(err, redisstore.ErrInvalidRefreshToken), errors.Is(err, redisstore.ErrTokenReused):
-		p.Status, body.Error = 400, "invalid_grant"
-	case p.Status == 503, p.Status == 429, p.Code == "quota_exceeded":
-		body.Error = "temporarily_unavailable"
-	case p.Status < 500:
-		body.Error = "invalid_request"
-	default:
-		body.Error = "server_error"
-	}
-	seen := askedOf(ctx)
-	seen.code, seen.turnedAway = p.Code, isOverloaded(err)
-	if refusal != nil {
-		seen.code = refusal.code
-	}
-	s.noteTrouble(ctx, err, p)
-	return answerStatus(ctx, p.Status, body)
 }

@@ -16,23 +16,6 @@ func (s *Server) organizationRoutes(r *routes) {
 	r.post("/v1/organizations/{id}/api-key/rotate", s.rotateAPIKey)
 }
 
-// Organizations says who may create organizations. The zero value is OrganizationsOpen.
-type Organizations struct {
-	Creation OrganizationCreation
-	// BootstrapToken is the token that OrganizationsToken asks for. "": that of SetBootstrapHash.
-	BootstrapToken string
-}
-
-// OrganizationCreation is one way to decide who may create organizations.
-type OrganizationCreation string
-
-// Who may create organizations: everybody; who holds the bootstrap token; nobody.
-const (
-	OrganizationsOpen   OrganizationCreation = "open"
-	OrganizationsToken  OrganizationCreation = "token"
-	OrganizationsClosed OrganizationCreation = "closed"
-)
-
 // admitCreator refuses who may not create organizations. Whoever guesses bootstrap tokens counts as one who guesses
 // secrets.
 func (s *Server) admitCreator(ctx *fasthttp.RequestCtx) error {
@@ -237,4 +220,22 @@ func ownOrganization(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 		return redisstore.APIKey{}, errUnknownOrg
 	}
 	return key, nil
+}
+
+// admitOrganization refuses who may not create an organization, and addresses that have created too many.
+func (s *Server) admitOrganization(ctx *fasthttp.RequestCtx) error {
+	if err := s.admitCreator(ctx); err != nil {
+		return err
+	}
+	limit := s.limits.organizations
+	if limit == nil {
+		return nil
+	}
+	left, taken := limit.take(s.clientAddress(ctx))
+	limit.tell(ctx, left)
+	if !taken {
+		s.counts.limitedOrganizations.Inc()
+		return &rateLimited{left.reset}
+	}
+	return nil
 }

@@ -1,14 +1,12 @@
 package server
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"strconv"
 	"sync/atomic"
 
 	"github.com/valyala/fasthttp"
-	"remit/redisstore"
 )
 
 const (
@@ -46,20 +44,6 @@ func wellFormedRequestID(id []byte) bool {
 		}
 	}
 	return true
-}
-
-// forRequest returns the context of a request's calls to the store. It does not end with the request: fasthttp's ends
-// with the server, and what was accepted is still answered then.
-func forRequest(ctx *fasthttp.RequestCtx) context.Context {
-	return redisstore.WithRequestID(forReading(ctx), requestID(ctx))
-}
-
-// forReading is forRequest for calls that change nothing: the audit trail need not know in which request.
-func forReading(ctx *fasthttp.RequestCtx) context.Context {
-	if traced := askedOf(ctx).traced; traced != nil {
-		return traced
-	}
-	return context.Background()
 }
 
 // requestID returns the id that begin gave this request.

@@ -22,16 +22,8 @@ func (s *Server) sessionRoutes(r *routes) {
 }
 
 const (
-	maxActionsLimit    = redisstore.MostActions
-	maxLifetimeSeconds = 30 * 24 * 3600
+	maxActionsLimit = redisstore.MostActions
 )
-
-func (d SessionDefaults) filled() SessionDefaults {
-	if d == (SessionDefaults{}) {
-		return SessionDefaults{MaxActions: 1000, MaxValue: 100 * money.USD, Lifetime: time.Hour}
-	}
-	return d
-}
 
 type createSessionRequest struct {
 	Agent        optional[string]         `json:"agent_id"`
@@ -281,12 +273,31 @@ func aboveBounds(limit string) error {
 	return invalid("add_value_usd", "must not make max_value_usd more than 1000000000")
 }
 
-// callerAndID returns who asks and the id in the path.
-func (s *Server) callerAndID(ctx *fasthttp.RequestCtx) (caller, uuid.UUID, error) {
-	asks, err := s.eitherCaller(ctx)
-	if err != nil {
-		return caller{}, uuid.Nil, err
+// append writes a session. Its metadata is what the decoder has accepted, but may have white space.
+func (a sessionAnswer) append(o object) (object, error) {
+	o = o.id(`{"id":`, a.ID)
+	o = o.id(`,"agent_id":`, a.Agent)
+	o = o.plain(`,"status":`, string(a.Status))
+	o = o.number(`,"max_actions":`, a.MaxActions)
+	o = o.number(`,"action_count":`, a.ActionCount)
+	o = o.amount(`,"max_value_usd":`, a.MaxValue)
+	o = o.amount(`,"value_used_usd":`, a.ValueUsed)
+	o = o.amount(`,"value_held_usd":`, a.ValueHeld)
+	o = o.amount(`,"value_overage_usd":`, a.Overage)
+	o = o.amount(`,"value_committed_usd":`, a.Committed)
+	if a.MaxCommitted != nil {
+		o = o.amount(`,"max_committed_usd":`, *a.MaxCommitted)
 	}
-	id, err := pathID(ctx)
-	return asks, id, err
+	o = o.plains(`,"scopes":`, a.Scopes)
+	o = append(o, `,"metadata":`...)
+	var err error
+	if o, err = jsontext.AppendFormat(o, a.Metadata); err != nil {
+		return nil, err
+	}
+	o = o.time(`,"expires_at":`, a.Expires)
+	o = o.time(`,"created_at":`, a.Created)
+	if !a.Ended.IsZero() {
+		o = o.time(`,"ended_at":`, a.Ended)
+	}
+	return append(o, '}'), nil
 }

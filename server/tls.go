@@ -5,13 +5,10 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/valyala/fasthttp"
 )
 
 // TLSFiles are the PEM files that a server speaks TLS with. They are read again when they change.
@@ -136,12 +133,4 @@ func (s *tlsSource) complain(err error) {
 		s.complaint = complaint
 		s.log.Warn("TLS: changed files cannot be used; those of before stay in use", "cause", complaint)
 	}
-}
-
-// answerPlainHTTP answers who spoke plain HTTP to a TLS port, beneath TLS: they would otherwise see a closed connection
-// only.
-func (s *Server) answerPlainHTTP(ctx *fasthttp.RequestCtx, conn net.Conn) {
-	s.answerProblem(ctx, errPlainHTTP)
-	ctx.SetConnectionClose()
-	_, _ = ctx.Response.WriteTo(conn) // whoever does not read it learns less
 }

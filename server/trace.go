@@ -92,30 +92,6 @@ func endTrace(ctx *fasthttp.RequestCtx, a *asked) {
 	span.End()
 }
 
-// traceID is that of a request whose span somebody will see; "" for others.
-func (a *asked) traceID() string {
-	if a.traced == nil {
-		return ""
-	}
-	if own := trace.SpanContextFromContext(a.traced); own.IsSampled() {
-		return own.TraceID().String()
-	}
-	return ""
-}
-
-// method is the request's, or what OpenTelemetry calls those that are none of HTTP's, which are the client's words, and those
-// that are not known.
-func (a *asked) method(ctx *fasthttp.RequestCtx) string {
-	if a.unread {
-		return "_OTHER"
-	}
-	switch method := string(ctx.Method()); method {
-	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE":
-		return method
-	}
-	return "_OTHER"
-}
-
 func schemeOf(ctx *fasthttp.RequestCtx) string {
 	if ctx.IsTLS() {
 		return "https"

@@ -180,16 +180,6 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
 }
 
-// agentAndID returns the access token of the agent that asks, and the id in the path.
-func (s *Server) agentAndID(ctx *fasthttp.RequestCtx) (redisstore.AccessToken, uuid.UUID, error) {
-	access, err := s.agentToken(ctx)
-	if err != nil {
-		return redisstore.AccessToken{}, uuid.Nil, err
-	}
-	id, err := pathID(ctx)
-	return *access.caller.Token, id, err
-}
-
 func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 	agent, id, err := s.agentAndID(ctx)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // listener accepts connections into a set.
 type listener struct {
-	net.Listener
+	*accepting
 	set *Set
 
 	closed bool // only the goroutine that accepts uses these two
@@ -23,8 +23,7 @@ type listener struct {
 // of descriptors or memory, and after StopAccepting ends with io.EOF.
 func (s *Set) Listen(on net.Listener) net.Listener {
 	limitSendBuffers(on)
-	s.addListener(on)
-	return &listener{Listener: on, set: s}
+	return &listener{accepting: s.addListener(on), set: s}
 }
 
 func (l *listener) Accept() (net.Conn, error) {
@@ -34,7 +33,7 @@ func (l *listener) Accept() (net.Conn, error) {
 			accepted, err = l.acceptLate()
 		}
 		if err != nil {
-			l.set.removeListener(l.Listener)
+			l.set.removeListener(l.accepting)
 			return nil, err
 		}
 		if conn := l.register(accepted); conn != nil {

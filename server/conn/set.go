@@ -34,7 +34,7 @@ type Set struct {
 	mu        sync.Mutex
 	open      map[*Conn]struct{}
 	counted   int // those that are open, and those that are being closed
-	listeners []net.Listener
+	listeners []*accepting
 	closing   bool
 }
 
@@ -100,16 +100,21 @@ func (s *Set) remove(c *Conn) {
 	delete(s.open, c)
 }
 
-func (s *Set) addListener(l net.Listener) {
+// accepting is a listener of the set. Its address identifies it: a net.Listener may be of a type that cannot be compared.
+type accepting struct{ net.Listener }
+
+func (s *Set) addListener(l net.Listener) *accepting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listeners = append(s.listeners, l)
+	added := &accepting{l}
+	s.listeners = append(s.listeners, added)
+	return added
 }
 
-func (s *Set) removeListener(ended net.Listener) {
+func (s *Set) removeListener(ended *accepting) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.listeners = slices.DeleteFunc(s.listeners, func(l net.Listener) bool { return l == ended })
+	s.listeners = slices.DeleteFunc(s.listeners, func(l *accepting) bool { return l == ended })
 }
 
 func (s *Set) isClosing() bool {

@@ -8,7 +8,7 @@ func (s *Set) StopAccepting() {
 	defer s.mu.Unlock()
 	s.closing = true
 	for _, l := range s.listeners {
-		if timed, ok := l.(interface{ SetDeadline(time.Time) error }); !ok || timed.SetDeadline(time.Unix(1, 0)) != nil {
+		if timed, ok := l.Listener.(interface{ SetDeadline(time.Time) error }); !ok || timed.SetDeadline(time.Unix(1, 0)) != nil {
 			_ = l.Close()
 		}
 	}

@@ -26,20 +26,20 @@ func newUnwritten() *pool { return newPool(maxUnwritten, errManyUnwritten, errOw
 
 // reserveAnswer reserves memory for an answer of so many bytes, in place of what is reserved already.
 func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
-	conn := connectionOf(ctx.Conn())
-	if conn == nil {
+	c := connectionOf(ctx.Conn())
+	if c == nil {
 		return nil
 	}
 	now := time.Now()
-	if one := conn.answer.Load(); one != nil {
+	if one := c.answer.Load(); one != nil {
 		return one.resize(bytes, now)
 	}
-	one, err := s.unwritten.reserve(bytes, now, conn.Abort, s.answerHolders(ctx)...)
+	one, err := s.unwritten.reserve(bytes, now, c.Abort, s.answerHolders(ctx)...)
 	if err != nil {
 		return err
 	}
-	conn.answer.Store(one)
-	conn.answering.Store(true)
+	c.answer.Store(one)
+	c.answering.Store(true)
 	return nil
 }
 
@@ -61,8 +61,8 @@ func (s *Server) hasShown(ctx *fasthttp.RequestCtx, organization uuid.UUID) bool
 
 // releaseAnswer gives back what was reserved for an answer that is a small one.
 func releaseAnswer(ctx *fasthttp.RequestCtx) {
-	if conn := connectionOf(ctx.Conn()); conn != nil && conn.answer.Load() != nil {
-		conn.answer.Swap(nil).release()
+	if c := connectionOf(ctx.Conn()); c != nil && c.answer.Load() != nil {
+		c.answer.Swap(nil).release()
 	}
 }
 

@@ -43,7 +43,7 @@ func (h *holder) size() int {
 	return h.places.Len()
 }
 
-func (h *holder) add(p *place) *list.Element {
+func (h *holder) add(p any) *list.Element {
 	entry := h.places.PushBack(p)
 	h.ranks.move(h, h.size()-1, h.size())
 	return entry

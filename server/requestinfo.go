@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
+	"go.opentelemetry.io/otel/trace"
+	"remit/redisstore"
 )
 
 // asked is one request as those see it who watch the service: its metrics, its access log, its traces.
@@ -50,19 +52,47 @@ func askedBy(ctx *fasthttp.RequestCtx, organization, agent uuid.UUID) {
 	a.organization, a.agent = organization, agent
 }
 
-// endAsked tells those who watch.
-func (s *Server) endAsked(ctx *fasthttp.RequestCtx) {
-	a, begun := ctx.UserValue(askedKey{}).(*asked)
-	if !begun {
-		return
+// traceID is that of a request whose span somebody will see; "" for others.
+func (a *asked) traceID() string {
+	if a.traced == nil {
+		return ""
 	}
-	s.counts.requests.request(ctx, a)
-	if a.traced != nil {
-		endTrace(ctx, a)
+	if own := trace.SpanContextFromContext(a.traced); own.IsSampled() {
+		return own.TraceID().String()
 	}
-	if s.accessLog != nil {
-		s.accessLog.note(s, ctx, a)
+	return ""
+}
+
+// method is the request's, or what OpenTelemetry calls those that are none of HTTP's, which are the client's words, and those
+// that are not known.
+func (a *asked) method(ctx *fasthttp.RequestCtx) string {
+	if a.unread {
+		return "_OTHER"
 	}
-	ctx.RemoveUserValue(askedKey{})
-	askedPool.Put(a)
+	switch method := string(ctx.Method()); method {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE":
+		return method
+	}
+	return "_OTHER"
+}
+
+// forRequest returns the context of a request's calls to the store. It does not end with the request: fasthttp's ends
+// with the server, and what was accepted is still answered then.
+func forRequest(ctx *fasthttp.RequestCtx) context.Context {
+	return redisstore.WithRequestID(forReading(ctx), requestID(ctx))
+}
+
+// forReading is forRequest for calls that change nothing: the audit trail need not know in which request.
+func forReading(ctx *fasthttp.RequestCtx) context.Context {
+	if traced := askedOf(ctx).traced; traced != nil {
+		return traced
+	}
+	return context.Background()
+}
+
+func (a *asked) methodPlace(ctx *fasthttp.RequestCtx) int {
+	if a.unread {
+		return len(countedMethods) - 1
+	}
+	return methodPlace(ctx.Method())
 }

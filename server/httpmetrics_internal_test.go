@@ -84,9 +84,13 @@ func TestWhatClientsChooseIsNoLabel(t *testing.T) {
 
 func TestEveryErrorOfOAuthIsCounted(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("oauth.go")
-	if err != nil {
-		t.Fatal(err)
+	var source []byte
+	for _, file := range []string{"oauth.go", "oauthclient.go", "oautherror.go"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, text...)
 	}
 	c := newRequestCounts(prometheus.NewRegistry())
 	found := regexp.MustCompile(`oauthError\{"(\w+)"`).FindAllStringSubmatch(string(source), -1)

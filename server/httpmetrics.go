@@ -89,13 +89,6 @@ func methodPlace(method []byte) int {
 	return len(countedMethods) - 1
 }
 
-func (a *asked) methodPlace(ctx *fasthttp.RequestCtx) int {
-	if a.unread {
-		return len(countedMethods) - 1
-	}
-	return methodPlace(ctx.Method())
-}
-
 // routeCounts are those of one route. A series is looked up when it is needed first.
 type routeCounts struct {
 	route    string
@@ -130,21 +123,20 @@ func (c *requestCounts) at(route string) *routeCounts {
 	return newRouteCounts(route, c)
 }
 
-// request counts one that was answered.
-func (c *requestCounts) request(ctx *fasthttp.RequestCtx, a *asked) {
+// answered counts an answered request. Its route is nil when it had none; its code is that of its problem, "" for none.
+func (c *requestCounts) answered(r *routeCounts, method, status int, code string, took time.Duration) {
 	c.inFlight.Dec()
-	r := a.counts
-	if r == nil { // it was no request, or came to no route
+	if r == nil {
 		r = c.nowhere
 	}
-	method, status := a.methodPlace(ctx), statusPlace(ctx.Response.StatusCode())
+	status = statusPlace(status)
 	counted := &r.byMethod[method]
 	counted.ended[status].Get(func() prometheus.Counter { return r.of(method, status) }).Inc()
-	counted.duration.Get(func() prometheus.Observer { return r.first(method) }).Observe(time.Since(a.began).Seconds())
-	if a.code == "" {
+	counted.duration.Get(func() prometheus.Observer { return r.first(method) }).Observe(took.Seconds())
+	if code == "" {
 		return
 	}
-	if problem, known := c.byCode[a.code]; known {
+	if problem, known := c.byCode[code]; known {
 		problem.Inc()
 	}
 }

@@ -1,0 +1,70 @@
+package server
+
+import (
+	"errors"
+	"runtime/debug"
+	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// answerProblem writes the answer to an error.
+func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
+	if isOverloaded(err) {
+		s.answerOverloaded(ctx, err)
+		return
+	}
+	p := problemOf(err)
+	askedOf(ctx).code = p.Code
+	p.RequestID = answeredID(ctx)
+	s.noteTrouble(ctx, err, p)
+	body, encodeErr := json.Marshal(p)
+	if encodeErr != nil {
+		s.log.Error("problem not encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
+		body = []byte(`{"code":"` + p.Code + `"}`)
+	}
+	if challenge := challengeFor(err, p); challenge != "" {
+		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, challenge)
+	}
+	ctx.Response.Header.SetContentType("application/problem+json")
+	ctx.SetStatusCode(p.Status)
+	ctx.SetBody(body)
+}
+
+// noteTrouble logs the cause of an error that is ours and says when to try again.
+func (s *Server) noteTrouble(ctx *fasthttp.RequestCtx, err error, p problem) {
+	switch {
+	case isOverloaded(err):
+		s.counts.shed.Add(1)
+		s.turnedAway.note(s.log, err)
+	case p.Status >= 500:
+		s.log.Error("request failed", "request_id", requestID(ctx), "code", p.Code, "cause", err.Error())
+	}
+	if seconds := retryAfter(err, p); seconds > 0 {
+		ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(seconds))
+	}
+}
+
+// answerPanic answers 500 to a request whose handler panicked. fasthttp would end the process.
+func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	s.counts.panics.Inc()
+	s.log.Error("panic in a handler", "request_id", requestID(ctx), "cause", cause, "stack", string(debug.Stack()))
+	s.answerInstead(ctx, errPanic)
+}
+
+// answerInstead answers an error in place of what the handler has answered.
+func (s *Server) answerInstead(ctx *fasthttp.RequestCtx, err error) {
+	id := requestID(ctx)
+	ctx.Response.Reset()
+	ctx.Response.Header.Set(headerRequestID, id)
+	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
+	s.answerProblem(ctx, err)
+}
+
+func isOverloaded(err error) bool { return errors.Is(err, redisstore.ErrOverloaded) }

@@ -1,0 +1,41 @@
+package server
+
+import (
+	"unicode/utf8"
+
+	"remit/money"
+	"remit/redisstore"
+)
+
+const (
+	maxCount            = 1000
+	maxActionTypeLength = 200 // characters
+)
+
+type chargeRequest struct {
+	ActionType optional[string]         `json:"action_type"` // says what the action is; nothing depends on it
+	Value      optional[money.MicroUSD] `json:"value_usd"`   // of all the actions together
+	Count      optional[int64]          `json:"count"`
+	Scope      optional[string]         `json:"scope"`
+}
+
+func (r *chargeRequest) charge() (redisstore.Charge, error) {
+	var v validation
+	c := r.check(&v)
+	return c, v.err()
+}
+
+func (r *chargeRequest) check(v *validation) redisstore.Charge {
+	c := redisstore.Charge{Count: r.Count.or(1), Value: r.Value.value, Scope: r.Scope.value}
+	v.within("count", c.Count, 1, maxCount)
+	v.actionType(r.ActionType)
+	if r.Scope.given {
+		v.require(isScope(c.Scope), "scope", "must be one scope")
+	}
+	return c
+}
+
+func (v *validation) actionType(given optional[string]) {
+	length := utf8.RuneCountInString(given.value)
+	v.require(!given.given || length >= 1 && length <= maxActionTypeLength, "action_type", "must have 1 to 200 characters")
+}

@@ -1,0 +1,66 @@
+package server
+
+import (
+	"github.com/google/uuid"
+	"remit/money"
+	"remit/redisstore"
+)
+
+// eventAnswer is one entry of an agent's audit trail.
+type eventAnswer struct {
+	ID          string     `json:"id"`
+	Type        string     `json:"type"`
+	Time        timestamp  `json:"occurred_at"`
+	Agent       uuid.UUID  `json:"agent_id"`
+	Actor       eventActor `json:"actor"`
+	Request     string     `json:"request_id,omitzero"`
+	Session     uuid.UUID  `json:"session_id,omitzero"`
+	Transaction uuid.UUID  `json:"transaction_id,omitzero"`
+	Family      uuid.UUID  `json:"family_id,omitzero"`
+	Data        eventData  `json:"data,omitzero"`
+}
+
+// eventActor is who asked: an organization by its API key, or the agent.
+type eventActor struct {
+	Type string    `json:"type"` // api_key or agent
+	ID   uuid.UUID `json:"id"`
+}
+
+type eventData struct {
+	Limit           string          `json:"limit,omitzero"`
+	MaxActions      *int64          `json:"max_actions,omitzero"`
+	MaxValue        *money.MicroUSD `json:"max_value_usd,omitzero"`
+	MaxCommitted    *money.MicroUSD `json:"max_committed_usd,omitzero"`
+	Held            *money.MicroUSD `json:"value_held_usd,omitzero"`
+	Released        *money.MicroUSD `json:"value_released_usd,omitzero"`
+	Charged         *money.MicroUSD `json:"value_usd,omitzero"`
+	Overage         *money.MicroUSD `json:"overage_usd,omitzero"`
+	Late            bool            `json:"late,omitzero"`
+	Expires         timestamp       `json:"expires_at,omitzero"`
+	PreviousExpires timestamp       `json:"previous_expires_at,omitzero"`
+	Spent           timestamp       `json:"spent_at,omitzero"`
+}
+
+func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
+	amount := func(name string) *money.MicroUSD {
+		if value, told := e.Amounts[name]; told {
+			return &value
+		}
+		return nil
+	}
+	actor := eventActor{"agent", agent}
+	if e.ByKey {
+		actor = eventActor{"api_key", organization}
+	}
+	return eventAnswer{
+		ID: e.ID, Type: e.Type, Time: timestamp(e.Time), Agent: agent, Actor: actor, Request: e.Request,
+		Session: e.Session, Transaction: e.Transaction, Family: e.Family,
+		Data: eventData{
+			Limit: e.Limit, MaxActions: e.MaxActions, MaxValue: amount("max_value"), Held: amount("held"),
+			MaxCommitted: amount("max_committed"), Late: e.Late,
+			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
+			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),
+			Spent: timestamp(e.Times["spent"]),
+		},
+	}
+}

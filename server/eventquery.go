@@ -1,0 +1,63 @@
+package server
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+const (
+	eventStream       = "text/event-stream"
+	headerLastEventID = "Last-Event-ID"
+)
+
+const maxWait = 30 // seconds
+
+// eventQuery asks for a page of events, oldest first.
+type eventQuery struct {
+	after string // id of the event before, "" for from the oldest kept
+	limit int
+	wait  time.Duration // for the first event, when there is none
+}
+
+func readEventQuery(ctx *fasthttp.RequestCtx) (eventQuery, error) {
+	var v validation
+	q := eventQuery{limit: defaultPage}
+	seen := map[string]bool{}
+	for name, value := range ctx.QueryArgs().All() {
+		field, text := string(name), string(value)
+		v.require(!seen[field], shown(field), "is given twice")
+		seen[field] = true
+		switch field {
+		case "limit":
+			q.limit = v.pageSize(text)
+		case "after":
+			v.require(redisstore.ValidEventID(text), field, "is not the id of an event")
+			q.after = text
+		case "wait":
+			seconds, err := strconv.ParseUint(text, 10, 8)
+			v.require(err == nil && seconds <= maxWait, field, "must be from 0 to "+strconv.Itoa(maxWait))
+			q.wait = time.Duration(seconds) * time.Second
+		default:
+			v.add(shown(field), "is not a parameter of this list")
+		}
+	}
+	if last := ctx.Request.Header.Peek(headerLastEventID); len(last) > 0 && wantsStream(ctx) {
+		v.require(redisstore.ValidEventID(string(last)), headerLastEventID, "is not the id of an event")
+		q.after = string(last)
+	}
+	return q, v.err()
+}
+
+func wantsStream(ctx *fasthttp.RequestCtx) bool {
+	for accepted := range strings.SplitSeq(string(ctx.Request.Header.Peek(fasthttp.HeaderAccept)), ",") {
+		mediaType, _, _ := strings.Cut(accepted, ";")
+		if strings.EqualFold(strings.TrimSpace(mediaType), eventStream) {
+			return true
+		}
+	}
+	return false
+}

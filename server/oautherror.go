@@ -1,0 +1,53 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// oauthError is a refusal in the words of RFC 6749 §5.2.
+type oauthError struct{ code, description string }
+
+func (e *oauthError) Error() string { return e.code + ": " + e.description }
+
+type oauthErrorAnswer struct {
+	Error       string `json:"error"`
+	Description string `json:"error_description"`
+}
+
+// answerOAuthError says any error in the words of RFC 6749. What has none there (the store, the limits) keeps its status
+// and gets a name.
+func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
+	var refusal *oauthError
+	var scope *redisstore.ScopeError
+	p := problemOf(err)
+	body := oauthErrorAnswer{Description: p.Detail}
+	switch {
+	case errors.As(err, &refusal):
+		p.Status, body = 400, oauthErrorAnswer{refusal.code, refusal.description}
+	case errors.Is(err, redisstore.ErrInvalidCredentials), errors.Is(err, redisstore.ErrInvalidToken):
+		body.Error = "invalid_client"
+		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
+	case errors.Is(err, redisstore.ErrOrganizationSuspended):
+		p.Status, body.Error = 400, "unauthorized_client"
+	case errors.As(err, &scope):
+		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the client does not hold the scope"}
+	case errors.Is(err, redisstore.ErrInvalidRefreshToken), errors.Is(err, redisstore.ErrTokenReused):
+		p.Status, body.Error = 400, "invalid_grant"
+	case p.Status == 503, p.Status == 429, p.Code == "quota_exceeded":
+		body.Error = "temporarily_unavailable"
+	case p.Status < 500:
+		body.Error = "invalid_request"
+	default:
+		body.Error = "server_error"
+	}
+	seen := askedOf(ctx)
+	seen.code, seen.turnedAway = p.Code, isOverloaded(err)
+	if refusal != nil {
+		seen.code = refusal.code
+	}
+	s.noteTrouble(ctx, err, p)
+	return answerStatus(ctx, p.Status, body)
+}

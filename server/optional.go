@@ -1,0 +1,34 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// optional is a field that may be absent but not null: null would be a second way to say the same, and for a limit the
+// dangerous one.
+type optional[T any] struct {
+	value T
+	given bool
+}
+
+var errNull = errors.New("must not be null")
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (o *optional[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	if dec.PeekKind() == 'n' {
+		return errNull
+	}
+	o.given = true
+	return json.UnmarshalDecode(dec, &o.value)
+}
+
+// or returns the value, or another when it was not given.
+func (o *optional[T]) or(absent T) T {
+	if o.given {
+		return o.value
+	}
+	return absent
+}

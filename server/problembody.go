@@ -1,0 +1,65 @@
+package server
+
+import "remit/redisstore"
+
+// problem is an RFC 9457 body.
+type problem struct {
+	Type      string       `json:"type"`
+	Title     string       `json:"title"`
+	Status    int          `json:"status"`
+	Detail    string       `json:"detail"`
+	Code      string       `json:"code"`
+	RequestID string       `json:"request_id"`
+	Errors    []fieldError `json:"errors,omitzero"`
+
+	RequiredScope     string            `json:"required_scope,omitzero"`
+	SessionStatus     redisstore.Status `json:"session_status,omitzero"`
+	TransactionStatus redisstore.Status `json:"transaction_status,omitzero"`
+	Limit             string            `json:"limit,omitzero"`
+	*limitUsage
+	*quotaUsage
+}
+
+// fieldError says what is wrong with one field of a request.
+type fieldError struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+func newProblem(status int, code, detail string) problem {
+	return problem{Type: "urn:remit:problem:" + code, Title: titles[code], Status: status, Detail: detail, Code: code}
+}
+
+var titles = map[string]string{
+	"invalid_request":        "Invalid request",
+	"not_found":              "Not found",
+	"method_not_allowed":     "Method not allowed",
+	"unsupported_media_type": "Unsupported media type",
+	"body_too_large":         "Body too large",
+	"headers_too_large":      "Headers too large",
+	"request_timeout":        "Request timeout",
+	"expectation_failed":     "Expectation failed",
+	"missing_credentials":    "Missing credentials",
+	"invalid_api_key":        "Invalid API key",
+	"invalid_token":          "Invalid access token",
+	"invalid_credentials":    "Invalid credentials",
+	"invalid_refresh_token":  "Invalid refresh token",
+	"insufficient_scope":     "Insufficient scope",
+	"forbidden":              "Forbidden",
+	"organizations_closed":   "Organizations closed",
+	"organization_suspended": "Organization suspended",
+	"session_limit_reached":  "Session limit reached",
+	"session_not_active":     "Session not active",
+	"limit_below_usage":      "Limit below usage",
+	"quota_exceeded":         "Quota exceeded",
+	"idempotency_key_reused": "Idempotency key reused",
+
+	"transaction_not_pending":    "Transaction not pending",
+	"transaction_not_reversible": "Transaction not reversible",
+
+	"agent_revoked":   "Agent revoked",
+	"rate_limited":    "Rate limited",
+	"outcome_unknown": "Outcome unknown",
+	"unavailable":     "Unavailable",
+	"internal_error":  "Internal error",
+}

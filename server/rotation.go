@@ -1,0 +1,28 @@
+package server
+
+import (
+	"time"
+
+	"github.com/valyala/fasthttp"
+)
+
+// rotation is the body of the two requests that replace a credential.
+type rotation struct {
+	Grace optional[int64] `json:"grace_seconds"`
+}
+
+// decodeGrace returns how long the credential in use is to stay valid, usual seconds when the request does not say.
+func decodeGrace(ctx *fasthttp.RequestCtx, usual int64) (time.Duration, error) {
+	var request rotation
+	if err := decode(ctx, &request); err != nil {
+		return 0, err
+	}
+	return request.duration(usual)
+}
+
+func (r rotation) duration(usual int64) (time.Duration, error) {
+	var v validation
+	grace := r.Grace.or(usual)
+	v.within("grace_seconds", grace, 0, maxGrace)
+	return time.Duration(grace) * time.Second, v.err()
+}

@@ -1,0 +1,43 @@
+package server
+
+import "strconv"
+
+const (
+	maxScopes      = 64
+	maxScopesChars = 600 // of all together, so that an access token stays under 2 KiB
+)
+
+// scopes checks a list of scopes: RFC 6749 §3.3 says what a scope is made of.
+func (v *validation) scopes(scopes []string) {
+	if len(scopes) > maxScopes {
+		v.add("scopes", "must be at most 64")
+		return
+	}
+	seen, total := map[string]bool{}, 0
+	for i, scope := range scopes {
+		field := "scopes[" + strconv.Itoa(i) + "]"
+		v.require(isScope(scope), field, "must be one or more visible ASCII characters without \" and \\")
+		v.require(!seen[scope], field, "is given twice")
+		seen[scope] = true
+		total += len(scope)
+	}
+	v.require(total <= maxScopesChars, "scopes", "must have at most 600 characters together")
+}
+
+func isScope(scope string) bool {
+	for i := range len(scope) {
+		if c := scope[i]; c < 0x21 || c > 0x7e || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return scope != ""
+}
+
+// scopeError refuses a caller without the scope.
+type scopeError struct{ scope string }
+
+func (e *scopeError) Error() string { return "the scope " + e.scope + " is needed" }
+
+func (e *scopeError) problem() problem {
+	return needsScope(e.scope, "the access token does not hold the scope")
+}

@@ -1,0 +1,88 @@
+package server
+
+import (
+	"errors"
+	"strings"
+
+	"remit/redisstore"
+)
+
+// storeProblem returns the problem of a store error that has members of its own.
+func storeProblem(err error) (_ problem, known bool) {
+	var (
+		notReady   *redisstore.NotReadyError
+		limit      *redisstore.LimitError
+		quota      *redisstore.QuotaError
+		rate       *redisstore.RateError
+		below      *redisstore.BelowUsageError
+		notPending *redisstore.NotPendingError
+		notActive  *redisstore.NotActiveError
+		scope      *redisstore.ScopeError
+	)
+	switch {
+	case errors.As(err, &notReady):
+		return newProblem(503, "unavailable", notReady.Reason), true
+	case errors.As(err, &limit):
+		return limitReached(limit), true
+	case errors.As(err, &quota):
+		return quotaExceeded(quota), true
+	case errors.As(err, &rate):
+		return newProblem(429, "rate_limited", "your organization or agent creates too much at once; nothing was changed"), true
+	case errors.As(err, &below):
+		return limitBelowUsage(below), true
+	case errors.As(err, &notPending):
+		return transactionNotPending(notPending), true
+	case errors.Is(err, redisstore.ErrNotReversible):
+		return transactionNotReversible(), true
+	case errors.As(err, &notActive):
+		return sessionNotActive(notActive), true
+	case errors.As(err, &scope):
+		return needsScope(scope.Scope, "the session does not hold the scope"), true
+	}
+	return problem{}, false
+}
+
+func limitReached(e *redisstore.LimitError) problem {
+	p := newProblem(403, "session_limit_reached", "this does not fit into what the session may still do; nothing was charged")
+	usage := usageOf(e.Usage)
+	p.Limit, p.limitUsage = e.Limit, &usage
+	return p
+}
+
+func limitBelowUsage(e *redisstore.BelowUsageError) problem {
+	p := newProblem(409, "limit_below_usage", e.Error())
+	usage := usageOf(e.Usage)
+	p.Limit, p.limitUsage = e.Limit, &usage
+	return p
+}
+
+func quotaExceeded(e *redisstore.QuotaError) problem {
+	name := strings.ReplaceAll(e.Quota, "_", " ")
+	p := newProblem(403, "quota_exceeded", "your organization has reached its quota of "+name+"; nothing was changed")
+	p.quotaUsage = &quotaUsage{e.Quota, e.Used, e.Max}
+	return p
+}
+
+func transactionNotPending(e *redisstore.NotPendingError) problem {
+	p := newProblem(409, "transaction_not_pending", e.Error())
+	p.TransactionStatus = e.Status
+	return p
+}
+
+func transactionNotReversible() problem {
+	p := newProblem(409, "transaction_not_reversible", redisstore.ErrNotReversible.Error())
+	p.TransactionStatus = redisstore.Committed
+	return p
+}
+
+func sessionNotActive(e *redisstore.NotActiveError) problem {
+	p := newProblem(403, "session_not_active", e.Error())
+	p.SessionStatus = e.Status
+	return p
+}
+
+func needsScope(scope, detail string) problem {
+	p := newProblem(403, "insufficient_scope", detail)
+	p.RequiredScope = scope
+	return p
+}
