@@ -66,7 +66,7 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
 		if t.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
-		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.asks.patience(streamPulse)) != nil {
+		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.asks.patience(t.server.pulse)) != nil {
 			return
 		}
 		// fasthttp has set one deadline for the whole answer. What is written next has its own, the end too.

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 	"go.opentelemetry.io/otel/trace"
@@ -32,6 +33,7 @@ type Server struct {
 	open          *conn.Set
 	drain         drain
 	ready         readiness
+	pulse         time.Duration // of streams
 	waiting       *waiting
 	bodies        bodies
 	unwritten     *pool // of large answers
