@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 	"remit/redisproc"
 )
 
@@ -78,13 +79,13 @@ func peek(t *testing.T, s *Store) redis.UniversalClient {
 	t.Helper()
 	url := strings.Replace(s.config.URL, "remit:"+aclPassword+"@", "", 1)
 	if strings.HasPrefix(url, "unix:") {
-		return plainClient(t, url) // the store's own would refuse a replica
+		return redistest.PlainClient(t, url) // the store's own would refuse a replica
 	}
 	if url == s.config.URL {
-		return s.client
+		return s.client.Redis()
 	}
 	if open, found := unrestricted.Load(s); found {
-		return open.(*Store).client
+		return open.(*Store).client.Redis()
 	}
 	cfg := s.config
 	cfg.URL = url
@@ -93,7 +94,7 @@ func peek(t *testing.T, s *Store) redis.UniversalClient {
 	if raced {
 		_ = fresh.Close()
 	}
-	return open.(*Store).client
+	return open.(*Store).client.Redis()
 }
 
 // closePeek closes what peek has opened for the store.
@@ -105,7 +106,7 @@ func closePeek(s *Store) {
 
 func TestTheLeastPrivilegedUserReachesNothingElse(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t)
+	redistest.SkipIfShort(t)
 	url := must(asLeastPrivileged(t.Context(), must(realRedis())(t)))(t)
 	options := must(redis.ParseURL(url))(t)
 	client := redis.NewClient(options)
@@ -130,7 +131,7 @@ func TestTheLeastPrivilegedUserReachesNothingElse(t *testing.T) {
 
 func TestTheServerReadsTheACLFile(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t)
+	redistest.SkipIfShort(t)
 	text := string(must(os.ReadFile(aclFile))(t))
 	file := t.TempDir() + "/users.acl"
 	text = strings.Replace(text, operatorsHashPlace, ">"+aclPassword, 1)
@@ -138,7 +139,7 @@ func TestTheServerReadsTheACLFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte(strings.Replace(text, aclHashPlace, ">"+aclPassword, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	server := startRedis(t, redisproc.Config{Args: []string{"--aclfile", file}})
+	server := redistest.StartRedis(t, redisproc.Config{Args: []string{"--aclfile", file}})
 	s := openStore(t, Config{}, strings.Replace(server.URL(), "://", "://remit:"+aclPassword+"@", 1), nil)
 	newTenant(t, s, NewSession{MaxActions: 1})
 	wrong := openStore(t, Config{}, strings.Replace(server.URL(), "://", "://remit:wrong@", 1), nil)

@@ -36,18 +36,18 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 	if err != nil {
 		return Usage{}, s.released(ctx, c, charge.Idempotency, act.refusedTo(err))
 	}
-	usage := r.usage(0)
-	return usage, r.err
+	usage := usageAt(r, 0)
+	return usage, r.Err
 }
 
 // usage reads n, ma, v, mv, h, x and, if it is there, gb from position i on.
-func (r *reply) usage(i int) Usage {
+func usageAt(r *reply, i int) Usage {
 	u := Usage{
-		ActionCount: r.number(i), MaxActions: r.number(i + 1),
-		ValueUsed: r.money(i + 2), MaxValue: r.money(i + 3), ValueHeld: r.money(i + 4), Expires: r.time(i + 5),
+		ActionCount: r.Number(i), MaxActions: r.Number(i + 1),
+		ValueUsed: moneyAt(r, i+2), MaxValue: moneyAt(r, i+3), ValueHeld: moneyAt(r, i+4), Expires: r.Time(i + 5),
 	}
-	if i+6 < len(r.values) {
-		u.split(r.budget(i + 6))
+	if i+6 < len(r.Values) {
+		u.split(budgetAt(r, i+6))
 	}
 	return u
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	"remit/internal/redistest"
 	"remit/money"
 	"remit/redisproc"
 )
@@ -235,7 +236,7 @@ func TestARefusedChargeChangesNothing(t *testing.T) {
 // Not on miniredis: under the race detector a script takes it milliseconds, and 64 at once would outlast their timeout.
 func TestChargesAtOnceFillALimitExactly(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t)
+	redistest.SkipIfShort(t)
 	for _, test := range []struct {
 		name    string
 		session NewSession
@@ -309,9 +310,9 @@ func chargeFits(t *testing.T, s *Store, caller Caller, session uuid.UUID, charge
 
 func TestAChargeIsOneWrite(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
+	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
-	info := plainClient(t, server.URL())
+	info := redistest.PlainClient(t, server.URL())
 	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100 * money.USD})
 	token := byToken(w.exchange(t, s))
 	charge, scoped := Charge{Count: 1, Value: 10}, Charge{Count: 1, Value: 10, Scope: "read"}
@@ -332,14 +333,14 @@ func TestAChargeIsOneWrite(t *testing.T) {
 		{"by key", w.byKey(), charge, map[string]int{"evalsha": 2, "time": 2, "hmget": 3, "hget": 1, "hset": 1}},
 		{"refused", token, Charge{Count: 1000}, map[string]int{"evalsha": 1, "time": 1, "hmget": 2, "hget": 1}},
 	} {
-		before := commandCounts(t, info)
+		before := redistest.CommandCounts(t, info)
 		for range charges {
 			_, _ = s.Charge(t.Context(), test.caller, w.session.ID, test.charge)
 		}
 		for command := range test.want {
 			test.want[command] *= charges
 		}
-		if run := commandsRun(t, info, before); !maps.Equal(run, test.want) {
+		if run := redistest.CommandsRun(t, info, before); !maps.Equal(run, test.want) {
 			t.Errorf("%s, %d times: %v, want %v", test.name, charges, run, test.want)
 		}
 	}

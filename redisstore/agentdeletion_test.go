@@ -143,7 +143,7 @@ func TestNothingBringsADeletedAgentBack(t *testing.T) {
 			}, ErrUnknownAgent},
 			"holds that are due": {func(ctx context.Context) error {
 				keys := []string{s.keys.session(w.agent.ID, w.session.ID), s.keys.holds(w.agent.ID, w.session.ID), s.keys.events(w.agent.ID), s.keys.agent(w.agent.ID)}
-				_, err := s.run(ctx, ownFlow, releaseHolds, keys, s.auditAs(ctx, actorKey))
+				_, err := s.client.Run(ctx, ownFlow, releaseHolds, keys, s.auditAs(ctx, actorKey))
 				return err
 			}, nil},
 		} {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 )
 
 // Agent is a machine identity of one organization.
@@ -77,12 +76,12 @@ func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [
 	if err != nil {
 		return Agent{}, err
 	}
-	a.Created = r.time(0)
+	a.Created = r.Time(0)
 	s.tidyAfterAgent(ctx, act.organization)
-	if once == nil || r.err != nil {
-		return a, r.err
+	if once == nil || r.Err != nil {
+		return a, r.Err
 	}
-	if a.ID, err = uuid.Parse(r.text(1)); err != nil {
+	if a.ID, err = uuid.Parse(r.Text(1)); err != nil {
 		return Agent{}, errReply
 	}
 	if once.Replayed {
@@ -121,12 +120,12 @@ func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.run(ctx, s.proven.urgent(key), revokeAgent, []string{s.keys.agent(id), s.keys.events(id)},
+	r, err := s.client.Run(ctx, s.proven.urgent(key), revokeAgent, []string{s.keys.agent(id), s.keys.events(id)},
 		key.Organization, s.auditAs(ctx, actorKey))
 	if err != nil {
 		return time.Time{}, err
 	}
-	return r.time(0), r.err
+	return r.Time(0), r.Err
 }
 
 // DeleteAgent revokes an agent as RevokeAgent does, and lets its record end once its retention is over. Until then it reads
@@ -135,12 +134,12 @@ func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
 		return time.Time{}, err
 	}
-	r, err := s.run(ctx, s.proven.urgent(key), deleteAgent, []string{s.keys.agent(id), s.keys.events(id)},
+	r, err := s.client.Run(ctx, s.proven.urgent(key), deleteAgent, []string{s.keys.agent(id), s.keys.events(id)},
 		key.Organization, s.deletedLifetime(), s.auditAs(ctx, actorKey))
 	if err != nil {
 		return time.Time{}, err
 	}
-	return r.time(0), r.err
+	return r.Time(0), r.Err
 }
 
 // deletedLifetime is how long a deleted agent stays readable, in ms: its retention, and never less than an access token of
@@ -178,29 +177,27 @@ func (s *Store) RotateAgentSecretOnce(ctx context.Context, key APIKey, id uuid.U
 	if err != nil {
 		return time.Time{}, s.released(ctx, c, once, err)
 	}
-	return r.time(0), r.err
+	return r.Time(0), r.Err
 }
 
 // loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or is not of the
 // organization.
 func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uuid.UUID) ([]*Agent, error) {
-	replies, err := s.readAll(ctx, flow{organization: organization}, ids, func(p redis.Pipeliner, id uuid.UUID) {
-		p.HMGet(ctx, s.keys.agent(id), "organization", "name", "scopes", "description", "metadata", "created", "revoked")
-	})
+	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, s.keys.agent), "organization", "name", "scopes", "description", "metadata", "created", "revoked")
 	if err != nil {
 		return nil, err
 	}
 	agents := make([]*Agent, len(ids))
 	for i, r := range replies {
-		if r.optional(0) != string(organization[:]) {
+		if r.Optional(0) != string(organization[:]) {
 			continue
 		}
 		agents[i] = &Agent{
-			ID: ids[i], Organization: organization, Name: r.text(1), Scopes: strings.Fields(r.text(2)),
-			Description: r.optional(3), Metadata: r.optional(4), Created: r.time(5), Revoked: r.timeOrZero(6),
+			ID: ids[i], Organization: organization, Name: r.Text(1), Scopes: strings.Fields(r.Text(2)),
+			Description: r.Optional(3), Metadata: r.Optional(4), Created: r.Time(5), Revoked: r.TimeOrZero(6),
 		}
-		if r.err != nil {
-			return nil, r.err
+		if r.Err != nil {
+			return nil, r.Err
 		}
 	}
 	return agents, nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisclient"
 )
 
 // Event is one entry of an agent's audit trail: a change, written by the script that made it.
@@ -44,7 +45,7 @@ func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after str
 	if err != nil {
 		return nil, false, err
 	}
-	r, err := s.run(ctx, act.flow, listEvents, []string{s.keys.agent(agent), s.keys.events(agent)},
+	r, err := s.client.Run(ctx, act.flow, listEvents, []string{s.keys.agent(agent), s.keys.events(agent)},
 		act.organization, act.family, after, limit+1)
 	if act.family != "" {
 		err = act.refusedTo(err)
@@ -52,14 +53,14 @@ func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after str
 	if err != nil {
 		return nil, false, err
 	}
-	page := r.list(0)
-	if page.err != nil {
-		return nil, false, page.err
+	page := r.List(0)
+	if page.Err != nil {
+		return nil, false, page.Err
 	}
-	more := len(page.values) > limit
-	events := make([]Event, min(len(page.values), limit))
+	more := len(page.Values) > limit
+	events := make([]Event, min(len(page.Values), limit))
 	for i := range events {
-		if events[i], err = readEvent(page.list(i)); err != nil {
+		if events[i], err = readEvent(page.List(i)); err != nil {
 			return nil, false, err
 		}
 	}
@@ -94,70 +95,54 @@ func isLater(id, after string) bool {
 
 // readEvent reads an event's id and its names and values.
 func readEvent(entry *reply) (Event, error) {
-	fields := entry.list(1)
-	if fields.err != nil {
-		return Event{}, fields.err
+	fields := entry.List(1)
+	if fields.Err != nil {
+		return Event{}, fields.Err
 	}
-	e := Event{ID: entry.text(0)}
-	for i := 0; i+1 < len(fields.values); i += 2 {
-		e.take(fields, fields.text(i), i+1)
+	e := Event{ID: entry.Text(0)}
+	for i := 0; i+1 < len(fields.Values); i += 2 {
+		e.take(fields, fields.Text(i), i+1)
 	}
-	if entry.err != nil {
-		return Event{}, entry.err
+	if entry.Err != nil {
+		return Event{}, entry.Err
 	}
-	return e, fields.err
+	return e, fields.Err
 }
 
 // take reads the value at i, which has this name. Names that it does not know are of a later version, and left out.
 func (e *Event) take(r *reply, name string, i int) {
 	switch name {
 	case "type":
-		e.Type = r.text(i)
+		e.Type = r.Text(i)
 	case "at":
-		e.Time = r.time(i)
+		e.Time = r.Time(i)
 	case "actor":
-		e.ByKey = r.text(i) == actorKey
+		e.ByKey = r.Text(i) == actorKey
 	case "request":
-		e.Request = r.text(i)
+		e.Request = r.Text(i)
 	case "session":
-		e.Session = r.anyID(i)
+		e.Session = idOrNilAt(r, i)
 	case "transaction":
-		e.Transaction = r.anyID(i)
+		e.Transaction = idOrNilAt(r, i)
 	case "family":
-		e.Family = r.anyID(i)
+		e.Family = idOrNilAt(r, i)
 	case "limit":
-		e.Limit = r.text(i)
+		e.Limit = r.Text(i)
 	case "max_actions":
-		n := r.number(i)
+		n := r.Number(i)
 		e.MaxActions = &n
 	case "late":
-		e.Late = r.text(i) != ""
+		e.Late = r.Text(i) != ""
 	case "max_value", "max_committed", "held", "released", "charged", "overage":
 		if e.Amounts == nil {
 			e.Amounts = map[string]money.MicroUSD{}
 		}
-		e.Amounts[name] = r.money(i)
+		e.Amounts[name] = moneyAt(r, i)
 	case "expires", "previous_until", "spent":
 		if e.Times == nil {
 			e.Times = map[string]time.Time{}
 		}
-		e.Times[name] = r.time(i)
-	}
-}
-
-// anyID reads an id from its 16 bytes or its text, uuid.Nil from ”.
-func (r *reply) anyID(i int) uuid.UUID {
-	switch text := r.text(i); len(text) {
-	case 0:
-		return uuid.Nil
-	case len(uuid.Nil):
-		return r.id(i)
-	default:
-		id, err := uuid.Parse(text)
-		if err != nil {
-			r.err = errReply
-		}
-		return id
+		e.Times[name] = r.Time(i)
 	}
 }
 
@@ -166,24 +151,13 @@ const (
 	actorAgent = "agent"
 )
 
-// auditNote is what scripts are told for the audit trail: how many events an agent keeps, who asks, and in which request.
-type auditNote struct {
-	kept         int
-	who, request string
-}
-
-func (n auditNote) append(text []byte) []byte {
-	text = append(strconv.AppendInt(text, int64(n.kept), 10), ' ')
-	text = append(append(text, n.who...), ' ')
-	return append(text, n.request...)
-}
-
-func (s *Store) auditAs(ctx context.Context, who string) auditNote {
-	return auditNote{s.config.EventsKept, who, requestID(ctx)}
+// auditAs returns what scripts need for the audit trail: how many events an agent keeps, who calls, and in which request.
+func (s *Store) auditAs(ctx context.Context, who string) redisclient.Joined {
+	return redisclient.Joined{s.eventsKept, who, requestID(ctx)}
 }
 
 // audit is auditAs for an actor.
-func (s *Store) audit(ctx context.Context, act actor) auditNote {
+func (s *Store) audit(ctx context.Context, act actor) redisclient.Joined {
 	if act.family == "" {
 		return s.auditAs(ctx, actorKey)
 	}

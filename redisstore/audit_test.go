@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisclient"
 )
 
 func TestEveryChangeIsOneEventThatTellsOfIt(t *testing.T) {
@@ -473,7 +473,7 @@ func TestEventsAreForTheAgentAndItsOrganization(t *testing.T) {
 func TestEventsOfALaterVersionAreReadAsFarAsTheyAreKnown(t *testing.T) {
 	t.Parallel()
 	id := uuid.New()
-	e, err := readEvent(&reply{values: []any{"5-1", []any{"type", "session.painted", "at", "1700000000123", "actor", "key",
+	e, err := readEvent(&reply{Values: []any{"5-1", []any{"type", "session.painted", "at", "1700000000123", "actor", "key",
 		"request", "r", "colour", "red", "session", id.String(), "family", "", "limit", "max_actions", "number", "7"}}})
 	want := Event{ID: "5-1", Type: "session.painted", Time: time.UnixMilli(1_700_000_000_123), ByKey: true, Request: "r",
 		Session: id, Limit: "max_actions"}
@@ -491,7 +491,7 @@ func TestEventsThatNoScriptWritesAreErrors(t *testing.T) {
 		"a session that is 5": {"5-1", []any{"session", "short"}},
 		"an amount in words":  {"5-1", []any{"held", "much"}},
 	} {
-		if e, err := readEvent(&reply{values: entry}); !errors.Is(err, errReply) {
+		if e, err := readEvent(&reply{Values: entry}); !errors.Is(err, errReply) {
 			t.Errorf("%s: %+v, %v", name, e, err)
 		}
 	}
@@ -542,14 +542,16 @@ func TestARequestIDGoesWithItsContext(t *testing.T) {
 
 func TestTheAuditTrailIsToldWhoAsks(t *testing.T) {
 	t.Parallel()
-	s := &Store{config: Config{EventsKept: 12}}
+	s := &Store{eventsKept: "12"}
 	ctx := WithRequestID(t.Context(), "r 1")
 	for want, act := range map[string]actor{"12 key r 1": {}, "12 agent r 1": {family: familyField(uuid.New())}} {
-		if got := string(s.audit(ctx, act).append(nil)); got != want {
+		if got := strings.Join(joined(s.audit(ctx, act)), " "); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if got := string(s.auditAs(t.Context(), actorKey).append(nil)); got != strconv.Itoa(12)+" key " {
+	if got := strings.Join(joined(s.auditAs(t.Context(), actorKey)), " "); got != "12 key " {
 		t.Errorf("%q", got)
 	}
 }
+
+func joined(words redisclient.Joined) []string { return words[:] }

@@ -2,13 +2,10 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
+	"remit/redisclient"
 )
 
 // BatchCharge is one charge of a batch. Its Idempotency is not looked at: a batch has one for all.
@@ -41,7 +38,7 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	refused := len(parts) > 0
 	for _, p := range parts {
 		p.spread(outcomes)
-		refused = refused && p.err == ErrInvalidToken
+		refused = refused && p.Err == ErrInvalidToken
 	}
 	if refused {
 		return nil, ErrInvalidToken
@@ -58,7 +55,7 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 // outcome; when none has, it goes by whether the key was claimed before.
 func replayed(parts []*part, claimedBefore bool) bool {
 	for _, p := range parts {
-		if p.err == ErrUnknownSession {
+		if p.Err == ErrUnknownSession {
 			continue
 		}
 		if !p.once.Replayed {
@@ -69,15 +66,14 @@ func replayed(parts []*part, claimedBefore bool) bool {
 	return claimedBefore
 }
 
-// part is what of a batch concerns one session.
+// part is the charges of a batch that concern one session, and the call that makes them.
 type part struct {
+	redisclient.BatchCall
 	session uuid.UUID
 	act     actor
 	places  []int // of its charges in the batch
 	charges []byte
-	once    *Idempotency // of its own, to hear whether it was replayed; nil for none
-	reply   *reply
-	err     error
+	once    *Idempotency // of its own, to learn whether it was replayed; nil for none
 }
 
 // partsOf lets the caller in and takes the batch apart by sessions, in the order of their first charge.
@@ -125,7 +121,7 @@ func (s *Store) admitBatch(ctx context.Context, c Caller, charges int, once *Ide
 	if err != nil {
 		return act, err
 	}
-	err = once.claimed(s.run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
+	err = once.claimed(s.client.Run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
 		act.organization, act.family, once.Fingerprint, onceLifetime.Milliseconds(), requestID(ctx)))
 	held.settle(err, once.claim.before)
 	return act, err
@@ -136,178 +132,81 @@ func (s *Store) findAgents(ctx context.Context, parts []*part) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	sessions := make([]uuid.UUID, len(parts))
+	sessions := make([]string, len(parts))
 	for i, p := range parts {
-		sessions[i] = p.session
+		sessions[i] = s.keys.session(p.session, p.session)
 	}
-	owners, err := s.readAll(ctx, parts[0].act.flow, sessions, func(p redis.Pipeliner, session uuid.UUID) {
-		p.HMGet(ctx, s.keys.session(session, session), "a")
-	})
+	owners, err := s.client.ReadAll(ctx, parts[0].act.flow, sessions, "a")
 	if err != nil {
 		return err
 	}
 	for i, p := range parts {
-		if owners[i].optional(0) == "" {
-			p.err = ErrUnknownSession
+		if owners[i].Optional(0) == "" {
+			p.Err = ErrUnknownSession
 			continue
 		}
-		p.act.agent = owners[i].id(0)
-		if owners[i].err != nil {
-			return owners[i].err
+		p.act.agent = owners[i].ID(0)
+		if owners[i].Err != nil {
+			return owners[i].Err
 		}
 	}
 	return nil
 }
 
-// runParts runs each part's script, those of one server in one pipeline, which is sent once. What it shows not to have
-// run is run by itself.
+// runParts runs each part's script, those of one server in one pipeline. A part that did not run there is run by itself.
 func (s *Store) runParts(ctx context.Context, parts []*part) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	byServer, began := map[*redis.Client][]*part{}, time.Now()
-	var nowhere error
+	running := make([]*part, 0, len(parts))
+	calls := make([]*redisclient.BatchCall, 0, len(parts))
 	for _, p := range parts {
-		if p.err != nil {
-			continue
+		if p.Err == nil {
+			s.chargePart(ctx, p)
+			running, calls = append(running, p), append(calls, &p.BatchCall)
 		}
-		server, err := s.serverOf(ctx, s.keys.session(p.act.agent, p.session))
-		if err != nil {
-			p.err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-			nowhere = p.err
-			continue
-		}
-		byServer[server] = append(byServer[server], p)
 	}
-	if nowhere != nil { // those that have no server are counted like a pipeline
-		s.counts.called(chargeBatch.counted, began, nowhere)
-	}
-	var group sync.WaitGroup
-	for server, own := range byServer {
-		group.Go(func() {
-			defer recoverTo(func(err error) { failAll(own, err) })
-			s.runPipeline(ctx, server, own)
-		})
-	}
-	group.Wait()
+	read := func(i int) { running[i].read() }
+	again := func(ctx context.Context, i int) { s.runPart(ctx, running[i]) }
+	s.client.RunAll(ctx, calls, read, again)
 }
 
-func failAll(parts []*part, err error) {
-	for _, p := range parts {
-		p.err = err
-	}
-}
-
-// serverOf returns the server that has the key.
-func (s *Store) serverOf(ctx context.Context, key string) (*redis.Client, error) {
-	if cluster, ok := s.client.(*redis.ClusterClient); ok {
-		return cluster.MasterForKey(ctx, key)
-	}
-	return s.client.(*redis.Client), nil
-}
-
-// runPipeline is counted as one call, which ended as the worst of its parts did. What is run by itself after it is counted
-// by itself; of a pipeline of which nothing else is left there was none.
-func (s *Store) runPipeline(ctx context.Context, server *redis.Client, parts []*part) {
-	inPipeline, seen := s.observe(ctx, chargeBatch.operation, time.Now())
-	seen.counted = chargeBatch.counted
-	places := &s.lanes.of(server).batches
-	if err := places.enter(ctx, parts[0].act.flow); err != nil {
-		failAll(parts, err)
-		seen.end(err)
+// read reads how the part ended in its pipeline.
+func (p *part) read() {
+	if p.Again {
 		return
 	}
-	calls, commands, unconfirmed := s.sendParts(inPipeline, server, parts, places)
-	var alone []*part
-	var worst error
-	for i, p := range parts {
-		commands[i].note(unconfirmed)
-		if s.settle(p, calls[i], commands[i]) {
-			worst = worse(worst, p.err)
-		} else {
-			alone = append(alone, p)
-		}
+	unconfirmed := p.Err
+	if p.Reply == nil {
+		p.Err = p.act.refusedTo(p.Err)
+	} else if p.take(p.Reply, nil); unconfirmed != nil && p.Err != errHoldsDue && (p.Err == nil || p.once != nil) {
+		p.Err = unconfirmed // a refusal acknowledges nothing, unless it is kept for a key
 	}
-	if len(alone) < len(parts) {
-		seen.end(worst)
-	}
-	for _, p := range alone {
-		s.runPart(ctx, p)
-	}
-}
-
-// settle notes what came of a part in its pipeline, or returns false when the part is to be run by itself.
-func (s *Store) settle(p *part, call *command, cmd onceCmd) bool {
-	values, err := cmd.answer()
-	switch {
-	case err == nil, errors.Is(err, errUnconfirmed):
-		switch p.take(readReply(values)); p.err {
-		case errHoldsDue:
-			return false
-		case nil:
-			p.err = classify(err, writes)
-		default: // a refusal acknowledges nothing, unless it is kept for a key
-			if p.once != nil && err != nil {
-				p.err = classify(err, writes)
-			}
-		}
-	case sentElsewhere(err):
-		return false
-	default:
-		s.suspect(err)
-		p.err = call.classify(err, writes)
-	}
-	return true
-}
-
-// sendParts sends the parts in one pipeline, and leaves its place among the batches when they are answered.
-func (s *Store) sendParts(ctx context.Context, server *redis.Client, parts []*part, places *bulk) ([]*command, []onceCmd, error) {
-	defer places.leave()
-	pipeline := server.Pipeline()
-	calls, commands := make([]*command, len(parts)), make([]onceCmd, len(parts))
-	for i, p := range parts {
-		sc, c := s.chargePart(ctx, p)
-		calls[i], commands[i] = c, c.of(ctx, sc, false)
-		_ = pipeline.Process(ctx, commands[i])
-	}
-	deadline, _ := ctx.Deadline()
-	failure := s.confirmerOf(server).end(pipeline, keyOf(commands[0]), deadline)
-	s.counts.ofBatch.Observe(float64(len(parts)))
-	_, failed := pipeline.Exec(ctx)
-	unconfirmed := failure()
-	for _, c := range commands {
-		c.explain(failed)
-	}
-	return calls, commands, unconfirmed
+	p.Again = p.Err == errHoldsDue
 }
 
 // runPart runs a part by itself.
 func (s *Store) runPart(ctx context.Context, p *part) {
-	p.reply, p.err = s.look(ctx, p.act, p.session, func() (*reply, error) {
-		sc, c := s.chargePart(ctx, p)
-		p.take(s.runCommand(ctx, sc, c))
-		return p.reply, p.err
+	p.Reply, p.Err = s.look(ctx, p.act, p.session, func() (*reply, error) {
+		s.chargePart(ctx, p)
+		p.take(s.client.RunCommand(ctx, p.Script, p.Command))
+		return p.Reply, p.Err
 	})
 }
 
-// sentElsewhere says that the script did not run because this server does not know it, or is not the one that has the keys.
-func sentElsewhere(err error) bool {
-	return redis.HasErrorPrefix(err, "NOSCRIPT") || moving(err)
-}
-
-// chargePart returns the script of a part, and its call.
-func (s *Store) chargePart(ctx context.Context, p *part) (*script, *command) {
-	sc, keys := chargeBatch, s.sessionKeys(p.act, p.session)
-	c := newCommand(p.act.flow, len(keys))
-	if p.once != nil {
-		sc, c = chargeBatch.keyed, newCommand(p.act.flow, 1+len(keys))
-		c.keys(s.keys.outcome(p.act.agent, p.act.keyDigest(p.once, string(p.session[:]))))
+// chargePart makes the call of a part.
+func (s *Store) chargePart(ctx context.Context, p *part) {
+	keys := s.sessionKeys(p.act, p.session)
+	c := redisclient.NewCommand(p.act.flow, 1+len(keys))
+	if p.Script = chargeBatch.script; p.once == nil {
+		c = redisclient.NewCommand(p.act.flow, len(keys))
+	} else {
+		p.Script = chargeBatch.keyed
+		c.Keys(s.keys.outcome(p.act.agent, p.act.keyDigest(p.once, string(p.session[:]))))
 	}
-	c.keys(keys[:]...)
+	c.Keys(keys[:]...)
 	if p.once != nil {
-		c.arguments(onceArguments(ctx, p.act, p.once)...)
+		c.Arguments(onceArguments(ctx, p.act, p.once)...)
 	}
-	c.arguments(p.act.organization, p.act.agent, p.act.family, p.charges, s.audit(ctx, p.act))
-	return sc, c
+	c.Arguments(p.act.organization, p.act.agent, p.act.family, p.charges, s.audit(ctx, p.act))
+	p.Command = c
 }
 
 // take notes what the part's script has answered.
@@ -315,20 +214,20 @@ func (p *part) take(r *reply, err error) {
 	if err == nil && p.once != nil {
 		r, err = p.once.read(r)
 	}
-	if err == nil && len(r.list(0).values) != len(p.places) {
+	if err == nil && len(r.List(0).Values) != len(p.places) {
 		err = errReply
 	}
-	p.reply, p.err = r, err
+	p.Reply, p.Err = r, err
 	if err != nil {
-		p.err = p.act.refusedTo(err)
+		p.Err = p.act.refusedTo(err)
 	}
 }
 
 // spread puts what came of a part's charges into their places of the batch.
 func (p *part) spread(outcomes []ChargeOutcome) {
 	var each *reply
-	if p.err == nil {
-		each = p.reply.list(0)
+	if p.Err == nil {
+		each = p.Reply.List(0)
 	}
 	for i, place := range p.places {
 		outcomes[place] = p.outcome(each, i)
@@ -337,17 +236,17 @@ func (p *part) spread(outcomes []ChargeOutcome) {
 
 // outcome reads what came of the part's charge i.
 func (p *part) outcome(each *reply, i int) ChargeOutcome {
-	if p.err != nil {
-		return ChargeOutcome{Err: p.err}
+	if p.Err != nil {
+		return ChargeOutcome{Err: p.Err}
 	}
-	own := each.list(i)
-	if own.err != nil {
-		return ChargeOutcome{Err: own.err}
+	own := each.List(i)
+	if own.Err != nil {
+		return ChargeOutcome{Err: own.Err}
 	}
-	r, err := readReply(own.values)
+	r, err := readReply(own.Values)
 	if err != nil {
 		return ChargeOutcome{Err: err}
 	}
-	usage := r.usage(0)
-	return ChargeOutcome{usage, r.err}
+	usage := usageAt(r, 0)
+	return ChargeOutcome{usage, r.Err}
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"reflect"
@@ -15,7 +16,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 	"remit/money"
+	"remit/redisclient"
 	"remit/redisproc"
 )
 
@@ -152,9 +155,9 @@ func TestABatchThatIsRefusedAsAWholeChangesNothing(t *testing.T) {
 
 func TestABatchIsOneScriptForEachSession(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
+	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
-	info := plainClient(t, server.URL())
+	info := redistest.PlainClient(t, server.URL())
 	w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: money.USD})
 	const sessions, charges = 60, 480
 	var batch []BatchCharge
@@ -173,9 +176,9 @@ func TestABatchIsOneScriptForEachSession(t *testing.T) {
 		"by key": {w.byKey(), map[string]int{
 			"evalsha": sessions + 1, "time": sessions + 1, "hmget": 3*sessions + 1, "hset": sessions}}, // with whose they are
 	} {
-		before := commandCounts(t, info)
+		before := redistest.CommandCounts(t, info)
 		must(s.ChargeBatch(t.Context(), test.caller, batch, nil))(t)
-		if run := commandsRun(t, info, before); !reflect.DeepEqual(run, test.want) {
+		if run := redistest.CommandsRun(t, info, before); !reflect.DeepEqual(run, test.want) {
 			t.Errorf("%s: %v, want %v", name, run, test.want)
 		}
 	}
@@ -203,7 +206,7 @@ func watched(t *testing.T, s *Store, hook func(address string) redis.Hook) *Stor
 	t.Helper()
 	other := must(Open(s.config))(t)
 	t.Cleanup(func() { _ = other.Close() })
-	switch client := other.client.(type) {
+	switch client := other.client.Redis().(type) {
 	case *redis.ClusterClient:
 		client.OnNewNode(func(node *redis.Client) { node.AddHook(hook(node.Options().Addr)) })
 	case *redis.Client:
@@ -239,8 +242,8 @@ func (h batchHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 }
 
 func isBatch(command redis.Cmder) bool {
-	word, named := command.Args()[min(1, len(command.Args())-1)].(*scriptWord)
-	return named && (string(word.bytes) == chargeBatch.sha || string(word.bytes) == chargeBatch.keyed.sha)
+	word, named := command.Args()[min(1, len(command.Args())-1)].(fmt.Stringer)
+	return named && (word.String() == chargeBatch.SHA() || word.String() == chargeBatch.keyed.SHA())
 }
 
 func TestABatchIsOnePipelineForEachServer(t *testing.T) {
@@ -272,7 +275,7 @@ func TestABatchIsOnePipelineForEachServer(t *testing.T) {
 		})
 		servers := map[string]bool{}
 		for _, charge := range sessions {
-			server := must(store.serverOf(t.Context(), s.keys.session(charge.Session, charge.Session)))(t)
+			server := serverOf(t, store, s.keys.session(charge.Session, charge.Session))
 			servers[server.Options().Addr] = true
 		}
 		outcomes := must(store.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t)
@@ -296,8 +299,8 @@ func TestABatchIsOnePipelineForEachServer(t *testing.T) {
 func loadOnEach(t *testing.T, s *Store) {
 	t.Helper()
 	load := func(ctx context.Context, server *redis.Client) error {
-		return errors.Join(server.ScriptLoad(ctx, string(chargeBatch.source)).Err(),
-			server.ScriptLoad(ctx, string(chargeBatch.keyed.source)).Err())
+		return errors.Join(server.ScriptLoad(ctx, chargeBatch.Source()).Err(),
+			server.ScriptLoad(ctx, chargeBatch.keyed.Source()).Err())
 	}
 	var err error
 	switch client := peek(t, s).(type) {
@@ -313,16 +316,16 @@ func loadOnEach(t *testing.T, s *Store) {
 
 func TestABatchRunsThoughSomeServersForgotItsScript(t *testing.T) {
 	t.Parallel()
-	addresses := startCluster(t, 3)
+	addresses := redistest.StartCluster(t, 3)
 	s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
 	w, batch := newSpread(t, s, 12, 2)
 	loadOnEach(t, s)
 	for round := int64(1); round <= 3; round++ {
-		must(plainClient(t, "redis://"+addresses[round-1]).ScriptFlush(t.Context()).Result())(t)
+		must(redistest.PlainClient(t, "redis://"+addresses[round-1]).ScriptFlush(t.Context()).Result())(t)
 		wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t), round)
 	}
 	onEach := &Idempotency{Key: "key"}
-	must(plainClient(t, "redis://"+addresses[0]).ScriptFlush(t.Context()).Result())(t)
+	must(redistest.PlainClient(t, "redis://"+addresses[0]).ScriptFlush(t.Context()).Result())(t)
 	wantAllCharged(t, must(s.ChargeBatch(t.Context(), w.byKey(), batch, onEach))(t), 4)
 	forgetScripts(t, s)
 	again := onEach.again()
@@ -343,16 +346,16 @@ func wantAllCharged(t *testing.T, outcomes []ChargeOutcome, times int64) {
 
 func TestABatchFollowsASlotThatMoves(t *testing.T) {
 	t.Parallel()
-	addresses := startCluster(t, 2)
+	addresses := redistest.StartCluster(t, 2)
 	s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
 	w, batch := newSpread(t, s, 6, 2)
 	moving := batch[0].Session
-	slot := slotsOf(t, plainClient(t, "redis://"+addresses[0]), []string{s.keys.session(moving, moving)})[0]
+	slot := redistest.SlotsOf(t, redistest.PlainClient(t, "redis://"+addresses[0]), []string{s.keys.session(moving, moving)})[0]
 	from, to := addresses[0], addresses[1] // each has one half of the slots
 	if slot >= 16384/2 {
 		from, to = to, from
 	}
-	source, target := plainClient(t, "redis://"+from), plainClient(t, "redis://"+to)
+	source, target := redistest.PlainClient(t, "redis://"+from), redistest.PlainClient(t, "redis://"+to)
 	run := func() []ChargeOutcome { return must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t) }
 
 	wantAllCharged(t, run(), 1)
@@ -361,7 +364,7 @@ func TestABatchFollowsASlotThatMoves(t *testing.T) {
 	must(target.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "IMPORTING", sourceID).Result())(t)
 	must(source.Do(t.Context(), "CLUSTER", "SETSLOT", slot, "MIGRATING", targetID).Result())(t)
 	wantAllCharged(t, run(), 2)
-	moveKey(t, source, to, s.keys.session(moving, moving))
+	redistest.MoveKey(t, source, to, s.keys.session(moving, moving))
 	outcomes := run()
 	wantError(t, "with one of its keys moved", outcomes[0].Err, ErrUnavailable)
 	if errors.Is(outcomes[0].Err, ErrOutcomeUnknown) {
@@ -369,7 +372,7 @@ func TestABatchFollowsASlotThatMoves(t *testing.T) {
 	}
 	wantAllCharged(t, outcomes[1:], 3)
 	for _, key := range must(source.ClusterGetKeysInSlot(t.Context(), int(slot), 100).Result())(t) {
-		moveKey(t, source, to, key)
+		redistest.MoveKey(t, source, to, key)
 	}
 	must(s.Charge(t.Context(), w.byKey(), moving, Charge{Count: 1, Value: 1}))(t) // the one that was missing
 	wantAllCharged(t, run(), 4)
@@ -380,20 +383,20 @@ func TestABatchFollowsASlotThatMoves(t *testing.T) {
 
 func TestABatchWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		w, batch := newSpread(t, s, 3, 2)
 		loadScripts(t, s)
 		for round := int64(1); round <= 3; round++ {
-			p.loseReplies(chargeBatch.sha, 100)
+			p.LoseReplies(chargeBatch.SHA(), 100)
 			for _, outcome := range must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t) {
 				if !errors.Is(outcome.Err, ErrOutcomeUnknown) || errors.Is(outcome.Err, ErrUnavailable) || outcome.Usage != (Usage{}) {
 					t.Errorf("%+v", outcome)
 				}
 			}
-			if n := p.requests(); n != 1 {
+			if n := p.Requests(); n != 1 {
 				t.Errorf("it was sent %d times", n)
 			}
-			p.loseReplies("", 0)
+			p.LoseReplies("", 0)
 			for _, charge := range batch {
 				if n := must(s.Session(t.Context(), w.byKey(), charge.Session))(t).ActionCount; n != round {
 					t.Errorf("%d actions, want %d", n, round)
@@ -429,7 +432,7 @@ func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 					w, batch := newSpread(t, s, 12, 2)
 					loadOnEach(t, s)
 					addressOf := func(c BatchCharge) string {
-						return must(s.serverOf(t.Context(), s.keys.session(c.Session, c.Session)))(t).Options().Addr
+						return serverOf(t, s, s.keys.session(c.Session, c.Session)).Options().Addr
 					}
 					troubled := addressOf(batch[0])
 					var troubles atomic.Int64
@@ -440,7 +443,7 @@ func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 							}
 							err := test.trouble(send)
 							for _, command := range commands {
-								command.(onceCmd).SetVal(nil)
+								command.(interface{ SetVal(any) }).SetVal(nil)
 								command.SetErr(err)
 							}
 							return err
@@ -551,7 +554,7 @@ func TestABatchHasNoUseForWhatNoScriptAnswers(t *testing.T) {
 		"an unknown outcome":     {[]any{[]any{"nonsense"}}},
 	} {
 		outcomes := make([]ChargeOutcome, 1)
-		p := part{places: []int{0}, reply: &reply{values: values}}
+		p := part{places: []int{0}, BatchCall: redisclient.BatchCall{Reply: &reply{Values: values}}}
 		if p.spread(outcomes); !errors.Is(outcomes[0].Err, errReply) {
 			t.Errorf("%s: %+v", name, outcomes[0])
 		}
@@ -594,11 +597,11 @@ func TestABatchIsCountedByTheWorstOfItsParts(t *testing.T) {
 
 func TestABatchThatNoReplicaConfirmsIsCountedAsUnknown(t *testing.T) {
 	t.Parallel()
-	onEachPair(t, func(t *testing.T, p *pair, _ func(*testing.T, *Store)) {
-		s := p.store(t, Replicated)
+	onEachPair(t, func(t *testing.T, p *redistest.Pair, _ func(*testing.T, *Store)) {
+		s := pairStore(t, p, Replicated)
 		w, batch := newSpread(t, s, 1, 3)
 		loadOnEach(t, s)
-		defer p.suspendReplica(t)()
+		defer p.SuspendReplica(t)()
 		for _, outcome := range must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t) {
 			wantError(t, "a charge", outcome.Err, ErrOutcomeUnknown)
 		}
@@ -608,25 +611,42 @@ func TestABatchThatNoReplicaConfirmsIsCountedAsUnknown(t *testing.T) {
 	})
 }
 
-func TestABatchThatIsTurnedAwayIsCounted(t *testing.T) {
+func TestABatchThatIsShedIsCounted(t *testing.T) {
 	t.Parallel()
 	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, batch := newSpread(t, s, 1, 1)
-		server := must(s.serverOf(t.Context(), s.keys.session(batch[0].Session, batch[0].Session)))(t)
-		s.lanes.of(server).batches.occupy(t, aFlow())
-		for _, outcome := range must(s.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t) {
+		var held atomic.Int64
+		release := make(chan struct{})
+		store := watched(t, s, func(string) redis.Hook {
+			return batchHook{pipeline: func(send func() error, _ []redis.Cmder) error {
+				held.Add(1)
+				<-release
+				return send()
+			}}
+		})
+		var holders sync.WaitGroup
+		for range batchesAtOnce {
+			holders.Go(func() { _, _ = store.ChargeBatch(context.Background(), w.byKey(), batch, nil) })
+		}
+		eventually(t, "every place is taken", func() bool { return held.Load() == batchesAtOnce })
+		for _, outcome := range must(store.ChargeBatch(t.Context(), w.byKey(), batch, nil))(t) {
 			wantError(t, "a charge", outcome.Err, ErrOverloaded)
 		}
-		if n := countedBatches(t, s, "overloaded"); n != 1 {
-			t.Errorf("%v were counted as turned away", n)
+		if n := countedBatches(t, store, "overloaded"); n != 1 {
+			t.Errorf("%v were counted as shed", n)
 		}
+		close(release)
+		holders.Wait()
 	})
 }
+
+// batchesAtOnce is how many batches package redisclient sends to one server at once.
+const batchesAtOnce = 4
 
 // A pipeline that only hears that the server does not know the script is followed by a call that is counted.
 func TestABatchIsCountedOnceThoughItsScriptWasForgotten(t *testing.T) {
 	t.Parallel()
-	addresses := startCluster(t, 1)
+	addresses := redistest.StartCluster(t, 1)
 	s := openStore(t, Config{}, "redis+cluster://"+addresses[0], nil)
 	w, batch := newSpread(t, s, 1, 1)
 	forgetScripts(t, s)

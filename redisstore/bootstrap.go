@@ -11,12 +11,12 @@ import (
 func (s *Store) BootstrapHash(ctx context.Context) (hash [32]byte, found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	kept, err := s.client.Get(ctx, s.keys.bootstrap()).Result()
+	kept, err := s.client.Redis().Get(ctx, s.keys.bootstrap()).Result()
 	switch {
 	case err == redis.Nil:
 		return hash, false, nil
 	case err != nil:
-		return hash, false, s.trouble(err, reads)
+		return hash, false, s.client.Classify(err, reads)
 	case len(kept) != len(hash):
 		return hash, false, fmt.Errorf("%w: a bootstrap token's hash of %d bytes", errReply, len(kept))
 	}
@@ -39,8 +39,8 @@ func (s *Store) setBootstrapHash(ctx context.Context, hash [32]byte, condition .
 	defer cancel()
 	place := s.keys.bootstrap()
 	command := redis.NewCmd(ctx, append([]any{"set", place, hash[:]}, condition...)...)
-	if err := s.write(ctx, place, command); err != nil && err != redis.Nil {
-		return s.trouble(err, reads) // asking again is harmless
+	if err := s.client.Write(ctx, place, command); err != nil && err != redis.Nil {
+		return s.client.Classify(err, reads) // asking again is harmless
 	}
 	return nil
 }

@@ -18,20 +18,20 @@ type budget struct {
 }
 
 // budget reads a field gb, nil for a session that has neither rollbacks of commits nor max_committed.
-func (r *reply) budget(i int) budget {
-	text := r.optional(i)
+func budgetAt(r *reply, i int) budget {
+	text := r.Optional(i)
 	if text == "" {
 		return budget{}
 	}
 	parts := strings.Split(text, " ")
-	b := budget{givenBack: money.MicroUSD(r.unsigned(parts[0]))}
+	b := budget{givenBack: money.MicroUSD(r.Parse(parts[0]))}
 	switch len(parts) {
 	case 1:
 	case 3:
-		most := money.MicroUSD(r.unsigned(parts[1]))
-		b.maxCommitted, b.maxValue = &most, money.MicroUSD(r.unsigned(parts[2]))
+		most := money.MicroUSD(r.Parse(parts[1]))
+		b.maxCommitted, b.maxValue = &most, money.MicroUSD(r.Parse(parts[2]))
 	default:
-		r.err = fmt.Errorf("%w: %q is no budget", errReply, text)
+		r.Err = fmt.Errorf("%w: %q is no budget", errReply, text)
 	}
 	return b
 }

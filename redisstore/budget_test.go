@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"remit/internal/redistest"
 	"remit/money"
 	"remit/redisproc"
 )
@@ -108,9 +109,9 @@ func TestTheLowerOfBothLimitsOfValueIsNamed(t *testing.T) {
 // rollback; with max_committed it reads two fields more.
 func TestOnlyASessionWithMaxCommittedPaysForIt(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
+	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
-	info := plainClient(t, server.URL())
+	info := redistest.PlainClient(t, server.URL())
 	plain := map[string]int{"evalsha": 1, "time": 1, "hmget": 2, "hset": 1}
 	bounded := map[string]int{"evalsha": 1, "time": 1, "hmget": 3, "hset": 1}
 	for name, test := range map[string]struct {
@@ -122,9 +123,9 @@ func TestOnlyASessionWithMaxCommittedPaysForIt(t *testing.T) {
 		one := w.commit(t, s, grant.AccessToken, 5)
 		must(s.Rollback(t.Context(), w.byKey(), one.ID, Rollback{}))(t)
 		loadScripts(t, s)
-		before := commandCounts(t, info)
+		before := redistest.CommandCounts(t, info)
 		must(s.Charge(t.Context(), byToken(grant), w.session.ID, Charge{Count: 1, Value: 5}))(t)
-		if run := commandsRun(t, info, before); !maps.Equal(run, test.want) {
+		if run := redistest.CommandsRun(t, info, before); !maps.Equal(run, test.want) {
 			t.Errorf("%s max_committed: %v, want %v", name, run, test.want)
 		}
 	}
@@ -133,9 +134,9 @@ func TestOnlyASessionWithMaxCommittedPaysForIt(t *testing.T) {
 // A begin first asks whether the token is live, because its index lies in its organization's cell.
 func TestABeginByARevokedAgentWritesNothing(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
+	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
-	info := plainClient(t, server.URL())
+	info := redistest.PlainClient(t, server.URL())
 	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
 	token := w.exchange(t, s).AccessToken
 	w.begin(t, s, token, 1)
@@ -143,10 +144,10 @@ func TestABeginByARevokedAgentWritesNothing(t *testing.T) {
 	remembered := s.Remembered(token)
 	for _, n := range []NewTransaction{w.beginning(1), w.alone(1)} {
 		for name, of := range map[string]AccessToken{"a token": token, "a token that is used often": *remembered} {
-			before := commandCounts(t, info)
+			before := redistest.CommandCounts(t, info)
 			_, err := s.Begin(t.Context(), of, n)
 			wantError(t, name, err, ErrInvalidToken)
-			if run := commandsRun(t, info, before); !maps.Equal(run, map[string]int{"evalsha": 1, "hmget": 1}) {
+			if run := redistest.CommandsRun(t, info, before); !maps.Equal(run, map[string]int{"evalsha": 1, "hmget": 1}) {
 				t.Errorf("%s: %v", name, run)
 			}
 		}

@@ -52,7 +52,7 @@ func (t *AccessToken) flow() flow {
 	if t.written != nil && t.written.refused.Load() {
 		return unprovenFlow
 	}
-	return flow{organization: t.Organization}
+	return flow{Owner: t.Organization}
 }
 
 // Caller asks for something that an organization may ask for any of its agents and an agent for itself: exactly one of

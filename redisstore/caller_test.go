@@ -197,7 +197,7 @@ func TestATokenOfNoAgentIsNotLive(t *testing.T) {
 func putAgent(t *testing.T, s *Store, key APIKey, id uuid.UUID) Grant {
 	t.Helper()
 	secret := [32]byte{5}
-	must(s.run(t.Context(), flow{}, createAgent, []string{s.keys.agent(id), s.keys.events(id)},
+	must(s.client.Run(t.Context(), flow{}, createAgent.script, []string{s.keys.agent(id), s.keys.events(id)},
 		key.Organization[:], "neighbour", "read", "", "", secret[:], s.auditAs(t.Context(), actorKey)))(t)
 	return must(s.ExchangeSecret(t.Context(), id, secret))(t)
 }

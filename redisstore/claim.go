@@ -33,9 +33,9 @@ func (o *Idempotency) claimed(r *reply, err error) error {
 	if err != nil {
 		return nothingVisible(err)
 	}
-	before := r.text(1) != ""
-	o.claim = claim{r.text(0), before, !before}
-	return r.err
+	before := r.Text(1) != ""
+	o.claim = claim{r.Text(0), before, !before}
+	return r.Err
 }
 
 // admit returns nil if the caller's key opens its organization, and ties the idempotency key, if there is one, to this request.
@@ -87,7 +87,7 @@ func (s *Store) released(ctx context.Context, c Caller, once *Idempotency, err e
 	if once.claim.before && s.mayHaveOutcome(ctx, c, once, cellOf(once.at)) { // of which only the object is gone
 		return err
 	}
-	_, failed := s.run(ctx, s.proven.of(c), releaseClaim, []string{s.claimPlace(c.Key.Organization, once)}, once.Fingerprint)
+	_, failed := s.client.Run(ctx, s.proven.of(c), releaseClaim, []string{s.claimPlace(c.Key.Organization, once)}, once.Fingerprint)
 	if failed == nil && once.claim.mine {
 		s.noteReleased(c.Key.Organization)
 	}
@@ -112,27 +112,27 @@ func isNoOutcome(err error) bool {
 // ended between the claim and the operation.
 func (s *Store) releaseAbandoned(ctx context.Context, c Caller, once *Idempotency) bool {
 	f, place := s.proven.of(c), s.claimPlace(c.Key.Organization, once)
-	value, err := s.call(ctx, f, reads, "get", place)
+	value, err := s.client.Call(ctx, f, reads, "get", place)
 	text, _ := value.(string)
 	fingerprint, cell, isClaim := readClaim(text)
 	if err != nil || !isClaim {
 		return false
 	}
-	left, err := s.call(ctx, f, reads, "pttl", place)
+	left, err := s.client.Call(ctx, f, reads, "pttl", place)
 	if ms, ok := left.(int64); err != nil || !ok || onceLifetime-time.Duration(ms)*time.Millisecond < abandonedAfter {
 		return false
 	}
 	if s.mayHaveOutcome(ctx, c, once, cell) {
 		return false
 	}
-	_, err = s.run(ctx, f, releaseClaim, []string{place}, fingerprint)
+	_, err = s.client.Run(ctx, f, releaseClaim, []string{place}, fingerprint)
 	return err == nil
 }
 
 // mayHaveOutcome says whether an outcome of the organization's idempotency key is kept in the cell, or that is unknown.
 func (s *Store) mayHaveOutcome(ctx context.Context, c Caller, once *Idempotency, cell uint16) bool {
 	act := actor{organization: c.Key.Organization}
-	count, err := s.call(ctx, s.proven.of(c), reads, "exists", s.keys.outcomeIn(cell, act.keyDigest(once, "")))
+	count, err := s.client.Call(ctx, s.proven.of(c), reads, "exists", s.keys.outcomeIn(cell, act.keyDigest(once, "")))
 	return err != nil || count != int64(0)
 }
 

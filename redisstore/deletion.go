@@ -88,7 +88,7 @@ func (s *Store) closeOrganization(ctx context.Context, organization uuid.UUID) e
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	place := s.keys.organization(organization)
-	return s.trouble(s.write(ctx, place, redis.NewIntCmd(ctx, "hdel", place, "key", "previous_key")), writes)
+	return s.client.Classify(s.client.Write(ctx, place, redis.NewIntCmd(ctx, "hdel", place, "key", "previous_key")), writes)
 }
 
 // pass removes what one walk over all keys finds.
@@ -102,8 +102,12 @@ func (d *deletion) pass(ctx context.Context) error {
 	if err := d.revokeAgents(ctx); err != nil {
 		return err
 	}
-	if d.progress.Pass == 1 && !pause(ctx, d.settle) {
-		return context.Cause(ctx)
+	if d.progress.Pass == 1 {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(d.settle):
+		}
 	}
 	return d.walk(ctx, "*", d.sweep)
 }
@@ -132,12 +136,12 @@ func (d *deletion) findTenants(ctx context.Context) error {
 		}
 		for i, key := range keys {
 			name, _ := d.keys.parse(key)
-			r := reply{values: found[i].Val()}
-			if r.optional(0) != string(d.organization[:]) {
+			r := reply{Values: found[i].Val()}
+			if r.Optional(0) != string(d.organization[:]) {
 				d.foreign[name.cell] = true
 				continue
 			}
-			d.agents[name.id] = d.agents[name.id] || r.optional(1) != ""
+			d.agents[name.id] = d.agents[name.id] || r.Optional(1) != ""
 			d.cells[name.cell] = true
 		}
 		return nil
@@ -151,7 +155,7 @@ func (d *deletion) revokeAgents(ctx context.Context) error {
 			continue
 		}
 		keys := []string{d.keys.agent(agent), d.keys.events(agent)}
-		_, err := d.run(ctx, ownFlow, revokeAgent, keys, d.organization, d.auditAs(ctx, actorKey))
+		_, err := d.client.Run(ctx, ownFlow, revokeAgent, keys, d.organization, d.auditAs(ctx, actorKey))
 		if err != nil && err != ErrUnknownAgent {
 			return err
 		}
@@ -175,9 +179,9 @@ func (d *deletion) finish(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	holdings := d.keys.holdings()
-	if err := d.write(ctx, holdings, redis.NewIntCmd(ctx, "zrem", holdings, string(d.organization[:]))); err != nil {
-		return d.trouble(err, writes)
+	if err := d.client.Write(ctx, holdings, redis.NewIntCmd(ctx, "zrem", holdings, string(d.organization[:]))); err != nil {
+		return d.client.Classify(err, writes)
 	}
 	place := d.keys.suspended() // without a version it is read again
-	return d.trouble(d.write(ctx, place, redis.NewIntCmd(ctx, "hdel", place, string(d.organization[:]), versionField)), writes)
+	return d.client.Classify(d.client.Write(ctx, place, redis.NewIntCmd(ctx, "hdel", place, string(d.organization[:]), versionField)), writes)
 }

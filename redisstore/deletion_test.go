@@ -11,7 +11,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 	"remit/money"
+	"remit/redisclient"
 	"remit/redisproc"
 )
 
@@ -104,7 +106,7 @@ func inCellOf(t *testing.T, s *Store, agent uuid.UUID) tenant {
 	ctx := t.Context()
 	w := tenant{key: newOrganization(t, s), secret: [32]byte{7}}
 	w.agent = Agent{ID: NewID(agent), Organization: w.key.Organization}
-	must(s.run(ctx, ownFlow, createAgent, []string{s.keys.agent(w.agent.ID), s.keys.events(w.agent.ID)},
+	must(s.client.Run(ctx, ownFlow, createAgent.script, []string{s.keys.agent(w.agent.ID), s.keys.events(w.agent.ID)},
 		w.key.Organization, "scout", "read", "", "", w.secret, s.auditAs(ctx, actorKey)))(t)
 	w.session = w.newSession(t, s, time.Hour)
 	return w
@@ -220,8 +222,8 @@ func TestAnOrganizationIsDeletedWhileItsAgentsAct(t *testing.T) {
 // The issue's measure: after a deletion Redis needs as much memory as before, within 5 %.
 func TestDeletingAnOrganizationGivesItsMemoryBack(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t)
-	server := startRedis(t, redisproc.Config{})
+	redistest.SkipIfShort(t)
+	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
 	other := newTenant(t, s, NewSession{MaxActions: 9})
 	other.fill(t, s, 20, `{}`)
@@ -250,7 +252,7 @@ func TestDeletingAnOrganizationGivesItsMemoryBack(t *testing.T) {
 func memoryOf(t *testing.T, s *Store) int64 {
 	t.Helper()
 	var used int64
-	if _, err := fmt.Sscan(infoOf(t.Context(), s.client, "memory")["used_memory"], &used); err != nil {
+	if _, err := fmt.Sscan(redisclient.Info(t.Context(), s.client.Redis(), "memory")["used_memory"], &used); err != nil {
 		t.Fatal(err)
 	}
 	return used

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 )
 
 // Family is a refresh-token family: what descends from one exchange.
@@ -34,13 +33,13 @@ func (s *Store) Families(ctx context.Context, key APIKey, agent uuid.UUID, q Que
 	if _, err := s.authenticate(ctx, s.proven.flow(key), key); err != nil {
 		return Page[Family]{}, err
 	}
-	r, err := s.run(ctx, s.proven.flow(key), listFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, key.Organization)
+	r, err := s.client.Run(ctx, s.proven.flow(key), listFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, key.Organization)
 	if err != nil {
 		return Page[Family]{}, err
 	}
-	now, ids := r.time(0), ofCell(agent).ids(r, 1)
-	if r.err != nil {
-		return Page[Family]{}, r.err
+	now, ids := r.Time(0), ofCell(agent).ids(r, 1)
+	if r.Err != nil {
+		return Page[Family]{}, r.Err
 	}
 	return s.loadFamilies(ctx, s.proven.flow(key), agent, now, newestFirst(ids, q.Before), q.Limit)
 }
@@ -58,19 +57,17 @@ func newestFirst(ids []uuid.UUID, before uuid.UUID) []uuid.UUID {
 func (s *Store) loadFamilies(ctx context.Context, f flow, agent uuid.UUID, now time.Time, ids []uuid.UUID, limit int) (Page[Family], error) {
 	var found []Family
 	for chunk := range slices.Chunk(ids, max(limit+1, minChunk)) {
-		replies, err := s.readAll(ctx, f, chunk, func(p redis.Pipeliner, id uuid.UUID) {
-			p.HMGet(ctx, s.keys.family(agent, id), "r", "c")
-		})
+		replies, err := s.client.ReadAll(ctx, f, keysOf(chunk, func(id uuid.UUID) string { return s.keys.family(agent, id) }), "r", "c")
 		if err != nil {
 			return Page[Family]{}, err
 		}
 		for i, r := range replies {
-			if r.optional(0) == "" {
+			if r.Optional(0) == "" {
 				continue // it has ended
 			}
 			family := s.familyIn(r, chunk[i])
-			if r.err != nil {
-				return Page[Family]{}, r.err
+			if r.Err != nil {
+				return Page[Family]{}, r.Err
 			}
 			if family.Expires.After(now) {
 				found = append(found, family)
@@ -85,7 +82,7 @@ func (s *Store) loadFamilies(ctx context.Context, f flow, agent uuid.UUID, now t
 
 // familyIn reads when the latest generation was reached and when, after its id was drawn, the family was created.
 func (s *Store) familyIn(r *reply, id uuid.UUID) Family {
-	family := Family{ID: id, LastUsed: r.time(0), Created: r.timeSince(madeAt(id), 1)}
+	family := Family{ID: id, LastUsed: r.Time(0), Created: r.TimeSince(madeAt(id), 1)}
 	family.Expires = family.LastUsed.Add(s.config.RefreshLifetime)
 	if last := family.Created.Add(s.config.FamilyLifetime); last.Before(family.Expires) {
 		family.Expires = last
@@ -104,7 +101,7 @@ func (s *Store) EndFamily(ctx context.Context, key APIKey, agent, family uuid.UU
 }
 
 func (s *Store) endFamily(ctx context.Context, f flow, organization, agent, family uuid.UUID, who string) error {
-	_, err := s.run(ctx, f, endFamily, s.familyKeys(agent, family), organization, familyField(family), s.markLifetime(),
+	_, err := s.client.Run(ctx, f, endFamily, s.familyKeys(agent, family), organization, familyField(family), s.markLifetime(),
 		s.auditAs(ctx, who))
 	return err
 }
@@ -126,7 +123,7 @@ func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID)
 		return err
 	}
 	f := s.proven.urgent(key)
-	_, err := s.run(ctx, f, revokeFamilies, []string{s.keys.agent(agent), s.keys.events(agent)}, key.Organization,
+	_, err := s.client.Run(ctx, f, revokeFamilies, []string{s.keys.agent(agent), s.keys.events(agent)}, key.Organization,
 		s.auditAs(ctx, actorKey))
 	if err != nil {
 		return err
@@ -145,19 +142,19 @@ func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID)
 // markFamilies marks some families of an epoch that is over, and returns how many.
 func (s *Store) markFamilies(ctx context.Context, f flow, agent uuid.UUID) (int, error) {
 	cell := ofCell(agent)
-	r, err := s.run(ctx, f, endFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, cell.cell,
+	r, err := s.client.Run(ctx, f, endFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, cell.cell,
 		s.markLifetime(), endFamiliesAtOnce)
 	if err != nil {
 		return 0, err
 	}
 	ids := cell.ids(r, 0)
-	if r.err != nil || len(ids) == 0 {
-		return 0, r.err
+	if r.Err != nil || len(ids) == 0 {
+		return 0, r.Err
 	}
 	keys := make([]string, len(ids))
 	for i, id := range ids {
 		keys[i] = s.keys.family(agent, id)
 	}
-	_ = s.client.Unlink(ctx, keys...).Err() // their epoch is over: what stays is of no use, and ends by its TTL
+	_ = s.client.Redis().Unlink(ctx, keys...).Err() // their epoch is over: what stays is of no use, and ends by its TTL
 	return len(ids), nil
 }

@@ -38,7 +38,7 @@ func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n N
 	})
 	changed, err := facts.standing(act, r, err)
 	if err == nil && (n.Idempotency == nil || !n.Idempotency.Replayed) {
-		s.notePostponed(act.organization, changed, r.time(4))
+		s.notePostponed(act.organization, changed, r.Time(4))
 	}
 	return changed, err
 }
@@ -66,7 +66,7 @@ func (s *Store) look(ctx context.Context, act actor, session uuid.UUID, do func(
 	keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent),
 		s.agentKey(act)}
 	for err == errHoldsDue {
-		if _, err := s.run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act)); err != nil {
+		if _, err := s.client.Run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act)); err != nil {
 			return nil, nothingVisible(err)
 		}
 		r, err = do()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 	"remit/money"
 	"remit/redisproc"
 )
@@ -160,9 +161,9 @@ func TestHoldsAreKeptAsTheyCome(t *testing.T) {
 // One call releases at most 500, so no script runs for long; the operation is done once, after the last of them.
 func TestManyHoldsThatAreDueAreReleasedInBoundedSteps(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
+	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{EventsKept: 10_000}, server.URL(), nil)
-	info := plainClient(t, server.URL())
+	info := redistest.PlainClient(t, server.URL())
 	for due, steps := range map[int]int{1: 1, 499: 1, 500: 1, 501: 2, 1200: 3} {
 		t.Run(fmt.Sprint(due), func(t *testing.T) {
 			w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100_000})
@@ -171,9 +172,9 @@ func TestManyHoldsThatAreDueAreReleasedInBoundedSteps(t *testing.T) {
 			w.holdFor(t, s, 3, time.Now().Add(time.Hour))
 			must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "h", 7*(due+3), "hx", 1).Result())(t)
 			loadScripts(t, s)
-			before := commandCounts(t, info)
+			before := redistest.CommandCounts(t, info)
 			usage := must(s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1, Value: 5}))(t)
-			run := commandsRun(t, info, before)
+			run := redistest.CommandsRun(t, info, before)
 			if usage.ActionCount != 1 || usage.ValueHeld != 21 || usage.ValueUsed != 5 {
 				t.Errorf("charged to %+v", usage)
 			}

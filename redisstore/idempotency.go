@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisclient"
 )
 
 // Idempotency makes a change happen once, however often it is asked for and on whichever instance. Its first outcome, a refusal by
@@ -53,14 +54,14 @@ func (o *Idempotency) Unguessable() bool { return len(o.Key) >= unguessableKey }
 
 // perform runs an operation's script on an agent's cell, once if once is not nil. The script's first key is the agent's,
 // its first argument the organization's id.
-func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Idempotency, keys []string, args ...any) (*reply, error) {
+func (s *Store) perform(ctx context.Context, sc keyedScript, act actor, once *Idempotency, keys []string, args ...any) (*reply, error) {
 	if once == nil || once.forgotten {
-		return s.run(ctx, act.flow, sc, keys, args...)
+		return s.client.Run(ctx, act.flow, sc.script, keys, args...)
 	}
 	outcome := s.keys.outcome(act.agent, act.keyDigest(once, ""))
 	held, err := s.reserveKey(ctx, act, once, outcome)
 	if once.forget(err) {
-		return s.run(ctx, act.flow, sc, keys, args...)
+		return s.client.Run(ctx, act.flow, sc.script, keys, args...)
 	}
 	if err != nil {
 		return nil, err
@@ -75,13 +76,13 @@ func (s *Store) perform(ctx context.Context, sc *script, act actor, once *Idempo
 	return r, err
 }
 
-func (s *Store) performOnce(ctx context.Context, sc *script, act actor, once *Idempotency, outcome string, keys []string, args []any) (*reply, error) {
-	c := newCommand(act.flow, 1+len(keys))
-	c.keys(outcome)
-	c.keys(keys...)
-	c.arguments(onceArguments(ctx, act, once)...)
-	c.arguments(args...)
-	r, err := s.runCommand(ctx, sc.keyed, c)
+func (s *Store) performOnce(ctx context.Context, sc keyedScript, act actor, once *Idempotency, outcome string, keys []string, args []any) (*reply, error) {
+	c := redisclient.NewCommand(act.flow, 1+len(keys))
+	c.Keys(outcome)
+	c.Keys(keys...)
+	c.Arguments(onceArguments(ctx, act, once)...)
+	c.Arguments(args...)
+	r, err := s.client.RunCommand(ctx, sc.keyed, c)
 	if err != nil {
 		return nil, err
 	}
@@ -94,15 +95,15 @@ func onceArguments(ctx context.Context, act actor, once *Idempotency) []any {
 
 // read takes the outcome out of what idempotent.lua answers, and notes whose it is.
 func (o *Idempotency) read(r *reply) (*reply, error) {
-	o.FirstRequest, o.Replayed = r.text(0), r.text(1) != ""
-	inner := r.list(2)
-	if r.err != nil {
-		return nil, r.err
+	o.FirstRequest, o.Replayed = r.Text(0), r.Text(1) != ""
+	inner := r.List(2)
+	if r.Err != nil {
+		return nil, r.Err
 	}
-	if inner.err != nil {
-		return nil, inner.err
+	if inner.Err != nil {
+		return nil, inner.Err
 	}
-	outcome, err := readReply(inner.values)
+	outcome, err := readReply(inner.Values)
 	o.kept = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && err != errHoldsDue
 	return outcome, err
 }

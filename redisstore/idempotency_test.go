@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/redistest"
 	"remit/money"
 )
 
 // keyedOperation is an operation that takes an idempotency key, on a tenant of its own.
 type keyedOperation struct {
 	name    string
-	script  *script
+	script  keyedScript
 	byKey   bool // an API key asks, which claims the idempotency key in its organization's cell as well
 	claimed bool // the idempotency key is tied to the request before the operation's script, by an agent too
 	do      func(ctx context.Context, s *Store, once *Idempotency) (any, error)
@@ -529,18 +530,18 @@ func TestWithoutAnIdempotencyKeyNoOutcomeIsKept(t *testing.T) {
 // The reason for it all: the first answer is lost, and the caller asks again.
 func TestARequestWhoseReplyIsLostHappensOnceWhenItIsAskedForAgain(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			loadScripts(t, s)
 			want := effectsOfOne(t, s, operation.name)
-			p.loseReplies(operation.script.keyed.sha, 100)
+			p.LoseReplies(operation.script.keyed.SHA(), 100)
 			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			_, err := operation.do(WithRequestID(t.Context(), "lost"), s, once.again())
 			wantError(t, "the first time", err, ErrOutcomeUnknown)
-			if n := p.requests(); n != 1 {
+			if n := p.Requests(); n != 1 {
 				t.Errorf("it was sent %d times", n)
 			}
-			p.loseReplies("", 0)
+			p.LoseReplies("", 0)
 			outcome, err := operation.do(WithRequestID(t.Context(), "again"), s, once)
 			if err != nil || !once.Replayed || once.FirstRequest != "lost" {
 				t.Errorf("again: %+v, %v, %+v", outcome, err, once)
@@ -555,7 +556,7 @@ func TestARequestWhoseReplyIsLostHappensOnceWhenItIsAskedForAgain(t *testing.T) 
 // A claim that is lost leaves nothing in doubt: nothing has happened before it is answered.
 func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		onEachKeyedThat(t, s, func(o keyedOperation) bool { return o.claimed }, func(t *testing.T, w keyedTenant, operation keyedOperation) {
 			loadScripts(t, s)
 			before := w.effects(t, s)
@@ -563,11 +564,11 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 			if operation.byKey {
 				claim = claimKey
 			}
-			p.loseReplies(claim.sha, 100)
+			p.LoseReplies(claim.SHA(), 100)
 			once := &Idempotency{Key: "key", Fingerprint: [32]byte{1}}
 			_, err := operation.do(t.Context(), s, once.again())
 			wantError(t, "the first time", err, ErrUnavailable)
-			p.loseReplies("", 0)
+			p.LoseReplies("", 0)
 			if got := w.effects(t, s); got != before {
 				t.Errorf("%+v became %+v", before, got)
 			}
@@ -835,7 +836,7 @@ func TestAnOutcomeThatNoScriptGivesIsAnError(t *testing.T) {
 		"an empty reply":   {"r", "", []any{}},
 		"an unknown reply": {"r", "1", []any{"nonsense"}},
 	} {
-		if r, err := new(Idempotency).read(&reply{values: values}); err == nil {
+		if r, err := new(Idempotency).read(&reply{Values: values}); err == nil {
 			t.Errorf("%s: %v", name, r)
 		} else if !strings.Contains(fmt.Sprint(err), errReply.Error()) {
 			t.Errorf("%s: %v", name, err)

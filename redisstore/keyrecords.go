@@ -52,12 +52,12 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 	defer cancel()
 	var fields *redis.MapStringStringCmd
 	var clock *redis.TimeCmd
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
 		fields, clock = p.HGetAll(ctx, s.keys.keyRecords(kind)), p.Time(ctx)
 		return nil
 	})
 	if err != nil {
-		return nil, time.Time{}, s.trouble(err, reads)
+		return nil, time.Time{}, s.client.Classify(err, reads)
 	}
 	var records []KeyRecord
 	for id, text := range fields.Val() {
@@ -77,7 +77,7 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 
 // KeepFirstKey keeps a key unless there is one of its kind already. Asking again is harmless.
 func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material string) error {
-	_, err := s.run(ctx, ownFlow, keepFirstKey, []string{s.keys.keyRecords(kind)}, id, material)
+	_, err := s.client.Run(ctx, ownFlow, keepFirstKey, []string{s.keys.keyRecords(kind)}, id, material)
 	return err
 }
 
@@ -85,17 +85,17 @@ func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material str
 // keys before it verify for outlive longer. Errors: *PendingKeyError.
 func (s *Store) RotateKey(ctx context.Context, kind KeyKind, id, material string,
 	publish, outlive time.Duration) (time.Time, error) {
-	r, err := s.run(ctx, ownFlow, rotateKey, []string{s.keys.keyRecords(kind)},
+	r, err := s.client.Run(ctx, ownFlow, rotateKey, []string{s.keys.keyRecords(kind)},
 		id, material, publish.Milliseconds(), outlive.Milliseconds())
 	if err != nil {
 		return time.Time{}, err
 	}
-	return r.time(0), r.err
+	return r.Time(0), r.Err
 }
 
 // RetireKey ends a key at once, or withdraws one that does not sign yet. Errors: ErrUnknownKey, ErrKeyInUse.
 func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
-	_, err := s.run(ctx, ownFlow, retireKey, []string{s.keys.keyRecords(kind)}, id)
+	_, err := s.client.Run(ctx, ownFlow, retireKey, []string{s.keys.keyRecords(kind)}, id)
 	return err
 }
 
@@ -109,19 +109,19 @@ func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	if err != nil || kept != "" { // an instance that is not the first writes nothing: it starts where nothing can be written
 		return kept, err
 	}
-	if err := s.write(ctx, place, redis.NewBoolCmd(ctx, "set", place, issuer, "nx")); err != nil {
-		return "", s.trouble(err, reads) // asking again is harmless
+	if err := s.client.Write(ctx, place, redis.NewBoolCmd(ctx, "set", place, issuer, "nx")); err != nil {
+		return "", s.client.Classify(err, reads) // asking again is harmless
 	}
 	return s.keptIssuer(ctx)
 }
 
 // keptIssuer returns the issuer that is kept, "" for none.
 func (s *Store) keptIssuer(ctx context.Context) (string, error) {
-	kept, err := s.client.Get(ctx, s.keys.issuer()).Result()
+	kept, err := s.client.Redis().Get(ctx, s.keys.issuer()).Result()
 	if err == redis.Nil {
 		return "", nil
 	}
-	return kept, s.trouble(err, reads)
+	return kept, s.client.Classify(err, reads)
 }
 
 // SetIssuer keeps the issuer, whatever was kept before. When it is the one already it writes nothing, as KeepIssuer.
@@ -132,7 +132,7 @@ func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	if kept, err := s.keptIssuer(ctx); err != nil || kept == issuer {
 		return err
 	}
-	return s.trouble(s.write(ctx, place, redis.NewStatusCmd(ctx, "set", place, issuer)), reads)
+	return s.client.Classify(s.client.Write(ctx, place, redis.NewStatusCmd(ctx, "set", place, issuer)), reads)
 }
 
 func parseKeyRecord(id, text string) (KeyRecord, error) {

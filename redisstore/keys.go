@@ -3,7 +3,6 @@ package redisstore
 import (
 	"encoding/hex"
 	"strconv"
-	"strings"
 
 	"github.com/google/uuid"
 )
@@ -58,10 +57,8 @@ import (
 //	k:suspended               hash  organization (16 bytes) to since and state (suspend_organization.lua); version, which
 //	                                changes with every change
 //	k:bootstrap               string  SHA-256 of the bootstrap token that the first instance made
-//	r:{cell}                  string  written by the readiness check; TTL 1 minute
-//	w:{cell}                  string  written so that a replica has something to confirm (durability.go); a few on each
-//	                                server, none unless writes are replicated; TTL 1 day
-//	n:none                    list  never written: the watch over the server's role blocks on it (role.go)
+//
+// Package redisclient spells three more after the same prefix, which hold nothing of Remit's: r:{cell}, w:{cell} and n:none.
 type keyspace struct{ prefix string }
 
 func (k keyspace) organization(id uuid.UUID) string       { return k.key("o:", cellOf(id), id) }
@@ -104,18 +101,16 @@ func (k keyspace) outcomeIn(cell uint16, digest string) string {
 
 func (k keyspace) keyRecords(kind KeyKind) string { return k.prefix + "k:" + string(kind) }
 func (k keyspace) issuer() string                 { return k.prefix + "k:issuer" }
-func (k keyspace) neverWritten() string           { return k.prefix + "n:none" }
 func (k keyspace) suspended() string              { return k.prefix + "k:suspended" }
 func (k keyspace) bootstrap() string              { return k.prefix + "k:bootstrap" }
-func (k keyspace) ready(cell uint16) string       { return k.prefix + "r:{" + cellText(cell) + "}" }
 
-// mark returns a key in the slot of another.
-func (k keyspace) mark(key string) string {
-	tag := key // all of it is hashed if it has none
-	if _, rest, found := strings.Cut(key, "{"); found {
-		tag, _, _ = strings.Cut(rest, "}")
+// keysOf returns the keys of many objects.
+func keysOf(ids []uuid.UUID, key func(uuid.UUID) string) []string {
+	keys := make([]string, len(ids))
+	for i, id := range ids {
+		keys[i] = key(id)
 	}
-	return k.prefix + "w:{" + tag + "}"
+	return keys
 }
 
 func (k keyspace) key(kind string, cell uint16, id uuid.UUID) string {

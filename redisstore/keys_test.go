@@ -1,12 +1,12 @@
 package redisstore
 
 import (
-	"context"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 )
 
 func TestKeysAreSpelledAsDocumented(t *testing.T) {
@@ -38,10 +38,8 @@ func TestKeysAreSpelledAsDocumented(t *testing.T) {
 		{"outcome, in its owner's cell", k.outcome(owner, "dIgEsT-_"), "p:i:{c3f1}:dIgEsT-_"},
 		{"keyRecords", k.keyRecords(SigningKeys), "p:k:signing"},
 		{"keyRecords", k.keyRecords(RefreshKeys), "p:k:refresh"},
-		{"neverWritten", k.neverWritten(), "p:n:none"},
 		{"suspended", k.suspended(), "p:k:suspended"},
 		{"bootstrap", k.bootstrap(), "p:k:bootstrap"},
-		{"ready", k.ready(0x0a0b), "p:r:{0a0b}"},
 		{"without a prefix", keyspace{}.agent(owner), "a:{c3f1}:018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"},
 	} {
 		if test.key != test.want {
@@ -75,7 +73,7 @@ func TestAnAgentsKeysShareOneSlotOfACluster(t *testing.T) {
 			k.holds(agent, session), k.sessionTransactions(agent, session), k.transaction(agent, family),
 			k.transaction(family, family), k.outcome(agent, "digest"))
 	}
-	slots := slotsOf(t, node, keys)
+	slots := redistest.SlotsOf(t, node, keys)
 	for i := 0; i < len(keys); i += perAgent {
 		for j := i + 1; j < i+perAgent; j++ {
 			if slots[j] != slots[i] {
@@ -91,7 +89,7 @@ func TestAnOrganizationsIndexesShareItsSlot(t *testing.T) {
 	k := keyspace{}
 	for range 20 {
 		o := NewRootID()
-		slots := slotsOf(t, node,
+		slots := redistest.SlotsOf(t, node,
 			[]string{k.organization(o), k.organizationAgents(o), k.organizationOpen(o), k.organizationClosed(o),
 				k.organizationTransactions(o), k.outcome(o, "digest"),
 				k.suspectAgents(o), k.suspectSessions(o), k.suspectTransactions(o), k.latestExpiry(o)})
@@ -113,7 +111,7 @@ func TestCellsReach13152SlotsOfACluster(t *testing.T) {
 		for i := range keys {
 			keys[i] = keyspace{}.agent(newID(uint16(first + i)))
 		}
-		for _, slot := range slotsOf(t, node, keys) {
+		for _, slot := range redistest.SlotsOf(t, node, keys) {
 			reached[slot] = true
 		}
 	}
@@ -125,26 +123,10 @@ func TestCellsReach13152SlotsOfACluster(t *testing.T) {
 // clusterNode returns a plain client of one node of the cluster.
 func clusterNode(t *testing.T) *redis.Client {
 	t.Helper()
-	skipIfShort(t)
+	redistest.SkipIfShort(t)
 	url := must(realCluster())(t)
 	first, _, _ := strings.Cut(strings.TrimPrefix(url, "redis+cluster://"), ",")
 	node := redis.NewClient(&redis.Options{Addr: first})
 	t.Cleanup(func() { _ = node.Close() })
 	return node
-}
-
-// slotsOf asks Redis for the slot of each key.
-func slotsOf(t *testing.T, node *redis.Client, keys []string) []int64 {
-	t.Helper()
-	slots := make([]int64, len(keys))
-	replies := must(node.Pipelined(context.Background(), func(p redis.Pipeliner) error {
-		for _, key := range keys {
-			p.ClusterKeySlot(context.Background(), key)
-		}
-		return nil
-	}))(t)
-	for i, reply := range replies {
-		slots[i] = reply.(*redis.IntCmd).Val()
-	}
-	return slots
 }

@@ -53,7 +53,7 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 	if n.Lifetime != nil && (n.Idempotency == nil || !n.Idempotency.Replayed) { // since the first answer it may have ended
 		s.reopenSession(ctx, act.organization, id)
 	}
-	return r.session(id)
+	return sessionFrom(r, id)
 }
 
 // setOrAdded returns a limit as change_limits.lua takes it.

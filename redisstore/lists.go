@@ -177,7 +177,7 @@ func (s *Store) dropLate(ctx context.Context, ix *lateIndex, dangling []uuid.UUI
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	keys := []string{ix.key, s.keys.organizationClosed(ix.organization), ix.suspects}
-	_, _ = s.run(ctx, flow{organization: ix.organization}, dropDangling, keys, args...)
+	_, _ = s.client.Run(ctx, flow{Owner: ix.organization}, dropDangling, keys, args...)
 }
 
 // drop takes entries out of an index, if it can.
@@ -191,7 +191,7 @@ func (s *Store) drop(ctx context.Context, key string, m members, gone ...uuid.UU
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	_ = s.client.ZRem(ctx, key, entries...).Err()
+	_ = s.client.Redis().ZRem(ctx, key, entries...).Err()
 }
 
 func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
@@ -205,7 +205,7 @@ func (s *Store) readOrganizationIndex(key APIKey, index string) func(context.Con
 func (s *Store) readAgentIndex(act actor, index string) func(context.Context, uuid.UUID, int) ([]uuid.UUID, time.Time, error) {
 	m := ofCell(act.agent)
 	return func(ctx context.Context, before uuid.UUID, limit int) ([]uuid.UUID, time.Time, error) {
-		r, err := s.run(ctx, act.flow, listOfAgent, []string{s.keys.agent(act.agent), index},
+		r, err := s.client.Run(ctx, act.flow, listOfAgent, []string{s.keys.agent(act.agent), index},
 			act.organization, act.family, m.below(before), limit)
 		if act.family != "" {
 			err = act.refusedTo(err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 	"remit/redisproc"
 )
 
@@ -184,22 +185,22 @@ func TestAnEntryOfAnotherOrganizationsSessionShowsNothing(t *testing.T) {
 
 func TestAPageIsOneLookAtItsIndex(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
+	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
-	info := plainClient(t, server.URL())
+	info := redistest.PlainClient(t, server.URL())
 	w := newTenant(t, s, NewSession{MaxActions: 1})
 	for range 4 {
 		w.newSession(t, s, time.Hour)
 	}
 	loadScripts(t, s)
 	for limit := 1; limit <= 6; limit++ {
-		before := commandCounts(t, info)
+		before := redistest.CommandCounts(t, info)
 		must(s.Sessions(t.Context(), w.byKey(), Query{Limit: limit}))(t)
 		want := map[string]int{
 			"evalsha": 1, "time": 1, "zrevrangebylex": 2, // of the open ones and of the closed
 			"hmget": 1 + min(limit+1, 5) + 1, // the organization, the sessions and their agent
 		}
-		if run := commandsRun(t, info, before); !maps.Equal(run, want) {
+		if run := redistest.CommandsRun(t, info, before); !maps.Equal(run, want) {
 			t.Errorf("a page of %d: %v, want %v", limit, run, want)
 		}
 	}
@@ -345,7 +346,7 @@ func TestAFilterThatMatchesLittleGivesAShortPageAndANext(t *testing.T) {
 // A list that cannot be read whole is not shown in part, and no entry passes for dangling.
 func TestAListWhoseObjectsAreOutOfReachIsUnavailable(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		old := idOfAge(cellOf(w.agent.ID), 2*creationTime)
 		addEntries(t, s, s.keys.organizationOpen(w.key.Organization), old)
@@ -381,12 +382,12 @@ func TestAListWhoseObjectsAreOutOfReachIsUnavailable(t *testing.T) {
 				return ErrUnavailable
 			}},
 		} {
-			p.loseReplies(test.lost, 100)
+			p.LoseReplies(test.lost, 100)
 			wantError(t, test.name, test.read(), ErrUnavailable)
-			if p.requests() == 0 {
+			if p.Requests() == 0 {
 				t.Errorf("%s: no reply was lost", test.name)
 			}
-			p.loseReplies("", 0)
+			p.LoseReplies("", 0)
 			if after := w.contents(t, s); !reflect.DeepEqual(after, before) {
 				t.Errorf("%s: %q became %q", test.name, before, after)
 			}

@@ -6,16 +6,13 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 )
 
 // loadSessionsOf returns a loader of sessions that reads them first and their agents after, so that a revocation
 // acknowledged before the list was asked for is seen.
 func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Session, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Session, error) {
-		replies, err := s.readAll(ctx, flow{organization: organization}, ids, func(p redis.Pipeliner, id uuid.UUID) {
-			p.HMGet(ctx, s.keys.session(id, id), listedFields...)
-		})
+		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, func(id uuid.UUID) string { return s.keys.session(id, id) }), listedFields...)
 		if err != nil {
 			return nil, err
 		}
@@ -25,7 +22,7 @@ func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []u
 		}
 		sessions := make([]*Session, len(ids))
 		for i, r := range replies {
-			h, found := holders[r.optional(0)]
+			h, found := holders[r.Optional(0)]
 			if !found {
 				continue
 			}
@@ -43,20 +40,18 @@ func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []u
 // another organization is left out.
 func (s *Store) loadHolders(ctx context.Context, organization uuid.UUID, sessions []*reply, now time.Time) (map[string]holder, error) {
 	agents := agentsOf(sessions)
-	replies, err := s.readAll(ctx, flow{organization: organization}, agents, func(p redis.Pipeliner, agent uuid.UUID) {
-		p.HMGet(ctx, s.keys.agent(agent), "organization", "revoked", "scopes")
-	})
+	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(agents, s.keys.agent), "organization", "revoked", "scopes")
 	if err != nil {
 		return nil, err
 	}
 	holders := make(map[string]holder, len(agents))
 	for i, agent := range agents {
 		r := replies[i]
-		if r.optional(0) == string(organization[:]) {
-			holders[string(agent[:])] = holder{now: now, revoked: r.timeOrZero(1), scopes: r.text(2)}
+		if r.Optional(0) == string(organization[:]) {
+			holders[string(agent[:])] = holder{now: now, revoked: r.TimeOrZero(1), scopes: r.Text(2)}
 		}
-		if r.err != nil {
-			return nil, r.err
+		if r.Err != nil {
+			return nil, r.Err
 		}
 	}
 	return holders, nil
@@ -66,10 +61,10 @@ func (s *Store) loadHolders(ctx context.Context, organization uuid.UUID, session
 func agentsOf(sessions []*reply) []uuid.UUID {
 	var agents []uuid.UUID
 	for _, r := range sessions {
-		if r.optional(0) == "" {
+		if r.Optional(0) == "" {
 			continue
 		}
-		if agent := r.id(0); !slices.Contains(agents, agent) {
+		if agent := r.ID(0); !slices.Contains(agents, agent) {
 			agents = append(agents, agent)
 		}
 	}

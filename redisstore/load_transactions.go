@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 	"remit/money"
 )
 
@@ -70,7 +69,7 @@ func (s *Store) actOnListedSession(ctx context.Context, c Caller, q Query) (acto
 
 // ownerAmong returns whose session it is in the actor's cell, after the actor's token was found live.
 func (s *Store) ownerAmong(ctx context.Context, act actor, session uuid.UUID) (uuid.UUID, error) {
-	if _, err := s.run(ctx, act.flow, checkToken, []string{s.keys.agent(act.agent)}, act.organization, act.family); err != nil {
+	if _, err := s.client.Run(ctx, act.flow, checkToken, []string{s.keys.agent(act.agent)}, act.organization, act.family); err != nil {
 		return uuid.Nil, err
 	}
 	return s.agentOf(ctx, act.flow, session)
@@ -81,21 +80,19 @@ var listedState = []string{"st", "v", "ov", "cm", "rb", "re", "hv", "x"}
 
 // withListed returns the transaction with its listedState.
 func (t Transaction) withListed(r *reply, ended string, now time.Time) (Transaction, error) {
-	hold, expires := money.MicroUSD(r.numberOr0(6)), r.time(7)
-	if r.err != nil {
-		return Transaction{}, r.err
+	hold, expires := money.MicroUSD(r.NumberOr0(6)), r.Time(7)
+	if r.Err != nil {
+		return Transaction{}, r.Err
 	}
 	t.Hold = hold
-	return t.with(&reply{values: r.values[:6]}, transactionEvents{now, ended, expires})
+	return t.with(&reply{Values: r.Values[:6]}, transactionEvents{now, ended, expires})
 }
 
 // loadTransactionsOf returns a loader of transactions that reads their sessions and agents after them.
 func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Transaction, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Transaction, error) {
 		fields := append(append([]string{}, listedFacts...), listedState...)
-		replies, err := s.readAll(ctx, flow{organization: organization}, ids, func(p redis.Pipeliner, id uuid.UUID) {
-			p.HMGet(ctx, s.keys.transaction(id, id), fields...)
-		})
+		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, func(id uuid.UUID) string { return s.keys.transaction(id, id) }), fields...)
 		if err != nil {
 			return nil, err
 		}
@@ -106,13 +103,13 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 		transactions := make([]*Transaction, len(ids))
 		var pending []int
 		for i, r := range replies {
-			if _, found := holders[r.optional(0)]; !found {
+			if _, found := holders[r.Optional(0)]; !found {
 				continue
 			}
 			if transactions[i], err = readListed(ids[i], r, now); err != nil {
 				return nil, err
 			}
-			if transactions[i].Session != uuid.Nil && r.text(len(listedFacts)) == string(Pending) {
+			if transactions[i].Session != uuid.Nil && r.Text(len(listedFacts)) == string(Pending) {
 				pending = append(pending, i)
 			}
 		}
@@ -123,11 +120,11 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 // readListed reads a transaction as if its session had not ended.
 func readListed(id uuid.UUID, r *reply, now time.Time) (*Transaction, error) {
 	n := len(listedFacts)
-	t, err := readFacts(id, &reply{values: r.values[:n]})
+	t, err := readFacts(id, &reply{Values: r.Values[:n]})
 	if err != nil {
 		return nil, err
 	}
-	t, err = t.withListed(&reply{values: r.values[n:]}, "", now)
+	t, err = t.withListed(&reply{Values: r.Values[n:]}, "", now)
 	return &t, err
 }
 
@@ -138,25 +135,21 @@ func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUI
 	for i, place := range places {
 		sessions[i] = all[place].Session
 	}
-	ends, err := s.readAll(ctx, flow{organization: organization}, sessions, func(p redis.Pipeliner, session uuid.UUID) {
-		p.HMGet(ctx, s.keys.session(session, session), "a", "e")
-	})
+	ends, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(sessions, func(session uuid.UUID) string { return s.keys.session(session, session) }), "a", "e")
 	if err != nil {
 		return err
 	}
 	// Whoever is still pending after its session's end was seen was pending when the session ended.
-	again, err := s.readAll(ctx, flow{organization: organization}, idsAt(all, places), func(p redis.Pipeliner, id uuid.UUID) {
-		p.HMGet(ctx, s.keys.transaction(id, id), listedState...)
-	})
+	again, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(idsAt(all, places), func(id uuid.UUID) string { return s.keys.transaction(id, id) }), listedState...)
 	if err != nil {
 		return err
 	}
 	for i, place := range places {
-		ended := ends[i].optional(1)
-		if ends[i].optional(0) == "" {
+		ended := ends[i].Optional(1)
+		if ends[i].Optional(0) == "" {
 			ended = sessionGone
 		}
-		if again[i].optional(0) == "" {
+		if again[i].Optional(0) == "" {
 			continue // it is not kept any more; it was, as it was read
 		}
 		settled, err := all[place].withListed(again[i], ended, now)

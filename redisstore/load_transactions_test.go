@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/redistest"
 	"remit/money"
 )
 
@@ -255,7 +256,7 @@ func TestReadersDropEntriesOfTransactionsThatAreGone(t *testing.T) {
 // A list that cannot be read whole is not shown in part, and no entry passes for dangling.
 func TestAListOfTransactionsWhoseObjectsAreOutOfReachIsUnavailable(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})
 		grant := w.exchange(t, s)
 		begun := w.begin(t, s, grant.AccessToken, 0)
@@ -264,13 +265,13 @@ func TestAListOfTransactionsWhoseObjectsAreOutOfReachIsUnavailable(t *testing.T)
 			"their sessions": s.keys.session(w.agent.ID, w.session.ID),
 		} {
 			wantUnchanged(t, s, name, func() {
-				p.loseReplies(key, 100)
+				p.LoseReplies(key, 100)
 				_, err := s.Transactions(t.Context(), w.byKey(), Query{Limit: 10})
 				wantError(t, name, err, ErrUnavailable)
-				if p.requests() == 0 {
+				if p.Requests() == 0 {
 					t.Errorf("%s: no reply was lost", name)
 				}
-				p.loseReplies("", 0)
+				p.LoseReplies("", 0)
 			})
 		}
 	})
@@ -279,16 +280,16 @@ func TestAListOfTransactionsWhoseObjectsAreOutOfReachIsUnavailable(t *testing.T)
 // The entry is written before the transaction: whatever is lost on the way, nothing is begun that no list shows.
 func TestALostIndexEntryOfATransactionLeavesNothingInDoubt(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})
 		grant := w.exchange(t, s)
-		p.loseReplies(s.keys.organizationTransactions(w.key.Organization), 100)
+		p.LoseReplies(s.keys.organizationTransactions(w.key.Organization), 100)
 		_, err := s.Begin(t.Context(), grant.AccessToken, w.beginning(0))
 		wantError(t, "Begin", err, ErrUnavailable)
-		if p.requests() == 0 { // more than once does no harm: the same entry is written
+		if p.Requests() == 0 { // more than once does no harm: the same entry is written
 			t.Error("no reply was lost")
 		}
-		p.loseReplies("", 0)
+		p.LoseReplies("", 0)
 		w.wantUsage(t, s, w.session.Usage)
 		if all := w.listedTransactions(t, s, byToken(grant), Query{Limit: 10}); len(all) != 0 {
 			t.Errorf("%+v", all)

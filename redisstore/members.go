@@ -34,16 +34,16 @@ func (m members) id(member string) (uuid.UUID, error) {
 
 // ids returns the ids that the members at i of a reply stand for.
 func (m members) ids(r *reply, i int) []uuid.UUID {
-	list := r.list(i)
-	ids := make([]uuid.UUID, len(list.values))
+	list := r.List(i)
+	ids := make([]uuid.UUID, len(list.Values))
 	for j := range ids {
 		var err error
-		if ids[j], err = m.id(list.text(j)); err != nil && list.err == nil {
-			list.err = err
+		if ids[j], err = m.id(list.Text(j)); err != nil && list.Err == nil {
+			list.Err = err
 		}
 	}
-	if list.err != nil {
-		r.err = list.err
+	if list.Err != nil {
+		r.Err = list.Err
 	}
 	return ids
 }
@@ -61,6 +61,6 @@ func (m members) page(r *reply, err error) ([]uuid.UUID, time.Time, error) {
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	now, ids := r.time(0), m.ids(r, 1)
-	return ids, now, r.err
+	now, ids := r.Time(0), m.ids(r, 1)
+	return ids, now, r.Err
 }

@@ -41,10 +41,10 @@ func TestAMemberOfAnotherLengthIsNoID(t *testing.T) {
 			if right := n+len(m.cell) == 16; errors.Is(err, errReply) == right {
 				t.Errorf("%d bytes and %d of a cell: %v", n, len(m.cell), err)
 			}
-			r := &reply{values: []any{[]any{string(make([]byte, n))}}}
+			r := &reply{Values: []any{[]any{string(make([]byte, n))}}}
 			m.ids(r, 0)
-			if errors.Is(r.err, errReply) != errors.Is(err, errReply) {
-				t.Errorf("%d bytes in a reply: %v, want %v", n, r.err, err)
+			if errors.Is(r.Err, errReply) != errors.Is(err, errReply) {
+				t.Errorf("%d bytes in a reply: %v, want %v", n, r.Err, err)
 			}
 		}
 	}

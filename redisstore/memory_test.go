@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 	"remit/redisproc"
 )
 
@@ -70,7 +71,7 @@ func TestThingsTakeTheMemoryThatTheDocsSay(t *testing.T) {
 	for _, size := range sizes {
 		t.Run(size.name, func(t *testing.T) {
 			t.Parallel()
-			server := startRedis(t, redisproc.Config{})
+			server := redistest.StartRedis(t, redisproc.Config{})
 			setUp := openStore(t, Config{EventsKept: 1_000_000}, server.URL(), nil)
 			w := newTenant(t, setUp, NewSession{MaxActions: 2 * made, MaxValue: 2 * made})
 			token := w.exchange(t, setUp).AccessToken
@@ -90,7 +91,7 @@ func TestThingsTakeTheMemoryThatTheDocsSay(t *testing.T) {
 				}
 				wg.Wait()
 				_ = s.Close()
-				return usedMemory(t, plainClient(t, server.URL()))
+				return usedMemory(t, redistest.PlainClient(t, server.URL()))
 			}
 			before := many(40) // scripts and the like
 			each := (many(made) - before) / made

@@ -14,6 +14,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 	"github.com/google/uuid"
+	"remit/internal/redistest"
 	"remit/money"
 )
 
@@ -28,7 +29,7 @@ const (
 // other, each at some moment of its call, by the model.
 func TestAnswersAtOnceAreThoseOfOneAfterTheOther(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t)
+	redistest.SkipIfShort(t)
 	s := openLeastPrivileged(t, Config{}, realRedis)
 	const parts = 4
 	for part := range parts {
@@ -53,7 +54,7 @@ func TestAnswersAtOnceAreThoseOfOneAfterTheOther(t *testing.T) {
 // A real history in which one answer is changed has no order any more.
 func TestOneWrongAnswerAmongManyAtOnceIsFound(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t)
+	redistest.SkipIfShort(t)
 	m, history := newRecorder(t, openLeastPrivileged(t, Config{}, realRedis)).record(t, 1)
 	for i, op := range history {
 		read, ok := op.Output.(outcome).value.(Session)

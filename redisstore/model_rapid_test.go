@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
+	"remit/internal/redistest"
 	"remit/money"
 )
 
@@ -19,7 +20,7 @@ const modelSteps = 200_000
 // Random sequences of all operations have the same outcomes in the store as in the model, and leave the same state.
 func TestTheStoreDoesWhatTheModelDoes(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t)
+	redistest.SkipIfShort(t)
 	s := openLeastPrivileged(t, Config{}, realRedis)
 	books := &tally{outcomes: map[string]int{}}
 	wanted, rounds := modelSteps, 9

@@ -24,7 +24,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 	caller := byToken(g)
 	n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}
 	return []operation{
-		{"CreateOrganization", createOrganization, func(ctx context.Context, s *Store) error {
+		{"CreateOrganization", createOrganization.script, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateOrganization(ctx, APIKey{Organization: NewRootID()}, "acme", "")
 			return err
 		}},
@@ -32,7 +32,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.Organization(ctx, w.key)
 			return err
 		}},
-		{"RotateAPIKey", rotateAPIKey, func(ctx context.Context, s *Store) error {
+		{"RotateAPIKey", rotateAPIKey.script, func(ctx context.Context, s *Store) error {
 			_, err := s.RotateAPIKey(ctx, w.key, [32]byte{3}, time.Hour)
 			return err
 		}},
@@ -40,7 +40,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3})
 			return err
 		}},
-		{"CreateAgent", createAgent, func(ctx context.Context, s *Store) error {
+		{"CreateAgent", createAgent.script, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateAgent(ctx, w.key, Agent{Name: "scout"}, [32]byte{3})
 			return err
 		}},
@@ -68,7 +68,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.ReplaceAPIKey(ctx, w.key.Organization, [32]byte{4}, time.Hour)
 			return err
 		}},
-		{"RotateAgentSecret", rotateAgentSecret, func(ctx context.Context, s *Store) error {
+		{"RotateAgentSecret", rotateAgentSecret.script, func(ctx context.Context, s *Store) error {
 			_, err := s.RotateAgentSecret(ctx, w.key, w.agent.ID, [32]byte{3}, time.Hour)
 			return err
 		}},
@@ -87,7 +87,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.CreateSession(ctx, w.key, n)
 			return err
 		}},
-		{"CreateSession", createSession, func(ctx context.Context, s *Store) error {
+		{"CreateSession", createSession.script, func(ctx context.Context, s *Store) error {
 			_, err := s.CreateSession(ctx, w.key, n)
 			return err
 		}},
@@ -107,7 +107,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.Sessions(ctx, w.byKey(), Query{Limit: 1, Status: Active})
 			return err
 		}},
-		{"Charge", chargeSession, func(ctx context.Context, s *Store) error {
+		{"Charge", chargeSession.script, func(ctx context.Context, s *Store) error {
 			_, err := s.Charge(ctx, caller, w.session.ID, Charge{Count: 1, Value: 1})
 			return err
 		}},
@@ -119,7 +119,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Value: 1, Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
-		{"ChargeBatch", chargeBatch, func(ctx context.Context, s *Store) error {
+		{"ChargeBatch", chargeBatch.script, func(ctx context.Context, s *Store) error {
 			return chargeTwice(ctx, s, caller, w.session.ID, nil)
 		}},
 		{"ChargeBatch once", chargeBatch.keyed, func(ctx context.Context, s *Store) error {
@@ -134,15 +134,15 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.CreateSession(ctx, w.key, once)
 			return err
 		}},
-		{"ChangeLimits", changeLimits, func(ctx context.Context, s *Store) error {
+		{"ChangeLimits", changeLimits.script, func(ctx context.Context, s *Store) error {
 			_, err := s.ChangeLimits(ctx, w.key, w.session.ID, NewLimits{MaxActions: new(int64(99))})
 			return err
 		}},
-		{"Begin", beginSessionTransaction, func(ctx context.Context, s *Store) error {
+		{"Begin", beginSessionTransaction.script, func(ctx context.Context, s *Store) error {
 			_, err := s.Begin(ctx, g.AccessToken, w.beginning(1))
 			return err
 		}},
-		{"Begin without a session", beginTransaction, func(ctx context.Context, s *Store) error {
+		{"Begin without a session", beginTransaction.script, func(ctx context.Context, s *Store) error {
 			_, err := s.Begin(ctx, g.AccessToken, w.alone(1))
 			return err
 		}},
@@ -152,7 +152,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.Begin(ctx, g.AccessToken, once)
 			return err
 		}},
-		{"Commit", commitTransaction, func(ctx context.Context, s *Store) error {
+		{"Commit", commitTransaction.script, func(ctx context.Context, s *Store) error {
 			_, err := s.Commit(ctx, g.AccessToken, pending.ID, Commit{})
 			return err
 		}},
@@ -160,7 +160,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 			_, err := s.Commit(ctx, g.AccessToken, pending.ID, Commit{Idempotency: &Idempotency{Key: "key"}})
 			return err
 		}},
-		{"Rollback", rollbackTransaction, func(ctx context.Context, s *Store) error {
+		{"Rollback", rollbackTransaction.script, func(ctx context.Context, s *Store) error {
 			_, err := s.Rollback(ctx, caller, pending.ID, Rollback{})
 			return err
 		}},

@@ -80,7 +80,7 @@ func (s *Store) organizationUses(ctx context.Context, ids []uuid.UUID, suspended
 	defer cancel()
 	facts := make([]*redis.SliceCmd, len(ids))
 	counts := make([][4]*redis.IntCmd, len(ids))
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, id := range ids {
 			facts[i] = p.HMGet(ctx, s.keys.organization(id), "name", "metadata", "created")
 			for j, index := range []string{s.keys.organizationAgents(id), s.keys.organizationOpen(id),
@@ -91,24 +91,24 @@ func (s *Store) organizationUses(ctx context.Context, ids []uuid.UUID, suspended
 		return nil
 	})
 	if err != nil {
-		return nil, s.trouble(err, reads)
+		return nil, s.client.Classify(err, reads)
 	}
 	var found []OrganizationUse
 	for i, id := range ids {
-		r := reply{values: facts[i].Val()}
-		if r.optional(0) == "" {
+		r := reply{Values: facts[i].Val()}
+		if r.Optional(0) == "" {
 			continue
 		}
 		n := counts[i]
 		use := OrganizationUse{
-			Organization: Organization{ID: id, Name: r.text(0), Metadata: r.optional(1), Created: r.time(2)},
+			Organization: Organization{ID: id, Name: r.Text(0), Metadata: r.Optional(1), Created: r.Time(2)},
 			Agents:       n[0].Val(), OpenSessions: n[1].Val(), ClosedSessions: n[2].Val(), Transactions: n[3].Val(),
 		}
 		if suspension, yes := suspended.of[id]; yes {
 			use.Suspension = &suspension
 		}
-		if r.err != nil {
-			return nil, r.err
+		if r.Err != nil {
+			return nil, r.Err
 		}
 		found = append(found, use)
 	}
@@ -119,11 +119,11 @@ func (s *Store) organizationUses(ctx context.Context, ids []uuid.UUID, suspended
 func (s *Store) organizationName(ctx context.Context, id uuid.UUID) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	name, err := s.client.HGet(ctx, s.keys.organization(id), "name").Result()
+	name, err := s.client.Redis().HGet(ctx, s.keys.organization(id), "name").Result()
 	if err == redis.Nil {
 		return "", ErrUnknownOrganization
 	}
-	return name, s.trouble(err, reads)
+	return name, s.client.Classify(err, reads)
 }
 
 var replaceAPIKey = newScript("replace_api_key", writes)
@@ -131,9 +131,9 @@ var replaceAPIKey = newScript("replace_api_key", writes)
 // ReplaceAPIKey makes the hash that of the organization's API key and returns when the key before ends: after grace, while
 // all others end at once. With the same hash it may be asked again, and changes nothing. Errors: ErrUnknownOrganization.
 func (s *Store) ReplaceAPIKey(ctx context.Context, organization uuid.UUID, hash [32]byte, grace time.Duration) (time.Time, error) {
-	r, err := s.run(ctx, ownFlow, replaceAPIKey, []string{s.keys.organization(organization)}, hash, grace.Milliseconds())
+	r, err := s.client.Run(ctx, ownFlow, replaceAPIKey, []string{s.keys.organization(organization)}, hash, grace.Milliseconds())
 	if err != nil {
 		return time.Time{}, err
 	}
-	return r.time(0), r.err
+	return r.Time(0), r.Err
 }

@@ -24,12 +24,12 @@ var (
 
 // CreateOrganization creates the organization that the key names, and returns it with its creation time.
 func (s *Store) CreateOrganization(ctx context.Context, key APIKey, name, metadata string) (Organization, error) {
-	r, err := s.run(ctx, flow{}, createOrganization, []string{s.keys.organization(key.Organization)}, name, metadata, key.Hash)
+	r, err := s.client.Run(ctx, flow{}, createOrganization.script, []string{s.keys.organization(key.Organization)}, name, metadata, key.Hash)
 	if err != nil {
 		return Organization{}, err
 	}
-	o := Organization{ID: key.Organization, Name: name, Metadata: metadata, Created: r.time(0)}
-	return o, r.err
+	o := Organization{ID: key.Organization, Name: name, Metadata: metadata, Created: r.Time(0)}
+	return o, r.Err
 }
 
 // NewOrganizationID returns a fresh id of an organization, in the one cell that the creator's idempotency key has. creator
@@ -46,8 +46,8 @@ func (s *Store) CreateOrganizationOnce(ctx context.Context, creator string, key 
 	if err != nil {
 		return Organization{}, err
 	}
-	o := Organization{Name: name, Metadata: metadata, Created: r.time(0)}
-	if o.ID, err = uuid.Parse(r.text(1)); err != nil || r.err != nil {
+	o := Organization{Name: name, Metadata: metadata, Created: r.Time(0)}
+	if o.ID, err = uuid.Parse(r.Text(1)); err != nil || r.Err != nil {
 		return Organization{}, errReply
 	}
 	if once.Replayed {
@@ -66,8 +66,8 @@ func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organizat
 	if err != nil {
 		return Organization{}, err
 	}
-	o := Organization{ID: key.Organization, Name: r.text(0), Metadata: r.text(1), Created: r.time(2)}
-	return o, r.err
+	o := Organization{ID: key.Organization, Name: r.Text(0), Metadata: r.Text(1), Created: r.Time(2)}
+	return o, r.Err
 }
 
 // RotateAPIKey makes newHash the organization's key and returns when the key that asks ends: after grace, at the
@@ -114,5 +114,5 @@ func (s *Store) RotateAPIKeyOnce(ctx context.Context, key APIKey, newHash [32]by
 	if once == nil || !once.Replayed {
 		s.proven.rotated(key, newHash, grace == 0)
 	}
-	return r.time(0), r.err
+	return r.Time(0), r.Err
 }

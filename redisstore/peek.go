@@ -20,15 +20,15 @@ func (s *Store) peekSession(ctx context.Context, act actor, id uuid.UUID) (Sessi
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id)}
 	var over money.MicroUSD
 	for skip := 0; ; skip += peekHolds {
-		r, err := s.run(ctx, act.flow, peekSession, keys, act.organization, act.agent, act.family, skip, peekHolds)
+		r, err := s.client.Run(ctx, act.flow, peekSession, keys, act.organization, act.agent, act.family, skip, peekHolds)
 		if err != nil {
 			return Session{}, act.refusedTo(err)
 		}
-		counted, due := r.number(4), r.money(5)
+		counted, due := r.Number(4), moneyAt(r, 5)
 		if over += due; counted == peekHolds {
 			continue
 		}
-		session, err := r.session(id)
+		session, err := sessionFrom(r, id)
 		session.ValueHeld = max(session.ValueHeld-over, 0) // holds may be released between two pages
 		return session, err
 	}

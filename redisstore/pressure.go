@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/redisclient"
 )
 
 const (
@@ -121,7 +122,7 @@ func fairShare(held []int64, used, most int64) (full, share int64) {
 // largestHoldings returns the bytes of the organizations that hold most, and which they are. What this instance knows of
 // one counts at once.
 func (s *Store) largestHoldings(ctx context.Context) ([]int64, []uuid.UUID, error) {
-	listed, err := s.client.ZRangeArgsWithScores(ctx, redis.ZRangeArgs{
+	listed, err := s.client.Redis().ZRangeArgsWithScores(ctx, redis.ZRangeArgs{
 		Key: s.keys.holdings(), Start: 0, Stop: comparedAtOnce - 1, Rev: true,
 	}).Result()
 	if err != nil {
@@ -171,7 +172,7 @@ func (s *Store) memoryUsed(ctx context.Context) (used, most int64) {
 	var mu sync.Mutex
 	var fullest float64
 	ask := func(ctx context.Context, primary *redis.Client) error {
-		info := infoOf(ctx, primary, "memory")
+		info := redisclient.Info(ctx, primary, "memory")
 		number := func(name string) int64 {
 			n, _ := strconv.ParseInt(info[name], 10, 64)
 			return n
@@ -186,11 +187,6 @@ func (s *Store) memoryUsed(ctx context.Context) (used, most int64) {
 		fullest = max(fullest, float64(number("used_memory")-number("mem_not_counted_for_evict"))/float64(limit))
 		return nil
 	}
-	switch client := s.client.(type) {
-	case *redis.ClusterClient:
-		_ = client.ForEachMaster(ctx, ask)
-	case *redis.Client:
-		_ = ask(ctx, client)
-	}
+	_ = s.client.ForEachPrimary(ctx, ask)
 	return int64(fullest * float64(most)), most
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/redistest"
+	"remit/redisclient"
 	"remit/redisproc"
 )
 
@@ -57,9 +59,9 @@ func fill(ctx context.Context, s *Store, g Grant, state string, most int) error 
 
 func TestAnOrganizationThatFillsRedisIsRefusedBeforeOthersAre(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
+	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
-	admin := plainClient(t, server.URL())
+	admin := redistest.PlainClient(t, server.URL())
 	const most = 40 << 20
 	must(admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(most)).Result())(t)
 	hostile, honest := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
@@ -95,14 +97,14 @@ func TestAnOrganizationThatFillsRedisIsRefusedBeforeOthersAre(t *testing.T) {
 
 func TestAnOrganizationThatIsAloneMayFillRedis(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
+	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
-	admin := plainClient(t, server.URL())
+	admin := redistest.PlainClient(t, server.URL())
 	w := newTenant(t, s, NewSession{MaxActions: 10})
 	g := w.exchange(t, s)
 	must(admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(20<<20)).Result())(t)
 	err := fill(t.Context(), s, g, `{"s":"`+strings.Repeat("x", 60_000)+`"}`, 1000)
-	if wantError(t, "full", err, ErrUnavailable); !refusedWrite(err) {
+	if wantError(t, "full", err, ErrUnavailable); !redisclient.RefusedWrite(err) {
 		t.Errorf("it is refused with %v", err)
 	}
 }
@@ -141,7 +143,7 @@ func TestTheBytesOfUsageAreNearThoseOfRedis(t *testing.T) {
 	for name, kind := range kinds {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := startRedis(t, redisproc.Config{})
+			server := redistest.StartRedis(t, redisproc.Config{})
 			setUp := openStore(t, Config{}, server.URL(), nil)
 			w := newTenant(t, setUp, NewSession{MaxActions: 100_000, MaxValue: 100_000})
 			g := w.exchange(t, setUp)
@@ -155,7 +157,7 @@ func TestTheBytesOfUsageAreNearThoseOfRedis(t *testing.T) {
 				}
 				held := usageOf(t, s, w.key.Organization)["bytes"]
 				_ = s.Close()
-				return float64(held), usedMemory(t, plainClient(t, server.URL()))
+				return float64(held), usedMemory(t, redistest.PlainClient(t, server.URL()))
 			}
 			heldBefore, before := measure(20)
 			held, after := measure(kind.count)
@@ -186,16 +188,16 @@ func beginInSession(state string) func(context.Context, *Store, tenant, Grant) e
 // Holdings that were told long ago, and are gone since, do not hide who holds most now.
 func TestOldHoldingsAreLookedAtAnewUnderPressure(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
+	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
-	admin := plainClient(t, server.URL())
+	admin := redistest.PlainClient(t, server.URL())
 	gone, idle := NewRootID(), newTenant(t, s, NewSession{MaxActions: 1})
 	usageOf(t, s, idle.key.Organization)
 	s.usage.accounts.Purge()
 	for _, id := range []uuid.UUID{gone, idle.key.Organization} {
 		must(admin.Do(t.Context(), "ZADD", s.keys.holdings(), 1<<30, string(id[:])).Result())(t)
 	}
-	used := must(strconv.Atoi(infoOf(t.Context(), admin, "memory")["used_memory"]))(t)
+	used := must(strconv.Atoi(redisclient.Info(t.Context(), admin, "memory")["used_memory"]))(t)
 	must(admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used*5/4)).Result())(t)
 	eventually(t, "the holdings are right", func() bool {
 		s.lookAtMemory()

@@ -91,7 +91,7 @@ func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID)
 func prune[T any](ctx context.Context, s *Store, ix index[T], entries int) {
 	var sample, suspects *redis.StringSliceCmd
 	var clock *redis.TimeCmd
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
 		sample, clock = p.ZRandMember(ctx, ix.key, entries), p.Time(ctx)
 		if ix.late != nil {
 			suspects = p.ZRange(ctx, ix.late.suspects, 0, pruneSample-1)

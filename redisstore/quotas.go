@@ -143,7 +143,7 @@ func (s *Store) SetQuotas(ctx context.Context, organization uuid.UUID, quotas ma
 		}
 	}
 	keys := []string{s.keys.organization(organization), s.keys.organizationUsage(organization)}
-	_, err := s.run(ctx, ownFlow, setQuotas, keys, lines)
+	_, err := s.client.Run(ctx, ownFlow, setQuotas, keys, lines)
 	return err
 }
 

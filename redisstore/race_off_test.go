@@ -2,4 +2,10 @@
 
 package redisstore
 
+import ()
+
+import ()
+
+import ()
+
 const raceDetector = false

@@ -1,16 +1,14 @@
 package redisstore
 
 import (
-	"bufio"
 	"context"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+	"remit/redisclient"
 )
 
 // Ready returns nil when Redis can be reached and written, and what about its settings endangers the data. Of a cluster
@@ -18,16 +16,9 @@ import (
 func (s *Store) Ready(ctx context.Context) (warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	cluster, ok := s.client.(*redis.ClusterClient)
-	if !ok {
-		if err := probe(ctx, s.client, s.keys.ready(anyCell())); err != nil {
-			return nil, s.notReady(err)
-		}
-		return s.warnings(ctx, s.client), nil
-	}
 	var mu sync.Mutex
-	err = cluster.ForEachMaster(ctx, func(ctx context.Context, primary *redis.Client) error {
-		if err := s.probePrimary(ctx, cluster, primary); err != nil {
+	err = s.client.ForEachPrimary(ctx, func(ctx context.Context, primary *redis.Client) error {
+		if err := s.client.Probe(ctx, primary); err != nil {
 			return err
 		}
 		found := s.warnings(ctx, primary)
@@ -40,36 +31,13 @@ func (s *Store) Ready(ctx context.Context) (warnings []string, err error) {
 		}
 		return nil
 	})
-	return warnings, s.notReady(err)
+	return warnings, s.client.NotReady(err)
 }
-
-// probe writes a key that means nothing and is soon gone.
-func probe(ctx context.Context, server redis.Cmdable, key string) error {
-	return server.Set(ctx, key, 1, time.Minute).Err()
-}
-
-// probeDraws is how many cells are tried until one is on the primary that is to be written: even one with a hundredth of the
-// slots is missed once in 30,000 times.
-const probeDraws = 1024
-
-// probePrimary writes to a primary of a cluster, or only asks for an answer if no cell was found on it: it may be new, and
-// have no slots yet.
-func (s *Store) probePrimary(ctx context.Context, cluster *redis.ClusterClient, primary *redis.Client) error {
-	for range probeDraws {
-		key := s.keys.ready(anyCell())
-		if owner, err := cluster.MasterForKey(ctx, key); err == nil && owner == primary {
-			return probe(ctx, cluster, key) // which goes after a slot that has just moved
-		}
-	}
-	return primary.Ping(ctx).Err()
-}
-
-func anyCell() uint16 { return uint16(rand.Uint32()) }
 
 // warnings reads INFO, which a least-privilege user may have while CONFIG is denied. A server that says nothing of its
 // settings (an in-memory stand-in, a denied INFO) earns no warning.
 func (s *Store) warnings(ctx context.Context, server redis.Cmdable) []string {
-	memory := infoOf(ctx, server, "memory")
+	memory := redisclient.Info(ctx, server, "memory")
 	var found []string
 	if policy := memory["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		found = append(found, "Redis evicts data when memory is full (maxmemory-policy "+policy+
@@ -79,13 +47,13 @@ func (s *Store) warnings(ctx context.Context, server redis.Cmdable) []string {
 		found = append(found, "Redis has no limit on its memory (maxmemory 0): it grows until the system ends it; set one "+
 			"that the machine has room for")
 	}
-	if infoOf(ctx, server, "persistence")["aof_enabled"] == "0" {
+	if redisclient.Info(ctx, server, "persistence")["aof_enabled"] == "0" {
 		found = append(found, warningOfLoss(ctx, server))
 	}
-	if !s.confirms(writes) {
+	if s.config.Durability != Replicated {
 		return found
 	}
-	if replication := infoOf(ctx, server, "replication"); len(replication) > 0 && !hasReplica(replication) {
+	if replication := redisclient.Info(ctx, server, "replication"); len(replication) > 0 && !hasReplica(replication) {
 		found = append(found, "a Redis primary has no replica that follows it: with --durability=replicated its writes "+
 			"cannot be confirmed, and answer outcome_unknown")
 	}
@@ -94,7 +62,7 @@ func (s *Store) warnings(ctx context.Context, server redis.Cmdable) []string {
 
 // warningOfLoss is for a server without an append-only file.
 func warningOfLoss(ctx context.Context, server redis.Cmdable) string {
-	if hasSavedSinceItsStart(infoOf(ctx, server, "server"), infoOf(ctx, server, "persistence")) {
+	if hasSavedSinceItsStart(redisclient.Info(ctx, server, "server"), redisclient.Info(ctx, server, "persistence")) {
 		return "Redis has no append-only file (appendonly no): when it ends, what was written since its last snapshot is lost, " +
 			"revocations too"
 	}
@@ -124,16 +92,4 @@ func hasReplica(replication map[string]string) bool {
 		}
 	}
 	return false
-}
-
-// infoOf returns the fields of a section of INFO, none if there is nothing to be had.
-func infoOf(ctx context.Context, server redis.Cmdable, section string) map[string]string {
-	fields := map[string]string{}
-	lines := bufio.NewScanner(strings.NewReader(server.Info(ctx, section).Val()))
-	for lines.Scan() {
-		if name, value, found := strings.Cut(strings.TrimSpace(lines.Text()), ":"); found {
-			fields[name] = value
-		}
-	}
-	return fields
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"remit/internal/redistest"
 	"remit/redisproc"
 )
 
@@ -50,10 +51,10 @@ func TestReadyWarnsOfARedisThatForgetsOrGrowsWithoutEnd(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := startRedis(t, test.cfg)
+			server := redistest.StartRedis(t, test.cfg)
 			s := openStore(t, Config{}, server.URL(), nil)
 			if test.save {
-				client := plainClient(t, server.URL())
+				client := redistest.PlainClient(t, server.URL())
 				eventually(t, "a snapshot is made, seconds after the start", func() bool {
 					return client.Save(t.Context()).Err() == nil && strings.HasPrefix(must(s.Ready(t.Context()))(t)[0], warnsOfCrash)
 				})
@@ -73,7 +74,7 @@ func TestReadyWarnsOfARedisThatForgetsOrGrowsWithoutEnd(t *testing.T) {
 
 func TestReadinessChecksLeaveNothingForLong(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
+	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
 	for range 3 {
 		must(s.Ready(t.Context()))(t)
@@ -104,10 +105,10 @@ func TestNotReadyWhenRedisIsDown(t *testing.T) {
 
 func TestNotReadyWhenOnePrimaryOfAClusterIsDown(t *testing.T) {
 	t.Parallel()
-	addresses := startCluster(t, 3)
+	addresses := redistest.StartCluster(t, 3)
 	s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
 	must(s.Ready(t.Context()))(t)
-	_ = plainClient(t, "redis://"+addresses[1]).ShutdownNoSave(t.Context()).Err() // which has no reply
+	_ = redistest.PlainClient(t, "redis://"+addresses[1]).ShutdownNoSave(t.Context()).Err() // which has no reply
 	eventually(t, "the primary is down", func() bool {
 		conn, err := net.Dial("tcp", addresses[1])
 		if err == nil {
@@ -133,7 +134,7 @@ func TestReadyWarnsOfEviction(t *testing.T) {
 	} {
 		t.Run(test.policy, func(t *testing.T) {
 			t.Parallel()
-			server := startRedis(t, redisproc.Config{Args: []string{"--maxmemory-policy", test.policy}})
+			server := redistest.StartRedis(t, redisproc.Config{Args: []string{"--maxmemory-policy", test.policy}})
 			s := openStore(t, Config{}, server.URL(), nil)
 			warnings := must(s.Ready(t.Context()))(t)
 			warned := slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, test.policy) })
@@ -146,14 +147,14 @@ func TestReadyWarnsOfEviction(t *testing.T) {
 
 func TestReadyDoesWithoutTheSettingsThatItMayNotRead(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{Args: []string{"--maxmemory-policy", "allkeys-lru"}})
-	admin := plainClient(t, server.URL())
+	server := redistest.StartRedis(t, redisproc.Config{Args: []string{"--maxmemory-policy", "allkeys-lru"}})
+	admin := redistest.PlainClient(t, server.URL())
 	must(admin.Do(t.Context(), "ACL", "SETUSER", "limited", "on", ">pw", "~*", "+@all", "-info").Result())(t)
-	s := openStore(t, Config{}, "unix://limited:pw@"+socketOf(server), nil)
+	s := openStore(t, Config{}, "unix://limited:pw@"+redistest.SocketOf(server), nil)
 	if warnings, err := s.Ready(t.Context()); err != nil || len(ofOthers(warnings)) != 0 {
 		t.Errorf("%q, %v", warnings, err)
 	}
-	wrong := openStore(t, Config{}, "unix://limited:wrong@"+socketOf(server), nil)
+	wrong := openStore(t, Config{}, "unix://limited:wrong@"+redistest.SocketOf(server), nil)
 	_, err := wrong.Ready(t.Context())
 	wantError(t, "with a wrong password", err, ErrUnavailable)
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"remit/redisclient"
 	"time"
 )
 
@@ -13,7 +14,6 @@ var (
 	ErrInvalidToken        = errors.New("the access token's agent or family is not live")
 	ErrInvalidCredentials  = errors.New("unknown agent, wrong secret or revoked agent")
 	ErrInvalidRefreshToken = errors.New("the refresh token's family or agent is not live")
-	ErrTokenReused         = errors.New("a spent refresh token was used again; its family is revoked")
 	ErrUnknownAgent        = errors.New("no such agent")
 	ErrUnknownFamily       = errors.New("no such refresh-token family")
 	ErrUnknownSession      = errors.New("no such session")
@@ -30,8 +30,10 @@ var (
 	ErrKeyInUse            = errors.New("the key is the one that signs now")
 
 	errHoldsDue = errors.New("holds of the session are due and go first; nothing was done")
-	errReply    = errors.New("a script gave an unexpected reply")
 )
+
+// ErrTokenReused refuses a spent refresh token that was used again. Its family is revoked.
+var ErrTokenReused error = &redisclient.WritingRefusal{Text: "a spent refresh token was used again; its family is revoked"}
 
 // NotActiveError refuses what needs an active session.
 type NotActiveError struct{ Status Status }
@@ -73,7 +75,7 @@ func (e *NotPendingError) Error() string { return fmt.Sprintf("the transaction i
 var ErrNotReversible = errors.New("the transaction is committed and was begun as not reversible")
 
 // refusals gives the error for every code that a script can answer, but for ok.
-var refusals = map[string]func(*reply) error{
+var refusals = redisclient.Refusals{
 	"invalid_api_key":       refuse(ErrInvalidAPIKey),
 	"successor_used":        refuse(ErrSuccessorUsed),
 	"invalid_token":         refuse(ErrInvalidToken),
@@ -94,37 +96,37 @@ var refusals = map[string]func(*reply) error{
 	"unknown_key":           refuse(ErrUnknownKey),
 	"key_in_use":            refuse(ErrKeyInUse),
 	"rotation_pending": func(r *reply) error {
-		return orBroken(r, &PendingKeyError{ID: r.text(0), SignsFrom: r.time(1)})
+		return orBroken(r, &PendingKeyError{ID: r.Text(0), SignsFrom: r.Time(1)})
 	},
-	"scope_not_held": func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.text(0)}) },
+	"scope_not_held": func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.Text(0)}) },
 	"not_active":     refuseNotActive,
 	"not_pending": func(r *reply) error {
-		status := transactionStatus(Status(r.text(3)), transactionEvents{r.time(0), r.text(1), r.time(2)})
+		status := transactionStatus(Status(r.Text(3)), transactionEvents{r.Time(0), r.Text(1), r.Time(2)})
 		return orBroken(r, &NotPendingError{status})
 	},
 	"below_usage": func(r *reply) error {
-		return orBroken(r, &BelowUsageError{Limit: r.text(0), Usage: r.usage(1)})
+		return orBroken(r, &BelowUsageError{Limit: r.Text(0), Usage: usageAt(r, 1)})
 	},
 	"over_quota": func(r *reply) error {
-		return orBroken(r, &QuotaError{Quota: r.text(0), Used: r.number(1), Max: r.number(2)})
+		return orBroken(r, &QuotaError{Quota: r.Text(0), Used: r.Number(1), Max: r.Number(2)})
 	},
-	"above_bounds": func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.text(0)}) },
+	"above_bounds": func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.Text(0)}) },
 	"limit": func(r *reply) error {
-		return orBroken(r, &LimitError{Limit: r.text(0), Usage: r.usage(1)})
+		return orBroken(r, &LimitError{Limit: r.Text(0), Usage: usageAt(r, 1)})
 	},
 }
 
 func refuse(err error) func(*reply) error { return func(*reply) error { return err } }
 
 func refuseNotActive(r *reply) error {
-	status := statusAt(r.time(3), lifeEvents{ended: r.timeOrZero(0), revoked: r.timeOrZero(1), expires: r.time(2)})
+	status := statusAt(r.Time(3), lifeEvents{ended: r.TimeOrZero(0), revoked: r.TimeOrZero(1), expires: r.Time(2)})
 	return orBroken(r, &NotActiveError{status})
 }
 
 // orBroken returns the refusal unless its reply could not be read; call it with the refusal already read.
 func orBroken(r *reply, refusal error) error {
-	if r.err != nil {
-		return r.err
+	if r.Err != nil {
+		return r.Err
 	}
 	return refusal
 }

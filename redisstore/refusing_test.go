@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 	"remit/redisproc"
 )
 
@@ -92,28 +93,29 @@ func onEachRefusing(t *testing.T, states []refusing, test func(t *testing.T, s *
 	}
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
-		server := startRedis(t, redisproc.Config{})
+		server := redistest.StartRedis(t, redisproc.Config{})
 		s := openStore(t, Config{}, server.URL(), nil)
-		run(t, s, []*redis.Client{plainClient(t, server.URL())})
+		run(t, s, []*redis.Client{redistest.PlainClient(t, server.URL())})
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		addresses := startCluster(t, 3)
+		addresses := redistest.StartCluster(t, 3)
 		s := openStore(t, Config{}, "redis+cluster://"+strings.Join(addresses, ","), nil)
 		var servers []*redis.Client
 		for _, address := range addresses {
-			servers = append(servers, plainClient(t, "redis://"+address))
+			servers = append(servers, redistest.PlainClient(t, "redis://"+address))
 		}
 		run(t, s, servers)
 	})
 }
 
-// untilRetired does something and returns when the store has noticed that its connections lead to no primary any more.
-func untilRetired(t *testing.T, s *Store, do func()) {
+// untilRetired makes a server a replica and returns when the store uses none of the connections to it any more: a new one is
+// refused.
+func untilRetired(t *testing.T, s *Store, demote func()) {
 	t.Helper()
-	before := s.conns.generation.Load()
-	do()
-	eventually(t, "the connections are retired", func() bool { return s.conns.generation.Load() != before })
+	wantError(t, "Ping before", s.Ping(t.Context()), nil) // which leaves a connection in the pool
+	demote()
+	eventually(t, "the connections are retired", func() bool { return redis.HasErrorPrefix(s.Ping(t.Context()), "READONLY") })
 }
 
 // dump is all that the store keeps, to the byte, with the time at which each key ends; but for the probes of readiness.

@@ -16,7 +16,7 @@ func (s *Store) reserveByKey(key APIKey, d demand) (reservation, error) {
 }
 
 func (s *Store) reserveIn(f flow, d demand) (reservation, error) {
-	if f.kind == unproven {
+	if f.Kind == unproven {
 		d.always = true
 		return reservation{u: s.usage, demand: d}, nil // a forged credential may name any organization
 	}
@@ -30,7 +30,7 @@ func (s *Store) reserveAgent(ctx context.Context, key APIKey, a Agent, repeats f
 		held, err = reservation{}, nil
 	}
 	if err != nil {
-		return reservation{}, s.counts.quotaRefused(err)
+		return reservation{}, s.refusals.count(err)
 	}
 	err = s.indexAgent(ctx, key, a.ID, s.usage.quota(key.Organization, agentsHeld))
 	if isRefusedCreation(err) && repeats() {
@@ -38,7 +38,7 @@ func (s *Store) reserveAgent(ctx context.Context, key APIKey, a Agent, repeats f
 	}
 	if err != nil {
 		held.settle(err, false)
-		return reservation{}, nothingVisible(s.counts.quotaRefused(err))
+		return reservation{}, nothingVisible(s.refusals.count(err))
 	}
 	return held, nil
 }
@@ -56,7 +56,7 @@ func (s *Store) reserveSession(ctx context.Context, key APIKey, id uuid.UUID, n 
 		held, err = reservation{}, nil
 	}
 	if err != nil {
-		return reservation{}, s.counts.quotaRefused(err)
+		return reservation{}, s.refusals.count(err)
 	}
 	if err = s.indexSession(ctx, key, id, s.usage.quota(key.Organization, openSessionsHeld)); isRefusedCreation(err) {
 		err = s.indexBeyond(ctx, key, id, n, err)
@@ -79,7 +79,7 @@ func (s *Store) indexBeyond(ctx context.Context, key APIKey, id uuid.UUID, n New
 		s.closeSome(ctx, key.Organization)
 		refusal = s.indexSession(ctx, key, id, s.usage.quota(key.Organization, openSessionsHeld))
 	}
-	return s.counts.quotaRefused(refusal)
+	return s.refusals.count(refusal)
 }
 
 // replays says whether the session was created before, for the same idempotency key.
@@ -87,7 +87,7 @@ func (s *Store) replays(ctx context.Context, organization uuid.UUID, n NewSessio
 	if n.Idempotency == nil {
 		return false
 	}
-	act := actor{organization: organization, agent: n.Agent, flow: flow{organization: organization}}
+	act := actor{organization: organization, agent: n.Agent, flow: flow{Owner: organization}}
 	return s.isKept(ctx, act.flow, s.keys.outcome(n.Agent, act.keyDigest(n.Idempotency, "")))
 }
 
@@ -123,7 +123,7 @@ func isRefusedCreation(err error) bool {
 // isKept says whether there is something at the key of an outcome or a claim: a repeated request takes no more memory, and
 // is answered as the first was.
 func (s *Store) isKept(ctx context.Context, f flow, key string) bool {
-	found, err := s.call(ctx, f, reads, "exists", key)
+	found, err := s.client.Call(ctx, f, reads, "exists", key)
 	return err == nil && found == int64(1)
 }
 
@@ -133,7 +133,7 @@ func (s *Store) reserveUnlessKept(ctx context.Context, f flow, d demand, place s
 	if isRefusedCreation(err) && s.isKept(ctx, f, place) {
 		return reservation{}, nil
 	}
-	return held, s.counts.quotaRefused(err)
+	return held, s.refusals.count(err)
 }
 
 // reserveKey reserves the idempotency key of an operation on an agent. Of an API key's the claim was counted before.
@@ -154,7 +154,7 @@ func (s *Store) reserveClaim(ctx context.Context, act actor, once *Idempotency, 
 func (s *Store) noteParts(parts []*part) {
 	var kept int64
 	for _, p := range parts {
-		if p.err == nil && !p.once.Replayed {
+		if p.Err == nil && !p.once.Replayed {
 			kept++
 		}
 	}
@@ -186,7 +186,7 @@ func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTran
 	d, act := s.transactionDemand(t, n), t.actor()
 	if n.Idempotency == nil {
 		held, err := s.reserveIn(act.flow, d)
-		return held, s.counts.quotaRefused(err)
+		return held, s.refusals.count(err)
 	}
 	n.Idempotency.bounded = true
 	return s.reserveUnlessKept(ctx, act.flow, d, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, "")))

@@ -8,19 +8,20 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 	"remit/redisproc"
 )
 
 // demotion is a pair in which the replica is promoted and the primary, to which a store has open connections, follows it.
 type demotion struct {
-	*pair
+	*redistest.Pair
 	old, promoted *redis.Client
 }
 
 func newDemotion(t *testing.T) *demotion {
 	t.Helper()
-	p := startPair(t, false)
-	return &demotion{p, plainClient(t, "redis://"+p.primary), plainClient(t, "redis://"+p.replica)}
+	p := redistest.StartPair(t, false)
+	return &demotion{p, redistest.PlainClient(t, "redis://"+p.Primary), redistest.PlainClient(t, "redis://"+p.Replica)}
 }
 
 // demote returns when the old primary follows the new one.
@@ -28,7 +29,7 @@ func (d *demotion) demote(t *testing.T) {
 	t.Helper()
 	must(d.old.Wait(t.Context(), 1, callTimeout).Result())(t)
 	must(d.promoted.SlaveOf(t.Context(), "NO", "ONE").Result())(t)
-	d.follow(t, d.old, d.replica)
+	d.follow(t, d.old, d.Replica)
 }
 
 func (d *demotion) follow(t *testing.T, server *redis.Client, address string) {
@@ -82,7 +83,7 @@ func besides(t *testing.T, s *Store, address string) *Store {
 func wantReplica(t *testing.T, reads map[string]func(context.Context) error) {
 	t.Helper()
 	for name, read := range reads {
-		if err := read(t.Context()); !errors.Is(err, ErrUnavailable) || !answeredWith(err, []string{"READONLY"}) {
+		if err := read(t.Context()); !errors.Is(err, ErrUnavailable) || !redis.HasErrorPrefix(err, "READONLY") {
 			t.Errorf("%s: %v, want %v by READONLY", name, err, ErrUnavailable)
 		}
 	}
@@ -93,7 +94,7 @@ func TestAPrimaryThatIsDemotedAuthorisesNobodyOnOpenConnections(t *testing.T) {
 	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 		d := newDemotion(t)
-		s := openStore(t, Config{}, d.url, nil)
+		s := openStore(t, Config{}, d.URL, nil)
 		w := newTenant(t, s, NewSession{MaxActions: 10})
 		grant := w.exchange(t, s)
 		crowd(t, s)
@@ -108,7 +109,7 @@ func TestAPrimaryThatIsDemotedAuthorisesNobodyOnOpenConnections(t *testing.T) {
 		_, err := s.Ready(t.Context())
 		wantNotReady(t, err, isReplica.reason)
 
-		other := besides(t, s, d.replica)
+		other := besides(t, s, d.Replica)
 		must(other.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 		wantReplica(t, readsOf(s, w, grant))
 		eventually(t, "the revocation has reached the old primary", func() bool {
@@ -125,11 +126,11 @@ func TestAStoreOnAReplicaAuthorisesNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := newDemotion(t)
-			s := openStore(t, Config{}, d.url, nil)
+			s := openStore(t, Config{}, d.URL, nil)
 			w := newTenant(t, s, NewSession{MaxActions: 10})
 			grant := w.exchange(t, s)
 			set("replica-read-only", writable)(t, d.promoted)
-			onReplica := besides(t, s, d.replica)
+			onReplica := besides(t, s, d.Replica)
 			wantReplica(t, readsOf(onReplica, w, grant))
 		})
 	}
@@ -138,8 +139,8 @@ func TestAStoreOnAReplicaAuthorisesNobody(t *testing.T) {
 // A user file of the version before does not allow the watch its command.
 func TestADemotionIsNoticedByAUserThatMayNotBlock(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
-	client := plainClient(t, server.URL())
+	server := redistest.StartRedis(t, redisproc.Config{})
+	client := redistest.PlainClient(t, server.URL())
 	s := openStore(t, Config{}, server.URL(), nil)
 	w := newTenant(t, s, NewSession{MaxActions: 10})
 	must(client.Do(t.Context(), "ACL", "SETUSER", "default", "-blpop").Result())(t)
@@ -149,8 +150,8 @@ func TestADemotionIsNoticedByAUserThatMayNotBlock(t *testing.T) {
 
 func TestTheWatchOverTheRoleEndsWithItsStore(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t, redisproc.Config{})
-	client := plainClient(t, server.URL())
+	server := redistest.StartRedis(t, redisproc.Config{})
+	client := redistest.PlainClient(t, server.URL())
 	s := must(Open(Config{URL: server.URL()}))(t)
 	if err := s.Ping(t.Context()); err != nil {
 		t.Fatal(err)

@@ -3,39 +3,37 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 	"remit/money"
 )
 
 func TestAChargeWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
 	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
-		onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+		onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 			crowd(t, s)
 			wantLostRepliesToBeInDoubt(t, s, p)
 		})
 	})
 }
 
-func wantLostRepliesToBeInDoubt(t *testing.T, s *Store, p *proxy) {
+func wantLostRepliesToBeInDoubt(t *testing.T, s *Store, p *redistest.Proxy) {
 	t.Helper()
 	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
 	token := byToken(w.exchange(t, s))
 	loadScripts(t, s)
 	for charges := int64(1); charges <= 5; charges++ {
-		p.loseReplies(chargeSession.sha, 100)
+		p.LoseReplies(chargeSession.SHA(), 100)
 		usage, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1, Value: 7})
 		if !errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnavailable) || usage != (Usage{}) {
 			t.Errorf("%+v, %v, want %v", usage, err, ErrOutcomeUnknown)
 		}
-		if n := p.requests(); n != 1 {
+		if n := p.Requests(); n != 1 {
 			t.Errorf("it was sent %d times", n)
 		}
 		stored := must(s.Session(t.Context(), token, w.session.ID))(t).Usage
@@ -48,16 +46,16 @@ func wantLostRepliesToBeInDoubt(t *testing.T, s *Store, p *proxy) {
 // A read can be asked again, and an index entry without its object is nothing: their loss leaves nothing in doubt.
 func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		operations, _ := newOperations(t, s)
 		loadScripts(t, s)
 		crowd(t, s)
 		for _, operation := range operations {
 			t.Run(operation.name, func(t *testing.T) {
-				p.loseReplies(operation.script.sha, 100)
+				p.LoseReplies(operation.script.SHA(), 100)
 				err := operation.do(t.Context(), s)
 				want, not := ErrOutcomeUnknown, ErrUnavailable
-				if operation.script.access == reads || operation.beforeTheChange() {
+				if operation.script.Access() == reads || operation.beforeTheChange() {
 					want, not = not, want
 				}
 				if !errors.Is(err, want) {
@@ -66,7 +64,7 @@ func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 				if errors.Is(err, not) {
 					t.Errorf("it is %v as well", not)
 				}
-				if n := p.requests(); n != 1 {
+				if n := p.Requests(); n != 1 {
 					t.Errorf("it was sent %d times", n)
 				}
 			})
@@ -124,24 +122,24 @@ func forgetScripts(t *testing.T, s *Store) {
 func TestChargesFollowASlotThatMoves(t *testing.T) {
 	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
-		addresses := startCluster(t, 2)
+		addresses := redistest.StartCluster(t, 2)
 		url, err := asLeastPrivileged(t.Context(), "redis+cluster://"+strings.Join(addresses, ","))
 		s := openStore(t, Config{}, url, err)
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
 		token := byToken(w.exchange(t, s))
 		unaware := must(Open(s.config))(t)
 		defer unaware.Close()
-		move := newMove(t, s, w, addresses)
+		move := redistest.NewMove(t, s.keys.agent(w.agent.ID), addresses)
 		var charged int64
-		wantCharged := move.charging(t, token, w.session.ID, &charged)
+		wantCharged := charging(t, move, token, w.session.ID, &charged)
 		crowd(t, s)
 		crowd(t, unaware)
 
 		wantCharged("before", s, "")
 		wantCharged("before, by the unaware", unaware, "")
-		move.begin(t)
+		move.Begin(t)
 		wantCharged("with no key moved", s, "")
-		moveKey(t, move.source, move.to, s.keys.session(w.agent.ID, w.session.ID))
+		redistest.MoveKey(t, move.Source, move.To, s.keys.session(w.agent.ID, w.session.ID))
 		_, err = s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1})
 		if !errors.Is(err, ErrUnavailable) || !redis.HasErrorPrefix(err, "TRYAGAIN") {
 			t.Errorf("with one of two keys moved: %v, want %v by TRYAGAIN", err, ErrUnavailable)
@@ -151,108 +149,31 @@ func TestChargesFollowASlotThatMoves(t *testing.T) {
 			_, err := s.Charge(context.Background(), token, w.session.ID, Charge{Count: 1})
 			done <- err
 		}()
-		before := move.said(t, "TRYAGAIN")
-		eventually(t, "it is told to try again, and does", func() bool { return move.said(t, "TRYAGAIN") > before+maxAttempts })
-		move.rest(t)
+		before := move.Said(t, "TRYAGAIN")
+		eventually(t, "it is told to try again, and does", func() bool { return move.Said(t, "TRYAGAIN") > before+3 })
+		move.Rest(t)
 		wantError(t, "when the rest had moved", <-done, nil)
 		charged++
 		wantCharged("with all keys moved", s, "ASK")
-		move.end(t)
+		move.End(t)
 		wantCharged("after", s, "")
 		wantCharged("after, by the unaware", unaware, "MOVED")
 	})
 }
 
-// slotMove moves the slot of a tenant's agent from one node to another.
-type slotMove struct {
-	slot           int64
-	source, target *redis.Client
-	to             string // address of the target
-}
-
-func newMove(t *testing.T, s *Store, w tenant, addresses []string) slotMove {
-	t.Helper()
-	slot := slotsOf(t, plainClient(t, "redis://"+addresses[0]), []string{s.keys.agent(w.agent.ID)})[0]
-	from, to := addresses[0], addresses[1] // each has one half of the slots
-	if slot >= 16384/2 {
-		from, to = to, from
-	}
-	return slotMove{slot, plainClient(t, "redis://"+from), plainClient(t, "redis://"+to), to}
-}
-
-func (m slotMove) begin(t *testing.T) {
-	t.Helper()
-	must(m.target.Do(t.Context(), "CLUSTER", "SETSLOT", m.slot, "IMPORTING", idOf(t, m.source)).Result())(t)
-	must(m.source.Do(t.Context(), "CLUSTER", "SETSLOT", m.slot, "MIGRATING", idOf(t, m.target)).Result())(t)
-}
-
-// rest moves the keys that are not moved yet.
-func (m slotMove) rest(t *testing.T) {
-	t.Helper()
-	for _, key := range must(m.source.ClusterGetKeysInSlot(t.Context(), int(m.slot), 100).Result())(t) {
-		moveKey(t, m.source, m.to, key)
-	}
-}
-
-func (m slotMove) end(t *testing.T) {
-	t.Helper()
-	for _, node := range []*redis.Client{m.target, m.source} {
-		must(node.Do(t.Context(), "CLUSTER", "SETSLOT", m.slot, "NODE", idOf(t, m.target)).Result())(t)
-	}
-}
-
 // charging returns what charges one action at a store, and checks that it is the only one since the last, and that a node
 // has answered an error if one is named. It counts in charged.
-func (m slotMove) charging(t *testing.T, token Caller, session uuid.UUID, charged *int64) func(when string, by *Store, said string) {
+func charging(t *testing.T, m redistest.SlotMove, token Caller, session uuid.UUID, charged *int64) func(when string, by *Store, said string) {
 	return func(when string, by *Store, said string) {
 		t.Helper()
-		before := m.said(t, said)
+		before := m.Said(t, said)
 		usage := must(by.Charge(t.Context(), token, session, Charge{Count: 1}))(t)
 		if *charged++; usage.ActionCount != *charged {
 			t.Errorf("%s: %d actions, want %d", when, usage.ActionCount, *charged)
 		}
-		if said != "" && m.said(t, said) == before {
+		if said != "" && m.Said(t, said) == before {
 			t.Errorf("%s: no server said %s", when, said)
 		}
-	}
-}
-
-// said returns how often the nodes have answered an error.
-func (m slotMove) said(t *testing.T, code string) int {
-	t.Helper()
-	sum := 0
-	for _, node := range []*redis.Client{m.source, m.target} {
-		for line := range strings.Lines(must(node.Info(t.Context(), "errorstats").Result())(t)) {
-			if count, found := strings.CutPrefix(strings.TrimSpace(line), "errorstat_"+code+":count="); found {
-				sum += must(strconv.Atoi(count))(t)
-			}
-		}
-	}
-	return sum
-}
-
-func idOf(t *testing.T, node *redis.Client) string {
-	t.Helper()
-	return must(node.Do(t.Context(), "CLUSTER", "MYID").Text())(t)
-}
-
-func moveKey(t *testing.T, from *redis.Client, to, key string) {
-	t.Helper()
-	host, port, _ := strings.Cut(to, ":")
-	if err := from.Migrate(t.Context(), host, port, key, 0, time.Second).Err(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestAPauseEndsWithItsCallersTime(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(t.Context())
-	if !pause(ctx, time.Microsecond) {
-		t.Error("it gave up before")
-	}
-	cancel()
-	if pause(ctx, time.Hour) {
-		t.Error("it went on after")
 	}
 }
 
@@ -283,36 +204,26 @@ func TestRepliesThatNoScriptGivesAreErrors(t *testing.T) {
 func TestAReplyKeepsTheFirstValueThatIsNotAsAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]func(*reply){
-		"text that is a number":     func(r *reply) { r.text(0) },
-		"text that is missing":      func(r *reply) { r.text(9) },
-		"optional that is missing":  func(r *reply) { r.optional(9) },
-		"number in words":           func(r *reply) { r.number(1) },
-		"number or 0 in words":      func(r *reply) { r.numberOr0(1) },
-		"money beyond 64 bits":      func(r *reply) { r.money(2) },
-		"time in words":             func(r *reply) { r.time(1) },
-		"time or zero in words":     func(r *reply) { r.timeOrZero(1) },
-		"id of 5 bytes":             func(r *reply) { r.id(1) },
+		"text that is a number":     func(r *reply) { r.Text(0) },
+		"text that is missing":      func(r *reply) { r.Text(9) },
+		"optional that is missing":  func(r *reply) { r.Optional(9) },
+		"number in words":           func(r *reply) { r.Number(1) },
+		"number or 0 in words":      func(r *reply) { r.NumberOr0(1) },
+		"money beyond 64 bits":      func(r *reply) { moneyAt(r, 2) },
+		"time in words":             func(r *reply) { r.Time(1) },
+		"time or zero in words":     func(r *reply) { r.TimeOrZero(1) },
+		"id of 5 bytes":             func(r *reply) { r.ID(1) },
 		"ids that are no array":     func(r *reply) { members{}.ids(r, 1) },
 		"ids of which one is short": func(r *reply) { members{}.ids(r, 4) },
 	} {
 		id := uuid.New()
-		r := &reply{values: []any{int64(1), "words", "99999999999999999999", nil, []any{string(id[:]), "short"}}}
+		r := &reply{Values: []any{int64(1), "words", "99999999999999999999", nil, []any{string(id[:]), "short"}}}
 		read(r)
-		if !errors.Is(r.err, errReply) {
-			t.Errorf("%s: %v", name, r.err)
+		if !errors.Is(r.Err, errReply) {
+			t.Errorf("%s: %v", name, r.Err)
 		}
 	}
-	if r := (&reply{values: []any{"words"}}).list(0); !errors.Is(r.err, errReply) {
-		t.Errorf("list that is text: %v", r.err)
-	}
-}
-
-func TestAReplyReadsWhatIsOptional(t *testing.T) {
-	t.Parallel()
-	r := &reply{values: []any{nil, "", "12"}}
-	got := fmt.Sprintln(r.optional(0) == "", r.optional(2), r.numberOr0(0), r.numberOr0(1), r.numberOr0(2),
-		r.timeOrZero(0).IsZero(), r.timeOrZero(1).IsZero(), r.timeOrZero(2).UnixMilli())
-	if want := "true 12 0 0 12 true true 12\n"; got != want || r.err != nil {
-		t.Errorf("%q (%v), want %q", got, r.err, want)
+	if r := (&reply{Values: []any{"words"}}).List(0); !errors.Is(r.Err, errReply) {
+		t.Errorf("list that is text: %v", r.Err)
 	}
 }

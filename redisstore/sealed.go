@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/google/uuid"
+	"remit/redisclient"
 )
 
 // ErrSealed refuses to repeat an answer whose credential only the first request's own credential opens.
@@ -13,17 +14,17 @@ var ErrSealed = errors.New("the answer under this idempotency key holds a creden
 
 // performSealed runs an operation that gives a credential, once if once is not nil. place is where the outcome is kept; it is
 // of the organization's.
-func (s *Store) performSealed(ctx context.Context, sc *script, f flow, once *Idempotency, place string, organization uuid.UUID,
+func (s *Store) performSealed(ctx context.Context, sc keyedScript, f flow, once *Idempotency, place string, organization uuid.UUID,
 	keys []string, args ...any) (*reply, error) {
 	if once == nil {
-		return s.run(ctx, f, sc, keys, args...)
+		return s.client.Run(ctx, f, sc.script, keys, args...)
 	}
-	c := newCommand(f, 1+len(keys))
-	c.keys(place)
-	c.keys(keys...)
-	c.arguments(once.Fingerprint, requestID(ctx), onceLifetime.Milliseconds(), once.Seal.Seal(once.Credential), organization)
-	c.arguments(args...)
-	r, err := s.runCommand(ctx, sc.keyed, c)
+	c := redisclient.NewCommand(f, 1+len(keys))
+	c.Keys(place)
+	c.Keys(keys...)
+	c.Arguments(once.Fingerprint, requestID(ctx), onceLifetime.Milliseconds(), once.Seal.Seal(once.Credential), organization)
+	c.Arguments(args...)
+	r, err := s.client.RunCommand(ctx, sc.keyed, c)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +42,7 @@ func (o *Idempotency) open(r *reply) (*reply, error) {
 	if err != nil || !o.Replayed {
 		return inner, err
 	}
-	first, opens := o.Seal.Open(sealed.text(3))
+	first, opens := o.Seal.Open(sealed.Text(3))
 	if !opens {
 		o.Replayed, o.FirstRequest = false, ""
 		return nil, ErrSealed
@@ -61,10 +62,10 @@ func (s *Store) firstMetadata(ctx context.Context, f flow, key, field, repeated 
 	if repeated == "" {
 		return "", nil
 	}
-	first, err := s.call(ctx, f, reads, "hget", key, field)
+	first, err := s.client.Call(ctx, f, reads, "hget", key, field)
 	if err != nil || first == nil { // nil: it is not kept any more
 		return repeated, err
 	}
-	r := &reply{values: []any{first}}
-	return r.text(0), r.err
+	r := &reply{Values: []any{first}}
+	return r.Text(0), r.Err
 }

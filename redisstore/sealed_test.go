@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/redistest"
 )
 
 // plainSeal seals for tests: it opens for whoever names the same secret.
@@ -27,7 +28,7 @@ func sealedOnce(secret, credential string) *Idempotency {
 
 // giving is an operation that gives a credential; it returns what its answer is made of.
 type giving struct {
-	script *script
+	script keyedScript
 	do     func(ctx context.Context, s *Store, hash [32]byte, once *Idempotency) (any, error)
 }
 
@@ -65,16 +66,16 @@ func onEachGiving(t *testing.T, s *Store, test func(t *testing.T, w tenant, g gi
 
 func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		onEachGiving(t, s, func(t *testing.T, w tenant, g giving) {
 			loadScripts(t, s)
-			p.loseReplies(g.script.keyed.sha, 100)
+			p.LoseReplies(g.script.keyed.SHA(), 100)
 			_, err := g.do(WithRequestID(t.Context(), "lost"), s, [32]byte{1}, sealedOnce("mine", "first"))
 			wantError(t, "the first time", err, ErrOutcomeUnknown)
-			if n := p.requests(); n != 1 {
+			if n := p.Requests(); n != 1 {
 				t.Errorf("it was sent %d times", n)
 			}
-			p.loseReplies("", 0)
+			p.LoseReplies("", 0)
 			var answers []any
 			for i := range 3 {
 				again := sealedOnce("mine", "another")

@@ -47,7 +47,7 @@ func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids [
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	keys := []string{s.keys.organizationOpen(organization), s.keys.organizationClosed(organization), s.keys.latestExpiry(organization)}
-	_, _ = s.run(ctx, flow{organization: organization}, closeSessions, keys, args...)
+	_, _ = s.client.Run(ctx, flow{Owner: organization}, closeSessions, keys, args...)
 }
 
 // reopenSession puts an active session among the open ones, if it can, for it may have been closed as expired before Redis's
@@ -55,7 +55,7 @@ func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids [
 func (s *Store) reopenSession(ctx context.Context, organization, id uuid.UUID) {
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
-	_, _ = s.call(ctx, flow{organization: organization}, tidies, "zadd", s.keys.organizationOpen(organization), "0", string(id[:]))
+	_, _ = s.client.Call(ctx, flow{Owner: organization}, tidies, "zadd", s.keys.organizationOpen(organization), "0", string(id[:]))
 }
 
 // openSessions is the organization's index of open sessions; those that are over are moved to the closed ones.
@@ -110,8 +110,8 @@ func (s *Store) readSessions(key APIKey, sc *script, keys ...string) func(contex
 		if err != nil {
 			return nil, time.Time{}, err
 		}
-		now, open, closed := r.time(0), members{}.ids(r, 1), members{}.ids(r, 2)
-		return newestOf(open, closed, limit), now, r.err
+		now, open, closed := r.Time(0), members{}.ids(r, 1), members{}.ids(r, 2)
+		return newestOf(open, closed, limit), now, r.Err
 	}
 }
 

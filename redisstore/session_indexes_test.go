@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/redistest"
 )
 
 // place puts a session's entry into the organization's index of open sessions, of closed ones, both or neither.
@@ -239,7 +240,7 @@ func TestAMoveThatFailedIsMadeUpForByWhoeverMeetsTheSession(t *testing.T) {
 
 func TestAMoveWhoseReplyIsLostLeavesNothingInDoubt(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		loadScripts(t, s)
 		for name, move := range map[string]func(w tenant) error{
 			"the end": func(w tenant) error {
@@ -256,12 +257,12 @@ func TestAMoveWhoseReplyIsLostLeavesNothingInDoubt(t *testing.T) {
 			},
 		} {
 			w := newTenant(t, s, NewSession{MaxActions: 1})
-			p.loseReplies(closeSessions.sha, 100)
+			p.LoseReplies(closeSessions.SHA(), 100)
 			wantError(t, name, move(w), nil)
-			if n := p.requests(); n != 1 {
+			if n := p.Requests(); n != 1 {
 				t.Errorf("%s: it was sent %d times", name, n)
 			}
-			p.loseReplies("", 0)
+			p.LoseReplies("", 0)
 			wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization))
 			wantIndexed(t, s, s.keys.organizationClosed(w.key.Organization), w.session.ID)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisclient"
 )
 
 // Status is where an agent, a session or a transaction stands.
@@ -91,7 +92,7 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 }
 
 func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n NewSession) (Session, error) {
-	act := actor{organization: organization, agent: n.Agent, flow: flow{organization: organization}}
+	act := actor{organization: organization, agent: n.Agent, flow: flow{Owner: organization}}
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
 	r, err := s.perform(ctx, createSession, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
 		int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
@@ -100,15 +101,15 @@ func (s *Store) writeSession(ctx context.Context, organization, id uuid.UUID, n 
 		return Session{}, err
 	}
 	session := Session{
-		ID: r.id(0), Agent: n.Agent, Status: Active, Created: r.time(1), Metadata: n.Metadata,
-		Usage:  Usage{MaxActions: r.number(4), MaxValue: r.money(5), Expires: r.time(2)},
-		Scopes: strings.Fields(r.text(3)), MaxCommitted: n.MaxCommitted,
+		ID: r.ID(0), Agent: n.Agent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
+		Usage:  Usage{MaxActions: r.Number(4), MaxValue: moneyAt(r, 5), Expires: r.Time(2)},
+		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted,
 	}
 	if n.MaxCommitted != nil {
 		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)
 	}
-	if r.err != nil {
-		return Session{}, r.err
+	if r.Err != nil {
+		return Session{}, r.Err
 	}
 	if n.Idempotency != nil && n.Idempotency.Replayed {
 		session.Metadata, err = s.firstMetadata(ctx, act.flow, s.keys.session(n.Agent, session.ID), "md", session.Metadata)
@@ -132,25 +133,25 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 	}
 	keys := s.sessionKeys(act, id)
 	r, err := s.look(ctx, act, id, func() (*reply, error) {
-		return s.run(ctx, act.flow, getSession, keys[:],
+		return s.client.Run(ctx, act.flow, getSession, keys[:],
 			act.organization, act.agent, act.family, s.audit(ctx, act))
 	})
-	if refusedWrite(err) {
+	if redisclient.RefusedWrite(err) {
 		return s.peekSession(ctx, act, id)
 	}
 	if err != nil {
 		return Session{}, act.refusedTo(err)
 	}
-	return r.session(id)
+	return sessionFrom(r, id)
 }
 
 // session reads what get_session.lua answers.
-func (r *reply) session(id uuid.UUID) (Session, error) {
-	h := holder{now: r.time(0), revoked: r.timeOrZero(1), scopes: r.text(2)}
-	if r.err != nil {
-		return Session{}, r.err
+func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
+	h := holder{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
+	if r.Err != nil {
+		return Session{}, r.Err
 	}
-	return readSession(id, r.list(3), h)
+	return readSession(id, r.List(3), h)
 }
 
 // EndSession ends a session and returns when it ended. Ending a completed one again returns the first answer. Errors:
@@ -162,7 +163,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent)}
 	r, err := s.look(ctx, act, id, func() (*reply, error) {
-		return s.run(ctx, act.flow, endSession, keys,
+		return s.client.Run(ctx, act.flow, endSession, keys,
 			act.organization, act.agent, act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})
 	if err != nil {
@@ -170,7 +171,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	}
 	s.closeSessions(ctx, act.organization, []uuid.UUID{id}, time.Time{})
 	s.usage.noteEvent(act.organization)
-	return r.time(0), r.err
+	return r.Time(0), r.Err
 }
 
 // sessionKeys are the keys of what looks at a session: what it sees goes into the audit trail.
@@ -183,15 +184,15 @@ func (s *Store) sessionKeys(act actor, id uuid.UUID) [3]string {
 
 // agentOf returns whose session it is, or ErrUnknownSession. A session's agent never changes.
 func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UUID, error) {
-	member, err := s.call(ctx, f, reads, "hget", s.keys.session(session, session), "a")
+	member, err := s.client.Call(ctx, f, reads, "hget", s.keys.session(session, session), "a")
 	if err != nil {
 		return uuid.Nil, err
 	}
 	if member == nil {
 		return uuid.Nil, ErrUnknownSession
 	}
-	r := &reply{values: []any{member}}
-	return r.id(0), r.err
+	r := &reply{Values: []any{member}}
+	return r.ID(0), r.Err
 }
 
 // sessionFields is the order in which a session's fields are read, here and in get_session.lua.
@@ -210,23 +211,23 @@ type holder struct {
 // readSession reads a session from its fields, in the order of sessionFields or listedFields.
 func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
 	session := Session{
-		ID: id, Agent: r.id(0), Created: r.timeSince(madeAt(id), 8), Ended: r.timeOrZero(7), ValueOverage: money.MicroUSD(r.numberOr0(10)),
+		ID: id, Agent: r.ID(0), Created: r.TimeSince(madeAt(id), 8), Ended: r.TimeOrZero(7), ValueOverage: money.MicroUSD(r.NumberOr0(10)),
 		Usage: Usage{
-			ActionCount: r.number(1), MaxActions: r.number(2), Expires: r.time(6), ValueUsed: r.money(3),
-			MaxValue: r.money(4), ValueHeld: money.MicroUSD(r.numberOr0(5)),
+			ActionCount: r.Number(1), MaxActions: r.Number(2), Expires: r.Time(6), ValueUsed: moneyAt(r, 3),
+			MaxValue: moneyAt(r, 4), ValueHeld: money.MicroUSD(r.NumberOr0(5)),
 		},
 	}
-	b := r.budget(11)
+	b := budgetAt(r, 11)
 	session.split(b)
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(h.now, lifeEvents{ended: session.Ended, revoked: h.revoked, expires: session.Expires})
-	if len(r.values) == len(sessionFields) {
-		session.Metadata = r.optional(len(listedFields))
+	if len(r.Values) == len(sessionFields) {
+		session.Metadata = r.Optional(len(listedFields))
 	}
-	scopes := r.optional(9)
+	scopes := r.Optional(9)
 	if scopes == "" {
 		scopes = h.scopes
 	}
 	session.Scopes = strings.Fields(scopes)
-	return session, r.err
+	return session, r.Err
 }

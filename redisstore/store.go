@@ -2,18 +2,18 @@ package redisstore
 
 import (
 	"context"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"go.opentelemetry.io/otel/trace"
+	"remit/redisclient"
 )
 
 // Config says where the store is and how long it keeps things.
 type Config struct {
-	// URL is redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://; see parseURL.
+	// URL is redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://.
 	URL string
 	// Prefix goes before every key, so that a Redis user can be held to this service's own. "" means "remit:". Each
 	// test uses one of its own below that.
@@ -54,37 +54,20 @@ const (
 	defaultAccessLifetime  = time.Hour
 	defaultEventsKept      = 1000
 	defaultUsageEvery      = 500 * time.Millisecond
-
-	// Every call is bounded: connecting, waiting for a connection, writing and reading each, and all of it together.
-	dialTimeout = time.Second
-	poolTimeout = time.Second
-	ioTimeout   = 2 * time.Second
-	callTimeout = 3 * time.Second
-
-	poolSize         = 64 // connections to each server
-	pipelinePoolSize = 10 // further ones, which go-redis has for pipelines
-
-	// ConnectionsPerServer is how many connections a store opens to each server at the most: those, and that of the watch
-	// over its role.
-	ConnectionsPerServer = poolSize + pipelinePoolSize + 1
 )
 
-// Store is a client of one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
+// Store keeps everything that Remit keeps, in one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
 type Store struct {
-	client redis.UniversalClient
-	conns  connections
-	role   roleWatch
-	lanes  lanes
-	pools  pools
-	lists  bulk // and other readings of many objects; see readAll
-	proven provenKeys
+	client     *redisclient.Client
+	keys       keyspace
+	config     Config
+	eventsKept string // Config.EventsKept as scripts take it
+	proven     provenKeys
 	// suspended is nil until it is read.
 	suspended atomic.Pointer[suspensions]
-	keys      keyspace
-	config    Config
 	watch     watch
 	usage     *usage
-	counts    *counts
+	refusals  *creationRefusals
 	closed    chan struct{}
 	close     sync.Once
 }
@@ -92,10 +75,6 @@ type Store struct {
 // Open returns a store on the Redis at cfg.URL. It connects when first used: an unreachable server is ErrUnavailable
 // then, not an error here. It returns an error when the URL cannot be understood. Close it after use.
 func Open(cfg Config) (*Store, error) {
-	options, err := parseURL(cfg.URL)
-	if err != nil {
-		return nil, err
-	}
 	if err := checkQuotas(cfg.Quotas); err != nil {
 		return nil, err
 	}
@@ -109,31 +88,34 @@ func Open(cfg Config) (*Store, error) {
 	cfg.EventsKept = orDefault(cfg.EventsKept, defaultEventsKept)
 	cfg.Durability = orDefault(cfg.Durability, Local)
 	cfg.UsageEvery = orDefault(cfg.UsageEvery, defaultUsageEvery)
-	s := &Store{proven: newProvenKeys(), keys: keyspace{cfg.Prefix}, config: cfg, counts: newCounts(), closed: make(chan struct{})}
-	s.lanes.keys, s.lanes.suspect, s.lanes.sizes = s.keys, s.suspect, s.counts.ofCalls
-	s.usage = newUsage(cfg)
+	client, err := redisclient.Open(redisclient.Config{
+		URL: cfg.URL, Prefix: cfg.Prefix, Durability: cfg.Durability, MarkWrite: markWrite, Refusals: refusals, Tracer: cfg.Tracer,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		client: client, keys: keyspace{cfg.Prefix}, config: cfg, eventsKept: strconv.Itoa(cfg.EventsKept), proven: newProvenKeys(),
+		usage: newUsage(cfg), refusals: newCreationRefusals(), closed: make(chan struct{}),
+	}
 	s.usage.syncing.start, s.usage.syncing.hurried = s.keepUsage, make(chan struct{}, 1)
-	s.client = s.connect(options)
-	s.pools.connect(s.client)
-	traceTrips(s.client, cfg.Tracer)
 	return s, nil
 }
 
-// Close wakes whoever waits for events, tells Redis what of the organizations' usage it does not know yet, and closes every
-// connection.
+var markWrite = newScript("mark_write", tidies)
+
+// Close wakes the callers that wait for events, writes the usage of organizations that Redis does not know yet, and closes
+// every connection.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		close(s.closed)
 		s.usage.syncing.finish()
 	})
-	s.role.stop()
 	return s.client.Close()
 }
 
 // Ping returns nil once Redis answers.
-func (s *Store) Ping(ctx context.Context) error {
-	return s.trouble(s.client.Ping(ctx).Err(), reads)
-}
+func (s *Store) Ping(ctx context.Context) error { return s.client.Ping(ctx) }
 
 func orDefault[T int | time.Duration | Durability](given, standard T) T {
 	var none T
@@ -141,30 +123,4 @@ func orDefault[T int | time.Duration | Durability](given, standard T) T {
 		return standard
 	}
 	return given
-}
-
-// connect sets every bound that go-redis would otherwise choose, and turns off what it does unasked: its retries run a
-// script again whose reply was lost, and its greetings log errors on servers that do not know them.
-func (s *Store) connect(options *redis.UniversalOptions) redis.UniversalClient {
-	options.Protocol = 2
-	options.MaxRetries = -1
-	options.DialTimeout = dialTimeout
-	options.DialerRetries = 1
-	options.Dialer = s.conns.dialer(options)
-	options.ReadTimeout = ioTimeout
-	options.WriteTimeout = ioTimeout
-	options.ContextTimeoutEnabled = true
-	options.PoolSize = poolSize
-	options.MaxActiveConns = poolSize
-	options.PipelinePoolSize = pipelinePoolSize
-	options.PoolTimeout = poolTimeout
-	options.DisableIdentity = true
-	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	s.checkRoles(options)
-	if !options.IsClusterMode {
-		return redis.NewUniversalClient(options)
-	}
-	cluster := options.Cluster()
-	cluster.DisableRoutingPolicies = true // keys say where a command goes
-	return redis.NewClusterClient(cluster)
 }

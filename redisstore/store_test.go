@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"encoding/hex"
-	"errors"
 	"flag"
 	"fmt"
 	"reflect"
@@ -20,6 +19,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
+	"remit/internal/redistest"
 	"remit/money"
 	"remit/redisproc"
 )
@@ -96,7 +96,7 @@ func onEachRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
 // onRealRedis is onEachRedis without miniredis, in which no key expires by itself.
 func onRealRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
 	t.Helper()
-	skipIfShort(t)
+	redistest.SkipIfShort(t)
 	t.Run("redis", func(t *testing.T) {
 		t.Parallel()
 		test(t, openLeastPrivileged(t, cfg, realRedis))
@@ -105,13 +105,6 @@ func onRealRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
 		t.Parallel()
 		test(t, openLeastPrivileged(t, cfg, realCluster))
 	})
-}
-
-func skipIfShort(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("needs a real Redis")
-	}
 }
 
 func openLeastPrivileged(t *testing.T, cfg Config, server func() (string, error)) *Store {
@@ -323,34 +316,16 @@ func membersIn(s *Store, index string) members {
 }
 
 // must is for calls that the test takes for granted: must(f())(t).
-func must[T any](value T, err error) func(*testing.T) T {
-	return func(t *testing.T) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return value
-	}
-}
+func must[T any](value T, err error) func(*testing.T) T { return redistest.Must(value, err) }
 
-// wantError checks for a sentinel, or for a refusal of a type of its own by its value.
 func wantError(t *testing.T, what string, err, want error) {
 	t.Helper()
-	if !errors.Is(err, want) && !reflect.DeepEqual(err, want) {
-		t.Errorf("%s: %v, want %v", what, err, want)
-	}
+	redistest.WantError(t, what, err, want)
 }
 
-// eventually returns when the condition holds. It is for what only time brings, and fails after 10 s.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
-	for !condition() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not in 10 s: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	redistest.Eventually(t, what, condition)
 }
 
 func TestOpenRefusesAURLItDoesNotUnderstand(t *testing.T) {

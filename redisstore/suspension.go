@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/redisclient"
 )
 
 // Suspension is what the operator has decided about an organization.
@@ -37,9 +38,9 @@ func (s *Store) ReadSuspensions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	last := s.suspended.Load()
-	version, err := s.client.HGet(ctx, s.keys.suspended(), versionField).Result()
+	version, err := s.client.Redis().HGet(ctx, s.keys.suspended(), versionField).Result()
 	if err != nil && err != redis.Nil {
-		return s.trouble(err, reads)
+		return s.client.Classify(err, reads)
 	}
 	if last != nil && last.version == version {
 		return nil
@@ -53,9 +54,9 @@ func (s *Store) ReadSuspensions(ctx context.Context) error {
 
 // suspensionsNow returns the suspensions as they stand in Redis.
 func (s *Store) suspensionsNow(ctx context.Context) (*suspensions, error) {
-	fields, err := s.client.HGetAll(ctx, s.keys.suspended()).Result()
+	fields, err := s.client.Redis().HGetAll(ctx, s.keys.suspended()).Result()
 	if err != nil {
-		return nil, s.trouble(err, reads)
+		return nil, s.client.Classify(err, reads)
 	}
 	read := &suspensions{version: fields[versionField], of: map[uuid.UUID]Suspension{}}
 	for field, text := range fields {
@@ -72,7 +73,7 @@ func (s *Store) suspensionsNow(ctx context.Context) (*suspensions, error) {
 func parseSuspension(text string) Suspension {
 	since, state, _ := strings.Cut(text, " ")
 	ms, err := strconv.ParseInt(since, 10, 64)
-	if err != nil || ms < 0 || ms > maxTime {
+	if err != nil || ms < 0 || ms > redisclient.MaxTime {
 		return Suspension{}
 	}
 	return Suspension{Since: time.UnixMilli(ms), Deleting: state == "deleting"}
@@ -102,7 +103,7 @@ func (s *Store) refuseSuspended(ctx context.Context, key APIKey, f flow) error {
 	if !s.Suspended(key.Organization) {
 		return nil
 	}
-	_, err := s.run(ctx, f, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.Hash)
+	_, err := s.client.Run(ctx, f, authenticateOrganization, []string{s.keys.organization(key.Organization)}, key.Hash)
 	if s.proven.note(key, err); err != nil {
 		return err
 	}
@@ -119,12 +120,12 @@ func (s *Store) Suspend(ctx context.Context, organization uuid.UUID) (Suspension
 }
 
 func (s *Store) suspendAs(ctx context.Context, organization uuid.UUID, state string) (Suspension, error) {
-	r, err := s.run(ctx, ownFlow, suspendOrganization, []string{s.keys.suspended()}, organization, state)
+	r, err := s.client.Run(ctx, ownFlow, suspendOrganization, []string{s.keys.suspended()}, organization, state)
 	if err != nil {
 		return Suspension{}, err
 	}
-	suspension := Suspension{Since: r.time(0), Deleting: r.text(1) == "deleting"}
-	return suspension, r.err
+	suspension := Suspension{Since: r.Time(0), Deleting: r.Text(1) == "deleting"}
+	return suspension, r.Err
 }
 
 // Resume ends an organization's suspension. One that is not suspended stays as it is. Errors: ErrUnknownOrganization,
@@ -133,6 +134,6 @@ func (s *Store) Resume(ctx context.Context, organization uuid.UUID) error {
 	if _, err := s.organizationName(ctx, organization); err != nil {
 		return err
 	}
-	_, err := s.run(ctx, ownFlow, resumeOrganization, []string{s.keys.suspended()}, organization)
+	_, err := s.client.Run(ctx, ownFlow, resumeOrganization, []string{s.keys.suspended()}, organization)
 	return err
 }

@@ -45,9 +45,9 @@ func (d *deletion) removeFamilies(ctx context.Context, indexes []string) error {
 	for _, index := range indexes {
 		name, _ := d.keys.parse(index)
 		for from := int64(0); ; from += walkStep {
-			entries, err := d.client.ZRange(ctx, index, from, from+walkStep-1).Result()
+			entries, err := d.client.Redis().ZRange(ctx, index, from, from+walkStep-1).Result()
 			if err != nil {
-				return d.trouble(err, reads)
+				return d.client.Classify(err, reads)
 			}
 			var doomed [][]string
 			for _, entry := range entries {
@@ -145,7 +145,7 @@ func ask[T any, C redis.Cmder](ctx context.Context, s *Store, things []T, comman
 		return nil, nil
 	}
 	sent := make([]C, len(things))
-	_, _ = s.client.Pipelined(ctx, func(p redis.Pipeliner) error { // its error is the first command's, which may be no value
+	_, _ = s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error { // its error is the first command's, which may be no value
 		for i, thing := range things {
 			sent[i] = command(p, thing)
 		}
@@ -153,7 +153,7 @@ func ask[T any, C redis.Cmder](ctx context.Context, s *Store, things []T, comman
 	})
 	for _, c := range sent {
 		if err := c.Err(); err != nil && err != redis.Nil { // no value: the key has just expired
-			return nil, s.trouble(err, reads)
+			return nil, s.client.Classify(err, reads)
 		}
 	}
 	return sent, nil

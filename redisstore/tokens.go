@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/redisclient"
 )
 
 // Grant is what a successful exchange or refresh entitles an agent to: a token pair with these facts.
@@ -41,7 +42,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	if err != nil {
 		return Grant{}, s.refusedExchange(ctx, agent, secretHash, err)
 	}
-	r, err := s.run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
+	r, err := s.client.Run(ctx, flow{}, exchangeSecret, s.familyKeys(agent, family),
 		secretHash, s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
 		narrowed, s.auditAs(ctx, actorAgent))
 	if err != nil {
@@ -49,15 +50,15 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 		return Grant{}, err
 	}
 	grant := Grant{
-		AccessToken: AccessToken{Organization: r.id(0), Agent: agent, Family: family},
-		Scopes:      strings.Fields(r.text(1)),
+		AccessToken: AccessToken{Organization: r.ID(0), Agent: agent, Family: family},
+		Scopes:      strings.Fields(r.Text(1)),
 		Generation:  1,
 	}
-	if len(r.values) > 2 {
+	if len(r.Values) > 2 {
 		s.endOldest(ctx, grant.AccessToken, ofCell(agent).ids(r, 2))
 	}
-	held.settleFor(grant.Organization, r.err)
-	return grant, r.err
+	held.settleFor(grant.Organization, r.Err)
+	return grant, r.Err
 }
 
 // refusedExchange returns a refusal by a quota, which says what the organization holds, only to who has the secret.
@@ -68,7 +69,7 @@ func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash
 			return err
 		}
 	}
-	return s.counts.quotaRefused(refusal)
+	return s.refusals.count(refusal)
 }
 
 // RotateRefresh spends a generation of a family and grants the next; the caller has verified that the generation was
@@ -81,31 +82,31 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 			return Grant{}, ErrOrganizationSuspended
 		}
 	}
-	r, err := s.run(ctx, flow{}, rotateRefresh, s.familyKeys(agent, family),
+	r, err := s.client.Run(ctx, flow{}, rotateRefresh, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
 		familyField(family), s.markLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
 	if err != nil {
 		return Grant{}, err
 	}
 	grant := Grant{
-		AccessToken: AccessToken{Organization: r.id(1), Agent: agent, Family: family},
-		Scopes:      strings.Fields(r.text(2)),
-		Generation:  r.generation(0),
-		Replayed:    len(r.values) > 3,
+		AccessToken: AccessToken{Organization: r.ID(1), Agent: agent, Family: family},
+		Scopes:      strings.Fields(r.Text(2)),
+		Generation:  generationAt(r, 0),
+		Replayed:    len(r.Values) > 3,
 	}
-	if r.err == nil {
+	if r.Err == nil {
 		s.usage.noteEvent(grant.Organization)
 	}
-	if r.err == nil && s.Suspended(grant.Organization) { // a predecessor within the grace, which CheckRefresh calls spent
+	if r.Err == nil && s.Suspended(grant.Organization) { // a predecessor within the grace, which CheckRefresh calls spent
 		return Grant{}, ErrOrganizationSuspended
 	}
-	return grant, r.err
+	return grant, r.Err
 }
 
 // RevokeFamily revokes a family of the calling agent, its refresh token and its access tokens; the caller has verified
 // that the family is that agent's. Revoking it again changes nothing. Errors: ErrInvalidToken.
 func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uuid.UUID) error {
-	_, err := s.run(ctx, caller.flow(), revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization,
+	_, err := s.client.Run(ctx, caller.flow(), revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization,
 		familyField(caller.Family), familyField(family), s.markLifetime(), s.auditAs(ctx, actorAgent))
 	return err
 }
@@ -118,24 +119,24 @@ func (s *Store) familyKeys(agent, family uuid.UUID) []string {
 // refuses every write, the next use of it will be. Errors: ErrInvalidCredentials, ErrOrganizationSuspended.
 func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (uuid.UUID, error) {
 	keys := []string{s.keys.agent(agent)}
-	r, err := s.run(ctx, flow{}, checkSecret, keys, secretHash, "1")
-	if refusedWrite(err) {
-		r, err = s.run(ctx, flow{}, checkSecret, keys, secretHash, "")
+	r, err := s.client.Run(ctx, flow{}, checkSecret, keys, secretHash, "1")
+	if redisclient.RefusedWrite(err) {
+		r, err = s.client.Run(ctx, flow{}, checkSecret, keys, secretHash, "")
 	}
 	if err != nil {
 		return uuid.Nil, err
 	}
-	organization := r.id(0)
-	if r.err == nil && s.Suspended(organization) {
+	organization := r.ID(0)
+	if r.Err == nil && s.Suspended(organization) {
 		return uuid.Nil, ErrOrganizationSuspended
 	}
-	return organization, r.err
+	return organization, r.Err
 }
 
 // CheckToken returns nil while the token's agent and family stand, else ErrInvalidToken.
 func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
 	act := t.actor()
-	if _, err := s.run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family); err != nil {
+	if _, err := s.client.Run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family); err != nil {
 		return act.refusedTo(err)
 	}
 	return nil
@@ -144,17 +145,17 @@ func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
 // CheckRefresh returns the grant that a refresh token stands for, unspent, and when it expires. Errors:
 // ErrInvalidRefreshToken.
 func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32) (Grant, time.Time, error) {
-	r, err := s.run(ctx, flow{}, checkRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
+	r, err := s.client.Run(ctx, flow{}, checkRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
 		generation, familyField(family), s.config.FamilyLifetime.Milliseconds())
 	if err != nil {
 		return Grant{}, time.Time{}, err
 	}
 	grant := Grant{
-		AccessToken: AccessToken{Organization: r.id(0), Agent: agent, Family: family},
-		Scopes:      strings.Fields(r.text(1)),
+		AccessToken: AccessToken{Organization: r.ID(0), Agent: agent, Family: family},
+		Scopes:      strings.Fields(r.Text(1)),
 		Generation:  generation,
 	}
-	return grant, r.time(2), r.err
+	return grant, r.Time(2), r.Err
 }
 
 // clockLeeway is how far the clocks of Redis and of the service may be apart, and Redis's may step, while a family stays

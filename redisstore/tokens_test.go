@@ -3,7 +3,6 @@ package redisstore
 import (
 	"maps"
 	"reflect"
-	"remit/money"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/money"
 )
 
 func TestExchangeGrantsAFamilyAtGeneration1(t *testing.T) {

@@ -5,13 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
@@ -134,48 +132,6 @@ func TestAScriptThatRedisHasNotSeenTakesTwoRoundTripsAndTwoSpans(t *testing.T) {
 	}
 }
 
-func TestCallsThatShareAPipelineHaveEachTheirSpanInTheirTrace(t *testing.T) {
-	t.Parallel()
-	r := newSpanRecorder()
-	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
-	w := newTenant(t, s, NewSession{MaxActions: 1000})
-	g := w.exchange(t, s)
-	charge := func(ctx context.Context) {
-		if _, err := s.Charge(ctx, byToken(g), w.session.ID, Charge{Count: 1}); err != nil {
-			t.Error(err)
-		}
-	}
-	charge(t.Context())
-	l := s.lanes.of(s.client.(*redis.Client))
-	l.underWay.Add(plainCalls) // so that who comes shares
-	l.mu.Lock()
-	l.pipelines = lanePipelines // all that may be under way: whoever comes waits
-	l.mu.Unlock()
-	const traced = 5
-	var group sync.WaitGroup
-	found := make([][]sdktrace.ReadOnlySpan, traced)
-	for i := range traced {
-		group.Go(func() { found[i] = r.request(charge) })
-	}
-	group.Go(func() { charge(context.Background()) })
-	eventually(t, "all wait", func() bool { return l.howMany() == traced+1 })
-	waited := time.Now()
-	l.sendAll()
-	group.Wait()
-	for _, spans := range found {
-		if len(spans) != 1 || spans[0].Name() != "EVALSHA charge_session" || attributeOf(spans[0], "db.operation.batch.size") != fmt.Sprint(traced+1) ||
-			attributeOf(spans[0], "server.address") != "127.0.0.1" || attributeOf(spans[0], "server.port") == "" {
-			t.Fatalf("a call has the spans %q", names(spans))
-		}
-		if spans[0].StartTime().Before(waited) {
-			t.Error("the waiting counts as a round trip")
-		}
-	}
-	if all := slices.DeleteFunc(r.Ended(), func(s sdktrace.ReadOnlySpan) bool { return s.Name() != "EVALSHA charge_session" }); len(all) != traced {
-		t.Errorf("%d spans of %d traced calls", len(all), traced)
-	}
-}
-
 func TestABatchAndAListHaveASpanForTheirPipeline(t *testing.T) {
 	t.Parallel()
 	r := newSpanRecorder()
@@ -214,8 +170,8 @@ func TestSpansTellNoKeysAndNoArguments(t *testing.T) {
 		w := newTenant(t, s, NewSession{})
 		_, _ = s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "an-idempotency-key"}})
 		_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret)
-		_, _ = s.call(ctx, flow{}, reads, "hget", s.keys.agent(w.agent.ID), "x") // WRONGTYPE or not, it names the key
-		_, _ = s.call(ctx, flow{}, reads, "llen", s.keys.agent(w.agent.ID))
+		_, _ = s.client.Call(ctx, flow{}, reads, "hget", s.keys.agent(w.agent.ID), "x") // WRONGTYPE or not, it names the key
+		_, _ = s.client.Call(ctx, flow{}, reads, "llen", s.keys.agent(w.agent.ID))
 	})
 	known := []string{"db.system.name", "remit.operation", "db.operation.name", "db.operation.batch.size", "db.response.status_code",
 		"error.type", "server.address", "server.port"}
@@ -242,51 +198,11 @@ func TestWhatIsNotTracedHasNoSpans(t *testing.T) {
 	newTenant(t, s, NewSession{})
 	never := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test")
 	ctx, span := never.Start(context.Background(), "request")
-	if _, err := s.call(ctx, flow{}, reads, "get", s.keys.ready(1)); err != nil {
+	if _, err := s.client.Call(ctx, flow{}, reads, "get", s.keys.issuer()); err != nil {
 		t.Error(err)
 	}
 	span.End()
 	if all := r.Ended(); len(all) > 0 {
 		t.Errorf("there are spans %q", names(all))
-	}
-}
-
-func TestARoundTripThatFailsTellsHow(t *testing.T) {
-	t.Parallel()
-	r := newSpanRecorder()
-	mini := miniredis.RunT(t)
-	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+mini.Addr(), nil)
-	read := func(ctx context.Context) { _, _ = s.call(ctx, flow{}, reads, "get", s.keys.ready(1)) }
-	for _, test := range []struct {
-		name, want string
-		spoil      func()
-	}{
-		{"Redis refuses", "OOM", func() { mini.SetError("OOM command not allowed") }},
-		{"Redis is away", "connection", func() { mini.Close() }},
-	} {
-		test.spoil()
-		spans := r.request(read)
-		if len(spans) == 0 || attributeOf(spans[len(spans)-1], "error.type") != test.want || spans[len(spans)-1].Status().Code != codes.Error {
-			t.Errorf("%s: the spans are %q", test.name, names(spans))
-		}
-	}
-}
-
-// A command whose slot is under way to another node is sent behind ASKING.
-func TestASpanOfAnASKRedirectIsThatOfItsCommand(t *testing.T) {
-	t.Parallel()
-	recorder := newSpanRecorder()
-	hook := (&tripHook{}).ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return nil })
-	asking, charge := redis.NewCmd(t.Context(), "asking"), redis.NewCmd(t.Context(), "evalsha")
-	for _, sent := range [][]redis.Cmder{{asking, charge}, {asking, charge, asking, charge}} {
-		if err := hook(&tracedCall{t.Context(), recorder.tracer, "charge_session"}, sent); err != nil {
-			t.Fatal(err)
-		}
-	}
-	spans := recorder.Ended()
-	for i, size := range []string{"", "2"} {
-		if got := attributeOf(spans[i], "db.operation.batch.size"); spans[i].Name() != "EVALSHA charge_session" || got != size {
-			t.Errorf("a span %s of %q commands, want %q", spans[i].Name(), got, size)
-		}
 	}
 }

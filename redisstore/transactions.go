@@ -94,7 +94,7 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	}
 	r, err := s.begin(ctx, t, id, n)
 	if err == nil {
-		held.demand.expires = r.time(3)
+		held.demand.expires = r.Time(3)
 	}
 	held.settle(err, n.Idempotency != nil && n.Idempotency.Replayed)
 	s.tidyAfterBegin(ctx, t, n.Session, id, creation{err, n.Idempotency != nil && n.Idempotency.Replayed})
@@ -102,15 +102,15 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 		return Transaction{}, t.actor().refusedTo(err)
 	}
 	begun := Transaction{
-		ID: r.id(0), Agent: t.Agent, Session: n.Session, Sequence: r.number(1), Status: Pending,
+		ID: r.ID(0), Agent: t.Agent, Session: n.Session, Sequence: r.Number(1), Status: Pending,
 		ActionType: n.ActionType, PreState: n.PreState, Hold: n.Value, Reversible: !n.Irreversible, Metadata: n.Metadata,
-		Created: r.time(2), Expires: r.time(3),
+		Created: r.Time(2), Expires: r.Time(3),
 	}
 	if n.Session != uuid.Nil {
 		begun.Held = n.Value
 	}
-	if r.err != nil {
-		return Transaction{}, r.err
+	if r.Err != nil {
+		return Transaction{}, r.Err
 	}
 	if n.Idempotency != nil && n.Idempotency.Replayed {
 		return s.asBegun(ctx, t.flow(), begun)
@@ -166,7 +166,7 @@ func (n NewTransaction) kept() []any {
 // indexTransaction notes a coming transaction in its organization's index, before it is begun: none can exist that its
 // organization does not list.
 func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID) error {
-	added, err := s.call(ctx, flow{organization: organization}, writes, "zadd", s.keys.organizationTransactions(organization), "0", string(id[:]))
+	added, err := s.client.Call(ctx, flow{Owner: organization}, writes, "zadd", s.keys.organizationTransactions(organization), "0", string(id[:]))
 	if _, isCount := added.(int64); err == nil && !isCount {
 		return errReply
 	}
@@ -213,7 +213,7 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 		return Transaction{}, err
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, facts.Session), s.keys.transaction(act.agent, id)}
-	r, err := s.run(ctx, act.flow, getTransaction, keys, act.organization, act.agent, act.family)
+	r, err := s.client.Run(ctx, act.flow, getTransaction, keys, act.organization, act.agent, act.family)
 	return facts.standing(act, r, err)
 }
 
@@ -257,7 +257,7 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, on
 
 // transactionFacts reads what never changes of a transaction, or returns ErrUnknownTransaction with its id alone.
 func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUID) (Transaction, error) {
-	found, err := s.call(ctx, f, reads, "hmget", s.keys.transaction(agent, id), transactionFacts...)
+	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.transaction(agent, id), transactionFacts...)
 	if err != nil {
 		return Transaction{}, err
 	}
@@ -268,7 +268,7 @@ func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUI
 	case values[0] == nil:
 		return Transaction{ID: id}, ErrUnknownTransaction
 	}
-	return readFacts(id, &reply{values: values})
+	return readFacts(id, &reply{Values: values})
 }
 
 // transactionFacts are the fields that never change, in the order in which they are read, and hv, which scripts answer too
@@ -280,16 +280,16 @@ var (
 
 func readFacts(id uuid.UUID, r *reply) (Transaction, error) {
 	t := Transaction{
-		ID: id, Agent: r.id(0), Sequence: r.numberOr0(2), ActionType: r.text(3), Hold: money.MicroUSD(r.numberOr0(4)),
-		Reversible: r.optional(5) == "", Created: r.time(6),
+		ID: id, Agent: r.ID(0), Sequence: r.NumberOr0(2), ActionType: r.Text(3), Hold: money.MicroUSD(r.NumberOr0(4)),
+		Reversible: r.Optional(5) == "", Created: r.Time(6),
 	}
-	if r.optional(1) != "" {
-		t.Session = r.id(1)
+	if r.Optional(1) != "" {
+		t.Session = r.ID(1)
 	}
-	if len(r.values) == len(transactionFacts) {
-		t.Metadata, t.PreState = r.optional(7), r.text(8)
+	if len(r.Values) == len(transactionFacts) {
+		t.Metadata, t.PreState = r.Optional(7), r.Text(8)
 	}
-	return t, r.err
+	return t, r.Err
 }
 
 // standing returns the transaction with where it stands, as a script has answered, or the script's refusal.
@@ -300,9 +300,9 @@ func (t Transaction) standing(act actor, r *reply, err error) (Transaction, erro
 		}
 		return Transaction{}, err
 	}
-	events, state := transactionEvents{r.time(0), r.text(1), r.time(2)}, r.list(3)
-	if r.err != nil {
-		return Transaction{}, r.err
+	events, state := transactionEvents{r.Time(0), r.Text(1), r.Time(2)}, r.List(3)
+	if r.Err != nil {
+		return Transaction{}, r.Err
 	}
 	return t.with(state, events)
 }
@@ -310,16 +310,16 @@ func (t Transaction) standing(act actor, r *reply, err error) (Transaction, erro
 // with returns the transaction with its changing fields, in the order st, v, ov, cm, rb, re, po, hv. The last may be missing:
 // lists leave po out, and outcomes that were an earlier version kept for an idempotency key have no hv.
 func (t Transaction) with(r *reply, events transactionEvents) (Transaction, error) {
-	t.Status = transactionStatus(Status(r.text(0)), events)
+	t.Status = transactionStatus(Status(r.Text(0)), events)
 	t.Expires = events.expires
-	t.Value, t.Overage = money.MicroUSD(r.numberOr0(1)), money.MicroUSD(r.numberOr0(2))
-	t.Committed, t.RolledBack = r.timeOrZero(3), r.timeOrZero(4)
-	t.Reason = r.optional(5)
-	if len(r.values) > 6 {
-		t.PostState = r.optional(6)
+	t.Value, t.Overage = money.MicroUSD(r.NumberOr0(1)), money.MicroUSD(r.NumberOr0(2))
+	t.Committed, t.RolledBack = r.TimeOrZero(3), r.TimeOrZero(4)
+	t.Reason = r.Optional(5)
+	if len(r.Values) > 6 {
+		t.PostState = r.Optional(6)
 	}
-	if len(r.values) > 7 {
-		t.Hold = money.MicroUSD(r.numberOr0(7))
+	if len(r.Values) > 7 {
+		t.Hold = money.MicroUSD(r.NumberOr0(7))
 	}
 	t.Late = !t.Committed.IsZero() && !t.Committed.Before(t.Expires)
 	t.Held = 0
@@ -329,5 +329,5 @@ func (t Transaction) with(r *reply, events transactionEvents) (Transaction, erro
 	if t.Status == RolledBack && t.RolledBack.IsZero() {
 		t.RolledBack = events.sessionEnd()
 	}
-	return t, r.err
+	return t, r.Err
 }

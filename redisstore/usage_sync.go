@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"remit/redisclient"
 )
 
 const (
@@ -77,7 +78,7 @@ func (y *syncing) take() []*account {
 // keepUsage syncs accounts until there are none to sync, or the store is closed.
 func (s *Store) keepUsage() {
 	defer s.usage.syncing.ended.Done()
-	defer recoverTo(func(error) { s.usage.syncing.stopped() })
+	defer redisclient.RecoverTo(func(error) { s.usage.syncing.stopped() })
 	ticks := time.NewTicker(s.config.UsageEvery)
 	defer ticks.Stop()
 	s.lookAtMemory()
@@ -170,7 +171,7 @@ func (s *Store) syncUsage(ctx context.Context, a *account) error {
 
 	o := a.organization
 	keys := []string{s.keys.organization(o), s.keys.organizationUsage(o), s.keys.organizationAgents(o), s.keys.organizationOpen(o)}
-	r, err := s.run(ctx, ownFlow, noteUsage, keys, told.agentBytes, told.eventBytes, s.eventCap(), told.lines())
+	r, err := s.client.Run(ctx, ownFlow, noteUsage, keys, told.agentBytes, told.eventBytes, s.eventCap(), told.lines())
 	if again := s.usage.synced(a, told, r, err); again {
 		s.usage.syncing.want(a)
 	}
@@ -210,14 +211,14 @@ func (c *changes) lines() []byte {
 func (u *usage) learn(a *account, r *reply) {
 	var known quantities
 	for i := range known {
-		known[i] = r.number(i)
+		known[i] = r.Number(i)
 	}
 	known[bytesHeld] += known[agentsHeld] * agentSize
-	set, given := map[string]int64{}, r.list(int(resources))
-	for i := 0; i+1 < len(given.values); i += 2 {
-		set[given.text(i)] = given.number(i + 1)
+	set, given := map[string]int64{}, r.List(int(resources))
+	for i := 0; i+1 < len(given.Values); i += 2 {
+		set[given.Text(i)] = given.Number(i + 1)
 	}
-	if r.err == nil && given.err == nil {
+	if r.Err == nil && given.Err == nil {
 		a.known, a.quotas, a.synced = known, u.defaults.over(set), u.now()
 	}
 }
@@ -247,9 +248,9 @@ func (s *Store) publish(ctx context.Context, round []*account) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if len(held) > 0 {
-		_ = s.client.ZAdd(ctx, s.keys.holdings(), held...).Err() // the next round says it again
+		_ = s.client.Redis().ZAdd(ctx, s.keys.holdings(), held...).Err() // the next round says it again
 	}
 	if len(gone) > 0 {
-		_ = s.client.ZRem(ctx, s.keys.holdings(), gone...).Err()
+		_ = s.client.Redis().ZRem(ctx, s.keys.holdings(), gone...).Err()
 	}
 }

@@ -21,7 +21,7 @@ func (s *Store) walk(ctx context.Context, kind string, visit func(context.Contex
 		for cursor := uint64(0); ; {
 			keys, next, err := primary.Scan(ctx, cursor, pattern, walkStep).Result()
 			if err != nil {
-				return s.trouble(err, reads)
+				return s.client.Classify(err, reads)
 			}
 			if len(keys) > 0 {
 				alone.Lock()
@@ -33,13 +33,7 @@ func (s *Store) walk(ctx context.Context, kind string, visit func(context.Contex
 			}
 		}
 	}
-	switch client := s.client.(type) {
-	case *redis.ClusterClient:
-		return client.ForEachMaster(ctx, onPrimary)
-	case *redis.Client:
-		return onPrimary(ctx, client)
-	}
-	return errNoServer
+	return s.client.ForEachPrimary(ctx, onPrimary)
 }
 
 var globEscaper = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, `\`, `\\`)

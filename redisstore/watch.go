@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/redisclient"
 )
 
 // watchPause is how often the trails that somebody waits for are looked at. One pipeline looks at all of them, whoever
@@ -107,7 +108,7 @@ func (w *watch) fail(err error) {
 
 // lookAtTrails wakes waiters until there are none.
 func (s *Store) lookAtTrails() {
-	defer recoverTo(s.watch.fail)
+	defer redisclient.RecoverTo(s.watch.fail)
 	for {
 		agents := s.watch.watched()
 		if len(agents) == 0 {
@@ -135,13 +136,13 @@ func (s *Store) lookAt(agents []uuid.UUID) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	newest := make([]*redis.XMessageSliceCmd, len(agents))
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+	_, err := s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error {
 		for i, agent := range agents {
 			newest[i] = p.XRevRangeN(ctx, s.keys.events(agent), "+", "-", 1)
 		}
 		return nil
 	})
-	s.suspect(err)
+	s.client.Suspect(err)
 	for i, agent := range agents {
 		switch found, err := newest[i].Result(); {
 		case err != nil:

@@ -13,6 +13,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
 )
 
 // newest returns the id of the newest event of the tenant's agent.
@@ -166,7 +167,7 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 // newestStored is newest by a store of its own, for one that may be closed.
 func (w tenant) newestStored(t *testing.T, s *Store, url string) string {
 	t.Helper()
-	client := plainClient(t, url)
+	client := redistest.PlainClient(t, url)
 	return must(client.XRevRangeN(t.Context(), s.keys.events(w.agent.ID), "+", "-", 1).Result())(t)[0].ID
 }
 
@@ -187,7 +188,7 @@ func (h lookHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 
 func TestHoweverManyWaitOneLookServesThem(t *testing.T) {
 	t.Parallel()
-	skipIfShort(t)
+	redistest.SkipIfShort(t)
 	s := openLeastPrivileged(t, Config{}, realRedis)
 	const agents, waiters = 3, 300
 	var mu sync.Mutex
@@ -281,16 +282,16 @@ func TestAPanicInTheLookIsWhatWaitersHearAndNotTheEndOfIt(t *testing.T) {
 
 func TestAwaitEventOutlastsAnOutage(t *testing.T) {
 	t.Parallel()
-	onEachProxy(t, func(t *testing.T, s *Store, p *proxy) {
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		came := await(t.Context(), s, w.agent.ID, w.newest(t, s))
 		eventually(t, "it waits", func() bool { return waiting(s, w.agent.ID) == 1 })
-		upstream := p.upstream
-		p.goDown()
+		upstream := p.Upstream()
+		p.GoDown()
 		if err := s.Ping(t.Context()); err == nil {
 			t.Error("there is no outage")
 		}
-		p.comeUp(t, upstream)
+		p.ComeUp(t, upstream)
 		eventually(t, "it works again", func() bool { return s.Ping(t.Context()) == nil })
 		if len(came) != 0 {
 			t.Error("the outage ended it")

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"remit/internal/suite"
+	"remit/server"
 )
 
 // slowhttptest is a tool of attackers and of those who expect them: it opens connections and keeps each as busy as it can
@@ -24,10 +25,12 @@ func TestSlowhttptestDoesNotKeepOthersFromBeingServed(t *testing.T) {
 	if err != nil {
 		t.Fatal("slowhttptest is not installed; scripts/install-tools.sh installs it")
 	}
-	// An attack lasts well longer than the read timeout, so that connections are seen to be closed by it.
-	on, lasts := newPreparedTarget(t, impatient), 12
+	// An attack lasts well longer than the read timeout, so that connections are seen to be closed by it; and that is longer than
+	// the 5 s between two reports.
+	lasts, timeout := 12, 6*time.Second
+	on := newPreparedTarget(t, func(s *server.Server) { s.SetTimeouts(timeout, timeout, timeout) })
 	if suite.Long {
-		on, lasts = newTarget(t, nil), 25
+		on, lasts = newTarget(t, nil), 25 // with what it ships with: 10 s
 	}
 	url := "http://" + on.on.address
 	attacks := map[string][]string{

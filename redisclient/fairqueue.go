@@ -1,0 +1,144 @@
+package redisclient
+
+import "time"
+
+// fairQueue is the calls that wait for a pipeline: a queue for each flow, which take turns, as in fair queueing (RFC 8290
+// without its hashing). A flow with many calls makes only its own queue longer.
+type fairQueue struct {
+	queues  map[Flow]*flowQueue
+	last    *flowQueue // of the ring of queues that are not empty; the one after it has the next turn
+	spare   *flowQueue // empty queues, to be used again
+	waiting int        // in all queues
+
+	overflow callList // calls beyond that, which are shed unless there is room in the end
+
+	room    int       // how many may wait before shares count; see admits
+	credit  int       // how many may still come beyond it
+	crowded time.Time // when a call came beyond it last
+}
+
+// flowQueue is the calls of one flow, in order of arrival.
+type flowQueue struct {
+	of   Flow
+	next *flowQueue // of the ring, or of the spare ones
+	callList
+}
+
+// A standing queue makes all calls wait and none faster. So beyond the room, which is what Redis serves in a short time, a
+// flow may have only its share of the room waiting. A burst is no standing queue: burst calls may come beyond the room, once,
+// until none has come beyond it for restTime. All the agents of a large fleet at once are no more than that.
+const (
+	burst    = 10_000
+	restTime = time.Second
+)
+
+// admits says whether one more call of the flow may wait.
+func (q *fairQueue) admits(f Flow, now func() time.Time) bool {
+	if q.waiting < q.room {
+		return true
+	}
+	at := now()
+	if at.Sub(q.crowded) > restTime {
+		q.credit = burst
+	}
+	q.crowded = at
+	own, flows := 1, len(q.queues)
+	if of := q.queues[f]; of != nil {
+		own += of.length
+	} else {
+		flows++
+	}
+	if own*flows <= q.room {
+		return true
+	}
+	if q.credit > 0 {
+		q.credit--
+		return true
+	}
+	return false
+}
+
+func (q *fairQueue) add(p *pendingCall) {
+	of := q.queues[p.flow]
+	if of == nil {
+		of = q.begin(p.flow)
+	}
+	of.add(p)
+	q.waiting++
+}
+
+// begin gives a flow a queue, which has its turn after all others.
+func (q *fairQueue) begin(f Flow) *flowQueue {
+	of := q.spare
+	if of == nil {
+		of = &flowQueue{}
+	} else {
+		q.spare = of.next
+	}
+	of.of = f
+	if q.queues == nil {
+		q.queues = map[Flow]*flowQueue{}
+	}
+	q.queues[f] = of
+	if q.last == nil {
+		of.next = of
+	} else {
+		of.next, q.last.next = q.last.next, of
+	}
+	q.last = of
+	return of
+}
+
+// take returns the call whose turn it is, and nil when none waits. When only overflow is left, the call that came last goes
+// first: it has the most time left.
+func (q *fairQueue) take() *pendingCall {
+	switch {
+	case q.last == nil && q.overflow.length == 0:
+		return nil
+	case q.last == nil:
+		return q.overflow.takeLast()
+	}
+	of := q.last.next
+	p := of.takeFirst()
+	q.waiting--
+	if of.length > 0 {
+		q.last = of // the others have their turns before its next
+	} else {
+		q.end(of, q.last)
+	}
+	return p
+}
+
+// end takes an empty queue out of the ring, in which it stands after before.
+func (q *fairQueue) end(of, before *flowQueue) {
+	if before == of {
+		q.last = nil
+	} else {
+		before.next = of.next
+		if q.last == of {
+			q.last = before
+		}
+	}
+	delete(q.queues, of.of)
+	of.next, q.spare = q.spare, of
+}
+
+// remove takes out a call that will not wait any longer, and returns false when it does not wait.
+func (q *fairQueue) remove(p *pendingCall) bool {
+	of := q.queues[p.flow]
+	if of == nil || !of.remove(p) {
+		return q.overflow.remove(p)
+	}
+	q.waiting--
+	if of.length == 0 {
+		before := of
+		for before.next != of {
+			before = before.next
+		}
+		q.end(of, before)
+	}
+	return true
+}
+
+// length returns how many calls wait, with the overflow.
+func (q *fairQueue) length() int { return q.waiting + q.overflow.length }

@@ -1,0 +1,181 @@
+package redisclient
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+)
+
+func aFlow() Flow { return Flow{Owner: uuid.New()} }
+
+// arrive lets so many of a flow come at a moment, and returns how many are admitted.
+func arrive(r *fairQueue, f Flow, calls int, at time.Time) (admitted int) {
+	for range calls {
+		if r.admits(f, func() time.Time { return at }) {
+			r.add(&pendingCall{flow: f})
+			admitted++
+		}
+	}
+	return admitted
+}
+
+// serve takes so many out of the row, and counts them by flow.
+func serve(r *fairQueue, calls int) map[Flow]int {
+	served := map[Flow]int{}
+	for range calls {
+		if p := r.take(); p != nil {
+			served[p.flow]++
+		}
+	}
+	return served
+}
+
+func TestFlowsTakeTurns(t *testing.T) {
+	t.Parallel()
+	r := &fairQueue{room: 1000}
+	now := time.Now()
+	flood, some, one := aFlow(), aFlow(), aFlow()
+	arrive(r, flood, 900, now)
+	arrive(r, some, 10, now)
+	arrive(r, one, 1, now)
+	served := serve(r, 21)
+	if served[one] != 1 || served[some] != 10 || served[flood] != 10 {
+		t.Errorf("of 21, %d of the flood, %d of some, %d of one", served[flood], served[some], served[one])
+	}
+	if served := serve(r, 1000); served[flood] != 890 || r.waiting != 0 || len(r.queues) != 0 || r.last != nil {
+		t.Errorf("%d of the flood, then %d wait in %d queues", served[flood], r.waiting, len(r.queues))
+	}
+}
+
+func TestAnOrganizationsUrgentCallsHaveATurnOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	r := &fairQueue{room: 1000}
+	flood := aFlow()
+	revocations := Flow{flood.Owner, 1}
+	arrive(r, flood, 900, time.Now())
+	arrive(r, revocations, 1, time.Now())
+	if served := serve(r, 2); served[revocations] != 1 {
+		t.Error("a revocation waits for the agents of its own organization")
+	}
+}
+
+func TestABurstMayWaitAndAStandingQueueMayNot(t *testing.T) {
+	t.Parallel()
+	const room = 500
+	r := &fairQueue{room: room}
+	f, now := aFlow(), time.Now()
+	if admitted := arrive(r, f, burst, now); admitted != burst {
+		t.Fatalf("%d of a burst are admitted", admitted)
+	}
+	serve(r, burst)
+	admitted, served := 0, 0
+	for range 100 * burst / room { // twice what is served, for long enough to use up every credit
+		now = now.Add(10 * time.Millisecond)
+		admitted += arrive(r, f, 2*maxBatch, now)
+		served += serve(r, maxBatch)[f]
+	}
+	if waiting := admitted - served; waiting > room {
+		t.Errorf("%d wait, there is room for %d", waiting, room)
+	}
+	serve(r, r.waiting)
+	if admitted := arrive(r, f, burst, now); admitted != room {
+		t.Errorf("%d of another burst are admitted at once, want %d", admitted, room)
+	}
+	serve(r, r.waiting)
+	now = now.Add(restTime + time.Millisecond)
+	if admitted := arrive(r, f, burst, now); admitted != burst {
+		t.Errorf("%d of another burst after a rest", admitted)
+	}
+}
+
+func TestWhoHasFewWaitingIsAdmittedDuringAFlood(t *testing.T) {
+	t.Parallel()
+	const room = 500
+	r := &fairQueue{room: room}
+	now := time.Now()
+	flood := aFlow()
+	arrive(r, flood, room+burst+1, now)
+	for range 4 {
+		if admitted := arrive(r, aFlow(), room/8, now); admitted != room/8 {
+			t.Errorf("%d of %d are admitted", admitted, room/8)
+		}
+	}
+	if admitted := arrive(r, flood, 1, now); admitted != 0 {
+		t.Error("the flood gets more than its share")
+	}
+}
+
+// The newest in excess can be served, for the others have waited long; the oldest are told.
+func TestWhatIsInExcessIsServedOnlyWhenNobodyElseWaits(t *testing.T) {
+	t.Parallel()
+	r := &fairQueue{room: 1}
+	f := aFlow()
+	admitted, older, newer := &pendingCall{flow: f}, &pendingCall{flow: f}, &pendingCall{flow: f}
+	r.overflow.add(older)
+	r.overflow.add(newer)
+	r.add(admitted)
+	if got := []*pendingCall{r.take(), r.take(), r.take(), r.take()}; !slices.Equal(got, []*pendingCall{admitted, newer, older, nil}) {
+		t.Errorf("they are taken in another order: %v", got)
+	}
+}
+
+// Whatever comes and goes, everybody is taken once, and those of a flow in their order.
+func TestARowLosesNobody(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		r := &fairQueue{room: 4}
+		flows := []Flow{aFlow(), aFlow(), aFlow()}
+		in := map[Flow][]*pendingCall{}
+		count := 0
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			f := flows[rapid.IntRange(0, 2).Draw(t, "flow")]
+			switch rapid.IntRange(0, 3).Draw(t, "step") {
+			case 0, 1:
+				p := &pendingCall{flow: f}
+				r.add(p)
+				in[f] = append(in[f], p)
+				count++
+			case 2:
+				p := r.take()
+				if (p == nil) != (count == 0) {
+					t.Fatalf("%d wait, taken: %v", count, p)
+				}
+				if p == nil {
+					continue
+				}
+				if in[p.flow][0] != p {
+					t.Fatal("taken out of order")
+				}
+				in[p.flow] = in[p.flow][1:]
+				count--
+			case 3:
+				if len(in[f]) == 0 {
+					if r.remove(&pendingCall{flow: f}) {
+						t.Fatal("somebody left who was not there")
+					}
+					continue
+				}
+				i := rapid.IntRange(0, len(in[f])-1).Draw(t, "who")
+				if !r.remove(in[f][i]) {
+					t.Fatal("who wanted to leave was not found")
+				}
+				in[f] = slices.Delete(slices.Clone(in[f]), i, i+1)
+				count--
+			}
+			if r.waiting != count {
+				t.Fatalf("%d wait, want %d", r.waiting, count)
+			}
+		}
+		for ; count > 0; count-- {
+			if r.take() == nil {
+				t.Fatalf("%d were lost", count)
+			}
+		}
+		if r.take() != nil || len(r.queues) != 0 {
+			t.Fatal("somebody was taken twice")
+		}
+	})
+}

@@ -1,0 +1,260 @@
+package redisclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+)
+
+// Calls to one server share pipelines when there are many: most of what a call costs, on both sides, is a read and a
+// write of a socket. A call that is nearly alone goes by itself, which is quicker then.
+const (
+	unsharedCalls = 8   // in flight, before others share
+	maxPipelines  = 1   // in flight: the next fills until it is answered
+	maxBatch      = 256 // commands in a pipeline at the most
+	// minTimeLeft is how much of its time a command must have left to be sent: it ends the pipeline for all.
+	minTimeLeft = 250 * time.Millisecond
+	// targetWait is how long a command should have to wait at the most, when there are more than Redis can serve. It gives
+	// the fair queue its room; see fairQueue.admits.
+	targetWait = 50 * time.Millisecond
+	// stallTime is after how long a pipeline without an answer shows that Redis is stalled: no call waits for the next one.
+	stallTime = time.Second
+)
+
+// pipeliner sends the calls to one server. Its goroutines run only while commands wait.
+type pipeliner struct {
+	server   *redis.Client
+	inFlight atomic.Int32 // calls, shared or not
+	stalled  atomic.Bool  // Redis has not answered the last pipeline, for stallTime or more
+
+	// confirmed is the pipeliner of the calls whose writes must be confirmed: the others do not wait for a replica.
+	confirmed *pipeliner
+	confirms  *confirmer // of that pipeliner
+
+	batches semaphore           // of the pipelines of RunAll, which do not wait in the queue
+	sizes   prometheus.Observer // observes how many calls share a pipeline; may be nil
+
+	mu        sync.Mutex
+	queue     fairQueue
+	pipelines int // in flight
+	taken     time.Time
+	pace      pace
+}
+
+func newPipeliner(server *redis.Client) *pipeliner {
+	return &pipeliner{server: server, queue: fairQueue{room: maxBatch}}
+}
+
+// sendAlone sends a command by itself.
+func (l *pipeliner) sendAlone(cmd *Command, sent unretriedCmd) error {
+	if l.confirms != nil {
+		return l.confirms.send(&cmd.bounds, l.server, cmd.firstKey(), sent, false)
+	}
+	return l.server.Process(&cmd.bounds, sent)
+}
+
+// share sends the command in one of the next pipelines. It needs no timer for its deadline: a pipeline ends by the earliest
+// deadline of its batch, and a command with hardly any time left is not sent.
+func (l *pipeliner) share(cmd *Command, sent unretriedCmd) error {
+	ctx := cmd.bounds.Context
+	p := pendingCalls.Get().(*pendingCall)
+	p.cmd, p.flow, p.deadline = sent, cmd.flow, cmd.bounds.deadline
+	p.traced, _ = ctx.(*tracedCall)
+	if err := l.enqueue(p); err != nil {
+		p.cmd, p.traced = unretriedCmd{}, nil
+		pendingCalls.Put(p)
+		return err
+	}
+	select {
+	case <-p.done:
+		p.cmd, p.traced = unretriedCmd{}, nil
+		pendingCalls.Put(p)
+		return sent.failure()
+	case <-ctx.Done(): // never, for most callers: their requests go on when their clients have gone
+		if l.leave(p) {
+			return errCallerLeft
+		}
+		select {
+		case <-p.done:
+			return sent.failure()
+		default:
+			return fmt.Errorf("%w: %w", errLeftInFlight, ctx.Err())
+		}
+	}
+}
+
+// enqueue lets a call wait and starts a pipeline if there is none, or sheds the call. When Redis is stalled, one call at a
+// time may try.
+func (l *pipeliner) enqueue(p *pendingCall) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.stalled.Load() && l.pipelines > 0:
+		return errStalled
+	case l.queue.admits(p.flow, time.Now):
+		l.queue.add(p)
+	default:
+		l.queue.overflow.add(p)
+	}
+	if l.pipelines < maxPipelines {
+		l.pipelines++
+		go l.sendAll()
+	}
+	return nil
+}
+
+// leave takes out a call that will not wait any longer, and returns false when its command is in flight.
+func (l *pipeliner) leave(p *pendingCall) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.queue.remove(p)
+}
+
+// sendAll sends until no call waits.
+func (l *pipeliner) sendAll() {
+	batch := make([]*pendingCall, 0, maxBatch)
+	for {
+		if batch = l.takeBatch(batch[:0]); len(batch) == 0 {
+			return
+		}
+		l.sendBatch(batch)
+	}
+}
+
+// takeBatch takes the calls whose turn it is. When no call waits, the pipeline is no longer in flight.
+func (l *pipeliner) takeBatch(batch []*pendingCall) []*pendingCall {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(batch) < maxBatch {
+		p := l.queue.take()
+		if p == nil {
+			break
+		}
+		batch = append(batch, p)
+	}
+	if len(batch) == 0 {
+		l.pipelines--
+		return batch
+	}
+	l.shedOverflow(len(batch))
+	l.taken = time.Now()
+	return batch
+}
+
+// shedOverflow refuses the first calls of the overflow. Refusing takes time from the calls that are served, and callers that
+// are refused at once come again at once, until hardly any call is served. So with each pipeline no more calls are shed than
+// it serves; calls beyond twice that have to wait for their refusal.
+func (l *pipeliner) shedOverflow(most int) {
+	overflow := &l.queue.overflow
+	for range min(most, overflow.length) {
+		overflow.takeFirst().refuse(errQueueFull)
+	}
+	for overflow.length > 0 && time.Until(overflow.first.deadline) < minTimeLeft {
+		overflow.takeFirst().refuse(errQueueFull)
+	}
+}
+
+// shedAll refuses all calls that wait, because nobody can say when Redis will answer.
+func (l *pipeliner) shedAll() {
+	for p := l.queue.take(); p != nil; p = l.queue.take() {
+		p.refuse(errStalled)
+	}
+}
+
+// ended notes how a pipeline of so many commands has ended, before its calls return.
+func (l *pipeliner) ended(commands int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	took := time.Since(l.taken)
+	answered := err == nil || isReply(err)
+	// What fails at once can be tried again at once, and a pool without connections says nothing of Redis.
+	l.stalled.Store(!answered && took >= stallTime && !errors.Is(err, redis.ErrPoolTimeout) && !errors.Is(err, redis.ErrPoolExhausted))
+	if l.stalled.Load() {
+		l.shedAll()
+	}
+	if answered && commands == maxBatch && took > 0 {
+		l.pace.note(maxBatch / took.Seconds())
+		l.queue.room = max(maxBatch, int(float64(l.pace)*targetWait.Seconds()))
+	}
+}
+
+// pace is how many commands go in a second, by the last few pipelines that were full.
+type pace float64
+
+func (p *pace) note(latest float64) {
+	if *p == 0 {
+		*p = pace(latest)
+	}
+	*p += (pace(latest) - *p) / 8
+}
+
+// sendBatch sends one pipeline, and wakes all its callers.
+func (l *pipeliner) sendBatch(batch []*pendingCall) {
+	defer func() {
+		for _, p := range batch {
+			p.done <- struct{}{}
+		}
+	}()
+	defer RecoverTo(func(err error) {
+		for _, p := range batch {
+			p.cmd.SetErr(err)
+		}
+	})
+	pipeline := l.server.Pipeline()
+	earliest := fill(pipeline, batch)
+	sent := pipeline.Len()
+	if sent == 0 {
+		return
+	}
+	if l.sizes != nil {
+		l.sizes.Observe(float64(sent))
+	}
+	failure := l.confirms.end(pipeline, keyOf(batch[0].cmd), earliest)
+	trips := beginTrips(l.server, batch, sent)
+	_, err := pipeline.Exec(&bounds{context.Background(), earliest})
+	unconfirmed := failure()
+	l.ended(sent, err)
+	for _, p := range batch {
+		p.cmd.explain(err)
+		p.cmd.note(unconfirmed)
+	}
+	endTrips(trips)
+}
+
+// fill puts those commands into a pipeline that have enough time left, and returns their earliest deadline.
+func fill(pipeline redis.Pipeliner, batch []*pendingCall) (earliest time.Time) {
+	now := time.Now()
+	for _, p := range batch {
+		if p.deadline.Sub(now) < minTimeLeft {
+			p.cmd.SetErr(errTooLate)
+			continue
+		}
+		if earliest.IsZero() || p.deadline.Before(earliest) {
+			earliest = p.deadline
+		}
+		_ = pipeline.Process(context.Background(), p.cmd) // queues it
+	}
+	return earliest
+}
+
+// load returns how many calls wait, and how many are in flight.
+func (l *pipeliner) load() load {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waiting := l.queue.length()
+	return load{waiting, max(int(l.inFlight.Load())-waiting, 0)} // inFlight counts a call a moment before it waits, and after
+}
+
+// isStalled says whether Redis has not answered the last pipeline and a call tries again or waits. Only a next pipeline can
+// find that Redis answers again, and a server that has left the cluster, or that no call needs, gets none.
+func (l *pipeliner) isStalled() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.stalled.Load() && (l.pipelines > 0 || l.queue.length() > 0)
+}

@@ -1,0 +1,51 @@
+package redisclient
+
+import (
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+)
+
+// pipeliners holds a pipeliner for each server, by its address: the nodes of a cluster come and go.
+type pipeliners struct {
+	newConfirmer func() *confirmer
+	sizes        prometheus.Observer // observes how many calls share a pipeline
+
+	mu        sync.RWMutex
+	byAddress map[string]*pipeliner
+}
+
+func (l *pipeliners) of(server *redis.Client) *pipeliner {
+	address := server.Options().Addr
+	l.mu.RLock()
+	known := l.byAddress[address]
+	l.mu.RUnlock()
+	if known != nil && known.server == server {
+		return known
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known = l.byAddress[address]; known == nil || known.server != server {
+		if l.byAddress == nil {
+			l.byAddress = map[string]*pipeliner{}
+		}
+		known = newPipeliner(server)
+		known.sizes = l.sizes
+		known.confirmed = newPipeliner(server)
+		known.confirmed.sizes = l.sizes
+		known.confirmed.confirms = l.newConfirmer()
+		l.byAddress[address] = known
+	}
+	return known
+}
+
+func (l *pipeliners) all() []*pipeliner {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	all := make([]*pipeliner, 0, len(l.byAddress))
+	for _, one := range l.byAddress {
+		all = append(all, one)
+	}
+	return all
+}

@@ -1,0 +1,145 @@
+package redisclient
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// ErrReply means that a script or command answered with something it should not. What it wrote is unknown.
+var ErrReply = errors.New("a script gave an unexpected reply")
+
+// Reply is a script's answer without its code. Readers call the methods below and check Err once, at the end: it is the first
+// value that was not what its reader expected.
+type Reply struct {
+	Values []any
+	Err    error
+}
+
+// Refusals gives the error for every code that a script can reply, except the codes of success, "ok" and "outcome".
+type Refusals map[string]func(*Reply) error
+
+// WritingRefusal is a refusal whose script has written. Like a success, it counts only once that write is confirmed.
+type WritingRefusal struct{ Text string }
+
+func (e *WritingRefusal) Error() string { return e.Text }
+
+// Read takes a script's answer. Its error is the refusal that the code stands for, or ErrReply.
+func (known Refusals) Read(r *Reply, values []any) error {
+	if len(values) == 0 {
+		return fmt.Errorf("%w: empty reply", ErrReply)
+	}
+	code, _ := values[0].(string)
+	r.Values = values[1:]
+	if code == "ok" || code == "outcome" {
+		return nil
+	}
+	refusal, found := known[code]
+	if !found {
+		return fmt.Errorf("%w: code %q", ErrReply, code)
+	}
+	return refusal(r)
+}
+
+// fail keeps an error, of which the first counts.
+func (r *Reply) fail(format string, args ...any) {
+	if r.Err == nil {
+		r.Err = fmt.Errorf("%w: "+format, append([]any{ErrReply}, args...)...)
+	}
+}
+
+// Text reads a string.
+func (r *Reply) Text(i int) string {
+	if i < len(r.Values) {
+		if text, ok := r.Values[i].(string); ok {
+			return text
+		}
+	}
+	r.Err = fmt.Errorf("%w: no text at %d", ErrReply, i)
+	return ""
+}
+
+// Optional is Text for a field that an object need not have: nil gives "".
+func (r *Reply) Optional(i int) string {
+	if i < len(r.Values) && r.Values[i] == nil {
+		return ""
+	}
+	return r.Text(i)
+}
+
+// Number reads a count, an amount or a time: none of them is below 0.
+func (r *Reply) Number(i int) int64 { return r.Parse(r.Text(i)) }
+
+// NumberOr0 is Number for something that may not have happened or been counted: nil and "" give 0.
+func (r *Reply) NumberOr0(i int) int64 {
+	text := r.Optional(i)
+	if text == "" {
+		return 0
+	}
+	return r.Parse(text)
+}
+
+// Parse is Number for a part of a text.
+func (r *Reply) Parse(text string) int64 {
+	number := r.parse(text)
+	if number < 0 {
+		r.fail("%d is below 0", number)
+	}
+	return number
+}
+
+func (r *Reply) parse(text string) int64 {
+	number, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		r.fail("%q is no number", text)
+	}
+	return number
+}
+
+// Time reads a time in ms since 1970.
+func (r *Reply) Time(i int) time.Time { return r.timeAt(r.Number(i)) }
+
+// TimeOrZero is Time for something that may not have happened: nil, "" and 0 give the zero time.
+func (r *Reply) TimeOrZero(i int) time.Time {
+	if ms := r.NumberOr0(i); ms != 0 {
+		return r.timeAt(ms)
+	}
+	return time.Time{}
+}
+
+// TimeSince reads how many ms after another time it was. The number may be negative, because clocks differ.
+func (r *Reply) TimeSince(other time.Time, i int) time.Time {
+	return r.timeAt(other.UnixMilli() + r.parse(r.Text(i)))
+}
+
+// MaxTime is the last ms since 1970 that RFC 3339 can write.
+const MaxTime = 253402300799999
+
+func (r *Reply) timeAt(ms int64) time.Time {
+	if ms < 0 || ms > MaxTime {
+		r.fail("no time is %d ms after 1970", ms)
+	}
+	return time.UnixMilli(ms)
+}
+
+// ID reads the 16 bytes of a UUID.
+func (r *Reply) ID(i int) uuid.UUID {
+	id, err := uuid.FromBytes([]byte(r.Text(i)))
+	if err != nil {
+		r.fail("no id at %d", i)
+	}
+	return id
+}
+
+// List reads an array. If there is none, the error is that of the Reply it returns.
+func (r *Reply) List(i int) *Reply {
+	if i < len(r.Values) {
+		if values, ok := r.Values[i].([]any); ok {
+			return &Reply{Values: values}
+		}
+	}
+	return &Reply{Err: fmt.Errorf("%w: no array at %d", ErrReply, i)}
+}

@@ -1,0 +1,77 @@
+package redisclient
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A replica answers reads with what it last heard of, such as that a revoked agent is active. So the client reads from
+// primaries alone. A node of a cluster sends callers to the primary by itself. Any other server is asked for its role on each
+// new connection, and monitored for a change of it while connections are open.
+//
+// The monitor blocks on a list that is never written. A server that becomes a replica ends all blocked commands at once
+// (UNBLOCKED), and refuses new ones (READONLY): then all connections are made, and so checked, anew. No call pays for this.
+const (
+	roleBlock = time.Second            // for which one command of the monitor blocks
+	rolePause = 250 * time.Millisecond // between two questions when the server cannot be monitored
+)
+
+// checkRoles has new connections of the options checked, and the server monitored from the first one on.
+func (c *Client) checkRoles(options *redis.UniversalOptions) {
+	if options.IsClusterMode {
+		return
+	}
+	options.OnConnect = func(ctx context.Context, server *redis.Conn) error { return checkRole(ctx, server) }
+	own := *options
+	own.PoolSize, own.MaxActiveConns = 1, 1
+	c.role.server, c.role.stopping = redis.NewUniversalClient(&own), make(chan struct{})
+	options.OnConnect = func(ctx context.Context, server *redis.Conn) error {
+		if err := checkRole(ctx, server); err != nil {
+			return err
+		}
+		c.role.start(c.monitorRole)
+		return nil
+	}
+}
+
+// monitorRole goes on until it is stopped.
+func (c *Client) monitorRole() {
+	defer RecoverTo(func(error) {})
+	for {
+		err, pause := c.blockOnPrimary(), time.Duration(0)
+		if err != nil {
+			pause = rolePause
+		}
+		if err != nil && !becameReplica(err) {
+			err = c.askRole()
+		}
+		if becameReplica(err) {
+			c.conns.retireAll()
+		}
+		select {
+		case <-c.role.stopping:
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
+// blockOnPrimary returns nil when the server was a primary all the time.
+func (c *Client) blockOnPrimary() error {
+	ctx, cancel := context.WithTimeout(context.Background(), roleBlock+ioTimeout)
+	defer cancel()
+	err := c.role.server.Do(ctx, "BLPOP", c.keys.neverWritten(), roleBlock.Seconds()).Err()
+	if err == redis.Nil {
+		return nil
+	}
+	return err
+}
+
+// askRole is for a server that cannot be monitored this way: its user may not block, or it refuses writes for another reason.
+func (c *Client) askRole() error {
+	ctx, cancel := context.WithTimeout(context.Background(), ioTimeout)
+	defer cancel()
+	return checkRole(ctx, c.redis)
+}

@@ -1,0 +1,46 @@
+package redisstore
+
+import "remit/redisclient"
+
+// Names of package redisclient that callers of the store need.
+type (
+	// Durability says when a write is acknowledged: Local or Replicated.
+	Durability = redisclient.Durability
+	// NotReadyError says why the store cannot be used now, in words that anybody may read. It is an ErrUnavailable.
+	NotReadyError = redisclient.NotReadyError
+)
+
+const (
+	// Local acknowledges a write once the primary has it.
+	Local = redisclient.Local
+	// Replicated acknowledges a write once a replica has confirmed it too.
+	Replicated = redisclient.Replicated
+	// ConnectionsPerServer is how many connections a store opens to each server at the most.
+	ConnectionsPerServer = redisclient.ConnectionsPerServer
+)
+
+var (
+	// ErrUnavailable means that Redis cannot be reached or cannot write now. Nothing was changed.
+	ErrUnavailable = redisclient.ErrUnavailable
+	// ErrOverloaded is the ErrUnavailable of a call that was shed at once, unsent.
+	ErrOverloaded = redisclient.ErrOverloaded
+	// ErrOutcomeUnknown means that the answer to a write was lost. It may have happened.
+	ErrOutcomeUnknown = redisclient.ErrOutcomeUnknown
+)
+
+// Short names for what each resource uses.
+type (
+	flow   = redisclient.Flow
+	script = redisclient.Script
+	reply  = redisclient.Reply
+)
+
+const (
+	reads  = redisclient.Reads
+	writes = redisclient.Writes
+	tidies = redisclient.Tidies
+
+	callTimeout = redisclient.CallTimeout
+)
+
+var errReply = redisclient.ErrReply

@@ -1,0 +1,162 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
+	"remit/redisclient"
+)
+
+// serverOf returns the server that has the key.
+func serverOf(t *testing.T, s *Store, key string) *redis.Client {
+	t.Helper()
+	if cluster, ok := s.client.Redis().(*redis.ClusterClient); ok {
+		return must(cluster.MasterForKey(t.Context(), key))(t)
+	}
+	return s.client.Redis().(*redis.Client)
+}
+
+// proxied returns a store that speaks through a proxy to a real Redis of the test's own.
+func proxied(t *testing.T, cluster bool) (*Store, *redistest.Proxy) {
+	t.Helper()
+	url, p := redistest.ProxiedURL(t, cluster)
+	return openStore(t, Config{}, url, nil), p
+}
+
+// onEachProxy runs the test on both kinds of real Redis, each behind a proxy.
+func onEachProxy(t *testing.T, test func(t *testing.T, s *Store, p *redistest.Proxy)) {
+	t.Helper()
+	redistest.SkipIfShort(t)
+	for name, cluster := range map[string]bool{"redis": false, "cluster": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, p := proxied(t, cluster)
+			test(t, s, p)
+		})
+	}
+}
+
+// pairStore returns a store on a pair.
+func pairStore(t *testing.T, p *redistest.Pair, d Durability) *Store {
+	t.Helper()
+	return openStore(t, Config{Durability: d}, p.URL, nil)
+}
+
+// aloneAndShared runs a test with calls that go by themselves, and with calls that share pipelines.
+func aloneAndShared(t *testing.T, test func(t *testing.T, crowd func(*testing.T, *Store))) {
+	t.Run("alone", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(*testing.T, *Store) {})
+	})
+	t.Run("shared", func(t *testing.T) {
+		t.Parallel()
+		test(t, crowd)
+	})
+}
+
+// crowdSize is how many calls package redisclient sends by themselves before others share pipelines.
+const crowdSize = 8
+
+var (
+	crowdReads  = redisclient.NewScript("crowd", "return {'ok'}", reads)
+	crowdWrites = redisclient.NewScript("crowd", "return {'ok'}", writes)
+)
+
+// crowd keeps so many calls in flight to each server that all others share pipelines: of those that must be confirmed, and of
+// the others. The calls are held before they reach Redis, until the test ends.
+func crowd(t *testing.T, s *Store) {
+	t.Helper()
+	hook := &holdingHook{release: make(chan struct{})}
+	var calls sync.WaitGroup
+	t.Cleanup(func() {
+		close(hook.release)
+		calls.Wait()
+	})
+	hold := func(key string, script *script) {
+		var held atomic.Bool
+		ctx := context.WithValue(context.Background(), heldKey{}, &held)
+		calls.Go(func() {
+			for !held.Load() { // else it shared a pipeline itself
+				_, _ = s.client.Run(ctx, ownFlow, script, []string{key})
+			}
+		})
+		eventually(t, "the call is held", held.Load)
+	}
+	err := s.client.ForEachPrimary(t.Context(), func(_ context.Context, server *redis.Client) error {
+		server.AddHook(hook)
+		key := ""
+		for i := 0; key == "" || serverOf(t, s, key) != server; i++ {
+			key = s.keys.prefix + "crowd:" + strconv.Itoa(i)
+		}
+		for range crowdSize {
+			hold(key, crowdReads)
+			if s.config.Durability == Replicated {
+				hold(key, crowdWrites)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// holdingHook holds the calls whose context has a heldKey.
+type holdingHook struct{ release chan struct{} }
+
+type heldKey struct{}
+
+var errReleased = errors.New("the call was held until the test had ended")
+
+func (h *holdingHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (h *holdingHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if h.holds(ctx) {
+			cmd.SetErr(errReleased)
+			return errReleased
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (h *holdingHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if h.holds(ctx) {
+			for _, cmd := range cmds {
+				cmd.SetErr(errReleased)
+			}
+			return errReleased
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// holds waits if the call is to be held, and says whether it was.
+func (h *holdingHook) holds(ctx context.Context) bool {
+	held, marked := ctx.Value(heldKey{}).(*atomic.Bool)
+	if marked {
+		held.Store(true)
+		<-h.release
+	}
+	return marked
+}
+
+// onEachPair runs a test on a pair by itself and on one that is a cluster, with calls by themselves and with shared ones.
+func onEachPair(t *testing.T, test func(t *testing.T, p *redistest.Pair, crowd func(*testing.T, *Store))) {
+	t.Helper()
+	for name, cluster := range map[string]bool{"redis": false, "cluster": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
+				test(t, redistest.StartPair(t, cluster), crowd)
+			})
+		})
+	}
+}

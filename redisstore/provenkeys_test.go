@@ -1,0 +1,103 @@
+package redisstore
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// A forged key may name any organization: it must not fill that organization's share.
+func TestCallsWithKeysThatNobodyHasSeenToBeGoodHaveNoOrganizationsShare(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		own := flow{Owner: w.key.Organization}
+		forged := APIKey{Organization: w.key.Organization, Hash: [32]byte{9}}
+		_, err := s.Organization(t.Context(), forged)
+		wantError(t, "a forged key", err, ErrInvalidAPIKey)
+		if got := s.proven.flow(forged); got != unprovenFlow {
+			t.Errorf("a forged key has the flow %v", got)
+		}
+		must(s.Organization(t.Context(), w.key))(t)
+		if got := s.proven.flow(w.key); got != own {
+			t.Errorf("a good key has the flow %v, want %v", got, own)
+		}
+		if got := s.proven.urgent(w.key); got != (flow{Owner: own.Owner, Kind: urgent}) {
+			t.Errorf("what takes authority away has the flow %v", got)
+		}
+		must(s.RotateAPIKey(t.Context(), w.key, [32]byte{2}, 0))(t)
+		if got := s.proven.flow(APIKey{w.key.Organization, [32]byte{2}}); got != own {
+			t.Errorf("the key that took its place has the flow %v", got)
+		}
+		if got := s.proven.flow(w.key); got != unprovenFlow {
+			t.Errorf("a key that was rotated has the flow %v", got)
+		}
+	})
+}
+
+// A key's calls lose the share of their organization, and their urgency, when it is forgotten.
+func TestNoOrganizationMakesTheKeyOfAnotherForgottenByRotatingItsOwn(t *testing.T) {
+	t.Parallel()
+	p := newProvenKeys()
+	calm, busy := APIKey{uuid.New(), [32]byte{1}}, APIKey{uuid.New(), [32]byte{1}}
+	p.note(calm, nil)
+	for i := range maxProven + 1 {
+		p.note(busy, nil)
+		next := [32]byte{byte(i), byte(i >> 8), 1}
+		p.rotated(busy, next, i%2 == 0)
+		busy.Hash = next
+	}
+	if got := p.urgent(calm); got != (flow{Owner: calm.Organization, Kind: urgent}) {
+		t.Errorf("the key of another organization has the flow %v", got)
+	}
+}
+
+func TestBothKeysOfARotationWithGraceHaveTheirOrganizationsShareUntilOneIsRefused(t *testing.T) {
+	t.Parallel()
+	p := newProvenKeys()
+	old := APIKey{uuid.New(), [32]byte{1}}
+	next, own := APIKey{old.Organization, [32]byte{2}}, flow{Owner: old.Organization}
+	p.note(old, nil)
+	p.rotated(old, next.Hash, false)
+	p.note(APIKey{old.Organization, [32]byte{9}}, ErrInvalidAPIKey) // a forged one says nothing of them
+	if p.flow(old) != own || p.flow(next) != own {
+		t.Errorf("within the grace the keys have the flows %v and %v", p.flow(old), p.flow(next))
+	}
+	p.note(old, ErrInvalidAPIKey)
+	if p.flow(old) != unprovenFlow || p.flow(next) != own {
+		t.Errorf("after it the keys have the flows %v and %v", p.flow(old), p.flow(next))
+	}
+}
+
+// Its signature is good for up to an hour more.
+func TestARevokedAgentHasNoOrganizationsShareOnceItsTokenWasRefused(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		grant := w.exchange(t, s)
+		calls := map[string]func(Caller) error{
+			"charge": func(c Caller) error {
+				_, err := s.Charge(t.Context(), c, w.session.ID, Charge{Count: 1})
+				return err
+			},
+			"batch":  func(c Caller) error { return chargeTwice(t.Context(), s, c, w.session.ID, nil) },
+			"begin":  func(c Caller) error { _, err := s.Begin(t.Context(), *c.Token, NewTransaction{}); return err },
+			"check":  func(c Caller) error { return s.CheckToken(t.Context(), *c.Token) },
+			"list":   func(c Caller) error { _, err := s.Sessions(t.Context(), c, Query{Limit: 1}); return err },
+			"events": func(c Caller) error { _, _, err := s.Events(t.Context(), c, w.agent.ID, "", 1); return err },
+		}
+		held := s.Remembered(grant.AccessToken)
+		must(s.Charge(t.Context(), Caller{Token: held}, w.session.ID, Charge{Count: 1}))(t)
+		if got := held.flow(); got != (flow{Owner: w.key.Organization}) {
+			t.Errorf("a live token has the flow %v", got)
+		}
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+		for name, call := range calls {
+			held := s.Remembered(grant.AccessToken)
+			wantError(t, name, call(Caller{Token: held}), ErrInvalidToken)
+			if got := held.flow(); got != unprovenFlow {
+				t.Errorf("%s: a token that was refused has the flow %v", name, got)
+			}
+		}
+	})
+}
