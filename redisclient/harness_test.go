@@ -256,3 +256,13 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	redistest.Eventually(t, what, condition)
 }
+
+// watched adds a hook to the client's servers, before the first call.
+func watched(c *Client, hook func(address string) redis.Hook) {
+	switch client := c.redis.(type) {
+	case *redis.ClusterClient:
+		client.OnNewNode(func(node *redis.Client) { node.AddHook(hook(node.Options().Addr)) })
+	case *redis.Client:
+		client.AddHook(hook(client.Options().Addr))
+	}
+}

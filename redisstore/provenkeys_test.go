@@ -101,3 +101,16 @@ func TestARevokedAgentHasNoOrganizationsShareOnceItsTokenWasRefused(t *testing.T
 		}
 	})
 }
+
+// Forged keys cost nothing to make: as many as there may be, exchanges do not share their flow.
+func TestExchangesDoNotWaitForAFloodOfForgedKeys(t *testing.T) {
+	t.Parallel()
+	p := newProvenKeys()
+	forged := p.of(Caller{Key: &APIKey{uuid.New(), [32]byte{9}}, urgent: true})
+	if forged == (flow{}) || forged.Owner != uuid.Nil || forged.Kind == urgent {
+		t.Fatalf("a forged key has the flow %v", forged)
+	}
+	if other := p.of(Caller{Key: &APIKey{uuid.New(), [32]byte{9}}}); other != forged {
+		t.Errorf("another forged key has a flow of its own: %v", other)
+	}
+}

@@ -1,0 +1,16 @@
+package redisclient
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestAReplyReadsWhatIsOptional(t *testing.T) {
+	t.Parallel()
+	r := &Reply{Values: []any{nil, "", "12"}}
+	got := fmt.Sprintln(r.Optional(0) == "", r.Optional(2), r.NumberOr0(0), r.NumberOr0(1), r.NumberOr0(2),
+		r.TimeOrZero(0).IsZero(), r.TimeOrZero(1).IsZero(), r.TimeOrZero(2).UnixMilli())
+	if want := "true 12 0 0 12 true true 12\n"; got != want || r.Err != nil {
+		t.Errorf("%q (%v), want %q", got, r.Err, want)
+	}
+}
