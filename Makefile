@@ -36,5 +36,5 @@ bench-record: ## Measure the hot paths, and keep the run as the one to compare w
 report: ## Measure everything once, and write the tables and plots of docs/performance.md (about 5 minutes)
 	./scripts/report.sh
 
-loadtest: ## Run a fleet of agents against a service of its own and check the books; ARGS="-scenario mixed"
+loadtest: ## Run a fleet of agents against the service and reconcile its totals; ARGS="-scenario mixed"
 	go run ./loadtest $(ARGS)

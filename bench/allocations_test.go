@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// allocations are those of so many operations, by the function that they are laid to: the innermost one on the stack that
-// is not of the standard library. What strings.Join makes is its caller's; what go-redis makes to send a command is
-// go-redis's.
+// allocations counts the allocations of a number of operations by function: the innermost on the stack that is not in the
+// standard library. Allocations in strings.Join count for its caller, those of go-redis for go-redis.
 type allocations struct {
 	operations int
 	byFunction map[string]int64
-	// shared are those of less than 16 bytes and without pointers that were put beside another one into its block: the
-	// runtime counts them, but its profile does not say whose they are.
+	// shared are allocations of less than 16 bytes without pointers that share a block with another one. The runtime counts
+	// them, but its profile does not attribute them.
 	shared int64
 }
 
 // countAllocations profiles every allocation of some operations.
 func countAllocations(operations int, run func(n int) ([]time.Duration, error)) (allocations, error) {
-	if _, err := run(operations / 10); err != nil { // what is made once is not per operation
+	if _, err := run(operations / 10); err != nil { // warm up, so that initial allocations are not counted
 		return allocations{}, err
 	}
 	usual := runtime.MemProfileRate
@@ -42,16 +41,16 @@ func countAllocations(operations int, run func(n int) ([]time.Duration, error)) 
 	return counted, err
 }
 
-// mallocs is how many objects were ever allocated, however small.
+// mallocs returns how many objects the process has allocated, of any size.
 func mallocs() int64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return int64(stats.Mallocs)
 }
 
-// profile returns the objects that were ever allocated, as far as they were sampled, by function.
+// profile returns the sampled allocations of the process by function.
 func profile() map[string]int64 {
-	runtime.GC() // the profile has what was allocated before the last collection but one
+	runtime.GC() // the profile covers allocations before the second-last collection
 	runtime.GC()
 	var records []runtime.MemProfileRecord
 	for size, ok := runtime.MemProfile(nil, true); !ok; {
@@ -66,7 +65,7 @@ func profile() map[string]int64 {
 	return byFunction
 }
 
-// owner returns the function that an allocation is laid to.
+// owner returns the function that an allocation counts for.
 func owner(stack []uintptr) string {
 	frames := runtime.CallersFrames(stack)
 	for {
@@ -87,19 +86,19 @@ func packageOf(function string) string {
 	return function[:base] + name
 }
 
-// isStandard: only the standard library's import paths begin without a domain, but for this module's.
+// isStandard recognises the standard library: its import paths, and those of this module, begin without a domain.
 func isStandard(importPath string) bool {
 	first, _, _ := strings.Cut(importPath, "/")
 	return !strings.Contains(first, ".") && first != "remit"
 }
 
-// isOwn says whether a function is of the service; the bench is not.
+// isOwn says whether a function is in the service, not in the bench.
 func isOwn(function string) bool {
 	p := packageOf(function)
 	return strings.HasPrefix(p, "remit/") && p != "remit/bench"
 }
 
-// own is how many allocations the service's own code makes in an operation.
+// own returns how many allocations the service's own code makes per operation.
 func (a allocations) own() float64 {
 	var sum int64
 	for function, count := range a.byFunction {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestEveryPathAndItsFloorsAnswer keeps the benchmarks working: each contender does a few operations, and looks at what
-// it is answered. How long it takes proves nothing here.
+// TestEveryPathAndItsFloorsAnswer keeps the benchmarks working: each contender makes a few operations and checks their
+// answers. Durations mean nothing here.
 func TestEveryPathAndItsFloorsAnswer(t *testing.T) {
 	s := startService(t)
 	for _, p := range paths {
@@ -24,7 +24,7 @@ func TestEveryPathAndItsFloorsAnswer(t *testing.T) {
 	}
 }
 
-// runBriefly lets contenders do two rounds: what the first uses up, the second would lack.
+// runBriefly runs two rounds of each contender, to find what the first uses up and the second needs.
 func runBriefly(t *testing.T, contenders ...contender) {
 	t.Helper()
 	for _, c := range contenders {
@@ -36,8 +36,8 @@ func runBriefly(t *testing.T, contenders ...contender) {
 	}
 }
 
-// TestBareAnswersWithTheSizeAskedFor: a floor that answers with less would not be one.
-func TestBareAnswersWithTheSizeAskedFor(t *testing.T) {
+// TestBareAnswersWithTheRequestedSize: a floor with shorter answers would be too fast.
+func TestBareAnswersWithTheRequestedSize(t *testing.T) {
 	server := startBare(t, 400)
 	conn := connect(t, server, 1, same(get("/", "")))[0]
 	if err := conn.take(); err != nil || conn.size != 400 {
@@ -45,7 +45,7 @@ func TestBareAnswersWithTheSizeAskedFor(t *testing.T) {
 	}
 }
 
-func TestMonitoredLineGivesBackTheWords(t *testing.T) {
+func TestMonitoredLineReturnsTheCommand(t *testing.T) {
 	words := monitored(`1700000000.123456 [0 unix:/tmp/redis.sock] "evalsha" "a b" "" "\x00\xff\"\\\n\a"` + "\n")
 	want := []string{"evalsha", "a b", "", "\x00\xff\"\\\n\a"}
 	if !slices.Equal(words, want) {
@@ -53,7 +53,7 @@ func TestMonitoredLineGivesBackTheWords(t *testing.T) {
 	}
 }
 
-// TestRedisBenchmarkIsReadFromTheEnd: the command's own bytes stand before the numbers, and may be anything.
+// TestRedisBenchmarkIsReadFromTheEnd: before the numbers the line has the command, with arbitrary bytes.
 func TestRedisBenchmarkIsReadFromTheEnd(t *testing.T) {
 	got, err := parseRedisBenchmark("\"test\",\"rps\"\n\"EVALSHA \",\"\n\",\"25000.50\",\"0.1\",\"0.1\",\"0.120\",\"0.2\",\"0.3\",\"1.0\"\n")
 	if want := (round{rate: 25000.5, p50: 120 * time.Microsecond}); err != nil || got != want {
@@ -64,8 +64,8 @@ func TestRedisBenchmarkIsReadFromTheEnd(t *testing.T) {
 	}
 }
 
-// TestAllocationsAreLaidToWhoMadeThem: what the standard library makes is its caller's, what others make is theirs.
-func TestAllocationsAreLaidToWhoMadeThem(t *testing.T) {
+// TestAllocationsCountForTheirOwner: those of the standard library count for its caller.
+func TestAllocationsCountForTheirOwner(t *testing.T) {
 	for function, want := range map[string]struct {
 		of  string
 		own bool
@@ -84,7 +84,7 @@ func TestAllocationsAreLaidToWhoMadeThem(t *testing.T) {
 	}
 }
 
-// TestInProcessPathsAnswer does what the benchmarks in this process do, for a few operations.
+// TestInProcessPathsAnswer runs the in-process benchmarks for a few operations.
 func TestInProcessPathsAnswer(t *testing.T) {
 	s := startService(t)
 	for _, p := range paths {

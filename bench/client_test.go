@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// call is a request as it goes over the wire, and how its answer begins.
+// call is the bytes of a request, and the expected start of its answer.
 type call struct {
 	request []byte
 	expect  []byte
@@ -33,13 +33,13 @@ func get(path, credential string) call {
 	}
 }
 
-// turns gives one connection its next call, from the body of the answer to the one before: nil at first.
+// turns returns the next call of one connection, given the body of its previous answer (nil at first).
 type turns func(answer []byte) call
 
-// repeat makes the same call over and over.
+// repeat makes the same call each time.
 func repeat(q call) turns { return func([]byte) call { return q } }
 
-// clients are kept connections to one server, each with its own turns.
+// clients are persistent connections to one server, each with its own turns.
 type clients []*clientConn
 
 type clientConn struct {
@@ -51,7 +51,7 @@ type clientConn struct {
 	shed   bool   // the last answer was 503
 }
 
-// connect opens so many connections, which are closed when the test or benchmark ends.
+// connect opens that many connections, and closes them when the test or benchmark ends.
 func connect(tb testing.TB, addr string, connections int, each func() turns) clients {
 	tb.Helper()
 	var c clients
@@ -70,7 +70,7 @@ func connect(tb testing.TB, addr string, connections int, each func() turns) cli
 	return c
 }
 
-// run makes n calls, as many at once as there are connections, and returns each one's latency.
+// run makes n calls, one at a time on each connection, and returns their latencies.
 func (c clients) run(n int) ([]time.Duration, error) {
 	return spread(len(c), n, func(conn int) error { return c[conn].take() })
 }

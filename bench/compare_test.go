@@ -7,21 +7,21 @@ import (
 
 const rounds = 5
 
-// contender does about n operations in a round.
+// contender makes about n operations per round.
 type contender struct {
 	name string
 	run  func(n int) (round, error)
-	// alone: it does one operation after the other, so that latencies can be compared.
+	// alone: it makes one operation after the other, so that latencies can be compared.
 	alone bool
 }
 
-// round is how one went.
+// round is the result of one round.
 type round struct {
 	rate float64 // operations per second
 	p50  time.Duration
 }
 
-// timed is a contender that says how long each of its n operations took.
+// timed returns a contender from a function that returns the latency of each operation.
 func timed(name string, run func(n int) ([]time.Duration, error)) contender {
 	return contender{name: name, run: func(n int) (round, error) {
 		began := time.Now()
@@ -34,14 +34,14 @@ func timed(name string, run func(n int) ([]time.Duration, error)) contender {
 	}}
 }
 
-// compare lets the path and its floors do b.N operations each, in alternating rounds, and reports the path's own speed
-// and how it compares with each floor: the median of its rounds over the median of theirs. Only the path is timed by b.
+// compare runs the path and its floors with b.N operations each, in alternating rounds. It reports the speed of the path, and
+// its ratio to each floor: median of its rounds / median of theirs. B times only the path.
 func compare(b *testing.B, path contender, floors ...contender) {
 	b.Helper()
 	compareRounds(b, max(b.N/rounds, 1), path, floors...)
 }
 
-// compareRounds is compare with so many operations in each round.
+// compareRounds is compare with n operations per round.
 func compareRounds(b *testing.B, operations int, path contender, floors ...contender) {
 	b.Helper()
 	all := append([]contender{path}, floors...)
@@ -61,9 +61,9 @@ func compareRounds(b *testing.B, operations int, path contender, floors ...conte
 			results[i] = append(results[i], result)
 		}
 	}
-	own := middle(results[0])
+	own := medians(results[0])
 	for i, floor := range floors {
-		its := middle(results[1+i])
+		its := medians(results[1+i])
 		b.ReportMetric(own.rate/its.rate, "x-"+floor.name)
 		if floor.alone {
 			b.ReportMetric(float64(own.p50)/float64(its.p50), "p50-x-"+floor.name)
@@ -71,11 +71,11 @@ func compareRounds(b *testing.B, operations int, path contender, floors ...conte
 	}
 	b.ReportMetric(own.rate, "ops/s")
 	b.ReportMetric(float64(own.p50)/1e3, "p50-us")
-	b.ReportMetric(0, "ns/op") // of 256 at once it says less than ops/s
+	b.ReportMetric(0, "ns/op") // with 256 concurrent calls it says less than ops/s
 }
 
-// middle is the medians of some rounds, each by itself.
-func middle(of []round) round {
+// medians returns the median rate and the median latency of the rounds.
+func medians(of []round) round {
 	rates, p50s := make([]float64, len(of)), make([]time.Duration, len(of))
 	for i, r := range of {
 		rates[i], p50s[i] = r.rate, r.p50

@@ -14,8 +14,8 @@ import (
 	"remit/redisstore"
 )
 
-// crowd is many sessions of some agents, all but the first of each agent copies of that one, made in Redis: nothing but
-// their ids differs from what the service has written.
+// crowd is many sessions of some agents. The service creates the first of each agent; the others are copies, written in Redis,
+// that differ only in their ids.
 type crowd struct {
 	*service
 	agents   []agent
@@ -23,14 +23,14 @@ type crowd struct {
 	sessions [][]uuid.UUID // of each agent
 }
 
-// source is a session as Redis keeps it: its own keys, and the indexes that have it.
+// source is a session as stored in Redis: its keys, and its entries in indexes.
 type source struct {
 	id      uuid.UUID
 	keys    []kept
 	indexes []entry
 }
 
-// entry is what stands for a session in an index: so many bytes of its id.
+// entry is the member for a session in an index: a prefix of its id.
 type entry struct {
 	index string
 	bytes int
@@ -61,7 +61,7 @@ func newCrowd(tb testing.TB, s *service, agents int) *crowd {
 	return c
 }
 
-// readSource finds all that Redis has of a session.
+// readSource finds everything that Redis stores for a session.
 func (s *service) readSource(session uuid.UUID) (source, error) {
 	found := source{id: session}
 	ctx := context.Background()
@@ -78,15 +78,15 @@ func (s *service) readSource(session uuid.UUID) (source, error) {
 			found.keys = append(found.keys, kept{key, dump, s.redis.PTTL(ctx, key).Val()})
 			continue
 		}
-		for _, bytes := range []int{len(session), len(session) - 2} { // the cell goes without saying in an agent's index
-			if s.redis.ZScore(ctx, key, string(session[:bytes])).Err() == nil { // of other types it is an error
+		for _, bytes := range []int{len(session), len(session) - 2} { // an agent's index omits the cell
+			if s.redis.ZScore(ctx, key, string(session[:bytes])).Err() == nil { // an error for other types
 				found.indexes = append(found.indexes, entry{key, bytes})
 			}
 		}
 	}
 }
 
-// growTo copies until there are so many sessions, the same number of each agent.
+// growTo copies until there are that many sessions, the same number of each agent.
 func (c *crowd) growTo(tb testing.TB, sessions int) {
 	tb.Helper()
 	each := sessions / len(c.agents)
@@ -125,13 +125,13 @@ func (s *service) copySession(from source, ids []uuid.UUID) error {
 	return err
 }
 
-// any returns one of the sessions, and whose it is.
+// any returns one of the sessions and its agent.
 func (c *crowd) any() (agent, uuid.UUID) {
 	i := rand.N(len(c.agents))
 	return c.agents[i], c.sessions[i][rand.N(len(c.sessions[i]))]
 }
 
-// charges gives a connection charges of any of the sessions.
+// charges returns turns that charge random sessions.
 func (c *crowd) charges() turns {
 	return func([]byte) call {
 		a, session := c.any()
@@ -139,7 +139,7 @@ func (c *crowd) charges() turns {
 	}
 }
 
-// pages gives a connection pages of the organization's sessions that begin anywhere.
+// pages returns turns that list pages of the organization's sessions from random positions.
 func (c *crowd) pages(limit int) turns {
 	return func([]byte) call {
 		_, session := c.any()

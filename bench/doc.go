@@ -1,69 +1,69 @@
-// Package bench measures the hot paths of the service, each beside its floor in the same run: machines differ and change
-// from minute to minute, ratios within one run do not.
+// Package bench measures the hot paths of the service (charge, verify, get, exchange, refresh, list), and their cost in memory
+// and allocations. Each path runs beside its floors in the same run, because machines differ and change from minute to minute,
+// but ratios within one run are stable.
 //
 //	go test -run '^$' -bench . -benchmem -benchtime 20000x ./bench
 //	go test -run '^$' -bench 'Memory|Resident|Growth|Held' -benchtime 1x ./bench -long
 //
-// Without -long the benchmarks that take a minute are left out: BenchmarkMemory, BenchmarkResident, BenchmarkGrowth,
-// BenchmarkHeld. They do the same work whatever the benchtime is, so 1x is enough. make bench compares a run with the
-// recorded one, make report writes docs/performance.md.
+// Without -long, the benchmarks that take a minute are skipped: BenchmarkMemory, BenchmarkResident, BenchmarkGrowth,
+// BenchmarkHeld. Their work does not depend on the benchtime, so 1x is enough. make bench compares a run with the recorded
+// one, and make report writes docs/performance.md.
 //
-// A comparison alternates five rounds of the path with five of each floor and reports the ratios of the medians:
+// A comparison alternates five rounds of the path with five of each floor, and reports the ratios of the medians:
 //
-//	x-bare             operations per second of the path / of a bare fasthttp handler whose answer has as many bytes in
-//	                   all, over as many connections
-//	x-redis            of the path / of the same script called by plain go-redis, from as many goroutines as there are
-//	                   connections
-//	x-redis-benchmark  of the path / of the same script called by redis-benchmark -c 50, with -P 1, for batches -P 64. Of a
-//	                   batch each charge counts
-//	x-1000-sessions    of the path / of the same on a service with a thousand sessions
-//	p50-x-redis        median latency of the path / of the script called by go-redis: one operation after the other
+//	x-bare             throughput of the path / of a bare fasthttp handler whose answers have the same total size, over the
+//	                   same number of connections
+//	x-redis            throughput of the path / of the same script called by plain go-redis, from as many goroutines as
+//	                   there are connections
+//	x-redis-benchmark  throughput of the path / of the same script called by redis-benchmark -c 50, with -P 1, for batches
+//	                   -P 64. Each charge of a batch counts
+//	x-1000-sessions    throughput of the path / of the same path on a service with a thousand sessions
+//	p50-x-redis        median latency of the path / of the script called by go-redis, one operation after the other
 //	ops/s, p50-us      of the path
 //
-// The same script: what the service sends is overheard with MONITOR, and sent again with other ids of the same shape. So
-// the floors follow the service. redis-benchmark cannot send a NUL byte; the other ids hold none. A refresh is sent with
-// the next generation each time; an exchange writes the same family again, which is a little less than a new one. A list
-// takes more than one script and has no such floor.
+// The same script: the benchmark records the service's commands with MONITOR, and repeats them with other ids of the same
+// shape, so the floors follow the service. The other ids contain no NUL byte, because redis-benchmark cannot send one. A
+// refresh uses the next generation each time. An exchange writes the same family again, which costs a little less than a new
+// one. A list uses several scripts and has no such floor.
 //
-// The service is whole: its listener, framing checks, authentication, validation, the store and a real redis-server with
-// an append-only file. It runs in the process of the benchmark, as do the clients: both sides share the machine's cores,
-// for the floors as well. The clients write prepared bytes and read just enough of an answer to know that it is the
-// expected one; every answer is checked.
+// The service is complete: its listener, framing checks, authentication, validation, the store and a real redis-server with
+// an append-only file. Service and clients run in the process of the benchmark and share the machine's cores, for the floors
+// too. The clients write prepared bytes, and read just enough of an answer to check it. They check every answer.
 //
-// BenchmarkInProcess calls the handler without sockets of clients, and counts whose the allocations are:
+// BenchmarkInProcess calls the handler without client sockets, and attributes the allocations:
 //
-//	own-allocs/op   by the service's own code. The memory profile takes down every allocation (MemProfileRate 1), and
-//	                each is laid to the innermost function on its stack that is not of the standard library. If that one
-//	                is of this module, but not of package bench, it is own. So strings.Join counts for its caller, and
-//	                what go-redis, fasthttp, the router, uuid or the JSON decoder makes counts for them.
-//	tiny-allocs/op  of less than 16 bytes, without pointers, that the runtime put beside another one into its block. The
-//	                runtime counts them, its profile does not: whose they are is not known
-//	allocs/op       all of them, with the bench's own
+//	own-allocs/op   by the service's own code. The memory profile records every allocation (MemProfileRate 1), and each
+//	                counts for the innermost function on its stack outside the standard library. It is own if that function
+//	                is in this module but not in package bench. So strings.Join counts for its caller, and what go-redis,
+//	                fasthttp, the router, uuid or the JSON decoder allocate counts for them.
+//	tiny-allocs/op  of less than 16 bytes without pointers, which share a block with another allocation. The runtime counts
+//	                them, but its profile does not attribute them
+//	allocs/op       all of them, including the bench's own
 //
 // With -v it lists them by function.
 //
-// BenchmarkWatched charges in the process while nobody, the access log or a collector of traces looks on. cpu-ns/op is the
-// processor's time of this process, the collector in it included.
+// BenchmarkWatched charges in the process without observers, with the access log, and with traces. cpu-ns/op is the processor
+// time of this process, including garbage collection.
 //
-// BenchmarkMemory makes 24,000 sessions (each charged once) and refresh families through the store, of one and of 8 agents
-// whose audit trails are full, and divides by their number what used_memory grows by, once it stays the same and without the
-// clients' buffers. B/session includes the three index entries. With -v it lists the keys.
+// BenchmarkMemory creates 24,000 sessions (each charged once) and refresh families through the store, of one agent and of 8
+// agents whose audit trails are full. It divides the growth of used_memory by their number, once used_memory is stable, without
+// the clients' buffers. B/session includes the three index entries. With -v it lists the keys.
 //
-// BenchmarkResident runs the program itself, built anew, and reads VmRSS from /proc while 10,000 connections are kept
-// alive, each after one request: RSS-MiB.
+// BenchmarkResident runs the program itself, and reads VmRSS from /proc while it has 10,000 idle connections, after one request
+// on each: RSS-MiB.
 //
-// BenchmarkHeld runs the program itself as well, and reports in alternating rounds:
+// BenchmarkHeld also runs the program itself, and reports in alternating rounds:
 //
-//	rate-x-alone    charges per second of 256 connections beside 10,000 idle ones and 1,000 that send a byte now and then
-//	                / of 256 connections to a program that has no others
-//	goodput-x-peak  charges served per second when twice as many are offered as 256 connections get through, over 2,048
-//	                connections and at a set pace / what those 256 get through
-//	p99-x-normal    p99 of those that are served then / p99 at half of what 256 get through; from when each was due
-//	shed-p99-ms     of those that are turned away
-//	RSS-x-before    resident memory after it / before it
+//	rate-x-alone    charges per second over 256 connections beside 10,000 idle ones and 1,000 that send a byte now and then
+//	                / over 256 connections to a program without others
+//	goodput-x-peak  charges served per second at twice the rate that 256 connections reach, in open loop over 2,048
+//	                connections / that rate
+//	p99-x-normal    p99 of the served charges at that overload / p99 at half of the rate; since each was due
+//	shed-p99-ms     p99 of the shed charges
+//	RSS-x-before    resident memory after the overload / before it
 //
-// For the last four the program and its Redis run on one half of the cores and the clients on the other: else the clients take
-// from the program what twice the load costs themselves. With -v it says how each round went.
+// For the last four, the program and its Redis run on one half of the cores and the clients on the other. Otherwise the clients
+// would take processor time from the program. With -v it logs each round.
 //
-// BenchmarkGrowth loads its sessions by copying, in Redis, one that the service has made for each of 100 agents.
+// BenchmarkGrowth loads its sessions by copying, in Redis, one that the service has created for each of 100 agents.
 package bench

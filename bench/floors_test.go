@@ -12,16 +12,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// bareHead is what fasthttp writes before a body of three digits' length.
+// bareHead is the head that fasthttp writes before a body of 100 to 999 bytes.
 const bareHead = "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
 
-// bare calls a server that does nothing but answer, with so many bytes in all, over as many connections as the path has.
+// bare calls a server that only answers, with that many bytes in total, over as many connections as the path has.
 func bare(tb testing.TB, size, connections int) contender {
 	tb.Helper()
 	return timed("bare", connect(tb, startBare(tb, size), connections, same(get("/", ""))).run)
 }
 
-// startBare runs a fasthttp server that does nothing but answer, with so many bytes in all.
+// startBare runs a fasthttp server that only answers, with that many bytes in total.
 func startBare(tb testing.TB, size int) (addr string) {
 	tb.Helper()
 	body := bytes.Repeat([]byte("x"), max(size-len(bareHead), 1))
@@ -35,10 +35,10 @@ func startBare(tb testing.TB, size int) (addr string) {
 	return serve(tb, server.Serve, server.ShutdownWithContext)
 }
 
-// script gives one goroutine the next command to send: EVALSHA and its words.
+// script returns the next command of one goroutine: EVALSHA and its arguments.
 type script func() []any
 
-// sameScript lets all goroutines send the same command over and over.
+// sameScript makes all goroutines repeat the same command.
 func sameScript(command []string, goroutines int) []script {
 	words := wordsOf(command)
 	return slices.Repeat([]script{func() []any { return words }}, goroutines)
@@ -52,8 +52,7 @@ func wordsOf(command []string) []any {
 	return words
 }
 
-// plainRedis sends scripts, each from a goroutine of its own, with go-redis as it comes, but for a pool that is large
-// enough.
+// plainRedis sends scripts from several goroutines with the default go-redis client, except for a large enough pool.
 func plainRedis(client *redis.Client, scripts []script) contender {
 	floor := timed("redis", func(n int) ([]time.Duration, error) {
 		return spread(len(scripts), n, func(goroutine int) error {

@@ -14,8 +14,8 @@ const (
 	listedPages = 2000
 )
 
-// BenchmarkGrowth charges any of ten thousand, a hundred thousand and a million live sessions, beside a service with a
-// thousand, and lists pages of the million.
+// BenchmarkGrowth charges random sessions of ten thousand, a hundred thousand and a million, compared with a thousand, and
+// lists pages of the million.
 func BenchmarkGrowth(b *testing.B) {
 	onlyLong(b)
 	few, many := startCrowd(b), startCrowd(b)
@@ -41,8 +41,8 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// startCrowd starts a service with agents. Its Redis does not rewrite its append-only file, which loading a million
-// sessions would set off in the middle of a round.
+// startCrowd starts a service with agents. Its Redis does not rewrite its append-only file, because loading a million sessions
+// would start a rewrite in the middle of a round.
 func startCrowd(tb testing.TB) *crowd {
 	tb.Helper()
 	s := startServiceOn(tb, redisproc.Config{Dir: tb.TempDir(), Args: []string{"--auto-aof-rewrite-percentage", "0"}})

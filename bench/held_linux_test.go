@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// heldLoad is how much a service has to bear.
+// heldLoad is the size of the overload.
 type heldLoad struct {
 	idle, slow, active int           // connections
-	calls              int           // of a round
-	crowd              int           // connections over which more comes than can be served
-	warmUp, span       time.Duration // of a load at a set pace
+	calls              int           // per round
+	crowd              int           // connections of the overload
+	warmUp, span       time.Duration // of an open-loop load
 	rounds             int
 }
 
@@ -26,7 +26,7 @@ var fullLoad = heldLoad{
 	warmUp: 3 * time.Second, span: 6 * time.Second, rounds: rounds,
 }
 
-// BenchmarkHeld says what is left of the service's rate and latency when it has to bear more than its share.
+// BenchmarkHeld measures the rate and latency of the service under overload.
 func BenchmarkHeld(b *testing.B) {
 	onlyLong(b)
 	b.Run("connections", func(b *testing.B) { reportAll(b, besideIdleAndSlow(b, fullLoad)) })
@@ -40,7 +40,7 @@ func reportAll(b *testing.B, metrics map[string]float64) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// besideIdleAndSlow compares the rate of a program whose other connections are idle or slow with that of one that has none.
+// besideIdleAndSlow compares the rates of a program with and without other connections that are idle or slow.
 func besideIdleAndSlow(tb testing.TB, load heldLoad) map[string]float64 {
 	tb.Helper()
 	needFiles(tb, load.idle+load.slow+2*load.active+100)
@@ -55,7 +55,7 @@ func besideIdleAndSlow(tb testing.TB, load heldLoad) map[string]float64 {
 	return map[string]float64{"rate-x-alone": median(with) / median(without), "ops/s": median(with)}
 }
 
-// atTwiceTheRate finds the rate that the program can serve, and how it does at half of it and at twice.
+// atTwiceTheRate measures the maximum rate of the program, and its behaviour at half and at twice that rate.
 func atTwiceTheRate(tb testing.TB, load heldLoad) map[string]float64 {
 	tb.Helper()
 	needFiles(tb, load.crowd+load.active+100)
@@ -109,8 +109,8 @@ func offer(tb testing.TB, c clients, perSecond float64, span time.Duration) offe
 	return result
 }
 
-// keepApart gives the program and its Redis one half of the cores and the clients the other. Otherwise twice the load takes
-// from the service what the clients need to make it, and nothing is learned about the service.
+// keepApart assigns one half of the cores to the program and its Redis, and the other to the clients. Otherwise the clients of
+// a double load take processor time from the service.
 func keepApart(tb testing.TB, p held) {
 	tb.Helper()
 	all := coresOf(tb)
@@ -158,7 +158,7 @@ func runOnCores(tb testing.TB, pid int, cores []string) {
 	}
 }
 
-// held is the program, and clients that charge.
+// held is a running program with charging clients.
 type held struct {
 	addr   string
 	pid    int
@@ -177,7 +177,7 @@ func startHeld(tb testing.TB, active int) held {
 	return held{addr, pid, redis, a, clients}
 }
 
-// greet makes a call on each connection: the service soon closes those on which nothing has come yet.
+// greet makes a call on each connection, because the service soon closes connections without a request.
 func greet(tb testing.TB, c clients) {
 	tb.Helper()
 	for _, conn := range c {
@@ -187,7 +187,7 @@ func greet(tb testing.TB, c clients) {
 	}
 }
 
-// rate is how many charges a second the active clients get through.
+// rate returns how many charges per second the active clients complete.
 func (h held) rate(tb testing.TB, calls int) float64 {
 	tb.Helper()
 	result, err := timed("", h.active.run).run(calls)
@@ -202,8 +202,8 @@ const (
 	slowHead = "GET /healthz HTTP/1.1\r\nHost: bench\r\nX-Slow: "
 )
 
-// trickle opens connections that send a request a byte at a time, and never end it. The service closes each after a while;
-// it is opened again. It ends with the test or benchmark.
+// trickle opens connections that send an endless request byte by byte, and reopens those that the service closes, until the
+// test or benchmark ends.
 func trickle(tb testing.TB, addr string, connections int) {
 	tb.Helper()
 	ended := make(chan struct{})

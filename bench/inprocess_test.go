@@ -11,25 +11,25 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// allocated is how many operations the allocations are counted over.
+// allocated is the number of operations for counting allocations.
 const allocated = 1000
 
-// BenchmarkInProcess measures the paths without sockets of clients: the handler is called as fasthttp calls it, one
-// request after the other. The floor is the script alone, called as many times.
+// BenchmarkInProcess measures the paths without client sockets: it calls the handler as fasthttp does, one request after the
+// other. The floor is the script alone.
 func BenchmarkInProcess(b *testing.B) {
 	for _, p := range paths {
 		b.Run(p.name, func(b *testing.B) {
 			s := startService(b)
 			direct, floors := inProcess(b, s, p)
 			compare(b, timed(p.name, direct.run), floors...)
-			if b.N > 1 { // the first call of a benchmark only finds out how long it takes
+			if b.N > 1 { // the first run of a benchmark only estimates the duration
 				reportAllocations(b, direct)
 			}
 		})
 	}
 }
 
-// reportAllocations reports whose the allocations of an operation are, and with -v lists the functions.
+// reportAllocations reports the allocations per operation by owner, and with -v lists the functions.
 func reportAllocations(b *testing.B, direct *directClient) {
 	b.Helper()
 	counted, err := countAllocations(allocated, direct.run)
@@ -53,8 +53,7 @@ func inProcess(tb testing.TB, s *service, p path) (direct *directClient, floors 
 	return newDirectClient(s.handler, each()), floors
 }
 
-// directClient calls a handler as fasthttp does for one connection: it reads each request from the connection's bytes
-// into the same RequestCtx.
+// directClient calls a handler as fasthttp does for one connection: it parses each request into the same RequestCtx.
 type directClient struct {
 	handler fasthttp.RequestHandler
 	next    turns
@@ -69,7 +68,7 @@ func newDirectClient(handler fasthttp.RequestHandler, next turns) *directClient 
 	return d
 }
 
-// run makes n calls and returns each one's latency.
+// run makes n calls and returns their latencies.
 func (d *directClient) run(n int) ([]time.Duration, error) {
 	return spread(1, n, func(int) error { return d.take() })
 }
@@ -91,7 +90,7 @@ func (d *directClient) take() error {
 	return nil
 }
 
-// loopback is a connection that is only asked where it comes from.
+// loopback is a connection that only has addresses.
 type loopback struct{ net.Conn }
 
 func (loopback) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }

@@ -10,11 +10,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// keyMemory is what the keys of each kind take, with their values, by what stands before the key's hash tag. Of the
-// tables of all keys and of all expiries it has the entries, not their spare room.
+// keyMemory is the memory of keys and values by the prefix before the hash tag. It includes the entries in Redis's tables of
+// keys and expiries, but not the spare room of these tables.
 type keyMemory map[string]struct{ keys, bytes int64 }
 
-// memoryOfKeys asks Redis for every key.
+// memoryOfKeys reads the memory of every key from Redis.
 func (s *service) memoryOfKeys() (keyMemory, error) {
 	ctx := context.Background()
 	found := keyMemory{}

@@ -7,7 +7,7 @@ import (
 
 var long = flag.Bool("long", false, "also run the benchmarks that take long: memory, connections, growth, overload")
 
-// onlyLong keeps a benchmark for runs that ask for it. It does the same work whatever b.N is: run it with -benchtime 1x.
+// onlyLong skips a benchmark without -long. Run it with -benchtime 1x, because its work does not depend on b.N.
 func onlyLong(b *testing.B) {
 	b.Helper()
 	if !*long {

@@ -14,13 +14,13 @@ import (
 	"remit/token"
 )
 
-// objects is how many share what a Redis takes for itself, such as a table that has room for more.
+// objects is the number of objects to create. Redis's own memory, such as spare room in tables, is divided by it.
 //
-// Redis's tables double, so how much room they have to spare depends on the number: from none to as much as is used. With
-// this one it is about the mean.
+// Redis's tables double, so their spare room depends on the number: from none to as much as is used. With this number it is
+// about the mean.
 const objects = 24_000
 
-// BenchmarkMemory says what a live session and a refresh family take in Redis.
+// BenchmarkMemory measures the Redis memory of a live session and of a refresh family.
 func BenchmarkMemory(b *testing.B) {
 	onlyLong(b)
 	for _, kind := range kinds {
@@ -38,16 +38,16 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// kind is something that Redis keeps many of.
+// kind is a kind of object to create.
 type kind struct {
 	name   string
-	agents int // that they are of, in equal shares: one has at most 10,000 families
+	agents int // owners, in equal shares: an agent has at most 10,000 families
 	make   func(ctx context.Context, s *service, a agent) error
 }
 
 var kinds = []kind{{"session", 1, makeSession}, {"family", 8, makeFamily}}
 
-// makeSession creates a session and charges it once: it is in use.
+// makeSession creates a session and charges it once, so that it is in use.
 func makeSession(ctx context.Context, s *service, a agent) error {
 	key := redisstore.APIKey{Organization: s.org, Hash: token.Hash(s.key)}
 	session, err := s.store.CreateSession(ctx, key, redisstore.NewSession{
@@ -65,12 +65,11 @@ func makeFamily(ctx context.Context, s *service, a agent) error {
 	return err
 }
 
-// trail is how many events fill an agent's audit trail: it is the agent's, and counts before it grows no more.
+// trail is how many events fill an agent's audit trail, so that it does not grow during the measurement.
 const trail = 1200
 
-// bytesEach returns what Redis holds more for each object, indexes and tables included, when so many were made.
-//
-// keys says which keys that is.
+// bytesEach returns by how many bytes the memory of Redis grows per object, including indexes and tables. Keys lists the
+// memory by kind of key.
 func bytesEach(tb testing.TB, k kind, objects int) (each float64, keys keyMemory, err error) {
 	tb.Helper()
 	s := startServiceOn(tb, redisproc.Config{})
@@ -105,8 +104,8 @@ const (
 	memoryReadings = 20
 )
 
-// restingMemory waits until what Redis has allocated stays the same: it moves its tables and shrinks its clients'
-// buffers, and counts these, by the way.
+// restingMemory waits until the memory of Redis is stable, because Redis rehashes tables and shrinks client buffers in the
+// background, and returns it.
 func (s *service) restingMemory() (int, error) {
 	before, err := s.usedMemory()
 	for range memoryReadings {
@@ -120,7 +119,7 @@ func (s *service) restingMemory() (int, error) {
 	return before, err
 }
 
-// usedMemory is what Redis has allocated, but for its clients' buffers.
+// usedMemory returns the allocated memory of Redis without its clients' buffers.
 func (s *service) usedMemory() (int, error) {
 	info, err := s.redis.Info(context.Background(), "memory").Result()
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// offered is how a load went that comes at its own pace, whether it is served or not.
+// offered is the result of an open-loop load.
 type offered struct {
-	served, shed []time.Duration // latencies, since each was due
-	span         time.Duration   // from the first that was due to the last answer
+	served, shed []time.Duration // latencies since each call was due
+	span         time.Duration   // from the first due time to the last answer
 }
 
-// goodput is how many were served in a second.
+// goodput returns how many calls per second were served.
 func (o offered) goodput() float64 { return float64(len(o.served)) / o.span.Seconds() }
 
-// dispatchEvery is how finely the load is spread.
+// dispatchEvery is the resolution of the schedule.
 const dispatchEvery = time.Millisecond
 
-// offer makes so many calls a second for so long, each on whichever connection is free. What is due while none is waits
-// for one, and its latency counts from when it was due.
+// offer makes calls at a fixed rate, each on any free connection. A call waits if no connection is free, and its latency counts
+// from when it was due.
 func (c clients) offer(perSecond float64, span time.Duration) (offered, error) {
 	due := make(chan time.Time, int(perSecond*span.Seconds())+1)
 	var (
@@ -56,7 +56,7 @@ func (c clients) offer(perSecond float64, span time.Duration) (offered, error) {
 	return all, failed
 }
 
-// serve makes the calls that are due, until there are no more; after an error of one, nobody makes any.
+// serve makes the due calls until there are no more, or until one fails.
 func (c *clientConn) serve(due <-chan time.Time, ended *atomic.Bool) (own offered, err error) {
 	for at := range due {
 		if ended.Load() {

@@ -14,26 +14,26 @@ import (
 // path is a hot path of the service.
 type path struct {
 	name string
-	// prepare returns what gives each connection its turns.
+	// prepare returns a function that gives each connection its turns.
 	prepare func(tb testing.TB, s *service, a agent) (each func() turns)
-	// scripts returns the script that does it, for so many goroutines: a floor. Nil when it takes more than one.
+	// scripts returns the path's script for that many goroutines, as a floor. Nil if the path uses several scripts.
 	scripts func(tb testing.TB, s *service, a agent, next turns, goroutines int) []script
 }
 
 var paths = []path{charging, verifying, authorizing, reading, exchanging, refreshing, listing}
 
 var (
-	// charging is what a fleet does before every step.
+	// charging is what an agent does before every action.
 	charging = path{"charge", func(_ testing.TB, _ *service, a agent) func() turns {
 		return same(a.charge(a.session))
 	}, sendAgain}
 
-	// verifying is what a gateway asks for each request.
+	// verifying is what a gateway does for each request.
 	verifying = path{"verify", func(_ testing.TB, _ *service, a agent) func() turns {
 		return same(get("/v1/auth/verify?scope=read", a.bearer()))
 	}, sendAgain}
 
-	// authorizing verifies and charges, for a gateway.
+	// authorizing verifies and charges for a gateway.
 	authorizing = path{"authorize", func(_ testing.TB, _ *service, a agent) func() turns {
 		return same(get("/v1/auth/authorize?value_usd=0.000001&session_id="+a.session.String(), a.bearer()))
 	}, sendAgain}
@@ -42,8 +42,8 @@ var (
 		return same(get("/sessions/"+a.session.String(), a.bearer()))
 	}, sendAgain}
 
-	// exchanging opens a family each time, for an agent of each connection's own: one that has 10,000 pays for the end of
-	// another. Its script alone writes the same family again.
+	// exchanging opens a family each time. Each connection has its own agent, because an agent with 10,000 families also ends
+	// one each time. The floor writes the same family again.
 	exchanging = path{"exchange", func(tb testing.TB, s *service, _ agent) func() turns {
 		return func() turns {
 			return same(post("/v1/auth/token", "", s.newAgent(tb).exchangeBody()))()
@@ -52,7 +52,7 @@ var (
 
 	refreshing = path{"refresh", followFamilies, rotateAgain}
 
-	// listing is a page of 20 sessions, by the API key: a script and two pipelines.
+	// listing reads a page of 20 sessions with the API key: a script and two pipelines.
 	listing = path{"list", func(tb testing.TB, s *service, a agent) func() turns {
 		for range 20 {
 			s.ask(tb, "/sessions", a.sessionBody())
@@ -61,11 +61,10 @@ var (
 	}, nil}
 )
 
-// same lets every connection make the same call over and over.
+// same makes every connection repeat the same call.
 func same(q call) func() turns { return func() turns { return repeat(q) } }
 
-// followFamilies gives each connection a family of its own, whose last refresh token it spends for the next: each is
-// good once.
+// followFamilies gives each connection its own family, and spends its latest refresh token for the next one.
 func followFamilies(tb testing.TB, s *service, a agent) func() turns {
 	return func() turns {
 		token := s.ask(tb, "/v1/auth/token", a.exchangeBody()).RefreshToken
@@ -78,19 +77,19 @@ func followFamilies(tb testing.TB, s *service, a agent) func() turns {
 	}
 }
 
-// sendAgain sends what a call has sent.
+// sendAgain repeats the script of a call.
 func sendAgain(tb testing.TB, s *service, a agent, next turns, goroutines int) []script {
 	return sameScript(s.scriptOf(tb, a, next), goroutines)
 }
 
-// exchangeAgain is sendAgain for the exchange of an agent of its own.
+// exchangeAgain is sendAgain for an exchange, with an agent per goroutine.
 func exchangeAgain(tb testing.TB, s *service, _ agent, _ turns, goroutines int) []script {
 	a := s.newAgent(tb)
 	next := same(post("/v1/auth/token", "", a.exchangeBody()))()
 	return sameScript(s.scriptOf(tb, a, next), goroutines)
 }
 
-// rotateAgain gives each goroutine a family of its own, too, whose next generation it spends each time.
+// rotateAgain gives each goroutine its own family, and spends its next generation each time.
 func rotateAgain(tb testing.TB, s *service, a agent, next turns, goroutines int) []script {
 	sent := s.scriptAsSent(tb, next)
 	familyKey := sent[4] // lua/rotate_refresh.lua: KEYS[2], whose end is the id; ARGV[1] is the generation
@@ -115,14 +114,14 @@ func rotateAgain(tb testing.TB, s *service, a agent, next turns, goroutines int)
 	return scripts
 }
 
-// textField finds a plain text in a JSON object, "" for none.
+// textField returns a string member of a JSON object without escapes, or "".
 func textField(object []byte, name string) string {
 	_, rest, _ := bytes.Cut(object, []byte(`"`+name+`":"`))
 	value, _, _ := bytes.Cut(rest, []byte(`"`))
 	return string(value)
 }
 
-// batchSize is how many charges one batch has: the most that the service takes.
+// batchSize is the number of charges in a batch: the maximum that the service accepts.
 const batchSize = 100
 
 // chargeAll is POST /v1/actions with one charge for each of the sessions.
@@ -134,7 +133,7 @@ func (a agent) chargeAll(sessions []uuid.UUID) call {
 	return post("/v1/actions", a.bearer(), `{"actions":[`+strings.Join(items, ",")+`]}`)
 }
 
-// batchOf returns batches of charges that are spread over so many sessions.
+// batchOf returns batches of charges that are spread over that many sessions.
 func batchOf(tb testing.TB, s *service, a agent, sessions int) call {
 	each := []uuid.UUID{a.session}
 	for len(each) < sessions {

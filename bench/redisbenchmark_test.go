@@ -14,13 +14,12 @@ import (
 
 const (
 	redisBenchmarkClients = 50
-	// redisBenchmarkLimit ends a run that hangs.
+	// redisBenchmarkLimit bounds a run that hangs.
 	redisBenchmarkLimit = 2 * time.Minute
 )
 
-// redisBenchmark lets the program redis-benchmark call a script, with so many calls in each pipeline. Its clock has
-// whole milliseconds and begins before it connects: so that a round is long enough, it does more calls than it is asked
-// for.
+// redisBenchmark calls a script with redis-benchmark, with that many calls per pipeline. The clock of redis-benchmark has a
+// resolution of milliseconds and starts before it connects, so a round makes more calls than requested.
 func (s *service) redisBenchmark(tb testing.TB, pipeline int, command []string) contender {
 	tb.Helper()
 	program, err := findRedisBenchmark()
@@ -57,7 +56,7 @@ func findRedisBenchmark() (path string, err error) {
 	return "", errors.New("redis-benchmark is not on the PATH: it comes with Redis (scripts/install-tools.sh installs it)")
 }
 
-// charged charges once more and returns how many actions are counted then: redis-benchmark does not look at replies.
+// charged charges once more and returns the action count, because redis-benchmark does not check replies.
 func (s *service) charged(command []string) (actions int, err error) {
 	reply, err := s.redis.Do(context.Background(), wordsOf(command)...).StringSlice()
 	if err != nil {
@@ -81,8 +80,8 @@ func runRedisBenchmark(program, socket string, pipeline, n int, command []string
 	return parseRedisBenchmark(string(output))
 }
 
-// parseRedisBenchmark reads the last line of --csv: the command, which may hold anything, and then rps, avg, min, p50,
-// p95, p99 and max, in quotes.
+// parseRedisBenchmark reads the last line of --csv: the command, with arbitrary bytes, and then rps, avg, min, p50, p95, p99
+// and max, in quotes.
 func parseRedisBenchmark(output string) (round, error) {
 	fields := strings.Split(strings.TrimSpace(output), `","`)
 	if len(fields) < 8 {

@@ -12,7 +12,7 @@ func TestResidentMemoryOfTheProgramIsRead(t *testing.T) {
 	}
 }
 
-// TestHeldLoadsAreMeasured does what BenchmarkHeld does, for a moment. What comes out proves nothing here.
+// TestHeldLoadsAreMeasured runs BenchmarkHeld briefly. Its results mean nothing here.
 func TestHeldLoadsAreMeasured(t *testing.T) {
 	brief := heldLoad{idle: 20, slow: 5, active: 4, calls: 200, crowd: 50, warmUp: 50 * time.Millisecond, span: 100 * time.Millisecond, rounds: 1}
 	if got := besideIdleAndSlow(t, brief); got["rate-x-alone"] <= 0 {

@@ -3,11 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -15,19 +12,19 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"remit/internal/serviceproc"
 	"remit/redisproc"
 )
 
 const (
 	idleConnections = 10_000
 	readyPatience   = 30 * time.Second
-	stopPatience    = 15 * time.Second
-	// settling is what the program gets to come to rest before its memory is read.
-	settling = time.Second
+	// idleTime is how long the program may become idle before its memory is read.
+	idleTime = time.Second
 )
 
-// BenchmarkResident says what the program itself takes in memory while ten thousand connections are kept alive, each of
-// which has asked once.
+// BenchmarkResident measures the resident memory of the program with ten thousand idle connections, after one request on
+// each.
 func BenchmarkResident(b *testing.B) {
 	onlyLong(b)
 	before, after := residentWith(b, idleConnections)
@@ -36,7 +33,7 @@ func BenchmarkResident(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// residentWith returns the resident memory of the built program, in MiB, before and with so many connections.
+// residentWith returns the resident memory of the program in MiB, without and with that many connections.
 func residentWith(tb testing.TB, connections int) (before, after float64) {
 	tb.Helper()
 	needFiles(tb, connections+100)
@@ -49,11 +46,11 @@ func residentWith(tb testing.TB, connections int) (before, after float64) {
 			tb.Fatal(err)
 		}
 	}
-	time.Sleep(settling)
+	time.Sleep(idleTime)
 	return before, resident(tb, pid)
 }
 
-// needFiles fails when this process may not open so many files. (Go has raised the soft limit to the hard one.)
+// needFiles fails if this process may not open that many files. (Go raises the soft limit to the hard one.)
 func needFiles(tb testing.TB, files int) {
 	tb.Helper()
 	var limit syscall.Rlimit
@@ -62,29 +59,22 @@ func needFiles(tb testing.TB, files int) {
 	}
 }
 
-// startProgram builds the program and runs it on a Redis of its own until the test or benchmark ends.
+// startProgram runs the program on its own Redis until the test or benchmark ends.
 func startProgram(tb testing.TB) (addr string, pid, redisPID int) {
 	tb.Helper()
-	binary := filepath.Join(tb.TempDir(), "remit")
-	if output, err := exec.Command("go", "build", "-o", binary, "remit").CombinedOutput(); err != nil {
-		tb.Fatalf("go build: %v\n%s", err, output)
-	}
 	client, redisURL := startRedis(tb, redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec"})
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	program, err := serviceproc.LaunchWith(tb.TempDir(), []string{"REMIT_REDIS_URL=" + redisURL, "REMIT_LISTEN=127.0.0.1:0"})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	addr = free.Addr().String()
-	free.Close()
-	program := exec.Command(binary)
-	program.Env = []string{"PATH=" + os.Getenv("PATH"), "REMIT_REDIS_URL=" + redisURL, "REMIT_LISTEN=" + addr}
-	program.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a Ctrl-C is for the bench, which stops it
-	if err := program.Start(); err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { stopProgram(tb, program) })
+	tb.Cleanup(func() {
+		if err := program.Stop(); err != nil {
+			tb.Error(err)
+		}
+	})
+	addr = strings.TrimPrefix(program.URL, "http://")
 	waitReady(tb, addr)
-	return addr, program.Process.Pid, processOf(tb, client)
+	return addr, program.PID(), processOf(tb, client)
 }
 
 func waitReady(tb testing.TB, addr string) {
@@ -107,16 +97,7 @@ func waitReady(tb testing.TB, addr string) {
 	}
 }
 
-func stopProgram(tb testing.TB, program *exec.Cmd) {
-	_ = program.Process.Signal(syscall.SIGTERM)
-	killer := time.AfterFunc(stopPatience, func() { _ = program.Process.Kill() })
-	defer killer.Stop()
-	if err := program.Wait(); err != nil {
-		tb.Errorf("the program did not end in order: %v", err)
-	}
-}
-
-// resident reads VmRSS, in MiB.
+// resident reads VmRSS in MiB.
 func resident(tb testing.TB, pid int) float64 {
 	tb.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -132,7 +113,7 @@ func resident(tb testing.TB, pid int) float64 {
 	return kilobytes / 1024
 }
 
-// processOf is the process id of a Redis.
+// processOf returns the process id of a Redis.
 func processOf(tb testing.TB, client *redis.Client) int {
 	tb.Helper()
 	info := client.InfoMap(context.Background(), "server").Item("Server", "process_id")

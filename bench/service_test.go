@@ -22,17 +22,17 @@ import (
 	"remit/token"
 )
 
-// service is the whole service in this process, on a real Redis, with one organization.
+// service is the complete service in this process, with a real Redis and one organization.
 type service struct {
 	addr    string
 	handler fasthttp.RequestHandler
 	store   *redisstore.Store
-	redis   *redis.Client // of the bench's own, to look at what the service keeps
+	redis   *redis.Client // to inspect what the service stores
 	key     string        // API key
 	org     uuid.UUID
 }
 
-// agent is an agent of the service with a session that a benchmark does not use up.
+// agent is an agent of the service with a session whose limits no benchmark reaches.
 type agent struct {
 	id              uuid.UUID
 	secret          string
@@ -51,16 +51,16 @@ func startService(tb testing.TB) *service {
 
 func startServiceOn(tb testing.TB, config redisproc.Config) *service {
 	tb.Helper()
-	return startWatched(tb, config, watching{})
+	return startObserved(tb, config, observers{})
 }
 
-// watching is who looks on; the zero value is nobody.
-type watching struct {
+// observers are the tracer and the access log of the service. The zero value has neither.
+type observers struct {
 	tracer trace.Tracer
 	log    server.AccessLog
 }
 
-func startWatched(tb testing.TB, config redisproc.Config, by watching) *service {
+func startObserved(tb testing.TB, config redisproc.Config, by observers) *service {
 	tb.Helper()
 	client, url := startRedis(tb, config)
 	store, err := redisstore.Open(redisstore.Config{URL: url, Tracer: by.tracer})
@@ -136,7 +136,7 @@ func serve(tb testing.TB, serve func(net.Listener) error, shutdown func(context.
 	return l.Addr().String()
 }
 
-// made is what the service answers when something is created.
+// made is the answer to a creation.
 type made struct {
 	ID           uuid.UUID
 	Secret       string
@@ -191,7 +191,7 @@ func (a agent) sessionBody() string {
 	return fmt.Sprintf(`{"agent_id":%q,"max_actions":1000000000,"max_value_usd":1000000000,"expires_in_seconds":86400}`, a.id)
 }
 
-// charge is POST /sessions/{id}/actions by the access token.
+// charge is POST /sessions/{id}/actions with the access token.
 func (a agent) charge(session uuid.UUID) call {
 	return post("/sessions/"+session.String()+"/actions", a.bearer(), `{"action_type":"llm.call","value_usd":0.000001}`)
 }

@@ -8,7 +8,7 @@ import (
 	"remit/redisproc"
 )
 
-// TestMemoryOfEveryKindIsMeasured keeps BenchmarkMemory working. What it comes to proves nothing for so few.
+// TestMemoryOfEveryKindIsMeasured keeps BenchmarkMemory working. Its results mean nothing for few objects.
 func TestMemoryOfEveryKindIsMeasured(t *testing.T) {
 	for _, k := range kinds {
 		if _, keys, err := bytesEach(t, k, 20); err != nil || len(keys) == 0 {
@@ -17,8 +17,8 @@ func TestMemoryOfEveryKindIsMeasured(t *testing.T) {
 	}
 }
 
-// TestCopiedSessionsAreAsTheServiceMakesThem: what BenchmarkGrowth charges and lists is what it says.
-func TestCopiedSessionsAreAsTheServiceMakesThem(t *testing.T) {
+// TestCopiedSessionsEqualThoseOfTheService: BenchmarkGrowth charges and lists copies.
+func TestCopiedSessionsEqualThoseOfTheService(t *testing.T) {
 	c := newCrowd(t, startServiceOn(t, redisproc.Config{}), 2)
 	c.growTo(t, 20)
 	for i, a := range c.agents {
@@ -28,7 +28,7 @@ func TestCopiedSessionsAreAsTheServiceMakesThem(t *testing.T) {
 		copied := c.sessions[i][9]
 		first := answerTo(t, c.service, get("/sessions/"+a.session.String(), a.bearer()))
 		other := answerTo(t, c.service, get("/sessions/"+copied.String(), a.bearer()))
-		first, other = createdAt.ReplaceAll(first, nil), createdAt.ReplaceAll(other, nil) // which follows from the id
+		first, other = createdAt.ReplaceAll(first, nil), createdAt.ReplaceAll(other, nil) // derived from the id
 		if want := bytes.ReplaceAll(first, []byte(a.session.String()), []byte(copied.String())); !bytes.Equal(other, want) {
 			t.Errorf("the copy is %s, want %s", other, want)
 		}

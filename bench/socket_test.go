@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// connections is how many a path is measured with, if nothing else is said.
+// connections is the default number of connections.
 const connections = 256
 
 // BenchmarkSocket measures the paths from a client's socket to Redis and back.
@@ -27,7 +27,7 @@ func BenchmarkSocket(b *testing.B) {
 	}
 }
 
-// overSocket returns a path over so many connections, and its floors.
+// overSocket returns a path over that many connections, and its floors.
 func overSocket(tb testing.TB, s *service, p path, connections int) (over contender, floors []contender) {
 	tb.Helper()
 	a := s.newAgent(tb)
@@ -46,7 +46,7 @@ func overSocket(tb testing.TB, s *service, p path, connections int) (over conten
 	return timed(p.name, calls.run), floors
 }
 
-// BenchmarkBatch charges a hundred at once, of one session and of ten. An operation is a charge.
+// BenchmarkBatch sends batches of a hundred charges, of one session and of ten. An operation is a charge.
 func BenchmarkBatch(b *testing.B) {
 	for _, sessions := range []int{1, 10} {
 		b.Run(fmt.Sprintf("sessions=%d", sessions), func(b *testing.B) {
@@ -56,7 +56,7 @@ func BenchmarkBatch(b *testing.B) {
 	}
 }
 
-// batches does ten times as many charges as it is asked for, so that a round has enough calls.
+// batches makes ten times as many charges as requested, so that a round has enough calls.
 func batches(tb testing.TB, s *service, sessions, connections int) (over, floor contender) {
 	tb.Helper()
 	a := s.newAgent(tb)

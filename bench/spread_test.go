@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// spread does n operations from so many goroutines, whose number it passes, and returns the operations' latencies. All
-// goroutines stop soon after the first error.
+// spread makes n operations from several goroutines, passing each its number, and returns the latencies. All goroutines stop
+// soon after the first error.
 func spread(goroutines, n int, do func(goroutine int) error) ([]time.Duration, error) {
 	latencies := make([]time.Duration, n)
 	var next atomic.Int64
@@ -33,7 +33,7 @@ func spread(goroutines, n int, do func(goroutine int) error) ([]time.Duration, e
 	return latencies, nil
 }
 
-// quantile returns what so large a part of some values does not exceed; it sorts them.
+// quantile returns the value that the given part of the values does not exceed. It sorts them.
 func quantile[T ~int64 | ~float64](part float64, of []T) T {
 	slices.Sort(of)
 	return of[min(int(part*float64(len(of))), len(of)-1)]

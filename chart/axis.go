@@ -7,10 +7,10 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// ticksWanted is about how many labelled ticks an axis gets.
+// ticksWanted is the approximate number of labelled ticks on an axis.
 const ticksWanted = 6
 
-// canDraw reports whether a value has a place on an axis.
+// canDraw reports whether an axis can show a value.
 func canDraw(v float64, log bool) bool {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return false
@@ -26,7 +26,7 @@ func nothing() extent { return extent{math.Inf(1), math.Inf(-1)} }
 func (e extent) with(v float64) extent { return extent{min(e.least, v), max(e.most, v)} }
 func (e extent) empty() bool           { return e.least > e.most }
 
-// setUpAxis gives an axis its scale, its ticks, and a range that has all of e; to the next tick if it may be rounded.
+// setUpAxis sets the scale, the ticks and the range of an axis. The range includes e, rounded to the next ticks if allowed.
 func setUpAxis(a *plot.Axis, e extent, log, round bool) {
 	if log {
 		a.Scale = plot.LogScale{}
@@ -51,12 +51,12 @@ func setUpAxis(a *plot.Axis, e extent, log, round bool) {
 	a.Tick.Marker = plot.ConstantTicks(linearTicks(e, step))
 }
 
-// niceStep is the distance between ticks: 1, 2 or 5 times a power of ten.
+// niceStep returns the distance between ticks: 1, 2 or 5 times a power of ten.
 func niceStep(e extent) float64 {
 	return stepUp(e.most/ticksWanted - e.least/ticksWanted)
 }
 
-// stepUp is the least of 1, 2 and 5 times a power of ten that is not below v, which is above zero.
+// stepUp returns the least of 1, 2 and 5 times a power of ten that is at least v. v must be positive.
 func stepUp(v float64) float64 {
 	decade := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, n := range []float64{1, 2, 5} {
@@ -67,7 +67,7 @@ func stepUp(v float64) float64 {
 	return 10 * decade
 }
 
-// stepDown is the greatest of 1, 2 and 5 times a power of ten that is not above v, which is above zero.
+// stepDown returns the greatest of 1, 2 and 5 times a power of ten that is at most v. v must be positive.
 func stepDown(v float64) float64 {
 	decade := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, n := range []float64{5, 2} {
@@ -86,7 +86,7 @@ func linearTicks(e extent, step float64) []plot.Tick {
 	return ticks
 }
 
-// logTicks has labels at each power of ten, or every few when there are many, and at 2 and 5 as well when there are few.
+// logTicks labels each power of ten, only some of them if there are many, and also 2 and 5 times these if there are few.
 func logTicks(e extent) []plot.Tick {
 	first, last := math.Floor(math.Log10(e.least)), math.Ceil(math.Log10(e.most))
 	decades := last - first
@@ -108,7 +108,7 @@ func logTicks(e extent) []plot.Tick {
 	return ticks
 }
 
-// number is v to three digits, in thousands, millions or billions when it is that large.
+// number formats v with three digits, in thousands, millions or billions if it is large.
 func number(v float64) string {
 	for _, unit := range []struct {
 		size float64
@@ -122,6 +122,6 @@ func number(v float64) string {
 }
 
 func short(v float64) string {
-	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // what was just written can be read
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64) // cannot fail: FormatFloat wrote it
 	return strconv.FormatFloat(rounded, 'g', -1, 64)
 }

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"math"
 
 	xfont "golang.org/x/image/font"
@@ -11,12 +12,26 @@ import (
 )
 
 const (
-	barPitch   = 38  // points from one bar to the next
+	barPitch   = 38  // points between the tops of two bars
 	barWidth   = 20  // points
 	barSurplus = 110 // points around the bars, for the axis, the title and the legend
-	nameWidth  = 250 // points that a name may take
-	valueGap   = 6   // points between a bar, or the mark of its goal, and its value in figures
+	nameWidth  = 250 // points for a name
+	valueGap   = 6   // points between a bar, or its goal, and its value as text
 )
+
+// Bars draws horizontal bars from top to bottom, so that their names have space. The labels X and LogX apply to the values. A
+// value or goal that is not finite, negative, or zero on a logarithmic axis is an error.
+func Bars(l Labels, bars ...Bar) ([]byte, error) {
+	if len(bars) == 0 {
+		return nil, ErrNothing
+	}
+	for _, b := range bars {
+		if !isLength(b.Value) || !isLength(b.Goal) || !canDraw(b.Value, l.LogX) {
+			return nil, fmt.Errorf("chart: bar %q has the value %v and the goal %v", b.Name, b.Value, b.Goal)
+		}
+	}
+	return drawBars(l, bars)
+}
 
 // isLength reports whether v can be the length of a bar.
 func isLength(v float64) bool { return v >= 0 && !math.IsInf(v, 0) }
@@ -34,12 +49,12 @@ func drawBars(l Labels, bars []Bar) ([]byte, error) {
 		}
 	}
 	if l.LogX {
-		values.least = stepDown(values.least / 2) // or the shortest bar has no length
+		values.least = stepDown(values.least / 2) // otherwise the shortest bar has no length
 	}
 	setUpAxis(&p.X, values, l.LogX, true)
 
 	p.Y.Min, p.Y.Max = -0.5, float64(len(bars))-0.5
-	p.Y.Tick.Length, p.Y.Tick.Color = 6, ground // room between the names and the axis
+	p.Y.Tick.Length, p.Y.Tick.Color = 6, ground // space between names and axis
 	names := make(plot.ConstantTicks, len(bars))
 	for i, b := range bars {
 		at := float64(len(bars) - 1 - i)
@@ -59,7 +74,7 @@ var goalStyle = draw.LineStyle{Color: goal, Width: 3}
 // barsPlotter draws bars, the first on top. It is a plot.Plotter and a plot.GlyphBoxer.
 type barsPlotter []Bar
 
-// Plot draws the bars, the marks of their goals, and both in figures.
+// Plot draws the bars, their goals, and the values as text.
 func (bars barsPlotter) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	style := figures()
@@ -78,14 +93,14 @@ func (bars barsPlotter) Plot(c draw.Canvas, p *plot.Plot) {
 			mark := x(b.Goal)
 			c.StrokeLine2(goalStyle, mark, at-barWidth/2-4, mark, at+barWidth/2+4)
 			if from := end - 2; mark > from && mark < end+2*valueGap+style.Width(label) {
-				end = mark // the figures go beyond the mark instead of under it
+				end = mark // the text starts after the goal
 			}
 		}
 		c.FillText(style, vg.Point{X: end + valueGap, Y: at}, label)
 	}
 }
 
-// GlyphBoxes keeps room for the figures.
+// GlyphBoxes reserves space for the text.
 func (bars barsPlotter) GlyphBoxes(p *plot.Plot) []plot.GlyphBox {
 	style := figures()
 	boxes := make([]plot.GlyphBox, len(bars))

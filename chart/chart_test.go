@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// texts reads a drawing as XML and returns its texts, the title first.
+// texts parses a drawing as XML and returns its texts, the title first.
 func texts(t *testing.T, svg []byte) []string {
 	t.Helper()
 	if !bytes.HasPrefix(svg, []byte("<svg ")) {
-		t.Fatalf("starts with %.40q, which cannot stand in a page", svg)
+		t.Fatalf("starts with %.40q, which is invalid in a page", svg)
 	}
 	var found []string
 	decoder := xml.NewDecoder(bytes.NewReader(svg))
@@ -39,7 +39,7 @@ func texts(t *testing.T, svg []byte) []string {
 	}
 }
 
-// shows fails the test unless every text stands in the drawing.
+// shows checks that the drawing contains every text.
 func shows(t *testing.T, svg []byte, want ...string) {
 	t.Helper()
 	all := texts(t, svg)
@@ -149,7 +149,7 @@ func TestOddValuesAreDrawn(t *testing.T) {
 		for _, l := range []Labels{{}, {LogX: true, LogY: true}} {
 			svg, err := Lines(l, s)
 			if l.LogX && (name == "all zero" || name == "below zero") {
-				continue // has no place there
+				continue // not valid there
 			}
 			if err != nil {
 				t.Errorf("%s: %v", name, err)

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"slices"
 
 	"gonum.org/v1/plot"
@@ -8,6 +9,19 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 )
+
+// Lines draws series in one coordinate system. Points that are not finite, or not positive on a logarithmic axis, are gaps in
+// their line. It returns ErrNothing if there are no other points. A linear Y axis includes zero.
+func Lines(l Labels, series ...Series) ([]byte, error) {
+	lines := make([]line, len(series))
+	for i, s := range series {
+		if len(s.X) != len(s.Y) {
+			return nil, fmt.Errorf("chart: series %q has %d values of X and %d of Y", s.Name, len(s.X), len(s.Y))
+		}
+		lines[i] = newLine(l, s, styleOf(i))
+	}
+	return drawLines(l, lines)
+}
 
 // line is a series cut at its gaps. It is a plot.Plotter.
 type line struct {
@@ -72,7 +86,7 @@ func drawLines(l Labels, lines []line) ([]byte, error) {
 	setUpAxis(&p.Y, y, l.LogY, true)
 	p.Add(grid{vertical: true, horizontal: true})
 	legend := make([]entry, 0, len(lines))
-	for _, one := range slices.Backward(lines) { // the first comes to lie on top
+	for _, one := range slices.Backward(lines) { // draws the first on top
 		p.Add(one)
 	}
 	for _, one := range lines {

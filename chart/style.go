@@ -11,9 +11,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Sizes in points; a point is a pixel where the drawing is not scaled.
+// Sizes in points. A point is a pixel unless the drawing is scaled.
 const (
-	width, height = 760, 400 // of a drawing of lines; one of bars is as high as it needs
+	width, height = 760, 400 // of a line chart; the height of a bar chart depends on its bars
 	margin        = 14
 	titleSize     = 16
 	textSize      = 13
@@ -40,7 +40,7 @@ var (
 	dashes = [...][]vg.Length{nil, {7, 3}, {2, 2.5}, {10, 3, 2, 3}}
 )
 
-// styleOf is how series i is drawn. Neighbours differ in colour and in stroke.
+// styleOf returns the style of series i. Neighbours differ in colour and in stroke.
 func styleOf(i int) draw.LineStyle {
 	return draw.LineStyle{Color: palette[i%len(palette)], Width: 2, Dashes: dashes[i%len(dashes)]}
 }
@@ -51,25 +51,4 @@ func textStyle(size vg.Length, weight xfont.Weight) text.Style {
 		Font:    font.Font{Typeface: "Liberation", Variant: "Sans", Size: size, Weight: weight},
 		Handler: plot.DefaultTextHandler,
 	}
-}
-
-// newPlot is an empty plot whose axes have their labels.
-func newPlot(l Labels) *plot.Plot {
-	p := plot.New()
-	p.BackgroundColor = nil
-	p.X.Label.Text, p.Y.Label.Text = clean(l.X), clean(l.Y)
-	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.LineStyle = draw.LineStyle{Color: faint, Width: 1}
-		axis.Tick.LineStyle = draw.LineStyle{Color: faint, Width: 1}
-		axis.Tick.Length = 5
-		axis.Padding = 0
-		axis.Label.Padding = 6
-		own := axis.Label.TextStyle
-		own.Font, own.Color = textStyle(textSize, xfont.WeightNormal).Font, ink
-		axis.Label.TextStyle = own
-		own = axis.Tick.Label
-		own.Font, own.Color = textStyle(tickSize, xfont.WeightNormal).Font, ink
-		axis.Tick.Label = own
-	}
-	return p
 }

@@ -16,13 +16,13 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// entry is what a colour and a stroke stand for.
+// entry is a legend entry: a name with its colour and stroke.
 type entry struct {
 	name  string
 	style draw.LineStyle
 }
 
-// drawing is a plot with a title and a legend above it, where they hide nothing.
+// drawing is a plot with a title and a legend above it.
 type drawing struct {
 	title  string
 	height vg.Length
@@ -47,8 +47,8 @@ func (d drawing) svg() ([]byte, error) {
 	return d.finish(canvas)
 }
 
-// drawPlot draws the plot, and the label of its X axis by itself: on a logarithmic axis gonum takes the label to lie far
-// to the right, and keeps room for it there.
+// drawPlot draws the plot, and the label of its X axis separately: on a logarithmic axis gonum misplaces the label far to the
+// right, and reserves space there.
 func (d drawing) drawPlot(c draw.Canvas) {
 	label := d.plot.X.Label.Text
 	d.plot.X.Label.Text = ""
@@ -64,7 +64,7 @@ func (d drawing) drawPlot(c draw.Canvas) {
 	c.FillText(style, vg.Point{X: data.Center().X, Y: c.Min.Y + 3}, fit(style, label, data.Size().X))
 }
 
-// drawLegend draws the legend along the top of c, in as many rows as it takes, and returns their height.
+// drawLegend draws the legend along the top of c, in as many rows as needed, and returns their height.
 func (d drawing) drawLegend(c draw.Canvas) vg.Length {
 	const sample, gap, between, row = 26, 6, 20, 20
 	style := textStyle(textSize, xfont.WeightNormal)
@@ -90,8 +90,7 @@ func (d drawing) drawLegend(c draw.Canvas) vg.Length {
 	return rows*row + 8
 }
 
-// finish writes the document with an opening of its own: without a declaration, with a title, and of a size that a page
-// may shrink.
+// finish writes the document with its own opening tag: without a declaration, with a title, and with a scalable size.
 func (d drawing) finish(canvas *vgsvg.Canvas) ([]byte, error) {
 	var whole bytes.Buffer
 	if _, err := canvas.WriteTo(&whole); err != nil {
@@ -109,13 +108,13 @@ func (d drawing) finish(canvas *vgsvg.Canvas) ([]byte, error) {
 		return nil, fmt.Errorf("chart: %w", err)
 	}
 	out.WriteString("</title>")
-	// Arial and Helvetica are as wide as Liberation Sans, with which the text was measured.
+	// Arial and Helvetica have the metrics of Liberation Sans, which measured the text.
 	out.Write(bytes.ReplaceAll(body, []byte("font-family:Liberation Sans;"),
 		[]byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")))
 	return out.Bytes(), nil
 }
 
-// clean is text on one line, without what XML has no place for.
+// clean returns text on one line, without characters that are invalid in XML.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -129,7 +128,7 @@ func clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// fit is as much of s as has room in the given width.
+// fit truncates s to the given width.
 func fit(style text.Style, s string, room vg.Length) string {
 	if style.Width(s) <= room {
 		return s
@@ -141,4 +140,25 @@ func fit(style text.Style, s string, room vg.Length) string {
 		}
 	}
 	return "…"
+}
+
+// newPlot returns an empty plot with axis labels.
+func newPlot(l Labels) *plot.Plot {
+	p := plot.New()
+	p.BackgroundColor = nil
+	p.X.Label.Text, p.Y.Label.Text = clean(l.X), clean(l.Y)
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.LineStyle = draw.LineStyle{Color: faint, Width: 1}
+		axis.Tick.LineStyle = draw.LineStyle{Color: faint, Width: 1}
+		axis.Tick.Length = 5
+		axis.Padding = 0
+		axis.Label.Padding = 6
+		own := axis.Label.TextStyle
+		own.Font, own.Color = textStyle(textSize, xfont.WeightNormal).Font, ink
+		axis.Label.TextStyle = own
+		own = axis.Tick.Label
+		own.Font, own.Color = textStyle(tickSize, xfont.WeightNormal).Font, ink
+		axis.Tick.Label = own
+	}
+	return p
 }

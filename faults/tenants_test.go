@@ -118,10 +118,47 @@ func (m *member) honestRequests(n int) []Request {
 	}
 }
 
+// tenantPause is how long an honest tenant rests between two rounds.
+const tenantPause = 500 * time.Millisecond
+
+// startTenants makes every member call the instances until stop: the last one hostile requests at full rate, the others honest
+// ones.
+func startTenants(t *testing.T, caller *Caller, instances []*Instance, members []*member, hostile, honest *tally) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var group sync.WaitGroup
+	attacker := len(members) - 1
+	for i, next := range members[attacker].hostileRequests() {
+		group.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				r := next(n)
+				status, _, body, err := caller.send(instances[(i+n)%2].URL, r)
+				hostile.add(r.Path, status, body, err)
+			}
+		})
+	}
+	for i, m := range members[:attacker] {
+		group.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				for _, r := range m.honestRequests(n) {
+					status, _, body, err := caller.send(instances[(i+n)%2].URL, r)
+					honest.add(strings.Replace(r.Path, m.session, "{id}", 1), status, body, err)
+				}
+				select {
+				case <-ctx.Done():
+				case <-time.After(tenantPause):
+				}
+			}
+		})
+	}
+	stop = sync.OnceFunc(func() { cancel(); group.Wait() })
+	t.Cleanup(stop)
+	return stop
+}
+
 // One organization at full rate fills a Redis of 300 MB in seconds. Its quota must refuse it, and no other organization
 // may ever be refused.
 func TestQuotaRefusesAHostileOrganizationAndNoOther(t *testing.T) {
-	const tenants, pause = 20, 500 * time.Millisecond
+	const tenants = 20
 	lasts := time.Duration(rounds(5)) * time.Second // after the first refusal
 	redis := StartRedis(t, redisproc.Config{})
 	limitMemory(t, redis, "300mb")
@@ -137,38 +174,12 @@ func TestQuotaRefusesAHostileOrganizationAndNoOther(t *testing.T) {
 		caller.want(t, instances[n%2].URL, m.begin(object{"s": strings.Repeat("x", 40_000)})) // enough for its usage to be counted
 		members = append(members, m)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var hostile, honest tally
-	var group sync.WaitGroup
-	for i, next := range members[tenants].hostileRequests() {
-		group.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				r := next(n)
-				status, _, body, err := caller.send(instances[(i+n)%2].URL, r)
-				hostile.add(r.Path, status, body, err)
-			}
-		})
-	}
-	for i, m := range members[:tenants] {
-		group.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				for _, r := range m.honestRequests(n) {
-					status, _, body, err := caller.send(instances[(i+n)%2].URL, r)
-					honest.add(strings.Replace(r.Path, m.session, "{id}", 1), status, body, err)
-				}
-				select {
-				case <-ctx.Done():
-				case <-time.After(pause):
-				}
-			}
-		})
-	}
+	hostile, honest := tally{}, tally{}
+	stop := startTenants(t, caller, instances, members, &hostile, &honest)
 	waitUntil(t, 2*time.Minute, "the quota refuses it", func() bool { return hostile.of(refusedState) > 0 })
 	rest := time.NewTimer(lasts)
 	<-rest.C
-	cancel()
-	group.Wait()
+	stop()
 	used, most := memoryOf(t, redis, "used_memory"), memoryOf(t, redis, "maxmemory")
 	t.Logf("hostile: %v; others: %v; %d of %d MB", hostile.counts, honest.counts, used>>20, most>>20)
 	done := honest.counts["ok"]

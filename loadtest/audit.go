@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// keptViolations is how many violations are kept to be printed; all are counted.
+// keptViolations is how many violations are printed. All are counted.
 const keptViolations = 20
 
-// audit collects what the checks found. Safe for use by many workers; its fields are for when they are done.
+// audit collects violations. Its methods are safe for concurrent use; read its fields only after the workers have ended.
 type audit struct {
 	mu     sync.Mutex
 	kept   []violation // the first
 	counts map[rule]int64
 }
 
-// add takes over what one check found.
+// add adds the violations of one check.
 func (a *audit) add(list []violation) {
 	if len(list) == 0 {
 		return
@@ -34,14 +34,14 @@ func (a *audit) add(list []violation) {
 	}
 }
 
-// clean reports whether everything was checked and nothing found.
+// clean reports whether everything was checked and no violation found.
 func (a *audit) clean() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.counts) == 0
 }
 
-// total is how much was found, including what could not be checked.
+// total is the number of violations, including what could not be checked.
 func (a *audit) total() int64 {
 	var n int64
 	for _, count := range a.counts {
@@ -50,5 +50,5 @@ func (a *audit) total() int64 {
 	return n
 }
 
-// broken are the rules that were, in alphabetical order.
+// broken returns the broken rules in alphabetical order.
 func (a *audit) broken() []rule { return slices.Sorted(maps.Keys(a.counts)) }

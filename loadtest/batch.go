@@ -11,17 +11,17 @@ import (
 	"remit/money"
 )
 
-// chargeMany charges sessions of one agent in one request, and checks each charge's own answer.
-func (f *fleet) chargeMany(ctx context.Context, a *agent, of action, due time.Time) *tape {
+// chargeBatch charges sessions of one agent in one request, and checks the answer to each charge.
+func (f *fleet) chargeBatch(ctx context.Context, a *agent, of action, due time.Time) *recorder {
 	actions := make([]client.SessionCharge, len(of.batch))
 	facts := make([]actionFact, len(of.batch))
 	for i, item := range of.batch {
 		s := f.sessions[item.session]
 		actions[i] = client.SessionCharge{SessionID: s.sdk.ID(), Charge: client.Charge{
-			ActionType: of.kind, Value: money.MicroUSD(item.asked.value), Count: item.asked.count,
+			ActionType: of.kind, Value: money.MicroUSD(item.requested.value), Count: item.requested.count,
 		}}
-		facts[i] = actionFact{session: s.sdk.ID(), limits: s.limits, asked: item.asked}
-		facts[i].before = s.ledger.send(effect{charge: item.asked})
+		facts[i] = actionFact{session: s.sdk.ID(), limits: s.limits, requested: item.requested}
+		facts[i].before = s.ledger.send(effect{charge: item.requested})
 	}
 	t := f.call(ctx, opBatch, due, func(ctx context.Context) error {
 		_, err := a.sdk.ChargeMany(ctx, actions, client.BatchOptions{})
@@ -32,16 +32,16 @@ func (f *fleet) chargeMany(ctx context.Context, a *agent, of action, due time.Ti
 		f.audit.add([]violation{found(ruleUnreadable, a.sdk.ID(), "batch: %v", err)})
 	}
 	for i, item := range of.batch {
-		asked := effect{charge: item.asked}
+		requested := effect{charge: item.requested}
 		facts[i].reply = replies[i]
-		facts[i].possible = f.sessions[item.session].ledger.settle(asked, asked, replies[i])
+		facts[i].possible = f.sessions[item.session].ledger.finish(requested, requested, replies[i])
 		f.audit.add(checkAction(facts[i]))
 	}
 	return t
 }
 
-// readBatch is what became of each of n charges: its own answer when the batch has been done, else that to the whole. If
-// the answer cannot be read, each is in doubt.
+// readBatch returns the reply to each of n charges: its own answer if the batch was executed, else that to the whole batch. If
+// the answer is unreadable, the outcome of each is unknown.
 func readBatch(whole reply, n int) ([]reply, error) {
 	replies := make([]reply, n)
 	for i := range replies {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The floors of the service itself, in rounds that are too short to mean anything.
+// Rounds are too short for meaningful results here; the test checks that every floor is measured.
 func TestFloorsAreMeasuredBesideTheService(t *testing.T) {
 	t.Parallel()
 	own, err := startService(t.Context())
@@ -77,13 +77,13 @@ func TestFailingContenderEndsTheComparison(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	var c comparison
-	err := c.measure(t.Context(), 10*time.Millisecond, []contender{inClosedLoop("a", 3, func() error { return broken })}, nil)
+	err := c.measure(t.Context(), 10*time.Millisecond, []contender{closedLoop("a", 3, func() error { return broken })}, nil)
 	if !errors.Is(err, broken) {
 		t.Errorf("%v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.measure(ctx, time.Hour, []contender{inClosedLoop("a", 3, func() error { return nil })}, nil); !errors.Is(err, context.Canceled) {
+	if err := c.measure(ctx, time.Hour, []contender{closedLoop("a", 3, func() error { return nil })}, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }
@@ -123,7 +123,7 @@ func TestReadBenchmarkTakesTheEndOfTheLine(t *testing.T) {
 func TestWhatStandsInForAnIDHasNoZero(t *testing.T) {
 	t.Parallel()
 	for range 1000 {
-		if id := standIn(); len(id) != 16 || strings.Contains(id, "\x00") {
+		if id := placeholderID(); len(id) != 16 || strings.Contains(id, "\x00") {
 			t.Fatalf("%x", id)
 		}
 	}

@@ -25,37 +25,36 @@ const (
 type config struct {
 	agents   int           // agents in the fleet, 1 to maxAgents
 	sessions int           // sessions per agent, 1 to maxSessions
-	rate     int           // actions per second over the whole fleet; 0: closed loop, as fast as it can
+	rate     int           // actions per second over the whole fleet; 0: closed loop, as fast as possible
 	duration time.Duration // how long the fleet acts, minDuration to maxDuration
 	addr     string        // base URL without a path, on this machine; empty: start a service for the run
 
 	report  string // file for the report; empty: none
-	compare bool   // whether the floors are measured as well
+	compare bool   // also measure the floors
 
 	scenario     scenario
-	transactions int  // percent of the actions that are transactions, 0 to 100; the mixed scenario has its own share
-	keys         bool // whether writes carry idempotency keys, and are repeated when their answer is lost
+	transactions int  // percent of the actions that are transactions, 0 to 100; not used by the mixed scenario
+	keys         bool // send writes with idempotency keys, and repeat them when the answer is lost
 }
 
 // fleetSessions is the number of sessions of all agents together.
 func (c config) fleetSessions() int { return c.agents * c.sessions }
 
-// parseConfig reads the command line. Usage and complaints go to stderr; the error is flag.ErrHelp when help was asked
-// for.
+// parseConfig reads the command line. Usage and errors go to stderr. The error is flag.ErrHelp when help was requested.
 func parseConfig(args []string, stderr io.Writer) (config, error) {
 	c := config{scenario: steady}
 	flags := flag.NewFlagSet("loadtest", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.IntVar(&c.agents, "agents", 100, "number of `agents`")
-	flags.IntVar(&c.sessions, "sessions", 2, "`sessions` per agent")
-	flags.IntVar(&c.rate, "rate", 2000, "`actions` per second over the whole fleet, open loop; 0: as fast as it can, closed loop")
-	flags.DurationVar(&c.duration, "duration", 10*time.Second, "how `long` the fleet acts")
-	flags.StringVar(&c.addr, "addr", "", "base `URL` of a running service on this machine; empty: start one on a Redis of its own")
-	flags.Var(&c.scenario, "scenario", "`what` arrives and when: steady, burst, storm (all tokens expire at once) or mixed (the realistic blend)")
-	flags.IntVar(&c.transactions, "transactions", 10, "`percent` of the actions that are transactions: begun, then committed or rolled back; not for mixed")
-	flags.StringVar(&c.report, "report", "", "`file` for a report, one page of HTML")
-	flags.BoolVar(&c.compare, "compare", false, "measure the floors as well: a bare handler, redis-benchmark, go-redis")
-	flags.BoolVar(&c.keys, "keys", false, "send writes with idempotency keys, and again when the answer is lost; without, a lost answer stays in doubt")
+	flags.IntVar(&c.agents, "agents", 100, "`number` of agents")
+	flags.IntVar(&c.sessions, "sessions", 2, "`number` of sessions per agent")
+	flags.IntVar(&c.rate, "rate", 2000, "`actions` per second over the whole fleet, open loop; 0: as fast as possible, closed loop")
+	flags.DurationVar(&c.duration, "duration", 10*time.Second, "`duration` of the run")
+	flags.StringVar(&c.addr, "addr", "", "base `URL` of a running service on this machine; empty: start one with its own Redis")
+	flags.Var(&c.scenario, "scenario", "`name` of the scenario: steady, burst, storm (all tokens expire at once) or mixed (a realistic mix)")
+	flags.IntVar(&c.transactions, "transactions", 10, "`percent` of the actions that are transactions (begin, then commit or roll back); not for mixed")
+	flags.StringVar(&c.report, "report", "", "`file` for an HTML report of one page")
+	flags.BoolVar(&c.compare, "compare", false, "also measure the floors: a bare handler, redis-benchmark, go-redis")
+	flags.BoolVar(&c.keys, "keys", false, "send writes with idempotency keys, and repeat them when the answer is lost; without, the outcome of a lost answer stays unknown")
 	if err := flags.Parse(args); err != nil {
 		return config{}, err
 	}
@@ -70,7 +69,7 @@ func parseConfig(args []string, stderr io.Writer) (config, error) {
 	return c, nil
 }
 
-// check returns the first thing that makes no sense, worded for whoever typed it.
+// check returns the first invalid flag, in words for the user.
 func (c config) check() error {
 	switch {
 	case c.agents < 1 || c.agents > maxAgents:
@@ -94,8 +93,8 @@ func (c config) check() error {
 	return err
 }
 
-// hostPort takes the host:port to dial out of a base URL. It refuses every host but this machine's loopback, because
-// what this program does to a service it may only do to its user's own.
+// hostPort returns the host:port of a base URL. It accepts only loopback hosts, because this program may put load only on
+// the user's own service.
 func hostPort(addr string) (string, error) {
 	u, err := url.Parse(addr)
 	if err != nil || u.Scheme != "http" || u.Host == "" {

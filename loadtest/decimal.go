@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// micros is an amount in micro-USD: one millionth of a dollar. Amounts are never held as floating point, for a check
-// of the books that rounds is none.
+// micros is an amount in micro-USD: one millionth of a dollar. Amounts are integers, because checks that round would miss
+// small differences.
 type micros int64
 
 const (
@@ -17,7 +17,7 @@ const (
 )
 
 // parseMicros reads a plain decimal such as 12, 12.3 or 0.000001, exactly. It refuses signs, exponents, a bare point,
-// leading zeros and more than six decimals: the service promises to write none of these.
+// leading zeros and more than six decimals, because the service promises not to write these.
 func parseMicros(text string) (micros, error) {
 	whole, fraction, point := strings.Cut(text, ".")
 	switch {
@@ -37,7 +37,7 @@ func onlyDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// String is the shortest exact decimal in USD, as it goes into a request.
+// String returns the shortest exact decimal in USD, as requests contain it.
 func (m micros) String() string {
 	if m < 0 {
 		return "-" + (-m).String()
@@ -49,7 +49,7 @@ func (m micros) String() string {
 	return text + "." + strings.TrimRight(fmt.Sprintf("%06d", int64(m%microsPerUSD)), "0")
 }
 
-// UnmarshalJSON takes a JSON number digit for digit. A string in quotes is refused, as the contract says number.
+// UnmarshalJSON reads a JSON number exactly. It rejects strings, because the API description says number.
 func (m *micros) UnmarshalJSON(text []byte) error {
 	n, err := parseMicros(string(text))
 	if err != nil {

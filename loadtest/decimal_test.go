@@ -42,7 +42,7 @@ func TestMicrosText(t *testing.T) {
 	}
 }
 
-// What the fleet writes is read back the same.
+// Parsing what the fleet writes returns the same amount.
 func FuzzMicrosRoundTrip(f *testing.F) {
 	f.Add(int64(0))
 	f.Add(int64(12_300_000))

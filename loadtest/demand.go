@@ -5,36 +5,36 @@ import (
 	"time"
 )
 
-// What the fleet asks for, and how much its sessions allow. Both are fixed by the number of the action or session, so
-// two runs with the same flags ask for the same.
+// What the fleet requests, and how much its sessions allow. The number of the action or session determines both, so two
+// runs with the same flags make the same requests.
 
 const (
-	// severalPercent of the actions count as 2 to 5, the others as 1: on average meanCount.
+	// severalPercent of the actions count as 2 to 5, the others as 1. The mean is meanCount.
 	severalPercent = 10
 	meanCount      = 1.25
 
-	// Of a hundred transactions so many are committed for what they hold, for less or for more, rolled back, and undone
-	// after their commit; the rest is left pending, to be rolled back by the session's end.
+	// The shares of transactions that are committed for the held value, for less or for more, rolled back, and undone after
+	// their commit. The others stay pending until the session's end rolls them back.
 	asHeldPercent, lessPercent, morePercent, rolledBackPercent, undonePercent = 35, 25, 10, 20, 7
 
-	// transactionLifetime outlasts the longest run, so that no transaction expires on its own.
+	// transactionLifetime is longer than the longest run, so that no transaction expires.
 	transactionLifetime = 4 * time.Hour
 
-	// topValue bounds the value of an action; on average it is about meanValue.
+	// topValue bounds the value of an action. The mean is about meanValue.
 	topValue  = 5 * microsPerUSD
 	meanValue = 2.4 * microsPerUSD
 
-	// In closed loop nobody knows the pace before. Any machine is faster than the one and slower than the other.
+	// In closed loop the pace is not known in advance. Every machine is between these bounds.
 	slowestPace, fastestPace = 1000, 1_000_000 // actions per second
 
-	// The service's own bounds of a session's limits.
+	// The service's bounds of a session's limits.
 	maxSessionActions = 1_000_000_000
 	maxSessionValue   = 1_000_000_000 * microsPerUSD
 )
 
 var actionTypes = [...]string{"search", "tool_call", "payment", "message"}
 
-// ending is how a transaction is meant to end.
+// ending is how a transaction shall end.
 type ending int
 
 const (
@@ -45,38 +45,38 @@ const (
 	leftPending // until the session's end
 )
 
-// action is one thing an agent does: it charges its session, or begins a transaction and settles it.
+// action is one task of an agent on a session, with its parameters.
 type action struct {
-	session int // index in the fleet
-	kind    string
-	task    task
-	asked   charge // of a transaction: one action, and what is held
-	ending  ending
-	cost    micros      // of a transaction that is committed
-	batch   []batchItem // of a batch
+	session   int // index in the fleet
+	kind      string
+	task      task
+	requested charge // of a transaction: one action, and the held value
+	ending    ending
+	cost      micros      // of a committed transaction
+	batch     []batchItem // of a batch
 }
 
-// nthAction is action k of a fleet. Its value has 0 to 6 decimals.
+// nthAction returns action k of a fleet. Its value has 0 to 6 decimals.
 func nthAction(k int64, cfg config) action {
 	r := rand.New(rand.NewPCG(uint64(k), 0))
 	a := action{session: r.IntN(cfg.fleetSessions()), kind: actionTypes[r.IntN(len(actionTypes))]}
-	a.asked = drawCharge(r)
+	a.requested = drawCharge(r)
 	switch a.task = drawTask(r, cfg); a.task {
 	case batches:
 		a.batch = drawBatch(r, a.session, cfg)
 	case transacts:
-		a.asked.count = 1
-		a.ending, a.cost = nthEnding(r, a.asked.value)
+		a.requested.count = 1
+		a.ending, a.cost = nthEnding(r, a.requested.value)
 		if (a.ending == committed || a.ending == undone) && isTightInValue(a.session) {
-			// Begun with little, which fits, and committed for much, which does not once the session is full.
-			a.asked.value *= micros(r.IntN(2))
-			a.cost = a.asked.value + topValue
+			// Begin with little, which fits, and commit much, which exceeds the limit once the session is full.
+			a.requested.value *= micros(r.IntN(2))
+			a.cost = a.requested.value + topValue
 		}
 	}
 	return a
 }
 
-// drawCharge draws what is charged at once.
+// drawCharge draws one charge.
 func drawCharge(r *rand.Rand) charge {
 	c := charge{count: 1}
 	if r.IntN(100) < severalPercent {
@@ -90,7 +90,7 @@ func drawCharge(r *rand.Rand) charge {
 	return c
 }
 
-// nthEnding draws how a transaction ends, and what it costs if it is committed.
+// nthEnding draws how a transaction ends, and its cost if it is committed.
 func nthEnding(r *rand.Rand, held micros) (e ending, cost micros) {
 	n := r.IntN(100)
 	for _, way := range []struct {
@@ -112,10 +112,10 @@ func nthEnding(r *rand.Rand, held micros) (e ending, cost micros) {
 	return leftPending, 0
 }
 
-// nthLimits are the limits of session i. With n = rate · duration / sessions actions expected on each session, every
-// tenth session may do half of what n ask for in actions, and every tenth half of it in value, so both run full about
-// half-way through. The others may do four times as much and never do. When n is small a tight session may not run
-// full either; then nothing is refused for that reason.
+// nthLimits returns the limits of session i. With n = rate · duration / sessions actions expected on each session, every
+// tenth session allows half of the actions that n request, and every tenth half of the value, so both are full about
+// half-way through the run. The others allow four times as much, and never fill up. If n is small, even a tight session may
+// not fill up, and the run has no refusals.
 func nthLimits(i int, cfg config) limits {
 	slowest, fastest := cfg.rate, cfg.rate
 	if cfg.rate == 0 {
@@ -138,13 +138,26 @@ func nthLimits(i int, cfg config) limits {
 func isTightInActions(session int) bool { return session%10 == 0 }
 func isTightInValue(session int) bool   { return session%10 == 1 }
 
-// expected is what one session is asked for on average, at a pace in actions per second over the fleet.
+// expected returns the mean demand on one session at a pace in actions per second over the fleet.
 func expected(pace int, cfg config) charge {
 	n := float64(pace) * cfg.duration.Seconds() / float64(cfg.fleetSessions())
 	return charge{count: int64(n * meanCount), value: micros(n * meanValue)}
 }
 
-// sessionLifetime outlasts the slowest run with these flags.
-func sessionLifetime(cfg config) time.Duration {
-	return setUpPatience + cfg.duration + overrun(cfg) + settlePatience + time.Minute
+// batchItem is one charge of a batch.
+type batchItem struct {
+	session   int // index in the fleet
+	requested charge
 }
+
+// drawBatch draws the charges of a batch, on sessions of the same agent as the given one.
+func drawBatch(r *rand.Rand, session int, cfg config) []batchItem {
+	items := make([]batchItem, minBatch+r.IntN(maxBatch-minBatch+1))
+	for i := range items {
+		items[i] = batchItem{session%cfg.agents + cfg.agents*r.IntN(cfg.sessions), drawCharge(r)}
+	}
+	return items
+}
+
+// lateAction is the action sent to a session after its end.
+var lateAction = action{kind: actionTypes[0], requested: charge{count: 1}}

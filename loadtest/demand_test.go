@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The means that limits are computed from are those of the actions.
+// The limits assume these means.
 func TestActionsMeetTheirMeans(t *testing.T) {
 	const n, sessions = 20_000, 10
 	cfg := config{agents: 2, sessions: 5}
@@ -14,10 +14,10 @@ func TestActionsMeetTheirMeans(t *testing.T) {
 	perSession := make([]int, sessions)
 	for k := range int64(n) {
 		a := nthAction(k, cfg)
-		if a.asked.count < 1 || a.asked.count > 5 || a.asked.value < 0 || a.asked.value >= topValue {
-			t.Fatalf("action %d asks for %s", k, a.asked)
+		if a.requested.count < 1 || a.requested.count > 5 || a.requested.value < 0 || a.requested.value >= topValue {
+			t.Fatalf("action %d asks for %s", k, a.requested)
 		}
-		sum = sum.plus(a.asked)
+		sum = sum.plus(a.requested)
 		perSession[a.session]++
 	}
 	if mean := float64(sum.count) / n; math.Abs(mean-meanCount) > 0.05 {
@@ -33,7 +33,7 @@ func TestActionsMeetTheirMeans(t *testing.T) {
 	}
 }
 
-// Of the transactions each ending has its share, and costs what it says.
+// Each ending has its share of the transactions, and its cost.
 func TestTransactionsEndInEveryWay(t *testing.T) {
 	const n = 20_000
 	cfg := config{agents: 2, sessions: 5, transactions: 25}
@@ -42,14 +42,14 @@ func TestTransactionsEndInEveryWay(t *testing.T) {
 	for k := range int64(n) {
 		a := nthAction(k, cfg)
 		ways[a.ending]++
-		if a.ending != noTransaction && a.asked.count != 1 {
-			t.Fatalf("transaction %d asks for %s", k, a.asked)
+		if a.ending != noTransaction && a.requested.count != 1 {
+			t.Fatalf("transaction %d asks for %s", k, a.requested)
 		}
 		switch {
 		case a.ending != committed:
-		case a.cost < a.asked.value:
+		case a.cost < a.requested.value:
 			less++
-		case a.cost > a.asked.value:
+		case a.cost > a.requested.value:
 			more++
 		}
 	}
@@ -65,17 +65,17 @@ func TestTransactionsEndInEveryWay(t *testing.T) {
 	}
 }
 
-// A tenth of the sessions run full by actions, a tenth by value, the others never.
+// A tenth of the sessions fill up by actions, a tenth by value, the others never.
 func TestLimitsDivideTheFleet(t *testing.T) {
 	cfg := config{agents: 100, sessions: 2, rate: 5000, duration: 10 * time.Second}
-	asked := expected(cfg.rate, cfg)
+	requested := expected(cfg.rate, cfg)
 	var byActions, byValue int
 	for i := range cfg.fleetSessions() {
 		may := nthLimits(i, cfg)
-		if may.actions < asked.count {
+		if may.actions < requested.count {
 			byActions++
 		}
-		if may.value < asked.value {
+		if may.value < requested.value {
 			byValue++
 		}
 	}
@@ -84,22 +84,22 @@ func TestLimitsDivideTheFleet(t *testing.T) {
 	}
 }
 
-// Nobody knows a closed loop's pace: its tight sessions run full at a slow one, its roomy ones not at a fast one.
+// The pace of a closed loop is unknown: tight sessions must fill up at a slow pace, and roomy ones must not at a fast one.
 func TestLimitsInClosedLoop(t *testing.T) {
 	cfg := config{agents: 10, sessions: 1, rate: 0, duration: time.Second}
 	slow, fast := expected(slowestPace, cfg), expected(fastestPace, cfg)
 	if may := nthLimits(0, cfg); may.actions > slow.count {
-		t.Errorf("tight in actions: %d, at a slow pace asked for %d", may.actions, slow.count)
+		t.Errorf("tight in actions: %d, at a slow pace requested %d", may.actions, slow.count)
 	}
 	if may := nthLimits(1, cfg); may.value > slow.value {
-		t.Errorf("tight in value: %s, at a slow pace asked for %s", may.value, slow.value)
+		t.Errorf("tight in value: %s, at a slow pace requested %s", may.value, slow.value)
 	}
 	if may := nthLimits(2, cfg); may.actions < fast.count || may.value < fast.value {
-		t.Errorf("roomy: %+v, at a fast pace asked for %s", may, fast)
+		t.Errorf("roomy: %+v, at a fast pace requested %s", may, fast)
 	}
 }
 
-// Limits and lifetime are what the service takes, whatever the flags.
+// The service accepts the limits and lifetime for all flags.
 func TestLimitsAtTheBoundsOfTheFlags(t *testing.T) {
 	for _, cfg := range []config{
 		{agents: 1, sessions: 1, rate: 1, duration: minDuration},
@@ -113,7 +113,7 @@ func TestLimitsAtTheBoundsOfTheFlags(t *testing.T) {
 				t.Errorf("%+v: session %d gets %+v", cfg, i, may)
 			}
 		}
-		slowest := setUpPatience + cfg.duration + overrun(cfg) + settlePatience
+		slowest := setUpPatience + cfg.duration + overrun(cfg) + reconcilePatience
 		if life := sessionLifetime(cfg); life <= slowest || life > 30*24*time.Hour {
 			t.Errorf("%+v: lifetime %s", cfg, life)
 		}

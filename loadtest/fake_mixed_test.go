@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// admit refuses access tokens that are not the fake service's own, such as spoilt ones.
-func (s *fakeService) admit(next http.Handler) http.Handler {
+// authorize refuses access tokens that the fake service has not issued, such as invalidated ones.
+func (s *fakeService) authorize(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		credential := r.Header.Get("Authorization")
-		if credential != "" && !strings.HasPrefix(credential, "Bearer access ") && s.fault != acceptsSpoilt {
+		if credential != "" && !strings.HasPrefix(credential, "Bearer access ") && s.fault != acceptsInvalidTokens {
 			refuse(w, http.StatusUnauthorized, `"code":"invalid_token"`)
 			return
 		}
@@ -21,7 +21,7 @@ func (s *fakeService) admit(next http.Handler) http.Handler {
 	})
 }
 
-// agentOf is whose the access token is.
+// agentOf returns the agent of the access token.
 func agentOf(r *http.Request) string {
 	words := strings.Fields(r.Header.Get("Authorization"))
 	return words[len(words)-1]
@@ -44,14 +44,14 @@ func (s *fakeService) listSessions(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, `[{"id":"some","agent_id":%q,"status":"active"}]`, named)
 }
 
-// actMany does each action of a batch as if it were alone.
+// actMany executes each action of a batch separately.
 func (s *fakeService) actMany(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		Actions []json.RawMessage `json:"actions"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	var answers []string
-	for _, one := range asked.Actions {
+	for _, one := range requested.Actions {
 		var of struct {
 			Session string `json:"session_id"`
 		}

@@ -11,57 +11,57 @@ import (
 	"time"
 )
 
-// fault is what a fake service does wrong. The zero value is an honest service.
+// fault is what a fake service does wrong. The zero value is a correct service.
 type fault int
 
 const (
-	honest            fault = iota
-	chargesTwice            // stores each charge twice, and says so
-	chargesTwiceLie         // stores each charge twice, and answers as if once
-	losesCharges            // acknowledges without storing, now and then
-	forgetsLimits           // never refuses
-	refusesEarly            // refuses what would fit
-	namesWrongLimit         // refuses for the other reason
-	miscounts               // remaining_actions is off by one
-	refusesTokens           // answers 401 to each access token but the first
-	keepsTokens             // a refresh returns the pair it was given
-	spoilsSuccessor         // a refresh works once, its successor does not
-	neverEnds               // ending leaves the session active
-	actsAfterEnd            // ending does not stop actions
-	refusesTokensOnce       // answers 401 now and then, but to a new token never
-	losesHolds              // a begin holds nothing, and says it does
-	keepsHolds              // a rollback does not release what was held, now and then
-	overspends              // a commit is charged whole, whether it fits or not
-	forgetsOverage          // a commit's overage is told, and not kept
-	inventsOverage          // a commit charges less than would fit
-	acceptsSpoilt           // takes an access token for valid that is not
-	verifiesOthers          // says that a token is somebody else's
-	listsOthers             // lists sessions of somebody else
-	batchesTwice            // stores each charge of a batch twice
-	skipsNumbers            // sequence numbers have gaps
-	repeatsNumbers          // two transactions have the same number
-	chargesRollbacks        // a rollback is charged as if committed, now and then
-	keepsUndone             // a rollback after a commit gives nothing back
-	leavesPending           // ending leaves transactions pending
-	forgetsCommits          // a commit is answered, and not kept, now and then
-	refusesSettling         // commits are refused, now and then
-	ignoresKeys             // a repeated key is charged again
+	honest               fault = iota
+	chargesTwice               // stores each charge twice, and answers with the stored state
+	chargesTwiceLie            // stores each charge twice, and answers as if it had stored it once
+	losesCharges               // acknowledges without storing, occasionally
+	forgetsLimits              // never refuses
+	refusesEarly               // refuses requests within the limits
+	namesWrongLimit            // names the other limit in refusals
+	miscounts                  // remaining_actions is off by one
+	refusesTokens              // answers 401 to every access token except the first
+	keepsTokens                // a refresh returns the presented pair
+	breaksSuccessor            // a refresh works once, its successor does not
+	neverEnds                  // ending leaves the session active
+	actsAfterEnd               // ending does not stop actions
+	refusesTokensOnce          // answers 401 occasionally, but never to a new token
+	losesHolds                 // a begin answers with a hold, but stores none
+	keepsHolds                 // a rollback does not release what was held, occasionally
+	overspends                 // a commit is charged in full, even beyond the limit
+	forgetsOverage             // a commit answers with an overage, but does not store it
+	inventsOverage             // a commit charges less than would fit
+	acceptsInvalidTokens       // accepts an invalid access token
+	verifiesOthers             // verifies a token as another agent's
+	listsOthers                // lists sessions of another agent
+	batchesTwice               // stores each charge of a batch twice
+	skipsNumbers               // sequence numbers have gaps
+	repeatsNumbers             // two transactions have the same number
+	chargesRollbacks           // a rollback is charged as if committed, occasionally
+	keepsUndone                // a rollback after a commit releases nothing
+	leavesPending              // ending leaves transactions pending
+	forgetsCommits             // a commit is acknowledged but not stored, occasionally
+	refusesCommits             // commits are refused, occasionally
+	ignoresKeys                // a repeated key is charged again
 
-	// The rest is no fault of the books: the outcome is unknown, and that has to be found consistent.
-	failsAfterCharge // charges, then answers 503, now and then
-	hangsUp          // charges, then closes the connection, now and then
+	// The remaining faults break no rule: they only make outcomes unknown, and totals must still reconcile.
+	failsAfterCharge // charges, then answers 503, occasionally
+	hangsUp          // charges, then closes the connection, occasionally
 	startsSlowly     // answers 503 to the first refreshes
 )
 
-// nowAndThen is how often an occasional fault shows: at each so-manieth action.
-const nowAndThen = 20
+// faultEvery is how often an occasional fault occurs: at one action in N.
+const faultEvery = 20
 
-// fakeService follows the contract as far as the fleet uses it, but for its fault.
+// fakeService implements the part of the API that the fleet uses, with one fault.
 type fakeService struct {
 	fault fault
 
 	mu        sync.Mutex
-	made      int // objects so far, to number them
+	made      int // number of objects created
 	actions   int
 	refreshes int
 	begins    int
@@ -77,14 +77,14 @@ type fakeSession struct {
 	status string
 	limits limits
 	used   charge
-	lies   charge // stored, but not told in the answers to actions
+	lies   charge // stored, but not in the answers to actions
 	held   micros
 	over   micros
 
 	transactions []*fakeTransaction
 }
 
-// startFake serves until the test ends and returns its base URL.
+// startFake serves until the test ends, and returns the base URL.
 func startFake(t *testing.T, f fault) string {
 	t.Helper()
 	s := &fakeService{fault: f, sessions: map[string]*fakeSession{}, outcomes: map[string]*httptest.ResponseRecorder{}}
@@ -104,7 +104,7 @@ func startFake(t *testing.T, f fault) string {
 	mux.HandleFunc("GET /v1/transactions", s.list)
 	mux.HandleFunc("POST /v1/transactions/{id}/commit", s.commit)
 	mux.HandleFunc("POST /v1/transactions/{id}/rollback", s.rollBack)
-	server := httptest.NewServer(s.admit(s.once(mux)))
+	server := httptest.NewServer(s.authorize(s.idempotent(mux)))
 	t.Cleanup(server.Close)
 	return server.URL
 }
@@ -123,31 +123,31 @@ func (s *fakeService) create(credential string) http.HandlerFunc {
 }
 
 func (s *fakeService) token(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		Agent string `json:"agent_id"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.writePair(w, asked.Agent, 0)
+	s.writePair(w, requested.Agent, 0)
 }
 
-// refresh numbers the generations of an agent's tokens in their text.
+// refresh returns tokens that contain the number of their generation.
 func (s *fakeService) refresh(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		RefreshToken string `json:"refresh_token"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	var agent string
 	var generation int
-	fmt.Sscanf(asked.RefreshToken, "refresh %d %s", &generation, &agent)
+	fmt.Sscanf(requested.RefreshToken, "refresh %d %s", &generation, &agent)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refreshes++
 	switch {
-	case s.fault == startsSlowly && s.refreshes <= nowAndThen:
+	case s.fault == startsSlowly && s.refreshes <= faultEvery:
 		refuse(w, http.StatusServiceUnavailable, `"code":"unavailable"`)
-	case s.fault == spoilsSuccessor && generation > 0:
+	case s.fault == breaksSuccessor && generation > 0:
 		refuse(w, http.StatusUnauthorized, `"code":"invalid_refresh_token"`)
 	case s.fault == keepsTokens:
 		s.writePair(w, agent, generation)
@@ -162,14 +162,14 @@ func (s *fakeService) writePair(w http.ResponseWriter, agent string, generation 
 }
 
 func (s *fakeService) open(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		MaxActions int64  `json:"max_actions"`
 		MaxValue   micros `json:"max_value_usd"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	made := &fakeSession{id: s.next(), status: "active", limits: limits{asked.MaxActions, asked.MaxValue}}
+	made := &fakeSession{id: s.next(), status: "active", limits: limits{requested.MaxActions, requested.MaxValue}}
 	s.sessions[made.id] = made
 	answer(w, http.StatusCreated, `{"id":%q}`, made.id)
 }
@@ -190,22 +190,22 @@ func (s *fakeService) end(w http.ResponseWriter, r *http.Request) {
 	if s.fault != neverEnds {
 		it.status = "completed"
 	}
-	it.settlePending(s.fault)
+	it.rollBackPending(s.fault)
 	answer(w, http.StatusOK, `{"id":%q,"status":"completed","ended_at":"2026-01-02T03:04:05.678Z"}`, it.id)
 }
 
 func (s *fakeService) act(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		Count int64  `json:"count"`
 		Value micros `json:"value_usd"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	first := strings.HasPrefix(r.Header.Get("Authorization"), "Bearer access 0 ")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.actions++
 	it := s.sessions[r.PathValue("id")]
-	switch limit := it.limitAgainst(charge{asked.Count, asked.Value}); { // what is held does not remain
+	switch limit := it.limitAgainst(charge{requested.Count, requested.Value}); { // remaining excludes held value
 	case s.fault == refusesTokensOnce && first && s.occasion():
 		refuse(w, http.StatusUnauthorized, `"code":"invalid_token"`)
 	case s.fault == refusesTokens && !first:
@@ -219,13 +219,13 @@ func (s *fakeService) act(w http.ResponseWriter, r *http.Request) {
 	case limit != "" && s.fault != forgetsLimits:
 		s.refuseLimit(w, it, limit)
 	default:
-		s.charge(w, it, charge{asked.Count, asked.Value})
+		s.charge(w, it, charge{requested.Count, requested.Value})
 	}
 }
 
-func (s *fakeService) occasion() bool { return s.actions%nowAndThen == 0 }
+func (s *fakeService) occasion() bool { return s.actions%faultEvery == 0 }
 
-// limitAgainst is the limit that c does not fit, if any.
+// limitAgainst returns the limit that c exceeds, if any.
 func (it *fakeSession) limitAgainst(c charge) string {
 	after := it.used.plus(c)
 	switch {
@@ -241,7 +241,7 @@ func (s *fakeService) refuseLimit(w http.ResponseWriter, it *fakeSession, limit 
 	refuse(w, http.StatusForbidden, `"code":"session_limit_reached","limit":%q,%s`, limit, s.usage(it))
 }
 
-// charge does an action, in as far as the fault lets it.
+// charge executes an action, with the fault.
 func (s *fakeService) charge(w http.ResponseWriter, it *fakeSession, c charge) {
 	it.used = it.used.plus(c)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// fakeTransaction is one of a fake session's. Its id is that of the session, with its place in it.
+// fakeTransaction is a transaction of a fake session. Its id is the session's id and its position.
 type fakeTransaction struct {
 	number      int
 	status      string
@@ -25,20 +25,20 @@ func (t *fakeTransaction) String() string {
 }
 
 func (s *fakeService) begin(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		Session string `json:"session_id"`
 		Value   micros `json:"value_usd"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.begins++
-	it := s.sessions[asked.Session]
-	if limit := it.limitAgainst(charge{1, asked.Value}); limit != "" {
+	it := s.sessions[requested.Session]
+	if limit := it.limitAgainst(charge{1, requested.Value}); limit != "" {
 		s.refuseLimit(w, it, limit)
 		return
 	}
-	t := &fakeTransaction{number: len(it.transactions) + 1, status: "pending", hold: asked.Value, value: asked.Value}
+	t := &fakeTransaction{number: len(it.transactions) + 1, status: "pending", hold: requested.Value, value: requested.Value}
 	switch {
 	case s.fault == skipsNumbers && t.number > 3:
 		t.number++
@@ -65,27 +65,27 @@ func (s *fakeService) find(id string) (*fakeSession, *fakeTransaction) {
 }
 
 func (s *fakeService) commit(w http.ResponseWriter, r *http.Request) {
-	var asked struct {
+	var requested struct {
 		Value micros `json:"value_usd"`
 	}
-	json.NewDecoder(r.Body).Decode(&asked)
+	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	it, t := s.find(r.PathValue("id"))
-	if s.fault == refusesSettling && s.turn() {
+	if s.fault == refusesCommits && s.turn() {
 		refuse(w, http.StatusConflict, `"code":"transaction_not_pending","transaction_status":"expired"`)
 		return
 	}
 	told := *t
 	told.status = "committed"
-	told.value = min(asked.Value, it.limits.value-it.used.value-it.held+t.hold)
+	told.value = min(requested.Value, it.limits.value-it.used.value-it.held+t.hold)
 	if s.fault == overspends {
-		told.value = asked.Value
+		told.value = requested.Value
 	}
 	if s.fault == inventsOverage {
-		told.value = min(asked.Value, t.hold)
+		told.value = min(requested.Value, t.hold)
 	}
-	told.over = asked.Value - told.value
+	told.over = requested.Value - told.value
 	if s.fault != forgetsCommits || !s.turn() {
 		it.held -= t.hold
 		it.used.value += told.value
@@ -117,8 +117,8 @@ func (s *fakeService) rollBack(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, `{"id":%q,"session_id":%q,%s}`, r.PathValue("id"), it.id, t)
 }
 
-// settlePending rolls back what is pending when the session ends.
-func (it *fakeSession) settlePending(f fault) {
+// rollBackPending rolls back the pending transactions at the end of the session.
+func (it *fakeSession) rollBackPending(f fault) {
 	if f == leavesPending {
 		return
 	}
@@ -130,7 +130,7 @@ func (it *fakeSession) settlePending(f fault) {
 	}
 }
 
-// list answers all transactions of a session in pages of 10.
+// list returns the transactions of a session in pages of 10.
 func (s *fakeService) list(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,29 +4,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"remit/client"
 	"remit/money"
 )
 
-const (
-	setUpPatience  = 5 * time.Minute
-	callers        = 32 // requests under way at once, outside the run itself
-	attempts       = 3  // for what may be asked again
-	betweenAttempt = 250 * time.Millisecond
-)
-
-// Paths by which a tape tells calls for tokens from others.
-const (
-	authPaths   = "/v1/auth/"
-	tokenPath   = authPaths + "token"
-	refreshPath = authPaths + "refresh"
-	verifyPath  = authPaths + "verify"
-)
-
-// fleet is the agents of one run and what is known of them.
+// fleet is the agents of one run, with their sessions and measurements.
 type fleet struct {
 	cfg      config
 	wire     *transport
@@ -37,33 +21,11 @@ type fleet struct {
 	agents   []*agent
 	sessions []*session
 	started  startedSessions
-	unsent   int64 // actions that were due but never sent
+	unsent   int64 // actions that were due, but never sent
 }
 
-// agent is one simulated agent. Its tokens are the SDK's business; what is kept of them here is for the books.
-type agent struct {
-	sdk    *client.Agent
-	secret client.Credential
-
-	mu        sync.Mutex // held over a refresh
-	tokens    tokenPair  // the newest on the wire
-	refreshes int        // that worked
-	doubt     time.Time  // since when these tokens may be spent, for want of an answer; zero: they are not
-}
-
-// take enters a new token pair.
-func (a *agent) take(p tokenPair) { a.tokens, a.doubt = p, time.Time{} }
-
-// session is one session of an agent, and the client's account of it.
-type session struct {
-	sdk    *client.Session
-	agent  *agent
-	limits limits
-	ledger ledger
-}
-
-// newFleet has everything but its agents. Without keys the SDK sends each request once; with keys it may repeat one
-// whose answer was lost, which the service must count once.
+// newFleet returns a fleet without agents. Without keys the SDK sends each request once. With keys it may repeat a request
+// whose answer was lost, and the service must execute it once.
 func newFleet(cfg config) (*fleet, error) {
 	wire := newTransport(cfg.addr, 2*maxInFlight+refreshers+callers) // twice, for a storm
 	options := client.Options{
@@ -86,8 +48,8 @@ func newFleet(cfg config) (*fleet, error) {
 	}, err
 }
 
-// setUp makes the organization, its agents, their tokens and their sessions. Its error is the first refusal, or
-// failure to get an answer in a few attempts: without the whole fleet there is no run.
+// setUp creates the organization, its agents, their tokens and their sessions. It returns the first refusal, or the first
+// failure to get an answer in a few attempts, because a run needs the whole fleet.
 func (f *fleet) setUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, setUpPatience)
 	defer cancel()
@@ -100,7 +62,7 @@ func (f *fleet) setUp(ctx context.Context) error {
 		return t.err
 	}
 	f.org = f.remit.Organization(string(made.APIKey))
-	if err := each(ctx, len(f.agents), f.enlist); err != nil {
+	if err := each(ctx, len(f.agents), f.createAgent); err != nil {
 		return err
 	}
 	if err := each(ctx, len(f.agents), f.logIn); err != nil {
@@ -109,8 +71,8 @@ func (f *fleet) setUp(ctx context.Context) error {
 	return each(ctx, len(f.sessions), f.open)
 }
 
-// enlist creates agent i.
-func (f *fleet) enlist(ctx context.Context, i int) error {
+// createAgent creates agent i.
+func (f *fleet) createAgent(ctx context.Context, i int) error {
 	var made client.AgentInfo
 	t := f.persist(ctx, opAgent, time.Now(), func(ctx context.Context) (err error) {
 		made, err = f.org.CreateAgent(ctx, client.AgentParams{
@@ -122,7 +84,7 @@ func (f *fleet) enlist(ctx context.Context, i int) error {
 	return t.err
 }
 
-// logIn lets agent i get its first tokens.
+// logIn gets the first tokens of agent i.
 func (f *fleet) logIn(ctx context.Context, i int) error {
 	a := f.agents[i]
 	t := f.persist(ctx, opToken, time.Now(), a.sdk.Refresh)
@@ -133,8 +95,7 @@ func (f *fleet) logIn(ctx context.Context, i int) error {
 	return t.err
 }
 
-// open creates session i. Consecutive sessions belong to different agents, so that one agent has both roomy and tight
-// ones.
+// open creates session i. Consecutive sessions belong to different agents, so that an agent has both roomy and tight ones.
 func (f *fleet) open(ctx context.Context, i int) error {
 	a, may := f.agents[i%len(f.agents)], nthLimits(i, f.cfg)
 	var made client.SessionInfo
@@ -149,19 +110,19 @@ func (f *fleet) open(ctx context.Context, i int) error {
 	return t.err
 }
 
-// call lets the SDK make one call and enters how long it took since it was due.
-func (f *fleet) call(ctx context.Context, op operation, due time.Time, do func(context.Context) error) *tape {
-	ctx, t := withTape(ctx, op)
+// call makes one SDK call, records its latency since it was due, and checks it.
+func (f *fleet) call(ctx context.Context, op operation, due time.Time, do func(context.Context) error) *recorder {
+	ctx, t := withRecorder(ctx, op)
 	t.err = do(ctx)
 	t.done = time.Now()
 	f.stats.record(op, due, t.done, t.reply())
-	f.audit.add(checkTape(t))
+	f.audit.add(checkRecorder(t))
 	f.renewed(t)
 	return t
 }
 
-// renewed enters and checks what a call that was about something else did to get a token first.
-func (f *fleet) renewed(t *tape) {
+// renewed records and checks the token requests that the SDK made for another call.
+func (f *fleet) renewed(t *recorder) {
 	for _, e := range t.renewals() {
 		if e.path == tokenPath {
 			f.stats.record(opToken, e.began, e.done, e.reply)
@@ -174,9 +135,9 @@ func (f *fleet) renewed(t *tape) {
 	}
 }
 
-// persist asks until there is an answer, a few times at most. Only for what may be asked twice, and for creating what
-// nobody knows of until its answer arrives.
-func (f *fleet) persist(ctx context.Context, op operation, due time.Time, do func(context.Context) error) *tape {
+// persist repeats a call until there is an answer, a few times at most. Use it for idempotent calls, and to create what is
+// unknown to the fleet until the answer arrives.
+func (f *fleet) persist(ctx context.Context, op operation, due time.Time, do func(context.Context) error) *recorder {
 	t := f.call(ctx, op, due, do)
 	for attempt := 1; attempt < attempts && t.reply().outcome() == unknown && ctx.Err() == nil; attempt++ {
 		sleepOrDone(ctx, betweenAttempt)
@@ -185,7 +146,7 @@ func (f *fleet) persist(ctx context.Context, op operation, due time.Time, do fun
 	return t
 }
 
-// each runs do for 0 to n-1, several at once, and stops at the first error, which it returns.
+// each runs do for 0 to n-1 concurrently. It stops at the first error and returns it.
 func each(ctx context.Context, n int, do func(ctx context.Context, i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -9,21 +9,23 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
+	"github.com/valyala/fasthttp"
 
 	"remit/client"
 	"remit/lua"
 	"remit/money"
 )
 
-// endless are limits that no comparison uses up.
-var endless = limits{actions: maxSessionActions, value: maxSessionValue}
+// unreachable are limits that no comparison reaches.
+var unreachable = limits{actions: maxSessionActions, value: maxSessionValue}
 
-// over is a call that posts the same body again and again, and wants to be answered 200.
-func (t *transport) over(path, access, body string) (func() error, error) {
+// repeatedPost returns a call that posts the same body each time, and expects 200.
+func (t *transport) repeatedPost(path, access, body string) (func() error, error) {
 	r, err := http.NewRequest(http.MethodPost, t.base+path, nil)
 	if err != nil {
 		return nil, err
@@ -40,8 +42,8 @@ func (t *transport) over(path, access, body string) (func() error, error) {
 	}, nil
 }
 
-// chargeOverAndOver is a charge of a session that an agent of the fleet gets for this, and the size of an answer to it.
-func (f *fleet) chargeOverAndOver(ctx context.Context) (call func() error, size int, err error) {
+// repeatedCharge creates a session for an agent of the fleet. It returns a call that charges it, and the size of an answer.
+func (f *fleet) repeatedCharge(ctx context.Context) (call func() error, size int, err error) {
 	a := f.agents[0]
 	made, err := f.org.CreateSession(ctx, sessionFor(a.sdk.ID()))
 	if err != nil {
@@ -51,21 +53,21 @@ func (f *fleet) chargeOverAndOver(ctx context.Context) (call func() error, size 
 	if err != nil {
 		return nil, 0, err
 	}
-	recorded, first := withTape(ctx, opAction)
+	recorded, first := withRecorder(ctx, opAction)
 	if _, err := a.sdk.Session(made.ID).Charge(recorded, client.Charge{ActionType: actionTypes[0], Value: 1}); err != nil {
 		return nil, 0, err
 	}
-	call, err = f.wire.over("/v1/sessions/"+made.ID+"/actions", access, `{"action_type":"search","value_usd":0.000001}`)
+	call, err = f.wire.repeatedPost("/v1/sessions/"+made.ID+"/actions", access, `{"action_type":"search","value_usd":0.000001}`)
 	return call, len(first.reply().body), err
 }
 
 func sessionFor(agent string) client.SessionParams {
 	return client.SessionParams{
-		AgentID: agent, MaxActions: endless.actions, MaxValue: new(money.MicroUSD(endless.value)), ExpiresIn: 24 * time.Hour,
+		AgentID: agent, MaxActions: unreachable.actions, MaxValue: new(money.MicroUSD(unreachable.value)), ExpiresIn: 24 * time.Hour,
 	}
 }
 
-// script is the charge script of the service, called as the service calls it, without the service.
+// script calls the charge script of the service directly in Redis, as the service does.
 type script struct {
 	redis  *redis.Client
 	socket string
@@ -74,7 +76,7 @@ type script struct {
 	args   []string
 }
 
-// prepareScript makes what the script needs on the Redis of a service, through the service.
+// prepareScript creates what the script needs in the Redis of a service, through the service.
 func prepareScript(ctx context.Context, on *service) (*script, error) {
 	remit, err := client.New(on.addr, client.Options{HTTPClient: &http.Client{Transport: newTransport(on.addr, 1)}})
 	if err != nil {
@@ -102,9 +104,9 @@ func prepareScript(ctx context.Context, on *service) (*script, error) {
 	return s, nil
 }
 
-func (s *script) close() { s.redis.Close() } // nothing is under way, and there is nobody to tell
+func (s *script) close() { s.redis.Close() } // no call is in flight, and an error would have no consequence
 
-// populate makes an organization, an agent and a session, and calls that charge it.
+// populate creates an organization, an agent and a session, and the keys and arguments to charge it.
 func (s *script) populate(ctx context.Context, remit *client.Client) error {
 	made, err := remit.CreateOrganization(ctx, client.OrganizationParams{Name: "floors"})
 	if err != nil {
@@ -121,16 +123,16 @@ func (s *script) populate(ctx context.Context, remit *client.Client) error {
 	}
 	cell := agent.ID[len(agent.ID)-4:]
 	s.keys = []string{"remit:a:{" + cell + "}:" + agent.ID, "remit:s:{" + cell + "}:" + session.ID, "remit:ev:{" + cell + "}:" + agent.ID}
-	s.args = []string{standIn(), standIn(), "", "1", "1", "", "1000 agent loadtest"}
+	s.args = []string{placeholderID(), placeholderID(), "", "1", "1", "", "1000 agent loadtest"}
 	if err := s.redis.HSet(ctx, s.keys[0], "organization", s.args[0]).Err(); err != nil {
 		return err
 	}
 	return s.redis.HSet(ctx, s.keys[1], "a", s.args[1]).Err()
 }
 
-// standIn is 16 bytes to go to the script in place of an id, and to be kept where it looks for that: an argument of a process
-// cannot hold the byte 0, and of an id the bytes that tell the time have it for hours on end.
-func standIn() string {
+// placeholderID returns 16 bytes without a zero, to replace an id both in the script's arguments and in the stored record:
+// redis-benchmark gets them as a process argument, which cannot contain a zero byte, and ids often do.
+func placeholderID() string {
 	id := uuid.New()
 	for i := range id {
 		id[i] = max(id[i], 1)
@@ -138,7 +140,7 @@ func standIn() string {
 	return string(id[:])
 }
 
-// charged is how many actions the session has.
+// charged returns how many actions the session has.
 func (s *script) charged(ctx context.Context) (int64, error) {
 	actions, err := s.redis.HGet(ctx, s.keys[1], "n").Int64()
 	if errors.Is(err, redis.Nil) {
@@ -160,14 +162,14 @@ func (s *script) call() error {
 	return err
 }
 
-// benchmark is the script called by redis-benchmark; an error says that this is not installed.
+// benchmark returns a contender that calls the script by redis-benchmark. It is an error if that is not installed.
 func (s *script) benchmark() (contender, error) {
 	program, err := exec.LookPath("redis-benchmark")
 	if err != nil {
 		return contender{}, errors.New("redis-benchmark is not installed: its floor was skipped")
 	}
 	const first, most = 2_000, 500_000
-	calls := first // it is told a number and not a time, so that of a round is what the one before makes likely
+	calls := first // redis-benchmark takes a number of calls, not a duration; the previous round predicts it
 	return contender{nameBenchmark, func(ctx context.Context, d time.Duration) (speed, error) {
 		if calls == first {
 			if _, err := s.runBenchmark(ctx, program, calls); err != nil {
@@ -180,7 +182,7 @@ func (s *script) benchmark() (contender, error) {
 	}}, nil
 }
 
-// runBenchmark makes so many calls, and sees that each charged the session.
+// runBenchmark makes so many calls, and checks that each charged the session.
 func (s *script) runBenchmark(ctx context.Context, program string, calls int) (speed, error) {
 	before, err := s.charged(ctx)
 	if err != nil {
@@ -204,12 +206,12 @@ func (s *script) runBenchmark(ctx context.Context, program string, calls int) (s
 	return readBenchmark(string(output))
 }
 
-// readBenchmark reads the last line of redis-benchmark's CSV: the name of the test, which here has bytes of any kind in
-// it, then calls per second and the average, least, p50, p95, p99 and greatest latency in milliseconds.
+// readBenchmark reads the last line of redis-benchmark's CSV: the name of the test, which here contains arbitrary bytes,
+// then calls per second, and the average, minimum, p50, p95, p99 and maximum latency in milliseconds.
 func readBenchmark(csv string) (speed, error) {
 	fields := strings.Split(strings.TrimRight(strings.TrimSpace(csv), `"`), `","`)
 	if len(fields) < 8 {
-		return speed{}, errors.New("redis-benchmark printed something else than expected")
+		return speed{}, errors.New("unexpected output of redis-benchmark")
 	}
 	fields = fields[len(fields)-7:]
 	perSecond, err := strconv.ParseFloat(fields[0], 64)
@@ -221,4 +223,38 @@ func readBenchmark(csv string) (speed, error) {
 		return speed{}, fmt.Errorf("redis-benchmark: %w", err)
 	}
 	return speed{perSecond, time.Duration(p50 * float64(time.Millisecond))}, nil
+}
+
+// startBare serves answers of so many bytes in this process, and returns a call that gets one.
+func startBare(size int) (call func() error, stop func(), err error) {
+	body := make([]byte, size)
+	for i := range body {
+		body[i] = 'x'
+	}
+	bare := &fasthttp.Server{
+		Handler: func(ctx *fasthttp.RequestCtx) {
+			ctx.Response.Header.SetContentType("application/json")
+			ctx.SetBody(body)
+		},
+		NoDefaultServerHeader: true, CloseOnShutdown: true,
+	}
+	l, err := listenOnLoopback()
+	if err != nil {
+		return nil, nil, err
+	}
+	var group sync.WaitGroup
+	group.Go(func() { bare.Serve(l) }) // if it fails, the calls fail
+	wire := newTransport("http://"+l.Addr().String(), closedLoopWorkers)
+	call, err = wire.repeatedPost("/", "", `{"action_type":"search","value_usd":0.000001}`)
+	stop = func() {
+		wire.host.CloseIdleConnections()
+		ctx, cancel := context.WithTimeout(context.Background(), stopPatience)
+		defer cancel()
+		bare.ShutdownWithContext(ctx) // an error has no consequence: the rounds are over
+		group.Wait()
+	}
+	if err != nil {
+		stop()
+	}
+	return call, stop, err
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// maxKinds bounds how many kinds of answers are told apart.
+// maxKinds bounds how many kinds of answers are distinguished.
 const maxKinds = 100
 
-// kind is what kept an operation from being done.
+// kind is why an operation was not acknowledged.
 type kind struct {
 	op    operation
 	what  string
 	fault bool // of the service or the network; otherwise a refusal
 }
 
-// kinds counts the answers that were no success. Safe for use by many workers.
+// kinds counts answers that were not acknowledgements. It is safe for concurrent use.
 type kinds struct {
 	mu     sync.Mutex
 	counts map[kind]int64
@@ -47,7 +47,7 @@ type counted struct {
 	Count int64
 }
 
-// sorted are the kinds, faults first, then the frequent before the rare.
+// sorted returns the kinds, faults first, then by falling count.
 func (k *kinds) sorted() []counted {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -64,7 +64,7 @@ func (k *kinds) sorted() []counted {
 	return list
 }
 
-// kindOf is an answer, or the lack of one, without what is particular to it such as a port.
+// kindOf describes a reply without variable details such as a port.
 func kindOf(r reply) string {
 	var timeout interface{ Timeout() bool }
 	switch {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// charge is what an action asks for, or a sum of these.
+// charge is what an action requests, or a sum of these.
 type charge struct {
 	count int64
 	value micros
@@ -15,13 +15,13 @@ func (c charge) plus(d charge) charge  { return charge{c.count + d.count, c.valu
 func (c charge) minus(d charge) charge { return charge{c.count - d.count, c.value - d.value} }
 func (c charge) String() string        { return fmt.Sprintf("%d actions, %s USD", c.count, c.value) }
 
-// flow is what a step of a transaction moves, or a sum of these. What is given back is not taken off what went out but
-// summed beside it: sums that only grow can be bounded without knowing in which order the service did things.
+// flow is what a step of a transaction moves, or a sum of these. Returns are summed separately and not subtracted, because
+// sums that only grow can be bounded without knowing the order in which the service executed the steps.
 type flow struct {
-	begun, committed, undone int64  // transactions; undone: committed, and rolled back after that
-	numbers                  int64  // sum of the sequence numbers that were told
-	held, freed              micros // by begins; by what settled them
-	spent, returned          micros // by commits; by undoing them
+	begun, committed, undone int64  // transactions; undone: rolled back after the commit
+	numbers                  int64  // sum of the sequence numbers in answers
+	held, freed              micros // by begins; by commits and rollbacks
+	spent, returned          micros // by commits; by undoing commits
 	over, overReturned       micros // beyond the limit
 }
 
@@ -52,13 +52,13 @@ func (e effect) minus(d effect) effect {
 	return effect{e.charge.minus(d.charge), e.flow.plus(d.negated())}
 }
 
-// limits are those a session was created with.
+// limits are the limits that a session was created with.
 type limits struct {
 	actions int64
 	value   micros
 }
 
-// state is what of a session is used and held.
+// state is what a session has used and holds.
 type state struct {
 	count      int64
 	used, held micros
@@ -69,8 +69,8 @@ func (s state) String() string {
 	return fmt.Sprintf("%d actions, %s USD used, %s held, %s over", s.count, s.used, s.held, s.over)
 }
 
-// window bounds the states of a session over some time: all of before was in the books when it began, and nothing but
-// what is possible was when it ended.
+// window bounds the state of a session over a time: at its start everything in before was stored, and at its end at most
+// what is in possible.
 type window struct{ before, possible effect }
 
 func (w window) least() state {
@@ -91,7 +91,7 @@ func (w window) most() state {
 	}
 }
 
-// tally is a number of requests and what they asked for together.
+// tally is a number of requests and the sum of what they requested.
 type tally struct {
 	requests int64
 	effect
@@ -100,10 +100,10 @@ type tally struct {
 func (t *tally) add(e effect)      { *t = t.plus(tally{1, e}) }
 func (t tally) plus(u tally) tally { return tally{t.requests + u.requests, t.effect.plus(u.effect)} }
 
-// entries are the sums a client keeps of one session.
+// entries are the client's sums for one session.
 type entries struct {
 	acknowledged tally
-	unknown      tally // answered by nothing, a timeout or 5xx: charged or not
+	unknown      tally // no answer, a timeout or 5xx: executed or not
 	byActions    tally // refused for max_actions
 	byValue      tally // refused for max_value_usd
 	inFlight     effect
@@ -119,50 +119,49 @@ func (e entries) plus(d entries) entries {
 	}
 }
 
-// window bounds the session when nothing is under way.
+// window bounds the session when nothing is in flight.
 func (e entries) window() window {
 	return window{e.acknowledged.effect, e.acknowledged.effect.plus(e.unknown.effect)}
 }
 
-// ledger is the client's own account of one session.
+// ledger is the client's account of one session. It is safe for concurrent use.
 type ledger struct {
 	mu sync.Mutex
 	entries
 }
 
-// send enters a request that is about to be sent, by the most that it may do. It returns what every later answer must
-// include.
-func (l *ledger) send(asked effect) (before effect) {
+// send adds a request before it is sent, with the most that it may do. It returns what every later answer must include.
+func (l *ledger) send(requested effect) (before effect) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inFlight = l.inFlight.plus(asked)
+	l.inFlight = l.inFlight.plus(requested)
 	return l.acknowledged.effect
 }
 
-// settle enters how a request came out, and what it did if it was acknowledged. It returns the most that the answer can
-// have counted.
-func (l *ledger) settle(asked, did effect, r reply) (possible effect) {
+// finish adds the outcome of a request, and what it did if it was acknowledged. It returns the most that the answer can
+// include.
+func (l *ledger) finish(requested, did effect, r reply) (possible effect) {
 	column := l.columnFor(r)
 	if r.outcome() != acknowledged {
-		did = asked
+		did = requested
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.inFlight = l.inFlight.minus(asked)
+	l.inFlight = l.inFlight.minus(requested)
 	if column != nil {
 		column.add(did)
 	}
 	return l.acknowledged.effect.plus(l.unknown.effect).plus(l.inFlight)
 }
 
-// possible is the most that an answer which has just arrived can have counted.
+// possible returns the most that an answer which has just arrived can include.
 func (l *ledger) possible() effect {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.acknowledged.effect.plus(l.unknown.effect).plus(l.inFlight)
 }
 
-// columnFor is where a reply is entered; nil for a refusal that names no limit, which charged nothing.
+// columnFor returns the tally for a reply; nil for a refusal that names no limit, because it charged nothing.
 func (l *ledger) columnFor(r reply) *tally {
 	switch r.outcome() {
 	case acknowledged:
@@ -179,7 +178,7 @@ func (l *ledger) columnFor(r reply) *tally {
 	return nil
 }
 
-// sums are the entries so far.
+// sums returns the entries so far.
 func (l *ledger) sums() entries {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,36 +1,34 @@
-// Command loadtest runs a fleet of simulated agents against the service and then checks its books.
+// Command loadtest runs a fleet of simulated agents against the service, and then reconciles its totals.
 //
 //	go run ./loadtest -agents 100 -sessions 2 -rate 5000 -duration 10s -addr http://127.0.0.1:8080
 //
-// The fleet is made anew in each run: one organization, its agents, their tokens and sessions. Every agent acts on
-// its sessions, refreshes its tokens now and then, and ends its sessions. Some sessions are too small for what is
-// asked of them, so that both limits refuse some actions. A share of the actions (-transactions) are transactions: begun
-// with a hold, and then committed, rolled back, undone after the commit, or left to the session's end.
+// Each run creates a new fleet: one organization, its agents, their tokens and sessions. Every agent acts on its sessions,
+// refreshes its tokens from time to time, and ends its sessions. Some sessions are too small for the demand, so that both
+// limits refuse some actions. A share of the actions (-transactions) are transactions: begun with a hold, and then committed,
+// rolled back, undone after the commit, or left pending until the session's end.
 //
-// What arrives, and when, is the -scenario (scenario.go, blend.go):
+// The -scenario (scenario.go, mix.go) says what arrives and when:
 //
 //	steady  actions, evenly (the default)
 //	burst   actions at 5/9 of the -rate, and at 25/9 of it in each fifth of twenty slots
 //	storm   as steady, but the access tokens of all agents expire at once half-way through, and all agents call at once
-//	mixed   evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, exchanges, sessions made
-//	        and ended, lists
+//	mixed   evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, exchanges, sessions
+//	        created and ended, lists
 //
-// Agents act through the Go SDK (package client). By default it sends each request once and without an idempotency key,
-// which is the lightest request there is, and what gets lost stays in doubt. With -keys writes carry keys and are sent
-// again when their answer is lost, as the SDK does for its users; the service must count them once all the same.
+// Agents act through the Go SDK (package client). By default it sends each request once and without an idempotency key. That
+// is the cheapest request, and if its answer is lost, the outcome stays unknown. With -keys writes carry keys, and the SDK
+// repeats them when their answer is lost, as it does for its users. The service must execute them once.
 //
-// Guarantees of the measurement: the load is open loop (unless -rate is 0), and a latency counts from the moment the
-// action was due, not from when a worker was free to send it; that of a commit or a rollback from the answer before it.
-// The books go by what went over the wire (tape.go), so nothing that the SDK repeats or replaces is hidden from them.
-// Load goes to this machine only.
+// The measurement is open loop (unless -rate is 0): a latency counts from the time the action was due, not from when a worker
+// was free to send it. That of a commit or rollback counts from the answer before it. The checks use the requests and answers
+// on the wire (recorder.go), so they also see what the SDK repeats or replaces. Load goes to this machine only.
 //
-// With -report FILE.html the run is drawn as well: one page that needs nothing else. With -compare the service's charge is
-// measured beside its floors in the same run (compare.go, floors.go); only the ratios mean something elsewhere. The flags
-// -agents, -sessions, -rate, -duration, -keys and -addr say how large a run is and against what. docs/loadtest.md tells
-// more.
+// -report FILE.html writes a self-contained page with charts. -compare also measures the service's charge and its floors in
+// the same run (compare.go, floors.go); only the ratios can be compared with other machines. The flags -agents, -sessions,
+// -rate, -duration, -keys and -addr set the size of a run and its target. docs/loadtest.md explains more.
 //
-// What is checked afterwards stands in books.go. The exit code is 0 when the books balance, 1 when they do not or
-// could not be checked, and 2 when the flags make no sense.
+// The checks are in the check*.go files. The exit code is 0 when the totals reconcile, 1 when they do not or could not be
+// checked, and 2 when a flag is invalid.
 package main
 
 import (
@@ -47,9 +45,9 @@ import (
 
 // Exit codes.
 const (
-	exitBalanced = 0
-	exitFailed   = 1
-	exitUsage    = 2
+	exitReconciled = 0
+	exitFailed     = 1
+	exitUsage      = 2
 )
 
 func main() {
@@ -58,7 +56,7 @@ func main() {
 	code := exitUsage
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		code = exitBalanced
+		code = exitReconciled
 	case err == nil:
 		code = run(ctx, cfg, os.Stdout, os.Stderr)
 	}
@@ -66,8 +64,8 @@ func main() {
 	os.Exit(code)
 }
 
-// run does one load test and returns the exit code. The table goes to stdout; progress and failures go to stderr. All
-// that it starts has stopped when it returns, also when ctx was cancelled.
+// run does one load test and returns the exit code. The table goes to stdout, progress and errors to stderr. Before it
+// returns it stops everything that it has started, even if ctx was cancelled.
 func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
 	file, err := newReportFile(cfg.report)
 	if err != nil {
@@ -77,7 +75,7 @@ func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
 	defer file.discard()
 	var own *service
 	if cfg.addr == "" {
-		fmt.Fprintln(stderr, "loadtest: no -addr: building the service, starting it on a Redis of its own")
+		fmt.Fprintln(stderr, "loadtest: no -addr: building the service and starting it with its own Redis")
 		if own, err = startService(ctx); err != nil {
 			fmt.Fprintln(stderr, "loadtest:", err)
 			return exitFailed
@@ -92,16 +90,16 @@ func run(ctx context.Context, cfg config, stdout, stderr io.Writer) int {
 	return runOn(ctx, cfg, own, file, stdout, stderr)
 }
 
-// runOn does one load test of the service at cfg.addr, which is own if it was started for this, and returns the exit code.
+// runOn does one load test of the service at cfg.addr, and returns the exit code. Own is that service if run has started it.
 func runOn(ctx context.Context, cfg config, own *service, file *reportFile, stdout, stderr io.Writer) int {
 	var err error
 	r := result{own: own != nil, began: time.Now()}
 	r.fleet, r.unchecked = runFleet(ctx, cfg, stderr)
 	writeTable(stdout, r.fleet)
 	if r.unchecked != nil {
-		fmt.Fprintln(stderr, "loadtest: the books were not checked:", r.unchecked)
+		fmt.Fprintln(stderr, "loadtest: the totals were not checked:", r.unchecked)
 	} else {
-		writeBooks(stdout, r.fleet)
+		writeTotals(stdout, r.fleet)
 	}
 	if cfg.compare && r.unchecked == nil {
 		if r.floors, err = compare(ctx, r.fleet, own, compareRound, stderr); err != nil {
@@ -117,11 +115,11 @@ func runOn(ctx context.Context, cfg config, own *service, file *reportFile, stdo
 	if err != nil || r.unchecked != nil || !r.fleet.audit.clean() {
 		return exitFailed
 	}
-	return exitBalanced
+	return exitReconciled
 }
 
-// runFleet sets a fleet up, lets it act, and settles its sessions. What it found is in the fleet's audit; the error
-// says why there is nothing to be found. The fleet is never nil.
+// runFleet sets up a fleet, makes it act, and reconciles its sessions. The fleet's audit has the violations. The error says
+// why the totals were not checked. The fleet is never nil.
 func runFleet(ctx context.Context, cfg config, stderr io.Writer) (*fleet, error) {
 	f, err := newFleet(cfg)
 	if err != nil {
@@ -137,9 +135,9 @@ func runFleet(ctx context.Context, cfg config, stderr io.Writer) (*fleet, error)
 	if err := ctx.Err(); err != nil {
 		return f, errors.New("interrupted")
 	}
-	fmt.Fprintln(stderr, "loadtest: checking the books")
-	if err := f.settle(ctx); err != nil {
-		return f, fmt.Errorf("settling: %w", err)
+	fmt.Fprintln(stderr, "loadtest: reconciling totals")
+	if err := f.reconcile(ctx); err != nil {
+		return f, fmt.Errorf("reconciliation: %w", err)
 	}
 	return f, nil
 }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// The whole program, on the service itself and a Redis of its own.
-func TestFleetBalancesItsBooks(t *testing.T) {
+// Runs the whole program with the real service and its own Redis.
+func TestTotalsOfAFleetReconcile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the service and runs it for two seconds")
 	}
@@ -22,8 +22,8 @@ func TestFleetBalancesItsBooks(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			code := run(t.Context(), cfg, &stdout, &stderr)
 			t.Logf("%s\n%s", &stdout, &stderr)
-			if code != exitBalanced {
-				t.Errorf("exit code %d, want %d", code, exitBalanced)
+			if code != exitReconciled {
+				t.Errorf("exit code %d, want %d", code, exitReconciled)
 			}
 			for _, limit := range []string{limitActions, limitValue} {
 				if n := refusals(stdout.String(), limit); n == 0 {
@@ -31,16 +31,16 @@ func TestFleetBalancesItsBooks(t *testing.T) {
 				}
 			}
 			if over := regexp.MustCompile(`and ([0-9.]+) over`).FindStringSubmatch(stdout.String()); over == nil || over[1] == "0" {
-				t.Errorf("nothing went over a limit: %q", over)
+				t.Errorf("no commit exceeded a limit: %q", over)
 			}
 		})
 	}
 }
 
-// refusals is the number of requests that the report says were refused for a limit.
+// refusals returns the number of requests refused for a limit, from the report.
 func refusals(report, limit string) int { return requests(report, "refused for "+limit) }
 
-// requests is the number in the report's row of that name.
+// requests returns the number in the report's row of that name.
 func requests(report, row string) int {
 	match := regexp.MustCompile(row + ` +(\d+) requests`).FindStringSubmatch(report)
 	if match == nil {
@@ -50,14 +50,14 @@ func requests(report, row string) int {
 	return n
 }
 
-func TestRunJudgesTheService(t *testing.T) {
+func TestRunDetectsFaultsOfTheService(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		fault fault
 		code  int
-		rule  rule // expected among what is printed
+		rule  rule // expected in the output
 	}{
-		{"honest", honest, exitBalanced, ""},
+		{"honest", honest, exitReconciled, ""},
 		{"charges twice", chargesTwice, exitFailed, ruleInvented},
 		{"charges twice and lies", chargesTwiceLie, exitFailed, ruleSurplus},
 		{"loses charges", losesCharges, exitFailed, ruleLost},
@@ -67,7 +67,7 @@ func TestRunJudgesTheService(t *testing.T) {
 		{"miscounts", miscounts, exitFailed, ruleRemainder},
 		{"refuses new tokens", refusesTokens, exitFailed, ruleToken},
 		{"keeps spent tokens", keepsTokens, exitFailed, ruleRefresh},
-		{"spoils the successor", spoilsSuccessor, exitFailed, ruleRefresh},
+		{"spoils the successor", breaksSuccessor, exitFailed, ruleRefresh},
 		{"never ends", neverEnds, exitFailed, ruleEnd},
 		{"acts after the end", actsAfterEnd, exitFailed, ruleActedAfter},
 		{"refuses a token it then accepts again", refusesTokensOnce, exitFailed, ruleToken},
@@ -82,7 +82,7 @@ func TestRunJudgesTheService(t *testing.T) {
 		{"keeps what was undone", keepsUndone, exitFailed, ruleSurplus},
 		{"leaves transactions pending", leavesPending, exitFailed, ruleEnd},
 		{"forgets commits", forgetsCommits, exitFailed, ruleLost},
-		{"refuses to settle", refusesSettling, exitFailed, ruleStatus},
+		{"refuses to settle", refusesCommits, exitFailed, ruleStatus},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -95,23 +95,23 @@ func TestRunJudgesTheService(t *testing.T) {
 	}
 }
 
-// Charges whose answers get lost stay in doubt, and are not sent again: a second one would be stored without doubt, and
-// break the books.
-func TestRunBalancesWithUnknownOutcomes(t *testing.T) {
+// The outcome of charges with lost answers stays unknown, and they are not repeated: a repetition would be stored, and the
+// totals would not reconcile.
+func TestTotalsReconcileWithUnknownOutcomes(t *testing.T) {
 	for name, f := range map[string]fault{"503": failsAfterCharge, "closed connection": hangsUp} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var stdout, stderr bytes.Buffer
 			code := run(t.Context(), smallRun(startFake(t, f)), &stdout, &stderr)
-			if code != exitBalanced || requests(stdout.String(), "outcome unknown") == 0 {
+			if code != exitReconciled || requests(stdout.String(), "outcome unknown") == 0 {
 				t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 			}
 		})
 	}
 }
 
-// With keys nothing stays in doubt: what was lost is asked for again, and counted once.
-func TestRunWithKeysLeavesNothingInDoubt(t *testing.T) {
+// With keys no outcome stays unknown: the SDK repeats requests with lost answers, and the service executes them once.
+func TestRetriesWithKeysAreIdempotent(t *testing.T) {
 	for name, f := range map[string]fault{"503": failsAfterCharge, "closed connection": hangsUp} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -119,15 +119,15 @@ func TestRunWithKeysLeavesNothingInDoubt(t *testing.T) {
 			cfg.keys = true
 			var stdout, stderr bytes.Buffer
 			code := run(t.Context(), cfg, &stdout, &stderr)
-			if code != exitBalanced || requests(stdout.String(), "outcome unknown") != 0 {
+			if code != exitReconciled || requests(stdout.String(), "outcome unknown") != 0 {
 				t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 			}
 		})
 	}
 }
 
-// A service that counts a repeated key again is found out.
-func TestRunFindsKeysThatAreIgnored(t *testing.T) {
+// The run detects a service that executes a repeated key twice.
+func TestRunDetectsIgnoredKeys(t *testing.T) {
 	cfg := smallRun(startFake(t, ignoresKeys))
 	cfg.keys = true
 	var stdout, stderr bytes.Buffer
@@ -136,16 +136,16 @@ func TestRunFindsKeysThatAreIgnored(t *testing.T) {
 	}
 }
 
-// An agent that could not refresh during the run does so at its end, as often as it takes to try a successor.
-func TestRunBalancesAfterRefreshesWithoutAnswer(t *testing.T) {
+// An agent that could not refresh during the run refreshes during reconciliation, until it has presented a successor.
+func TestTotalsReconcileAfterRefreshesWithoutAnswer(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), smallRun(startFake(t, startsSlowly)), &stdout, &stderr); code != exitBalanced {
+	if code := run(t.Context(), smallRun(startFake(t, startsSlowly)), &stdout, &stderr); code != exitReconciled {
 		t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 	}
 }
 
-// Both reasons occur on a small fleet, or the other tests would prove nothing about refusals.
-func TestRunMeetsBothLimits(t *testing.T) {
+// A small fleet must reach both limits, or the other tests prove nothing about refusals.
+func TestRunReachesBothLimits(t *testing.T) {
 	var stdout bytes.Buffer
 	run(t.Context(), smallRun(startFake(t, honest)), &stdout, io.Discard)
 	for _, limit := range []string{limitActions, limitValue} {
@@ -159,12 +159,12 @@ func TestRunInClosedLoop(t *testing.T) {
 	cfg := smallRun(startFake(t, honest))
 	cfg.rate = 0
 	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), cfg, &stdout, &stderr); code != exitBalanced {
+	if code := run(t.Context(), cfg, &stdout, &stderr); code != exitReconciled {
 		t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 	}
 }
 
-// A service that is not there is no balance.
+// Without a service the run fails.
 func TestRunWithoutService(t *testing.T) {
 	addr, err := freeAddress()
 	if err != nil {

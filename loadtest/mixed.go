@@ -3,74 +3,14 @@ package main
 import (
 	"context"
 	"net/http"
-	"sync"
 	"time"
 
 	"remit/client"
 	"remit/money"
 )
 
-// startedLimits are those of a session that is made during a run. It is charged once.
-var startedLimits = limits{actions: 100, value: 1000 * microsPerUSD}
-
-// startedSessions are those that were made during a run. Safe for use by many workers.
-type startedSessions struct {
-	mu   sync.Mutex
-	made int
-	open []*session // oldest first
-
-	ended int     // of those made
-	sums  entries // of the ended ones
-}
-
-// reserve reports whether one more may be made.
-func (s *startedSessions) reserve() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.made >= maxStarted {
-		return false
-	}
-	s.made++
-	return true
-}
-
-func (s *startedSessions) push(it *session) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open = append(s.open, it)
-}
-
-// pop takes the oldest open one; nil when there is none.
-func (s *startedSessions) pop() *session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.open) == 0 {
-		return nil
-	}
-	oldest := s.open[0]
-	s.open = s.open[1:]
-	return oldest
-}
-
-// take takes all that are open.
-func (s *startedSessions) take() []*session {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	rest := s.open
-	s.open = nil
-	return rest
-}
-
-// enter enters the account of one that has ended.
-func (s *startedSessions) enter(sums entries) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended++
-	s.sums = s.sums.plus(sums)
-}
-
-// start lets the organization make a session for the agent of s, which then charges it once.
-func (f *fleet) start(ctx context.Context, s *session, a action, due time.Time) *tape {
+// start creates a session for the agent of s, and charges it once.
+func (f *fleet) start(ctx context.Context, s *session, a action, due time.Time) *recorder {
 	if !f.started.reserve() {
 		return f.read(ctx, s, due)
 	}
@@ -82,9 +22,9 @@ func (f *fleet) start(ctx context.Context, s *session, a action, due time.Time) 
 		})
 		return err
 	})
-	f.audit.add(checkUnrefused(s.agent.sdk.ID(), t.reply()))
+	f.audit.add(checkAccepted(s.agent.sdk.ID(), t.reply()))
 	if t.err != nil {
-		return t // one that was made all the same is empty, and nobody knows it
+		return t // if it was created all the same, it is empty and unknown to the fleet
 	}
 	fresh := &session{sdk: s.agent.sdk.Session(made.ID), agent: s.agent, limits: startedLimits}
 	f.charge(ctx, fresh, a, time.Now())
@@ -92,9 +32,8 @@ func (f *fleet) start(ctx context.Context, s *session, a action, due time.Time) 
 	return t
 }
 
-// end ends the oldest session that was made during the run, and checks it against its ledger; while there is none, s is
-// read.
-func (f *fleet) end(ctx context.Context, s *session, due time.Time) *tape {
+// end ends the oldest session created during the run, and checks it against its ledger. If there is none, it reads s.
+func (f *fleet) end(ctx context.Context, s *session, due time.Time) *recorder {
 	it := f.started.pop()
 	if it == nil {
 		return f.read(ctx, s, due)
@@ -111,14 +50,8 @@ func (f *fleet) end(ctx context.Context, s *session, due time.Time) *tape {
 	return t
 }
 
-// get reads the session.
-func (s *session) get(ctx context.Context) error {
-	_, err := s.sdk.Get(ctx)
-	return err
-}
-
 // read reads an active session, and checks its state.
-func (f *fleet) read(ctx context.Context, s *session, due time.Time) *tape {
+func (f *fleet) read(ctx context.Context, s *session, due time.Time) *recorder {
 	fact := sessionFact{session: s.sdk.ID(), limits: s.limits}
 	fact.window.before = s.ledger.send(effect{})
 	t := f.call(ctx, opRead, due, s.get)
@@ -131,8 +64,8 @@ func (f *fleet) read(ctx context.Context, s *session, due time.Time) *tape {
 	return t
 }
 
-// verify asks whose the agent's access token is, as a gateway does for each request. The SDK has no call for it.
-func (f *fleet) verify(ctx context.Context, a *agent, due time.Time) *tape {
+// verify verifies the agent's access token, as a gateway does for each request. The SDK has no call for it.
+func (f *fleet) verify(ctx context.Context, a *agent, due time.Time) *recorder {
 	var named string
 	t := f.call(ctx, opVerify, due, func(ctx context.Context) error {
 		access, err := a.sdk.Token(ctx)
@@ -154,17 +87,17 @@ func (f *fleet) verify(ctx context.Context, a *agent, due time.Time) *tape {
 		}
 		return nil
 	})
-	f.audit.add(checkUnrefused(a.sdk.ID(), t.reply()))
+	f.audit.add(checkAccepted(a.sdk.ID(), t.reply()))
 	if t.err == nil && named != a.sdk.ID() {
-		f.audit.add([]violation{found(ruleIdentity, a.sdk.ID(), "its token is said to be of %q", named)})
+		f.audit.add([]violation{found(ruleIdentity, a.sdk.ID(), "its token was verified as one of %q", named)})
 	}
 	return t
 }
 
-// exchange gets tokens for the secret as a new process of the agent does, and leaves them.
-func (f *fleet) exchange(ctx context.Context, a *agent, due time.Time) *tape {
+// exchange exchanges the secret for tokens, as a new process of the agent does, and discards them.
+func (f *fleet) exchange(ctx context.Context, a *agent, due time.Time) *recorder {
 	t := f.call(ctx, opToken, due, f.remit.Agent(a.sdk.ID(), string(a.secret)).Refresh)
-	f.audit.add(checkUnrefused(a.sdk.ID(), t.reply()))
+	f.audit.add(checkAccepted(a.sdk.ID(), t.reply()))
 	if t.err == nil && !readTokens(t.reply()).usable() {
 		f.audit.add([]violation{found(ruleUnreadable, a.sdk.ID(), "token pair is incomplete")})
 	}
@@ -172,7 +105,7 @@ func (f *fleet) exchange(ctx context.Context, a *agent, due time.Time) *tape {
 }
 
 // listSessions reads the first page of the agent's active sessions.
-func (f *fleet) listSessions(ctx context.Context, a *agent, due time.Time) *tape {
+func (f *fleet) listSessions(ctx context.Context, a *agent, due time.Time) *recorder {
 	const enough = 20 // a page has more
 	var out []violation
 	t := f.call(ctx, opSessions, due, func(ctx context.Context) error {
@@ -190,12 +123,12 @@ func (f *fleet) listSessions(ctx context.Context, a *agent, due time.Time) *tape
 		}
 		return nil
 	})
-	f.audit.add(append(out, checkUnrefused(a.sdk.ID(), t.reply())...))
+	f.audit.add(append(out, checkAccepted(a.sdk.ID(), t.reply())...))
 	return t
 }
 
-// checkUnrefused judges the answer to what nothing is in the way of.
-func checkUnrefused(subject string, r reply) []violation {
+// checkAccepted checks the answer to a request that the service has no reason to refuse.
+func checkAccepted(subject string, r reply) []violation {
 	switch r.outcome() {
 	case refused:
 		return []violation{found(ruleStatus, subject, "refused with %s", r)}

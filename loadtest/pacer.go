@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// pacer hands out the numbered starts of a run, each with the moment it is due. Workers pull from it, so nothing
-// queues: when all workers are busy the next start waits, and its lateness shows because the due moment does not move.
-// Safe for use by many workers.
+// pacer hands out the numbered starts of a run, each with the time it is due. Workers pull from it, so nothing queues. When
+// all workers are busy, the next start is late, and its latency shows that because the due time stays the same. It is safe
+// for concurrent use.
 type pacer struct {
 	start time.Time
-	count int64         // how many starts there are, at least 1
-	span  time.Duration // over which they are spread evenly; 0: each is due as soon as somebody asks
-	until time.Time     // no start is handed out after this moment; zero: no such moment
+	count int64         // number of starts, at least 1
+	span  time.Duration // time over which the starts are spread evenly; 0: each is due as soon as a worker is free
+	until time.Time     // no start is handed out after this time; zero: no end
 
-	// warp moves a moment of the even schedule, counted from its start, to where it belongs in another one of the same
-	// span and order. Nil: it stays.
+	// warp maps an offset of the even schedule to one of another schedule with the same span and order. Nil keeps the even
+	// schedule.
 	warp func(offset, span time.Duration) time.Duration
 
 	now   func() time.Time
 	sleep func(ctx context.Context, d time.Duration)
 
-	turn  sync.Mutex // of the one worker that waits for the next start
+	turn  sync.Mutex // held by the worker that waits for the next start
 	taken int64      // starts so far; guarded by turn
 }
 
@@ -38,8 +38,8 @@ func newPacer(count int64, span, patience time.Duration) *pacer {
 	return p
 }
 
-// newActionPacer is the schedule of a run's actions. In open loop their number is fixed, and overrun is how long after
-// its end a service that cannot keep up is waited for; in closed loop (rate 0) the time is fixed and the number open.
+// newActionPacer returns the schedule of a run's actions. In open loop their number is fixed, and overrun is how much longer
+// a run may take if the service cannot keep up. In closed loop (rate 0) the duration is fixed, and the number is not.
 func newActionPacer(rate int, duration, overrun time.Duration) *pacer {
 	if rate == 0 {
 		return newPacer(math.MaxInt64, 0, duration)
@@ -48,7 +48,7 @@ func newActionPacer(rate int, duration, overrun time.Duration) *pacer {
 	return newPacer(max(count, 1), duration, duration+overrun)
 }
 
-// dueAt is the moment of start k: k/count of the span, in 128 bits, so that neither rounding nor overflow lets a long
+// dueAt returns when start k is due: k/count of the span, in 128 bits, so that neither rounding nor overflow makes a long
 // schedule drift.
 func (p *pacer) dueAt(k int64) time.Time {
 	hi, lo := bits.Mul64(uint64(k), uint64(p.span))
@@ -59,7 +59,7 @@ func (p *pacer) dueAt(k int64) time.Time {
 	return p.start.Add(time.Duration(offset))
 }
 
-// dueBefore is how many starts of a schedule are due before t; 0 in closed loop, where none is due at a set time.
+// dueBefore returns how many starts are due before t. It is 0 in closed loop, where no start has a set time.
 func (p *pacer) dueBefore(t time.Time) int64 {
 	if p.span == 0 {
 		return 0
@@ -67,8 +67,8 @@ func (p *pacer) dueBefore(t time.Time) int64 {
 	return int64(sort.Search(int(p.count), func(k int) bool { return !p.dueAt(int64(k)).Before(t) }))
 }
 
-// next waits for the next start and returns its number and the moment it was due. It is over (false) when all starts
-// are taken, time is up, or ctx is done.
+// next waits for the next start, and returns its number and the time it was due. It returns false when all starts are taken,
+// the time is up, or ctx is done.
 func (p *pacer) next(ctx context.Context) (k int64, due time.Time, ok bool) {
 	p.turn.Lock()
 	defer p.turn.Unlock()
@@ -85,7 +85,7 @@ func (p *pacer) next(ctx context.Context) (k int64, due time.Time, ok bool) {
 	return k, due, ctx.Err() == nil
 }
 
-// unsent is how many starts of a schedule were never taken. For when all workers are done.
+// unsent returns how many starts were never taken. Call it after all workers have ended.
 func (p *pacer) unsent() int64 {
 	if p.span == 0 {
 		return 0
@@ -93,8 +93,8 @@ func (p *pacer) unsent() int64 {
 	return p.count - p.taken
 }
 
-// drive runs do for every start of p on the given number of workers, and returns when all have finished. No more than
-// that many calls of do are under way at once.
+// drive runs do for every start of p on the given number of workers, and returns when all have finished. At most that many
+// calls of do are in flight.
 func drive(ctx context.Context, workers int, p *pacer, do func(k int64, due time.Time)) {
 	var group sync.WaitGroup
 	for range workers {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// clock stands still but when slept on or advanced.
+// clock advances only by sleep and advance.
 type clock struct {
 	now   time.Time
 	slept []time.Duration
@@ -21,7 +21,7 @@ func (c *clock) sleep(_ context.Context, d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-// on puts a pacer on the clock.
+// on makes a pacer use the clock.
 func (c *clock) on(p *pacer) *pacer {
 	if !p.until.IsZero() {
 		p.until = c.now.Add(p.until.Sub(p.start))
@@ -48,8 +48,8 @@ func TestPacerKeepsItsSchedule(t *testing.T) {
 	}
 }
 
-// What is late does not move what is due: a worker that comes late gets the moment it missed, at once.
-func TestPacerDoesNotForgiveLateness(t *testing.T) {
+// A late worker gets the due time that it missed, at once: lateness does not move the schedule.
+func TestPacerKeepsDueTimesOfLateStarts(t *testing.T) {
 	c := &clock{now: time.Unix(1000, 0)}
 	start := c.now
 	p := c.on(newActionPacer(10, time.Second, time.Second))
@@ -108,7 +108,7 @@ func TestPacerInClosedLoop(t *testing.T) {
 	}
 }
 
-// The longest and fastest run neither drifts nor overflows, also at a rate that does not divide a second.
+// The longest and fastest run neither drifts nor overflows, even at a rate that does not divide a second.
 func TestPacerAtItsBounds(t *testing.T) {
 	for _, rate := range []int{3, 7, maxRate - 1, maxRate} {
 		p := newActionPacer(rate, maxDuration, 0)
@@ -122,14 +122,14 @@ func TestPacerAtItsBounds(t *testing.T) {
 	}
 }
 
-func TestDriveBoundsWhatIsUnderWay(t *testing.T) {
+func TestDriveBoundsCallsInFlight(t *testing.T) {
 	const workers = 4
 	under := make(chan struct{}, workers)
 	drive(t.Context(), workers, newPacer(200, 0, 0), func(int64, time.Time) {
 		select {
 		case under <- struct{}{}:
 		default:
-			t.Error("more under way than there are workers")
+			t.Error("more calls in flight than workers")
 		}
 		time.Sleep(time.Microsecond)
 		<-under

@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 )
 
 //go:embed page.html.tmpl
@@ -16,26 +15,17 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// result is all that a run found.
-type result struct {
-	fleet     *fleet
-	unchecked error       // why the books were not checked; nil: they were
-	floors    *comparison // nil: not measured
-	own       bool        // the service was started for the run
-	began     time.Time
-}
-
-// page is what the template shows.
+// page is the data of the template.
 type page struct {
 	Scenario, When, About string
 	Verdict               string
-	Balanced              bool
+	Reconciled            bool
 	Charts                []template.HTML
 	Storm, Lag            string
 	Floors                *pageFloors
 	Operations            []operationRow
 	Kinds                 []kindRow
-	Books                 string
+	Totals                string
 	Settings              []setting
 }
 
@@ -55,7 +45,7 @@ type kindRow struct {
 
 type setting struct{ Name, Value string }
 
-// writePage is the report of a run: one page of HTML with nothing outside of it.
+// writePage returns the report of a run: one page of HTML without external resources.
 func writePage(r result) ([]byte, error) {
 	f := r.fleet
 	p := page{
@@ -65,15 +55,15 @@ func writePage(r result) ([]byte, error) {
 	for _, k := range f.stats.kinds.sorted() {
 		p.Kinds = append(p.Kinds, kindRow{k.op.String(), k.what, k.fault, k.Count})
 	}
-	var books strings.Builder
+	var totals strings.Builder
 	if r.unchecked != nil {
-		p.Verdict = "The books were not checked: " + r.unchecked.Error()
+		p.Verdict = "The totals were not checked: " + r.unchecked.Error()
 	} else {
-		writeBooks(&books, f)
-		lines := strings.Split(strings.TrimSpace(books.String()), "\n")
-		p.Verdict, p.Balanced = capital(lines[len(lines)-1])+".", f.audit.clean()
+		writeTotals(&totals, f)
+		lines := strings.Split(strings.TrimSpace(totals.String()), "\n")
+		p.Verdict, p.Reconciled = capital(lines[len(lines)-1])+".", f.audit.clean()
 	}
-	p.Books = strings.TrimSpace(books.String())
+	p.Totals = strings.TrimSpace(totals.String())
 	var err error
 	if p.Charts, err = drawCharts(r); err != nil {
 		return nil, err
@@ -87,37 +77,37 @@ func writePage(r result) ([]byte, error) {
 
 var scenarioInWords = map[scenario]string{
 	steady: "Actions arrive evenly.",
-	burst:  "Actions arrive at a low rate, and at five times that in each fifth slot of time.",
+	burst:  "Actions arrive at a low rate, and at five times that rate in every fifth time slot.",
 	storm:  "Actions arrive evenly; half-way through, the access tokens of all agents expire at once.",
-	mixed: "A realistic blend arrives evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, " +
-		"exchanges, sessions made and ended, lists.",
+	mixed: "A realistic mix arrives evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, " +
+		"exchanges, sessions created and ended, lists.",
 }
 
-// about says what arrives, in a sentence or two.
+// about describes in a sentence or two what arrives.
 func about(cfg config) string {
 	if cfg.rate > 0 {
 		return scenarioInWords[cfg.scenario]
 	}
-	return strings.NewReplacer("arrives evenly", "is asked for as fast as it is answered",
-		"arrive evenly", "are asked for as fast as they are answered").Replace(scenarioInWords[cfg.scenario])
+	return strings.NewReplacer("arrives evenly", "is requested as fast as the service answers",
+		"arrive evenly", "are requested as fast as the service answers").Replace(scenarioInWords[cfg.scenario])
 }
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// settingsOf are the flags of a run and its machine, which is named by its size alone.
+// settingsOf returns the flags of a run and the size of the machine.
 func settingsOf(r result) []setting {
 	cfg := r.fleet.cfg
 	target := "a running service on this machine"
 	if r.own {
-		target = "started for this run, on a Redis of its own with an append-only file, flushed every second"
+		target = "started for this run, with its own Redis and an append-only file synced every second"
 	}
 	transactions := fmt.Sprintf("%d %% of the actions", cfg.transactions)
 	if cfg.scenario == mixed {
-		transactions = "as in the blend"
+		transactions = "as in the mix"
 	}
-	keys := "without; each request is sent once"
+	keys := "off; each request is sent once"
 	if cfg.keys {
-		keys = "with; writes are repeated when their answer is lost"
+		keys = "on; writes are repeated when their answer is lost"
 	}
 	machine := fmt.Sprintf("%d cores", runtime.NumCPU())
 	if bytes := memory(); bytes > 0 {
@@ -127,7 +117,7 @@ func settingsOf(r result) []setting {
 		{"scenario", string(cfg.scenario)}, {"agents", fmt.Sprint(cfg.agents)},
 		{"sessions", fmt.Sprintf("%d per agent", cfg.sessions)}, {"pace", pace(cfg)}, {"duration", cfg.duration.String()},
 		{"transactions", transactions}, {"idempotency keys", keys}, {"service", target},
-		{"machine", machine + ", which the load, the service and Redis share"},
+		{"machine", machine + ", shared by the load generator, the service and Redis"},
 	}
 }
 

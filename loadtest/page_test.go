@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// sampleResult is a run that has measured a little of everything.
+// sampleResult returns a run with a few measurements of every kind.
 func sampleResult() result {
 	f := sample()
 	f.stats.timeline.begin(newPacer(10, time.Second, 0), time.Second)
@@ -34,7 +34,7 @@ func sampleResult() result {
 	return result{fleet: f, floors: floors, own: true, began: time.Unix(1_800_000_000, 0)}
 }
 
-func TestPageHoldsWhatItPromises(t *testing.T) {
+func TestPageShowsEveryPart(t *testing.T) {
 	t.Parallel()
 	text, err := writePage(sampleResult())
 	if err != nil {
@@ -42,7 +42,7 @@ func TestPageHoldsWhatItPromises(t *testing.T) {
 	}
 	for _, want := range []string{
 		"Throughput over time", "Latency over time", "Latency by percentile", "Ratios to the floors", "offered", "answered", "all tokens expire",
-		"The books of 1 sessions balance.", "15 January 2027, 08:00 UTC", "<td>late action</td>", "403 session_limit_reached", "connection closed",
+		"Totals of 1 sessions reconcile.", "15 January 2027, 08:00 UTC", "<td>late action</td>", "403 session_limit_reached", "connection closed",
 		"behind schedule when sent", "<td>10 actions/s, open loop</td>", " cores", "throughput: charge / bare handler", "0.5",
 		"redis-benchmark is not installed", "prefers-color-scheme: dark",
 	} {
@@ -55,8 +55,8 @@ func TestPageHoldsWhatItPromises(t *testing.T) {
 	}
 }
 
-// Nothing is fetched from anywhere, and nothing names this machine or whoever uses it.
-func TestPageStandsAlone(t *testing.T) {
+// The page loads no external resource, and does not identify this machine or its user.
+func TestPageIsSelfContained(t *testing.T) {
 	t.Parallel()
 	text, err := writePage(sampleResult())
 	if err != nil {
@@ -109,7 +109,7 @@ func TestPageIsWellFormed(t *testing.T) {
 	}
 }
 
-func TestPageEscapesWhatItIsGiven(t *testing.T) {
+func TestPageEscapesText(t *testing.T) {
 	t.Parallel()
 	r := sampleResult()
 	r.unchecked = errors.New("<script>alert(1)</script>")
@@ -117,7 +117,7 @@ func TestPageEscapesWhatItIsGiven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Contains(text, []byte("<script>")) || !bytes.Contains(text, []byte("The books were not checked: &lt;script&gt;")) {
+	if bytes.Contains(text, []byte("<script>")) || !bytes.Contains(text, []byte("The totals were not checked: &lt;script&gt;")) {
 		t.Error("the reason is not escaped")
 	}
 }
@@ -129,7 +129,7 @@ func TestPageOfARunThatNeverBegan(t *testing.T) {
 		t.Fatal(err)
 	}
 	text, err := writePage(result{fleet: f, unchecked: errors.New("set-up: no answer")})
-	if err != nil || !bytes.Contains(text, []byte("The books were not checked")) {
+	if err != nil || !bytes.Contains(text, []byte("The totals were not checked")) {
 		t.Errorf("%v\n%s", err, text)
 	}
 }
@@ -145,13 +145,13 @@ func TestPageOfAClosedLoopOffersNothing(t *testing.T) {
 	}
 }
 
-func TestReportAppearsWholeOrNotAtAll(t *testing.T) {
+func TestReportFileIsWrittenAtomically(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "report.html")
 	cfg := smallRun(startFake(t, honest))
 	cfg.report = path
 	var stderr bytes.Buffer
-	if code := run(t.Context(), cfg, io.Discard, &stderr); code != exitBalanced {
+	if code := run(t.Context(), cfg, io.Discard, &stderr); code != exitReconciled {
 		t.Fatalf("exit code %d\n%s", code, &stderr)
 	}
 	text, err := os.ReadFile(path)
@@ -163,7 +163,7 @@ func TestReportAppearsWholeOrNotAtAll(t *testing.T) {
 	}
 }
 
-func TestBadReportPathIsToldBeforeTheRun(t *testing.T) {
+func TestBadReportPathIsReportedBeforeTheRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, path := range map[string]string{"a directory": dir, "nowhere": filepath.Join(dir, "no", "report.html")} {

@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	shownOperations = 7   // in the chart of percentiles
-	fewAnswers      = 100 // of an operation, too few for its percentiles
+	shownOperations = 7   // in the percentile chart
+	fewAnswers      = 100 // fewer answers than this have no useful percentiles
 )
 
-// drawCharts draws what there is to be drawn of a run.
+// drawCharts draws the charts of a run that have data.
 func drawCharts(r result) ([]template.HTML, error) {
 	stats := r.fleet.stats
 	var drawn []template.HTML
 	add := func(svg []byte, err error) error {
-		drawn = append(drawn, template.HTML(svg)) // in which package chart has escaped every text
+		drawn = append(drawn, template.HTML(svg)) // package chart escapes all text
 		return err
 	}
 	if throughput := stats.throughput(); len(throughput) > 0 {
-		l := chart.Labels{Title: "Throughput over time: arrivals, and answers to them", X: "seconds", Y: "per second"}
+		l := chart.Labels{Title: "Throughput over time: arrivals and answers", X: "seconds", Y: "per second"}
 		if err := add(chart.Lines(l, append(throughput, stats.stormLine(0, throughput)...)...)); err != nil {
 			return nil, err
 		}
-		l = chart.Labels{Title: "Latency over time, from when it was due", X: "seconds", Y: "milliseconds", LogY: true}
+		l = chart.Labels{Title: "Latency over time, since the action was due", X: "seconds", Y: "milliseconds", LogY: true}
 		latencies := stats.latenciesOverTime()
 		if err := add(chart.Lines(l, append(latencies, stats.stormLine(math.Inf(1), latencies)...)...)); err != nil {
 			return nil, err
@@ -50,14 +50,14 @@ func drawCharts(r result) ([]template.HTML, error) {
 		for i, one := range r.floors.ratios {
 			bars[i] = chart.Bar{Name: one.name, Value: one.value}
 		}
-		if err := add(chart.Bars(chart.Labels{Title: "Ratios to the floors, in this run", X: "times"}, bars...)); err != nil {
+		if err := add(chart.Bars(chart.Labels{Title: "Ratios to the floors in this run", X: "times"}, bars...)); err != nil {
 			return nil, err
 		}
 	}
 	return drawn, nil
 }
 
-// throughput is what was due and what was answered over time, of which some was refused; nothing before a run.
+// throughput returns arrivals, answers, refusals and errors over time; nothing before a run.
 func (s *stats) throughput() []chart.Series {
 	l := &s.timeline
 	offered, answered := chart.Series{Name: "offered"}, chart.Series{Name: "answered"}
@@ -70,7 +70,7 @@ func (s *stats) throughput() []chart.Series {
 	for i, at := range l.slices {
 		n := l.offered(i)
 		if n == 0 && i > 0 && i == len(l.slices)-1 {
-			break // the last answers came in a part of it, which would look like a fall
+			break // an incomplete last slice would look like a fall
 		}
 		if n > 0 {
 			add(&offered, i, n)
@@ -83,7 +83,7 @@ func (s *stats) throughput() []chart.Series {
 		return nil
 	}
 	all := []chart.Series{answered, refusals, errors}
-	if l.schedule.span > 0 { // in closed loop nothing is due at a set time
+	if l.schedule.span > 0 { // in closed loop no action has a set time
 		all = slices.Insert(all, 0, offered)
 	}
 	return all
@@ -107,8 +107,8 @@ func (s *stats) latenciesOverTime() []chart.Series {
 	return []chart.Series{p50, p99, most}
 }
 
-// stormLine is an upright line where all tokens expired, if they did, from the given height or the least of some series
-// up to their greatest.
+// stormLine returns a vertical line at the time when all tokens expired, if they did: from the given height, or the minimum
+// of the series if that is lower, to their maximum.
 func (s *stats) stormLine(from float64, series []chart.Series) []chart.Series {
 	if s.stormAt.IsZero() {
 		return nil
@@ -125,7 +125,7 @@ func (s *stats) stormLine(from float64, series []chart.Series) []chart.Series {
 	return []chart.Series{{Name: "all tokens expire", X: []float64{at, at}, Y: []float64{from, to}}}
 }
 
-// distribution is the latency of each of the most frequent operations by percentile.
+// distribution returns the latency by percentile of the most frequent operations.
 func (s *stats) distribution() []chart.Series {
 	var shown []operation
 	for op := range operations {
@@ -143,7 +143,7 @@ func (s *stats) distribution() []chart.Series {
 	return list
 }
 
-// percentilesOf is the latencies at one part in so many, up to as many as there are.
+// percentilesOf returns the latency that one answer in N exceeds, for N up to the number of answers.
 func percentilesOf(name string, h *hdrhistogram.Histogram) chart.Series {
 	const perDecade = 16
 	s := chart.Series{Name: name}
@@ -157,7 +157,7 @@ func percentilesOf(name string, h *hdrhistogram.Histogram) chart.Series {
 	}
 }
 
-// milliseconds is d for an axis. The histograms do not tell apart what is below a microsecond.
+// milliseconds returns d for an axis, at least the microsecond that the histograms resolve.
 func milliseconds(d time.Duration) float64 {
 	return float64(max(d, time.Microsecond)) / float64(time.Millisecond)
 }

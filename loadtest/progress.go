@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// startProgress writes a line about the actions each interval, in place on a terminal, until the function it returns
-// is called. Nothing is written after that.
+// startProgress writes a line about the actions every interval, in place on a terminal, until the returned function is
+// called.
 func startProgress(s *stats, w io.Writer, interval time.Duration) (stop func()) {
 	quit, done := make(chan struct{}), make(chan struct{})
 	before, after := "", "\n"
 	if isTerminal(w) {
-		before, after = "\r", "\x1b[K" // back to the start of the line; clear what a longer line left
+		before, after = "\r", "\x1b[K" // return to the start of the line; clear the rest of a longer line
 	}
 	s.takeMoment()
 	go func() {
@@ -47,7 +47,7 @@ func progressLine(elapsed, interval time.Duration, m moment) string {
 		elapsed.Seconds(), rate, brief(m.p50), brief(m.p99), m.refused, m.errors)
 }
 
-// isTerminal reports whether w is a character device, which is as near as the standard library comes.
+// isTerminal reports whether w is a character device, the closest test in the standard library.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// writeTable writes what was measured: a row per operation, and how far behind its schedule the run was.
+// writeTable writes the measurements: a row per operation, and how far the run was behind its schedule.
 func writeTable(w io.Writer, f *fleet) {
 	fmt.Fprintf(w, "%s: %d agents, %d sessions, %s, %s; %d cores, GOMAXPROCS %d\n\n",
 		f.cfg.scenario, len(f.agents), f.cfg.fleetSessions(), pace(f.cfg), f.cfg.duration, runtime.NumCPU(), runtime.GOMAXPROCS(0))
@@ -22,14 +22,14 @@ func writeTable(w io.Writer, f *fleet) {
 	}
 	table.Flush()
 	fmt.Fprintln(w)
-	for _, line := range []string{lagOf(f), turnedAwayOf(f), stormOf(f)} {
+	for _, line := range []string{lagOf(f), shedOf(f), stormOf(f)} {
 		if line != "" {
 			fmt.Fprintln(w, line)
 		}
 	}
 }
 
-// operationRow is what was measured of one operation.
+// operationRow is the measurements of one operation.
 type operationRow struct {
 	Name            string
 	Count           int64
@@ -54,7 +54,7 @@ func (f *fleet) operationRows() []operationRow {
 	return rows
 }
 
-// lagOf is how far behind its schedule a run was, in words; empty in closed loop, which has none.
+// lagOf says how far a run was behind its schedule. It is empty in closed loop.
 func lagOf(f *fleet) string {
 	if f.cfg.rate == 0 {
 		return ""
@@ -64,26 +64,26 @@ func lagOf(f *fleet) string {
 		brief(quantile(lag, 50)), brief(quantile(lag, 99)), brief(quantile(lag, 100)), f.unsent)
 }
 
-// turnedAwayOf is how many were turned away and how long the others took, in words; empty when nobody was.
-func turnedAwayOf(f *fleet) string {
-	away, served := f.stats.turnedAway.Load(), f.stats.served
+// shedOf says how many requests were shed, and how long the served ones took. It is empty if none was shed.
+func shedOf(f *fleet) string {
+	away, served := f.stats.shed.Load(), f.stats.served
 	if away == 0 {
 		return ""
 	}
-	return fmt.Sprintf("turned away with 503 (among the errors): %d; served: %d, p50 %s, p99 %s",
+	return fmt.Sprintf("shed with 503 (among the errors): %d; served: %d, p50 %s, p99 %s",
 		away, served.TotalCount(), brief(quantile(served, 50)), brief(quantile(served, 99)))
 }
 
-// stormOf is what all tokens expiring at once did, in words; empty when they did not.
+// stormOf describes the storm. It is empty without one.
 func stormOf(f *fleet) string {
 	if f.stats.stormAt.IsZero() {
 		return ""
 	}
-	return fmt.Sprintf("storm: all access tokens expired after %s; %d requests were sent with one of these, and refused",
+	return fmt.Sprintf("storm: all access tokens expired after %s; the service refused %d requests with an expired token",
 		brief(f.stats.stormAt.Sub(f.stats.timeline.start)), f.wire.refused.Load())
 }
 
-// writeComparison writes what the service and its floors did, and the ratios.
+// writeComparison writes the measurements of the service and its floors, and the ratios.
 func writeComparison(w io.Writer, c *comparison) {
 	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -100,16 +100,16 @@ func writeComparison(w io.Writer, c *comparison) {
 	}
 }
 
-// pace is how fast a run goes, in words.
+// pace describes the rate of a run.
 func pace(cfg config) string {
 	if cfg.rate == 0 {
-		return fmt.Sprintf("closed loop, %d at once", closedLoopWorkers)
+		return fmt.Sprintf("closed loop, %d concurrent", closedLoopWorkers)
 	}
 	return fmt.Sprintf("%d actions/s, open loop", cfg.rate)
 }
 
-// writeBooks writes what the checks found.
-func writeBooks(w io.Writer, f *fleet) {
+// writeTotals writes the totals of all sessions, and the verdict of the checks.
+func writeTotals(w io.Writer, f *fleet) {
 	var sum entries
 	sum = sum.plus(f.started.sums)
 	for _, s := range f.sessions {
@@ -137,7 +137,7 @@ func writeBooks(w io.Writer, f *fleet) {
 	writeVerdict(w, f.audit, len(f.sessions)+f.started.ended)
 }
 
-// writeVerdict writes the first violations, how often each rule was broken, and the conclusion.
+// writeVerdict writes the first violations, the count of each broken rule, and the conclusion.
 func writeVerdict(w io.Writer, a *audit, sessions int) {
 	fmt.Fprintln(w)
 	for _, v := range a.kept {
@@ -152,15 +152,15 @@ func writeVerdict(w io.Writer, a *audit, sessions int) {
 	unchecked := a.counts[ruleUnchecked]
 	switch violations := a.total() - unchecked; {
 	case violations > 0:
-		fmt.Fprintf(w, "THE BOOKS DO NOT BALANCE: %d violations, %d could not be checked\n", violations, unchecked)
+		fmt.Fprintf(w, "TOTALS DO NOT RECONCILE: %d violations, %d could not be checked\n", violations, unchecked)
 	case unchecked > 0:
-		fmt.Fprintf(w, "THE BOOKS ARE INCOMPLETE: no violations, %d could not be checked\n", unchecked)
+		fmt.Fprintf(w, "TOTALS ARE INCOMPLETE: no violations, %d could not be checked\n", unchecked)
 	default:
-		fmt.Fprintf(w, "the books of %d sessions balance\n", sessions)
+		fmt.Fprintf(w, "totals of %d sessions reconcile\n", sessions)
 	}
 }
 
-// brief is d to three digits or so.
+// brief formats d with about three digits.
 func brief(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:

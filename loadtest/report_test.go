@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sample is a fleet that has measured and found a little.
+// sample returns a fleet with a few measurements and violations.
 func sample() *fleet {
 	f, err := newFleet(config{scenario: steady, agents: 1, sessions: 1, rate: 10, duration: time.Second, addr: "http://127.0.0.1:1"})
 	if err != nil {
@@ -25,7 +25,7 @@ func sample() *fleet {
 	return f
 }
 
-// words joins the words of each line by one space, so that a test need not count columns.
+// words joins the words of each line by one space, so that tests do not depend on column widths.
 func words(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -52,17 +52,17 @@ func TestTable(t *testing.T) {
 	}
 }
 
-func TestBooksReport(t *testing.T) {
+func TestTotalsReport(t *testing.T) {
 	f := sample()
-	asked := effect{charge: charge{2, 1_250_000}}
-	f.sessions[0].ledger.send(asked)
-	f.sessions[0].ledger.settle(asked, asked, overLimit(limitValue))
+	requested := effect{charge: charge{2, 1_250_000}}
+	f.sessions[0].ledger.send(requested)
+	f.sessions[0].ledger.finish(requested, requested, overLimit(limitValue))
 	var out bytes.Buffer
-	writeBooks(&out, f)
+	writeTotals(&out, f)
 	for _, want := range []string{
 		"refused for max_actions 0 requests 0 actions, 0 USD\n",
 		"refused for max_value_usd 1 requests 2 actions, 1.25 USD\n",
-		"the books of 1 sessions balance\n",
+		"totals of 1 sessions reconcile\n",
 	} {
 		if !strings.Contains(words(out.String()), want) {
 			t.Errorf("no %q in\n%s", want, &out)
@@ -81,7 +81,7 @@ func TestVerdictNamesTheFirstAndCountsAll(t *testing.T) {
 	text := out.String()
 	for _, want := range []string{
 		"acknowledged but not stored: s1: 10 < 12\n", "and 3 more\n", "22 × acknowledged but not stored\n",
-		"1 × could not be checked\n", "DO NOT BALANCE: 22 violations, 1 could not be checked\n",
+		"1 × could not be checked\n", "TOTALS DO NOT RECONCILE: 22 violations, 1 could not be checked\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -141,13 +141,13 @@ func TestBrief(t *testing.T) {
 	}
 }
 
-func TestWhoWasTurnedAwayIsCountedApart(t *testing.T) {
+func TestShedRequestsAreCountedApart(t *testing.T) {
 	f, err := newFleet(config{agents: 1, sessions: 1, addr: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := turnedAwayOf(f); text != "" {
-		t.Errorf("nobody was turned away: %q", text)
+	if text := shedOf(f); text != "" {
+		t.Errorf("no request was shed: %q", text)
 	}
 	f.stats.acting.Store(true)
 	due := time.Now()
@@ -157,7 +157,7 @@ func TestWhoWasTurnedAwayIsCountedApart(t *testing.T) {
 	} {
 		f.stats.record(opAction, due, due.Add(time.Millisecond), r)
 	}
-	if text, want := turnedAwayOf(f), "turned away with 503 (among the errors): 1; served: 2, p50 1.00ms, p99 1.00ms"; text != want {
+	if text, want := shedOf(f), "shed with 503 (among the errors): 1; served: 2, p50 1.00ms, p99 1.00ms"; text != want {
 		t.Errorf("%q, want %q", text, want)
 	}
 }

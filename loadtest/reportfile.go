@@ -6,20 +6,20 @@ import (
 	"path/filepath"
 )
 
-// reportFile is a file that appears whole or not at all.
+// reportFile is a file that is written completely or not at all.
 type reportFile struct {
 	path string
 	temp *os.File // beside it
 }
 
-// newReportFile reserves a path, so that one where nothing can be written is known before the run. An empty path is no
-// report, and nil.
+// newReportFile reserves a path, so that an unwritable one is reported before the run. For an empty path it returns nil: no
+// report.
 func newReportFile(path string) (*reportFile, error) {
 	if path == "" {
 		return nil, nil
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("-report %s: is not a regular file", path)
+		return nil, fmt.Errorf("-report %s: not a regular file", path)
 	}
 	temp, err := os.CreateTemp(filepath.Dir(path), ".loadtest-*")
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *reportFile) report(of result) error {
 	return r.write(text)
 }
 
-// write makes the file appear with this content.
+// write replaces the file with this content.
 func (r *reportFile) write(content []byte) error {
 	_, err := r.temp.Write(content)
 	if err == nil {
@@ -58,7 +58,7 @@ func (r *reportFile) write(content []byte) error {
 	return nil
 }
 
-// discard removes what is left when the file was not written; after write it does nothing. On nil it does nothing.
+// discard removes the temporary file unless write has renamed it. On nil it does nothing.
 func (r *reportFile) discard() {
 	if r != nil {
 		r.temp.Close()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +14,7 @@ const (
 	steady scenario = "steady" // actions, evenly
 	burst  scenario = "burst"  // actions, at a low rate with bursts of five times that
 	storm  scenario = "storm"  // steady, but all access tokens expire at once half-way through
-	mixed  scenario = "mixed"  // evenly, the blend of blend.go
+	mixed  scenario = "mixed"  // evenly, the mix of mix.go
 )
 
 var scenarios = []string{string(steady), string(burst), string(storm), string(mixed)}
@@ -32,12 +31,12 @@ func (s *scenario) Set(name string) error {
 	return nil
 }
 
-// A run in bursts has so many cycles, and each cycle five slots. The last slot of a cycle has five times the rate of the
-// others: five ninths of the cycle's arrivals in a fifth of its time. So the mean is the rate that was asked for, the low
-// rate 5/9 of it, and that of a burst 25/9.
+// burstCycles is the number of cycles in a burst run. Each cycle has five slots. The last slot has five times the rate of the
+// others: five ninths of the cycle's arrivals in a fifth of its time. So the mean is the requested rate, the low rate is 5/9
+// of it, and the rate in a burst 25/9.
 const burstCycles = 4
 
-// inBursts moves a moment of an even schedule to where it belongs in one of bursts.
+// inBursts maps an offset of an even schedule to one of a schedule with bursts.
 func inBursts(offset, span time.Duration) time.Duration {
 	cycle := span / burstCycles
 	if cycle == 0 {
@@ -48,30 +47,4 @@ func inBursts(offset, span time.Duration) time.Duration {
 		return began + cycle*4/5 + (within-low)*9/25
 	}
 	return began + within*9/5
-}
-
-// storm lets the access tokens of all agents expire at once, half-way through the run. A service does not do so at
-// anybody's wish, so the tokens are spoilt on the wire from then on: the service refuses them as it does expired ones,
-// and each agent has to refresh before its next call. So that all do so at once, each then reads one of its sessions,
-// beside the actions that are due; all these reads are due at the moment of the storm.
-func (f *fleet) storm(ctx context.Context) {
-	sleepOrDone(ctx, f.cfg.duration/2)
-	expired := make(map[string]bool, len(f.agents))
-	for _, a := range f.agents {
-		// An agent that is just getting a new token has none that could expire.
-		if access, err := a.sdk.Token(ctx); err == nil {
-			expired[access] = true
-		}
-	}
-	if ctx.Err() != nil {
-		return
-	}
-	f.wire.expire(expired)
-	at := time.Now()
-	f.stats.stormAt = at
-	f.stats.timeline.offer(at, int64(len(f.agents)))
-	drive(ctx, maxInFlight, newPacer(int64(len(f.agents)), 0, 0), func(i int64, _ time.Time) {
-		t := f.read(ctx, f.sessions[i], at) // the first sessions belong to one agent each
-		f.stats.recordArrival(at, t.done, t.reply().outcome())
-	})
 }

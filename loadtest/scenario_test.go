@@ -53,14 +53,14 @@ func TestPacerCountsWhatIsDueBefore(t *testing.T) {
 	}
 }
 
-func TestBlendIsWhole(t *testing.T) {
+func TestMixAddsUpTo100Percent(t *testing.T) {
 	t.Parallel()
 	const n = 20_000
 	drawn, sum := map[task]int{}, 0
 	for k := range int64(n) {
 		drawn[nthAction(k, config{agents: 2, sessions: 5, scenario: mixed}).task]++
 	}
-	for _, part := range blend {
+	for _, part := range mix {
 		sum += part.percent
 		if got := 100 * float64(drawn[part.task]) / n; got < 0.7*float64(part.percent) || got > 1.3*float64(part.percent) {
 			t.Errorf("task %d has %.1f %%, want %d", part.task, got, part.percent)
@@ -89,17 +89,17 @@ func TestBatchesChargeSessionsOfOneAgent(t *testing.T) {
 	}
 }
 
-func TestSpoiltTokensHaveAnotherSignature(t *testing.T) {
+func TestInvalidatedTokensHaveAnotherSignature(t *testing.T) {
 	t.Parallel()
 	wire := newTransport("http://127.0.0.1:1", 1)
-	if got, is := wire.spoil("Bearer h.c.Sig"); is || got != "Bearer h.c.Sig" {
-		t.Errorf("spoilt before the storm: %s", got)
+	if got, is := wire.invalidate("Bearer h.c.Sig"); is || got != "Bearer h.c.Sig" {
+		t.Errorf("invalidated before the storm: %s", got)
 	}
 	wire.expire(map[string]bool{"h.c.Sig": true, "h.c.Aig": true})
 	for credential, want := range map[string]string{
 		"Bearer h.c.Sig": "Bearer h.c.Aig", "Bearer h.c.Aig": "Bearer h.c.Big", "Bearer h.c.new": "Bearer h.c.new", "": "",
 	} {
-		if got, is := wire.spoil(credential); got != want || is != (got != credential) {
+		if got, is := wire.invalidate(credential); got != want || is != (got != credential) {
 			t.Errorf("%q becomes %q, %t", credential, got, is)
 		}
 	}
@@ -108,7 +108,7 @@ func TestSpoiltTokensHaveAnotherSignature(t *testing.T) {
 	}
 }
 
-func TestEachScenarioBalances(t *testing.T) {
+func TestTotalsReconcileInEachScenario(t *testing.T) {
 	t.Parallel()
 	for _, name := range scenarios {
 		for _, keys := range []bool{false, true} {
@@ -117,7 +117,7 @@ func TestEachScenarioBalances(t *testing.T) {
 				cfg := smallRun(startFake(t, honest))
 				cfg.scenario, cfg.keys = scenario(name), keys
 				var stdout, stderr bytes.Buffer
-				if code := run(t.Context(), cfg, &stdout, &stderr); code != exitBalanced {
+				if code := run(t.Context(), cfg, &stdout, &stderr); code != exitReconciled {
 					t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 				}
 			})
@@ -128,7 +128,7 @@ func TestEachScenarioBalances(t *testing.T) {
 func TestStormMakesEveryAgentRefreshOnce(t *testing.T) {
 	t.Parallel()
 	cfg := smallRun(startFake(t, honest))
-	cfg.duration = 0 // the storm comes at once
+	cfg.duration = 0 // the storm begins at once
 	f, err := newFleet(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func TestStormMakesEveryAgentRefreshOnce(t *testing.T) {
 	}
 }
 
-func TestScenariosFindWhatIsWrong(t *testing.T) {
+func TestScenariosDetectFaults(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name     string
@@ -160,8 +160,8 @@ func TestScenariosFindWhatIsWrong(t *testing.T) {
 		fault    fault
 		rule     rule
 	}{
-		{"spoilt tokens are accepted", storm, acceptsSpoilt, ruleSpoilt},
-		{"storm with refreshes that are refused", storm, spoilsSuccessor, ruleRefresh},
+		{"invalidated tokens are accepted", storm, acceptsInvalidTokens, ruleInvalidToken},
+		{"storm with refreshes that are refused", storm, breaksSuccessor, ruleRefresh},
 		{"verify names another", mixed, verifiesOthers, ruleIdentity},
 		{"a list has another's", mixed, listsOthers, ruleIdentity},
 		{"batches count twice", mixed, batchesTwice, ruleInvented},
@@ -181,7 +181,7 @@ func TestScenariosFindWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestMixedBalancesWithLostAnswers(t *testing.T) {
+func TestMixedTotalsReconcileWithLostAnswers(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]fault{"503": failsAfterCharge, "closed connection": hangsUp} {
 		for _, keys := range []bool{false, true} {
@@ -190,7 +190,7 @@ func TestMixedBalancesWithLostAnswers(t *testing.T) {
 				cfg := smallRun(startFake(t, f))
 				cfg.scenario, cfg.keys = mixed, keys
 				var stdout, stderr bytes.Buffer
-				if code := run(t.Context(), cfg, &stdout, &stderr); code != exitBalanced {
+				if code := run(t.Context(), cfg, &stdout, &stderr); code != exitReconciled {
 					t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
 				}
 			})
@@ -198,7 +198,7 @@ func TestMixedBalancesWithLostAnswers(t *testing.T) {
 	}
 }
 
-func TestBatchThatCannotBeReadIsInDoubt(t *testing.T) {
+func TestUnreadableBatchHasUnknownOutcomes(t *testing.T) {
 	t.Parallel()
 	for body, faulty := range map[string]bool{
 		`[{"status":200,"body":{}},{"status":403,"body":{"code":"x"}}]`: false, `[{"status":200,"body":{}}]`: true, `{`: true,

@@ -20,11 +20,11 @@ import (
 const (
 	readyPatience = 30 * time.Second // for /readyz
 	readyPause    = 20 * time.Millisecond
-	stopPatience  = 15 * time.Second // for an orderly end, before it is killed
+	stopPatience  = 15 * time.Second // for a clean stop, before it is killed
 	outputKept    = 4 << 10          // bytes of the service's last output
 )
 
-// service is the repository's own program, built for this run, on a Redis of its own.
+// service is the program of this repository, built for this run, with its own Redis.
 type service struct {
 	addr string // base URL
 
@@ -35,8 +35,8 @@ type service struct {
 	done   chan struct{} // closed when the process has been waited for
 }
 
-// startService builds and starts everything and returns when the service is ready. On an error, and when ctx is done
-// before that, nothing is left running.
+// startService builds the service, starts it and its Redis, and returns when the service is ready. On an error, also from
+// ctx, it leaves nothing running.
 func startService(ctx context.Context) (*service, error) {
 	dir, err := os.MkdirTemp("", "remit-loadtest-")
 	if err != nil {
@@ -44,7 +44,7 @@ func startService(ctx context.Context) (*service, error) {
 	}
 	s := &service{dir: dir, output: &lastOutput{}}
 	if err := s.start(ctx); err != nil {
-		s.stop() // what went wrong first says more than how the rest of it ended
+		s.stop() // the first error matters more than that of stopping
 		return nil, err
 	}
 	return s, nil
@@ -85,8 +85,7 @@ func buildService(ctx context.Context, binary string) error {
 	return nil
 }
 
-// freeAddress finds a loopback port that was free a moment ago. Should another process take it in between, the
-// service says so and the run ends.
+// freeAddress finds a free loopback port. If another process takes it meanwhile, the service reports that and the run ends.
 func freeAddress() (string, error) {
 	l, err := listenOnLoopback()
 	if err != nil {
@@ -98,8 +97,8 @@ func freeAddress() (string, error) {
 
 func listenOnLoopback() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
 
-// launch starts the process. It stands in a process group of its own, so that a Ctrl-C does not take it away from
-// under requests that are still being answered; stop ends it.
+// launch starts the process in its own process group, so that Ctrl-C does not end it while it answers requests. stop ends
+// it.
 func (s *service) launch(binary, listen string) error {
 	s.cmd = exec.Command(binary)
 	s.cmd.Dir = s.dir
@@ -112,13 +111,13 @@ func (s *service) launch(binary, listen string) error {
 	}
 	s.done = make(chan struct{})
 	go func() {
-		s.cmd.Wait() // what it returns, ProcessState says too
+		s.cmd.Wait() // ProcessState has the error too
 		close(s.done)
 	}()
 	return nil
 }
 
-// withoutSettings is env without the user's own settings of the service, which are not what a run measures.
+// withoutSettings returns env without the user's settings of the service, so that every run measures the defaults.
 func withoutSettings(env []string) []string {
 	var kept []string
 	for _, variable := range env {
@@ -129,9 +128,9 @@ func withoutSettings(env []string) []string {
 	return kept
 }
 
-// waitReady returns when /readyz answers 200, or with what the service printed last when it does not in time.
+// waitReady returns when /readyz answers 200. Its error contains the last output of the service.
 func (s *service) waitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, readyPatience, fmt.Errorf("%s are over", readyPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, readyPatience, fmt.Errorf("timeout after %s", readyPatience))
 	defer cancel()
 	api := newTransport(s.addr, 1)
 	for {
@@ -149,8 +148,8 @@ func (s *service) waitReady(ctx context.Context) error {
 	}
 }
 
-// stop ends the service and then Redis, each by its process id, and removes their files. It returns when both have
-// ended; the error says what did not end in order.
+// stop ends the service and then Redis, each by its process id, and removes their files. It returns when both have ended. It
+// is an error if one did not stop cleanly.
 func (s *service) stop() error {
 	var errs []error
 	if s.cmd != nil {
@@ -163,7 +162,7 @@ func (s *service) stop() error {
 }
 
 func (s *service) stopProcess() error {
-	// Signals fail only when the process has ended, which is what they are for.
+	// Signals fail only when the process has already ended.
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-s.done:
@@ -172,7 +171,7 @@ func (s *service) stopProcess() error {
 		<-s.done
 	}
 	if !s.cmd.ProcessState.Success() {
-		return fmt.Errorf("the service did not end in order: %v%s", s.cmd.ProcessState, s.output)
+		return fmt.Errorf("the service did not stop cleanly: %v%s", s.cmd.ProcessState, s.output)
 	}
 	return nil
 }
@@ -194,7 +193,7 @@ func (o *lastOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is the output in a form that continues an error's message.
+// String returns the output as the end of an error message.
 func (o *lastOutput) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -202,5 +201,5 @@ func (o *lastOutput) String() string {
 	if len(lines) == 0 {
 		return ""
 	}
-	return "; it printed last:\n" + string(lines)
+	return "; its last output:\n" + string(lines)
 }

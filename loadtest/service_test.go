@@ -16,7 +16,7 @@ func TestWithoutSettings(t *testing.T) {
 func TestLastOutputKeepsTheEnd(t *testing.T) {
 	var o lastOutput
 	if got := o.String(); got != "" {
-		t.Errorf("of nothing: %q", got)
+		t.Errorf("without output: %q", got)
 	}
 	for range 2 * outputKept {
 		o.Write([]byte("x"))

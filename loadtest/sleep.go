@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// timerGrain is how late a timer of the Go runtime may fire on Linux, where it waits in whole milliseconds: more than a
-// fast service takes to answer. What a load generator oversleeps would count as the service's latency.
+// timerGrain is how late a timer of the Go runtime may fire on Linux, where it waits in whole milliseconds. A fast service
+// answers in less, and the load generator's delay would count as the service's latency.
 const timerGrain = 2 * time.Millisecond
 
-// sleepOrDone sleeps for d, or less when ctx is done first; not at all when d is not positive.
+// sleepOrDone sleeps for d, or until ctx is done. It returns at once if d is not positive.
 func sleepOrDone(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
@@ -22,7 +22,7 @@ func sleepOrDone(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sleepExactly is sleepOrDone, but not late by a timer's grain: it leaves the last of d to the kernel's own clock.
+// sleepExactly is sleepOrDone without the delay of timerGrain: it sleeps the last part of d in the kernel.
 func sleepExactly(ctx context.Context, d time.Duration) {
 	start := time.Now()
 	sleepOrDone(ctx, d-timerGrain)

@@ -8,60 +8,6 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// operation is a kind of request, and a row of the table.
-type operation int
-
-const (
-	opOrganization operation = iota
-	opAgent
-	opToken
-	opSession
-	opAction
-	opBegin
-	opCommit
-	opRollback
-	opRefresh
-	opEnd
-	opRead // of a session, before and after its end
-	opLate // an action after the end, which must be refused
-	opList // of a session's transactions, all pages
-	opVerify
-	opBatch
-	opSessions // a page of an agent's active sessions
-	operations
-
-	onlyMixed = opVerify // and all after it: not in other scenarios
-)
-
-func (o operation) String() string {
-	return [operations]string{
-		"organization", "agent", "token", "session", "action", "begin", "commit", "rollback", "refresh", "end", "read",
-		"late action", "list", "verify", "batch", "session list",
-	}[o]
-}
-
-// forTokens reports whether the operation is about tokens alone.
-func (o operation) forTokens() bool { return o == opToken || o == opRefresh }
-
-// longest is the longest latency the histograms tell apart; a longer one counts as this.
-const longest = 10 * time.Minute
-
-// newHistogram counts durations in microseconds, to three digits.
-func newHistogram() *hdrhistogram.Histogram {
-	return hdrhistogram.New(1, longest.Microseconds(), 3)
-}
-
-// recordDuration counts d, within the histogram's bounds.
-func recordDuration(h *hdrhistogram.Histogram, d time.Duration) {
-	// Cannot fail: the value is inside the bounds the histogram was made with.
-	_ = h.RecordValue(min(max(d, 0), longest).Microseconds())
-}
-
-// quantile is the latency that the given percentage of h does not exceed.
-func quantile(h *hdrhistogram.Histogram, percent float64) time.Duration {
-	return time.Duration(h.ValueAtQuantile(percent)) * time.Microsecond
-}
-
 // series counts the answers of one operation, or of one second of it.
 type series struct {
 	latencies   *hdrhistogram.Histogram // of all answers, since they were due
@@ -103,26 +49,26 @@ type moment struct {
 	p50, p99               time.Duration
 }
 
-// stats counts all requests of a run. Safe for use by many workers; reading it is for when they are done, but for
-// takeMoment.
+// stats counts all requests of a run. Recording is safe for concurrent use. Read it only after the workers have ended, except
+// by takeMoment.
 type stats struct {
 	mu     [operations]sync.Mutex
 	all    [operations]series
-	during [operations]*hdrhistogram.Histogram // latencies of what came between set-up and the check of the books
-	acting atomic.Bool                         // whether it is that time
+	during [operations]*hdrhistogram.Histogram // latencies between set-up and reconciliation
+	acting atomic.Bool                         // true between set-up and reconciliation
 	recent series                              // arrivals since the last takeMoment; guarded by recentMu
 
 	recentMu sync.Mutex
 	timeline timeline
 	kinds    kinds
-	stormAt  time.Time // when all tokens expired; zero: they did not
+	stormAt  time.Time // when all tokens expired; zero: no storm
 
-	turnedAway atomic.Int64 // answers 503 that say that nothing happened
-	servedMu   sync.Mutex
-	served     *hdrhistogram.Histogram // latencies of the other answers, while acting
+	shed     atomic.Int64 // 503 answers to shed requests
+	servedMu sync.Mutex
+	served   *hdrhistogram.Histogram // latencies of the other answers, while acting
 
 	lagMu sync.Mutex
-	lag   *hdrhistogram.Histogram // how long after they were due actions were sent
+	lag   *hdrhistogram.Histogram // how late actions were sent
 }
 
 func newStats() *stats {
@@ -133,7 +79,7 @@ func newStats() *stats {
 	return s
 }
 
-// record counts one answer, or the lack of one.
+// record counts one reply.
 func (s *stats) record(op operation, due, done time.Time, r reply) {
 	if r.outcome() != acknowledged {
 		s.kinds.add(op, r)
@@ -147,12 +93,11 @@ func (s *stats) record(op operation, due, done time.Time, r reply) {
 	}
 }
 
-// recordServed counts who was turned away apart from who was served: of an overloaded service only these two together say
-// how it does.
+// recordServed counts shed and served requests separately. Only both together describe an overloaded service.
 func (s *stats) recordServed(took time.Duration, r reply) {
 	switch {
-	case r.isTurnedAway():
-		s.turnedAway.Add(1)
+	case r.isShed():
+		s.shed.Add(1)
 	case r.outcome() != unknown:
 		s.servedMu.Lock()
 		defer s.servedMu.Unlock()
@@ -160,7 +105,7 @@ func (s *stats) recordServed(took time.Duration, r reply) {
 	}
 }
 
-// recordArrival counts how the first call of what was due came out.
+// recordArrival counts the outcome of an action's first call.
 func (s *stats) recordArrival(due, done time.Time, o outcome) {
 	s.timeline.add(due, done, o)
 	s.recentMu.Lock()
@@ -175,7 +120,7 @@ func (s *stats) recordLag(d time.Duration) {
 	recordDuration(s.lag, d)
 }
 
-// takeMoment sums up the arrivals since the last call.
+// takeMoment sums up the arrivals since the previous takeMoment.
 func (s *stats) takeMoment() moment {
 	s.recentMu.Lock()
 	defer s.recentMu.Unlock()

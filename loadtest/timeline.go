@@ -13,8 +13,8 @@ const (
 	thinnest     = 100 * time.Millisecond
 )
 
-// timeline counts the arrivals of a run by time. What is offered, and how long it took, belongs to the moment it was due;
-// an answer to the moment it came. Safe for use by many workers; reading it is for when they are done.
+// timeline counts the arrivals of a run by time. Offered load and latency belong to the time when the action was due, answers
+// to the time when they came. Adding is safe for concurrent use. Read it only after the workers have ended.
 type timeline struct {
 	mu       sync.Mutex
 	start    time.Time // zero: not begun
@@ -25,12 +25,12 @@ type timeline struct {
 
 // slice is a short time of a run.
 type slice struct {
-	beside                int64 // what was due beside the schedule
+	beside                int64 // arrivals in addition to the schedule
 	done, refused, errors int64
 	latencies             *hdrhistogram.Histogram // nil: nothing was due
 }
 
-// begin starts the timeline of a schedule that takes so long.
+// begin starts the timeline of a schedule with the given duration.
 func (l *timeline) begin(schedule *pacer, duration time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -38,7 +38,7 @@ func (l *timeline) begin(schedule *pacer, duration time.Duration) {
 	l.width = max(thinnest, (duration / wantedSlices).Round(thinnest))
 }
 
-// add enters an arrival; nothing before the timeline has begun.
+// add counts an arrival. Before begin it does nothing.
 func (l *timeline) add(due, done time.Time, o outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,22 +54,22 @@ func (l *timeline) add(due, done time.Time, o outcome) {
 	default:
 		came.errors++
 	}
-	asked := l.at(due)
-	if asked.latencies == nil {
-		// Two digits, as there are many of these.
-		asked.latencies = hdrhistogram.New(1, longest.Microseconds(), 2)
+	requested := l.at(due)
+	if requested.latencies == nil {
+		// Two digits save memory: there are many of these histograms.
+		requested.latencies = hdrhistogram.New(1, longest.Microseconds(), 2)
 	}
-	recordDuration(asked.latencies, done.Sub(due))
+	recordDuration(requested.latencies, done.Sub(due))
 }
 
-// offer enters what is due beside the schedule.
+// offer counts arrivals in addition to the schedule.
 func (l *timeline) offer(due time.Time, n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.at(due).beside += n
 }
 
-// at is the slice of a moment. A run ends soon after its duration, which bounds their number.
+// at returns the slice of a time. A run ends soon after its duration, which bounds the number of slices.
 func (l *timeline) at(t time.Time) *slice {
 	i := int(max(t.Sub(l.start), 0) / l.width)
 	for len(l.slices) <= i {
@@ -78,7 +78,7 @@ func (l *timeline) at(t time.Time) *slice {
 	return &l.slices[i]
 }
 
-// offered is how many arrivals were due in slice i, which there is.
+// offered returns how many arrivals were due in slice i, which must exist.
 func (l *timeline) offered(i int) int64 {
 	from := l.start.Add(time.Duration(i) * l.width)
 	return l.slices[i].beside + l.schedule.dueBefore(from.Add(l.width)) - l.schedule.dueBefore(from)

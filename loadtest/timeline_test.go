@@ -12,11 +12,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// What is late counts as long for the moment it was due, and as answered when it was.
+// Latency counts at the time when the action was due, the answer at the time when it came.
 func TestTimelinePutsLatencyWhereItWasDue(t *testing.T) {
 	t.Parallel()
 	var l timeline
-	l.add(time.Now(), time.Now(), acknowledged) // before it has begun: not of the run
+	l.add(time.Now(), time.Now(), acknowledged) // before the run: not counted
 	l.begin(newPacer(20, 2*time.Second, 0), 2*time.Second)
 	at := func(after time.Duration) time.Time { return l.start.Add(after) }
 	l.add(at(0), at(1050*time.Millisecond), acknowledged)

@@ -14,30 +14,29 @@ import (
 )
 
 const (
-	callTimeout     = 5 * time.Second // for writing a request, and again for reading its answer
+	callTimeout     = 5 * time.Second // to write a request, and again to read its answer
 	dialTimeout     = 2 * time.Second
-	idleConnection  = 5 * time.Second // shorter than any server's own patience, or a kept connection dies under a request
+	idleConnection  = 5 * time.Second // shorter than the idle timeout of any server, which would close a connection under a request
 	maxAnswerLength = 1 << 20         // bytes
 )
 
-// transport carries the SDK's requests over kept connections, and enters them on the tape of their call. It is made of
-// fasthttp's client, which takes less of the machine from the service under test than net/http's.
+// transport sends the SDK's requests over persistent connections, and records them in the recorder of their call. It uses
+// the client of fasthttp, which takes less processor time from the service under test than that of net/http.
 type transport struct {
 	base string // scheme, host and port
 	host *fasthttp.HostClient
 
-	expired atomic.Pointer[map[string]bool] // access tokens that are spoilt on their way; nil: none
+	expired atomic.Pointer[map[string]bool] // access tokens that are invalidated before sending; nil: none
 	refused atomic.Int64                    // requests with such a token
 }
 
-// expire spoils the given access tokens in all requests from now on.
+// expire invalidates the given access tokens in all requests from now on.
 func (t *transport) expire(tokens map[string]bool) { t.expired.Store(&tokens) }
 
 const bearer = "Bearer "
 
-// spoil returns a credential with which the service will do nothing, if the access token in it is to be spoilt: its
-// signature is another.
-func (t *transport) spoil(credential string) (spoilt string, is bool) {
+// invalidate returns the credential with a wrong signature if its access token has expired by expire.
+func (t *transport) invalidate(credential string) (invalidated string, is bool) {
 	tokens := t.expired.Load()
 	access, found := strings.CutPrefix(credential, bearer)
 	if tokens == nil || !found || !(*tokens)[access] {
@@ -52,7 +51,7 @@ func (t *transport) spoil(credential string) (spoilt string, is bool) {
 	return bearer + access[:signature] + other + access[signature+1:], true
 }
 
-// newTransport makes a transport for a base URL that hostPort accepts, with at most the given number of connections.
+// newTransport returns a transport for a base URL that hostPort accepts, with at most the given number of connections.
 func newTransport(base string, connections int) *transport {
 	addr, err := hostPort(base)
 	dial := func(addr string) (net.Conn, error) {
@@ -73,8 +72,8 @@ func newTransport(base string, connections int) *transport {
 
 		SecureErrorLogMessage: true, // errors are printed, and answers carry credentials
 
-		// A request that is sent again after a lost answer is charged twice, and the books would blame the
-		// service for it. Both settings are needed: the first bounds the attempts, the second says no to each.
+		// No retries: a request repeated after a lost answer is charged twice, and the checks would blame the service. Both
+		// settings are necessary: the first bounds the attempts, the second rejects each.
 		MaxIdemponentCallAttempts: 1,
 		RetryIfErr: func(*fasthttp.Request, int, error) (resetTimeout, retry bool) {
 			return false, false
@@ -82,8 +81,8 @@ func newTransport(base string, connections int) *transport {
 	}}
 }
 
-// dialLoopback connects, and hangs up if the far end turns out not to be this machine: a name such as localhost is
-// whatever the resolver says.
+// dialLoopback connects, and closes the connection if the peer is not this machine, because the resolver decides what a name
+// such as localhost means.
 func dialLoopback(addr string) (net.Conn, error) {
 	conn, err := net.DialTimeout("tcp", addr, dialTimeout)
 	if err != nil {
@@ -96,8 +95,8 @@ func dialLoopback(addr string) (net.Conn, error) {
 	return conn, nil
 }
 
-// RoundTrip sends the request once. The answer is read whole before it returns; the end of the request's context does
-// not cut it short, callTimeout does.
+// RoundTrip sends the request once, and reads the whole answer before it returns. callTimeout bounds it; the context does
+// not.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
@@ -108,8 +107,8 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	sent := exchange{path: r.URL.Path, sent: body, began: time.Now()}
-	if credential, spoilt := t.spoil(r.Header.Get("Authorization")); spoilt {
-		r, sent.spoilt = r.Clone(r.Context()), true
+	if credential, invalidated := t.invalidate(r.Header.Get("Authorization")); invalidated {
+		r, sent.invalidated = r.Clone(r.Context()), true
 		r.Header.Set("Authorization", credential)
 	}
 	answer := t.call(r, body)
@@ -147,11 +146,11 @@ func (t *transport) call(r *http.Request, body []byte) fullReply {
 	for name, value := range resp.Header.All() {
 		header.Add(string(name), string(value))
 	}
-	// The response is used again for another call as soon as it is released, so its bytes are copied.
+	// fasthttp reuses the response after its release, so copy its bytes.
 	return fullReply{reply{status: resp.StatusCode(), body: append([]byte(nil), resp.Body()...)}, header}
 }
 
-// get asks for a path without a credential.
+// get requests a path without a credential.
 func (t *transport) get(path string) reply {
 	r, err := http.NewRequest(http.MethodGet, t.base+path, nil)
 	if err != nil {

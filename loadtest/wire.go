@@ -3,9 +3,12 @@ package main
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
 )
 
-// Names in the contract that the fleet and its books go by.
+// Names of the API that the fleet and the checks use.
 const (
 	codeLimitReached = "session_limit_reached"
 	codeNotActive    = "session_not_active"
@@ -19,7 +22,7 @@ const (
 	statusRolledBack = "rolled_back"
 )
 
-// tokenPair, sessionAnswer, endAnswer and transactionAnswer are answers of the service, as far as they are used here.
+// tokenPair, sessionAnswer, endAnswer and transactionAnswer are the used members of the service's answers.
 type tokenPair struct {
 	AccessToken  string `json:"access_token"`
 	RefreshToken string `json:"refresh_token"`
@@ -27,7 +30,7 @@ type tokenPair struct {
 	ExpiresIn    int64  `json:"expires_in"` // seconds
 }
 
-// usable reports whether the pair is all that the contract says.
+// usable reports whether the pair is complete.
 func (p tokenPair) usable() bool {
 	return p.AccessToken != "" && p.RefreshToken != "" && p.TokenType == "bearer" && p.ExpiresIn > 0
 }
@@ -59,7 +62,7 @@ type transactionAnswer struct {
 	Overage   micros `json:"overage_usd"`
 }
 
-// usage is the state of a session as an action's answer tells it, whether the action was done or refused.
+// usage is the state of a session in the answer to an action, acknowledged or refused.
 type usage struct {
 	ActionCount      int64  `json:"action_count"`
 	MaxActions       int64  `json:"max_actions"`
@@ -78,10 +81,10 @@ type problem struct {
 	usage
 }
 
-// absent marks a member that an answer did not have. No member that is read here may be negative.
+// absent marks a member that an answer does not have. No member read here may be negative.
 const absent = -1
 
-// noUsage has every member absent, to be decoded over.
+// noUsage has every member absent, as the initial value for decoding.
 func noUsage() usage { return usage{absent, absent, absent, absent, absent, absent, absent} }
 
 // complete returns an error that names the first absent member.
@@ -105,7 +108,7 @@ func (u usage) complete() error {
 	return nil
 }
 
-// readUsage decodes the answer to an action that was done.
+// readUsage decodes the answer to an acknowledged action.
 func readUsage(r reply) (usage, error) {
 	u := noUsage()
 	if err := json.Unmarshal(r.body, &u); err != nil {
@@ -114,7 +117,7 @@ func readUsage(r reply) (usage, error) {
 	return u, u.complete()
 }
 
-// readProblem decodes a refusal; an unreadable one has no code and no usage.
+// readProblem decodes a refusal. An unreadable one has no code and no usage.
 func readProblem(r reply) problem {
 	p := problem{usage: noUsage()}
 	if err := json.Unmarshal(r.body, &p); err != nil {
@@ -135,7 +138,7 @@ func readSession(r reply) (sessionAnswer, error) {
 	return s, nil
 }
 
-// readEnd decodes the answer to ending a session; an unreadable one is empty.
+// readEnd decodes the answer to ending a session. An unreadable one is empty.
 func readEnd(r reply) endAnswer {
 	var e endAnswer
 	if err := json.Unmarshal(r.body, &e); err != nil {
@@ -144,7 +147,7 @@ func readEnd(r reply) endAnswer {
 	return e
 }
 
-// readTokens decodes a token pair; an unreadable one is not usable.
+// readTokens decodes a token pair. An unreadable one is not usable.
 func readTokens(r reply) tokenPair {
 	var p tokenPair
 	if err := json.Unmarshal(r.body, &p); err != nil {
@@ -163,4 +166,65 @@ func readTransaction(r reply) (transactionAnswer, error) {
 		return transactionAnswer{}, errors.New("the sequence number or an amount is missing or negative")
 	}
 	return t, nil
+}
+
+// outcome is what the caller knows from a reply.
+type outcome int
+
+const (
+	acknowledged outcome = iota // the service confirmed it
+	refused                     // the service refused it and gave a reason
+	unknown                     // no answer, or one that leaves the outcome open
+)
+
+// reply is an answer, or the error in its place.
+type reply struct {
+	status int // 0: no answer
+	body   []byte
+	err    error // set when status is 0
+}
+
+// outcome treats 200 and 201 as success and 4xx as a refusal. Anything else proves nothing.
+func (r reply) outcome() outcome {
+	switch {
+	case r.status == http.StatusOK, r.status == http.StatusCreated:
+		return acknowledged
+	case r.status >= 400 && r.status < 500:
+		return refused
+	}
+	return unknown
+}
+
+// isShed reports whether the service shed the request without doing anything.
+func (r reply) isShed() bool {
+	return r.status == http.StatusServiceUnavailable && readProblem(r).Code == codeUnavailable
+}
+
+// String describes the reply without the body of a success, which may contain a credential.
+func (r reply) String() string {
+	switch {
+	case r.status == 0:
+		return r.err.Error()
+	case r.status >= 400:
+		return fmt.Sprintf("%d %s", r.status, readProblem(r).Code)
+	}
+	return strconv.Itoa(r.status)
+}
+
+// Paths by which the recorder recognises requests for tokens.
+const (
+	authPaths   = "/v1/auth/"
+	tokenPath   = authPaths + "token"
+	refreshPath = authPaths + "refresh"
+	verifyPath  = authPaths + "verify"
+)
+
+// presentedIn is the refresh token in the body of a request.
+func presentedIn(body []byte) string {
+	var requested struct {
+		RefreshToken string `json:"refresh_token"`
+	}
+	// An unreadable body presented no token.
+	_ = json.Unmarshal(body, &requested)
+	return requested.RefreshToken
 }

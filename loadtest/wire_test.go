@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Zero is an amount and a count, but absence is neither.
+// A zero is valid; an absent member is not.
 func TestUsageNeedsEveryMember(t *testing.T) {
 	members := []string{
 		"action_count", "max_actions", "remaining_actions", "value_used_usd", "max_value_usd", "value_held_usd", "remaining_value_usd",
@@ -66,7 +66,7 @@ func TestTokenPairNeedsEveryMember(t *testing.T) {
 	}
 }
 
-// What is printed about a reply never quotes the body of a success, where credentials are.
+// The text of a reply never quotes the body of a success, because it may contain credentials.
 func TestReplyText(t *testing.T) {
 	for want, r := range map[string]reply{
 		"200":                       {status: 200, body: []byte(`{"code":"secret","api_key":"secret"}`)},

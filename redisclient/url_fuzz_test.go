@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// FuzzURL checks that a URL says where Redis is in one way: what is accepted is accepted again as it is usually written, and
-// means the same, to go-redis's own reader too. No error quotes a URL, which may hold a password.
+// FuzzURL checks that an accepted URL is unambiguous: its canonical form is accepted too and means the same, also to
+// go-redis's own parser. No error quotes a URL, because it may contain a password.
 func FuzzURL(f *testing.F) {
 	for _, seed := range []string{
 		"", "redis://", "redis://localhost", "redis://u:p@localhost:6380/3", "rediss://[::1]:1/2", "redis://[::1", "redis://::1", "redis://::1:6379", "redis://]a[", "redis://a b",
@@ -52,7 +52,7 @@ func FuzzURL(f *testing.F) {
 	})
 }
 
-// errorFor is an error as it may be told: a text of this program, with nothing of the URL in it.
+// errorFor returns the error's text if it is one of this program, without parts of the URL.
 func errorFor(err error) string {
 	for _, known := range []string{
 		errUnknownScheme.Error(), "redis url: query parameters are not accepted", "redis url: a cluster has no databases",
@@ -70,14 +70,14 @@ func errorFor(err error) string {
 	return ""
 }
 
-// isAddress says whether it is the name of a host, or an IP address, and a port.
+// isAddress says whether the address is a host name or IP address with a port.
 func isAddress(address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	number, portErr := strconv.ParseUint(port, 10, 16)
 	return err == nil && portErr == nil && number > 0 && host != "" && (net.ParseIP(host) != nil || !strings.ContainsAny(host, ":[]@/?#%,"))
 }
 
-// usualURL writes options as the URL that is usual for them.
+// usualURL returns the canonical URL of options.
 func usualURL(options *redis.UniversalOptions) string {
 	scheme := "redis"
 	if options.TLSConfig != nil {

@@ -10,11 +10,11 @@ import (
 	"remit/money"
 )
 
-// What a player does next, drawn at random. Rapid draws small numbers and what stands early more often than the rest, and
-// the largest more often than its neighbours.
+// Random steps. Rapid draws small numbers and early elements more often than the rest, and the largest more often than its
+// neighbours.
 
-// stepKinds are the kinds of steps, each as often as it is to come up. Rapid prefers what stands early: so the usual ones
-// stand there in turn, and those that close a session late.
+// stepKinds are the kinds of steps, repeated by frequency. Rapid prefers early elements, so the usual kinds come first in
+// turn, and those that close a session last.
 var stepKinds = slices.Concat(
 	slices.Repeat([]string{"charge", "begin", "commit", "charge", "rollback", "charge", "begin", "read", "charge", "commit", "batch"}, 8),
 	slices.Repeat([]string{"again", "time", "change limits", "create", "change hold", "time"}, 5),
@@ -53,7 +53,7 @@ func (p *player) draw(t *rapid.T, kind string) step {
 }
 
 func (p *player) create(t *rapid.T) step {
-	return p.perhapsKeyed(t, step{asks: p.newSession(t), byAPIKey: true})
+	return p.maybeKeyed(t, step{op: p.newSession(t), byAPIKey: true})
 }
 
 func (p *player) newSession(t *rapid.T) NewSession {
@@ -69,7 +69,7 @@ func (p *player) newSession(t *rapid.T) NewSession {
 }
 
 func (p *player) charge(t *rapid.T) step {
-	return p.perhapsKeyed(t, step{asks: p.newCharge(t), target: p.session(t), byAPIKey: byAPIKey(t)})
+	return p.maybeKeyed(t, step{op: p.newCharge(t), target: p.session(t), byAPIKey: byAPIKey(t)})
 }
 
 func (p *player) newCharge(t *rapid.T) Charge {
@@ -87,7 +87,7 @@ func (p *player) batch(t *rapid.T) step {
 	if rapid.IntRange(0, 63).Draw(t, "many") == 20 {
 		charges = slices.Repeat(charges, 500/len(charges))
 	}
-	return p.perhapsKeyed(t, step{asks: charges, byAPIKey: byAPIKey(t)})
+	return p.maybeKeyed(t, step{op: charges, byAPIKey: byAPIKey(t)})
 }
 
 func (p *player) changeLimits(t *rapid.T) step {
@@ -109,11 +109,11 @@ func (p *player) changeLimits(t *rapid.T) step {
 	if rapid.Bool().Draw(t, "change lifetime") {
 		n.Lifetime = new(lifetime(t, 10_000, 3, 1, 10))
 	}
-	return p.perhapsKeyed(t, step{asks: n, target: p.session(t), byAPIKey: true})
+	return p.maybeKeyed(t, step{op: n, target: p.session(t), byAPIKey: true})
 }
 
 func (p *player) end(t *rapid.T) step {
-	return step{asks: endStep{}, target: p.session(t), byAPIKey: byAPIKey(t)}
+	return step{op: endStep{}, target: p.session(t), byAPIKey: byAPIKey(t)}
 }
 
 func (p *player) begin(t *rapid.T) step {
@@ -127,7 +127,7 @@ func (p *player) begin(t *rapid.T) step {
 	if rapid.Bool().Draw(t, "with metadata") {
 		n.Metadata = `{"a":"b"}`
 	}
-	return p.perhapsKeyed(t, step{asks: n})
+	return p.maybeKeyed(t, step{op: n})
 }
 
 func (p *player) changeHold(t *rapid.T) step {
@@ -138,7 +138,7 @@ func (p *player) changeHold(t *rapid.T) step {
 	if rapid.Bool().Draw(t, "change lifetime") {
 		n.Lifetime = new(lifetime(t, 3, 10_000, 1, 0, 10))
 	}
-	return p.perhapsKeyed(t, step{asks: n, target: p.transaction(t)})
+	return p.maybeKeyed(t, step{op: n, target: p.transaction(t)})
 }
 
 func (p *player) commit(t *rapid.T) step {
@@ -149,7 +149,7 @@ func (p *player) commit(t *rapid.T) step {
 	if rapid.Bool().Draw(t, "with state") {
 		c.PostState = `{"balance":0}`
 	}
-	return p.perhapsKeyed(t, step{asks: c, target: p.transaction(t)})
+	return p.maybeKeyed(t, step{op: c, target: p.transaction(t)})
 }
 
 func (p *player) rollback(t *rapid.T) step {
@@ -157,15 +157,15 @@ func (p *player) rollback(t *rapid.T) step {
 		Reason: rapid.SampledFrom([]string{"", "a mistake"}).Draw(t, "reason"),
 		Scopes: rapid.SampledFrom([][]string{{"write"}, {"write", "read"}, {"read"}, nil}).Draw(t, "scopes"),
 	}
-	return p.perhapsKeyed(t, step{asks: b, target: p.transaction(t), byAPIKey: byAPIKey(t)})
+	return p.maybeKeyed(t, step{op: b, target: p.transaction(t), byAPIKey: byAPIKey(t)})
 }
 
 func (p *player) read(t *rapid.T) step {
 	switch rapid.IntRange(0, 2).Draw(t, "what to read") {
 	case 0:
-		return step{asks: readSessionStep{}, target: p.session(t), byAPIKey: byAPIKey(t)}
+		return step{op: readSessionStep{}, target: p.session(t), byAPIKey: byAPIKey(t)}
 	case 1:
-		return step{asks: readTransactionStep{}, target: p.transaction(t), byAPIKey: byAPIKey(t)}
+		return step{op: readTransactionStep{}, target: p.transaction(t), byAPIKey: byAPIKey(t)}
 	}
 	q := Query{
 		Limit:  rapid.SampledFrom([]int{1, 5, 200}).Draw(t, "limit"),
@@ -174,14 +174,14 @@ func (p *player) read(t *rapid.T) step {
 	if rapid.Bool().Draw(t, "of one session") {
 		q.Session = p.session(t)
 	}
-	return step{asks: q, byAPIKey: byAPIKey(t)}
+	return step{op: q, byAPIKey: byAPIKey(t)}
 }
 
 func (p *player) pass(t *rapid.T) step {
-	return step{asks: time.Duration(rapid.SampledFrom([]int{1, 1, 1, 2, 30}).Draw(t, "hours")) * time.Hour}
+	return step{op: time.Duration(rapid.SampledFrom([]int{1, 1, 1, 2, 30}).Draw(t, "hours")) * time.Hour}
 }
 
-// again asks for something a second time with its idempotency key, or for something else with it.
+// again repeats a request with its idempotency key, or makes another request with that key.
 func (p *player) again(t *rapid.T) step {
 	if len(p.keyed) == 0 {
 		return p.read(t)
@@ -192,14 +192,14 @@ func (p *player) again(t *rapid.T) step {
 	}
 	other := pick(t, "as another request", p.keyed)
 	if other.byAPIKey == st.byAPIKey {
-		st.asks, st.target, st.request = other.asks, other.target, -st.request
+		st.op, st.target, st.request = other.op, other.target, -st.request
 	}
 	return st
 }
 
-// perhapsKeyed gives a step an idempotency key of its own. What does not exist is asked for without: the key may or may not
-// be tied to a request that finds nothing to be done.
-func (p *player) perhapsKeyed(t *rapid.T, st step) step {
+// maybeKeyed may give a step its own idempotency key. Steps on what does not exist get none, because it is not specified
+// whether such a request is bound to its key.
+func (p *player) maybeKeyed(t *rapid.T, st step) step {
 	if rapid.IntRange(0, 3).Draw(t, "keyed") == 3 && p.findsSomething(st) {
 		st.request = len(p.keyed) + 1
 		st.key = fmt.Sprint("key-", st.request)
@@ -209,13 +209,13 @@ func (p *player) perhapsKeyed(t *rapid.T, st step) step {
 }
 
 func (p *player) findsSomething(st step) bool {
-	if charges, ok := st.asks.([]BatchCharge); ok {
+	if charges, ok := st.op.([]BatchCharge); ok {
 		return slices.ContainsFunc(charges, func(c BatchCharge) bool { return p.m.session(c.Session) != nil })
 	}
 	return st.target == uuid.Nil || p.m.session(st.target) != nil || p.m.transaction(st.target) != nil
 }
 
-// session picks one, most often one that is active, now and then one that does not exist.
+// session picks a session: mostly an active one, sometimes one that does not exist.
 func (p *player) session(t *rapid.T) uuid.UUID {
 	var active, all []uuid.UUID
 	for _, s := range slices.Backward(p.m.sessions) {
@@ -227,7 +227,7 @@ func (p *player) session(t *rapid.T) uuid.UUID {
 	return p.pickID(t, "session", active, all)
 }
 
-// transaction picks one, most often one that is pending, now and then one that does not exist.
+// transaction picks a transaction: mostly a pending one, sometimes one that does not exist.
 func (p *player) transaction(t *rapid.T) uuid.UUID {
 	var pending, all []uuid.UUID
 	for _, tx := range slices.Backward(p.m.transactions) {
@@ -250,7 +250,7 @@ func (p *player) pickID(t *rapid.T, what string, usual, all []uuid.UUID) uuid.UU
 	}
 }
 
-// pick draws one of them by its place: what it is differs each time that rapid tries the same sequence.
+// pick draws an element by its index, because the elements differ each time that rapid repeats a sequence.
 func pick[T any](t *rapid.T, label string, all []T) T {
 	return all[rapid.IntRange(0, len(all)-1).Draw(t, label)]
 }
@@ -259,7 +259,7 @@ func (p *player) amount(t *rapid.T, most int64) money.MicroUSD {
 	return money.MicroUSD(rapid.Int64Range(0, most).Draw(t, "amount")) * p.unit
 }
 
-// lifetime is one of these, in hours, and half an hour, as modelTime needs it.
+// lifetime draws one of these in hours and adds half an hour, as modelTime requires.
 func lifetime(t *rapid.T, hours ...int) time.Duration {
 	return time.Duration(rapid.SampledFrom(hours).Draw(t, "lifetime"))*time.Hour + time.Hour/2
 }

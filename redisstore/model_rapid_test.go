@@ -10,70 +10,73 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 	"remit/internal/redistest"
+	"remit/internal/suite"
 	"remit/money"
 )
 
-// modelSteps is how many steps the store and the model are compared in, at least. The race detector has seen all there is
-// to see after a few, and makes each five times as dear: with it a tenth is played, and make test plays the whole without.
+// modelSteps is the minimum number of steps in which the test compares store and model. make test plays a tenth. The race
+// detector makes each step five times slower and needs only a few, so with it the test plays a tenth too.
 const modelSteps = 200_000
 
+const playsATenth = raceDetector || !suite.Long
+
 // Random sequences of all operations have the same outcomes in the store as in the model, and leave the same state.
-func TestTheStoreDoesWhatTheModelDoes(t *testing.T) {
+func TestStoreMatchesModel(t *testing.T) {
 	t.Parallel()
 	redistest.SkipIfShort(t)
 	s := openLeastPrivileged(t, Config{}, realRedis)
-	books := &tally{outcomes: map[string]int{}}
+	counts := &tally{outcomes: map[string]int{}}
 	wanted, rounds := modelSteps, 9
-	if raceDetector {
+	if playsATenth {
 		wanted, rounds = modelSteps/10, 1
 	}
 	t.Run("sequences", func(t *testing.T) {
 		for i := range 8 {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
 				t.Parallel()
-				// 100 checks of 9 times 30 steps on average: 27,000, and never far from it.
-				playSequences(t, s, rounds, books)
+				// 100 checks of 9 times 30 steps on average: about 27,000.
+				playSequences(t, s, rounds, counts)
 			})
 		}
 	})
 	if t.Failed() {
 		return
 	}
-	t.Logf("%d steps: %v", books.steps, books.outcomes)
-	if books.steps < wanted {
-		t.Errorf("%d steps, want %d: -rapid.checks and -rapid.steps must be as they are by default", books.steps, wanted)
+	t.Logf("%d steps: %v", counts.steps, counts.outcomes)
+	if counts.steps < wanted {
+		t.Errorf("%d steps, want %d: -rapid.checks and -rapid.steps must have their defaults", counts.steps, wanted)
 	}
-	if raceDetector {
+	if playsATenth {
 		return // some outcomes are too rare for so few steps
 	}
 	for _, what := range everyOutcome {
-		if books.outcomes[what] == 0 {
-			t.Errorf("%q never came out, and so was not tested", what)
+		if counts.outcomes[what] == 0 {
+			t.Errorf("%q never occurred, so it was not tested", what)
 		}
 	}
 }
 
-func TestTheStoreDoesWhatTheModelDoesOnEachRedis(t *testing.T) {
+func TestStoreMatchesModelOnEachRedis(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		playSequences(t, s, 1, &tally{outcomes: map[string]int{}})
 	})
 }
 
-// playSequences compares store and model in 100 worlds, in so many rounds of 30 steps on average in each.
-func playSequences(t *testing.T, s *Store, rounds int, books *tally) {
+// playSequences compares store and model in 100 fixtures, in that many rounds of 30 steps on average in each.
+func playSequences(t *testing.T, s *Store, rounds int, counts *tally) {
 	t.Helper()
 	unrestricted := peek(t, s)
 	rapid.Check(t, func(t *rapid.T) {
-		p := newPlayer(t, s, unrestricted, books)
-		for range rounds { // and not one long one: rapid looks for a short sequence that fails by leaving steps out
+		p := newPlayer(t, s, unrestricted, counts)
+		for range rounds { // several short rounds, because rapid shrinks a failing sequence by removing steps
 			t.Repeat(map[string]func(*rapid.T){"": p.check, "step": p.step})
 		}
 		p.w.wantStored(t, p.m)
 	})
 }
 
-// everyOutcome is what must come out now and then, for the test to say anything about it.
+// everyOutcome lists the outcomes that must occur, because the test proves nothing about others.
 var everyOutcome = []string{
 	"NewSession", "NewSession again", "NewSession: the scope admin is not held",
 	"readSessionStep", "readSessionStep: no such session",
@@ -108,7 +111,7 @@ var everyOutcome = []string{
 	"readTransactionStep", "readTransactionStep: no such transaction", "Query", "Query: no such session", "Duration",
 }
 
-// tally counts what came out of how many steps.
+// tally counts steps by outcome.
 type tally struct {
 	lock     sync.Mutex
 	steps    int
@@ -116,7 +119,7 @@ type tally struct {
 }
 
 func (b *tally) count(m *model, st step, o outcome) {
-	what := strings.TrimPrefix(strings.Replace(fmt.Sprintf("%T", st.asks), "redisstore.", "", 1), "time.")
+	what := strings.TrimPrefix(strings.Replace(fmt.Sprintf("%T", st.op), "redisstore.", "", 1), "time.")
 	if o.replayed {
 		what += " again"
 	}
@@ -129,7 +132,7 @@ func (b *tally) count(m *model, st step, o outcome) {
 	} else if ok && s != nil && s.Status == Completed {
 		what += " in a completed session"
 	}
-	if _, commits := st.asks.(Commit); commits && t.Late {
+	if _, commits := st.op.(Commit); commits && t.Late {
 		what += " late"
 	}
 	if o.err != nil {
@@ -141,27 +144,27 @@ func (b *tally) count(m *model, st step, o outcome) {
 	b.outcomes[what]++
 }
 
-// player does random steps to a world and to its model.
+// player executes random steps in a fixture and its model.
 type player struct {
-	w     *world
-	m     *model
-	books *tally
-	unit  money.MicroUSD // amounts are small multiples of it, so that limits are met often
-	keyed []step         // what was asked for with an idempotency key
+	w      *fixture
+	m      *model
+	counts *tally
+	unit   money.MicroUSD // amounts are small multiples of it, so that limits are met often
+	keyed  []step         // steps with an idempotency key
 }
 
-func newPlayer(t *rapid.T, s *Store, unrestricted redis.UniversalClient, books *tally) *player {
-	p := &player{books: books}
-	p.w, p.m = newWorld(t, s, unrestricted)
-	// The large one makes amounts that a careless script writes as 1e+14.
+func newPlayer(t *rapid.T, s *Store, unrestricted redis.UniversalClient, counts *tally) *player {
+	p := &player{counts: counts}
+	p.w, p.m = newFixture(t, s, unrestricted)
+	// The large unit makes amounts that a script could write as 1e+14 by mistake.
 	p.unit = rapid.SampledFrom([]money.MicroUSD{1, 1_000_000_000_007}).Draw(t, "unit")
 	first := p.newSession(t)
-	first.Scopes = nil // which cannot be refused
-	p.follow(t, step{asks: first, byAPIKey: true})
+	first.Scopes = nil // so that the store cannot refuse it
+	p.follow(t, step{op: first, byAPIKey: true})
 	return p
 }
 
-// step does one random step to both, and fails the test if they differ.
+// step executes one random step in both, and fails the test if their outcomes differ.
 func (p *player) step(t *rapid.T) {
 	p.follow(t, p.draw(t, rapid.SampledFrom(stepKinds).Draw(t, "kind")))
 }
@@ -169,23 +172,23 @@ func (p *player) step(t *rapid.T) {
 func (p *player) follow(t *rapid.T, st step) {
 	answer := p.w.do(context.Background(), p.w.store, st)
 	want, got := p.m.follow(st, answer)
-	p.books.count(p.m, st, want)
+	p.counts.count(p.m, st, want)
 	if !got.is(want) {
 		t.Fatalf("%v:\n%v, want\n%v", st, got, want)
 	}
 }
 
-// check holds the model against what no sequence may bring about, and now and then the store against the model.
+// check verifies the invariants of the model, and sometimes compares the store with the model.
 func (p *player) check(t *rapid.T) {
 	if fault := p.m.fault(); fault != "" {
 		t.Fatal(fault)
 	}
-	if rapid.IntRange(0, 31).Draw(t, "look") == 20 {
+	if rapid.IntRange(0, 31).Draw(t, "compare") == 20 {
 		p.w.wantStored(t, p.m)
 	}
 }
 
-// fault says what must never be, of the model itself; "" for nothing.
+// fault returns the invariant that the model violates, or "".
 func (m *model) fault() string {
 	for _, s := range m.sessions {
 		var held, used, overage, undone money.MicroUSD

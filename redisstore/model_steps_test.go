@@ -11,15 +11,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// step is one thing done to the model and to the store. What it is follows from the type of what it asks for: NewSession,
-// Charge, []BatchCharge, NewTransaction, NewHold, Commit, Rollback, NewLimits, Query (of transactions), one of those below, or
-// time.Duration, which goes by.
+// step is one operation on the model and the store. The type of op determines it: NewSession, Charge, []BatchCharge,
+// NewTransaction, NewHold, Commit, Rollback, NewLimits, Query (of transactions), one of the types below, or time.Duration
+// for the passing of time.
 type step struct {
-	asks     any
-	target   uuid.UUID // the session or transaction that it is about
-	byAPIKey bool      // where an agent may ask too; else the agent asks with its token
+	op       any
+	target   uuid.UUID // session or transaction
+	byAPIKey bool      // with the API key instead of the agent's token
 	key      string    // idempotency key, "" for none
-	request  int       // tells requests with keys apart; a repetition has that of what it repeats
+	request  int       // number of a request with a key; a repetition has the same number
 }
 
 type (
@@ -29,15 +29,15 @@ type (
 )
 
 func (st step) String() string {
-	asks, err := json.Marshal(st.asks)
+	op, err := json.Marshal(st.op)
 	if err != nil {
-		panic(err) // nothing that a step asks for can fail
+		panic(err) // every op can be encoded
 	}
 	return fmt.Sprintf("%T%s of %s by API key: %t, idempotency key %q of request %d",
-		st.asks, asks, st.target, st.byAPIKey, st.key, st.request)
+		st.op, op, st.target, st.byAPIKey, st.key, st.request)
 }
 
-// outcome is what came of a step.
+// outcome is the result of a step.
 type outcome struct {
 	value    any // what the store's method returns, nil with an error
 	replayed bool
@@ -60,24 +60,23 @@ func (o outcome) String() string {
 	return fmt.Sprintf("{%+v %v replayed: %t}", o.value, o.err, o.replayed)
 }
 
-// is says whether two outcomes are the same.
+// is says whether two outcomes are equal.
 func (o outcome) is(other outcome) bool {
-	if t, ok := o.value.(Transaction); ok && o.err == nil { // of what there is most, without reflection
+	if t, ok := o.value.(Transaction); ok && o.err == nil { // the most frequent type, compared without reflection
 		return o.replayed == other.replayed && other.err == nil && other.value == any(t)
 	}
 	return reflect.DeepEqual(o, other)
 }
 
-// came is the outcome of a method that returns a value or an error. A value that comes with an error stays, for it to be
-// seen: there should be none.
-func came[T any](value T, err error) outcome {
+// resultOf returns the outcome of a method. It keeps a value that comes with an error, so that the comparison finds it.
+func resultOf[T any](value T, err error) outcome {
 	if err != nil && reflect.ValueOf(&value).Elem().IsZero() {
 		return outcome{err: err}
 	}
 	return outcome{value: value, err: err}
 }
 
-// id is that of what was created.
+// id returns the id of the created object.
 func (o outcome) id() uuid.UUID {
 	switch v := o.value.(type) {
 	case Session:
@@ -88,19 +87,19 @@ func (o outcome) id() uuid.UUID {
 	return uuid.Nil
 }
 
-// idempotencyKey is one of the agent or, apart from those, of its organization.
+// idempotencyKey is a key of the agent or of its organization. These are separate.
 type idempotencyKey struct {
 	byAPIKey bool
 	text     string
 }
 
 type firstOutcome struct {
-	request int // which the key is tied to
+	request int // that the key is bound to
 	when    time.Time
 	outcome outcome
 }
 
-// do does a step to the model; what it creates has the id.
+// do executes a step in the model. A created object gets the id.
 func (m *model) do(st step, id uuid.UUID) outcome {
 	if st.key == "" {
 		return m.perform(st, id)
@@ -119,46 +118,46 @@ func (m *model) do(st step, id uuid.UUID) outcome {
 	if isNoOutcome(first.outcome.err) {
 		return first.outcome
 	}
-	m.outcomes = maps.Clone(m.outcomes) // which copies of the model share
+	m.outcomes = maps.Clone(m.outcomes) // copies of the model share it
 	m.outcomes[key] = first
 	return first.outcome
 }
 
 func (m *model) perform(st step, id uuid.UUID) outcome {
-	switch asks := st.asks.(type) {
+	switch op := st.op.(type) {
 	case NewSession:
-		return came(m.create(id, asks))
+		return resultOf(m.create(id, op))
 	case readSessionStep:
-		return came(m.read(st.target))
+		return resultOf(m.read(st.target))
 	case Charge:
-		return came(m.charge(st.target, asks))
+		return resultOf(m.charge(st.target, op))
 	case []BatchCharge:
-		return came(m.chargeBatch(asks), nil)
+		return resultOf(m.chargeBatch(op), nil)
 	case NewLimits:
-		return came(m.changeLimits(st.target, asks))
+		return resultOf(m.changeLimits(st.target, op))
 	case endStep:
-		return came(m.end(st.target))
+		return resultOf(m.end(st.target))
 	case NewTransaction:
-		return came(m.begin(id, asks))
+		return resultOf(m.begin(id, op))
 	case Commit:
-		return came(m.commit(st.target, asks))
+		return resultOf(m.commit(st.target, op))
 	case NewHold:
-		return came(m.changeHold(st.target, asks))
+		return resultOf(m.changeHold(st.target, op))
 	case Rollback:
-		return came(m.rollback(st.target, asks, st.byAPIKey))
+		return resultOf(m.rollback(st.target, op, st.byAPIKey))
 	case readTransactionStep:
-		return came(m.readTransaction(st.target))
+		return resultOf(m.readTransaction(st.target))
 	case Query:
-		return came(m.list(asks))
+		return resultOf(m.list(op))
 	case time.Duration:
-		m.pass(asks)
+		m.pass(op)
 		return outcome{}
 	}
-	panic(fmt.Sprintf("no step asks for %T", st.asks))
+	panic(fmt.Sprintf("no step op for %T", st.op))
 }
 
-// follow does a step that the store has done, and returns what the store should have answered and what it did answer, in
-// the model's time.
+// follow executes a step that the store has executed, and returns the expected and the actual answer of the store, in the
+// model's time.
 func (m *model) follow(st step, answer outcome) (want, got outcome) {
 	asked := m.now
 	want = m.do(st, answer.id())
@@ -169,11 +168,10 @@ func (m *model) follow(st step, answer outcome) (want, got outcome) {
 	return want.withoutRereadFacts(st), got.withoutRereadFacts(st)
 }
 
-// modelTime returns a time that the store told, in the model's time. In the store's time all happens at the start, for
-// time passes there by moving what is stored into the past: how long a time lies before or after the start is how long
-// it lies before or after the model's clock. All that happens in the model happens at full hours after the start, and
-// all that expires does so half an hour past one; so up to a quarter of an hour that the test itself takes makes no
-// difference.
+// modelTime converts a time of the store to the model's time. For the store everything happens at the start, because the
+// test lets time pass by moving stored times into the past. So a time's distance from the start is its distance from the
+// model's clock. In the model everything happens at full hours after the start, and everything expires half an hour past
+// one, so up to a quarter of an hour for the test itself makes no difference.
 func modelTime(t, start, now time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -181,11 +179,11 @@ func modelTime(t, start, now time.Time) time.Time {
 	return now.Add(t.Sub(start).Round(time.Hour / 2))
 }
 
-// withoutRereadFacts leaves out when a transaction was begun where the store reads that by itself, before it runs the
-// operation's script or gives its first outcome again: the test may have moved time between the two.
+// withoutRereadFacts removes the begin time of a transaction where the store reads it separately, before the operation's
+// script or the replay of its first outcome, because the test may have moved time between the two.
 func (o outcome) withoutRereadFacts(st step) outcome {
 	if t, ok := o.value.(Transaction); ok {
-		if _, begins := st.asks.(NewTransaction); !begins {
+		if _, begins := st.op.(NewTransaction); !begins {
 			t.Created = time.Time{}
 			o.value = t
 		}
@@ -193,7 +191,7 @@ func (o outcome) withoutRereadFacts(st step) outcome {
 	return o
 }
 
-// at returns the outcome with all its times replaced.
+// at returns the outcome with its times converted.
 func (o outcome) at(when func(time.Time) time.Time) outcome {
 	o.value, o.err = valueAt(o.value, when), errorAt(o.err, when)
 	return o

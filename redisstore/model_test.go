@@ -9,17 +9,16 @@ import (
 	"remit/money"
 )
 
-// model is what an agent's sessions and transactions are promised to do, in the plainest way: one thread, no store, a clock
-// that moves when told to. What time brings is done to all of them right when it is due; nothing is derived when it is
-// read. It speaks the store's types, so that what both answer can be compared as it is. Ids are the store's to choose,
-// so the model is told them.
+// model is the specification of an agent's sessions and transactions in the simplest form: one goroutine, no store, a clock
+// that the test moves. It applies expiry exactly when it is due, and derives nothing on reads. It uses the store's types,
+// so that answers can be compared directly. The store chooses ids, and the model receives them.
 type model struct {
-	start        time.Time // what the clock began with
+	start        time.Time // initial time of the clock
 	now          time.Time
 	agent        uuid.UUID
 	scopes       []string // of the agent
 	sessions     []Session
-	transactions []*Transaction // in the order in which they were begun
+	transactions []*Transaction // in the order of their begins
 	outcomes     map[idempotencyKey]*firstOutcome
 }
 
@@ -41,14 +40,14 @@ func (m *model) transaction(id uuid.UUID) *Transaction {
 	return nil
 }
 
-// change puts a copy in the transaction's place and returns it, to be changed: copies of a model share what stays.
+// change replaces the transaction by a copy, and returns the copy to change, because copies of a model share transactions.
 func (m *model) change(t *Transaction) *Transaction {
 	changed := *t
 	m.transactions[slices.Index(m.transactions, t)] = &changed
 	return &changed
 }
 
-// pass lets time go by: sessions expire, and transactions that nobody has settled, which releases what they hold.
+// pass moves the clock: sessions expire, and so do pending transactions, which releases their holds.
 func (m *model) pass(d time.Duration) {
 	m.now = m.now.Add(d)
 	for i := range m.sessions {
@@ -58,13 +57,13 @@ func (m *model) pass(d time.Duration) {
 	}
 	for _, t := range m.transactions {
 		if t.Status == Pending && !m.now.Before(t.Expires) {
-			m.settle(t, Expired)
+			m.finish(t, Expired)
 		}
 	}
 }
 
-// settle gives a transaction another status, in which it holds nothing.
-func (m *model) settle(t *Transaction, status Status) *Transaction {
+// finish gives a transaction a final status, in which it holds nothing.
+func (m *model) finish(t *Transaction, status Status) *Transaction {
 	t = m.change(t)
 	if s := m.session(t.Session); s != nil {
 		s.ValueHeld -= t.Held
@@ -112,7 +111,7 @@ func (m *model) active(id uuid.UUID) (*Session, error) {
 	return s, nil
 }
 
-// withhold says what of a session's limit of value max_committed does not leave, after one of them has changed.
+// withhold computes the part of a session's value limit that max_committed excludes, after one of both has changed.
 func withhold(s *Session) {
 	if s.MaxCommitted != nil {
 		leaves := *s.MaxCommitted - (s.ValueCommitted - s.ValueUsed)
@@ -126,7 +125,7 @@ func chargeValue(s *Session, value money.MicroUSD) {
 	s.ValueCommitted += value
 }
 
-// fits returns nil if the session has room for so much more.
+// fits returns nil if the session's limits allow the charge.
 func fits(s *Session, actions int64, value money.MicroUSD) error {
 	switch {
 	case s.ActionCount+actions > s.MaxActions:
@@ -139,7 +138,7 @@ func fits(s *Session, actions int64, value money.MicroUSD) error {
 	return nil
 }
 
-// valueLimit names the limit that leaves least.
+// valueLimit names the limit that allows the least.
 func valueLimit(s *Session) string {
 	if s.Withheld > 0 {
 		return "max_committed_usd"
@@ -163,7 +162,7 @@ func (m *model) charge(id uuid.UUID, c Charge) (Usage, error) {
 	return s.Usage, nil
 }
 
-// chargeBatch is nothing but charges one after the other: what is refused does not hinder the rest.
+// chargeBatch charges one after the other. A refusal does not affect the others.
 func (m *model) chargeBatch(charges []BatchCharge) []ChargeOutcome {
 	outcomes := make([]ChargeOutcome, len(charges))
 	for i, c := range charges {
@@ -208,7 +207,7 @@ func (m *model) changeLimits(id uuid.UUID, n NewLimits) (Session, error) {
 	return *s, nil
 }
 
-// end rolls what is pending back. Ending again gives the first answer.
+// end rolls back pending transactions. Ending again returns the first answer.
 func (m *model) end(id uuid.UUID) (time.Time, error) {
 	if s := m.session(id); s != nil && s.Status == Completed {
 		return s.Ended, nil
@@ -219,7 +218,7 @@ func (m *model) end(id uuid.UUID) (time.Time, error) {
 	}
 	for _, t := range m.transactions {
 		if t.Session == id && t.Status == Pending {
-			m.settle(t, RolledBack).RolledBack = m.now
+			m.finish(t, RolledBack).RolledBack = m.now
 		}
 	}
 	s.Status, s.Ended = Completed, m.now
@@ -259,7 +258,7 @@ func (m *model) begun(session uuid.UUID) int64 {
 	return count
 }
 
-// changeHold changes what a pending transaction holds, and until when, if that fits into its session.
+// changeHold changes the hold and the expiry of a pending transaction if its session's limits allow that.
 func (m *model) changeHold(id uuid.UUID, n NewHold) (Transaction, error) {
 	t := m.transaction(id)
 	switch {
@@ -292,8 +291,8 @@ func (m *model) changeHold(id uuid.UUID, n NewHold) (Transaction, error) {
 	return *t, nil
 }
 
-// commit charges what the transaction cost; what the limit has no room for is its overage. A session that is over spends
-// what was held, and no more. A transaction that has expired is committed late, by the same rule.
+// commit charges the cost of the transaction. The part beyond the limit is its overage. After the end of the session at
+// most the held value is charged. An expired transaction is committed late, by the same rule.
 func (m *model) commit(id uuid.UUID, c Commit) (Transaction, error) {
 	t := m.transaction(id)
 	if t == nil {
@@ -306,7 +305,7 @@ func (m *model) commit(id uuid.UUID, c Commit) (Transaction, error) {
 	if c.Value != nil {
 		cost = *c.Value
 	}
-	t = m.settle(t, Committed)
+	t = m.finish(t, Committed)
 	t.Value, t.Committed, t.PostState, t.Late = cost, m.now, c.PostState, late
 	if s := m.session(t.Session); s != nil {
 		t.Value = min(cost, s.RemainingValue())
@@ -320,8 +319,8 @@ func (m *model) commit(id uuid.UUID, c Commit) (Transaction, error) {
 	return *t, nil
 }
 
-// rollback gives value and overage back, never the action, nor what was committed. The transaction goes on telling what it
-// had been charged. An agent may undo a commit only if its token and the session hold a scope for it.
+// rollback returns value and overage, but not the action, and does not lower the committed value. The transaction keeps the
+// amounts that it was charged. An agent may undo a commit only if its token and the session hold a scope for it.
 func (m *model) rollback(id uuid.UUID, b Rollback, byAPIKey bool) (Transaction, error) {
 	t := m.transaction(id)
 	switch {
@@ -342,7 +341,7 @@ func (m *model) rollback(id uuid.UUID, b Rollback, byAPIKey bool) (Transaction, 
 	case t.Status != Pending:
 		return Transaction{}, &NotPendingError{t.Status}
 	}
-	t = m.settle(t, RolledBack)
+	t = m.finish(t, RolledBack)
 	t.RolledBack, t.Reason = m.now, b.Reason
 	return *t, nil
 }

@@ -12,7 +12,7 @@ var (
 	greatestEventID = new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(1))
 )
 
-// eventNumber is an event id as one number, or nil when Redis would not take it for one.
+// eventNumber returns an event id as one number, or nil if Redis would reject it.
 func eventNumber(id string) *big.Int {
 	parts := eventIDForm.FindStringSubmatch(id)
 	if parts == nil {
@@ -26,7 +26,7 @@ func eventNumber(id string) *big.Int {
 	return high.Lsh(high, 64).Or(high, low)
 }
 
-// FuzzEventID holds the ids of events, where a page of an audit trail starts, against math/big.
+// FuzzEventID compares the arithmetic of event ids, where pages of an audit trail start, with math/big.
 func FuzzEventID(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"1-0", "0-1"}, {"1-1", "1-2"}, {"10-0", "9-0"}, {"1-10", "1-9"}, {"", ""}, {"1", "1-"}, {"-1", "1--1"}, {"01-00", "1-0"}, {"+1-0", "1-+0"}, {"1-0-0", "$"},

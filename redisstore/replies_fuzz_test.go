@@ -19,25 +19,25 @@ import (
 	"remit/money"
 )
 
-// mimic is a server that speaks Redis's protocol and answers what it is told to.
-type mimic struct {
+// fakeRedis is a server that speaks Redis's protocol and sends given replies.
+type fakeRedis struct {
 	listener net.Listener
 	mu       sync.Mutex
-	replies  []string // to come; the last one again and again
-	again    int      // how often it was
+	replies  []string // next replies; the last one repeats
+	again    int      // how often the last one was repeated
 }
 
-// maxAgain ends what a reply has done again.
+// maxAgain bounds how often a reply makes an operation repeat its command.
 const maxAgain = 30
 
-// startMimic starts a mimic, and a store that takes it for Redis.
-func startMimic(tb testing.TB) (*mimic, *Store) {
+// startFakeRedis starts a fakeRedis, and a store on it.
+func startFakeRedis(tb testing.TB) (*fakeRedis, *Store) {
 	tb.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	m := &mimic{listener: listener}
+	m := &fakeRedis{listener: listener}
 	store, err := Open(Config{URL: "redis://" + listener.Addr().String()})
 	if err != nil {
 		tb.Fatal(err)
@@ -57,7 +57,7 @@ func startMimic(tb testing.TB) (*mimic, *Store) {
 }
 
 // serve ends with the connection.
-func (m *mimic) serve(conn net.Conn) {
+func (m *fakeRedis) serve(conn net.Conn) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)
 	for {
@@ -66,7 +66,7 @@ func (m *mimic) serve(conn net.Conn) {
 			return
 		}
 		reply := "-ERR unknown command\r\n"
-		if !strings.EqualFold(verb, "hello") && !strings.EqualFold(verb, "client") { // with which go-redis greets
+		if !strings.EqualFold(verb, "hello") && !strings.EqualFold(verb, "client") { // the handshake of go-redis
 			reply = m.next()
 		}
 		if _, err := io.WriteString(conn, reply); err != nil {
@@ -75,7 +75,7 @@ func (m *mimic) serve(conn net.Conn) {
 	}
 }
 
-func (m *mimic) next() string {
+func (m *fakeRedis) next() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	reply := m.replies[0]
@@ -90,7 +90,7 @@ func (m *mimic) next() string {
 	return reply
 }
 
-func (m *mimic) answer(replies []string) {
+func (m *fakeRedis) answer(replies []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.replies, m.again = replies, 0
@@ -123,8 +123,8 @@ func readLength(in *bufio.Reader, kind byte) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(line[1:]))
 }
 
-// resp writes a reply in Redis's protocol: JSON's text as a bulk string whose bytes are its characters, numbers as integers,
-// null and arrays as they are, {"error": ...} as an error, true and false as a status.
+// resp encodes a reply in Redis's protocol: a JSON string as a bulk string whose bytes are its characters, numbers as
+// integers, null and arrays as such, {"error": ...} as an error, true and false as a status.
 func resp(value any) string {
 	switch value := value.(type) {
 	case string:
@@ -155,7 +155,7 @@ var fuzzedOrganization, fuzzedAgent, fuzzedObject = uuid.MustParse("018f3c2a-b4d
 
 type readsReply = func(ctx context.Context, s *Store) (any, error)
 
-// fuzzedOperations are all that read a reply. Each returns what it has read.
+// fuzzedOperations are all operations that read a reply. Each returns what it has read.
 func fuzzedOperations() []readsReply {
 	key := APIKey{Organization: fuzzedOrganization}
 	token := AccessToken{Organization: fuzzedOrganization, Agent: fuzzedAgent, Family: fuzzedObject}
@@ -260,8 +260,8 @@ func asOne(outcomes []ChargeOutcome, err error) (any, error) {
 	return usages, err
 }
 
-// oddReplies are what Redis never answers, or not to these operations.
-func oddReplies() []string {
+// malformedReplies are replies that Redis never sends, or not to these operations.
+func malformedReplies() []string {
 	sixteen := `"` + strings.Repeat("a", 14) + `\u00c3\u00f2"`
 	return []string{
 		`[["ok"]]`, `[[]]`, `[null]`, `["ok"]`, `[1]`, `[{"error":"ERR no"}]`, `[{"error":"NOSCRIPT no"},["ok","1"]]`, `[true]`, `[["once"]]`, `[["no_such_code"]]`,
@@ -281,31 +281,30 @@ func oddReplies() []string {
 	}
 }
 
-// FuzzReplies lets an operation read what Redis never answers.
+// FuzzReplies gives operations replies that Redis never sends.
 func FuzzReplies(f *testing.F) {
 	operations := fuzzedOperations()
-	for i, replies := range oddReplies() {
+	for i, replies := range malformedReplies() {
 		f.Add(uint8(i%len(operations)), []byte(replies))
 	}
-	server, store := startMimic(f)
+	server, store := startFakeRedis(f)
 	f.Fuzz(func(t *testing.T, operation uint8, replies []byte) {
-		requireHonest(t, server, store, operations[int(operation)%len(operations)], replies)
+		requireSafe(t, server, store, operations[int(operation)%len(operations)], replies)
 	})
 }
 
-func TestNoOperationTakesAnOddReplyForMoreThanItIs(t *testing.T) {
+func TestOperationsRejectMalformedReplies(t *testing.T) {
 	t.Parallel()
-	server, store := startMimic(t)
+	server, store := startFakeRedis(t)
 	for _, operation := range fuzzedOperations() {
-		for _, replies := range oddReplies() {
-			requireHonest(t, server, store, operation, []byte(replies))
+		for _, replies := range malformedReplies() {
+			requireSafe(t, server, store, operation, []byte(replies))
 		}
 	}
 }
 
-// requireHonest checks that an operation ends in an error that the store knows, or in something that can be told on; never in
-// a panic.
-func requireHonest(t *testing.T, server *mimic, store *Store, do readsReply, replies []byte) {
+// requireSafe checks that an operation returns a known error or a value that the API can write, and does not panic.
+func requireSafe(t *testing.T, server *fakeRedis, store *Store, do readsReply, replies []byte) {
 	t.Helper()
 	var values []any
 	decoder := json.NewDecoder(strings.NewReader(string(replies)))
@@ -322,15 +321,15 @@ func requireHonest(t *testing.T, server *mimic, store *Store, do readsReply, rep
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		t.Errorf("%s: %v, though every command was answered", replies, err)
-	case err != nil && !isOurs(err):
+	case err != nil && !isKnownError(err):
 		t.Errorf("%s: %v is no error of the store", replies, err)
 	case err == nil:
-		requireTellable(t, reflect.ValueOf(got))
+		requireWritable(t, reflect.ValueOf(got))
 	}
 }
 
-// isOurs says whether an error is one that callers can tell apart.
-func isOurs(err error) bool {
+// isKnownError says whether callers can identify the error.
+func isKnownError(err error) bool {
 	for _, one := range []error{
 		errReply, errHoldsDue, ErrUnavailable, ErrOutcomeUnknown, ErrInvalidAPIKey, ErrInvalidToken, ErrInvalidCredentials, ErrInvalidRefreshToken,
 		ErrTokenReused, ErrUnknownAgent, ErrUnknownSession, ErrUnknownTransaction, ErrKeyReused, ErrAgentRevoked, ErrUnknownKey, ErrKeyInUse, ErrNotReversible,
@@ -345,9 +344,9 @@ func isOurs(err error) bool {
 	}, func(kind any) bool { return errors.As(err, kind) })
 }
 
-// requireTellable checks what was read: no amount or count is negative, for neither is written so, no time is a far-off one,
-// which RFC 3339 cannot write, and generations begin with 1.
-func requireTellable(t *testing.T, value reflect.Value) {
+// requireWritable checks a value: no amount or count is negative, RFC 3339 can write every time, and generations begin with
+// 1.
+func requireWritable(t *testing.T, value reflect.Value) {
 	t.Helper()
 	switch kind := value.Kind(); {
 	case !value.IsValid():
@@ -366,18 +365,18 @@ func requireTellable(t *testing.T, value reflect.Value) {
 	case kind == reflect.Struct:
 		for i := range value.NumField() {
 			if value.Type().Field(i).IsExported() {
-				requireTellable(t, value.Field(i))
+				requireWritable(t, value.Field(i))
 			}
 		}
 	case kind == reflect.Slice:
 		for i := range value.Len() {
-			requireTellable(t, value.Index(i))
+			requireWritable(t, value.Index(i))
 		}
 	case kind == reflect.Map:
 		for _, name := range value.MapKeys() {
-			requireTellable(t, value.MapIndex(name))
+			requireWritable(t, value.MapIndex(name))
 		}
 	case kind == reflect.Pointer || kind == reflect.Interface:
-		requireTellable(t, value.Elem())
+		requireWritable(t, value.Elem())
 	}
 }

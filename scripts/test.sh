@@ -70,7 +70,7 @@ if [ -e "$work/failed" ]; then exit 1; fi
 
 if [ -n "$all" ]; then
   step "the store beside its model, in 200,000 steps" # without the race detector, which plays a tenth of them
-  go test -tags long -count=1 -run '^TestTheStoreDoesWhatTheModelDoes$' ./redisstore
+  go test -tags long -count=1 -run '^TestStoreMatchesModel$' ./redisstore
   step "fuzzing"
   ./scripts/fuzz.sh
 fi

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// goal is what a metric is to reach.
+// goal is the bound that a metric should meet.
 type goal struct {
 	what      string
 	benchmark string
@@ -40,7 +40,7 @@ func (g goal) met(value float64) bool {
 	return value >= g.bound
 }
 
-// wanted is the goal in words: at least 0.9, at most 5 ms.
+// wanted returns the goal in words: at least 0.9, at most 5 ms.
 func (g goal) wanted() string {
 	sense := "≥ "
 	if g.atMost {
@@ -49,7 +49,7 @@ func (g goal) wanted() string {
 	return sense + withUnit(strconv.FormatFloat(g.bound, 'f', -1, 64), g.unit)
 }
 
-// shown is a value with its unit.
+// shown returns a value with its unit.
 func (g goal) shown(value float64) string { return withUnit(digits(value), g.unit) }
 
 func withUnit(number, unit string) string {
@@ -59,7 +59,7 @@ func withUnit(number, unit string) string {
 	return number + " " + unit
 }
 
-// digits writes a number with three or four digits that count; whole from 100 on, with commas from 10,000.
+// digits formats a number with three or four significant digits: without decimals from 100, with commas from 10,000.
 func digits(value float64) string {
 	switch {
 	case value >= 10_000:

@@ -12,8 +12,7 @@ import (
 	"remit/redisproc"
 )
 
-// thisMachine says on what a run is made, in lines of the benchmark format. Cores and memory are all that it tells of a
-// machine.
+// thisMachine describes the machine of a run in lines of the benchmark format: cores, memory and versions only.
 func thisMachine() (string, error) {
 	memory, err := memoryGiB()
 	if err != nil {
@@ -39,7 +38,7 @@ func memoryGiB() (int, error) {
 	}
 	var kilobytes int
 	_, err = fmt.Sscanf(string(text), "MemTotal: %d kB", &kilobytes)
-	return (kilobytes + 1<<19) >> 20, err // to the nearest: the kernel keeps some for itself
+	return (kilobytes + 1<<19) >> 20, err // rounded, because the kernel reserves some
 }
 
 // redisVersion reads "Redis server v=7.0.15 sha=…".

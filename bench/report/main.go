@@ -1,9 +1,9 @@
 // Command report writes the tables and plots of docs/performance.md from one run of the benchmarks.
 //
-//	report machine            prints what the run's file begins with: on what it runs
-//	report write RUN          writes them from the run's file
+//	report machine            prints the head of a run's file: a description of the machine
+//	report write RUN          writes the tables and plots from the run's file
 //
-// Every number comes from the run; what is missing there fails the report. make report does it all.
+// Every number comes from the run, and a missing one is an error. make report runs the benchmarks and both commands.
 package main
 
 import (
@@ -32,7 +32,7 @@ func do(args []string) error {
 	return errors.New("usage: report machine | report write RUN")
 }
 
-// write renews docs/performance.md and docs/performance/*.svg.
+// write updates docs/performance.md and docs/performance/*.svg.
 func write(runFile, docs string) error {
 	text, err := os.ReadFile(runFile)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"remit/chart"
 )
 
-// draw returns the plots by the names of their files.
+// draw returns the plots by file name.
 func draw(r *run) (map[string][]byte, error) {
 	var ratios, limits []chart.Bar
 	for _, g := range goals {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestThePageIsWhatTheRunSays: no number of docs/performance.md is written by hand.
-func TestThePageIsWhatTheRunSays(t *testing.T) {
+// TestThePageMatchesTheRun: no number of docs/performance.md is written by hand.
+func TestThePageMatchesTheRun(t *testing.T) {
 	t.Parallel()
 	r := recorded(t)
 	page, err := os.ReadFile("../../docs/performance.md")
@@ -53,10 +53,10 @@ func TestRunIsReadByNameAndMetric(t *testing.T) {
 	}
 	r.get("Socket/charge/connections=256", "x-redis")
 	if r.err == nil || !strings.Contains(r.err.Error(), "x-redis of Socket/charge") {
-		t.Errorf("what is missing: %v", r.err)
+		t.Errorf("error for a missing metric: %v", r.err)
 	}
 	if _, err := parseRun(strings.Repeat("BenchmarkA-2 1 1 ops/s\n", 2)); err == nil {
-		t.Error("two runs are taken for one")
+		t.Error("two runs are accepted as one")
 	}
 }
 
@@ -79,6 +79,6 @@ func TestAGoalIsMetOnItsOwnSide(t *testing.T) {
 func TestPageWithoutAPlaceIsRefused(t *testing.T) {
 	t.Parallel()
 	if _, err := fill("nothing here", recorded(t)); err == nil {
-		t.Error("a page without markers is taken")
+		t.Error("a page without markers is accepted")
 	}
 }

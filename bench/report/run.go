@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// run is what one run of the benchmarks printed.
+// run is the output of one run of the benchmarks.
 type run struct {
 	about   map[string]string             // lines such as "machine: 2 cores"
 	results map[string]map[string]float64 // by benchmark and metric
-	err     error                         // the first number that was asked for and is missing
+	err     error                         // the first missing metric
 }
 
-// processors is what go test adds to a benchmark's name.
+// processors is the suffix that go test adds to a benchmark's name.
 var processors = regexp.MustCompile(`-\d+$`)
 
-// aboutLine is a line of the benchmark format that says something of the results after it.
+// aboutLine is a configuration line of the benchmark format.
 var aboutLine = regexp.MustCompile(`^([a-z]+): *(.+)$`)
 
 // parseRun reads the benchmark format (https://go.dev/design/14313-benchmark-format).
@@ -48,7 +48,7 @@ func parseRun(text string) (*run, error) {
 	return r, nil
 }
 
-// get returns a metric. What is missing is kept in err, for whoever has read all that there is to read.
+// get returns a metric. If it is missing, get sets err, which callers check after reading all metrics.
 func (r *run) get(benchmark, metric string) float64 {
 	value, found := r.results[benchmark][metric]
 	if !found && r.err == nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// tables are what fill writes, by the name in the page's markers.
+// tables are the tables that fill writes, by the name in the page's markers.
 var tables = map[string]func(r *run) string{
 	"machine": machineLine,
 	"goals":   goalTable,
@@ -21,7 +21,7 @@ func fill(page string, r *run) (string, error) {
 		before, rest, found := strings.Cut(page, begin)
 		_, after, closed := strings.Cut(rest, end)
 		if !found || !closed {
-			return "", fmt.Errorf("it has no place for %s: %s%s", name, begin, end)
+			return "", fmt.Errorf("the page has no markers for %s: %s%s", name, begin, end)
 		}
 		page = before + begin + table(r) + end + after
 	}
@@ -90,7 +90,7 @@ func processTable(r *run) string {
 	var rows []string
 	for _, path := range []string{"charge", "verify", "authorize", "session", "exchange", "refresh", "list"} {
 		name, beside := "InProcess/"+path, ""
-		if path != "list" { // it takes more than one script
+		if path != "list" { // it uses several scripts
 			beside = digits(r.get(name, "p50-x-redis"))
 		}
 		rows = append(rows, row(path, digits(r.get(name, "p50-us")), beside, digits(r.get(name, "own-allocs/op")),

@@ -7,16 +7,11 @@ import (
 	"remit/client"
 )
 
-const settlePatience = 5 * time.Minute
-
-// lateAction is what is asked of a session that has ended.
-var lateAction = action{kind: actionTypes[0], asked: charge{count: 1}}
-
-// settle ends every session and checks it and its transactions against its ledger. Before that each agent refreshes
-// once more, with the successor of a token that was spent during the run, and the rest is done with what that returns.
-// If it could not refresh during the run, it does so twice here.
-func (f *fleet) settle(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, settlePatience)
+// reconcile ends every session, and compares it and its transactions with its ledger. Before that each agent refreshes once
+// more, with the successor of a token spent during the run, and uses the new tokens from then on. An agent that could not
+// refresh during the run refreshes twice here.
+func (f *fleet) reconcile(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, reconcilePatience)
 	defer cancel()
 	err := each(ctx, len(f.agents), func(ctx context.Context, i int) error {
 		a := f.agents[i]
@@ -33,13 +28,13 @@ func (f *fleet) settle(ctx context.Context) error {
 	return each(ctx, len(f.sessions), func(ctx context.Context, i int) error {
 		closed := f.close(ctx, f.sessions[i])
 		f.audit.add(checkSession(closed))
-		f.audit.add(checkRegister(f.list(ctx, f.sessions[i], closed)))
+		f.audit.add(checkTransactions(f.list(ctx, f.sessions[i], closed)))
 		return ctx.Err()
 	})
 }
 
-// close reads a session, ends it, reads it again and tries to act on it. All of that may be asked twice: a session
-// that has ended answers the same to a second end, and no late action may succeed.
+// close reads a session, ends it, reads it again and tries to act on it. All of these may be repeated: ending a session is
+// idempotent, and no late action may succeed.
 func (f *fleet) close(ctx context.Context, s *session) sessionFact {
 	ask := func(op operation, do func(context.Context) error) reply {
 		return f.persist(ctx, op, time.Now(), do).reply()
@@ -56,11 +51,11 @@ func (f *fleet) close(ctx context.Context, s *session) sessionFact {
 	}
 }
 
-// list reads the transactions of a session that has ended, page by page.
-func (f *fleet) list(ctx context.Context, s *session, closed sessionFact) registerFact {
-	fact := registerFact{session: closed.session, window: closed.window, after: closed.after}
+// list reads the transactions of an ended session, page by page.
+func (f *fleet) list(ctx context.Context, s *session, closed sessionFact) transactionsFact {
+	fact := transactionsFact{session: closed.session, window: closed.window, after: closed.after}
 	t := f.persist(ctx, opList, time.Now(), func(ctx context.Context) error {
-		fact.register = register{}
+		fact.transactionList = transactionList{}
 		for t, err := range s.agent.sdk.Transactions(ctx, client.TransactionFilter{SessionID: closed.session}) {
 			if err != nil {
 				return err

@@ -10,7 +10,7 @@ import (
 	"remit/money"
 )
 
-// transactionJSON are the members of a transaction's answer, changed by the arguments as usageJSON's are.
+// transactionJSON returns the members of a transaction's answer, changed by the arguments as usageJSON's are.
 func transactionJSON(changed ...string) string {
 	members := map[string]string{
 		"id": `"t"`, "session_id": `"s"`, "status": `"pending"`, "sequence_number": "6",
@@ -76,10 +76,10 @@ func TestCheckCommit(t *testing.T) {
 		return step(200, append([]string{"status", `"committed"`, "value_held_usd", "0", "value_usd", value, "overage_usd", over}, changed...)...)
 	}
 	for _, test := range []struct {
-		name  string
-		asked micros
-		reply reply
-		want  []rule
+		name      string
+		requested micros
+		reply     reply
+		want      []rule
 	}{
 		{"what is held", 2 * usd, settled("2", "0"), nil},
 		{"less", 1 * usd, settled("1", "0"), nil},
@@ -98,7 +98,7 @@ func TestCheckCommit(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			fact := stepFact{
-				transaction: "t", session: "s", limits: limits{20, 8 * usd}, hold: 2 * usd, asked: test.asked, reply: test.reply,
+				transaction: "t", session: "s", limits: limits{20, 8 * usd}, hold: 2 * usd, requested: test.requested, reply: test.reply,
 				window: window{possible: effect{charge{5, 4 * usd}, flow{held: 4 * usd}}},
 			}
 			if got := rules(checkCommit(fact)); !slices.Equal(got, test.want) {
@@ -107,7 +107,7 @@ func TestCheckCommit(t *testing.T) {
 		})
 	}
 	roomy := stepFact{
-		transaction: "t", limits: limits{20, 9 * usd}, hold: 2 * usd, asked: 5 * usd, reply: settled("3.5", "1.5"),
+		transaction: "t", limits: limits{20, 9 * usd}, hold: 2 * usd, requested: 5 * usd, reply: settled("3.5", "1.5"),
 		window: window{possible: effect{charge{5, 4 * usd}, flow{held: 4 * usd}}},
 	}
 	if got := rules(checkCommit(roomy)); !slices.Equal(got, []rule{ruleRefusal}) {
@@ -131,7 +131,7 @@ func TestCheckRollback(t *testing.T) {
 	}
 }
 
-// listed is a transaction as the service lists it.
+// listed returns a transaction as the service lists it.
 func listed(number int64, status string, value, over micros) client.TransactionInfo {
 	info := client.TransactionInfo{SequenceNumber: number, Status: status}
 	info.Value, info.Overage = money.MicroUSD(value), money.MicroUSD(over)
@@ -140,13 +140,13 @@ func listed(number int64, status string, value, over micros) client.TransactionI
 
 // ended is the fact of a session of 4 transactions: 2 committed for 3 USD and 1 over, one rolled back, one undone; its
 // actions used 5 USD.
-func ended() (fact registerFact, list []client.TransactionInfo) {
+func ended() (fact transactionsFact, list []client.TransactionInfo) {
 	const usd = microsPerUSD
-	books := effect{charge{9, 5 * usd}, flow{
+	totals := effect{charge{9, 5 * usd}, flow{
 		begun: 4, committed: 3, undone: 1, numbers: 10, spent: 5 * usd, returned: 2 * usd, over: usd,
 	}}
-	fact = registerFact{
-		session: "s", window: window{books, books},
+	fact = transactionsFact{
+		session: "s", window: window{totals, totals},
 		after: problemReply(200, `"max_actions":20,"action_count":9,"max_value_usd":8,"value_used_usd":8,"value_held_usd":0,"value_overage_usd":1`),
 	}
 	return fact, []client.TransactionInfo{
@@ -155,43 +155,43 @@ func ended() (fact registerFact, list []client.TransactionInfo) {
 	}
 }
 
-func TestCheckRegister(t *testing.T) {
+func TestCheckTransactions(t *testing.T) {
 	const usd = microsPerUSD
 	for _, test := range []struct {
 		name   string
-		change func(f *registerFact, list []client.TransactionInfo)
+		change func(f *transactionsFact, list []client.TransactionInfo)
 		want   []rule
 	}{
-		{"in order", func(*registerFact, []client.TransactionInfo) {}, nil},
-		{"not listed", func(f *registerFact, _ []client.TransactionInfo) { f.err = errors.New("gone") }, []rule{ruleUnchecked}},
-		{"a gap", func(_ *registerFact, l []client.TransactionInfo) { l[0].SequenceNumber = 5 }, []rule{ruleSequence}},
-		{"a number twice", func(_ *registerFact, l []client.TransactionInfo) { l[0].SequenceNumber = 3 }, []rule{ruleSequence}},
-		{"a number told twice", func(f *registerFact, _ []client.TransactionInfo) { f.before.numbers, f.possible.numbers = 9, 9 },
+		{"in order", func(*transactionsFact, []client.TransactionInfo) {}, nil},
+		{"not listed", func(f *transactionsFact, _ []client.TransactionInfo) { f.err = errors.New("gone") }, []rule{ruleUnchecked}},
+		{"a gap", func(_ *transactionsFact, l []client.TransactionInfo) { l[0].SequenceNumber = 5 }, []rule{ruleSequence}},
+		{"a number twice", func(_ *transactionsFact, l []client.TransactionInfo) { l[0].SequenceNumber = 3 }, []rule{ruleSequence}},
+		{"a number told twice", func(f *transactionsFact, _ []client.TransactionInfo) { f.before.numbers, f.possible.numbers = 9, 9 },
 			[]rule{ruleSequence}},
-		{"numbers in doubt", func(f *registerFact, _ []client.TransactionInfo) { f.before.begun, f.before.numbers = 3, 6 }, nil},
-		{"one too few", func(f *registerFact, _ []client.TransactionInfo) {
+		{"numbers in doubt", func(f *transactionsFact, _ []client.TransactionInfo) { f.before.begun, f.before.numbers = 3, 6 }, nil},
+		{"one too few", func(f *transactionsFact, _ []client.TransactionInfo) {
 			f.before.begun, f.possible.begun, f.before.numbers = 5, 5, 10
 		}, []rule{ruleLost}},
-		{"one too many", func(f *registerFact, _ []client.TransactionInfo) {
+		{"one too many", func(f *transactionsFact, _ []client.TransactionInfo) {
 			f.before.begun, f.possible.begun, f.before.numbers = 3, 3, 10
 		}, []rule{ruleSurplus}},
-		{"still pending", func(_ *registerFact, l []client.TransactionInfo) { l[1].Status = statusPending }, []rule{ruleEnd}},
-		{"expired", func(_ *registerFact, l []client.TransactionInfo) { l[1].Status = "expired" }, []rule{ruleEnd}},
-		{"holding", func(_ *registerFact, l []client.TransactionInfo) { l[1].ValueHeld = 1 }, []rule{ruleEnd}},
-		{"a commit lost", func(_ *registerFact, l []client.TransactionInfo) { l[2].Status = statusRolledBack },
+		{"still pending", func(_ *transactionsFact, l []client.TransactionInfo) { l[1].Status = statusPending }, []rule{ruleEnd}},
+		{"expired", func(_ *transactionsFact, l []client.TransactionInfo) { l[1].Status = "expired" }, []rule{ruleEnd}},
+		{"holding", func(_ *transactionsFact, l []client.TransactionInfo) { l[1].ValueHeld = 1 }, []rule{ruleEnd}},
+		{"a commit lost", func(_ *transactionsFact, l []client.TransactionInfo) { l[2].Status = statusRolledBack },
 			[]rule{ruleLost, ruleSum}},
-		{"an undone one committed", func(_ *registerFact, l []client.TransactionInfo) { l[1].Status = statusCommitted },
+		{"an undone one committed", func(_ *transactionsFact, l []client.TransactionInfo) { l[1].Status = statusCommitted },
 			[]rule{ruleSurplus, ruleSum}},
-		{"a commit worth less", func(_ *registerFact, l []client.TransactionInfo) { l[2].Value-- }, []rule{ruleLost, ruleSum}},
-		{"overage lost", func(_ *registerFact, l []client.TransactionInfo) { l[0].Overage-- }, []rule{ruleLost, ruleSum}},
-		{"the session says otherwise", func(f *registerFact, _ []client.TransactionInfo) {
+		{"a commit worth less", func(_ *transactionsFact, l []client.TransactionInfo) { l[2].Value-- }, []rule{ruleLost, ruleSum}},
+		{"overage lost", func(_ *transactionsFact, l []client.TransactionInfo) { l[0].Overage-- }, []rule{ruleLost, ruleSum}},
+		{"the session says otherwise", func(f *transactionsFact, _ []client.TransactionInfo) {
 			f.before.value, f.possible.value = 4*usd, 4*usd
 		}, []rule{ruleSum}},
-		{"an action in doubt", func(f *registerFact, _ []client.TransactionInfo) { f.before.value = 4 * usd }, nil},
-		{"a commit in doubt that happened", func(f *registerFact, _ []client.TransactionInfo) {
+		{"an action in doubt", func(f *transactionsFact, _ []client.TransactionInfo) { f.before.value = 4 * usd }, nil},
+		{"a commit in doubt that happened", func(f *transactionsFact, _ []client.TransactionInfo) {
 			f.before.committed, f.before.spent = 2, 4*usd
 		}, nil},
-		{"a commit in doubt that did not happen", func(f *registerFact, _ []client.TransactionInfo) {
+		{"a commit in doubt that did not happen", func(f *transactionsFact, _ []client.TransactionInfo) {
 			f.possible.committed, f.possible.spent = 4, 7*usd
 		}, nil},
 	} {
@@ -201,7 +201,7 @@ func TestCheckRegister(t *testing.T) {
 			for _, each := range list {
 				fact.enter(each)
 			}
-			if got := rules(checkRegister(fact)); !slices.Equal(got, test.want) {
+			if got := rules(checkTransactions(fact)); !slices.Equal(got, test.want) {
 				t.Errorf("broken: %q, want %q", got, test.want)
 			}
 		})

@@ -7,24 +7,24 @@ import (
 	"remit/client"
 )
 
-// stepFact is one step of a transaction: its begin, its commit or its rollback.
+// stepFact is one step of a transaction: begin, commit or rollback.
 type stepFact struct {
-	transaction string // empty: the begin, whose answer says it
+	transaction string // empty for a begin, whose answer has it
 	session     string
 	limits      limits
 	hold        micros
-	asked       micros // of a commit: what it cost
+	requested   micros // cost of a commit
 	reply       reply
 	window      // from the ledger
 }
 
-// checkBegin judges the begin of a transaction by its answer. The sequence number counts the begins before it, and
-// those under way with it may come first.
+// checkBegin checks the answer to a begin. Its sequence number counts the begins before it, and begins in flight at the same
+// time may come first.
 func checkBegin(f stepFact) []violation {
 	switch f.reply.outcome() {
 	case refused:
 		return checkRefused(actionFact{
-			session: f.session, limits: f.limits, asked: charge{1, f.hold}, reply: f.reply, window: f.window,
+			session: f.session, limits: f.limits, requested: charge{1, f.hold}, reply: f.reply, window: f.window,
 		})
 	case unknown:
 		return checkUnanswered(f.session, f.reply)
@@ -45,16 +45,16 @@ func checkBegin(f stepFact) []violation {
 	return out
 }
 
-// checkCommit judges a commit by its answer: all that it cost is charged, and what does not fit is recorded as over. The
-// hold always fits, and the rest unless the session is full.
+// checkCommit checks the answer to a commit. The cost is charged up to the session's limit, and the rest recorded as
+// overage. The held value always fits, and the rest unless the session is full.
 func checkCommit(f stepFact) []violation {
-	t, out := checkSettled(f, statusCommitted)
+	t, out := checkOutcome(f, statusCommitted)
 	if len(out) > 0 || f.reply.outcome() != acknowledged {
 		return out
 	}
-	if t.Value+t.Overage != f.asked || t.Value < min(f.asked, f.hold) {
+	if t.Value+t.Overage != f.requested || t.Value < min(f.requested, f.hold) {
 		out = append(out, found(ruleStep, f.transaction, "commit of %s USD, of which %s were held: %s charged, %s over",
-			f.asked, f.hold, t.Value, t.Overage))
+			f.requested, f.hold, t.Value, t.Overage))
 	}
 	if most := f.most(); t.Overage > 0 && most.used+most.held < f.limits.value {
 		out = append(out, found(ruleRefusal, f.transaction, "%s USD over, with at most %s of %s USD used and held",
@@ -63,15 +63,15 @@ func checkCommit(f stepFact) []violation {
 	return out
 }
 
-// checkRollback judges a rollback by its answer.
+// checkRollback checks the answer to a rollback.
 func checkRollback(f stepFact) []violation {
-	_, out := checkSettled(f, statusRolledBack)
+	_, out := checkOutcome(f, statusRolledBack)
 	return out
 }
 
-// checkSettled judges what commits and rollbacks have in common. Nothing refuses them: no transaction is settled twice
-// or outlives its time.
-func checkSettled(f stepFact, status string) (transactionAnswer, []violation) {
+// checkOutcome checks what commits and rollbacks have in common. The service must not refuse them, because the fleet ends
+// each transaction once and in time.
+func checkOutcome(f stepFact, status string) (transactionAnswer, []violation) {
 	switch f.reply.outcome() {
 	case refused:
 		return transactionAnswer{}, []violation{found(ruleStatus, f.transaction, "to be %s: refused with %s", status, f.reply)}
@@ -88,22 +88,22 @@ func checkSettled(f stepFact, status string) (transactionAnswer, []violation) {
 	return t, nil
 }
 
-// register sums up the transactions of a session as the service lists them when the session has ended.
-type register struct {
+// transactionList sums up the transactions that the service lists for an ended session.
+type transactionList struct {
 	listed      int64
-	numbers     []int64 // as they were listed
-	unsettled   int64   // neither committed nor rolled back, or still holding
+	numbers     []int64 // in the order of the list
+	unfinished  int64   // pending, or still holding value
 	committed   int64
-	spent, over micros // by the committed
+	spent, over micros // by committed transactions
 }
 
-// enter adds a transaction of the list.
-func (r *register) enter(t client.TransactionInfo) {
+// enter adds a transaction to the sums.
+func (r *transactionList) enter(t client.TransactionInfo) {
 	r.listed++
 	r.numbers = append(r.numbers, t.SequenceNumber)
 	switch {
 	case t.ValueHeld != 0, t.Status != statusCommitted && t.Status != statusRolledBack:
-		r.unsettled++
+		r.unfinished++
 	case t.Status == statusCommitted:
 		r.committed++
 		r.spent += micros(t.Value)
@@ -111,9 +111,9 @@ func (r *register) enter(t client.TransactionInfo) {
 	}
 }
 
-// firstOdd is the place, from 1, where the sequence numbers in order do not go on; 0 if they are 1, 2, 3 and so on. The
-// list is in the order of ids, which transactions get before their numbers.
-func (r *register) firstOdd() int {
+// firstGap returns the first position, from 1, at which the sorted sequence numbers are not 1, 2, 3 and so on; 0 if there is
+// none. The list itself is in the order of ids, which are assigned before the sequence numbers.
+func (r *transactionList) firstGap() int {
 	for i, n := range slices.Sorted(slices.Values(r.numbers)) {
 		if n != int64(i+1) {
 			return i + 1
@@ -122,31 +122,31 @@ func (r *register) firstOdd() int {
 	return 0
 }
 
-// registerFact is what was learnt of a session's transactions when it had ended.
-type registerFact struct {
+// transactionsFact is what is known of the transactions of an ended session.
+type transactionsFact struct {
 	session string
 	window  // from the ledger
-	register
-	after reply // the session as it was read then
+	transactionList
+	after reply // the session after its end
 	err   error // of listing them
 }
 
-// checkRegister judges the transactions of an ended session, against the client's account and against the session
-// itself: what its transactions were charged, and its actions, is what it says is used, to the last micro-dollar.
-func checkRegister(f registerFact) []violation {
+// checkTransactions compares the transactions of an ended session with the client's ledger and with the session itself: its
+// used value is exactly the sum of what its transactions and actions were charged.
+func checkTransactions(f transactionsFact) []violation {
 	if f.err != nil {
 		return []violation{found(ruleUnchecked, f.session, "listing its transactions: %v", f.err)}
 	}
 	var out []violation
 	add := func(r rule, format string, args ...any) { out = append(out, found(r, f.session, format, args...)) }
-	if odd := f.firstOdd(); odd > 0 {
+	if odd := f.firstGap(); odd > 0 {
 		add(ruleSequence, "of %d transactions, no. %d does not have this number", f.listed, odd)
 	}
 	if f.before.begun == f.possible.begun && f.before.numbers != f.listed*(f.listed+1)/2 {
-		add(ruleSequence, "the numbers told to %d begins sum to %d", f.listed, f.before.numbers)
+		add(ruleSequence, "the sequence numbers of %d begins sum to %d", f.listed, f.before.numbers)
 	}
-	if f.unsettled > 0 {
-		add(ruleEnd, "%d transactions are neither committed nor rolled back, or hold value", f.unsettled)
+	if f.unfinished > 0 {
+		add(ruleEnd, "%d transactions are neither committed nor rolled back, or hold value", f.unfinished)
 	}
 	b, p := f.before, f.possible
 	if f.listed < b.begun || f.committed < b.committed-p.undone || f.spent < b.spent-p.returned || f.over < b.over-p.overReturned {
@@ -154,12 +154,12 @@ func checkRegister(f registerFact) []violation {
 			f.listed, f.committed, f.spent, f.over, b.begun, b.committed-p.undone, b.spent-p.returned, b.over-p.overReturned)
 	}
 	if f.listed > p.begun || f.committed > p.committed-b.undone || f.spent > p.spent-b.returned || f.over > p.over-b.overReturned {
-		add(ruleSurplus, "%d transactions, %d committed for %s USD and %s over; acknowledged or in doubt: %d, %d, %s, %s",
+		add(ruleSurplus, "%d transactions, %d committed for %s USD and %s over; acknowledged or of unknown outcome: %d, %d, %s, %s",
 			f.listed, f.committed, f.spent, f.over, p.begun, p.committed-b.undone, p.spent-b.returned, p.over-b.overReturned)
 	}
 	if s, err := readSession(f.after); err == nil {
 		if byActions := s.ValueUsed - f.spent; byActions < b.value || byActions > p.value || s.Overage != f.over {
-			add(ruleSum, "%s USD used and %s over, of which its transactions %s and %s; its actions acknowledged %s, or %s with those in doubt",
+			add(ruleSum, "%s USD used and %s over, of which its transactions %s and %s; its actions acknowledged %s, or %s with those of unknown outcome",
 				s.ValueUsed, s.Overage, f.spent, f.over, b.value, p.value)
 		}
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/google/uuid"
 )
 
-const overhearLimit = 5 * time.Second
+const monitorLimit = 5 * time.Second
 
-// scriptOf returns the one EVALSHA that the service sends for a call, word for word, but for its ids: see twin. The
-// floors send it again, so they follow whatever the service comes to send.
+// scriptOf returns the only EVALSHA that the service sends for a call, with other ids (see twin). The floors repeat it, so they
+// follow changes of the service.
 func (s *service) scriptOf(tb testing.TB, a agent, next turns) []string {
 	tb.Helper()
 	return s.twin(tb, s.scriptAsSent(tb, next), s.org, a.id, a.session)
@@ -30,8 +30,8 @@ func (s *service) scriptAsSent(tb testing.TB, next turns) []string {
 			tb.Fatal(err)
 		}
 	}
-	do() // from now on Redis knows the script
-	commands, err := s.overhear(do)
+	do() // loads the script into Redis
+	commands, err := s.monitor(do)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -41,14 +41,14 @@ func (s *service) scriptAsSent(tb testing.TB, next turns) []string {
 	return commands[0]
 }
 
-// overhear returns the EVALSHA commands that reach Redis while do runs.
-func (s *service) overhear(do func()) (commands [][]string, err error) {
+// monitor returns the EVALSHA commands that reach Redis while do runs.
+func (s *service) monitor(do func()) (commands [][]string, err error) {
 	conn, err := net.Dial(s.redis.Options().Network, s.redis.Options().Addr)
 	if err != nil {
 		return nil, err
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(overhearLimit))
+	_ = conn.SetDeadline(time.Now().Add(monitorLimit))
 	lines := bufio.NewReader(conn)
 	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *service) overhear(do func()) (commands [][]string, err error) {
 		return nil, err
 	}
 	do()
-	const end = "all is heard"
+	const end = "end of commands"
 	if err := s.redis.Echo(context.Background(), end).Err(); err != nil {
 		return nil, err
 	}
@@ -76,7 +76,7 @@ func (s *service) overhear(do func()) (commands [][]string, err error) {
 	}
 }
 
-// monitored reads a line of MONITOR: time, where it comes from, and the words in quotes, escaped as Go escapes them.
+// monitored parses a line of MONITOR: time, client, and the quoted arguments, with Go's escapes.
 func monitored(line string) (words []string) {
 	_, rest, _ := strings.Cut(line, "] ")
 	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
@@ -93,14 +93,14 @@ func monitored(line string) (words []string) {
 	return words
 }
 
-// twin copies the keys of a script call to those of other ids, and returns the call with the other ids. They hold no NUL
-// byte, which could not be an argument of redis-benchmark; and the floors use nothing up that the path uses.
+// twin copies the keys of a script call to keys with other ids, and returns the call with these ids, so that the floors do not
+// change the data of the path. The ids contain no NUL byte, because redis-benchmark gets them as process arguments.
 func (s *service) twin(tb testing.TB, command []string, ids ...uuid.UUID) []string {
 	tb.Helper()
 	var pairs []string
 	for _, id := range ids {
 		other := uuid.New()
-		copy(other[:6], id[:6]) // when it was drawn: what is kept of a family counts from then
+		copy(other[:6], id[:6]) // the time of creation, from which a family's lifetime counts
 		for i := range other {
 			other[i] = max(other[i], 1)
 		}
@@ -110,7 +110,7 @@ func (s *service) twin(tb testing.TB, command []string, ids ...uuid.UUID) []stri
 	var renamed []string
 	for _, word := range command {
 		word = rename.Replace(word)
-		if strings.HasPrefix(word, "family:") { // of the access token; nothing is kept under it while it stands
+		if strings.HasPrefix(word, "family:") { // of the access token; Redis has no key for it unless it is revoked
 			word = strings.ReplaceAll(word, "\x00", "\x01")
 		}
 		renamed = append(renamed, word)

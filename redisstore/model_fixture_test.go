@@ -16,10 +16,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is an organization with one agent in a real store, for the steps that a model does too.
-type world struct {
+// fixture is an organization with one agent in a real store. A model makes the same steps.
+type fixture struct {
 	store *Store
-	peek  redis.UniversalClient // may do what the store's user may not
+	peek  redis.UniversalClient // has permissions that the store's user lacks
 	key   APIKey
 	token AccessToken
 }
@@ -29,12 +29,12 @@ var passTimeSource string
 
 var passTime = redis.NewScript(passTimeSource)
 
-// newWorld returns a new agent in the store, and a model of it.
-func newWorld(t rapid.TB, s *Store, peek redis.UniversalClient) (*world, *model) {
+// newFixture creates an agent in the store, and returns it with its model.
+func newFixture(t rapid.TB, s *Store, peek redis.UniversalClient) (*fixture, *model) {
 	t.Helper()
 	ctx := context.Background()
 	now := time.Now().Round(0)
-	w := &world{store: s, peek: peek, key: APIKey{Organization: NewRootID(), Hash: [32]byte{1}}}
+	w := &fixture{store: s, peek: peek, key: APIKey{Organization: NewRootID(), Hash: [32]byte{1}}}
 	if _, err := s.CreateOrganization(ctx, w.key, "acme", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -52,65 +52,65 @@ func newWorld(t rapid.TB, s *Store, peek redis.UniversalClient) (*world, *model)
 	}
 }
 
-// do does a step in the store, through one of its instances.
-func (w *world) do(ctx context.Context, s *Store, st step) outcome {
+// do executes a step in the store, through one of its instances.
+func (w *fixture) do(ctx context.Context, s *Store, st step) outcome {
 	caller := Caller{Token: &w.token}
 	if st.byAPIKey {
 		caller = Caller{Key: &w.key}
 	}
-	var once *Idempotency
+	var idempotency *Idempotency
 	if st.key != "" {
-		once = &Idempotency{Key: st.key, Fingerprint: sha256.Sum256(strconv.AppendInt(nil, int64(st.request), 10))}
+		idempotency = &Idempotency{Key: st.key, Fingerprint: sha256.Sum256(strconv.AppendInt(nil, int64(st.request), 10))}
 	}
-	o := w.perform(ctx, s, caller, st, once)
-	o.replayed = once != nil && once.Replayed
+	o := w.perform(ctx, s, caller, st, idempotency)
+	o.replayed = idempotency != nil && idempotency.Replayed
 	return o
 }
 
-func (w *world) perform(ctx context.Context, s *Store, caller Caller, st step, once *Idempotency) outcome {
-	switch asks := st.asks.(type) {
+func (w *fixture) perform(ctx context.Context, s *Store, caller Caller, st step, idempotency *Idempotency) outcome {
+	switch op := st.op.(type) {
 	case NewSession:
-		asks.Agent, asks.Idempotency = w.token.Agent, once
-		return came(s.CreateSession(ctx, w.key, asks))
+		op.Agent, op.Idempotency = w.token.Agent, idempotency
+		return resultOf(s.CreateSession(ctx, w.key, op))
 	case readSessionStep:
-		return came(s.Session(ctx, caller, st.target))
+		return resultOf(s.Session(ctx, caller, st.target))
 	case Charge:
-		asks.Idempotency = once
-		return came(s.Charge(ctx, caller, st.target, asks))
+		op.Idempotency = idempotency
+		return resultOf(s.Charge(ctx, caller, st.target, op))
 	case []BatchCharge:
-		return came(s.ChargeBatch(ctx, caller, asks, once))
+		return resultOf(s.ChargeBatch(ctx, caller, op, idempotency))
 	case NewLimits:
-		asks.Idempotency = once
-		return came(s.ChangeLimits(ctx, w.key, st.target, asks))
+		op.Idempotency = idempotency
+		return resultOf(s.ChangeLimits(ctx, w.key, st.target, op))
 	case endStep:
-		return came(s.EndSession(ctx, caller, st.target))
+		return resultOf(s.EndSession(ctx, caller, st.target))
 	case NewTransaction:
-		asks.Idempotency = once
-		return came(s.Begin(ctx, w.token, asks))
+		op.Idempotency = idempotency
+		return resultOf(s.Begin(ctx, w.token, op))
 	case Commit:
-		asks.Idempotency = once
-		return came(s.Commit(ctx, w.token, st.target, asks))
+		op.Idempotency = idempotency
+		return resultOf(s.Commit(ctx, w.token, st.target, op))
 	case NewHold:
-		asks.Idempotency = once
-		return came(s.ChangeHold(ctx, w.token, st.target, asks))
+		op.Idempotency = idempotency
+		return resultOf(s.ChangeHold(ctx, w.token, st.target, op))
 	case Rollback:
-		asks.Idempotency = once
-		return came(s.Rollback(ctx, caller, st.target, asks))
+		op.Idempotency = idempotency
+		return resultOf(s.Rollback(ctx, caller, st.target, op))
 	case readTransactionStep:
-		return came(s.Transaction(ctx, caller, st.target))
+		return resultOf(s.Transaction(ctx, caller, st.target))
 	case Query:
-		page, err := s.Transactions(ctx, caller, asks)
-		return came(transactionPage{page.Items, page.Next != uuid.Nil}, err)
+		page, err := s.Transactions(ctx, caller, op)
+		return resultOf(transactionPage{page.Items, page.Next != uuid.Nil}, err)
 	case time.Duration:
-		return outcome{err: w.pass(ctx, asks)}
+		return outcome{err: w.pass(ctx, op)}
 	}
-	panic(fmt.Sprintf("no step asks for %T", st.asks))
+	panic(fmt.Sprintf("no step op for %T", st.op))
 }
 
-// pass lets time go by for the agent, at once: nobody waits, all that is stored moves into the past instead, in one script
-// and so at one moment for whoever is at work. It moves by hours, where the test takes seconds, so what has expired
-// does not depend on how fast the test runs. What Redis itself forgets when its time is up (TTL) stays.
-func (w *world) pass(ctx context.Context, d time.Duration) error {
+// pass simulates the passing of time for the agent without waiting: one script moves all stored times into the past,
+// atomically for concurrent clients. It moves them by hours, while the test takes seconds, so the speed of the test does
+// not affect what has expired. Keys that expire in Redis itself (TTL) stay.
+func (w *fixture) pass(ctx context.Context, d time.Duration) error {
 	agent, keys := w.token.Agent, w.store.keys
 	beginning := func(key string) string { return strings.TrimSuffix(key, agent.String()) }
 	return passTime.Run(ctx, w.peek, []string{keys.agentSessions(agent), keys.agentTransactions(agent)}, d.Milliseconds(),
@@ -118,9 +118,9 @@ func (w *world) pass(ctx context.Context, d time.Duration) error {
 		beginning(keys.transaction(agent, agent))).Err()
 }
 
-// wantStored compares all that Redis holds of the agent's sessions and transactions with what the model says: hashes,
-// holds and indexes.
-func (w *world) wantStored(t rapid.TB, m *model) {
+// wantStored compares everything stored for the agent's sessions and transactions with the model: hashes, holds and
+// indexes.
+func (w *fixture) wantStored(t rapid.TB, m *model) {
 	t.Helper()
 	ctx, agent, keys := context.Background(), w.token.Agent, w.store.keys
 	p := w.peek.Pipeline()
@@ -163,8 +163,8 @@ func (w *world) wantStored(t rapid.TB, m *model) {
 	}
 }
 
-// wantHash compares a stored hash with what it should hold, its times in the model's time. A number that is 0 may as well
-// not be there; hx and w have rules of their own.
+// wantHash compares a stored hash with the expected one, with its times converted to the model's time. A missing number
+// equals 0. Other checks cover hx and w.
 func wantHash(t rapid.TB, m *model, what string, stored, want map[string]string, times ...string) {
 	t.Helper()
 	stored = maps.Clone(stored)
@@ -190,7 +190,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
-// sessionHash is what should be stored of a session. Holds that are due but that nobody has released yet are in it.
+// sessionHash returns the expected hash of a session. It includes holds that are due but not released yet.
 func (m *model) sessionHash(s Session, holds []redis.Z) map[string]string {
 	held := int64(0)
 	for _, hold := range holds {
@@ -215,8 +215,8 @@ func (m *model) sessionHash(s Session, holds []redis.Z) map[string]string {
 	return hash
 }
 
-// transactionHash is what should be stored of a transaction. One that time or the end of its session has settled may be
-// pending still: who reads it derives the rest.
+// transactionHash returns the expected hash of a transaction. After its expiry or the end of its session it may still be
+// stored as pending, because readers derive its status.
 func (m *model) transactionHash(t Transaction, pending bool) map[string]string {
 	hash := map[string]string{
 		"a": string(t.Agent[:]), "q": fmt.Sprint(t.Sequence), "st": string(t.Status), "ty": t.ActionType,
@@ -238,8 +238,8 @@ func (m *model) transactionHash(t Transaction, pending bool) map[string]string {
 	return hash
 }
 
-// wantHolds checks that a session's open holds are those of its pending transactions, and that it knows when the next is
-// due. Holds that are due may still be there.
+// wantHolds checks that a session's open holds are those of its pending transactions, and that it stores when the next is
+// due. Holds that are due may still be stored.
 func wantHolds(t rapid.TB, m *model, s Session, holds []redis.Z, stored map[string]string) {
 	t.Helper()
 	due, err := strconv.ParseFloat(stored["hx"], 64)
@@ -276,9 +276,10 @@ func holdValue(hold redis.Z) int64 {
 	return value
 }
 
-// indexes returns what the agent's, its organization's and its sessions' indexes should hold, when those are closed. Which
-// sessions are depends on who has looked; but an active one never is, and each is open or closed.
-func (m *model) indexes(w *world, closed []string) map[string][]string {
+// indexes returns the expected indexes of the agent, its organization and its sessions, given the closed sessions. Which
+// ended sessions are in the closed index depends on earlier reads, but each session is in one of both, and active ones are
+// in the open index.
+func (m *model) indexes(w *fixture, closed []string) map[string][]string {
 	agent, organization, keys := w.token.Agent, w.key.Organization, w.store.keys
 	wanted := map[string][]string{}
 	add := func(id uuid.UUID, indexes ...string) {

@@ -5,9 +5,9 @@ import (
 	"net/http/httptest"
 )
 
-// once does what an idempotency key asks for, and loses answers if that is the fault: after the change, and after its
-// outcome was kept.
-func (s *fakeService) once(next http.Handler) http.Handler {
+// idempotent executes a keyed request once. If the fault is to lose answers, it does so after the change and after storing
+// the outcome.
+func (s *fakeService) idempotent(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		outcome, again := s.outcomeOf(next, r)
 		if outcome.Code < 300 && !again && s.loses(r) {
@@ -25,7 +25,7 @@ func (s *fakeService) once(next http.Handler) http.Handler {
 	})
 }
 
-// outcomeOf is the first outcome of the request's key, and whether this is its repetition.
+// outcomeOf returns the first outcome of the request's key, and whether this request repeats it.
 func (s *fakeService) outcomeOf(next http.Handler, r *http.Request) (outcome *httptest.ResponseRecorder, again bool) {
 	s.keys.Lock()
 	defer s.keys.Unlock()
@@ -44,7 +44,7 @@ func (s *fakeService) outcomeOf(next http.Handler, r *http.Request) (outcome *ht
 	return outcome, false
 }
 
-// loses reports whether the answer to a change by an agent gets lost, now and then.
+// loses reports whether the answer to a change by an agent gets lost, for one change in N.
 func (s *fakeService) loses(r *http.Request) bool {
 	if s.fault != failsAfterCharge && s.fault != hangsUp && s.fault != ignoresKeys {
 		return false
@@ -55,5 +55,5 @@ func (s *fakeService) loses(r *http.Request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changes++
-	return s.changes%nowAndThen == 0
+	return s.changes%faultEvery == 0
 }

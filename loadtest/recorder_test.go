@@ -9,7 +9,7 @@ import (
 	"remit/client"
 )
 
-func TestTapeTellsTheOutcome(t *testing.T) {
+func TestRecorderReportsTheOutcome(t *testing.T) {
 	t.Parallel()
 	gone, path := errors.New("gone"), "/v1/sessions/s/actions"
 	doubt := fmt.Errorf("%w: %w", client.ErrOutcomeUnknown, gone)
@@ -41,19 +41,19 @@ func TestTapeTellsTheOutcome(t *testing.T) {
 		{"nothing sent, and the SDK says done", opAction, nil, nil, unknown, []rule{ruleClient}},
 		{"token refused once", opAction, []exchange{sent(reply{status: 401}), token, sent(done())}, nil, acknowledged, []rule{ruleToken}},
 	} {
-		recorded := &tape{op: test.op, err: test.err, exchanges: test.exchanges}
+		recorded := &recorder{op: test.op, err: test.err, exchanges: test.exchanges}
 		if got := recorded.reply().outcome(); got != test.outcome {
 			t.Errorf("%s: outcome %d, want %d", test.name, got, test.outcome)
 		}
-		if got := rules(checkTape(recorded)); !slices.Equal(got, test.broken) {
+		if got := rules(checkRecorder(recorded)); !slices.Equal(got, test.broken) {
 			t.Errorf("%s: broken %q, want %q", test.name, got, test.broken)
 		}
 	}
 }
 
-func TestTapeFindsTheLastOfAPath(t *testing.T) {
+func TestRecorderFindsTheLastExchangeOfAPath(t *testing.T) {
 	t.Parallel()
-	recorded := &tape{exchanges: []exchange{
+	recorded := &recorder{exchanges: []exchange{
 		{path: refreshPath, reply: reply{status: 503}}, {path: refreshPath, reply: reply{status: 401}}, {path: tokenPath, reply: reply{status: 200}},
 	}}
 	if e, ok := recorded.last(refreshPath); !ok || e.reply.status != 401 {
@@ -73,25 +73,25 @@ func TestPresentedIn(t *testing.T) {
 	}
 }
 
-// In a storm the tokens of many calls are spoilt, which is no answer to any of them.
-func TestTapeLeavesSpoiltTokensOut(t *testing.T) {
+// In a storm the tokens of many calls are invalidated. The refusals of these are not the outcome of the calls.
+func TestRecorderIgnoresInvalidatedTokens(t *testing.T) {
 	t.Parallel()
-	spoilt := exchange{path: "/v1/sessions/s/actions", reply: reply{status: 401}, spoilt: true}
+	invalidated := exchange{path: "/v1/sessions/s/actions", reply: reply{status: 401}, invalidated: true}
 	renewal := exchange{path: refreshPath, reply: reply{status: 200}}
-	recorded := &tape{op: opAction, exchanges: []exchange{spoilt, renewal, {path: spoilt.path, reply: done()}}}
-	if got := recorded.reply().outcome(); got != acknowledged || len(checkTape(recorded)) != 0 {
-		t.Errorf("outcome %d, %v", got, checkTape(recorded))
+	recorded := &recorder{op: opAction, exchanges: []exchange{invalidated, renewal, {path: invalidated.path, reply: done()}}}
+	if got := recorded.reply().outcome(); got != acknowledged || len(checkRecorder(recorded)) != 0 {
+		t.Errorf("outcome %d, %v", got, checkRecorder(recorded))
 	}
 	if n := len(recorded.renewals()); n != 1 {
 		t.Errorf("%d renewals", n)
 	}
-	shared := &tape{op: opRefresh}
-	if got := shared.reply().outcome(); got != acknowledged || len(checkTape(shared)) != 0 {
-		t.Errorf("a refresh that shares the answer of another: outcome %d, %v", got, checkTape(shared))
+	shared := &recorder{op: opRefresh}
+	if got := shared.reply().outcome(); got != acknowledged || len(checkRecorder(shared)) != 0 {
+		t.Errorf("a refresh that shares the answer of another: outcome %d, %v", got, checkRecorder(shared))
 	}
-	spoilt.reply = reply{status: 200}
-	accepted := &tape{op: opAction, exchanges: []exchange{spoilt}}
-	if got := rules(checkTape(accepted)); len(got) == 0 || got[len(got)-1] != ruleSpoilt {
-		t.Errorf("a spoilt token is accepted: %q", got)
+	invalidated.reply = reply{status: 200}
+	accepted := &recorder{op: opAction, exchanges: []exchange{invalidated}}
+	if got := rules(checkRecorder(accepted)); len(got) == 0 || got[len(got)-1] != ruleInvalidToken {
+		t.Errorf("a invalidated token is accepted: %q", got)
 	}
 }

@@ -15,22 +15,22 @@ import (
 	"remit/server"
 )
 
-// BenchmarkWatched is what it costs a charge, in the process, to be seen: by nobody, in the access log, or in traces that go
-// to a collector in this process, which takes all and keeps nothing.
+// BenchmarkWatched measures the cost of observing a charge in the process: not at all, in the access log, or in traces for a
+// collector in this process that discards them.
 func BenchmarkWatched(b *testing.B) {
-	toNowhere := slog.New(slog.NewTextHandler(io.Discard, nil)) //nolint:sloglint // what a line costs to make is what is measured; the other handler makes none
+	discarding := slog.New(slog.NewTextHandler(io.Discard, nil)) //nolint:sloglint // measures the cost of formatting a line; the discarding handler formats none
 	for _, by := range []struct {
 		name    string
-		watches func(*testing.B) watching
+		observe func(*testing.B) observers
 	}{
-		{"nobody", func(*testing.B) watching { return watching{} }},
-		{"log=every-100th", func(*testing.B) watching { return watching{log: server.AccessLog{Log: toNowhere, Every: 100}} }},
-		{"log=all", func(*testing.B) watching { return watching{log: server.AccessLog{Log: toNowhere, Every: 1}} }},
-		{"traces=1%", func(b *testing.B) watching { return traces(b, sdktrace.TraceIDRatioBased(0.01)) }},
-		{"traces=all", func(b *testing.B) watching { return traces(b, sdktrace.AlwaysSample()) }},
+		{"nobody", func(*testing.B) observers { return observers{} }},
+		{"log=every-100th", func(*testing.B) observers { return observers{log: server.AccessLog{Log: discarding, Every: 100}} }},
+		{"log=all", func(*testing.B) observers { return observers{log: server.AccessLog{Log: discarding, Every: 1}} }},
+		{"traces=1%", func(b *testing.B) observers { return traces(b, sdktrace.TraceIDRatioBased(0.01)) }},
+		{"traces=all", func(b *testing.B) observers { return traces(b, sdktrace.AlwaysSample()) }},
 	} {
 		b.Run(by.name, func(b *testing.B) {
-			s := startWatched(b, redisproc.Config{Dir: b.TempDir(), Fsync: "everysec"}, by.watches(b))
+			s := startObserved(b, redisproc.Config{Dir: b.TempDir(), Fsync: "everysec"}, by.observe(b))
 			p := pathNamed(b, "charge")
 			direct, _ := inProcess(b, s, p)
 			b.ReportAllocs()
@@ -53,11 +53,11 @@ func pathNamed(b *testing.B, name string) path {
 			return p
 		}
 	}
-	b.Fatalf("there is no path %s", name)
+	b.Fatalf("no path %s", name)
 	return path{}
 }
 
-func traces(b *testing.B, sampler sdktrace.Sampler) watching {
+func traces(b *testing.B, sampler sdktrace.Sampler) observers {
 	b.Helper()
 	collector := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	b.Cleanup(collector.Close)
@@ -67,11 +67,11 @@ func traces(b *testing.B, sampler sdktrace.Sampler) watching {
 	}
 	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter), sdktrace.WithSampler(sdktrace.ParentBased(sampler)))
 	b.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
-	return watching{tracer: provider.Tracer("remit")}
+	return observers{tracer: provider.Tracer("remit")}
 }
 
-// cpuTime is what this process has used of the processors, which tells more than the clock when others use them too. Redis is
-// another process.
+// cpuTime returns the processor time of this process, which other load on the machine affects less than elapsed time. It
+// excludes Redis, another process.
 func cpuTime(b *testing.B) int64 {
 	b.Helper()
 	var used syscall.Rusage

@@ -1,0 +1,53 @@
+package main
+
+import "math/rand/v2"
+
+// task is the kind of an action.
+type task int
+
+const (
+	charges   task = iota // a session is charged for an action
+	transacts             // a transaction is begun, and committed or rolled back
+	reads                 // a session is read
+	verifies              // a gateway verifies an access token
+	batches               // sessions of one agent are charged in one request
+	refreshes             // an agent refreshes its tokens
+	exchanges             // a new process of an agent exchanges the secret for its own tokens
+	starts                // the organization creates a session, and its agent charges it
+	ends                  // an agent ends the oldest session created by starts, and its totals are checked
+	lists                 // an agent reads the first page of its active sessions
+)
+
+// mix is what arrives in the mixed scenario: a fleet behind a gateway that mostly makes single charges.
+var mix = [...]struct {
+	task    task
+	percent int
+}{
+	{charges, 50}, {reads, 15}, {verifies, 15}, {transacts, 8}, {batches, 3}, {refreshes, 3}, {exchanges, 1}, {starts, 2}, {ends, 2},
+	{lists, 1},
+}
+
+const (
+	minBatch, maxBatch = 2, 20 // charges
+
+	// maxStarted bounds the sessions created during a run. Beyond it, starts read a session instead.
+	maxStarted = 50_000
+)
+
+// drawTask draws the task of an action.
+func drawTask(r *rand.Rand, cfg config) task {
+	n := r.IntN(100)
+	if cfg.scenario != mixed {
+		if n < cfg.transactions {
+			return transacts
+		}
+		return charges
+	}
+	for _, part := range mix {
+		if n < part.percent {
+			return part.task
+		}
+		n -= part.percent
+	}
+	return charges
+}
