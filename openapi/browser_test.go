@@ -17,38 +17,38 @@ import (
 	"remit/internal/tool"
 )
 
-func TestABrowserShowsThePageAndComplainsOfNothing(t *testing.T) {
+func TestABrowserRendersThePageWithoutConsoleMessages(t *testing.T) {
 	t.Parallel()
 	browser := tool.Path(t, "chromium")
-	dom, complaints := load(t, browser, serviceproc.Run(t).URL+"/docs")
+	dom, messages := load(t, browser, serviceproc.Run(t).URL+"/docs")
 	if got, want := shownIn(dom), operationsOf(t); !slices.Equal(got, want) {
 		t.Errorf("the browser shows %v, want %v", got, want)
 	}
-	if len(complaints) > 0 {
-		t.Errorf("the browser complains: %q", complaints)
+	if len(messages) > 0 {
+		t.Errorf("console messages: %q", messages)
 	}
 }
 
-// The search is in the address too, so that it can be linked.
-func TestABrowserSearchesThePageAndOffersCopies(t *testing.T) {
+// The search is in the URL too, so users can link to it.
+func TestABrowserSearchesThePageAndShowsCopyButtons(t *testing.T) {
 	t.Parallel()
-	dom, complaints := load(t, tool.Path(t, "chromium"), serviceproc.Run(t).URL+"/docs?q=Idempotency-Key+refund")
+	dom, messages := load(t, tool.Path(t, "chromium"), serviceproc.Run(t).URL+"/docs?q=Idempotency-Key+refund")
 	var shown []string
 	for _, found := range regexp.MustCompile(`<article id="(\w+)" data-method="[A-Z]+" data-path="[^"]+">`).FindAllStringSubmatch(dom, -1) {
-		shown = append(shown, found[1]) // hidden ones have one more attribute
+		shown = append(shown, found[1]) // hidden articles have one more attribute
 	}
-	if !slices.Contains(shown, "beginTransaction") || slices.Contains(shown, "listAgents") || len(complaints) > 0 {
-		t.Errorf("it shows %q, and complains of %q", shown, complaints)
+	if !slices.Contains(shown, "beginTransaction") || slices.Contains(shown, "listAgents") || len(messages) > 0 {
+		t.Errorf("the search shows %q; console messages: %q", shown, messages)
 	}
 	if copies, commands := strings.Count(dom, `class="copy"`), strings.Count(dom, `class="sample"`); copies != commands || copies < 30 {
-		t.Errorf("%d commands have %d buttons", commands, copies)
+		t.Errorf("%d samples have %d copy buttons", commands, copies)
 	}
 	if strings.Contains(dom, "URL=http://127.0.0.1:8080") {
-		t.Error("the preparation does not name the service that the page is from")
+		t.Error("the preparation does not use the page's origin")
 	}
 }
 
-func TestABrowserComplainsOfAPageThatItsPolicyForbids(t *testing.T) {
+func TestABrowserReportsAViolationOfTheContentSecurityPolicy(t *testing.T) {
 	t.Parallel()
 	strict := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -56,13 +56,13 @@ func TestABrowserComplainsOfAPageThatItsPolicyForbids(t *testing.T) {
 		_, _ = w.Write(Page().Body)
 	}))
 	defer strict.Close()
-	if _, complaints := load(t, tool.Path(t, "chromium"), strict.URL); len(complaints) == 0 {
-		t.Error("no complaint of a style that the policy forbids: complaints are not seen")
+	if _, messages := load(t, tool.Path(t, "chromium"), strict.URL); len(messages) == 0 {
+		t.Error("the policy forbids the style, but the browser reported nothing")
 	}
 }
 
-// load returns the page as the browser has built it, and what it has written to the console.
-func load(t *testing.T, browser, url string) (dom string, complaints []string) {
+// load returns the DOM of a page as HTML, and the browser's console messages.
+func load(t *testing.T, browser, url string) (dom string, messages []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -78,8 +78,8 @@ func load(t *testing.T, browser, url string) (dom string, complaints []string) {
 	}
 	for line := range strings.Lines(diagnostics.String()) {
 		if strings.Contains(line, "CONSOLE") {
-			complaints = append(complaints, strings.TrimSpace(line))
+			messages = append(messages, strings.TrimSpace(line))
 		}
 	}
-	return string(output), complaints
+	return string(output), messages
 }

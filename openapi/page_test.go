@@ -33,6 +33,7 @@ var (
 	anchored = regexp.MustCompile(` id="([^"]+)"`)
 )
 
+// shownIn returns the operations that a page shows.
 func shownIn(html string) []string {
 	var all []string
 	for _, found := range article.FindAllStringSubmatch(html, -1) {
@@ -42,7 +43,7 @@ func shownIn(html string) []string {
 	return all
 }
 
-func TestThePageShowsEveryOperationAndEveryLinkLeadsSomewhere(t *testing.T) {
+func TestThePageShowsEveryOperationAndItsLinksResolve(t *testing.T) {
 	t.Parallel()
 	html := string(Page().Body)
 	if got, want := shownIn(html), operationsOf(t); !slices.Equal(got, want) {
@@ -51,23 +52,23 @@ func TestThePageShowsEveryOperationAndEveryLinkLeadsSomewhere(t *testing.T) {
 	there := map[string]bool{}
 	for _, found := range anchored.FindAllStringSubmatch(html, -1) {
 		if there[found[1]] {
-			t.Errorf("two places are called %s", found[1])
+			t.Errorf("two elements have the id %s", found[1])
 		}
 		there[found[1]] = true
 	}
 	for _, found := range target.FindAllStringSubmatch(html, -1) {
 		if !there[found[1]] {
-			t.Errorf("a link leads to %s, which is not there", found[1])
+			t.Errorf("a link points to #%s, which does not exist", found[1])
 		}
 	}
 	for _, unwanted := range []string{"<script src", "style=", "onclick=", "ZgotmplZ", "%!"} {
 		if strings.Contains(html, unwanted) {
-			t.Errorf("the page has %s", unwanted)
+			t.Errorf("the page contains %s", unwanted)
 		}
 	}
 }
 
-func TestEveryOperationHasACommandThatNamesWhatItNeeds(t *testing.T) {
+func TestEveryOperationHasACompleteCurlCommand(t *testing.T) {
 	t.Parallel()
 	a, err := read(description)
 	if err != nil {
@@ -79,17 +80,17 @@ func TestEveryOperationHasACommandThatNamesWhatItNeeds(t *testing.T) {
 			case !strings.Contains(op.Samples[0].Code, `"$URL/`), strings.ContainsAny(op.Samples[0].Code[:strings.IndexByte(op.Samples[0].Code, '/')], "{}"):
 				t.Errorf("%s: %s", op.ID, op.Samples[0].Code)
 			case strings.Contains(strings.SplitN(op.Samples[0].Code, "\n", 2)[0], "{"):
-				t.Errorf("%s: a parameter of the path has no example: %s", op.ID, op.Samples[0].Code)
+				t.Errorf("%s: a path parameter has no example: %s", op.ID, op.Samples[0].Code)
 			case op.Request != nil && !strings.Contains(op.Samples[0].Code, "-d "):
 				t.Errorf("%s: no body: %s", op.ID, op.Samples[0].Code)
 			case op.Credentials[0] != "none" && flags[op.Credentials[0]] == "":
-				t.Errorf("%s: nothing shows the credential %s", op.ID, op.Credentials[0])
+				t.Errorf("%s: no curl flag for the credential %s", op.ID, op.Credentials[0])
 			}
 		}
 	}
 }
 
-func TestThePageTellsDefaultsAndWhatMayBeLeftOut(t *testing.T) {
+func TestThePageShowsDefaultsAndOptionalBodies(t *testing.T) {
 	t.Parallel()
 	html := string(Page().Body)
 	_, begin, _ := strings.Cut(html, `id="schema-NewTransaction"`)
@@ -103,11 +104,11 @@ func TestThePageTellsDefaultsAndWhatMayBeLeftOut(t *testing.T) {
 		_, shown, _ := strings.Cut(html, `<article id="`+id+`"`)
 		shown, _, _ = strings.Cut(shown, "</article>")
 		if got := strings.Contains(shown, "<small>optional · application/json"); got != want {
-			t.Errorf("%s: the body is said to be optional %t", id, got)
+			t.Errorf("%s: the page shows an optional body: %t, want %t", id, got, want)
 		}
 	}
 	if tables, wide := strings.Count(html, "<table>"), strings.Count(html, `<div class="wide"><table>`); tables != wide {
-		t.Errorf("%d of %d tables do not scroll by themselves: the page does on a phone", tables-wide, tables)
+		t.Errorf("%d of %d tables have no scroll container: the whole page scrolls on a phone", tables-wide, tables)
 	}
 }
 
