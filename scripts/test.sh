@@ -30,8 +30,7 @@ for module in "${modules[@]}"; do (cd "$module" && go mod tidy -diff); done
 step "known vulnerabilities"
 touch "$work/unchecked" # what could not be checked, to be said once more at the end, where it is seen
 UNCHECKED=$work/unchecked ./scripts/vulnerabilities.sh
-step "lint and go vet"
-./scripts/lint.sh
+step "go vet"
 go vet -tags long "${packages[@]}"
 
 export REMIT_TEST_BINARY=$work/remit # the service that the tests run as their users do
@@ -44,6 +43,13 @@ run_tests() {
   shift
   go test -json -p "$at_once" -shuffle=on -timeout 15m "$@" || touch "$work/failed"
 }
+# beside_lint runs a command, and the linters beside it: for tests that mostly wait.
+beside_lint() {
+  ./scripts/lint.sh >"$work/lint" 2>&1 &
+  local linting=$!
+  "$@"
+  wait "$linting" || { touch "$work/failed" && cat "$work/lint" >&2; }
+}
 # heavy packages use both processors by themselves, or measure: one of them at a time.
 heavy='^remit(/(bench|faults|loadtest|redisclient|redisstore|server))?$'
 every=$(go list "${packages[@]}")
@@ -51,17 +57,17 @@ read -ra light_packages <<<"$(grep -vE "$heavy" <<<"$every" | tr '\n' ' ')"
 read -ra heavy_packages <<<"$(grep -E "$heavy" <<<"$every" | tr '\n' ' ')"
 
 if [ -n "$all" ]; then
-  step "all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
+  step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
   {
-    run_tests 2 -race -tags long "${light_packages[@]}"
+    beside_lint run_tests 2 -race -tags long "${light_packages[@]}"
     run_tests 1 -race -tags long "${heavy_packages[@]}"
   } | "$work/testreport"
 else
   # With the race detector the interpreter of Lua in miniredis takes minutes. The tests with many callers are what it is for.
   read -ra racing <<<"$(grep -E '^remit/(client|redisclient|redisstore|server(/.*)?)$' <<<"$every" | tr '\n' ' ')"
-  step "tests, and once more with the race detector those with many callers at once"
+  step "lint and tests, and once more with the race detector those with many callers at once"
   {
-    run_tests 2 "${light_packages[@]}"
+    beside_lint run_tests 2 "${light_packages[@]}"
     run_tests 1 "${heavy_packages[@]}"
     run_tests 2 -race -run 'AtOnce|Concurrent|Crowd|Flood|Linearizable|Many|Rac(e|ing)' "${racing[@]}"
   } | "$work/testreport"
