@@ -11,20 +11,20 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// AccessLog says which requests are told of, and where: one line for each, at the level info.
+// AccessLog says which requests are logged, and where: one line each, at level info.
 type AccessLog struct {
-	Log *slog.Logger // nil: of none
-	// Every is that of the requests which did not fail every so-manieth is told of: 1 for all, 0 for none. Those that failed
-	// (5xx) are told of all, but for those that were turned away because there were too many.
+	Log *slog.Logger // nil: of none // nil logs nothing
+	// Every logs one in N requests that did not fail: 1 logs all, 0 none. Failed requests (5xx) are always logged, unless
+	// they were shed under overload: those count as not failed.
 	Every uint64
 }
 
-// accessLog tells of requests. It says nothing that a client chose but the request id, and that has no byte that could end
-// or forge a line: no path, no query, no header.
+// accessLog logs requests. Of what a client chose it logs only the request id, whose characters cannot end or forge a line:
+// no path, query or header.
 type accessLog struct {
 	log   *slog.Logger
 	every uint64
-	count atomic.Uint64 // of the requests that did not fail
+	count atomic.Uint64 // of the requests to sample
 }
 
 func newAccessLog(c AccessLog) *accessLog {
@@ -34,40 +34,40 @@ func newAccessLog(c AccessLog) *accessLog {
 	return &accessLog{log: c.Log, every: c.Every}
 }
 
-// picks says whether a request is one to tell of.
-func (l *accessLog) picks(status int, a *asked) bool {
-	if status >= 500 && !a.turnedAway {
+// picks reports whether to log a request.
+func (l *accessLog) picks(status int, info *requestInfo) bool {
+	if status >= 500 && !info.shed {
 		return true
 	}
 	return l.every > 0 && (l.count.Add(1)-1)%l.every == 0
 }
 
-// note tells of a request that was answered, or not.
-func (l *accessLog) write(ctx *fasthttp.RequestCtx, a *asked, client netip.Addr) {
+// write logs a request when it ends.
+func (l *accessLog) write(ctx *fasthttp.RequestCtx, info *requestInfo, client netip.Addr) {
 	status := ctx.Response.StatusCode()
 	var room [13]slog.Attr
-	line := append(room[:0], slog.String("request_id", requestID(ctx)), slog.String("method", a.method(ctx)),
-		slog.String("route", a.route), slog.Int("status", status))
-	if a.code != "" {
-		line = append(line, slog.String("code", a.code))
+	line := append(room[:0], slog.String("request_id", requestID(ctx)), slog.String("method", info.method(ctx)),
+		slog.String("route", info.route), slog.Int("status", status))
+	if info.code != "" {
+		line = append(line, slog.String("code", info.code))
 	}
-	if a.turnedAway { // of the sample, unlike others of the status
+	if info.shed { // sampled, unlike other 5xx
 		line = append(line, slog.Bool("shed", true))
 	}
-	line = append(line, slog.Float64("duration_ms", float64(time.Since(a.began).Microseconds())/1000))
+	line = append(line, slog.Float64("duration_ms", float64(time.Since(info.began).Microseconds())/1000))
 	if !ctx.Response.IsBodyStream() && !ctx.IsHead() {
 		line = append(line, slog.Int("bytes", len(ctx.Response.Body())))
 	}
-	if a.organization != uuid.Nil {
-		line = append(line, slog.String("organization_id", a.organization.String()))
+	if info.organization != uuid.Nil {
+		line = append(line, slog.String("organization_id", info.organization.String()))
 	}
-	if a.agent != uuid.Nil {
-		line = append(line, slog.String("agent_id", a.agent.String()))
+	if info.agent != uuid.Nil {
+		line = append(line, slog.String("agent_id", info.agent.String()))
 	}
 	if client.IsValid() {
 		line = append(line, slog.String("client", client.String()))
 	}
-	if id := a.traceID(); id != "" {
+	if id := info.traceID(); id != "" {
 		line = append(line, slog.String("trace_id", id))
 	}
 	l.log.LogAttrs(context.Background(), slog.LevelInfo, "request", line...)

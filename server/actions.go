@@ -17,12 +17,12 @@ type chargeAnswer struct {
 	limitUsage
 }
 
-// decodeCharge is decode for a charge. The two ways to read it do not share a variable, for that of the slow one is
-// allocated.
+// decodeCharge is decode for a charge. The two ways to read it use separate variables, because decode makes its variable
+// escape to the heap.
 func decodeCharge(ctx *fasthttp.RequestCtx) (redisstore.Charge, error) {
-	var quick chargeRequest
-	if isJSON(&ctx.Request.Header) && quickCharge(ctx.Request.Body(), &quick) {
-		return quick.charge()
+	var fast chargeRequest
+	if isJSON(&ctx.Request.Header) && decodeFast(ctx.Request.Body(), &fast) {
+		return fast.charge()
 	}
 	var request chargeRequest
 	if err := decode(ctx, &request); err != nil {
@@ -33,7 +33,7 @@ func decodeCharge(ctx *fasthttp.RequestCtx) (redisstore.Charge, error) {
 
 // charge counts actions and value against a session, all or nothing.
 func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
-	asks, id, err := s.callerAndID(ctx)
+	caller, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,16 +41,16 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := asks.mayUse(wanted.Scope); err != nil {
-		s.counts.charges.refused(err)
+	if err := caller.mayUse(wanted.Scope); err != nil {
+		s.metrics.charges.refused(err)
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "charge", id); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "charge", id); err != nil {
 		return err
 	}
-	usage, err := s.store.Charge(forRequest(ctx), asks.Caller, id, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
-	s.counts.charged(wanted, err)
+	usage, err := s.store.Charge(requestContext(ctx), caller.Caller, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
+	s.metrics.charged(wanted, err)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	return answerWritten(ctx, chargeAnswer{id, usageOf(usage)}.append(written[:0]))
 }
 
-// append writes a charge's answer.
+// append writes the response as the encoder would.
 func (a chargeAnswer) append(o object) object {
 	o = o.id(`{"session_id":`, a.Session)
 	o = o.number(`,"action_count":`, a.ActionCount)

@@ -40,7 +40,7 @@ type agentAnswer struct {
 	Metadata     jsontext.Value    `json:"metadata"`
 	Created      timestamp         `json:"created_at"`
 	Revoked      timestamp         `json:"revoked_at,omitzero"`
-	Secret       string            `json:"secret,omitzero"` // in the answer to its creation only
+	Secret       string            `json:"secret,omitzero"` // in the response to its creation only
 }
 
 func agentOf(a redisstore.Agent) agentAnswer {
@@ -60,30 +60,30 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 	if err := decode(ctx, &request); err != nil {
 		return err
 	}
-	wanted, err := request.agent()
+	wanted, err := request.newAgent()
 	if err != nil {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	once, err := onceByKey(ctx, "create agent", uuid.Nil, secret)
+	idempotency, err := sealedIdempotency(ctx, "create agent", uuid.Nil, secret)
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.CreateAgentOnce(forRequest(ctx), key, wanted, token.Hash(secret), once)
-	s.noteReplay(ctx, once)
+	agent, err := s.store.CreateAgentOnce(requestContext(ctx), key, wanted, token.Hash(secret), idempotency)
+	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
-	if !isReplay(once) {
-		s.counts.agentsCreated.Inc()
+	if !isReplay(idempotency) {
+		s.metrics.agentsCreated.Inc()
 	}
 	created := agentOf(agent)
-	created.Secret = answered(secret, once)
+	created.Secret = credentialOf(secret, idempotency)
 	keepFromCaches(ctx)
 	return answerCreated(ctx, "/v1/agents/"+agent.ID.String(), created)
 }
 
-func (r *createAgentRequest) agent() (redisstore.Agent, error) {
+func (r *createAgentRequest) newAgent() (redisstore.Agent, error) {
 	var v validation
 	v.name(r.Name)
 	v.require(r.Scopes.given, "scopes", "is required")
@@ -102,7 +102,7 @@ func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	agent, err := s.store.Agent(forRequest(ctx), key, id)
+	agent, err := s.store.Agent(requestContext(ctx), key, id)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, query.Limit*agentBytes); err != nil {
 		return err
 	}
-	page, err := s.store.Agents(forRequest(ctx), key, query)
+	page, err := s.store.Agents(requestContext(ctx), key, query)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (s *Server) revokeAgent(ctx *fasthttp.RequestCtx) error {
 	return s.revokeBy(ctx, s.store.RevokeAgent)
 }
 
-// deleteAgent revokes the agent, and its record ends after the retention.
+// deleteAgent revokes the agent and deletes its record after the retention time.
 func (s *Server) deleteAgent(ctx *fasthttp.RequestCtx) error {
 	return s.revokeBy(ctx, s.store.DeleteAgent)
 }
@@ -157,11 +157,11 @@ func (s *Server) revokeBy(ctx *fasthttp.RequestCtx,
 	if err := decode(ctx, &nothing{}); err != nil {
 		return err
 	}
-	revoked, err := revoke(forRequest(ctx), key, id)
+	revoked, err := revoke(requestContext(ctx), key, id)
 	if err != nil {
 		return err
 	}
-	s.counts.agentsRevoked.Inc()
+	s.metrics.agentsRevoked.Inc()
 	return answer(ctx, revokedAgentAnswer{id, redisstore.Revoked, timestamp(revoked)})
 }
 
@@ -170,10 +170,10 @@ type secretRotation struct {
 	RevokeFamilies optional[bool] `json:"revoke_families"`
 }
 
-// halfDone says of the second step of a change that was not made that the first was.
+// halfDone turns the failure of a second step into ErrOutcomeUnknown, because the first step has changed something.
 func halfDone(err error) error {
 	if errors.Is(err, redisstore.ErrUnavailable) {
-		return fmt.Errorf("%w: %v", redisstore.ErrOutcomeUnknown, err) // not wrapped: something was changed
+		return fmt.Errorf("%w: %v", redisstore.ErrOutcomeUnknown, err) // not wrapped: ErrUnavailable would promise that nothing was changed
 	}
 	return err
 }
@@ -198,20 +198,20 @@ func (s *Server) rotateAgentSecret(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	secret := token.NewAgentSecret()
-	once, err := onceByKey(ctx, "rotate secret", id, secret)
+	idempotency, err := sealedIdempotency(ctx, "rotate secret", id, secret)
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAgentSecretOnce(forRequest(ctx), key, id, token.Hash(secret), grace, once)
-	s.noteReplay(ctx, once)
+	previousExpires, err := s.store.RotateAgentSecretOnce(requestContext(ctx), key, id, token.Hash(secret), grace, idempotency)
+	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
 	if request.RevokeFamilies.value {
-		if err := s.store.RevokeFamilies(forRequest(ctx), key, id); err != nil {
+		if err := s.store.RevokeFamilies(requestContext(ctx), key, id); err != nil {
 			return halfDone(err)
 		}
 	}
 	keepFromCaches(ctx)
-	return answer(ctx, rotatedSecretAnswer{id, answered(secret, once), timestamp(previousExpires)})
+	return answer(ctx, rotatedSecretAnswer{id, credentialOf(secret, idempotency), timestamp(previousExpires)})
 }

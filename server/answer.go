@@ -8,7 +8,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// timestamp is a time as every answer writes it: RFC 3339, UTC, milliseconds, Z.
+// timestamp is a time in a response: RFC 3339, UTC, milliseconds, Z.
 type timestamp time.Time
 
 const timestampLayout = "2006-01-02T15:04:05.000Z"
@@ -18,7 +18,7 @@ func (t timestamp) MarshalText() ([]byte, error) {
 	return time.Time(t).UTC().AppendFormat(nil, timestampLayout), nil
 }
 
-// IsZero says whether the time has not come.
+// IsZero reports whether the time is not set; omitzero uses it.
 func (t timestamp) IsZero() bool { return time.Time(t).IsZero() }
 
 // answer writes 200 with the value as JSON.
@@ -26,7 +26,7 @@ func answer(ctx *fasthttp.RequestCtx, value any) error {
 	return answerStatus(ctx, fasthttp.StatusOK, value)
 }
 
-// answerCreated writes 201 with the full object, and where it is.
+// answerCreated writes 201 with the object and its location.
 func answerCreated(ctx *fasthttp.RequestCtx, location string, value any) error {
 	ctx.Response.Header.Set(fasthttp.HeaderLocation, location)
 	return answerStatus(ctx, fasthttp.StatusCreated, value)
@@ -43,12 +43,12 @@ func answerStatus(ctx *fasthttp.RequestCtx, status int, value any) error {
 	return nil
 }
 
-// keepFromCaches marks an answer that carries a credential.
+// keepFromCaches forbids storing a response that carries a credential.
 func keepFromCaches(ctx *fasthttp.RequestCtx) {
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
 }
 
-// metadataOf returns stored metadata as it is answered: {} for none.
+// metadataOf returns stored metadata for a response: {} for none.
 func metadataOf(stored string) jsontext.Value {
 	if stored == "" {
 		return jsontext.Value("{}")

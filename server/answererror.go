@@ -10,19 +10,19 @@ import (
 	"remit/redisstore"
 )
 
-// answerProblem writes the answer to an error.
+// answerProblem answers an error with its problem.
 func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	if isOverloaded(err) {
 		s.answerOverloaded(ctx, err)
 		return
 	}
 	p := problemOf(err)
-	askedOf(ctx).code = p.Code
+	infoOf(ctx).code = p.Code
 	p.RequestID = answeredID(ctx)
-	s.noteTrouble(ctx, err, p)
+	s.reportFailure(ctx, err, p)
 	body, encodeErr := json.Marshal(p)
 	if encodeErr != nil {
-		s.log.Error("problem not encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
+		s.log.Error("problem could not be encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
 		body = []byte(`{"code":"` + p.Code + `"}`)
 	}
 	if challenge := challengeFor(err, p); challenge != "" {
@@ -33,12 +33,12 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	ctx.SetBody(body)
 }
 
-// noteTrouble logs the cause of an error that is ours and says when to try again.
-func (s *Server) noteTrouble(ctx *fasthttp.RequestCtx, err error, p problem) {
+// reportFailure logs the cause of a server error and sets Retry-After.
+func (s *Server) reportFailure(ctx *fasthttp.RequestCtx, err error, p problem) {
 	switch {
 	case isOverloaded(err):
-		s.counts.shed.Add(1)
-		s.turnedAway.note(s.log, err)
+		s.metrics.shed.Add(1)
+		s.shed.add(s.log, err)
 	case p.Status >= 500:
 		s.log.Error("request failed", "request_id", requestID(ctx), "code", p.Code, "cause", err.Error())
 	}
@@ -47,18 +47,18 @@ func (s *Server) noteTrouble(ctx *fasthttp.RequestCtx, err error, p problem) {
 	}
 }
 
-// answerPanic answers 500 to a request whose handler panicked. fasthttp would end the process.
+// answerPanic answers 500 when a handler has panicked. fasthttp would end the process.
 func (s *Server) answerPanic(ctx *fasthttp.RequestCtx) {
 	cause := recover()
 	if cause == nil {
 		return
 	}
-	s.counts.panics.Inc()
-	s.log.Error("panic in a handler", "request_id", requestID(ctx), "cause", cause, "stack", string(debug.Stack()))
+	s.metrics.panics.Inc()
+	s.log.Error("handler panicked", "request_id", requestID(ctx), "cause", cause, "stack", string(debug.Stack()))
 	s.answerInstead(ctx, errPanic)
 }
 
-// answerInstead answers an error in place of what the handler has answered.
+// answerInstead replaces the response of a handler with that of an error.
 func (s *Server) answerInstead(ctx *fasthttp.RequestCtx, err error) {
 	id := requestID(ctx)
 	ctx.Response.Reset()

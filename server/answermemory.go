@@ -9,22 +9,24 @@ import (
 	"remit/token"
 )
 
-// A client that does not read leaves its answer in memory until the write times out. So the bytes of large answers are
-// reserved, in all and for each organization and client address, until they are written.
+// A client that does not read keeps its response in memory until the write times out. So the bytes of large responses are
+// reserved until they are written, with a bound for each organization and client address.
 const (
-	smallAnswer = 4 << 10 // bytes; needs no place
+	smallAnswer = 4 << 10 // bytes; needs no reservation
 
 	maxUnwritten = 128 << 20 // bytes
 
-	// What a list reserves for each of its items before it reads them from Redis: the most that they have, nearly. When the
-	// answer is made, its own size takes the place of that.
+	// A list reserves this much for each item before it reads them from Redis: nearly the most that an item takes. The size
+	// of the actual response then replaces it.
 	agentBytes   = maxMetadata + 2<<10
 	summaryBytes = 512
 )
 
-func newUnwritten() *pool { return newPool(maxUnwritten, errManyUnwritten, errOwnUnwritten) }
+func newUnwritten() *memoryPool {
+	return newMemoryPool(maxUnwritten, errManyUnwritten, errOwnUnwritten)
+}
 
-// reserveAnswer reserves memory for an answer of so many bytes, in place of what is reserved already.
+// reserveAnswer reserves memory for a response of this size, in place of an earlier reservation.
 func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 	c := connectionOf(ctx.Conn())
 	if c == nil {
@@ -34,7 +36,7 @@ func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 	if one := c.answer.Load(); one != nil {
 		return one.resize(bytes, now)
 	}
-	one, err := s.unwritten.reserve(bytes, now, c.Abort, s.answerHolders(ctx)...)
+	one, err := s.unwritten.reserve(bytes, now, c.Abort, s.answerTenants(ctx)...)
 	if err != nil {
 		return err
 	}
@@ -43,37 +45,37 @@ func (s *Server) reserveAnswer(ctx *fasthttp.RequestCtx, bytes int) error {
 	return nil
 }
 
-func (s *Server) answerHolders(ctx *fasthttp.RequestCtx) []account {
-	address := account{address: s.clientAddress(ctx)}
-	organization := askedOf(ctx).organization
-	if organization == uuid.Nil || !s.hasShown(ctx, organization) {
-		return []account{address}
+func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []tenantKey {
+	address := tenantKey{address: s.clientAddress(ctx)}
+	organization := infoOf(ctx).organization
+	if organization == uuid.Nil || !s.isVerified(ctx, organization) {
+		return []tenantKey{address}
 	}
-	return []account{{organization: organization}, address}
+	return []tenantKey{{organization: organization}, address}
 }
 
-// hasShown says whether the request's credential is the organization's: an API key names one, which proves nothing until this
-// instance has seen the key to be good. An access token was verified before its organization was noted.
-func (s *Server) hasShown(ctx *fasthttp.RequestCtx, organization uuid.UUID) bool {
+// isVerified reports whether the request's credential is known to be the organization's. An API key proves nothing until
+// this instance has used it successfully; an access token was verified before its organization was recorded.
+func (s *Server) isVerified(ctx *fasthttp.RequestCtx, organization uuid.UUID) bool {
 	key := ctx.Request.Header.Peek(headerAPIKey)
 	return len(key) == 0 || s.store.HasSeen(redisstore.APIKey{Organization: organization, Hash: token.Hash(string(key))})
 }
 
-// releaseAnswer gives back what was reserved for an answer that is a small one.
+// releaseAnswer releases the reservation of a response that turned out small.
 func releaseAnswer(ctx *fasthttp.RequestCtx) {
 	if c := connectionOf(ctx.Conn()); c != nil && c.answer.Load() != nil {
 		c.answer.Swap(nil).release()
 	}
 }
 
-// admitAnswer refuses a large answer that there is no room for. What a write has changed stays changed, so that its client
-// hears that the outcome is unknown.
-func (s *Server) admitAnswer(ctx *fasthttp.RequestCtx) error {
+// reserveWritten reserves memory for the response that the handler has written, or refuses it. A write that was carried out
+// stays so: its client is told that the outcome is unknown.
+func (s *Server) reserveWritten(ctx *fasthttp.RequestCtx) error {
 	if ctx.Response.IsBodyStream() {
 		return nil
 	}
 	size := len(ctx.Response.Body())
-	if size <= smallAnswer || askedOf(ctx).shared {
+	if size <= smallAnswer || infoOf(ctx).shared {
 		releaseAnswer(ctx)
 		return nil
 	}

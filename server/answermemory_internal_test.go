@@ -97,7 +97,7 @@ func TestAnswersThatNobodyReadsHoldBoundedMemory(t *testing.T) {
 
 // awaitStuck returns when so many large answers have not been written for a second: before that the system's buffers take
 // one after the other.
-func awaitStuck(t *testing.T, p *pool, want int) {
+func awaitStuck(t *testing.T, p *memoryPool, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); p.stuck() != want; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -106,7 +106,7 @@ func awaitStuck(t *testing.T, p *pool, want int) {
 	}
 }
 
-func (p *pool) stuck() (count int) {
+func (p *memoryPool) stuck() (count int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for e := p.order.Front(); e != nil; e = e.Next() {
@@ -117,7 +117,7 @@ func (p *pool) stuck() (count int) {
 	return count
 }
 
-func (p *pool) setMost(most int) {
+func (p *memoryPool) setMost(most int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.most = most

@@ -13,24 +13,24 @@ func (s *Server) documentRoutes(r *routes) {
 	r.get("/openapi.json", s.openAPI)
 }
 
-// openAPI answers with the description of this API.
+// openAPI returns the API description.
 func (s *Server) openAPI(ctx *fasthttp.RequestCtx) error {
 	return answerDocument(ctx, "application/json", openapi.JSON())
 }
 
-// docs answers with the same as a page for people.
+// docs returns the API description as a page.
 func (s *Server) docs(ctx *fasthttp.RequestCtx) error {
 	return answerDocument(ctx, "text/html; charset=utf-8", openapi.Page())
 }
 
-// root leads to the page.
+// root redirects to the page.
 func (s *Server) root(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.Set(fasthttp.HeaderLocation, "/docs")
 	ctx.SetStatusCode(fasthttp.StatusFound)
 	return nil
 }
 
-// answerDocument answers with what is the same until another version runs: clients keep it, and ask whether it still is.
+// answerDocument answers with a document that changes only with the version. Clients cache it and revalidate.
 func answerDocument(ctx *fasthttp.RequestCtx, mediaType string, document openapi.Document) error {
 	header := &ctx.Response.Header
 	header.Set(fasthttp.HeaderETag, document.ETag)
@@ -44,11 +44,11 @@ func answerDocument(ctx *fasthttp.RequestCtx, mediaType string, document openapi
 	}
 	header.SetContentType(mediaType)
 	ctx.Response.SetBodyRaw(document.Body)
-	askedOf(ctx).shared = true
+	infoOf(ctx).shared = true
 	return nil
 }
 
-// isKnown says whether If-None-Match names the tag, compared weakly (RFC 9110 §13.1.2).
+// isKnown reports whether If-None-Match names the tag, by weak comparison (RFC 9110 §13.1.2).
 func isKnown(ifNoneMatch, tag string) bool {
 	for given := range strings.SplitSeq(ifNoneMatch, ",") {
 		given = strings.TrimPrefix(strings.TrimSpace(given), "W/")

@@ -6,13 +6,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// around is what every request passes before and after its own handler.
+// around adds to a handler what every request needs before and after it.
 func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(ctx *fasthttp.RequestCtx) {
 		connectionOf(ctx.Conn()).bodyArrived()
-		s.begin(ctx)
-		defer s.endAsked(ctx)
-		defer s.drain.tell(ctx)
+		s.startRequest(ctx)
+		defer s.finishRequest(ctx)
+		defer s.drain.announceClose(ctx)
 		defer s.answerPanic(ctx)
 		closes, err := checkFraming(&ctx.Request.Header)
 		if closes || err != nil {
@@ -27,10 +27,10 @@ func (s *Server) around(answer fasthttp.RequestHandler) fasthttp.RequestHandler 
 	}
 }
 
-// begin sets what every response carries.
-func (s *Server) begin(ctx *fasthttp.RequestCtx) {
-	s.counts.requests.inFlight.Inc()
-	beginAsked(ctx)
+// startRequest starts the request's records and sets the headers of every response.
+func (s *Server) startRequest(ctx *fasthttp.RequestCtx) {
+	s.metrics.http.inFlight.Inc()
+	startInfo(ctx)
 	header := &ctx.Response.Header
 	var id [maxRequestIDSize]byte
 	header.SetBytesV(headerRequestID, s.requests.append(id[:0], ctx))
@@ -40,24 +40,24 @@ func (s *Server) begin(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// endAsked tells those who watch.
-func (s *Server) endAsked(ctx *fasthttp.RequestCtx) {
-	a, begun := ctx.UserValue(askedKey{}).(*asked)
+// finishRequest reports the answered request to the metrics, the trace and the access log.
+func (s *Server) finishRequest(ctx *fasthttp.RequestCtx) {
+	info, begun := ctx.UserValue(infoKey{}).(*requestInfo)
 	if !begun {
 		return
 	}
-	s.counts.requests.request(ctx, a)
-	if a.traced != nil {
-		endTrace(ctx, a)
+	s.metrics.http.request(ctx, info)
+	if info.traced != nil {
+		endTrace(ctx, info)
 	}
-	if s.accessLog != nil && s.accessLog.picks(ctx.Response.StatusCode(), a) {
-		s.accessLog.write(ctx, a, s.clientAddress(ctx))
+	if s.accessLog != nil && s.accessLog.picks(ctx.Response.StatusCode(), info) {
+		s.accessLog.write(ctx, info, s.clientAddress(ctx))
 	}
-	ctx.RemoveUserValue(askedKey{})
-	askedPool.Put(a)
+	ctx.RemoveUserValue(infoKey{})
+	infoPool.Put(info)
 }
 
 // request counts an answered request.
-func (c *requestCounts) request(ctx *fasthttp.RequestCtx, a *asked) {
-	c.answered(a.counts, a.methodPlace(ctx), ctx.Response.StatusCode(), a.code, time.Since(a.began))
+func (c *httpMetrics) request(ctx *fasthttp.RequestCtx, info *requestInfo) {
+	c.answered(info.metrics, info.methodIndex(ctx), ctx.Response.StatusCode(), info.code, time.Since(info.began))
 }

@@ -10,8 +10,8 @@ import (
 	"remit/token"
 )
 
-// organizationKey returns the API key that the request carries. Whether it is a live one is for the store to say, in
-// the operation; a key that no organization can have is refused here.
+// organizationKey returns the API key that the request carries. It refuses a malformed key; the store checks in the
+// operation itself that the key is live.
 func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 	given := string(ctx.Request.Header.Peek(headerAPIKey))
 	if given == "" {
@@ -21,31 +21,32 @@ func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 	if err != nil {
 		return redisstore.APIKey{}, errInvalidKey
 	}
-	askedOf(ctx).organization = organization
+	infoOf(ctx).organization = organization
 	return redisstore.APIKey{Organization: organization, Hash: token.Hash(given)}, nil
 }
 
 // agentToken returns the verified access token that the request carries (RFC 6750 §2.1).
-func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*verified, error) {
+func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
 	given, found := bearer(ctx)
 	if !found {
 		return nil, errMissingToken
 	}
-	access, err := withKey(s, func(v *verifier) (*verified, error) { return v.access(given, time.Now()) })
-	if cannotSay(err) {
+	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given, time.Now()) })
+	if keysUnavailable(err) {
 		return nil, err
 	}
 	if err != nil {
 		return nil, errInvalidToken
 	}
-	askedBy(ctx, access.Organization, access.Agent)
+	identifyCaller(ctx, access.Organization, access.Agent)
 	if s.store.Suspended(access.Organization) {
 		return nil, redisstore.ErrOrganizationSuspended
 	}
 	return access, nil
 }
 
-// eitherCaller returns the organization or the agent that asks. Both at once is refused: nothing says which is meant.
+// eitherCaller returns the organization or the agent that calls. It refuses a request with both credentials, because it is
+// ambiguous.
 func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 	_, hasToken := bearer(ctx)
 	hasKey := len(ctx.Request.Header.Peek(headerAPIKey)) > 0
@@ -64,26 +65,26 @@ func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 	return caller{}, errMissingEither
 }
 
-// keyCaller is apart from eitherCaller so that only callers with a key pay for one.
+// keyCaller is separate from eitherCaller so that only callers with a key pay for its allocation.
 func keyCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 	key, err := organizationKey(ctx)
 	return caller{Caller: redisstore.Caller{Key: &key}}, err
 }
 
-// bearer returns the token of an Authorization header with the Bearer scheme, in any case (RFC 9110 §11.1).
+// bearer returns the token of an Authorization header with the scheme Bearer, in any case (RFC 9110 §11.1).
 func bearer(ctx *fasthttp.RequestCtx) ([]byte, bool) {
 	scheme, given, found := bytes.Cut(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization), []byte(" "))
 	return given, found && bytes.EqualFold(scheme, []byte("Bearer"))
 }
 
-// callerAndID returns who asks and the id in the path.
+// callerAndID returns the caller and the id in the path.
 func (s *Server) callerAndID(ctx *fasthttp.RequestCtx) (caller, uuid.UUID, error) {
-	asks, err := s.eitherCaller(ctx)
+	either, err := s.eitherCaller(ctx)
 	if err != nil {
 		return caller{}, uuid.Nil, err
 	}
 	id, err := pathID(ctx)
-	return asks, id, err
+	return either, id, err
 }
 
 // keyAndID returns the API key and the id in the path.
@@ -96,7 +97,7 @@ func keyAndID(ctx *fasthttp.RequestCtx) (redisstore.APIKey, uuid.UUID, error) {
 	return key, id, err
 }
 
-// agentAndID returns the access token of the agent that asks, and the id in the path.
+// agentAndID returns the access token of the agent that calls, and the id in the path.
 func (s *Server) agentAndID(ctx *fasthttp.RequestCtx) (redisstore.AccessToken, uuid.UUID, error) {
 	access, err := s.agentToken(ctx)
 	if err != nil {

@@ -5,26 +5,27 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// authenticate checks a credential, unless too many of its kind have failed.
+// authenticate checks a credential, unless too many like it have failed.
 func (s *Server) authenticate(ctx *fasthttp.RequestCtx, c credential, check func() error) error {
 	limit := s.limits.failedAuth
 	if limit == nil {
 		return check()
 	}
 	address := s.clientAddress(ctx)
-	if left := limit.left(ctx, address, c); left.remaining == 0 && !limit.knows(c) {
-		s.counts.limitedTokens.Inc()
+	if left := limit.check(ctx, address, c); left.remaining == 0 && !limit.isKnownGood(c) {
+		s.metrics.limitedTokens.Inc()
 		return &rateLimited{left.reset}
 	}
 	err := check()
-	limit.note(address, c, err)
+	limit.record(address, c, err)
 	if isWrongCredential(err) {
-		limit.left(ctx, address, c)
+		limit.check(ctx, address, c)
 	}
 	return err
 }
 
-// refuseCredential is authenticate for one that is wrong in itself, or was not presented well enough to be checked.
-func (s *Server) refuseCredential(ctx *fasthttp.RequestCtx, agent uuid.UUID, err error) error {
+// rejectCredential counts a credential that was found wrong or malformed without asking the store, and returns err, or a
+// rateLimited error.
+func (s *Server) rejectCredential(ctx *fasthttp.RequestCtx, agent uuid.UUID, err error) error {
 	return s.authenticate(ctx, credential{agent: agent}, func() error { return err })
 }

@@ -12,22 +12,24 @@ import (
 	"remit/token"
 )
 
-// authLimit bounds failed authentications. Who fails must not shut out its neighbours, so a bucket belongs to an agent at an
-// address; a larger one bounds what all wrong secrets of an address may cost Redis, whatever agents they name.
+// authLimiter bounds failed authentications. A client that fails must not shut out its neighbours, so each agent at each
+// address has a bucket of its own. A larger bucket for each address bounds the reads that wrong secrets cost Redis,
+// whatever agents they name.
 //
-// What is known to be right is never refused: a refresh token whose HMAC is right, unless it has failed here lately, and a
-// secret that has succeeded here lately. An agent that has succeeded here lately does not depend on the bucket of its address either.
-type authLimit struct {
-	attempts  *keyedLimit[attempt]
-	addresses *keyedLimit[netip.Addr]
-	succeeded *lru.Cache[uuid.UUID, secretHash]        // with what each agent succeeded last
-	failed    *lru.Cache[token.RefreshToken, struct{}] // with a right HMAC: they are spent, or came with a wrong secret
+// Credentials known to be right always pass: a refresh token with a valid HMAC, unless it failed here recently, and a // with a valid HMAC; zero without one
+// secret that succeeded here recently. An agent that succeeded here recently does not depend on the bucket of its address
+// either.
+type authLimiter struct {
+	attempts  *rateLimiter[attempt]
+	addresses *rateLimiter[netip.Addr]
+	succeeded *lru.Cache[uuid.UUID, secretHash]        // the last secret with which each agent succeeded
+	failed    *lru.Cache[token.RefreshToken, struct{}] // validly signed, but spent or sent with a wrong secret
 }
 
 type secretHash = [32]byte
 
-// attempt is what a bucket belongs to. The agent is uuid.Nil when nothing says which it is, and bootstrapAgent for those of
-// the bootstrap token.
+// attempt identifies a bucket. The agent is uuid.Nil when the request names none, and bootstrapAgent for the bootstrap
+// token.
 type attempt struct {
 	address netip.Addr
 	agent   uuid.UUID
@@ -36,24 +38,24 @@ type attempt struct {
 var bootstrapAgent = uuid.Max
 
 const (
-	// addressFactor is how many times as many secrets an address may try as one agent there.
+	// addressFactor is how many times as many secrets one address may try as one agent there.
 	addressFactor = 10
-	// maxSucceeded bounds the agents that are remembered, about 10 MB, and the refresh tokens that have failed.
+	// maxSucceeded bounds the agents in succeeded, about 10 MB, and the refresh tokens in failed.
 	maxSucceeded = 1 << 16
 )
 
-func newAuthLimit(quota int, now func() time.Time) *authLimit {
+func newAuthLimiter(quota int, now func() time.Time) *authLimiter {
 	succeeded, err := lru.New[uuid.UUID, secretHash](maxSucceeded)
 	if err != nil {
-		panic(err) // maxSucceeded is not positive
+		panic(err) // only for a size that is not positive
 	}
 	failed, err := lru.New[token.RefreshToken, struct{}](maxSucceeded)
 	if err != nil {
 		panic(err)
 	}
-	return &authLimit{
-		attempts:  newKeyedLimit[attempt]("failed-auth", quota, maxAddresses, now),
-		addresses: newKeyedLimit[netip.Addr]("failed-auth-address", addressFactor*quota, maxAddresses, now),
+	return &authLimiter{
+		attempts:  newRateLimiter[attempt]("failed-auth", quota, maxAddresses, now),
+		addresses: newRateLimiter[netip.Addr]("failed-auth-address", addressFactor*quota, maxAddresses, now),
 		succeeded: succeeded, failed: failed,
 	}
 }
@@ -61,27 +63,27 @@ func newAuthLimit(quota int, now func() time.Time) *authLimit {
 // credential is what a request presents, before it is checked.
 type credential struct {
 	agent   uuid.UUID
-	secret  secretHash         // of a secret whose checksum is right, which costs Redis a read; none otherwise
+	secret  secretHash         // of a well-formed secret, which costs Redis a read to check; zero without one
 	refresh token.RefreshToken // if its HMAC is right; none otherwise
 }
 
 func (c credential) isSecret() bool  { return c.secret != secretHash{} }
 func (c credential) isRefresh() bool { return c.refresh != token.RefreshToken{} }
 
-// left says what remains for a credential from an address, and tells it in the headers.
-func (l *authLimit) left(ctx *fasthttp.RequestCtx, address netip.Addr, c credential) standing {
-	own := l.attempts.look(attempt{address, c.agent})
+// check returns what remains for a credential from an address, and writes it into the headers.
+func (l *authLimiter) check(ctx *fasthttp.RequestCtx, address netip.Addr, c credential) bucketState {
+	own := l.attempts.peek(attempt{address, c.agent})
 	if c.isSecret() && !l.succeeded.Contains(c.agent) {
-		if all := l.addresses.look(address); all.remaining < own.remaining {
-			l.addresses.tell(ctx, all)
+		if all := l.addresses.peek(address); all.remaining < own.remaining {
+			l.addresses.writeHeaders(ctx, all)
 			return all
 		}
 	}
-	l.attempts.tell(ctx, own)
+	l.attempts.writeHeaders(ctx, own)
 	return own
 }
 
-func (l *authLimit) knows(c credential) bool {
+func (l *authLimiter) isKnownGood(c credential) bool {
 	if c.isRefresh() && !l.failed.Contains(c.refresh) {
 		return true
 	}
@@ -89,9 +91,8 @@ func (l *authLimit) knows(c credential) bool {
 	return found && c.isSecret() && last == c.secret
 }
 
-// note notes how a check has ended. Only a wrong credential costs; success, malformed input and trouble with the store do
-// not.
-func (l *authLimit) note(address netip.Addr, c credential, err error) {
+// record debits a wrong credential and remembers a right one. Malformed input and store errors cost nothing.
+func (l *authLimiter) record(address netip.Addr, c credential, err error) {
 	switch {
 	case err == nil && c.isSecret():
 		l.failed.Remove(c.refresh)
@@ -99,13 +100,13 @@ func (l *authLimit) note(address netip.Addr, c credential, err error) {
 			l.succeeded.Add(c.agent, c.secret)
 		}
 	case isWrongCredential(err):
-		l.attempts.owe(attempt{address, c.agent})
+		l.attempts.debit(attempt{address, c.agent})
 		if c.isRefresh() {
 			l.failed.Add(c.refresh, struct{}{})
 		}
 		if c.isSecret() && errors.Is(err, redisstore.ErrInvalidCredentials) {
-			l.addresses.owe(address)
-			if l.knows(c) { // it was rotated, or the agent revoked
+			l.addresses.debit(address)
+			if l.isKnownGood(c) { // the secret was rotated, or the agent revoked
 				l.succeeded.Remove(c.agent)
 			}
 		}

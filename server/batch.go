@@ -25,15 +25,15 @@ type batchItem struct {
 	chargeRequest
 }
 
-// batchResult is the status and body that an item would have had alone.
+// batchResult is the status and body that an item would have had on its own.
 type batchResult struct {
 	Status int `json:"status"`
 	Body   any `json:"body"`
 }
 
-// chargeBatch charges sessions many times in one call. What is refused does not hinder the rest.
+// chargeBatch makes many charges in one call. A refused charge does not affect the others.
 func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
-	asks, err := s.eitherCaller(ctx)
+	caller, err := s.eitherCaller(ctx)
 	if err != nil {
 		return err
 	}
@@ -44,22 +44,22 @@ func (s *Server) chargeBatch(ctx *fasthttp.RequestCtx) error {
 	if n := len(request.Actions.value); n < 1 || n > maxBatch {
 		return invalid("actions", "must have 1 to "+strconv.Itoa(maxBatch)+" items")
 	}
-	refused, wanted := asks.batch(request.Actions.value)
-	whole, err := once(ctx, "charge batch"+places(refused), uuid.Nil)
+	refused, wanted := caller.batch(request.Actions.value)
+	whole, err := idempotencyOf(ctx, "charge batch"+refusedIndexes(refused), uuid.Nil)
 	if err != nil {
 		return err
 	}
-	outcomes, err := s.store.ChargeBatch(forRequest(ctx), asks.Caller, wanted, whole)
-	s.noteReplay(ctx, whole)
+	outcomes, err := s.store.ChargeBatch(requestContext(ctx), caller.Caller, wanted, whole)
+	s.reportReplay(ctx, whole)
 	if err != nil {
 		return err
 	}
-	s.counts.batch(refused, wanted, outcomes, whole)
+	s.metrics.batch(refused, wanted, outcomes, whole)
 	return answer(ctx, s.batchResults(ctx, refused, wanted, outcomes))
 }
 
-// batch reads each item as if it came alone. refused has an error for each item that is not to be charged and nil for
-// the others, which are wanted, in order.
+// batch reads each item as if it came alone. refused holds an error for each item that is not to be charged, and nil for
+// the others, which are in wanted in the same order.
 func (c caller) batch(items []jsontext.Value) (refused []error, wanted []redisstore.BatchCharge) {
 	refused = make([]error, len(items))
 	for i, raw := range items {
@@ -73,16 +73,16 @@ func (c caller) batch(items []jsontext.Value) (refused []error, wanted []redisst
 	return refused, wanted
 }
 
-// places says which items are refused before they are charged. It is a part of what is asked: the same items by a token
-// with other scopes are another request, whose outcomes would stand in other places.
-func places(refused []error) string {
-	var places []byte
+// refusedIndexes lists the items that are refused before they are charged. The list is part of the fingerprint: the same
+// items with a token of other scopes are another request, whose outcomes belong to other items.
+func refusedIndexes(refused []error) string {
+	var indexes []byte
 	for i, err := range refused {
 		if err != nil {
-			places = strconv.AppendInt(append(places, ' '), int64(i), 10)
+			indexes = strconv.AppendInt(append(indexes, ' '), int64(i), 10)
 		}
 	}
-	return string(places)
+	return string(indexes)
 }
 
 func (c caller) batchItem(raw jsontext.Value) (redisstore.BatchCharge, error) {
@@ -102,7 +102,7 @@ func (c caller) batchItem(raw jsontext.Value) (redisstore.BatchCharge, error) {
 	return wanted, c.mayUse(wanted.Scope)
 }
 
-// batchResults puts the outcomes of what was wanted between what was refused before.
+// batchResults merges the outcomes of the charges with the refusals before them.
 func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted []redisstore.BatchCharge,
 	outcomes []redisstore.ChargeOutcome) []batchResult {
 	results := make([]batchResult, len(refused))
@@ -118,13 +118,13 @@ func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted 
 		}
 		p := problemOf(err)
 		p.RequestID = answeredID(ctx)
-		if p.Status >= fasthttp.StatusInternalServerError { // which is of this request alone
+		if p.Status >= fasthttp.StatusInternalServerError { // concerns this request, not a replayed one
 			p.RequestID, trouble = requestID(ctx), err
 		}
 		results[i] = batchResult{p.Status, p}
 	}
 	if trouble != nil {
-		s.noteTrouble(ctx, trouble, problemOf(trouble))
+		s.reportFailure(ctx, trouble, problemOf(trouble))
 	}
 	return results
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// admitBody reserves memory for the body behind the header. Without room a body with a length is not read at all, and of
-// a chunked one no more than needs no place: its client may well send a small one.
-func (s *Server) admitBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
+// reserveBody reserves memory for the body behind a header. Without room, a body with a length is not read at all, and a
+// chunked one only up to the size that needs no reservation, because it may well be small.
+func (s *Server) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 	c := connectionOf(ctx.Conn())
 	if c == nil {
 		return fasthttp.RequestConfig{}
 	}
-	c.releasePlaces() // of a request before, if this one was pipelined
+	c.releaseReservations() // of the previous request, if this one was pipelined
 	length := ctx.Request.Header.ContentLength()
 	memory := bodyMemory(length)
 	if memory == 0 {
 		return fasthttp.RequestConfig{}
 	}
 	now := time.Now()
-	pool, of := s.bodyHolder(ctx, now)
+	pool, of := s.bodyTenant(ctx, now)
 	one, err := pool.reserve(memory, now, c.stopReading, of)
 	if err == nil {
 		c.body.Store(one)
@@ -34,24 +34,24 @@ func (s *Server) admitBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 	return fasthttp.RequestConfig{MaxRequestBodySize: 1} // see answerUnreadable
 }
 
-// bodyHolder returns whom the body counts for. Redis is not asked: an API key counts as verified once this instance has
-// seen it to be good, an access token by its signature.
-func (s *Server) bodyHolder(ctx *fasthttp.RequestCtx, now time.Time) (*pool, account) {
+// bodyTenant returns the pool and the tenant that a body counts for. It does not ask Redis: an API key counts as verified
+// once this instance has used it successfully, an access token when its signature is valid.
+func (s *Server) bodyTenant(ctx *fasthttp.RequestCtx, now time.Time) (*memoryPool, tenantKey) {
 	if key, err := organizationKey(ctx); err == nil && s.store.HasSeen(key) {
-		return s.bodies.verified, account{organization: key.Organization}
+		return s.bodies.verified, tenantKey{organization: key.Organization}
 	}
 	if given, found := bearer(ctx); found {
-		if v := s.verifier.Load(); v != nil {
-			if access, err := v.access(given, now); err == nil {
-				return s.bodies.verified, account{organization: access.Organization}
+		if v := s.tokens.Load(); v != nil {
+			if access, err := v.verify(given, now); err == nil {
+				return s.bodies.verified, tenantKey{organization: access.Organization}
 			}
 		}
 	}
-	return s.bodies.unverified, account{address: s.clientAddress(ctx)}
+	return s.bodies.unverified, tenantKey{address: s.clientAddress(ctx)}
 }
 
-// contextOf returns the context that a header is part of: fasthttp shows HeaderReceived the header alone, without its
-// connection. Every header that its server reads is in a RequestCtx.
+// contextOf returns the context that contains a header: fasthttp passes HeaderReceived the header alone, without its
+// connection. Every header that its server reads is part of a RequestCtx.
 func contextOf(header *fasthttp.RequestHeader) *fasthttp.RequestCtx {
 	const offset = unsafe.Offsetof(fasthttp.RequestCtx{}.Request) + unsafe.Offsetof(fasthttp.Request{}.Header)
 	return (*fasthttp.RequestCtx)(unsafe.Add(unsafe.Pointer(header), -int(offset)))

@@ -52,13 +52,13 @@ func wantStatus(t *testing.T, conn net.Conn, want int) {
 	}
 }
 
-func (p *pool) reserved() int {
+func (p *memoryPool) reserved() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.sum
 }
 
-func awaitReserved(t *testing.T, p *pool, want int) {
+func awaitReserved(t *testing.T, p *memoryPool, want int) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); p.reserved() != want; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -2,30 +2,30 @@ package server
 
 import "math/bits"
 
-// fasthttp allocates a whole body once it has read its length, and a whole chunk once it has read the chunk's size. A
-// client that announces 256 KiB and sends ten bytes would take 256 KiB until the read times out. So bytes are reserved
-// before the body is read, and released when the request is answered. Callers whose credential verified have a pool of
-// their own, shared by organization. All others share one by client address.
+// fasthttp allocates a whole body once it knows its length, and a whole chunk once it knows the chunk's size. A client that
+// announces 256 KiB and sends ten bytes would occupy 256 KiB until the read times out. So memory is reserved before a body
+// is read, and released when the request is answered. Callers with a verified credential share one pool by organization.
+// All others share a second one by client address.
 const (
-	smallBody = 4 << 10 // bytes; needs no place: nearly all requests are smaller, and must not wait for a lock
+	smallBody = 4 << 10 // bytes; needs no reservation, so that most requests take no lock
 
 	maxVerifiedBodies   = 128 << 20 // bytes
 	maxUnverifiedBodies = 64 << 20
 )
 
 type bodies struct {
-	verified, unverified *pool
+	verified, unverified *memoryPool
 }
 
 func newBodies() bodies {
 	return bodies{
-		verified:   newPool(maxVerifiedBodies, errManyBodies, errOwnBodies),
-		unverified: newPool(maxUnverifiedBodies, errManyBodies, errOwnBodies),
+		verified:   newMemoryPool(maxVerifiedBodies, errManyBodies, errOwnBodies),
+		unverified: newMemoryPool(maxUnverifiedBodies, errManyBodies, errOwnBodies),
 	}
 }
 
-// bodyMemory returns how much fasthttp allocates for a body, or 0 when that needs no place. A chunked body may grow to the
-// largest size in steps, each of which copies what has arrived.
+// bodyMemory returns how many bytes fasthttp allocates for a body, 0 when it needs no reservation. A chunked body grows in
+// steps, and each step copies what has arrived, so it may take twice the largest size.
 func bodyMemory(contentLength int) int {
 	switch {
 	case contentLength == chunked:
@@ -36,4 +36,4 @@ func bodyMemory(contentLength int) int {
 	return 1 << bits.Len(uint(contentLength-1))
 }
 
-const chunked = -1 // fasthttp's length of a chunked body
+const chunked = -1 // fasthttp's content length of a chunked body

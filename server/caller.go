@@ -10,22 +10,22 @@ import (
 	"remit/token"
 )
 
-// caller is who asks where an organization and an agent both may.
+// caller is an organization or an agent, for operations that both may call.
 type caller struct {
 	redisstore.Caller
 	scopes  []string  // of the access token
-	expires time.Time // the access token, for what outlasts a request; zero for an API key
+	expires time.Time // of the access token, for what outlasts a request; zero for an API key
 }
 
-// organization returns the organization that asks, or that the agent is of.
-func (c caller) organization() uuid.UUID {
+// organizationID returns the calling organization, or the calling agent's.
+func (c caller) organizationID() uuid.UUID {
 	if c.Key != nil {
 		return c.Key.Organization
 	}
 	return c.Token.Organization
 }
 
-// patience is how long the caller may wait, if it wants to for so long: not beyond its token.
+// patience returns how long the caller may wait: as long as it wants, within the life of its token.
 func (c caller) patience(wanted time.Duration) time.Duration {
 	if c.Token == nil {
 		return wanted
@@ -35,7 +35,7 @@ func (c caller) patience(wanted time.Duration) time.Duration {
 
 func (c caller) hasExpired() bool { return c.Token != nil && !time.Now().Before(c.expires) }
 
-// mayUse returns a scopeError unless the caller holds the scope; an organization's key holds all, and "" is none.
+// mayUse returns a scopeError unless the caller holds the scope. An API key holds every scope; "" needs none.
 func (c caller) mayUse(scope string) error {
 	if c.Token == nil || scope == "" || slices.Contains(c.scopes, scope) {
 		return nil
@@ -47,10 +47,10 @@ func heldBy(access token.Access) redisstore.AccessToken {
 	return redisstore.AccessToken{Organization: access.Organization, Agent: access.Agent, Family: access.Family}
 }
 
-// identity is what a gateway is told of whose request it is.
+// identity is what a gateway learns about the caller.
 type identity struct{ agent, organization, scopes string }
 
-func (i identity) tell(ctx *fasthttp.RequestCtx) {
+func (i identity) writeHeaders(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
 	header.Set("X-Agent-Id", i.agent)
 	header.Set("X-Org-Id", i.organization)

@@ -8,10 +8,10 @@ import (
 	"remit/redisstore"
 )
 
-// retryLater is after how many seconds to come again when nobody can say.
+// retryLater is the Retry-After, in seconds, when no better value is known.
 const retryLater = 1
 
-// retryAfter returns the seconds after which the same request may succeed; 0 when waiting alone does not help.
+// retryAfter returns after how many seconds the same request may succeed, 0 when waiting alone does not help.
 func retryAfter(err error, p problem) int {
 	var limited *rateLimited
 	var tooFast *redisstore.RateError
@@ -31,8 +31,8 @@ const (
 	keyChallenge    = `APIKey realm="remit", header="X-API-Key"`
 )
 
-// challengeFor returns WWW-Authenticate: RFC 6750 §3 for access tokens, and a scheme of our own, which RFC 9110 §11.1
-// leaves open, for API keys.
+// challengeFor returns WWW-Authenticate, "" for none: RFC 6750 §3 for access tokens; for API keys a scheme of our own,
+// which RFC 9110 §11.1 permits.
 func challengeFor(err error, p problem) string {
 	switch {
 	case errors.Is(err, errMissingEither):
@@ -49,5 +49,5 @@ func challengeFor(err error, p problem) string {
 	return ""
 }
 
-// quoted keeps a scope inside its quotes; a scope that needed it was refused before (RFC 6749 §3.3).
+// quoted drops the two characters that would end a quoted string. Scopes with them are refused earlier (RFC 6749 §3.3).
 func quoted(scope string) string { return strings.NewReplacer(`\`, "", `"`, "").Replace(scope) }

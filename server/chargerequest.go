@@ -13,7 +13,7 @@ const (
 )
 
 type chargeRequest struct {
-	ActionType optional[string]         `json:"action_type"` // says what the action is; nothing depends on it
+	ActionType optional[string]         `json:"action_type"` // a label; no rule depends on it
 	Value      optional[money.MicroUSD] `json:"value_usd"`   // of all the actions together
 	Count      optional[int64]          `json:"count"`
 	Scope      optional[string]         `json:"scope"`

@@ -12,35 +12,35 @@ import (
 	"remit/server/conn"
 )
 
-// Config is what a server needs.
+// Config configures a server. Only Store and Log are required.
 type Config struct {
 	Store *redisstore.Store
 	Log   *slog.Logger
-	// Version is the service's, for its metrics.
+	// Version is the version of the service, which the metrics report. "" reports "unknown".
 	Version string
-	// Defaults are the limits of a session that is created without its own.
+	// Defaults are the limits of a session whose request names none.
 	Defaults SessionDefaults
-	// Limits bound what a client address may do without a credential.
+	// Limits bound what one client address may do without a valid credential.
 	Limits Limits
-	// TrustedProxies are the networks of the proxies whose X-Forwarded-For is believed. None: the peer is the client.
+	// TrustedProxies are the networks of proxies whose X-Forwarded-For is believed. Without any, the peer is the client.
 	TrustedProxies []netip.Prefix
-	// Organizations says who may create organizations. The zero value lets everybody.
+	// Organizations says who may create organizations. The zero value allows everyone.
 	Organizations Organizations
 	// MetricsApart leaves /metrics to ServeMetrics.
 	MetricsApart bool
-	// Connections is how many clients may be connected at once. 0 means 32768; more is not possible.
+	// Connections is how many connections may be open at once, at most 32768. 0 means 32768.
 	Connections int
-	// Tracer makes a span of each request. Nil: there are none.
+	// Tracer records a span for each request. Nil records none.
 	Tracer trace.Tracer
-	// RestartTraces begins a new trace with each request, whatever its caller says of its own.
+	// RestartTraces begins a new trace with each request and ignores the trace context that it carries.
 	RestartTraces bool
-	// AccessLog tells of requests. The zero value tells of none.
+	// AccessLog logs requests. The zero value logs none.
 	AccessLog AccessLog
-	// TLS makes the server speak TLS alone; see TLSFiles. Nil: plain HTTP.
+	// TLS makes the server speak TLS only; see TLSFiles. Nil means plain HTTP.
 	TLS *tls.Config
 }
 
-// connections returns how many clients may be connected at once.
+// connections returns how many connections may be open at once.
 func (c Config) connections() int {
 	if c.Connections <= 0 {
 		return maxConnections
@@ -59,11 +59,12 @@ func (c Config) connectionLimits() conn.Config {
 	}
 }
 
-// waitingPlaces returns how many requests may wait for events: half of the connections stay free for others.
-func (c Config) waitingPlaces() int { return min(maxWaiting, max(c.connections()/2, 1)) }
+// waiterLimit returns how many requests may wait for events: at most half of the connections, so that the others stay
+// available.
+func (c Config) waiterLimit() int { return min(maxWaiters, max(c.connections()/2, 1)) }
 
-// SessionDefaults are the limits of a session that is created without its own. The zero value means 1000 actions, 100 USD
-// and 1 hour; otherwise every field counts, a MaxValue of 0 too.
+// SessionDefaults are the limits of a session whose request names none. The zero value means 1000 actions, 100 USD and 1
+// hour; in any other value every field counts, also a MaxValue of 0.
 type SessionDefaults struct {
 	MaxActions int64
 	MaxValue   money.MicroUSD
@@ -80,14 +81,14 @@ func (d SessionDefaults) filled() SessionDefaults {
 // Organizations says who may create organizations. The zero value is OrganizationsOpen.
 type Organizations struct {
 	Creation OrganizationCreation
-	// BootstrapToken is the token that OrganizationsToken asks for. "": that of SetBootstrapHash.
+	// BootstrapToken is the token that OrganizationsToken requires. "" means the one of SetBootstrapHash.
 	BootstrapToken string
 }
 
-// OrganizationCreation is one way to decide who may create organizations.
+// OrganizationCreation says who may create organizations.
 type OrganizationCreation string
 
-// Who may create organizations: everybody; who holds the bootstrap token; nobody.
+// Everyone may create organizations, only callers with the bootstrap token, or no one.
 const (
 	OrganizationsOpen   OrganizationCreation = "open"
 	OrganizationsToken  OrganizationCreation = "token"

@@ -32,8 +32,8 @@ func HoldToDescription(t testing.TB, s *Server) {
 		handle(ctx)
 		hold(ctx, string(ctx.Method()), targetOf(ctx))
 	}
-	watch := s.watchers.Handler
-	s.watchers.Handler = func(ctx *fasthttp.RequestCtx) {
+	watch := s.metricsHTTP.Handler
+	s.metricsHTTP.Handler = func(ctx *fasthttp.RequestCtx) {
 		watch(ctx)
 		switch target := targetOf(ctx); target {
 		case "/metrics", "/healthz": // it has none of the other paths

@@ -9,15 +9,15 @@ import (
 	"remit/server/conn"
 )
 
-// connection is a client's connection with the memory that its request and its answer reserve.
+// connection is a client connection with the memory that its request and its response reserve.
 type connection struct {
 	*conn.Conn
-	body, answer atomic.Pointer[reservation] // nil for little
-	answering    atomic.Bool                 // they are released with the next read
-	noRoom       error                       // why the body behind the last header has no place; nil when it has one or needs none
+	body, answer atomic.Pointer[reservation] // nil when they are small
+	answering    atomic.Bool                 // the next read releases them
+	noRoom       error                       // why the body behind the last header has no reservation; nil when it has one or needs none
 }
 
-// memoryListener makes connections of those that a conn.Set accepts.
+// memoryListener turns the connections of a conn.Set into connections with reservations.
 type memoryListener struct{ net.Listener }
 
 func (l memoryListener) Accept() (net.Conn, error) {
@@ -28,20 +28,21 @@ func (l memoryListener) Accept() (net.Conn, error) {
 	return &connection{Conn: accepted.(*conn.Conn)}, nil
 }
 
-// Read releases what the last request held: fasthttp reads again only when its answer is written.
+// Read releases what the last request reserved: fasthttp reads again only after it has written the response.
 func (c *connection) Read(buffer []byte) (int, error) {
-	c.releasePlaces()
+	c.releaseReservations()
 	return c.Conn.Read(buffer)
 }
 
-// Close releases whatever the connection holds, a body that has not arrived too.
+// Close releases all reservations, also that of a body that has not arrived.
 func (c *connection) Close() error {
 	c.answering.Store(true)
-	c.releasePlaces()
+	c.releaseReservations()
 	return c.Conn.Close()
 }
 
-// connectionOf returns the connection that fasthttp serves, below TLS if need be, or nil when it is none of ours.
+// connectionOf returns the connection that fasthttp serves, beneath TLS if necessary. It returns nil for one that this
+// server did not accept.
 func connectionOf(served net.Conn) *connection {
 	if secured, ok := served.(*tls.Conn); ok {
 		served = secured.NetConn()
@@ -50,18 +51,18 @@ func connectionOf(served net.Conn) *connection {
 	return c
 }
 
-// stopReading makes the read of a body that is under way fail, and with it the request.
+// stopReading fails the read of a body in progress, and with it the request.
 func (c *connection) stopReading() { _ = c.SetReadDeadline(time.Unix(1, 0)) }
 
-// leaveUnread notes that a request on the connection was not read whole.
+// leaveUnread notes that the request was not read completely.
 func (c *connection) leaveUnread() {
 	if c != nil {
 		c.Linger()
 	}
 }
 
-// bodyRefusal returns why the body behind the last header was not read, or was read no further, if that was for want of
-// room. It releases the body's place.
+// bodyRefusal returns why the body behind the last header was not read, or not completely, if memory was the reason. It
+// releases the body's reservation.
 func (c *connection) bodyRefusal() error {
 	if c == nil {
 		return nil
@@ -74,22 +75,22 @@ func (c *connection) bodyRefusal() error {
 	return err
 }
 
-// bodyArrived keeps the body's place until the request is answered.
+// bodyArrived keeps the body's reservation until the request is answered.
 func (c *connection) bodyArrived() {
 	if c == nil {
 		return
 	}
 	c.noRoom = nil
 	if one := c.body.Load(); one != nil {
-		one.settle()
+		one.pin()
 		c.answering.Store(true)
 	}
 }
 
-// releasePlaces gives back what the last request held. fasthttp reads or closes a connection only when the answer is
-// written.
-func (c *connection) releasePlaces() {
-	if c.answering.Load() && c.answering.CompareAndSwap(true, false) { // most requests hold nothing: a load is cheaper
+// releaseReservations releases what the last request reserved. fasthttp reads or closes a connection only after it has
+// written the response.
+func (c *connection) releaseReservations() {
+	if c.answering.Load() && c.answering.CompareAndSwap(true, false) { // most requests reserve nothing, and a load is cheaper than a swap
 		c.body.Swap(nil).release()
 		c.answer.Swap(nil).release()
 	}

@@ -15,12 +15,12 @@ import (
 	"remit/money"
 )
 
-// maxDepth is how deep objects and arrays may stand in each other.
+// maxDepth is how deep objects and arrays may nest.
 const maxDepth = 32
 
-// decode reads the body into the request, which is a struct of optional fields. An absent body counts as an empty
-// object, so that requests whose fields are all optional need none. It refuses what a lenient reader would repair:
-// unknown fields, other spellings, duplicates, null, trailing bytes, a BOM, invalid UTF-8, depth.
+// decode reads the body into the request, a struct of optional fields. An absent body counts as an empty object, so that a
+// request with only optional fields needs none. It refuses what a lenient reader would repair: unknown fields, other
+// spellings, duplicates, null, trailing bytes, a BOM, invalid UTF-8, deep nesting.
 func decode(ctx *fasthttp.RequestCtx, request any) error {
 	body := ctx.Request.Body()
 	if len(body) == 0 {
@@ -36,7 +36,7 @@ func decode(ctx *fasthttp.RequestCtx, request any) error {
 		return invalid("", fmt.Sprintf("the body is nested deeper than %d (byte %d)", maxDepth, at))
 	}
 	if jsontext.Value(body).Kind() == 'n' {
-		return invalid("", "the body must be a JSON object") // the decoder takes null for an empty one
+		return invalid("", "the body must be a JSON object") // the decoder takes null for an empty one // the decoder takes null for an empty object
 	}
 	if err := json.Unmarshal(body, request, json.RejectUnknownMembers(true)); err != nil {
 		return explain(err, body)
@@ -44,7 +44,7 @@ func decode(ctx *fasthttp.RequestCtx, request any) error {
 	return nil
 }
 
-// isJSON says whether a body is declared as JSON, in the usual way.
+// isJSON reports whether the body is declared as JSON in the usual spelling.
 func isJSON(header *fasthttp.RequestHeader) bool {
 	return bytes.Equal(header.ContentType(), []byte("application/json")) &&
 		countHeader(header.RawHeaders(), fasthttp.HeaderContentType) == 1 && len(header.Peek(fasthttp.HeaderContentEncoding)) == 0
@@ -64,8 +64,8 @@ func checkMediaType(header *fasthttp.RequestHeader) error {
 	return nil
 }
 
-// tooDeep returns where the body passes maxDepth, or -1. It need not know more of JSON than its strings: what is
-// wrong otherwise is found by the decoder.
+// tooDeep returns where the body exceeds maxDepth, or -1. It understands only strings and brackets; the decoder finds other
+// errors.
 func tooDeep(body []byte) int {
 	depth, inString := 0, false
 	for i := 0; i < len(body); i++ {
@@ -86,7 +86,7 @@ func tooDeep(body []byte) int {
 	return -1
 }
 
-// explain names the field or the byte that the decoder stumbled over.
+// explain turns a decoder error into one that names the field or the byte.
 func explain(err error, body []byte) error {
 	var syntactic *jsontext.SyntacticError
 	if errors.As(err, &syntactic) {
@@ -119,7 +119,7 @@ func explain(err error, body []byte) error {
 	return invalid(field, "must be "+kindName(semantic.GoType))
 }
 
-// fieldName writes a JSON pointer as it is usually read: scopes[2], metadata.color.
+// fieldName writes a JSON pointer in the usual notation: scopes[2], metadata.color.
 func fieldName(pointer jsontext.Pointer) string {
 	var name strings.Builder
 	for part := range pointer.Tokens() {

@@ -7,27 +7,27 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// A server that is told to stop first tells its clients: for a while it goes on as before, and says with every answer
-// that the connection closes. Clients at work have then all been told, and those that are not are left with connections
-// on which nothing happens. Closing these at once instead would lose every request that is just under way to them.
+// A server that stops announces it first: for a while it serves as before, with Connection: close in every response. Then
+// clients at work have been told, and the other connections are idle. Closing idle connections at once would lose the
+// requests that are in transit on them.
 const (
-	drainTime = time.Second            // of telling, at the most
+	drainTime = time.Second            // of announcing, at most
 	quietTime = 400 * time.Millisecond // without a request ends it earlier
 	drainStep = 5 * time.Millisecond
 )
 
-// drain is how far a server is with stopping.
+// drain is the state of a server that stops.
 type drain struct {
-	most, quiet time.Duration // drainTime and quietTime, but for tests
+	most, quiet time.Duration // drainTime and quietTime, except in tests
 
-	begun   atomic.Bool
-	lastAsk atomic.Int64 // when the last request came, in ns since 1970
+	begun       atomic.Bool
+	lastRequest atomic.Int64 // in ns since 1970
 }
 
-// tell adds to an answer that its connection closes, once the server stops.
-func (d *drain) tell(ctx *fasthttp.RequestCtx) {
+// announceClose adds Connection: close to a response once the server stops.
+func (d *drain) announceClose(ctx *fasthttp.RequestCtx) {
 	if d.begun.Load() {
-		d.lastAsk.Store(time.Now().UnixNano())
+		d.lastRequest.Store(time.Now().UnixNano())
 		ctx.SetConnectionClose()
 	}
 }

@@ -179,14 +179,14 @@ func TestAStopWhoseTimeIsOverWaitsForNoScrape(t *testing.T) {
 	if _, err := io.WriteString(scraper, "GET /metrics HTTP/1.1\r\n"); err != nil { // and no more
 		t.Fatal(err)
 	}
-	for s.watchers.GetOpenConnectionsCount() == 0 {
+	for s.metricsHTTP.GetOpenConnectionsCount() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	began := time.Now()
 	_ = s.Shutdown(over)
-	if took := time.Since(began); took >= watchersGrace {
+	if took := time.Since(began); took >= scrapeGrace {
 		t.Errorf("it takes %v", took)
 	}
 	<-served

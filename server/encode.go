@@ -10,22 +10,22 @@ import (
 	"remit/redisstore"
 )
 
-// The answers of the hot paths are written by hand: reflection would be a third of what the service itself does for a
-// charge. A test holds each equal to what the encoder makes of the same value.
+// The responses of the hot paths are written without reflection, which would take a third of the service's own time for a
+// charge. Tests compare each with the output of the encoder.
 
-// answerSize is enough for a charge's answer, and for a session's without much metadata, so that it is written on the
+// answerSize is enough for the response to a charge, and for a session with little metadata, so that it is written on the
 // stack.
 const answerSize = 640
 
-// answerWritten writes 200 with a body that is JSON already.
+// answerWritten writes 200 with a body that is already JSON.
 func answerWritten(ctx *fasthttp.RequestCtx, body []byte) error {
 	ctx.Response.Header.SetContentType("application/json")
 	ctx.SetStatusCode(fasthttp.StatusOK)
-	ctx.SetBody(body) // a copy
+	ctx.SetBody(body) // copies it
 	return nil
 }
 
-// object is a JSON object as it is written; names come with their quotes, colon and comma.
+// object is a JSON object being written. Names come with their quotes, colon and comma.
 type object []byte
 
 func (o object) id(name string, id uuid.UUID) object {
@@ -33,7 +33,7 @@ func (o object) id(name string, id uuid.UUID) object {
 	return append(redisstore.AppendID(o, id), '"')
 }
 
-// plain writes texts that need no escapes: statuses and scopes have none.
+// plain writes text that needs no escaping, such as a status or a scope.
 func (o object) plain(name, text string) object {
 	o = append(append(o, name...), '"')
 	return append(append(o, text...), '"')

@@ -6,7 +6,7 @@ import (
 	"remit/redisstore"
 )
 
-// eventAnswer is one entry of an agent's audit trail.
+// eventAnswer is one event of an agent's audit trail.
 type eventAnswer struct {
 	ID          string     `json:"id"`
 	Type        string     `json:"type"`
@@ -20,7 +20,7 @@ type eventAnswer struct {
 	Data        eventData  `json:"data,omitzero"`
 }
 
-// eventActor is who asked: an organization by its API key, or the agent.
+// eventActor is the caller: an organization by its API key, or the agent.
 type eventActor struct {
 	Type string    `json:"type"` // api_key or agent
 	ID   uuid.UUID `json:"id"`
@@ -43,7 +43,7 @@ type eventData struct {
 
 func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 	amount := func(name string) *money.MicroUSD {
-		if value, told := e.Amounts[name]; told {
+		if value, found := e.Amounts[name]; found {
 			return &value
 		}
 		return nil

@@ -16,11 +16,11 @@ const (
 
 const maxWait = 30 // seconds
 
-// eventQuery asks for a page of events, oldest first.
+// eventQuery selects a page of events, oldest first.
 type eventQuery struct {
-	after string // id of the event before, "" for from the oldest kept
+	after string // id of the event before the page; "" begins at the oldest event
 	limit int
-	wait  time.Duration // for the first event, when there is none
+	wait  time.Duration // how long to wait for the first event
 }
 
 func readEventQuery(ctx *fasthttp.RequestCtx) (eventQuery, error) {

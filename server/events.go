@@ -6,9 +6,9 @@ func (s *Server) eventRoutes(r *routes) {
 	r.get("/v1/agents/{id}/events", s.listEvents)
 }
 
-// listEvents answers a page of an agent's audit trail, or the trail as it grows to a client that accepts a stream.
+// listEvents returns a page of an agent's audit trail, or a stream of it to a client that accepts one.
 func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
-	asks, agent, err := s.callerAndID(ctx)
+	caller, agent, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -17,12 +17,12 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if wantsStream(ctx) && !ctx.IsHead() {
-		return s.streamEvents(ctx, asks, agent, query)
+		return s.streamEvents(ctx, caller, agent, query)
 	}
-	events, more, err := s.store.Events(forRequest(ctx), asks.Caller, agent, query.after, query.limit)
+	events, more, err := s.store.Events(requestContext(ctx), caller.Caller, agent, query.after, query.limit)
 	if err == nil && len(events) == 0 && query.wait > 0 && !ctx.IsHead() {
-		if err = s.awaitEvent(asks, s.waiterAddress(ctx), agent, query); err == nil {
-			events, more, err = s.store.Events(forRequest(ctx), asks.Caller, agent, query.after, query.limit)
+		if err = s.awaitEvent(caller, s.waiterAddress(ctx), agent, query); err == nil {
+			events, more, err = s.store.Events(requestContext(ctx), caller.Caller, agent, query.after, query.limit)
 		}
 	}
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *Server) listEvents(ctx *fasthttp.RequestCtx) error {
 	}
 	answers := make([]eventAnswer, len(events))
 	for i, e := range events {
-		answers[i] = eventOf(e, agent, asks.organization())
+		answers[i] = eventOf(e, agent, caller.organizationID())
 	}
 	if more {
 		announce(ctx, "after", events[len(events)-1].ID)

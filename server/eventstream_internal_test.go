@@ -212,7 +212,7 @@ func TestAPanicInAStreamIsLoggedAndEndsThatStreamAlone(t *testing.T) {
 		t.Errorf("the stream that panics says %q, %v", body, err)
 	}
 	w.waits(1)
-	for _, part := range []string{"panic in a stream", "request_id=the-broken-one", "a broken connection", "eventstream.go"} {
+	for _, part := range []string{"event stream panicked", "request_id=the-broken-one", "a broken connection", "eventstream.go"} {
 		if !strings.Contains(log.String(), part) {
 			t.Errorf("the log lacks %q: %s", part, log)
 		}

@@ -8,27 +8,28 @@ import (
 	"github.com/google/uuid"
 )
 
-// awaitEvent waits until there may be an event, the time is over, the place is displaced or the server ends.
-func (s *Server) awaitEvent(asks caller, from netip.Addr, agent uuid.UUID, q eventQuery) error {
-	place, err := s.waiting.enter(asks.organization(), from)
+// awaitEvent waits for an event until the time is over, the slot is displaced or the server stops. It may return without an
+// event.
+func (s *Server) awaitEvent(caller caller, from netip.Addr, agent uuid.UUID, q eventQuery) error {
+	slot, err := s.waiters.acquire(caller.organizationID(), from)
 	if err != nil {
 		return err
 	}
-	defer place.leave()
-	if err := s.awaitEventFor(place.ctx, agent, q.after, asks.patience(q.wait)); err != nil {
+	defer slot.release()
+	if err := s.awaitEventFor(slot.ctx, agent, q.after, caller.patience(q.wait)); err != nil {
 		return err
 	}
-	if asks.hasExpired() {
+	if caller.hasExpired() {
 		return errInvalidToken
 	}
 	return nil
 }
 
-// awaitEventFor is awaitEvent for who is counted already, and who wants it until ctx ends.
+// awaitEventFor is awaitEvent for a request that holds a slot already. It ends with ctx.
 func (s *Server) awaitEventFor(ctx context.Context, agent uuid.UUID, after string, patience time.Duration) error {
-	waiting, cancel := context.WithTimeout(ctx, patience)
+	bounded, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := s.store.AwaitEvent(waiting, agent, after); err != waiting.Err() {
+	if err := s.store.AwaitEvent(bounded, agent, after); err != bounded.Err() {
 		return err
 	}
 	return nil

@@ -6,13 +6,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// settleExpectation tells fasthttp which clients wait for 100 Continue before they send their body: it knows one spelling
-// (RFC 9110 §10.1.1: any case), and not that HTTP/1.0 has no such answer.
-func (s *Server) settleExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
+// normalizeExpectation makes fasthttp recognize every client that waits for 100 Continue: fasthttp compares
+// case-sensitively (RFC 9110 §10.1.1 does not) and would also send it to HTTP/1.0. Then it reserves memory for the body.
+func (s *Server) normalizeExpectation(header *fasthttp.RequestHeader) fasthttp.RequestConfig {
 	defer func() { // fasthttp would end the process
 		if cause := recover(); cause != nil {
-			s.counts.panics.Inc()
-			s.log.Error("panic in a header", "cause", cause, "stack", string(debug.Stack()))
+			s.metrics.panics.Inc()
+			s.log.Error("header handler panicked", "cause", cause, "stack", string(debug.Stack()))
 		}
 	}()
 	if expectation := header.Peek(fasthttp.HeaderExpect); len(expectation) > 0 {
@@ -23,12 +23,12 @@ func (s *Server) settleExpectation(header *fasthttp.RequestHeader) fasthttp.Requ
 			header.Set(fasthttp.HeaderExpect, continues)
 		}
 	}
-	return s.admitBody(contextOf(header))
+	return s.reserveBody(contextOf(header))
 }
 
-// answerExpectation refuses before the body is sent what would be refused behind it.
+// answerExpectation refuses a request before its body is sent, when it would be refused afterwards.
 func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
-	status = fasthttp.StatusInternalServerError // of a panic
+	status = fasthttp.StatusInternalServerError // for a panic
 	defer s.answerPanic(ctx)
 	s.renewWriteTimeout(ctx)
 	_, err := checkFraming(&ctx.Request.Header)
@@ -45,10 +45,10 @@ func (s *Server) answerExpectation(ctx *fasthttp.RequestCtx) (status int) {
 }
 
 func (s *Server) refuseExpectation(ctx *fasthttp.RequestCtx, err error) (status int) {
-	status = fasthttp.StatusInternalServerError // of a panic
-	_ = connectionOf(ctx.Conn()).bodyRefusal()  // the client has the reason from err
-	s.begin(ctx)
-	defer s.endAsked(ctx)
+	status = fasthttp.StatusInternalServerError // for a panic
+	_ = connectionOf(ctx.Conn()).bodyRefusal()  // err is the reason that the client gets
+	s.startRequest(ctx)
+	defer s.finishRequest(ctx)
 	defer s.answerPanic(ctx)
 	connectionOf(ctx.Conn()).leaveUnread()
 	s.answerProblem(ctx, err)

@@ -17,7 +17,7 @@ type familyAnswer struct {
 	Expires  timestamp `json:"expires_at"`
 }
 
-// listFamilies answers a page of an agent's refresh-token families.
+// listFamilies returns a page of an agent's refresh token families.
 func (s *Server) listFamilies(ctx *fasthttp.RequestCtx) error {
 	key, agent, err := keyAndID(ctx)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Server) listFamilies(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	page, err := s.store.Families(forRequest(ctx), key, agent, query)
+	page, err := s.store.Families(requestContext(ctx), key, agent, query)
 	if err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (s *Server) listFamilies(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, families)
 }
 
-// endFamily revokes a refresh-token family of an agent, with its access tokens.
+// endFamily revokes a refresh token family of an agent, with its access tokens.
 func (s *Server) endFamily(ctx *fasthttp.RequestCtx) error {
 	key, agent, err := keyAndID(ctx)
 	if err != nil {
@@ -52,9 +52,9 @@ func (s *Server) endFamily(ctx *fasthttp.RequestCtx) error {
 	if err := decode(ctx, &nothing{}); err != nil {
 		return err
 	}
-	if err := s.store.EndFamily(forRequest(ctx), key, agent, family); err != nil {
+	if err := s.store.EndFamily(requestContext(ctx), key, agent, family); err != nil {
 		return err
 	}
-	s.counts.familiesRevoked.Inc()
+	s.metrics.familiesRevoked.Inc()
 	return answer(ctx, revokedTokenAnswer{true})
 }

@@ -77,7 +77,7 @@ var chargeBodies = map[string]bool{
 func TestChargesAreReadTheQuickWayWhenTheyAreWrittenAsMostAre(t *testing.T) {
 	t.Parallel()
 	for body, want := range chargeBodies {
-		if got := quickCharge([]byte(body), &chargeRequest{}); got != want {
+		if got := decodeFast([]byte(body), &chargeRequest{}); got != want {
 			t.Errorf("%q: %t", body, got)
 		}
 		wantReadAlike(t, []byte(body))
@@ -87,15 +87,15 @@ func TestChargesAreReadTheQuickWayWhenTheyAreWrittenAsMostAre(t *testing.T) {
 // wantReadAlike checks that what is read the quick way is what decode would have read.
 func wantReadAlike(t *testing.T, body []byte) {
 	t.Helper()
-	var quick, slow chargeRequest
-	if !quickCharge(body, &quick) {
+	var fast, slow chargeRequest
+	if !decodeFast(body, &fast) {
 		return
 	}
 	var ctx fasthttp.RequestCtx
 	ctx.Request.Header.SetContentType("application/json")
 	ctx.Request.SetBody(body)
-	if err := decode(&ctx, &slow); err != nil || slow != quick {
-		t.Errorf("%q is %+v, and by decode %+v, %v", body, quick, slow, err)
+	if err := decode(&ctx, &slow); err != nil || slow != fast {
+		t.Errorf("%q is %+v, and by decode %+v, %v", body, fast, slow, err)
 	}
 }
 

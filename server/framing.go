@@ -6,11 +6,11 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkFraming refuses requests that two HTTP parsers could read in two ways, and those whose credentials did not stand
-// before the body: fasthttp shows a trailer as a header, and takes the first of two credentials. It goes by the request as
-// it was sent, for fasthttp repairs much of it. It returns whether the client wants the connection closed behind the answer.
+// checkFraming refuses requests that two HTTP parsers could read differently, and credentials in trailers or given twice:
+// fasthttp presents a trailer as a header and takes the first of two credentials. It checks the bytes as they were sent,
+// because fasthttp repairs much of them. It returns whether the client wants the connection closed after the response.
 func checkFraming(header *fasthttp.RequestHeader) (closes bool, err error) {
-	if err := checkTarget(header); err != nil {
+	if err := checkRequestTarget(header); err != nil {
 		return true, err
 	}
 	if protocol := header.Protocol(); !bytes.Equal(protocol, []byte("HTTP/1.1")) && !bytes.Equal(protocol, []byte("HTTP/1.0")) {
@@ -35,7 +35,7 @@ func checkFraming(header *fasthttp.RequestHeader) (closes bool, err error) {
 	return sent.close, nil
 }
 
-// headerLines is what matters of the header lines as they were sent.
+// headerLines is what the framing depends on in the header lines as they were sent.
 type headerLines struct {
 	authorizations, apiKeys int
 
@@ -44,7 +44,7 @@ type headerLines struct {
 	close            bool // in any spelling (RFC 9110 §7.6.1); fasthttp knows one
 }
 
-// readHeaderLines returns false when a line is not plain.
+// readHeaderLines returns false when a line is malformed or folded.
 func readHeaderLines(block []byte) (sent headerLines, plain bool) {
 	for line := range bytes.Lines(block) {
 		name, value, found := bytes.Cut(line, []byte(":"))
@@ -75,8 +75,8 @@ func (h *headerLines) note(name, value []byte) {
 	}
 }
 
-// checkTransferEncoding accepts plain chunked, which some clients always send, and nothing beside it. It goes by the
-// headers as they were sent: fasthttp turns an empty chunked body, and identity, into Content-Length: 0.
+// checkTransferEncoding accepts only plain chunked, which some clients always send. It checks the headers as they were
+// sent: fasthttp turns an empty chunked body, and identity, into Content-Length: 0.
 func checkTransferEncoding(header *fasthttp.RequestHeader) error {
 	sent := headerCounts(header.RawHeaders())
 	switch {

@@ -6,13 +6,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-const headerAPIKey = "X-Api-Key" // as fasthttp writes names
+const headerAPIKey = "X-Api-Key" // in the canonical form of fasthttp
 
 const continues = "100-continue"
 
 func isContinue(expectation []byte) bool { return bytes.EqualFold(expectation, []byte(continues)) }
 
-// countHeader returns how often a header stands in a block.
+// countHeader returns how often a header occurs in a block.
 func countHeader(block []byte, wanted string) int {
 	count := 0
 	for line := range bytes.Lines(block) {
@@ -23,12 +23,12 @@ func countHeader(block []byte, wanted string) int {
 	return count
 }
 
-// isNamed compares without regard to case, the lengths first: it sees every header of every request.
+// isNamed compares case-insensitively. It compares the lengths first, because it sees every header of every request.
 func isNamed(name []byte, wanted string) bool {
 	return len(name) == len(wanted) && bytes.EqualFold(name, []byte(wanted))
 }
 
-// headerCounts returns how often each name stands in a block, in canonical form.
+// headerCounts returns how often each name, in canonical form, occurs in a block.
 func headerCounts(block []byte) map[string]int {
 	counts := map[string]int{}
 	for line := range bytes.Lines(block) {

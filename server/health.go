@@ -12,12 +12,12 @@ type healthAnswer struct {
 	Warnings []string `json:"warnings,omitzero"`
 }
 
-// healthz says that the process answers.
+// healthz reports that the process answers.
 func (s *Server) healthz(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, healthAnswer{Status: "ok"})
 }
 
-// readyz says that the service can do its work: it has its keys, and Redis can be reached and written.
+// readyz reports that the service has its keys and that Redis is reachable and writable.
 func (s *Server) readyz(ctx *fasthttp.RequestCtx) error {
 	if _, err := s.keys(); err != nil {
 		return err

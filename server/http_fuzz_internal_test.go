@@ -240,11 +240,11 @@ func requireBasic(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 	id, secret, _ := strings.Cut(string(raw), ":")
 	id, idErr := url.QueryUnescape(id)
 	secret, secretErr := url.QueryUnescape(secret)
-	if err != nil || idErr != nil || secretErr != nil || !strings.EqualFold(id, client.agent.String()) || secret != client.secret {
+	if err != nil || idErr != nil || secretErr != nil || !strings.EqualFold(id, client.agent.String()) || client.secret != token.Hash(secret) {
 		t.Errorf("%q is read as %+v", value, client)
 	}
-	if token.CheckAgentSecret(client.secret) != nil {
-		t.Errorf("%q: nobody has the secret %q", value, client.secret)
+	if token.CheckAgentSecret(secret) != nil {
+		t.Errorf("%q: nobody has the secret %q", value, secret)
 	}
 }
 
@@ -264,9 +264,9 @@ func requireAPIKey(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 func requireNames(t *testing.T, ctx *fasthttp.RequestCtx, value string) {
 	t.Helper()
 	visible := strings.Trim(value, "!\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~") == ""
-	once, err := once(ctx, "test", uuid.Nil)
-	if taken := err == nil && once != nil && once.Key == value; taken != (visible && value != "" && len(value) <= 255) {
-		t.Errorf("%q as an idempotency key: %+v, %v", value, once, err)
+	idempotency, err := idempotencyOf(ctx, "test", uuid.Nil)
+	if taken := err == nil && idempotency != nil && idempotency.Key == value; taken != (visible && value != "" && len(value) <= 255) {
+		t.Errorf("%q as an idempotency key: %+v, %v", value, idempotency, err)
 	}
 	id := string(newRequestIDs().append(nil, ctx))
 	if len(id) == 0 || len(id) > maxRequestIDSize || strings.Trim(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != "" {
@@ -316,8 +316,8 @@ func FuzzForm(f *testing.F) {
 			t.Errorf("%q has %d parameters and %d", body, len(form), count)
 		}
 		client, err := readClient(ctx, form)
-		if err == nil && (client.secret != form.Get("client_secret") || !strings.EqualFold(client.agent.String(), form.Get("client_id")) ||
-			token.CheckAgentSecret(client.secret) != nil) {
+		if err == nil && (client.secret != token.Hash(form.Get("client_secret")) || !strings.EqualFold(client.agent.String(), form.Get("client_id")) ||
+			token.CheckAgentSecret(form.Get("client_secret")) != nil) {
 			t.Errorf("%q is read as %+v", body, client)
 		}
 	})

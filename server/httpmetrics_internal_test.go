@@ -17,7 +17,7 @@ import (
 )
 
 // ended is a request that was answered so.
-func ended(method string, status int, a asked) (*fasthttp.RequestCtx, *asked) {
+func ended(method string, status int, a requestInfo) (*fasthttp.RequestCtx, *requestInfo) {
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.Header.SetMethod(method)
 	ctx.SetStatusCode(status)
@@ -51,14 +51,14 @@ func toldBy(t testing.TB, registry *prometheus.Registry, name string) map[string
 func TestWhatClientsChooseIsNoLabel(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	c := newRequestCounts(registry)
+	c := newHTTPMetrics(registry)
 	route := c.at("/v1/agents/{id}")
 	for range 3 {
-		c.request(ended("BREW", 418, asked{counts: route, code: "of my own"}))
+		c.request(ended("BREW", 418, requestInfo{metrics: route, code: "of my own"}))
 	}
-	c.request(ended("GET", 404, asked{code: "not_found"}))
-	c.request(ended("GET", -1, asked{counts: route}))
-	c.request(ended("GET", 304, asked{counts: route}))
+	c.request(ended("GET", 404, requestInfo{code: "not_found"}))
+	c.request(ended("GET", -1, requestInfo{metrics: route}))
+	c.request(ended("GET", 304, requestInfo{metrics: route}))
 
 	told := toldBy(t, registry, "remit_http_requests_total")
 	for series, want := range map[string]float64{
@@ -72,7 +72,7 @@ func TestWhatClientsChooseIsNoLabel(t *testing.T) {
 		}
 		delete(told, series)
 	}
-	for series, count := range told { // which are there from the first request on, see routeCounts.first
+	for series, count := range told { // which are there from the first request on, see routeMetrics.first
 		if count != 0 || !strings.HasSuffix(series, "status=500") && !strings.HasSuffix(series, "status=503") {
 			t.Errorf("%s: %v", series, count)
 		}
@@ -92,7 +92,7 @@ func TestEveryErrorOfOAuthIsCounted(t *testing.T) {
 		}
 		source = append(source, text...)
 	}
-	c := newRequestCounts(prometheus.NewRegistry())
+	c := newHTTPMetrics(prometheus.NewRegistry())
 	found := regexp.MustCompile(`oauthError\{"(\w+)"`).FindAllStringSubmatch(string(source), -1)
 	if len(found) < 10 {
 		t.Errorf("%d errors: the test sees them no more", len(found))
@@ -107,14 +107,14 @@ func TestEveryErrorOfOAuthIsCounted(t *testing.T) {
 // A request is counted without an allocation, on the hot paths too.
 func TestCountingAllocatesNothing(t *testing.T) {
 	s := New(Config{})
-	route := s.counts.requests.at("/v1/sessions/{id}/actions")
-	ctx, a := ended("POST", 200, asked{counts: route})
-	refused, refusal := ended("POST", 403, asked{counts: route, code: "session_limit_reached"})
+	route := s.metrics.http.at("/v1/sessions/{id}/actions")
+	ctx, a := ended("POST", 200, requestInfo{metrics: route})
+	refused, refusal := ended("POST", 403, requestInfo{metrics: route, code: "session_limit_reached"})
 	charge := redisstore.Charge{Count: 3, Value: 1_000_000}
 	for what, count := range map[string]func(){
-		"a request": func() { s.counts.requests.request(ctx, a) },
-		"a refusal": func() { s.counts.requests.request(refused, refusal) },
-		"a charge":  func() { s.counts.charged(charge, nil) },
+		"a request": func() { s.metrics.http.request(ctx, a) },
+		"a refusal": func() { s.metrics.http.request(refused, refusal) },
+		"a charge":  func() { s.metrics.charged(charge, nil) },
 	} {
 		count() // the first finds the series
 		if made := testing.AllocsPerRun(100, count); made != 0 {
@@ -125,14 +125,14 @@ func TestCountingAllocatesNothing(t *testing.T) {
 
 func BenchmarkCounting(b *testing.B) {
 	s := New(Config{})
-	ctx, a := ended("POST", 200, asked{counts: s.counts.requests.at("/v1/sessions/{id}/actions")})
+	ctx, a := ended("POST", 200, requestInfo{metrics: s.metrics.http.at("/v1/sessions/{id}/actions")})
 	charge := redisstore.Charge{Count: 3, Value: 1_000_000}
 	b.ReportAllocs()
 	for b.Loop() {
-		s.counts.requests.inFlight.Inc()
-		s.counts.charged(charge, nil)
-		s.counts.tokenHits.Add(1)
-		s.counts.requests.request(ctx, a)
+		s.metrics.http.inFlight.Inc()
+		s.metrics.charged(charge, nil)
+		s.metrics.tokenHits.Add(1)
+		s.metrics.http.request(ctx, a)
 	}
 }
 
@@ -140,7 +140,7 @@ func BenchmarkCounting(b *testing.B) {
 func TestChargesAreCountedByWhatCameOfThem(t *testing.T) {
 	t.Parallel()
 	s := New(Config{})
-	c := s.counts
+	c := s.metrics
 	replayed := &redisstore.Idempotency{Replayed: true}
 	c.charged(redisstore.Charge{Count: 2, Value: 1}, nil)
 	c.charged(redisstore.Charge{Count: 1, Value: 1<<52 + 1}, nil)

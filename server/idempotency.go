@@ -16,13 +16,13 @@ const (
 	maxIdempotencyKey    = 255 // characters
 
 	notAnIdempotencyKey = "must have 1 to 255 visible characters"
-	guessableKey        = "must have at least 32 characters here: it is all that shows who asks again, so make it random, as a UUID is"
+	guessableKey        = "must have at least 32 characters here, because it alone proves who repeats the request: make it random, such as a UUID"
 )
 
-// once returns what makes the operation on the object happen once, if the request has an Idempotency-Key, else nil. Call
-// it with the body decoded: what is not well-formed has no outcome. Requests are the same when they ask the same of the
-// same, however their JSON is spaced and ordered.
-func once(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID) (*redisstore.Idempotency, error) {
+// idempotencyOf returns the idempotency of an operation on an object if the request has an Idempotency-Key, else nil. Call
+// it after decoding the body, because a malformed request has no outcome. Two requests are the same when they ask for the
+// same operation, however their JSON is spaced and ordered.
+func idempotencyOf(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID) (*redisstore.Idempotency, error) {
 	given := ctx.Request.Header.PeekAll(headerIdempotencyKey)
 	if len(given) == 0 {
 		return nil, nil
@@ -33,26 +33,26 @@ func once(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID) (*rediss
 	if !isIdempotencyKey(given[0]) {
 		return nil, invalid(headerIdempotencyKey, notAnIdempotencyKey)
 	}
-	asked, err := canonical(ctx.Request.Body())
+	body, err := canonical(ctx.Request.Body())
 	if err != nil {
 		return nil, err
 	}
-	return onceFor(string(given[0]), operation, object, asked), nil
+	return newIdempotency(string(given[0]), operation, object, body), nil
 }
 
-// onceFor is once for a key and a request that are read already.
-func onceFor(key, operation string, object uuid.UUID, asked []byte) *redisstore.Idempotency {
+// newIdempotency is idempotencyOf for a key and a request that are already read.
+func newIdempotency(key, operation string, object uuid.UUID, body []byte) *redisstore.Idempotency {
 	h := sha256.New()
 	h.Write([]byte(operation + "\x00"))
 	h.Write(object[:])
-	h.Write(asked)
+	h.Write(body)
 	return &redisstore.Idempotency{Key: key, Fingerprint: [32]byte(h.Sum(nil))}
 }
 
-// onceByKey is once for an operation that gives the organization's request a credential. A repeated answer can be opened
-// with the request's own API key alone, which Redis never has.
-func onceByKey(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID, credential string) (*redisstore.Idempotency, error) {
-	o, err := once(ctx, operation, object)
+// sealedIdempotency is idempotencyOf for an operation whose response carries a credential. Only the request's own API key,
+// which Redis never has, can open the stored response.
+func sealedIdempotency(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID, credential string) (*redisstore.Idempotency, error) {
+	o, err := idempotencyOf(ctx, operation, object)
 	if o == nil || err != nil {
 		return nil, err
 	}
@@ -60,15 +60,13 @@ func onceByKey(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID, cre
 	return o, nil
 }
 
-// answered returns the credential to answer with: the one that was made for this request, or that of the first.
-func answered(made string, o *redisstore.Idempotency) string {
+// credentialOf returns the credential to answer with: the one made for this request, or that of the first one.
+func credentialOf(made string, o *redisstore.Idempotency) string {
 	if o == nil {
 		return made
 	}
 	return o.Credential
 }
-
-func isReplay(o *redisstore.Idempotency) bool { return o != nil && o.Replayed }
 
 func isIdempotencyKey(key []byte) bool {
 	for _, c := range key {
@@ -79,7 +77,7 @@ func isIdempotencyKey(key []byte) bool {
 	return len(key) >= 1 && len(key) <= maxIdempotencyKey
 }
 
-// canonical returns a body without white space, its objects' members in order.
+// canonical returns a body without white space and with ordered members.
 func canonical(body []byte) ([]byte, error) {
 	if len(body) == 0 {
 		return []byte("{}"), nil
@@ -89,22 +87,22 @@ func canonical(body []byte) ([]byte, error) {
 	return value, err
 }
 
-// noteReplay says so when the outcome is that of an earlier request. Its body then has that request's id, and is the
-// same to the letter.
-func (s *Server) noteReplay(ctx *fasthttp.RequestCtx, once *redisstore.Idempotency) {
-	if once == nil || once.FirstRequest == "" {
+// reportReplay marks a response whose outcome is that of an earlier request. Its body then carries the id of that request
+// and is identical to the first response.
+func (s *Server) reportReplay(ctx *fasthttp.RequestCtx, idempotency *redisstore.Idempotency) {
+	if idempotency == nil || idempotency.FirstRequest == "" {
 		return
 	}
-	if once.Replayed {
-		s.counts.replays.Inc()
+	if idempotency.Replayed {
+		s.metrics.replays.Inc()
 		ctx.Response.Header.Set(headerReplayed, "true")
 	}
-	ctx.SetUserValue(firstRequest{}, once.FirstRequest)
+	ctx.SetUserValue(firstRequest{}, idempotency.FirstRequest)
 }
 
 type firstRequest struct{}
 
-// answeredID returns the id of the request that the answer is to: this one, or the one before that it repeats.
+// answeredID returns the id of the request that the response belongs to: this one, or the earlier one that it repeats.
 func answeredID(ctx *fasthttp.RequestCtx) string {
 	if first, ok := ctx.UserValue(firstRequest{}).(string); ok {
 		return first

@@ -9,16 +9,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// What several resources ask of their input.
+// Validation that several resources share.
 
 const (
 	maxNameLength        = 200           // characters
 	maxDescriptionLength = 1000          // characters
-	maxMetadata          = 16 << 10      // bytes, without white space
+	maxMetadata          = 16 << 10      // bytes, compacted
 	maxGrace             = 7 * 24 * 3600 // seconds
 	maxLifetimeSeconds   = 30 * 24 * 3600
-	// An API key that ends at once locks its organization out if the answer with the new one is lost. An agent's secret
-	// does not: the API key can rotate it again.
+	// An organization whose API key ends at once is locked out when the response with the new key is lost. An agent is not:
+	// the API key can rotate its secret again.
 	defaultKeyGrace    = 300 // seconds
 	defaultSecretGrace = 0   // seconds
 	defaultPage        = 50
@@ -27,7 +27,7 @@ const (
 	notAnID = "must be a UUID"
 )
 
-// parseID reads a UUID in the form of RFC 9562 §4, in any case; the other forms that libraries accept are refused.
+// parseID reads a UUID in the form of RFC 9562 §4, in any case. It refuses the other forms that libraries accept.
 func parseID(text string) (uuid.UUID, bool) {
 	id, err := uuid.Parse(text)
 	return id, err == nil && len(text) == len(uuid.UUID{}.String())
@@ -38,7 +38,7 @@ func pathID(ctx *fasthttp.RequestCtx) (uuid.UUID, error) {
 	return pathIDNamed(ctx, "id")
 }
 
-// pathIDNamed returns the id that the path has at this name.
+// pathIDNamed returns the id of a named path parameter.
 func pathIDNamed(ctx *fasthttp.RequestCtx, name string) (uuid.UUID, error) {
 	text, _ := ctx.UserValue(name).(string)
 	id, ok := parseID(text)
@@ -58,7 +58,7 @@ func (v *validation) name(name optional[string]) {
 	}
 }
 
-// object returns a JSON object compacted, its numbers untouched, or "" when none was given.
+// object returns a JSON object compacted, with its numbers unchanged, or "" when it is absent.
 func (v *validation) object(field string, given optional[jsontext.Value], maxBytes int) string {
 	if !given.given {
 		return ""
@@ -89,5 +89,5 @@ func (v *validation) within(field string, value, low, high int64) {
 	}
 }
 
-// nothing is the body of requests that have no fields.
+// nothing is the body of a request without fields.
 type nothing struct{}

@@ -17,17 +17,17 @@ func (s *Server) introspectionRoutes(r *routes) {
 
 type introspectRequest struct {
 	Token optional[string] `json:"token"`
-	Hint  optional[string] `json:"token_type_hint"` // RFC 7662 §2.1; tokens tell themselves apart
+	Hint  optional[string] `json:"token_type_hint"` // RFC 7662 §2.1; ignored, because tokens identify their type
 }
 
-// introspection is an RFC 7662 §2.2 body. Of a token that is not live, or not the asking organization's, it says
-// nothing else.
+// introspection is an RFC 7662 §2.2 body. It contains only active=false for a token that is not live or belongs to another
+// organization.
 type introspection struct {
 	Active       bool      `json:"active"`
 	Scope        string    `json:"scope,omitzero"`
 	ClientID     uuid.UUID `json:"client_id,omitzero"`
 	TokenType    string    `json:"token_type,omitzero"`
-	Expires      int64     `json:"exp,omitzero"` // seconds since 1970, as iat
+	Expires      int64     `json:"exp,omitzero"` // seconds since 1970, like iat
 	Issued       int64     `json:"iat,omitzero"`
 	Subject      uuid.UUID `json:"sub,omitzero"`
 	Issuer       string    `json:"iss,omitzero"`
@@ -49,10 +49,10 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 	if err := v.err(); err != nil {
 		return err
 	}
-	if _, err := s.store.Organization(forRequest(ctx), key); err != nil {
+	if _, err := s.store.Organization(requestContext(ctx), key); err != nil {
 		return err
 	}
-	described, err := s.describeToken(forReading(ctx), request.Token.value, key.Organization)
+	described, err := s.describeToken(readContext(ctx), request.Token.value, key.Organization)
 	if err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func (s *Server) introspect(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, described)
 }
 
-// describeToken says what an access or refresh token of the organization is good for now.
+// describeToken describes an access or refresh token of the organization.
 func (s *Server) describeToken(ctx context.Context, text string, organization uuid.UUID) (introspection, error) {
 	keys, err := s.keys()
 	if err != nil {
@@ -83,7 +83,7 @@ func (s *Server) describeToken(ctx context.Context, text string, organization uu
 
 func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
 	access, err := s.verifyAccess(text)
-	if cannotSay(err) {
+	if keysUnavailable(err) {
 		return introspection{}, uuid.Nil, err
 	}
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text s
 
 func (s *Server) describeRefresh(ctx context.Context, keys *token.Keyring, text string) (introspection, uuid.UUID, error) {
 	refresh, err := s.parseRefresh(text)
-	if cannotSay(err) {
+	if keysUnavailable(err) {
 		return introspection{}, uuid.Nil, err
 	}
 	if err != nil {

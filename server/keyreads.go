@@ -9,27 +9,27 @@ import (
 	"remit/token"
 )
 
-// A key signs only after it has been published for a while, so a running instance knows it by then. One that was suspended
-// (or cut off from its store) does not, and must not call a genuine token invalid: when a credential names an unknown key,
-// the keys are read anew. Anybody can invent names of keys, so that happens once for all that wait, and once a second at
-// the most.
+// A key is published some time before it signs, so a running instance knows every key in use. One that was suspended, or
+// cut off from its store, may not, and must not call a genuine token invalid: when a credential names an unknown key, the
+// keys are read again. Anyone can invent key names, so concurrent requests share one read, and there is at most one read
+// per second.
 const (
 	keyReadPause = time.Second     // between two reads for unknown keys
-	keysFresh    = 2 * time.Second // keys that were read longer ago cannot tell that a key does not exist
+	keysFresh    = 2 * time.Second // keys read longer ago cannot prove that a key does not exist
 	keyReadTime  = 2 * time.Second // for one read
 )
 
-// keyReads reads the keys anew. The zero value reads nothing: the keys do not change.
+// keyReads reads the keys again. The zero value reads nothing: the keys do not change.
 type keyReads struct {
 	mu    sync.Mutex
 	read  func(context.Context) (*token.Keyring, error)
-	began time.Time // the last read
-	good  time.Time // when the last read began that succeeded
+	began time.Time // of the last read
+	good  time.Time // when the last successful read began
 	ended chan struct{}
 	err   error // of the last read
 }
 
-// join starts a read unless one is under way, and returns its error.
+// join starts a read unless one is in progress, waits for it, and returns its error.
 func (r *keyReads) join(ctx context.Context, use func(*token.Keyring)) error {
 	r.mu.Lock()
 	ended := r.ended
@@ -71,8 +71,8 @@ func (r *keyReads) run(read func(context.Context) (*token.Keyring, error), ended
 	}
 }
 
-// age returns how long ago it was by the clock of the machine that counts more: one of them stands still while the machine
-// is suspended, the other may be set back.
+// age returns the larger of the times since at by the monotonic and the wall clock. The first stops while a machine is
+// suspended; the second may be set back.
 func age(at time.Time) time.Duration {
 	now := time.Now()
 	return max(now.Sub(at), now.Round(0).Sub(at.Round(0)))

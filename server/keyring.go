@@ -8,20 +8,21 @@ import (
 	"remit/token"
 )
 
-// FollowKeys has the server read its keys so whenever ReadKeys is called, or a credential names a key that it does not know.
+// FollowKeys makes the server read its keys with this function at each ReadKeys, and when a credential names an unknown
+// key.
 func (s *Server) FollowKeys(read func(context.Context) (*token.Keyring, error)) {
 	s.keyReads.mu.Lock()
 	defer s.keyReads.mu.Unlock()
 	s.keyReads.read = read
 }
 
-// ReadKeys reads the keys given to FollowKeys now, or waits for a read that is under way.
+// ReadKeys reads the keys with the function of FollowKeys, or joins a read in progress.
 func (s *Server) ReadKeys(ctx context.Context) error {
 	return s.keyReads.join(ctx, s.SetKeyring)
 }
 
-// seekKey returns nil once the keys are fresh enough to tell that a key does not exist, else errStaleKeys.
-func (s *Server) seekKey() error {
+// refreshKeys returns nil once the keys are fresh enough to conclude that a key does not exist, else errStaleKeys.
+func (s *Server) refreshKeys() error {
 	r := &s.keyReads
 	r.mu.Lock()
 	follows, due := r.read != nil, r.ended != nil || age(r.began) >= keyReadPause
@@ -30,7 +31,7 @@ func (s *Server) seekKey() error {
 		return nil
 	}
 	if due {
-		_ = s.ReadKeys(context.Background()) // whose time is bounded
+		_ = s.ReadKeys(context.Background()) // bounded by keyReadTime
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,10 +41,10 @@ func (s *Server) seekKey() error {
 	return nil
 }
 
-// withKey checks a credential, and once more with keys just read when it names a key that is not known.
-func withKey[T any](s *Server, check func(*verifier) (T, error)) (T, error) {
+// withFreshKeys checks a credential, and checks it again with newly read keys when it names an unknown key.
+func withFreshKeys[T any](s *Server, check func(*tokenCache) (T, error)) (T, error) {
 	var none T
-	v := s.verifier.Load()
+	v := s.tokens.Load()
 	if v == nil {
 		return none, errNoKeyring
 	}
@@ -51,39 +52,41 @@ func withKey[T any](s *Server, check func(*verifier) (T, error)) (T, error) {
 	if !errors.Is(err, token.ErrUnknownKey) {
 		return checked, err
 	}
-	if err := s.seekKey(); err != nil {
+	if err := s.refreshKeys(); err != nil {
 		return none, err
 	}
-	if now := s.verifier.Load(); now != v {
+	if now := s.tokens.Load(); now != v {
 		return check(now)
 	}
 	return none, err
 }
 
-// parseRefresh is token.Keyring.ParseRefresh with the keys of now. Errors: errNoKeyring, errStaleKeys, and those of
-// the token package for one that is not valid.
+// parseRefresh is token.Keyring.ParseRefresh with the current keys. Errors: errNoKeyring, errStaleKeys, and those of
+// package token for an invalid refresh token.
 func (s *Server) parseRefresh(text string) (token.RefreshToken, error) {
-	return withKey(s, func(v *verifier) (token.RefreshToken, error) { return v.keys.ParseRefresh(text) })
+	return withFreshKeys(s, func(v *tokenCache) (token.RefreshToken, error) { return v.keys.ParseRefresh(text) })
 }
 
-// verifyAccess is token.Keyring.VerifyAccess with the keys of now.
+// verifyAccess is token.Keyring.VerifyAccess with the current keys, without the token cache.
 func (s *Server) verifyAccess(text string) (token.Access, error) {
-	return withKey(s, func(v *verifier) (token.Access, error) { return v.keys.VerifyAccess(text, time.Now()) })
+	return withFreshKeys(s, func(v *tokenCache) (token.Access, error) { return v.keys.VerifyAccess(text, time.Now()) })
 }
 
-// cannotSay tells trouble with the keys from a credential that is not valid.
-func cannotSay(err error) bool { return errors.Is(err, errStaleKeys) || errors.Is(err, errNoKeyring) }
+// keysUnavailable distinguishes missing keys from an invalid credential.
+func keysUnavailable(err error) bool {
+	return errors.Is(err, errStaleKeys) || errors.Is(err, errNoKeyring)
+}
 
-// SetKeyring gives the server its keys, or new ones. With the same ones nothing is forgotten.
+// SetKeyring sets the keys. Equal keys keep the token cache.
 func (s *Server) SetKeyring(k *token.Keyring) {
-	if v := s.verifier.Load(); v == nil || !v.keys.Equal(k) {
-		s.verifier.Store(newVerifier(k, s.store, s.counts))
+	if v := s.tokens.Load(); v == nil || !v.keys.Equal(k) {
+		s.tokens.Store(newTokenCache(k, s.store, s.metrics))
 	}
 }
 
 // keys returns the keyring, or errNoKeyring before there is one.
 func (s *Server) keys() (*token.Keyring, error) {
-	if v := s.verifier.Load(); v != nil {
+	if v := s.tokens.Load(); v != nil {
 		return v.keys, nil
 	}
 	return nil, errNoKeyring

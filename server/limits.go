@@ -1,26 +1,27 @@
 package server
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 )
 
-// Limits bound what a client address may cost Redis without a credential. They are kept in this process: each of
-// several instances has its own.
+// Limits bound what one client address may cost Redis without a valid credential. Each instance of the service counts for
+// itself.
 type Limits struct {
-	// Off admits everything.
+	// Off switches all limits off.
 	Off bool
-	// OrganizationsPerMinute is how many organizations an address may create. 0 means 300.
+	// OrganizationsPerMinute is how many organizations one address may create. 0 means 300.
 	OrganizationsPerMinute int
-	// FailedAuthPerMinute is how many exchanges and refreshes of an agent may fail at an address, together. 0 means 600. An
-	// address may try ten times as many secrets, of all agents together.
+	// FailedAuthPerMinute is how many token exchanges and refreshes of one agent may fail at one address. 0 means 600. All
+	// agents at one address together may try ten times as many secrets.
 	FailedAuthPerMinute int
 }
 
-// limits are those of a server; nil ones are off.
+// limits are the rate limiters of a server; nil ones are off.
 type limits struct {
-	organizations *keyedLimit[netip.Addr]
-	failedAuth    *authLimit
+	organizations *rateLimiter[netip.Addr]
+	failedAuth    *authLimiter
 }
 
 func newLimits(cfg Limits, now func() time.Time) limits {
@@ -28,14 +29,7 @@ func newLimits(cfg Limits, now func() time.Time) limits {
 		return limits{}
 	}
 	return limits{
-		organizations: newKeyedLimit[netip.Addr]("organizations", orDefault(cfg.OrganizationsPerMinute, defaultOrganizations), maxAddresses, now),
-		failedAuth:    newAuthLimit(orDefault(cfg.FailedAuthPerMinute, defaultFailedAuth), now),
+		organizations: newRateLimiter[netip.Addr]("organizations", cmp.Or(cfg.OrganizationsPerMinute, defaultOrganizations), maxAddresses, now),
+		failedAuth:    newAuthLimiter(cmp.Or(cfg.FailedAuthPerMinute, defaultFailedAuth), now),
 	}
-}
-
-func orDefault(given, usual int) int {
-	if given > 0 {
-		return given
-	}
-	return usual
 }

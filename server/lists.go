@@ -10,8 +10,8 @@ import (
 	"remit/redisstore"
 )
 
-// readQuery reads the query parameters of a list. statuses are those that it can be filtered by, filters the ids:
-// agent_id, session_id.
+// readQuery reads the query parameters of a list. statuses and filters are those that the list supports; filters are
+// agent_id and session_id.
 func readQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, filters ...string) (redisstore.Query, error) {
 	var v validation
 	q := redisstore.Query{Limit: defaultPage}
@@ -38,7 +38,7 @@ func readQuery(ctx *fasthttp.RequestCtx, statuses []redisstore.Status, filters .
 	return q, v.err()
 }
 
-// filterID reads an id that a list is filtered by.
+// filterID reads an id to filter by.
 func (v *validation) filterID(field, text string) uuid.UUID {
 	id, ok := parseID(text)
 	v.require(ok && id != uuid.Nil, field, notAnID)
@@ -63,8 +63,8 @@ func (v *validation) status(text string, statuses []redisstore.Status) redisstor
 	return ""
 }
 
-// cursor reads the opaque place where a page starts: the id of the last entry before it. Only what cursorOf writes is one:
-// base64 would skip line breaks, and the id of nothing would start from the newest again.
+// cursor reads the opaque cursor of a page: the id of the last entry before it. It accepts only what cursorOf writes:
+// base64 decoding would skip line breaks, and the nil id would start again from the newest entry.
 func (v *validation) cursor(text string) uuid.UUID {
 	raw, _ := base64.RawURLEncoding.DecodeString(text)
 	id, err := uuid.FromBytes(raw)
@@ -74,14 +74,14 @@ func (v *validation) cursor(text string) uuid.UUID {
 
 func cursorOf(id uuid.UUID) string { return base64.RawURLEncoding.EncodeToString(id[:]) }
 
-// announceNext points to the next page with the same filters (RFC 8288).
+// announceNext links to the next page with the same filters (RFC 8288).
 func announceNext(ctx *fasthttp.RequestCtx, next uuid.UUID) {
 	if next != uuid.Nil {
 		announce(ctx, "cursor", cursorOf(next))
 	}
 }
 
-// announce points to the request that differs in this parameter.
+// announce links to the request that differs in this parameter.
 func announce(ctx *fasthttp.RequestCtx, parameter, value string) {
 	args := fasthttp.AcquireArgs()
 	defer fasthttp.ReleaseArgs(args)

@@ -11,75 +11,77 @@ import (
 )
 
 const (
-	// graceTime is how long a place in a full pool is safe from holders that have less than its own.
+	// graceTime is how long a reservation in a full pool is safe from tenants that hold less than its own.
 	graceTime = time.Second
-	// sampledHolders is among how many holders the largest is sought: there may be thousands.
-	sampledHolders = 16
-	// maxDisplaced is how many places one reservation may displace: so many of the smallest make room for the largest body.
+	// sampledTenants is how many tenants are sampled to find a large one, because there may be thousands.
+	sampledTenants = 16
+	// maxDisplaced is how many reservations one new reservation may displace: as many of the smallest make room for the
+	// largest body.
 	maxDisplaced = 128
-	// maxLooked is among how many of the oldest reservations one is sought that shares an address with the newcomer.
-	maxLooked = 1024
+	// maxScanned is how many of the oldest reservations are scanned for one that shares an address with the newcomer.
+	maxScanned = 1024
 )
 
-// pool bounds the bytes that request bodies, or answers, hold at once. A holder gets at most half of them. When the pool is
-// full, a reservation displaces places of the holder with the most bytes, then any place older than graceTime. The same goes
-// for the half of an address among the organizations that share it. So nobody keeps others out by holding places, or by
-// reserving them again and again.
-type pool struct {
+// memoryPool bounds the bytes that request bodies, or responses, hold at once, and shares them fairly by bytes among
+// tenants. (waiterLimit shares places by number.) A tenant may hold at most half. In a full pool a new reservation
+// displaces the oldest reservation of a tenant that holds many bytes, then any reservation older than graceTime.
+// Organizations that share an address share that address's half in the same way. So no tenant can keep others out by
+// holding memory, or by reserving it again and again.
+type memoryPool struct {
 	most    int   // bytes
-	errFull error // refuses when the pool has no room
-	errHalf error // refuses when the holder has half of the pool
+	errFull error // when the pool has no room
+	errHalf error // when the tenant would have more than half of the pool
 
-	mu    sync.Mutex
-	sum   int                 // bytes of all places
-	held  map[account]*shares // without holders of nothing
-	order list.List           // of *reservation: those that can be displaced, oldest first
+	mu       sync.Mutex
+	sum      int                        // bytes of all reservations
+	byTenant map[tenantKey]*tenantUsage // without tenants that hold nothing
+	order    list.List                  // of *reservation: those that can be displaced, oldest first
 }
 
-// account is whom a place counts for: an organization or a client address.
-type account struct {
+// tenantKey is what a reservation counts for: an organization or a client address.
+type tenantKey struct {
 	organization uuid.UUID
 	address      netip.Addr
 }
 
-// shares is what one holder has of a pool.
-type shares struct {
+// tenantUsage is what one tenant holds of a pool.
+type tenantUsage struct {
 	bytes int
 	order list.List // of *reservation: those that can be displaced, oldest first
 }
 
-// reservation is a part of a pool that is reserved. Nil is none.
+// reservation is a number of bytes reserved in a pool. Nil reserves none.
 type reservation struct {
-	pool      *pool
+	pool      *memoryPool
 	bytes     int
-	holders   []account
+	tenants   []tenantKey
 	since     time.Time
-	cut       func()        // ends what holds the bytes, without waiting for it
-	displaced bool          // it was cut, and has no bytes any more
-	inPool    *list.Element // nil when the place cannot be displaced
-	inShares  *list.Element // of the first holder
+	cut       func()        // aborts what holds the bytes, without waiting
+	displaced bool          // it was aborted and holds no bytes any more
+	inPool    *list.Element // nil when it cannot be displaced
+	inTenant  *list.Element // of the first tenant
 }
 
-func newPool(most int, errFull, errHalf error) *pool {
-	return &pool{most: most, errFull: errFull, errHalf: errHalf, held: map[account]*shares{}}
+func newMemoryPool(most int, errFull, errHalf error) *memoryPool {
+	return &memoryPool{most: most, errFull: errFull, errHalf: errHalf, byTenant: map[tenantKey]*tenantUsage{}}
 }
 
-// reserve returns a place, which the caller releases, or errHalf or errFull. The place counts for each of the holders and
-// is displaced when it is the first one's turn.
-func (p *pool) reserve(bytes int, now time.Time, cut func(), holders ...account) (*reservation, error) {
+// reserve returns a reservation, which the caller releases, or errHalf or errFull. It counts for each of the tenants; the
+// first tenant's bytes decide whether it can be displaced. Displacing it calls cut.
+func (p *memoryPool) reserve(bytes int, now time.Time, cut func(), tenants ...tenantKey) (*reservation, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.makeRoom(bytes, now, holders, nil); err != nil {
+	if err := p.makeRoom(bytes, now, tenants, nil); err != nil {
 		return nil, err
 	}
-	one := &reservation{pool: p, holders: holders, since: now, cut: cut}
+	one := &reservation{pool: p, tenants: tenants, since: now, cut: cut}
 	p.count(one, bytes)
 	one.inPool = p.order.PushBack(one)
-	one.inShares = p.held[holders[0]].order.PushBack(one)
+	one.inTenant = p.byTenant[tenants[0]].order.PushBack(one)
 	return one, nil
 }
 
-// resize changes how many bytes the place has. When there is no room it changes nothing and returns errHalf or errFull.
+// resize changes the size of the reservation. Without room it changes nothing and returns errHalf or errFull.
 func (one *reservation) resize(bytes int, now time.Time) error {
 	p := one.pool
 	p.mu.Lock()
@@ -88,7 +90,7 @@ func (one *reservation) resize(bytes int, now time.Time) error {
 		return p.errFull
 	}
 	if more := bytes - one.bytes; more > 0 {
-		if err := p.makeRoom(more, now, one.holders, one); err != nil {
+		if err := p.makeRoom(more, now, one.tenants, one); err != nil {
 			return err
 		}
 	}
@@ -96,8 +98,8 @@ func (one *reservation) resize(bytes int, now time.Time) error {
 	return nil
 }
 
-// settle makes sure that the place is not displaced from now on.
-func (one *reservation) settle() {
+// pin protects the reservation from being displaced.
+func (one *reservation) pin() {
 	if one == nil {
 		return
 	}
@@ -106,7 +108,7 @@ func (one *reservation) settle() {
 	one.pool.unlist(one)
 }
 
-// release gives the bytes back, and says whether the place was displaced. It may be called again.
+// release returns the bytes to the pool, and reports whether the reservation was displaced. It may be called again.
 func (one *reservation) release() (displaced bool) {
 	if one == nil {
 		return false
@@ -117,13 +119,13 @@ func (one *reservation) release() (displaced bool) {
 	return one.displaced
 }
 
-// makeRoom displaces other places than keep as far as it must and may.
-func (p *pool) makeRoom(bytes int, now time.Time, holders []account, keep *reservation) error {
-	own := p.bytesOf(holders[0]) + bytes
+// makeRoom displaces reservations other than keep until there is room, as far as the tenants may.
+func (p *memoryPool) makeRoom(bytes int, now time.Time, tenants []tenantKey, keep *reservation) error {
+	own := p.bytesOf(tenants[0]) + bytes
 	if own > p.most/2 {
 		return p.errHalf
 	}
-	for _, shared := range holders[1:] {
+	for _, shared := range tenants[1:] {
 		if err := p.makeRoomWithin(shared, own, bytes, now, keep); err != nil {
 			return err
 		}
@@ -141,9 +143,8 @@ func (p *pool) makeRoom(bytes int, now time.Time, holders []account, keep *reser
 	return p.errFull
 }
 
-// makeRoomWithin does the same in the half of a holder that several share, as organizations do the address they come from:
-// none of them keeps the others out.
-func (p *pool) makeRoomWithin(shared account, own, bytes int, now time.Time, keep *reservation) error {
+// makeRoomWithin is makeRoom within the half of a tenant that several share, such as an address with several organizations.
+func (p *memoryPool) makeRoomWithin(shared tenantKey, own, bytes int, now time.Time, keep *reservation) error {
 	for range maxDisplaced {
 		if p.bytesOf(shared)+bytes <= p.most/2 {
 			return nil
@@ -157,45 +158,45 @@ func (p *pool) makeRoomWithin(shared account, own, bytes int, now time.Time, kee
 	return p.errHalf
 }
 
-// victimWithin returns the oldest reservation there that a holder which is to have so many bytes may displace, or nil. It
-// looks at the oldest ones only.
-func (p *pool) victimWithin(shared account, own int, now time.Time, keep *reservation) *reservation {
-	looked := 0
-	for at := p.order.Front(); at != nil && looked < maxLooked; at = at.Next() {
-		looked++
+// victimWithin returns the oldest reservation there that a tenant with this many bytes may displace, or nil. It scans only
+// the oldest ones.
+func (p *memoryPool) victimWithin(shared tenantKey, own int, now time.Time, keep *reservation) *reservation {
+	scanned := 0
+	for at := p.order.Front(); at != nil && scanned < maxScanned; at = at.Next() {
+		scanned++
 		one := at.Value.(*reservation)
-		if one == keep || !slices.Contains(one.holders[1:], shared) {
+		if one == keep || !slices.Contains(one.tenants[1:], shared) {
 			continue
 		}
-		if p.bytesOf(one.holders[0]) > own || now.Sub(one.since) > graceTime {
+		if p.bytesOf(one.tenants[0]) > own || now.Sub(one.since) > graceTime {
 			return one
 		}
 	}
 	return nil
 }
 
-func (p *pool) displace(victim *reservation) {
+func (p *memoryPool) displace(victim *reservation) {
 	victim.displaced = true
 	p.remove(victim)
 	victim.cut()
 }
 
-func (p *pool) bytesOf(h account) int {
-	if s := p.held[h]; s != nil {
+func (p *memoryPool) bytesOf(h tenantKey) int {
+	if s := p.byTenant[h]; s != nil {
 		return s.bytes
 	}
 	return 0
 }
 
-// victim returns the place that a holder which is to have so many bytes may displace next, or nil.
-func (p *pool) victim(own int, now time.Time, keep *reservation) *reservation {
-	var largest *shares
+// victim returns the reservation that a tenant with this many bytes may displace next, or nil.
+func (p *memoryPool) victim(own int, now time.Time, keep *reservation) *reservation {
+	var largest *tenantUsage
 	sampled := 0
-	for _, s := range p.held { // in an order of Go's choice
+	for _, s := range p.byTenant { // in random order
 		if s.order.Len() > 0 && (largest == nil || s.bytes > largest.bytes) {
 			largest = s
 		}
-		if sampled++; sampled == sampledHolders {
+		if sampled++; sampled == sampledTenants {
 			break
 		}
 	}
@@ -210,37 +211,37 @@ func (p *pool) victim(own int, now time.Time, keep *reservation) *reservation {
 	return nil
 }
 
-// count changes the bytes of a place by so many.
-func (p *pool) count(one *reservation, change int) {
+// count changes the size of a reservation by so many bytes.
+func (p *memoryPool) count(one *reservation, change int) {
 	one.bytes += change
 	p.sum += change
-	for _, h := range one.holders {
-		s := p.held[h]
+	for _, h := range one.tenants {
+		s := p.byTenant[h]
 		if s == nil {
-			s = &shares{}
-			p.held[h] = s
+			s = &tenantUsage{}
+			p.byTenant[h] = s
 		}
 		s.bytes += change
 	}
 }
 
-// remove takes a place out of the pool.
-func (p *pool) remove(one *reservation) {
+// remove takes a reservation out of the pool.
+func (p *memoryPool) remove(one *reservation) {
 	p.unlist(one)
 	p.count(one, -one.bytes)
-	for _, h := range one.holders {
-		if s := p.held[h]; s.bytes == 0 {
-			delete(p.held, h)
+	for _, h := range one.tenants {
+		if s := p.byTenant[h]; s.bytes == 0 {
+			delete(p.byTenant, h)
 		}
 	}
 }
 
-// unlist takes a place out of what can be displaced.
-func (p *pool) unlist(one *reservation) {
+// unlist takes a reservation out of those that can be displaced.
+func (p *memoryPool) unlist(one *reservation) {
 	if one.inPool == nil {
 		return
 	}
 	p.order.Remove(one.inPool)
-	p.held[one.holders[0]].order.Remove(one.inShares)
-	one.inPool, one.inShares = nil, nil
+	p.byTenant[one.tenants[0]].order.Remove(one.inTenant)
+	one.inPool, one.inTenant = nil, nil
 }

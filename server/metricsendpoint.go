@@ -8,16 +8,16 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-const watchersGrace = time.Second / 2
+const scrapeGrace = time.Second / 2
 
 func (s *Server) metricsRoutes(r *routes) {
-	r.get("/metrics", s.metrics)
+	r.get("/metrics", s.getMetrics)
 }
 
-// metrics answers with all that is counted, in the text format of Prometheus.
-func (s *Server) metrics(ctx *fasthttp.RequestCtx) error {
+// getMetrics returns all metrics in the text format of Prometheus.
+func (s *Server) getMetrics(ctx *fasthttp.RequestCtx) error {
 	packed := ctx.Request.Header.HasAcceptEncoding("gzip")
-	text, err := s.scrapes.text(time.Now(), s.counts.registry, packed)
+	text, err := s.scrapes.text(time.Now(), s.metrics.registry, packed)
 	if err != nil {
 		return err
 	}
@@ -32,18 +32,18 @@ func (s *Server) metrics(ctx *fasthttp.RequestCtx) error {
 	return nil
 }
 
-// ServeMetrics answers /metrics and /healthz, and nothing else, on a listener of their own until Shutdown, by plain HTTP.
-// The server must have been told so: see Config.MetricsApart.
-func (s *Server) ServeMetrics(accepting net.Listener) error { return s.watchers.Serve(accepting) }
+// ServeMetrics serves only /metrics and /healthz, over plain HTTP, on a separate listener until Shutdown. Set
+// Config.MetricsApart with it.
+func (s *Server) ServeMetrics(accepting net.Listener) error { return s.metricsHTTP.Serve(accepting) }
 
-// endWatching stops ServeMetrics. A scrape that is under way may end; a connection that says nothing is not waited for.
-func (s *Server) endWatching() {
-	ctx, cancel := context.WithTimeout(context.Background(), watchersGrace)
+// stopMetrics stops ServeMetrics. A scrape in progress may end; idle connections are closed.
+func (s *Server) stopMetrics() {
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeGrace)
 	defer cancel()
-	_ = s.watchers.ShutdownWithContext(ctx) // who is cut off has nothing to lose
+	_ = s.metricsHTTP.ShutdownWithContext(ctx) // a scrape that is cut off loses nothing
 }
 
-func (s *Server) watchersHandler() fasthttp.RequestHandler {
+func (s *Server) metricsHandler() fasthttp.RequestHandler {
 	r := s.newRoutes()
 	s.metricsRoutes(r)
 	r.get("/healthz", s.healthz)

@@ -11,8 +11,57 @@ import (
 	"remit/token"
 )
 
-// readForm reads the parameters. RFC 6749 §3.2 forbids repeated ones and has unknown ones ignored; an empty one counts
-// as absent.
+// oauth does an operation for a client, and answers its errors as RFC 6749 has them. do authenticates the client, with
+// authenticatedClient or by exchanging its secret: the rate limiter counts its error.
+func (s *Server) oauth(ctx *fasthttp.RequestCtx, do func(credential, url.Values) error) error {
+	keepFromCaches(ctx)
+	ctx.Response.Header.Set(fasthttp.HeaderPragma, "no-cache")
+	form, err := readForm(ctx)
+	var client credential
+	if err == nil {
+		client, err = readClient(ctx, form)
+	}
+	if err != nil {
+		err = s.rejectCredential(ctx, client.agent, err)
+	} else {
+		client.refresh = s.signedRefresh(form.Get("refresh_token"), client.agent)
+		err = s.authenticate(ctx, client, func() error { return do(client, form) })
+	}
+	if err != nil {
+		return s.answerOAuthError(ctx, err)
+	}
+	return nil
+}
+
+// authenticatedClient returns the client once the store has confirmed its secret. The operation's required parameter is
+// checked first, because a request without it needs no store.
+func (s *Server) authenticatedClient(ctx *fasthttp.RequestCtx, client credential, form url.Values, required string) (redisstore.AccessToken, error) {
+	if form.Get(required) == "" {
+		return redisstore.AccessToken{}, &oauthError{"invalid_request", required + " is required"}
+	}
+	organization, err := s.store.CheckSecret(requestContext(ctx), client.agent, client.secret)
+	if err != nil {
+		return redisstore.AccessToken{}, err
+	}
+	identifyCaller(ctx, organization, client.agent)
+	return redisstore.AccessToken{Organization: organization, Agent: client.agent}, nil
+}
+
+// signedRefresh returns a refresh token of the agent that this service issued, spent or not, and the zero value for any
+// other text.
+func (s *Server) signedRefresh(text string, agent uuid.UUID) token.RefreshToken {
+	if text == "" {
+		return token.RefreshToken{}
+	}
+	signed, err := s.parseRefresh(text)
+	if err != nil || signed.Agent != agent {
+		return token.RefreshToken{}
+	}
+	return signed
+}
+
+// readForm reads the parameters. A repeated parameter is an error, an unknown one is ignored, and an empty one counts as
+// absent (RFC 6749 §3.2).
 func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
 	header := &ctx.Request.Header
 	if countHeader(header.RawHeaders(), fasthttp.HeaderContentType) > 1 || len(header.Peek(fasthttp.HeaderContentEncoding)) > 0 {
@@ -34,28 +83,28 @@ func readForm(ctx *fasthttp.RequestCtx) (url.Values, error) {
 	return form, nil
 }
 
-// readClient reads the client's credentials from the Authorization header or else the form (RFC 6749 §2.3.1). A secret
-// that no client can have is refused before the store is asked.
-func readClient(ctx *fasthttp.RequestCtx, form url.Values) (oauthClient, error) {
+// readClient reads the client's credentials from the Authorization header, or else from the form (RFC 6749 §2.3.1). It
+// refuses a malformed secret without asking the store; the error then comes with the agent, if there is one.
+func readClient(ctx *fasthttp.RequestCtx, form url.Values) (credential, error) {
 	id, secret := form.Get("client_id"), form.Get("client_secret")
 	if header := string(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization)); header != "" {
 		if secret != "" {
-			return oauthClient{}, &oauthError{"invalid_request", "send the client's credentials once"}
+			return credential{}, &oauthError{"invalid_request", "send the client's credentials once"}
 		}
 		basicID, basicSecret, ok := readBasic(header)
 		if !ok || id != "" && id != basicID {
-			return oauthClient{}, redisstore.ErrInvalidCredentials
+			return credential{}, redisstore.ErrInvalidCredentials
 		}
 		id, secret = basicID, basicSecret
 	}
 	agent, ok := parseID(id)
 	if !ok || token.CheckAgentSecret(secret) != nil {
-		return oauthClient{agent: agent}, redisstore.ErrInvalidCredentials
+		return credential{agent: agent}, redisstore.ErrInvalidCredentials
 	}
-	return oauthClient{agent, secret}, nil
+	return credential{agent: agent, secret: token.Hash(secret)}, nil
 }
 
-// readBasic reads HTTP Basic credentials, both halves of which are form-encoded first (RFC 6749 §2.3.1).
+// readBasic reads HTTP Basic credentials, whose two halves are form-encoded before the Base64 (RFC 6749 §2.3.1).
 func readBasic(header string) (id, secret string, ok bool) {
 	scheme, encoded, _ := strings.Cut(header, " ")
 	raw, err := base64.StdEncoding.Strict().DecodeString(encoded)
@@ -75,10 +124,4 @@ func scopesIn(form url.Values) ([]string, error) {
 		return nil, &oauthError{"invalid_scope", "scope is not a list of distinct scopes"}
 	}
 	return scopes, nil
-}
-
-// oauthClient is a client as it presents itself.
-type oauthClient struct {
-	agent  uuid.UUID
-	secret string
 }

@@ -7,7 +7,7 @@ import (
 	"remit/redisstore"
 )
 
-// oauthError is a refusal in the words of RFC 6749 §5.2.
+// oauthError is an error of RFC 6749 §5.2.
 type oauthError struct{ code, description string }
 
 func (e *oauthError) Error() string { return e.code + ": " + e.description }
@@ -17,8 +17,8 @@ type oauthErrorAnswer struct {
 	Description string `json:"error_description"`
 }
 
-// answerOAuthError says any error in the words of RFC 6749. What has none there (the store, the limits) keeps its status
-// and gets a name.
+// answerOAuthError answers any error in the form of RFC 6749 §5.2. An error that the RFC does not know (of the store, of a
+// limit) keeps its status and gets the nearest code.
 func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	var refusal *oauthError
 	var scope *redisstore.ScopeError
@@ -43,11 +43,11 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	default:
 		body.Error = "server_error"
 	}
-	seen := askedOf(ctx)
-	seen.code, seen.turnedAway = p.Code, isOverloaded(err)
+	info := infoOf(ctx)
+	info.code, info.shed = p.Code, isOverloaded(err)
 	if refusal != nil {
-		seen.code = refusal.code
+		info.code = refusal.code
 	}
-	s.noteTrouble(ctx, err, p)
+	s.reportFailure(ctx, err, p)
 	return answerStatus(ctx, p.Status, body)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// optional is a field that may be absent but not null: null would be a second way to say the same, and for a limit the
-// dangerous one.
+// optional is a field that may be absent but not null. Null would be a second way to say absent, and a dangerous one for a
+// limit.
 type optional[T any] struct {
 	value T
 	given bool
@@ -25,7 +25,7 @@ func (o *optional[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, &o.value)
 }
 
-// or returns the value, or another when it was not given.
+// or returns the value, or absent when it was not given.
 func (o *optional[T]) or(absent T) T {
 	if o.given {
 		return o.value

@@ -16,9 +16,9 @@ func (s *Server) organizationRoutes(r *routes) {
 	r.post("/v1/organizations/{id}/api-key/rotate", s.rotateAPIKey)
 }
 
-// admitCreator refuses who may not create organizations. Whoever guesses bootstrap tokens counts as one who guesses
-// secrets.
-func (s *Server) admitCreator(ctx *fasthttp.RequestCtx) error {
+// authorizeCreator refuses callers that may not create organizations. A wrong bootstrap token counts as a failed
+// authentication.
+func (s *Server) authorizeCreator(ctx *fasthttp.RequestCtx) error {
 	switch s.organizations.Creation {
 	case OrganizationsOpen, "":
 		return nil
@@ -28,11 +28,11 @@ func (s *Server) admitCreator(ctx *fasthttp.RequestCtx) error {
 	return errNoNewOrgs
 }
 
-// SetBootstrapHash gives the server the SHA-256 of the bootstrap token, or that of a new one. Until then nobody creates an
-// organization by a token.
+// SetBootstrapHash sets the SHA-256 of the bootstrap token, or of a new one. Without it OrganizationsToken allows no
+// caller.
 func (s *Server) SetBootstrapHash(hash [32]byte) { s.bootstrapHash.Store(&hash) }
 
-// checkBootstrapToken compares hashes, so that the time it takes tells nothing of the token, nor of its length.
+// checkBootstrapToken compares hashes, so that its time reveals nothing about the token or its length.
 func (s *Server) checkBootstrapToken(ctx *fasthttp.RequestCtx) error {
 	given, found := bearer(ctx)
 	if !found || len(given) == 0 {
@@ -56,14 +56,14 @@ type createOrganizationRequest struct {
 type organizationAnswer struct {
 	ID       uuid.UUID      `json:"id"`
 	Name     string         `json:"name"`
-	APIKey   string         `json:"api_key,omitzero"` // in the answer to its creation only
+	APIKey   string         `json:"api_key,omitzero"` // in the response to its creation only
 	Metadata jsontext.Value `json:"metadata"`
 	Created  timestamp      `json:"created_at"`
-	Quotas   *resources     `json:"quotas,omitzero"` // only when it is read, as usage
+	Quotas   *resources     `json:"quotas,omitzero"` // in the response to a read only, like usage
 	Usage    *resources     `json:"usage,omitzero"`
 }
 
-// resources are amounts of what an organization holds, or may hold: null for any number.
+// resources are amounts that an organization holds or may hold: null means no limit.
 type resources struct {
 	Agents              *int64 `json:"agents"`
 	OpenSessions        *int64 `json:"open_sessions"`
@@ -95,7 +95,7 @@ func organizationOf(o redisstore.Organization) organizationAnswer {
 }
 
 func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
-	if err := s.admitOrganization(ctx); err != nil {
+	if err := s.authorizeCreation(ctx); err != nil {
 		return err
 	}
 	var request createOrganizationRequest
@@ -108,54 +108,54 @@ func (s *Server) createOrganization(ctx *fasthttp.RequestCtx) error {
 	if err := v.err(); err != nil {
 		return err
 	}
-	once, err := once(ctx, "create organization", uuid.Nil)
+	idempotency, err := idempotencyOf(ctx, "create organization", uuid.Nil)
 	if err != nil {
 		return err
 	}
-	created, err := s.makeOrganization(ctx, request.Name.value, metadata, once)
-	s.noteReplay(ctx, once)
+	created, err := s.makeOrganization(ctx, request.Name.value, metadata, idempotency)
+	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
-	if !isReplay(once) {
-		s.counts.organizationsCreated.Inc()
+	if !isReplay(idempotency) {
+		s.metrics.organizationsCreated.Inc()
 	}
 	keepFromCaches(ctx)
 	return answerCreated(ctx, "/v1/organizations/"+created.ID.String(), created)
 }
 
 // makeOrganization creates an organization with its first API key.
-func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata string, once *redisstore.Idempotency) (organizationAnswer, error) {
-	if once != nil {
-		return s.makeOrganizationOnce(ctx, name, metadata, once)
+func (s *Server) makeOrganization(ctx *fasthttp.RequestCtx, name, metadata string, idempotency *redisstore.Idempotency) (organizationAnswer, error) {
+	if idempotency != nil {
+		return s.makeOrganizationIdempotent(ctx, name, metadata, idempotency)
 	}
 	id := redisstore.NewRootID()
 	apiKey := token.NewAPIKey(id)
-	organization, err := s.store.CreateOrganization(forRequest(ctx),
+	organization, err := s.store.CreateOrganization(requestContext(ctx),
 		redisstore.APIKey{Organization: id, Hash: token.Hash(apiKey)}, name, metadata)
 	created := organizationOf(organization)
 	created.APIKey = apiKey
 	return created, err
 }
 
-// makeOrganizationOnce is makeOrganization with an idempotency key. The bootstrap token shows who asks again. Where anybody
-// may create organizations there is none, so the idempotency key itself must be a secret: whoever knew it would be given
-// the organization's API key.
-func (s *Server) makeOrganizationOnce(ctx *fasthttp.RequestCtx, name, metadata string, once *redisstore.Idempotency) (organizationAnswer, error) {
-	creator, secret := "", once.Key
+// makeOrganizationIdempotent is makeOrganization with an idempotency key. The bootstrap token proves who repeats a request.
+// When everyone may create organizations there is none, so the idempotency key itself must be a secret: whoever knows it
+// receives the organization's API key.
+func (s *Server) makeOrganizationIdempotent(ctx *fasthttp.RequestCtx, name, metadata string, idempotency *redisstore.Idempotency) (organizationAnswer, error) {
+	creator, secret := "", idempotency.Key
 	if s.organizations.Creation == OrganizationsToken {
-		given, _ := bearer(ctx) // the bootstrap token: the creator was admitted by it
+		given, _ := bearer(ctx) // the bootstrap token, which authorizeCreation has checked
 		hash := token.Hash(string(given))
 		creator, secret = string(hash[:]), string(given)
-	} else if !once.Unguessable() {
+	} else if !idempotency.Unguessable() {
 		return organizationAnswer{}, invalid(headerIdempotencyKey, guessableKey)
 	}
-	id := redisstore.NewOrganizationID(creator, once)
-	once.Credential, once.Seal = token.NewAPIKey(id), token.NewAnswerSeal(secret, once.Key)
-	organization, err := s.store.CreateOrganizationOnce(forRequest(ctx), creator,
-		redisstore.APIKey{Organization: id, Hash: token.Hash(once.Credential)}, name, metadata, once)
+	id := redisstore.NewOrganizationID(creator, idempotency)
+	idempotency.Credential, idempotency.Seal = token.NewAPIKey(id), token.NewAnswerSeal(secret, idempotency.Key)
+	organization, err := s.store.CreateOrganizationOnce(requestContext(ctx), creator,
+		redisstore.APIKey{Organization: id, Hash: token.Hash(idempotency.Credential)}, name, metadata, idempotency)
 	created := organizationOf(organization)
-	created.APIKey = once.Credential
+	created.APIKey = idempotency.Credential
 	return created, err
 }
 
@@ -164,11 +164,11 @@ func (s *Server) getOrganization(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	organization, err := s.store.Organization(forRequest(ctx), key)
+	organization, err := s.store.Organization(requestContext(ctx), key)
 	if err != nil {
 		return err
 	}
-	usage, quotas, err := s.store.OrganizationUsage(forRequest(ctx), key.Organization)
+	usage, quotas, err := s.store.OrganizationUsage(requestContext(ctx), key.Organization)
 	if err != nil {
 		return err
 	}
@@ -192,21 +192,21 @@ func (s *Server) rotateAPIKey(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	apiKey := token.NewAPIKey(key.Organization)
-	once, err := onceByKey(ctx, "rotate key", key.Organization, apiKey)
+	idempotency, err := sealedIdempotency(ctx, "rotate key", key.Organization, apiKey)
 	if err != nil {
 		return err
 	}
-	previousExpires, err := s.store.RotateAPIKeyOnce(forRequest(ctx), key, token.Hash(apiKey), grace, once)
-	s.noteReplay(ctx, once)
+	previousExpires, err := s.store.RotateAPIKeyOnce(requestContext(ctx), key, token.Hash(apiKey), grace, idempotency)
+	s.reportReplay(ctx, idempotency)
 	if err != nil {
 		return err
 	}
 	keepFromCaches(ctx)
-	return answer(ctx, rotatedKeyAnswer{answered(apiKey, once), timestamp(previousExpires)})
+	return answer(ctx, rotatedKeyAnswer{credentialOf(apiKey, idempotency), timestamp(previousExpires)})
 }
 
-// ownOrganization returns the key of a request whose path names the key's own organization; every other is unknown to
-// it, as far as it may know.
+// ownOrganization returns the API key of a request whose path names the key's own organization. Any other organization is
+// answered as unknown.
 func ownOrganization(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 	key, err := organizationKey(ctx)
 	if err != nil {
@@ -222,19 +222,19 @@ func ownOrganization(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
 	return key, nil
 }
 
-// admitOrganization refuses who may not create an organization, and addresses that have created too many.
-func (s *Server) admitOrganization(ctx *fasthttp.RequestCtx) error {
-	if err := s.admitCreator(ctx); err != nil {
+// authorizeCreation refuses callers that may not create organizations, and addresses that have created too many.
+func (s *Server) authorizeCreation(ctx *fasthttp.RequestCtx) error {
+	if err := s.authorizeCreator(ctx); err != nil {
 		return err
 	}
 	limit := s.limits.organizations
 	if limit == nil {
 		return nil
 	}
-	left, taken := limit.take(s.clientAddress(ctx))
-	limit.tell(ctx, left)
+	left, taken := limit.allow(s.clientAddress(ctx))
+	limit.writeHeaders(ctx, left)
 	if !taken {
-		s.counts.limitedOrganizations.Inc()
+		s.metrics.limitedOrganizations.Inc()
 		return &rateLimited{left.reset}
 	}
 	return nil

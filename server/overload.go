@@ -9,12 +9,13 @@ import (
 var overloadedStart, overloadedEnd = []byte(`{"type":"urn:remit:problem:unavailable","title":"` + titles["unavailable"] +
 	`","status":503,"detail":"` + overloadedDetail + `","code":"unavailable","request_id":"`), []byte(`"}`)
 
-// answerOverloaded is answerProblem for a call that was turned away, written out.
+// answerOverloaded is answerProblem for a shed call. It writes the body without encoding, because under overload it must
+// cost little.
 func (s *Server) answerOverloaded(ctx *fasthttp.RequestCtx, err error) {
-	s.counts.shed.Add(1)
-	s.turnedAway.note(s.log, err)
-	a := askedOf(ctx)
-	a.code, a.turnedAway = "unavailable", true
+	s.metrics.shed.Add(1)
+	s.shed.add(s.log, err)
+	a := infoOf(ctx)
+	a.code, a.shed = "unavailable", true
 	id := ctx.Response.Header.Peek(headerRequestID)
 	ctx.Response.Header.Set(fasthttp.HeaderRetryAfter, strconv.Itoa(retryLater))
 	ctx.Response.Header.SetContentType("application/problem+json")

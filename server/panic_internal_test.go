@@ -116,7 +116,7 @@ func TestAPanicIsAnsweredAndLoggedAndHarmsNoOtherRequest(t *testing.T) {
 		}
 
 		logged := log.String()
-		for _, part := range []string{"panic in a handler", "request_id=" + id, "nil pointer", "goroutine ", "getOrganization"} {
+		for _, part := range []string{"handler panicked", "request_id=" + id, "nil pointer", "goroutine ", "getOrganization"} {
 			if !strings.Contains(logged, part) {
 				t.Errorf("the log lacks %q: %s", part, logged)
 			}
@@ -169,7 +169,7 @@ func TestAPanicOutsideAHandlerEndsNothing(t *testing.T) {
 		}
 	}
 	s.http.HeaderReceived(nil)
-	if n := strings.Count(log.String(), "msg=\"panic in a "); n != 3 {
+	if n := strings.Count(log.String(), "panicked\" "); n != 3 {
 		t.Errorf("%d of 3 panics are logged: %s", n, log)
 	}
 }
@@ -186,7 +186,7 @@ func TestAPanicOutsideAHandlerIsCountedAsWhatItIsAnswered(t *testing.T) {
 	if status := s.refuseExpectation(&fasthttp.RequestCtx{}, panicking{}); status != 500 {
 		t.Errorf("an expectation: %d", status)
 	}
-	told := toldBy(t, s.counts.registry, "remit_http_requests_total")
+	told := toldBy(t, s.metrics.registry, "remit_http_requests_total")
 	for _, series := range []string{"method=other route=none status=500", "method=GET route=none status=500"} {
 		if told[series] != 1 {
 			t.Errorf("%s is not counted once: %v", series, told)

@@ -7,7 +7,7 @@ import (
 	"remit/redisstore"
 )
 
-// rule maps one error to its answer. An empty detail stands for the error's own text.
+// rule maps one error to its problem. An empty detail means the text of the error.
 type rule struct {
 	err    error
 	status int
@@ -15,8 +15,8 @@ type rule struct {
 	detail string
 }
 
-// rules is the only table from error to status and code. The first that matches answers; errors with members of their
-// own (limits, states, scopes, fields) are in problemOf, beside it.
+// rules is the only table from errors to statuses and codes. The first rule that matches wins. An error with members of its
+// own (limits, states, scopes, fields) has a function instead: see storeProblem and the problem methods.
 var rules = []rule{
 	{errNoRoute, 404, "not_found", ""},
 	{errUnknownOrg, 404, "not_found", ""},
@@ -70,9 +70,9 @@ var rules = []rule{
 
 var internalError = rule{errPanic, 500, "internal_error", "an internal error; it is logged under the request id"}
 
-// problemOf returns the problem that answers an error. An unknown error is internal: its text is logged, not answered.
+// problemOf returns the problem that answers an error. The text of an unknown error is logged and not sent.
 func problemOf(err error) problem {
-	var typed interface{ problem() problem } // this package's errors with members of their own
+	var typed interface{ problem() problem } // an error type of this package
 	if errors.As(err, &typed) {
 		return typed.problem()
 	}

@@ -20,7 +20,7 @@ type problem struct {
 	*quotaUsage
 }
 
-// fieldError says what is wrong with one field of a request.
+// fieldError names what is wrong with one field of a request.
 type fieldError struct {
 	Field   string `json:"field"`
 	Message string `json:"message"`

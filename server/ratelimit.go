@@ -15,83 +15,83 @@ const (
 	defaultFailedAuth    = 600 // per minute, of an agent at an address
 
 	limitWindow = time.Minute
-	// maxAddresses bounds the buckets of a limit, about 16 MB. The one unused for longest is forgotten, and is full when it
-	// is asked for again.
+	// maxAddresses bounds the buckets of a limiter, about 16 MB. It evicts the least recently used bucket, which starts
+	// full again.
 	maxAddresses = 1 << 16
 )
 
-// keyedLimit is a token bucket for each key, such as a client address: full it holds a minute's quota, which comes back
+// rateLimiter has a token bucket for each key, such as a client address. A full bucket holds a minute's quota and refills
 // evenly.
-type keyedLimit[K comparable] struct {
+type rateLimiter[K comparable] struct {
 	policy  string // its name in the headers
 	quota   int    // tokens in limitWindow
 	now     func() time.Time
 	buckets *lru.Cache[K, *rate.Limiter]
 }
 
-func newKeyedLimit[K comparable](policy string, quota, keys int, now func() time.Time) *keyedLimit[K] {
+func newRateLimiter[K comparable](policy string, quota, keys int, now func() time.Time) *rateLimiter[K] {
 	buckets, err := lru.New[K, *rate.Limiter](keys)
 	if err != nil {
 		panic(err) // keys is not positive
 	}
-	return &keyedLimit[K]{policy: policy, quota: quota, now: now, buckets: buckets}
+	return &rateLimiter[K]{policy: policy, quota: quota, now: now, buckets: buckets}
 }
 
-func (l *keyedLimit[K]) perSecond() float64 { return float64(l.quota) / limitWindow.Seconds() }
+func (l *rateLimiter[K]) perSecond() float64 { return float64(l.quota) / limitWindow.Seconds() }
 
-// bucket returns the bucket of a key, a full one at first.
-func (l *keyedLimit[K]) bucket(key K) *rate.Limiter {
+// bucket returns the bucket of a key; a new one is full.
+func (l *rateLimiter[K]) bucket(key K) *rate.Limiter {
 	if bucket, known := l.buckets.Get(key); known {
 		return bucket
 	}
 	fresh := rate.NewLimiter(rate.Limit(l.perSecond()), l.quota)
 	if bucket, known, _ := l.buckets.PeekOrAdd(key, fresh); known {
-		return bucket // another request was faster
+		return bucket // another request was faster // a concurrent request was first
 	}
 	return fresh
 }
 
-// standing is what a key has left of a limit.
-type standing struct {
+// bucketState is what remains in a bucket.
+type bucketState struct {
 	remaining int
-	reset     int // seconds: until there is more, and long enough to use up the remaining at an even pace
+	reset     int // seconds until there is more, and enough to spend what remains at an even pace
 }
 
-// take spends a token, if there is one.
-func (l *keyedLimit[K]) take(key K) (standing, bool) {
+// allow takes a token, if there is one.
+func (l *rateLimiter[K]) allow(key K) (bucketState, bool) {
 	bucket, now := l.bucket(key), l.now()
 	taken := bucket.AllowN(now, 1)
-	return l.standing(bucket.TokensAt(now)), taken
+	return l.stateOf(bucket.TokensAt(now)), taken
 }
 
-// look spends nothing, and keeps no bucket for a key that has spent nothing either.
-func (l *keyedLimit[K]) look(key K) standing {
+// peek takes nothing, and creates no bucket for a new key.
+func (l *rateLimiter[K]) peek(key K) bucketState {
 	if bucket, known := l.buckets.Get(key); known {
-		return l.standing(bucket.TokensAt(l.now()))
+		return l.stateOf(bucket.TokensAt(l.now()))
 	}
-	return l.standing(float64(l.quota))
+	return l.stateOf(float64(l.quota))
 }
 
-// owe spends a token even when there is none. Requests that were under way together find the same bucket, so it may
-// have been promised more often than it holds. The debt is paid before the next is admitted; it ends at a full bucket,
-// so that nobody waits for more than a window.
-func (l *keyedLimit[K]) owe(key K) standing {
+// debit takes a token even from an empty bucket: concurrent requests all see the tokens of the same bucket, so more of them
+// may pass than it holds. The bucket repays this debt before it allows another request. The debt is at most a full bucket,
+// so that no client waits longer than limitWindow.
+func (l *rateLimiter[K]) debit(key K) bucketState {
 	bucket, now := l.bucket(key), l.now()
 	if bucket.TokensAt(now) > float64(-l.quota) {
 		bucket.ReserveN(now, 1)
 	}
-	return l.standing(bucket.TokensAt(now))
+	return l.stateOf(bucket.TokensAt(now))
 }
 
-func (l *keyedLimit[K]) standing(tokens float64) standing {
-	const noise = 1e-6 // of adding up fractions
+func (l *rateLimiter[K]) stateOf(tokens float64) bucketState {
+	const noise = 1e-6 // of adding fractions
 	remaining := max(math.Floor(tokens+noise), 0)
 	wait := max(remaining, 1-tokens) / l.perSecond()
-	return standing{int(remaining), max(int(math.Ceil(wait-noise)), 1)}
+	return bucketState{int(remaining), max(int(math.Ceil(wait-noise)), 1)}
 }
 
-// tell writes the headers of draft-ietf-httpapi-ratelimit-headers-10.
-func (l *keyedLimit[K]) tell(ctx *fasthttp.RequestCtx, left standing) {
+// writeHeaders writes the headers of draft-ietf-httpapi-ratelimit-headers-10.
+func (l *rateLimiter[K]) writeHeaders(ctx *fasthttp.RequestCtx, left bucketState) {
 	header := &ctx.Response.Header
 	header.Set("RateLimit-Policy", fmt.Sprintf("%q;q=%d;w=%d", l.policy, l.quota, int(limitWindow.Seconds())))
 	header.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", l.policy, left.remaining, left.reset))

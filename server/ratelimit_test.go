@@ -22,26 +22,26 @@ var someone = netip.MustParseAddr("203.0.113.1")
 func TestABucketEmptiesAndRefills(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{at: time.Unix(1_800_000_000, 0)}
-	limit := newKeyedLimit[netip.Addr]("test", 60, 10, clock.now) // one a second
+	limit := newRateLimiter[netip.Addr]("test", 60, 10, clock.now) // one a second
 	for i := range 60 {
-		if _, taken := limit.take(someone); !taken {
+		if _, taken := limit.allow(someone); !taken {
 			t.Fatalf("token %d of 60 is refused", i+1)
 		}
 	}
 	for _, step := range []struct {
 		pass  time.Duration
 		taken bool
-		left  standing
+		left  bucketState
 	}{
-		{0, false, standing{0, 1}},
-		{999 * time.Millisecond, false, standing{0, 1}},
-		{time.Millisecond, true, standing{0, 1}},
-		{0, false, standing{0, 1}},
-		{30 * time.Second, true, standing{29, 29}},
-		{time.Hour, true, standing{59, 59}},
+		{0, false, bucketState{0, 1}},
+		{999 * time.Millisecond, false, bucketState{0, 1}},
+		{time.Millisecond, true, bucketState{0, 1}},
+		{0, false, bucketState{0, 1}},
+		{30 * time.Second, true, bucketState{29, 29}},
+		{time.Hour, true, bucketState{59, 59}},
 	} {
 		clock.advance(step.pass)
-		if left, taken := limit.take(someone); taken != step.taken || left != step.left {
+		if left, taken := limit.allow(someone); taken != step.taken || left != step.left {
 			t.Errorf("after %s: taken %t, left %+v; want %t, %+v", step.pass, taken, left, step.taken, step.left)
 		}
 	}
@@ -50,12 +50,12 @@ func TestABucketEmptiesAndRefills(t *testing.T) {
 func TestManyAtOnceTakeNoMoreThanTheBucketHolds(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{}
-	limit := newKeyedLimit[netip.Addr]("test", 10, 10, clock.now)
+	limit := newRateLimiter[netip.Addr]("test", 10, 10, clock.now)
 	var taken atomic.Int64
 	var all sync.WaitGroup
 	for range 64 {
 		all.Go(func() {
-			if _, ok := limit.take(someone); ok {
+			if _, ok := limit.allow(someone); ok {
 				taken.Add(1)
 			}
 		})
@@ -77,19 +77,19 @@ func TestFailuresBeyondTheBucketArePaidBack(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			clock := &stoppedClock{at: time.Unix(1_800_000_000, 0)}
-			limit := newKeyedLimit[netip.Addr]("test", 60, 10, clock.now)
+			limit := newRateLimiter[netip.Addr]("test", 60, 10, clock.now)
 			for range test.failures {
-				limit.owe(someone)
+				limit.debit(someone)
 			}
-			if got := limit.look(someone); got != (standing{0, test.wait}) {
+			if got := limit.peek(someone); got != (bucketState{0, test.wait}) {
 				t.Fatalf("left %+v, want nothing for %d s", got, test.wait)
 			}
 			clock.advance(time.Duration(test.wait)*time.Second - time.Millisecond)
-			if got := limit.look(someone); got.remaining != 0 {
+			if got := limit.peek(someone); got.remaining != 0 {
 				t.Errorf("admitted before the wait is over: %+v", got)
 			}
 			clock.advance(time.Millisecond)
-			if got := limit.look(someone); got != (standing{1, 1}) {
+			if got := limit.peek(someone); got != (bucketState{1, 1}) {
 				t.Errorf("after the wait: %+v", got)
 			}
 		})
@@ -99,19 +99,19 @@ func TestFailuresBeyondTheBucketArePaidBack(t *testing.T) {
 func TestTheNumberOfAddressesIsBounded(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{}
-	limit := newKeyedLimit[netip.Addr]("test", 1, 100, clock.now)
+	limit := newRateLimiter[netip.Addr]("test", 1, 100, clock.now)
 	address := func(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
-	limit.take(address(0))
+	limit.allow(address(0))
 	for i := 1; i < 1000; i++ {
-		limit.take(address(i))
-		if _, taken := limit.take(address(0)); taken {
+		limit.allow(address(i))
+		if _, taken := limit.allow(address(0)); taken {
 			t.Fatalf("the address seen last is forgotten after %d others", i)
 		}
 	}
 	if got := limit.buckets.Len(); got != 100 {
 		t.Errorf("%d addresses are kept, want 100", got)
 	}
-	if _, taken := limit.take(address(1)); !taken {
+	if _, taken := limit.allow(address(1)); !taken {
 		t.Error("the address unseen for longest is still known")
 	}
 }
@@ -122,9 +122,9 @@ func TestAServerKeepsAsManyAddressesAsItSays(t *testing.T) {
 	for i := range 70_000 {
 		address := netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
 		agent := uuid.UUID{byte(i >> 16), byte(i >> 8), byte(i)}
-		usual.organizations.take(address)
-		usual.failedAuth.note(address, credential{agent: agent, secret: secretHash{1}}, redisstore.ErrInvalidCredentials)
-		usual.failedAuth.note(address, credential{agent: agent, secret: secretHash{1}}, nil)
+		usual.organizations.allow(address)
+		usual.failedAuth.record(address, credential{agent: agent, secret: secretHash{1}}, redisstore.ErrInvalidCredentials)
+		usual.failedAuth.record(address, credential{agent: agent, secret: secretHash{1}}, nil)
 	}
 	for kept, got := range map[string]int{
 		"organizations": usual.organizations.buckets.Len(), "failed-auth": usual.failedAuth.attempts.buckets.Len(),
@@ -304,18 +304,18 @@ func TestForgedRefreshTokensShutNobodyOut(t *testing.T) {
 // A secret that was rotated away is no longer known to be right.
 func TestASecretThatIsRightNoLongerIsForgotten(t *testing.T) {
 	t.Parallel()
-	limit := newAuthLimit(1, (&stoppedClock{}).now)
+	limit := newAuthLimiter(1, (&stoppedClock{}).now)
 	old := credential{agent: uuid.New(), secret: secretHash{1}}
-	limit.note(someone, old, nil)
-	if !limit.knows(old) || limit.knows(credential{agent: old.agent, secret: secretHash{2}}) || limit.knows(credential{agent: old.agent}) {
+	limit.record(someone, old, nil)
+	if !limit.isKnownGood(old) || limit.isKnownGood(credential{agent: old.agent, secret: secretHash{2}}) || limit.isKnownGood(credential{agent: old.agent}) {
 		t.Error("what succeeded is not what is known")
 	}
-	limit.note(someone, old, redisstore.ErrUnavailable)
-	if !limit.knows(old) {
+	limit.record(someone, old, redisstore.ErrUnavailable)
+	if !limit.isKnownGood(old) {
 		t.Error("it is forgotten for trouble with the store")
 	}
-	limit.note(someone, old, redisstore.ErrInvalidCredentials)
-	if limit.knows(old) {
+	limit.record(someone, old, redisstore.ErrInvalidCredentials)
+	if limit.isKnownGood(old) {
 		t.Error("it is known still")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// readiness asks Redis once for all that wait for an answer: nobody needs a credential to ask.
+// readiness asks Redis once for all concurrent requests, because they need no credential.
 type readiness struct {
 	mu       sync.Mutex
 	asked    time.Time

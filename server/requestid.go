@@ -14,7 +14,7 @@ const (
 	maxRequestIDSize = 64
 )
 
-// requestIDs numbers the requests of one process behind a random name, so that no two instances give the same id.
+// requestIDs numbers the requests of one process after a random prefix, so that no two instances produce the same id.
 type requestIDs struct {
 	process string
 	count   *atomic.Uint64
@@ -26,7 +26,7 @@ func newRequestIDs() requestIDs {
 	return requestIDs{process: hex.EncodeToString(name[:]) + "-", count: new(atomic.Uint64)}
 }
 
-// append appends the client's own id when it is well-formed, else a fresh one.
+// append appends the client's own id when it is well-formed, else a new one.
 func (r requestIDs) append(id []byte, ctx *fasthttp.RequestCtx) []byte {
 	if given := ctx.Request.Header.Peek(headerRequestID); wellFormedRequestID(given) {
 		return append(id, given...)
@@ -46,7 +46,7 @@ func wellFormedRequestID(id []byte) bool {
 	return true
 }
 
-// requestID returns the id that begin gave this request.
+// requestID returns the id that startRequest gave the request.
 func requestID(ctx *fasthttp.RequestCtx) string {
 	return string(ctx.Response.Header.Peek(headerRequestID))
 }

@@ -11,62 +11,62 @@ import (
 	"remit/redisstore"
 )
 
-// asked is one request as those see it who watch the service: its metrics, its access log, its traces.
-type asked struct {
+// requestInfo is what metrics, the access log and traces report about one request.
+type requestInfo struct {
 	began time.Time
-	route string // as routes names it, without what the client chose; "" when there is none at its path
-	// organization and agent are who asks, as the credential says that was read; its being live is for the store to say.
+	route string // its pattern, without values from the client; "" when no route matches
+	// organization and agent are the caller that the credential names. For an API key the store has not confirmed it yet.
 	organization uuid.UUID
 	agent        uuid.UUID
-	counts       *routeCounts // of the route; nil as long as there is none
-	code         string       // of the problem that is answered; "" for none
-	turnedAway   bool         // with others, too many to tell of each
+	metrics      *routeMetrics // of the route; nil before it is known
+	code         string        // of the problem in the response; "" for none
+	shed         bool          // an overloaded store shed its call; these are too many to log each
 
-	shared bool            // its answer's body is one for all, and takes no memory of its own
-	unread bool            // it could not be read, or not to its end: fasthttp then takes it for a GET
-	traced context.Context // with the request's span; nil when there is none
+	shared bool            // the response body is shared by all requests and takes no memory of its own
+	unread bool            // the request could not be read completely; fasthttp then takes it for a GET
+	traced context.Context // carries the span; nil without tracing
 }
 
-type askedKey struct{}
+type infoKey struct{}
 
-var askedPool = sync.Pool{New: func() any { return new(asked) }}
+var infoPool = sync.Pool{New: func() any { return new(requestInfo) }}
 
-// beginAsked is called once for each request, before anything else; endAsked when its answer is complete.
-func beginAsked(ctx *fasthttp.RequestCtx) {
-	a := askedPool.Get().(*asked)
-	*a = asked{began: time.Now()}
-	ctx.SetUserValue(askedKey{}, a)
+// startInfo gives the request its info. Call it once, before anything else; finishRequest takes the info back.
+func startInfo(ctx *fasthttp.RequestCtx) {
+	info := infoPool.Get().(*requestInfo)
+	*info = requestInfo{began: time.Now()}
+	ctx.SetUserValue(infoKey{}, info)
 }
 
-// askedOf returns the request as it is seen. It is not to be kept beyond the request.
-func askedOf(ctx *fasthttp.RequestCtx) *asked {
-	if a, begun := ctx.UserValue(askedKey{}).(*asked); begun {
-		return a
+// infoOf returns the info of a request. Do not keep it beyond the request.
+func infoOf(ctx *fasthttp.RequestCtx) *requestInfo {
+	if info, begun := ctx.UserValue(infoKey{}).(*requestInfo); begun {
+		return info
 	}
-	return new(asked) // of a handler that is called by itself
+	return new(requestInfo) // a test called the handler directly
 }
 
-// askedBy notes whose credential the request has shown, once it is seen to be genuine.
-func askedBy(ctx *fasthttp.RequestCtx, organization, agent uuid.UUID) {
-	a := askedOf(ctx)
-	a.organization, a.agent = organization, agent
+// identifyCaller records whose credential the request carries.
+func identifyCaller(ctx *fasthttp.RequestCtx, organization, agent uuid.UUID) {
+	info := infoOf(ctx)
+	info.organization, info.agent = organization, agent
 }
 
-// traceID is that of a request whose span somebody will see; "" for others.
-func (a *asked) traceID() string {
-	if a.traced == nil {
+// traceID returns the id of a sampled trace, "" otherwise.
+func (info *requestInfo) traceID() string {
+	if info.traced == nil {
 		return ""
 	}
-	if own := trace.SpanContextFromContext(a.traced); own.IsSampled() {
+	if own := trace.SpanContextFromContext(info.traced); own.IsSampled() {
 		return own.TraceID().String()
 	}
 	return ""
 }
 
-// method is the request's, or what OpenTelemetry calls those that are none of HTTP's, which are the client's words, and those
-// that are not known.
-func (a *asked) method(ctx *fasthttp.RequestCtx) string {
-	if a.unread {
+// method returns the request's method, and _OTHER, as OpenTelemetry has it, for an unknown one: any text may come from a
+// client.
+func (info *requestInfo) method(ctx *fasthttp.RequestCtx) string {
+	if info.unread {
 		return "_OTHER"
 	}
 	switch method := string(ctx.Method()); method {
@@ -76,23 +76,23 @@ func (a *asked) method(ctx *fasthttp.RequestCtx) string {
 	return "_OTHER"
 }
 
-// forRequest returns the context of a request's calls to the store. It does not end with the request: fasthttp's ends
-// with the server, and what was accepted is still answered then.
-func forRequest(ctx *fasthttp.RequestCtx) context.Context {
-	return redisstore.WithRequestID(forReading(ctx), requestID(ctx))
+// requestContext returns the context for a request's calls to the store. It outlives the request: fasthttp's own context
+// ends with the server, which still answers the requests it has accepted.
+func requestContext(ctx *fasthttp.RequestCtx) context.Context {
+	return redisstore.WithRequestID(readContext(ctx), requestID(ctx))
 }
 
-// forReading is forRequest for calls that change nothing: the audit trail need not know in which request.
-func forReading(ctx *fasthttp.RequestCtx) context.Context {
-	if traced := askedOf(ctx).traced; traced != nil {
+// readContext is requestContext for calls that change nothing and need no request id in the audit trail.
+func readContext(ctx *fasthttp.RequestCtx) context.Context {
+	if traced := infoOf(ctx).traced; traced != nil {
 		return traced
 	}
 	return context.Background()
 }
 
-func (a *asked) methodPlace(ctx *fasthttp.RequestCtx) int {
-	if a.unread {
-		return len(countedMethods) - 1
+func (info *requestInfo) methodIndex(ctx *fasthttp.RequestCtx) int {
+	if info.unread {
+		return len(methodLabels) - 1
 	}
-	return methodPlace(ctx.Method())
+	return methodIndex(ctx.Method())
 }

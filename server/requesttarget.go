@@ -6,10 +6,10 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkTarget refuses what stands between method and version unless it is in one of the forms of RFC 9112 §3.2 that
-// concern this server, with a path that can be read in one way. It goes by the target as it was sent: fasthttp drops
-// fragments and users, and takes //host/path for the path of another host.
-func checkTarget(header *fasthttp.RequestHeader) error {
+// checkRequestTarget refuses a request target unless it has one of the forms of RFC 9112 §3.2 that concern this server,
+// with an unambiguous path. It checks the target as it was sent: fasthttp drops fragments and user information, and takes
+// //host/path for a path on another host.
+func checkRequestTarget(header *fasthttp.RequestHeader) error {
 	target := header.RequestURI()
 	if len(target) == 1 && target[0] == '*' && bytes.Equal(header.Method(), []byte(fasthttp.MethodOptions)) {
 		return nil
@@ -32,7 +32,7 @@ func checkTarget(header *fasthttp.RequestHeader) error {
 	return nil
 }
 
-// behindAuthority returns the path and the query of an absolute form.
+// behindAuthority returns the path and query of a target in absolute form.
 func behindAuthority(target []byte) ([]byte, bool) {
 	scheme, rest, _ := bytes.Cut(target, []byte("://"))
 	if !bytes.EqualFold(scheme, []byte("http")) && !bytes.EqualFold(scheme, []byte("https")) {
@@ -49,8 +49,8 @@ func plainPath(path []byte) bool {
 	return bytes.IndexByte(path, '%') < 0 && !bytes.Contains(path, []byte("//")) && !bytes.Contains(path, []byte(".."))
 }
 
-// isAuthority says whether text is a host name or address, and a port or none. It knows less of RFC 3986 than is allowed:
-// no encoded and no punctuated names.
+// isAuthority reports whether the text is a host name or address with an optional port. It is stricter than RFC 3986: no
+// percent-encoding and no punctuation in names.
 func isAuthority(text []byte) bool {
 	host, port := text, []byte(nil)
 	if colon := bytes.LastIndexByte(text, ':'); colon > bytes.LastIndexByte(text, ']') {

@@ -6,12 +6,12 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// rotation is the body of the two requests that replace a credential.
+// rotation is the body of the two requests that rotate a credential.
 type rotation struct {
 	Grace optional[int64] `json:"grace_seconds"`
 }
 
-// decodeGrace returns how long the credential in use is to stay valid, usual seconds when the request does not say.
+// decodeGrace returns how long the previous credential stays valid: usual seconds unless the request says otherwise.
 func decodeGrace(ctx *fasthttp.RequestCtx, usual int64) (time.Duration, error) {
 	var request rotation
 	if err := decode(ctx, &request); err != nil {

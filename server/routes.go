@@ -64,18 +64,18 @@ func refuseMethod(ctx *fasthttp.RequestCtx) error {
 	return errMethod
 }
 
-// at adapts a handler to fasthttp: it notes the route, and answers the handler's error.
+// at adapts a handler to fasthttp: it records the route and answers the handler's error.
 func (s *Server) at(route string, h handler) fasthttp.RequestHandler {
-	counts := s.counts.requests.at(route)
+	metrics := s.metrics.http.at(route)
 	return func(ctx *fasthttp.RequestCtx) {
-		a := askedOf(ctx)
-		a.route, a.counts = route, counts
+		info := infoOf(ctx)
+		info.route, info.metrics = route, metrics
 		if err := h(ctx); err != nil {
 			releaseAnswer(ctx)
 			s.answerProblem(ctx, err)
 			return
 		}
-		if err := s.admitAnswer(ctx); err != nil {
+		if err := s.reserveWritten(ctx); err != nil {
 			releaseAnswer(ctx)
 			s.answerInstead(ctx, err)
 		}

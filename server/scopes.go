@@ -4,10 +4,10 @@ import "strconv"
 
 const (
 	maxScopes      = 64
-	maxScopesChars = 600 // of all together, so that an access token stays under 2 KiB
+	maxScopesChars = 600 // together, so that an access token stays below 2 KiB
 )
 
-// scopes checks a list of scopes: RFC 6749 §3.3 says what a scope is made of.
+// scopes validates a list of scopes; RFC 6749 §3.3 defines their characters.
 func (v *validation) scopes(scopes []string) {
 	if len(scopes) > maxScopes {
 		v.add("scopes", "must be at most 64")
@@ -33,7 +33,7 @@ func isScope(scope string) bool {
 	return scope != ""
 }
 
-// scopeError refuses a caller without the scope.
+// scopeError refuses a caller whose access token lacks the scope.
 type scopeError struct{ scope string }
 
 func (e *scopeError) Error() string { return "the scope " + e.scope + " is needed" }

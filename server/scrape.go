@@ -12,16 +12,16 @@ import (
 
 var metricsFormat = expfmt.NewFormat(expfmt.TypeTextPlain)
 
-// scrapes gathers once for all that wait for a text: nobody needs a credential to ask, and to gather takes a millisecond or
-// more. So however many ask at once, no more than one is at work for them, and nobody waits for more than two.
+// scrapes gathers the metrics once for all concurrent scrapes: a scrape needs no credential, and gathering takes a
+// millisecond or more. So only one gathering runs at a time, and a scrape waits for at most two.
 type scrapes struct {
 	mu       sync.Mutex
-	gathered time.Time // when that of the text began
-	plain    []byte    // the text; never written to again, for it is in answers
-	packed   []byte    // the same compressed; nil until somebody wants it
+	gathered time.Time // when the gathering of the text began
+	plain    []byte    // the text; never changed, because responses share it
+	packed   []byte    // the text compressed; nil until a scrape needs it
 }
 
-// text returns what is counted when somebody asks who arrives now, or a moment later.
+// text returns metrics that were gathered after a request arrived.
 func (s *scrapes) text(arrived time.Time, from prometheus.Gatherer, packed bool) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

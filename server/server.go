@@ -1,9 +1,12 @@
-// Package server is Remit's HTTP face: one file per resource, each with its requests, their validation, its answers and
-// its handlers. problem.go alone maps errors to statuses and codes, decode.go alone reads bodies, auth.go alone reads
-// credentials.
+// Package server is Remit's HTTP layer. Each resource has a file with its routes, requests, validation, responses and
+// handlers. problem.go is the only table from errors to statuses and codes, decode.go the only reader of JSON bodies,
+// auth.go the only reader of credentials.
 //
-// A handler returns an error or has answered; the adapter writes the error. Nothing that fasthttp lends a handler (its
-// bytes are reused for the next request) outlives the handler: whatever is kept or handed on is a copy.
+// A handler writes a response or returns an error, which the adapter in routes.go writes. fasthttp reuses a request's bytes
+// for the next request, so a handler copies whatever it keeps or passes on.
+//
+// The files form layers: state.go holds what handlers share, above the parts it is made of; resources stand on it; this
+// file wires everything together.
 package server
 
 import (
@@ -17,23 +20,23 @@ import (
 	"remit/token"
 )
 
-// New returns a server that is ready to Serve.
+// New returns a server that is ready to Serve. It has no keys until SetKeyring.
 func New(cfg Config) *Server {
 	s := &Server{
 		store: cfg.Store, log: cfg.Log, defaults: cfg.Defaults.filled(), requests: newRequestIDs(),
 		limits: newLimits(cfg.Limits, time.Now), proxies: cfg.TrustedProxies, organizations: cfg.Organizations,
 		tracer: cfg.Tracer, restarts: cfg.RestartTraces, accessLog: newAccessLog(cfg.AccessLog),
-		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: drain{most: drainTime, quiet: quietTime}, pulse: streamPulse, waiting: newWaiting(cfg.waitingPlaces()),
+		tls: cfg.TLS, open: conn.NewSet(cfg.connectionLimits()), drain: drain{most: drainTime, quiet: quietTime}, pulse: streamPulse, waiters: newWaiterLimit(cfg.waiterLimit()),
 		bodies: newBodies(), unwritten: newUnwritten(),
 		metricsApart: cfg.MetricsApart,
 	}
 	if cfg.Organizations.BootstrapToken != "" {
 		s.SetBootstrapHash(token.Hash(cfg.Organizations.BootstrapToken))
 	}
-	s.counts = newCounts(s.store, cfg.Version, s.open.Len, s.waiting.count)
-	s.http, s.watchers = s.newHTTP(s.Handler()), s.newHTTP(s.watchersHandler())
-	s.http.ReduceMemoryUsage = cfg.TLS == nil // see readAhead; with it, who speaks plain HTTP to TLS is not answered
-	s.watchers.Concurrency = maxWatchers
+	s.metrics = newServiceMetrics(s.store, cfg.Version, s.open.Len, s.waiters.count)
+	s.http, s.metricsHTTP = s.newHTTP(s.Handler()), s.newHTTP(s.metricsHandler())
+	s.http.ReduceMemoryUsage = cfg.TLS == nil // see package conn; over TLS it would prevent the answer to plain HTTP
+	s.metricsHTTP.Concurrency = maxScrapers
 	return s
 }
 
@@ -41,7 +44,7 @@ func (s *Server) newHTTP(answer fasthttp.RequestHandler) *fasthttp.Server {
 	return &fasthttp.Server{
 		Handler:                      answer,
 		ErrorHandler:                 s.answerUnreadable,
-		HeaderReceived:               s.settleExpectation,
+		HeaderReceived:               s.normalizeExpectation,
 		ExpectHandler:                s.answerExpectation,
 		Logger:                       silent{},
 		MaxRequestBodySize:           maxBody,
@@ -53,12 +56,12 @@ func (s *Server) newHTTP(answer fasthttp.RequestHandler) *fasthttp.Server {
 		NoDefaultContentType:         true,
 		CloseOnShutdown:              true,
 		SecureErrorLogMessage:        true,
-		Concurrency:                  2 * maxConnections, // never reached: admit says no first, and without a word
+		Concurrency:                  2 * maxConnections, // never reached: conn.Set refuses first, without a response
 		DisablePreParseMultipartForm: true,
 	}
 }
 
-// Serve answers on the listener until Shutdown.
+// Serve answers on the listener until Shutdown. It takes the listener over.
 func (s *Server) Serve(accepting net.Listener) error {
 	accepting = memoryListener{s.open.Listen(accepting)}
 	if s.tls != nil {
@@ -67,11 +70,11 @@ func (s *Server) Serve(accepting net.Listener) error {
 	return s.http.Serve(accepting)
 }
 
-// Handler returns the whole of the service.
+// Handler returns the handler of every request.
 func (s *Server) Handler() fasthttp.RequestHandler {
 	routes, authorize := s.routes().Handler, s.at(authorizePath, s.authorize)
 	return s.around(func(ctx *fasthttp.RequestCtx) {
-		if string(ctx.URI().PathOriginal()) == authorizePath { // by any method, which the router does not know
+		if string(ctx.URI().PathOriginal()) == authorizePath { // for every method, which the router cannot express
 			authorize(ctx)
 			return
 		}
@@ -103,7 +106,7 @@ func (s *Server) routes() *router.Router {
 	return r.router
 }
 
-// silent keeps fasthttp from logging what clients send.
+// silent discards what fasthttp would log, because that contains what clients send.
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}

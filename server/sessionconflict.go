@@ -6,12 +6,12 @@ import (
 	"remit/redisstore"
 )
 
-// conflict refuses to end or change a session that is not active: a conflict of states, where a charge is a refusal.
+// conflict refuses to end or change a session that is not active, with 409. A charge of such a session is refused with 403.
 type conflict struct{ cause *redisstore.NotActiveError }
 
 func (e *conflict) Error() string { return e.cause.Error() }
 
-// asConflict makes a conflict of a refusal for the session's status.
+// asConflict turns a refusal for the status of a session into a conflict.
 func asConflict(err error) error {
 	var notActive *redisstore.NotActiveError
 	if errors.As(err, &notActive) {

@@ -55,7 +55,7 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 	return n, v.err()
 }
 
-// sessionSummary is a session as a list shows it.
+// sessionSummary is a session in a list.
 type sessionSummary struct {
 	ID          uuid.UUID         `json:"id"`
 	Agent       uuid.UUID         `json:"agent_id"`
@@ -77,7 +77,7 @@ type sessionAnswer struct {
 	ValueUsed    money.MicroUSD    `json:"value_used_usd"`
 	ValueHeld    money.MicroUSD    `json:"value_held_usd"`
 	Overage      money.MicroUSD    `json:"value_overage_usd"`
-	Committed    money.MicroUSD    `json:"value_committed_usd"` // never lowered by rollbacks
+	Committed    money.MicroUSD    `json:"value_committed_usd"` // rollbacks do not lower it
 	MaxCommitted *money.MicroUSD   `json:"max_committed_usd,omitzero"`
 	Scopes       []string          `json:"scopes"`
 	Metadata     jsontext.Value    `json:"metadata"`
@@ -110,11 +110,11 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "create session", wanted.Agent); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "create session", wanted.Agent); err != nil {
 		return err
 	}
-	session, err := s.store.CreateSession(forRequest(ctx), key, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	session, err := s.store.CreateSession(requestContext(ctx), key, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	var held *redisstore.ScopeError
 	if errors.As(err, &held) {
 		return invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
@@ -122,18 +122,18 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if isNew(wanted.Idempotency) {
-		s.counts.sessionsCreated.Inc()
+	if !isReplay(wanted.Idempotency) {
+		s.metrics.sessionsCreated.Inc()
 	}
 	return answerCreated(ctx, "/v1/sessions/"+session.ID.String(), sessionOf(session))
 }
 
 func (s *Server) getSession(ctx *fasthttp.RequestCtx) error {
-	asks, id, err := s.callerAndID(ctx)
+	caller, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
-	session, err := s.store.Session(forRequest(ctx), asks.Caller, id)
+	session, err := s.store.Session(requestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (s *Server) getSession(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
-	asks, err := s.eitherCaller(ctx)
+	caller, err := s.eitherCaller(ctx)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
 		return err
 	}
-	page, err := s.store.Sessions(forRequest(ctx), asks.Caller, query)
+	page, err := s.store.Sessions(requestContext(ctx), caller.Caller, query)
 	if err != nil {
 		return err
 	}
@@ -180,18 +180,18 @@ type endedAnswer struct {
 }
 
 func (s *Server) endSession(ctx *fasthttp.RequestCtx) error {
-	asks, id, err := s.callerAndID(ctx)
+	caller, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
 	if err := decode(ctx, &nothing{}); err != nil {
 		return err
 	}
-	ended, err := s.store.EndSession(forRequest(ctx), asks.Caller, id)
+	ended, err := s.store.EndSession(requestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return asConflict(err)
 	}
-	s.counts.sessionsEnded.Inc()
+	s.metrics.sessionsEnded.Inc()
 	return answer(ctx, endedAnswer{id, redisstore.Completed, timestamp(ended)})
 }
 
@@ -200,7 +200,7 @@ type changeLimitsRequest struct {
 	MaxValue   optional[money.MicroUSD] `json:"max_value_usd"`
 	AddActions optional[int64]          `json:"add_actions"`
 	AddValue   optional[money.MicroUSD] `json:"add_value_usd"`
-	ExpiresIn  optional[int64]          `json:"expires_in_seconds"` // from now
+	ExpiresIn  optional[int64]          `json:"expires_in_seconds"` // from now // from now
 }
 
 func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
@@ -232,7 +232,7 @@ func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
 	return n, v.err()
 }
 
-// changeLimits tops an active session up, or tightens it.
+// changeLimits raises or lowers the limits of an active session.
 func (s *Server) changeLimits(ctx *fasthttp.RequestCtx) error {
 	key, err := organizationKey(ctx)
 	if err != nil {
@@ -250,11 +250,11 @@ func (s *Server) changeLimits(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "change limits", id); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "change limits", id); err != nil {
 		return err
 	}
-	session, err := s.store.ChangeLimits(forRequest(ctx), key, id, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	session, err := s.store.ChangeLimits(requestContext(ctx), key, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	var above *redisstore.AboveBoundsError
 	if errors.As(err, &above) {
 		return aboveBounds(above.Limit)
@@ -265,7 +265,7 @@ func (s *Server) changeLimits(ctx *fasthttp.RequestCtx) error {
 	return answer(ctx, sessionOf(session))
 }
 
-// aboveBounds refuses to add to a limit more than it may become.
+// aboveBounds refuses an addition that would exceed the bounds of a limit.
 func aboveBounds(limit string) error {
 	if limit == "max_actions" {
 		return invalid("add_actions", "must not make max_actions more than 1000000000")
@@ -273,7 +273,7 @@ func aboveBounds(limit string) error {
 	return invalid("add_value_usd", "must not make max_value_usd more than 1000000000")
 }
 
-// append writes a session. Its metadata is what the decoder has accepted, but may have white space.
+// append writes the session as the encoder would. The decoder has validated its metadata, which may contain white space.
 func (a sessionAnswer) append(o object) (object, error) {
 	o = o.id(`{"id":`, a.ID)
 	o = o.id(`,"agent_id":`, a.Agent)

@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// turnedAway counts the calls that found no place in the row for Redis. What can be tens of thousands in a second must
-// cost little, in the log too: a second after the first of them one line tells how many there were.
-type turnedAway struct {
+// shedLog logs shed calls: there may be tens of thousands in a second, so a second after the first one a single line
+// reports their number.
+type shedLog struct {
 	calls atomic.Int64
-	due   atomic.Bool // the line is
+	due   atomic.Bool // a line is scheduled
 
 	mu    sync.Mutex
 	timer *time.Timer
-	cause string // of the first
+	cause string // of the first call
 }
 
-const tellEvery = time.Second
+const shedLogInterval = time.Second
 
-func (t *turnedAway) note(log *slog.Logger, err error) {
+func (t *shedLog) add(log *slog.Logger, err error) {
 	t.calls.Add(1)
 	if t.due.Load() || !t.due.CompareAndSwap(false, true) {
 		return
@@ -28,25 +28,26 @@ func (t *turnedAway) note(log *slog.Logger, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.cause = err.Error()
-	t.timer = time.AfterFunc(tellEvery, func() { t.tell(log) })
+	t.timer = time.AfterFunc(shedLogInterval, func() { t.write(log) })
 }
 
-// tell lets the next line be due before it reads the count: a call that is noted meanwhile is in one of the two.
-func (t *turnedAway) tell(log *slog.Logger) {
+// write reports the calls since the last line. It allows the next line to be scheduled before it reads the count, so that a
+// call added meanwhile is in one of the two.
+func (t *shedLog) write(log *slog.Logger) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.due.Store(false)
 	if calls := t.calls.Swap(0); calls > 0 {
-		log.Warn("calls turned away", "code", "unavailable", "calls", calls, "cause", t.cause)
+		log.Warn("calls shed", "code", "unavailable", "calls", calls, "cause", t.cause)
 	}
 }
 
-// end tells at once what is left to tell.
-func (t *turnedAway) end(log *slog.Logger) {
+// flush writes the scheduled line at once.
+func (t *shedLog) flush(log *slog.Logger) {
 	t.mu.Lock()
 	if t.timer != nil {
 		t.timer.Stop()
 	}
 	t.mu.Unlock()
-	t.tell(log)
+	t.write(log)
 }

@@ -18,7 +18,7 @@ import (
 func turnAway(s *Server, err error) *fasthttp.RequestCtx {
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.Header.Set(headerRequestID, "asked-1")
-	s.begin(ctx)
+	s.startRequest(ctx)
 	s.answerProblem(ctx, err)
 	return ctx
 }
@@ -54,7 +54,7 @@ func TestTheAccessLogTellsWhatWasTurnedAwayFromWhatFailed(t *testing.T) {
 	var log strings.Builder
 	s := New(Config{Log: slog.New(slog.DiscardHandler), AccessLog: AccessLog{Log: slog.New(slog.NewTextHandler(&log, nil)), Every: 1}})
 	for _, err := range []error{redisstore.ErrOverloaded, errNoKeyring} { // both 503
-		s.endAsked(turnAway(s, err))
+		s.finishRequest(turnAway(s, err))
 	}
 	lines := strings.SplitAfter(log.String(), "\n")
 	if len(lines) != 3 || !strings.Contains(lines[0], " status=503 code=unavailable shed=true ") || strings.Contains(lines[1], "shed") {
@@ -82,7 +82,7 @@ func TestManyThatAreTurnedAwayAreOneLineOfTheLog(t *testing.T) {
 	}
 }
 
-var toldCalls = regexp.MustCompile(`msg="calls turned away" code=unavailable calls=(\d+) cause=`)
+var toldCalls = regexp.MustCompile(`msg="calls shed" code=unavailable calls=(\d+) cause=`)
 
 // told returns of how many calls the log tells.
 func told(t *testing.T, log *lockedBuffer) (calls int) {

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// Shutdown answers what has arrived and what arrives in the next moments, then stops listening, and returns when every
-// connection is closed. When ctx ends before, it gives up, and its error says how many are left.
+// Shutdown answers the requests that have arrived and those of the next moments, stops listening, and returns when every
+// connection is closed. When ctx ends first it returns an error that says how many connections are left.
 func (s *Server) Shutdown(ctx context.Context) error {
-	s.drain.lastAsk.Store(time.Now().UnixNano())
+	s.drain.lastRequest.Store(time.Now().UnixNano())
 	s.drain.begun.Store(true)
-	s.waiting.end()
+	s.waiters.end()
 	s.awaitQuiet(ctx)
 	s.open.StopAccepting()
 	for s.open.CloseIdle(s.drain.quiet) > 0 && pauseUnless(ctx, drainStep) {
 	}
 	watched := make(chan struct{})
-	go func() { // which takes half a second at the most
+	go func() { // ends within scrapeGrace
 		defer close(watched)
-		s.endWatching()
+		s.stopMetrics()
 	}()
 	err := s.http.ShutdownWithContext(ctx)
-	s.turnedAway.end(s.log)
+	s.shed.flush(s.log)
 	select {
 	case <-watched:
 	case <-ctx.Done():
@@ -33,11 +33,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// awaitQuiet returns when nothing is asked any more, or has been for long enough.
+// awaitQuiet waits until no request has come for a while, or the time for that is over.
 func (s *Server) awaitQuiet(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.drain.most)
 	defer cancel()
-	for s.open.Len() > 0 && time.Since(time.Unix(0, s.drain.lastAsk.Load())) < s.drain.quiet && pauseUnless(ctx, drainStep) {
+	for s.open.Len() > 0 && time.Since(time.Unix(0, s.drain.lastRequest.Load())) < s.drain.quiet && pauseUnless(ctx, drainStep) {
 	}
 }
 

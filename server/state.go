@@ -12,35 +12,33 @@ import (
 	"remit/server/conn"
 )
 
-// Server answers HTTP. Until SetKeyring it answers 503 to whatever needs a key.
+// Server answers HTTP. It answers 503 to whatever needs a key until SetKeyring.
 type Server struct {
-	store    *redisstore.Store
-	log      *slog.Logger
-	tracer   trace.Tracer
-	restarts bool // begins each trace anew
-	// accessLog is nil when there is none.
-	accessLog *accessLog
-	defaults  SessionDefaults
-	verifier  atomic.Pointer[verifier] // with the keyring
-	keyReads  keyReads
-	requests  requestIDs
-	limits    limits
-	proxies   conn.Proxies
-	tls       *tls.Config
-	// organizations says who may create them.
+	store         *redisstore.Store
+	log           *slog.Logger
+	tracer        trace.Tracer
+	restarts      bool       // begins a new trace with each request
+	accessLog     *accessLog // nil for none
+	defaults      SessionDefaults
+	tokens        atomic.Pointer[tokenCache] // with the keyring; nil before SetKeyring
+	keyReads      keyReads
+	requests      requestIDs
+	limits        limits
+	proxies       conn.Proxies
+	tls           *tls.Config
 	organizations Organizations
-	bootstrapHash atomic.Pointer[[32]byte] // SHA-256 of the token that creates them
+	bootstrapHash atomic.Pointer[[32]byte] // SHA-256 of the token that creates organizations
 	open          *conn.Set
 	drain         drain
 	ready         readiness
-	pulse         time.Duration // of streams
-	waiting       *waiting
+	pulse         time.Duration // of event streams
+	waiters       *waiterLimit
 	bodies        bodies
-	unwritten     *pool // of large answers
-	turnedAway    turnedAway
-	counts        *counts
+	unwritten     *memoryPool // for large responses that are being written
+	shed          shedLog
+	metrics       *serviceMetrics
 	metricsApart  bool
 	scrapes       scrapes
 	http          *fasthttp.Server
-	watchers      *fasthttp.Server // of ServeMetrics
+	metricsHTTP   *fasthttp.Server // serves ServeMetrics
 }

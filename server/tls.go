@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// TLSFiles are the PEM files that a server speaks TLS with. They are read again when they change.
+// TLSFiles are the PEM files of a TLS server. It reads them again when they change.
 type TLSFiles struct {
-	Certificate string // the chain, its leaf first
+	Certificate string // the chain, leaf first
 	Key         string
-	// ClientCA holds the certificates that those of clients must descend from. "" asks clients for none.
+	// ClientCA holds the authorities of client certificates, which are then required. "" requires none.
 	ClientCA string
 }
 
-// Config returns the TLS configuration of a server with these files: TLS 1.2 or later, forward secrecy and authenticated
-// encryption only, and HTTP/1.1. It returns an error when the files cannot be used now. Later a file that cannot be used
-// is logged once, and what was read before stays in use.
+// Config returns the TLS configuration of a server with these files: TLS 1.2 or later, only forward secrecy and
+// authenticated encryption, and HTTP/1.1. It returns an error when the files cannot be used now. A file that cannot be used
+// later is logged once, and the previous files stay in use.
 func (f TLSFiles) Config(log *slog.Logger) (*tls.Config, error) { return f.config(log, time.Now) }
 
 func (f TLSFiles) config(log *slog.Logger, now func() time.Time) (*tls.Config, error) {
-	source := &tlsSource{files: f, log: log, now: now, checked: now(), seen: f.stamps()}
+	source := &tlsSource{files: f, log: log, now: now, checked: now(), known: f.stamps()}
 	first, err := f.read()
 	if err != nil {
 		return nil, err
 	}
 	source.current.Store(first)
-	// The tickets of resumed sessions stay good after a reload: their keys are the outer configuration's.
+	// Session tickets stay valid after a reload, because their keys belong to the outer configuration.
 	outer := first.Clone()
 	outer.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
 		source.refresh()
@@ -40,7 +40,7 @@ func (f TLSFiles) config(log *slog.Logger, now func() time.Time) (*tls.Config, e
 	return outer, nil
 }
 
-// read returns a configuration of the files as they are now.
+// read returns a configuration from the current files.
 func (f TLSFiles) read() (*tls.Config, error) {
 	pair, err := tls.LoadX509KeyPair(f.Certificate, f.Key)
 	if err != nil {
@@ -50,7 +50,7 @@ func (f TLSFiles) read() (*tls.Config, error) {
 		Certificates: []tls.Certificate{pair},
 		MinVersion:   tls.VersionTLS12,
 		NextProtos:   []string{"http/1.1"},
-		CipherSuites: []uint16{ // of TLS 1.2; those of 1.3 are not chosen
+		CipherSuites: []uint16{ // for TLS 1.2; those of 1.3 cannot be configured
 			tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
 			tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
 			tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
@@ -70,7 +70,7 @@ func (f TLSFiles) read() (*tls.Config, error) {
 	return config, nil
 }
 
-// stamp tells one state of a file from another. The zero stamp is that of a file that is not there.
+// stamp distinguishes versions of a file. The zero stamp means that there is no file.
 type stamp struct {
 	modified time.Time
 	size     int64
@@ -85,52 +85,52 @@ func (f TLSFiles) stamps() (stamps [3]stamp) {
 	return stamps
 }
 
-// tlsPause is how long the files are not looked at again.
-const tlsPause = time.Second
+// tlsCheckInterval is the least time between two checks of the files.
+const tlsCheckInterval = time.Second
 
-// tlsSource keeps a configuration as its files have it.
+// tlsSource keeps the configuration of the current files.
 type tlsSource struct {
 	files   TLSFiles
 	log     *slog.Logger
 	now     func() time.Time
 	current atomic.Pointer[tls.Config]
 
-	looking   sync.Mutex // held by the one handshake that looks at the files
+	checking  sync.Mutex // held by the one handshake that checks the files
 	checked   time.Time
-	seen      [3]stamp // of the files when they were last read, whether they could be used or not
-	complaint string   // what was logged of files that cannot be used; "" when they can
+	known     [3]stamp // of the files when they were last read, usable or not
+	complaint string   // the logged error of unusable files; "" when they are usable
 }
 
-// refresh reads the files again if they have changed. A handshake that meets another one here does not wait for it.
+// refresh reads the files again if they have changed. It does not wait for another handshake that does so.
 func (s *tlsSource) refresh() {
-	if !s.looking.TryLock() {
+	if !s.checking.TryLock() {
 		return
 	}
-	defer s.looking.Unlock()
+	defer s.checking.Unlock()
 	now := s.now()
-	if now.Sub(s.checked) < tlsPause {
+	if now.Sub(s.checked) < tlsCheckInterval {
 		return
 	}
 	s.checked = now
-	// The stamps are taken before the files are read: a change between the two is found the next time.
+	// The stamps are taken before the files are read, so that a change in between is found next time.
 	stamps := s.files.stamps()
-	if stamps == s.seen {
+	if stamps == s.known {
 		return
 	}
-	s.seen = stamps
+	s.known = stamps
 	fresh, err := s.files.read()
 	if err != nil {
-		s.complain(err)
+		s.logFailure(err)
 		return
 	}
 	s.current.Store(fresh)
 	s.complaint = ""
-	s.log.Info("TLS: certificates were read again")
+	s.log.Info("TLS: certificates reloaded")
 }
 
-func (s *tlsSource) complain(err error) {
+func (s *tlsSource) logFailure(err error) {
 	if complaint := err.Error(); complaint != s.complaint {
 		s.complaint = complaint
-		s.log.Warn("TLS: changed files cannot be used; those of before stay in use", "cause", complaint)
+		s.log.Warn("TLS: changed files cannot be used; keeping the previous ones", "cause", complaint)
 	}
 }

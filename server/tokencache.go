@@ -10,89 +10,89 @@ import (
 	"remit/token"
 )
 
-// verifier verifies access tokens and remembers those that were good: their signatures do not change. It is made with its
-// keyring and goes with it, so that a retired key's tokens are forgotten. Whether an agent and its family still stand is
-// asked on every use, in the operation's script.
-type verifier struct {
-	keys   *token.Keyring
-	store  *redisstore.Store
-	counts *counts
-	shards [verifiedShards]verifiedShard
+// tokenCache verifies access tokens with a keyring and remembers the valid ones, because a signature does not change. A new
+// keyring comes with a new cache, so that tokens of a retired key are forgotten. The script of each operation checks at
+// every use that the agent and its family are still active.
+type tokenCache struct {
+	keys    *token.Keyring
+	store   *redisstore.Store
+	metrics *serviceMetrics
+	shards  [cacheShards]cacheShard
 }
 
 const (
-	verifiedShards   = 64
-	verifiedPerShard = 1024 // tokens; a fleet larger than all shards hold is verified more often
+	cacheShards    = 64
+	cachedPerShard = 1024 // tokens; a larger fleet of agents verifies more often
 )
 
-type verifiedShard struct {
+type cacheShard struct {
 	mu     sync.RWMutex
-	tokens map[[sha256.Size]byte]*verified // by the hash of the whole token
+	tokens map[[sha256.Size]byte]*cachedToken // by the SHA-256 of the whole token
 }
 
-// verified is an access token that was good, and what follows from it, worked out once. It is shared and never changed.
-type verified struct {
+// cachedToken is a valid access token with everything derived from it. It is shared and never changed.
+type cachedToken struct {
 	token.Access
 	caller   caller
 	identity identity
 }
 
-func newVerifier(keys *token.Keyring, store *redisstore.Store, counts *counts) *verifier {
-	v := &verifier{keys: keys, store: store, counts: counts}
+func newTokenCache(keys *token.Keyring, store *redisstore.Store, metrics *serviceMetrics) *tokenCache {
+	v := &tokenCache{keys: keys, store: store, metrics: metrics}
 	for i := range v.shards {
-		v.shards[i].tokens = map[[sha256.Size]byte]*verified{}
+		v.shards[i].tokens = map[[sha256.Size]byte]*cachedToken{}
 	}
 	return v
 }
 
-// access is token.Keyring.VerifyAccess.
-func (v *verifier) access(text []byte, now time.Time) (*verified, error) {
+// verify is token.Keyring.VerifyAccess with a cache.
+func (v *tokenCache) verify(text []byte, now time.Time) (*cachedToken, error) {
 	hash := sha256.Sum256(text)
-	shard := &v.shards[hash[0]%verifiedShards]
+	shard := &v.shards[hash[0]%cacheShards]
 	shard.mu.RLock()
 	known, found := shard.tokens[hash]
 	shard.mu.RUnlock()
 	if found && now.Before(known.caller.expires) {
-		v.counts.tokenHits.Add(1)
+		v.metrics.tokenHits.Add(1)
 		return known, nil
 	}
 	access, err := v.keys.VerifyAccess(string(text), now)
 	if err != nil {
 		return nil, err
 	}
-	v.counts.tokenMisses.Add(1)
-	good := v.follow(access)
-	shard.keep(hash, good, now)
+	v.metrics.tokenMisses.Add(1)
+	good := v.newCached(access)
+	shard.put(hash, good, now)
 	return good, nil
 }
 
-func (v *verifier) follow(access token.Access) *verified {
+func (v *tokenCache) newCached(access token.Access) *cachedToken {
 	held := v.store.Remembered(heldBy(access))
-	return &verified{
+	return &cachedToken{
 		Access:   access,
 		caller:   caller{redisstore.Caller{Token: held}, access.Scopes, access.Expires()},
 		identity: identity{access.Agent.String(), access.Organization.String(), strings.Join(access.Scopes, " ")},
 	}
 }
 
-// keep remembers a token, and forgets another when there is no room.
-func (s *verifiedShard) keep(hash [sha256.Size]byte, good *verified, now time.Time) {
+// put stores a token, and evicts another when the shard is full.
+func (s *cacheShard) put(hash [sha256.Size]byte, good *cachedToken, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.tokens) >= verifiedPerShard {
-		s.forgetOne(now)
+	if len(s.tokens) >= cachedPerShard {
+		s.evictOne(now)
 	}
 	s.tokens[hash] = good
 }
 
-// forgetOne forgets one that has expired, if one of a few is, or else any.
-func (s *verifiedShard) forgetOne(now time.Time) {
+// evictOne evicts an expired token if one of a few is expired, or else any.
+func (s *cacheShard) evictOne(now time.Time) {
 	const few = 8
 	var last [sha256.Size]byte
-	looked := 0
-	for hash, known := range s.tokens { // in an order of Go's choice
-		last, looked = hash, looked+1
-		if looked == few || !now.Before(known.caller.expires) {
+	examined := 0
+	for hash, known := range s.tokens { // in random order
+		last, examined = hash, examined+1
+		if examined == few || !now.Before(known.caller.expires) {
 			break
 		}
 	}

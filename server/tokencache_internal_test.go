@@ -23,7 +23,7 @@ func sign(t *testing.T, keys *token.Keyring, issued time.Time) (string, token.Ac
 	return text, access
 }
 
-func (v *verifier) remembered() int {
+func (v *tokenCache) remembered() int {
 	count := 0
 	for i := range v.shards {
 		count += len(v.shards[i].tokens)
@@ -35,10 +35,10 @@ func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newVerifier(keys, &redisstore.Store{}, &counts{})
+	v := newTokenCache(keys, &redisstore.Store{}, &serviceMetrics{})
 	text, want := sign(t, keys, now)
 	for range 3 {
-		got, err := v.access([]byte(text), now)
+		got, err := v.verify([]byte(text), now)
 		if err != nil || got.Agent != want.Agent || got.Organization != want.Organization || got.Family != want.Family ||
 			!slices.Equal(got.Scopes, want.Scopes) || !got.Issued.Equal(want.Issued) {
 			t.Fatalf("%+v, %v, want %+v", got, err, want)
@@ -47,10 +47,10 @@ func TestAVerifiedTokenIsRememberedUntilItExpires(t *testing.T) {
 	if v.remembered() != 1 {
 		t.Errorf("%d tokens are remembered", v.remembered())
 	}
-	if _, err := v.access([]byte(text), want.Expires()); err != token.ErrExpired {
+	if _, err := v.verify([]byte(text), want.Expires()); err != token.ErrExpired {
 		t.Errorf("at its expiry: %v", err)
 	}
-	if _, err := v.access([]byte(text), want.Expires().Add(-time.Second)); err != nil {
+	if _, err := v.verify([]byte(text), want.Expires().Add(-time.Second)); err != nil {
 		t.Errorf("a second before: %v", err)
 	}
 }
@@ -59,22 +59,22 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newVerifier(keys, &redisstore.Store{}, &counts{})
+	v := newTokenCache(keys, &redisstore.Store{}, &serviceMetrics{})
 	text, _ := sign(t, keys, now)
-	if _, err := v.access([]byte(text), now); err != nil {
+	if _, err := v.verify([]byte(text), now); err != nil {
 		t.Fatal(err)
 	}
 	for i := range text {
 		altered := []byte(text)
 		altered[i] ^= 1
-		if _, err := v.access(altered, now); err == nil {
+		if _, err := v.verify(altered, now); err == nil {
 			t.Errorf("good with byte %d altered", i)
 		}
 	}
 	if v.remembered() != 1 {
 		t.Errorf("%d tokens are remembered: bad ones too", v.remembered())
 	}
-	if _, err := newVerifier(someKeyring(t), &redisstore.Store{}, &counts{}).access([]byte(text), now); err == nil {
+	if _, err := newTokenCache(someKeyring(t), &redisstore.Store{}, &serviceMetrics{}).verify([]byte(text), now); err == nil {
 		t.Error("good under other keys")
 	}
 }
@@ -82,19 +82,19 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	var shard verifiedShard
-	shard.tokens = map[[32]byte]*verified{}
+	var shard cacheShard
+	shard.tokens = map[[32]byte]*cachedToken{}
 	fill := func(from, to int, issued time.Time) {
 		for i := from; i < to; i++ {
-			shard.keep([32]byte{byte(i), byte(i >> 8)}, &verified{caller: caller{expires: token.Access{Issued: issued}.Expires()}}, now)
+			shard.put([32]byte{byte(i), byte(i >> 8)}, &cachedToken{caller: caller{expires: token.Access{Issued: issued}.Expires()}}, now)
 		}
 	}
-	fill(0, verifiedPerShard, now)
-	fill(verifiedPerShard, 3*verifiedPerShard, now)
-	if len(shard.tokens) != verifiedPerShard {
-		t.Errorf("%d tokens are remembered, want %d", len(shard.tokens), verifiedPerShard)
+	fill(0, cachedPerShard, now)
+	fill(cachedPerShard, 3*cachedPerShard, now)
+	if len(shard.tokens) != cachedPerShard {
+		t.Errorf("%d tokens are remembered, want %d", len(shard.tokens), cachedPerShard)
 	}
-	if _, found := shard.tokens[[32]byte{byte((3*verifiedPerShard - 1) % 256), byte((3*verifiedPerShard - 1) >> 8)}]; !found {
+	if _, found := shard.tokens[[32]byte{byte((3*cachedPerShard - 1) % 256), byte((3*cachedPerShard - 1) >> 8)}]; !found {
 		t.Error("the newest is not among them")
 	}
 }
@@ -103,7 +103,7 @@ func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	keys := someKeyring(t)
-	v := newVerifier(keys, &redisstore.Store{}, &counts{})
+	v := newTokenCache(keys, &redisstore.Store{}, &serviceMetrics{})
 	texts := make([]string, 8)
 	for i := range texts {
 		texts[i], _ = sign(t, keys, now)
@@ -112,7 +112,7 @@ func TestTokensAreVerifiedByManyAtOnce(t *testing.T) {
 	for i := range 32 {
 		group.Go(func() {
 			for range 50 {
-				if _, err := v.access([]byte(texts[i%len(texts)]), now); err != nil {
+				if _, err := v.verify([]byte(texts[i%len(texts)]), now); err != nil {
 					t.Error(err)
 				}
 			}
@@ -129,13 +129,13 @@ func TestTokensAreForgottenWithTheirKeysOnly(t *testing.T) {
 	s := New(Config{Store: &redisstore.Store{}})
 	keys := someKeyring(t)
 	s.SetKeyring(keys)
-	before := s.verifier.Load()
+	before := s.tokens.Load()
 	s.SetKeyring(keys) // as it is read again every few seconds, when Redis keeps it
-	if s.verifier.Load() != before {
+	if s.tokens.Load() != before {
 		t.Error("they are forgotten with the same keys")
 	}
 	s.SetKeyring(someKeyring(t))
-	if s.verifier.Load() == before {
+	if s.tokens.Load() == before {
 		t.Error("they are remembered with other keys")
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"cmp"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,10 +26,10 @@ type tokenPair struct {
 	ExpiresIn    int64  `json:"expires_in"` // seconds
 }
 
-// pairSize is enough for most pairs.
+// pairSize is enough bytes for most pairs.
 const pairSize = 1024
 
-// append writes the pair as the encoder would; no token needs an escape.
+// append writes the pair as the encoder would. Tokens need no escaping.
 func (p tokenPair) append(o object) object {
 	o = o.plain(`{"access_token":`, p.AccessToken)
 	o = o.plain(`,"refresh_token":`, p.RefreshToken)
@@ -37,7 +38,7 @@ func (p tokenPair) append(o object) object {
 	return append(o, '}')
 }
 
-// pairFor returns the token pair of a grant. The same grant gives the same refresh token each time.
+// pairFor returns the token pair of a grant. The same grant always gives the same refresh token.
 func pairFor(keys *token.Keyring, grant redisstore.Grant) (tokenPair, error) {
 	access, err := keys.SignAccess(token.Access{
 		Agent: grant.Agent, Organization: grant.Organization, Family: grant.Family,
@@ -58,7 +59,8 @@ type exchangeRequest struct {
 	Secret optional[string] `json:"secret"`
 }
 
-// presentedSecret returns the agent's id and the hash of its secret in the body.
+// presentedSecret returns the agent id and the hash of the secret in the body. It refuses a malformed secret without asking
+// the store; the error then comes with the agent.
 func presentedSecret(ctx *fasthttp.RequestCtx) (credential, error) {
 	var request exchangeRequest
 	if err := decode(ctx, &request); err != nil {
@@ -79,7 +81,7 @@ func presentedSecret(ctx *fasthttp.RequestCtx) (credential, error) {
 func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	presented, err := presentedSecret(ctx)
 	if err != nil {
-		return s.refuseCredential(ctx, presented.agent, err)
+		return s.rejectCredential(ctx, presented.agent, err)
 	}
 	keys, err := s.keys()
 	if err != nil {
@@ -87,14 +89,14 @@ func (s *Server) exchangeToken(ctx *fasthttp.RequestCtx) error {
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, presented, func() (err error) {
-		grant, err = s.store.ExchangeSecret(forRequest(ctx), presented.agent, presented.secret)
+		grant, err = s.store.ExchangeSecret(requestContext(ctx), presented.agent, presented.secret)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	s.counts.tokensBySecret.Inc()
-	askedBy(ctx, grant.Organization, grant.Agent)
+	s.metrics.tokensBySecret.Inc()
+	identifyCaller(ctx, grant.Organization, grant.Agent)
 	return answerPair(ctx, keys, grant)
 }
 
@@ -102,7 +104,7 @@ type refreshRequest struct {
 	RefreshToken optional[string] `json:"refresh_token"`
 }
 
-// presentedRefresh returns what the refresh token in the body says, if it is one of ours.
+// presentedRefresh returns the refresh token in the body if this service issued it, with the keys to sign its successor.
 func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, error) {
 	var request refreshRequest
 	if err := decode(ctx, &request); err != nil {
@@ -112,7 +114,7 @@ func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, tok
 		return nil, token.RefreshToken{}, invalid("refresh_token", "is required")
 	}
 	presented, err := s.parseRefresh(request.RefreshToken.value)
-	if cannotSay(err) {
+	if keysUnavailable(err) {
 		return nil, token.RefreshToken{}, err
 	}
 	if err != nil {
@@ -125,11 +127,11 @@ func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, tok
 func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 	keys, spent, err := s.presentedRefresh(ctx)
 	if err != nil {
-		return s.refuseCredential(ctx, uuid.Nil, err)
+		return s.rejectCredential(ctx, uuid.Nil, err)
 	}
 	var grant redisstore.Grant
 	err = s.authenticate(ctx, credential{agent: spent.Agent, refresh: spent}, func() (err error) {
-		grant, err = s.spend(ctx, spent)
+		grant, err = s.rotateRefresh(ctx, spent)
 		return err
 	})
 	if err != nil {
@@ -138,23 +140,23 @@ func (s *Server) refreshToken(ctx *fasthttp.RequestCtx) error {
 	return answerPair(ctx, keys, grant)
 }
 
-// spend rotates a refresh token, and tells the log when it was stolen or so it seems.
-func (s *Server) spend(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scopes ...string) (redisstore.Grant, error) {
-	askedBy(ctx, uuid.Nil, spent.Agent)
-	grant, err := s.store.RotateRefresh(forRequest(ctx), spent.Agent, spent.Family, spent.Generation, scopes...)
+// rotateRefresh exchanges a refresh token for its successor, and logs its reuse, which may mean a theft.
+func (s *Server) rotateRefresh(ctx *fasthttp.RequestCtx, spent token.RefreshToken, scopes ...string) (redisstore.Grant, error) {
+	identifyCaller(ctx, uuid.Nil, spent.Agent)
+	grant, err := s.store.RotateRefresh(requestContext(ctx), spent.Agent, spent.Family, spent.Generation, scopes...)
 	if err == nil {
-		s.counts.tokensByRefresh.Inc()
+		s.metrics.tokensByRefresh.Inc()
 	}
 	if grant.Replayed {
-		s.counts.tokensReplayed.Inc()
+		s.metrics.tokensReplayed.Inc()
 	}
 	if errors.Is(err, redisstore.ErrTokenReused) {
-		s.counts.tokensReused.Inc()
+		s.metrics.tokensReused.Inc()
 		s.log.Warn("refresh token reused, family revoked", "request_id", requestID(ctx),
 			"agent_id", spent.Agent, "family", spent.Family)
 	}
 	if err == nil {
-		askedBy(ctx, grant.Organization, grant.Agent)
+		identifyCaller(ctx, grant.Organization, grant.Agent)
 	}
 	return grant, err
 }
@@ -177,21 +179,21 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	_, unwanted, err := s.presentedRefresh(ctx)
+	_, refresh, err := s.presentedRefresh(ctx)
 	if err != nil {
 		return err
 	}
-	if unwanted.Agent != access.Agent {
-		return cmp.Or(s.store.CheckToken(forRequest(ctx), *access.caller.Token), errForeignToken)
+	if refresh.Agent != access.Agent {
+		return cmp.Or(s.store.CheckToken(requestContext(ctx), *access.caller.Token), errForeignToken)
 	}
-	if err := s.store.RevokeFamily(forRequest(ctx), *access.caller.Token, unwanted.Family); err != nil {
+	if err := s.store.RevokeFamily(requestContext(ctx), *access.caller.Token, refresh.Family); err != nil {
 		return err
 	}
-	s.counts.familiesRevoked.Inc()
+	s.metrics.familiesRevoked.Inc()
 	return answer(ctx, revokedTokenAnswer{true})
 }
 
-// jwks answers with the public signing keys. They may be cached for a while: a new key is published before it signs.
+// jwks returns the public signing keys. Clients may cache them, because a new key is published before it signs.
 func (s *Server) jwks(ctx *fasthttp.RequestCtx) error {
 	keys, err := s.keys()
 	if err != nil {
@@ -201,4 +203,15 @@ func (s *Server) jwks(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.SetContentType("application/jwk-set+json")
 	ctx.SetBody(keys.JWKS())
 	return nil
+}
+
+// familyOf returns the agent and the family of an access or refresh token, and an error unless this service issued it and
+// it has not expired.
+func (s *Server) familyOf(text string) (agent, family uuid.UUID, err error) {
+	if strings.HasPrefix(text, token.RefreshPrefix) {
+		refresh, err := s.parseRefresh(text)
+		return refresh.Agent, refresh.Family, err
+	}
+	access, err := s.verifyAccess(text)
+	return access.Agent, access.Family, err
 }

@@ -13,26 +13,26 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// One span for each request, a child of the caller's when the request says so (W3C Trace Context). It tells the route and
-// never the path, query, body or any header: ids in paths are many, and the rest may be credentials.
+// Each request has one span, a child of the caller's span if the request names one (W3C Trace Context). It carries the
+// route but no path, query, body or header: paths contain ids, and the rest may contain credentials.
 
 const (
-	headerTraceParent   = "Traceparent" // as fasthttp writes names
+	headerTraceParent   = "Traceparent" // in the canonical form of fasthttp
 	headerTraceState    = "Tracestate"
-	headerTraceResponse = "Traceresponse" // the span of the answer, written as in traceparent
+	headerTraceResponse = "Traceresponse" // the span of the response, in the format of traceparent
 
-	// maxTraceState is how much of other systems' state is handed on (the standard's least). Each span is sent with it, so
-	// that more would let a client make the service send and keep much.
+	// maxTraceState bounds the state of other systems that is passed on (the least that the standard allows). Every span
+	// carries it, so a larger bound would let a client make the service send and store much.
 	maxTraceState = 512
 )
 
-// traceHeaders reads what a request says of its trace.
+// traceHeaders reads the trace context of a request.
 type traceHeaders struct{ *fasthttp.RequestHeader }
 
 // Get implements propagation.TextMapCarrier.
 func (h traceHeaders) Get(name string) string {
 	lines := h.PeekAll(name)
-	if len(lines) > 1 && name == "traceparent" { // which one is meant?
+	if len(lines) > 1 && name == "traceparent" { // ambiguous
 		return ""
 	}
 	value := bytes.Join(lines, []byte(","))
@@ -42,50 +42,50 @@ func (h traceHeaders) Get(name string) string {
 	return string(value)
 }
 
-// Set implements propagation.TextMapCarrier. Nothing is sent on from here.
+// Set implements propagation.TextMapCarrier. Nothing is propagated from here.
 func (h traceHeaders) Set(string, string) {}
 
 // Keys implements propagation.TextMapCarrier.
 func (h traceHeaders) Keys() []string { return []string{headerTraceParent, headerTraceState} }
 
-// beginTrace begins the request's span, and tells the client of it.
+// beginTrace starts the span of a request, and names it in the response.
 func (s *Server) beginTrace(ctx *fasthttp.RequestCtx) {
-	a := askedOf(ctx)
+	info := infoOf(ctx)
 	callers := context.Background()
 	if !s.restarts {
 		callers = propagation.TraceContext{}.Extract(callers, traceHeaders{&ctx.Request.Header})
 	}
 	var span trace.Span
-	a.traced, span = s.tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(a.began))
+	info.traced, span = s.tracer.Start(callers, "HTTP", trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(info.began))
 	own := span.SpanContext()
 	ctx.Response.Header.Set(headerTraceResponse, "00-"+own.TraceID().String()+"-"+own.SpanID().String()+"-"+own.TraceFlags().String())
 }
 
-// endTrace ends it, with all that has become known.
-func endTrace(ctx *fasthttp.RequestCtx, a *asked) {
-	span := trace.SpanFromContext(a.traced)
+// endTrace ends the span with everything known about the request.
+func endTrace(ctx *fasthttp.RequestCtx, info *requestInfo) {
+	span := trace.SpanFromContext(info.traced)
 	if !span.IsRecording() {
 		return
 	}
-	method, status := a.method(ctx), ctx.Response.StatusCode()
+	method, status := info.method(ctx), ctx.Response.StatusCode()
 	span.SetName(method)
 	attributes := make([]attribute.KeyValue, 0, 9)
 	attributes = append(attributes, semconv.HTTPRequestMethodKey.String(method), semconv.HTTPResponseStatusCode(status), semconv.URLScheme(schemeOf(ctx)),
 		semconv.NetworkProtocolVersion(versionOf(ctx)), attribute.String("remit.request_id", requestID(ctx)))
-	if a.route != "" {
-		attributes = append(attributes, semconv.HTTPRoute(a.route))
-		span.SetName(method + " " + a.route)
+	if info.route != "" {
+		attributes = append(attributes, semconv.HTTPRoute(info.route))
+		span.SetName(method + " " + info.route)
 	}
-	if a.organization != uuid.Nil {
-		attributes = append(attributes, attribute.String("remit.organization_id", a.organization.String()))
+	if info.organization != uuid.Nil {
+		attributes = append(attributes, attribute.String("remit.organization_id", info.organization.String()))
 	}
-	if a.agent != uuid.Nil {
-		attributes = append(attributes, attribute.String("remit.agent_id", a.agent.String()))
+	if info.agent != uuid.Nil {
+		attributes = append(attributes, attribute.String("remit.agent_id", info.agent.String()))
 	}
-	if a.code != "" {
-		attributes = append(attributes, semconv.ErrorTypeKey.String(a.code))
+	if info.code != "" {
+		attributes = append(attributes, semconv.ErrorTypeKey.String(info.code))
 	}
-	if status >= 500 { // what is below is the client's
+	if status >= 500 { // lower statuses are client errors
 		span.SetStatus(codes.Error, "")
 	}
 	span.SetAttributes(attributes...)

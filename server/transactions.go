@@ -36,7 +36,7 @@ type beginRequest struct {
 	ActionType optional[string]         `json:"action_type"`
 	PreState   optional[jsontext.Value] `json:"pre_state"`
 	Session    optional[string]         `json:"session_id"`
-	Value      optional[money.MicroUSD] `json:"value_usd"` // to hold
+	Value      optional[money.MicroUSD] `json:"value_usd"` // to hold // to hold
 	ExpiresIn  optional[int64]          `json:"expires_in_seconds"`
 	Reversible optional[bool]           `json:"reversible"`
 	Metadata   optional[jsontext.Value] `json:"metadata"`
@@ -64,7 +64,7 @@ func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
 }
 
 type commitRequest struct {
-	Value     optional[money.MicroUSD] `json:"value_usd"` // what it cost
+	Value     optional[money.MicroUSD] `json:"value_usd"` // what it cost // the actual cost
 	PostState optional[jsontext.Value] `json:"post_state"`
 }
 
@@ -110,7 +110,7 @@ func (r *rollbackRequest) rollback() (redisstore.Rollback, error) {
 	return redisstore.Rollback{Reason: r.Reason.value}, v.err()
 }
 
-// transactionAnswer is a transaction; lists leave its states and metadata out.
+// transactionAnswer is a transaction. Lists omit its states and metadata.
 type transactionAnswer struct {
 	ID         uuid.UUID         `json:"id"`
 	Agent      uuid.UUID         `json:"agent_id"`
@@ -118,7 +118,7 @@ type transactionAnswer struct {
 	Sequence   int64             `json:"sequence_number,omitzero"`
 	Status     redisstore.Status `json:"status"`
 	ActionType string            `json:"action_type"`
-	Value      money.MicroUSD    `json:"value_usd"`      // what it was charged, or before that was to hold
+	Value      money.MicroUSD    `json:"value_usd"`      // what it was charged, or before that was to hold // the charge; before the commit, the hold
 	ValueHeld  money.MicroUSD    `json:"value_held_usd"` // while it is pending
 	Overage    money.MicroUSD    `json:"overage_usd"`
 	Reversible bool              `json:"reversible"`
@@ -129,7 +129,7 @@ type transactionAnswer struct {
 	Expires    timestamp         `json:"expires_at"`
 	Created    timestamp         `json:"created_at"`
 	Committed  timestamp         `json:"committed_at,omitzero"`
-	Late       bool              `json:"late,omitzero"` // it was committed after it had expired
+	Late       bool              `json:"late,omitzero"` // committed after it had expired
 	RolledBack timestamp         `json:"rolled_back_at,omitzero"`
 }
 
@@ -168,15 +168,15 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "begin", uuid.Nil); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "begin", uuid.Nil); err != nil {
 		return err
 	}
-	begun, err := s.store.Begin(forRequest(ctx), *access.caller.Token, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	begun, err := s.store.Begin(requestContext(ctx), *access.caller.Token, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
-	s.counts.transaction(s.counts.begun, begun, wanted.Idempotency)
+	s.metrics.transaction(s.metrics.begun, begun, wanted.Idempotency)
 	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
 }
 
@@ -193,19 +193,19 @@ func (s *Server) commitTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "commit", id); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "commit", id); err != nil {
 		return err
 	}
-	committed, err := s.store.Commit(forRequest(ctx), agent, id, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	committed, err := s.store.Commit(requestContext(ctx), agent, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
-	s.counts.transaction(s.counts.committed, committed, wanted.Idempotency)
+	s.metrics.transaction(s.metrics.committed, committed, wanted.Idempotency)
 	return answer(ctx, transactionOf(committed))
 }
 
-// changeHold changes what a pending transaction holds, and until when.
+// changeHold changes the held value or the expiry of a pending transaction.
 func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 	agent, id, err := s.agentAndID(ctx)
 	if err != nil {
@@ -219,21 +219,21 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "change hold", id); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "change hold", id); err != nil {
 		return err
 	}
-	changed, err := s.store.ChangeHold(forRequest(ctx), agent, id, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	changed, err := s.store.ChangeHold(requestContext(ctx), agent, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
 	}
 	return answer(ctx, transactionOf(changed))
 }
 
-// rollbackTransaction undoes. An agent may always give back what it holds, but needs a scope to undo a commit: undoing what
-// another part of it has done is not everyone's.
+// rollbackTransaction releases a hold or reverses a commit. An agent may always release its own hold, but needs a scope to
+// reverse a commit, which another part of it may have made.
 func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
-	asks, id, err := s.callerAndID(ctx)
+	caller, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
@@ -245,24 +245,24 @@ func (s *Server) rollbackTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = once(ctx, "rollback", id); err != nil {
+	if wanted.Idempotency, err = idempotencyOf(ctx, "rollback", id); err != nil {
 		return err
 	}
 	for _, scope := range []string{scopeRollback, scopeAdmin} {
-		if slices.Contains(asks.scopes, scope) {
+		if slices.Contains(caller.scopes, scope) {
 			wanted.Scopes = append(wanted.Scopes, scope)
 		}
 	}
-	undone, err := s.store.Rollback(forRequest(ctx), asks.Caller, id, wanted)
-	s.noteReplay(ctx, wanted.Idempotency)
+	undone, err := s.store.Rollback(requestContext(ctx), caller.Caller, id, wanted)
+	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return undoRefused(err)
 	}
-	s.counts.transaction(s.counts.rolledBack, undone, wanted.Idempotency)
+	s.metrics.transaction(s.metrics.rolledBack, undone, wanted.Idempotency)
 	return answer(ctx, transactionOf(undone))
 }
 
-// undoRefused names the scope that would be enough to undo a commit.
+// undoRefused names the scope that would permit reversing the commit.
 func undoRefused(err error) error {
 	var bySession *redisstore.ScopeError
 	switch {
@@ -275,11 +275,11 @@ func undoRefused(err error) error {
 }
 
 func (s *Server) getTransaction(ctx *fasthttp.RequestCtx) error {
-	asks, id, err := s.callerAndID(ctx)
+	caller, id, err := s.callerAndID(ctx)
 	if err != nil {
 		return err
 	}
-	t, err := s.store.Transaction(forRequest(ctx), asks.Caller, id)
+	t, err := s.store.Transaction(requestContext(ctx), caller.Caller, id)
 	if err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (s *Server) getTransaction(ctx *fasthttp.RequestCtx) error {
 }
 
 func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
-	asks, err := s.eitherCaller(ctx)
+	caller, err := s.eitherCaller(ctx)
 	if err != nil {
 		return err
 	}
@@ -300,7 +300,7 @@ func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
 	if err := s.reserveAnswer(ctx, query.Limit*summaryBytes); err != nil {
 		return err
 	}
-	page, err := s.store.Transactions(forRequest(ctx), asks.Caller, query)
+	page, err := s.store.Transactions(requestContext(ctx), caller.Caller, query)
 	if err != nil {
 		return err
 	}

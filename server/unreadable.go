@@ -11,18 +11,18 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// renewWriteTimeout is for what is written before a handler has run: fasthttp leaves the deadline of the last answer, which
-// may have been long ago on a connection that is kept.
+// renewWriteTimeout sets the write deadline for a response that is written before a handler runs. fasthttp leaves the
+// deadline of the previous response, which may have passed on a kept connection.
 func (s *Server) renewWriteTimeout(ctx *fasthttp.RequestCtx) {
-	_ = ctx.Conn().SetWriteDeadline(time.Now().Add(s.http.WriteTimeout)) // an error means that nothing can be written at all
+	_ = ctx.Conn().SetWriteDeadline(time.Now().Add(s.http.WriteTimeout)) // it fails only on a closed connection
 }
 
 // answerUnreadable answers what fasthttp could not read as a request.
 func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
-	s.begin(ctx)
-	defer s.endAsked(ctx)
+	s.startRequest(ctx)
+	defer s.finishRequest(ctx)
 	defer s.answerPanic(ctx)
-	askedOf(ctx).unread = true
+	infoOf(ctx).unread = true
 	s.renewWriteTimeout(ctx)
 	connectionOf(ctx.Conn()).leaveUnread()
 	noRoom := connectionOf(ctx.Conn()).bodyRefusal()
@@ -47,16 +47,15 @@ func (s *Server) answerUnreadable(ctx *fasthttp.RequestCtx, err error) {
 	s.answerProblem(ctx, err)
 }
 
-// isSlowChunk says whether the time was over within the line of a chunk's size: fasthttp keeps the cause as text alone.
+// isSlowChunk reports a timeout while reading the size line of a chunk, whose cause fasthttp keeps only as text.
 func isSlowChunk(err error) bool {
 	var broken fasthttp.ErrBrokenChunk
 	return errors.As(err, &broken) && strings.HasSuffix(broken.Error(), os.ErrDeadlineExceeded.Error())
 }
 
-// answerPlainHTTP answers who spoke plain HTTP to a TLS port, beneath TLS: they would otherwise see a closed connection
-// only.
+// answerPlainHTTP answers plain HTTP on a TLS port, beneath TLS. Otherwise the client would only see the connection close.
 func (s *Server) answerPlainHTTP(ctx *fasthttp.RequestCtx, conn net.Conn) {
 	s.answerProblem(ctx, errPlainHTTP)
 	ctx.SetConnectionClose()
-	_, _ = ctx.Response.WriteTo(conn) // whoever does not read it learns less
+	_, _ = ctx.Response.WriteTo(conn) // best effort: the connection closes next
 }

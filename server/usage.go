@@ -5,14 +5,14 @@ import (
 	"remit/redisstore"
 )
 
-// quotaUsage tells which quota of an organization is reached, and how far.
+// quotaUsage names the quota that an organization has reached, and its usage.
 type quotaUsage struct {
 	Quota string `json:"quota"`
 	Used  int64  `json:"used"`
 	Max   int64  `json:"max"`
 }
 
-// limitUsage tells what of a session is used and what remains.
+// limitUsage is what a session has used and what remains.
 type limitUsage struct {
 	ActionCount      int64          `json:"action_count"`
 	MaxActions       int64          `json:"max_actions"`

@@ -2,7 +2,7 @@ package server
 
 import "strings"
 
-// invalidRequest refuses malformed or invalid input. A field of "" stands for the request as a whole.
+// invalidRequest refuses malformed or invalid input. A field of "" means the request as a whole.
 type invalidRequest struct{ fields []fieldError }
 
 func (e *invalidRequest) Error() string {
@@ -17,10 +17,10 @@ func invalid(field, message string) error {
 	return &invalidRequest{[]fieldError{{field, message}}}
 }
 
-// maxFieldErrors bounds an answer: a small request can be wrong in very many places.
+// maxFieldErrors bounds a response: a small request can have very many errors.
 const maxFieldErrors = 20
 
-// validation collects what is wrong with a request, so that one answer names all of it.
+// validation collects the errors of a request, so that one response names them all.
 type validation struct{ fields []fieldError }
 
 func (v *validation) add(field, message string) {
@@ -43,7 +43,7 @@ func (v *validation) err() error {
 	return &invalidRequest{v.fields}
 }
 
-// maxNameShown bounds how much of a name that the client made up comes back to it.
+// maxNameShown bounds how many bytes of an unknown name are echoed to the client.
 const maxNameShown = 64
 
 func shown(name string) string {

@@ -9,55 +9,56 @@ import (
 	"github.com/google/uuid"
 )
 
-// maxWaiting is how many requests may wait for events, streams included.
-const maxWaiting = 4096
+// maxWaiters is how many requests may wait for events, streams included.
+const maxWaiters = 4096
 
-// waiting holds the places of requests that wait for events, and ends them with the server.
+// waiterLimit bounds the requests that wait for events, shares its slots fairly by number, and ends all waiters with the
+// server. (memoryPool shares memory by bytes.)
 //
-// Organizations and client addresses share the places fairly: neither may hold more than half of them. When all are taken,
-// a newcomer displaces the newest place of the organization or address that holds most, unless its own organization or
-// address would then hold as many. The organizations of one address share that address's places in the same way.
-type waiting struct {
+// Neither an organization nor a client address may hold more than half of the slots. When all are taken, a newcomer
+// displaces the newest slot of the organization or address that holds most, unless its own organization or address would
+// then hold as many. The organizations of one address share that address's slots in the same way.
+type waiterLimit struct {
 	ctx context.Context
 	end context.CancelFunc
 
 	mu            sync.Mutex
-	most          int // places
+	most          int // slots
 	total         int
-	organizations holders[uuid.UUID]
-	addresses     holders[netip.Addr]
-	pairs         holders[organizationAt]
+	organizations shares[uuid.UUID]
+	addresses     shares[netip.Addr]
+	pairs         shares[tenantAt]
 }
 
-// organizationAt is an organization at an address.
-type organizationAt struct {
+// tenantAt is an organization at an address.
+type tenantAt struct {
 	organization uuid.UUID
 	address      netip.Addr
 }
 
-// place is held by one request that waits.
-type place struct {
-	ctx   context.Context // ends with the server, and when the place is displaced
-	end   context.CancelFunc
-	in    *waiting
-	of    organizationAt
-	seats []seat // none once it was left
+// slot is held by one waiting request.
+type slot struct {
+	ctx     context.Context // ends with the server, and when the slot is displaced
+	end     context.CancelFunc
+	in      *waiterLimit
+	of      tenantAt
+	entries []shareEntry // nil after its release
 }
 
-// seat is a place's entry in one of its holders.
-type seat struct {
-	holder *holder
-	entry  *list.Element
+// shareEntry is the place of a slot in one of the shares that it counts for.
+type shareEntry struct {
+	share *share
+	entry *list.Element
 }
 
-func newWaiting(most int) *waiting {
+func newWaiterLimit(most int) *waiterLimit {
 	ctx, end := context.WithCancel(context.Background())
-	return &waiting{ctx: ctx, end: end, most: most}
+	return &waiterLimit{ctx: ctx, end: end, most: most}
 }
 
-// enter takes a place for an organization at an address. An invalid address counts for nobody: it is a trusted proxy's, or
-// none of IP. Errors: errOwnWaiting, errAddressWaiting, errManyWaiting.
-func (w *waiting) enter(organization uuid.UUID, address netip.Addr) (*place, error) {
+// acquire takes a slot for an organization at an address. An invalid address does not count: it belongs to a trusted proxy
+// or is not an IP address. Errors: errOwnWaiting, errAddressWaiting, errManyWaiting.
+func (w *waiterLimit) acquire(organization uuid.UUID, address netip.Addr) (*slot, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	most := max(w.most/2, 1)
@@ -66,23 +67,24 @@ func (w *waiting) enter(organization uuid.UUID, address netip.Addr) (*place, err
 		return nil, errOwnWaiting
 	case w.addresses.size(address) >= most:
 		return nil, errAddressWaiting
-	case w.total >= w.most && !w.makeRoom(organizationAt{organization, address}):
+	case w.total >= w.most && !w.makeRoom(tenantAt{organization, address}):
 		return nil, errManyWaiting
 	}
-	p := &place{in: w, of: organizationAt{organization, address}}
+	p := &slot{in: w, of: tenantAt{organization, address}}
 	p.ctx, p.end = context.WithCancel(w.ctx)
 	w.total++
-	p.sit(w.organizations.of(organization, &w.organizations.ranks))
+	p.join(w.organizations.of(organization, &w.organizations.ranks))
 	if address.IsValid() {
 		at := w.addresses.of(address, &w.addresses.ranks)
-		p.sit(at)
-		p.sit(w.pairs.of(p.of, &at.within))
+		p.join(at)
+		p.join(w.pairs.of(p.of, &at.within))
 	}
 	return p, nil
 }
 
-// makeRoom displaces the newest place of whoever holds more than the newcomer would, and says whether there was one.
-func (w *waiting) makeRoom(newcomer organizationAt) bool {
+// makeRoom displaces the newest slot of the largest share that is larger than the newcomer's would be, and reports whether
+// there was one.
+func (w *waiterLimit) makeRoom(newcomer tenantAt) bool {
 	organization, address := w.organizations.ranks.largest(), w.addresses.ranks.largest()
 	own := max(w.organizations.size(newcomer.organization), w.addresses.size(newcomer.address)) + 1
 	switch {
@@ -100,38 +102,38 @@ func (w *waiting) makeRoom(newcomer organizationAt) bool {
 	return true
 }
 
-func (w *waiting) displace(from *holder) {
-	newest := from.places.Back().Value.(*place)
+func (w *waiterLimit) displace(from *share) {
+	newest := from.waiters.Back().Value.(*slot)
 	newest.end()
 	w.remove(newest)
 }
 
-func (w *waiting) count() int {
+func (w *waiterLimit) count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.total
 }
 
-// leave gives the place free. A place that was displaced is free already.
-func (p *place) leave() {
+// release frees the slot. A displaced slot is free already.
+func (p *slot) release() {
 	p.end()
 	p.in.mu.Lock()
 	defer p.in.mu.Unlock()
 	p.in.remove(p)
 }
 
-func (w *waiting) remove(p *place) {
-	if p.seats == nil {
+func (w *waiterLimit) remove(p *slot) {
+	if p.entries == nil {
 		return
 	}
 	w.total--
-	for _, s := range p.seats {
-		s.holder.remove(s.entry)
+	for _, s := range p.entries {
+		s.share.remove(s.entry)
 	}
-	p.seats = nil
+	p.entries = nil
 	w.organizations.forgetEmpty(p.of.organization)
 	w.pairs.forgetEmpty(p.of)
 	w.addresses.forgetEmpty(p.of.address)
 }
 
-func (p *place) sit(in *holder) { p.seats = append(p.seats, seat{in, in.add(p)}) }
+func (p *slot) join(in *share) { p.entries = append(p.entries, shareEntry{in, in.add(p)}) }

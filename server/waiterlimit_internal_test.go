@@ -127,14 +127,14 @@ func (w *waiter) wait(conn net.Conn) <-chan string {
 // waits returns when so many are counted as waiting.
 func (w *waiter) waits(count int) {
 	w.t.Helper()
-	w.eventually(fmt.Sprintf("%d wait", count), func() bool { return w.waiting.taken() == count })
+	w.eventually(fmt.Sprintf("%d wait", count), func() bool { return w.waiters.taken() == count })
 }
 
 func (w *waiter) eventually(what string, condition func() bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.t.Fatalf("not in 10 s: %s; %d wait", what, w.waiting.taken())
+			w.t.Fatalf("not in 10 s: %s; %d wait", what, w.waiters.taken())
 		}
 	}
 }
@@ -189,21 +189,21 @@ func TestWhoWaitsLearnsNothingOnceItsKeyIsGone(t *testing.T) {
 }
 
 // bound lets so many wait.
-func (w *waiting) bound(most int) {
+func (w *waiterLimit) bound(most int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.most = most
 }
 
-// hold takes so many places, each for an organization at an address of its own.
-func (w *waiting) hold(t *testing.T, n int) {
+// hold takes so many waiters, each for an organization at an address of its own.
+func (w *waiterLimit) hold(t *testing.T, n int) {
 	t.Helper()
 	for i := range n {
-		must(w.enter(uuid.New(), addressOf(1000+i)))(t)
+		must(w.acquire(uuid.New(), addressOf(1000+i)))(t)
 	}
 }
 
-func (w *waiting) taken() int { return w.count() }
+func (w *waiterLimit) taken() int { return w.count() }
 
 func addressOf(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}) }
 
@@ -212,15 +212,15 @@ func orgOf(i int) uuid.UUID { return uuid.UUID{15: byte(i), 14: byte(i >> 8)} }
 
 // taken holds what was taken, in order.
 type taken struct {
-	*waiting
+	*waiterLimit
 	t    *testing.T
-	held []*place
+	held []*slot
 }
 
 func (p *taken) take(n int, organization, address func(i int) int) {
 	p.t.Helper()
 	for i := range n {
-		held, err := p.enter(orgOf(organization(i)), addressOf(address(i)))
+		held, err := p.acquire(orgOf(organization(i)), addressOf(address(i)))
 		if err != nil {
 			p.t.Fatalf("place %d of %d: %v", i+1, n, err)
 		}
@@ -228,7 +228,7 @@ func (p *taken) take(n int, organization, address func(i int) int) {
 	}
 }
 
-// displaced returns which of the places have ended.
+// displaced returns which of the waiters have ended.
 func (p *taken) displaced() (ended []int) {
 	for i, held := range p.held {
 		if held.ctx.Err() != nil {
@@ -273,11 +273,11 @@ func TestPlacesToWaitAreSharedFairly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := &taken{waiting: newWaiting(16), t: t}
+			p := &taken{waiterLimit: newWaiterLimit(16), t: t}
 			for _, taking := range test.taken {
 				p.take(taking.n, taking.organization, taking.address)
 			}
-			came, err := p.enter(orgOf(test.organization), addressOf(test.address))
+			came, err := p.acquire(orgOf(test.organization), addressOf(test.address))
 			if err != test.err || err == nil && came.ctx.Err() != nil {
 				t.Errorf("the newcomer hears %v, want %v", err, test.err)
 			}
@@ -286,14 +286,14 @@ func TestPlacesToWaitAreSharedFairly(t *testing.T) {
 				t.Errorf("displaced %v, want one of %v", ended, test.displaced)
 			}
 			for _, held := range p.held {
-				held.leave()
-				held.leave()
+				held.release()
+				held.release()
 			}
 			if err == nil {
-				came.leave()
+				came.release()
 			}
 			if p.total != 0 || len(p.organizations.byKey)+len(p.addresses.byKey)+len(p.pairs.byKey) != 0 || p.organizations.ranks.largest() != nil {
-				t.Errorf("%d are counted still: %+v", p.total, p.waiting)
+				t.Errorf("%d are counted still: %+v", p.total, p.waiterLimit)
 			}
 		})
 	}
@@ -302,16 +302,16 @@ func TestPlacesToWaitAreSharedFairly(t *testing.T) {
 // One address, or a few organizations, come back as often as they like: others keep an equal share.
 func TestAFloodAtOneAddressLeavesOthersTheirPlaces(t *testing.T) {
 	t.Parallel()
-	p := &taken{waiting: newWaiting(64), t: t}
-	honest := make([]*place, 8)
+	p := &taken{waiterLimit: newWaiterLimit(64), t: t}
+	honest := make([]*slot, 8)
 	for i := range honest {
-		honest[i] = must(p.enter(orgOf(1000+i), addressOf(1000+i)))(t)
+		honest[i] = must(p.acquire(orgOf(1000+i), addressOf(1000+i)))(t)
 	}
 	for i := range 1000 {
-		_, _ = p.enter(orgOf(i%50), addressOf(i%4)) // fifty organizations at four addresses
+		_, _ = p.acquire(orgOf(i%50), addressOf(i%4)) // fifty organizations at four addresses
 	}
 	for i := range 24 {
-		must(p.enter(orgOf(2000+i), addressOf(2000+i)))(t)
+		must(p.acquire(orgOf(2000+i), addressOf(2000+i)))(t)
 	}
 	for i, held := range honest {
 		if held.ctx.Err() != nil {
@@ -319,18 +319,18 @@ func TestAFloodAtOneAddressLeavesOthersTheirPlaces(t *testing.T) {
 		}
 	}
 	if p.total != 64 {
-		t.Errorf("%d places are taken of 64", p.total)
+		t.Errorf("%d waiters are taken of 64", p.total)
 	}
 }
 
 // A trusted proxy that does not say for whom it asks is nobody's address.
 func TestPlacesWithoutAnAddressCountForTheirOrganizationAlone(t *testing.T) {
 	t.Parallel()
-	w := newWaiting(4)
+	w := newWaiterLimit(4)
 	for i := range 4 {
-		must(w.enter(orgOf(i), netip.Addr{}))(t)
+		must(w.acquire(orgOf(i), netip.Addr{}))(t)
 	}
-	if _, err := w.enter(orgOf(9), netip.Addr{}); err != errManyWaiting {
+	if _, err := w.acquire(orgOf(9), netip.Addr{}); err != errManyWaiting {
 		t.Errorf("one more: %v", err)
 	}
 }
@@ -339,8 +339,8 @@ func TestADisplacedStreamEndsAndADisplacedWaitIsAnswered(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	large, small := r.newWaiter(t), r.newWaiter(t)
-	r.waiting.bound(8)
-	r.waiting.hold(t, 4)
+	r.waiters.bound(8)
+	r.waiters.hold(t, 4)
 	var streams []*http.Response
 	for range 3 {
 		streams = append(streams, large.ask(large.dial(large.address), large.sinceNow(), acceptStream, "X-Forwarded-For: 192.0.2.1"))
@@ -367,9 +367,9 @@ func TestAnOrganizationThatHasManyWaitingIsRefusedAndAnotherWaits(t *testing.T) 
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
 	w, other := r.newWaiter(t), r.newWaiter(t)
-	w.waiting.bound(8)
+	w.waiters.bound(8)
 	for i := range 3 {
-		must(w.waiting.enter(uuid.MustParse(w.organization), addressOf(i)))(t)
+		must(w.waiters.acquire(uuid.MustParse(w.organization), addressOf(i)))(t)
 	}
 	if last := w.ask(w.dial(w.address), w.sinceNow(), acceptStream); last.StatusCode != 200 {
 		t.Fatalf("the last that may wait: %d", last.StatusCode)
@@ -428,8 +428,8 @@ func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	const most = 8
-	w.waiting.bound(most)
-	w.waiting.hold(t, most-1)
+	w.waiters.bound(most)
+	w.waiters.hold(t, most-1)
 	conn := w.dial(w.address)
 	if last := w.ask(conn, w.sinceNow(), acceptStream); last.StatusCode != 200 {
 		t.Fatalf("the last that may wait: %d", last.StatusCode)
@@ -448,7 +448,7 @@ func TestMoreThanMayWaitAreSentAwayWhileOthersAreServed(t *testing.T) {
 			t.Errorf("%s: %d", name, answer.StatusCode)
 		}
 	}
-	if got := w.waiting.taken(); got != most {
+	if got := w.waiters.taken(); got != most {
 		t.Errorf("%d wait, want %d: those refused are counted", got, most)
 	}
 	_ = conn.Close()

@@ -2,66 +2,66 @@ package server
 
 import "container/list"
 
-// holder is whoever holds places: an organization, an address, or an organization at an address.
-type holder struct {
-	places list.List // *place, the newest last
-	ranks  *ranking  // in which it stands
-	within ranking   // of an address: its organizations
+// share is the slots that one organization, one address, or one organization at one address holds.
+type share struct {
+	waiters list.List // of *slot, the newest last
+	ranks   *ranking  // that orders this share
+	within  ranking   // of an address: of its organizations
 }
 
-// holders are those of one kind that hold any place. The zero value is ready to use.
-type holders[K comparable] struct {
-	byKey map[K]*holder
+// shares are the shares of one kind that hold a slot. The zero value is ready to use.
+type shares[K comparable] struct {
+	byKey map[K]*share
 	ranks ranking
 }
 
-// of returns the holder with the key. A new one will stand in ranks.
-func (h *holders[K]) of(key K, ranks *ranking) *holder {
+// of returns the share with this key. A new one will be ordered by ranks.
+func (h *shares[K]) of(key K, ranks *ranking) *share {
 	known := h.byKey[key]
 	if known == nil {
 		if h.byKey == nil {
-			h.byKey = map[K]*holder{}
+			h.byKey = map[K]*share{}
 		}
-		known = &holder{ranks: ranks}
+		known = &share{ranks: ranks}
 		h.byKey[key] = known
 	}
 	return known
 }
 
-func (h *holders[K]) size(key K) int { return h.byKey[key].size() }
+func (h *shares[K]) size(key K) int { return h.byKey[key].size() }
 
-func (h *holders[K]) forgetEmpty(key K) {
+func (h *shares[K]) forgetEmpty(key K) {
 	if h.size(key) == 0 {
 		delete(h.byKey, key)
 	}
 }
 
-func (h *holder) size() int {
+func (h *share) size() int {
 	if h == nil {
 		return 0
 	}
-	return h.places.Len()
+	return h.waiters.Len()
 }
 
-func (h *holder) add(p any) *list.Element {
-	entry := h.places.PushBack(p)
+func (h *share) add(p any) *list.Element {
+	entry := h.waiters.PushBack(p)
 	h.ranks.move(h, h.size()-1, h.size())
 	return entry
 }
 
-func (h *holder) remove(entry *list.Element) {
-	h.places.Remove(entry)
+func (h *share) remove(entry *list.Element) {
+	h.waiters.Remove(entry)
 	h.ranks.move(h, h.size()+1, h.size())
 }
 
-// ranking finds the largest of its holders without a search: a size changes by one at a time, and so does the largest.
+// ranking finds the largest share without a search: a size changes by one at a time, and so does the largest.
 type ranking struct {
-	bySize []map[*holder]struct{} // those of each size; the last is not empty
+	bySize []map[*share]struct{} // the shares of each size; the last set is not empty
 }
 
-func (r *ranking) move(h *holder, from, to int) {
+func (r *ranking) move(h *share, from, to int) {
 	for len(r.bySize) <= max(from, to) {
-		r.bySize = append(r.bySize, map[*holder]struct{}{})
+		r.bySize = append(r.bySize, map[*share]struct{}{})
 	}
 	delete(r.bySize[from], h)
 	if to > 0 {
@@ -72,8 +72,8 @@ func (r *ranking) move(h *holder, from, to int) {
 	}
 }
 
-// largest returns one of the holders of the largest size, nil when there are none.
-func (r *ranking) largest() *holder {
+// largest returns one of the largest shares, nil when there is none.
+func (r *ranking) largest() *share {
 	if len(r.bySize) > 0 {
 		for h := range r.bySize[len(r.bySize)-1] {
 			return h
