@@ -51,7 +51,9 @@ beside_lint() {
   wait "$linting" || { touch "$work/failed" && cat "$work/lint" >&2; }
 }
 # heavy packages use both processors by themselves, or measure: one of them at a time.
-heavy='^remit(/(bench|faults|loadtest|redisclient|redisstore|server))?$'
+heavy='^remit/(bench|loadtest|redisclient|redisstore|server)$'
+# waiting packages run programs and wait for them, with time limits: no linter beside them.
+waiting='^remit(/faults)?$'
 # racing packages are about goroutines that share memory.
 racing='^remit/(client|redisclient|server/.+)$'
 all_packages=$(go list "${packages[@]}")
@@ -60,19 +62,20 @@ those() { grep -E "$@" | tr '\n' ' '; }
 
 if [ -n "$all" ]; then
   step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
-  read -ra light_packages <<<"$(those -v "$heavy" <<<"$all_packages")"
-  read -ra heavy_packages <<<"$(those "$heavy" <<<"$all_packages")"
+  read -ra light_packages <<<"$(those -v "$heavy|$waiting" <<<"$all_packages")"
+  read -ra heavy_packages <<<"$(those "$heavy|$waiting" <<<"$all_packages")"
   {
     beside_lint run_tests 2 -race -tags long "${light_packages[@]}"
     run_tests 1 -race -tags long "${heavy_packages[@]}"
   } | "$work/testreport"
 else
   step "lint and tests"
-  read -ra light_packages <<<"$(those -v "$heavy|$racing" <<<"$all_packages")"
+  read -ra light_packages <<<"$(those -v "$heavy|$waiting|$racing" <<<"$all_packages")"
   read -ra heavy_packages <<<"$(grep -vE "$racing" <<<"$all_packages" | those "$heavy")"
   read -ra racing_packages <<<"$(those "$racing" <<<"$all_packages")"
   {
     beside_lint run_tests 2 "${light_packages[@]}"
+    run_tests 2 remit remit/faults
     run_tests 1 "${heavy_packages[@]}"
     # The race detector makes the interpreter of Lua in miniredis ten times as slow. In the packages with most tests on
     # miniredis it watches the tests that are about concurrent callers, a second time.
