@@ -1,4 +1,4 @@
-.PHONY: help run test lint release faults fuzz fmt bench bench-record report loadtest
+.PHONY: help run test test-all lint release faults fuzz fmt bench bench-record report loadtest
 
 help: ## Show what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -6,8 +6,11 @@ help: ## Show what can be made
 run: ## Serve on 127.0.0.1:8080, with a Redis of its own unless REMIT_REDIS_URL is set
 	./scripts/run.sh
 
-test: ## Install what is missing, then check and test everything on miniredis, Redis and Redis Cluster
+test: ## Install what is missing, then check and test what a change needs (about 6 minutes)
 	./scripts/test.sh
+
+test-all: ## Check and test everything: also every fault, every test on a Redis Cluster, packaging, a browser, and 20 s of fuzzing each target
+	./scripts/test.sh all
 
 lint: ## Lint the Go code and the shell scripts; the first time builds golangci-lint
 	./scripts/lint.sh
@@ -15,8 +18,8 @@ lint: ## Lint the Go code and the shell scripts; the first time builds golangci-
 release: ## Build static binaries, Debian packages, bills of materials and sums into dist/; VERSION=1.2.3
 	./scripts/release.sh
 
-faults: ## Break Redis and the service under load, in more rounds than make test; ARGS="-run Killed"
-	go test -count=1 -timeout 60m -v ./faults -long $(ARGS)
+faults: ## Break Redis and the service under load, five times as often as make test-all; ARGS="-run Killed"
+	go test -tags long -count=1 -timeout 60m -v ./faults -repeats 5 $(ARGS)
 
 fuzz: ## Fuzz every target for 2 minutes, two at a time; FUZZTIME=10m, TARGETS=regexp
 	FUZZTIME=$${FUZZTIME:-2m} ./scripts/fuzz.sh

@@ -25,6 +25,8 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/money":                {},
 		"remit/redisproc":            {},
 		"remit/internal/serviceproc": {},
+		"remit/internal/suite":       {},
+		"remit/internal/testreport":  {},
 		"remit/internal/tool":        {},
 		"remit/client":               {"remit/money"},
 		"remit/chart":                {},

@@ -12,19 +12,14 @@ import (
 	"remit/internal/serviceproc"
 )
 
-var long = flag.Bool("long", false, "more rounds of every fault, and longer ones")
+var repeats = flag.Int("repeats", 1, "how many times as often each scenario repeats its fault")
 
 func TestMain(m *testing.M) {
 	os.Exit(serviceproc.Tests{M: m, Race: raceDetector, End: removePreload}.Run())
 }
 
-// rounds is how often a scenario repeats its fault: five times as often with -long.
-func rounds(few int) int {
-	if *long {
-		return 5 * few
-	}
-	return few
-}
+// rounds is how often a scenario repeats its fault.
+func rounds(few int) int { return few * *repeats }
 
 // closingListener returns the address of a listener that reads one byte of each connection and closes it.
 func closingListener(t *testing.T) string {

@@ -1,9 +1,10 @@
 package faults
 
 import (
-	"slices"
 	"testing"
 	"time"
+
+	"remit/internal/suite"
 )
 
 // failOver breaks the primary, waits until the service has recovered, repairs the old primary, and waits until it is a
@@ -22,12 +23,14 @@ func failOver(s *Scenario, w *SentinelGroup, breakIt, repair func(*Redis)) {
 	s.AwaitRecovery()
 }
 
-// failOverBothWays kills the primary, and then freezes the next one. A frozen primary keeps its connections and unread
-// commands, and still believes that it is the primary when it resumes.
+// failOverBothWays kills the primary and, in the long run, freezes the next one. A frozen primary keeps its connections and
+// unread commands, and still believes that it is the primary when it resumes.
 func failOverBothWays(s *Scenario, w *SentinelGroup) {
 	for range rounds(1) {
 		failOver(s, w, (*Redis).Kill, (*Redis).Start)
-		failOver(s, w, (*Redis).Freeze, (*Redis).Thaw)
+		if suite.Long {
+			failOver(s, w, (*Redis).Freeze, (*Redis).Thaw)
+		}
 	}
 	s.AwaitAcknowledged(100)
 }
@@ -39,26 +42,4 @@ func TestSentinelFailoverLosesNoReplicatedWrite(t *testing.T) {
 	s := New(t, Setup{URL: w.Sentinels.URL(), Servers: w.Addrs(), Args: []string{"--durability=replicated"}})
 	failOverBothWays(s, w)
 	s.Finish()
-}
-
-// lossRules are the rules that lost writes break.
-var lossRules = []Rule{RuleLost, RuleSurplus, RuleKey, RuleRevoked, RuleSuccessors, RuleLive, RuleBothEnds, RuleStatus,
-	RuleDenied, RuleMissing}
-
-// By default replication is asynchronous, so a failover may lose the last writes. The test logs how many. No limit may be
-// exceeded, and the service must recover.
-func TestSentinelFailoverWithOneReplicaKeepsLimits(t *testing.T) {
-	w := StartSentinelGroup(t, 1)
-	s := New(t, Setup{URL: w.Sentinels.URL(), Servers: w.Addrs()})
-	failOverBothWays(s, w)
-	lost := 0
-	for _, v := range s.Violations() {
-		if !slices.Contains(lossRules, v.Rule) {
-			t.Error(v)
-			continue
-		}
-		lost++
-		t.Log(v)
-	}
-	t.Logf("violations because asynchronous replication lost writes: %d", lost)
 }

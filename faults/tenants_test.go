@@ -1,3 +1,5 @@
+//go:build long
+
 package faults
 
 import (
@@ -157,10 +159,7 @@ func startTenants(t *testing.T, caller *Caller, instances []*Instance, members [
 // may ever be refused.
 func TestQuotaRefusesAHostileOrganizationAndNoOther(t *testing.T) {
 	const tenants = 20
-	lasts := 5 * time.Second // after the first refusal
-	if *long {
-		lasts = time.Minute
-	}
+	lasts := time.Duration(rounds(5)) * time.Second // after the first refusal
 	redis := StartRedis(t, redisproc.Config{})
 	limitMemory(t, redis, "300mb")
 	var instances []*Instance

@@ -15,11 +15,11 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/google/uuid"
 	"remit/internal/redistest"
+	"remit/internal/suite"
 	"remit/money"
 )
 
 const (
-	histories         = 100
 	historyClients    = 8
 	historyOperations = 500
 	historyTimeout    = time.Minute // to check one history: a hundred times as long as most take
@@ -32,6 +32,10 @@ func TestConcurrentHistoriesAreLinearizable(t *testing.T) {
 	redistest.SkipIfShort(t)
 	s := openLeastPrivileged(t, Config{}, realRedis)
 	const parts = 4
+	histories := 12
+	if suite.Long {
+		histories = 100
+	}
 	for part := range parts {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()

@@ -10,12 +10,15 @@ import (
 	"github.com/redis/go-redis/v9"
 	"pgregory.net/rapid"
 	"remit/internal/redistest"
+	"remit/internal/suite"
 	"remit/money"
 )
 
-// modelSteps is the minimum number of steps in which the test compares store and model. The race detector makes each step
-// five times slower and needs only a few, so with it the test plays a tenth. make test plays all of them without it.
+// modelSteps is the minimum number of steps in which the test compares store and model. make test plays a tenth. The race
+// detector makes each step five times slower and needs only a few, so with it the test plays a tenth too.
 const modelSteps = 200_000
+
+const playsATenth = raceDetector || !suite.Long
 
 // Random sequences of all operations have the same outcomes in the store as in the model, and leave the same state.
 func TestStoreMatchesModel(t *testing.T) {
@@ -24,7 +27,7 @@ func TestStoreMatchesModel(t *testing.T) {
 	s := openLeastPrivileged(t, Config{}, realRedis)
 	counts := &tally{outcomes: map[string]int{}}
 	wanted, rounds := modelSteps, 9
-	if raceDetector {
+	if playsATenth {
 		wanted, rounds = modelSteps/10, 1
 	}
 	t.Run("sequences", func(t *testing.T) {
@@ -43,7 +46,7 @@ func TestStoreMatchesModel(t *testing.T) {
 	if counts.steps < wanted {
 		t.Errorf("%d steps, want %d: -rapid.checks and -rapid.steps must have their defaults", counts.steps, wanted)
 	}
-	if raceDetector {
+	if playsATenth {
 		return // some outcomes are too rare for so few steps
 	}
 	for _, what := range everyOutcome {
@@ -55,7 +58,7 @@ func TestStoreMatchesModel(t *testing.T) {
 
 func TestStoreMatchesModelOnEachRedis(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		playSequences(t, s, 1, &tally{outcomes: map[string]int{}})
 	})
 }

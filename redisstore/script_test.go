@@ -75,7 +75,7 @@ func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 func TestAScriptThatRedisForgotRunsOnceAllTheSame(t *testing.T) {
 	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
-		onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 			crowd(t, s)
 			wantForgottenScriptsToRunOnce(t, s)
 		})

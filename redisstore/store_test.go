@@ -20,6 +20,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 	"remit/internal/redistest"
+	"remit/internal/suite"
 	"remit/money"
 	"remit/redisproc"
 )
@@ -30,7 +31,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
 	}
 	goleak.VerifyTestMain(tests{m})
 }
@@ -80,16 +81,23 @@ var (
 
 var prefixes atomic.Int64
 
-// onEachRedis runs the test on miniredis, on a real Redis and on a real Redis Cluster of three primaries; with -short
-// on miniredis only. The test does not know which; cfg needs no URL and no prefix.
+// onEachRedis runs the test on miniredis, on a real Redis and, in the long run, on a real Redis Cluster of three primaries;
+// with -short on miniredis only. The test does not know which; cfg needs no URL and no prefix.
 func onEachRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
 	t.Helper()
-	t.Run("miniredis", func(t *testing.T) {
-		t.Parallel()
-		test(t, openStore(t, cfg, "redis://"+miniredis.RunT(t).Addr(), nil))
-	})
+	onMiniredis(t, cfg, test)
 	if !testing.Short() {
 		onRealRedis(t, cfg, test)
+	}
+}
+
+// onEachRedisAndCluster is onEachRedis with the cluster in every run. What runs every operation is to be on it: the model, what
+// is behind a proxy (onEachProxy), and what has a replica (onEachPair).
+func onEachRedisAndCluster(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	onEachRedis(t, cfg, test)
+	if !testing.Short() && !suite.Long {
+		onCluster(t, cfg, test)
 	}
 }
 
@@ -101,6 +109,21 @@ func onRealRedis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
 		t.Parallel()
 		test(t, openLeastPrivileged(t, cfg, realRedis))
 	})
+	if suite.Long {
+		onCluster(t, cfg, test)
+	}
+}
+
+func onMiniredis(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	t.Run("miniredis", func(t *testing.T) {
+		t.Parallel()
+		test(t, openStore(t, cfg, "redis://"+miniredis.RunT(t).Addr(), nil))
+	})
+}
+
+func onCluster(t *testing.T, cfg Config, test func(t *testing.T, s *Store)) {
+	t.Helper()
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		test(t, openLeastPrivileged(t, cfg, realCluster))

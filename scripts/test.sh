@@ -1,41 +1,95 @@
 #!/usr/bin/env bash
-# Checks and tests everything. A test that skips fails the run: it would prove nothing.
+# Checks and tests what a change needs: make test. CONTRIBUTING.md says what this leaves out.
+#   test.sh all   everything: make test-all. It builds the tests with the tag long (internal/suite), all with the race
+#                 detector, and fuzzes every target.
+# A test that skips fails the run: it would prove nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+all=${1:-}
+if [ $# -gt 1 ] || [[ ! $all =~ ^(all)?$ ]]; then
+  echo "usage: test.sh [all]" >&2
+  exit 2
+fi
 
 ./scripts/install-tools.sh
 . ./scripts/modules.sh
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 
-echo "formatting"
+# step says what comes, and when it came.
+step() { printf '%3d:%02d  %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$1"; }
+
+step formatting
 unformatted=$(gofmt -l .)
 if [ -n "$unformatted" ]; then
   echo "gofmt would change: $unformatted"
   exit 1
 fi
-echo "go vet"
-go vet "${packages[@]}"
-echo "go mod tidy"
+step "go mod tidy"
 for module in "${modules[@]}"; do (cd "$module" && go mod tidy -diff); done
-unchecked=$(mktemp) # what could not be checked, to be said once more at the end, where it is seen
-log=$(mktemp)
-trap 'rm -f "$log" "$unchecked"' EXIT
-UNCHECKED=$unchecked ./scripts/vulnerabilities.sh
-echo "lint"
-./scripts/lint.sh
+step "known vulnerabilities"
+touch "$work/unchecked" # what could not be checked, to be said once more at the end, where it is seen
+UNCHECKED=$work/unchecked ./scripts/vulnerabilities.sh
+step "go vet"
+go vet -tags long "${packages[@]}"
 
-echo "tests, with the race detector: every store test on miniredis, on redis-server and on a Redis Cluster"
-# One package at a time: they start servers of their own, and the calls of the service under test are bounded.
-if ! go test -p 1 -race -shuffle=on -timeout 10m -v "${packages[@]}" >"$log" 2>&1; then
-  grep -vE '^\s*(=== |--- PASS)|^redis: ' "$log" | tail -n 200
-  grep -E '^(FAIL|\s*--- FAIL)' "$log"
-  exit 1
+export REMIT_TEST_BINARY=$work/remit # the service that the tests run as their users do
+go build -o "$REMIT_TEST_BINARY" remit
+go build -o "$work/testreport" ./internal/testreport
+
+# run_tests tests packages, so many of them at once: run_tests COUNT [FLAG…] PACKAGE…
+run_tests() {
+  local at_once=$1
+  shift
+  go test -json -p "$at_once" -shuffle=on -timeout 15m "$@" || touch "$work/failed"
+}
+# beside_lint runs a command, and the linters beside it: for tests that mostly wait.
+beside_lint() {
+  ./scripts/lint.sh >"$work/lint" 2>&1 &
+  local linting=$!
+  "$@"
+  wait "$linting" || { touch "$work/failed" && cat "$work/lint" >&2; }
+}
+# heavy packages use both processors by themselves, or measure: one of them at a time.
+heavy='^remit/(bench|loadtest|redisclient|redisstore|server)$'
+# waiting packages run programs and wait for them, with time limits: no linter beside them.
+waiting='^remit(/faults)?$'
+# racing packages are about goroutines that share memory.
+racing='^remit/(client|redisclient|server/.+)$'
+all_packages=$(go list "${packages[@]}")
+# those prints the names that grep selects, from one name a line, on one line.
+those() { grep -E "$@" | tr '\n' ' '; }
+
+if [ -n "$all" ]; then
+  step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
+  read -ra light_packages <<<"$(those -v "$heavy|$waiting" <<<"$all_packages")"
+  read -ra heavy_packages <<<"$(those "$heavy|$waiting" <<<"$all_packages")"
+  {
+    beside_lint run_tests 2 -race -tags long "${light_packages[@]}"
+    run_tests 1 -race -tags long "${heavy_packages[@]}"
+  } | "$work/testreport"
+else
+  step "lint and tests"
+  read -ra light_packages <<<"$(those -v "$heavy|$waiting|$racing" <<<"$all_packages")"
+  read -ra heavy_packages <<<"$(grep -vE "$racing" <<<"$all_packages" | those "$heavy")"
+  read -ra racing_packages <<<"$(those "$racing" <<<"$all_packages")"
+  {
+    beside_lint run_tests 2 "${light_packages[@]}"
+    run_tests 2 remit remit/faults
+    run_tests 1 "${heavy_packages[@]}"
+    # The race detector makes the interpreter of Lua in miniredis ten times as slow. In the packages with most tests on
+    # miniredis it watches the tests that are about concurrent callers, a second time.
+    run_tests 1 -race "${racing_packages[@]}"
+    run_tests 2 -race -run 'AtOnce|Concurrent|Crowd|Flood|Linearizable|Many|Rac(e|ing)' remit/redisstore remit/server
+  } | "$work/testreport"
 fi
-grep -E '^(ok|\?|-test.shuffle)' "$log" || true
-if grep -E '^\s*--- SKIP' "$log"; then
-  echo "the tests above skipped; here nothing may"
-  exit 1
+if [ -e "$work/failed" ]; then exit 1; fi
+
+if [ -n "$all" ]; then
+  step "the store beside its model, in 200,000 steps" # without the race detector, which plays a tenth of them
+  go test -tags long -count=1 -run '^TestStoreMatchesModel$' ./redisstore
+  step "fuzzing"
+  ./scripts/fuzz.sh
 fi
-echo "the store beside its model, in 200,000 steps"
-go test -count=1 -run '^TestStoreMatchesModel$' ./redisstore # without the race detector, which plays a tenth of it
-./scripts/fuzz.sh
-cat "$unchecked" >&2
+step "all is well"
+cat "$work/unchecked" >&2

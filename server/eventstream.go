@@ -67,7 +67,7 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
 		if t.write(w, events) != nil || wanted.Err() != nil {
 			return
 		}
-		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.caller.patience(streamPulse)) != nil {
+		if !more && t.server.awaitEventFor(wanted, t.agent, t.after, t.caller.patience(t.server.pulse)) != nil {
 			return
 		}
 		// fasthttp has set one write deadline for the whole response. Each write, the last one too, needs its own.

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/internal/suite"
+	"remit/server"
 	"remit/token"
 )
 
@@ -412,26 +414,31 @@ func TestHEADOfAStreamIsAnsweredAtOnce(t *testing.T) {
 	w.ask("HEAD", w.eventsPath(), nil, header("Accept", "text/event-stream")).is(401)
 }
 
-// This waits for the pulse of a stream, 15 s: what only that brings about.
+// In the long run this waits for the pulse that the server ships with, 15 s, and for a wait that is longer than its write
+// timeout, 10 s.
 func TestAStreamWithoutEventsShowsThatItLives(t *testing.T) {
 	t.Parallel()
-	if testing.Short() {
-		t.Skip("takes 15 s")
+	wait, with := "3", setup{prepare: func(s *server.Server) {
+		s.SetTimeouts(0, 2*time.Second, 0)
+		s.SetPulse(2 * time.Second)
+	}}
+	if suite.Long {
+		wait, with = "11", setup{}
 	}
-	api := onOneRedis(t)
+	api := onOneRedisWith(t, with)
 	w, other := api.newTenant(), api.newTenant()
 	idle := w.streamOf(asKey(w.key), header("Last-Event-ID", w.trail().newest))
 	unkeyed := other.streamOf(asKey(other.key), header("Last-Event-ID", other.trail().newest))
 	other.post("/v1/organizations/"+other.org+"/api-key/rotate", fields{"grace_seconds": 0}, asKey(other.key)).is(200)
 
-	long := make(chan *response, 1) // longer than the server lets an answer take
+	waited := make(chan *response, 1) // longer than the server lets an answer take
 	go func() {
-		r, err := w.try("GET", w.eventsPath()+"?wait=11&after="+w.trail().newest, nil, asKey(w.key))
+		r, err := w.try("GET", w.eventsPath()+"?wait="+wait+"&after="+w.trail().newest, nil, asKey(w.key))
 		if err != nil {
 			t.Error(err)
 			r = &response{status: -1}
 		}
-		long <- r
+		waited <- r
 	}()
 	for i := range 2 {
 		lines, err := idle.block()
@@ -440,8 +447,8 @@ func TestAStreamWithoutEventsShowsThatItLives(t *testing.T) {
 		}
 	}
 	unkeyed.ends() // its key is looked at again with each pulse
-	if r := (<-long).in(t).is(200); string(r.body) != "[]" {
-		t.Errorf("a wait of 11 s is answered %s", r.body)
+	if r := (<-waited).in(t).is(200); string(r.body) != "[]" {
+		t.Errorf("a wait of %s s is answered %s", wait, r.body)
 	}
 	changed := w.change()
 	if f, err := idle.next(); err != nil || !strings.Contains(f.data, changed.header.Get("X-Request-Id")) {

@@ -14,5 +14,8 @@ func (s *Server) SetTimeouts(read, write, idle time.Duration) {
 	}
 }
 
+// SetPulse sets how often a stream without events shows that it lives. It must be called before Serve.
+func (s *Server) SetPulse(every time.Duration) { s.pulse = every }
+
 // OpenConnections returns how many connections there are.
 func (s *Server) OpenConnections() int { return int(s.http.GetOpenConnectionsCount()) }

@@ -10,6 +10,9 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime"
+	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,6 +31,11 @@ import (
 // noise; and away from UTC, a time that is answered in local time shows.
 func TestMain(m *testing.M) {
 	redis.SetLogger(silent{})
+	flag.Parse()
+	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) { // unless it is told how many
+		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))) // most tests wait most of the time
+	}
+	debug.SetGCPercent(400) // much is garbage soon, and little is kept
 	time.Local = time.FixedZone("away from UTC", 5*3600+1800)
 	goleak.VerifyTestMain(tests{m},
 		// fasthttp's clock of the Date header, one for the process, which never ends.
@@ -119,10 +127,16 @@ func onEachRedisWith(t *testing.T, with setup, test func(t *testing.T, api *clie
 // onOneRedis is for what loads the machine: on a real Redis, with -short on miniredis.
 func onOneRedis(t *testing.T) *client {
 	t.Helper()
+	return onOneRedisWith(t, setup{})
+}
+
+func onOneRedisWith(t *testing.T, with setup) *client {
+	t.Helper()
 	if testing.Short() {
-		return onMiniredis(t, setup{})
+		return onMiniredis(t, with)
 	}
-	return start(t, setup{redis: must(sharedRedis())(t)})
+	with.redis = must(sharedRedis())(t)
+	return start(t, with)
 }
 
 // onMiniredis is for what does not depend on the Redis.

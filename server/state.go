@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/valyala/fasthttp"
 	"go.opentelemetry.io/otel/trace"
@@ -30,6 +31,7 @@ type Server struct {
 	open          *conn.Set
 	drain         drain
 	ready         readiness
+	pulse         time.Duration // of event streams
 	waiters       *waiterLimit
 	bodies        bodies
 	unwritten     *memoryPool // for large responses that are being written

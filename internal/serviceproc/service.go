@@ -50,8 +50,12 @@ func (m Tests) Run() int {
 	return m.M.Run()
 }
 
-// Program builds the service once and returns the path of the binary.
+// Program returns the path of the service's binary: the one that REMIT_TEST_BINARY names, which scripts/test.sh builds once
+// for all packages. Without it, and with the race detector, it builds one for the package.
 var Program = sync.OnceValues(func() (string, error) {
+	if built := os.Getenv("REMIT_TEST_BINARY"); built != "" && !race {
+		return built, nil
+	}
 	if scratch == "" {
 		return "", errors.New("the package's TestMain must run serviceproc.Tests")
 	}
