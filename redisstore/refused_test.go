@@ -17,7 +17,7 @@ import (
 // goOnWhenFull are the writes that a full Redis still makes: they take authority away or give memory free, and what they
 // add is small and bounded. docs/operations.md has this list.
 var goOnWhenFull = []string{
-	"RotateAPIKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "EndFamily", "RevokeFamilies", "Commit", "Commit once", "Rollback", "Rollback once",
+	"RotateAPIKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "EndFamily", "RevokeFamilies", "Commit", "Commit with an idempotency key", "Rollback", "Rollback with an idempotency key",
 	"EndSession", "DeleteAgent", "Suspend", "ReplaceAPIKey",
 }
 
