@@ -192,7 +192,8 @@ func (p *player) again(t *rapid.T) step {
 	}
 	other := pick(t, "as another request", p.keyed)
 	if other.byAPIKey == st.byAPIKey {
-		st.op, st.target, st.request = other.op, other.target, -st.request
+		// The number stands for the fingerprint: two other requests with the same key must not share one.
+		st.op, st.target, st.request = other.op, other.target, -(st.request<<16 + other.request)
 	}
 	return st
 }
