@@ -84,9 +84,6 @@ func newCounter(c *Client) counter {
 	return counter{c, c.config.Prefix + fmt.Sprintf("{%d}:count", prefixes.Add(1))}
 }
 
-// by is the counter by another client.
-func (n counter) by(c *Client) counter { return counter{c, n.key} }
-
 // add adds 1 and returns the sum.
 func (n counter) add(ctx context.Context, f Flow) (int64, error) {
 	r, err := n.c.Run(ctx, f, addScript, []string{n.key}, 1, 0)
