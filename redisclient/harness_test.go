@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if flag.Lookup("test.parallel").Value.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+		_ = flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -83,9 +83,6 @@ type counter struct {
 func newCounter(c *Client) counter {
 	return counter{c, c.config.Prefix + fmt.Sprintf("{%d}:count", prefixes.Add(1))}
 }
-
-// by is the counter by another client.
-func (n counter) by(c *Client) counter { return counter{c, n.key} }
 
 // add adds 1 and returns the sum.
 func (n counter) add(ctx context.Context, f Flow) (int64, error) {
