@@ -108,10 +108,11 @@ func (s *service) run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- s.server.Serve(s.listener) }()
 	serveMetrics(s.log, s.server, s.metrics)
-	if err := s.load(endedWith(ctx, s.redis.ended)); err != nil {
-		if ctx.Err() != nil {
-			return nil // stopped before it was ready
-		}
+	err := s.load(endedWith(ctx, s.redis.ended))
+	if ctx.Err() != nil {
+		return nil // stopped before it was ready
+	}
+	if err != nil {
 		return err
 	}
 	s.followRedis(ctx)

@@ -51,7 +51,7 @@ beside_lint() {
   wait "$linting" || { touch "$work/failed" && cat "$work/lint" >&2; }
 }
 # heavy packages use both processors by themselves, or measure: one of them at a time.
-heavy='^remit/(bench|loadtest|redisclient|redisstore|server)$'
+heavy='^remit/(bench|deploy/monitoring|loadtest|redisclient|redisstore|server)$'
 # waiting packages run programs and wait for them, with time limits: no linter beside them.
 waiting='^remit(/faults)?$'
 # racing packages are about goroutines that share memory.

@@ -189,7 +189,7 @@ func TestTheAnswerWithACredentialIsLostAndAskedForAgain(t *testing.T) {
 		d.post(r.path, r.body, both(r.as, keyed(uuid.NewString()))).is(r.status)
 	}
 	d = d.through(d.client)
-	before := map[string]int64{"organization": 0, "agent": 2, "secret": 1, "API key": 0} // answers before that to the change
+	before := map[string]int64{"organization": 0, "agent": 1, "secret": 1, "API key": 0} // answers before that to the change
 	for _, r := range d.credentialRequests() {
 		key := keyed(uuid.NewString())
 		proxy.lose.Store(before[r.name] + 1)
