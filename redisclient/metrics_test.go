@@ -11,31 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redistest"
 )
-
-// gathered returns the values of a metric, by its labels' values; of a histogram how many it has seen.
-func gathered(t *testing.T, c *Client, name string) map[string]float64 {
-	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(c)
-	values := map[string]float64{}
-	for _, family := range must(registry.Gather())(t) {
-		if family.GetName() != name {
-			continue
-		}
-		for _, series := range family.GetMetric() {
-			labels := ""
-			for _, label := range series.GetLabel() {
-				labels += label.GetValue() + " "
-			}
-			values[labels] = series.GetGauge().GetValue() + series.GetCounter().GetValue() + float64(series.GetHistogram().GetSampleCount())
-		}
-	}
-	return values
-}
 
 func TestCallsAreCountedByOperationAndOutcome(t *testing.T) {
 	t.Parallel()
@@ -53,12 +31,12 @@ func TestCallsAreCountedByOperationAndOutcome(t *testing.T) {
 		"add ok ": 2, "add refused ": 4, "add unavailable ": 2, "add overloaded ": 4,
 		"add unknown ": 2, "add failed ": 2, "hget ok ": 1,
 	} {
-		if got := gathered(t, c, "remit_redis_call_duration_seconds")[labels]; got != want {
+		if got := redistest.Gathered(t, c, "remit_redis_call_duration_seconds")[labels]; got != want {
 			t.Errorf("%s: %v, want %v", labels, got, want)
 		}
 	}
 	for labels, want := range map[string]float64{"unavailable ": 2, "overloaded ": 4, "unknown ": 2, "failed ": 2} {
-		if got := gathered(t, c, "remit_redis_failures_total")[labels]; got != want {
+		if got := redistest.Gathered(t, c, "remit_redis_failures_total")[labels]; got != want {
 			t.Errorf("failures %s: %v, want %v", labels, got, want)
 		}
 	}
@@ -92,15 +70,15 @@ func TestQueuesAreCollectedAsTheyStand(t *testing.T) {
 		l.confirmed.pipelines = 1
 		c.pipeliners.byAddress = map[string]*pipeliner{address: l}
 		want := map[string]float64{"calls ": float64(i + 3), "confirmed ": 0, "batches ": 0, "lists ": 0}
-		for queue, waiting := range gathered(t, c, "remit_redis_calls_waiting") {
+		for queue, waiting := range redistest.Gathered(t, c, "remit_redis_calls_waiting") {
 			if waiting != want[queue] {
 				t.Errorf("%s%v wait, want %v", queue, waiting, want[queue])
 			}
 		}
-		if got := gathered(t, c, "remit_redis_calls_in_flight")["calls "]; got != float64(i+2) {
+		if got := redistest.Gathered(t, c, "remit_redis_calls_in_flight")["calls "]; got != float64(i+2) {
 			t.Errorf("%v are in flight, want %d", got, i+2)
 		}
-		if got := gathered(t, c, "remit_redis_pipelines_stalled")[""]; got != 1 {
+		if got := redistest.Gathered(t, c, "remit_redis_pipelines_stalled")[""]; got != 1 {
 			t.Errorf("%v are stalled", got)
 		}
 	}
@@ -125,7 +103,7 @@ func TestAPipelinerWithoutCallsIsNotStalled(t *testing.T) {
 		{"one waits", func() { l.queue.add(&pendingCall{}) }, 1},
 	} {
 		test.change()
-		if got := gathered(t, c, "remit_redis_pipelines_stalled")[""]; got != test.want {
+		if got := redistest.Gathered(t, c, "remit_redis_pipelines_stalled")[""]; got != test.want {
 			t.Errorf("%s: %v are stalled, want %v", test.what, got, test.want)
 		}
 	}
@@ -151,7 +129,7 @@ func TestAScrapeAsksNothingOfACluster(t *testing.T) {
 		}
 	}()
 	c := openClient(t, Config{}, "redis+cluster://"+silent.Addr().String())
-	if told := gathered(t, c, "remit_redis_pool_hits_total"); len(told) != 1 {
+	if told := redistest.Gathered(t, c, "remit_redis_pool_hits_total"); len(told) != 1 {
 		t.Errorf("%v", told)
 	}
 	select {
@@ -174,19 +152,19 @@ func TestPoolCountersNeverFall(t *testing.T) {
 		}
 	}
 	connections := func() float64 {
-		sizes := gathered(t, c, "remit_redis_pool_connections")
+		sizes := redistest.Gathered(t, c, "remit_redis_pool_connections")
 		return sizes["idle "] + sizes["used "]
 	}
-	hits, misses, open, known := gathered(t, c, "remit_redis_pool_hits_total")[""], gathered(t, c, "remit_redis_pool_misses_total")[""], connections(), len(c.pools.seen)
+	hits, misses, open, known := redistest.Gathered(t, c, "remit_redis_pool_hits_total")[""], redistest.Gathered(t, c, "remit_redis_pool_misses_total")[""], connections(), len(c.pools.seen)
 	if hits < 6 || misses < 3 || open < 3 || known < 3 {
 		t.Errorf("%v hits, %v misses, %v connections to %d servers", hits, misses, open, known)
 	}
 	left := must(cluster.MasterForKey(t.Context(), "key"))(t)
 	_ = left.Close()
-	if now := gathered(t, c, "remit_redis_pool_hits_total")[""]; now < hits {
+	if now := redistest.Gathered(t, c, "remit_redis_pool_hits_total")[""]; now < hits {
 		t.Errorf("%v hits, then %v", hits, now)
 	}
-	if now := gathered(t, c, "remit_redis_pool_misses_total")[""]; now < misses {
+	if now := redistest.Gathered(t, c, "remit_redis_pool_misses_total")[""]; now < misses {
 		t.Errorf("%v misses, then %v", misses, now)
 	}
 	if now := connections(); now >= open {

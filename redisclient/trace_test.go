@@ -12,57 +12,13 @@ import (
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	"go.opentelemetry.io/otel/trace"
+	"remit/internal/redistest"
 )
-
-// spanRecorder keeps the spans that a client makes.
-type spanRecorder struct {
-	*tracetest.SpanRecorder
-	tracer trace.Tracer
-}
-
-func newSpanRecorder() spanRecorder {
-	spans := tracetest.NewSpanRecorder()
-	return spanRecorder{spans, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")}
-}
-
-// request does something within a span, as a request does, and returns the spans below it in their order.
-func (r spanRecorder) request(do func(context.Context)) []sdktrace.ReadOnlySpan {
-	ctx, span := r.tracer.Start(context.Background(), "request")
-	do(ctx)
-	span.End()
-	var below []sdktrace.ReadOnlySpan
-	for _, s := range r.Ended() {
-		if s.Parent().SpanID() == span.SpanContext().SpanID() && s.SpanContext().TraceID() == span.SpanContext().TraceID() {
-			below = append(below, s)
-		}
-	}
-	slices.SortFunc(below, func(a, b sdktrace.ReadOnlySpan) int { return a.StartTime().Compare(b.StartTime()) })
-	return below
-}
-
-func attributeOf(s sdktrace.ReadOnlySpan, name string) string {
-	for _, a := range s.Attributes() {
-		if string(a.Key) == name {
-			return a.Value.String()
-		}
-	}
-	return ""
-}
-
-func names(spans []sdktrace.ReadOnlySpan) []string {
-	var names []string
-	for _, s := range spans {
-		names = append(names, s.Name())
-	}
-	return names
-}
 
 func TestCallsThatShareAPipelineHaveEachTheirSpanInTheirTrace(t *testing.T) {
 	t.Parallel()
-	r := newSpanRecorder()
-	c := openClient(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr())
+	r := redistest.NewSpanRecorder()
+	c := openClient(t, Config{Tracer: r.Tracer}, "redis://"+miniredis.RunT(t).Addr())
 	n := newCounter(c)
 	add := func(ctx context.Context) {
 		if _, err := n.add(ctx, Flow{}); err != nil {
@@ -79,7 +35,7 @@ func TestCallsThatShareAPipelineHaveEachTheirSpanInTheirTrace(t *testing.T) {
 	var group sync.WaitGroup
 	found := make([][]sdktrace.ReadOnlySpan, traced)
 	for i := range traced {
-		group.Go(func() { found[i] = r.request(add) })
+		group.Go(func() { found[i] = r.Request(add) })
 	}
 	group.Go(func() { add(context.Background()) })
 	eventually(t, "all wait", func() bool { return l.howMany() == traced+1 })
@@ -87,9 +43,9 @@ func TestCallsThatShareAPipelineHaveEachTheirSpanInTheirTrace(t *testing.T) {
 	l.sendAll()
 	group.Wait()
 	for _, spans := range found {
-		if len(spans) != 1 || spans[0].Name() != "EVALSHA add" || attributeOf(spans[0], "db.operation.batch.size") != fmt.Sprint(traced+1) ||
-			attributeOf(spans[0], "server.address") != "127.0.0.1" || attributeOf(spans[0], "server.port") == "" {
-			t.Fatalf("a call has the spans %q", names(spans))
+		if len(spans) != 1 || spans[0].Name() != "EVALSHA add" || redistest.AttributeOf(spans[0], "db.operation.batch.size") != fmt.Sprint(traced+1) ||
+			redistest.AttributeOf(spans[0], "server.address") != "127.0.0.1" || redistest.AttributeOf(spans[0], "server.port") == "" {
+			t.Fatalf("a call has the spans %q", redistest.NamesOf(spans))
 		}
 		if spans[0].StartTime().Before(waited) {
 			t.Error("the waiting counts as a round trip")
@@ -103,17 +59,17 @@ func TestCallsThatShareAPipelineHaveEachTheirSpanInTheirTrace(t *testing.T) {
 // A command whose slot moves to another node is sent behind ASKING.
 func TestASpanOfAnASKRedirectIsThatOfItsCommand(t *testing.T) {
 	t.Parallel()
-	recorder := newSpanRecorder()
+	recorder := redistest.NewSpanRecorder()
 	hook := (&tripHook{}).ProcessPipelineHook(func(context.Context, []redis.Cmder) error { return nil })
 	asking, script := redis.NewCmd(t.Context(), "asking"), redis.NewCmd(t.Context(), "evalsha")
 	for _, sent := range [][]redis.Cmder{{asking, script}, {asking, script, asking, script}} {
-		if err := hook(&tracedCall{t.Context(), recorder.tracer, "add"}, sent); err != nil {
+		if err := hook(&tracedCall{t.Context(), recorder.Tracer, "add"}, sent); err != nil {
 			t.Fatal(err)
 		}
 	}
 	spans := recorder.Ended()
 	for i, size := range []string{"", "2"} {
-		if got := attributeOf(spans[i], "db.operation.batch.size"); spans[i].Name() != "EVALSHA add" || got != size {
+		if got := redistest.AttributeOf(spans[i], "db.operation.batch.size"); spans[i].Name() != "EVALSHA add" || got != size {
 			t.Errorf("a span %s of %q commands, want %q", spans[i].Name(), got, size)
 		}
 	}
@@ -121,9 +77,9 @@ func TestASpanOfAnASKRedirectIsThatOfItsCommand(t *testing.T) {
 
 func TestTheSpanOfARoundTripThatFailsSaysHow(t *testing.T) {
 	t.Parallel()
-	r := newSpanRecorder()
+	r := redistest.NewSpanRecorder()
 	mini := miniredis.RunT(t)
-	c := openClient(t, Config{Tracer: r.tracer}, "redis://"+mini.Addr())
+	c := openClient(t, Config{Tracer: r.Tracer}, "redis://"+mini.Addr())
 	read := func(ctx context.Context) { _, _ = c.Call(ctx, Flow{}, Reads, "get", "key") }
 	for _, test := range []struct {
 		name, want string
@@ -133,9 +89,9 @@ func TestTheSpanOfARoundTripThatFailsSaysHow(t *testing.T) {
 		{"Redis is away", "connection", func() { mini.Close() }},
 	} {
 		test.spoil()
-		spans := r.request(read)
-		if len(spans) == 0 || attributeOf(spans[len(spans)-1], "error.type") != test.want || spans[len(spans)-1].Status().Code != codes.Error {
-			t.Errorf("%s: the spans are %q", test.name, names(spans))
+		spans := r.Request(read)
+		if len(spans) == 0 || redistest.AttributeOf(spans[len(spans)-1], "error.type") != test.want || spans[len(spans)-1].Status().Code != codes.Error {
+			t.Errorf("%s: the spans are %q", test.name, redistest.NamesOf(spans))
 		}
 	}
 }

@@ -567,8 +567,8 @@ func TestABatchHasNoUseForWhatNoScriptAnswers(t *testing.T) {
 // are not all among the failures.
 func countedBatches(t *testing.T, s *Store, outcome string) float64 {
 	t.Helper()
-	calls := gathered(t, s, "remit_redis_call_duration_seconds")["charge_batch "+outcome+" "]
-	if failures, one := gathered(t, s, "remit_redis_failures_total")[outcome+" "]; one && failures < calls {
+	calls := redistest.Gathered(t, s, "remit_redis_call_duration_seconds")["charge_batch "+outcome+" "]
+	if failures, one := redistest.Gathered(t, s, "remit_redis_failures_total")[outcome+" "]; one && failures < calls {
 		t.Errorf("%v calls ended %s, and %v failures are told", calls, outcome, failures)
 	}
 	return calls

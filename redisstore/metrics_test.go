@@ -7,29 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
+	"remit/internal/redistest"
 )
-
-// gathered returns the values of a metric, by its labels' values; of a histogram how many it has seen.
-func gathered(t *testing.T, s *Store, name string) map[string]float64 {
-	t.Helper()
-	registry := prometheus.NewPedanticRegistry()
-	registry.MustRegister(s)
-	values := map[string]float64{}
-	for _, family := range must(registry.Gather())(t) {
-		if family.GetName() != name {
-			continue
-		}
-		for _, series := range family.GetMetric() {
-			labels := ""
-			for _, label := range series.GetLabel() {
-				labels += label.GetValue() + " "
-			}
-			values[labels] = series.GetGauge().GetValue() + series.GetCounter().GetValue() + float64(series.GetHistogram().GetSampleCount())
-		}
-	}
-	return values
-}
 
 // A command that the metrics do not know would be counted as another.
 func TestEveryCommandOfRedisIsCountedByItsName(t *testing.T) {
@@ -50,7 +29,7 @@ func TestEveryCommandOfRedisIsCountedByItsName(t *testing.T) {
 	s := openStore(t, Config{}, "redis://127.0.0.1:1", nil)
 	for _, verb := range verbs {
 		_, _ = s.client.Call(t.Context(), ownFlow, reads, verb, "key")
-		if n := gathered(t, s, "remit_redis_call_duration_seconds")[verb+" unavailable "]; n == 0 {
+		if n := redistest.Gathered(t, s, "remit_redis_call_duration_seconds")[verb+" unavailable "]; n == 0 {
 			t.Errorf("%s is counted by another name", verb)
 		}
 	}

@@ -12,57 +12,14 @@ import (
 	"github.com/google/uuid"
 	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+	"remit/internal/redistest"
 )
-
-// spanRecorder keeps the spans that a store makes.
-type spanRecorder struct {
-	*tracetest.SpanRecorder
-	tracer trace.Tracer
-}
-
-func newSpanRecorder() spanRecorder {
-	spans := tracetest.NewSpanRecorder()
-	return spanRecorder{spans, sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)).Tracer("test")}
-}
-
-// request does something within a span, as a request does, and returns the spans below it in their order.
-func (r spanRecorder) request(do func(context.Context)) []sdktrace.ReadOnlySpan {
-	ctx, span := r.tracer.Start(context.Background(), "request")
-	do(ctx)
-	span.End()
-	var below []sdktrace.ReadOnlySpan
-	for _, s := range r.Ended() {
-		if s.Parent().SpanID() == span.SpanContext().SpanID() && s.SpanContext().TraceID() == span.SpanContext().TraceID() {
-			below = append(below, s)
-		}
-	}
-	slices.SortFunc(below, func(a, b sdktrace.ReadOnlySpan) int { return a.StartTime().Compare(b.StartTime()) })
-	return below
-}
-
-func attributeOf(s sdktrace.ReadOnlySpan, name string) string {
-	for _, a := range s.Attributes() {
-		if string(a.Key) == name {
-			return a.Value.String()
-		}
-	}
-	return ""
-}
-
-func names(spans []sdktrace.ReadOnlySpan) []string {
-	var names []string
-	for _, s := range spans {
-		names = append(names, s.Name())
-	}
-	return names
-}
 
 func TestEachRoundTripOfATracedCallHasASpan(t *testing.T) {
 	t.Parallel()
-	r := newSpanRecorder()
-	onEachRedis(t, Config{Tracer: r.tracer}, func(t *testing.T, s *Store) {
+	r := redistest.NewSpanRecorder()
+	onEachRedis(t, Config{Tracer: r.Tracer}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1000})
 		g := w.exchange(t, s)
 		if _, err := s.Charge(t.Context(), byToken(g), w.session.ID, Charge{Count: 1}); err != nil { // the scripts are known now
@@ -83,18 +40,18 @@ func TestEachRoundTripOfATracedCallHasASpan(t *testing.T) {
 				return nil
 			}, []string{"EVALSHA charge_session"}},
 		} {
-			spans := r.request(func(ctx context.Context) {
+			spans := r.Request(func(ctx context.Context) {
 				if err := test.do(ctx); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 			})
 			spans = slices.DeleteFunc(spans, isGreeting)
-			if got := names(spans); !slices.Equal(got, test.want) {
+			if got := redistest.NamesOf(spans); !slices.Equal(got, test.want) {
 				t.Errorf("%s: the spans are %q, want %q", name, got, test.want)
 			}
 			for _, span := range spans {
-				if span.Status().Code == codes.Error || span.SpanKind() != trace.SpanKindClient || attributeOf(span, "db.system.name") != "redis" ||
-					attributeOf(span, "remit.operation") != "charge_session" || attributeOf(span, "db.operation.name") != "EVALSHA" {
+				if span.Status().Code == codes.Error || span.SpanKind() != trace.SpanKindClient || redistest.AttributeOf(span, "db.system.name") != "redis" ||
+					redistest.AttributeOf(span, "remit.operation") != "charge_session" || redistest.AttributeOf(span, "db.operation.name") != "EVALSHA" {
 					t.Errorf("%s: %s tells %v, %v", name, span.Name(), span.Attributes(), span.Status())
 				}
 			}
@@ -110,10 +67,10 @@ func isGreeting(s sdktrace.ReadOnlySpan) bool {
 
 func TestAScriptThatRedisHasNotSeenTakesTwoRoundTripsAndTwoSpans(t *testing.T) {
 	t.Parallel()
-	r := newSpanRecorder()
-	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
+	r := redistest.NewSpanRecorder()
+	s := openStore(t, Config{Tracer: r.Tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
 	w := newTenant(t, s, NewSession{})
-	spans := slices.DeleteFunc(r.request(func(ctx context.Context) {
+	spans := slices.DeleteFunc(r.Request(func(ctx context.Context) {
 		if _, err := s.Session(ctx, w.byKey(), w.session.ID); err != nil {
 			t.Error(err)
 		}
@@ -125,17 +82,17 @@ func TestAScriptThatRedisHasNotSeenTakesTwoRoundTripsAndTwoSpans(t *testing.T) {
 		}
 	}
 	if unknown == nil {
-		t.Fatalf("the spans are %q", names(spans))
+		t.Fatalf("the spans are %q", redistest.NamesOf(spans))
 	}
-	if unknown.Status().Code != codes.Error || attributeOf(unknown, "error.type") != "NOSCRIPT" || attributeOf(unknown, "db.response.status_code") != "NOSCRIPT" {
+	if unknown.Status().Code != codes.Error || redistest.AttributeOf(unknown, "error.type") != "NOSCRIPT" || redistest.AttributeOf(unknown, "db.response.status_code") != "NOSCRIPT" {
 		t.Errorf("the first tells %v, %v", unknown.Attributes(), unknown.Status())
 	}
 }
 
 func TestABatchAndAListHaveASpanForTheirPipeline(t *testing.T) {
 	t.Parallel()
-	r := newSpanRecorder()
-	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
+	r := redistest.NewSpanRecorder()
+	s := openStore(t, Config{Tracer: r.Tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
 	w := newTenant(t, s, NewSession{MaxActions: 1000})
 	second := w.newSession(t, s, time.Hour)
 	charge := Charge{Count: 1}
@@ -149,24 +106,24 @@ func TestABatchAndAListHaveASpanForTheirPipeline(t *testing.T) {
 			return err
 		},
 	} {
-		spans := r.request(func(ctx context.Context) {
+		spans := r.Request(func(ctx context.Context) {
 			if err := do(ctx); err != nil {
 				t.Error(err)
 			}
 		})
 		if !slices.ContainsFunc(spans, func(s sdktrace.ReadOnlySpan) bool {
-			return attributeOf(s, "remit.operation") == what && attributeOf(s, "db.operation.batch.size") == "2"
+			return redistest.AttributeOf(s, "remit.operation") == what && redistest.AttributeOf(s, "db.operation.batch.size") == "2"
 		}) {
-			t.Errorf("%s: the spans are %q", what, names(spans))
+			t.Errorf("%s: the spans are %q", what, redistest.NamesOf(spans))
 		}
 	}
 }
 
 func TestSpansTellNoKeysAndNoArguments(t *testing.T) {
 	t.Parallel()
-	r := newSpanRecorder()
-	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
-	r.request(func(ctx context.Context) {
+	r := redistest.NewSpanRecorder()
+	s := openStore(t, Config{Tracer: r.Tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
+	r.Request(func(ctx context.Context) {
 		w := newTenant(t, s, NewSession{})
 		_, _ = s.Charge(ctx, w.byKey(), w.session.ID, Charge{Count: 1, Idempotency: &Idempotency{Key: "an-idempotency-key"}})
 		_, _ = s.ExchangeSecret(ctx, w.agent.ID, w.secret)
@@ -193,8 +150,8 @@ func TestSpansTellNoKeysAndNoArguments(t *testing.T) {
 
 func TestWhatIsNotTracedHasNoSpans(t *testing.T) {
 	t.Parallel()
-	r := newSpanRecorder()
-	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
+	r := redistest.NewSpanRecorder()
+	s := openStore(t, Config{Tracer: r.Tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
 	newTenant(t, s, NewSession{})
 	never := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test")
 	ctx, span := never.Start(context.Background(), "request")
@@ -203,6 +160,6 @@ func TestWhatIsNotTracedHasNoSpans(t *testing.T) {
 	}
 	span.End()
 	if all := r.Ended(); len(all) > 0 {
-		t.Errorf("there are spans %q", names(all))
+		t.Errorf("there are spans %q", redistest.NamesOf(all))
 	}
 }
