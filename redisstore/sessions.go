@@ -13,7 +13,7 @@ var (
 	claimSession  = newScript("claim_and_index_session", writes)
 	createSession = newKeyedScript("create_session")
 	replaySession = newKeyedScript("replay")
-	getSession    = newScript("get_session", reads) // what it writes by the way is in nobody's doubt
+	getSession    = newScript("get_session", reads) // a lost answer leaves no doubt about what it writes by the way
 	endSession    = newScript("end_session", writes)
 )
 
