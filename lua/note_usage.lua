@@ -57,7 +57,7 @@ for bucket in pairs(changed) do
   written[#written + 1] = string.format('%.0f', buckets[bucket])
 end
 
--- Whoever deletes agents need not know what they held: the rest is taken to hold as much on average.
+-- A deletion of agents need not know what they held: the rest is taken to hold as much on average.
 local known, count = fixed['agents'] or 0, redis.call('ZCARD', agents)
 local kept = count < known and count / known or 1
 local texts = math.floor((fixed['texts'] or 0) * kept) + agent_bytes

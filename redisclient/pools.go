@@ -16,7 +16,7 @@ type pools struct {
 	sum  poolSums
 }
 
-// poolCounts are what go-redis callMetrics of one server. They begin again at 0 after 2^32-1.
+// poolCounts are what go-redis counts of one server. They begin again at 0 after 2^32-1.
 type poolCounts struct{ hits, misses, timeouts, stale uint32 }
 
 // poolSums are the same of all servers there have been. They never fall.

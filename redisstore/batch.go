@@ -14,7 +14,7 @@ type BatchCharge struct {
 	Charge
 }
 
-// ChargeOutcome is what came of one charge of a batch: what Charge would have returned.
+// ChargeOutcome is the outcome of one charge of a batch: what Charge would have returned.
 type ChargeOutcome struct {
 	Usage Usage
 	Err   error
@@ -51,7 +51,7 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	return outcomes, nil
 }
 
-// allReplayed says whether all that came of the parts had come of them before. A part whose session does not exist has no
+// allReplayed says whether all outcomes of the parts are those of an earlier request. A part whose session does not exist has no
 // outcome; when none has, it goes by whether the key was claimed before.
 func allReplayed(parts []*batchPart, claimedBefore bool) bool {
 	for _, p := range parts {
@@ -123,7 +123,7 @@ func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem 
 	}
 	err = idem.claimed(s.client.Run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
 		act.organization, act.family, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx)))
-	held.settle(err, idem.claim.before)
+	held.finish(err, idem.claim.before)
 	return act, err
 }
 
@@ -184,7 +184,7 @@ func (p *batchPart) read() {
 
 // runPart runs a part by itself.
 func (s *Store) runPart(ctx context.Context, p *batchPart) {
-	p.Reply, p.Err = s.look(ctx, p.act, p.session, func() (*reply, error) {
+	p.Reply, p.Err = s.releasingDueHolds(ctx, p.act, p.session, func() (*reply, error) {
 		s.chargePart(ctx, p)
 		p.take(s.client.RunCommand(ctx, p.Script, p.Command))
 		return p.Reply, p.Err
@@ -223,7 +223,7 @@ func (p *batchPart) take(r *reply, err error) {
 	}
 }
 
-// spread puts what came of a part's charges into their places of the batch.
+// spread puts the outcomes of a part's charges into their places of the batch.
 func (p *batchPart) spread(outcomes []ChargeOutcome) {
 	var each *reply
 	if p.Err == nil {
@@ -234,7 +234,7 @@ func (p *batchPart) spread(outcomes []ChargeOutcome) {
 	}
 }
 
-// outcome reads what came of the part's charge i.
+// outcome reads the outcome of the part's charge i.
 func (p *batchPart) outcome(each *reply, i int) ChargeOutcome {
 	if p.Err != nil {
 		return ChargeOutcome{Err: p.Err}

@@ -38,7 +38,7 @@ type deletion struct {
 	cells   map[uint16]bool    // of the organization and its agents
 	foreign map[uint16]bool    // cells that others have something in
 	// uncertain are keys in cells of the organization that do not say whose they are, as earlier versions have written them:
-	// families, and claims on idempotency keys. They go if, after the walk that met them, nobody else is found in their
+	// families, and claims on idempotency keys. They go if, after the walk that met them, no other organization is found in their
 	// cell. In a shared cell they expire.
 	uncertain []string
 }

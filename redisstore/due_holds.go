@@ -8,9 +8,9 @@ import (
 
 var releaseHolds = newScript("release_holds", tidies)
 
-// look does something to a session. When holds of it are due they are released before: nothing was done then, whatever
-// it is, so it is done again.
-func (s *Store) look(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
+// releasingDueHolds runs an operation on a session. While holds of the session are due the operation does nothing: they are
+// released, and it runs again.
+func (s *Store) releasingDueHolds(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
 	r, err := do()
 	if err != errHoldsDue {
 		return r, err

@@ -31,10 +31,10 @@ const (
 	scanLimit = 1000
 	// minChunk is how many entries a filter looks at at once, however few are asked for: it may pass over most of them.
 	minChunk = 100
-	// creationTime is how long an index entry may wait for its object, from when somebody first saw it without one. The
+	// creationTime is how long an index entry may wait for its object, from when a reader first met it without one. The
 	// index is written first; dropping an entry while its object is on its way would lose the object to every list.
 	creationTime = time.Hour
-	// suspicionTime is how long the time of that first sight is kept.
+	// suspicionTime is how long the time of that first meeting is kept.
 	suspicionTime = 30 * 24 * time.Hour
 )
 

@@ -17,7 +17,7 @@ import (
 //	oo:{cell}:<organization>  zset  its open sessions      ├ indexes: all scores 0, members in order of creation;
 //	os:{cell}:<organization>  zset  its closed sessions    │ may hold entries that are gone, never lack one
 //	ot:{cell}:<organization>  zset  its transactions      ─┘
-//	                                A session is in oo: from before it is created until somebody has seen that it is not
+//	                                A session is in oo: from before it is created until a reader notices that it is not
 //	                                active any more, and then in os:.
 //	oq:{cell}:<organization>  hash  its usage (note_usage.lua) and quotas: q:<name>
 //	oh                        zset  every organization that holds something: its 16 bytes, by the bytes that it holds

@@ -103,7 +103,7 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 	}
 }
 
-// settleByTheirSessions gives the transactions at these places, which nobody has settled, the status that follows from the
+// settleByTheirSessions gives the transactions at these places, which are stored as pending, the status that follows from the
 // end of their sessions.
 func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUID, all []*Transaction, places []int, now time.Time) error {
 	sessions := make([]uuid.UUID, len(places))
@@ -114,7 +114,7 @@ func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUI
 	if err != nil {
 		return err
 	}
-	// Whoever is still pending after its session's end was seen was pending when the session ended.
+	// A transaction that is still pending after its session's end was read was pending when the session ended.
 	again, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(idsAt(all, places), func(id uuid.UUID) string { return s.keys.transaction(id, id) }), listedState...)
 	if err != nil {
 		return err

@@ -10,8 +10,8 @@ import (
 	"remit/redisclient"
 )
 
-// lookAtMemory asks the primaries how full they are, and works out the fair share.
-func (s *Store) lookAtMemory() {
+// readMemory asks the primaries how full they are, and works out the fair share.
+func (s *Store) readMemory() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	used, most := s.memoryUsed(ctx)
@@ -61,7 +61,7 @@ func (s *Store) largestHoldings(ctx context.Context) ([]int64, []uuid.UUID, erro
 	return held, owners, nil
 }
 
-// refreshHoldings looks anew at a few of those that hold most.
+// refreshHoldings reads anew what a few of the largest organizations hold.
 func (s *Store) refreshHoldings(owners []uuid.UUID) {
 	now, refreshed := s.usage.now(), 0
 	for _, id := range owners[:min(refreshedOf, len(owners))] {

@@ -23,7 +23,7 @@ var (
 
 // provenKeys are API keys that were seen to be good. That a key names an organization proves nothing: by a forged one
 // anybody could fill that organization's share. Whether a key is good now is asked in Redis all the same, each time.
-// Keys are kept by organization: whoever rotates theirs over and over makes nobody else's forgotten.
+// Keys are kept by organization: an organization that rotates its key again and again displaces no key of another.
 type provenKeys struct {
 	seen *lru.Cache[uuid.UUID, goodHashes]
 	used *lru.Cache[APIKey, struct{}] // keys whose use is noted in Redis; see noteUse

@@ -11,7 +11,7 @@ import (
 )
 
 // Sessions and transactions vanish by themselves when their time is up; their entries in the indexes do not. Readers drop those they
-// meet. For indexes that nobody reads, one creation in pruneEvery looks at pruneSample random entries: in the long run
+// meet. For indexes without readers, one creation in pruneEvery looks at pruneSample random entries: in the long run
 // that drops one for each that is added as soon as half of an index is gone, so it holds at most about twice what
 // lives, and no call ever walks over all of it.
 const (
@@ -69,7 +69,7 @@ func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id u
 	}
 }
 
-// creation is what came of creating an object that its indexes were told of before.
+// creation is the outcome of creating an object whose index entries were written before.
 type creation struct {
 	err      error
 	replayed bool // an earlier request had created another one

@@ -110,7 +110,7 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 	return mine, nil
 }
 
-// removeUncertain removes what the pass before has left, where still nobody else is in its cell.
+// removeUncertain removes what the pass before has left in cells where no other organization has anything.
 func (d *deletion) removeUncertain(ctx context.Context) error {
 	var doomed [][]string
 	for _, key := range d.uncertain {

@@ -16,7 +16,7 @@ const (
 	publishPause = time.Second
 )
 
-// syncing is who is to be synced with Redis. A goroutine does it while there is anybody.
+// syncing is the queue of accounts to be synced with Redis. A goroutine runs only while accounts wait.
 type syncing struct {
 	mu      sync.Mutex
 	waiting []*account

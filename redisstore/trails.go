@@ -9,15 +9,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// watchPause is how often the trails that somebody waits for are looked at. One pipeline looks at all of them, whoever
-// waits: waiting costs Redis nothing per waiter, and no connection is held.
-// More than watchRound of them are looked at less often, so that Redis is asked for as many in a second.
+// watchPause is how often the trails that have waiters are polled. One pipeline polls all of them: waiting costs Redis nothing
+// per waiter, and no connection is held.
+// More than watchRound of them are polled less often, so that Redis is asked for as many in a second.
 const (
 	watchPause = 200 * time.Millisecond
 	watchRound = 1024
 )
 
-// pauseAfter returns how long to wait after a look at so many trails.
+// pauseAfter returns how long to wait after polling so many trails.
 func pauseAfter(trails int) time.Duration {
 	return watchPause * time.Duration(max(trails, watchRound)) / watchRound
 }
@@ -26,14 +26,14 @@ func pauseAfter(trails int) time.Duration {
 type watch struct {
 	mu      sync.Mutex
 	trails  map[uuid.UUID]*trail
-	looking bool // a goroutine looks at the trails; it ends when none is left, or the store is closed
+	polling bool // a goroutine polls the trails; it ends when none is left, or the store is closed
 }
 
 type trail struct {
 	waiters int
-	newest  string        // id of its newest event when it was looked at last, "" before and for none
+	newest  string        // id of its newest event when it was polled last, "" before and for none
 	moved   chan struct{} // closed when there is a newer one
-	failed  error         // the looking has failed
+	failed  error         // the polling has failed
 }
 
 func (w *watch) leave(agent uuid.UUID, t *trail) {
@@ -50,11 +50,11 @@ func (w *watch) state(t *trail) (newest string, moved <-chan struct{}, failed er
 	return t.newest, t.moved, t.failed
 }
 
-// fail wakes all waiters with an error. Whoever comes next starts the looking again.
+// fail wakes all waiters with an error. The next waiter starts the polling again.
 func (w *watch) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looking = false
+	w.polling = false
 	for _, t := range w.trails {
 		t.failed = err
 		close(t.moved)
@@ -62,16 +62,16 @@ func (w *watch) fail(err error) {
 	clear(w.trails)
 }
 
-// watched returns whom somebody waits for; when there is nobody, whoever comes next starts the looking again.
+// watched returns the agents that have waiters. When there are none, the polling ends until the next waiter comes.
 func (w *watch) watched() []uuid.UUID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looking = len(w.trails) > 0
+	w.polling = len(w.trails) > 0
 	return slices.Collect(maps.Keys(w.trails))
 }
 
-// saw wakes the waiters of a trail that has moved on.
-func (w *watch) saw(agent uuid.UUID, newest string) {
+// observed wakes the waiters of a trail that has moved on.
+func (w *watch) observed(agent uuid.UUID, newest string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t := w.trails[agent]; t != nil && t.newest != newest {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// transactionEvents is what the status of a transaction that nobody has settled follows from.
+// transactionEvents is what the status of a transaction follows from that is stored as pending.
 type transactionEvents struct {
 	now     time.Time
 	ended   string // when its session ended, as include/states.lua says it

@@ -60,7 +60,7 @@ type account struct {
 	known  quantities // as Redis said when they were synced
 	quotas quantities // 0 is unbounded
 	synced time.Time
-	// Not in known: sending is on its way to Redis, settled waits for that, reserved is by operations that are under way.
+	// Not in known: sending is on its way to Redis, settled waits for that, reserved is by operations in progress.
 	sending, settled, reserved quantities
 	changes                    changes
 	bucket                     *rate.Limiter // nil for unbounded
@@ -283,15 +283,15 @@ const (
 	agentRate        = "agent_rate"
 )
 
-// spend takes one from a bucket, which operations that were under way together may leave in debt.
+// spend takes one from a bucket, which concurrent operations may leave in debt.
 func spend(bucket *rate.Limiter, now time.Time) {
 	if bucket != nil {
 		bucket.ReserveN(now, 1)
 	}
 }
 
-// settle counts what was created, unless the operation has certainly created nothing.
-func (r reservation) settle(err error, replayed bool) {
+// finish counts what was created, unless the operation has certainly created nothing.
+func (r reservation) finish(err error, replayed bool) {
 	if r.account == nil && err == nil && r.u != nil && r.demand.organization != uuid.Nil { // the credential was good
 		r = r.countFor(r.demand.organization)
 	}
@@ -315,12 +315,12 @@ func (r reservation) settle(err error, replayed bool) {
 	}
 }
 
-// settleFor is settle when only the answer has told whose it is.
-func (r reservation) settleFor(organization uuid.UUID, err error) {
+// finishFor is finish when only the answer has told whose it is.
+func (r reservation) finishFor(organization uuid.UUID, err error) {
 	if r.account == nil && err == nil && r.u != nil {
 		r = r.countFor(organization)
 	}
-	r.settle(err, false)
+	r.finish(err, false)
 }
 
 // countFor returns the reservation in the account of an organization whose credential was good.

@@ -17,7 +17,7 @@ func (s *Store) keepUsage() {
 	defer redisclient.RecoverTo(func(error) { s.usage.syncing.stopped() })
 	ticks := time.NewTicker(s.config.UsageEvery)
 	defer ticks.Stop()
-	s.lookAtMemory()
+	s.readMemory()
 	for {
 		hurried := false
 		select {
@@ -28,7 +28,7 @@ func (s *Store) keepUsage() {
 		case <-s.usage.syncing.hurried:
 			hurried = true
 		}
-		s.lookAtMemory()
+		s.readMemory()
 		if hurried {
 			select {
 			case <-time.After(hurryPause):
@@ -77,7 +77,7 @@ func (s *Store) syncAll(ctx context.Context, round []*account) {
 	s.publish(ctx, round)
 }
 
-var noteUsage = newScript("note_usage", tidies) // nobody waits for a replica to have it
+var noteUsage = newScript("note_usage", tidies) // need not be confirmed by a replica
 
 // syncUsage tells Redis what was settled, once, and learns what the organization holds. When Redis's answer is lost, what it
 // was told is taken to be counted: a second time would count it twice. Errors: ErrUnknownOrganization.
@@ -99,7 +99,7 @@ func (s *Store) syncUsage(ctx context.Context, a *account) error {
 	return err
 }
 
-// synced notes what came of telling Redis the changes, and says whether that must be done again.
+// synced notes the outcome of telling Redis the changes, and says whether that must be done again.
 func (u *usage) synced(a *account, told changes, r *reply, err error) (again bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

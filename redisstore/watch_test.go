@@ -133,7 +133,7 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 	url := "redis://" + miniredis.RunT(t).Addr()
 	looking := func() int {
 		stacks := make([]byte, 1<<20)
-		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "redisstore.(*Store).lookAtTrails(")
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "redisstore.(*Store).pollTrails(")
 	}
 	for name, end := range map[string]func(*testing.T, *Store, tenant, context.CancelFunc){
 		"an event":    func(t *testing.T, s *Store, w tenant, _ context.CancelFunc) { w.newSession(t, s, time.Hour) },
