@@ -55,8 +55,5 @@ func (c *serve) Run() error {
 	if err := s.open(ctx); err != nil {
 		return err
 	}
-	if err := s.run(ctx); err != nil {
-		return err
-	}
-	return s.stop()
+	return s.run(ctx)
 }

@@ -103,7 +103,8 @@ func (s *service) listen() (err error) {
 // url returns the URL at which this machine reaches the service.
 func (s *service) url() string { return localURL(s.flags.scheme(), s.listener.Addr()) }
 
-// run serves until ctx ends, and answers 503 until the keys are loaded.
+// run serves until ctx ends, then stops. It answers 503 until the keys are loaded, and a service that has no keys yet ends
+// without draining.
 func (s *service) run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- s.server.Serve(s.listener) }()
@@ -119,7 +120,7 @@ func (s *service) run(ctx context.Context) error {
 	announce(ctx, s.output, s.store, s.url(), s.creation)
 	select {
 	case <-ctx.Done():
-		return nil
+		return s.stop()
 	case err := <-served:
 		return fmt.Errorf("cannot serve: %w", err)
 	case <-s.redis.ended:

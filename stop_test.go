@@ -56,6 +56,38 @@ func TestAStopDelayedByASlowClientSucceeds(t *testing.T) {
 	}
 }
 
+// Before it is ready the service has only answered 503: it must not wait for clients, which retry elsewhere anyway.
+func TestAStopDuringTheStartDoesNotWaitForClients(t *testing.T) {
+	t.Parallel()
+	listen := "127.0.0.1:" + freePort(t)
+	p := start(t, []string{"REMIT_REDIS_URL=redis://127.0.0.1:" + freePort(t), "REMIT_LISTEN=" + listen})
+	var conn net.Conn
+	waitFor(t, func() (connected bool) {
+		var err error
+		conn, err = net.Dial("tcp", listen)
+		return err == nil
+	})
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Read(make([]byte, 1)); err != nil { // it serves, so it handles signals
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHo"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if log := p.Stderr(); strings.Contains(log, "stopping") || strings.Contains(log, "stopped before") {
+		t.Errorf("it waited for clients: %s", log)
+	}
+}
+
 func TestASecondSignalEndsTheProcessImmediately(t *testing.T) {
 	t.Parallel()
 	p := startWithASlowClient(t)

@@ -5,7 +5,7 @@
 // stores a key of each kind, and `remit keys rotate` adds others. A Redis that stores keys can forge tokens unless
 // they are encrypted with a key from a file (--key-encryption-key).
 //
-//	source, err := keys.Open(flags, store, log)
+//	source, err := keys.Open(flags, issuer, store, log)
 //	keyring, err := source.Keyring(ctx)
 //
 // When Source.InRedis is true, call Keyring again every PollInterval: a rotated key is published for at least twice as

@@ -13,7 +13,7 @@ import (
 
 // AccessLog says which requests are logged, and where: one line each, at level info.
 type AccessLog struct {
-	Log *slog.Logger // nil: of none // nil logs nothing
+	Log *slog.Logger // nil logs nothing
 	// Every logs one in N requests that did not fail: 1 logs all, 0 none. Failed requests (5xx) are always logged, unless
 	// they were shed under overload: those count as not failed.
 	Every uint64

@@ -16,7 +16,7 @@ import (
 // address has a bucket of its own. A larger bucket for each address bounds the reads that wrong secrets cost Redis,
 // whatever agents they name.
 //
-// Credentials known to be right always pass: a refresh token with a valid HMAC, unless it failed here recently, and a // with a valid HMAC; zero without one
+// Credentials known to be right always pass: a refresh token with a valid HMAC, unless it failed here recently, and a
 // secret that succeeded here recently. An agent that succeeded here recently does not depend on the bucket of its address
 // either.
 type authLimiter struct {
@@ -64,7 +64,7 @@ func newAuthLimiter(quota int, now func() time.Time) *authLimiter {
 type credential struct {
 	agent   uuid.UUID
 	secret  secretHash         // of a well-formed secret, which costs Redis a read to check; zero without one
-	refresh token.RefreshToken // if its HMAC is right; none otherwise
+	refresh token.RefreshToken // with a valid HMAC; zero without one
 }
 
 func (c credential) isSecret() bool  { return c.secret != secretHash{} }

@@ -36,7 +36,7 @@ func decode(ctx *fasthttp.RequestCtx, request any) error {
 		return invalid("", fmt.Sprintf("the body is nested deeper than %d (byte %d)", maxDepth, at))
 	}
 	if jsontext.Value(body).Kind() == 'n' {
-		return invalid("", "the body must be a JSON object") // the decoder takes null for an empty one // the decoder takes null for an empty object
+		return invalid("", "the body must be a JSON object") // the decoder takes null for an empty object
 	}
 	if err := json.Unmarshal(body, request, json.RejectUnknownMembers(true)); err != nil {
 		return explain(err, body)

@@ -11,9 +11,9 @@ import (
 type Limits struct {
 	// Off switches all limits off.
 	Off bool
-	// OrganizationsPerMinute is how many organizations one address may create. 0 means 300.
+	// OrganizationsPerMinute is how many organizations one address may create. 0 or less means 300.
 	OrganizationsPerMinute int
-	// FailedAuthPerMinute is how many token exchanges and refreshes of one agent may fail at one address. 0 means 600. All
+	// FailedAuthPerMinute is how many token exchanges and refreshes of one agent may fail at one address. 0 or less means 600. All
 	// agents at one address together may try ten times as many secrets.
 	FailedAuthPerMinute int
 }
@@ -29,7 +29,7 @@ func newLimits(cfg Limits, now func() time.Time) limits {
 		return limits{}
 	}
 	return limits{
-		organizations: newRateLimiter[netip.Addr]("organizations", cmp.Or(cfg.OrganizationsPerMinute, defaultOrganizations), maxAddresses, now),
-		failedAuth:    newAuthLimiter(cmp.Or(cfg.FailedAuthPerMinute, defaultFailedAuth), now),
+		organizations: newRateLimiter[netip.Addr]("organizations", cmp.Or(max(cfg.OrganizationsPerMinute, 0), defaultOrganizations), maxAddresses, now),
+		failedAuth:    newAuthLimiter(cmp.Or(max(cfg.FailedAuthPerMinute, 0), defaultFailedAuth), now),
 	}
 }

@@ -46,7 +46,7 @@ func (l *rateLimiter[K]) bucket(key K) *rate.Limiter {
 	}
 	fresh := rate.NewLimiter(rate.Limit(l.perSecond()), l.quota)
 	if bucket, known, _ := l.buckets.PeekOrAdd(key, fresh); known {
-		return bucket // another request was faster // a concurrent request was first
+		return bucket // a concurrent request was first
 	}
 	return fresh
 }

@@ -192,6 +192,16 @@ func (r reply) remaining(t *testing.T, policy string) int {
 	return remaining
 }
 
+func TestALimitBelowZeroIsTheUsualOne(t *testing.T) {
+	limits := newLimits(Limits{OrganizationsPerMinute: -1, FailedAuthPerMinute: -1}, time.Now)
+	if got := limits.organizations.quota; got != defaultOrganizations {
+		t.Errorf("%d organizations a minute, not %d", got, defaultOrganizations)
+	}
+	if got := limits.failedAuth.attempts.quota; got != defaultFailedAuth {
+		t.Errorf("%d failed authentications a minute, not %d", got, defaultFailedAuth)
+	}
+}
+
 func TestOnlyAWrongCredentialCosts(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 100}})

@@ -200,7 +200,7 @@ type changeLimitsRequest struct {
 	MaxValue   optional[money.MicroUSD] `json:"max_value_usd"`
 	AddActions optional[int64]          `json:"add_actions"`
 	AddValue   optional[money.MicroUSD] `json:"add_value_usd"`
-	ExpiresIn  optional[int64]          `json:"expires_in_seconds"` // from now // from now
+	ExpiresIn  optional[int64]          `json:"expires_in_seconds"` // from now
 }
 
 func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {

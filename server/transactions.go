@@ -36,7 +36,7 @@ type beginRequest struct {
 	ActionType optional[string]         `json:"action_type"`
 	PreState   optional[jsontext.Value] `json:"pre_state"`
 	Session    optional[string]         `json:"session_id"`
-	Value      optional[money.MicroUSD] `json:"value_usd"` // to hold // to hold
+	Value      optional[money.MicroUSD] `json:"value_usd"` // to hold
 	ExpiresIn  optional[int64]          `json:"expires_in_seconds"`
 	Reversible optional[bool]           `json:"reversible"`
 	Metadata   optional[jsontext.Value] `json:"metadata"`
@@ -64,7 +64,7 @@ func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
 }
 
 type commitRequest struct {
-	Value     optional[money.MicroUSD] `json:"value_usd"` // what it cost // the actual cost
+	Value     optional[money.MicroUSD] `json:"value_usd"` // the actual cost
 	PostState optional[jsontext.Value] `json:"post_state"`
 }
 
@@ -118,7 +118,7 @@ type transactionAnswer struct {
 	Sequence   int64             `json:"sequence_number,omitzero"`
 	Status     redisstore.Status `json:"status"`
 	ActionType string            `json:"action_type"`
-	Value      money.MicroUSD    `json:"value_usd"`      // what it was charged, or before that was to hold // the charge; before the commit, the hold
+	Value      money.MicroUSD    `json:"value_usd"`      // the charge; before the commit, the hold
 	ValueHeld  money.MicroUSD    `json:"value_held_usd"` // while it is pending
 	Overage    money.MicroUSD    `json:"overage_usd"`
 	Reversible bool              `json:"reversible"`

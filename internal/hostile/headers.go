@@ -71,7 +71,7 @@ var hosts = []Request{
 	{"malformed, in HTTP/1.0", "GET /v1/agents HTTP/1.0\r\nHost: a b" + Marker + "\r\n" + key + "\r\n", 400, Closed, ""},
 }
 
-// What nobody gives twice, for nothing says which is meant.
+// Headers that may be given only once, because two values would be ambiguous.
 var repeats = []Request{
 	{"an API key", get(key + key + "\r\n"), 400, Closed, ""},
 	{"an API key, the second other", get(key + "x-api-key: " + Marker + "\r\n\r\n"), 400, Closed, ""},

@@ -1,20 +1,20 @@
-// Package hostile is a table of requests that no honest client sends, and of honest ones in unusual forms, with the answer
-// that Remit gives to each and what becomes of the connection. The tests of server send them to the service, those of
-// interop send them through a proxy.
+// Package hostile is a table of requests that no honest client sends, and of honest ones in unusual forms, with the response
+// of Remit to each and the fate of the connection. The tests of server send them to the service, and the tests of interop
+// send them through a proxy.
 //
-// Requests are written as they go over the wire. Four names in braces stand for what only a running service knows; see
-// Credentials.
+// Requests are written as they go over the wire. Four names in braces are placeholders for credentials and ids of a running
+// service; see Credentials.
 package hostile
 
 import "strings"
 
-// Fate is what becomes of the connection behind the answer.
+// Fate is what happens to the connection after the response.
 type Fate int
 
 const (
-	Closed Fate = iota // nothing that was sent behind the request is read as a request
+	Closed Fate = iota // nothing sent after the request is read as a request
 	Kept               // the next request is answered
-	// Cut is for what the service waits for more of: the client ends its side, then it is refused and closed.
+	// Cut is for an incomplete request: the client ends its side, then the service refuses the request and closes.
 	Cut
 )
 
@@ -22,13 +22,12 @@ const (
 type Request struct {
 	Name   string
 	Raw    string
-	Status int // of the answer; there is exactly one, or NoAnswer
+	Status int // of the only response, or NoAnswer
 	Fate   Fate
 	Code   string // of the problem, where the status alone does not say it
 }
 
-// NoAnswer stands for the status where the connection is closed without one: no request had arrived whole, and nobody
-// waits for one.
+// NoAnswer is the status of a connection that is closed without a response, because no complete request arrived.
 const NoAnswer = 0
 
 // Group is the rows of one kind.
@@ -47,11 +46,10 @@ func Groups() []Group {
 	}
 }
 
-// Marker stands in whatever of a request is wrong. It comes back in no answer.
+// Marker is in the faulty part of each request. No response contains it.
 const Marker = "zqxj"
 
-// Credentials are what stands for the names in braces. All are an honest tenant's: that a request is refused is never for
-// want of one.
+// Credentials replace the names in braces. All belong to an honest tenant, so no request is refused for a missing one.
 type Credentials struct {
 	Key     string // {key}, the tenant's API key
 	Access  string // {access}, an access token of its agent
@@ -88,5 +86,5 @@ func asked(line string) string { return line + "\r\n" + host + key + "\r\n" }
 // chunked is a charge whose body is sent like this.
 func chunked(body string) string { return charge("Transfer-Encoding: chunked\r\n\r\n" + body) }
 
-// long returns a text of so many bytes.
+// long returns a text of this size, in bytes.
 func long(size int) string { return strings.Repeat(Marker, size/len(Marker)+1)[:size] }

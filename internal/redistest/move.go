@@ -50,7 +50,7 @@ func (m SlotMove) End(t *testing.T) {
 	}
 }
 
-// Said returns how often the nodes have answered an error.
+// Said returns how often the nodes have replied with this error code.
 func (m SlotMove) Said(t *testing.T, code string) int {
 	t.Helper()
 	sum := 0

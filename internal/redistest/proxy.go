@@ -24,7 +24,7 @@ type Proxy struct {
 	seen     int // Requests with the marker
 
 	serving sync.WaitGroup
-	kept    int // a socket that keeps the port while nobody listens at it; 0 for none
+	kept    int // a socket that reserves the port while the proxy does not listen; 0 for none
 }
 
 // NewProxy returns a proxy before the Redis at that address.
@@ -163,7 +163,7 @@ func (p *Proxy) loses(request []byte) bool {
 	return p.seen <= p.toLose
 }
 
-// passOn copies what is read, as long as it passes. A command of these tests is one write, and so one read.
+// passOn copies what it reads until passes returns false. A command of these tests is one write, and so one read.
 func passOn(to, from net.Conn, passes func([]byte) bool) {
 	buffer := make([]byte, 1<<16)
 	for {

@@ -2,5 +2,5 @@
 
 package suite
 
-// Long tells the long run, make test-all, from make test.
+// Long is true in make test-all and false in make test.
 const Long = true

@@ -47,7 +47,8 @@ func newReport(to io.Writer) *report {
 	return &report{to: to, output: map[test][]string{}, parents: map[test]bool{}}
 }
 
-// read reads events up to the end of r. A line that is no event is printed as it is: go says so what it cannot run.
+// read reads events up to the end of r. It prints any other line as it is, because go
+// reports in such lines what it cannot run.
 func (r *report) read(events io.Reader) error {
 	lines := bufio.NewReader(events)
 	for {

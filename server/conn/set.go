@@ -1,7 +1,7 @@
 // Package conn accepts the TCP connections of an HTTP server and keeps track of them.
 //
 // A Set bounds how many connections are open, in all and for each client address, reads ahead so that an idle plain
-// connection holds no buffer, ends connections of clients that do not speak HTTP, lets the peer read the last answer before
+// connection holds no buffer, ends connections of clients that do not speak HTTP, lets the peer read the last response before
 // it closes, and stops without losing requests that have already arrived. Proxies finds the client behind trusted proxies.
 //
 // The package knows TCP and X-Forwarded-For. It knows nothing of TLS, which lies above it, of fasthttp or of Remit.
