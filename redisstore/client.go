@@ -6,7 +6,7 @@ import "remit/redisclient"
 type (
 	// Durability says when a write is acknowledged: Local or Replicated.
 	Durability = redisclient.Durability
-	// NotReadyError says why the store cannot be used now, in words that anybody may read. It is an ErrUnavailable.
+	// NotReadyError says why the store cannot be used now, in words that anyone may read. It is an ErrUnavailable.
 	NotReadyError = redisclient.NotReadyError
 )
 

@@ -40,7 +40,7 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Trans
 	}
 	found, err := page(ctx, s, ix, q)
 	if q.Session != uuid.Nil && err == ErrUnknownAgent {
-		err = ErrUnknownSession // another organization's is not told apart from one that does not exist
+		err = ErrUnknownSession // another organization's looks like one that does not exist
 	}
 	return found, err
 }
@@ -66,7 +66,7 @@ func (s *Store) actOnListedSession(ctx context.Context, c Caller, q Query) (acto
 	return act, nil
 }
 
-// ownerAmong returns whose session it is in the actor's cell, after the actor's token was found live.
+// ownerAmong returns the session's agent in the actor's cell, after the actor's token was found live.
 func (s *Store) ownerAmong(ctx context.Context, act actor, session uuid.UUID) (uuid.UUID, error) {
 	if _, err := s.client.Run(ctx, act.flow, checkToken, []string{s.keys.agent(act.agent)}, act.organization, act.family); err != nil {
 		return uuid.Nil, err
@@ -103,8 +103,8 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 	}
 }
 
-// settleByTheirSessions gives the transactions at these places, which nobody has settled, the status that follows from the
-// end of their sessions.
+// settleByTheirSessions gives the transactions at these places, which are neither committed nor rolled back, the status that
+// follows from the end of their sessions.
 func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUID, all []*Transaction, places []int, now time.Time) error {
 	sessions := make([]uuid.UUID, len(places))
 	for i, place := range places {
@@ -114,7 +114,7 @@ func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUI
 	if err != nil {
 		return err
 	}
-	// Whoever is still pending after its session's end was seen was pending when the session ended.
+	// A transaction that is still pending after the session's end was read was pending when the session ended.
 	again, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(idsAt(all, places), func(id uuid.UUID) string { return s.keys.transaction(id, id) }), listedState...)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUI
 			ended = sessionGone
 		}
 		if again[i].Optional(0) == "" {
-			continue // it is not kept any more; it was, as it was read
+			continue // it has expired since it was read
 		}
 		settled, err := all[place].withListed(again[i], ended, now)
 		if err != nil {

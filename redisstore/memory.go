@@ -10,7 +10,7 @@ import (
 	"remit/redisclient"
 )
 
-// lookAtMemory asks the primaries how full they are, and works out the fair share.
+// lookAtMemory reads how full the primaries are, and computes the fair share.
 func (s *Store) lookAtMemory() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -61,7 +61,7 @@ func (s *Store) largestHoldings(ctx context.Context) ([]int64, []uuid.UUID, erro
 	return held, owners, nil
 }
 
-// refreshHoldings looks anew at a few of those that hold most.
+// refreshHoldings reads a few of those that hold most again.
 func (s *Store) refreshHoldings(owners []uuid.UUID) {
 	now, refreshed := s.usage.now(), 0
 	for _, id := range owners[:min(refreshedOf, len(owners))] {
@@ -80,7 +80,7 @@ func (s *Store) refreshHoldings(owners []uuid.UUID) {
 }
 
 // memoryUsed returns how much memory is used, and how much there may be, of a cluster as if all its primaries were as full
-// as the fullest. Both are 0 when there is no maxmemory, or none that can be asked for.
+// as the fullest. Both are 0 when there is no maxmemory, or none that can be read.
 func (s *Store) memoryUsed(ctx context.Context) (used, most int64) {
 	var mu sync.Mutex
 	var fullest float64

@@ -11,17 +11,16 @@ import (
 )
 
 // Sessions and transactions vanish by themselves when their time is up; their entries in the indexes do not. Readers drop those they
-// meet. For indexes that nobody reads, one creation in pruneEvery looks at pruneSample random entries: in the long run
-// that drops one for each that is added as soon as half of an index is gone, so it holds at most about twice what
-// lives, and no call ever walks over all of it.
+// meet. For indexes that nobody reads, one creation in pruneEvery reads pruneSample random entries. In the long
+// run that drops one for each that is added as soon as half of an index is gone, so an index holds at most about twice the
+// live objects, and no call ever walks over all of it.
 const (
 	pruneEvery  = 8
 	pruneSample = 16
 	pruneTime   = 100 * time.Millisecond // the creation's answer waits for it
 )
 
-// tidyAfterCreation leaves the indexes right once a session's creation has come out. It does what it can: whatever
-// stays is dropped by a later reader.
+// tidyAfterCreation repairs the indexes after a session's creation. It is best effort: a later reader drops what is left.
 func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, session uuid.UUID, c creation) {
 	switch {
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
@@ -69,13 +68,13 @@ func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id u
 	}
 }
 
-// creation is what came of creating an object that its indexes were told of before.
+// creation is the outcome of creating an object whose index entries were written before.
 type creation struct {
 	err      error
 	replayed bool // an earlier request had created another one
 }
 
-// cameToNothing says that the object with the new id certainly does not exist.
+// cameToNothing reports that the object with the new id certainly does not exist.
 func (c creation) cameToNothing() bool {
 	return c.replayed || c.err != nil && !errors.Is(c.err, ErrOutcomeUnknown) && !errors.Is(c.err, ErrUnavailable)
 }
@@ -86,8 +85,8 @@ func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID)
 	prune(ctx, s, s.sessionsOf(actor{organization: organization, agent: agent}), pruneSample)
 }
 
-// prune repairs what a sample of an index finds. Of an index that is written before its objects it also looks at those that
-// have been without an object for longest: that finds each again without waiting for chance.
+// prune repairs what a sample of an index finds. In an index that is written before its objects it also checks those that
+// have been without an object for longest, so each is found again without waiting for chance.
 func prune[T any](ctx context.Context, s *Store, ix index[T], entries int) {
 	var sample, suspects *redis.StringSliceCmd
 	var clock *redis.TimeCmd

@@ -13,7 +13,7 @@ var (
 	claimSession  = newScript("claim_and_index_session", writes)
 	createSession = newKeyedScript("create_session")
 	replaySession = newKeyedScript("replay")
-	getSession    = newScript("get_session", reads) // what it writes by the way is in nobody's doubt
+	getSession    = newScript("get_session", reads) // what it also writes leaves no caller in doubt
 	endSession    = newScript("end_session", writes)
 )
 
@@ -116,7 +116,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	return r.Time(0), r.Err
 }
 
-// sessionKeys are the keys of what looks at a session: what it sees goes into the audit trail.
+// sessionKeys are the keys of a script that reads a session: what it observes goes into the audit trail.
 func (s *Store) sessionKeys(act actor, id uuid.UUID) [3]string {
 	if act.written != nil {
 		return [3]string{act.written.agent, s.keys.session(act.agent, id), act.written.events}

@@ -9,31 +9,31 @@ import (
 	"github.com/google/uuid"
 )
 
-// watchPause is how often the trails that somebody waits for are looked at. One pipeline looks at all of them, whoever
-// waits: waiting costs Redis nothing per waiter, and no connection is held.
-// More than watchRound of them are looked at less often, so that Redis is asked for as many in a second.
+// watchPause is how often the trails with waiters are polled. One pipeline polls all of them, so a waiter costs Redis
+// nothing and holds no connection. More than watchRound trails are polled less often, so that the polls per second stay the
+// same.
 const (
 	watchPause = 200 * time.Millisecond
 	watchRound = 1024
 )
 
-// pauseAfter returns how long to wait after a look at so many trails.
+// pauseAfter returns how long to wait after a poll of so many trails.
 func pauseAfter(trails int) time.Duration {
 	return watchPause * time.Duration(max(trails, watchRound)) / watchRound
 }
 
-// watch is what an instance waits for: agents' audit trails, each with its waiters.
+// watch polls agents' audit trails, each with its waiters.
 type watch struct {
 	mu      sync.Mutex
 	trails  map[uuid.UUID]*trail
-	looking bool // a goroutine looks at the trails; it ends when none is left, or the store is closed
+	looking bool // a goroutine polls the trails; it ends when none is left, or the store is closed
 }
 
 type trail struct {
 	waiters int
-	newest  string        // id of its newest event when it was looked at last, "" before and for none
+	newest  string        // id of its newest event at the last poll, "" before and for none
 	moved   chan struct{} // closed when there is a newer one
-	failed  error         // the looking has failed
+	failed  error         // the poll has failed
 }
 
 func (w *watch) leave(agent uuid.UUID, t *trail) {
@@ -50,7 +50,7 @@ func (w *watch) state(t *trail) (newest string, moved <-chan struct{}, failed er
 	return t.newest, t.moved, t.failed
 }
 
-// fail wakes all waiters with an error. Whoever comes next starts the looking again.
+// fail wakes all waiters with an error. The next waiter starts the polling again.
 func (w *watch) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -62,7 +62,7 @@ func (w *watch) fail(err error) {
 	clear(w.trails)
 }
 
-// watched returns whom somebody waits for; when there is nobody, whoever comes next starts the looking again.
+// watched returns the agents with waiters. When there are none, the next waiter starts the polling again.
 func (w *watch) watched() []uuid.UUID {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -12,15 +12,15 @@ import (
 )
 
 // usage is what this instance knows of what organizations hold. An operation reserves what it is about to create, and
-// settles when it has come out. What was settled goes to Redis about twice a second (usage_sync.go), and until then
-// counts here: of one instance quotas are exact, of several they may be exceeded by what arrives in that time.
+// confirms or releases it when its outcome is known. Confirmed changes go to Redis about twice a second (usage_sync.go), and
+// until then count here. With one instance quotas are exact; several may exceed them by what arrives in that time.
 type usage struct {
 	defaults quantities
 	rates    Rates
 	now      func() time.Time
 
 	accounts *lru.Cache[uuid.UUID, *account]
-	// agents are those that have exchanged their secrets: only Redis's answer says whose they are.
+	// agents are those that have exchanged their secrets: only Redis's reply names their organization.
 	agents *lru.Cache[uuid.UUID, *agentShare]
 
 	pressure pressure
@@ -60,22 +60,22 @@ type account struct {
 	known  quantities // as Redis said when they were synced
 	quotas quantities // 0 is unbounded
 	synced time.Time
-	// Not in known: sending is on its way to Redis, settled waits for that, reserved is by operations that are under way.
+	// Not in known: sending is on its way to Redis, settled waits for that, reserved is by operations in progress.
 	sending, settled, reserved quantities
 	changes                    changes
 	bucket                     *rate.Limiter // nil for unbounded
 	queued                     bool          // for syncing
-	tidied                     time.Time     // when its open sessions were looked through last, because they seemed too many
-	published                  int64         // bytes that the holdings of all organizations tell of, or unpublished
+	tidied                     time.Time     // when its open sessions were last checked, because they seemed too many
+	published                  int64         // bytes in the holdings of all organizations, or unpublished
 	publishedAt                time.Time
 
 	turn sync.Mutex // of syncing
 }
 
-// unpublished: this instance has not told yet, and does not know whether another one has.
+// unpublished: this instance has not published yet, and does not know whether another one has.
 const unpublished = -1
 
-// changes are what Redis is to be told. What expires goes by class and by when it does.
+// changes are not written to Redis yet. What expires is grouped by class and expiry.
 type changes struct {
 	agentBytes, eventBytes int64
 	expiring               map[expiry]int64
@@ -88,7 +88,7 @@ type expiry struct {
 	remaining time.Duration // when it was settled, to a quarter of the width; for 't' since 1970
 }
 
-// bucketsOfLifetime is how finely expiries are told apart.
+// bucketsOfLifetime is how finely expiries are distinguished.
 const bucketsOfLifetime = 8
 
 // expiryOf returns that of something with the lifetime, of which there remains so much.
@@ -105,7 +105,7 @@ func widthOf(lifetime time.Duration) time.Duration {
 	return width
 }
 
-// pendingUntil returns the expiry of a pending transaction, by the time that Redis told.
+// pendingUntil returns the expiry of a pending transaction, by the time that Redis returned.
 func pendingUntil(lifetime time.Duration, expires time.Time) expiry {
 	width := widthOf(lifetime)
 	return expiry{'t', int64(width / time.Minute), time.Duration(expires.UnixMilli()) * time.Millisecond / width * width}
@@ -132,13 +132,13 @@ type demand struct {
 	agent        uuid.UUID // that acts; uuid.Nil for an API key
 	resource     resource  // of which it is one; noResource for none that is counted here
 	lifetime     time.Duration
-	expires      time.Time // of a transaction, as Redis told; zero when its answer was lost
+	expires      time.Time // of a transaction, as Redis returned; zero when its reply was lost
 	bytes        int64     // with a fixed part for each agent
 	kept         time.Duration
 	text         int64 // of an agent: the bytes that stay until it is deleted
 	events       int64 // bytes
-	always       bool  // it is counted, and never refused
-	unpaced      bool  // no rate is for it
+	always       bool  // counted, and never refused
+	unpaced      bool  // no rate applies to it
 }
 
 // held is what the organization holds more of then.
@@ -248,7 +248,7 @@ func (a *account) refuses(d demand, fairShare int64) error {
 	return nil
 }
 
-// checkRate looks whether there is something left. It is taken when the operation has succeeded: only then is it proven
+// checkRate reports whether there is something left. It is taken when the operation has succeeded: only then is it proven
 // who asked.
 func (u *usage) checkRate(d demand, now time.Time) error {
 	if d.always || d.unpaced {
@@ -283,7 +283,7 @@ const (
 	agentRate        = "agent_rate"
 )
 
-// spend takes one from a bucket, which operations that were under way together may leave in debt.
+// spend takes one token from a bucket. Concurrent operations may leave it in debt.
 func spend(bucket *rate.Limiter, now time.Time) {
 	if bucket != nil {
 		bucket.ReserveN(now, 1)

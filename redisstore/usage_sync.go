@@ -99,7 +99,7 @@ func (s *Store) syncUsage(ctx context.Context, a *account) error {
 	return err
 }
 
-// synced notes what came of telling Redis the changes, and says whether that must be done again.
+// synced records the outcome of writing the changes to Redis, and reports whether that must be repeated.
 func (u *usage) synced(a *account, told changes, r *reply, err error) (again bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// walkStep is about how many keys one step of a walk looks at: Redis serves others between two steps.
+// walkStep is about how many keys one step of a walk reads: Redis serves others between two steps.
 const walkStep = 1000
 
 // walk calls visit with all keys of the service that are of a kind ("a", "s", …; "*" for all), some at a time, on every
