@@ -13,7 +13,7 @@
 -- ARGV[3] = event_cap      bytes that the events of one agent take at the most
 -- ARGV[4] = changes        '<class> <width> <remaining> <amount>' in lines: remaining in ms until it expires. Classes: b bytes,
 --                          f refresh families, i idempotency keys, t pending transactions; of these remaining is
---                          the time of expiry, in ms since 1970, as Redis told it, so that what is taken off
+--                          the time of expiry, in ms since 1970, as Redis returned it, so that what is taken off
 --                          comes from the bucket to which it was added
 --
 -- Reply:  {'ok', agents, open_sessions, pending, families, keys, bytes, quotas}  bytes without the fixed size of an agent;
@@ -57,7 +57,7 @@ for bucket in pairs(changed) do
   written[#written + 1] = string.format('%.0f', buckets[bucket])
 end
 
--- Whoever deletes agents need not know what they held: the rest is taken to hold as much on average.
+-- A deletion of agents need not know what they held: the others are assumed to hold as much on average.
 local known, count = fixed['agents'] or 0, redis.call('ZCARD', agents)
 local kept = count < known and count / known or 1
 local texts = math.floor((fixed['texts'] or 0) * kept) + agent_bytes

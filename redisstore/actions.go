@@ -29,7 +29,7 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 		return Usage{}, s.released(ctx, c, charge.Idempotency, err)
 	}
 	keys := s.sessionKeys(act, session)
-	r, err := s.look(ctx, act, session, func() (*reply, error) {
+	r, err := s.withDueHoldsReleased(ctx, act, session, func() (*reply, error) {
 		return s.perform(ctx, chargeSession, act, charge.Idempotency, keys[:], act.organization, act.agent, act.family,
 			charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
 	})

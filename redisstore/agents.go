@@ -38,7 +38,7 @@ func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash
 	}
 	created, err := s.writeAgent(ctx, act, a, secretHash, c)
 	replayed := idem != nil && idem.Replayed
-	held.settle(err, replayed)
+	held.finish(err, replayed)
 	switch {
 	case c.entered && (creation{err, replayed}).cameToNothing():
 		s.drop(ctx, c.index, members{}, a.ID)

@@ -123,7 +123,7 @@ func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem 
 	}
 	err = idem.claimed(s.client.Run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
 		act.organization, act.family, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx)))
-	held.settle(err, idem.claim.before)
+	held.finish(err, idem.claim.before)
 	return act, err
 }
 
@@ -184,7 +184,7 @@ func (p *batchPart) read() {
 
 // runPart runs a part by itself.
 func (s *Store) runPart(ctx context.Context, p *batchPart) {
-	p.Reply, p.Err = s.look(ctx, p.act, p.session, func() (*reply, error) {
+	p.Reply, p.Err = s.withDueHoldsReleased(ctx, p.act, p.session, func() (*reply, error) {
 		s.chargePart(ctx, p)
 		p.take(s.client.RunCommand(ctx, p.Script, p.Command))
 		return p.Reply, p.Err

@@ -64,7 +64,7 @@ func (s *Store) claim(ctx context.Context, c Caller, idem *Idempotency) error {
 	}
 	err = idem.claimed(s.runByKey(ctx, key, f, claimKey, []string{s.keys.organization(key.Organization), place},
 		key.Hash, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx), cell))
-	held.settle(err, idem.claim.before)
+	held.finish(err, idem.claim.before)
 	return err
 }
 

@@ -40,10 +40,10 @@ func (s *Store) reserveCreation(ctx context.Context, c *coming, d demand) (reser
 		err = s.enterWithin(ctx, c, func(quota string) error { return s.claimAndEnter(ctx, c, quota) })
 	}
 	if c.idempotency != nil {
-		claim.settle(err, c.idempotency.claim.before)
+		claim.finish(err, c.idempotency.claim.before)
 	}
 	if err != nil {
-		held.settle(err, false)
+		held.finish(err, false)
 		return reservation{}, nothingVisible(s.refusals.count(err))
 	}
 	return held, nil

@@ -18,8 +18,8 @@ type DeletionProgress struct {
 }
 
 const (
-	// settleTime is how long a request that was authorized before the organization was closed may still write: a few calls.
-	settleTime = 3 * callTimeout
+	// drainTime is how long a request that was authorized before the organization was closed may still write: a few calls.
+	drainTime = 3 * callTimeout
 	// maxPasses bounds a deletion that meets new keys in each pass.
 	maxPasses = 20
 	// maxUncertain bounds the keys that one pass leaves to the next; see deletion.
@@ -47,7 +47,7 @@ type deletion struct {
 // it closes the organization: it suspends it, removes its API keys and revokes its agents. Then it waits for the requests that
 // were authorized before. It removes the organization's own record last, so that an interrupted deletion can be repeated. Errors: ErrUnknownOrganization.
 func (s *Store) DeleteOrganization(ctx context.Context, organization uuid.UUID, report func(DeletionProgress)) error {
-	return s.deleteOrganization(ctx, organization, settleTime, report)
+	return s.deleteOrganization(ctx, organization, drainTime, report)
 }
 
 func (s *Store) deleteOrganization(ctx context.Context, organization uuid.UUID, settle time.Duration, report func(DeletionProgress)) error {

@@ -8,9 +8,9 @@ import (
 
 var releaseHolds = newScript("release_holds", tidies)
 
-// look does something to a session. When holds of it are due they are released before: nothing was done then, whatever
-// it is, so it is done again.
-func (s *Store) look(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
+// withDueHoldsReleased runs an operation on a session. If holds are due, the operation's script does nothing. Then the store
+// releases the holds and runs the operation again.
+func (s *Store) withDueHoldsReleased(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
 	r, err := do()
 	if err != errHoldsDue {
 		return r, err

@@ -70,9 +70,9 @@ func (s *Store) perform(ctx context.Context, sc keyedScript, act actor, idem *Id
 	idem.kept = false
 	r, err := s.performKeyed(ctx, sc, act, idem, outcome, keys, args)
 	if idem.kept { // a refusal takes as much memory as any outcome
-		held.settle(nil, idem.Replayed)
+		held.finish(nil, idem.Replayed)
 	} else {
-		held.settle(err, idem.Replayed)
+		held.finish(err, idem.Replayed)
 	}
 	return r, err
 }

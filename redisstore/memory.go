@@ -10,8 +10,8 @@ import (
 	"remit/redisclient"
 )
 
-// lookAtMemory reads how full the primaries are, and computes the fair share.
-func (s *Store) lookAtMemory() {
+// readMemory reads how full the primaries are, and computes the fair share.
+func (s *Store) readMemory() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	used, most := s.memoryUsed(ctx)

@@ -30,7 +30,7 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 	}
 	session, err := s.writeSession(ctx, c, n)
 	replayed := n.Idempotency != nil && n.Idempotency.Replayed
-	held.settle(err, replayed)
+	held.finish(err, replayed)
 	if c.entered {
 		s.tidyAfterCreation(ctx, key.Organization, n.Agent, c.id, creation{err, replayed})
 	}
@@ -83,7 +83,7 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 		return Session{}, err
 	}
 	keys := s.sessionKeys(act, id)
-	r, err := s.look(ctx, act, id, func() (*reply, error) {
+	r, err := s.withDueHoldsReleased(ctx, act, id, func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, getSession, keys[:],
 			act.organization, act.agent, act.family, s.audit(ctx, act))
 	})
@@ -104,7 +104,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 		return time.Time{}, err
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent)}
-	r, err := s.look(ctx, act, id, func() (*reply, error) {
+	r, err := s.withDueHoldsReleased(ctx, act, id, func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, endSession, keys,
 			act.organization, act.agent, act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})

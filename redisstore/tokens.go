@@ -45,7 +45,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 		secretHash, s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
 		narrowed, s.auditAs(ctx, actorAgent))
 	if err != nil {
-		held.settle(err, false)
+		held.finish(err, false)
 		return Grant{}, err
 	}
 	grant := Grant{
@@ -56,7 +56,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	if len(r.Values) > 2 {
 		s.endOldest(ctx, grant.AccessToken, ofCell(agent).ids(r, 2))
 	}
-	held.settleFor(grant.Organization, r.Err)
+	held.finishFor(grant.Organization, r.Err)
 	return grant, r.Err
 }
 

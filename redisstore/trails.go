@@ -26,7 +26,7 @@ func pauseAfter(trails int) time.Duration {
 type watch struct {
 	mu      sync.Mutex
 	trails  map[uuid.UUID]*trail
-	looking bool // a goroutine polls the trails; it ends when none is left, or the store is closed
+	polling bool // a goroutine polls the trails; it ends when none is left, or the store is closed
 }
 
 type trail struct {
@@ -54,7 +54,7 @@ func (w *watch) state(t *trail) (newest string, moved <-chan struct{}, failed er
 func (w *watch) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looking = false
+	w.polling = false
 	for _, t := range w.trails {
 		t.failed = err
 		close(t.moved)
@@ -66,7 +66,7 @@ func (w *watch) fail(err error) {
 func (w *watch) watched() []uuid.UUID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looking = len(w.trails) > 0
+	w.polling = len(w.trails) > 0
 	return slices.Collect(maps.Keys(w.trails))
 }
 

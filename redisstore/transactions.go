@@ -25,19 +25,19 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	// The index is in another cell than the token's state, so the token is checked first: a revoked agent must not write
 	// there.
 	if err := s.CheckToken(ctx, t); err != nil {
-		held.settle(err, false)
+		held.finish(err, false)
 		return Transaction{}, err
 	}
 	id := NewID(t.Agent)
 	if err := s.indexTransaction(ctx, t.Organization, id); err != nil {
-		held.settle(err, false)
+		held.finish(err, false)
 		return Transaction{}, err
 	}
 	r, err := s.begin(ctx, t, id, n)
 	if err == nil {
 		held.demand.expires = r.Time(3)
 	}
-	held.settle(err, n.Idempotency != nil && n.Idempotency.Replayed)
+	held.finish(err, n.Idempotency != nil && n.Idempotency.Replayed)
 	s.tidyAfterBegin(ctx, t, n.Session, id, creation{err, n.Idempotency != nil && n.Idempotency.Replayed})
 	if err != nil {
 		return Transaction{}, t.actor().refusedTo(err)
@@ -87,7 +87,7 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 	args := []any{t.Organization, t.Agent, act.family, n.Session, id, int64(n.Value),
 		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
 	args = append(args, n.kept()...)
-	return s.look(ctx, act, n.Session, func() (*reply, error) {
+	return s.withDueHoldsReleased(ctx, act, n.Session, func() (*reply, error) {
 		return s.perform(ctx, beginSessionTransaction, act, n.Idempotency, keys, args...)
 	})
 }
@@ -110,7 +110,7 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err
 	}
-	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
+	r, err := s.withDueHoldsReleased(ctx, act, facts.Session, func() (*reply, error) {
 		return s.perform(ctx, commitTransaction, act, c.Idempotency, s.transactionKeys(act, facts), t.Organization, t.Agent,
 			act.family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.audit(ctx, act))
 	})
@@ -125,7 +125,7 @@ func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback
 	if err != nil {
 		return Transaction{}, s.released(ctx, c, b.Idempotency, err)
 	}
-	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
+	r, err := s.withDueHoldsReleased(ctx, act, facts.Session, func() (*reply, error) {
 		return s.perform(ctx, rollbackTransaction, act, b.Idempotency, s.transactionKeys(act, facts), act.organization,
 			act.agent, act.family, id, b.Reason, s.settledRetention(b.Idempotency), s.audit(ctx, act),
 			strings.Join(b.Scopes, " "))

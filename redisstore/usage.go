@@ -85,7 +85,7 @@ type changes struct {
 type expiry struct {
 	class     byte          // see note_usage.lua
 	width     int64         // minutes, of the bucket that it belongs to
-	remaining time.Duration // when it was settled, to a quarter of the width; for 't' since 1970
+	remaining time.Duration // when it was counted, to a quarter of the width; for 't' since 1970
 }
 
 // bucketsOfLifetime is how finely expiries are distinguished.
@@ -203,7 +203,7 @@ type reservation struct {
 	demand  demand
 }
 
-// reserve refuses what goes beyond a quota, a rate or the fair share; the caller counts that. Who gets a reservation settles it. Errors:
+// reserve refuses what goes beyond a quota, a rate or the fair share; the caller counts that. The caller must finish the reservation. Errors:
 // *QuotaError, *RateError.
 func (u *usage) reserve(d demand) (reservation, error) {
 	now := u.now()
@@ -248,8 +248,8 @@ func (a *account) refuses(d demand, fairShare int64) error {
 	return nil
 }
 
-// checkRate reports whether there is something left. It is taken when the operation has succeeded: only then is it proven
-// who asked.
+// checkRate refuses when the bucket is empty. The token is taken once the operation has succeeded: only then is the caller
+// authenticated.
 func (u *usage) checkRate(d demand, now time.Time) error {
 	if d.always || d.unpaced {
 		return nil
@@ -290,8 +290,8 @@ func spend(bucket *rate.Limiter, now time.Time) {
 	}
 }
 
-// settle counts what was created, unless the operation has certainly created nothing.
-func (r reservation) settle(err error, replayed bool) {
+// finish counts what was created, unless the operation has certainly created nothing.
+func (r reservation) finish(err error, replayed bool) {
 	if r.account == nil && err == nil && r.u != nil && r.demand.organization != uuid.Nil { // the credential was good
 		r = r.countFor(r.demand.organization)
 	}
@@ -315,12 +315,12 @@ func (r reservation) settle(err error, replayed bool) {
 	}
 }
 
-// settleFor is settle when only the answer has told whose it is.
-func (r reservation) settleFor(organization uuid.UUID, err error) {
+// finishFor is finish when only the reply names the organization.
+func (r reservation) finishFor(organization uuid.UUID, err error) {
 	if r.account == nil && err == nil && r.u != nil {
 		r = r.countFor(organization)
 	}
-	r.settle(err, false)
+	r.finish(err, false)
 }
 
 // countFor returns the reservation in the account of an organization whose credential was good.
@@ -357,7 +357,7 @@ func (u *usage) shareOf(agent, organization uuid.UUID) *agentShare {
 	return fresh
 }
 
-// organizationOf returns whose the agent is, or uuid.Nil if this instance has not seen it yet.
+// organizationOf returns the agent's organization, or uuid.Nil if this instance has not seen it yet.
 func (u *usage) organizationOf(agent uuid.UUID) uuid.UUID {
 	if share, known := u.agents.Get(agent); known {
 		return share.organization
@@ -365,7 +365,7 @@ func (u *usage) organizationOf(agent uuid.UUID) uuid.UUID {
 	return uuid.Nil
 }
 
-// note counts changes that nothing refuses.
+// note counts changes that are never refused.
 func (u *usage) note(organization uuid.UUID, change func(*changes, *quantities)) {
 	a := u.account(organization)
 	a.mu.Lock()
@@ -374,7 +374,7 @@ func (u *usage) note(organization uuid.UUID, change func(*changes, *quantities))
 	u.syncing.want(a)
 }
 
-// quota returns an organization's quota as scripts take it, ” for unbounded.
+// quota returns an organization's quota as scripts take it, an empty string for unbounded.
 func (u *usage) quota(organization uuid.UUID, r resource) string {
 	a, known := u.accounts.Get(organization)
 	quotas := u.defaults

@@ -29,7 +29,7 @@ func (s *Store) AwaitEvent(ctx context.Context, agent uuid.UUID, after string) e
 	}
 }
 
-// join counts a waiter in. The first of all starts the looking.
+// join adds a waiter. The first one starts the polling.
 func (s *Store) join(agent uuid.UUID) *trail {
 	w := &s.watch
 	w.mu.Lock()
@@ -43,22 +43,22 @@ func (s *Store) join(agent uuid.UUID) *trail {
 		w.trails[agent] = t
 	}
 	t.waiters++
-	if !w.looking {
-		w.looking = true
-		go s.lookAtTrails()
+	if !w.polling {
+		w.polling = true
+		go s.pollTrails()
 	}
 	return t
 }
 
-// lookAtTrails wakes waiters until there are none.
-func (s *Store) lookAtTrails() {
+// pollTrails polls the trails and wakes waiters until there are none.
+func (s *Store) pollTrails() {
 	defer redisclient.RecoverTo(s.watch.fail)
 	for {
 		agents := s.watch.watched()
 		if len(agents) == 0 {
 			return
 		}
-		s.lookAt(agents)
+		s.poll(agents)
 		select {
 		case <-s.closed:
 			return
@@ -67,8 +67,8 @@ func (s *Store) lookAtTrails() {
 	}
 }
 
-// lookAt reads the newest id of each trail, in one pipeline per server. What cannot be read now is read the next time.
-func (s *Store) lookAt(agents []uuid.UUID) {
+// poll reads the newest id of each trail, in one pipeline per server. What cannot be read now is read the next time.
+func (s *Store) poll(agents []uuid.UUID) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	newest := make([]*redis.XMessageSliceCmd, len(agents))

@@ -131,9 +131,9 @@ func TestAwaitEventEndsWhenTheStoreIsClosed(t *testing.T) {
 // Not parallel: it counts goroutines, and other tests have some of this kind.
 func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 	url := "redis://" + miniredis.RunT(t).Addr()
-	looking := func() int {
+	pollers := func() int {
 		stacks := make([]byte, 1<<20)
-		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "redisstore.(*Store).lookAtTrails(")
+		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "redisstore.(*Store).pollTrails(")
 	}
 	for name, end := range map[string]func(*testing.T, *Store, tenant, context.CancelFunc){
 		"an event":    func(t *testing.T, s *Store, w tenant, _ context.CancelFunc) { w.newSession(t, s, time.Hour) },
@@ -142,7 +142,7 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 	} {
 		s := openStore(t, Config{}, url, nil)
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		for range 2 { // the second starts the looking again
+		for range 2 { // the second starts the polling again
 			ctx, cancel := context.WithCancel(t.Context())
 			var came []<-chan error
 			for range 10 {
@@ -151,7 +151,7 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 			if name != "Close" || s.Ping(ctx) == nil {
 				eventually(t, "they wait", func() bool { return waiting(s, w.agent.ID) == 10 })
 			}
-			if n := looking(); n > 1 {
+			if n := pollers(); n > 1 {
 				t.Errorf("%s: %d look", name, n)
 			}
 			end(t, s, w, cancel)
@@ -159,7 +159,7 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 				<-one
 			}
 			cancel()
-			eventually(t, "nobody looks after "+name, func() bool { return looking() == 0 })
+			eventually(t, "no goroutine polls after "+name, func() bool { return pollers() == 0 })
 		}
 	}
 }
@@ -171,13 +171,13 @@ func (w tenant) newestStored(t *testing.T, s *Store, url string) string {
 	return must(client.XRevRangeN(t.Context(), s.keys.events(w.agent.ID), "+", "-", 1).Result())(t)[0].ID
 }
 
-// lookHook counts the looks at the trails, and how many trails each looks at.
-type lookHook struct {
+// pollHook counts the polls of the trails, and how many trails each reads.
+type pollHook struct {
 	batchHook
 	looked func(trails int)
 }
 
-func (h lookHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (h pollHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, commands []redis.Cmder) error {
 		if commands[0].Name() == "xrevrange" {
 			h.looked(len(commands))
@@ -194,7 +194,7 @@ func TestHoweverManyWaitOneLookServesThem(t *testing.T) {
 	var mu sync.Mutex
 	looks, trails := 0, 0
 	store := watched(t, s, func(string) redis.Hook {
-		return lookHook{looked: func(n int) {
+		return pollHook{looked: func(n int) {
 			mu.Lock()
 			defer mu.Unlock()
 			looks++
@@ -255,7 +255,7 @@ func TestAPanicInTheLookIsWhatWaitersHearAndNotTheEndOfIt(t *testing.T) {
 	w := newTenant(t, s, NewSession{MaxActions: 1})
 	var breaks atomic.Bool
 	store := watched(t, s, func(string) redis.Hook {
-		return lookHook{looked: func(int) {
+		return pollHook{looked: func(int) {
 			if breaks.Load() {
 				panic("a broken look")
 			}
