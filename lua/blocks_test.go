@@ -62,7 +62,7 @@ func TestEveryScriptThatTakesAnAPIKeyChecksIt(t *testing.T) {
 	}
 }
 
-func TestABlockStandsWhereItIsNamed(t *testing.T) {
+func TestABlockIsExpandedWhereItIsNamed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"a()\n--@block extend_ttl key=purse\nb()\n": `a()
@@ -84,7 +84,7 @@ b()
 	}
 }
 
-func TestABlockIsFilledInWhole(t *testing.T) {
+func TestABlockIsExpandedCompletely(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"--@block extend_ttl\n", "--@block extend_ttl kee=purse\n", "--@block extend_tll\n"} {
 		func() {

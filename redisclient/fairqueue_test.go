@@ -50,7 +50,7 @@ func TestFlowsTakeTurns(t *testing.T) {
 	}
 }
 
-func TestAnOrganizationsUrgentCallsHaveATurnOfTheirOwn(t *testing.T) {
+func TestUrgentCallsOfAnOrganizationHaveTheirOwnFlow(t *testing.T) {
 	t.Parallel()
 	r := &fairQueue{room: 1000}
 	flood := aFlow()
@@ -62,7 +62,7 @@ func TestAnOrganizationsUrgentCallsHaveATurnOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestABurstMayWaitAndAStandingQueueMayNot(t *testing.T) {
+func TestABurstMayWaitAndASustainedOverloadIsShed(t *testing.T) {
 	t.Parallel()
 	const room = 500
 	r := &fairQueue{room: room}
@@ -91,7 +91,7 @@ func TestABurstMayWaitAndAStandingQueueMayNot(t *testing.T) {
 	}
 }
 
-func TestWhoHasFewWaitingIsAdmittedDuringAFlood(t *testing.T) {
+func TestAClientWithFewWaitingRequestsIsAcceptedDuringAFlood(t *testing.T) {
 	t.Parallel()
 	const room = 500
 	r := &fairQueue{room: room}
@@ -109,7 +109,7 @@ func TestWhoHasFewWaitingIsAdmittedDuringAFlood(t *testing.T) {
 }
 
 // The newest in excess can be served, for the others have waited long; the oldest are told.
-func TestWhatIsInExcessIsServedOnlyWhenNobodyElseWaits(t *testing.T) {
+func TestOverflowIsServedOnlyWhenNoOtherCallWaits(t *testing.T) {
 	t.Parallel()
 	r := &fairQueue{room: 1}
 	f := aFlow()
@@ -123,7 +123,7 @@ func TestWhatIsInExcessIsServedOnlyWhenNobodyElseWaits(t *testing.T) {
 }
 
 // Whatever comes and goes, everybody is taken once, and those of a flow in their order.
-func TestARowLosesNobody(t *testing.T) {
+func TestAFairQueueLosesNoCall(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := &fairQueue{room: 4}

@@ -53,7 +53,7 @@ func (w tenant) mixed(t *testing.T, s *Store, foreign tenant) ([]uuid.UUID, []Ba
 	return ids, batch
 }
 
-func TestABatchComesToWhatItsChargesComeToAlone(t *testing.T) {
+func TestABatchHasTheOutcomesOfItsSingleCharges(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		foreign := newTenant(t, s, NewSession{MaxActions: 9})
@@ -478,7 +478,7 @@ func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 	}
 }
 
-func TestABatchIsReplayedWholeThoughSomeOfItIsUnknown(t *testing.T) {
+func TestABatchIsReplayedCompletelyWhenSomeSessionsAreUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 9, MaxValue: 9})
@@ -543,7 +543,7 @@ func TestBatchesAtOnceFillALimitExactly(t *testing.T) {
 	})
 }
 
-func TestABatchHasNoUseForWhatNoScriptAnswers(t *testing.T) {
+func TestABatchRejectsAReplyThatNoScriptReturns(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string][]any{
 		"no outcomes":            {},
@@ -644,7 +644,7 @@ func TestABatchThatIsShedIsCounted(t *testing.T) {
 const batchesAtOnce = 4
 
 // A pipeline that only hears that the server does not know the script is followed by a call that is counted.
-func TestABatchIsCountedOnceThoughItsScriptWasForgotten(t *testing.T) {
+func TestABatchIsCountedOnceAfterNOSCRIPT(t *testing.T) {
 	t.Parallel()
 	addresses := redistest.StartCluster(t, 1)
 	s := openStore(t, Config{}, "redis+cluster://"+addresses[0], nil)

@@ -27,7 +27,7 @@ func (w tenant) commit(t *testing.T, s *Store, token AccessToken, value money.Mi
 	return must(s.Commit(t.Context(), token, w.begin(t, s, token, value).ID, Commit{}))(t)
 }
 
-func TestWhatWasCommittedIsNeverLoweredByRollbacks(t *testing.T) {
+func TestRollbacksNeverLowerTheCommittedValue(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
@@ -155,7 +155,7 @@ func TestABeginByARevokedAgentWritesNothing(t *testing.T) {
 }
 
 // However much rollbacks give back, the number stays one that scripts count exactly.
-func TestWhatWasGivenBackStopsWhereItIsNotExactAnyMore(t *testing.T) {
+func TestRefundsStopWhereTheirSumWouldBecomeInexact(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.Max})

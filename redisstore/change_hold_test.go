@@ -207,7 +207,7 @@ func TestARepeatedChangeOfLimitsDoesNotReopenASession(t *testing.T) {
 	})
 }
 
-func TestATopUpBeyondWhatALimitMayBeChangesNothing(t *testing.T) {
+func TestATopUpBeyondTheGreatestLimitChangesNothing(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, MaxCommitted: new(money.MicroUSD(50))})

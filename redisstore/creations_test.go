@@ -174,7 +174,7 @@ func TestACreationWithoutAnIdempotencyKeyIsTwoCalls(t *testing.T) {
 
 // An instance may end between the claim and the creation. The same request then creates an object with an entry of its own; the
 // entry of the first is dropped by the reader that meets it.
-func TestACreationGoesOnFromAClaimWithoutAnOutcome(t *testing.T) {
+func TestACreationContinuesFromAClaimWithoutAnOutcome(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
@@ -202,7 +202,7 @@ func TestACreationGoesOnFromAClaimWithoutAnOutcome(t *testing.T) {
 	})
 }
 
-func TestAnAbandonedClaimOnACreationGivesWayToAnotherRequest(t *testing.T) {
+func TestAnAbandonedClaimOnACreationIsReleasedForAnotherRequest(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for name := range (tenant{}).keyedCreations(s) {

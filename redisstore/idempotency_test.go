@@ -132,7 +132,7 @@ func (o *Idempotency) again() *Idempotency {
 	return &Idempotency{Key: o.Key, Fingerprint: o.Fingerprint}
 }
 
-func TestAnIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
+func TestAnIdempotencyKeyReplaysTheFirstOutcome(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
@@ -166,7 +166,7 @@ func TestAnIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
 }
 
 // A refusal is an outcome too: it stays, though the same might be granted now.
-func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
+func TestAnIdempotencyKeyReplaysARefusal(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newKeyedTenant(t, s)
@@ -399,7 +399,7 @@ func TestARotatedKeyLearnsOfNoOutcome(t *testing.T) {
 	})
 }
 
-func TestEveryCallerHasIdempotencyKeysOfItsOwn(t *testing.T) {
+func TestEveryCallerHasSeparateIdempotencyKeys(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, foreign := newTenant(t, s, NewSession{MaxActions: 100}), newTenant(t, s, NewSession{MaxActions: 100})
@@ -528,7 +528,7 @@ func TestWithoutAnIdempotencyKeyNoOutcomeIsKept(t *testing.T) {
 }
 
 // The reason for it all: the first answer is lost, and the caller asks again.
-func TestARequestWhoseReplyIsLostHappensOnceWhenItIsAskedForAgain(t *testing.T) {
+func TestARepeatedRequestAfterALostReplyHappensOnce(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
@@ -585,7 +585,7 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 	})
 }
 
-func TestOutcomesAreGivenAgainThoughRedisForgotTheScripts(t *testing.T) {
+func TestOutcomesAreReplayedAfterRedisForgotTheScripts(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
@@ -693,7 +693,7 @@ func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[
 	}
 }
 
-func TestARefusalOfWhatARequestNamesLeavesItsIdempotencyKeyUnused(t *testing.T) {
+func TestARefusalOfAnUnknownObjectLeavesTheIdempotencyKeyUnused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		foreign := newTenant(t, s, NewSession{MaxActions: 10})
@@ -725,7 +725,7 @@ func TestARefusalOfWhatARequestNamesLeavesItsIdempotencyKeyUnused(t *testing.T) 
 }
 
 // An instance that ends between the claim and the operation leaves a claim of which nothing will come.
-func TestAnAbandonedClaimGivesWayToAnotherRequest(t *testing.T) {
+func TestAnAbandonedClaimIsReleasedForAnotherRequest(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newKeyedTenant(t, s)
@@ -800,7 +800,7 @@ func TestOutcomesAndClaimsEndWithTheirOrganization(t *testing.T) {
 	})
 }
 
-func TestDigestsTellTheirPartsApart(t *testing.T) {
+func TestDigestsDistinguishTheirParts(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 300)
 	seen := map[string][]string{}
@@ -833,7 +833,7 @@ func TestDigestsTellTheirPartsApart(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeThatNoScriptGivesIsAnError(t *testing.T) {
+func TestAnOutcomeThatNoScriptReturnsIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string][]any{
 		"nothing":          {},

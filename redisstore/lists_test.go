@@ -183,7 +183,7 @@ func TestAnEntryOfAnotherOrganizationsSessionShowsNothing(t *testing.T) {
 	})
 }
 
-func TestAPageIsOneLookAtItsIndex(t *testing.T) {
+func TestAPageReadsItsIndexOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
@@ -270,7 +270,7 @@ func TestReadersDropEntriesThatHaveLongBeenWithoutTheirObject(t *testing.T) {
 }
 
 // The indexes in an agent's cell are written with their objects, in one script.
-func TestReadersDropAnEntryOfAnAgentsIndexAtOnce(t *testing.T) {
+func TestReadersDropDeadEntriesOfAnAgentsIndexAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})

@@ -27,7 +27,7 @@ func TestAnOrganizationIsOpenedByItsKey(t *testing.T) {
 	})
 }
 
-func TestAnOrganizationIsNotOpenedByAnotherKey(t *testing.T) {
+func TestAnotherKeyDoesNotReadAnOrganization(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		key := newOrganization(t, s)
@@ -44,7 +44,7 @@ func TestAnOrganizationIsNotOpenedByAnotherKey(t *testing.T) {
 	})
 }
 
-func TestARotatedKeyDiesAtOnceWithoutGrace(t *testing.T) {
+func TestARotatedKeyEndsAtOnceWithoutGrace(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		old := newOrganization(t, s)
@@ -92,7 +92,7 @@ func TestARotatedKeyDiesAfterItsGrace(t *testing.T) {
 }
 
 // The answer to a rotation may get lost: then the key presented is the one in use, and the one made is known to nobody.
-func TestARotationThatIsAskedAgainReplacesTheLostKey(t *testing.T) {
+func TestARepeatedRotationReplacesTheLostKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		old := newOrganization(t, s)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestEveryCodeOfAScriptIsARefusalAndTheOtherWayRound(t *testing.T) {
+func TestReplyCodesAndRefusalsMatch(t *testing.T) {
 	t.Parallel()
 	codes := map[string]bool{}
 	for _, source := range luaFiles(t) {

@@ -21,7 +21,7 @@ var goOnWhenFull = []string{
 	"EndSession", "DeleteAgent", "Suspend", "ReplaceAPIKey",
 }
 
-func TestWhatRedisRefusesToWriteIsUnavailableAndChangesNothing(t *testing.T) {
+func TestAWriteThatRedisRefusesIsUnavailableAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	onEachRefusing(t, allRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
 		operations, _ := newOperations(t, s)
@@ -57,7 +57,7 @@ func TestWhatRedisRefusesToWriteIsUnavailableAndChangesNothing(t *testing.T) {
 }
 
 // What a full Redis still does has its whole effect: it is no half of a change that Redis let through.
-func TestWhatGoesOnInAFullRedisHasItsWholeEffect(t *testing.T) {
+func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 	t.Parallel()
 	onEachRefusing(t, []refusing{isFull}, func(t *testing.T, s *Store, _ refusing, refuse, accept func()) {
 		ctx := t.Context()
@@ -200,7 +200,7 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 
 // A read whose way would have led by a write (what is seen expired is noted, holds that are due are released, entries of
 // an index are moved) tells the same as if it had been made.
-func TestReadsTellTheSameWhileRedisRefusesToWrite(t *testing.T) {
+func TestReadsReturnTheSameWhileRedisRefusesWrites(t *testing.T) {
 	t.Parallel()
 	onEachRefusing(t, readableRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
 		ctx := t.Context()

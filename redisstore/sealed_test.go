@@ -93,7 +93,7 @@ func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
 	})
 }
 
-func TestARepeatedRequestForACredentialIsRefusedToWhoCannotOpenIt(t *testing.T) {
+func TestAReplayWithoutTheCredentialThatOpensTheSealIsRefused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachGiving(t, s, func(t *testing.T, w tenant, g giving) {

@@ -162,7 +162,7 @@ func TestABatchAndAListHaveASpanForTheirPipeline(t *testing.T) {
 	}
 }
 
-func TestSpansTellNoKeysAndNoArguments(t *testing.T) {
+func TestSpansContainNoKeysOrArguments(t *testing.T) {
 	t.Parallel()
 	r := newSpanRecorder()
 	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
@@ -191,7 +191,7 @@ func TestSpansTellNoKeysAndNoArguments(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTracedHasNoSpans(t *testing.T) {
+func TestUntracedRequestsHaveNoSpans(t *testing.T) {
 	t.Parallel()
 	r := newSpanRecorder()
 	s := openStore(t, Config{Tracer: r.tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)

@@ -271,7 +271,7 @@ func TestCommitChargesWhatItCostAndReleasesTheRest(t *testing.T) {
 }
 
 // A session's overage stops where Redis's Lua counts no further.
-func TestOverageStopsWhereItIsNotExactAnyMore(t *testing.T) {
+func TestOverageStopsWhereItWouldBecomeInexact(t *testing.T) {
 	t.Parallel()
 	const most = 1<<53 - 1
 	for _, test := range []struct{ before, cost, after, undone money.MicroUSD }{
@@ -432,7 +432,7 @@ func TestATransactionIsSettledOnce(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotSeeATransactionCannotTellItFromNone(t *testing.T) {
+func TestAnInaccessibleTransactionLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, foreign := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})

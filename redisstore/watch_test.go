@@ -152,7 +152,7 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 				eventually(t, "they wait", func() bool { return waiting(s, w.agent.ID) == 10 })
 			}
 			if n := pollers(); n > 1 {
-				t.Errorf("%s: %d look", name, n)
+				t.Errorf("%s: %d poll", name, n)
 			}
 			end(t, s, w, cancel)
 			for _, one := range came {
@@ -174,30 +174,30 @@ func (w tenant) newestStored(t *testing.T, s *Store, url string) string {
 // pollHook counts the polls of the trails, and how many trails each reads.
 type pollHook struct {
 	batchHook
-	looked func(trails int)
+	polled func(trails int)
 }
 
 func (h pollHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, commands []redis.Cmder) error {
 		if commands[0].Name() == "xrevrange" {
-			h.looked(len(commands))
+			h.polled(len(commands))
 		}
 		return next(ctx, commands)
 	}
 }
 
-func TestHoweverManyWaitOneLookServesThem(t *testing.T) {
+func TestOnePollServesManyWaiters(t *testing.T) {
 	t.Parallel()
 	redistest.SkipIfShort(t)
 	s := openLeastPrivileged(t, Config{}, realRedis)
 	const agents, waiters = 3, 300
 	var mu sync.Mutex
-	looks, trails := 0, 0
+	polls, trails := 0, 0
 	store := watched(t, s, func(string) redis.Hook {
-		return pollHook{looked: func(n int) {
+		return pollHook{polled: func(n int) {
 			mu.Lock()
 			defer mu.Unlock()
-			looks++
+			polls++
 			trails += n
 		}}
 	})
@@ -214,12 +214,12 @@ func TestHoweverManyWaitOneLookServesThem(t *testing.T) {
 	counted := func() (int, int) {
 		mu.Lock()
 		defer mu.Unlock()
-		return looks, trails
+		return polls, trails
 	}
-	eventually(t, "all have been looked for a few times", func() bool { n, _ := counted(); return n >= 4 })
+	eventually(t, "all have been polled a few times", func() bool { n, _ := counted(); return n >= 4 })
 	n, seen := counted()
 	if most := int(time.Since(began)/watchPause) + 1; n > most || seen > agents*n {
-		t.Errorf("%d looks at %d trails, want at most %d looks at %d each", n, seen, most, agents)
+		t.Errorf("%d polls of %d trails, want at most %d polls of %d each", n, seen, most, agents)
 	}
 	for _, w := range tenants {
 		w.newSession(t, s, time.Hour)
@@ -249,15 +249,15 @@ func TestAwaitEventWaitsWhenTheTrailIsLost(t *testing.T) {
 	})
 }
 
-func TestAPanicInTheLookIsWhatWaitersHearAndNotTheEndOfIt(t *testing.T) {
+func TestAPanicWhilePollingIsReportedToWaitersAndPollingContinues(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, Config{}, "redis://"+miniredis.RunT(t).Addr(), nil)
 	w := newTenant(t, s, NewSession{MaxActions: 1})
 	var breaks atomic.Bool
 	store := watched(t, s, func(string) redis.Hook {
-		return pollHook{looked: func(int) {
+		return pollHook{polled: func(int) {
 			if breaks.Load() {
-				panic("a broken look")
+				panic("a broken poll")
 			}
 		}}
 	})
@@ -269,7 +269,7 @@ func TestAPanicInTheLookIsWhatWaitersHearAndNotTheEndOfIt(t *testing.T) {
 		eventually(t, "they wait", func() bool { return waiting(store, w.agent.ID) == 3 })
 		breaks.Store(true)
 		for _, one := range came {
-			if err := <-one; err == nil || !strings.Contains(err.Error(), "panic: a broken look") {
+			if err := <-one; err == nil || !strings.Contains(err.Error(), "panic: a broken poll") {
 				t.Errorf("%v", err)
 			}
 		}
@@ -302,7 +302,7 @@ func TestAwaitEventOutlastsAnOutage(t *testing.T) {
 }
 
 // Whatever is written between a reader's page and its wait is not missed.
-func TestNoEventIsMissedByWhoReadsAndWaitsInTurn(t *testing.T) {
+func TestReadingAndWaitingInTurnMissesNoEvent(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})

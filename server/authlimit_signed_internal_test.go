@@ -26,7 +26,7 @@ func TestARefreshTokenThatHasFailedIsLimited(t *testing.T) {
 }
 
 // A refresh token beside a wrong secret must not make guesses free, on any endpoint of OAuth.
-func TestARefreshTokenDoesNotMakeGuessesOfASecretFree(t *testing.T) {
+func TestRefreshTokensDoNotBypassTheLimitOnSecretGuesses(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 3}})
 	client := from(t, "")

@@ -268,7 +268,7 @@ func TestABodyThatIsMalformedInOneItemIsRefusedAsAWhole(t *testing.T) {
 	})
 }
 
-func TestABatchIsRefusedAsAWholeToWhoMayNotCharge(t *testing.T) {
+func TestABatchOfAnUnauthorizedCallerIsRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -302,7 +302,7 @@ func TestABatchIsRefusedAsAWholeToWhoMayNotCharge(t *testing.T) {
 	})
 }
 
-func TestATroubledBatchOfAnAgentTellsOfItItemByItem(t *testing.T) {
+func TestAPartlyFailedBatchOfAnAgentReportsEachItem(t *testing.T) {
 	t.Parallel()
 	mini := miniredis.RunT(t)
 	api := start(t, setup{redis: "redis://" + mini.Addr(), mini: mini})
@@ -331,7 +331,7 @@ func TestATroubledBatchOfAnAgentTellsOfItItemByItem(t *testing.T) {
 	}
 }
 
-func TestRacingBatchesAdmitExactlyTheLimits(t *testing.T) {
+func TestRacingBatchesChargeExactlyTheLimits(t *testing.T) {
 	api := onOneRedis(t)
 	w := api.newTenant()
 	there := w.through(api.another(t))

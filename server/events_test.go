@@ -290,7 +290,7 @@ func formsOf(credential string) []string {
 	return forms
 }
 
-func TestOnlyWhoAcceptsAStreamGetsOne(t *testing.T) {
+func TestAStreamNeedsTheAcceptHeader(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})
 	w := api.newTenant()

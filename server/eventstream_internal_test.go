@@ -122,7 +122,7 @@ func (c hastyConn) SetWriteDeadline(at time.Time) error {
 	return c.Conn.SetWriteDeadline(at.Add(-writeTimeout * 19 / 20))
 }
 
-func TestASlowReaderHoldsNobodyUpAndIsCut(t *testing.T) {
+func TestASlowReaderDelaysNoOtherClientAndIsDisconnected(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	narrow := w.serveShaped(t, func(conn *net.TCPConn) net.Conn {
@@ -150,7 +150,7 @@ func TestASlowReaderHoldsNobodyUpAndIsCut(t *testing.T) {
 }
 
 // fasthttp gives an answer one deadline. A stream outlives it, and what it says then must not be cut, however much it is.
-func TestAStreamThatIsOlderThanAnAnswerMayBeTellsMuchAtOnceAndEndsInOrder(t *testing.T) {
+func TestAStreamOlderThanTheWriteTimeoutSendsManyEventsAndEndsInOrder(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	accepted := make(chan net.Conn, 1)

@@ -121,7 +121,7 @@ func (s *stream) ends() {
 	}
 }
 
-func TestAStreamTellsEachEventAsTheListDoes(t *testing.T) {
+func TestAStreamSendsEachEventAsTheListDoes(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -284,7 +284,7 @@ func TestAStreamEndsWithItsCredential(t *testing.T) {
 	})
 }
 
-func TestAStreamTellsARotatedKeyNothingMore(t *testing.T) {
+func TestAStreamSendsNothingToARotatedKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

@@ -71,7 +71,7 @@ func (w tenant) charged(session string, actions int, value any) {
 	}
 }
 
-func TestVerifyTellsAGatewayWhoseTheTokenIs(t *testing.T) {
+func TestVerifyReturnsTheTokensAgentToAGateway(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -86,7 +86,7 @@ func TestVerifyTellsAGatewayWhoseTheTokenIs(t *testing.T) {
 	})
 }
 
-func TestGatewaysAreToldOfParametersThatWouldOpenTheGate(t *testing.T) {
+func TestGatewayParametersThatWouldDisableACheckAreRefused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -138,7 +138,7 @@ func gatewayPaths(session string) map[string]option {
 	}
 }
 
-func TestGatewaysAreToldOfARevocationOnTheOtherInstanceAtOnce(t *testing.T) {
+func TestGatewaysSeeARevocationOnTheOtherInstanceAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		for name, revoke := range map[string]func(w tenant, tokens pair){
@@ -194,7 +194,7 @@ func TestGatewaysNeedALiveAccessToken(t *testing.T) {
 	})
 }
 
-func TestAuthorizeChargesOnceAndTellsWhatRemains(t *testing.T) {
+func TestAuthorizeChargesOnceAndReturnsWhatRemains(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

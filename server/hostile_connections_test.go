@@ -13,7 +13,7 @@ import (
 
 // What speaks another protocol seldom sends a line end, and waits. It is refused by its first byte or its first line, not
 // by the read timeout.
-func TestWhoSpeaksAnotherProtocolIsRefusedWhileItWaits(t *testing.T) {
+func TestClientsOfOtherProtocolsAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)
 	for _, group := range hostile.Groups() {
@@ -35,7 +35,7 @@ func TestWhoSpeaksAnotherProtocolIsRefusedWhileItWaits(t *testing.T) {
 	}
 }
 
-func TestAClientThatWaitsFor100ContinueIsTold(t *testing.T) {
+func TestAClientThatWaitsFor100ContinueGetsIt(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)
 	for _, expectation := range []string{"100-continue", "100-Continue", "100-CONTINUE"} {
@@ -101,7 +101,7 @@ func TestPipelinedRequestsAreAnsweredOnceEachAndInOrder(t *testing.T) {
 }
 
 // The parts in which bytes arrive are the network's affair.
-func TestRequestsAreTheSameHoweverTheyArrive(t *testing.T) {
+func TestRequestsAreReadTheSameHoweverTheyAreFragmented(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)
 	raw, statuses := pipeline()

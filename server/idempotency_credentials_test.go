@@ -123,7 +123,7 @@ func TestAnOrganizationIsNotLockedOutByALostRotation(t *testing.T) {
 }
 
 // The answer is sealed with the API key that asked, so its successor gets a plain refusal and never another secret.
-func TestAnAnswerIsSealedForTheAPIKeyThatAsked(t *testing.T) {
+func TestAResponseIsSealedForTheCallingAPIKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDoer()
@@ -163,7 +163,7 @@ func TestAnIdempotencyKeyForAnOrganizationMustBeUnguessable(t *testing.T) {
 	})
 }
 
-func TestTheBootstrapTokenShowsWhoAsksAgainForAnOrganization(t *testing.T) {
+func TestTheBootstrapTokenAuthenticatesARepeatedCreation(t *testing.T) {
 	t.Parallel()
 	mini := miniredis.RunT(t)
 	withToken := func(token string) *client {
@@ -181,7 +181,7 @@ func TestTheBootstrapTokenShowsWhoAsksAgainForAnOrganization(t *testing.T) {
 	}
 }
 
-func TestTheAnswerWithACredentialIsLostAndAskedForAgain(t *testing.T) {
+func TestALostResponseWithACredentialIsReplayed(t *testing.T) {
 	t.Parallel()
 	proxy := newLosingProxy(t, privateRedis(t).URL())
 	d := start(t, setup{redis: "redis://" + proxy.address}).newDoer()

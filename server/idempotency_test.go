@@ -433,7 +433,7 @@ func TestRefusalsOfTheStoreAreReplayed(t *testing.T) {
 }
 
 // A mistyped request leaves its key to the corrected one.
-func TestARefusalOfWhatARequestNamesIsNotRemembered(t *testing.T) {
+func TestARefusalOfAnUnknownObjectIsNotStored(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d, foreign := api.newDoer(), api.newTenant()
@@ -543,7 +543,7 @@ func TestASessionIsReplayedUnderOtherDefaults(t *testing.T) {
 }
 
 // What the service refuses before the store is asked has no outcome: the same key may come with what was meant.
-func TestWhatIsMalformedUsesNoIdempotencyKeyUp(t *testing.T) {
+func TestMalformedRequestsLeaveTheIdempotencyKeyUnused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDoer()

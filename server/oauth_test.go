@@ -243,7 +243,7 @@ func TestOAuthRefreshOfATokenThatIsNotTheClientsIsInvalidGrant(t *testing.T) {
 	})
 }
 
-func TestOAuthTellsNoRefusedClientFromAnother(t *testing.T) {
+func TestOAuthRefusalsOfClientsAreIdentical(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -362,7 +362,7 @@ func TestOAuthRevokeEndsTheFamilyOnTheOtherInstanceAtOnce(t *testing.T) {
 	})
 }
 
-func TestOAuthRevokeOfATokenThatIsNoneSucceeds(t *testing.T) {
+func TestOAuthRevokeOfAMalformedTokenSucceeds(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

@@ -230,7 +230,7 @@ func TestALostAnswerLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 }
 
 // A Redis that is there and silent is the worst: the service must not wait with it.
-func TestARedisThatIsSilentIsGivenUp(t *testing.T) {
+func TestACallToASilentRedisTimesOut(t *testing.T) {
 	t.Parallel()
 	redis := privateRedis(t)
 	api := start(t, setup{redis: redis.URL()})

@@ -47,7 +47,7 @@ func TestABucketEmptiesAndRefills(t *testing.T) {
 	}
 }
 
-func TestManyAtOnceTakeNoMoreThanTheBucketHolds(t *testing.T) {
+func TestConcurrentRequestsTakeNoMoreThanTheBucketHolds(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{}
 	limit := newRateLimiter[netip.Addr]("test", 10, 10, clock.now)
@@ -256,7 +256,7 @@ func TestAnEmptyBucketRefusesSecretsUntilItRefills(t *testing.T) {
 }
 
 // What fails for one agent is nothing to its neighbours at the address, and what is known to be right always passes.
-func TestABadNeighbourShutsNobodyOut(t *testing.T) {
+func TestFailuresOfOneAgentDoNotLimitOthersAtItsAddress(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 4}})
 	client := from(t, "")
@@ -287,7 +287,7 @@ func TestABadNeighbourShutsNobodyOut(t *testing.T) {
 }
 
 // A flood of what is refused without Redis takes nothing from those who present secrets.
-func TestForgedRefreshTokensShutNobodyOut(t *testing.T) {
+func TestForgedRefreshTokensDoNotBlockOtherClients(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 4}})
 	client := from(t, "")
@@ -368,7 +368,7 @@ func TestTheOAuthFaceCountsWithTheOther(t *testing.T) {
 	s.exchange(t, client, agent, secret).is(t, 429, "rate_limited")
 }
 
-func TestLimitsThatAreOffAdmitEverythingAndSayNothing(t *testing.T) {
+func TestDisabledRateLimitsAllowEverythingAndAddNoHeaders(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{Limits: Limits{Off: true, OrganizationsPerMinute: 1, FailedAuthPerMinute: 1}})
 	client := from(t, "")

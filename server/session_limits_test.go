@@ -45,7 +45,7 @@ func TestTheLimitsOfASessionAreRaisedAndTightened(t *testing.T) {
 	})
 }
 
-func TestWhatDidNotFitFitsAfterATopUpAndTheOtherWayRound(t *testing.T) {
+func TestChangedLimitsApplyToTheNextCharge(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

@@ -24,7 +24,7 @@ func turnAway(s *Server, err error) *fasthttp.RequestCtx {
 }
 
 // What is written out by hand must say what the table says.
-func TestTheQuickAnswerToOverloadIsTheProblemOfTheTable(t *testing.T) {
+func TestThePreparedOverloadResponseMatchesTheProblemTable(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Log: slog.New(slog.DiscardHandler)})
 	want := problemOf(redisstore.ErrOverloaded)
@@ -49,7 +49,7 @@ func TestTheQuickAnswerToOverloadIsTheProblemOfTheTable(t *testing.T) {
 	}
 }
 
-func TestTheAccessLogTellsWhatWasTurnedAwayFromWhatFailed(t *testing.T) {
+func TestTheAccessLogDistinguishesShedFromFailedRequests(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	s := New(Config{Log: slog.New(slog.DiscardHandler), AccessLog: AccessLog{Log: slog.New(slog.NewTextHandler(&log, nil)), Every: 1}})
@@ -62,7 +62,7 @@ func TestTheAccessLogTellsWhatWasTurnedAwayFromWhatFailed(t *testing.T) {
 	}
 }
 
-func TestManyThatAreTurnedAwayAreOneLineOfTheLog(t *testing.T) {
+func TestManyShedCallsAreOneLogLine(t *testing.T) {
 	t.Parallel()
 	log := &lockedBuffer{}
 	s := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestAPendingTransactionIsGivenMoreToHoldAndMoreTime(t *testing.T) {
+func TestAPendingTransactionCanHoldMoreAndExpireLater(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

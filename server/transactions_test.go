@@ -44,7 +44,7 @@ func problemFields(status int, code string, members fields) fields {
 	}.with(members)
 }
 
-func TestBeginShowsTheDefaultsOfWhatIsLeftOut(t *testing.T) {
+func TestBeginShowsTheDefaultsOfMissingFields(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -62,7 +62,7 @@ func TestBeginShowsTheDefaultsOfWhatIsLeftOut(t *testing.T) {
 	})
 }
 
-func TestBeginKeepsWhatItIsGiven(t *testing.T) {
+func TestBeginStoresEveryField(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -181,7 +181,7 @@ func TestACommitChargesWhatFitsAndRecordsTheRest(t *testing.T) {
 }
 
 // The value comes back and the action stays counted, whoever rolls back and from whichever state.
-func TestARollbackGivesTheValueBack(t *testing.T) {
+func TestARollbackReturnsTheValue(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -264,7 +264,7 @@ func TestAnAgentWithoutTheScopeUndoesNoCommit(t *testing.T) {
 	})
 }
 
-func TestAnAgentGivesItsPendingHoldBackWithoutAScope(t *testing.T) {
+func TestAnAgentReleasesItsPendingHoldWithoutAScope(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -469,7 +469,7 @@ func TestABeginThatDoesNotFitHoldsNothing(t *testing.T) {
 	})
 }
 
-func TestASessionThatIsNotActiveTakesNoTransaction(t *testing.T) {
+func TestAnInactiveSessionAcceptsNoTransaction(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -487,7 +487,7 @@ func TestASessionThatIsNotActiveTakesNoTransaction(t *testing.T) {
 	})
 }
 
-func TestAForeignTransactionCannotBeToldFromNone(t *testing.T) {
+func TestAnotherOrganizationsTransactionLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, other := api.newTenant(), api.newTenant()

@@ -153,7 +153,7 @@ func (w *waiter) tells(events *bufio.Scanner, request string) {
 	w.t.Fatalf("the stream has ended before %s: %v", request, events.Err())
 }
 
-func TestWhoWaitsIsAnsweredWhenTheServerEnds(t *testing.T) {
+func TestWaitingRequestsAreAnsweredWhenTheServerStops(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	var answers []<-chan string
@@ -175,7 +175,7 @@ func TestWhoWaitsIsAnsweredWhenTheServerEnds(t *testing.T) {
 }
 
 // Who may not read any more when the event comes must not be told of it.
-func TestWhoWaitsLearnsNothingOnceItsKeyIsGone(t *testing.T) {
+func TestWaitingRequestsGetNothingAfterTheirKeyEnds(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	answer := w.wait(w.dial(w.address))
@@ -396,7 +396,7 @@ func TestAnOrganizationThatHasManyWaitingIsRefusedAndAnotherWaits(t *testing.T) 
 	}
 }
 
-func TestWhoWaitsWithATokenIsAnsweredWhenThatExpires(t *testing.T) {
+func TestWaitingRequestsAreAnsweredWhenTheirTokenExpires(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	url := w.sinceNow() + "&wait=20"
