@@ -140,7 +140,7 @@ func TestAMarkIsInTheSlotOfItsKey(t *testing.T) {
 	}
 }
 
-// On a cluster whose slot moves, the answer of the node that is asked is lost.
+// On a cluster whose slot moves, the reply of the node that gets the command after ASK is lost.
 func TestAConfirmedWriteThatIsRedirectedByASKRunsOnceWhenItsReplyIsLost(t *testing.T) {
 	t.Parallel()
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)

@@ -11,7 +11,7 @@ import (
 
 func aFlow() Flow { return Flow{Owner: uuid.New()} }
 
-// arrive lets so many of a flow come at a moment, and returns how many are admitted.
+// arrive enqueues so many calls of a flow at a moment, and returns how many are accepted.
 func arrive(r *fairQueue, f Flow, calls int, at time.Time) (admitted int) {
 	for range calls {
 		if r.admits(f, func() time.Time { return at }) {
@@ -108,7 +108,7 @@ func TestAClientWithFewWaitingRequestsIsAcceptedDuringAFlood(t *testing.T) {
 	}
 }
 
-// The newest in excess can be served, for the others have waited long; the oldest are told.
+// Of the overflow, the newest can still be served because the oldest have waited too long; the oldest are shed.
 func TestOverflowIsServedOnlyWhenNoOtherCallWaits(t *testing.T) {
 	t.Parallel()
 	r := &fairQueue{room: 1}
@@ -122,7 +122,7 @@ func TestOverflowIsServedOnlyWhenNoOtherCallWaits(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes, everybody is taken once, and those of a flow in their order.
+// Whatever is added and removed, each call is taken once, and the calls of a flow in their order.
 func TestAFairQueueLosesNoCall(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

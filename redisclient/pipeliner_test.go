@@ -496,7 +496,7 @@ func TestASharedCallEndsByItsDeadlineWhenRedisIsStalled(t *testing.T) {
 	group.Wait() // it hangs unless every call ends
 }
 
-// A new connection may be refused by an answer of Redis, which go-redis gives to none of the pipeline's commands.
+// Redis may refuse a new connection with an error, which go-redis sets on none of the pipeline's commands.
 func TestWhenANewConnectionIsRefusedNothingIsInDoubt(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})

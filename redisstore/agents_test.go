@@ -279,7 +279,7 @@ func TestAskingAgainWithoutGraceEndsTheSecretInUse(t *testing.T) {
 	})
 }
 
-// A secret that nobody used takes over all the same once the one before it is dead.
+// An unused secret still becomes the current one when the one before it ends.
 func TestAnEndedSecretIsNeverKeptInsteadOfAnUnusedOne(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -305,7 +305,7 @@ func TestRotatingASecretEndsNoFamily(t *testing.T) {
 	})
 }
 
-// rotateSecret gives the agent a new secret, and returns when the one in use ends.
+// rotateSecret rotates the agent's secret, and returns when the one in use ends.
 func (w *tenant) rotateSecret(t *testing.T, s *Store, grace time.Duration) time.Time {
 	t.Helper()
 	w.secret[0]++

@@ -165,7 +165,7 @@ func TestEndingASessionLeavesAnEventOfEachTransactionItRollsBack(t *testing.T) {
 	})
 }
 
-// Each is noted once, by whichever request comes first, for as long as the limit stays.
+// Each is recorded once per limit, by the first request.
 func TestSessionEventsAreRecordedOnce(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -237,7 +237,7 @@ func TestSessionEventsAreRecordedOnce(t *testing.T) {
 	}
 }
 
-// Whoever sees first that a session has expired tells of it.
+// The first request that observes an expiry records it.
 func TestEveryReadOfAnExpiredSessionRecordsItsExpiry(t *testing.T) {
 	t.Parallel()
 	for name, operate := range sessionOperations {
@@ -272,7 +272,7 @@ func (w tenant) charge(t *testing.T, s *Store, count int64, value money.MicroUSD
 	}
 }
 
-// wantNotes checks what the tenant's trail tells of limits and expiries, in order.
+// wantNotes checks the events about limits and expiries in the tenant's trail, in order.
 func (w tenant) wantNotes(t *testing.T, s *Store, want ...string) {
 	t.Helper()
 	var notes []string

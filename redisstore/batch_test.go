@@ -201,7 +201,7 @@ func newSpread(t *testing.T, s *Store, agents, perAgent int) (tenant, []BatchCha
 	return w, batch
 }
 
-// watched returns a store on the same Redis, each server of which is spoken to through the hook.
+// watched returns a store on the same Redis, with the hook on each server's client.
 func watched(t *testing.T, s *Store, hook func(address string) redis.Hook) *Store {
 	t.Helper()
 	other := must(Open(s.config))(t)
@@ -406,7 +406,7 @@ func TestABatchWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
 	})
 }
 
-// What happens to one server is told of its sessions alone; with an idempotency key the same batch sets it right.
+// A failure of one server affects only its sessions' items; repeating the batch with its idempotency key completes it.
 func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

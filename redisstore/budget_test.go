@@ -131,7 +131,7 @@ func TestOnlyASessionWithMaxCommittedPaysForIt(t *testing.T) {
 	}
 }
 
-// A begin first asks whether the token is live, because its index lies in its organization's cell.
+// A begin first checks the token, because its index is in its organization's cell.
 func TestABeginByARevokedAgentWritesNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
@@ -154,7 +154,7 @@ func TestABeginByARevokedAgentWritesNothing(t *testing.T) {
 	}
 }
 
-// However much rollbacks give back, the number stays one that scripts count exactly.
+// However much rollbacks refund, scripts can still represent the sum exactly.
 func TestRefundsStopWhereTheirSumWouldBecomeInexact(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

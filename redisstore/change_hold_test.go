@@ -115,7 +115,7 @@ func TestATransactionWithoutASessionHoldsNothingAfterAChange(t *testing.T) {
 	})
 }
 
-// Whatever a transaction was given more time for can be read for as long as it can.
+// Extending a transaction also extends the keys that are read with it.
 func TestMoreTimeKeepsWhatIsReadWithTheTransaction(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -270,7 +270,7 @@ func TestScopesThatAreNotHeldAreRefusedAndNothingIsSpent(t *testing.T) {
 	})
 }
 
-// Who may not ask is not told what is held.
+// An unauthorized caller does not learn the usage.
 func TestScopesAreCheckedAfterTheCredential(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -17,7 +17,7 @@ import (
 	"remit/redisproc"
 )
 
-// fill gives the tenant something of everything that the service keeps.
+// fill creates one of everything that the service stores, for the tenant.
 func (w tenant) fill(t *testing.T, s *Store, n int, state string) {
 	t.Helper()
 	ctx := t.Context()
@@ -40,7 +40,7 @@ func (w tenant) fill(t *testing.T, s *Store, n int, state string) {
 	}
 }
 
-// remove deletes an organization without waiting for requests that are under way: there are none.
+// remove deletes an organization without waiting for requests in progress: there are none.
 func remove(t *testing.T, s *Store, organization uuid.UUID) error {
 	t.Helper()
 	return asOperator(t, s).deleteOrganization(t.Context(), organization, 0, func(DeletionProgress) {})

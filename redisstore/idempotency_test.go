@@ -39,7 +39,7 @@ func newKeyedTenant(t *testing.T, s *Store) keyedTenant {
 	return w
 }
 
-// everyKeyed returns all that takes an idempotency key, as the tenant asks for it.
+// everyKeyed returns all operations that take an idempotency key, as the tenant runs them.
 func (w keyedTenant) everyKeyed() []keyedOperation {
 	charge := func(c Caller) func(context.Context, *Store, *Idempotency) (any, error) {
 		return func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
@@ -111,7 +111,7 @@ func onEachKeyedThat(t *testing.T, s *Store, concerned func(keyedOperation) bool
 	}
 }
 
-// effects is what comes of operations: to see that something happened once.
+// effects are the visible results of operations, which show that something happened once.
 type effects struct {
 	usage                          Usage
 	sessions, transactions, events int
@@ -127,7 +127,7 @@ func (w keyedTenant) effects(t *testing.T, s *Store) effects {
 	}
 }
 
-// again returns a key that asks for the same again: what is told of a replay is each request's own.
+// again returns a fresh Idempotency for the same request: each request has its own replay fields.
 func (o *Idempotency) again() *Idempotency {
 	return &Idempotency{Key: o.Key, Fingerprint: o.Fingerprint}
 }
@@ -234,7 +234,7 @@ func TestAnIdempotencyKeyReplaysARefusal(t *testing.T) {
 	})
 }
 
-// What a request leaves open is filled in by whoever serves it, so a replay tells what the first was filled in with.
+// The instance fills in missing fields, so a replay returns what the first request's instance filled in.
 func TestASessionThatIsReplayedIsTheOneThatWasCreated(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -312,7 +312,7 @@ func TestRequestsAtOnceWithOneIdempotencyKeyHappenOnce(t *testing.T) {
 	})
 }
 
-// effectsOfOne returns what comes of an operation that is done once, without an idempotency key.
+// effectsOfOne returns the results of an operation that runs once, without an idempotency key.
 func effectsOfOne(t *testing.T, s *Store, name string) effects {
 	t.Helper()
 	w := newKeyedTenant(t, s)
@@ -527,7 +527,7 @@ func TestWithoutAnIdempotencyKeyNoOutcomeIsKept(t *testing.T) {
 	})
 }
 
-// The reason for it all: the first answer is lost, and the caller asks again.
+// The reason for idempotency keys: the first reply is lost, and the caller repeats the request.
 func TestARepeatedRequestAfterALostReplyHappensOnce(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
@@ -601,7 +601,7 @@ func TestOutcomesAreReplayedAfterRedisForgotTheScripts(t *testing.T) {
 	})
 }
 
-// Releasing the holds that are due comes before, and is not what came of the request.
+// Due holds are released before; that is not the request's outcome.
 func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -206,7 +206,7 @@ func TestAPageReadsItsIndexOnce(t *testing.T) {
 	}
 }
 
-// letSuspicionPass lets so much time pass for entries that were seen without their object.
+// letSuspicionPass moves the time of the first sight of entries without an object into the past.
 func (w tenant) letSuspicionPass(t *testing.T, s *Store, by time.Duration) {
 	t.Helper()
 	o := w.key.Organization
@@ -308,7 +308,7 @@ func TestReadersOfActiveSessionsMoveThoseThatAreOver(t *testing.T) {
 	})
 }
 
-// One call looks at about scanLimit entries, however few it finds.
+// One call reads about scanLimit entries, however few match.
 func TestAFilterThatMatchesLittleGivesAShortPageAndANext(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

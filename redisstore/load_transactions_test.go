@@ -106,7 +106,7 @@ func TestTransactionsAreFilteredByTheStatusThatFollows(t *testing.T) {
 	})
 }
 
-// A list reads transactions and then the ends of their sessions. What was settled between the two is told as it was
+// A list reads transactions and then the ends of their sessions. What was settled between the two is listed as it was
 // settled: the end, which came later, undid nothing of it.
 func TestATransactionSettledDuringAListIsListedAsSettled(t *testing.T) {
 	t.Parallel()

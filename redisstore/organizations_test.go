@@ -91,7 +91,7 @@ func TestARotatedKeyDiesAfterItsGrace(t *testing.T) {
 	})
 }
 
-// The answer to a rotation may get lost: then the key presented is the one in use, and the one made is known to nobody.
+// If the reply to a rotation is lost, the client still uses the presented key and nobody knows the new one.
 func TestARepeatedRotationReplacesTheLostKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -145,7 +145,7 @@ func TestRotationOfAnUnknownOrganizationMakesNone(t *testing.T) {
 	})
 }
 
-// rotated gives the organization a new key, and returns it.
+// rotated rotates the organization's key, and returns the new one.
 func rotated(t *testing.T, s *Store, key APIKey, first byte, grace time.Duration) APIKey {
 	t.Helper()
 	fresh := APIKey{key.Organization, [32]byte{first}}

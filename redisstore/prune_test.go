@@ -43,7 +43,7 @@ func TestPruningDropsDeadEntriesMovesEndedSessionsAndKeepsTheRest(t *testing.T) 
 	})
 }
 
-// An entry that was seen between it and its object is no suspect any more once pruning finds the object.
+// An entry that was read before its object was written stops being a suspect once pruning finds the object.
 func TestPruningClearsSuspectsWhoseObjectExists(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -570,7 +570,7 @@ func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 	}
 }
 
-// Who has no credential takes nothing from those whose ids they know.
+// Knowing an organization's id without a credential uses none of its quota.
 func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{Rates: Rates{Organization: 1, Agent: 1}}, func(t *testing.T, s *Store) {

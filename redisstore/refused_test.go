@@ -273,7 +273,7 @@ func (w tenant) read(t *testing.T, s *Store, g Grant, sessions []Session, transa
 	return found
 }
 
-// A secret that is used for the first time while Redis refuses to write is let in all the same; its next use is noted.
+// A new secret is accepted even while Redis refuses writes; its next use is recorded.
 func TestASecretIsCheckedWhileRedisRefusesToWrite(t *testing.T) {
 	t.Parallel()
 	onEachRefusing(t, readableRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
@@ -309,7 +309,7 @@ func TestReadySaysWhyRedisRefusesToWriteAndRecovers(t *testing.T) {
 	})
 }
 
-// wantNotReady checks for the reason that anybody may read.
+// wantNotReady checks the public reason.
 func wantNotReady(t *testing.T, err error, reason string) {
 	t.Helper()
 	var notReady *NotReadyError

@@ -43,7 +43,7 @@ func wantLostRepliesToBeInDoubt(t *testing.T, s *Store, p *redistest.Proxy) {
 	}
 }
 
-// A read can be asked again, and an index entry without its object is nothing: their loss leaves nothing in doubt.
+// A read can be repeated, and an index entry without its object is ignored: losing their replies leaves nothing in doubt.
 func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {

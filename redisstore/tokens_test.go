@@ -281,7 +281,7 @@ func TestAMarkedFamilyIsRevokedThoughItsGenerationIsKept(t *testing.T) {
 	})
 }
 
-// Marks stand for as long as an access token of the family may live, and are dropped some time after.
+// Marks stay while an access token of the family may live, and are dropped some time later.
 func TestExchangesDropOnlyExpiredMarks(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

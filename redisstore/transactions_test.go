@@ -474,7 +474,7 @@ func TestAnInaccessibleTransactionLooksUnknown(t *testing.T) {
 	})
 }
 
-// What is begun in time settles, but no more is spent than was held by then.
+// Transactions begun in time settle, but spend no more than they held by then.
 func TestTransactionsOfAnExpiredSessionSettle(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -616,7 +616,7 @@ func TestTransactionsAndWhatTheyNeedStayForTheRetention(t *testing.T) {
 	})
 }
 
-// A replay tells what the transaction was, so that is kept for as long as the outcome is.
+// A replay returns the transaction, so the transaction is kept at least as long as the outcome.
 func TestATransactionSettledByAnIdempotencyKeyIsKeptForItsReplay(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{Retention: time.Hour}, func(t *testing.T, s *Store) {
@@ -676,7 +676,7 @@ func TestATransactionExpiresByItself(t *testing.T) {
 	})
 }
 
-// What has no time to live is what stands for good: organizations, agents, their indexes and trails.
+// Only permanent objects have no TTL: organizations, agents, their indexes and trails.
 func TestNothingIsKeptForGoodThatBelongsToASession(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

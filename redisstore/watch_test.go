@@ -26,14 +26,14 @@ func (w tenant) newest(t *testing.T, s *Store) string {
 	return events[len(events)-1].ID
 }
 
-// await waits for an event of the agent, in a goroutine of its own, and returns how that came out.
+// await waits for an event of the agent in a goroutine, and returns the result.
 func await(ctx context.Context, s *Store, agent uuid.UUID, after string) <-chan error {
 	came := make(chan error, 1)
 	go func() { came <- s.AwaitEvent(ctx, agent, after) }()
 	return came
 }
 
-// wantOutcome checks how a wait came out, within 10 s.
+// wantOutcome checks the result of a wait, within 10 s.
 func wantOutcome(t *testing.T, what string, came <-chan error, want error) {
 	t.Helper()
 	select {
@@ -229,7 +229,7 @@ func TestOnePollServesManyWaiters(t *testing.T) {
 	}
 }
 
-// Whoever is behind a trail that is gone would read nothing, wait, be woken and read nothing again, for ever.
+// A reader with a cursor beyond a lost trail would read nothing, wait, be woken and read nothing again, forever.
 func TestAwaitEventWaitsWhenTheTrailIsLost(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

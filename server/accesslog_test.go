@@ -17,7 +17,7 @@ import (
 	"remit/server"
 )
 
-// accessLog is what a service tells of requests, as JSON.
+// accessLog is a service's access log, as JSON.
 type accessLog struct{ syncBuffer }
 
 func (l *accessLog) telling(every uint64) server.AccessLog {

@@ -185,7 +185,7 @@ func TestEachChangeOfATransactionLeavesItsEventOnce(t *testing.T) {
 	})
 }
 
-// What is charged beyond the limit is told with the transaction that it was charged for.
+// The overage is in the event of the transaction that caused it.
 func TestTheEventOfACommitBeyondTheLimitHasTheOverageAndTheLimit(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -213,7 +213,7 @@ func TestTheEventOfACommitBeyondTheLimitHasTheOverageAndTheLimit(t *testing.T) {
 	})
 }
 
-// Nobody asks for what time brings: whoever sees it first is who the event names.
+// Expiry has no caller, so the event names the first request that observed it.
 func TestExpiryIsRecordedOnceByTheFirstObserver(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -221,7 +221,7 @@ func shutDown(t *testing.T, on *instance) {
 	}
 }
 
-// Scanners of logs and of Redis dumps look at trails too.
+// Secret scanners of logs and Redis dumps read trails too.
 func TestNoCredentialIsInATrail(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -84,7 +84,7 @@ func TestChargesInTheCommonFormTakeTheFastPath(t *testing.T) {
 	}
 }
 
-// wantReadAlike checks that what is read the quick way is what decode would have read.
+// wantReadAlike checks that the fast path reads the same as decode.
 func wantReadAlike(t *testing.T, body []byte) {
 	t.Helper()
 	var fast, slow chargeRequest

@@ -100,7 +100,7 @@ func TestPipelinedRequestsAreAnsweredOnceEachAndInOrder(t *testing.T) {
 	}
 }
 
-// The parts in which bytes arrive are the network's affair.
+// Fragmentation by the network must not change how requests are read.
 func TestRequestsAreReadTheSameHoweverTheyAreFragmented(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)
@@ -137,7 +137,7 @@ func (on target) charged() int {
 	return count
 }
 
-// A client that goes away before its request is whole has asked for nothing.
+// An incomplete request whose client goes away has no effect.
 func TestARequestThatIsCutOffIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)
@@ -168,7 +168,7 @@ func TestARequestThatIsCutOffIsNotCarriedOut(t *testing.T) {
 	eventually(t, "every connection is given up", func() bool { return on.on.server.OpenConnections() <= 1 }) // the tenant's own
 }
 
-// A client may end its side as soon as it has asked (RFC 9112 §9.6).
+// A client may close its side as soon as it has sent its request (RFC 9112 §9.6).
 func TestAHalfClosedConnectionIsAnswered(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)

@@ -170,7 +170,7 @@ func TestChargesAreCountedByOutcome(t *testing.T) {
 	}
 }
 
-// Scrapes cost time that is for the work, and anybody may ask for them: those that arrive together cost one.
+// Anyone may scrape, and a scrape takes time from other requests, so concurrent scrapes share one collection.
 func TestScrapesThatArriveTogetherShareOneText(t *testing.T) {
 	t.Parallel()
 	gatherings := 0

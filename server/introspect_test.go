@@ -58,7 +58,7 @@ func onEachIntrospector(t *testing.T, with setup, test func(t *testing.T, w tena
 	})
 }
 
-// inactive fails the test unless the answer tells nothing.
+// inactive fails the test unless the response is only {"active":false}.
 func (r *response) inactive() {
 	r.t.Helper()
 	if string(r.body) != `{"active":false}` {

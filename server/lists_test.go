@@ -162,7 +162,7 @@ func TestAListForAnotherOrganizationsAgentLooksUnknown(t *testing.T) {
 	})
 }
 
-// A cursor is an id; one of a foreign session must not open a page of foreign sessions.
+// A cursor is an id; one of another organization's session must not open a page of that organization's sessions.
 func TestACursorOfAnotherOrganizationShowsNothingOfIt(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -76,7 +76,7 @@ func TestAPoolServesTheClientThatHoldsLess(t *testing.T) {
 	}
 }
 
-// Organizations that come from one address share its half: the largest of them gives way, not the newcomer.
+// Organizations at one address share its half: the largest of them is displaced, not the newcomer.
 func TestAnAddressIsSharedByItsOrganizations(t *testing.T) {
 	t.Parallel()
 	p := newTestPool(100)

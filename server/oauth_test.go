@@ -26,7 +26,7 @@ func form(pairs ...string) raw {
 	return raw(strings.Join(encoded, "&"))
 }
 
-// postForm asks the OAuth face, whose answers are JSON and kept by no cache.
+// postForm sends a form to an OAuth endpoint, whose responses are JSON with no-store.
 func (c *client) postForm(path string, body raw, options ...option) *response {
 	c.t.Helper()
 	formType := header("Content-Type", "application/x-www-form-urlencoded")

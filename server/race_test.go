@@ -13,7 +13,7 @@ const (
 )
 
 // TestARaceOverTwoInstancesChargesExactlyTheLimit is the promise of the whole service: whatever many callers try at the
-// same time, by whichever instance, a session is used up to its limit and not beyond, and the books are right.
+// same time, by whichever instance, a session is used up to its limit and not beyond, and the totals reconcile.
 //
 // It is not parallel, and on one Redis: a crowd on a busy machine meets the store's timeouts, and then the outcome of a
 // charge is unknown by right.

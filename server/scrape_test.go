@@ -92,7 +92,7 @@ func TestMetricsAreCompressedOnRequest(t *testing.T) {
 	}
 }
 
-// Anybody may scrape, as often as they like: nobody is refused for it, and it leaves nothing in the log.
+// Anyone may scrape, as often as they like. Scrapes are never refused or logged.
 func TestManyScrapesAtOnceAreAllAnswered(t *testing.T) {
 	t.Parallel()
 	log := &syncBuffer{}

@@ -179,7 +179,7 @@ func TestAChangeOfLimitsIsHeldToTheirBounds(t *testing.T) {
 	})
 }
 
-// Whatever is charged while a limit moves, the books are right and the session ends at its limit, not beyond.
+// Whatever is charged while a limit changes, totals reconcile and the session ends at its limit, not beyond.
 func TestALimitThatMovesInARaceIsKeptExactly(t *testing.T) {
 	api := onOneRedis(t)
 	for _, test := range []struct {

@@ -142,7 +142,7 @@ func TestSessionsReadTheSameUnderBothPrefixesToKeyAndAgent(t *testing.T) {
 	})
 }
 
-// A foreign session is one of another organization, and to an agent one of its colleague too.
+// A session is inaccessible if it is another organization's or, for an agent, another agent's.
 func TestAnotherOrganizationsSessionLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -84,7 +84,7 @@ func TestManyShedCallsAreOneLogLine(t *testing.T) {
 
 var toldCalls = regexp.MustCompile(`msg="calls shed" code=unavailable calls=(\d+) cause=`)
 
-// told returns of how many calls the log tells.
+// told returns the number of calls in the log.
 func told(t *testing.T, log *lockedBuffer) (calls int) {
 	t.Helper()
 	for _, line := range toldCalls.FindAllStringSubmatch(log.String(), -1) {

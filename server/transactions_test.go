@@ -180,7 +180,7 @@ func TestACommitChargesWhatFitsAndRecordsTheRest(t *testing.T) {
 	})
 }
 
-// The value comes back and the action stays counted, whoever rolls back and from whichever state.
+// The value is returned and the action stays counted, whichever caller rolls back and from whichever state.
 func TestARollbackReturnsTheValue(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -277,7 +277,7 @@ func TestAnAgentReleasesItsPendingHoldWithoutAScope(t *testing.T) {
 	})
 }
 
-// What the token may do is not enough: a session that was given fewer scopes bounds what is undone in it.
+// The token's scopes are not enough: a session with fewer scopes limits rollbacks in it.
 func TestTheScopesOfASessionBoundTheUndoingOfCommits(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
