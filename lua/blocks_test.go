@@ -40,8 +40,8 @@ func TestNoBlockIsLeftInAScript(t *testing.T) {
 	}
 }
 
-// A script that is given the hash of an API key checks it; but for the one that stores a first key, and the one that is told
-// of a key that was found good.
+// A script that takes the hash of an API key checks it, except the one that stores a first key and the one that records the use
+// of a valid key.
 func TestEveryScriptThatTakesAnAPIKeyChecksIt(t *testing.T) {
 	t.Parallel()
 	trusted := []string{"create_organization.lua", "note_key_used.lua"}

@@ -45,7 +45,8 @@ type deletion struct {
 
 // DeleteOrganization removes everything that Redis stores of an organization, in short steps, and reports after each. First
 // it closes the organization: it suspends it, removes its API keys and revokes its agents. Then it waits for the requests that
-// were authorized before. It removes the organization's own record last, so that an interrupted deletion can be repeated. Errors: ErrUnknownOrganization.
+// were authorized before. It removes the organization's own record last, so that an interrupted deletion can be repeated.
+// Errors: ErrUnknownOrganization.
 func (s *Store) DeleteOrganization(ctx context.Context, organization uuid.UUID, report func(DeletionProgress)) error {
 	return s.deleteOrganization(ctx, organization, drainTime, report)
 }

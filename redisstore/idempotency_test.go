@@ -324,8 +324,8 @@ func effectsOfOne(t *testing.T, s *Store, name string) effects {
 	return w.effects(t, s)
 }
 
-// That the caller is not let in is no outcome: with a live token the same request happens; and what a live one has done
-// is not told to one that is not.
+// Failed authentication is no outcome: with a live token the same request happens. A caller without a live token does not get
+// an earlier outcome.
 func TestAnUnauthorizedCallerHasNoOutcomeAndLearnsOfNone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

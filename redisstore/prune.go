@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Sessions and transactions vanish by themselves when their time is up; their entries in the indexes do not. Readers drop those they
+// Sessions and transactions expire by themselves; their entries in the indexes do not. Readers drop those they
 // meet. For indexes that nobody reads, one creation in pruneEvery reads pruneSample random entries. In the long
 // run that drops one for each that is added as soon as half of an index is gone, so an index holds at most about twice the
 // live objects, and no call ever walks over all of it.

@@ -14,8 +14,8 @@ import (
 	"remit/redisstore"
 )
 
-// turnAway answers a request whose call was turned away.
-func turnAway(s *Server, err error) *fasthttp.RequestCtx {
+// shedCall answers a request whose call was shed.
+func shedCall(s *Server, err error) *fasthttp.RequestCtx {
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.Header.Set(headerRequestID, "asked-1")
 	s.startRequest(ctx)
@@ -33,7 +33,7 @@ func TestThePreparedOverloadResponseMatchesTheProblemTable(t *testing.T) {
 		"plain": redisstore.ErrOverloaded, "with its cause": fmt.Errorf("%w: why", redisstore.ErrOverloaded),
 		"to a gateway": &gatewayError{redisstore.ErrOverloaded},
 	} {
-		ctx := turnAway(s, err)
+		ctx := shedCall(s, err)
 		var got problem
 		if err := json.Unmarshal(ctx.Response.Body(), &got); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -54,7 +54,7 @@ func TestTheAccessLogDistinguishesShedFromFailedRequests(t *testing.T) {
 	var log strings.Builder
 	s := New(Config{Log: slog.New(slog.DiscardHandler), AccessLog: AccessLog{Log: slog.New(slog.NewTextHandler(&log, nil)), Every: 1}})
 	for _, err := range []error{redisstore.ErrOverloaded, errNoKeyring} { // both 503
-		s.finishRequest(turnAway(s, err))
+		s.finishRequest(shedCall(s, err))
 	}
 	lines := strings.SplitAfter(log.String(), "\n")
 	if len(lines) != 3 || !strings.Contains(lines[0], " status=503 code=unavailable shed=true ") || strings.Contains(lines[1], "shed") {
@@ -67,13 +67,13 @@ func TestManyShedCallsAreOneLogLine(t *testing.T) {
 	log := &lockedBuffer{}
 	s := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})
 	for range 1000 {
-		turnAway(s, redisstore.ErrOverloaded)
+		shedCall(s, redisstore.ErrOverloaded)
 	}
 	wantTold(t, log, 1000) // though none comes after them
 	if lines := strings.Count(log.String(), "\n"); lines > 10 {
 		t.Errorf("%d lines for 1000", lines)
 	}
-	turnAway(s, redisstore.ErrOverloaded)
+	shedCall(s, redisstore.ErrOverloaded)
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
