@@ -61,7 +61,7 @@ type program struct {
 	url string // where it listens
 }
 
-// command returns remit with these arguments: this test binary, which stands in for it.
+// command returns remit with these arguments. This test binary takes its place.
 func command(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()

@@ -208,7 +208,7 @@ func TestBackupsAreRestoredByTheCommandsOfThePage(t *testing.T) {
 			e.wantStatus("refresh by a token spent before the copy", e.refresh("a 1", "none"), 401)
 			e.wantStatus("refresh after that reuse", e.refresh("a 4", "none"), 401)
 
-			// What the page says to look after.
+			// What the page says to monitor.
 			e.wantStatus("exchange of an agent revoked after the copy", e.exchange("later", later, "later"), 200)
 			e.wantStatus("refresh by a token spent after the copy", e.refresh("b 1", "none"), 200)
 			e.want(200, http.MethodPost, "/v1/agents/"+later+"/revoke", e.key, "")

@@ -12,7 +12,7 @@ import (
 	"remit/money"
 )
 
-// The lines that docs/go-sdk.md begins with are a program, but for its imports.
+// The first lines of docs/go-sdk.md are a program without its imports.
 func TestTheFirstLinesOfTheDocumentationWork(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/go-sdk.md")

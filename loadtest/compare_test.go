@@ -120,7 +120,7 @@ func TestReadBenchmarkTakesTheEndOfTheLine(t *testing.T) {
 	}
 }
 
-func TestWhatStandsInForAnIDHasNoZero(t *testing.T) {
+func TestPlaceholderIDsContainNoZeroByte(t *testing.T) {
 	t.Parallel()
 	for range 1000 {
 		if id := placeholderID(); len(id) != 16 || strings.Contains(id, "\x00") {

@@ -37,7 +37,7 @@ func TestLedger(t *testing.T) {
 }
 
 // An acknowledged request may have done less than it requested. One of unknown outcome counts with all that it requested.
-func TestLedgerEntersWhatWasDone(t *testing.T) {
+func TestLedgerRecordsAcknowledgedActions(t *testing.T) {
 	var l ledger
 	requested := effect{flow: flow{committed: 1, freed: 10, spent: 30, over: 20}}
 	did := effect{flow: flow{committed: 1, freed: 10, spent: 25, over: 5}}

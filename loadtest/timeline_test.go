@@ -13,7 +13,7 @@ import (
 )
 
 // Latency counts at the time when the action was due, the answer at the time when it came.
-func TestTimelinePutsLatencyWhereItWasDue(t *testing.T) {
+func TestTimelinePutsLatencyAtTheIntendedTime(t *testing.T) {
 	t.Parallel()
 	var l timeline
 	l.add(time.Now(), time.Now(), acknowledged) // before the run: not counted

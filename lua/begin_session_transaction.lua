@@ -28,7 +28,7 @@
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
+--         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was counted or held
 -- Writes: HSET and PEXPIRE session and transaction; ZADD and PEXPIRE holds, session_transactions and agent_transactions;
 -- PEXPIRE agent_sessions; XADD events
@@ -70,7 +70,7 @@ local member = string.sub(transaction_id, 1, 14)
 redis.call('ZADD', session_transactions, 0, member)
 redis.call('ZADD', agent_transactions, 0, member)
 
--- The session stays for as long as one of its transactions can be read, and so do the sets that are read with it.
+-- The session and its sets stay at least as long as each of its transactions.
 local kept = math.max(redis.call('PTTL', session), lifetime + retention)
 local ttl = string.format('%.0f', kept)
 redis.call('PEXPIRE', session, ttl)

@@ -40,8 +40,8 @@ func TestNoBlockIsLeftInAScript(t *testing.T) {
 	}
 }
 
-// A script that is given the hash of an API key checks it; but for the one that stores a first key, and the one that is told
-// of a key that was found good.
+// A script that takes the hash of an API key checks it, except the one that stores a first key and the one that records the use
+// of a valid key.
 func TestEveryScriptThatTakesAnAPIKeyChecksIt(t *testing.T) {
 	t.Parallel()
 	trusted := []string{"create_organization.lua", "note_key_used.lua"}
@@ -62,7 +62,7 @@ func TestEveryScriptThatTakesAnAPIKeyChecksIt(t *testing.T) {
 	}
 }
 
-func TestABlockStandsWhereItIsNamed(t *testing.T) {
+func TestABlockIsExpandedWhereItIsNamed(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"a()\n--@block extend_ttl key=purse\nb()\n": `a()
@@ -84,7 +84,7 @@ b()
 	}
 }
 
-func TestABlockIsFilledInWhole(t *testing.T) {
+func TestABlockIsExpandedCompletely(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"--@block extend_ttl\n", "--@block extend_ttl kee=purse\n", "--@block extend_tll\n"} {
 		func() {

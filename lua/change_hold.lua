@@ -27,7 +27,7 @@
 --         {'unknown_transaction'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_pending', now, ended, x, st}
---         {'not_active', ended, revoked, x, now}    of the session; in ms since 1970, '' for what has not happened
+--         {'not_active', ended, revoked, x, now}    of the session; in ms since 1970, '' if it has not happened
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was changed
 -- Writes: HSET and PEXPIRE session and transaction; ZADD, ZREM and PEXPIRE holds; PEXPIRE session_transactions,
 -- agent_transactions and agent_sessions; XADD events
@@ -85,7 +85,7 @@ if s_a then
 end
 redis.call('HSET', transaction, 'hv', value, 'x', expires)
 
--- What is read with the transaction stays for as long as it does.
+-- The keys that are read with the transaction stay at least as long.
 local kept = expires - now + retention
 local ttl = string.format('%.0f', kept)
 --@block extend_ttl key=transaction

@@ -7,7 +7,7 @@
 -- KEYS[4] = session_transactions  zset stx:{cell}:<session>
 -- KEYS[5] = events                stream ev:{cell}:<agent>
 --
--- ARGV[1] = organization_id       16 bytes, of the organization that asks
+-- ARGV[1] = organization_id       16 bytes, of the calling organization
 -- ARGV[2] = agent_id              16 bytes
 -- ARGV[3] = max_actions           '' to leave it; '+' and what to add to it
 -- ARGV[4] = max_value             micro-USD, '' to leave it; '+' and what to add to it
@@ -23,8 +23,8 @@
 --         {'unknown_agent'}
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
---         {'below_usage', limit, n, ma, v, mv, h, x, gb}  limit is max_actions or max_value_usd, the rest as it stands
+--         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'below_usage', limit, n, ma, v, mv, h, x, gb}  limit is max_actions or max_value_usd, the rest as it is
 --         {'above_bounds', limit}  limit is max_actions or max_value_usd, which would become more than it may
 -- Writes: HSET and PEXPIRE session; PEXPIRE agent_sessions and session_transactions; XADD events
 --@include audit

@@ -12,13 +12,13 @@
 -- ARGV[5] = audit            see include/audit.lua
 --
 -- Reply:  {'ok', outcomes}  an array with a reply for each charge: ok, scope_not_held or limit, as charge_session.lua
---                           gives them
+--                           returns them
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
--- Writes: HSET session; XADD events for what is seen the first time
+--         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+-- Writes: HSET session; XADD events for what is first observed
 --@include audit
 --@include flags
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]

@@ -21,11 +21,11 @@
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
+--         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'scope_not_held', scope}
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  limit is max_actions, max_value_usd or max_committed_usd; nothing was
 --                                               charged
--- Writes: HSET session; XADD events for what is seen the first time
+-- Writes: HSET session; XADD events for what is first observed
 --
 -- It runs before every step of every agent. So it reads what few charges need (hx, gb, w, scopes) only for those, and leaves
 -- it to arithmetic to make numbers of strings: tonumber would be a call for each.

@@ -6,7 +6,7 @@
 -- ARGV[2] = note         '1' to note that the secret is in use, '' when Redis refuses every write
 --
 -- Reply:  {'ok', organization_id}  16 bytes
---         {'invalid_credentials'}  no such agent, wrong secret or revoked: nothing tells which
+--         {'invalid_credentials'}  no such agent, wrong secret or revoked; the reply does not say which
 -- Writes: HSET agent at the first use of a secret; sent again it changes nothing
 local agent = KEYS[1]
 local secret_hash, note = ARGV[1], ARGV[2]

@@ -6,9 +6,9 @@
 --
 -- ARGV[1] = organization_id  16 bytes, of the access token
 -- ARGV[2] = token_family     'family:' and the 16-byte family id of the access token
--- ARGV[3] = fingerprint      SHA-256 of what is asked, 32 bytes
+-- ARGV[3] = fingerprint      SHA-256 of the request, 32 bytes
 -- ARGV[4] = ttl              ms that the claim is kept
--- ARGV[5] = request_id       of the request that asks
+-- ARGV[5] = request_id       of this request
 --
 -- Reply:  {'ok', request_id, claimed}  as claim_key.lua
 --         {'invalid_token'}  the access token's agent or family is revoked

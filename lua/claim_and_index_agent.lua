@@ -7,9 +7,9 @@
 -- KEYS[3] = agents         zset oa:{cell}:<organization>
 --
 -- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
--- ARGV[2] = fingerprint    SHA-256 of what is asked, 32 bytes
+-- ARGV[2] = fingerprint    SHA-256 of the request, 32 bytes
 -- ARGV[3] = ttl            ms that the claim is kept
--- ARGV[4] = request_id     of the request that asks
+-- ARGV[4] = request_id     of this request
 -- ARGV[5] = agent_id       16 bytes, of which the last two are the cell where the outcome will be
 -- ARGV[6] = quota          how many of them the organization may have, '' for any number
 --

@@ -5,9 +5,9 @@
 -- KEYS[2] = claim         string i:{cell}:<digest>
 --
 -- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
--- ARGV[2] = fingerprint   SHA-256 of what is asked, 32 bytes
+-- ARGV[2] = fingerprint   SHA-256 of the request, 32 bytes
 -- ARGV[3] = ttl           ms that the claim is kept
--- ARGV[4] = request_id    of the request that asks
+-- ARGV[4] = request_id    of this request
 -- ARGV[5] = cell          where the outcome will be, 4 hexadecimal digits; '' for several
 --
 -- Reply:  {'ok', request_id, claimed}  of the request that claimed the key first; claimed '1' if that was one before, or ''

@@ -1,6 +1,6 @@
 -- Moves sessions that are no longer active from their organization's open sessions to its closed ones. A session that
 -- was ended or revoked never becomes active again. An expired one does when Redis's clock goes back, so the script
--- notes the latest expiry: before that time list_active_sessions.lua looks among the closed sessions too. Moving a
+-- notes the latest expiry: before that time list_active_sessions.lua reads the closed sessions too. Moving a
 -- session again changes nothing.
 --
 -- KEYS[1] = open_sessions    zset oo:{cell}:<organization>

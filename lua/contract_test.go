@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The Redis commands that scripts may call: a new one is put here by whoever knows that it reads or writes.
+// The Redis commands that scripts may call, by whether they write. Add a new one here.
 var (
 	readCommands = set("TIME", "EXISTS", "GET", "HEXISTS", "HGETALL", "HGET", "HMGET", "HLEN", "HRANDFIELD", "PTTL", "XRANGE",
 		"ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE", "ZREVRANGEBYLEX")
@@ -69,7 +69,7 @@ func faults(source string) []string {
 		s.refusals(), keyChecks(source))
 }
 
-// purpose looks for the opening: a sentence or more, and an empty comment line.
+// purpose checks the opening: a sentence or more, and an empty comment line.
 func (s script) purpose() []string {
 	text, _, found := strings.Cut(s.header, "\n--\n")
 	if !found || !sentences.MatchString(text) {
@@ -96,7 +96,7 @@ func (s script) names() []string {
 	return found
 }
 
-// arguments looks for the reason of a script that takes many.
+// arguments checks that a script with many arguments gives a reason.
 func (s script) arguments() []string {
 	if count := len(s.named("ARGV")); count > mostArguments && !strings.Contains(s.header, "\n-- Arguments: ") {
 		return []string{fmt.Sprintf("it takes %d arguments, and no line -- Arguments: says why", count)}
@@ -104,7 +104,7 @@ func (s script) arguments() []string {
 	return nil
 }
 
-// keyChecks looks for a check of an API key outside of its block, in a script whose blocks are not in it.
+// keyChecks finds checks of an API key outside their block, in a script whose blocks are not expanded.
 func keyChecks(source string) []string {
 	if slices.ContainsFunc(returned.FindAllString(comment.ReplaceAllString(source, ""), -1), func(answer string) bool {
 		return strings.Contains(answer, "'invalid_api_key'")
@@ -195,7 +195,7 @@ func (s script) functions() []string {
 	return found
 }
 
-// calls checks each command that the body calls: known, and on a key that came as one.
+// calls checks each command that the body calls: it is known, and its key is one of KEYS.
 func (s script) calls() []string {
 	var found []string
 	keys := slices.Collect(maps.Values(s.taken("KEYS")))
@@ -295,7 +295,7 @@ func code(reply string) string {
 	return code
 }
 
-// split cuts at the commas that stand outside of brackets and quotes.
+// split splits at the commas outside brackets and quotes.
 func split(text string) []string {
 	var words []string
 	start, depth, quoted := 0, 0, false

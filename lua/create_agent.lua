@@ -11,7 +11,7 @@
 -- ARGV[6] = secret_hash      SHA-256 of the agent secret, 32 bytes
 -- ARGV[7] = audit            see include/audit.lua
 --
--- Arguments: each is stored as a field of its own, or names who creates it; packed into one they would be taken apart here.
+-- Arguments: each is stored as a field of its own, or names its creator; packed into one they would have to be split here.
 --
 -- Reply:  {'ok', created, id}  created in ms since 1970, id as text
 -- Writes: HSET agent, XADD events

@@ -5,7 +5,7 @@
 -- KEYS[3] = agent_sessions   zset as:{cell}:<agent>
 -- KEYS[4] = events           stream ev:{cell}:<agent>
 --
--- ARGV[1] = organization_id  16 bytes, of the organization that asks
+-- ARGV[1] = organization_id  16 bytes, of the calling organization
 -- ARGV[2] = agent_id         16 bytes
 -- ARGV[3] = session_id       16 bytes
 -- ARGV[4] = max_actions

@@ -1,11 +1,11 @@
--- Revokes an agent unless it is revoked, and lets its record end after a while. Agents are never created twice, so once
+-- Revokes an agent unless it is revoked, and lets its record expire. Agents are never created twice, so once
 -- the record is gone every script finds no such agent. The audit trail ends after the record, so that no event can
 -- begin another trail. Deleting again changes nothing and returns the first answer.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>
 --
--- ARGV[1] = organization_id  16 bytes, of the organization that asks
+-- ARGV[1] = organization_id  16 bytes, of the calling organization
 -- ARGV[2] = kept             ms that the record stays readable
 -- ARGV[3] = audit            see include/audit.lua
 --

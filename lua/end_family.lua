@@ -7,7 +7,7 @@
 -- KEYS[3] = events           stream ev:{cell}:<agent>
 -- KEYS[4] = families         zset af:{cell}:<agent>
 --
--- ARGV[1] = organization_id  16 bytes, of the organization that asks
+-- ARGV[1] = organization_id  16 bytes, of the calling organization
 -- ARGV[2] = revoked_family   'family:' and the 16-byte id of the family to revoke: the field that marks it
 -- ARGV[3] = mark_ttl         ms that the mark must outlive, so that no access token of the family outlives it
 -- ARGV[4] = audit            see include/audit.lua

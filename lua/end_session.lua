@@ -17,7 +17,7 @@
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
---         {'not_active', ended, revoked, x, now}  in ms since 1970, '' for what has not happened
+--         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 -- Writes: HSET, HDEL and PEXPIRE session; XADD events, one for each of the first 100 transactions; UNLINK holds
 --@include audit
 --@include flags

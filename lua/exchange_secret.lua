@@ -15,7 +15,7 @@
 -- Reply:  {'ok', organization_id, scopes}          organization_id 16 bytes, scopes separated by spaces
 --         {'ok', organization_id, scopes, oldest}  the agent has too many families: these, an array of 14-byte members
 --                                                  of the index, are to be ended
---         {'invalid_credentials'}                  no such agent, wrong secret or revoked: nothing tells which
+--         {'invalid_credentials'}                  no such agent, wrong secret or revoked; the reply does not say which
 --         {'scope_not_held', scope}                the first scope that the agent does not have
 -- Writes: HSET and PEXPIRE family; ZADD, PEXPIRE and ZREM families; HSET agent at the first use of a secret; HDEL agent
 -- of marks that have lapsed; XADD events
@@ -36,7 +36,7 @@ local agent_secret, previous_secret, previous_until, secret_used, agent_revoked,
 --@block refuse_secret
 --@block hold_scopes held=agent_scopes
 
--- Marks of revoked families outlive their access tokens by design. A few are looked at on each exchange, which keeps
+-- Marks of revoked families outlive their access tokens by design. Each exchange checks a few, which keeps
 -- their number in proportion to the live ones without ever walking over all of them. An agent has 12 fields of its own.
 local looked_at = redis.call('HLEN', agent) > 12 and redis.call('HRANDFIELD', agent, 8) or {}
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// usageReplies are the codes of the replies that tell how far a session is used.
+// usageReplies are the codes of the replies that contain a session's usage.
 var usageReplies = set("limit", "below_usage")
 
 var (

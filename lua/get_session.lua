@@ -1,4 +1,4 @@
--- Reads a session and what its status follows from. It may note an expiry in the audit trail; no caller asked for that,
+-- Reads a session and what its status depends on. It may note an expiry in the audit trail; no caller requested that,
 -- so a lost answer leaves nothing in doubt.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
@@ -18,7 +18,7 @@
 --         {'invalid_token'}                      the access token's agent or family is revoked
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
--- Writes: nothing that was asked for; when it is seen expired the first time, HSET session and XADD events
+-- Writes: nothing that was requested; when it first observes the expiry, HSET session and XADD events
 --@include audit
 --@include flags
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]

@@ -1,4 +1,4 @@
--- Reads where a transaction stands. The store reads what never changes of it before, with the session that it belongs
+-- Reads the state of a transaction. The store reads its unchanging fields before, with the session that it belongs
 -- to.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>

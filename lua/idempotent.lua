@@ -7,14 +7,14 @@
 -- KEYS[1] = outcome          string i:{cell}:<digest>
 -- KEYS[2] = agent            hash a:{cell}:<agent>; and what follows it: the operation's keys
 --
--- ARGV[1] = fingerprint      SHA-256 of what is asked, 32 bytes
--- ARGV[2] = request_id       of the request that asks
+-- ARGV[1] = fingerprint      SHA-256 of the request, 32 bytes
+-- ARGV[2] = request_id       of this request
 -- ARGV[3] = ttl              ms that the outcome is kept
 -- ARGV[4] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[5] = organization_id  16 bytes, of the caller; and what follows it: the operation's arguments
 --
 -- Reply:  {'outcome', request_id, replayed, reply}  of the request that had this outcome first; replayed '1' or ''; reply an
---                                                array as the operation gives it
+--                                                array as the operation returns it
 --         {'unknown_agent'}
 --         {'invalid_token'}                      the access token's agent or family is revoked
 --         {'key_reused'}                         the same key for another request

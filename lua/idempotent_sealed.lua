@@ -1,18 +1,18 @@
--- Makes another script's operation, which gives a credential, idempotent for a key of the caller's choice. Stores the
+-- Makes another script's operation, which issues a credential, idempotent for a key of the caller's choice. Stores the
 -- credential with the outcome, sealed with what only the caller knows, and returns both again. The operation replaces
 -- the line that says so; it does not get KEYS[1] and ARGV[1] to ARGV[5]. Only success is an outcome. The caller of this
--- script checks who repeats a request, before it or by whether the seal opens.
+-- script authenticates the repeated request, before it or by whether the seal opens.
 --
 -- KEYS[1] = outcome          string i:{cell}:<digest>; and what follows it: the operation's keys
 --
--- ARGV[1] = fingerprint      SHA-256 of what is asked, 32 bytes
--- ARGV[2] = request_id       of the request that asks
+-- ARGV[1] = fingerprint      SHA-256 of the request, 32 bytes
+-- ARGV[2] = request_id       of this request
 -- ARGV[3] = ttl              ms that the outcome is kept
--- ARGV[4] = sealed           the credential that this request would give, sealed
+-- ARGV[4] = sealed           the credential that this request would issue, sealed
 -- ARGV[5] = organization_id  16 bytes, that the outcome belongs to; and what follows it: the operation's arguments
 --
 -- Reply:  {'outcome', request_id, replayed, reply, sealed}  of the request that had this outcome first; replayed '1' or '';
---                                                        reply an array as the operation gives it
+--                                                        reply an array as the operation returns it
 --         {'key_reused'}                                 the same key for another request
 -- Writes: SET outcome, after what the operation writes
 --@include outcomes

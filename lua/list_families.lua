@@ -3,7 +3,7 @@
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = families         zset af:{cell}:<agent>
 --
--- ARGV[1] = organization_id  16 bytes, of the organization that asks
+-- ARGV[1] = organization_id  16 bytes, of the calling organization
 --
 -- Reply:  {'ok', now, members}  now in ms since 1970, members an array of 14-byte strings, those that end first before
 --                               the others; none of a revoked agent

@@ -43,7 +43,7 @@ func TestEveryIncludedFileSaysWhatItIsForAndIsIncluded(t *testing.T) {
 	}
 }
 
-func TestAnOperationStandsInItsIdempotentScriptWhole(t *testing.T) {
+func TestAnIdempotentScriptContainsItsWholeOperation(t *testing.T) {
 	t.Parallel()
 	composed := IdempotentSource("charge_session")
 	if !strings.Contains(composed, Source("charge_session")) || strings.Contains(composed, "--@operation") {
@@ -206,7 +206,7 @@ func TestAnAPIKeyIsCheckedByItsBlockOnly(t *testing.T) {
 }
 
 // The write that changes nothing, by which a script goes on in a full Redis, is none.
-func TestTheWriteOfNothingIsNoWrite(t *testing.T) {
+func TestAnEmptyWriteIsNoWrite(t *testing.T) {
 	t.Parallel()
 	full := spoil(t, sound, "local left =", "redis.call('HDEL', purse, '')\nlocal left =")
 	if found := faults(full); len(found) != 0 {

@@ -13,7 +13,7 @@
 -- ARGV[3] = event_cap      bytes that the events of one agent take at the most
 -- ARGV[4] = changes        '<class> <width> <remaining> <amount>' in lines: remaining in ms until it expires. Classes: b bytes,
 --                          f refresh families, i idempotency keys, t pending transactions; of these remaining is
---                          the time of expiry, in ms since 1970, as Redis told it, so that what is taken off
+--                          the time of expiry, in ms since 1970, as Redis returned it, so that what is taken off
 --                          comes from the bucket to which it was added
 --
 -- Reply:  {'ok', agents, open_sessions, pending, families, keys, bytes, quotas}  bytes without the fixed size of an agent;

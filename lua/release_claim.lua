@@ -3,7 +3,7 @@
 --
 -- KEYS[1] = claim        string i:{cell}:<digest>
 --
--- ARGV[1] = fingerprint  SHA-256 of what was asked, 32 bytes
+-- ARGV[1] = fingerprint  SHA-256 of the request, 32 bytes
 --
 -- Reply:  {'ok'}
 -- Writes: DEL claim

@@ -1,9 +1,9 @@
--- Gives an organization a new API key, for the operator. Its other keys end at once, or the current one after a grace
+-- Replaces an organization's API key, for the operator. Its other keys end at once, or the current one after a grace
 -- time. With the same key again it changes nothing: the first answer may have been lost.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --
--- ARGV[1] = new_key_hash  SHA-256 of the API key to come, 32 bytes
+-- ARGV[1] = new_key_hash  SHA-256 of the new API key, 32 bytes
 -- ARGV[2] = grace         ms for which the current key stays valid, 0 for none
 --
 -- Reply:  {'ok', previous_until}     ms since 1970 at which the key before ends; now when it has none

@@ -4,7 +4,7 @@
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>
 --
--- ARGV[1] = organization_id  16 bytes, of the organization that asks
+-- ARGV[1] = organization_id  16 bytes, of the calling organization
 -- ARGV[2] = audit            see include/audit.lua
 --
 -- Reply:  {'ok'}

@@ -6,14 +6,14 @@
 -- KEYS[3] = events           stream ev:{cell}:<agent>
 -- KEYS[4] = families         zset af:{cell}:<agent>
 --
--- ARGV[1] = organization_id  16 bytes, of the access token that asks
--- ARGV[2] = caller_family    'family:' and the 16-byte family id of the access token that asks
+-- ARGV[1] = organization_id  16 bytes, of the caller's access token
+-- ARGV[2] = caller_family    'family:' and the 16-byte family id of the caller's access token
 -- ARGV[3] = revoked_family   'family:' and the 16-byte id of the family to revoke: the field that marks it
 -- ARGV[4] = mark_ttl         ms that the mark must outlive, so that no access token of the family outlives it
 -- ARGV[5] = audit            see include/audit.lua
 --
 -- Reply:  {'ok'}
---         {'invalid_token'}  the access token that asks is not live
+--         {'invalid_token'}  the caller's access token is not live
 -- Writes: HSET agent, DEL family, ZREM families, XADD events the first time
 --@include audit
 local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]

@@ -1,5 +1,5 @@
 -- Rolls a transaction back: a pending one releases what it holds, a committed one gives back what it charged. The
--- action stays counted, so that begin and rollback are no loop for free.
+-- action stays counted, so that a loop of begin and rollback is not free.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none

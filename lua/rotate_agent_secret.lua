@@ -1,11 +1,11 @@
--- Gives an agent a new secret. The one before stays valid for the grace time. A secret that was never used is replaced
+-- Replaces an agent's secret. The one before stays valid for the grace time. A secret that was never used is replaced
 -- instead: the answer that carried it may have been lost, and the agents still hold the older one.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>
 --
--- ARGV[1] = organization_id  16 bytes, of the organization that asks
--- ARGV[2] = new_secret_hash  SHA-256 of the secret to come, 32 bytes
+-- ARGV[1] = organization_id  16 bytes, of the calling organization
+-- ARGV[2] = new_secret_hash  SHA-256 of the new secret, 32 bytes
 -- ARGV[3] = grace            ms for which the secret in use stays valid
 -- ARGV[4] = audit            see include/audit.lua
 --

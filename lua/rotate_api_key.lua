@@ -1,11 +1,11 @@
--- Gives an organization a new API key. The key that asks stays valid for the grace time, not the one it replaces: when
--- the answer to a rotation was lost, the old key is in use and asks again. Once its successor was used, only the
+-- Replaces an organization's API key. The presented key stays valid for the grace time, not the one it replaces: when
+-- the reply to a rotation was lost, the client still uses the old key and tries again. Once its successor was used, only the
 -- successor rotates, so that a stolen key in its grace time cannot take the organization over.
 --
 -- KEYS[1] = organization  hash o:{cell}:<organization>
 --
 -- ARGV[1] = key_hash      SHA-256 of the API key presented, 32 bytes
--- ARGV[2] = new_key_hash  SHA-256 of the API key to come, 32 bytes
+-- ARGV[2] = new_key_hash  SHA-256 of the new API key, 32 bytes
 -- ARGV[3] = grace         ms for which the presented key stays valid
 --
 -- Reply:  {'ok', previous_until}  ms since 1970 at which the presented key ends

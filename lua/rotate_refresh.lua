@@ -1,9 +1,9 @@
 -- Rotates a refresh token: spends the generation presented and opens the next.
--- The spent predecessor gets the same successor again within the grace time, for its answer may have been lost. A
+-- The spent predecessor gets the same successor again within the grace time, because its answer may have been lost. A
 -- generation further back is reuse and ends the family. One ahead of ours is genuine too (its signature was checked
 -- before): Redis has lost its last write, and moves forward.
 --
--- Two who hold the same token may take turns within the grace. A client that lost an answer does not lose one after the
+-- Two holders of the same token may take turns within the grace time. A client that lost an answer does not lose one after the
 -- other, and processes that share a token refresh at once. So two generations in a row that are each presented again later
 -- than that are reuse as well.
 --
@@ -14,7 +14,7 @@
 --
 -- ARGV[1] = generation      of the token presented
 -- ARGV[2] = refresh_ttl     ms that a refresh token lives
--- ARGV[3] = grace           ms for which the predecessor is answered again
+-- ARGV[3] = grace           ms for which the predecessor gets its successor again
 -- ARGV[4] = revoked_family  'family:' and the 16-byte family id: the field that marks it revoked
 -- ARGV[5] = mark_ttl        ms that the mark must outlive, so that no access token of the family outlives it
 -- ARGV[6] = lifetime        ms that a family lives, however often it is refreshed

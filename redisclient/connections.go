@@ -11,7 +11,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// connections are a client's connections to its servers. Those that lead to a server that is no primary any more are
+// connections are a client's connections to its servers. Those that lead to a server that is no longer a primary are
 // retired.
 type connections struct {
 	generation atomic.Int64
@@ -24,7 +24,7 @@ const retirePause = 200 * time.Millisecond
 
 var errRetired = errors.New("the connection leads to a server that is no primary any more")
 
-// retire lets no connection that was made until now be used for another command. Commands in flight go on.
+// retire stops the use of all current connections for further commands. Commands in flight continue.
 //
 // go-redis closes a connection on which a replica refuses a write, but only when it says so in the first reply of a
 // pipeline, and only that one: the others of its two pools would go on refusing writes while a primary is there.
@@ -58,7 +58,7 @@ type connection struct {
 }
 
 // SyscallConn implements syscall.Conn. go-redis asks for it whenever it takes a connection out of its pool, to see whether
-// it still stands, and drops the connection on an error.
+// it is still open, and drops the connection on an error.
 func (c *connection) SyscallConn() (syscall.RawConn, error) {
 	if c.generation != c.all.generation.Load() {
 		return nil, errRetired

@@ -1,4 +1,4 @@
-// Package redisclient speaks to Redis without doing anything twice.
+// Package redisclient sends commands to Redis without running any of them twice.
 //
 // A Client runs scripts (Run) and commands (Call) on one Redis, a Sentinel-led Redis or a Redis Cluster. It sends a command
 // again only when Redis certainly did not carry it out: a refused connection, a script the server does not know yet, a slot

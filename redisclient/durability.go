@@ -33,7 +33,7 @@ const (
 type confirmer struct {
 	keys      keyspace
 	markWrite *Script
-	suspect   func(error)            // is told the errors that may show that another server is the primary
+	suspect   func(error)            // gets the errors that may show that another server is the primary
 	mark      atomic.Pointer[string] // a key that the server has, or had
 	places    chan struct{}          // holds one value for each command that is confirmed by itself
 }
@@ -94,7 +94,7 @@ func (c *confirmer) addMark(p redis.Pipeliner, key string) *redis.Cmd {
 	return marked
 }
 
-// endAsking is end for a server that is asked for a slot that it does not have yet. It may have no other, so the mark is in
+// endAsking is end for a server that gets commands after ASK for a slot that it does not own yet. It may have no other, so the mark is in
 // that slot.
 func (c *confirmer) endAsking(p redis.Pipeliner, key string, deadline time.Time) (failure func() error) {
 	p.Do(context.Background(), "asking")

@@ -87,7 +87,7 @@ func TestACrowdIsConfirmedTogetherAndInDoubtTogether(t *testing.T) {
 }
 
 // A mark whose slot has gone to another server confirms nothing; the next write takes another.
-func TestAMarkThatIsElsewhereIsReplaced(t *testing.T) {
+func TestAMarkInAnotherSlotIsReplaced(t *testing.T) {
 	t.Parallel()
 	redistest.SkipIfShort(t)
 	cluster := must(redisproc.StartClusterWithReplicas(t.Context(), 2, t.TempDir()))(t)
@@ -140,8 +140,8 @@ func TestAMarkIsInTheSlotOfItsKey(t *testing.T) {
 	}
 }
 
-// On a cluster whose slot moves, the answer of the node that is asked is lost.
-func TestAConfirmedWriteThatIsAskedElsewhereRunsOnceThoughItsAnswerIsLost(t *testing.T) {
+// On a cluster whose slot moves, the reply of the node that gets the command after ASK is lost.
+func TestAConfirmedWriteThatIsRedirectedByASKRunsOnceWhenItsReplyIsLost(t *testing.T) {
 	t.Parallel()
 	listener := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { _ = listener.Close() })

@@ -101,7 +101,7 @@ func refusedByServer(err error) bool { return answeredWith(err, serverRefusals) 
 // write only by the way, can read without writing then.
 func RefusedWrite(err error) bool { return answeredWith(err, writeRefusals) }
 
-// answeredWith says whether Redis answered with an error that begins with one of these.
+// answeredWith reports whether Redis replied with an error that begins with one of these.
 func answeredWith(err error, beginnings []string) bool {
 	var reply redis.Error
 	if !errors.As(err, &reply) {

@@ -23,7 +23,7 @@ type serverError string
 func (e serverError) Error() string { return string(e) }
 func (serverError) RedisError()     {}
 
-func TestTroubleIsToldByWhetherAWriteMayHaveHappened(t *testing.T) {
+func TestStoreErrorsDistinguishUnavailableFromOutcomeUnknown(t *testing.T) {
 	t.Parallel()
 	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	for _, test := range []struct {
@@ -83,7 +83,7 @@ func TestTroubleIsToldByWhetherAWriteMayHaveHappened(t *testing.T) {
 	}
 }
 
-func TestOnlyWhatPassesIsTriedAgain(t *testing.T) {
+func TestOnlyTransientFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	c := openClient(t, Config{}, "redis://127.0.0.1:1")
 	for _, test := range []struct {

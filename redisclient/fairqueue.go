@@ -12,7 +12,7 @@ type fairQueue struct {
 
 	overflow callList // calls beyond that, which are shed unless there is room in the end
 
-	room    int       // how many may wait before shares count; see admits
+	room    int       // how many may wait before shares count; see accepts
 	credit  int       // how many may still come beyond it
 	crowded time.Time // when a call came beyond it last
 }
@@ -32,8 +32,8 @@ const (
 	restTime = time.Second
 )
 
-// admits says whether one more call of the flow may wait.
-func (q *fairQueue) admits(f Flow, now func() time.Time) bool {
+// accepts reports whether one more call of the flow may wait.
+func (q *fairQueue) accepts(f Flow, now func() time.Time) bool {
 	if q.waiting < q.room {
 		return true
 	}
@@ -67,7 +67,7 @@ func (q *fairQueue) add(p *pendingCall) {
 	q.waiting++
 }
 
-// begin gives a flow a queue, which has its turn after all others.
+// begin adds a queue for a flow, which has its turn after all others.
 func (q *fairQueue) begin(f Flow) *flowQueue {
 	of := q.spare
 	if of == nil {
@@ -109,7 +109,7 @@ func (q *fairQueue) take() *pendingCall {
 	return p
 }
 
-// end takes an empty queue out of the ring, in which it stands after before.
+// end removes an empty queue from the ring, in which it follows before.
 func (q *fairQueue) end(of, before *flowQueue) {
 	if before == of {
 		q.last = nil

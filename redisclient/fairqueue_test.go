@@ -11,10 +11,10 @@ import (
 
 func aFlow() Flow { return Flow{Owner: uuid.New()} }
 
-// arrive lets so many of a flow come at a moment, and returns how many are admitted.
+// arrive enqueues so many calls of a flow at a moment, and returns how many are accepted.
 func arrive(r *fairQueue, f Flow, calls int, at time.Time) (admitted int) {
 	for range calls {
-		if r.admits(f, func() time.Time { return at }) {
+		if r.accepts(f, func() time.Time { return at }) {
 			r.add(&pendingCall{flow: f})
 			admitted++
 		}
@@ -50,7 +50,7 @@ func TestFlowsTakeTurns(t *testing.T) {
 	}
 }
 
-func TestAnOrganizationsUrgentCallsHaveATurnOfTheirOwn(t *testing.T) {
+func TestUrgentCallsOfAnOrganizationHaveTheirOwnFlow(t *testing.T) {
 	t.Parallel()
 	r := &fairQueue{room: 1000}
 	flood := aFlow()
@@ -62,7 +62,7 @@ func TestAnOrganizationsUrgentCallsHaveATurnOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestABurstMayWaitAndAStandingQueueMayNot(t *testing.T) {
+func TestABurstMayWaitAndASustainedOverloadIsShed(t *testing.T) {
 	t.Parallel()
 	const room = 500
 	r := &fairQueue{room: room}
@@ -91,7 +91,7 @@ func TestABurstMayWaitAndAStandingQueueMayNot(t *testing.T) {
 	}
 }
 
-func TestWhoHasFewWaitingIsAdmittedDuringAFlood(t *testing.T) {
+func TestAClientWithFewWaitingRequestsIsAcceptedDuringAFlood(t *testing.T) {
 	t.Parallel()
 	const room = 500
 	r := &fairQueue{room: room}
@@ -108,8 +108,8 @@ func TestWhoHasFewWaitingIsAdmittedDuringAFlood(t *testing.T) {
 	}
 }
 
-// The newest in excess can be served, for the others have waited long; the oldest are told.
-func TestWhatIsInExcessIsServedOnlyWhenNobodyElseWaits(t *testing.T) {
+// Of the overflow, the newest can still be served because the oldest have waited too long; the oldest are shed.
+func TestOverflowIsServedOnlyWhenNoOtherCallWaits(t *testing.T) {
 	t.Parallel()
 	r := &fairQueue{room: 1}
 	f := aFlow()
@@ -122,8 +122,8 @@ func TestWhatIsInExcessIsServedOnlyWhenNobodyElseWaits(t *testing.T) {
 	}
 }
 
-// Whatever comes and goes, everybody is taken once, and those of a flow in their order.
-func TestARowLosesNobody(t *testing.T) {
+// Whatever is added and removed, each call is taken once, and the calls of a flow in their order.
+func TestAFairQueueLosesNoCall(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		r := &fairQueue{room: 4}

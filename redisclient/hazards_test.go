@@ -160,7 +160,7 @@ func TestADialThatIsRefusedIsTriedAgain(t *testing.T) {
 	})
 }
 
-// A new connection that does not come about has sent nothing, whatever its error looks like.
+// A connection that could not be opened has sent nothing, whatever its error looks like.
 func TestAConnectionThatCannotBeSetUpLeavesNothingInDoubt(t *testing.T) {
 	t.Parallel()
 	redistest.SkipIfShort(t)

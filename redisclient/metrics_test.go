@@ -53,7 +53,7 @@ func TestCountingACallAllocatesNothing(t *testing.T) {
 	}
 }
 
-// What waits, what is in flight and what is stalled is collected as it stands, of all servers together.
+// Waiting calls, calls in flight and stalled pipelines are gauges over all servers.
 func TestQueuesAreCollectedAsTheyStand(t *testing.T) {
 	t.Parallel()
 	c := openClient(t, Config{}, "redis://127.0.0.1:1")
@@ -109,7 +109,7 @@ func TestAPipelinerWithoutCallsIsNotStalled(t *testing.T) {
 	}
 }
 
-// A scrape asks nothing of Redis, though no node of a cluster answers and none is known yet.
+// A scrape sends nothing to Redis, even while no node of a cluster answers and none is known yet.
 func TestAScrapeAsksNothingOfACluster(t *testing.T) {
 	t.Parallel()
 	silent := must(net.Listen("tcp", "127.0.0.1:0"))(t)

@@ -43,7 +43,7 @@ func (l *callList) add(p *pendingCall) {
 // takeFirst returns the call that has waited longest; the list must not be empty.
 func (l *callList) takeFirst() *pendingCall { return l.drop(l.first) }
 
-// takeLast returns the call that came last; the list must not be empty.
+// takeLast removes and returns the newest call; the list must not be empty.
 func (l *callList) takeLast() *pendingCall { return l.drop(l.last) }
 
 func (l *callList) drop(p *pendingCall) *pendingCall {
@@ -62,7 +62,7 @@ func (l *callList) drop(p *pendingCall) *pendingCall {
 	return p
 }
 
-// remove takes a call out from wherever it stands, and returns false when it is not in this list.
+// remove removes a call from any place in the list, and returns false when it is not in this list.
 func (l *callList) remove(p *pendingCall) bool {
 	for at := l.first; at != nil; at = at.behind {
 		if at == p {

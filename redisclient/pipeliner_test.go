@@ -225,7 +225,7 @@ func answerSome(conn net.Conn, answered int) {
 	}
 }
 
-func TestWhatWasAnsweredBeforeAPipelineBrokeIsAnswered(t *testing.T) {
+func TestRepliesReadBeforeAPipelineBrokeAreReturned(t *testing.T) {
 	t.Parallel()
 	const sent, answered = 9, 4
 	l := newPipeliner(breaking(t, answered))
@@ -359,7 +359,8 @@ func wantPipelinersEmpty(t *testing.T, c *Client) {
 	}
 }
 
-// TestAWriteWhoseReplyIsLost… has one call in the pipeline. Here are many: each that is in doubt was sent once.
+// The pipeline of TestAWriteWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain has one call. Here are many: each that is in
+// doubt was sent once.
 func TestWhenASharedPipelinesReplyIsLostNoneOfItsCallsIsSentAgain(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, c *Client, p *redistest.Proxy) {
@@ -495,7 +496,7 @@ func TestASharedCallEndsByItsDeadlineWhenRedisIsStalled(t *testing.T) {
 	group.Wait() // it hangs unless every call ends
 }
 
-// A new connection may be refused by an answer of Redis, which go-redis gives to none of the pipeline's commands.
+// Redis may refuse a new connection with an error, which go-redis sets on none of the pipeline's commands.
 func TestWhenANewConnectionIsRefusedNothingIsInDoubt(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})

@@ -18,7 +18,7 @@ const (
 )
 
 // Probe writes a key that means nothing and soon expires to a primary that ForEachPrimary found. A primary of a cluster that
-// has no slots yet is only asked for an answer. Its error is for NotReady.
+// has no slots yet only has to reply. Its error is for NotReady.
 func (c *Client) Probe(ctx context.Context, primary *redis.Client) error {
 	cluster, isCluster := c.redis.(*redis.ClusterClient)
 	if !isCluster {

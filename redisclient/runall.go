@@ -105,7 +105,7 @@ func (b batch) run(ctx context.Context, read func(int)) {
 	}
 }
 
-// send sends the calls in one pipeline, and gives up its turn when they are answered.
+// send sends the calls in one pipeline, and releases its place when they are answered.
 func (b batch) send(ctx context.Context, turns *semaphore) (commands []unretriedCmd, unconfirmed error) {
 	defer turns.Release()
 	pipeline := b.server.Pipeline()

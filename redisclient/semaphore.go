@@ -42,7 +42,7 @@ func (s *semaphore) Acquire(ctx context.Context, f Flow) error {
 	return errQueueFull
 }
 
-// join takes a place if one is free, or lets a call wait, or refuses.
+// join takes a place if one is free, or enqueues the call, or refuses.
 func (s *semaphore) join(f Flow) (*pendingCall, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 )
 
 // Each round trip to Redis within a request that is traced has a span of its own: one for NOSCRIPT and one for the repeat
-// with the source, one for each node of a cluster that was asked. It begins when the command is sent: the gap
+// with the source, one for each node of a cluster that was called. It begins when the command is sent: the gap
 // before it is the time in the queue. No span holds keys, arguments or answers: credentials' hashes are among them.
 
 // tracedCall is the context of a call to Redis within a request that is traced.
@@ -105,7 +105,7 @@ func serverAddress(address string) server {
 	return server{semconv.ServerAddress(host), semconv.ServerPort(number)}
 }
 
-// traceTrips lets the client's round trips be traced, or leaves it as it is.
+// traceTrips adds spans to the client's round trips if tracing is on.
 func traceTrips(client redis.UniversalClient, tracer trace.Tracer) {
 	if tracer == nil {
 		return

@@ -205,7 +205,7 @@ func TestStartEndsWithItsContext(t *testing.T) {
 	t.Setenv("TMPDIR", temp)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	// A socket nobody looks at: the server runs, but never answers.
+	// A socket that is never read: the server runs, but never replies.
 	elsewhere := filepath.Join(t.TempDir(), "s")
 	cfg := Config{Dir: t.TempDir(), Args: []string{"--unixsocket", elsewhere}}
 	if _, err := Start(ctx, cfg); !errors.Is(err, context.Canceled) {

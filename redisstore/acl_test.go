@@ -14,7 +14,7 @@ import (
 )
 
 // The store's tests run as the user of deploy/redis/users.acl, on real Redis and on the cluster, and the operator's part of
-// them as the operator's user; what they look at behind the store's back they read as Redis's default user.
+// them as the operator's user; what they read past the store they read as Redis's default user.
 
 const (
 	aclFile      = "../deploy/redis/users.acl"
@@ -71,7 +71,7 @@ func asOperator(t *testing.T, s *Store) *Store {
 	return operator
 }
 
-// unrestricted holds the stores that peek looks through, by those that it looks behind; openStore closes them.
+// unrestricted holds peek's unrestricted stores by the tested ones; openStore closes them.
 var unrestricted sync.Map
 
 // peek returns a client for looking behind the store's back.

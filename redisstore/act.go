@@ -39,7 +39,7 @@ func (s *Store) actOnSession(ctx context.Context, c Caller, session uuid.UUID, i
 	return act, err
 }
 
-// agentOf returns whose session it is, or ErrUnknownSession. A session's agent never changes.
+// agentOf returns the session's agent, or ErrUnknownSession. A session's agent never changes.
 func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UUID, error) {
 	member, err := s.client.Call(ctx, f, reads, "hget", s.keys.session(session, session), "a")
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UU
 
 var checkToken = newScript("check_token", reads)
 
-// CheckToken returns nil while the token's agent and family stand, else ErrInvalidToken.
+// CheckToken returns nil unless the token's agent or family is revoked or gone: then ErrInvalidToken.
 func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
 	act := t.actor()
 	if _, err := s.client.Run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family); err != nil {

@@ -132,7 +132,7 @@ func TestAgentsAreFilteredByStatus(t *testing.T) {
 	})
 }
 
-func TestRevokingAnAgentAgainGivesTheFirstTime(t *testing.T) {
+func TestRevokingAnAgentAgainReturnsTheFirstTime(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -179,7 +179,7 @@ func TestARevokedAgentHasNothingLeft(t *testing.T) {
 	})
 }
 
-func TestARotatedSecretDiesAtOnceWithoutGrace(t *testing.T) {
+func TestARotatedSecretEndsAtOnceWithoutGrace(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -232,7 +232,7 @@ func TestARotatedSecretDiesAfterItsGrace(t *testing.T) {
 }
 
 // The answer to a rotation may get lost: then no agent has the secret it made, and all still use the one before.
-func TestASecretThatNobodyUsedIsReplacedAndTheOneInUseStays(t *testing.T) {
+func TestAnUnusedSecretIsReplacedAndTheOneInUseStays(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -250,7 +250,7 @@ func TestASecretThatNobodyUsedIsReplacedAndTheOneInUseStays(t *testing.T) {
 	})
 }
 
-func TestASecretThatWasUsedIsKeptAndTheOneBeforeItDies(t *testing.T) {
+func TestAUsedSecretStaysAndTheOneBeforeItEnds(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -279,8 +279,8 @@ func TestAskingAgainWithoutGraceEndsTheSecretInUse(t *testing.T) {
 	})
 }
 
-// A secret that nobody used takes over all the same once the one before it is dead.
-func TestADeadSecretIsNeverKeptInsteadOfAnUnusedOne(t *testing.T) {
+// An unused secret still becomes the current one when the one before it ends.
+func TestAnEndedSecretIsNeverKeptInsteadOfAnUnusedOne(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -305,7 +305,7 @@ func TestRotatingASecretEndsNoFamily(t *testing.T) {
 	})
 }
 
-// rotateSecret gives the agent a new secret, and returns when the one in use ends.
+// rotateSecret rotates the agent's secret, and returns when the one in use ends.
 func (w *tenant) rotateSecret(t *testing.T, s *Store, grace time.Duration) time.Time {
 	t.Helper()
 	w.secret[0]++

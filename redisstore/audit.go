@@ -17,8 +17,8 @@ type Event struct {
 	ID   string // opaque; later events of the agent have greater ones
 	Type string // as in docs/api.md: session.created, …
 	Time time.Time
-	// ByKey says that an API key of the agent's organization asked, or else the agent itself. What follows from time
-	// (expiry) bears the name of the request that saw it first.
+	// ByKey is set when the caller used an API key of the agent's organization, and not set for the agent itself. Expiry has
+	// no caller, so its event names the first request that observed it.
 	ByKey       bool
 	Request     string // id of the request
 	Session     uuid.UUID
@@ -26,7 +26,7 @@ type Event struct {
 	Family      uuid.UUID
 	Limit       string // max_actions, max_value_usd or max_committed_usd, "" if none is concerned
 	Late        bool   // a commit after the transaction had expired
-	// What changed, nil for what the event does not tell of.
+	// What changed; nil if nothing of the kind did.
 	MaxActions *int64
 	Amounts    map[string]money.MicroUSD // by name: max_value, max_committed, held, released, charged, overage
 	Times      map[string]time.Time      // by name: expires, previous_until, spent
@@ -67,7 +67,7 @@ func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after str
 	return events, more, nil
 }
 
-// ValidEventID says whether an event can have this id. None has the greatest: Redis refuses to look for what comes after.
+// ValidEventID says whether an event can have this id. None has the greatest: Redis refuses to read after it.
 func ValidEventID(id string) bool {
 	parsed, valid := parseEventID(id)
 	return valid && parsed != eventID{math.MaxUint64, math.MaxUint64}
@@ -109,7 +109,7 @@ func readEvent(entry *reply) (Event, error) {
 	return e, fields.Err
 }
 
-// take reads the value at i, which has this name. Names that it does not know are of a later version, and left out.
+// take reads the value at i, which has this name. It ignores unknown names: a later version wrote them.
 func (e *Event) take(r *reply, name string, i int) {
 	switch name {
 	case "type":
@@ -164,7 +164,7 @@ func (s *Store) audit(ctx context.Context, act actor) redisclient.Joined {
 	return s.auditAs(ctx, actorAgent)
 }
 
-// requestContext carries the id of the request that an operation is done for, for the audit trail.
+// requestContext carries the id of the request that an operation belongs to, for the audit trail.
 type requestContext struct {
 	context.Context
 	id string

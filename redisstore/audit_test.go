@@ -16,7 +16,7 @@ import (
 	"remit/redisclient"
 )
 
-func TestEveryChangeIsOneEventThatTellsOfIt(t *testing.T) {
+func TestEveryChangeLeavesOneEventThatDescribesIt(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 1000})
@@ -139,7 +139,7 @@ func (w tenant) follow(s *Store) func(*testing.T) []Event {
 	}
 }
 
-func TestEndingASessionTellsOfEachTransactionThatItRollsBack(t *testing.T) {
+func TestEndingASessionLeavesAnEventOfEachTransactionItRollsBack(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
@@ -165,8 +165,8 @@ func TestEndingASessionTellsOfEachTransactionThatItRollsBack(t *testing.T) {
 	})
 }
 
-// Each is noted once, by whichever request comes first, for as long as the limit stays.
-func TestWhatIsNotedOfASessionIsNotedOnce(t *testing.T) {
+// Each is recorded once per limit, by the first request.
+func TestSessionEventsAreRecordedOnce(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string
@@ -237,10 +237,10 @@ func TestWhatIsNotedOfASessionIsNotedOnce(t *testing.T) {
 	}
 }
 
-// Whoever sees first that a session has expired tells of it.
-func TestEveryLookTellsOfAnExpiry(t *testing.T) {
+// The first request that observes an expiry records it.
+func TestEveryReadOfAnExpiredSessionRecordsItsExpiry(t *testing.T) {
 	t.Parallel()
-	for name, look := range looks {
+	for name, operate := range sessionOperations {
 		if name == "Commit" || name == "Rollback" { // which are not about the session
 			continue
 		}
@@ -252,7 +252,7 @@ func TestEveryLookTellsOfAnExpiry(t *testing.T) {
 				pending := w.begin(t, s, grant.AccessToken, 10)
 				w.letSessionPass(t, s)
 				var over *NotActiveError
-				if err := look(t, s, w, grant, pending); name != "Session" && !errors.As(err, &over) {
+				if err := operate(t, s, w, grant, pending); name != "Session" && !errors.As(err, &over) {
 					t.Errorf("%v", err)
 				}
 				w.wantNotes(t, s, "expired")
@@ -272,7 +272,7 @@ func (w tenant) charge(t *testing.T, s *Store, count int64, value money.MicroUSD
 	}
 }
 
-// wantNotes checks what the tenant's trail tells of limits and expiries, in order.
+// wantNotes checks the events about limits and expiries in the tenant's trail, in order.
 func (w tenant) wantNotes(t *testing.T, s *Store, want ...string) {
 	t.Helper()
 	var notes []string
@@ -290,7 +290,7 @@ func (w tenant) wantNotes(t *testing.T, s *Store, want ...string) {
 }
 
 // What is refused is no change; that it is refused the first time is noted, and no other test here is about it.
-func TestWhatIsRefusedIsNoEvent(t *testing.T) {
+func TestRefusalsLeaveNoEvent(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
@@ -373,7 +373,7 @@ func TestNoEventHoldsACredential(t *testing.T) {
 	})
 }
 
-func TestATrailKeepsAboutAsManyEventsAsItIsTold(t *testing.T) {
+func TestATrailKeepsAboutAsManyEventsAsConfigured(t *testing.T) {
 	t.Parallel()
 	const kept = 50
 	onEachRedis(t, Config{EventsKept: kept}, func(t *testing.T, s *Store) {
@@ -540,7 +540,7 @@ func TestARequestIDGoesWithItsContext(t *testing.T) {
 	}
 }
 
-func TestTheAuditTrailIsToldWhoAsks(t *testing.T) {
+func TestTheAuditTrailNamesTheCaller(t *testing.T) {
 	t.Parallel()
 	s := &Store{eventsKept: "12"}
 	ctx := WithRequestID(t.Context(), "r 1")

@@ -32,8 +32,8 @@ func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, ke
 	return r, err
 }
 
-// noteUse notes in Redis that a good key is used, before the request is answered. Each instance does it once for a key; if it
-// fails the next use does.
+// noteUse records in Redis that a good key is used, before the request is answered. Each instance does so once for a key; if
+// it fails, the next use tries again.
 func (s *Store) noteUse(ctx context.Context, key APIKey) {
 	keys := []string{s.keys.organization(key.Organization)}
 	if _, err := s.client.Run(ctx, s.proven.flow(key), noteKeyUsed, keys, key.Hash); err == nil {
@@ -41,14 +41,14 @@ func (s *Store) noteUse(ctx context.Context, key APIKey) {
 	}
 }
 
-// HasSeen says whether the store has seen the API key to be good. It may have been rotated since.
+// HasSeen reports whether the store has found the API key valid before. It may have been rotated since.
 func (s *Store) HasSeen(key APIKey) bool {
 	known, _ := s.proven.seen.Peek(key.Organization)
 	return known.has(key)
 }
 
-// refuseSuspended refuses a good API key of a suspended organization. It checks the key first: a stranger must not learn
-// from a made-up key that an organization is suspended.
+// refuseSuspended refuses a good API key of a suspended organization. It checks the key first: a forged key
+// must not reveal that an organization is suspended.
 func (s *Store) refuseSuspended(ctx context.Context, key APIKey, f flow) error {
 	if s.config.FollowsSuspensions && s.suspended.Load() == nil {
 		return fmt.Errorf("%w: the suspended organizations are not known yet", ErrUnavailable)

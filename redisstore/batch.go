@@ -8,7 +8,7 @@ import (
 	"remit/redisclient"
 )
 
-// BatchCharge is one charge of a batch. Its Idempotency is not looked at: a batch has one for all.
+// BatchCharge is one charge of a batch. Its Idempotency is ignored: a batch has one for all.
 type BatchCharge struct {
 	Session uuid.UUID
 	Charge
@@ -22,8 +22,8 @@ type ChargeOutcome struct {
 
 var chargeBatch = newKeyedScript("charge_batch")
 
-// ChargeBatch charges sessions many times, those of one session in the order given, each as Charge would; what is refused
-// does not hinder the rest. It runs one script for each session, in one pipeline for each server. Errors of the batch as
+// ChargeBatch makes many charges, those of one session in the order given, each as Charge would. A refused charge does not
+// affect the others. It runs one script for each session, in one pipeline for each server. Errors of the batch as
 // a whole: ErrInvalidAPIKey, ErrInvalidToken, ErrKeyReused; nothing was charged then.
 func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]ChargeOutcome, error) {
 	if idem != nil {
@@ -44,7 +44,7 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 		return nil, ErrInvalidToken
 	}
 	if idem != nil {
-		// Of equal batches at once each may do a part, so all are answered as the one that had the key first.
+		// Equal batches at the same time may each run a part, so all are answered as the one that claimed the key first.
 		idem.FirstRequest, idem.Replayed = idem.claim.request, allReplayed(parts, idem.claim.before)
 		s.noteParts(parts)
 	}
@@ -76,7 +76,7 @@ type batchPart struct {
 	idem    *Idempotency // of its own, to learn whether it was replayed; nil for none
 }
 
-// partsOf lets the caller in and takes the batch apart by sessions, in the order of their first charge.
+// partsOf authorizes the caller and splits the batch by session, in the order of their first charge.
 func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]*batchPart, error) {
 	act, err := s.authorizeBatch(ctx, c, len(charges), idem)
 	if err != nil {
@@ -104,7 +104,7 @@ func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, id
 	return parts, nil
 }
 
-// authorizeBatch is actOnAgent for a batch, whose idempotency key is tied to it before it is taken apart.
+// authorizeBatch is actOnAgent for a batch, whose idempotency key is claimed before the batch is split.
 func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem *Idempotency) (actor, error) {
 	if c.Key != nil {
 		return s.actOnAgent(ctx, c, uuid.Nil, idem)
@@ -127,7 +127,7 @@ func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem 
 	return act, err
 }
 
-// findAgents finds whose sessions they are, for an API key.
+// findAgents finds the agents of the sessions, for an API key.
 func (s *Store) findAgents(ctx context.Context, parts []*batchPart) error {
 	if len(parts) == 0 {
 		return nil
@@ -209,7 +209,7 @@ func (s *Store) chargePart(ctx context.Context, p *batchPart) {
 	p.Command = c
 }
 
-// take notes what the part's script has answered.
+// take stores the reply of the part's script.
 func (p *batchPart) take(r *reply, err error) {
 	if err == nil && p.idem != nil {
 		r, err = p.idem.read(r)
@@ -251,7 +251,7 @@ func (p *batchPart) outcome(each *reply, i int) ChargeOutcome {
 	return ChargeOutcome{usage, r.Err}
 }
 
-// noteParts counts what the parts of a batch keep for its idempotency key.
+// noteParts counts what the parts of a batch store for its idempotency key.
 func (s *Store) noteParts(parts []*batchPart) {
 	var kept int64
 	for _, p := range parts {

@@ -53,7 +53,7 @@ func (w tenant) mixed(t *testing.T, s *Store, foreign tenant) ([]uuid.UUID, []Ba
 	return ids, batch
 }
 
-func TestABatchComesToWhatItsChargesComeToAlone(t *testing.T) {
+func TestABatchHasTheOutcomesOfItsSingleCharges(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		foreign := newTenant(t, s, NewSession{MaxActions: 9})
@@ -203,7 +203,7 @@ func newSpread(t *testing.T, s *Store, agents, perAgent int) (tenant, []BatchCha
 	return w, batch
 }
 
-// watched returns a store on the same Redis, each server of which is spoken to through the hook.
+// watched returns a store on the same Redis, with the hook on each server's client.
 func watched(t *testing.T, s *Store, hook func(address string) redis.Hook) *Store {
 	t.Helper()
 	other := must(Open(s.config))(t)
@@ -408,7 +408,7 @@ func TestABatchWhoseReplyIsLostIsOfUnknownOutcomeAndNotSentAgain(t *testing.T) {
 	})
 }
 
-// What happens to one server is told of its sessions alone; with an idempotency key the same batch sets it right.
+// A failure of one server affects only its sessions' items; repeating the batch with its idempotency key completes it.
 func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -480,7 +480,7 @@ func TestTroubleWithOneServerIsThatOfItsSessionsAlone(t *testing.T) {
 	}
 }
 
-func TestABatchIsReplayedWholeThoughSomeOfItIsUnknown(t *testing.T) {
+func TestABatchIsReplayedCompletelyWhenSomeSessionsAreUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 9, MaxValue: 9})
@@ -545,7 +545,7 @@ func TestBatchesAtOnceFillALimitExactly(t *testing.T) {
 	})
 }
 
-func TestABatchHasNoUseForWhatNoScriptAnswers(t *testing.T) {
+func TestABatchRejectsAReplyThatNoScriptReturns(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string][]any{
 		"no outcomes":            {},
@@ -646,7 +646,7 @@ func TestABatchThatIsShedIsCounted(t *testing.T) {
 const batchesAtOnce = 4
 
 // A pipeline that only hears that the server does not know the script is followed by a call that is counted.
-func TestABatchIsCountedOnceThoughItsScriptWasForgotten(t *testing.T) {
+func TestABatchIsCountedOnceAfterNOSCRIPT(t *testing.T) {
 	t.Parallel()
 	addresses := redistest.StartCluster(t, 1)
 	s := openStore(t, Config{}, "redis+cluster://"+addresses[0], nil)

@@ -27,7 +27,7 @@ func (w tenant) commit(t *testing.T, s *Store, token AccessToken, value money.Mi
 	return must(s.Commit(t.Context(), token, w.begin(t, s, token, value).ID, Commit{}))(t)
 }
 
-func TestWhatWasCommittedIsNeverLoweredByRollbacks(t *testing.T) {
+func TestRollbacksNeverLowerTheCommittedValue(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
@@ -131,7 +131,7 @@ func TestOnlyASessionWithMaxCommittedPaysForIt(t *testing.T) {
 	}
 }
 
-// A begin first asks whether the token is live, because its index lies in its organization's cell.
+// A begin first checks the token, because its index is in its organization's cell.
 func TestABeginByARevokedAgentWritesNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
@@ -154,8 +154,8 @@ func TestABeginByARevokedAgentWritesNothing(t *testing.T) {
 	}
 }
 
-// However much rollbacks give back, the number stays one that scripts count exactly.
-func TestWhatWasGivenBackStopsWhereItIsNotExactAnyMore(t *testing.T) {
+// However much rollbacks refund, scripts can still represent the sum exactly.
+func TestRefundsStopWhereTheirSumWouldBecomeInexact(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.Max})

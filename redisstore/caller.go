@@ -7,15 +7,14 @@ import (
 	"github.com/google/uuid"
 )
 
-// APIKey is an API key as presented: the organization it names and its SHA-256. Whether it is that organization's is
-// checked by each operation, in Redis.
+// APIKey is an API key as presented: the organization it names and its SHA-256. Each operation checks in
+// Redis whether it is that organization's.
 type APIKey struct {
 	Organization uuid.UUID
 	Hash         [32]byte
 }
 
-// AccessToken is a verified access token: whose it is. Whether that agent and family still stand is checked by each
-// operation, in the operation's own script.
+// AccessToken is a verified access token: its agent and family. Each operation's own script checks that neither is revoked.
 type AccessToken struct {
 	Organization uuid.UUID
 	Agent        uuid.UUID
@@ -24,14 +23,14 @@ type AccessToken struct {
 	written *writtenToken // for a token that is used often; see Remembered
 }
 
-// writtenToken is what scripts are told of every use of an access token, written out once.
+// writtenToken holds the arguments that scripts take for every use of an access token, formatted once.
 type writtenToken struct {
 	family, agent, events string
 
 	refused atomic.Bool // by Redis, for good: its agent or family is revoked
 }
 
-// Remembered returns the token with what its every use needs written out, for who keeps it.
+// Remembered returns the token with the arguments of its scripts formatted, for a cache.
 func (s *Store) Remembered(t AccessToken) *AccessToken {
 	t.written = &writtenToken{family: familyField(t.Family), agent: s.keys.agent(t.Agent), events: s.keys.events(t.Agent)}
 	return &t
@@ -45,7 +44,7 @@ func (t *AccessToken) actor() actor {
 	return actor{t.Organization, t.Agent, familyField(t.Family), t.flow(), nil}
 }
 
-// flow is its organization's share, until the token is seen to be refused: a revoked agent must not fill it.
+// flow is its organization's flow, until Redis has refused the token: a revoked agent must not fill that flow.
 func (t *AccessToken) flow() flow {
 	if t.written != nil && t.written.refused.Load() {
 		return unprovenFlow
@@ -62,13 +61,13 @@ type Caller struct {
 	urgent bool // it takes authority away, by an API key; see flow
 }
 
-// urgently is the caller for what takes authority away.
+// urgently returns the caller for an operation that takes authority away.
 func (c Caller) urgently() Caller {
 	c.urgent = c.Key != nil
 	return c
 }
 
-// actor is a caller whose part in the operation is settled: what the scripts on an agent's cell are told.
+// actor is a caller as the scripts on an agent's cell take it.
 type actor struct {
 	organization uuid.UUID
 	agent        uuid.UUID
@@ -84,9 +83,9 @@ func (s *Store) agentKey(act actor) string {
 	return s.keys.agent(act.agent)
 }
 
-// refusedTo says an error as the actor may hear it: to an access token its own missing agent means that it is not
-// live, to an API key another organization's agent means that there is no such session. A remembered token that is not live
-// is remembered as refused.
+// refusedTo returns the error that the actor may learn. For an access token, its own missing agent means that the token is not
+// live; for an API key, another organization's agent means that there is no such session. It marks a cached token that is not
+// live as refused.
 func (a actor) refusedTo(err error) error {
 	if errors.Is(err, ErrUnknownAgent) {
 		if a.family == "" {

@@ -119,7 +119,7 @@ func TestAWrongKeyIsRefusedEverywhereAndChangesNothing(t *testing.T) {
 	})
 }
 
-func TestAForeignKeyLearnsNothingAndChangesNothing(t *testing.T) {
+func TestAnotherOrganizationsKeyReadsAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})

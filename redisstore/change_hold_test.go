@@ -115,7 +115,7 @@ func TestATransactionWithoutASessionHoldsNothingAfterAChange(t *testing.T) {
 	})
 }
 
-// Whatever a transaction was given more time for can be read for as long as it can.
+// Extending a transaction also extends the keys that are read with it.
 func TestMoreTimeKeepsWhatIsReadWithTheTransaction(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -207,7 +207,7 @@ func TestARepeatedChangeOfLimitsDoesNotReopenASession(t *testing.T) {
 	})
 }
 
-func TestATopUpBeyondWhatALimitMayBeChangesNothing(t *testing.T) {
+func TestATopUpBeyondTheGreatestLimitChangesNothing(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100, MaxCommitted: new(money.MicroUSD(50))})

@@ -9,7 +9,7 @@ import (
 	"remit/money"
 )
 
-func TestCheckTokenStandsWhileItsAgentAndFamilyDo(t *testing.T) {
+func TestCheckTokenAcceptsATokenUntilItsAgentOrFamilyIsRevoked(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, stranger := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
@@ -46,7 +46,7 @@ func TestCheckTokenStandsWhileItsAgentAndFamilyDo(t *testing.T) {
 	})
 }
 
-func TestCheckSecretTellsTheOrganizationOfTheAgentWhoseItIs(t *testing.T) {
+func TestCheckSecretReturnsTheAgentsOrganization(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, revoked := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
@@ -99,7 +99,7 @@ func TestCheckSecretRefusesThePreviousOneAfterItsGrace(t *testing.T) {
 	})
 }
 
-func TestCheckRefreshTellsWhatAnUnspentTokenStandsFor(t *testing.T) {
+func TestCheckRefreshReturnsTheGrantOfAnUnspentToken(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
@@ -270,7 +270,7 @@ func TestScopesThatAreNotHeldAreRefusedAndNothingIsSpent(t *testing.T) {
 	})
 }
 
-// Who may not ask is not told what is held.
+// An unauthorized caller does not learn the usage.
 func TestScopesAreCheckedAfterTheCredential(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -35,7 +35,7 @@ func (o *Idempotency) claimed(r *reply, err error) error {
 	return r.Err
 }
 
-// authorize returns nil if the caller's key opens its organization, and ties the idempotency key, unless it is nil, to this request.
+// authorize returns nil if the caller's key is its organization's, and ties the idempotency key, unless it is nil, to this request.
 // Errors: ErrInvalidAPIKey, ErrKeyReused, *QuotaError, *RateError.
 func (s *Store) authorize(ctx context.Context, c Caller, idem *Idempotency) error {
 	if idem == nil {
@@ -68,7 +68,7 @@ func (s *Store) claim(ctx context.Context, c Caller, idem *Idempotency) error {
 	return err
 }
 
-// claimPlace is where an organization's claim on an idempotency key is kept.
+// claimPlace is where an organization's claim on an idempotency key is stored.
 func (s *Store) claimPlace(organization uuid.UUID, idem *Idempotency) string {
 	return s.keys.outcome(organization, digest("claim", string(organization[:]), idem.Key))
 }
@@ -81,7 +81,7 @@ func (s *Store) released(ctx context.Context, c Caller, idem *Idempotency, err e
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 	defer cancel()
-	if idem.claim.before && s.mayHaveOutcome(ctx, c, idem, cellOf(idem.at)) { // of which only the object is gone
+	if idem.claim.before && s.mayHaveOutcome(ctx, c, idem, cellOf(idem.at)) { // only the object is gone
 		return err
 	}
 	_, failed := s.client.Run(ctx, s.proven.of(c), releaseClaim, []string{s.claimPlace(c.Key.Organization, idem)}, idem.Fingerprint)
@@ -91,7 +91,7 @@ func (s *Store) released(ctx context.Context, c Caller, idem *Idempotency, err e
 	return err
 }
 
-// cameToNothing says whether a refusal leaves the idempotency key unused. A quota or a rate may refuse this request while an
+// cameToNothing reports whether a refusal leaves the idempotency key unused. A quota or a rate may refuse this request while an
 // earlier one that has the key is in progress.
 func (o *Idempotency) cameToNothing(err error) bool {
 	return isNoOutcome(err) || isRefusedCreation(err) && o.claim.mine

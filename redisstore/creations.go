@@ -6,8 +6,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// A creation by API key goes to two cells. First to the organization's, with an entry of its index and the claim on the
-// idempotency key, in one script. Then to the agent's, with the object. So an object never exists without an entry. A crash or a
+// A creation by API key writes to two cells. First to the organization's: one script writes the index entry and the claim on
+// the idempotency key. Then to the agent's: the object. So an object never exists without an entry. A crash or a
 // lost reply in between leaves an entry without an object, which readers drop, and a claim without an outcome, with which the
 // same request starts again.
 
@@ -58,8 +58,8 @@ func (s *Store) reserveCreationKey(ctx context.Context, c *coming) (reservation,
 		s.claimPlace(organization, c.idempotency))
 }
 
-// repeatBeyond returns nil if the creation repeats a request that has an outcome, else the refusal, by which there is no room
-// for another object.
+// repeatBeyond returns nil if the creation repeats a request that has an outcome, else the refusal, which says that there is no
+// room for another object.
 func (s *Store) repeatBeyond(ctx context.Context, c *coming, refusal error) error {
 	if c.idempotency == nil {
 		return refusal

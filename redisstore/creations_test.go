@@ -132,7 +132,8 @@ func wantCalls(t *testing.T, s *Store, what string, want map[string]int, do func
 	}
 }
 
-// The organization's cell is asked once, for the claim and the entry, and the agent's once, for the object or the outcome.
+// A create is one script in the organization's cell, for claim and entry, and one in the agent's, for the object or the
+// outcome.
 func TestAnIdempotentCreationAndItsReplayAreTwoCallsEach(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -174,7 +175,7 @@ func TestACreationWithoutAnIdempotencyKeyIsTwoCalls(t *testing.T) {
 
 // An instance may end between the claim and the creation. The same request then creates an object with an entry of its own; the
 // entry of the first is dropped by the reader that meets it.
-func TestACreationGoesOnFromAClaimWithoutAnOutcome(t *testing.T) {
+func TestACreationContinuesFromAClaimWithoutAnOutcome(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachCreation(t, s, func(t *testing.T, c keyedCreation) {
@@ -202,7 +203,7 @@ func TestACreationGoesOnFromAClaimWithoutAnOutcome(t *testing.T) {
 	})
 }
 
-func TestAnAbandonedClaimOnACreationGivesWayToAnotherRequest(t *testing.T) {
+func TestAnAbandonedClaimOnACreationIsReleasedForAnotherRequest(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for name := range (tenant{}).keyedCreations(s) {
@@ -227,7 +228,7 @@ func TestAnAbandonedClaimOnACreationGivesWayToAnotherRequest(t *testing.T) {
 	})
 }
 
-// Whichever reply is lost, the request asked again comes to one object, which has an entry.
+// Whichever reply is lost, the repeated request results in one object with an index entry.
 func TestACreationWhoseRepliesAreLostHappensOnce(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {

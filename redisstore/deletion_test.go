@@ -17,7 +17,7 @@ import (
 	"remit/redisproc"
 )
 
-// fill gives the tenant something of everything that the service keeps.
+// fill creates one of everything that the service stores, for the tenant.
 func (w tenant) fill(t *testing.T, s *Store, n int, state string) {
 	t.Helper()
 	ctx := t.Context()
@@ -40,7 +40,7 @@ func (w tenant) fill(t *testing.T, s *Store, n int, state string) {
 	}
 }
 
-// remove deletes an organization without waiting for requests that are under way: there are none.
+// remove deletes an organization without waiting for requests in progress: there are none.
 func remove(t *testing.T, s *Store, organization uuid.UUID) error {
 	t.Helper()
 	return asOperator(t, s).deleteOrganization(t.Context(), organization, 0, func(DeletionProgress) {})
@@ -141,7 +141,7 @@ func TestDeletingAnOrganizationRemovesWhatIsCertainlyItsInASharedCell(t *testing
 	})
 }
 
-func TestADeletionThatWasBrokenOffCanBeRepeated(t *testing.T) {
+func TestAnInterruptedDeletionCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		before := keysKept(t, s)
@@ -173,7 +173,7 @@ func TestADeletionThatWasBrokenOffCanBeRepeated(t *testing.T) {
 }
 
 // The last step of all forgets the suspension: without it the organization is known by its suspension alone.
-func TestADeletionThatWasBrokenOffAtItsLastStepCanBeRepeated(t *testing.T) {
+func TestADeletionInterruptedAtItsLastStepCanBeRepeated(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 9})
@@ -220,7 +220,7 @@ func TestAnOrganizationIsDeletedWhileItsAgentsAct(t *testing.T) {
 }
 
 // The measure: after a deletion Redis needs as much memory as before, within 5 %.
-func TestDeletingAnOrganizationGivesItsMemoryBack(t *testing.T) {
+func TestDeletingAnOrganizationFreesItsMemory(t *testing.T) {
 	t.Parallel()
 	redistest.SkipIfShort(t)
 	server := redistest.StartRedis(t, redisproc.Config{})
@@ -258,7 +258,7 @@ func memoryOf(t *testing.T, s *Store) int64 {
 	return used
 }
 
-func TestTheOperatorFindsNoOrganizationThatThereIsNot(t *testing.T) {
+func TestTheOperatorGetsAnErrorForAnUnknownOrganization(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		newTenant(t, s, NewSession{MaxActions: 9})

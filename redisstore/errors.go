@@ -8,7 +8,7 @@ import (
 	"remit/redisclient"
 )
 
-// What the store refuses. None of these has changed anything, except ErrTokenReused, which has revoked its family.
+// Refusals of the store. None has changed anything, except ErrTokenReused, which has revoked its family.
 var (
 	ErrInvalidAPIKey       = errors.New("no organization has this API key")
 	ErrSuccessorUsed       = errors.New("the API key was replaced and its successor is in use")
@@ -24,7 +24,7 @@ var (
 	// ErrOrganizationSuspended refuses a good credential of an organization that the operator has suspended.
 	ErrOrganizationSuspended = errors.New("the organization is suspended")
 	ErrAgentRevoked          = errors.New("the agent is revoked")
-	// ErrUnknownOrganization is for callers without an API key: an API key of no organization is ErrInvalidAPIKey.
+	// ErrUnknownOrganization is for callers without an API key. An API key of no organization is ErrInvalidAPIKey.
 	ErrUnknownOrganization = errors.New("no such organization")
 	ErrBeingDeleted        = errors.New("the organization is being deleted")
 	ErrUnknownKey          = errors.New("no such key")
@@ -36,7 +36,7 @@ var (
 // ErrTokenReused refuses a spent refresh token that was used again. Its family is revoked.
 var ErrTokenReused error = &redisclient.WritingRefusal{Text: "a spent refresh token was used again; its family is revoked"}
 
-// NotActiveError refuses what needs an active session.
+// NotActiveError refuses an operation that needs an active session.
 type NotActiveError struct{ Status Status }
 
 func (e *NotActiveError) Error() string { return fmt.Sprintf("the session is %s", e.Status) }
@@ -67,7 +67,7 @@ type AboveBoundsError struct{ Limit string } // max_actions or max_value_usd
 
 func (e *AboveBoundsError) Error() string { return e.Limit + " would become more than it may" }
 
-// NotPendingError refuses what needs a pending transaction.
+// NotPendingError refuses an operation that needs a pending transaction.
 type NotPendingError struct{ Status Status }
 
 func (e *NotPendingError) Error() string { return fmt.Sprintf("the transaction is %s", e.Status) }
@@ -78,7 +78,7 @@ var ErrNotReversible = errors.New("the transaction is committed and was begun as
 // errNoOutcome says that an idempotency key has no outcome yet.
 var errNoOutcome = errors.New("no outcome is stored under this idempotency key")
 
-// QuotaError refuses what would take an organization beyond a quota, or beyond its fair share of a Redis that is nearly
+// QuotaError refuses an operation that would take an organization beyond a quota, or beyond its fair share of a Redis that is nearly
 // full. Nothing was changed.
 type QuotaError struct {
 	Quota     string // a name of ParseQuotas
@@ -89,7 +89,7 @@ func (e *QuotaError) Error() string {
 	return fmt.Sprintf("the organization's quota of %s is reached", e.Quota)
 }
 
-// RateError refuses what an organization or an agent creates too fast. Nothing was changed.
+// RateError refuses a creation because an organization or an agent creates too fast. Nothing was changed.
 type RateError struct {
 	Limit      string // organization_rate or agent_rate
 	RetryAfter time.Duration
@@ -113,11 +113,10 @@ func isNoOutcome(err error) bool {
 		errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above)
 }
 
-// nothingVisible says that a lost index write has changed nothing that anyone can see: an entry without its object is
-// no object.
+// nothingVisible turns the doubt about an index write into ErrUnavailable: readers ignore an entry without its object.
 func nothingVisible(err error) error {
 	if errors.Is(err, ErrOutcomeUnknown) {
-		return fmt.Errorf("%w: %v", ErrUnavailable, err) // not wrapped: it is no doubt any more
+		return fmt.Errorf("%w: %v", ErrUnavailable, err) // not wrapped: it is no longer in doubt
 	}
 	return err
 }

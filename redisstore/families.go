@@ -19,8 +19,8 @@ var (
 // endFamiliesAtOnce is how many families one script marks.
 const endFamiliesAtOnce = 256
 
-// Families returns a page of the families of the key's agent that can be refreshed. A family of a version that kept no
-// index is among them once it was refreshed. Errors: ErrInvalidAPIKey, ErrUnknownAgent.
+// Families returns a page of the families of the key's agent that can be refreshed. A family from a version without
+// this index is listed once it has been refreshed. Errors: ErrInvalidAPIKey, ErrUnknownAgent.
 func (s *Store) Families(ctx context.Context, key APIKey, agent uuid.UUID, q Query) (Page[Family], error) {
 	if _, err := s.authenticate(ctx, s.proven.flow(key), key); err != nil {
 		return Page[Family]{}, err
@@ -45,7 +45,7 @@ func newestFirst(ids []uuid.UUID, before uuid.UUID) []uuid.UUID {
 	return ids
 }
 
-// loadFamilies reads families in this order until it has one more than the limit, which tells that there is a next page.
+// loadFamilies reads families in this order until it has one more than the limit, which shows that there is a next page.
 func (s *Store) loadFamilies(ctx context.Context, f flow, agent uuid.UUID, now time.Time, ids []uuid.UUID, limit int) (Page[Family], error) {
 	var found []Family
 	for chunk := range slices.Chunk(ids, max(limit+1, minChunk)) {
@@ -83,7 +83,7 @@ func (s *Store) familyIn(r *reply, id uuid.UUID) Family {
 }
 
 // EndFamily revokes a family of an agent of the key's organization, its refresh token and its access tokens. Ending it again
-// changes nothing, for as long as an access token of it may live; after that it is unknown. Errors: ErrInvalidAPIKey,
+// changes nothing while an access token of it may live; after that it is unknown. Errors: ErrInvalidAPIKey,
 // ErrUnknownAgent, ErrUnknownFamily.
 func (s *Store) EndFamily(ctx context.Context, key APIKey, agent, family uuid.UUID) error {
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
@@ -98,7 +98,7 @@ func (s *Store) endFamily(ctx context.Context, f flow, organization, agent, fami
 	return err
 }
 
-// endOldest ends the families beyond those that an agent may have. If it fails, the next exchange names them again.
+// endOldest ends the families beyond those that an agent may have. If it fails, the next exchange tries again.
 func (s *Store) endOldest(ctx context.Context, t AccessToken, oldest []uuid.UUID) {
 	for _, family := range oldest {
 		if err := s.endFamily(ctx, flow{}, t.Organization, t.Agent, family, actorAgent); err != nil && err != ErrUnknownFamily {
@@ -108,7 +108,7 @@ func (s *Store) endOldest(ctx context.Context, t AccessToken, oldest []uuid.UUID
 }
 
 // RevokeFamilies revokes all families of an agent of the key's organization, with their access tokens. Families that are
-// opened meanwhile stand. Errors: ErrInvalidAPIKey, ErrUnknownAgent; after ErrUnavailable and ErrOutcomeUnknown some may be
+// opened meanwhile stay valid. Errors: ErrInvalidAPIKey, ErrUnknownAgent; after ErrUnavailable and ErrOutcomeUnknown some may be
 // revoked already.
 func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID) error {
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
@@ -131,7 +131,7 @@ func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID)
 	}
 }
 
-// markFamilies marks some families of an epoch that is over, and returns how many.
+// markFamilies marks some families of an ended epoch, and returns how many.
 func (s *Store) markFamilies(ctx context.Context, f flow, agent uuid.UUID) (int, error) {
 	cell := ofCell(agent)
 	r, err := s.client.Run(ctx, f, endFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, cell.cell,
@@ -147,6 +147,6 @@ func (s *Store) markFamilies(ctx context.Context, f flow, agent uuid.UUID) (int,
 	for i, id := range ids {
 		keys[i] = s.keys.family(agent, id)
 	}
-	_ = s.client.Redis().Unlink(ctx, keys...).Err() // their epoch is over: what stays is of no use, and ends by its TTL
+	_ = s.client.Redis().Unlink(ctx, keys...).Err() // their epoch is over: what is left has no effect and expires
 	return len(ids), nil
 }

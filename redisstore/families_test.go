@@ -81,7 +81,7 @@ func TestEndFamilyEndsThatFamilyAloneAndMayBeRepeated(t *testing.T) {
 	})
 }
 
-// Agents of one cell share a slot, so a family's key is found whoever's it is.
+// Agents of one cell share a slot, so a family's key is found for any of them.
 func TestEndFamilyReachesNoOtherAgentsFamily(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -151,7 +151,7 @@ func TestRevokeFamiliesEndsManyFamilies(t *testing.T) {
 	})
 }
 
-// A family whose mark and key were lost, or that stands in no index, cannot be refreshed all the same.
+// A family that lost its mark and key, or is in no index, still cannot be refreshed.
 func TestRevokeFamiliesEndsARefreshTokenThatNoIndexHas(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -310,7 +310,7 @@ func TestAnExchangeBeyondTenThousandFamiliesEndsThoseUnusedForLongest(t *testing
 	})
 }
 
-// Two who hold the same token present it in turn, and each gets what the other has.
+// Two holders of the same token present it in turn, and each gets the other's successor.
 func TestTwoGenerationsInARowThatAreReplayedLateAreReuse(t *testing.T) {
 	t.Parallel()
 	const atOnce, late = 5 * time.Second, 11 * time.Second

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Family is a refresh-token family: what descends from one exchange.
+// Family is a refresh-token family: all refresh tokens that descend from one exchange.
 type Family struct {
 	ID       uuid.UUID
 	Created  time.Time

@@ -10,7 +10,7 @@ import (
 )
 
 // On a cluster go-redis sends a plain command again whose reply was lost, so each must come to the same when it happens
-// twice. A new one is put here by whoever knows that it does.
+// twice. Add a new one here once it is known to do so.
 func TestCommandsBesideScriptsMayHappenTwice(t *testing.T) {
 	t.Parallel()
 	safe := []string{

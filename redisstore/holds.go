@@ -42,7 +42,7 @@ func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n N
 	return changed, err
 }
 
-// notePostponed counts that a transaction is pending until another time than before.
+// notePostponed counts that a pending transaction expires at another time.
 func (s *Store) notePostponed(organization uuid.UUID, t Transaction, before time.Time) {
 	s.usage.note(organization, func(c *changes, _ *quantities) {
 		c.eventBytes += eventSize

@@ -14,9 +14,9 @@ import (
 	"remit/redisproc"
 )
 
-// looks is everything that looks at a tenant's session, and so releases holds of it that are due: each on a tenant with a
+// sessionOperations are all operations on a session, which release its due holds: each on a tenant with a
 // pending transaction and two that are due.
-var looks = map[string]func(*testing.T, *Store, tenant, Grant, Transaction) error{
+var sessionOperations = map[string]func(*testing.T, *Store, tenant, Grant, Transaction) error{
 	"Session": func(t *testing.T, s *Store, w tenant, _ Grant, _ Transaction) error {
 		_, err := s.Session(t.Context(), w.byKey(), w.session.ID)
 		return err
@@ -62,9 +62,9 @@ var looks = map[string]func(*testing.T, *Store, tenant, Grant, Transaction) erro
 	},
 }
 
-func TestWhatLooksAtASessionReleasesTheHoldsThatAreDue(t *testing.T) {
+func TestEveryOperationOnASessionReleasesDueHolds(t *testing.T) {
 	t.Parallel()
-	for name, look := range looks {
+	for name, operate := range sessionOperations {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -73,7 +73,7 @@ func TestWhatLooksAtASessionReleasesTheHoldsThatAreDue(t *testing.T) {
 				pending := w.begin(t, s, grant.AccessToken, 10)
 				due := []Transaction{w.begin(t, s, grant.AccessToken, 40), w.begin(t, s, grant.AccessToken, 50)}
 				w.letPass(t, s, due...)
-				if err := look(t, s, w, grant, pending); err != nil {
+				if err := operate(t, s, w, grant, pending); err != nil {
 					t.Fatal(err)
 				}
 				for _, one := range due {
@@ -112,7 +112,7 @@ func (w tenant) wantHoldsAsStored(t *testing.T, s *Store) {
 		t.Errorf("it holds %q, its holds are %d", fields["h"], sum)
 	}
 	if until := must(strconv.ParseFloat(fields["hx"], 64))(t); until > holds[0].Score {
-		t.Errorf("it looks at its holds at %.0f, the first is due at %.0f", until, holds[0].Score)
+		t.Errorf("the next check of its holds is at %.0f, the first is due at %.0f", until, holds[0].Score)
 	}
 }
 
@@ -130,7 +130,7 @@ func (w tenant) wantEvents(t *testing.T, s *Store, kind string, want int) {
 	}
 }
 
-func TestHoldsAreKeptAsTheyCome(t *testing.T) {
+func TestTheHoldIndexMatchesTheStoredHolds(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
@@ -204,7 +204,7 @@ func (w tenant) holdFor(t *testing.T, s *Store, holds int, until time.Time) {
 }
 
 // What expired holds an operation met stays released though it is refused then.
-func TestARefusedOperationReleasesWhatIsDueAllTheSame(t *testing.T) {
+func TestARefusedOperationStillReleasesDueHolds(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})

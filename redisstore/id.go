@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// An id is a UUIDv7 (RFC 9562 §5.7) whose last 16 bits are its cell. The ids of one agent's world share their cell, and
-// the cell is the hash tag of their keys, so they share a slot of a Redis Cluster; an id alone tells where to look.
+// An id is a UUIDv7 (RFC 9562 §5.7) whose last 16 bits are its cell. An agent and its objects share a cell, and
+// the cell is the hash tag of their keys, so they share a slot of a Redis Cluster. An id alone says where its object is.
 
 // newID returns a fresh id in the cell.
 func newID(cell uint16) uuid.UUID {
@@ -19,8 +19,7 @@ func newID(cell uint16) uuid.UUID {
 	return id
 }
 
-// NewRootID returns a fresh id in a cell drawn at random: for what starts a world of its own, an organization or an
-// agent.
+// NewRootID returns a fresh id in a random cell, for an organization or an agent.
 func NewRootID() uuid.UUID { return newID(uint16(rand.Uint32())) }
 
 // NewID returns a fresh id in the cell of its owner.

@@ -11,7 +11,7 @@ import (
 	"remit/redisclient"
 )
 
-// Idempotency is an idempotency key and what comes of its use. Requests with the same key make one change, whichever instances
+// Idempotency is an idempotency key and the outcome of its use. Requests with the same key make one change, whichever instances
 // serve them. The change's own script stores its first outcome for 24 hours, a refusal by a limit or a state too, and later
 // requests get that outcome. Failed authentication, an unknown id, a scope that is not held and a failure of the store are no
 // outcomes.
@@ -26,8 +26,8 @@ type Idempotency struct {
 	// a quota it goes on without the key.
 	bounded bool
 
-	// Credential and Seal are for an operation that gives a credential. Credential is the one that this request would give; a
-	// replay sets it to the one that the first request gave. Redis stores it sealed.
+	// Credential and Seal are for an operation that issues a credential. Credential is the one that this request would issue; a
+	// replay sets it to the one that the first request issued. Redis stores it sealed.
 	Credential string
 	Seal       Seal
 
@@ -50,7 +50,7 @@ const (
 	unguessableKey = 32
 )
 
-// Unguessable says whether the key is long enough to be a secret, as a UUID is.
+// Unguessable reports whether the key is long enough to be a secret, as a UUID is.
 func (o *Idempotency) Unguessable() bool { return len(o.Key) >= unguessableKey }
 
 // perform runs an operation's script in an agent's cell, with an idempotency key unless idem is nil. The script's first key is
@@ -109,7 +109,7 @@ func (o *Idempotency) read(r *reply) (*reply, error) {
 	return outcome, err
 }
 
-// forget says whether the operation goes on without its idempotency key, because the quota leaves no room for it.
+// forget reports whether the operation goes on without its idempotency key, because the quota leaves no room for it.
 func (o *Idempotency) forget(refusal error) bool {
 	var quota *QuotaError
 	o.forgotten = !o.bounded && errors.As(refusal, &quota)

@@ -39,7 +39,7 @@ func newKeyedTenant(t *testing.T, s *Store) keyedTenant {
 	return w
 }
 
-// everyKeyed returns all that takes an idempotency key, as the tenant asks for it.
+// everyKeyed returns all operations that take an idempotency key, as the tenant runs them.
 func (w keyedTenant) everyKeyed() []keyedOperation {
 	charge := func(c Caller) func(context.Context, *Store, *Idempotency) (any, error) {
 		return func(ctx context.Context, s *Store, idem *Idempotency) (any, error) {
@@ -111,7 +111,7 @@ func onEachKeyedThat(t *testing.T, s *Store, concerned func(keyedOperation) bool
 	}
 }
 
-// effects is what comes of operations: to see that something happened once.
+// effects are the visible results of operations, which show that something happened once.
 type effects struct {
 	usage                          Usage
 	sessions, transactions, events int
@@ -127,12 +127,12 @@ func (w keyedTenant) effects(t *testing.T, s *Store) effects {
 	}
 }
 
-// again returns a key that asks for the same again: what is told of a replay is each request's own.
+// again returns a fresh Idempotency for the same request: each request has its own replay fields.
 func (o *Idempotency) again() *Idempotency {
 	return &Idempotency{Key: o.Key, Fingerprint: o.Fingerprint}
 }
 
-func TestAnIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
+func TestAnIdempotencyKeyReplaysTheFirstOutcome(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
@@ -166,7 +166,7 @@ func TestAnIdempotencyKeyGivesTheFirstOutcomeAgain(t *testing.T) {
 }
 
 // A refusal is an outcome too: it stays, though the same might be granted now.
-func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
+func TestAnIdempotencyKeyReplaysARefusal(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newKeyedTenant(t, s)
@@ -234,7 +234,7 @@ func TestAnIdempotencyKeyGivesARefusalAgain(t *testing.T) {
 	})
 }
 
-// What a request leaves open is filled in by whoever serves it, so a replay tells what the first was filled in with.
+// The instance fills in missing fields, so a replay returns what the first request's instance filled in.
 func TestASessionThatIsReplayedIsTheOneThatWasCreated(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -312,7 +312,7 @@ func TestRequestsAtOnceWithOneIdempotencyKeyHappenOnce(t *testing.T) {
 	})
 }
 
-// effectsOfOne returns what comes of an operation that is done once, without an idempotency key.
+// effectsOfOne returns the results of an operation that runs once, without an idempotency key.
 func effectsOfOne(t *testing.T, s *Store, name string) effects {
 	t.Helper()
 	w := newKeyedTenant(t, s)
@@ -324,8 +324,8 @@ func effectsOfOne(t *testing.T, s *Store, name string) effects {
 	return w.effects(t, s)
 }
 
-// That the caller is not let in is no outcome: with a live token the same request happens; and what a live one has done
-// is not told to one that is not.
+// Failed authentication is no outcome: with a live token the same request happens. A caller without a live token does not get
+// an earlier outcome.
 func TestAnUnauthorizedCallerHasNoOutcomeAndLearnsOfNone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -399,7 +399,7 @@ func TestARotatedKeyLearnsOfNoOutcome(t *testing.T) {
 	})
 }
 
-func TestEveryCallerHasIdempotencyKeysOfItsOwn(t *testing.T) {
+func TestEveryCallerHasSeparateIdempotencyKeys(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, foreign := newTenant(t, s, NewSession{MaxActions: 100}), newTenant(t, s, NewSession{MaxActions: 100})
@@ -527,8 +527,8 @@ func TestWithoutAnIdempotencyKeyNoOutcomeIsKept(t *testing.T) {
 	})
 }
 
-// The reason for it all: the first answer is lost, and the caller asks again.
-func TestARequestWhoseReplyIsLostHappensOnceWhenItIsAskedForAgain(t *testing.T) {
+// The reason for idempotency keys: the first reply is lost, and the caller repeats the request.
+func TestARepeatedRequestAfterALostReplyHappensOnce(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
@@ -585,7 +585,7 @@ func TestALostClaimOnAnIdempotencyKeyLeavesNothingInDoubt(t *testing.T) {
 	})
 }
 
-func TestOutcomesAreGivenAgainThoughRedisForgotTheScripts(t *testing.T) {
+func TestOutcomesAreReplayedAfterRedisForgotTheScripts(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachKeyed(t, s, func(t *testing.T, w keyedTenant, operation keyedOperation) {
@@ -601,7 +601,7 @@ func TestOutcomesAreGivenAgainThoughRedisForgotTheScripts(t *testing.T) {
 	})
 }
 
-// Releasing the holds that are due comes before, and is not what came of the request.
+// Due holds are released before; that is not the request's outcome.
 func TestHoldsThatAreDueAreNoOutcome(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -693,7 +693,7 @@ func (w keyedTenant) everyRefusedByName(foreign tenant, theirs Transaction) map[
 	}
 }
 
-func TestARefusalOfWhatARequestNamesLeavesItsIdempotencyKeyUnused(t *testing.T) {
+func TestARefusalOfAnUnknownObjectLeavesTheIdempotencyKeyUnused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		foreign := newTenant(t, s, NewSession{MaxActions: 10})
@@ -725,7 +725,7 @@ func TestARefusalOfWhatARequestNamesLeavesItsIdempotencyKeyUnused(t *testing.T) 
 }
 
 // An instance that ends between the claim and the operation leaves a claim of which nothing will come.
-func TestAnAbandonedClaimGivesWayToAnotherRequest(t *testing.T) {
+func TestAnAbandonedClaimIsReleasedForAnotherRequest(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newKeyedTenant(t, s)
@@ -800,7 +800,7 @@ func TestOutcomesAndClaimsEndWithTheirOrganization(t *testing.T) {
 	})
 }
 
-func TestDigestsTellTheirPartsApart(t *testing.T) {
+func TestDigestsDistinguishTheirParts(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 300)
 	seen := map[string][]string{}
@@ -833,7 +833,7 @@ func TestDigestsTellTheirPartsApart(t *testing.T) {
 	}
 }
 
-func TestAnOutcomeThatNoScriptGivesIsAnError(t *testing.T) {
+func TestAnOutcomeThatNoScriptReturnsIsAnError(t *testing.T) {
 	t.Parallel()
 	for name, values := range map[string][]any{
 		"nothing":          {},

@@ -26,10 +26,10 @@ type Page[T any] struct {
 }
 
 const (
-	// scanLimit bounds how many entries of an index one page looks at. A filter that matches few of them gives a short
+	// scanLimit bounds how many entries of an index one page reads. A filter that matches few of them gives a short
 	// page, even an empty one, with a Next.
 	scanLimit = 1000
-	// minChunk is how many entries a filter looks at at once, however few are asked for: it may pass over most of them.
+	// minChunk is how many entries a filtered list reads at once, however few are requested: the filter may drop most of them.
 	minChunk = 100
 	// creationTime is how long an index entry may wait for its object, from when a reader first met it without one. The
 	// index is written first; dropping an entry while its object is on its way would lose the object to every list.
@@ -38,7 +38,7 @@ const (
 	suspicionTime = 30 * 24 * time.Hour
 )
 
-// index is how one list is read, and how its entries are kept right.
+// index says how one list is read, and how its entries are repaired.
 type index[T any] struct {
 	key     string
 	late    *lateIndex // nil for an index that is written with its objects: an entry without one was of one that is gone
@@ -57,7 +57,7 @@ type lateIndex struct {
 	key, suspects string
 }
 
-// page reads an index until it has one more entry than the page holds, which tells that there is a next page.
+// page reads an index until it has one more entry than the page holds, which shows that there is a next page.
 func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], error) {
 	var found []T
 	before, chunk := q.Before, q.Limit+1
@@ -92,8 +92,8 @@ func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], 
 	return Page[T]{Items: found, Next: before}, nil
 }
 
-// repair drops the entries whose objects are gone, and moves those that do not belong in this index. It does what it can:
-// an entry that stays is met by the next reader.
+// repair drops the entries whose objects are gone, and moves those that do not belong in this index. It is best effort: the
+// next reader meets what is left.
 func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, objects []*T) {
 	var gone []uuid.UUID
 	var elsewhere []*T
@@ -115,7 +115,7 @@ func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, 
 	}
 }
 
-// dropLate drops entries without an object that no object will come for any more, and notes the others, if it can.
+// dropLate drops entries whose object can no longer appear, and notes when the others were first seen, if it can.
 func (s *Store) dropLate(ctx context.Context, ix *lateIndex, dangling []uuid.UUID) {
 	if len(dangling) == 0 {
 		return
@@ -130,7 +130,7 @@ func (s *Store) dropLate(ctx context.Context, ix *lateIndex, dangling []uuid.UUI
 	_, _ = s.client.Run(ctx, flow{Owner: ix.organization}, dropDangling, keys, args...)
 }
 
-// drop takes entries out of an index, if it can.
+// drop removes entries from an index, if it can.
 func (s *Store) drop(ctx context.Context, key string, m members, gone ...uuid.UUID) {
 	if len(gone) == 0 {
 		return

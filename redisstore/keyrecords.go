@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// KeyRecord is one key as it is kept.
+// KeyRecord is one stored key.
 type KeyRecord struct {
 	ID        string
 	Created   time.Time
@@ -54,7 +54,7 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 	for id, text := range fields.Val() {
 		record, err := parseKeyRecord(id, text)
 		if err != nil {
-			continue // not one of ours: it must not keep the others from being read, or retired
+			continue // unreadable: the others must still be readable, and retirable
 		}
 		if record.Ends.IsZero() || record.Ends.After(clock.Val()) {
 			records = append(records, record)
@@ -66,7 +66,7 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 	return records, clock.Val(), nil
 }
 
-// KeepFirstKey keeps a key unless there is one of its kind already. Asking again is harmless.
+// KeepFirstKey stores a key unless there is one of its kind already. It may be repeated.
 func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material string) error {
 	_, err := s.client.Run(ctx, ownFlow, keepFirstKey, []string{s.keys.keyRecords(kind)}, id, material)
 	return err
@@ -90,23 +90,23 @@ func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
 	return err
 }
 
-// KeepIssuer keeps the issuer that instances without one of their own share, unless there is one already, and returns
-// the one that is kept. It looks first: an instance must start while Redis can be read and not written.
+// KeepIssuer stores the issuer that instances without --issuer share, unless there is one already, and returns the stored
+// one. It reads first: an instance must start even while Redis refuses writes.
 func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	place := s.keys.issuer()
 	kept, err := s.keptIssuer(ctx)
-	if err != nil || kept != "" { // an instance that is not the first writes nothing: it starts where nothing can be written
+	if err != nil || kept != "" { // only the first instance writes: the others start even if Redis refuses writes
 		return kept, err
 	}
 	if err := s.client.Write(ctx, place, redis.NewBoolCmd(ctx, "set", place, issuer, "nx")); err != nil {
-		return "", s.client.Classify(err, reads) // asking again is harmless
+		return "", s.client.Classify(err, reads) // it may be repeated
 	}
 	return s.keptIssuer(ctx)
 }
 
-// keptIssuer returns the issuer that is kept, "" for none.
+// keptIssuer returns the stored issuer, "" for none.
 func (s *Store) keptIssuer(ctx context.Context) (string, error) {
 	kept, err := s.client.Redis().Get(ctx, s.keys.issuer()).Result()
 	if err == redis.Nil {
@@ -115,7 +115,7 @@ func (s *Store) keptIssuer(ctx context.Context) (string, error) {
 	return kept, s.client.Classify(err, reads)
 }
 
-// SetIssuer keeps the issuer, whatever was kept before. When it is the one already it writes nothing, as KeepIssuer.
+// SetIssuer replaces the stored issuer. If it is the same already, it writes nothing, as KeepIssuer.
 func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -168,7 +168,7 @@ func TestTheOnlyKeyCannotBeLost(t *testing.T) {
 	})
 }
 
-func TestARecordThatIsNoneStopsNothing(t *testing.T) {
+func TestAnUnreadableKeyRecordDoesNotHideTheOthers(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		ctx := t.Context()

@@ -20,7 +20,7 @@ import (
 //	                                A session is in oo: from before it is created until a reader notices that it is not
 //	                                active any more, and then in os:.
 //	oq:{cell}:<organization>  hash  its usage (note_usage.lua) and quotas: q:<name>
-//	oh                        zset  every organization that holds something: its 16 bytes, by the bytes that it holds
+//	oh                        zset  every organization that holds something: its 16 bytes, scored by the bytes that it holds
 //	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that were seen without their object, by Redis's
 //	                                time of the first sight (drop_dangling.lua); TTL 30 days
 //	ox:{cell}:<organization>  string  the latest expiry of a session that was seen to have expired (close_sessions.lua);
@@ -53,7 +53,7 @@ import (
 //	                                becomes of API keys the organization's. An outcome ends with the organization's 16
 //	                                bytes, a claim by API key with its id as text
 //	k:signing, k:refresh      hash  keys kept in Redis: id to created, signs from, ends, material (rotate_key.lua)
-//	k:issuer                  string  iss of the instances that were not told theirs
+//	k:issuer                  string  iss of the instances without --issuer
 //	k:suspended               hash  organization (16 bytes) to since and state (suspend_organization.lua); version, which
 //	                                changes with every change
 //	k:bootstrap               string  SHA-256 of the bootstrap token that the first instance made
@@ -90,7 +90,7 @@ func (k keyspace) sessionTransactions(agent, session uuid.UUID) string {
 	return k.key("stx:", cellOf(agent), session)
 }
 
-// outcome is where what an idempotency key led to is kept, in the cell of the agent or the organization.
+// outcome is where the outcome of an idempotency key is stored, in the cell of the agent or the organization.
 func (k keyspace) outcome(owner uuid.UUID, digest string) string {
 	return k.outcomeIn(cellOf(owner), digest)
 }
@@ -133,7 +133,7 @@ func parseCell(text string) (cell uint16, valid bool) {
 func cellText(cell uint16) string { return string(appendCell(nil, cell)) }
 
 // familyField is the field of an agent's hash that marks a family revoked, and how an access token's family is passed
-// to scripts; ” stands for no family, when an API key calls.
+// to scripts; an empty string stands for no family, when an API key calls.
 func familyField(family uuid.UUID) string {
 	if family == uuid.Nil {
 		return ""

@@ -125,7 +125,7 @@ func TestATransactionWithoutASessionIsCommittedLate(t *testing.T) {
 	})
 }
 
-// What was pending when its session ended is rolled back by that, however late its commit comes.
+// The end of a session rolls back its pending transactions, however late their commits come.
 func TestATransactionThatItsSessionRolledBackIsNotCommittedLate(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

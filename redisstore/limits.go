@@ -28,11 +28,11 @@ const (
 var changeLimits = newKeyedScript("change_limits")
 
 // ChangeLimits changes the limits of an active session of the key's organization. Errors: ErrInvalidAPIKey,
-// ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrKeyReused; *QuotaError and *RateError of what
+// ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrKeyReused; *QuotaError and *RateError if the change
 // adds to a limit.
 func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n NewLimits) (Session, error) {
 	c := Caller{Key: &key}
-	if n.Idempotency != nil { // what is added would be added again if its key were not remembered
+	if n.Idempotency != nil { // without its key, a repeated addition would add again
 		n.Idempotency.bounded = n.AddActions != nil || n.AddValue != nil
 	}
 	act, err := s.actOnSession(ctx, c, id, n.Idempotency)
@@ -64,7 +64,7 @@ func setOrAdded(set, added *int64) string {
 	return orEmpty(set)
 }
 
-// orEmpty returns a number as scripts take it, ” for none.
+// orEmpty returns a number as scripts take it, an empty string for none.
 func orEmpty(n *int64) string {
 	if n == nil {
 		return ""

@@ -111,7 +111,7 @@ func TestOnlyAnActiveSessionsLimitsChange(t *testing.T) {
 	}
 }
 
-func TestWhoMayNotSeeASessionCannotChangeItsLimits(t *testing.T) {
+func TestOnlyTheSessionsOrganizationCanChangeItsLimits(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, foreign := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
@@ -159,7 +159,7 @@ func TestALongerLifeKeepsTheSessionForLonger(t *testing.T) {
 	})
 }
 
-func TestASessionThatIsGivenLessTimeExpiresThen(t *testing.T) {
+func TestASessionWithAShortenedLifetimeExpiresAtItsNewTime(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})

@@ -183,7 +183,7 @@ func TestAnEntryOfAnotherOrganizationsSessionShowsNothing(t *testing.T) {
 	})
 }
 
-func TestAPageIsOneLookAtItsIndex(t *testing.T) {
+func TestAPageReadsItsIndexOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)
@@ -206,7 +206,7 @@ func TestAPageIsOneLookAtItsIndex(t *testing.T) {
 	}
 }
 
-// letSuspicionPass lets so much time pass for entries that were seen without their object.
+// letSuspicionPass moves the time of the first sight of entries without an object into the past.
 func (w tenant) letSuspicionPass(t *testing.T, s *Store, by time.Duration) {
 	t.Helper()
 	o := w.key.Organization
@@ -270,7 +270,7 @@ func TestReadersDropEntriesThatHaveLongBeenWithoutTheirObject(t *testing.T) {
 }
 
 // The indexes in an agent's cell are written with their objects, in one script.
-func TestReadersDropAnEntryOfAnAgentsIndexAtOnce(t *testing.T) {
+func TestReadersDropDeadEntriesOfAnAgentsIndexAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -308,7 +308,7 @@ func TestReadersOfActiveSessionsMoveThoseThatAreOver(t *testing.T) {
 	})
 }
 
-// One call looks at about scanLimit entries, however few it finds.
+// One call reads about scanLimit entries, however few match.
 func TestAFilterThatMatchesLittleGivesAShortPageAndANext(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

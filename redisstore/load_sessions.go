@@ -9,7 +9,7 @@ import (
 )
 
 // loadSessionsOf returns a loader of sessions that reads them first and their agents after, so that a revocation
-// acknowledged before the list was asked for is seen.
+// acknowledged before the list was requested is visible.
 func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Session, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Session, error) {
 		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, func(id uuid.UUID) string { return s.keys.session(id, id) }), listedFields...)

@@ -40,7 +40,7 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Trans
 	}
 	found, err := page(ctx, s, ix, q)
 	if q.Session != uuid.Nil && err == ErrUnknownAgent {
-		err = ErrUnknownSession // another organization's is not told apart from one that does not exist
+		err = ErrUnknownSession // another organization's looks like one that does not exist
 	}
 	return found, err
 }
@@ -66,7 +66,7 @@ func (s *Store) actOnListedSession(ctx context.Context, c Caller, q Query) (acto
 	return act, nil
 }
 
-// ownerAmong returns whose session it is in the actor's cell, after the actor's token was found live.
+// ownerAmong returns the session's agent in the actor's cell, after the actor's token was found live.
 func (s *Store) ownerAmong(ctx context.Context, act actor, session uuid.UUID) (uuid.UUID, error) {
 	if _, err := s.client.Run(ctx, act.flow, checkToken, []string{s.keys.agent(act.agent)}, act.organization, act.family); err != nil {
 		return uuid.Nil, err
@@ -125,7 +125,7 @@ func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUI
 			ended = sessionGone
 		}
 		if again[i].Optional(0) == "" {
-			continue // it is not kept any more; it was, as it was read
+			continue // it has expired since it was read
 		}
 		settled, err := all[place].withListed(again[i], ended, now)
 		if err != nil {

@@ -106,9 +106,9 @@ func TestTransactionsAreFilteredByTheStatusThatFollows(t *testing.T) {
 	})
 }
 
-// A list reads transactions and then the ends of their sessions. What was settled between the two is told as it was
+// A list reads transactions and then the ends of their sessions. What was settled between the two is listed as it was
 // settled: the end, which came later, undid nothing of it.
-func TestWhatIsSettledWhileAListIsReadIsListedAsItWasSettled(t *testing.T) {
+func TestATransactionSettledDuringAListIsListedAsSettled(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
@@ -133,7 +133,7 @@ func TestWhatIsSettledWhileAListIsReadIsListedAsItWasSettled(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotSeeATransactionsSessionCannotTellItFromNone(t *testing.T) {
+func TestATransactionInAnInaccessibleSessionLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, foreign := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})

@@ -19,10 +19,10 @@ const cellBytes = 2
 // ofCell is how the indexes in the agent's cell write ids; the zero members is how an organization's do.
 func ofCell(agent uuid.UUID) members { return members{string(agent[len(agent)-cellBytes:])} }
 
-// of returns the member that stands for the id, which is to be of the index's cell.
+// of returns the member for the id, which must be of the index's cell.
 func (m members) of(id uuid.UUID) []byte { return id[:len(id)-len(m.cell)] }
 
-// id returns the id that a member stands for.
+// id returns the id of a member.
 func (m members) id(member string) (uuid.UUID, error) {
 	if len(member)+len(m.cell) != len(uuid.UUID{}) {
 		return uuid.Nil, fmt.Errorf("%w: a member of %d bytes", errReply, len(member))
@@ -32,7 +32,7 @@ func (m members) id(member string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// ids returns the ids that the members at i of a reply stand for.
+// ids returns the ids of the members at i of a reply.
 func (m members) ids(r *reply, i int) []uuid.UUID {
 	list := r.List(i)
 	ids := make([]uuid.UUID, len(list.Values))
@@ -48,7 +48,7 @@ func (m members) ids(r *reply, i int) []uuid.UUID {
 	return ids
 }
 
-// below returns what scripts are told of where a page starts: "" for the newest.
+// below returns the argument of scripts that says where a page starts: "" for the newest.
 func (m members) below(before uuid.UUID) string {
 	if before == uuid.Nil {
 		return ""

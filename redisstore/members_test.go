@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestAMemberBecomesTheIDItWasMadeOf(t *testing.T) {
+func TestAMemberDecodesToItsID(t *testing.T) {
 	t.Parallel()
 	agent := uuid.MustParse("018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1")
 	id := uuid.MustParse("018f3c2a-b4d5-7e07-91a2-b3c4d5e6c3f1")
@@ -33,7 +33,7 @@ func TestAMemberBecomesTheIDItWasMadeOf(t *testing.T) {
 	}
 }
 
-func TestAMemberOfAnotherLengthIsNoID(t *testing.T) {
+func TestAMemberOfAnotherLengthIsAnError(t *testing.T) {
 	t.Parallel()
 	for _, m := range []members{{}, ofCell(NewRootID())} {
 		for n := range 20 {

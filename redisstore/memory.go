@@ -80,7 +80,7 @@ func (s *Store) refreshHoldings(owners []uuid.UUID) {
 }
 
 // memoryUsed returns how much memory is used, and how much there may be, of a cluster as if all its primaries were as full
-// as the fullest. Both are 0 when there is no maxmemory, or none that can be asked for.
+// as the fullest. Both are 0 when there is no maxmemory, or none that can be read.
 func (s *Store) memoryUsed(ctx context.Context) (used, most int64) {
 	var mu sync.Mutex
 	var fullest float64

@@ -219,7 +219,7 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 	}
 }
 
-// chargeTwice charges a session in a batch, and returns what came of the first charge.
+// chargeTwice charges a session in a batch, and returns the outcome of the first charge.
 func chargeTwice(ctx context.Context, s *Store, c Caller, session uuid.UUID, idem *Idempotency) error {
 	outcomes, err := s.ChargeBatch(ctx, c, []BatchCharge{{session, Charge{Count: 1}}, {session, Charge{Count: 1}}}, idem)
 	if err != nil {

@@ -36,10 +36,10 @@ func (s *Store) CreateOrganization(ctx context.Context, creator string, key APIK
 }
 
 // NewOrganizationID returns a fresh id of an organization, in the one cell that the creator's idempotency key has. creator
-// tells those apart who may choose the same key.
+// distinguishes clients that may choose the same key.
 func NewOrganizationID(creator string, idem *Idempotency) uuid.UUID { return newID(idem.cell(creator)) }
 
-// Organization returns the organization that the key opens, or ErrInvalidAPIKey.
+// Organization returns the key's organization, or ErrInvalidAPIKey.
 func (s *Store) Organization(ctx context.Context, key APIKey) (Organization, error) {
 	return s.authenticate(ctx, s.proven.flow(key), key)
 }

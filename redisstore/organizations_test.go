@@ -27,7 +27,7 @@ func TestAnOrganizationIsOpenedByItsKey(t *testing.T) {
 	})
 }
 
-func TestAnOrganizationIsNotOpenedByAnotherKey(t *testing.T) {
+func TestAnotherKeyDoesNotReadAnOrganization(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		key := newOrganization(t, s)
@@ -44,7 +44,7 @@ func TestAnOrganizationIsNotOpenedByAnotherKey(t *testing.T) {
 	})
 }
 
-func TestARotatedKeyDiesAtOnceWithoutGrace(t *testing.T) {
+func TestARotatedKeyEndsAtOnceWithoutGrace(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		old := newOrganization(t, s)
@@ -91,8 +91,8 @@ func TestARotatedKeyDiesAfterItsGrace(t *testing.T) {
 	})
 }
 
-// The answer to a rotation may get lost: then the key presented is the one in use, and the one made is known to nobody.
-func TestARotationThatIsAskedAgainReplacesTheLostKey(t *testing.T) {
+// If the reply to a rotation is lost, the client still uses the presented key and nobody knows the new one.
+func TestARepeatedRotationReplacesTheLostKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		old := newOrganization(t, s)
@@ -145,7 +145,7 @@ func TestRotationOfAnUnknownOrganizationMakesNone(t *testing.T) {
 	})
 }
 
-// rotated gives the organization a new key, and returns it.
+// rotated rotates the organization's key, and returns the new one.
 func rotated(t *testing.T, s *Store, key APIKey, first byte, grace time.Duration) APIKey {
 	t.Helper()
 	fresh := APIKey{key.Organization, [32]byte{first}}

@@ -14,22 +14,22 @@ const (
 	ofNote        = 0.001
 	// comparedAtOnce is how many organizations are compared, those that hold most.
 	comparedAtOnce = 1000
-	// refreshedAtOnce is how many of them are looked at anew each time, of those that hold most: what they held may have
+	// refreshedAtOnce is how many of them are read again each time, of those that hold most: what they held may have
 	// expired while they did nothing.
 	refreshedAtOnce, refreshedOf = 8, 64
 	refreshedAfter               = time.Minute
-	// pressureKnownFor is how long a look at the memory holds.
+	// pressureKnownFor is how long a reading of the memory is used.
 	pressureKnownFor = 2 * time.Second
 )
 
-// pressure is how full Redis is, and how much an organization may hold then.
+// pressure is how full Redis is, and how much an organization may hold.
 type pressure struct {
 	mu        sync.Mutex
 	looked    time.Time
 	used, max int64 // bytes; max is 0 for none
 	written   int64 // by this instance since then
 	full      int64 // bytes from which on there is a share
-	share     int64 // unbounded while there is none; 0 before the first look
+	share     int64 // unbounded while there is none; 0 before the first reading
 }
 
 // level returns how much an organization may hold.
@@ -42,7 +42,7 @@ func (p *pressure) level(now time.Time) int64 {
 	return p.share
 }
 
-// wrote counts what this instance has written, and says whether it is time to look again.
+// wrote counts what this instance has written, and reports whether it is time to read the memory again.
 func (p *pressure) wrote(bytes int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -185,8 +185,8 @@ func beginInSession(state string) func(context.Context, *Store, tenant, Grant) e
 	}
 }
 
-// Holdings that were told long ago, and are gone since, do not hide who holds most now.
-func TestOldHoldingsAreLookedAtAnewUnderPressure(t *testing.T) {
+// Holdings that were published long ago, and are gone since, do not hide the organizations that hold most now.
+func TestOldHoldingsAreReadAgainUnderPressure(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
 	s := openStore(t, Config{}, server.URL(), nil)

@@ -9,10 +9,10 @@ import (
 // exchanges, refreshes, new organizations.
 const (
 	_ byte = iota // all other calls of an organization
-	// urgent: an API key takes authority away. That must not wait for those whose authority it is.
+	// urgent: an API key takes authority away. That must not wait behind the agents that lose it.
 	urgent
-	// unproven: an API key that was not seen to be good, or an access token that was refused. They cost nothing to
-	// make, so exchanges and refreshes must not wait for them.
+	// unproven: an API key not yet found valid, or an access token that was refused. Anyone can make them, so exchanges and
+	// refreshes must not wait for them.
 	unproven
 )
 
@@ -50,7 +50,7 @@ func newProvenKeys() provenKeys {
 	return provenKeys{seen, used}
 }
 
-// note remembers how a check of the key has come out.
+// note remembers the result of a check of the key.
 func (p provenKeys) note(key APIKey, err error) {
 	known, _ := p.seen.Get(key.Organization)
 	switch {
@@ -84,7 +84,7 @@ func (g goodHashes) without(key APIKey) goodHashes {
 	return g
 }
 
-// flow returns whose share the key's calls have.
+// flow returns the flow of the key's calls.
 func (p provenKeys) flow(key APIKey) flow {
 	if known, _ := p.seen.Get(key.Organization); !known.has(key) {
 		return unprovenFlow
@@ -92,7 +92,7 @@ func (p provenKeys) flow(key APIKey) flow {
 	return flow{Owner: key.Organization}
 }
 
-// urgent is flow for what takes authority away.
+// urgent is flow for an operation that takes authority away.
 func (p provenKeys) urgent(key APIKey) flow { return p.of(Caller{Key: &key, urgent: true}) }
 
 // of is flow for a caller with an API key.

@@ -7,7 +7,7 @@ import (
 )
 
 // A forged key may name any organization: it must not fill that organization's share.
-func TestCallsWithKeysThatNobodyHasSeenToBeGoodHaveNoOrganizationsShare(t *testing.T) {
+func TestCallsWithUnprovenKeysStayOutOfOrganizationsFlows(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -36,7 +36,7 @@ func TestCallsWithKeysThatNobodyHasSeenToBeGoodHaveNoOrganizationsShare(t *testi
 }
 
 // A key's calls lose the share of their organization, and their urgency, when it is forgotten.
-func TestNoOrganizationMakesTheKeyOfAnotherForgottenByRotatingItsOwn(t *testing.T) {
+func TestRotatingKeysDoesNotEvictAnotherOrganizationsProvenKey(t *testing.T) {
 	t.Parallel()
 	p := newProvenKeys()
 	calm, busy := APIKey{uuid.New(), [32]byte{1}}, APIKey{uuid.New(), [32]byte{1}}
@@ -70,7 +70,7 @@ func TestBothKeysOfARotationWithGraceHaveTheirOrganizationsShareUntilOneIsRefuse
 }
 
 // Its signature is good for up to an hour more.
-func TestARevokedAgentHasNoOrganizationsShareOnceItsTokenWasRefused(t *testing.T) {
+func TestARevokedAgentLeavesItsOrganizationsFlowOnceItsTokenWasRefused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})

@@ -20,8 +20,7 @@ const (
 	pruneTime   = 100 * time.Millisecond // the creation's answer waits for it
 )
 
-// tidyAfterCreation leaves the indexes right once a session's creation has come out. It does what it can: whatever
-// stays is dropped by a later reader.
+// tidyAfterCreation repairs the indexes after a session's creation. It is best effort: a later reader drops what is left.
 func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, session uuid.UUID, c creation) {
 	switch {
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
@@ -75,7 +74,7 @@ type creation struct {
 	replayed bool // an earlier request had created another one
 }
 
-// cameToNothing says that the object with the new id certainly does not exist.
+// cameToNothing reports that the object with the new id certainly does not exist.
 func (c creation) cameToNothing() bool {
 	return c.replayed || c.err != nil && !errors.Is(c.err, ErrOutcomeUnknown) && !errors.Is(c.err, ErrUnavailable)
 }
@@ -86,8 +85,8 @@ func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID)
 	prune(ctx, s, s.sessionsOf(actor{organization: organization, agent: agent}), pruneSample)
 }
 
-// prune repairs what a sample of an index finds. Of an index that is written before its objects it also looks at those that
-// have been without an object for longest: that finds each again without waiting for chance.
+// prune repairs what a sample of an index finds. In an index that is written before its objects it also checks those that
+// have been without an object for longest, so each is found again without waiting for chance.
 func prune[T any](ctx context.Context, s *Store, ix index[T], entries int) {
 	var sample, suspects *redis.StringSliceCmd
 	var clock *redis.TimeCmd

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-func TestPruningDropsWhatIsGoneMovesWhatIsOverAndKeepsWhatLives(t *testing.T) {
+func TestPruningDropsDeadEntriesMovesEndedSessionsAndKeepsTheRest(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1, Lifetime: time.Millisecond})
@@ -43,8 +43,8 @@ func TestPruningDropsWhatIsGoneMovesWhatIsOverAndKeepsWhatLives(t *testing.T) {
 	})
 }
 
-// An entry that was seen between it and its object is no suspect any more once pruning finds the object.
-func TestPruningClearsSuspectsWhoseObjectHasCome(t *testing.T) {
+// An entry that was read before its object was written stops being a suspect once pruning finds the object.
+func TestPruningClearsSuspectsWhoseObjectExists(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -63,7 +63,7 @@ func TestPruningEmptyIndexesDoesNothing(t *testing.T) {
 	})
 }
 
-func TestCreationsKeepIndexesThatNobodyReadsFromGrowing(t *testing.T) {
+func TestCreationsBoundUnreadIndexes(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -95,7 +95,7 @@ func TestCreationsKeepIndexesThatNobodyReadsFromGrowing(t *testing.T) {
 	})
 }
 
-func TestBeginsKeepIndexesThatNobodyReadsFromGrowing(t *testing.T) {
+func TestBeginsBoundUnreadIndexes(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for _, inSession := range []bool{false, true} {
@@ -133,7 +133,7 @@ func TestBeginsKeepIndexesThatNobodyReadsFromGrowing(t *testing.T) {
 	})
 }
 
-func TestOnlyWhatCertainlyCameToNothingIsTakenOutOfItsIndexes(t *testing.T) {
+func TestOnlyCertainlyFailedCreationsAreRemovedFromTheirIndexes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		creation

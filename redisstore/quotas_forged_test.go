@@ -36,7 +36,7 @@ func TestForgedKeysAreCountedForNoOrganization(t *testing.T) {
 	})
 }
 
-// A new instance has seen no key yet. What the first use of a good one creates counts.
+// A new instance knows no key yet. What the first use of a valid one creates counts.
 func TestTheFirstUseOfAKeyAtAnInstanceIsCounted(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -171,7 +171,7 @@ func TestWhatIsFreedIsNoLongerUsed(t *testing.T) {
 }
 
 // A refusal that is kept for an idempotency key takes memory as a success does.
-func TestRefusalsThatAreKeptForIdempotencyKeysAreCounted(t *testing.T) {
+func TestRefusalsStoredForIdempotencyKeysAreCounted(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		const most = 3
@@ -235,7 +235,7 @@ func TestRefusalsThatAreKeptForIdempotencyKeysAreCounted(t *testing.T) {
 }
 
 // What a quota has refused leaves its idempotency key to another request, and uses none up.
-func TestWhatAQuotaRefusesLeavesItsIdempotencyKeyUnused(t *testing.T) {
+func TestAQuotaRefusalLeavesTheIdempotencyKeyUnused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -366,7 +366,7 @@ func TestARepeatedRequestIsAnsweredThoughItsQuotaIsReached(t *testing.T) {
 }
 
 // Beyond every quota an organization can still stop its agents and settle what has happened.
-func TestNoQuotaHindersWhatTakesAuthorityAwayOrSettles(t *testing.T) {
+func TestNoQuotaRefusesRevocationOrSettlement(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10})
@@ -417,7 +417,7 @@ func TestUsageLeavesTheSumWhenItExpires(t *testing.T) {
 	})
 }
 
-func TestABucketNeverFallsBelowNothing(t *testing.T) {
+func TestABucketNeverFallsBelowZero(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -466,7 +466,7 @@ func TestASecondInstanceLearnsOfTheUsage(t *testing.T) {
 	})
 }
 
-func TestUsageIsToldToRedisWithoutBeingAskedAndAtTheEnd(t *testing.T) {
+func TestUsageIsWrittenToRedisPeriodicallyAndOnClose(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -528,7 +528,7 @@ func TestParseQuotasReadsPairsAndRefusesEverythingElse(t *testing.T) {
 	}
 }
 
-func TestRatesRefuseWhatIsCreatedTooFastAndSayWhenToComeAgain(t *testing.T) {
+func TestRatesRefuseFastCreationsWithRetryAfter(t *testing.T) {
 	t.Parallel()
 	const perSecond = 2
 	for _, c := range []struct {
@@ -570,7 +570,7 @@ func TestRatesRefuseWhatIsCreatedTooFastAndSayWhenToComeAgain(t *testing.T) {
 	}
 }
 
-// Who has no credential takes nothing from those whose ids they know.
+// Knowing an organization's id without a credential uses none of its quota.
 func TestForgedKeysAndSecretsUseUpNoRateAndNoQuota(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{Rates: Rates{Organization: 1, Agent: 1}}, func(t *testing.T, s *Store) {

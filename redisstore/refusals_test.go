@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestEveryCodeOfAScriptIsARefusalAndTheOtherWayRound(t *testing.T) {
+func TestReplyCodesAndRefusalsMatch(t *testing.T) {
 	t.Parallel()
 	codes := map[string]bool{}
 	for _, source := range luaFiles(t) {
@@ -32,7 +32,7 @@ func TestEveryCodeOfAScriptIsARefusalAndTheOtherWayRound(t *testing.T) {
 	}
 }
 
-// A script that writes must not pass for one that reads: a lost reply of it would be asked again.
+// A script that writes must not be declared as one that reads: after a lost reply it would be sent again.
 func TestEveryScriptIsRunAsWhatItsHeaderSaysItIs(t *testing.T) {
 	t.Parallel()
 	declared := map[string]string{}

@@ -21,7 +21,7 @@ var goOnWhenFull = []string{
 	"EndSession", "DeleteAgent", "Suspend", "ReplaceAPIKey",
 }
 
-func TestWhatRedisRefusesToWriteIsUnavailableAndChangesNothing(t *testing.T) {
+func TestAWriteThatRedisRefusesIsUnavailableAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	onEachRefusing(t, allRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
 		operations, _ := newOperations(t, s)
@@ -57,7 +57,7 @@ func TestWhatRedisRefusesToWriteIsUnavailableAndChangesNothing(t *testing.T) {
 }
 
 // What a full Redis still does has its whole effect: it is no half of a change that Redis let through.
-func TestWhatGoesOnInAFullRedisHasItsWholeEffect(t *testing.T) {
+func TestOperationsAllowedInAFullRedisHaveTheirFullEffect(t *testing.T) {
 	t.Parallel()
 	onEachRefusing(t, []refusing{isFull}, func(t *testing.T, s *Store, _ refusing, refuse, accept func()) {
 		ctx := t.Context()
@@ -200,7 +200,7 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 
 // A read whose way would have led by a write (what is seen expired is noted, holds that are due are released, entries of
 // an index are moved) tells the same as if it had been made.
-func TestReadsTellTheSameWhileRedisRefusesToWrite(t *testing.T) {
+func TestReadsReturnTheSameWhileRedisRefusesWrites(t *testing.T) {
 	t.Parallel()
 	onEachRefusing(t, readableRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
 		ctx := t.Context()
@@ -273,7 +273,7 @@ func (w tenant) read(t *testing.T, s *Store, g Grant, sessions []Session, transa
 	return found
 }
 
-// A secret that is used for the first time while Redis refuses to write is let in all the same; its next use is noted.
+// A new secret is accepted even while Redis refuses writes; its next use is recorded.
 func TestASecretIsCheckedWhileRedisRefusesToWrite(t *testing.T) {
 	t.Parallel()
 	onEachRefusing(t, readableRefusing, func(t *testing.T, s *Store, state refusing, refuse, accept func()) {
@@ -309,7 +309,7 @@ func TestReadySaysWhyRedisRefusesToWriteAndRecovers(t *testing.T) {
 	})
 }
 
-// wantNotReady checks for the reason that anybody may read.
+// wantNotReady checks the public reason.
 func wantNotReady(t *testing.T, err error, reason string) {
 	t.Helper()
 	var notReady *NotReadyError

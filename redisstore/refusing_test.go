@@ -37,7 +37,7 @@ var (
 		func(t *testing.T, server *redis.Client) { must(server.SlaveOf(t.Context(), "NO", "ONE").Result())(t) }}
 )
 
-// allRefusing are these states; a node of a cluster is no replica that could be asked to write.
+// allRefusing are these states. A cluster has no replica case: its nodes redirect writes.
 var allRefusing = []refusing{isFull, lacksReplicas, cannotSave, isReplica}
 
 // readableRefusing are those in which what is read is up to date.
@@ -118,7 +118,7 @@ func untilRetired(t *testing.T, s *Store, demote func()) {
 	eventually(t, "the connections are retired", func() bool { return redis.HasErrorPrefix(s.Ping(t.Context()), "READONLY") })
 }
 
-// dump is all that the store keeps, to the byte, with the time at which each key ends; but for the probes of readiness.
+// dump is everything in the store except readiness probes, to the byte, with the expiry of each key.
 func dump(t *testing.T, s *Store) map[string]string {
 	t.Helper()
 	ctx := t.Context()

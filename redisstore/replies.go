@@ -28,7 +28,7 @@ func generationAt(r *reply, i int) uint32 {
 	return uint32(number)
 }
 
-// idOrNilAt reads an id from its 16 bytes or its text, uuid.Nil from ”.
+// idOrNilAt reads an id from its 16 bytes or its text, uuid.Nil from an empty string.
 func idOrNilAt(r *reply, i int) uuid.UUID {
 	switch text := r.Text(i); len(text) {
 	case 0:

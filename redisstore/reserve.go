@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// reserveByKey is reserve for an API key. While the key is not seen to be good, its organization is not asked: the operation
-// checks the key, and the account comes with its success.
+// reserveByKey is reserve for an API key. Until the key was found valid, nothing is reserved for its organization: the
+// operation checks the key, and the account follows from its success.
 func (s *Store) reserveByKey(key APIKey, d demand) (reservation, error) {
 	return s.reserveIn(s.proven.flow(key), d)
 }
@@ -21,7 +21,7 @@ func (s *Store) reserveIn(f flow, d demand) (reservation, error) {
 	return s.usage.reserve(d)
 }
 
-// closePause is how often open sessions are looked through because they seem too many, and closeSample how many.
+// closePause is how often open sessions are checked because they seem too many, and closeSample how many.
 const (
 	closePause  = time.Second
 	closeSample = 256
@@ -37,8 +37,8 @@ func (a *account) mayTidy(now time.Time) bool {
 	return true
 }
 
-// closeSome moves open sessions that are over to the closed ones, when there are too many and it has not looked for a while; it
-// returns whether it has. It also asks for the quota again, which may have been raised.
+// closeSome moves open sessions that are over to the closed ones, when there are too many and it has not checked for a while; it
+// returns whether it has. It also reads the quota again, which may have been raised.
 func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
 	a := s.usage.account(organization)
 	s.usage.syncing.want(a)
@@ -51,8 +51,8 @@ func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
 	return true
 }
 
-// isKept says whether there is something at the key of an outcome or a claim: a repeated request takes no more memory, and
-// is answered as the first was.
+// isKept reports whether an outcome or a claim is stored at the key. A repeated request takes no more memory, and gets the
+// first response.
 func (s *Store) isKept(ctx context.Context, f flow, key string) bool {
 	found, err := s.client.Call(ctx, f, reads, "exists", key)
 	return err == nil && found == int64(1)
@@ -67,7 +67,7 @@ func (s *Store) reserveUnlessKept(ctx context.Context, f flow, d demand, place s
 	return held, s.refusals.count(err)
 }
 
-// reserveKey reserves the idempotency key of an operation on an agent. Of an API key's the claim was counted before.
+// reserveKey reserves the idempotency key of an operation on an agent. For an API key the claim was counted before.
 func (s *Store) reserveKey(ctx context.Context, act actor, idem *Idempotency, outcome string) (reservation, error) {
 	d := keyDemand(act, idem, keySize)
 	if act.family == "" {
@@ -89,7 +89,7 @@ func (s *Store) noteOutcomes(organization uuid.UUID, kept int64) {
 	})
 }
 
-// noteReleased counts that a claim is not kept any more.
+// noteReleased counts that a claim is gone.
 func (s *Store) noteReleased(organization uuid.UUID) {
 	s.usage.note(organization, func(c *changes, settled *quantities) {
 		c.expire(expiryOf('i', outcomeLifetime, outcomeLifetime), -1)
@@ -110,7 +110,7 @@ func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTran
 	return s.reserveUnlessKept(ctx, act.flow, d, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, "")))
 }
 
-// settled counts that a transaction is not pending any more, and what its settlement keeps.
+// settled counts that a transaction is no longer pending, and what its settlement stores.
 func (s *Store) settled(act actor, idem *Idempotency, postState string) func(Transaction, error) (Transaction, error) {
 	return func(t Transaction, err error) (Transaction, error) {
 		if err != nil || idem != nil && idem.Replayed {

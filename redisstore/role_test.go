@@ -90,7 +90,7 @@ func wantReplica(t *testing.T, reads map[string]func(context.Context) error) {
 }
 
 // The agent is revoked on the new primary, which the old one has no way to know when it is cut off.
-func TestAPrimaryThatIsDemotedAuthorisesNobodyOnOpenConnections(t *testing.T) {
+func TestADemotedPrimaryAuthorizesNoCallerOnOpenConnections(t *testing.T) {
 	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 		d := newDemotion(t)
@@ -120,7 +120,7 @@ func TestAPrimaryThatIsDemotedAuthorisesNobodyOnOpenConnections(t *testing.T) {
 	})
 }
 
-func TestAStoreOnAReplicaAuthorisesNobody(t *testing.T) {
+func TestAStoreOnAReplicaAuthorizesNoCaller(t *testing.T) {
 	t.Parallel()
 	for name, writable := range map[string]string{"read-only": "yes", "writable": "no"} {
 		t.Run(name, func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestAStoreOnAReplicaAuthorisesNobody(t *testing.T) {
 }
 
 // A user file of the version before does not allow the watch its command.
-func TestADemotionIsNoticedByAUserThatMayNotBlock(t *testing.T) {
+func TestADemotionIsDetectedWithoutPermissionToBlock(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
 	client := redistest.PlainClient(t, server.URL())
@@ -148,7 +148,7 @@ func TestADemotionIsNoticedByAUserThatMayNotBlock(t *testing.T) {
 	wantReplica(t, readsOf(s, w, Grant{AccessToken: AccessToken{Organization: w.key.Organization, Agent: w.agent.ID}}))
 }
 
-func TestTheWatchOverTheRoleEndsWithItsStore(t *testing.T) {
+func TestTheRoleMonitorEndsWithItsStore(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
 	client := redistest.PlainClient(t, server.URL())

@@ -16,12 +16,12 @@ type keyedScript struct {
 	keyed *script
 }
 
-// newKeyedScript is newScript for an operation that writes and can be asked for with an idempotency key.
+// newKeyedScript is newScript for an operation that writes and may have an idempotency key.
 func newKeyedScript(name string) keyedScript {
 	return keyedScript{newScript(name, writes), redisclient.NewScript(name, lua.IdempotentSource(name), writes)}
 }
 
-// newSealedScript is newKeyedScript for an operation that gives a credential.
+// newSealedScript is newKeyedScript for an operation that issues a credential.
 func newSealedScript(name string) keyedScript {
 	return keyedScript{newScript(name, writes), redisclient.NewScript(name, lua.SealedIdempotentSource(name), writes)}
 }

@@ -43,7 +43,7 @@ func wantLostRepliesToBeInDoubt(t *testing.T, s *Store, p *redistest.Proxy) {
 	}
 }
 
-// A read can be asked again, and an index entry without its object is nothing: their loss leaves nothing in doubt.
+// A read can be repeated, and an index entry without its object is ignored: losing their replies leaves nothing in doubt.
 func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
@@ -72,7 +72,7 @@ func TestALostReplyLeavesDoubtOnlyAboutWhatMayHaveHappened(t *testing.T) {
 	})
 }
 
-func TestAScriptThatRedisForgotRunsOnceAllTheSame(t *testing.T) {
+func TestAScriptThatRedisForgotStillRunsOnce(t *testing.T) {
 	t.Parallel()
 	aloneAndShared(t, func(t *testing.T, crowd func(*testing.T, *Store)) {
 		onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
@@ -177,7 +177,7 @@ func charging(t *testing.T, m redistest.SlotMove, token Caller, session uuid.UUI
 	}
 }
 
-func TestRepliesThatNoScriptGivesAreErrors(t *testing.T) {
+func TestRepliesThatNoScriptReturnsAreErrors(t *testing.T) {
 	t.Parallel()
 	usage := []any{"1", "2", "3", "4", "0", "5"}
 	for name, values := range map[string][]any{
@@ -201,7 +201,7 @@ func TestRepliesThatNoScriptGivesAreErrors(t *testing.T) {
 	}
 }
 
-func TestAReplyKeepsTheFirstValueThatIsNotAsAskedFor(t *testing.T) {
+func TestAReplyKeepsItsFirstDecodingError(t *testing.T) {
 	t.Parallel()
 	for name, read := range map[string]func(*reply){
 		"text that is a number":     func(r *reply) { r.Text(0) },

@@ -10,7 +10,7 @@ import (
 	"remit/internal/redistest"
 )
 
-// plainSeal seals for tests: it opens for whoever names the same secret.
+// plainSeal is a seal for tests that opens with the same secret.
 type plainSeal string
 
 func (s plainSeal) Seal(credential string) string { return string(s) + ":" + credential }
@@ -21,12 +21,12 @@ func (s plainSeal) Open(sealed string) (string, bool) {
 
 const longKey = "8d5bb0f3-7c34-4a58-9b0e-5f1f6a0c3a11"
 
-// sealedOnce is an idempotency key for a request that would give this credential.
+// sealedOnce is an idempotency key for a request that would issue this credential.
 func sealedKey(secret, credential string) *Idempotency {
 	return &Idempotency{Key: longKey, Fingerprint: [32]byte{1}, Seal: plainSeal(secret), Credential: credential}
 }
 
-// giving is an operation that gives a credential; it returns what its answer is made of.
+// giving is an operation that issues a credential; it returns the parts of its response.
 type giving struct {
 	script keyedScript
 	do     func(ctx context.Context, s *Store, hash [32]byte, idem *Idempotency) (any, error)
@@ -93,7 +93,7 @@ func TestARepeatedRequestForACredentialGetsTheFirst(t *testing.T) {
 	})
 }
 
-func TestARepeatedRequestForACredentialIsRefusedToWhoCannotOpenIt(t *testing.T) {
+func TestAReplayWithoutTheCredentialThatOpensTheSealIsRefused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		onEachGiving(t, s, func(t *testing.T, w tenant, g giving) {
@@ -154,7 +154,7 @@ func TestOneAgentIsMadeOfManyEqualRequestsAtOnce(t *testing.T) {
 	})
 }
 
-// A key that has ended gets its successor only by an idempotency key that nobody guesses.
+// A key that has ended gets its successor only with an unguessable idempotency key.
 func TestAnEndedAPIKeyGetsItsSuccessorAgainByAnUnguessableKeyAlone(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

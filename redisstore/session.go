@@ -8,7 +8,7 @@ import (
 	"remit/money"
 )
 
-// Status is where an agent, a session or a transaction stands.
+// Status is the state of an agent, a session or a transaction.
 type Status string
 
 // An agent is Active or Revoked; a session can be any of these.
@@ -26,7 +26,7 @@ type Usage struct {
 	MaxValue    money.MicroUSD
 	ValueUsed   money.MicroUSD
 	ValueHeld   money.MicroUSD
-	Withheld    money.MicroUSD // what of MaxValue MaxCommitted does not leave; 0 without
+	Withheld    money.MicroUSD // the part of MaxValue that MaxCommitted excludes; 0 without
 	Expires     time.Time
 }
 
@@ -40,8 +40,8 @@ type Session struct {
 	ID    uuid.UUID
 	Agent uuid.UUID
 	Usage
-	ValueCommitted money.MicroUSD  // all that was ever charged or committed: what was rolled back, too
-	MaxCommitted   *money.MicroUSD // what ValueCommitted may become, together with what is held; nil for no such limit
+	ValueCommitted money.MicroUSD  // all that was ever charged or committed, including what was rolled back
+	MaxCommitted   *money.MicroUSD // limit of ValueCommitted together with what is held; nil for none
 	ValueOverage   money.MicroUSD  // what its transactions cost beyond its limit; not in ValueCommitted
 	Status         Status          // as it was when read
 	Scopes         []string
@@ -70,7 +70,7 @@ func (n NewSession) scopesText() string {
 	return strings.Join(n.Scopes, " ")
 }
 
-// lifeEvents is what a session's status follows from. A zero time has not come.
+// lifeEvents determine a session's status. A zero time means that the event has not happened.
 type lifeEvents struct{ ended, revoked, expires time.Time }
 
 // statusAt is the one rule for a session's status: whichever came first, its end, its agent's revocation or its expiry.

@@ -9,11 +9,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// An organization's sessions stand in two indexes. One holds those that were open when last looked at; a session is in it
-// from before it is created. The other holds those that somebody has seen not to be active any more. An expired one becomes
-// active again when Redis's clock goes back, so the latest expiry that was seen is noted, and until then active ones are
-// looked for in both. An entry is moved from the one to the other in one script, so whoever reads both in one script finds
-// every session, at whatever moment; who reads the open ones looks at each.
+// An organization's sessions are in two indexes. The first holds those that were open when last read, each from before it is
+// created. The second holds those that a request has found to be no longer active. An expired session becomes active again
+// when Redis's clock goes back. So the latest observed expiry is stored, and until that time lists of active sessions read
+// both. One script moves an entry from the first to the second, so a script that reads both always finds every session. A
+// reader of the first checks each session's status.
 
 var (
 	indexSession  = newScript("index_session", writes)
@@ -22,11 +22,11 @@ var (
 	listActive    = newScript("list_active_sessions", reads)
 )
 
-// closeTime bounds the move of a session that was ended, for the answer waits for it.
+// closeTime bounds the move of an ended session, because the response waits for it.
 const closeTime = 500 * time.Millisecond
 
 // closeSessions moves sessions that are no longer active to the closed ones; expired is the latest expiry of those that have
-// expired, zero for none. It does what it can: one that stays among the open ones is moved by the next reader.
+// expired, zero for none. It is best effort: the next reader moves those that are left.
 func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids []uuid.UUID, expired time.Time) {
 	latest := ""
 	if !expired.IsZero() {
@@ -107,7 +107,7 @@ func (s *Store) readSessions(key APIKey, sc *script, keys ...string) func(contex
 	}
 }
 
-// newestOf merges ids that are in order, newest first, to at most so many; one that stands in both it takes once.
+// newestOf merges ids that are in order, newest first, to at most so many; it takes an id that is in both once.
 func newestOf(a, b []uuid.UUID, limit int) []uuid.UUID {
 	merged := make([]uuid.UUID, 0, min(limit, len(a)+len(b)))
 	for len(merged) < limit && len(a)+len(b) > 0 {

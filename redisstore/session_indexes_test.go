@@ -72,7 +72,7 @@ func TestASessionIsListedOnceAtEveryStageOfItsLife(t *testing.T) {
 	})
 }
 
-func TestAnEntryOfASessionThatIsStillToComeShowsNothingAndStays(t *testing.T) {
+func TestAnIndexEntryWrittenBeforeItsSessionIsNotListedAndStays(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -207,7 +207,7 @@ func TestEndingASessionMovesItToTheClosedOnes(t *testing.T) {
 	})
 }
 
-func TestAMoveThatFailedIsMadeUpForByWhoeverMeetsTheSession(t *testing.T) {
+func TestAFailedMoveIsRepeatedByTheNextReader(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		for name, meet := range map[string]func(w tenant){
@@ -236,7 +236,7 @@ func TestAMoveThatFailedIsMadeUpForByWhoeverMeetsTheSession(t *testing.T) {
 	})
 }
 
-func TestAMoveWhoseReplyIsLostLeavesNothingInDoubt(t *testing.T) {
+func TestALostReplyToAMoveLeavesNothingInDoubt(t *testing.T) {
 	t.Parallel()
 	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
 		loadScripts(t, s)

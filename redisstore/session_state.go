@@ -8,7 +8,7 @@ import (
 	"remit/money"
 )
 
-// What an answer shows of a session, by its place in what block/session_state.lua and lists read.
+// Fields of a session in responses, by their place in what block/session_state.lua and lists read.
 const (
 	sessionAgent = iota
 	sessionActions
@@ -35,7 +35,7 @@ var sessionFields = []string{
 // listedFields are those that lists need: all but the metadata, which may be large.
 var listedFields = sessionFields[:sessionMetadata]
 
-// holder is what a session's reading takes from elsewhere: its agent, and the time.
+// holder is what reading a session needs beside its hash: its agent, and the time.
 type holder struct {
 	now     time.Time
 	revoked time.Time // of the agent, zero while it is active
@@ -77,7 +77,7 @@ func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
 	return session, r.Err
 }
 
-// How far a session is used, by its place in what the scripts answer that charge it or refuse to.
+// Usage of a session, by place in the replies of the scripts that charge it or refuse to.
 const (
 	usageActions = iota
 	usageMaxActions

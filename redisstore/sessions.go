@@ -116,7 +116,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	return r.Time(0), r.Err
 }
 
-// sessionKeys are the keys of what looks at a session: what it sees goes into the audit trail.
+// sessionKeys are the keys of a script that reads a session: what it observes goes into the audit trail.
 func (s *Store) sessionKeys(act actor, id uuid.UUID) [3]string {
 	if act.written != nil {
 		return [3]string{act.written.agent, s.keys.session(act.agent, id), act.written.events}

@@ -229,7 +229,7 @@ func TestASessionHasTheStatusOfWhatCameFirst(t *testing.T) {
 	}
 }
 
-func TestEndingASessionAgainGivesTheFirstAnswer(t *testing.T) {
+func TestEndingASessionAgainReturnsTheFirstResponse(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -271,7 +271,7 @@ func TestEndingASessionThatIsOverIsRefusedWithItsStatus(t *testing.T) {
 }
 
 // A token that is not live learns nothing, not even which sessions are not its own.
-func TestARevokedTokenIsRefusedForForeignSessionsToo(t *testing.T) {
+func TestARevokedTokenIsRefusedForOtherSessionsToo(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -290,7 +290,7 @@ func TestARevokedTokenIsRefusedForForeignSessionsToo(t *testing.T) {
 	})
 }
 
-func TestARevokedTokenIsRefusedForForeignAgentsToo(t *testing.T) {
+func TestARevokedTokenIsRefusedForOtherAgentsToo(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -304,7 +304,7 @@ func TestARevokedTokenIsRefusedForForeignAgentsToo(t *testing.T) {
 }
 
 // A session's id has the time of the service that drew it, which may differ from Redis's.
-func TestASessionsCreationIsByTheClockOfRedisWhateverItsIDSays(t *testing.T) {
+func TestASessionsCreationTimeIsRedissNotItsIDs(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})

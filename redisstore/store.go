@@ -9,11 +9,11 @@ import (
 	"remit/redisclient"
 )
 
-// Config says where the store is and how long it keeps things.
+// Config says where the Redis is and how long objects are kept.
 type Config struct {
 	// URL is redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://.
 	URL string
-	// Prefix goes before every key, so that a Redis user can be held to this service's own. "" means "remit:". Each
+	// Prefix goes before every key, so that a Redis user can be restricted to this service's keys. "" means "remit:". Each
 	// test uses one of its own below that.
 	Prefix string
 	// Retention is how long a session stays readable after it ends. 0 means 7 days.
@@ -28,17 +28,17 @@ type Config struct {
 	AccessLifetime time.Duration
 	// Durability is when a write is acknowledged. "" means Local.
 	Durability Durability
-	// EventsKept is how many events of its audit trail an agent keeps, about: up to 100 more may stand. 0 means 1000.
+	// EventsKept is how many events of its audit trail an agent keeps, about: up to 100 more may remain. 0 means 1000.
 	EventsKept int
-	// Quotas are those of an organization that the operator has given none of its own, by the names of ParseQuotas; 0 is
-	// unbounded. Those that are not named have their defaults.
+	// Quotas are those of an organization without quotas of its own, by the names of ParseQuotas; 0 is unbounded. Missing
+	// ones have their defaults.
 	Quotas map[string]int64
 	// Rates bound how fast organizations and agents may create what takes memory. The zero value bounds nothing.
 	Rates Rates
-	// UsageEvery is how often Redis is told what organizations have created and freed. 0 means half a second.
+	// UsageEvery is how often the store writes to Redis what organizations have created and freed. 0 means half a second.
 	UsageEvery time.Duration
-	// FollowsSuspensions says that the owner calls ReadSuspensions from time to time. Until it has succeeded once, what an
-	// API key asks is ErrUnavailable.
+	// FollowsSuspensions says that the owner calls ReadSuspensions from time to time. Until it has succeeded once, calls
+	// with an API key return ErrUnavailable.
 	FollowsSuspensions bool
 	// Tracer makes a span of each round trip to Redis within a request that is traced. Nil: there are none.
 	Tracer trace.Tracer
@@ -54,7 +54,7 @@ const (
 	defaultUsageEvery      = 500 * time.Millisecond
 )
 
-// Store keeps everything that Remit keeps, in one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
+// Store stores everything that Remit keeps, in one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
 type Store struct {
 	client     *redisclient.Client
 	keys       keyspace

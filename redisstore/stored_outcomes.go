@@ -35,10 +35,10 @@ func readClaim(stored string) (storedClaim, bool) {
 	return c, true
 }
 
-// storedEnd is how many bytes at its end say whose an outcome or a claim is.
+// storedEnd is how many bytes at the end of an outcome or a claim name its organization.
 const storedEnd = len("00000000-0000-0000-0000-000000000000")
 
-// belongsTo says whether what ends so is the organization's: an outcome ends with its 16 bytes, a claim with its id as text.
+// belongsTo reports whether a value with this end is the organization's: an outcome ends with its 16 bytes, a claim with its id as text.
 func belongsTo(end string, organization uuid.UUID) bool {
 	return strings.HasSuffix(end, string(organization[:])) || end == organization.String()
 }

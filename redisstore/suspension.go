@@ -35,7 +35,7 @@ func (s *Store) ReadSuspensions(ctx context.Context) error {
 	return err
 }
 
-// suspensionsNow returns the suspensions as they stand in Redis.
+// suspensionsNow returns the suspensions in Redis.
 func (s *Store) suspensionsNow(ctx context.Context) (*suspensions, error) {
 	fields, err := s.client.Redis().HGetAll(ctx, s.keys.suspended()).Result()
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *Store) suspensionsNow(ctx context.Context) (*suspensions, error) {
 	return read, nil
 }
 
-// Suspend suspends an organization and returns since when it is. Each instance refuses it once it has read so. Errors:
+// Suspend suspends an organization and returns since when it is suspended. Each instance refuses it once it has read that. Errors:
 // ErrUnknownOrganization.
 func (s *Store) Suspend(ctx context.Context, organization uuid.UUID) (Suspension, error) {
 	if _, err := s.organizationName(ctx, organization); err != nil {

@@ -94,7 +94,7 @@ func TestASuspendedOrganizationsSpentRefreshTokenGetsNoSuccessor(t *testing.T) {
 	})
 }
 
-// A stranger with a made-up credential hears what everybody hears: nothing says that the organization is suspended.
+// A forged credential gets the usual refusal, which does not reveal that the organization is suspended.
 func TestAStrangerLearnsNothingOfASuspension(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -21,7 +21,7 @@ type suspensions struct {
 	of      map[uuid.UUID]Suspension
 }
 
-// parseSuspension reads a record. One that it does not understand suspends all the same, and keeps no other from being read.
+// parseSuspension reads a record. One that it does not understand still suspends, and does not prevent reading the others.
 func parseSuspension(text string) Suspension {
 	since, state, _ := strings.Cut(text, " ")
 	ms, err := strconv.ParseInt(since, 10, 64)
@@ -31,7 +31,7 @@ func parseSuspension(text string) Suspension {
 	return Suspension{Since: time.UnixMilli(ms), Deleting: state == "deleting"}
 }
 
-// Suspended says whether the organization was suspended when that was read last.
+// Suspended reports whether the organization was suspended when suspensions were last read.
 func (s *Store) Suspended(organization uuid.UUID) bool {
 	known := s.suspended.Load()
 	if known == nil {

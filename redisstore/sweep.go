@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sweep removes those keys that are the organization's, but for its record and those of its agents: by these a repeated
-// deletion knows what else is its.
+// sweep removes those keys that are the organization's, except its record and those of its agents: a repeated deletion needs
+// them to recognize the rest.
 func (d *deletion) sweep(ctx context.Context, keys []string) error {
 	var doomed [][]string
 	var asked, indexes []string
@@ -66,7 +66,7 @@ func (d *deletion) removeFamilies(ctx context.Context, indexes []string) error {
 	return nil
 }
 
-// isMine says whether a key's own name tells that it is the organization's or one of its agents'.
+// isMine reports whether a key's name shows that it is the organization's or one of its agents'.
 func (d *deletion) isMine(name keyName) bool {
 	_, ofAgent := d.agents[name.id]
 	return ofAgent || name.id == d.organization && strings.HasPrefix(name.kind, "o")
@@ -79,7 +79,7 @@ func (d *deletion) leave(key string, name keyName) {
 	}
 }
 
-// owned returns those keys whose values say that they are the organization's, each with what goes with it.
+// owned returns those keys whose values name the organization, each with the keys that are removed with it.
 func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error) {
 	owners, err := ask(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
 		if name, _ := d.keys.parse(key); name.kind == "i" {

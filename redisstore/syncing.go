@@ -6,11 +6,11 @@ import (
 )
 
 const (
-	// hurryPause is the least time between two looks at the memory of Redis.
+	// hurryPause is the least time between two readings of the memory of Redis.
 	hurryPause  = 20 * time.Millisecond
 	syncAtOnce  = 256 // accounts in each round; the others wait for the next
 	syncWorkers = 8
-	// finishTime is what a store that is closed has to tell Redis the last.
+	// finishTime is how long a closing store may take to write the last changes to Redis.
 	finishTime = 300 * time.Millisecond
 	// publishPause is how often the holdings of all organizations learn of one.
 	publishPause = time.Second
@@ -76,7 +76,7 @@ func (y *syncing) stopped() {
 	y.running = false
 }
 
-// finish stops the goroutine. What it could not tell Redis in finishTime is not counted; see decision 36.
+// finish stops the goroutine. What it could not write to Redis in finishTime is not counted; see decision 36.
 func (y *syncing) finish() {
 	y.mu.Lock()
 	y.closed = true

@@ -15,7 +15,7 @@ type Grant struct {
 	AccessToken
 	Scopes     []string
 	Generation uint32 // of the refresh token
-	Replayed   bool   // it was granted before, and is again because its answer may have been lost
+	Replayed   bool   // granted again because the first response may have been lost
 }
 
 var (
@@ -28,10 +28,10 @@ var (
 
 // ExchangeSecret opens a new refresh-token family for the agent whose secret this is, narrowed to the scopes if some are
 // given. An agent has at most 10,000 families: beyond, those that were not used for longest end. Errors:
-// ErrInvalidCredentials, ErrOrganizationSuspended, *ScopeError, *QuotaError, *RateError. Whose an agent is that this instance
-// has not seen yet only the answer tells, so its first exchange is never refused by a quota.
+// ErrInvalidCredentials, ErrOrganizationSuspended, *ScopeError, *QuotaError, *RateError. An instance learns an agent's
+// organization from the first reply, so no quota refuses the agent's first exchange there.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
-	if s.anySuspended() { // the agent's organization is known in its cell alone
+	if s.anySuspended() { // only the agent's cell has its organization
 		if _, err := s.CheckSecret(ctx, agent, secretHash); err != nil {
 			return Grant{}, err
 		}
@@ -60,7 +60,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	return grant, r.Err
 }
 
-// refusedExchange returns a refusal by a quota, which says what the organization holds, only to who has the secret.
+// refusedExchange returns a refusal by a quota. It shows what the organization holds, so only to a caller with the secret.
 func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash [32]byte, refusal error) error {
 	var quota *QuotaError
 	if errors.As(refusal, &quota) {
@@ -76,7 +76,7 @@ func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash
 // narrow this access token only. Errors: ErrInvalidRefreshToken; *ScopeError, with nothing spent; ErrTokenReused, when
 // the family has just been revoked for it.
 func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, scopes ...string) (Grant, error) {
-	if s.anySuspended() { // the agent's organization is known in its cell alone
+	if s.anySuspended() { // only the agent's cell has its organization
 		if g, _, err := s.CheckRefresh(ctx, agent, family, generation); err == nil && s.Suspended(g.Organization) {
 			return Grant{}, ErrOrganizationSuspended
 		}
@@ -110,8 +110,8 @@ func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uui
 	return err
 }
 
-// CheckSecret returns the organization of the agent whose secret this is. That a new secret is in use is noted; when Redis
-// refuses every write, the next use of it will be. Errors: ErrInvalidCredentials, ErrOrganizationSuspended.
+// CheckSecret returns the organization of the agent whose secret this is. It records the first use of a new secret; when
+// Redis refuses every write, the next use does. Errors: ErrInvalidCredentials, ErrOrganizationSuspended.
 func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (uuid.UUID, error) {
 	keys := []string{s.keys.agent(agent)}
 	r, err := s.client.Run(ctx, flow{}, checkSecret, keys, secretHash, "1")

@@ -82,7 +82,7 @@ func TestRefreshOpensOneGenerationAfterTheOther(t *testing.T) {
 	})
 }
 
-func TestRefreshGivesTheSpentTokenItsSuccessorAgainWithinTheGrace(t *testing.T) {
+func TestRefreshReturnsTheSuccessorOfASpentTokenAgainWithinTheGrace(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{RefreshGrace: time.Minute}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
@@ -281,8 +281,8 @@ func TestAMarkedFamilyIsRevokedThoughItsGenerationIsKept(t *testing.T) {
 	})
 }
 
-// Marks stand for as long as an access token of the family may live, and are dropped some time after.
-func TestExchangesCleanUpMarksThatHaveLapsedAndNoOther(t *testing.T) {
+// Marks stay while an access token of the family may live, and are dropped some time later.
+func TestExchangesDropOnlyExpiredMarks(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})

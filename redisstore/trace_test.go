@@ -119,7 +119,7 @@ func TestABatchAndAListHaveASpanForTheirPipeline(t *testing.T) {
 	}
 }
 
-func TestSpansTellNoKeysAndNoArguments(t *testing.T) {
+func TestSpansContainNoKeysOrArguments(t *testing.T) {
 	t.Parallel()
 	r := redistest.NewSpanRecorder()
 	s := openStore(t, Config{Tracer: r.Tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)
@@ -148,7 +148,7 @@ func TestSpansTellNoKeysAndNoArguments(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotTracedHasNoSpans(t *testing.T) {
+func TestUntracedRequestsHaveNoSpans(t *testing.T) {
 	t.Parallel()
 	r := redistest.NewSpanRecorder()
 	s := openStore(t, Config{Tracer: r.Tracer}, "redis://"+miniredis.RunT(t).Addr(), nil)

@@ -22,7 +22,7 @@ func pauseAfter(trails int) time.Duration {
 	return watchPause * time.Duration(max(trails, watchRound)) / watchRound
 }
 
-// watch is what an instance waits for: agents' audit trails, each with its waiters.
+// watch polls agents' audit trails, each with its waiters.
 type watch struct {
 	mu      sync.Mutex
 	trails  map[uuid.UUID]*trail

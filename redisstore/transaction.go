@@ -24,10 +24,10 @@ type Transaction struct {
 	ActionType string
 	PreState   string         // JSON object; "" in lists
 	PostState  string         // JSON object, "" for none, and in lists
-	Hold       money.MicroUSD // what it was begun with, or last changed to
-	Held       money.MicroUSD // what of that it holds: all while it is pending in a session, then nothing
-	Value      money.MicroUSD // what it was charged; 0 unless it was committed
-	Overage    money.MicroUSD // what it cost beyond the session's limit
+	Hold       money.MicroUSD // value that it was begun with, or last changed to
+	Held       money.MicroUSD // value that it holds: all while it is pending in a session, then 0
+	Value      money.MicroUSD // value charged; 0 unless it was committed
+	Overage    money.MicroUSD // cost beyond the session's limit
 	Reversible bool           // it can be rolled back after it was committed
 	Reason     string         // of the rollback, "" for none
 	Metadata   string         // JSON object, "" for none, and in lists
@@ -50,7 +50,7 @@ type NewTransaction struct {
 	Idempotency  *Idempotency   // nil for without an idempotency key
 }
 
-// kept returns names and values of what a transaction's scripts only keep.
+// kept returns names and values of the fields that a transaction's scripts only store.
 func (n NewTransaction) kept() []any {
 	fields := []any{"ty", n.ActionType, "ps", n.PreState}
 	if n.Irreversible {
@@ -62,7 +62,7 @@ func (n NewTransaction) kept() []any {
 	return fields
 }
 
-// Commit is how a transaction came out.
+// Commit is the result of a transaction.
 type Commit struct {
 	Value       *money.MicroUSD // what it cost; nil for what it holds
 	PostState   string          // JSON object, "" for none

@@ -7,8 +7,8 @@ import (
 	"remit/money"
 )
 
-// What never changes of a transaction, by its place in what is read before its scripts run, and the value that it holds, which
-// scripts answer too because it may change meanwhile.
+// Fields of a transaction that never change, by their place in the read before its scripts run; and the value that it holds,
+// which scripts return too because it may change meanwhile.
 const (
 	factAgent = iota
 	factSession
@@ -27,7 +27,7 @@ var transactionFacts = []string{
 	factCreated: "b", factMetadata: "md", factPreState: "ps",
 }
 
-// listedFacts leaves out what may be large.
+// listedFacts leaves out the fields that may be large.
 var listedFacts = transactionFacts[:factMetadata]
 
 // readFacts reads a transaction from its transactionFacts or listedFacts.
@@ -45,7 +45,7 @@ func readFacts(id uuid.UUID, r *reply) (Transaction, error) {
 	return t, r.Err
 }
 
-// What changes of a transaction, by its place in what block/transaction_state.lua answers.
+// Fields of a transaction that change, by their place in the reply of block/transaction_state.lua.
 const (
 	stateStatus = iota
 	stateValue

@@ -12,13 +12,12 @@ type transactionEvents struct {
 	expires time.Time
 }
 
-// sessionGone stands for the end of a session that is not kept any more. One that expires is kept for as long as its
-// transactions, and one that ends for longer than those that had expired before; so it was ended while this one was
-// pending.
+// sessionGone stands for the end of a session that is gone. An expired session stays as long as its transactions, and an
+// ended one longer than those that had expired before. So it was ended while this one was pending.
 const sessionGone = "gone"
 
-// transactionStatus is the one rule for a transaction's status: what is stored, but for one that is pending still when
-// its time is up, which has expired, or when its session ends before, which rolls it back.
+// transactionStatus is the one rule for a transaction's status: what is stored, except that a transaction that is still pending
+// has expired once its time is up, and is rolled back if its session ends before.
 func transactionStatus(stored Status, e transactionEvents) Status {
 	switch {
 	case stored != Pending:

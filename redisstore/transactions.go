@@ -22,8 +22,8 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	if err != nil {
 		return Transaction{}, err
 	}
-	// The index lies in another cell than what says that the token is live, so that is asked before: a revoked agent must
-	// not write there.
+	// The index is in another cell than the token's state, so the token is checked first: a revoked agent must not write
+	// there.
 	if err := s.CheckToken(ctx, t); err != nil {
 		held.finish(err, false)
 		return Transaction{}, err
@@ -65,7 +65,7 @@ func (s *Store) asBegun(ctx context.Context, f flow, begun Transaction) (Transac
 	switch err {
 	case nil:
 		begun.PreState, begun.Metadata = first.PreState, first.Metadata
-	case ErrUnknownTransaction: // it is not kept any more
+	case ErrUnknownTransaction: // it is gone
 	default:
 		return Transaction{}, err
 	}
@@ -117,7 +117,7 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 	return s.settled(act, c.Idempotency, c.PostState)(facts.standing(act, r, err))
 }
 
-// Rollback rolls a transaction back: it gives free what it holds, or gives back what it was charged. Errors:
+// Rollback rolls a transaction back: it releases what it holds, or refunds what it was charged. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible, ErrKeyReused; to an agent
 // that undoes a commit ErrTokenLacksScope or a *ScopeError.
 func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (Transaction, error) {
@@ -146,8 +146,8 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 	return facts.standing(act, r, err)
 }
 
-// settledRetention is how long a settled transaction is kept, in ms: while an idempotency key's outcome is, at least, for
-// a replay tells what the transaction was.
+// settledRetention is how long a settled transaction is kept, in ms: at least as long as an idempotency key's outcome,
+// because a replay returns the transaction.
 func (s *Store) settledRetention(idem *Idempotency) int64 {
 	if idem != nil {
 		return max(s.config.Retention, outcomeLifetime).Milliseconds()
@@ -161,10 +161,10 @@ func (s *Store) transactionKeys(act actor, t Transaction) []string {
 		s.keys.agentTransactions(act.agent), s.keys.events(act.agent)}
 }
 
-// actOnTransaction returns the actor for an operation on the transaction, and what never changes of it. Whether the
-// actor may see it is for the operation's script to say.
+// actOnTransaction returns the actor for an operation on the transaction, and its unchanging fields. The operation's
+// script checks whether the actor may see it.
 func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (actor, Transaction, error) {
-	cell := id // an API key's caller knows nothing of its agent; the id alone tells where to look
+	cell := id // for an API key the agent is not known; the id names the cell
 	if c.Token != nil {
 		cell = c.Token.Agent
 	}
@@ -178,13 +178,13 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, id
 	facts, err := s.transactionFacts(ctx, act.flow, cell, id)
 	if c.Key != nil {
 		act.agent = facts.Agent
-	} else if err == ErrUnknownTransaction { // which is for the script to say, after it has checked the token
+	} else if err == ErrUnknownTransaction { // the script reports it, after it has checked the token
 		err = nil
 	}
 	return act, facts, err
 }
 
-// transactionFacts reads what never changes of a transaction, or returns ErrUnknownTransaction with its id alone.
+// transactionFacts reads a transaction's unchanging fields, or returns ErrUnknownTransaction with its id alone.
 func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUID) (Transaction, error) {
 	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.transaction(agent, id), transactionFacts...)
 	if err != nil {
@@ -200,7 +200,7 @@ func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUI
 	return readFacts(id, &reply{Values: values})
 }
 
-// standing returns the transaction with where it stands, as a script has answered, or the script's refusal.
+// standing returns the transaction with the state in a script's reply, or the script's refusal.
 func (t Transaction) standing(act actor, r *reply, err error) (Transaction, error) {
 	if err != nil {
 		if err = act.refusedTo(err); err == ErrUnknownSession {

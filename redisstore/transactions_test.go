@@ -271,7 +271,7 @@ func TestCommitChargesWhatItCostAndReleasesTheRest(t *testing.T) {
 }
 
 // A session's overage stops where Redis's Lua counts no further.
-func TestOverageStopsWhereItIsNotExactAnyMore(t *testing.T) {
+func TestOverageStopsWhereItWouldBecomeInexact(t *testing.T) {
 	t.Parallel()
 	const most = 1<<53 - 1
 	for _, test := range []struct{ before, cost, after, undone money.MicroUSD }{
@@ -432,7 +432,7 @@ func TestATransactionIsSettledOnce(t *testing.T) {
 	})
 }
 
-func TestWhoMayNotSeeATransactionCannotTellItFromNone(t *testing.T) {
+func TestAnInaccessibleTransactionLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w, foreign := newTenant(t, s, NewSession{MaxActions: 10}), newTenant(t, s, NewSession{MaxActions: 10})
@@ -474,7 +474,7 @@ func TestWhoMayNotSeeATransactionCannotTellItFromNone(t *testing.T) {
 	})
 }
 
-// What is begun in time settles, but no more is spent than was held by then.
+// Transactions begun in time settle, but spend no more than they held by then.
 func TestTransactionsOfAnExpiredSessionSettle(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -616,7 +616,7 @@ func TestTransactionsAndWhatTheyNeedStayForTheRetention(t *testing.T) {
 	})
 }
 
-// A replay tells what the transaction was, so that is kept for as long as the outcome is.
+// A replay returns the transaction, so the transaction is kept at least as long as the outcome.
 func TestATransactionSettledByAnIdempotencyKeyIsKeptForItsReplay(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{Retention: time.Hour}, func(t *testing.T, s *Store) {
@@ -676,7 +676,7 @@ func TestATransactionExpiresByItself(t *testing.T) {
 	})
 }
 
-// What has no time to live is what stands for good: organizations, agents, their indexes and trails.
+// Only permanent objects have no TTL: organizations, agents, their indexes and trails.
 func TestNothingIsKeptForGoodThatBelongsToASession(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

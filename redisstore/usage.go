@@ -12,15 +12,15 @@ import (
 )
 
 // usage is what this instance knows of what organizations hold. An operation reserves what it is about to create, and
-// settles when it has come out. What was settled goes to Redis about twice a second (usage_sync.go), and until then
-// counts here: of one instance quotas are exact, of several they may be exceeded by what arrives in that time.
+// confirms or releases it when its outcome is known. Confirmed changes go to Redis about twice a second (usage_sync.go), and
+// until then count here. With one instance quotas are exact; several may exceed them by what arrives in that time.
 type usage struct {
 	defaults quantities
 	rates    Rates
 	now      func() time.Time
 
 	accounts *lru.Cache[uuid.UUID, *account]
-	// agents are those that have exchanged their secrets: only Redis's answer says whose they are.
+	// agents are those that have exchanged their secrets: only Redis's reply names their organization.
 	agents *lru.Cache[uuid.UUID, *agentShare]
 
 	pressure pressure
@@ -65,17 +65,17 @@ type account struct {
 	changes                    changes
 	bucket                     *rate.Limiter // nil for unbounded
 	queued                     bool          // for syncing
-	tidied                     time.Time     // when its open sessions were looked through last, because they seemed too many
-	published                  int64         // bytes that the holdings of all organizations tell of, or unpublished
+	tidied                     time.Time     // when its open sessions were last checked, because they seemed too many
+	published                  int64         // bytes in the holdings of all organizations, or unpublished
 	publishedAt                time.Time
 
 	turn sync.Mutex // of syncing
 }
 
-// unpublished: this instance has not told yet, and does not know whether another one has.
+// unpublished: this instance has not published yet, and does not know whether another one has.
 const unpublished = -1
 
-// changes are what Redis is to be told. What expires goes by class and by when it does.
+// changes are not written to Redis yet. What expires is grouped by class and expiry.
 type changes struct {
 	agentBytes, eventBytes int64
 	expiring               map[expiry]int64
@@ -85,10 +85,10 @@ type changes struct {
 type expiry struct {
 	class     byte          // see note_usage.lua
 	width     int64         // minutes, of the bucket that it belongs to
-	remaining time.Duration // when it was settled, to a quarter of the width; for 't' since 1970
+	remaining time.Duration // when it was counted, to a quarter of the width; for 't' since 1970
 }
 
-// bucketsOfLifetime is how finely expiries are told apart.
+// bucketsOfLifetime is how finely expiries are distinguished.
 const bucketsOfLifetime = 8
 
 // expiryOf returns that of something with the lifetime, of which there remains so much.
@@ -105,7 +105,7 @@ func widthOf(lifetime time.Duration) time.Duration {
 	return width
 }
 
-// pendingUntil returns the expiry of a pending transaction, by the time that Redis told.
+// pendingUntil returns the expiry of a pending transaction, by the time that Redis returned.
 func pendingUntil(lifetime time.Duration, expires time.Time) expiry {
 	width := widthOf(lifetime)
 	return expiry{'t', int64(width / time.Minute), time.Duration(expires.UnixMilli()) * time.Millisecond / width * width}
@@ -132,13 +132,13 @@ type demand struct {
 	agent        uuid.UUID // that acts; uuid.Nil for an API key
 	resource     resource  // of which it is one; noResource for none that is counted here
 	lifetime     time.Duration
-	expires      time.Time // of a transaction, as Redis told; zero when its answer was lost
+	expires      time.Time // of a transaction, as Redis returned; zero when its reply was lost
 	bytes        int64     // with a fixed part for each agent
 	kept         time.Duration
 	text         int64 // of an agent: the bytes that stay until it is deleted
 	events       int64 // bytes
-	always       bool  // it is counted, and never refused
-	unpaced      bool  // no rate is for it
+	always       bool  // counted, and never refused
+	unpaced      bool  // no rate applies to it
 }
 
 // held is what the organization holds more of then.
@@ -203,7 +203,7 @@ type reservation struct {
 	demand  demand
 }
 
-// reserve refuses what goes beyond a quota, a rate or the fair share; the caller counts that. Who gets a reservation settles it. Errors:
+// reserve refuses what goes beyond a quota, a rate or the fair share; the caller counts that. The caller must finish the reservation. Errors:
 // *QuotaError, *RateError.
 func (u *usage) reserve(d demand) (reservation, error) {
 	now := u.now()
@@ -248,8 +248,8 @@ func (a *account) refuses(d demand, fairShare int64) error {
 	return nil
 }
 
-// checkRate looks whether there is something left. It is taken when the operation has succeeded: only then is it proven
-// who asked.
+// checkRate refuses when the bucket is empty. The token is taken once the operation has succeeded: only then is the caller
+// authenticated.
 func (u *usage) checkRate(d demand, now time.Time) error {
 	if d.always || d.unpaced {
 		return nil
@@ -357,7 +357,7 @@ func (u *usage) shareOf(agent, organization uuid.UUID) *agentShare {
 	return fresh
 }
 
-// organizationOf returns whose the agent is, or uuid.Nil if this instance has not seen it yet.
+// organizationOf returns the agent's organization, or uuid.Nil if this instance has not seen it yet.
 func (u *usage) organizationOf(agent uuid.UUID) uuid.UUID {
 	if share, known := u.agents.Get(agent); known {
 		return share.organization
@@ -365,7 +365,7 @@ func (u *usage) organizationOf(agent uuid.UUID) uuid.UUID {
 	return uuid.Nil
 }
 
-// note counts changes that nothing refuses.
+// note counts changes that are never refused.
 func (u *usage) note(organization uuid.UUID, change func(*changes, *quantities)) {
 	a := u.account(organization)
 	a.mu.Lock()
@@ -374,7 +374,7 @@ func (u *usage) note(organization uuid.UUID, change func(*changes, *quantities))
 	u.syncing.want(a)
 }
 
-// quota returns an organization's quota as scripts take it, ” for unbounded.
+// quota returns an organization's quota as scripts take it, an empty string for unbounded.
 func (u *usage) quota(organization uuid.UUID, r resource) string {
 	a, known := u.accounts.Get(organization)
 	quotas := u.defaults

@@ -65,7 +65,7 @@ func (s *Store) syncAll(ctx context.Context, round []*account) {
 				a.mu.Lock()
 				a.queued = false
 				a.mu.Unlock()
-				_ = s.syncUsage(ctx, a) // a later round does it again
+				_ = s.syncUsage(ctx, a) // a later round repeats it
 			}
 		})
 	}
@@ -79,8 +79,8 @@ func (s *Store) syncAll(ctx context.Context, round []*account) {
 
 var noteUsage = newScript("note_usage", tidies) // need not be confirmed by a replica
 
-// syncUsage tells Redis what was settled, once, and learns what the organization holds. When Redis's answer is lost, what it
-// was told is taken to be counted: a second time would count it twice. Errors: ErrUnknownOrganization.
+// syncUsage sends an account's changes to Redis, once, and reads what the organization holds. When Redis's reply is lost, the
+// changes are assumed to be counted: sending them again could count them twice. Errors: ErrUnknownOrganization.
 func (s *Store) syncUsage(ctx context.Context, a *account) error {
 	a.turn.Lock()
 	defer a.turn.Unlock()
@@ -144,7 +144,7 @@ func (u *usage) learn(a *account, r *reply) {
 	}
 }
 
-// publish tells what organizations hold where all of them can be compared.
+// publish writes what organizations hold to the index that compares all of them.
 func (s *Store) publish(ctx context.Context, round []*account) {
 	now := s.usage.now()
 	var held []redis.Z
@@ -169,7 +169,7 @@ func (s *Store) publish(ctx context.Context, round []*account) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if len(held) > 0 {
-		_ = s.client.Redis().ZAdd(ctx, s.keys.holdings(), held...).Err() // the next round says it again
+		_ = s.client.Redis().ZAdd(ctx, s.keys.holdings(), held...).Err() // the next round repeats it
 	}
 	if len(gone) > 0 {
 		_ = s.client.Redis().ZRem(ctx, s.keys.holdings(), gone...).Err()

@@ -9,11 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// walkStep is about how many keys one step of a walk looks at: Redis serves others between two steps.
+// walkStep is about how many keys one step of a walk reads: Redis serves others between two steps.
 const walkStep = 1000
 
 // walk calls visit with all keys of the service that are of a kind ("a", "s", …; "*" for all), some at a time, on every
-// primary. A key may come twice. A key that is there from the beginning to the end comes at least once.
+// primary. A key may be visited twice. A key that exists from the beginning to the end is visited at least once.
 func (s *Store) walk(ctx context.Context, kind string, visit func(context.Context, []string) error) error {
 	pattern := globEscaper.Replace(s.config.Prefix) + kind + ":*"
 	var alone sync.Mutex // the primaries of a cluster are walked at once
@@ -38,14 +38,14 @@ func (s *Store) walk(ctx context.Context, kind string, visit func(context.Contex
 
 var globEscaper = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, `\`, `\\`)
 
-// keyName is what a key says of itself.
+// keyName is what a key's name says.
 type keyName struct {
 	kind string
 	cell uint16
 	id   uuid.UUID // uuid.Nil for the outcome of an idempotency key
 }
 
-// parse takes a key apart. It returns false for keys that belong to no tenant.
+// parse parses a key. It returns false for keys that belong to no tenant.
 func (k keyspace) parse(key string) (keyName, bool) {
 	name, found := strings.CutPrefix(key, k.prefix)
 	kind, rest, tagged := strings.Cut(name, ":{")

@@ -26,14 +26,14 @@ func (w tenant) newest(t *testing.T, s *Store) string {
 	return events[len(events)-1].ID
 }
 
-// await waits for an event of the agent, in a goroutine of its own, and returns how that came out.
+// await waits for an event of the agent in a goroutine, and returns the result.
 func await(ctx context.Context, s *Store, agent uuid.UUID, after string) <-chan error {
 	came := make(chan error, 1)
 	go func() { came <- s.AwaitEvent(ctx, agent, after) }()
 	return came
 }
 
-// wantOutcome checks how a wait came out, within 10 s.
+// wantOutcome checks the result of a wait, within 10 s.
 func wantOutcome(t *testing.T, what string, came <-chan error, want error) {
 	t.Helper()
 	select {
@@ -131,7 +131,7 @@ func TestAwaitEventEndsWhenTheStoreIsClosed(t *testing.T) {
 // Not parallel: it counts goroutines, and other tests have some of this kind.
 func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 	url := "redis://" + miniredis.RunT(t).Addr()
-	looking := func() int {
+	pollers := func() int {
 		stacks := make([]byte, 1<<20)
 		return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "redisstore.(*Store).pollTrails(")
 	}
@@ -142,7 +142,7 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 	} {
 		s := openStore(t, Config{}, url, nil)
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		for range 2 { // the second starts the looking again
+		for range 2 { // the second starts the polling again
 			ctx, cancel := context.WithCancel(t.Context())
 			var came []<-chan error
 			for range 10 {
@@ -151,15 +151,15 @@ func TestWaitingLeavesNoGoroutineBehind(t *testing.T) {
 			if name != "Close" || s.Ping(ctx) == nil {
 				eventually(t, "they wait", func() bool { return waiting(s, w.agent.ID) == 10 })
 			}
-			if n := looking(); n > 1 {
-				t.Errorf("%s: %d look", name, n)
+			if n := pollers(); n > 1 {
+				t.Errorf("%s: %d poll", name, n)
 			}
 			end(t, s, w, cancel)
 			for _, one := range came {
 				<-one
 			}
 			cancel()
-			eventually(t, "nobody looks after "+name, func() bool { return looking() == 0 })
+			eventually(t, "no goroutine polls after "+name, func() bool { return pollers() == 0 })
 		}
 	}
 }
@@ -171,33 +171,33 @@ func (w tenant) newestStored(t *testing.T, s *Store, url string) string {
 	return must(client.XRevRangeN(t.Context(), s.keys.events(w.agent.ID), "+", "-", 1).Result())(t)[0].ID
 }
 
-// lookHook counts the looks at the trails, and how many trails each looks at.
-type lookHook struct {
+// pollHook counts the polls of the trails, and how many trails each reads.
+type pollHook struct {
 	batchHook
-	looked func(trails int)
+	polled func(trails int)
 }
 
-func (h lookHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (h pollHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, commands []redis.Cmder) error {
 		if commands[0].Name() == "xrevrange" {
-			h.looked(len(commands))
+			h.polled(len(commands))
 		}
 		return next(ctx, commands)
 	}
 }
 
-func TestHoweverManyWaitOneLookServesThem(t *testing.T) {
+func TestOnePollServesManyWaiters(t *testing.T) {
 	t.Parallel()
 	redistest.SkipIfShort(t)
 	s := openLeastPrivileged(t, Config{}, realRedis)
 	const agents, waiters = 3, 300
 	var mu sync.Mutex
-	looks, trails := 0, 0
+	polls, trails := 0, 0
 	store := watched(t, s, func(string) redis.Hook {
-		return lookHook{looked: func(n int) {
+		return pollHook{polled: func(n int) {
 			mu.Lock()
 			defer mu.Unlock()
-			looks++
+			polls++
 			trails += n
 		}}
 	})
@@ -214,12 +214,12 @@ func TestHoweverManyWaitOneLookServesThem(t *testing.T) {
 	counted := func() (int, int) {
 		mu.Lock()
 		defer mu.Unlock()
-		return looks, trails
+		return polls, trails
 	}
-	eventually(t, "all have been looked for a few times", func() bool { n, _ := counted(); return n >= 4 })
+	eventually(t, "all have been polled a few times", func() bool { n, _ := counted(); return n >= 4 })
 	n, seen := counted()
 	if most := int(time.Since(began)/watchPause) + 1; n > most || seen > agents*n {
-		t.Errorf("%d looks at %d trails, want at most %d looks at %d each", n, seen, most, agents)
+		t.Errorf("%d polls of %d trails, want at most %d polls of %d each", n, seen, most, agents)
 	}
 	for _, w := range tenants {
 		w.newSession(t, s, time.Hour)
@@ -229,7 +229,7 @@ func TestHoweverManyWaitOneLookServesThem(t *testing.T) {
 	}
 }
 
-// Whoever is behind a trail that is gone would read nothing, wait, be woken and read nothing again, for ever.
+// A reader with a cursor beyond a lost trail would read nothing, wait, be woken and read nothing again, forever.
 func TestAwaitEventWaitsWhenTheTrailIsLost(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
@@ -249,15 +249,15 @@ func TestAwaitEventWaitsWhenTheTrailIsLost(t *testing.T) {
 	})
 }
 
-func TestAPanicInTheLookIsWhatWaitersHearAndNotTheEndOfIt(t *testing.T) {
+func TestAPanicWhilePollingIsReportedToWaitersAndPollingContinues(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, Config{}, "redis://"+miniredis.RunT(t).Addr(), nil)
 	w := newTenant(t, s, NewSession{MaxActions: 1})
 	var breaks atomic.Bool
 	store := watched(t, s, func(string) redis.Hook {
-		return lookHook{looked: func(int) {
+		return pollHook{polled: func(int) {
 			if breaks.Load() {
-				panic("a broken look")
+				panic("a broken poll")
 			}
 		}}
 	})
@@ -269,7 +269,7 @@ func TestAPanicInTheLookIsWhatWaitersHearAndNotTheEndOfIt(t *testing.T) {
 		eventually(t, "they wait", func() bool { return waiting(store, w.agent.ID) == 3 })
 		breaks.Store(true)
 		for _, one := range came {
-			if err := <-one; err == nil || !strings.Contains(err.Error(), "panic: a broken look") {
+			if err := <-one; err == nil || !strings.Contains(err.Error(), "panic: a broken poll") {
 				t.Errorf("%v", err)
 			}
 		}
@@ -302,7 +302,7 @@ func TestAwaitEventOutlastsAnOutage(t *testing.T) {
 }
 
 // Whatever is written between a reader's page and its wait is not missed.
-func TestNoEventIsMissedByWhoReadsAndWaitsInTurn(t *testing.T) {
+func TestReadingAndWaitingInTurnMissesNoEvent(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})

@@ -17,7 +17,7 @@ import (
 	"remit/server"
 )
 
-// accessLog is what a service tells of requests, as JSON.
+// accessLog is a service's access log, as JSON.
 type accessLog struct{ syncBuffer }
 
 func (l *accessLog) telling(every uint64) server.AccessLog {
@@ -58,7 +58,7 @@ func (l *accessLog) of(t *testing.T, requestID string) fields {
 	return found
 }
 
-func TestTheAccessLogTellsWhoAskedWhatAndWhatCameOfIt(t *testing.T) {
+func TestTheAccessLogHasTheCallerTheRouteAndTheOutcome(t *testing.T) {
 	t.Parallel()
 	log := &accessLog{}
 	api := onMiniredis(t, setup{access: log.telling(1)})
@@ -122,7 +122,7 @@ func TestTheAccessLogTellsWhoAskedWhatAndWhatCameOfIt(t *testing.T) {
 	}
 }
 
-func TestTheAccessLogTellsOfASampleAndOfAllThatFailed(t *testing.T) {
+func TestTheAccessLogHasASampleAndAllFailures(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		every          uint64
@@ -202,7 +202,7 @@ func sendAndHear(t *testing.T, address, request string) {
 	}
 }
 
-func TestWhatFailedIsToldOfOnceInEachLogUnderOneRequestID(t *testing.T) {
+func TestAFailureIsLoggedOnceInEachLogUnderOneRequestID(t *testing.T) {
 	t.Parallel()
 	log, troubles := &accessLog{}, &syncBuffer{}
 	api := onMiniredis(t, setup{access: log.telling(0), log: troubles})
@@ -217,7 +217,7 @@ func TestWhatFailedIsToldOfOnceInEachLogUnderOneRequestID(t *testing.T) {
 	}
 }
 
-func TestWhatNeverBecameARequestHasNoMethod(t *testing.T) {
+func TestUnreadableRequestsHaveNoMethod(t *testing.T) {
 	t.Parallel()
 	log := &accessLog{}
 	api := onMiniredis(t, setup{access: log.telling(1)})

@@ -15,7 +15,7 @@ func usage(actions, used any) fields {
 	}
 }
 
-func TestChargeAnswersWhatIsUsedAndWhatRemains(t *testing.T) {
+func TestChargeReturnsWhatIsUsedAndWhatRemains(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestCreateAgentAnswersItWholeWithItsSecret(t *testing.T) {
+func TestCreateAgentReturnsTheAgentAndItsSecret(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -35,7 +35,7 @@ func TestCreateAgentAnswersItWholeWithItsSecret(t *testing.T) {
 	})
 }
 
-func TestListAgentsAnswersWhatGetAnswersNewestFirst(t *testing.T) {
+func TestListAgentsReturnsWhatGetReturnsNewestFirst(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -71,7 +71,7 @@ func TestRevokeAgentIsIdempotentAndAnswersEitherMethod(t *testing.T) {
 	})
 }
 
-func TestAnotherOrganizationsAgentCannotBeToldFromNone(t *testing.T) {
+func TestAnotherOrganizationsAgentLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, other := api.newTenant(), api.newTenant()

@@ -62,7 +62,7 @@ func (r runningServer) readNothing(t *testing.T, source string, of largeTenant) 
 
 // An organization whose clients do not read may have half of the memory for answers. Others are served, and so is what
 // takes little memory.
-func TestAnswersThatNobodyReadsHoldBoundedMemory(t *testing.T) {
+func TestUnreadResponsesHoldBoundedMemory(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
 	client := from(t, "")

@@ -3,7 +3,7 @@ package server
 import "testing"
 
 // In a full pool an answer that is not read is cut for the answer of an organization that holds less.
-func TestAnswersThatNobodyReadsMakeRoomForAnotherOrganization(t *testing.T) {
+func TestUnreadResponsesAreEvictedForAnotherOrganization(t *testing.T) {
 	t.Parallel()
 	r := runServer(t, "", Config{Limits: Limits{Off: true}})
 	client := from(t, "127.0.0.9")

@@ -47,7 +47,7 @@ func TestAMadeUpKeyTakesNoMemoryOfTheOrganizationThatItNames(t *testing.T) {
 	}
 }
 
-// awaitBlocked returns when nothing was asked of Redis for half a second.
+// awaitBlocked returns when Redis has received nothing for half a second.
 func awaitBlocked(t *testing.T, r runningServer) {
 	t.Helper()
 	last, since := 0, time.Now()

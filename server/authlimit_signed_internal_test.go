@@ -8,7 +8,7 @@ import (
 	"remit/token"
 )
 
-// Whoever once had an agent holds refresh tokens whose HMAC is right. Those that are worth nothing open no way past the limit.
+// A former agent's refresh tokens still have a valid HMAC. Presenting spent ones must not bypass the limit.
 func TestARefreshTokenThatHasFailedIsLimited(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 3}})
@@ -26,7 +26,7 @@ func TestARefreshTokenThatHasFailedIsLimited(t *testing.T) {
 }
 
 // A refresh token beside a wrong secret must not make guesses free, on any endpoint of OAuth.
-func TestARefreshTokenDoesNotMakeGuessesOfASecretFree(t *testing.T) {
+func TestRefreshTokensDoNotBypassTheLimitOnSecretGuesses(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 3}})
 	client := from(t, "")

@@ -20,7 +20,7 @@ type item struct {
 	body   fields
 }
 
-// items returns what came of each item of a batch, which must be as many as were asked.
+// items returns the outcome of each item of a batch, which must be as many as were sent.
 func (r *response) items(count int) []item {
 	r.t.Helper()
 	all := []item{}
@@ -81,7 +81,7 @@ func TestABatchHas1To500Items(t *testing.T) {
 			w.post("/v1/actions", nil, as).invalid("actions")
 			w.wantUsage(before, nil)
 
-			// 3 sessions are asked for 72 actions, 4 for 71.
+			// 3 sessions get 72 actions, 4 get 71.
 			for i, answered := range w.post("/v1/actions", batchOf(items[:500]...), as).items(500) {
 				if n := i/7 + 1; answered.status != 200 || answered.body["action_count"] != num(n) || answered.body["session_id"] != sessions[i%7] {
 					t.Fatalf("item %d: %d %v", i, answered.status, answered.body)
@@ -268,7 +268,7 @@ func TestABodyThatIsMalformedInOneItemIsRefusedAsAWhole(t *testing.T) {
 	})
 }
 
-func TestABatchIsRefusedAsAWholeToWhoMayNotCharge(t *testing.T) {
+func TestABatchOfAnUnauthorizedCallerIsRefusedAsAWhole(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -302,7 +302,7 @@ func TestABatchIsRefusedAsAWholeToWhoMayNotCharge(t *testing.T) {
 	})
 }
 
-func TestATroubledBatchOfAnAgentTellsOfItItemByItem(t *testing.T) {
+func TestAPartlyFailedBatchOfAnAgentReportsEachItem(t *testing.T) {
 	t.Parallel()
 	mini := miniredis.RunT(t)
 	api := start(t, setup{redis: "redis://" + mini.Addr(), mini: mini})
@@ -331,7 +331,7 @@ func TestATroubledBatchOfAnAgentTellsOfItItemByItem(t *testing.T) {
 	}
 }
 
-func TestRacingBatchesAdmitExactlyTheLimits(t *testing.T) {
+func TestRacingBatchesChargeExactlyTheLimits(t *testing.T) {
 	api := onOneRedis(t)
 	w := api.newTenant()
 	there := w.through(api.another(t))

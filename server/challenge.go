@@ -31,7 +31,7 @@ const (
 	keyChallenge    = `APIKey realm="remit", header="X-API-Key"`
 )
 
-// challengeFor returns WWW-Authenticate, "" for none: RFC 6750 §3 for access tokens; for API keys a scheme of our own,
+// challengeFor returns WWW-Authenticate, "" for none: RFC 6750 §3 for access tokens; for API keys Remit's own scheme,
 // which RFC 9110 §11.1 permits.
 func challengeFor(err error, p problem) string {
 	switch {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// client asks one instance, and holds every answer to what all answers promise.
+// client sends requests to one instance, and checks the common rules on every response.
 type client struct {
 	t    *testing.T
 	on   *instance
@@ -57,7 +57,7 @@ func (c *client) delete(path string, options ...option) *response {
 	return c.ask(http.MethodDelete, path, nil, options...)
 }
 
-// ask sends a request and fails the test when no whole answer comes back, or one that breaks the common rules.
+// ask sends a request and fails the test if the response is incomplete or breaks the common rules.
 func (c *client) ask(method, path string, body any, options ...option) *response {
 	c.t.Helper()
 	r, err := c.try(method, path, body, options...)
@@ -68,7 +68,7 @@ func (c *client) ask(method, path string, body any, options ...option) *response
 	return r
 }
 
-// try is ask for goroutines, which may not end the test. The error tells of a broken common rule too.
+// try is ask for goroutines, which may not end the test. It returns a broken common rule as an error too.
 func (c *client) try(method, path string, body any, options ...option) (*response, error) {
 	text, err := encode(body)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each request may create one organization per address: who shares a bucket with the one before is refused.
+// Each address may create one organization, so a request that shares a bucket with an earlier one is refused.
 func TestWhatCountsAsOneAddress(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

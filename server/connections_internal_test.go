@@ -32,7 +32,7 @@ func wantClosed(t *testing.T, conn net.Conn) {
 }
 
 // An answer would have to wait for a client that may never speak, and with TLS it does.
-func TestConnectionsWithoutAPlaceAreClosedWithoutAWordAndAPlaceIsGivenAgain(t *testing.T) {
+func TestConnectionsBeyondTheLimitAreClosedWithoutAResponseAndPlacesAreReused(t *testing.T) {
 	t.Parallel()
 	for name, secure := range map[string]bool{"plain": false, "over TLS": true} {
 		t.Run(name, func(t *testing.T) {

@@ -52,7 +52,7 @@ func (d dialed) answer(t *testing.T) *http.Response {
 	return response
 }
 
-// stopping tells a server to stop and returns once it is telling its clients.
+// stopping stops a server and returns once its responses say Connection: close.
 func stopping(t *testing.T, r runningServer) (stopped chan error) {
 	t.Helper()
 	stopped = make(chan error, 1)
@@ -90,7 +90,7 @@ func TestAServerThatStopsSaysSoWithEveryAnswer(t *testing.T) {
 	}
 }
 
-// The client has connected, and its first bytes are under way when the server stops.
+// The client has connected, and its first bytes are still in transit when the server stops.
 func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
 	t.Parallel()
 	for name, secure := range map[string]bool{"plain": false, "over TLS": true} {
@@ -119,7 +119,7 @@ func TestANewConnectionHasTimeToSendItsFirstRequest(t *testing.T) {
 	}
 }
 
-// awaitRefused waits until nobody listens at the address.
+// awaitRefused waits until the address refuses connections.
 func awaitRefused(t *testing.T, address string) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {

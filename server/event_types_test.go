@@ -185,8 +185,8 @@ func TestEachChangeOfATransactionLeavesItsEventOnce(t *testing.T) {
 	})
 }
 
-// What is charged beyond the limit is told with the transaction that it was charged for.
-func TestACommitBeyondTheLimitTellsItsOverageAndTheLimit(t *testing.T) {
+// The overage is in the event of the transaction that caused it.
+func TestTheEventOfACommitBeyondTheLimitHasTheOverageAndTheLimit(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -213,8 +213,8 @@ func TestACommitBeyondTheLimitTellsItsOverageAndTheLimit(t *testing.T) {
 	})
 }
 
-// Nobody asks for what time brings: whoever sees it first is who the event names.
-func TestWhatTimeEndsIsToldOnceByWhoSeesItFirst(t *testing.T) {
+// Expiry has no caller, so the event names the first request that observed it.
+func TestExpiryIsRecordedOnceByTheFirstObserver(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -251,7 +251,7 @@ func TestWhatTimeEndsIsToldOnceByWhoSeesItFirst(t *testing.T) {
 	})
 }
 
-func TestALimitIsToldOnceWhoeverReachesItWherever(t *testing.T) {
+func TestReachingALimitLeavesOneEventAcrossOperationsAndInstances(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -278,7 +278,7 @@ func TestALimitIsToldOnceWhoeverReachesItWherever(t *testing.T) {
 	})
 }
 
-func TestWhatIsRefusedOrReadLeavesNoEvent(t *testing.T) {
+func TestRefusalsAndReadsLeaveNoEvent(t *testing.T) {
 	t.Parallel()
 	with := setup{store: redisstore.Config{RefreshGrace: 60e9}}
 	onEachRedisWith(t, with, func(t *testing.T, api *client) {

@@ -221,7 +221,7 @@ func shutDown(t *testing.T, on *instance) {
 	}
 }
 
-// Scanners of logs and of Redis dumps look at trails too.
+// Secret scanners of logs and Redis dumps read trails too.
 func TestNoCredentialIsInATrail(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -290,7 +290,7 @@ func formsOf(credential string) []string {
 	return forms
 }
 
-func TestOnlyWhoAcceptsAStreamGetsOne(t *testing.T) {
+func TestAStreamNeedsTheAcceptHeader(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})
 	w := api.newTenant()

@@ -83,7 +83,7 @@ func (t *stream) run(w *bufio.Writer, events []redisstore.Event, more bool) {
 
 // awaitDisconnect ends the stream when the client disconnects; writing would notice that only two pulses later. Nothing
 // else reads from the connection, which ends with the stream, and this goroutine with it. A client that sends more data
-// wants something else, which ends the stream too.
+// is not waiting for events, so that ends the stream too.
 func (t *stream) awaitDisconnect(left func()) {
 	defer left()
 	defer t.recover()

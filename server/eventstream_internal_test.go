@@ -38,7 +38,7 @@ func (l shapedListener) Accept() (net.Conn, error) {
 	return l.shape(conn.(*net.TCPConn)), nil
 }
 
-// A place to wait, and the looks at Redis, are for those who are there. Nothing is written here that would tell.
+// A client that has gone must not keep a waiter slot or cause polls of Redis, even when nothing is written to it.
 func TestAStreamEndsAtOnceWhenItsClientLeaves(t *testing.T) {
 	t.Parallel()
 	own := selfSigned(t, 1)
@@ -99,7 +99,7 @@ func TestAClientThatIsGoneLeavesNothingBehind(t *testing.T) {
 	w.eventually("no goroutine is left", func() bool { return servingGoroutines() <= before })
 }
 
-// servingGoroutines counts those that serve a connection, a stream or who waits.
+// servingGoroutines counts those that serve a connection, a stream or a waiting request.
 func servingGoroutines() int {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -122,7 +122,7 @@ func (c hastyConn) SetWriteDeadline(at time.Time) error {
 	return c.Conn.SetWriteDeadline(at.Add(-writeTimeout * 19 / 20))
 }
 
-func TestASlowReaderHoldsNobodyUpAndIsCut(t *testing.T) {
+func TestASlowReaderDelaysNoOtherClientAndIsDisconnected(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	narrow := w.serveShaped(t, func(conn *net.TCPConn) net.Conn {
@@ -149,8 +149,8 @@ func TestASlowReaderHoldsNobodyUpAndIsCut(t *testing.T) {
 	}
 }
 
-// fasthttp gives an answer one deadline. A stream outlives it, and what it says then must not be cut, however much it is.
-func TestAStreamThatIsOlderThanAnAnswerMayBeTellsMuchAtOnceAndEndsInOrder(t *testing.T) {
+// fasthttp sets one deadline for a response. A stream outlives it, and later events must arrive complete.
+func TestAStreamOlderThanTheWriteTimeoutSendsManyEventsAndEndsInOrder(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	accepted := make(chan net.Conn, 1)

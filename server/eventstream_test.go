@@ -121,7 +121,7 @@ func (s *stream) ends() {
 	}
 }
 
-func TestAStreamTellsEachEventAsTheListDoes(t *testing.T) {
+func TestAStreamSendsEachEventAsTheListDoes(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -209,7 +209,7 @@ func TestAStreamGoesOnWithTheChangesOfEachInstance(t *testing.T) {
 	})
 }
 
-// Many changes during a stream: none is missed, told twice or out of order, over pages and wakings.
+// Many changes during a stream: none is missed, sent twice or out of order, over pages and wakings.
 func TestAStreamMissesNothing(t *testing.T) {
 	t.Parallel()
 	api := onOneRedis(t)
@@ -284,7 +284,7 @@ func TestAStreamEndsWithItsCredential(t *testing.T) {
 	})
 }
 
-func TestAStreamTellsARotatedKeyNothingMore(t *testing.T) {
+func TestAStreamSendsNothingToARotatedKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -302,7 +302,7 @@ func TestAStreamTellsARotatedKeyNothingMore(t *testing.T) {
 	})
 }
 
-// The end of a token is nobody's change: nothing wakes the stream but the time itself.
+// A token's expiry is no event: only the timer wakes the stream.
 func TestAStreamEndsWhenItsTokenExpires(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -358,7 +358,7 @@ func TestStreamsEndWithTheServer(t *testing.T) {
 	})
 }
 
-// A stream lasts as long as its connection, so nothing comes after it: what was sent behind the question is not answered.
+// A stream lasts as long as its connection, so requests pipelined behind it get no response.
 func TestARequestBehindAStreamIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})

@@ -55,7 +55,7 @@ func TestDeletingAFamilyEndsItsTokensOnTheOtherInstanceAtOnce(t *testing.T) {
 	})
 }
 
-func TestAnotherAgentsFamilyCannotBeToldFromNone(t *testing.T) {
+func TestAnotherAgentsFamilyLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, other := api.newTenant(), api.newTenant()
@@ -73,7 +73,7 @@ func TestAnotherAgentsFamilyCannotBeToldFromNone(t *testing.T) {
 	})
 }
 
-func TestARotatedSecretEndsAllFamiliesIfAsked(t *testing.T) {
+func TestASecretRotationRevokesAllFamiliesOnRequest(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

@@ -74,7 +74,7 @@ var chargeBodies = map[string]bool{
 	`{count:1}`:                            false,
 }
 
-func TestChargesAreReadTheQuickWayWhenTheyAreWrittenAsMostAre(t *testing.T) {
+func TestChargesInTheCommonFormTakeTheFastPath(t *testing.T) {
 	t.Parallel()
 	for body, want := range chargeBodies {
 		if got := decodeFast([]byte(body), &chargeRequest{}); got != want {
@@ -84,7 +84,7 @@ func TestChargesAreReadTheQuickWayWhenTheyAreWrittenAsMostAre(t *testing.T) {
 	}
 }
 
-// wantReadAlike checks that what is read the quick way is what decode would have read.
+// wantReadAlike checks that the fast path reads the same as decode.
 func wantReadAlike(t *testing.T, body []byte) {
 	t.Helper()
 	var fast, slow chargeRequest
@@ -99,7 +99,7 @@ func wantReadAlike(t *testing.T, body []byte) {
 	}
 }
 
-func FuzzQuickCharge(f *testing.F) {
+func FuzzFastCharge(f *testing.F) {
 	for body := range chargeBodies {
 		f.Add([]byte(body))
 	}

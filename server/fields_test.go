@@ -104,7 +104,7 @@ func (f fields) with(more fields) fields {
 	return all
 }
 
-// without returns the fields but for some.
+// without returns the fields except some.
 func (f fields) without(names ...string) fields {
 	rest := f.with(nil)
 	for _, name := range names {

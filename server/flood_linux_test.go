@@ -53,7 +53,7 @@ func TestAFloodFromOneAddressCostsRedisNothingAndOthersNothing(t *testing.T) {
 
 var commandCalls = regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+),`)
 
-// commandCounter returns a function that returns how many commands Redis has carried out, but for greetings and its own.
+// commandCounter returns a function that returns how many commands Redis has run, except greetings and its own.
 func commandCounter(t *testing.T, url string) func() int {
 	t.Helper()
 	options, err := redis.ParseURL(url)

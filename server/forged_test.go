@@ -14,7 +14,7 @@ import (
 	"remit/token"
 )
 
-// Whoever holds no genuine credential must not be able to load Redis: what is forged is refused before it is asked.
+// Clients without a genuine credential must not load Redis: forged ones are refused before any command.
 func TestForgedCredentialsCostNoRedisCall(t *testing.T) {
 	t.Parallel()
 	t.Run("miniredis", func(t *testing.T) {
@@ -125,7 +125,7 @@ func misspelt(genuine string) []string {
 
 var callsOf = regexp.MustCompile(`^cmdstat_([^:]+):calls=(\d+),`)
 
-// countCalls returns a function that returns how many commands a real Redis has carried out, but for its own.
+// countCalls returns a function that returns how many commands a real Redis has run, except its own.
 func countCalls(t *testing.T, url string) func() int {
 	t.Helper()
 	client := redis.NewClient(must(redis.ParseURL(url))(t))
@@ -146,7 +146,7 @@ func countCalls(t *testing.T, url string) func() int {
 // isGreeting holds what a client of Redis sends when it connects, which it may do at any time.
 var isGreeting = map[string]bool{"hello": true, "client|setinfo": true, "client|setname": true, "client|maint_notifications": true}
 
-// The HMAC vouches that a token was issued, not that it still stands: that is for Redis to say.
+// The HMAC proves that a token was issued. Only Redis knows whether it is still valid.
 func TestAGenuineRefreshTokenOfNoFamilyIsRefused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -71,7 +71,7 @@ func (w tenant) charged(session string, actions int, value any) {
 	}
 }
 
-func TestVerifyTellsAGatewayWhoseTheTokenIs(t *testing.T) {
+func TestVerifyReturnsTheTokensAgentToAGateway(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -86,7 +86,7 @@ func TestVerifyTellsAGatewayWhoseTheTokenIs(t *testing.T) {
 	})
 }
 
-func TestGatewaysAreToldOfParametersThatWouldOpenTheGate(t *testing.T) {
+func TestGatewayParametersThatWouldDisableACheckAreRefused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -138,7 +138,7 @@ func gatewayPaths(session string) map[string]option {
 	}
 }
 
-func TestGatewaysAreToldOfARevocationOnTheOtherInstanceAtOnce(t *testing.T) {
+func TestGatewaysSeeARevocationOnTheOtherInstanceAtOnce(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		for name, revoke := range map[string]func(w tenant, tokens pair){
@@ -188,13 +188,13 @@ func TestGatewaysNeedALiveAccessToken(t *testing.T) {
 				w.get(path, asAgent(wrong), with).stopped(401, "invalid_token")
 			}
 		}
-		// Whoever may not ask is not told what else is wrong.
+		// An unauthorized caller does not learn what else is wrong.
 		w.get(authorizePath+"?session_id=x&value_usd=x").stopped(401, "missing_credentials")
 		w.charged(session, 0, 0)
 	})
 }
 
-func TestAuthorizeChargesOnceAndTellsWhatRemains(t *testing.T) {
+func TestAuthorizeChargesOnceAndReturnsWhatRemains(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -332,7 +332,7 @@ func TestAuthorizeThatIsRefusedChargesNothing(t *testing.T) {
 	})
 }
 
-// What stands behind the path, and the query there, is the client's: it must neither price nor authorize.
+// The appended path and its query come from the client: they must set neither price nor scope.
 func TestGatewayPathsTakeNothingFromWhatIsAppended(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -369,7 +369,7 @@ func TestGatewayPathsTakeNothingFromWhatIsAppended(t *testing.T) {
 	})
 }
 
-// exchangeRawAs asks with a target that no client would write.
+// exchangeRawAs sends a request target that no client would write.
 func (c *client) exchangeRawAs(target string, options ...option) []*response {
 	c.t.Helper()
 	headers := http.Header{"Host": {"x"}, "Connection": {"close"}}

@@ -55,7 +55,7 @@ func TestReadyzIsNotReadyWhenRedisCannotBeWritten(t *testing.T) {
 	api.get("/readyz").is(200)
 }
 
-func TestWithoutAKeyringWhatNeedsOneIsUnavailable(t *testing.T) {
+func TestWithoutAKeyringTokenOperationsAreUnavailable(t *testing.T) {
 	t.Parallel()
 	onEachRedisWith(t, setup{noKeys: true}, func(t *testing.T, api *client) {
 		w := api.newTenant()

@@ -13,7 +13,7 @@ import (
 
 // What speaks another protocol seldom sends a line end, and waits. It is refused by its first byte or its first line, not
 // by the read timeout.
-func TestWhoSpeaksAnotherProtocolIsRefusedWhileItWaits(t *testing.T) {
+func TestClientsOfOtherProtocolsAreRefusedAtOnce(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)
 	for _, group := range hostile.Groups() {
@@ -35,7 +35,7 @@ func TestWhoSpeaksAnotherProtocolIsRefusedWhileItWaits(t *testing.T) {
 	}
 }
 
-func TestAClientThatWaitsFor100ContinueIsTold(t *testing.T) {
+func TestAClientThatWaitsFor100ContinueGetsIt(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)
 	for _, expectation := range []string{"100-continue", "100-Continue", "100-CONTINUE"} {
@@ -100,8 +100,8 @@ func TestPipelinedRequestsAreAnsweredOnceEachAndInOrder(t *testing.T) {
 	}
 }
 
-// The parts in which bytes arrive are the network's affair.
-func TestRequestsAreTheSameHoweverTheyArrive(t *testing.T) {
+// Fragmentation by the network must not change how requests are read.
+func TestRequestsAreReadTheSameHoweverTheyAreFragmented(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)
 	raw, statuses := pipeline()
@@ -137,7 +137,7 @@ func (on target) charged() int {
 	return count
 }
 
-// A client that goes away before its request is whole has asked for nothing.
+// An incomplete request whose client goes away has no effect.
 func TestARequestThatIsCutOffIsNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)
@@ -168,7 +168,7 @@ func TestARequestThatIsCutOffIsNotCarriedOut(t *testing.T) {
 	eventually(t, "every connection is given up", func() bool { return on.on.server.OpenConnections() <= 1 }) // the tenant's own
 }
 
-// A client may end its side as soon as it has asked (RFC 9112 §9.6).
+// A client may close its side as soon as it has sent its request (RFC 9112 §9.6).
 func TestAHalfClosedConnectionIsAnswered(t *testing.T) {
 	t.Parallel()
 	on := newTarget(t, nil)

@@ -29,7 +29,7 @@ func newPreparedTarget(t *testing.T, prepare func(*server.Server)) target {
 }
 
 // The time is for the whole request: a client that sends a byte now and then does not win more of it.
-func TestARequestThatArrivesByteByByteIsGivenUp(t *testing.T) {
+func TestARequestThatArrivesByteByByteTimesOut(t *testing.T) {
 	t.Parallel()
 	on := newPreparedTarget(t, impatient)
 	before := on.on.mini.Dump()
@@ -90,7 +90,7 @@ func feed(conn io.Writer, text string, ended <-chan struct{}) {
 }
 
 // Between two requests the idle timeout counts, and there is nothing to answer; within the second the read timeout does.
-func TestAKeptConnectionIsNotKeptForEver(t *testing.T) {
+func TestAnIdleConnectionIsClosedEventually(t *testing.T) {
 	t.Parallel()
 	on := newPreparedTarget(t, impatient)
 	first := "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -119,7 +119,7 @@ func TestAKeptConnectionIsNotKeptForEver(t *testing.T) {
 }
 
 // The time to write an answer in begins with the answer, however long ago the one before was.
-func TestAKeptConnectionIsAnsweredAfterALongTime(t *testing.T) {
+func TestAnIdleConnectionIsAnsweredAfterALongTime(t *testing.T) {
 	t.Parallel()
 	on := newPreparedTarget(t, func(s *server.Server) { s.SetTimeouts(0, 2*time.Second, 0) })
 	head := "POST /sessions/{session}/actions HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\nContent-Type: application/json\r\n"
@@ -152,7 +152,7 @@ func TestAKeptConnectionIsAnsweredAfterALongTime(t *testing.T) {
 // A client that asks and never reads its answers fills the system's buffers; then the server waits to write, for no
 // longer than the write timeout, and holds no more of the requests than its buffer. It is the memory of the whole process
 // that is measured, so nothing else runs meanwhile.
-func TestAClientThatNeverReadsIsGivenUpAndCostsLittle(t *testing.T) {
+func TestAConnectionOfAClientThatNeverReadsIsAbortedAndCostsLittle(t *testing.T) {
 	const clients, agents = 4, 30
 	on := newPreparedTarget(t, impatient)
 	for range agents { // so that an answer has half a megabyte: it takes few to fill the system's buffers

@@ -69,7 +69,7 @@ func (on target) connect(t *testing.T) net.Conn {
 	return conn
 }
 
-// Each request of the table is sent with another behind it, whose answer tells that the connection was left open.
+// Each request of the table is followed by another, whose response shows that the connection stayed open.
 func TestEachHostileRequestHasItsOneAnswer(t *testing.T) {
 	t.Parallel()
 	for _, group := range hostile.Groups() {
@@ -234,7 +234,7 @@ func (on target) wantSilentLog(t *testing.T) {
 	}
 }
 
-// wantNoCredential looks for the ends of each, in case it is cut.
+// wantNoCredential searches for both ends of each, in case it is truncated.
 func (on target) wantNoCredential(t *testing.T, where, text string) {
 	t.Helper()
 	for _, credential := range []string{on.credentials.Key, on.credentials.Access, on.agent.secret} {

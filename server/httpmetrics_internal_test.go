@@ -48,7 +48,7 @@ func toldBy(t testing.TB, registry *prometheus.Registry, name string) map[string
 	return told
 }
 
-func TestWhatClientsChooseIsNoLabel(t *testing.T) {
+func TestClientInputNeverBecomesAMetricLabel(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
 	c := newHTTPMetrics(registry)
@@ -137,7 +137,7 @@ func BenchmarkCounting(b *testing.B) {
 }
 
 // What is charged is counted to the micro-dollar, and what is repeated once.
-func TestChargesAreCountedByWhatCameOfThem(t *testing.T) {
+func TestChargesAreCountedByOutcome(t *testing.T) {
 	t.Parallel()
 	s := New(Config{})
 	c := s.metrics
@@ -170,7 +170,7 @@ func TestChargesAreCountedByWhatCameOfThem(t *testing.T) {
 	}
 }
 
-// Scrapes cost time that is for the work, and anybody may ask for them: those that arrive together cost one.
+// Anyone may scrape, and a scrape takes time from other requests, so concurrent scrapes share one collection.
 func TestScrapesThatArriveTogetherShareOneText(t *testing.T) {
 	t.Parallel()
 	gatherings := 0

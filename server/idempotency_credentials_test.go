@@ -96,7 +96,7 @@ func TestNoCredentialIsKeptInTheClear(t *testing.T) {
 	}
 }
 
-// The rotation with no grace is done, its answer lost, and the key that asked is worth nothing any more but for this.
+// After a rotation without grace whose response was lost, the old key is good only for this replay.
 func TestAnOrganizationIsNotLockedOutByALostRotation(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -122,8 +122,8 @@ func TestAnOrganizationIsNotLockedOutByALostRotation(t *testing.T) {
 	})
 }
 
-// The answer is sealed with the API key that asked, so its successor gets a plain refusal and never another secret.
-func TestAnAnswerIsSealedForTheAPIKeyThatAsked(t *testing.T) {
+// The response is sealed with the calling API key, so its successor gets a plain refusal and never another secret.
+func TestAResponseIsSealedForTheCallingAPIKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDoer()
@@ -150,7 +150,7 @@ func TestAnAPIKeyStaysValidForFiveMinutesAfterItsRotationAndASecretNotAtAll(t *t
 	})
 }
 
-// Where anybody may create organizations the idempotency key is all that shows who asks again.
+// Where anyone may create organizations, only the idempotency key authenticates a repeated request.
 func TestAnIdempotencyKeyForAnOrganizationMustBeUnguessable(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -163,7 +163,7 @@ func TestAnIdempotencyKeyForAnOrganizationMustBeUnguessable(t *testing.T) {
 	})
 }
 
-func TestTheBootstrapTokenShowsWhoAsksAgainForAnOrganization(t *testing.T) {
+func TestTheBootstrapTokenAuthenticatesARepeatedCreation(t *testing.T) {
 	t.Parallel()
 	mini := miniredis.RunT(t)
 	withToken := func(token string) *client {
@@ -181,7 +181,7 @@ func TestTheBootstrapTokenShowsWhoAsksAgainForAnOrganization(t *testing.T) {
 	}
 }
 
-func TestTheAnswerWithACredentialIsLostAndAskedForAgain(t *testing.T) {
+func TestALostResponseWithACredentialIsReplayed(t *testing.T) {
 	t.Parallel()
 	proxy := newLosingProxy(t, privateRedis(t).URL())
 	d := start(t, setup{redis: "redis://" + proxy.address}).newDoer()

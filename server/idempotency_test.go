@@ -368,7 +368,7 @@ func TestAnIdempotencyKeyHas1To255VisibleCharacters(t *testing.T) {
 	}
 }
 
-// A refusal is an outcome: it is the same when it comes again, though what was asked would be possible by then.
+// A refusal is an outcome: a replay returns it even if the request would succeed by then.
 func TestRefusalsOfTheStoreAreReplayed(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -433,7 +433,7 @@ func TestRefusalsOfTheStoreAreReplayed(t *testing.T) {
 }
 
 // A mistyped request leaves its key to the corrected one.
-func TestARefusalOfWhatARequestNamesIsNotRemembered(t *testing.T) {
+func TestARefusalOfAnUnknownObjectIsNotStored(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d, foreign := api.newDoer(), api.newTenant()
@@ -526,7 +526,7 @@ func TestABatchOnTheNilUUIDIsReplayed(t *testing.T) {
 	})
 }
 
-// A replay shows what the session has, not what another instance would give it.
+// A replay shows the session's own fields, not another instance's defaults.
 func TestASessionIsReplayedUnderOtherDefaults(t *testing.T) {
 	t.Parallel()
 	given := server.SessionDefaults{MaxActions: 7, MaxValue: 8 * money.USD, Lifetime: time.Hour}
@@ -542,8 +542,8 @@ func TestASessionIsReplayedUnderOtherDefaults(t *testing.T) {
 	})
 }
 
-// What the service refuses before the store is asked has no outcome: the same key may come with what was meant.
-func TestWhatIsMalformedUsesNoIdempotencyKeyUp(t *testing.T) {
+// A refusal before the store is called is no outcome: the corrected request may use the same key.
+func TestMalformedRequestsLeaveTheIdempotencyKeyUnused(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		d := api.newDoer()
@@ -623,7 +623,7 @@ func TestTheIdempotencyKeyIsIgnoredElsewhere(t *testing.T) {
 	})
 }
 
-// Whoever comes first acts, and everybody hears what came of it.
+// The first request acts, and all requests get its outcome.
 func TestOfManyEqualRequestsOneActs(t *testing.T) {
 	api := onOneRedis(t)
 	d := api.newDoer()

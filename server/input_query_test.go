@@ -56,7 +56,7 @@ func TestAQueryThatAListDoesNotKnowIsRefusedByItsParameter(t *testing.T) {
 	}
 }
 
-// What a client made up comes back in the answer, so it must not break it.
+// The response quotes client input, which must not break it.
 func TestANameInTheQueryThatIsNotUnicodeStillGetsAWholeAnswer(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})

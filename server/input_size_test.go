@@ -49,7 +49,8 @@ func both(a, b option) option { return func(h http.Header) { a(h); b(h) } }
 
 func unsized(h http.Header) { h.Set(sendChunked, "yes") }
 
-// A client that sends all before it reads must still be told: the rest of its body must not reset the connection.
+// A client that sends everything before it reads must still get the response: the rest of its body must not reset the
+// connection.
 func TestTheAnswerToABodyThatIsTooLargeReachesAClientThatSendsAllOfIt(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})

@@ -122,7 +122,7 @@ func TestAStateIsNestedAtMost31Deep(t *testing.T) {
 	w.post("/v1/transactions/"+begun+"/commit", member(fields{}, "post_state", nested(32)), access).is(200)
 }
 
-// What comes back is what was sent, to the digits and the order, but for white space and for how texts are escaped.
+// The response has what was sent, to the digits and the order, except white space and escapes.
 func TestStatesComeBackAsTheyWereSent(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -58,7 +58,7 @@ func onEachIntrospector(t *testing.T, with setup, test func(t *testing.T, w tena
 	})
 }
 
-// inactive fails the test unless the answer tells nothing.
+// inactive fails the test unless the response is only {"active":false}.
 func (r *response) inactive() {
 	r.t.Helper()
 	if string(r.body) != `{"active":false}` {
@@ -101,7 +101,7 @@ func TestIntrospectionDescribesALiveToken(t *testing.T) {
 }
 
 // A refresh may narrow its own access token; the refresh token stands for the whole of the family.
-func TestIntrospectionTellsTheScopesOfEachToken(t *testing.T) {
+func TestIntrospectionReturnsTheScopesOfEachToken(t *testing.T) {
 	t.Parallel()
 	onEachIntrospector(t, setup{}, func(t *testing.T, w tenant, ask func(string) *response) {
 		narrowed := w.renew(w.exchange().refresh, "read").granted(w.client, "read")
@@ -113,7 +113,7 @@ func TestIntrospectionTellsTheScopesOfEachToken(t *testing.T) {
 	})
 }
 
-func TestIntrospectionOfAnythingNotLiveTellsNothing(t *testing.T) {
+func TestIntrospectionOfAnInactiveTokenRevealsNothing(t *testing.T) {
 	t.Parallel()
 	onEachIntrospector(t, setup{store: redisstore.Config{RefreshGrace: time.Minute}},
 		func(t *testing.T, w tenant, ask func(string) *response) {
@@ -155,7 +155,7 @@ func TestIntrospectionOfAnythingNotLiveTellsNothing(t *testing.T) {
 		})
 }
 
-func TestIntrospectionOfAnExpiredRefreshTokenTellsNothing(t *testing.T) {
+func TestIntrospectionOfAnExpiredRefreshTokenRevealsNothing(t *testing.T) {
 	t.Parallel()
 	with := setup{store: redisstore.Config{RefreshLifetime: 50 * time.Millisecond}}
 	onEachIntrospector(t, with, func(t *testing.T, w tenant, ask func(string) *response) {
@@ -192,7 +192,7 @@ func TestIntrospectionByKeyRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	})
 }
 
-func TestIntrospectionTellsNothingWithoutALiveKey(t *testing.T) {
+func TestIntrospectionRevealsNothingWithoutAValidKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, stranger := api.newTenant(), api.newTenant()

@@ -16,7 +16,7 @@ import (
 	"remit/token"
 )
 
-// FuzzID checks that an id has one spelling but for its case, and is refused in any other.
+// FuzzID checks that an id has one spelling apart from its case, and that any other is refused.
 func FuzzID(f *testing.F) {
 	const id = "018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"
 	for _, seed := range []string{
@@ -51,7 +51,7 @@ func looksLikeID(text string) bool {
 }
 
 // FuzzListQuery holds the queries of lists against net/url: whatever is accepted says the same to it, once, and the link
-// to the next page says the same but for where it starts.
+// to the next page is the same except for its start.
 func FuzzListQuery(f *testing.F) {
 	const id = "018f3c2a-b4d5-7e06-91a2-b3c4d5e6c3f1"
 	cursor := base64.RawURLEncoding.EncodeToString([]byte("0123456789abcdef"))

@@ -145,7 +145,7 @@ func TestTheNextLinkKeepsTheFiltersAndThePrefix(t *testing.T) {
 }
 
 // The other organization's agent, and to an agent its colleague, are as unknown as one that does not exist.
-func TestAListByAForeignAgentCannotBeToldFromNone(t *testing.T) {
+func TestAListForAnotherOrganizationsAgentLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, other := api.newTenant(), api.newTenant()
@@ -162,8 +162,8 @@ func TestAListByAForeignAgentCannotBeToldFromNone(t *testing.T) {
 	})
 }
 
-// A cursor is an id; one of a foreign session must not open a page of foreign sessions.
-func TestACursorFromElsewhereShowsNothingForeign(t *testing.T) {
+// A cursor is an id; one of another organization's session must not open a page of that organization's sessions.
+func TestACursorOfAnotherOrganizationShowsNothingOfIt(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, other := api.newTenant(), api.newTenant()

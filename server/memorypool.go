@@ -57,7 +57,7 @@ type reservation struct {
 	tenants   []tenantKey
 	since     time.Time
 	cut       func()        // aborts what holds the bytes, without waiting
-	displaced bool          // it was aborted and holds no bytes any more
+	displaced bool          // it was aborted and no longer holds bytes
 	inPool    *list.Element // nil when it cannot be displaced
 	inTenant  *list.Element // of the first tenant
 }

@@ -34,7 +34,7 @@ func tenantNamed(name string) tenantKey {
 	return tenantKey{address: netip.AddrFrom4([4]byte{127, 0, 0, name[0]})}
 }
 
-func TestAPoolServesWhoHoldsLess(t *testing.T) {
+func TestAPoolServesTheClientThatHoldsLess(t *testing.T) {
 	t.Parallel()
 	type step struct {
 		name  string
@@ -76,7 +76,7 @@ func TestAPoolServesWhoHoldsLess(t *testing.T) {
 	}
 }
 
-// Organizations that come from one address share its half: the largest of them gives way, not the newcomer.
+// Organizations at one address share its half: the largest of them is displaced, not the newcomer.
 func TestAnAddressIsSharedByItsOrganizations(t *testing.T) {
 	t.Parallel()
 	p := newTestPool(100)
@@ -111,7 +111,7 @@ func TestAnAddressIsSharedByItsOrganizations(t *testing.T) {
 	}
 }
 
-func TestAPlaceIsReleasedOnceHoweverItEnds(t *testing.T) {
+func TestAPlaceIsReleasedExactlyOnce(t *testing.T) {
 	t.Parallel()
 	p := newTestPool(100)
 	one, _ := p.take("a", 40, 0)

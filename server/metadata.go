@@ -32,7 +32,7 @@ func (s *Server) metadata(ctx *fasthttp.RequestCtx) error {
 	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=300")
 	return answer(ctx, serverMetadata{
 		Issuer: issuer,
-		// No grant here uses it, so RFC 8414 §2 lets it be absent; but the SDKs of the Model Context Protocol refuse a
+		// No grant here uses it, so RFC 8414 §2 lets it be absent. But the SDKs of the Model Context Protocol refuse a
 		// document without it, even for client credentials. The endpoint refuses every request.
 		AuthorizationEndpoint:    issuer + "/oauth2/authorize",
 		TokenEndpoint:            issuer + "/oauth2/token",

@@ -26,7 +26,7 @@ func form(pairs ...string) raw {
 	return raw(strings.Join(encoded, "&"))
 }
 
-// postForm asks the OAuth face, whose answers are JSON and kept by no cache.
+// postForm sends a form to an OAuth endpoint, whose responses are JSON with no-store.
 func (c *client) postForm(path string, body raw, options ...option) *response {
 	c.t.Helper()
 	formType := header("Content-Type", "application/x-www-form-urlencoded")
@@ -243,7 +243,7 @@ func TestOAuthRefreshOfATokenThatIsNotTheClientsIsInvalidGrant(t *testing.T) {
 	})
 }
 
-func TestOAuthTellsNoRefusedClientFromAnother(t *testing.T) {
+func TestOAuthRefusalsOfClientsAreIdentical(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -362,7 +362,7 @@ func TestOAuthRevokeEndsTheFamilyOnTheOtherInstanceAtOnce(t *testing.T) {
 	})
 }
 
-func TestOAuthRevokeOfATokenThatIsNoneSucceeds(t *testing.T) {
+func TestOAuthRevokeOfAMalformedTokenSucceeds(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

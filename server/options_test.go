@@ -3,7 +3,7 @@ package server_test
 import "testing"
 
 // The router would answer OPTIONS by itself: a gateway that keeps the client's method would let every such request in.
-func TestOptionsNeedsWhatOtherMethodsNeed(t *testing.T) {
+func TestOptionsIsHandledLikeOtherMethods(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		api.ask("OPTIONS", "/v1/auth/verify?scope=admin", nil).stopped(405, "method_not_allowed")

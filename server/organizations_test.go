@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestCreateOrganizationAnswersItWholeWithItsKey(t *testing.T) {
+func TestCreateOrganizationReturnsTheOrganizationAndItsKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		created := api.post("/v1/organizations", fields{"name": "acme"}).is(201)
@@ -46,7 +46,7 @@ func TestGetOrganizationNeverShowsTheKey(t *testing.T) {
 	})
 }
 
-func TestAnotherOrganizationCannotBeToldFromNone(t *testing.T) {
+func TestAnotherOrganizationLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, other := api.newTenant(), api.newTenant()

@@ -37,7 +37,7 @@ func everyEndpoint(w tenant, tokens pair, session, transaction, other string) []
 	add(slices.DeleteFunc(endpointsOfOrganizations(w, session), isFamily), key)
 	add([]endpoint{{"DELETE", "/v1/agents/" + w.agent.id + "/families/" + tokens.family(), nil}}, key)
 	add(endpointsOfBoth(w, session, transaction), key)
-	// A batch of an agent has no answer as a whole: each of its items tells of the trouble.
+	// A batch of an agent has no error as a whole: each of its items has one.
 	add(slices.DeleteFunc(endpointsOfBoth(w, session, transaction), isBatch), access)
 	add(endpointsOfAgents(transaction), access)
 	add([]endpoint{rollbackOf(other)}, key)
@@ -164,7 +164,7 @@ func TestARedisThatRefusesIsUnavailable(t *testing.T) {
 	w.post("/sessions/"+session+"/actions", nil, asAgent(tokens.access)).is(200)
 }
 
-// lost lets a Redis carry out nothing more: it lets clients in, takes what is asked and closes the connection.
+// lost makes a Redis run nothing more: it accepts clients, reads their commands and closes the connection.
 func lost(mini *miniredis.Miniredis, broken bool) {
 	if !broken {
 		mini.Server().SetPreHook(nil)
@@ -179,7 +179,7 @@ func lost(mini *miniredis.Miniredis, broken bool) {
 	})
 }
 
-// A write whose answer is lost may have happened. A read, and an index entry that nobody can see yet, changed nothing.
+// A write whose reply is lost may have happened. A read, and an index entry without an object, changed nothing.
 func TestALostAnswerLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 	t.Parallel()
 	mini := miniredis.RunT(t)
@@ -230,7 +230,7 @@ func TestALostAnswerLeavesTheOutcomeOfAWriteUnknown(t *testing.T) {
 }
 
 // A Redis that is there and silent is the worst: the service must not wait with it.
-func TestARedisThatIsSilentIsGivenUp(t *testing.T) {
+func TestACallToASilentRedisTimesOut(t *testing.T) {
 	t.Parallel()
 	redis := privateRedis(t)
 	api := start(t, setup{redis: redis.URL()})

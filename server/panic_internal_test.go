@@ -174,7 +174,7 @@ func TestAPanicOutsideAHandlerEndsNothing(t *testing.T) {
 	}
 }
 
-// panicking is an error that cannot be told.
+// panicking is an error whose text cannot be read.
 type panicking struct{}
 
 func (panicking) Error() string { panic("no words") }

@@ -56,7 +56,7 @@ func TestEach401SaysWhichCredentialIsWanted(t *testing.T) {
 	})
 }
 
-func TestOtherRefusalsChallengeNobody(t *testing.T) {
+func TestOtherRefusalsHaveNoChallenge(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})
 	w := api.newTenant()
@@ -77,7 +77,7 @@ func TestOtherRefusalsChallengeNobody(t *testing.T) {
 	}
 }
 
-func TestAnotherMethodIsToldWhichAreAllowed(t *testing.T) {
+func TestAnUnsupportedMethodGetsTheAllowedOnes(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})
 	id := uuid.NewString()

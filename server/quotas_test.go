@@ -97,7 +97,7 @@ func TestWhatExceedsAQuotaIsRefusedEverywhere(t *testing.T) {
 	}
 }
 
-func TestAnOAuthClientBeyondItsQuotaIsToldSo(t *testing.T) {
+func TestAnOAuthClientBeyondItsQuotaGetsTheReason(t *testing.T) {
 	t.Parallel()
 	onEachRedisWith(t, withQuotas(map[string]int64{"refresh_families": 1}), func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -107,7 +107,7 @@ func TestAnOAuthClientBeyondItsQuotaIsToldSo(t *testing.T) {
 	})
 }
 
-func TestWhoCreatesTooFastIsToldWhenToComeAgain(t *testing.T) {
+func TestCreatingTooFastIsRefusedWithRetryAfter(t *testing.T) {
 	t.Parallel()
 	onEachRedisWith(t, setup{store: redisstore.Config{Rates: redisstore.Rates{Organization: 1, Agent: 1}}}, func(t *testing.T, api *client) {
 		w := api.newTenant()

@@ -12,12 +12,12 @@ const (
 	perRace = 5 // charges that each racer tries
 )
 
-// TestARaceOverTwoInstancesAdmitsExactlyTheLimit is the promise of the whole service: whatever many callers try at the
-// same time, by whichever instance, a session is used up to its limit and not beyond, and the books are right.
+// TestARaceOverTwoInstancesChargesExactlyTheLimit is the promise of the whole service: whatever many callers try at the
+// same time, by whichever instance, a session is used up to its limit and not beyond, and the totals reconcile.
 //
 // It is not parallel, and on one Redis: a crowd on a busy machine meets the store's timeouts, and then the outcome of a
 // charge is unknown by right.
-func TestARaceOverTwoInstancesAdmitsExactlyTheLimit(t *testing.T) {
+func TestARaceOverTwoInstancesChargesExactlyTheLimit(t *testing.T) {
 	api := onOneRedis(t)
 	for _, test := range []struct {
 		name     string

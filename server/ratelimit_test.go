@@ -47,7 +47,7 @@ func TestABucketEmptiesAndRefills(t *testing.T) {
 	}
 }
 
-func TestManyAtOnceTakeNoMoreThanTheBucketHolds(t *testing.T) {
+func TestConcurrentRequestsTakeNoMoreThanTheBucketHolds(t *testing.T) {
 	t.Parallel()
 	clock := &stoppedClock{}
 	limit := newRateLimiter[netip.Addr]("test", 10, 10, clock.now)
@@ -66,7 +66,7 @@ func TestManyAtOnceTakeNoMoreThanTheBucketHolds(t *testing.T) {
 	}
 }
 
-// All of a crowd are let in while the bucket is full, and all fail. What they owe is paid back, but within bounds.
+// A crowd passes while the bucket is full, and all fail. The bucket's debt is paid back, and is bounded.
 func TestFailuresBeyondTheBucketArePaidBack(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ failures, wait int }{
@@ -265,8 +265,8 @@ func TestAnEmptyBucketRefusesSecretsUntilItRefills(t *testing.T) {
 	s.exchange(t, client, agent, secret).is(t, 200, "")
 }
 
-// What fails for one agent is nothing to its neighbours at the address, and what is known to be right always passes.
-func TestABadNeighbourShutsNobodyOut(t *testing.T) {
+// Failures of one agent do not affect other agents at the address, and credentials known to be valid always pass.
+func TestFailuresOfOneAgentDoNotLimitOthersAtItsAddress(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 4}})
 	client := from(t, "")
@@ -296,8 +296,8 @@ func TestABadNeighbourShutsNobodyOut(t *testing.T) {
 	s.oauthRefresh(t, client, target, known, refresh, 200)
 }
 
-// A flood of what is refused without Redis takes nothing from those who present secrets.
-func TestForgedRefreshTokensShutNobodyOut(t *testing.T) {
+// A flood of credentials that are refused without Redis does not use up the limit for secrets.
+func TestForgedRefreshTokensDoNotBlockOtherClients(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{Limits: Limits{FailedAuthPerMinute: 4}})
 	client := from(t, "")
@@ -378,7 +378,7 @@ func TestTheOAuthFaceCountsWithTheOther(t *testing.T) {
 	s.exchange(t, client, agent, secret).is(t, 429, "rate_limited")
 }
 
-func TestLimitsThatAreOffAdmitEverythingAndSayNothing(t *testing.T) {
+func TestDisabledRateLimitsAllowEverythingAndAddNoHeaders(t *testing.T) {
 	t.Parallel()
 	s := runServer(t, "", Config{Limits: Limits{Off: true, OrganizationsPerMinute: 1, FailedAuthPerMinute: 1}})
 	client := from(t, "")

@@ -196,14 +196,14 @@ func (r *response) ids() []string {
 	return ids
 }
 
-// withoutRequestID is an answer as those who must not be told apart get it.
+// withoutRequestID is a response to compare with others that must be identical.
 func (r *response) withoutRequestID() string {
 	id := r.header.Get("X-Request-Id")
 	return fmt.Sprint(r.status, r.header["Content-Type"], r.header["Www-Authenticate"], r.header["Cache-Control"],
 		strings.ReplaceAll(string(r.body), id, "<request id>"))
 }
 
-// wantSameAnswer fails the test unless nothing but the request id tells two answers apart.
+// wantSameAnswer fails the test unless two responses differ only in the request id.
 func wantSameAnswer(t *testing.T, a, b *response) {
 	t.Helper()
 	if a.withoutRequestID() != b.withoutRequestID() {

@@ -37,7 +37,7 @@ func (r *routes) delete(path string, h handler) { r.router.DELETE(path, r.at(pat
 
 // anyBelow registers a handler for every method at every path below this one, under its route.
 func (r *routes) anyBelow(path string, h handler) {
-	r.router.ANY(path+"/{asked:*}", r.at(path, h))
+	r.router.ANY(path+"/{path:*}", r.at(path, h))
 }
 
 func (r *routes) at(path string, h handler) fasthttp.RequestHandler {

@@ -58,7 +58,7 @@ func TestEachCodeHasATitleAndEachTitleACode(t *testing.T) {
 	}
 }
 
-// Two rules may give one answer only where the difference is nobody's to know.
+// Two rules may share a response only where clients must not learn the difference.
 func TestEachRuleHasAMeaningOfItsOwn(t *testing.T) {
 	t.Parallel()
 	secret := map[string]bool{"invalid_api_key": true, "invalid_token": true, "invalid_refresh_token": true}

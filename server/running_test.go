@@ -88,7 +88,7 @@ func someKeyring(t *testing.T) *token.Keyring {
 	return keyring
 }
 
-// stoppedClock goes on only when it is told to.
+// stoppedClock advances only on request.
 type stoppedClock struct {
 	lock sync.Mutex
 	at   time.Time
@@ -106,7 +106,7 @@ func (c *stoppedClock) advance(by time.Duration) {
 	c.at = c.at.Add(by)
 }
 
-// from returns a client that asks from an address of this machine; "" leaves the choice to the system.
+// from returns a client that connects from an address of this machine; "" leaves the choice to the system.
 func from(t *testing.T, source string) *http.Client {
 	t.Helper()
 	dialer := &net.Dialer{}

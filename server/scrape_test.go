@@ -39,7 +39,7 @@ func scraped(t *testing.T, address, method, path string, header ...string) (*htt
 	return response, string(body)
 }
 
-func TestMetricsTellWhatWasAsked(t *testing.T) {
+func TestMetricsCountRequestsByRoute(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -79,7 +79,7 @@ func TestMetricsTellWhatWasAsked(t *testing.T) {
 	})
 }
 
-func TestMetricsAreCompressedForWhoAsks(t *testing.T) {
+func TestMetricsAreCompressedOnRequest(t *testing.T) {
 	t.Parallel()
 	api := onMiniredis(t, setup{})
 	response, body := scraped(t, api.on.address, "GET", "/metrics", "Accept-Encoding", "gzip")
@@ -92,7 +92,7 @@ func TestMetricsAreCompressedForWhoAsks(t *testing.T) {
 	}
 }
 
-// Anybody may scrape, as often as they like: nobody is refused for it, and it leaves nothing in the log.
+// Anyone may scrape, as often as they like. Scrapes are never refused or logged.
 func TestManyScrapesAtOnceAreAllAnswered(t *testing.T) {
 	t.Parallel()
 	log := &syncBuffer{}

@@ -5,7 +5,7 @@
 // A handler writes a response or returns an error, which the adapter in routes.go writes. fasthttp reuses a request's bytes
 // for the next request, so a handler copies whatever it keeps or passes on.
 //
-// The files form layers: state.go holds what handlers share, above the parts it is made of; resources stand on it; this
+// The files form layers: state.go holds what handlers share, above the parts it is made of; resources build on it; this
 // file wires everything together.
 package server
 

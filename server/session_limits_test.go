@@ -45,7 +45,7 @@ func TestTheLimitsOfASessionAreRaisedAndTightened(t *testing.T) {
 	})
 }
 
-func TestWhatDidNotFitFitsAfterATopUpAndTheOtherWayRound(t *testing.T) {
+func TestChangedLimitsApplyToTheNextCharge(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -179,7 +179,7 @@ func TestAChangeOfLimitsIsHeldToTheirBounds(t *testing.T) {
 	})
 }
 
-// Whatever is charged while a limit moves, the books are right and the session ends at its limit, not beyond.
+// Whatever is charged while a limit changes, totals reconcile and the session ends at its limit, not beyond.
 func TestALimitThatMovesInARaceIsKeptExactly(t *testing.T) {
 	api := onOneRedis(t)
 	for _, test := range []struct {

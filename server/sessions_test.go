@@ -22,7 +22,7 @@ func newSessionFields(w tenant) fields {
 	}
 }
 
-func TestCreateSessionShowsTheDefaultsOfWhatIsLeftOut(t *testing.T) {
+func TestCreateSessionShowsTheDefaultsOfMissingFields(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -39,7 +39,7 @@ func TestCreateSessionShowsTheDefaultsOfWhatIsLeftOut(t *testing.T) {
 	})
 }
 
-func TestCreateSessionKeepsWhatItIsGiven(t *testing.T) {
+func TestCreateSessionStoresEveryField(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -142,8 +142,8 @@ func TestSessionsReadTheSameUnderBothPrefixesToKeyAndAgent(t *testing.T) {
 	})
 }
 
-// A foreign session is one of another organization, and to an agent one of its colleague too.
-func TestAForeignSessionCannotBeToldFromNone(t *testing.T) {
+// A session is inaccessible if it is another organization's or, for an agent, another agent's.
+func TestAnotherOrganizationsSessionLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, other := api.newTenant(), api.newTenant()

@@ -14,8 +14,8 @@ import (
 	"remit/redisstore"
 )
 
-// turnAway answers a request whose call was turned away.
-func turnAway(s *Server, err error) *fasthttp.RequestCtx {
+// shedCall answers a request whose call was shed.
+func shedCall(s *Server, err error) *fasthttp.RequestCtx {
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.Header.Set(headerRequestID, "asked-1")
 	s.startRequest(ctx)
@@ -24,7 +24,7 @@ func turnAway(s *Server, err error) *fasthttp.RequestCtx {
 }
 
 // What is written out by hand must say what the table says.
-func TestTheQuickAnswerToOverloadIsTheProblemOfTheTable(t *testing.T) {
+func TestThePreparedOverloadResponseMatchesTheProblemTable(t *testing.T) {
 	t.Parallel()
 	s := New(Config{Log: slog.New(slog.DiscardHandler)})
 	want := problemOf(redisstore.ErrOverloaded)
@@ -33,7 +33,7 @@ func TestTheQuickAnswerToOverloadIsTheProblemOfTheTable(t *testing.T) {
 		"plain": redisstore.ErrOverloaded, "with its cause": fmt.Errorf("%w: why", redisstore.ErrOverloaded),
 		"to a gateway": &gatewayError{redisstore.ErrOverloaded},
 	} {
-		ctx := turnAway(s, err)
+		ctx := shedCall(s, err)
 		var got problem
 		if err := json.Unmarshal(ctx.Response.Body(), &got); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -49,12 +49,12 @@ func TestTheQuickAnswerToOverloadIsTheProblemOfTheTable(t *testing.T) {
 	}
 }
 
-func TestTheAccessLogTellsWhatWasTurnedAwayFromWhatFailed(t *testing.T) {
+func TestTheAccessLogDistinguishesShedFromFailedRequests(t *testing.T) {
 	t.Parallel()
 	var log strings.Builder
 	s := New(Config{Log: slog.New(slog.DiscardHandler), AccessLog: AccessLog{Log: slog.New(slog.NewTextHandler(&log, nil)), Every: 1}})
 	for _, err := range []error{redisstore.ErrOverloaded, errNoKeyring} { // both 503
-		s.finishRequest(turnAway(s, err))
+		s.finishRequest(shedCall(s, err))
 	}
 	lines := strings.SplitAfter(log.String(), "\n")
 	if len(lines) != 3 || !strings.Contains(lines[0], " status=503 code=unavailable shed=true ") || strings.Contains(lines[1], "shed") {
@@ -62,18 +62,18 @@ func TestTheAccessLogTellsWhatWasTurnedAwayFromWhatFailed(t *testing.T) {
 	}
 }
 
-func TestManyThatAreTurnedAwayAreOneLineOfTheLog(t *testing.T) {
+func TestManyShedCallsAreOneLogLine(t *testing.T) {
 	t.Parallel()
 	log := &lockedBuffer{}
 	s := New(Config{Log: slog.New(slog.NewTextHandler(log, nil))})
 	for range 1000 {
-		turnAway(s, redisstore.ErrOverloaded)
+		shedCall(s, redisstore.ErrOverloaded)
 	}
 	wantTold(t, log, 1000) // though none comes after them
 	if lines := strings.Count(log.String(), "\n"); lines > 10 {
 		t.Errorf("%d lines for 1000", lines)
 	}
-	turnAway(s, redisstore.ErrOverloaded)
+	shedCall(s, redisstore.ErrOverloaded)
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -84,7 +84,7 @@ func TestManyThatAreTurnedAwayAreOneLineOfTheLog(t *testing.T) {
 
 var toldCalls = regexp.MustCompile(`msg="calls shed" code=unavailable calls=(\d+) cause=`)
 
-// told returns of how many calls the log tells.
+// told returns the number of calls in the log.
 func told(t *testing.T, log *lockedBuffer) (calls int) {
 	t.Helper()
 	for _, line := range toldCalls.FindAllStringSubmatch(log.String(), -1) {

@@ -11,7 +11,7 @@ import (
 
 // A client that never ends its request must not hold a connection for ever. In the long run this waits for the read timeout
 // that the server ships with, 10 s.
-func TestARequestThatDoesNotArriveIsGivenUp(t *testing.T) {
+func TestARequestThatDoesNotArriveTimesOut(t *testing.T) {
 	t.Parallel()
 	with := setup{prepare: impatient}
 	if suite.Long {

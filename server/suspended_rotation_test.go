@@ -6,7 +6,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// A thief with the key of a suspended organization must not put one of its own in its place.
+// A thief with the key of a suspended organization must not rotate it.
 func TestASuspendedOrganizationDoesNotRotateItsAPIKey(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -113,7 +113,7 @@ func TestAClientMustPresentACertificateOfTheClientCA(t *testing.T) {
 }
 
 // A session ticket must not outlive the authority that vouched for its client.
-func TestAChangedClientCAShutsOutWhoseAuthorityIsGone(t *testing.T) {
+func TestAChangedClientCARefusesCertificatesOfTheRemovedAuthority(t *testing.T) {
 	t.Parallel()
 	for _, version := range []uint16{tls.VersionTLS12, tls.VersionTLS13} {
 		t.Run(tls.VersionName(version), func(t *testing.T) {

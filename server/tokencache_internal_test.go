@@ -79,7 +79,7 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	}
 }
 
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+func TestTheTokenCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	var shard cacheShard

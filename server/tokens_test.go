@@ -25,7 +25,7 @@ func TestExchangeAnswersATokenPair(t *testing.T) {
 	})
 }
 
-func TestExchangeTellsNoRefusalFromAnother(t *testing.T) {
+func TestExchangeRefusalsAreIdentical(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-func TestAPendingTransactionIsGivenMoreToHoldAndMoreTime(t *testing.T) {
+func TestAPendingTransactionCanHoldMoreAndExpireLater(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -121,7 +121,7 @@ func TestAChangeOfAHoldIsHeldToItsBounds(t *testing.T) {
 	})
 }
 
-// The hold has expired, and the money is spent: no spend may be missing from the books.
+// The hold has expired, but the money is spent: the totals must include every spend.
 func TestATransactionThatHasExpiredIsCommittedLate(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

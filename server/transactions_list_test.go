@@ -114,7 +114,7 @@ func TestTheNextLinkOfTransactionsKeepsTheFilters(t *testing.T) {
 	})
 }
 
-func TestAListByAForeignSessionOrAgentCannotBeToldFromNone(t *testing.T) {
+func TestAListForAnotherOrganizationsSessionOrAgentLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, other := api.newTenant(), api.newTenant()

@@ -44,7 +44,7 @@ func problemFields(status int, code string, members fields) fields {
 	}.with(members)
 }
 
-func TestBeginShowsTheDefaultsOfWhatIsLeftOut(t *testing.T) {
+func TestBeginShowsTheDefaultsOfMissingFields(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -62,7 +62,7 @@ func TestBeginShowsTheDefaultsOfWhatIsLeftOut(t *testing.T) {
 	})
 }
 
-func TestBeginKeepsWhatItIsGiven(t *testing.T) {
+func TestBeginStoresEveryField(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -180,8 +180,8 @@ func TestACommitChargesWhatFitsAndRecordsTheRest(t *testing.T) {
 	})
 }
 
-// The value comes back and the action stays counted, whoever rolls back and from whichever state.
-func TestARollbackGivesTheValueBack(t *testing.T) {
+// The value is returned and the action stays counted, whichever caller rolls back and from whichever state.
+func TestARollbackReturnsTheValue(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -264,7 +264,7 @@ func TestAnAgentWithoutTheScopeUndoesNoCommit(t *testing.T) {
 	})
 }
 
-func TestAnAgentGivesItsPendingHoldBackWithoutAScope(t *testing.T) {
+func TestAnAgentReleasesItsPendingHoldWithoutAScope(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -277,7 +277,7 @@ func TestAnAgentGivesItsPendingHoldBackWithoutAScope(t *testing.T) {
 	})
 }
 
-// What the token may do is not enough: a session that was given fewer scopes bounds what is undone in it.
+// The token's scopes are not enough: a session with fewer scopes limits rollbacks in it.
 func TestTheScopesOfASessionBoundTheUndoingOfCommits(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
@@ -469,7 +469,7 @@ func TestABeginThatDoesNotFitHoldsNothing(t *testing.T) {
 	})
 }
 
-func TestASessionThatIsNotActiveTakesNoTransaction(t *testing.T) {
+func TestAnInactiveSessionAcceptsNoTransaction(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
@@ -487,7 +487,7 @@ func TestASessionThatIsNotActiveTakesNoTransaction(t *testing.T) {
 	})
 }
 
-func TestAForeignTransactionCannotBeToldFromNone(t *testing.T) {
+func TestAnotherOrganizationsTransactionLooksUnknown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w, other := api.newTenant(), api.newTenant()

@@ -51,13 +51,13 @@ func (w *waiter) change(request string) {
 	w.asKey("/v1/agents/"+w.agent+"/secret/rotate", `{"grace_seconds":60}`, "X-Request-Id", request).is(w.t, 200, "")
 }
 
-// rotateKey gives the organization another key and ends the old one.
+// rotateKey rotates the organization's key and ends the old one.
 func (w *waiter) rotateKey() {
 	w.t.Helper()
 	w.key = w.asKey("/v1/organizations/"+w.organization+"/api-key/rotate", `{"grace_seconds": 0}`).is(w.t, 200, "").text(w.t, "api_key")
 }
 
-// sinceNow asks for the events that come after those of now.
+// sinceNow requests the events after the newest one.
 func (w *waiter) sinceNow() string {
 	w.t.Helper()
 	conn := w.dial(w.address)
@@ -89,7 +89,7 @@ func (w *waiter) dial(address string) net.Conn {
 	return conn
 }
 
-// ask asks over a connection and returns the answer, whose body is still to come.
+// ask sends a request over a connection and returns the response before its body.
 func (w *waiter) ask(conn net.Conn, url string, headers ...string) *http.Response {
 	w.t.Helper()
 	answer, err := w.try(conn, url, headers...)
@@ -108,7 +108,7 @@ func (w *waiter) try(conn net.Conn, url string, headers ...string) (*http.Respon
 	return http.ReadResponse(bufio.NewReader(conn), nil)
 }
 
-// wait asks for the next event in the background; what is answered comes over the channel.
+// wait requests the next event in the background; the channel gets the response.
 func (w *waiter) wait(conn net.Conn) <-chan string {
 	answers := make(chan string, 1)
 	url := w.sinceNow() + "&wait=20"
@@ -153,7 +153,7 @@ func (w *waiter) tells(events *bufio.Scanner, request string) {
 	w.t.Fatalf("the stream has ended before %s: %v", request, events.Err())
 }
 
-func TestWhoWaitsIsAnsweredWhenTheServerEnds(t *testing.T) {
+func TestWaitingRequestsAreAnsweredWhenTheServerStops(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	var answers []<-chan string
@@ -174,8 +174,8 @@ func TestWhoWaitsIsAnsweredWhenTheServerEnds(t *testing.T) {
 	w.waits(0)
 }
 
-// Who may not read any more when the event comes must not be told of it.
-func TestWhoWaitsLearnsNothingOnceItsKeyIsGone(t *testing.T) {
+// Recheck authorization before delivering each event: access may have been revoked meanwhile.
+func TestWaitingRequestsGetNothingAfterTheirKeyEnds(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	answer := w.wait(w.dial(w.address))
@@ -323,7 +323,7 @@ func TestAFloodAtOneAddressLeavesOthersTheirPlaces(t *testing.T) {
 	}
 }
 
-// A trusted proxy that does not say for whom it asks is nobody's address.
+// Requests of a trusted proxy without a forwarded address count for no client address.
 func TestPlacesWithoutAnAddressCountForTheirOrganizationAlone(t *testing.T) {
 	t.Parallel()
 	w := newWaiterLimit(4)
@@ -396,7 +396,7 @@ func TestAnOrganizationThatHasManyWaitingIsRefusedAndAnotherWaits(t *testing.T) 
 	}
 }
 
-func TestWhoWaitsWithATokenIsAnsweredWhenThatExpires(t *testing.T) {
+func TestWaitingRequestsAreAnsweredWhenTheirTokenExpires(t *testing.T) {
 	t.Parallel()
 	w := runServer(t, "", Config{Limits: Limits{Off: true}}).newWaiter(t)
 	url := w.sinceNow() + "&wait=20"

@@ -444,7 +444,7 @@ func TestVerifyAccessRefusesAHeaderThatNoKeyWrites(t *testing.T) {
 	}
 }
 
-// Each of these payloads is signed by the right key: nobody but a fault of ours could make one.
+// Each of these payloads is signed by the right key: only a bug of the service could make one.
 func TestVerifyAccessRefusesClaimsThatItDoesNotIssue(t *testing.T) {
 	t.Parallel()
 	s := rfc8037()

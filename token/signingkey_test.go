@@ -123,7 +123,7 @@ func TestGeneratedSigningKeysDiffer(t *testing.T) {
 	}
 }
 
-func TestParseSigningKeySkipsWhatStandsAroundTheKey(t *testing.T) {
+func TestParseSigningKeySkipsTextAroundTheKey(t *testing.T) {
 	t.Parallel()
 	good := string(pkcs8(rfc8037().private))
 	for name, text := range map[string]string{
@@ -139,7 +139,7 @@ func TestParseSigningKeySkipsWhatStandsAroundTheKey(t *testing.T) {
 	}
 }
 
-func TestParseSigningKeyRefusesWhatIsNotSignedWith(t *testing.T) {
+func TestParseSigningKeyRefusesUnsupportedKeys(t *testing.T) {
 	t.Parallel()
 	all := signers()
 	ed, p256, rsa2048 := all[0].private, all[1].private.(*ecdsa.PrivateKey), all[2].private.(*rsa.PrivateKey)

@@ -1,6 +1,6 @@
 package hostile
 
-// What reaches a port by mistake, or by who looks for what listens there. Each ends as its client would leave it: with a
+// Bytes that reach a port by mistake or from scanners. Each ends as its client would leave it: with a
 // line end, or waiting.
 var otherProtocols = []Request{
 	{"TLS", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + long(500), 400, Closed, ""},

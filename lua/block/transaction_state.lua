@@ -1,3 +1,3 @@
--- Answers where a transaction stands: the one list of these fields in Lua. Go reads them by the same names, in
+-- Returns the state of a transaction: the one list of these fields in Lua. Go reads them by the same names, in
 -- transaction_state.go.
 local state = {$st, $v, $ov, $cm, $rb, $re, $po, $hv}

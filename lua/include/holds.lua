@@ -1,4 +1,4 @@
--- Says that a session holds nothing. With max_committed (include/budget.lua) h stays, as 0.
+-- Records that a session holds nothing. With max_committed (include/budget.lua) h stays, as 0.
 local function hold_nothing(session, gb)
   redis.call('HDEL', session, 'h', 'hx')
   if gb and string.find(gb, ' ', 1, true) then

@@ -30,7 +30,7 @@ func serve(t *testing.T, config Config) (address string) {
 	return listener.Addr().String()
 }
 
-// connectFrom opens a connection from an address of this machine and asks over it; it returns whether it was answered.
+// connectFrom sends a request from an address of this machine, and reports whether it got a response.
 func connectFrom(t *testing.T, address, source string) (net.Conn, bool) {
 	t.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(source)}}

@@ -20,7 +20,7 @@ func (p Proxies) Include(address netip.Addr) bool {
 // when the peer has no IP address.
 //
 // It walks the lines from the right, where each proxy appends the address it observed, as long as the last address is a
-// trusted proxy's: whatever stands further left comes from the client and may be a lie. An unreadable entry ends the walk.
+// trusted proxy's: entries further left come from the client and may be forged. An unreadable entry ends the walk.
 func (p Proxies) Client(peer net.Addr, forwarded [][]byte) netip.Addr {
 	client := peerAddress(peer)
 	for _, line := range slices.Backward(forwarded) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheClientIsWhomTheTrustedProxiesSaw(t *testing.T) {
+func TestTheClientAddressIsTheOneThatTrustedProxiesSaw(t *testing.T) {
 	t.Parallel()
 	proxies := Proxies{
 		netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32"), netip.MustParsePrefix("2001:db8:1::/48"),
@@ -53,7 +53,7 @@ func TestTheClientIsWhomTheTrustedProxiesSaw(t *testing.T) {
 	}
 }
 
-func TestWithoutTrustedProxiesNobodyIsBelieved(t *testing.T) {
+func TestWithoutTrustedProxiesForwardedAddressesAreIgnored(t *testing.T) {
 	t.Parallel()
 	if got := Proxies(nil).Client(peer("127.0.0.1"), [][]byte{[]byte("203.0.113.9")}); got != netip.MustParseAddr("127.0.0.1") {
 		t.Errorf("%s, want the peer", got)

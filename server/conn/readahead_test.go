@@ -45,7 +45,7 @@ func read(t *testing.T, conn net.Conn, size int) string {
 	return string(buffer)
 }
 
-func TestWhatIsReadAheadIsGivenInOrder(t *testing.T) {
+func TestReadAheadBytesAreReadInOrder(t *testing.T) {
 	t.Parallel()
 	conn, client := newConnections(t)
 	sent := bytes.Repeat([]byte("0123456789abcde\n"), 3*readAheadSize/16)

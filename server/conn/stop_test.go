@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Nobody reads the connection while its request arrives, as on a machine that is busy: it is left at that very moment.
+// Nothing reads the connection while its request arrives, as on a busy machine; the server stops at that moment.
 func TestARequestThatHasArrivedIsReadFromAConnectionThatIsLeft(t *testing.T) {
 	t.Parallel()
 	accepted, client := newConnections(t)
@@ -58,7 +58,7 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// A connection that the system has made and nobody has accepted is not reset with the request in it.
+// A connection that the kernel has established but the server has not accepted is not reset with the request in it.
 func TestConnectionsThatWaitToBeAcceptedAreAcceptedBeforeTheListenerCloses(t *testing.T) {
 	t.Parallel()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
