@@ -24,7 +24,7 @@ type Command struct {
 	bounds  bounds
 	reply   Reply
 
-	confirm bool // it callMetrics only once it is replicated
+	confirm bool // it counts only once it is replicated
 
 	room struct {
 		words  [24]any

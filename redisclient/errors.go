@@ -41,9 +41,9 @@ type Access int
 
 // What a script or a command does.
 const (
-	Reads  Access = iota
-	Writes        // what its answer acknowledges
-	Tidies        // writes what would follow anyway: the next caller would write it again
+	Reads      Access = iota
+	Writes            // what its answer acknowledges
+	BestEffort        // writes what would follow anyway: the next caller would write it again
 )
 
 // classify turns an error of the client into ErrUnavailable or ErrOutcomeUnknown.

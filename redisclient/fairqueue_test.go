@@ -14,7 +14,7 @@ func aFlow() Flow { return Flow{Owner: uuid.New()} }
 // arrive lets so many of a flow come at a moment, and returns how many are admitted.
 func arrive(r *fairQueue, f Flow, calls int, at time.Time) (admitted int) {
 	for range calls {
-		if r.admits(f, func() time.Time { return at }) {
+		if r.hasRoom(f, func() time.Time { return at }) {
 			r.add(&pendingCall{flow: f})
 			admitted++
 		}

@@ -154,7 +154,7 @@ func (h *tripHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 	}
 }
 
-// pipelined names a pipeline by its first command and callMetrics them, without the ASKING that go-redis sends before a command
+// pipelined names a pipeline by its first command and counts them, without the ASKING that go-redis sends before a command
 // whose slot moves to another node.
 func pipelined(cmds []redis.Cmder) (verb string, commands int) {
 	for _, cmd := range cmds {

@@ -58,7 +58,7 @@ var checkToken = newScript("check_token", reads)
 func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
 	act := t.actor()
 	if _, err := s.client.Run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family); err != nil {
-		return act.refusedTo(err)
+		return act.errorFor(err)
 	}
 	return nil
 }

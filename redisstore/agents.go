@@ -28,7 +28,7 @@ func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash
 		idem.at, idem.bounded = a.ID, true
 	}
 	act := actor{organization: key.Organization, agent: a.ID, flow: s.proven.flow(key)}
-	c := &coming{
+	c := &creation{
 		key: key, id: a.ID, index: s.keys.organizationAgents(key.Organization), enter: indexAgent, claim: claimAgent,
 		counted: agentsHeld, idempotency: idem, outcome: s.keys.outcome(a.ID, act.keyDigest(idem, "")),
 	}
@@ -38,17 +38,17 @@ func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash
 	}
 	created, err := s.writeAgent(ctx, act, a, secretHash, c)
 	replayed := idem != nil && idem.Replayed
-	held.settle(err, replayed)
+	held.finish(err, replayed)
 	switch {
-	case c.entered && (creation{err, replayed}).cameToNothing():
+	case c.entered && (creationResult{err, replayed}).createdNothing():
 		s.drop(ctx, c.index, members{}, a.ID)
 	case err == nil && !replayed:
-		s.tidyAfterAgent(ctx, key.Organization)
+		s.pruneAfterAgent(ctx, key.Organization)
 	}
 	return created, err
 }
 
-func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [32]byte, c *coming) (Agent, error) {
+func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [32]byte, c *creation) (Agent, error) {
 	idem := c.idempotency
 	r, err := s.create(ctx, c, createAgent, replayAgent, func(sc keyedScript) (*reply, error) {
 		return s.performSealed(ctx, sc, act.flow, idem, c.outcome, act.organization,
@@ -117,7 +117,7 @@ func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 // deletedLifetime is how long a deleted agent stays readable, in ms: its retention, and never less than an access token of
 // it may live.
 func (s *Store) deletedLifetime() int64 {
-	return max(s.config.Retention.Milliseconds(), s.markLifetime())
+	return max(s.config.Retention.Milliseconds(), s.revocationLifetime())
 }
 
 // RotateAgentSecret makes newHash the agent's secret and returns when the secret in use ends: after grace. idem is nil for

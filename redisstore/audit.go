@@ -48,7 +48,7 @@ func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after str
 	r, err := s.client.Run(ctx, act.flow, listEvents, []string{s.keys.agent(agent), s.keys.events(agent)},
 		act.organization, act.family, after, limit+1)
 	if act.family != "" {
-		err = act.refusedTo(err)
+		err = act.errorFor(err)
 	}
 	if err != nil {
 		return nil, false, err

@@ -7,7 +7,7 @@ import (
 
 var (
 	authenticateOrganization = newScript("authenticate_organization", reads)
-	noteKeyUsed              = newScript("note_key_used", tidies)
+	noteKeyUsed              = newScript("note_key_used", bestEffort)
 )
 
 func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organization, error) {
@@ -41,9 +41,9 @@ func (s *Store) noteUse(ctx context.Context, key APIKey) {
 	}
 }
 
-// HasSeen says whether the store has seen the API key to be good. It may have been rotated since.
-func (s *Store) HasSeen(key APIKey) bool {
-	known, _ := s.proven.seen.Peek(key.Organization)
+// HasVerified says whether the store has seen the API key to be good. It may have been rotated since.
+func (s *Store) HasVerified(key APIKey) bool {
+	known, _ := s.proven.verified.Peek(key.Organization)
 	return known.has(key)
 }
 

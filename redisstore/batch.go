@@ -123,7 +123,7 @@ func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem 
 	}
 	err = idem.claimed(s.client.Run(ctx, act.flow, claimAgentKey, []string{s.keys.agent(act.agent), place},
 		act.organization, act.family, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx)))
-	held.settle(err, idem.claim.before)
+	held.finish(err, idem.claim.before)
 	return act, err
 }
 
@@ -175,7 +175,7 @@ func (p *batchPart) read() {
 	}
 	unconfirmed := p.Err
 	if p.Reply == nil {
-		p.Err = p.act.refusedTo(p.Err)
+		p.Err = p.act.errorFor(p.Err)
 	} else if p.take(p.Reply, nil); unconfirmed != nil && p.Err != errHoldsDue && (p.Err == nil || p.idem != nil) {
 		p.Err = unconfirmed // a refusal acknowledges nothing, unless it is kept for a key
 	}
@@ -184,7 +184,7 @@ func (p *batchPart) read() {
 
 // runPart runs a part by itself.
 func (s *Store) runPart(ctx context.Context, p *batchPart) {
-	p.Reply, p.Err = s.look(ctx, p.act, p.session, func() (*reply, error) {
+	p.Reply, p.Err = s.releasingDueHolds(ctx, p.act, p.session, func() (*reply, error) {
 		s.chargePart(ctx, p)
 		p.take(s.client.RunCommand(ctx, p.Script, p.Command))
 		return p.Reply, p.Err
@@ -219,7 +219,7 @@ func (p *batchPart) take(r *reply, err error) {
 	}
 	p.Reply, p.Err = r, err
 	if err != nil {
-		p.Err = p.act.refusedTo(err)
+		p.Err = p.act.errorFor(err)
 	}
 }
 

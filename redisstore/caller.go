@@ -84,10 +84,10 @@ func (s *Store) agentKey(act actor) string {
 	return s.keys.agent(act.agent)
 }
 
-// refusedTo says an error as the actor may hear it: to an access token its own missing agent means that it is not
+// errorFor says an error as the actor may hear it: to an access token its own missing agent means that it is not
 // live, to an API key another organization's agent means that there is no such session. A remembered token that is not live
 // is remembered as refused.
-func (a actor) refusedTo(err error) error {
+func (a actor) errorFor(err error) error {
 	if errors.Is(err, ErrUnknownAgent) {
 		if a.family == "" {
 			return ErrUnknownSession

@@ -13,7 +13,7 @@ import (
 var (
 	claimKey      = newScript("claim_key", writes)
 	claimAgentKey = newScript("claim_agent_key", writes)
-	releaseClaim  = newScript("release_claim", tidies)
+	releaseClaim  = newScript("release_claim", bestEffort)
 )
 
 // abandonedAfter is the age at which a claim without an outcome no longer belongs to a running request: many times what a
@@ -64,7 +64,7 @@ func (s *Store) claim(ctx context.Context, c Caller, idem *Idempotency) error {
 	}
 	err = idem.claimed(s.runByKey(ctx, key, f, claimKey, []string{s.keys.organization(key.Organization), place},
 		key.Hash, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx), cell))
-	held.settle(err, idem.claim.before)
+	held.finish(err, idem.claim.before)
 	return err
 }
 
@@ -76,7 +76,7 @@ func (s *Store) claimPlace(organization uuid.UUID, idem *Idempotency) string {
 // released returns err. If err is no outcome, it releases the claim of an organization's request on the idempotency key first,
 // as far as it can, so that the corrected request may use the same key.
 func (s *Store) released(ctx context.Context, c Caller, idem *Idempotency, err error) error {
-	if idem == nil || idem.forgotten || c.Key == nil || !idem.cameToNothing(err) {
+	if idem == nil || idem.forgotten || c.Key == nil || !idem.leavesKeyUnused(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
@@ -91,9 +91,9 @@ func (s *Store) released(ctx context.Context, c Caller, idem *Idempotency, err e
 	return err
 }
 
-// cameToNothing says whether a refusal leaves the idempotency key unused. A quota or a rate may refuse this request while an
+// createdNothing says whether a refusal leaves the idempotency key unused. A quota or a rate may refuse this request while an
 // earlier one that has the key is in progress.
-func (o *Idempotency) cameToNothing(err error) bool {
+func (o *Idempotency) leavesKeyUnused(err error) bool {
 	return isNoOutcome(err) || isRefusedCreation(err) && o.claim.mine
 }
 

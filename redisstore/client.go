@@ -36,9 +36,9 @@ type (
 )
 
 const (
-	reads  = redisclient.Reads
-	writes = redisclient.Writes
-	tidies = redisclient.Tidies
+	reads      = redisclient.Reads
+	writes     = redisclient.Writes
+	bestEffort = redisclient.BestEffort
 
 	callTimeout = redisclient.CallTimeout
 )

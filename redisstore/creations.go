@@ -11,8 +11,8 @@ import (
 // lost reply in between leaves an entry without an object, which readers drop, and a claim without an outcome, with which the
 // same request starts again.
 
-// coming is an object that is about to be created by API key.
-type coming struct {
+// creation is an object that is about to be created by API key.
+type creation struct {
 	key         APIKey
 	id          uuid.UUID
 	index       string       // the organization's index that lists it
@@ -28,7 +28,7 @@ type coming struct {
 // reserveCreation reserves what a creation takes, and enters the coming object in its organization's index. A repeated
 // request creates nothing, so no quota refuses it, and nothing is written for it. Errors: ErrInvalidAPIKey, ErrKeyReused,
 // *QuotaError, *RateError.
-func (s *Store) reserveCreation(ctx context.Context, c *coming, d demand) (reservation, error) {
+func (s *Store) reserveCreation(ctx context.Context, c *creation, d demand) (reservation, error) {
 	claim, err := s.reserveCreationKey(ctx, c)
 	if err != nil {
 		return reservation{}, err
@@ -40,16 +40,16 @@ func (s *Store) reserveCreation(ctx context.Context, c *coming, d demand) (reser
 		err = s.enterWithin(ctx, c, func(quota string) error { return s.claimAndEnter(ctx, c, quota) })
 	}
 	if c.idempotency != nil {
-		claim.settle(err, c.idempotency.claim.before)
+		claim.finish(err, c.idempotency.claim.before)
 	}
 	if err != nil {
-		held.settle(err, false)
+		held.finish(err, false)
 		return reservation{}, nothingVisible(s.refusals.count(err))
 	}
 	return held, nil
 }
 
-func (s *Store) reserveCreationKey(ctx context.Context, c *coming) (reservation, error) {
+func (s *Store) reserveCreationKey(ctx context.Context, c *creation) (reservation, error) {
 	if c.idempotency == nil {
 		return reservation{}, nil
 	}
@@ -60,7 +60,7 @@ func (s *Store) reserveCreationKey(ctx context.Context, c *coming) (reservation,
 
 // repeatBeyond returns nil if the creation repeats a request that has an outcome, else the refusal, by which there is no room
 // for another object.
-func (s *Store) repeatBeyond(ctx context.Context, c *coming, refusal error) error {
+func (s *Store) repeatBeyond(ctx context.Context, c *creation, refusal error) error {
 	if c.idempotency == nil {
 		return refusal
 	}
@@ -68,7 +68,7 @@ func (s *Store) repeatBeyond(ctx context.Context, c *coming, refusal error) erro
 	if err != nil && !isRefusedCreation(err) {
 		return err
 	}
-	if !s.isKept(ctx, s.proven.flow(c.key), c.outcome) {
+	if !s.isStored(ctx, s.proven.flow(c.key), c.outcome) {
 		return refusal
 	}
 	if err != nil { // its claim has expired shortly before its outcome
@@ -79,13 +79,13 @@ func (s *Store) repeatBeyond(ctx context.Context, c *coming, refusal error) erro
 
 // enterWithin enters the object within the quota of its index; when that is reached, a repeated request beyond it, and another
 // one if room can be made.
-func (s *Store) enterWithin(ctx context.Context, c *coming, enter func(quota string) error) error {
+func (s *Store) enterWithin(ctx context.Context, c *creation, enter func(quota string) error) error {
 	organization := c.key.Organization
 	err := enter(s.usage.quota(organization, c.counted))
 	switch {
 	case !isRefusedCreation(err):
 		return err
-	case c.idempotency != nil && s.isKept(ctx, s.proven.flow(c.key), c.outcome):
+	case c.idempotency != nil && s.isStored(ctx, s.proven.flow(c.key), c.outcome):
 		return enter("")
 	case c.makeRoom != nil && c.makeRoom():
 		return enter(s.usage.quota(organization, c.counted))
@@ -96,7 +96,7 @@ func (s *Store) enterWithin(ctx context.Context, c *coming, enter func(quota str
 
 // claimAndEnter enters the object in its index, and ties the idempotency key to it if there is one. When a request before had
 // the key, it writes nothing.
-func (s *Store) claimAndEnter(ctx context.Context, c *coming, quota string) error {
+func (s *Store) claimAndEnter(ctx context.Context, c *creation, quota string) error {
 	if c.idempotency == nil {
 		return s.enter(ctx, c, quota)
 	}
@@ -107,7 +107,7 @@ func (s *Store) claimAndEnter(ctx context.Context, c *coming, quota string) erro
 	return err
 }
 
-func (s *Store) claimWithEntry(ctx context.Context, c *coming, quota string) error {
+func (s *Store) claimWithEntry(ctx context.Context, c *creation, quota string) error {
 	organization, idem := c.key.Organization, c.idempotency
 	keys := []string{s.keys.organization(organization), s.claimPlace(organization, idem), c.index}
 	err := idem.claimed(s.runByKey(ctx, c.key, s.proven.flow(c.key), c.claim, keys,
@@ -116,7 +116,7 @@ func (s *Store) claimWithEntry(ctx context.Context, c *coming, quota string) err
 	return err
 }
 
-func (s *Store) enter(ctx context.Context, c *coming, quota string) error {
+func (s *Store) enter(ctx context.Context, c *creation, quota string) error {
 	keys := []string{s.keys.organization(c.key.Organization), c.index}
 	_, err := s.runByKey(ctx, c.key, s.proven.flow(c.key), c.enter, keys, c.key.Hash, c.id, quota)
 	c.entered = err == nil
@@ -126,10 +126,10 @@ func (s *Store) enter(ctx context.Context, c *coming, quota string) error {
 // create runs a creation's script, or returns the outcome of the request that had the idempotency key before. That outcome
 // is read by a script that cannot create anything, because the object is not in its index; it enters that only when there is
 // no outcome.
-func (s *Store) create(ctx context.Context, c *coming, creation, replay keyedScript,
+func (s *Store) create(ctx context.Context, c *creation, createObject, replay keyedScript,
 	perform func(keyedScript) (*reply, error)) (*reply, error) {
 	if c.entered {
-		return perform(creation)
+		return perform(createObject)
 	}
 	r, err := perform(replay)
 	if err != errNoOutcome {
@@ -139,5 +139,5 @@ func (s *Store) create(ctx context.Context, c *coming, creation, replay keyedScr
 	if err != nil {
 		return nil, s.refusals.count(err)
 	}
-	return perform(creation)
+	return perform(createObject)
 }

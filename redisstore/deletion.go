@@ -18,8 +18,8 @@ type DeletionProgress struct {
 }
 
 const (
-	// settleTime is how long a request that was admitted before the organization was closed may still write: a few calls.
-	settleTime = 3 * callTimeout
+	// drainTime is how long a request that was admitted before the organization was closed may still write: a few calls.
+	drainTime = 3 * callTimeout
 	// maxPasses bounds a deletion that meets new keys in each pass.
 	maxPasses = 20
 	// maxUncertain bounds the keys that one pass leaves to the next; see deletion.
@@ -30,13 +30,13 @@ const (
 type deletion struct {
 	*Store
 	organization uuid.UUID
-	settle       time.Duration
+	drain        time.Duration
 	report       func(DeletionProgress)
 	progress     DeletionProgress
 
-	agents  map[uuid.UUID]bool // of the organization; true once revoked
-	cells   map[uint16]bool    // of the organization and its agents
-	foreign map[uint16]bool    // cells that others have something in
+	agents map[uuid.UUID]bool // of the organization; true once revoked
+	cells  map[uint16]bool    // of the organization and its agents
+	shared map[uint16]bool    // cells that others have something in
 	// uncertain are keys in cells of the organization that do not say whose they are, as earlier versions have written them:
 	// families, and claims on idempotency keys. They go if, after the walk that met them, nobody else is found in their
 	// cell. In a shared cell they expire.
@@ -48,14 +48,14 @@ type deletion struct {
 // waits until requests that were admitted before are done. The organization's own record goes last, so that a deletion
 // that was broken off can be repeated. Errors: ErrUnknownOrganization.
 func (s *Store) DeleteOrganization(ctx context.Context, organization uuid.UUID, report func(DeletionProgress)) error {
-	return s.deleteOrganization(ctx, organization, settleTime, report)
+	return s.deleteOrganization(ctx, organization, drainTime, report)
 }
 
-func (s *Store) deleteOrganization(ctx context.Context, organization uuid.UUID, settle time.Duration, report func(DeletionProgress)) error {
+func (s *Store) deleteOrganization(ctx context.Context, organization uuid.UUID, drain time.Duration, report func(DeletionProgress)) error {
 	if err := s.closeOrganization(ctx, organization); err != nil {
 		return err
 	}
-	d := &deletion{Store: s, organization: organization, settle: settle, report: report, agents: map[uuid.UUID]bool{}}
+	d := &deletion{Store: s, organization: organization, drain: drain, report: report, agents: map[uuid.UUID]bool{}}
 	for d.progress.Pass < maxPasses {
 		d.progress.Pass++
 		before := d.progress.Removed
@@ -106,7 +106,7 @@ func (d *deletion) pass(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(d.settle):
+		case <-time.After(d.drain):
 		}
 	}
 	return d.walk(ctx, "*", d.sweep)
@@ -114,12 +114,12 @@ func (d *deletion) pass(ctx context.Context) error {
 
 // findTenants looks for the organization's agents, and for the cells that others share with it.
 func (d *deletion) findTenants(ctx context.Context) error {
-	d.foreign = map[uint16]bool{}
+	d.shared = map[uint16]bool{}
 	d.cells = map[uint16]bool{cellOf(d.organization): true}
 	err := d.walk(ctx, "o", func(_ context.Context, keys []string) error {
 		for _, key := range keys {
 			if name, valid := d.keys.parse(key); valid && name.id != d.organization {
-				d.foreign[name.cell] = true
+				d.shared[name.cell] = true
 			}
 		}
 		return nil
@@ -128,7 +128,7 @@ func (d *deletion) findTenants(ctx context.Context) error {
 		return err
 	}
 	return d.walk(ctx, "a", func(ctx context.Context, keys []string) error {
-		found, err := ask(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.SliceCmd {
+		found, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.SliceCmd {
 			return p.HMGet(ctx, key, "organization", "revoked")
 		})
 		if err != nil {
@@ -138,7 +138,7 @@ func (d *deletion) findTenants(ctx context.Context) error {
 			name, _ := d.keys.parse(key)
 			r := reply{Values: found[i].Val()}
 			if r.Optional(0) != string(d.organization[:]) {
-				d.foreign[name.cell] = true
+				d.shared[name.cell] = true
 				continue
 			}
 			d.agents[name.id] = d.agents[name.id] || r.Optional(1) != ""

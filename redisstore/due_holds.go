@@ -6,11 +6,11 @@ import (
 	"github.com/google/uuid"
 )
 
-var releaseHolds = newScript("release_holds", tidies)
+var releaseHolds = newScript("release_holds", bestEffort)
 
-// look does something to a session. When holds of it are due they are released before: nothing was done then, whatever
+// releasingDueHolds does something to a session. When holds of it are due they are released before: nothing was done then, whatever
 // it is, so it is done again.
-func (s *Store) look(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
+func (s *Store) releasingDueHolds(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
 	r, err := do()
 	if err != errHoldsDue {
 		return r, err

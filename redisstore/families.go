@@ -93,7 +93,7 @@ func (s *Store) EndFamily(ctx context.Context, key APIKey, agent, family uuid.UU
 }
 
 func (s *Store) endFamily(ctx context.Context, f flow, organization, agent, family uuid.UUID, who string) error {
-	_, err := s.client.Run(ctx, f, endFamily, s.familyKeys(agent, family), organization, familyField(family), s.markLifetime(),
+	_, err := s.client.Run(ctx, f, endFamily, s.familyKeys(agent, family), organization, familyField(family), s.revocationLifetime(),
 		s.auditAs(ctx, who))
 	return err
 }
@@ -121,7 +121,7 @@ func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID)
 		return err
 	}
 	for {
-		ended, err := s.markFamilies(ctx, f, agent)
+		ended, err := s.revokeSomeFamilies(ctx, f, agent)
 		if err != nil {
 			return err
 		}
@@ -131,11 +131,11 @@ func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID)
 	}
 }
 
-// markFamilies marks some families of an epoch that is over, and returns how many.
-func (s *Store) markFamilies(ctx context.Context, f flow, agent uuid.UUID) (int, error) {
+// revokeSomeFamilies marks some families of an epoch that is over, and returns how many.
+func (s *Store) revokeSomeFamilies(ctx context.Context, f flow, agent uuid.UUID) (int, error) {
 	cell := ofCell(agent)
 	r, err := s.client.Run(ctx, f, endFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, cell.cell,
-		s.markLifetime(), endFamiliesAtOnce)
+		s.revocationLifetime(), endFamiliesAtOnce)
 	if err != nil {
 		return 0, err
 	}

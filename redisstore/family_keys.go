@@ -14,6 +14,8 @@ func (s *Store) familyKeys(agent, family uuid.UUID) []string {
 // revoked: from two hours behind to two hours ahead, and one more.
 const clockLeeway = 5 * time.Hour
 
-// markLifetime is how long a family stays marked revoked, in ms. Access tokens end by the service's clock, marks by
+// revocationLifetime is how long a family stays marked revoked, in ms. Access tokens end by the service's clock, marks by
 // Redis's.
-func (s *Store) markLifetime() int64 { return (s.config.AccessLifetime + clockLeeway).Milliseconds() }
+func (s *Store) revocationLifetime() int64 {
+	return (s.config.AccessLifetime + clockLeeway).Milliseconds()
+}

@@ -31,7 +31,7 @@ type Idempotency struct {
 	Credential string
 	Seal       Seal
 
-	kept      bool // set by the operation: its outcome is stored, be it a refusal
+	stored    bool // set by the operation: its outcome is stored, be it a refusal
 	forgotten bool // set by the operation: it goes on beyond a quota, and the key is not stored
 
 	claim claim     // on the key, where it is claimed before the operation
@@ -67,12 +67,12 @@ func (s *Store) perform(ctx context.Context, sc keyedScript, act actor, idem *Id
 	if err != nil {
 		return nil, err
 	}
-	idem.kept = false
+	idem.stored = false
 	r, err := s.performKeyed(ctx, sc, act, idem, outcome, keys, args)
-	if idem.kept { // a refusal takes as much memory as any outcome
-		held.settle(nil, idem.Replayed)
+	if idem.stored { // a refusal takes as much memory as any outcome
+		held.finish(nil, idem.Replayed)
 	} else {
-		held.settle(err, idem.Replayed)
+		held.finish(err, idem.Replayed)
 	}
 	return r, err
 }
@@ -105,7 +105,7 @@ func (o *Idempotency) read(r *reply) (*reply, error) {
 		return nil, inner.Err
 	}
 	outcome, err := readReply(inner.Values)
-	o.kept = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && err != errHoldsDue && err != errNoOutcome
+	o.stored = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && err != errHoldsDue && err != errNoOutcome
 	return outcome, err
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-var dropDangling = newScript("drop_dangling", tidies)
+var dropDangling = newScript("drop_dangling", bestEffort)
 
 // Query asks for one page of a list, newest first.
 type Query struct {
@@ -46,8 +46,8 @@ type index[T any] struct {
 	read    func(ctx context.Context, before uuid.UUID, limit int) (ids []uuid.UUID, now time.Time, err error)
 	load    func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for what does not exist
 	id      func(*T) uuid.UUID
-	wants   func(*T) bool                         // whether the page shows it
-	keeps   func(*T) bool                         // whether it stays in this index; nil for always
+	matches func(*T) bool                         // whether the page shows it
+	belongs func(*T) bool                         // whether it stays in this index; nil for always
 	move    func(ctx context.Context, those []*T) // takes those that do not
 }
 
@@ -77,7 +77,7 @@ func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], 
 		}
 		repair(ctx, s, ix, ids, objects)
 		for _, object := range objects {
-			if object != nil && ix.wants(object) {
+			if object != nil && ix.matches(object) {
 				found = append(found, *object)
 			}
 		}
@@ -101,7 +101,7 @@ func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, 
 		switch {
 		case object == nil:
 			gone = append(gone, ids[i])
-		case ix.keeps != nil && !ix.keeps(object):
+		case ix.belongs != nil && !ix.belongs(object):
 			elsewhere = append(elsewhere, object)
 		}
 	}

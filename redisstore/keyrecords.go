@@ -96,18 +96,18 @@ func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	place := s.keys.issuer()
-	kept, err := s.keptIssuer(ctx)
+	kept, err := s.storedIssuer(ctx)
 	if err != nil || kept != "" { // an instance that is not the first writes nothing: it starts where nothing can be written
 		return kept, err
 	}
 	if err := s.client.Write(ctx, place, redis.NewBoolCmd(ctx, "set", place, issuer, "nx")); err != nil {
 		return "", s.client.Classify(err, reads) // asking again is harmless
 	}
-	return s.keptIssuer(ctx)
+	return s.storedIssuer(ctx)
 }
 
-// keptIssuer returns the issuer that is kept, "" for none.
-func (s *Store) keptIssuer(ctx context.Context) (string, error) {
+// storedIssuer returns the issuer that is kept, "" for none.
+func (s *Store) storedIssuer(ctx context.Context) (string, error) {
 	kept, err := s.client.Redis().Get(ctx, s.keys.issuer()).Result()
 	if err == redis.Nil {
 		return "", nil
@@ -120,7 +120,7 @@ func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	place := s.keys.issuer()
-	if kept, err := s.keptIssuer(ctx); err != nil || kept == issuer {
+	if kept, err := s.storedIssuer(ctx); err != nil || kept == issuer {
 		return err
 	}
 	return s.client.Classify(s.client.Write(ctx, place, redis.NewStatusCmd(ctx, "set", place, issuer)), reads)

@@ -41,14 +41,14 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.agentSessions(act.agent),
 		s.keys.sessionTransactions(act.agent, id), s.keys.events(act.agent)}
-	r, err := s.look(ctx, act, id, func() (*reply, error) {
+	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
 		return s.perform(ctx, changeLimits, act, n.Idempotency, keys, act.organization, act.agent,
 			setOrAdded(n.MaxActions, n.AddActions), setOrAdded((*int64)(n.MaxValue), (*int64)(n.AddValue)),
 			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act),
 			MostActions, int64(MostValue))
 	})
 	if err != nil {
-		return Session{}, s.released(ctx, c, n.Idempotency, act.refusedTo(err))
+		return Session{}, s.released(ctx, c, n.Idempotency, act.errorFor(err))
 	}
 	if n.Lifetime != nil && (n.Idempotency == nil || !n.Idempotency.Replayed) { // since the first answer it may have ended
 		s.reopenSession(ctx, act.organization, id)

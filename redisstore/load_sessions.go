@@ -16,17 +16,17 @@ func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []u
 		if err != nil {
 			return nil, err
 		}
-		holders, err := s.loadHolders(ctx, organization, replies, now)
+		states, err := s.loadAgentStates(ctx, organization, replies, now)
 		if err != nil {
 			return nil, err
 		}
 		sessions := make([]*Session, len(ids))
 		for i, r := range replies {
-			h, found := holders[r.Optional(0)]
+			state, found := states[r.Optional(0)]
 			if !found {
 				continue
 			}
-			session, err := readSession(ids[i], r, h)
+			session, err := readSession(ids[i], r, state)
 			if err != nil {
 				return nil, err
 			}
@@ -36,25 +36,25 @@ func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []u
 	}
 }
 
-// loadHolders returns what the sessions in replies take from their agents, by the agent's 16 bytes; an agent of
+// loadAgentStates returns what the sessions in replies take from their agents, by the agent's 16 bytes; an agent of
 // another organization is left out.
-func (s *Store) loadHolders(ctx context.Context, organization uuid.UUID, sessions []*reply, now time.Time) (map[string]holder, error) {
+func (s *Store) loadAgentStates(ctx context.Context, organization uuid.UUID, sessions []*reply, now time.Time) (map[string]agentState, error) {
 	agents := agentsOf(sessions)
 	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(agents, s.keys.agent), "organization", "revoked", "scopes")
 	if err != nil {
 		return nil, err
 	}
-	holders := make(map[string]holder, len(agents))
+	states := make(map[string]agentState, len(agents))
 	for i, agent := range agents {
 		r := replies[i]
 		if r.Optional(0) == string(organization[:]) {
-			holders[string(agent[:])] = holder{now: now, revoked: r.TimeOrZero(1), scopes: r.Text(2)}
+			states[string(agent[:])] = agentState{now: now, revoked: r.TimeOrZero(1), scopes: r.Text(2)}
 		}
 		if r.Err != nil {
 			return nil, r.Err
 		}
 	}
-	return holders, nil
+	return states, nil
 }
 
 // agentsOf returns the agents of the sessions, each once.

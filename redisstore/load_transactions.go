@@ -12,8 +12,8 @@ import (
 // not see.
 func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Transaction], error) {
 	ix := index[Transaction]{
-		id:    func(t *Transaction) uuid.UUID { return t.ID },
-		wants: func(t *Transaction) bool { return q.Status == "" || t.Status == q.Status },
+		id:      func(t *Transaction) uuid.UUID { return t.ID },
+		matches: func(t *Transaction) bool { return q.Status == "" || t.Status == q.Status },
 	}
 	if c.Token != nil && q.Agent == uuid.Nil {
 		q.Agent = c.Token.Agent
@@ -82,14 +82,14 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 		if err != nil {
 			return nil, err
 		}
-		holders, err := s.loadHolders(ctx, organization, replies, now)
+		states, err := s.loadAgentStates(ctx, organization, replies, now)
 		if err != nil {
 			return nil, err
 		}
 		transactions := make([]*Transaction, len(ids))
 		var pending []int
 		for i, r := range replies {
-			if _, found := holders[r.Optional(0)]; !found {
+			if _, found := states[r.Optional(0)]; !found {
 				continue
 			}
 			if transactions[i], err = readListed(ids[i], r, now); err != nil {
@@ -99,13 +99,13 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 				pending = append(pending, i)
 			}
 		}
-		return transactions, s.settleByTheirSessions(ctx, organization, transactions, pending, now)
+		return transactions, s.applySessionEnds(ctx, organization, transactions, pending, now)
 	}
 }
 
-// settleByTheirSessions gives the transactions at these places, which nobody has settled, the status that follows from the
+// applySessionEnds gives the transactions at these places, which nobody has settled, the status that follows from the
 // end of their sessions.
-func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUID, all []*Transaction, places []int, now time.Time) error {
+func (s *Store) applySessionEnds(ctx context.Context, organization uuid.UUID, all []*Transaction, places []int, now time.Time) error {
 	sessions := make([]uuid.UUID, len(places))
 	for i, place := range places {
 		sessions[i] = all[place].Session

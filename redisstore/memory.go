@@ -10,8 +10,8 @@ import (
 	"remit/redisclient"
 )
 
-// lookAtMemory asks the primaries how full they are, and works out the fair share.
-func (s *Store) lookAtMemory() {
+// pollMemory asks the primaries how full they are, and works out the fair share.
+func (s *Store) pollMemory() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	used, most := s.memoryUsed(ctx)
@@ -26,7 +26,7 @@ func (s *Store) lookAtMemory() {
 	}
 	p := &s.usage.pressure
 	p.mu.Lock()
-	p.used, p.max, p.written, p.looked = used, most, 0, s.usage.now()
+	p.used, p.max, p.written, p.readAt = used, most, 0, s.usage.now()
 	p.full, p.share = full, share
 	p.mu.Unlock()
 	s.refreshHoldings(owners)
@@ -72,7 +72,7 @@ func (s *Store) refreshHoldings(owners []uuid.UUID) {
 		if !old {
 			continue
 		}
-		s.usage.syncing.want(a)
+		s.usage.syncing.enqueue(a)
 		if refreshed++; refreshed == refreshedAtOnce {
 			return
 		}
@@ -84,7 +84,7 @@ func (s *Store) refreshHoldings(owners []uuid.UUID) {
 func (s *Store) memoryUsed(ctx context.Context) (used, most int64) {
 	var mu sync.Mutex
 	var fullest float64
-	ask := func(ctx context.Context, primary *redis.Client) error {
+	readPrimary := func(ctx context.Context, primary *redis.Client) error {
 		info := redisclient.Info(ctx, primary, "memory")
 		number := func(name string) int64 {
 			n, _ := strconv.ParseInt(info[name], 10, 64)
@@ -100,6 +100,6 @@ func (s *Store) memoryUsed(ctx context.Context) (used, most int64) {
 		fullest = max(fullest, float64(number("used_memory")-number("mem_not_counted_for_evict"))/float64(limit))
 		return nil
 	}
-	_ = s.client.ForEachPrimary(ctx, ask)
+	_ = s.client.ForEachPrimary(ctx, readPrimary)
 	return int64(fullest * float64(most)), most
 }

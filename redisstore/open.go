@@ -38,7 +38,7 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-var markWrite = newScript("mark_write", tidies)
+var markWrite = newScript("mark_write", bestEffort)
 
 // Close wakes the callers that wait for events, writes the usage of organizations that Redis does not know yet, and closes
 // every connection.

@@ -67,7 +67,7 @@ func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, 
 	}
 	r, err := s.performSealed(ctx, rotateAPIKey, f, idem, place, key.Organization,
 		[]string{s.keys.organization(key.Organization)}, key.Hash, newHash, grace.Milliseconds())
-	held.settle(err, idem != nil && idem.Replayed)
+	held.finish(err, idem != nil && idem.Replayed)
 	switch {
 	case err == ErrKeyReused, err == ErrSealed, err == nil && idem != nil && idem.Replayed && !idem.Unguessable():
 		if _, invalid := s.authenticate(ctx, f, key); invalid != nil {

@@ -22,7 +22,7 @@ func (s *Store) peekSession(ctx context.Context, act actor, id uuid.UUID) (Sessi
 	for skip := 0; ; skip += peekHolds {
 		r, err := s.client.Run(ctx, act.flow, peekSession, keys, act.organization, act.agent, act.family, skip, peekHolds)
 		if err != nil {
-			return Session{}, act.refusedTo(err)
+			return Session{}, act.errorFor(err)
 		}
 		counted, due := r.Number(4), moneyAt(r, 5)
 		if over += due; counted == peekHolds {

@@ -25,7 +25,7 @@ const (
 // pressure is how full Redis is, and how much an organization may hold then.
 type pressure struct {
 	mu        sync.Mutex
-	looked    time.Time
+	readAt    time.Time
 	used, max int64 // bytes; max is 0 for none
 	written   int64 // by this instance since then
 	full      int64 // bytes from which on there is a share
@@ -36,7 +36,7 @@ type pressure struct {
 func (p *pressure) level(now time.Time) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.share == 0 || now.Sub(p.looked) > pressureKnownFor {
+	if p.share == 0 || now.Sub(p.readAt) > pressureKnownFor {
 		return unbounded
 	}
 	return p.share

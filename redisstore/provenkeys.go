@@ -25,8 +25,8 @@ var (
 // anybody could fill that organization's share. Whether a key is good now is asked in Redis all the same, each time.
 // Keys are kept by organization: whoever rotates theirs over and over makes nobody else's forgotten.
 type provenKeys struct {
-	seen *lru.Cache[uuid.UUID, goodHashes]
-	used *lru.Cache[APIKey, struct{}] // keys whose use is noted in Redis; see noteUse
+	verified *lru.Cache[uuid.UUID, goodHashes]
+	used     *lru.Cache[APIKey, struct{}] // keys whose use is noted in Redis; see noteUse
 }
 
 // goodHashes are the last two of an organization's keys, for a rotation may leave the one before good for a while.
@@ -39,7 +39,7 @@ const (
 )
 
 func newProvenKeys() provenKeys {
-	seen, err := lru.New[uuid.UUID, goodHashes](maxProven)
+	verified, err := lru.New[uuid.UUID, goodHashes](maxProven)
 	if err != nil {
 		panic(err) // the size is not positive
 	}
@@ -47,27 +47,27 @@ func newProvenKeys() provenKeys {
 	if err != nil {
 		panic(err)
 	}
-	return provenKeys{seen, used}
+	return provenKeys{verified, used}
 }
 
 // note remembers how a check of the key has come out.
 func (p provenKeys) note(key APIKey, err error) {
-	known, _ := p.seen.Get(key.Organization)
+	known, _ := p.verified.Get(key.Organization)
 	switch {
 	case err == nil && !known.has(key):
-		p.seen.Add(key.Organization, goodHashes{key.Hash, known.last})
+		p.verified.Add(key.Organization, goodHashes{key.Hash, known.last})
 	case err == ErrInvalidAPIKey && known.has(key):
-		p.seen.Add(key.Organization, known.without(key))
+		p.verified.Add(key.Organization, known.without(key))
 	}
 }
 
 // rotated remembers the key that has taken the place of another, at once or after a while.
 func (p provenKeys) rotated(old APIKey, newHash [32]byte, atOnce bool) {
-	known, _ := p.seen.Get(old.Organization)
+	known, _ := p.verified.Get(old.Organization)
 	if atOnce {
 		known = known.without(old)
 	}
-	p.seen.Add(old.Organization, goodHashes{newHash, known.last})
+	p.verified.Add(old.Organization, goodHashes{newHash, known.last})
 }
 
 func (g goodHashes) has(key APIKey) bool {
@@ -86,7 +86,7 @@ func (g goodHashes) without(key APIKey) goodHashes {
 
 // flow returns whose share the key's calls have.
 func (p provenKeys) flow(key APIKey) flow {
-	if known, _ := p.seen.Get(key.Organization); !known.has(key) {
+	if known, _ := p.verified.Get(key.Organization); !known.has(key) {
 		return unprovenFlow
 	}
 	return flow{Owner: key.Organization}

@@ -20,21 +20,21 @@ const (
 	pruneTime   = 100 * time.Millisecond // the creation's answer waits for it
 )
 
-// tidyAfterCreation leaves the indexes right once a session's creation has come out. It does what it can: whatever
+// pruneAfterSession leaves the indexes right once a session's creation has come out. It does what it can: whatever
 // stays is dropped by a later reader.
-func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, session uuid.UUID, c creation) {
+func (s *Store) pruneAfterSession(ctx context.Context, organization, agent, session uuid.UUID, c creationResult) {
 	switch {
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
 		ctx, cancel := context.WithTimeout(ctx, pruneTime)
 		defer cancel()
 		s.pruneIndexes(ctx, organization, agent)
-	case c.cameToNothing():
+	case c.createdNothing():
 		s.drop(ctx, s.keys.organizationOpen(organization), members{}, session)
 	}
 }
 
-// tidyAfterAgent drops agents that were deleted from their organization's index, for organizations that never list them.
-func (s *Store) tidyAfterAgent(ctx context.Context, organization uuid.UUID) {
+// pruneAfterAgent drops agents that were deleted from their organization's index, for organizations that never list them.
+func (s *Store) pruneAfterAgent(ctx context.Context, organization uuid.UUID) {
 	if rand.N(pruneEvery) != 0 {
 		return
 	}
@@ -49,8 +49,8 @@ func (s *Store) tidyAfterAgent(ctx context.Context, organization uuid.UUID) {
 	}, pruneSample)
 }
 
-// tidyAfterBegin is tidyAfterCreation for a transaction.
-func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id uuid.UUID, c creation) {
+// pruneAfterBegin is pruneAfterSession for a transaction.
+func (s *Store) pruneAfterBegin(ctx context.Context, t AccessToken, session, id uuid.UUID, c creationResult) {
 	key := s.keys.organizationTransactions(t.Organization)
 	switch {
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
@@ -64,19 +64,19 @@ func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id u
 			key := s.keys.sessionTransactions(t.Agent, session)
 			prune(ctx, s, index[Transaction]{key: key, members: ofCell(t.Agent), load: load}, pruneSample)
 		}
-	case c.cameToNothing():
+	case c.createdNothing():
 		s.drop(ctx, key, members{}, id)
 	}
 }
 
-// creation is what came of creating an object that its indexes were told of before.
-type creation struct {
+// creationResult is what came of creating an object that its indexes were told of before.
+type creationResult struct {
 	err      error
 	replayed bool // an earlier request had created another one
 }
 
-// cameToNothing says that the object with the new id certainly does not exist.
-func (c creation) cameToNothing() bool {
+// createdNothing says that the object with the new id certainly does not exist.
+func (c creationResult) createdNothing() bool {
 	return c.replayed || c.err != nil && !errors.Is(c.err, ErrOutcomeUnknown) && !errors.Is(c.err, ErrUnavailable)
 }
 

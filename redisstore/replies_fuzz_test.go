@@ -249,7 +249,10 @@ func fuzzedOperations() []readsReply {
 		func(ctx context.Context, s *Store) (any, error) { return nil, s.RetireKey(ctx, SigningKeys, "id") },
 		func(ctx context.Context, s *Store) (any, error) { return s.KeepIssuer(ctx, "issuer") },
 		func(ctx context.Context, s *Store) (any, error) { return s.Ready(ctx) },
-		func(ctx context.Context, s *Store) (any, error) { s.lookAt([]uuid.UUID{fuzzedAgent}); return nil, nil },
+		func(ctx context.Context, s *Store) (any, error) {
+			s.readNewest([]uuid.UUID{fuzzedAgent})
+			return nil, nil
+		},
 	}
 }
 

@@ -27,13 +27,13 @@ const (
 	closeSample = 256
 )
 
-func (a *account) mayTidy(now time.Time) bool {
+func (a *account) mayPrune(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now.Sub(a.tidied) < closePause {
+	if now.Sub(a.prunedAt) < closePause {
 		return false
 	}
-	a.tidied = now
+	a.prunedAt = now
 	return true
 }
 
@@ -41,8 +41,8 @@ func (a *account) mayTidy(now time.Time) bool {
 // returns whether it has. It also asks for the quota again, which may have been raised.
 func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
 	a := s.usage.account(organization)
-	s.usage.syncing.want(a)
-	if !a.mayTidy(s.usage.now()) {
+	s.usage.syncing.enqueue(a)
+	if !a.mayPrune(s.usage.now()) {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
@@ -51,17 +51,17 @@ func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
 	return true
 }
 
-// isKept says whether there is something at the key of an outcome or a claim: a repeated request takes no more memory, and
+// isStored says whether there is something at the key of an outcome or a claim: a repeated request takes no more memory, and
 // is answered as the first was.
-func (s *Store) isKept(ctx context.Context, f flow, key string) bool {
+func (s *Store) isStored(ctx context.Context, f flow, key string) bool {
 	found, err := s.client.Call(ctx, f, reads, "exists", key)
 	return err == nil && found == int64(1)
 }
 
-// reserveUnlessKept is reserve for an idempotency key whose outcome would stand at the place.
-func (s *Store) reserveUnlessKept(ctx context.Context, f flow, d demand, place string) (reservation, error) {
+// reserveUnlessStored is reserve for an idempotency key whose outcome would stand at the place.
+func (s *Store) reserveUnlessStored(ctx context.Context, f flow, d demand, place string) (reservation, error) {
 	held, err := s.reserveIn(f, d)
-	if isRefusedCreation(err) && s.isKept(ctx, f, place) {
+	if isRefusedCreation(err) && s.isStored(ctx, f, place) {
 		return reservation{}, nil
 	}
 	return held, s.refusals.count(err)
@@ -73,29 +73,29 @@ func (s *Store) reserveKey(ctx context.Context, act actor, idem *Idempotency, ou
 	if act.family == "" {
 		d.resource, d.always = noResource, true
 	}
-	return s.reserveUnlessKept(ctx, act.flow, d, outcome)
+	return s.reserveUnlessStored(ctx, act.flow, d, outcome)
 }
 
 // reserveClaim reserves an idempotency key by its claim.
 func (s *Store) reserveClaim(ctx context.Context, act actor, idem *Idempotency, place string) (reservation, error) {
-	return s.reserveUnlessKept(ctx, act.flow, keyDemand(act, idem, claimSize), place)
+	return s.reserveUnlessStored(ctx, act.flow, keyDemand(act, idem, claimSize), place)
 }
 
 // noteOutcomes counts the memory of so many outcomes whose idempotency key was counted by its claim.
 func (s *Store) noteOutcomes(organization uuid.UUID, kept int64) {
-	s.usage.note(organization, func(c *changes, settled *quantities) {
+	s.usage.note(organization, func(c *changes, unsent *quantities) {
 		c.expire(expiryOf('b', outcomeLifetime, outcomeLifetime), kept*keySize)
-		settled[bytesHeld] += kept * keySize
+		unsent[bytesHeld] += kept * keySize
 	})
 }
 
 // noteReleased counts that a claim is not kept any more.
 func (s *Store) noteReleased(organization uuid.UUID) {
-	s.usage.note(organization, func(c *changes, settled *quantities) {
+	s.usage.note(organization, func(c *changes, unsent *quantities) {
 		c.expire(expiryOf('i', outcomeLifetime, outcomeLifetime), -1)
 		c.expire(expiryOf('b', outcomeLifetime, outcomeLifetime), -claimSize)
-		settled[keysHeld]--
-		settled[bytesHeld] -= claimSize
+		unsent[keysHeld]--
+		unsent[bytesHeld] -= claimSize
 	})
 }
 
@@ -107,11 +107,11 @@ func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTran
 		return held, s.refusals.count(err)
 	}
 	n.Idempotency.bounded = true
-	return s.reserveUnlessKept(ctx, act.flow, d, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, "")))
+	return s.reserveUnlessStored(ctx, act.flow, d, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, "")))
 }
 
-// settled counts that a transaction is not pending any more, and what its settlement keeps.
-func (s *Store) settled(act actor, idem *Idempotency, postState string) func(Transaction, error) (Transaction, error) {
+// countSettlement counts that a transaction is not pending any more, and what its settlement keeps.
+func (s *Store) countSettlement(act actor, idem *Idempotency, postState string) func(Transaction, error) (Transaction, error) {
 	return func(t Transaction, err error) (Transaction, error) {
 		if err != nil || idem != nil && idem.Replayed {
 			return t, err
@@ -121,17 +121,17 @@ func (s *Store) settled(act actor, idem *Idempotency, postState string) func(Tra
 		if t.RolledBack.After(at) {
 			at = t.RolledBack
 		}
-		s.usage.note(act.organization, func(c *changes, settled *quantities) {
+		s.usage.note(act.organization, func(c *changes, unsent *quantities) {
 			c.eventBytes += eventSize
 			if remaining := t.Expires.Sub(at); wasPending && remaining > 0 {
 				c.expire(pendingUntil(t.Expires.Sub(t.Created), t.Expires), -1)
-				settled[pendingHeld]--
+				unsent[pendingHeld]--
 			}
 			if postState != "" {
 				bytes := texts(0, postState)
 				retention := s.config.Retention
 				c.expire(expiryOf('b', retention, retention), bytes)
-				settled[bytesHeld] += bytes
+				unsent[bytesHeld] += bytes
 			}
 		})
 		return t, nil

@@ -17,7 +17,7 @@ import (
 
 var (
 	indexSession  = newScript("index_session", writes)
-	closeSessions = newScript("close_sessions", tidies)
+	closeSessions = newScript("close_sessions", bestEffort)
 	listSessions  = newScript("list_sessions", reads)
 	listActive    = newScript("list_active_sessions", reads)
 )
@@ -47,14 +47,14 @@ func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids [
 func (s *Store) reopenSession(ctx context.Context, organization, id uuid.UUID) {
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
-	_, _ = s.client.Call(ctx, flow{Owner: organization}, tidies, "zadd", s.keys.organizationOpen(organization), "0", string(id[:]))
+	_, _ = s.client.Call(ctx, flow{Owner: organization}, bestEffort, "zadd", s.keys.organizationOpen(organization), "0", string(id[:]))
 }
 
 // openSessions is the organization's index of open sessions; those that are over are moved to the closed ones.
 func (s *Store) openSessions(organization uuid.UUID) index[Session] {
 	ix := s.closedSessions(organization)
 	ix.key = s.keys.organizationOpen(organization)
-	ix.keeps = func(v *Session) bool { return v.Status == Active }
+	ix.belongs = func(v *Session) bool { return v.Status == Active }
 	ix.move = func(ctx context.Context, over []*Session) {
 		ids, latest := make([]uuid.UUID, len(over)), time.Time{}
 		for i, v := range over {

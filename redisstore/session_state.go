@@ -35,8 +35,8 @@ var sessionFields = []string{
 // listedFields are those that lists need: all but the metadata, which may be large.
 var listedFields = sessionFields[:sessionMetadata]
 
-// holder is what a session's reading takes from elsewhere: its agent, and the time.
-type holder struct {
+// agentState is what a session's reading takes from elsewhere: its agent, and the time.
+type agentState struct {
 	now     time.Time
 	revoked time.Time // of the agent, zero while it is active
 	scopes  string    // of the agent, separated by spaces
@@ -44,15 +44,15 @@ type holder struct {
 
 // sessionFrom reads a session from the answer of get_session.lua: now, revoked, scopes, session.
 func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
-	h := holder{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
+	a := agentState{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
 	if r.Err != nil {
 		return Session{}, r.Err
 	}
-	return readSession(id, r.List(3), h)
+	return readSession(id, r.List(3), a)
 }
 
 // readSession reads a session from its sessionFields or listedFields.
-func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
+func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session := Session{
 		ID: id, Agent: r.ID(sessionAgent), Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
 		ValueOverage: money.MicroUSD(r.NumberOr0(sessionOverage)),
@@ -65,13 +65,13 @@ func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
 	b := budgetAt(r, sessionBudget)
 	session.split(b)
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
-	session.Status = statusAt(h.now, lifeEvents{ended: session.Ended, revoked: h.revoked, expires: session.Expires})
+	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
 	if len(r.Values) > sessionMetadata {
 		session.Metadata = r.Optional(sessionMetadata)
 	}
 	scopes := r.Optional(sessionScopes)
 	if scopes == "" {
-		scopes = h.scopes
+		scopes = a.scopes
 	}
 	session.Scopes = strings.Fields(scopes)
 	return session, r.Err

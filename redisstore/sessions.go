@@ -23,23 +23,23 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 	if n.Idempotency != nil {
 		n.Idempotency.at, n.Idempotency.bounded = n.Agent, true
 	}
-	c := s.comingSession(ctx, key, n)
+	c := s.sessionCreation(ctx, key, n)
 	held, err := s.reserveCreation(ctx, c, s.sessionDemand(n, key.Organization))
 	if err != nil {
 		return Session{}, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
 	}
 	session, err := s.writeSession(ctx, c, n)
 	replayed := n.Idempotency != nil && n.Idempotency.Replayed
-	held.settle(err, replayed)
+	held.finish(err, replayed)
 	if c.entered {
-		s.tidyAfterCreation(ctx, key.Organization, n.Agent, c.id, creation{err, replayed})
+		s.pruneAfterSession(ctx, key.Organization, n.Agent, c.id, creationResult{err, replayed})
 	}
 	return session, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
 }
 
-func (s *Store) comingSession(ctx context.Context, key APIKey, n NewSession) *coming {
+func (s *Store) sessionCreation(ctx context.Context, key APIKey, n NewSession) *creation {
 	act := actor{organization: key.Organization, agent: n.Agent}
-	return &coming{
+	return &creation{
 		key: key, id: NewID(n.Agent), index: s.keys.organizationOpen(key.Organization), enter: indexSession, claim: claimSession,
 		counted:     openSessionsHeld,
 		makeRoom:    func() bool { return s.closeSome(ctx, key.Organization) },
@@ -47,7 +47,7 @@ func (s *Store) comingSession(ctx context.Context, key APIKey, n NewSession) *co
 	}
 }
 
-func (s *Store) writeSession(ctx context.Context, c *coming, n NewSession) (Session, error) {
+func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Session, error) {
 	organization, id := c.key.Organization, c.id
 	act := actor{organization: organization, agent: n.Agent, flow: flow{Owner: organization}}
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
@@ -83,7 +83,7 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 		return Session{}, err
 	}
 	keys := s.sessionKeys(act, id)
-	r, err := s.look(ctx, act, id, func() (*reply, error) {
+	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, getSession, keys[:],
 			act.organization, act.agent, act.family, s.audit(ctx, act))
 	})
@@ -91,7 +91,7 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 		return s.peekSession(ctx, act, id)
 	}
 	if err != nil {
-		return Session{}, act.refusedTo(err)
+		return Session{}, act.errorFor(err)
 	}
 	return sessionFrom(r, id)
 }
@@ -104,12 +104,12 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 		return time.Time{}, err
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent)}
-	r, err := s.look(ctx, act, id, func() (*reply, error) {
+	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, endSession, keys,
 			act.organization, act.agent, act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})
 	if err != nil {
-		return time.Time{}, act.refusedTo(err)
+		return time.Time{}, act.errorFor(err)
 	}
 	s.closeSessions(ctx, act.organization, []uuid.UUID{id}, time.Time{})
 	s.usage.noteEvent(act.organization)

@@ -49,14 +49,14 @@ func texts(table int64, fields ...string) int64 {
 func (s *Store) sessionDemand(n NewSession, organization [16]byte) demand {
 	return demand{
 		organization: organization, resource: noResource, events: eventSize,
-		bytes: sessionSize + texts(tableSize, n.Metadata, n.scopesText()), kept: n.Lifetime + s.config.Retention,
+		bytes: sessionSize + texts(tableSize, n.Metadata, n.scopesText()), retained: n.Lifetime + s.config.Retention,
 	}
 }
 
 func (s *Store) transactionDemand(t AccessToken, n NewTransaction) demand {
 	d := demand{
 		organization: t.Organization, agent: t.Agent, resource: pendingHeld, lifetime: n.Lifetime, events: eventSize,
-		bytes: beginSize + texts(beginTableSize, n.PreState, n.Metadata, n.ActionType), kept: n.Lifetime + s.config.Retention,
+		bytes: beginSize + texts(beginTableSize, n.PreState, n.Metadata, n.ActionType), retained: n.Lifetime + s.config.Retention,
 	}
 	if n.Session != uuid.Nil {
 		d.bytes += inSessionSize
@@ -73,7 +73,7 @@ func (s *Store) familyDemand(organization, agent [16]byte, scopes string) demand
 	lifetime := s.config.RefreshLifetime
 	return demand{
 		organization: organization, agent: agent, resource: familiesHeld, lifetime: lifetime, events: eventSize,
-		bytes: familySize + texts(tableSize, scopes), kept: lifetime,
+		bytes: familySize + texts(tableSize, scopes), retained: lifetime,
 	}
 }
 
@@ -81,7 +81,7 @@ func (s *Store) familyDemand(organization, agent [16]byte, scopes string) demand
 func keyDemand(act actor, idem *Idempotency, bytes int64) demand {
 	d := demand{
 		organization: act.organization, resource: keysHeld, lifetime: outcomeLifetime,
-		bytes: bytes, kept: outcomeLifetime, unpaced: !idem.bounded,
+		bytes: bytes, retained: outcomeLifetime, unpaced: !idem.bounded,
 	}
 	if act.family != "" {
 		d.agent = act.agent

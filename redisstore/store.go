@@ -62,10 +62,10 @@ type Store struct {
 	eventsKept string // Config.EventsKept as scripts take it
 	proven     provenKeys
 	// suspended is nil until it is read.
-	suspended atomic.Pointer[suspensions]
-	watch     watch
-	usage     *usage
-	refusals  *creationRefusals
-	closed    chan struct{}
-	close     sync.Once
+	suspended     atomic.Pointer[suspensions]
+	subscriptions subscriptions
+	usage         *usage
+	refusals      *creationRefusals
+	closed        chan struct{}
+	close         sync.Once
 }

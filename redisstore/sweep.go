@@ -13,7 +13,7 @@ import (
 // deletion knows what else is its.
 func (d *deletion) sweep(ctx context.Context, keys []string) error {
 	var doomed [][]string
-	var asked, indexes []string
+	var unclear, indexes []string
 	for _, key := range keys {
 		name, valid := d.keys.parse(key)
 		switch {
@@ -24,12 +24,12 @@ func (d *deletion) sweep(ctx context.Context, keys []string) error {
 				indexes = append(indexes, key)
 			}
 		case slices.Contains([]string{"s", "t", "i"}, name.kind):
-			asked = append(asked, key)
+			unclear = append(unclear, key)
 		case name.kind == "f":
 			d.leave(key, name)
 		}
 	}
-	owned, err := d.owned(ctx, asked)
+	owned, err := d.owned(ctx, unclear)
 	if err != nil {
 		return err
 	}
@@ -74,14 +74,14 @@ func (d *deletion) isMine(name keyName) bool {
 
 // leave leaves a key to the next pass, if its cell is the organization's alone as far as this one knows.
 func (d *deletion) leave(key string, name keyName) {
-	if !d.foreign[name.cell] && len(d.uncertain) < maxUncertain {
+	if !d.shared[name.cell] && len(d.uncertain) < maxUncertain {
 		d.uncertain = append(d.uncertain, key)
 	}
 }
 
 // owned returns those keys whose values say that they are the organization's, each with what goes with it.
 func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error) {
-	owners, err := ask(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
+	owners, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
 		if name, _ := d.keys.parse(key); name.kind == "i" {
 			return p.Do(ctx, "getrange", key, -storedEnd, -1)
 		}
@@ -114,7 +114,7 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 func (d *deletion) removeUncertain(ctx context.Context) error {
 	var doomed [][]string
 	for _, key := range d.uncertain {
-		if name, _ := d.keys.parse(key); !d.foreign[name.cell] {
+		if name, _ := d.keys.parse(key); !d.shared[name.cell] {
 			doomed = append(doomed, []string{key})
 		}
 	}
@@ -124,8 +124,8 @@ func (d *deletion) removeUncertain(ctx context.Context) error {
 
 // unlink removes keys, some at a time; those that stand together are in one slot and go at once.
 func (d *deletion) unlink(ctx context.Context, keys [][]string) error {
-	for some := range slices.Chunk(keys, walkStep) {
-		removed, err := ask(ctx, d.Store, some, func(p redis.Pipeliner, together []string) *redis.IntCmd {
+	for chunk := range slices.Chunk(keys, walkStep) {
+		removed, err := pipelined(ctx, d.Store, chunk, func(p redis.Pipeliner, together []string) *redis.IntCmd {
 			return p.Unlink(ctx, together...)
 		})
 		if err != nil {
@@ -139,8 +139,8 @@ func (d *deletion) unlink(ctx context.Context, keys [][]string) error {
 	return nil
 }
 
-// ask sends a command for each of many things in one pipeline, and returns the commands.
-func ask[T any, C redis.Cmder](ctx context.Context, s *Store, things []T, command func(redis.Pipeliner, T) C) ([]C, error) {
+// pipelined sends a command for each of many things in one pipeline, and returns the commands.
+func pipelined[T any, C redis.Cmder](ctx context.Context, s *Store, things []T, command func(redis.Pipeliner, T) C) ([]C, error) {
 	if len(things) == 0 {
 		return nil, nil
 	}

@@ -27,8 +27,8 @@ type syncing struct {
 	ended   sync.WaitGroup
 }
 
-// want has an account synced in the next round.
-func (y *syncing) want(a *account) {
+// enqueue has an account synced in the next round.
+func (y *syncing) enqueue(a *account) {
 	a.mu.Lock()
 	queued := a.queued
 	a.queued = true

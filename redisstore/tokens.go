@@ -22,7 +22,7 @@ var (
 	exchangeSecret = newScript("exchange_secret", writes)
 	rotateRefresh  = newScript("rotate_refresh", writes)
 	revokeFamily   = newScript("revoke_family", writes)
-	checkSecret    = newScript("check_secret", tidies)
+	checkSecret    = newScript("check_secret", bestEffort)
 	checkRefresh   = newScript("check_refresh", reads)
 )
 
@@ -45,7 +45,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 		secretHash, s.config.RefreshLifetime.Milliseconds(), s.config.FamilyLifetime.Milliseconds(), family,
 		narrowed, s.auditAs(ctx, actorAgent))
 	if err != nil {
-		held.settle(err, false)
+		held.finish(err, false)
 		return Grant{}, err
 	}
 	grant := Grant{
@@ -56,7 +56,7 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	if len(r.Values) > 2 {
 		s.endOldest(ctx, grant.AccessToken, ofCell(agent).ids(r, 2))
 	}
-	held.settleFor(grant.Organization, r.Err)
+	held.finishFor(grant.Organization, r.Err)
 	return grant, r.Err
 }
 
@@ -83,7 +83,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 	}
 	r, err := s.client.Run(ctx, flow{}, rotateRefresh, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
-		familyField(family), s.markLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
+		familyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
 	if err != nil {
 		return Grant{}, err
 	}
@@ -106,7 +106,7 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 // that the family is that agent's. Revoking it again changes nothing. Errors: ErrInvalidToken.
 func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uuid.UUID) error {
 	_, err := s.client.Run(ctx, caller.flow(), revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization,
-		familyField(caller.Family), familyField(family), s.markLifetime(), s.auditAs(ctx, actorAgent))
+		familyField(caller.Family), familyField(family), s.revocationLifetime(), s.auditAs(ctx, actorAgent))
 	return err
 }
 

@@ -9,24 +9,24 @@ import (
 	"github.com/google/uuid"
 )
 
-// watchPause is how often the trails that somebody waits for are looked at. One pipeline looks at all of them, whoever
+// pollPause is how often the trails that somebody waits for are looked at. One pipeline looks at all of them, whoever
 // waits: waiting costs Redis nothing per waiter, and no connection is held.
-// More than watchRound of them are looked at less often, so that Redis is asked for as many in a second.
+// More than pollRound of them are looked at less often, so that Redis is asked for as many in a second.
 const (
-	watchPause = 200 * time.Millisecond
-	watchRound = 1024
+	pollPause = 200 * time.Millisecond
+	pollRound = 1024
 )
 
 // pauseAfter returns how long to wait after a look at so many trails.
 func pauseAfter(trails int) time.Duration {
-	return watchPause * time.Duration(max(trails, watchRound)) / watchRound
+	return pollPause * time.Duration(max(trails, pollRound)) / pollRound
 }
 
-// watch is what an instance waits for: agents' audit trails, each with its waiters.
-type watch struct {
+// subscriptions are what an instance waits for: agents' audit trails, each with its waiters.
+type subscriptions struct {
 	mu      sync.Mutex
 	trails  map[uuid.UUID]*trail
-	looking bool // a goroutine looks at the trails; it ends when none is left, or the store is closed
+	polling bool // a goroutine looks at the trails; it ends when none is left, or the store is closed
 }
 
 type trail struct {
@@ -36,7 +36,7 @@ type trail struct {
 	failed  error         // the looking has failed
 }
 
-func (w *watch) leave(agent uuid.UUID, t *trail) {
+func (w *subscriptions) leave(agent uuid.UUID, t *trail) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t.waiters--; t.waiters == 0 && w.trails[agent] == t {
@@ -44,17 +44,17 @@ func (w *watch) leave(agent uuid.UUID, t *trail) {
 	}
 }
 
-func (w *watch) state(t *trail) (newest string, moved <-chan struct{}, failed error) {
+func (w *subscriptions) state(t *trail) (newest string, moved <-chan struct{}, failed error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return t.newest, t.moved, t.failed
 }
 
 // fail wakes all waiters with an error. Whoever comes next starts the looking again.
-func (w *watch) fail(err error) {
+func (w *subscriptions) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looking = false
+	w.polling = false
 	for _, t := range w.trails {
 		t.failed = err
 		close(t.moved)
@@ -62,16 +62,16 @@ func (w *watch) fail(err error) {
 	clear(w.trails)
 }
 
-// watched returns whom somebody waits for; when there is nobody, whoever comes next starts the looking again.
-func (w *watch) watched() []uuid.UUID {
+// agents returns whom somebody waits for; when there is nobody, whoever comes next starts the looking again.
+func (w *subscriptions) agents() []uuid.UUID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.looking = len(w.trails) > 0
+	w.polling = len(w.trails) > 0
 	return slices.Collect(maps.Keys(w.trails))
 }
 
-// saw wakes the waiters of a trail that has moved on.
-func (w *watch) saw(agent uuid.UUID, newest string) {
+// notify wakes the waiters of a trail that has moved on.
+func (w *subscriptions) notify(agent uuid.UUID, newest string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t := w.trails[agent]; t != nil && t.newest != newest {

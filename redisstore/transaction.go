@@ -50,8 +50,8 @@ type NewTransaction struct {
 	Idempotency  *Idempotency   // nil for without an idempotency key
 }
 
-// kept returns names and values of what a transaction's scripts only keep.
-func (n NewTransaction) kept() []any {
+// storedFields returns names and values of what a transaction's scripts only keep.
+func (n NewTransaction) storedFields() []any {
 	fields := []any{"ty", n.ActionType, "ps", n.PreState}
 	if n.Irreversible {
 		fields = append(fields, "ir", 1)

@@ -25,22 +25,22 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	// The index lies in another cell than what says that the token is live, so that is asked before: a revoked agent must
 	// not write there.
 	if err := s.CheckToken(ctx, t); err != nil {
-		held.settle(err, false)
+		held.finish(err, false)
 		return Transaction{}, err
 	}
 	id := NewID(t.Agent)
 	if err := s.indexTransaction(ctx, t.Organization, id); err != nil {
-		held.settle(err, false)
+		held.finish(err, false)
 		return Transaction{}, err
 	}
 	r, err := s.begin(ctx, t, id, n)
 	if err == nil {
 		held.demand.expires = r.Time(3)
 	}
-	held.settle(err, n.Idempotency != nil && n.Idempotency.Replayed)
-	s.tidyAfterBegin(ctx, t, n.Session, id, creation{err, n.Idempotency != nil && n.Idempotency.Replayed})
+	held.finish(err, n.Idempotency != nil && n.Idempotency.Replayed)
+	s.pruneAfterBegin(ctx, t, n.Session, id, creationResult{err, n.Idempotency != nil && n.Idempotency.Replayed})
 	if err != nil {
-		return Transaction{}, t.actor().refusedTo(err)
+		return Transaction{}, t.actor().errorFor(err)
 	}
 	begun := Transaction{
 		ID: r.ID(0), Agent: t.Agent, Session: n.Session, Sequence: r.Number(1), Status: Pending,
@@ -79,15 +79,15 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 			s.keys.agentTransactions(t.Agent), s.keys.events(t.Agent)}
 		args := []any{t.Organization, t.Agent, act.family, id,
 			n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act), "hv", int64(n.Value)}
-		return s.perform(ctx, beginTransaction, act, n.Idempotency, keys, append(args, n.kept()...)...)
+		return s.perform(ctx, beginTransaction, act, n.Idempotency, keys, append(args, n.storedFields()...)...)
 	}
 	keys := []string{s.keys.agent(t.Agent), s.keys.session(t.Agent, n.Session), s.keys.holds(t.Agent, n.Session),
 		s.keys.transaction(t.Agent, id), s.keys.sessionTransactions(t.Agent, n.Session),
 		s.keys.agentTransactions(t.Agent), s.keys.agentSessions(t.Agent), s.keys.events(t.Agent)}
 	args := []any{t.Organization, t.Agent, act.family, n.Session, id, int64(n.Value),
 		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
-	args = append(args, n.kept()...)
-	return s.look(ctx, act, n.Session, func() (*reply, error) {
+	args = append(args, n.storedFields()...)
+	return s.releasingDueHolds(ctx, act, n.Session, func() (*reply, error) {
 		return s.perform(ctx, beginSessionTransaction, act, n.Idempotency, keys, args...)
 	})
 }
@@ -110,11 +110,11 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 	if err != nil && err != ErrUnknownTransaction { // as in actOnTransaction
 		return Transaction{}, err
 	}
-	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
+	r, err := s.releasingDueHolds(ctx, act, facts.Session, func() (*reply, error) {
 		return s.perform(ctx, commitTransaction, act, c.Idempotency, s.transactionKeys(act, facts), t.Organization, t.Agent,
 			act.family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.audit(ctx, act))
 	})
-	return s.settled(act, c.Idempotency, c.PostState)(facts.standing(act, r, err))
+	return s.countSettlement(act, c.Idempotency, c.PostState)(facts.withReply(act, r, err))
 }
 
 // Rollback rolls a transaction back: it gives free what it holds, or gives back what it was charged. Errors:
@@ -125,12 +125,12 @@ func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback
 	if err != nil {
 		return Transaction{}, s.released(ctx, c, b.Idempotency, err)
 	}
-	r, err := s.look(ctx, act, facts.Session, func() (*reply, error) {
+	r, err := s.releasingDueHolds(ctx, act, facts.Session, func() (*reply, error) {
 		return s.perform(ctx, rollbackTransaction, act, b.Idempotency, s.transactionKeys(act, facts), act.organization,
 			act.agent, act.family, id, b.Reason, s.settledRetention(b.Idempotency), s.audit(ctx, act),
 			strings.Join(b.Scopes, " "))
 	})
-	undone, err := s.settled(act, b.Idempotency, "")(facts.standing(act, r, err))
+	undone, err := s.countSettlement(act, b.Idempotency, "")(facts.withReply(act, r, err))
 	return undone, s.released(ctx, c, b.Idempotency, err)
 }
 
@@ -143,7 +143,7 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, facts.Session), s.keys.transaction(act.agent, id)}
 	r, err := s.client.Run(ctx, act.flow, getTransaction, keys, act.organization, act.agent, act.family)
-	return facts.standing(act, r, err)
+	return facts.withReply(act, r, err)
 }
 
 // settledRetention is how long a settled transaction is kept, in ms: while an idempotency key's outcome is, at least, for
@@ -200,10 +200,10 @@ func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUI
 	return readFacts(id, &reply{Values: values})
 }
 
-// standing returns the transaction with where it stands, as a script has answered, or the script's refusal.
-func (t Transaction) standing(act actor, r *reply, err error) (Transaction, error) {
+// withReply returns the transaction with where it stands, as a script has answered, or the script's refusal.
+func (t Transaction) withReply(act actor, r *reply, err error) (Transaction, error) {
 	if err != nil {
-		if err = act.refusedTo(err); err == ErrUnknownSession {
+		if err = act.errorFor(err); err == ErrUnknownSession {
 			err = ErrUnknownTransaction
 		}
 		return Transaction{}, err

@@ -61,13 +61,13 @@ type account struct {
 	quotas quantities // 0 is unbounded
 	synced time.Time
 	// Not in known: sending is on its way to Redis, settled waits for that, reserved is by operations that are under way.
-	sending, settled, reserved quantities
-	changes                    changes
-	bucket                     *rate.Limiter // nil for unbounded
-	queued                     bool          // for syncing
-	tidied                     time.Time     // when its open sessions were looked through last, because they seemed too many
-	published                  int64         // bytes that the holdings of all organizations tell of, or unpublished
-	publishedAt                time.Time
+	sending, unsent, reserved quantities
+	changes                   changes
+	bucket                    *rate.Limiter // nil for unbounded
+	queued                    bool          // for syncing
+	prunedAt                  time.Time     // when its open sessions were looked through last, because they seemed too many
+	published                 int64         // bytes that the holdings of all organizations tell of, or unpublished
+	publishedAt               time.Time
 
 	turn sync.Mutex // of syncing
 }
@@ -134,7 +134,7 @@ type demand struct {
 	lifetime     time.Duration
 	expires      time.Time // of a transaction, as Redis told; zero when its answer was lost
 	bytes        int64     // with a fixed part for each agent
-	kept         time.Duration
+	retained     time.Duration
 	text         int64 // of an agent: the bytes that stay until it is deleted
 	events       int64 // bytes
 	always       bool  // it is counted, and never refused
@@ -161,8 +161,8 @@ func (d demand) addTo(c *changes) {
 	case d.resource == familiesHeld || d.resource == keysHeld:
 		c.expire(expiryOf(classOf[d.resource], d.lifetime, d.lifetime), 1)
 	}
-	if d.kept > 0 {
-		c.expire(expiryOf('b', d.kept, d.kept), d.bytes)
+	if d.retained > 0 {
+		c.expire(expiryOf('b', d.retained, d.retained), d.bytes)
 	}
 }
 
@@ -191,7 +191,7 @@ func bucketOf(perSecond int) *rate.Limiter {
 func (a *account) used() quantities {
 	sum := a.known
 	sum.add(a.sending)
-	sum.add(a.settled)
+	sum.add(a.unsent)
 	sum.add(a.reserved)
 	return sum
 }
@@ -221,7 +221,7 @@ func (u *usage) reserve(d demand) (reservation, error) {
 	}
 	a.mu.Unlock()
 	if stale || err != nil {
-		u.syncing.want(a)
+		u.syncing.enqueue(a)
 	}
 	if err != nil {
 		return reservation{}, err
@@ -290,8 +290,8 @@ func spend(bucket *rate.Limiter, now time.Time) {
 	}
 }
 
-// settle counts what was created, unless the operation has certainly created nothing.
-func (r reservation) settle(err error, replayed bool) {
+// finish counts what was created, unless the operation has certainly created nothing.
+func (r reservation) finish(err error, replayed bool) {
 	if r.account == nil && err == nil && r.u != nil && r.demand.organization != uuid.Nil { // the credential was good
 		r = r.countFor(r.demand.organization)
 	}
@@ -306,7 +306,7 @@ func (r reservation) settle(err error, replayed bool) {
 		a.reserved[i] -= held[i]
 	}
 	if created {
-		a.settled.add(held)
+		a.unsent.add(held)
 		r.demand.addTo(&a.changes)
 	}
 	a.mu.Unlock()
@@ -315,12 +315,12 @@ func (r reservation) settle(err error, replayed bool) {
 	}
 }
 
-// settleFor is settle when only the answer has told whose it is.
-func (r reservation) settleFor(organization uuid.UUID, err error) {
+// finishFor is finish when only the answer has told whose it is.
+func (r reservation) finishFor(organization uuid.UUID, err error) {
 	if r.account == nil && err == nil && r.u != nil {
 		r = r.countFor(organization)
 	}
-	r.settle(err, false)
+	r.finish(err, false)
 }
 
 // countFor returns the reservation in the account of an organization whose credential was good.
@@ -340,7 +340,7 @@ func (u *usage) created(a *account, d demand) {
 			spend(u.shareOf(d.agent, a.organization).bucket, now)
 		}
 	}
-	u.syncing.want(a)
+	u.syncing.enqueue(a)
 	if u.pressure.wrote(d.bytes) {
 		u.syncing.hurry()
 	}
@@ -369,9 +369,9 @@ func (u *usage) organizationOf(agent uuid.UUID) uuid.UUID {
 func (u *usage) note(organization uuid.UUID, change func(*changes, *quantities)) {
 	a := u.account(organization)
 	a.mu.Lock()
-	change(&a.changes, &a.settled)
+	change(&a.changes, &a.unsent)
 	a.mu.Unlock()
-	u.syncing.want(a)
+	u.syncing.enqueue(a)
 }
 
 // quota returns an organization's quota as scripts take it, ” for unbounded.

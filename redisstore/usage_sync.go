@@ -17,7 +17,7 @@ func (s *Store) keepUsage() {
 	defer redisclient.RecoverTo(func(error) { s.usage.syncing.stopped() })
 	ticks := time.NewTicker(s.config.UsageEvery)
 	defer ticks.Stop()
-	s.lookAtMemory()
+	s.pollMemory()
 	for {
 		hurried := false
 		select {
@@ -28,7 +28,7 @@ func (s *Store) keepUsage() {
 		case <-s.usage.syncing.hurried:
 			hurried = true
 		}
-		s.lookAtMemory()
+		s.pollMemory()
 		if hurried {
 			select {
 			case <-time.After(hurryPause):
@@ -77,7 +77,7 @@ func (s *Store) syncAll(ctx context.Context, round []*account) {
 	s.publish(ctx, round)
 }
 
-var noteUsage = newScript("note_usage", tidies) // nobody waits for a replica to have it
+var noteUsage = newScript("note_usage", bestEffort) // nobody waits for a replica to have it
 
 // syncUsage tells Redis what was settled, once, and learns what the organization holds. When Redis's answer is lost, what it
 // was told is taken to be counted: a second time would count it twice. Errors: ErrUnknownOrganization.
@@ -85,22 +85,22 @@ func (s *Store) syncUsage(ctx context.Context, a *account) error {
 	a.turn.Lock()
 	defer a.turn.Unlock()
 	a.mu.Lock()
-	told := a.changes
+	sent := a.changes
 	a.changes = changes{}
-	a.sending, a.settled = a.settled, quantities{}
+	a.sending, a.unsent = a.unsent, quantities{}
 	a.mu.Unlock()
 
 	o := a.organization
 	keys := []string{s.keys.organization(o), s.keys.organizationUsage(o), s.keys.organizationAgents(o), s.keys.organizationOpen(o)}
-	r, err := s.client.Run(ctx, ownFlow, noteUsage, keys, told.agentBytes, told.eventBytes, s.eventCap(), told.lines())
-	if again := s.usage.synced(a, told, r, err); again {
-		s.usage.syncing.want(a)
+	r, err := s.client.Run(ctx, ownFlow, noteUsage, keys, sent.agentBytes, sent.eventBytes, s.eventCap(), sent.lines())
+	if again := s.usage.synced(a, sent, r, err); again {
+		s.usage.syncing.enqueue(a)
 	}
 	return err
 }
 
 // synced notes what came of telling Redis the changes, and says whether that must be done again.
-func (u *usage) synced(a *account, told changes, r *reply, err error) (again bool) {
+func (u *usage) synced(a *account, sent changes, r *reply, err error) (again bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -111,9 +111,9 @@ func (u *usage) synced(a *account, told changes, r *reply, err error) (again boo
 	case errors.Is(err, ErrUnknownOrganization):
 		a.known, a.synced = quantities{}, u.now()
 	default:
-		told.add(a.changes)
-		a.changes = told
-		a.settled.add(a.sending)
+		sent.add(a.changes)
+		a.changes = sent
+		a.unsent.add(a.sending)
 	}
 	a.sending = quantities{}
 	return len(a.changes.expiring) > 0
@@ -163,7 +163,7 @@ func (s *Store) publish(ctx context.Context, round []*account) {
 		late := bytes != a.published
 		a.mu.Unlock()
 		if late && learned {
-			s.usage.syncing.want(a)
+			s.usage.syncing.enqueue(a)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

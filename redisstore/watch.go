@@ -13,9 +13,9 @@ import (
 // first. It checks no credential: read Events after it. Errors: ErrUnavailable, when the store was closed.
 func (s *Store) AwaitEvent(ctx context.Context, agent uuid.UUID, after string) error {
 	t := s.join(agent)
-	defer s.watch.leave(agent, t)
+	defer s.subscriptions.leave(agent, t)
 	for {
-		newest, moved, err := s.watch.state(t)
+		newest, moved, err := s.subscriptions.state(t)
 		if err != nil || isLater(newest, after) {
 			return err
 		}
@@ -31,7 +31,7 @@ func (s *Store) AwaitEvent(ctx context.Context, agent uuid.UUID, after string) e
 
 // join counts a waiter in. The first of all starts the looking.
 func (s *Store) join(agent uuid.UUID) *trail {
-	w := &s.watch
+	w := &s.subscriptions
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.trails == nil {
@@ -43,22 +43,22 @@ func (s *Store) join(agent uuid.UUID) *trail {
 		w.trails[agent] = t
 	}
 	t.waiters++
-	if !w.looking {
-		w.looking = true
-		go s.lookAtTrails()
+	if !w.polling {
+		w.polling = true
+		go s.pollTrails()
 	}
 	return t
 }
 
-// lookAtTrails wakes waiters until there are none.
-func (s *Store) lookAtTrails() {
-	defer redisclient.RecoverTo(s.watch.fail)
+// pollTrails wakes waiters until there are none.
+func (s *Store) pollTrails() {
+	defer redisclient.RecoverTo(s.subscriptions.fail)
 	for {
-		agents := s.watch.watched()
+		agents := s.subscriptions.agents()
 		if len(agents) == 0 {
 			return
 		}
-		s.lookAt(agents)
+		s.readNewest(agents)
 		select {
 		case <-s.closed:
 			return
@@ -67,8 +67,8 @@ func (s *Store) lookAtTrails() {
 	}
 }
 
-// lookAt reads the newest id of each trail, in one pipeline per server. What cannot be read now is read the next time.
-func (s *Store) lookAt(agents []uuid.UUID) {
+// readNewest reads the newest id of each trail, in one pipeline per server. What cannot be read now is read the next time.
+func (s *Store) readNewest(agents []uuid.UUID) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	newest := make([]*redis.XMessageSliceCmd, len(agents))
@@ -83,9 +83,9 @@ func (s *Store) lookAt(agents []uuid.UUID) {
 		switch found, err := newest[i].Result(); {
 		case err != nil:
 		case len(found) == 0: // Redis has lost what it had
-			s.watch.saw(agent, "")
+			s.subscriptions.notify(agent, "")
 		default:
-			s.watch.saw(agent, found[0].ID)
+			s.subscriptions.notify(agent, found[0].ID)
 		}
 	}
 }
