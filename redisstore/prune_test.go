@@ -136,7 +136,7 @@ func TestBeginsKeepIndexesThatNobodyReadsFromGrowing(t *testing.T) {
 func TestOnlyWhatCertainlyCameToNothingIsTakenOutOfItsIndexes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		creation
+		creationResult
 		want bool
 	}{
 		"created":        {creationResult{nil, false}, false},
