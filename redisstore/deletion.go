@@ -12,17 +12,17 @@ import (
 
 // DeletionProgress is how far a deletion is.
 type DeletionProgress struct {
-	Pass    int   // over all keys; there are two at the least
-	Walked  int64 // keys looked at, in all passes
+	Pass    int   // over all keys, from 1; there are at least two
+	Walked  int64 // keys read, in all passes
 	Removed int64 // keys removed, in all passes
 }
 
 const (
 	// drainTime is how long a request that was admitted before the organization was closed may still write: a few calls.
 	drainTime = 3 * callTimeout
-	// maxPasses bounds a deletion that meets new keys in each pass.
+	// maxPasses bounds a deletion that finds new keys in each pass.
 	maxPasses = 20
-	// maxUncertain bounds the keys that one pass leaves to the next; see deletion.
+	// maxUncertain bounds deletion.uncertain.
 	maxUncertain = 1 << 20
 )
 
@@ -34,19 +34,19 @@ type deletion struct {
 	report       func(DeletionProgress)
 	progress     DeletionProgress
 
-	agents map[uuid.UUID]bool // of the organization; true once revoked
+	agents map[uuid.UUID]bool // of the organization; true if revoked
 	cells  map[uint16]bool    // of the organization and its agents
-	shared map[uint16]bool    // cells that others have something in
-	// uncertain are keys in cells of the organization that do not say whose they are, as earlier versions have written them:
-	// families, and claims on idempotency keys. They go if, after the walk that met them, nobody else is found in their
-	// cell. In a shared cell they expire.
+	shared map[uint16]bool    // cells in which other organizations store something too
+	// uncertain are keys in cells of the organization that do not name their owner, because earlier versions wrote them:
+	// families, and claims on idempotency keys. The next pass removes those whose cell no other tenant shares. In a shared
+	// cell they expire.
 	uncertain []string
 }
 
-// DeleteOrganization removes all that Redis keeps of an organization, in steps that each take little time, and reports
-// after each. First it refuses the organization: it suspends it, takes away its API keys and revokes its agents. Then it
-// waits until requests that were admitted before are done. The organization's own record goes last, so that a deletion
-// that was broken off can be repeated. Errors: ErrUnknownOrganization.
+// DeleteOrganization removes everything that Redis stores of an organization, in short steps, and reports after each. First
+// it closes the organization: it suspends it, removes its API keys and revokes its agents. Then it waits until requests
+// that were authorized before have ended. It removes the organization's own record last, so that an interrupted deletion
+// can be repeated. Errors: ErrUnknownOrganization, ErrUnavailable, ErrOutcomeUnknown.
 func (s *Store) DeleteOrganization(ctx context.Context, organization uuid.UUID, report func(DeletionProgress)) error {
 	return s.deleteOrganization(ctx, organization, drainTime, report)
 }
@@ -69,7 +69,8 @@ func (s *Store) deleteOrganization(ctx context.Context, organization uuid.UUID, 
 	return fmt.Errorf("after %d passes there are still new keys; are all instances of this version?", maxPasses)
 }
 
-// closeOrganization refuses an organization for good. An instance that does not follow suspensions finds no API key.
+// closeOrganization suspends an organization for good. It removes its API keys too, for instances that do not follow
+// suspensions.
 func (s *Store) closeOrganization(ctx context.Context, organization uuid.UUID) error {
 	_, err := s.organizationName(ctx, organization)
 	if errors.Is(err, ErrUnknownOrganization) {
@@ -77,7 +78,7 @@ func (s *Store) closeOrganization(ctx context.Context, organization uuid.UUID) e
 		if err != nil || !suspended.of[organization].Deleting {
 			return orElse(err, ErrUnknownOrganization)
 		}
-		return nil // an earlier deletion was broken off at its last step
+		return nil // an earlier deletion was interrupted at its last step
 	}
 	if err != nil {
 		return err
@@ -112,7 +113,7 @@ func (d *deletion) pass(ctx context.Context) error {
 	return d.walk(ctx, "*", d.sweep)
 }
 
-// findTenants looks for the organization's agents, and for the cells that others share with it.
+// findTenants finds the organization's agents, and the cells that other organizations share with it.
 func (d *deletion) findTenants(ctx context.Context) error {
 	d.shared = map[uint16]bool{}
 	d.cells = map[uint16]bool{cellOf(d.organization): true}
@@ -148,7 +149,7 @@ func (d *deletion) findTenants(ctx context.Context) error {
 	})
 }
 
-// revokeAgents revokes the agents that still act: an instance that does not follow suspensions refuses them then.
+// revokeAgents revokes the agents that are still active, for instances that do not follow suspensions.
 func (d *deletion) revokeAgents(ctx context.Context) error {
 	for agent, revoked := range d.agents {
 		if revoked {
@@ -164,7 +165,7 @@ func (d *deletion) revokeAgents(ctx context.Context) error {
 	return nil
 }
 
-// finish removes the records by which the others were known.
+// finish removes the records that named the other keys: of the agents, then of the organization.
 func (d *deletion) finish(ctx context.Context) error {
 	var records [][]string
 	for agent := range d.agents {

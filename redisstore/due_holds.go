@@ -8,8 +8,8 @@ import (
 
 var releaseHolds = newScript("release_holds", bestEffort)
 
-// releasingDueHolds does something to a session. When holds of it are due they are released before: nothing was done then, whatever
-// it is, so it is done again.
+// releasingDueHolds runs an operation on a session. While the session has holds that are due, the operation does nothing and
+// returns errHoldsDue; then releasingDueHolds releases them and runs the operation again.
 func (s *Store) releasingDueHolds(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
 	r, err := do()
 	if err != errHoldsDue {
