@@ -91,8 +91,8 @@ func (s *Store) released(ctx context.Context, c Caller, idem *Idempotency, err e
 	return err
 }
 
-// createdNothing says whether a refusal leaves the idempotency key unused. A quota or a rate may refuse this request while an
-// earlier one that has the key is in progress.
+// leavesKeyUnused says whether a refusal leaves the idempotency key unused. A quota or a rate may refuse this request while
+// an earlier request with the same key is in progress.
 func (o *Idempotency) leavesKeyUnused(err error) bool {
 	return isNoOutcome(err) || isRefusedCreation(err) && o.claim.mine
 }

@@ -18,7 +18,7 @@ type DeletionProgress struct {
 }
 
 const (
-	// drainTime is how long a request that was admitted before the organization was closed may still write: a few calls.
+	// drainTime is how long a request that was authorized before the organization was closed may still write: a few calls.
 	drainTime = 3 * callTimeout
 	// maxPasses bounds a deletion that finds new keys in each pass.
 	maxPasses = 20

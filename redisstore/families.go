@@ -131,7 +131,7 @@ func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID)
 	}
 }
 
-// revokeSomeFamilies marks some families of an epoch that is over, and returns how many.
+// revokeSomeFamilies records some families of an earlier epoch as revoked, and returns how many.
 func (s *Store) revokeSomeFamilies(ctx context.Context, f flow, agent uuid.UUID) (int, error) {
 	cell := ofCell(agent)
 	r, err := s.client.Run(ctx, f, endFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, cell.cell,

@@ -12,7 +12,7 @@ var (
 	listOfAgent      = newScript("list_of_agent", reads)
 )
 
-// Agents returns a page of the organization's agents. Errors: ErrInvalidAPIKey.
+// Agents returns a page of the organization's agents, newest first. Errors: ErrInvalidAPIKey.
 func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], error) {
 	ix := index[Agent]{
 		key:  s.keys.organizationAgents(key.Organization),
@@ -27,8 +27,8 @@ func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], e
 	return page(ctx, s, ix, q)
 }
 
-// Sessions returns a page of the sessions that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken;
-// ErrUnknownAgent when the query names an agent that the caller may not see.
+// Sessions returns a page of the sessions that the caller may see, newest first. Errors: ErrInvalidAPIKey or
+// ErrInvalidToken; ErrUnknownAgent when the query names an agent that the caller may not see.
 func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session], error) {
 	var ix index[Session]
 	switch {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// loadSessionsOf returns a loader of sessions that reads them first and their agents after, so that a revocation
-// acknowledged before the list was asked for is seen.
+// loadSessionsOf returns a loader that reads sessions first and their agents after, so that it observes every revocation
+// acknowledged before the request.
 func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Session, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Session, error) {
 		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, func(id uuid.UUID) string { return s.keys.session(id, id) }), listedFields...)
@@ -36,8 +36,7 @@ func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []u
 	}
 }
 
-// loadAgentStates returns what the sessions in replies take from their agents, by the agent's 16 bytes; an agent of
-// another organization is left out.
+// loadAgentStates returns the states of the sessions' agents by the agent's 16 bytes, without agents of other organizations.
 func (s *Store) loadAgentStates(ctx context.Context, organization uuid.UUID, sessions []*reply, now time.Time) (map[string]agentState, error) {
 	agents := agentsOf(sessions)
 	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(agents, s.keys.agent), "organization", "revoked", "scopes")
@@ -57,7 +56,7 @@ func (s *Store) loadAgentStates(ctx context.Context, organization uuid.UUID, ses
 	return states, nil
 }
 
-// agentsOf returns the agents of the sessions, each once.
+// agentsOf returns the agents of the sessions, without duplicates.
 func agentsOf(sessions []*reply) []uuid.UUID {
 	var agents []uuid.UUID
 	for _, r := range sessions {

@@ -10,7 +10,7 @@ import (
 	"remit/redisclient"
 )
 
-// pollMemory asks the primaries how full they are, and works out the fair share.
+// pollMemory reads how full the primaries are, and computes the fair share.
 func (s *Store) pollMemory() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -20,7 +20,7 @@ func (s *Store) pollMemory() {
 	if most > 0 && used >= full {
 		var held []int64
 		var err error
-		if held, owners, err = s.largestHoldings(ctx); err == nil { // else as if there was room: Redis itself refuses when there is none
+		if held, owners, err = s.largestHoldings(ctx); err == nil { // on an error assume room: Redis itself refuses when it is full
 			full, share = fairShare(held, used, most)
 		}
 	}
@@ -32,8 +32,8 @@ func (s *Store) pollMemory() {
 	s.refreshHoldings(owners)
 }
 
-// largestHoldings returns the bytes of the organizations that hold most, and which they are. What this instance knows of
-// one counts at once.
+// largestHoldings returns the organizations that use most memory, with their bytes. For those that this instance knows it
+// includes changes that Redis does not know yet.
 func (s *Store) largestHoldings(ctx context.Context) ([]int64, []uuid.UUID, error) {
 	listed, err := s.client.Redis().ZRangeArgsWithScores(ctx, redis.ZRangeArgs{
 		Key: s.keys.holdings(), Start: 0, Stop: comparedAtOnce - 1, Rev: true,
@@ -61,7 +61,7 @@ func (s *Store) largestHoldings(ctx context.Context) ([]int64, []uuid.UUID, erro
 	return held, owners, nil
 }
 
-// refreshHoldings looks anew at a few of those that hold most.
+// refreshHoldings syncs a few of the organizations that use most memory.
 func (s *Store) refreshHoldings(owners []uuid.UUID) {
 	now, refreshed := s.usage.now(), 0
 	for _, id := range owners[:min(refreshedOf, len(owners))] {
@@ -79,8 +79,8 @@ func (s *Store) refreshHoldings(owners []uuid.UUID) {
 	}
 }
 
-// memoryUsed returns how much memory is used, and how much there may be, of a cluster as if all its primaries were as full
-// as the fullest. Both are 0 when there is no maxmemory, or none that can be asked for.
+// memoryUsed returns the used memory and maxmemory, in bytes. It treats all primaries of a cluster as if they were as full as
+// the fullest. Both are 0 if maxmemory is not set or cannot be read.
 func (s *Store) memoryUsed(ctx context.Context) (used, most int64) {
 	var mu sync.Mutex
 	var fullest float64

@@ -17,7 +17,7 @@ func (s *Store) Describe(to chan<- *prometheus.Desc) {
 	to <- memoryUsed
 }
 
-// Collect implements prometheus.Collector. It asks nothing of Redis.
+// Collect implements prometheus.Collector. It sends nothing to Redis.
 func (s *Store) Collect(to chan<- prometheus.Metric) {
 	if s.client == nil {
 		return

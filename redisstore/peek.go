@@ -9,11 +9,11 @@ import (
 
 var peekSession = newScript("peek_session", reads)
 
-// peekHolds is how many holds that are due one look counts.
+// peekHolds is how many due holds one call counts.
 const peekHolds = 500
 
-// peekSession reads a session while Redis refuses every write: nothing is noted of it, and holds that are due, which cannot
-// be released now, are taken off what it reads as held.
+// peekSession reads a session while Redis refuses every write. It writes no audit event, and subtracts due holds, which it
+// cannot release, from the held value.
 func (s *Store) peekSession(ctx context.Context, act actor, id uuid.UUID) (Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

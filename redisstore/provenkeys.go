@@ -5,14 +5,14 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Flows: each organization has an equal share of Redis. The zero flow is that of callers that are about to prove who they are:
+// Flows: each organization has an equal share of Redis. The zero flow is for callers that have yet to authenticate:
 // exchanges, refreshes, new organizations.
 const (
 	_ byte = iota // all other calls of an organization
-	// urgent: an API key takes authority away. That must not wait for those whose authority it is.
+	// urgent: an API key takes authority away. That must not wait behind the calls of those that lose it.
 	urgent
-	// unproven: an API key that was not seen to be good, or an access token that was refused. They cost nothing to
-	// make, so exchanges and refreshes must not wait for them.
+	// unproven: an API key that Redis has not verified, or an access token that Redis has refused. Anyone can make them
+	// for free, so exchanges and refreshes must not wait behind them.
 	unproven
 )
 
@@ -21,21 +21,20 @@ var (
 	unprovenFlow = flow{Kind: unproven}
 )
 
-// provenKeys are API keys that were seen to be good. That a key names an organization proves nothing: by a forged one
-// anybody could fill that organization's share. Whether a key is good now is asked in Redis all the same, each time.
-// Keys are kept by organization: whoever rotates theirs over and over makes nobody else's forgotten.
+// provenKeys are API keys that Redis has verified. A key that merely names an organization proves nothing: with forged keys
+// anyone could use up that organization's share. Each operation still checks the key in Redis. The cache is by organization,
+// so one that rotates its keys often does not evict the keys of others.
 type provenKeys struct {
 	verified *lru.Cache[uuid.UUID, goodHashes]
 	used     *lru.Cache[APIKey, struct{}] // keys whose use is noted in Redis; see noteUse
 }
 
-// goodHashes are the last two of an organization's keys, for a rotation may leave the one before good for a while.
-// Zeros stand for none.
+// goodHashes are an organization's last two keys, because the previous one is valid in its grace time. Zeros mean none.
 type goodHashes struct{ last, before [32]byte }
 
 const (
 	maxProven = 1 << 12 // organizations
-	maxUsed   = 1 << 15 // keys: one more or less is a round trip more
+	maxUsed   = 1 << 15 // keys; an evicted key costs one more round trip
 )
 
 func newProvenKeys() provenKeys {
@@ -50,7 +49,7 @@ func newProvenKeys() provenKeys {
 	return provenKeys{verified, used}
 }
 
-// note remembers how a check of the key has come out.
+// note remembers the result of a check of the key.
 func (p provenKeys) note(key APIKey, err error) {
 	known, _ := p.verified.Get(key.Organization)
 	switch {
@@ -61,7 +60,7 @@ func (p provenKeys) note(key APIKey, err error) {
 	}
 }
 
-// rotated remembers the key that has taken the place of another, at once or after a while.
+// rotated remembers the key that has replaced another, at once or after a grace time.
 func (p provenKeys) rotated(old APIKey, newHash [32]byte, atOnce bool) {
 	known, _ := p.verified.Get(old.Organization)
 	if atOnce {
@@ -84,7 +83,7 @@ func (g goodHashes) without(key APIKey) goodHashes {
 	return g
 }
 
-// flow returns whose share the key's calls have.
+// flow returns the flow of the key's calls.
 func (p provenKeys) flow(key APIKey) flow {
 	if known, _ := p.verified.Get(key.Organization); !known.has(key) {
 		return unprovenFlow
@@ -92,7 +91,7 @@ func (p provenKeys) flow(key APIKey) flow {
 	return flow{Owner: key.Organization}
 }
 
-// urgent is flow for what takes authority away.
+// urgent is flow for an operation that takes authority away.
 func (p provenKeys) urgent(key APIKey) flow { return p.of(Caller{Key: &key, urgent: true}) }
 
 // of is flow for a caller with an API key.
