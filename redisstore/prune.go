@@ -10,18 +10,18 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Sessions and transactions vanish by themselves when their time is up; their entries in the indexes do not. Readers drop those they
-// meet. For indexes that nobody reads, one creation in pruneEvery looks at pruneSample random entries: in the long run
-// that drops one for each that is added as soon as half of an index is gone, so it holds at most about twice what
-// lives, and no call ever walks over all of it.
+// Sessions and transactions expire by TTL; their index entries do not. Readers drop obsolete entries that they find. For
+// indexes without readers, one creation in pruneEvery checks pruneSample random entries. Once half of an index is obsolete,
+// that drops on average one entry for each new one, so an index has at most about twice as many entries as objects, and no
+// call scans all of it.
 const (
 	pruneEvery  = 8
 	pruneSample = 16
-	pruneTime   = 100 * time.Millisecond // the creation's answer waits for it
+	pruneTime   = 100 * time.Millisecond // the response to the creation waits for it
 )
 
-// pruneAfterSession leaves the indexes right once a session's creation has come out. It does what it can: whatever
-// stays is dropped by a later reader.
+// pruneAfterSession drops the index entry of a session that was not created, and sometimes prunes the indexes after one that
+// was. Failures are ignored, because a later reader drops what remains.
 func (s *Store) pruneAfterSession(ctx context.Context, organization, agent, session uuid.UUID, c creationResult) {
 	switch {
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
@@ -33,7 +33,7 @@ func (s *Store) pruneAfterSession(ctx context.Context, organization, agent, sess
 	}
 }
 
-// pruneAfterAgent drops agents that were deleted from their organization's index, for organizations that never list them.
+// pruneAfterAgent sometimes drops deleted agents from their organization's index, for organizations that never list them.
 func (s *Store) pruneAfterAgent(ctx context.Context, organization uuid.UUID) {
 	if rand.N(pruneEvery) != 0 {
 		return
@@ -69,13 +69,13 @@ func (s *Store) pruneAfterBegin(ctx context.Context, t AccessToken, session, id 
 	}
 }
 
-// creationResult is what came of creating an object that its indexes were told of before.
+// creationResult is the result of creating an object that was entered in its index before.
 type creationResult struct {
 	err      error
-	replayed bool // an earlier request had created another one
+	replayed bool // an earlier request created another object
 }
 
-// createdNothing says that the object with the new id certainly does not exist.
+// createdNothing says whether the object with the new id certainly does not exist.
 func (c creationResult) createdNothing() bool {
 	return c.replayed || c.err != nil && !errors.Is(c.err, ErrOutcomeUnknown) && !errors.Is(c.err, ErrUnavailable)
 }
@@ -86,8 +86,8 @@ func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID)
 	prune(ctx, s, s.sessionsOf(actor{organization: organization, agent: agent}), pruneSample)
 }
 
-// prune repairs what a sample of an index finds. Of an index that is written before its objects it also looks at those that
-// have been without an object for longest: that finds each again without waiting for chance.
+// prune repairs a random sample of an index. Of an index that is written before its objects it also checks the entries that
+// have been without an object for longest, which a random sample might miss for long.
 func prune[T any](ctx context.Context, s *Store, ix index[T], entries int) {
 	var sample, suspects *redis.StringSliceCmd
 	var clock *redis.TimeCmd
@@ -122,7 +122,7 @@ func prune[T any](ctx context.Context, s *Store, ix index[T], entries int) {
 	}
 }
 
-// known returns the ids that members stand for, without what stands for none.
+// known returns the ids of members, without members that encode no id.
 func (m members) known(entries []string) []uuid.UUID {
 	ids := make([]uuid.UUID, 0, len(entries))
 	for _, entry := range entries {

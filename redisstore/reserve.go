@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// reserveByKey is reserve for an API key. While the key is not seen to be good, its organization is not asked: the operation
-// checks the key, and the account comes with its success.
+// reserveByKey is reserve for an API key. Until the key is verified, it reserves nothing in the organization's account: the
+// operation checks the key, and its success adds the demand to the account.
 func (s *Store) reserveByKey(key APIKey, d demand) (reservation, error) {
 	return s.reserveIn(s.proven.flow(key), d)
 }
@@ -21,7 +21,7 @@ func (s *Store) reserveIn(f flow, d demand) (reservation, error) {
 	return s.usage.reserve(d)
 }
 
-// closePause is how often open sessions are looked through because they seem too many, and closeSample how many.
+// At the quota of open sessions, closeSome checks closeSample of them, at most every closePause.
 const (
 	closePause  = time.Second
 	closeSample = 256
@@ -37,8 +37,8 @@ func (a *account) mayPrune(now time.Time) bool {
 	return true
 }
 
-// closeSome moves open sessions that are over to the closed ones, when there are too many and it has not looked for a while; it
-// returns whether it has. It also asks for the quota again, which may have been raised.
+// closeSome moves inactive sessions from the open to the closed ones, and returns whether it did. It does nothing within
+// closePause of the last time. It also has the account synced, because the quota may have been raised.
 func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
 	a := s.usage.account(organization)
 	s.usage.syncing.enqueue(a)
@@ -51,14 +51,14 @@ func (s *Store) closeSome(ctx context.Context, organization uuid.UUID) bool {
 	return true
 }
 
-// isStored says whether there is something at the key of an outcome or a claim: a repeated request takes no more memory, and
-// is answered as the first was.
+// isStored says whether Redis has the key of an outcome or a claim. Then the request is a repetition: it takes no more
+// memory, and returns the first outcome.
 func (s *Store) isStored(ctx context.Context, f flow, key string) bool {
 	found, err := s.client.Call(ctx, f, reads, "exists", key)
 	return err == nil && found == int64(1)
 }
 
-// reserveUnlessStored is reserve for an idempotency key whose outcome would stand at the place.
+// reserveUnlessStored is reserve for an idempotency key whose outcome or claim has this Redis key. It admits a repetition.
 func (s *Store) reserveUnlessStored(ctx context.Context, f flow, d demand, place string) (reservation, error) {
 	held, err := s.reserveIn(f, d)
 	if isRefusedCreation(err) && s.isStored(ctx, f, place) {
@@ -67,7 +67,8 @@ func (s *Store) reserveUnlessStored(ctx context.Context, f flow, d demand, place
 	return held, s.refusals.count(err)
 }
 
-// reserveKey reserves the idempotency key of an operation on an agent. Of an API key's the claim was counted before.
+// reserveKey reserves the idempotency key of an operation on an agent. For an API key it reserves only the outcome's memory,
+// because the claim has counted the key already.
 func (s *Store) reserveKey(ctx context.Context, act actor, idem *Idempotency, outcome string) (reservation, error) {
 	d := keyDemand(act, idem, keySize)
 	if act.family == "" {
@@ -76,12 +77,12 @@ func (s *Store) reserveKey(ctx context.Context, act actor, idem *Idempotency, ou
 	return s.reserveUnlessStored(ctx, act.flow, d, outcome)
 }
 
-// reserveClaim reserves an idempotency key by its claim.
+// reserveClaim reserves an idempotency key and the memory of its claim.
 func (s *Store) reserveClaim(ctx context.Context, act actor, idem *Idempotency, place string) (reservation, error) {
 	return s.reserveUnlessStored(ctx, act.flow, keyDemand(act, idem, claimSize), place)
 }
 
-// noteOutcomes counts the memory of so many outcomes whose idempotency key was counted by its claim.
+// noteOutcomes counts the memory of outcomes whose idempotency key the claim has counted.
 func (s *Store) noteOutcomes(organization uuid.UUID, kept int64) {
 	s.usage.note(organization, func(c *changes, unsent *quantities) {
 		c.expire(expiryOf('b', outcomeLifetime, outcomeLifetime), kept*keySize)
@@ -89,7 +90,7 @@ func (s *Store) noteOutcomes(organization uuid.UUID, kept int64) {
 	})
 }
 
-// noteReleased counts that a claim is not kept any more.
+// noteReleased counts that a claim was deleted.
 func (s *Store) noteReleased(organization uuid.UUID) {
 	s.usage.note(organization, func(c *changes, unsent *quantities) {
 		c.expire(expiryOf('i', outcomeLifetime, outcomeLifetime), -1)
@@ -99,7 +100,7 @@ func (s *Store) noteReleased(organization uuid.UUID) {
 	})
 }
 
-// reserveTransaction reserves a transaction.
+// reserveTransaction reserves a transaction, with its idempotency key if it has one.
 func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTransaction) (reservation, error) {
 	d, act := s.transactionDemand(t, n), t.actor()
 	if n.Idempotency == nil {
@@ -110,7 +111,7 @@ func (s *Store) reserveTransaction(ctx context.Context, t AccessToken, n NewTran
 	return s.reserveUnlessStored(ctx, act.flow, d, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, "")))
 }
 
-// countSettlement counts that a transaction is not pending any more, and what its settlement keeps.
+// countSettlement counts that a transaction is no longer pending, and the memory of its post-state.
 func (s *Store) countSettlement(act actor, idem *Idempotency, postState string) func(Transaction, error) (Transaction, error) {
 	return func(t Transaction, err error) (Transaction, error) {
 		if err != nil || idem != nil && idem.Replayed {

@@ -10,18 +10,18 @@ func newScript(name string, access redisclient.Access) *script {
 	return redisclient.NewScript(name, lua.Source(name), access)
 }
 
-// keyedScript is a script that can be run with an idempotency key too, by its keyed variant.
+// keyedScript is a script with a variant that takes an idempotency key.
 type keyedScript struct {
 	*script
 	keyed *script
 }
 
-// newKeyedScript is newScript for an operation that writes and can be asked for with an idempotency key.
+// newKeyedScript is newScript for an operation that writes and may have an idempotency key.
 func newKeyedScript(name string) keyedScript {
 	return keyedScript{newScript(name, writes), redisclient.NewScript(name, lua.IdempotentSource(name), writes)}
 }
 
-// newSealedScript is newKeyedScript for an operation that gives a credential.
+// newSealedScript is newKeyedScript for an operation that issues a credential.
 func newSealedScript(name string) keyedScript {
 	return keyedScript{newScript(name, writes), redisclient.NewScript(name, lua.SealedIdempotentSource(name), writes)}
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// An organization's sessions stand in two indexes. One holds those that were open when last looked at; a session is in it
-// from before it is created. The other holds those that somebody has seen not to be active any more. An expired one becomes
-// active again when Redis's clock goes back, so the latest expiry that was seen is noted, and until then active ones are
-// looked for in both. An entry is moved from the one to the other in one script, so whoever reads both in one script finds
-// every session, at whatever moment; who reads the open ones looks at each.
+// An organization's sessions are in two indexes. The open index lists a session from before its creation. The closed index
+// lists sessions that a reader has observed to be inactive. One script moves an entry between them, so a script that reads
+// both finds every session. If Redis's clock steps back, an expired session is active again. So Redis stores the latest
+// observed expiry, and until that time a list of active sessions reads both indexes. Readers of the open index check each
+// session's status.
 
 var (
 	indexSession  = newScript("index_session", writes)
@@ -22,11 +22,11 @@ var (
 	listActive    = newScript("list_active_sessions", reads)
 )
 
-// closeTime bounds the move of a session that was ended, for the answer waits for it.
+// closeTime bounds the move of an ended session, because the response waits for it.
 const closeTime = 500 * time.Millisecond
 
-// closeSessions moves sessions that are no longer active to the closed ones; expired is the latest expiry of those that have
-// expired, zero for none. It does what it can: one that stays among the open ones is moved by the next reader.
+// closeSessions moves inactive sessions to the closed ones. expired is the latest expiry of those that have expired, zero for
+// none. Failures are ignored, because the next reader moves the sessions that remain.
 func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids []uuid.UUID, expired time.Time) {
 	latest := ""
 	if !expired.IsZero() {
@@ -42,15 +42,15 @@ func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids [
 	_, _ = s.client.Run(ctx, flow{Owner: organization}, closeSessions, keys, args...)
 }
 
-// reopenSession puts an active session among the open ones, if it can, for it may have been closed as expired before Redis's
-// clock went back.
+// reopenSession adds an active session to the open ones, because it may have been closed as expired before Redis's clock
+// stepped back. Failures are ignored.
 func (s *Store) reopenSession(ctx context.Context, organization, id uuid.UUID) {
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
 	_, _ = s.client.Call(ctx, flow{Owner: organization}, bestEffort, "zadd", s.keys.organizationOpen(organization), "0", string(id[:]))
 }
 
-// openSessions is the organization's index of open sessions; those that are over are moved to the closed ones.
+// openSessions is the organization's index of open sessions. Its repair moves inactive ones to the closed sessions.
 func (s *Store) openSessions(organization uuid.UUID) index[Session] {
 	ix := s.closedSessions(organization)
 	ix.key = s.keys.organizationOpen(organization)
@@ -107,7 +107,7 @@ func (s *Store) readSessions(key APIKey, sc *script, keys ...string) func(contex
 	}
 }
 
-// newestOf merges ids that are in order, newest first, to at most so many; one that stands in both it takes once.
+// newestOf merges two lists of ids, each newest first, without duplicates, into at most limit ids.
 func newestOf(a, b []uuid.UUID, limit int) []uuid.UUID {
 	merged := make([]uuid.UUID, 0, min(limit, len(a)+len(b)))
 	for len(merged) < limit && len(a)+len(b) > 0 {

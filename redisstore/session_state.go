@@ -8,7 +8,7 @@ import (
 	"remit/money"
 )
 
-// What an answer shows of a session, by its place in what block/session_state.lua and lists read.
+// The fields of a session by their index in the replies of block/session_state.lua and of lists.
 const (
 	sessionAgent = iota
 	sessionActions
@@ -32,17 +32,17 @@ var sessionFields = []string{
 	sessionMetadata: "md",
 }
 
-// listedFields are those that lists need: all but the metadata, which may be large.
+// listedFields are the fields that lists read. They omit the metadata, which may be large.
 var listedFields = sessionFields[:sessionMetadata]
 
-// agentState is what a session's reading takes from elsewhere: its agent, and the time.
+// agentState is a session's agent and the time of the read, both of which determine the session's status.
 type agentState struct {
 	now     time.Time
 	revoked time.Time // of the agent, zero while it is active
 	scopes  string    // of the agent, separated by spaces
 }
 
-// sessionFrom reads a session from the answer of get_session.lua: now, revoked, scopes, session.
+// sessionFrom reads a session from the reply of get_session.lua: now, revoked, scopes, session.
 func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 	a := agentState{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
 	if r.Err != nil {
@@ -77,7 +77,7 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	return session, r.Err
 }
 
-// How far a session is used, by its place in what the scripts answer that charge it or refuse to.
+// The usage of a session by its index in the replies of scripts that charge it or refuse to.
 const (
 	usageActions = iota
 	usageMaxActions

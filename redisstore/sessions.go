@@ -13,7 +13,7 @@ var (
 	claimSession  = newScript("claim_and_index_session", writes)
 	createSession = newKeyedScript("create_session")
 	replaySession = newKeyedScript("replay")
-	getSession    = newScript("get_session", reads) // what it writes by the way is in nobody's doubt
+	getSession    = newScript("get_session", reads) // a read, although it may also write an audit event
 	endSession    = newScript("end_session", writes)
 )
 
@@ -76,7 +76,8 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	return session, err
 }
 
-// Session returns a session that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
+// Session returns a session of the caller's organization or agent. Errors: ErrInvalidAPIKey or ErrInvalidToken,
+// ErrUnknownSession.
 func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, error) {
 	act, err := s.actOnSession(ctx, c, id, nil)
 	if err != nil {
@@ -96,7 +97,7 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 	return sessionFrom(r, id)
 }
 
-// EndSession ends a session and returns when it ended. Ending a completed one again returns the first answer. Errors:
+// EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError.
 func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Time, error) {
 	act, err := s.actOnSession(ctx, c.urgently(), id, nil)
@@ -116,7 +117,7 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	return r.Time(0), r.Err
 }
 
-// sessionKeys are the keys of what looks at a session: what it sees goes into the audit trail.
+// sessionKeys are the keys of a script that reads a session. They include the audit trail, for what the script observes.
 func (s *Store) sessionKeys(act actor, id uuid.UUID) [3]string {
 	if act.written != nil {
 		return [3]string{act.written.agent, s.keys.session(act.agent, id), act.written.events}

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sweep removes those keys that are the organization's, but for its record and those of its agents: by these a repeated
-// deletion knows what else is its.
+// sweep removes the keys that belong to the organization, except its own record and those of its agents: a repeated deletion
+// needs these to find the others.
 func (d *deletion) sweep(ctx context.Context, keys []string) error {
 	var doomed [][]string
 	var unclear, indexes []string
@@ -66,20 +66,20 @@ func (d *deletion) removeFamilies(ctx context.Context, indexes []string) error {
 	return nil
 }
 
-// isMine says whether a key's own name tells that it is the organization's or one of its agents'.
+// isMine says whether the key's name alone shows that it belongs to the organization or to one of its agents.
 func (d *deletion) isMine(name keyName) bool {
 	_, ofAgent := d.agents[name.id]
 	return ofAgent || name.id == d.organization && strings.HasPrefix(name.kind, "o")
 }
 
-// leave leaves a key to the next pass, if its cell is the organization's alone as far as this one knows.
+// leave leaves a key to the next pass, unless another organization is known to share its cell.
 func (d *deletion) leave(key string, name keyName) {
 	if !d.shared[name.cell] && len(d.uncertain) < maxUncertain {
 		d.uncertain = append(d.uncertain, key)
 	}
 }
 
-// owned returns those keys whose values say that they are the organization's, each with what goes with it.
+// owned returns the keys whose values name the organization or its agents, each with its dependent keys.
 func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error) {
 	owners, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
 		if name, _ := d.keys.parse(key); name.kind == "i" {
@@ -93,7 +93,7 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 	var mine [][]string
 	for i, key := range keys {
 		text, _ := owners[i].Text()
-		owner, _ := uuid.FromBytes([]byte(text)) // uuid.Nil for what has just expired
+		owner, _ := uuid.FromBytes([]byte(text)) // uuid.Nil for a key that has just expired
 		name, _ := d.keys.parse(key)
 		_, ofAgent := d.agents[owner]
 		switch {
@@ -110,7 +110,7 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 	return mine, nil
 }
 
-// removeUncertain removes what the pass before has left, where still nobody else is in its cell.
+// removeUncertain removes the keys that the previous pass left, except in cells that another organization shares.
 func (d *deletion) removeUncertain(ctx context.Context) error {
 	var doomed [][]string
 	for _, key := range d.uncertain {
@@ -122,7 +122,7 @@ func (d *deletion) removeUncertain(ctx context.Context) error {
 	return d.unlink(ctx, doomed)
 }
 
-// unlink removes keys, some at a time; those that stand together are in one slot and go at once.
+// unlink removes keys, walkStep groups at a time. The keys of one group are in one slot, so one command removes them.
 func (d *deletion) unlink(ctx context.Context, keys [][]string) error {
 	for chunk := range slices.Chunk(keys, walkStep) {
 		removed, err := pipelined(ctx, d.Store, chunk, func(p redis.Pipeliner, together []string) *redis.IntCmd {
@@ -139,20 +139,20 @@ func (d *deletion) unlink(ctx context.Context, keys [][]string) error {
 	return nil
 }
 
-// pipelined sends a command for each of many things in one pipeline, and returns the commands.
+// pipelined sends one command for each thing in one pipeline, and returns the commands.
 func pipelined[T any, C redis.Cmder](ctx context.Context, s *Store, things []T, command func(redis.Pipeliner, T) C) ([]C, error) {
 	if len(things) == 0 {
 		return nil, nil
 	}
 	sent := make([]C, len(things))
-	_, _ = s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error { // its error is the first command's, which may be no value
+	_, _ = s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error { // its error is the first command's, which may be redis.Nil
 		for i, thing := range things {
 			sent[i] = command(p, thing)
 		}
 		return nil
 	})
 	for _, c := range sent {
-		if err := c.Err(); err != nil && err != redis.Nil { // no value: the key has just expired
+		if err := c.Err(); err != nil && err != redis.Nil { // redis.Nil: the key has just expired
 			return nil, s.client.Classify(err, reads)
 		}
 	}

@@ -9,31 +9,31 @@ import (
 	"github.com/google/uuid"
 )
 
-// pollPause is how often the trails that somebody waits for are looked at. One pipeline looks at all of them, whoever
-// waits: waiting costs Redis nothing per waiter, and no connection is held.
-// More than pollRound of them are looked at less often, so that Redis is asked for as many in a second.
+// pollPause is the time between two polls of the trails that have waiters. One pipeline polls all trails, so more waiters of
+// one trail cost Redis nothing and hold no connection. More than pollRound trails are polled less often, so that the number
+// of commands per second stays bounded.
 const (
 	pollPause = 200 * time.Millisecond
 	pollRound = 1024
 )
 
-// pauseAfter returns how long to wait after a look at so many trails.
+// pauseAfter returns how long to wait after a poll of so many trails.
 func pauseAfter(trails int) time.Duration {
 	return pollPause * time.Duration(max(trails, pollRound)) / pollRound
 }
 
-// subscriptions are what an instance waits for: agents' audit trails, each with its waiters.
+// subscriptions are the agents' audit trails that requests of this instance wait for.
 type subscriptions struct {
 	mu      sync.Mutex
 	trails  map[uuid.UUID]*trail
-	polling bool // a goroutine looks at the trails; it ends when none is left, or the store is closed
+	polling bool // a goroutine polls the trails; it ends when there is none, or the store is closed
 }
 
 type trail struct {
 	waiters int
-	newest  string        // id of its newest event when it was looked at last, "" before and for none
-	moved   chan struct{} // closed when there is a newer one
-	failed  error         // the looking has failed
+	newest  string        // id of its newest event at the last poll, "" before and for none
+	moved   chan struct{} // closed when there is a newer event
+	failed  error         // the polling has failed
 }
 
 func (w *subscriptions) leave(agent uuid.UUID, t *trail) {
@@ -50,7 +50,7 @@ func (w *subscriptions) state(t *trail) (newest string, moved <-chan struct{}, f
 	return t.newest, t.moved, t.failed
 }
 
-// fail wakes all waiters with an error. Whoever comes next starts the looking again.
+// fail wakes all waiters with an error. The next waiter starts the polling again.
 func (w *subscriptions) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,7 +70,7 @@ func (w *subscriptions) agents() []uuid.UUID {
 	return slices.Collect(maps.Keys(w.trails))
 }
 
-// notify wakes the waiters of a trail that has moved on.
+// notify wakes the waiters of a trail if it has a newer event.
 func (w *subscriptions) notify(agent uuid.UUID, newest string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,14 +16,14 @@ var (
 )
 
 // Begin begins a transaction of the calling agent. In a session it counts one action and holds the value, if both fit.
-// Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, ErrKeyReused, *QuotaError, *RateError.
+// Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key
+// ErrKeyReused.
 func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
 	held, err := s.reserveTransaction(ctx, t, n)
 	if err != nil {
 		return Transaction{}, err
 	}
-	// The index lies in another cell than what says that the token is live, so that is asked before: a revoked agent must
-	// not write there.
+	// The index is in another cell than the agent, so check the token first: a revoked agent must not write to the index.
 	if err := s.CheckToken(ctx, t); err != nil {
 		held.finish(err, false)
 		return Transaction{}, err
@@ -59,13 +59,13 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	return begun, nil
 }
 
-// asBegun returns the transaction with its objects as the first request gave them, as firstMetadata does.
+// asBegun returns the transaction with the JSON objects of the first request, as firstMetadata does.
 func (s *Store) asBegun(ctx context.Context, f flow, begun Transaction) (Transaction, error) {
 	first, err := s.transactionFacts(ctx, f, begun.Agent, begun.ID)
 	switch err {
 	case nil:
 		begun.PreState, begun.Metadata = first.PreState, first.Metadata
-	case ErrUnknownTransaction: // it is not kept any more
+	case ErrUnknownTransaction: // it is no longer stored
 	default:
 		return Transaction{}, err
 	}
@@ -92,8 +92,7 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 	})
 }
 
-// indexTransaction notes a coming transaction in its organization's index, before it is begun: none can exist that its
-// organization does not list.
+// indexTransaction enters a transaction in its organization's index before it begins, so that every transaction is listed.
 func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID) error {
 	added, err := s.client.Call(ctx, flow{Owner: organization}, writes, "zadd", s.keys.organizationTransactions(organization), "0", string(id[:]))
 	if _, isCount := added.(int64); err == nil && !isCount {
@@ -102,8 +101,9 @@ func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID
 	return nothingVisible(err)
 }
 
-// Commit commits a transaction of the calling agent that is pending, or has expired (late): what it cost is charged as far
-// as the session's limit allows, the rest is its overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrKeyReused.
+// Commit commits a pending or expired (late) transaction of the calling agent. It charges the cost up to the session's
+// limit; the rest is overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError; with an idempotency key
+// ErrKeyReused and *RateError.
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
 	act := t.actor()
 	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
@@ -117,9 +117,9 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 	return s.countSettlement(act, c.Idempotency, c.PostState)(facts.withReply(act, r, err))
 }
 
-// Rollback rolls a transaction back: it gives free what it holds, or gives back what it was charged. Errors:
-// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible, ErrKeyReused; to an agent
-// that undoes a commit ErrTokenLacksScope or a *ScopeError.
+// Rollback rolls a transaction back: it releases the hold of a pending one, and refunds the charge of a committed one. Errors:
+// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible; with an idempotency key
+// ErrKeyReused; to an agent that rolls back a commit ErrTokenLacksScope or a *ScopeError.
 func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (Transaction, error) {
 	act, facts, err := s.actOnTransaction(ctx, c, id, b.Idempotency)
 	if err != nil {
@@ -146,8 +146,8 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 	return facts.withReply(act, r, err)
 }
 
-// settledRetention is how long a settled transaction is kept, in ms: while an idempotency key's outcome is, at least, for
-// a replay tells what the transaction was.
+// settledRetention is how long a committed or rolled-back transaction is stored, in ms. It is at least the lifetime of an
+// idempotency key's outcome, because a replay reads the transaction.
 func (s *Store) settledRetention(idem *Idempotency) int64 {
 	if idem != nil {
 		return max(s.config.Retention, outcomeLifetime).Milliseconds()
@@ -161,10 +161,10 @@ func (s *Store) transactionKeys(act actor, t Transaction) []string {
 		s.keys.agentTransactions(act.agent), s.keys.events(act.agent)}
 }
 
-// actOnTransaction returns the actor for an operation on the transaction, and what never changes of it. Whether the
-// actor may see it is for the operation's script to say.
+// actOnTransaction returns the actor for an operation on the transaction, and the transaction's immutable fields. The
+// operation's script checks that the actor may see it.
 func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (actor, Transaction, error) {
-	cell := id // an API key's caller knows nothing of its agent; the id alone tells where to look
+	cell := id // an API key does not name the agent; the transaction's id has its cell
 	if c.Token != nil {
 		cell = c.Token.Agent
 	}
@@ -178,13 +178,14 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, id
 	facts, err := s.transactionFacts(ctx, act.flow, cell, id)
 	if c.Key != nil {
 		act.agent = facts.Agent
-	} else if err == ErrUnknownTransaction { // which is for the script to say, after it has checked the token
+	} else if err == ErrUnknownTransaction { // the script says so, after it has checked the token
 		err = nil
 	}
 	return act, facts, err
 }
 
-// transactionFacts reads what never changes of a transaction, or returns ErrUnknownTransaction with its id alone.
+// transactionFacts reads the immutable fields of a transaction. If it is unknown, it returns only its id and
+// ErrUnknownTransaction.
 func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUID) (Transaction, error) {
 	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.transaction(agent, id), transactionFacts...)
 	if err != nil {
@@ -200,7 +201,7 @@ func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUI
 	return readFacts(id, &reply{Values: values})
 }
 
-// withReply returns the transaction with where it stands, as a script has answered, or the script's refusal.
+// withReply returns the transaction with the state in a script's reply, or the script's refusal.
 func (t Transaction) withReply(act actor, r *reply, err error) (Transaction, error) {
 	if err != nil {
 		if err = act.errorFor(err); err == ErrUnknownSession {

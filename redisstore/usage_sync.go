@@ -65,7 +65,7 @@ func (s *Store) syncAll(ctx context.Context, round []*account) {
 				a.mu.Lock()
 				a.queued = false
 				a.mu.Unlock()
-				_ = s.syncUsage(ctx, a) // a later round does it again
+				_ = s.syncUsage(ctx, a) // a later round retries
 			}
 		})
 	}
@@ -77,10 +77,10 @@ func (s *Store) syncAll(ctx context.Context, round []*account) {
 	s.publish(ctx, round)
 }
 
-var noteUsage = newScript("note_usage", bestEffort) // nobody waits for a replica to have it
+var noteUsage = newScript("note_usage", bestEffort) // it needs no confirmation by a replica
 
-// syncUsage tells Redis what was settled, once, and learns what the organization holds. When Redis's answer is lost, what it
-// was told is taken to be counted: a second time would count it twice. Errors: ErrUnknownOrganization.
+// syncUsage sends an account's changes to Redis once, and reads the organization's usage. If the reply is lost, it assumes
+// that Redis has counted the changes, because sending them again might count them twice. Errors: ErrUnknownOrganization.
 func (s *Store) syncUsage(ctx context.Context, a *account) error {
 	a.turn.Lock()
 	defer a.turn.Unlock()
@@ -99,7 +99,7 @@ func (s *Store) syncUsage(ctx context.Context, a *account) error {
 	return err
 }
 
-// synced notes what came of telling Redis the changes, and says whether that must be done again.
+// synced applies the result of sending the changes, and says whether the account must be synced again.
 func (u *usage) synced(a *account, sent changes, r *reply, err error) (again bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,7 +128,7 @@ func (c *changes) lines() []byte {
 	return lines
 }
 
-// learn takes what note_usage.lua answers. The caller holds the account's lock.
+// learn applies the reply of note_usage.lua. The caller must hold the account's lock.
 func (u *usage) learn(a *account, r *reply) {
 	var known quantities
 	for i := range known {
@@ -144,7 +144,7 @@ func (u *usage) learn(a *account, r *reply) {
 	}
 }
 
-// publish tells what organizations hold where all of them can be compared.
+// publish writes the bytes of organizations to the index of holdings, which compares all organizations.
 func (s *Store) publish(ctx context.Context, round []*account) {
 	now := s.usage.now()
 	var held []redis.Z
@@ -169,7 +169,7 @@ func (s *Store) publish(ctx context.Context, round []*account) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if len(held) > 0 {
-		_ = s.client.Redis().ZAdd(ctx, s.keys.holdings(), held...).Err() // the next round says it again
+		_ = s.client.Redis().ZAdd(ctx, s.keys.holdings(), held...).Err() // a failure is corrected by a later round
 	}
 	if len(gone) > 0 {
 		_ = s.client.Redis().ZRem(ctx, s.keys.holdings(), gone...).Err()
