@@ -29,7 +29,7 @@ func (c *Client) Describe(to chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. It asks nothing of Redis.
+// Collect implements prometheus.Collector. It sends nothing to Redis.
 func (c *Client) Collect(to chan<- prometheus.Metric) {
 	c.metrics.calls.Collect(to)
 	c.metrics.failures.Collect(to)

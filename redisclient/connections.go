@@ -18,7 +18,7 @@ type connections struct {
 	retired    atomic.Int64 // when, in ns since 1970
 }
 
-// retirePause is how long new connections are kept: a Redis that stays a replica refuses
+// retirePause is the least time between two retirements: a Redis that stays a replica refuses
 // every write.
 const retirePause = 200 * time.Millisecond
 

@@ -33,7 +33,7 @@ const (
 type confirmer struct {
 	keys      keyspace
 	markWrite *Script
-	suspect   func(error)            // is told the errors that may show that another server is the primary
+	suspect   func(error)            // receives errors that may show that another server is the primary
 	mark      atomic.Pointer[string] // a key that the server has, or had
 	places    chan struct{}          // holds one value for each command that is confirmed by itself
 }

@@ -14,10 +14,10 @@ type callOutcome int
 const (
 	succeeded   callOutcome = iota
 	refused                 // by the script
-	unavailable             // Redis could not be asked; nothing was changed
+	unavailable             // Redis could not be reached; nothing was changed
 	overloaded              // shed, unsent
 	unknown                 // the answer to a write was lost
-	failed                  // the script never gives such an answer
+	failed                  // the reply is not one of the script's
 	callOutcomes
 )
 

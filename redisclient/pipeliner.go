@@ -160,7 +160,7 @@ func (l *pipeliner) shedOverflow(most int) {
 	}
 }
 
-// shedAll refuses all calls that wait, because nobody can say when Redis will answer.
+// shedAll sheds all calls that wait, because it is unknown when Redis will answer.
 func (l *pipeliner) shedAll() {
 	for p := l.queue.take(); p != nil; p = l.queue.take() {
 		p.refuse(errStalled)

@@ -31,7 +31,7 @@ var (
 // organization from its first exchange, so no quota refuses that one. Errors: ErrInvalidCredentials,
 // ErrOrganizationSuspended, *ScopeError, *QuotaError, *RateError.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
-	if s.anySuspended() { // the agent's organization is known in its cell alone
+	if s.anySuspended() { // only the agent's cell knows its organization
 		if _, err := s.CheckSecret(ctx, agent, secretHash); err != nil {
 			return Grant{}, err
 		}
@@ -77,7 +77,7 @@ func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash
 // only this access token. Errors: ErrInvalidRefreshToken, ErrOrganizationSuspended; *ScopeError, with nothing spent;
 // ErrTokenReused, after it has revoked the family.
 func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, scopes ...string) (Grant, error) {
-	if s.anySuspended() { // the agent's organization is known in its cell alone
+	if s.anySuspended() { // only the agent's cell knows its organization
 		if g, _, err := s.CheckRefresh(ctx, agent, family, generation); err == nil && s.Suspended(g.Organization) {
 			return Grant{}, ErrOrganizationSuspended
 		}

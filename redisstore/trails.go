@@ -62,7 +62,7 @@ func (w *subscriptions) fail(err error) {
 	clear(w.trails)
 }
 
-// agents returns whom somebody waits for; when there is nobody, whoever comes next starts the looking again.
+// agents returns the agents whose trails have waiters. If there are none, the next waiter starts the polling again.
 func (w *subscriptions) agents() []uuid.UUID {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -103,7 +103,7 @@ func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID
 
 // Commit commits a pending or expired (late) transaction of the calling agent. It charges the cost up to the session's
 // limit; the rest is overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError; with an idempotency key
-// ErrKeyReused and *RateError.
+// ErrKeyReused.
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
 	act := t.actor()
 	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)

@@ -315,7 +315,7 @@ func (r reservation) finish(err error, replayed bool) {
 	}
 }
 
-// finishFor is finish when only the answer has told whose it is.
+// finishFor is finish for an operation whose reply names the organization.
 func (r reservation) finishFor(organization uuid.UUID, err error) {
 	if r.account == nil && err == nil && r.u != nil {
 		r = r.countFor(organization)
