@@ -29,7 +29,7 @@ const (
 
 // confirmer ends the pipelines of one server with a WAIT. That waits for what its own connection has written last, and on
 // Redis 7.2 and later for nothing if that wrote nothing, as a script does that finds its work done already: by another
-// connection perhaps, a moment ago, and on no replica yet. So a write of the client's own, the mark, goes before it.
+// connection perhaps, a moment ago, and on no replica yet. So the client sends a write of its own, the mark, before it.
 type confirmer struct {
 	keys      keyspace
 	markWrite *Script

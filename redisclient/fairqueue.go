@@ -14,7 +14,7 @@ type fairQueue struct {
 
 	room    int       // how many may wait before shares count; see hasRoom
 	credit  int       // how many may still come beyond it
-	crowded time.Time // when a call came beyond it last
+	crowded time.Time // when the last call beyond it arrived
 }
 
 // flowQueue is the calls of one flow, in order of arrival.

@@ -9,7 +9,7 @@ import (
 )
 
 // pools are the connection pools of all servers together. A cluster client asks Redis which nodes there are before it gives
-// their statistics, and forgets what nodes counted that have left. So the nodes are kept here, as they come.
+// their statistics, and forgets what nodes counted that have left. So pools records each node when it appears.
 type pools struct {
 	mu     sync.Mutex
 	counts map[*redis.Client]poolCounts // what each had counted at the last update, without those that are closed
@@ -22,7 +22,7 @@ type poolCounts struct{ hits, misses, timeouts, stale uint32 }
 // poolSums are the same of all servers there have been. They never fall.
 type poolSums struct{ hits, misses, timeouts, stale uint64 }
 
-// connect keeps the servers of a client as they come. Call it before the client is used.
+// connect records the servers of a client when they appear. Call it before the client is used.
 func (p *pools) connect(client redis.UniversalClient) {
 	switch client := client.(type) {
 	case *redis.ClusterClient:

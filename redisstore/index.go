@@ -9,7 +9,7 @@ import (
 
 var dropDangling = newScript("drop_dangling", bestEffort)
 
-// Query asks for one page of a list, newest first.
+// Query selects one page of a list, newest first.
 type Query struct {
 	Limit  int       // entries, from 1 to 200
 	Before uuid.UUID // the page starts below this id; uuid.Nil for the newest

@@ -132,8 +132,8 @@ func parseCell(text string) (cell uint16, valid bool) {
 
 func cellText(cell uint16) string { return string(appendCell(nil, cell)) }
 
-// familyField is the field of an agent's hash that marks a family revoked, and how an access token's family is passed
-// to scripts; ” stands for no family, when an API key calls.
+// familyField is the field of an agent's hash that records a family as revoked, and the form in which scripts take an access
+// token's family. It is "" for no family, when an API key calls.
 func familyField(family uuid.UUID) string {
 	if family == uuid.Nil {
 		return ""
