@@ -16,7 +16,7 @@ type Config struct {
 	Prefix string
 	// Durability is when a write is acknowledged. "" means Local.
 	Durability Durability
-	// MarkWrite writes its one key with a TTL in ms. It goes before each WAIT, so it is needed if Durability is Replicated.
+	// MarkWrite writes its one key with a TTL in ms. The client runs it before each WAIT, so Replicated durability needs it.
 	MarkWrite *Script
 	// Refusals gives the errors for the scripts' reply codes.
 	Refusals Refusals

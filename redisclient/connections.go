@@ -18,13 +18,12 @@ type connections struct {
 	retired    atomic.Int64 // when, in ns since 1970
 }
 
-// retirePause is how long new connections are kept: a Redis that stays a replica refuses
-// every write.
+// retirePause is the least time between two retirements: a Redis that stays a replica refuses every write.
 const retirePause = 200 * time.Millisecond
 
 var errRetired = errors.New("the connection leads to a server that is no primary any more")
 
-// retire stops the use of all current connections for further commands. Commands in flight continue.
+// retire takes every existing connection out of use after its current command.
 //
 // go-redis closes a connection on which a replica refuses a write, but only when it says so in the first reply of a
 // pipeline, and only that one: the others of its two pools would go on refusing writes while a primary is there.

@@ -29,11 +29,11 @@ const (
 
 // confirmer ends the pipelines of one server with a WAIT. That waits for what its own connection has written last, and on
 // Redis 7.2 and later for nothing if that wrote nothing, as a script does that finds its work done already: by another
-// connection perhaps, a moment ago, and on no replica yet. So a write of the client's own, the mark, goes before it.
+// connection perhaps, a moment ago, and on no replica yet. So the client sends a write of its own, the mark, before it.
 type confirmer struct {
 	keys      keyspace
 	markWrite *Script
-	suspect   func(error)            // gets the errors that may show that another server is the primary
+	suspect   func(error)            // receives errors that may show that another server is the primary
 	mark      atomic.Pointer[string] // a key that the server has, or had
 	places    chan struct{}          // holds one value for each command that is confirmed by itself
 }

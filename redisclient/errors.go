@@ -36,14 +36,14 @@ var errUnconfirmed = errors.New("no replica has confirmed the write")
 
 func isUnconfirmed(err error) bool { return errors.Is(err, errUnconfirmed) }
 
-// Access tells a lost read, which can be repeated, from a lost write, which may have happened.
+// Access distinguishes a lost read, which can be repeated, from a lost write, which may have happened.
 type Access int
 
 // What a script or a command does.
 const (
-	Reads  Access = iota
-	Writes        // what its answer acknowledges
-	Tidies        // writes what would follow anyway: the next caller would write it again
+	Reads      Access = iota
+	Writes            // what its answer acknowledges
+	BestEffort        // writes data that the next caller would write again
 )
 
 // classify turns an error of the client into ErrUnavailable or ErrOutcomeUnknown.

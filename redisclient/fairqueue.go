@@ -12,9 +12,9 @@ type fairQueue struct {
 
 	overflow callList // calls beyond that, which are shed unless there is room in the end
 
-	room    int       // how many may wait before shares count; see accepts
+	room    int       // how many may wait before shares count; see hasRoom
 	credit  int       // how many may still come beyond it
-	crowded time.Time // when a call came beyond it last
+	crowded time.Time // when the last call beyond it arrived
 }
 
 // flowQueue is the calls of one flow, in order of arrival.
@@ -32,8 +32,8 @@ const (
 	restTime = time.Second
 )
 
-// accepts reports whether one more call of the flow may wait.
-func (q *fairQueue) accepts(f Flow, now func() time.Time) bool {
+// hasRoom says whether one more call of the flow may wait.
+func (q *fairQueue) hasRoom(f Flow, now func() time.Time) bool {
 	if q.waiting < q.room {
 		return true
 	}

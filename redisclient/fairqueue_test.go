@@ -14,7 +14,7 @@ func aFlow() Flow { return Flow{Owner: uuid.New()} }
 // arrive enqueues so many calls of a flow at a moment, and returns how many are accepted.
 func arrive(r *fairQueue, f Flow, calls int, at time.Time) (admitted int) {
 	for range calls {
-		if r.accepts(f, func() time.Time { return at }) {
+		if r.hasRoom(f, func() time.Time { return at }) {
 			r.add(&pendingCall{flow: f})
 			admitted++
 		}

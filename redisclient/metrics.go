@@ -17,7 +17,7 @@ const (
 	unavailable             // Redis could not be reached; nothing was changed
 	overloaded              // shed, unsent
 	unknown                 // the answer to a write was lost
-	failed                  // the script never returns such a reply
+	failed                  // the reply is not one of the script's
 	callOutcomes
 )
 

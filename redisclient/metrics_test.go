@@ -155,7 +155,7 @@ func TestPoolCountersNeverFall(t *testing.T) {
 		sizes := redistest.Gathered(t, c, "remit_redis_pool_connections")
 		return sizes["idle "] + sizes["used "]
 	}
-	hits, misses, open, known := redistest.Gathered(t, c, "remit_redis_pool_hits_total")[""], redistest.Gathered(t, c, "remit_redis_pool_misses_total")[""], connections(), len(c.pools.seen)
+	hits, misses, open, known := redistest.Gathered(t, c, "remit_redis_pool_hits_total")[""], redistest.Gathered(t, c, "remit_redis_pool_misses_total")[""], connections(), len(c.pools.counts)
 	if hits < 6 || misses < 3 || open < 3 || known < 3 {
 		t.Errorf("%v hits, %v misses, %v connections to %d servers", hits, misses, open, known)
 	}
@@ -170,8 +170,8 @@ func TestPoolCountersNeverFall(t *testing.T) {
 	if now := connections(); now >= open {
 		t.Errorf("%v connections, then %v", open, now)
 	}
-	if _, kept := c.pools.seen[left]; kept || len(c.pools.seen) != known-1 {
-		t.Errorf("of %d servers %d are known", known-1, len(c.pools.seen))
+	if _, kept := c.pools.counts[left]; kept || len(c.pools.counts) != known-1 {
+		t.Errorf("of %d servers %d are known", known-1, len(c.pools.counts))
 	}
 }
 

@@ -43,7 +43,7 @@ func (l *callList) add(p *pendingCall) {
 // takeFirst returns the call that has waited longest; the list must not be empty.
 func (l *callList) takeFirst() *pendingCall { return l.drop(l.first) }
 
-// takeLast removes and returns the newest call; the list must not be empty.
+// takeLast returns the call that arrived last; the list must not be empty.
 func (l *callList) takeLast() *pendingCall { return l.drop(l.last) }
 
 func (l *callList) drop(p *pendingCall) *pendingCall {

@@ -21,7 +21,7 @@ const (
 	// minTimeLeft is how much of its time a command must have left to be sent: it ends the pipeline for all.
 	minTimeLeft = 250 * time.Millisecond
 	// targetWait is how long a command should have to wait at the most, when there are more than Redis can serve. It gives
-	// the fair queue its room; see fairQueue.accepts.
+	// the fair queue its room; see fairQueue.hasRoom.
 	targetWait = 50 * time.Millisecond
 	// stallTime is after how long a pipeline without an answer shows that Redis is stalled: no call waits for the next one.
 	stallTime = time.Second
@@ -97,7 +97,7 @@ func (l *pipeliner) enqueue(p *pendingCall) error {
 	switch {
 	case l.stalled.Load() && l.pipelines > 0:
 		return errStalled
-	case l.queue.accepts(p.flow, time.Now):
+	case l.queue.hasRoom(p.flow, time.Now):
 		l.queue.add(p)
 	default:
 		l.queue.overflow.add(p)
@@ -160,7 +160,7 @@ func (l *pipeliner) shedOverflow(most int) {
 	}
 }
 
-// shedAll refuses all calls that wait, because it is unknown when Redis will answer.
+// shedAll sheds all calls that wait, because it is unknown when Redis will answer.
 func (l *pipeliner) shedAll() {
 	for p := l.queue.take(); p != nil; p = l.queue.take() {
 		p.refuse(errStalled)

@@ -9,11 +9,11 @@ import (
 )
 
 // pools are the connection pools of all servers together. A cluster client asks Redis which nodes there are before it gives
-// their statistics, and forgets what nodes counted that have left. So the nodes are kept here, as they come.
+// their statistics, and forgets what nodes counted that have left. So pools records each node when it appears.
 type pools struct {
-	mu   sync.Mutex
-	seen map[*redis.Client]poolCounts // what each had counted at the last update, without those that are closed
-	sum  poolSums
+	mu     sync.Mutex
+	counts map[*redis.Client]poolCounts // what each had counted at the last update, without those that are closed
+	sum    poolSums
 }
 
 // poolCounts are what go-redis counts of one server. They begin again at 0 after 2^32-1.
@@ -22,7 +22,7 @@ type poolCounts struct{ hits, misses, timeouts, stale uint32 }
 // poolSums are the same of all servers there have been. They never fall.
 type poolSums struct{ hits, misses, timeouts, stale uint64 }
 
-// connect keeps the servers of a client as they come. Call it before the client is used.
+// connect records the servers of a client when they appear. Call it before the client is used.
 func (p *pools) connect(client redis.UniversalClient) {
 	switch client := client.(type) {
 	case *redis.ClusterClient:
@@ -36,15 +36,15 @@ func (p *pools) add(server *redis.Client) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.update() // so that servers that have left are dropped even if the metrics are never scraped
-	if p.seen == nil {
-		p.seen = map[*redis.Client]poolCounts{}
+	if p.counts == nil {
+		p.counts = map[*redis.Client]poolCounts{}
 	}
-	p.seen[server] = poolCounts{}
+	p.counts[server] = poolCounts{}
 }
 
 // update brings the sums up to date and returns how many connections there are. It forgets servers that have left.
 func (p *pools) update() (idle, all uint32) {
-	for server, last := range p.seen {
+	for server, last := range p.counts {
 		left := isClosed(server)
 		stats := server.PoolStats()
 		now := poolCounts{stats.Hits, stats.Misses, stats.Timeouts, stats.StaleConns}
@@ -57,8 +57,8 @@ func (p *pools) update() (idle, all uint32) {
 			idle, all = idle+more.IdleConns, all+more.TotalConns
 		}
 		p.sum.add(last, now)
-		if p.seen[server] = now; left {
-			delete(p.seen, server)
+		if p.counts[server] = now; left {
+			delete(p.counts, server)
 		}
 	}
 	return min(idle, all), all // the two are not counted at one moment

@@ -16,8 +16,8 @@ type semaphore struct {
 }
 
 const (
-	maxHolders = 4   // with those of the lists and of the pipeliners no more than go-redis keeps connections for pipelines
-	maxWaiting = 256 // of one flow, before more are shed at once
+	maxInFlight = 4   // with those of the lists and of the pipeliners no more than go-redis keeps connections for pipelines
+	maxWaiting  = 256 // of one flow, before more are shed at once
 	// maxWait is how long a caller waits for a place at the most. What is left of CallTimeout is for the pipeline.
 	maxWait = poolTimeout
 )
@@ -46,7 +46,7 @@ func (s *semaphore) Acquire(ctx context.Context, f Flow) error {
 func (s *semaphore) join(f Flow) (*pendingCall, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.inFlight < maxHolders {
+	if s.inFlight < maxInFlight {
 		s.inFlight++
 		return nil, nil
 	}

@@ -15,7 +15,7 @@ import (
 // occupy takes every place.
 func (b *semaphore) occupy(t *testing.T, f Flow) {
 	t.Helper()
-	for range maxHolders {
+	for range maxInFlight {
 		wantError(t, "a place that is free", b.Acquire(t.Context(), f), nil)
 	}
 }
@@ -59,7 +59,7 @@ func TestACallerThatGetsNoPlaceInTimeLeavesNothingBehind(t *testing.T) {
 	defer cancel()
 	wantError(t, "who leaves", b.Acquire(ctx, f), errQueueFull)
 	wantError(t, "who waits too long", b.Acquire(t.Context(), f), errQueueFull)
-	for range maxHolders {
+	for range maxInFlight {
 		b.Release()
 	}
 	if b.inFlight != 0 || b.howMany() != 0 {
@@ -84,8 +84,8 @@ func TestOnlyAFewBatchesAreInFlightAtOnceAndEachIsServed(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if pipelines.together == 0 || pipelines.together > maxHolders {
-		t.Errorf("%d batches were in flight at once, at most %d should be", pipelines.together, maxHolders)
+	if pipelines.together == 0 || pipelines.together > maxInFlight {
+		t.Errorf("%d batches were in flight at once, at most %d should be", pipelines.together, maxInFlight)
 	}
 	for _, l := range c.pipeliners.all() {
 		if l.batches.inFlight != 0 || l.batches.howMany() != 0 {
@@ -102,10 +102,10 @@ func TestListsWaitForAPlaceAndReleaseItAgain(t *testing.T) {
 		if _, err := c.ReadAll(t.Context(), Flow{}, keys, "a"); !errors.Is(err, ErrOverloaded) {
 			t.Errorf("with every place taken: %v", err)
 		}
-		for range maxHolders {
+		for range maxInFlight {
 			c.lists.Release()
 		}
-		for range 2 * maxHolders {
+		for range 2 * maxInFlight {
 			must(c.ReadAll(t.Context(), Flow{}, keys, "a"))(t)
 		}
 		if c.lists.inFlight != 0 {

@@ -67,7 +67,7 @@ func serverAt(ctx context.Context, cluster *redis.ClusterClient, redirection err
 	words := strings.Fields(redirection.Error())
 	var mu sync.Mutex
 	var named *redis.Client
-	_ = cluster.ForEachMaster(ctx, func(_ context.Context, primary *redis.Client) error { // reloads the state
+	_ = cluster.ForEachMaster(ctx, func(_ context.Context, primary *redis.Client) error { // reads the cluster's state again
 		mu.Lock()
 		defer mu.Unlock()
 		if primary.Options().Addr == words[len(words)-1] {

@@ -7,9 +7,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// actOnAgent returns the actor for an operation on that agent. For an agent this costs nothing, for its script checks
-// the token; an API key is checked here, for its organization is in another cell. idem is nil for operations without an
-// idempotency key.
+// actOnAgent returns the actor for an operation on that agent. An access token costs nothing here, because the operation's
+// script checks it. An API key is checked here, because its organization is in another cell. idem is nil for operations
+// without an idempotency key.
 func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID, idem *Idempotency) (actor, error) {
 	if c.Token != nil {
 		if agent != c.Token.Agent {
@@ -54,11 +54,11 @@ func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UU
 
 var checkToken = newScript("check_token", reads)
 
-// CheckToken returns nil unless the token's agent or family is revoked or gone: then ErrInvalidToken.
+// CheckToken returns nil while the token's agent and family are live, else ErrInvalidToken.
 func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
 	act := t.actor()
 	if _, err := s.client.Run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family); err != nil {
-		return act.refusedTo(err)
+		return act.errorFor(err)
 	}
 	return nil
 }

@@ -11,15 +11,15 @@ import (
 type Charge struct {
 	Count       int64          // actions, at least 1
 	Value       money.MicroUSD // of all of them together
-	Scope       string         // that the session must hold, "" for none
-	Idempotency *Idempotency   // nil for without an idempotency key
+	Scope       string         // required of the session, "" for none
+	Idempotency *Idempotency   // nil for no idempotency key
 }
 
 var chargeSession = newKeyedScript("charge_session")
 
-// Charge counts the actions and their value against the session if, and only if, all of it fits, and returns the usage
-// after it. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError, *ScopeError, *LimitError,
-// ErrKeyReused, *QuotaError and *RateError with an idempotency key; none of them has charged anything. ErrOutcomeUnknown may have.
+// Charge charges the session with the actions and their value if all of it fits, and returns the usage after it. Errors:
+// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError, *ScopeError, *LimitError; with an idempotency key
+// ErrKeyReused, *QuotaError and *RateError. With any of them nothing was charged; with ErrOutcomeUnknown it may have been.
 func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (Usage, error) {
 	if charge.Idempotency != nil {
 		charge.Idempotency.bounded = true
@@ -34,7 +34,7 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 			charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
 	})
 	if err != nil {
-		return Usage{}, s.released(ctx, c, charge.Idempotency, act.refusedTo(err))
+		return Usage{}, s.released(ctx, c, charge.Idempotency, act.errorFor(err))
 	}
 	usage := usageAt(r, 0)
 	return usage, r.Err

@@ -18,17 +18,17 @@ var (
 	rotateAgentSecret = newSealedScript("rotate_agent_secret")
 )
 
-// CreateAgent creates an agent of the key's organization and returns it with its id and creation time; of a only what
-// the caller chooses counts. idem is nil for none. Errors: ErrInvalidAPIKey, *QuotaError, *RateError; with an idempotency key
-// ErrKeyReused and ErrSealed.
+// CreateAgent creates an agent of the key's organization and returns it with its id and creation time. Of a it reads name,
+// scopes, description and metadata. idem is nil for no idempotency key. Errors: ErrInvalidAPIKey, *QuotaError, *RateError;
+// with an idempotency key ErrKeyReused and ErrSealed.
 func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte, idem *Idempotency) (Agent, error) {
 	a.ID, a.Organization = NewRootID(), key.Organization
 	if idem != nil {
-		a.ID = newID(idem.cell(string(key.Organization[:]))) // the same cell each time, for that of the first agent has the outcome
+		a.ID = newID(idem.cell(string(key.Organization[:]))) // the same cell each time: the first agent's cell has the outcome
 		idem.at, idem.bounded = a.ID, true
 	}
 	act := actor{organization: key.Organization, agent: a.ID, flow: s.proven.flow(key)}
-	c := &coming{
+	c := &creation{
 		key: key, id: a.ID, index: s.keys.organizationAgents(key.Organization), enter: indexAgent, claim: claimAgent,
 		counted: agentsHeld, idempotency: idem, outcome: s.keys.outcome(a.ID, act.keyDigest(idem, "")),
 	}
@@ -40,15 +40,15 @@ func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash
 	replayed := idem != nil && idem.Replayed
 	held.finish(err, replayed)
 	switch {
-	case c.entered && (creation{err, replayed}).cameToNothing():
+	case c.entered && (creationResult{err, replayed}).createdNothing():
 		s.drop(ctx, c.index, members{}, a.ID)
 	case err == nil && !replayed:
-		s.tidyAfterAgent(ctx, key.Organization)
+		s.pruneAfterAgent(ctx, key.Organization)
 	}
 	return created, err
 }
 
-func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [32]byte, c *coming) (Agent, error) {
+func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [32]byte, c *creation) (Agent, error) {
 	idem := c.idempotency
 	r, err := s.create(ctx, c, createAgent, replayAgent, func(sc keyedScript) (*reply, error) {
 		return s.performSealed(ctx, sc, act.flow, idem, c.outcome, act.organization,
@@ -86,7 +86,7 @@ func (s *Store) Agent(ctx context.Context, key APIKey, id uuid.UUID) (Agent, err
 	return *agents[0], nil
 }
 
-// RevokeAgent revokes an agent and returns since when it is. From this answer on no credential of it is accepted.
+// RevokeAgent revokes an agent and returns since when it is revoked. After this returns, no credential of it is accepted.
 // Errors: ErrInvalidAPIKey, ErrUnknownAgent.
 func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time.Time, error) {
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
@@ -100,8 +100,8 @@ func (s *Store) RevokeAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	return r.Time(0), r.Err
 }
 
-// DeleteAgent revokes an agent as RevokeAgent does, and lets its record end once its retention is over. Until then it reads
-// as revoked. Errors: ErrInvalidAPIKey, ErrUnknownAgent.
+// DeleteAgent revokes an agent as RevokeAgent does. Its record reads as revoked for Config.Retention and then expires.
+// Errors: ErrInvalidAPIKey, ErrUnknownAgent.
 func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time.Time, error) {
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
 		return time.Time{}, err
@@ -114,14 +114,15 @@ func (s *Store) DeleteAgent(ctx context.Context, key APIKey, id uuid.UUID) (time
 	return r.Time(0), r.Err
 }
 
-// deletedLifetime is how long a deleted agent stays readable, in ms: its retention, and never less than an access token of
-// it may live.
+// deletedLifetime is how long a deleted agent stays readable, in ms: its retention, or an access token's lifetime if that
+// is longer.
 func (s *Store) deletedLifetime() int64 {
-	return max(s.config.Retention.Milliseconds(), s.markLifetime())
+	return max(s.config.Retention.Milliseconds(), s.revocationLifetime())
 }
 
-// RotateAgentSecret makes newHash the agent's secret and returns when the secret in use ends: after grace. idem is nil for
-// none. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key ErrKeyReused and ErrSealed.
+// RotateAgentSecret makes newHash the agent's secret and returns when the previous secret ends: after grace. idem is nil for
+// no idempotency key. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key ErrKeyReused and
+// ErrSealed.
 func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte, grace time.Duration,
 	idem *Idempotency) (time.Time, error) {
 	c := Caller{Key: &key}.urgently()
@@ -130,7 +131,7 @@ func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID,
 	}
 	err := s.authorize(ctx, c, idem)
 	if isRefusedCreation(err) {
-		idem = nil // beyond its quota an organization still rotates, and the key is not remembered
+		idem = nil // an organization over its quota may still rotate; its idempotency key is not stored
 		err = s.authorize(ctx, c, nil)
 	}
 	if err != nil {

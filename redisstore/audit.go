@@ -17,16 +17,16 @@ type Event struct {
 	ID   string // opaque; later events of the agent have greater ones
 	Type string // as in docs/api.md: session.created, …
 	Time time.Time
-	// ByKey is set when the caller used an API key of the agent's organization, and not set for the agent itself. Expiry has
-	// no caller, so its event names the first request that observed it.
+	// ByKey is true if an API key of the agent's organization made the request, false if the agent did. Expiry has no
+	// caller, so its event names the first request that observed it.
 	ByKey       bool
 	Request     string // id of the request
 	Session     uuid.UUID
 	Transaction uuid.UUID
 	Family      uuid.UUID
-	Limit       string // max_actions, max_value_usd or max_committed_usd, "" if none is concerned
+	Limit       string // max_actions, max_value_usd or max_committed_usd, "" for none
 	Late        bool   // a commit after the transaction had expired
-	// What changed; nil if nothing of the kind did.
+	// What changed; nil for what the event does not contain.
 	MaxActions *int64
 	Amounts    map[string]money.MicroUSD // by name: max_value, max_committed, held, released, charged, overage
 	Times      map[string]time.Time      // by name: expires, previous_until, spent
@@ -34,11 +34,11 @@ type Event struct {
 
 var listEvents = newScript("list_events", reads)
 
-// Events returns the agent's events after the one with the id, "" for from the oldest kept, and whether there are more.
-// The id is one that an event had; ValidEventID says whether it can be. Errors: ErrInvalidAPIKey or ErrInvalidToken,
-// ErrUnknownAgent.
+// Events returns at most limit of the agent's events after the one with the id, and whether there are more. after is ""
+// to start at the oldest stored event, else an id that ValidEventID accepts. Errors: ErrInvalidAPIKey or ErrInvalidToken,
+// ErrUnknownAgent, ErrOrganizationSuspended.
 func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after string, limit int) ([]Event, bool, error) {
-	if c.Token != nil && s.Suspended(c.Token.Organization) { // a stream goes on for longer than one request
+	if c.Token != nil && s.Suspended(c.Token.Organization) { // an event stream may outlive the check of its request
 		return nil, false, ErrOrganizationSuspended
 	}
 	act, err := s.actOnAgent(ctx, c, agent, nil)
@@ -48,7 +48,7 @@ func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after str
 	r, err := s.client.Run(ctx, act.flow, listEvents, []string{s.keys.agent(agent), s.keys.events(agent)},
 		act.organization, act.family, after, limit+1)
 	if act.family != "" {
-		err = act.refusedTo(err)
+		err = act.errorFor(err)
 	}
 	if err != nil {
 		return nil, false, err
@@ -67,7 +67,7 @@ func (s *Store) Events(ctx context.Context, c Caller, agent uuid.UUID, after str
 	return events, more, nil
 }
 
-// ValidEventID says whether an event can have this id. None has the greatest: Redis refuses to read after it.
+// ValidEventID says whether an event can have this id. The greatest stream id is not valid: Redis refuses to read after it.
 func ValidEventID(id string) bool {
 	parsed, valid := parseEventID(id)
 	return valid && parsed != eventID{math.MaxUint64, math.MaxUint64}
@@ -86,7 +86,7 @@ func parseEventID(id string) (eventID, bool) {
 // maxEventID is the length of the longest id that is written without zeros before it; Redis refuses more than 127.
 const maxEventID = len("18446744073709551615-18446744073709551615")
 
-// isLater says whether an event with this id, "" for none, comes after another, "" for the beginning.
+// isLater says whether the event with this id is later than the other. "" is earlier than every event.
 func isLater(id, after string) bool {
 	a, _ := parseEventID(id)
 	b, _ := parseEventID(after)
@@ -109,7 +109,7 @@ func readEvent(entry *reply) (Event, error) {
 	return e, fields.Err
 }
 
-// take reads the value at i, which has this name. It ignores unknown names: a later version wrote them.
+// take reads the value at i, which has this name. It skips names that it does not know: a later version wrote them.
 func (e *Event) take(r *reply, name string, i int) {
 	switch name {
 	case "type":
@@ -151,7 +151,7 @@ const (
 	actorAgent = "agent"
 )
 
-// auditAs returns what scripts need for the audit trail: how many events an agent keeps, who calls, and in which request.
+// auditAs returns what scripts need for the audit trail: the cap on an agent's events, the kind of caller, and the request.
 func (s *Store) auditAs(ctx context.Context, who string) redisclient.Joined {
 	return redisclient.Joined{s.eventsKept, who, requestID(ctx)}
 }

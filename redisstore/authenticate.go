@@ -7,7 +7,7 @@ import (
 
 var (
 	authenticateOrganization = newScript("authenticate_organization", reads)
-	noteKeyUsed              = newScript("note_key_used", tidies)
+	noteKeyUsed              = newScript("note_key_used", bestEffort)
 )
 
 func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organization, error) {
@@ -19,7 +19,7 @@ func (s *Store) authenticate(ctx context.Context, f flow, key APIKey) (Organizat
 	return o, r.Err
 }
 
-// runByKey is run for a script that checks an API key.
+// runByKey runs a script that checks an API key.
 func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, keys []string, args ...any) (*reply, error) {
 	if err := s.refuseSuspended(ctx, key, f); err != nil {
 		return nil, err
@@ -32,8 +32,8 @@ func (s *Store) runByKey(ctx context.Context, key APIKey, f flow, sc *script, ke
 	return r, err
 }
 
-// noteUse records in Redis that a good key is used, before the request is answered. Each instance does so once for a key; if
-// it fails, the next use tries again.
+// noteUse notes in Redis that a valid key is in use, before the response. Each instance does it once per key; if that
+// fails, the next use tries again.
 func (s *Store) noteUse(ctx context.Context, key APIKey) {
 	keys := []string{s.keys.organization(key.Organization)}
 	if _, err := s.client.Run(ctx, s.proven.flow(key), noteKeyUsed, keys, key.Hash); err == nil {
@@ -41,14 +41,14 @@ func (s *Store) noteUse(ctx context.Context, key APIKey) {
 	}
 }
 
-// HasSeen reports whether the store has found the API key valid before. It may have been rotated since.
-func (s *Store) HasSeen(key APIKey) bool {
-	known, _ := s.proven.seen.Peek(key.Organization)
+// HasVerified says whether this store has found the API key valid. It may have been rotated since.
+func (s *Store) HasVerified(key APIKey) bool {
+	known, _ := s.proven.verified.Peek(key.Organization)
 	return known.has(key)
 }
 
-// refuseSuspended refuses a good API key of a suspended organization. It checks the key first: a forged key
-// must not reveal that an organization is suspended.
+// refuseSuspended refuses a valid API key of a suspended organization. It checks the key first: a stranger must not learn
+// with a forged key that an organization is suspended.
 func (s *Store) refuseSuspended(ctx context.Context, key APIKey, f flow) error {
 	if s.config.FollowsSuspensions && s.suspended.Load() == nil {
 		return fmt.Errorf("%w: the suspended organizations are not known yet", ErrUnavailable)

@@ -8,7 +8,7 @@ import (
 	"remit/redisclient"
 )
 
-// BatchCharge is one charge of a batch. Its Idempotency is ignored: a batch has one for all.
+// BatchCharge is one charge of a batch. Its Idempotency is ignored: the batch has one idempotency key for all.
 type BatchCharge struct {
 	Session uuid.UUID
 	Charge
@@ -22,9 +22,9 @@ type ChargeOutcome struct {
 
 var chargeBatch = newKeyedScript("charge_batch")
 
-// ChargeBatch makes many charges, those of one session in the order given, each as Charge would. A refused charge does not
-// affect the others. It runs one script for each session, in one pipeline for each server. Errors of the batch as
-// a whole: ErrInvalidAPIKey, ErrInvalidToken, ErrKeyReused; nothing was charged then.
+// ChargeBatch makes each charge as Charge would, those of one session in the order given. A refused charge does not stop
+// the others. It runs one script per session, in one pipeline per server. Errors of the whole batch, with nothing charged:
+// ErrInvalidAPIKey, ErrInvalidToken, ErrKeyReused.
 func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]ChargeOutcome, error) {
 	if idem != nil {
 		idem.bounded = true
@@ -44,15 +44,15 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 		return nil, ErrInvalidToken
 	}
 	if idem != nil {
-		// Equal batches at the same time may each run a part, so all are answered as the one that claimed the key first.
+		// Equal batches that run at once may each do a part, so all name the request that claimed the key first.
 		idem.FirstRequest, idem.Replayed = idem.claim.request, allReplayed(parts, idem.claim.before)
 		s.noteParts(parts)
 	}
 	return outcomes, nil
 }
 
-// allReplayed says whether all outcomes of the parts are those of an earlier request. A part whose session does not exist has no
-// outcome; when none has, it goes by whether the key was claimed before.
+// allReplayed says whether every outcome of the parts is a replay. A part whose session does not exist has no outcome. If
+// no part has one, the claim decides: whether an earlier request made it.
 func allReplayed(parts []*batchPart, claimedBefore bool) bool {
 	for _, p := range parts {
 		if p.Err == ErrUnknownSession {
@@ -71,9 +71,9 @@ type batchPart struct {
 	redisclient.BatchCall
 	session uuid.UUID
 	act     actor
-	places  []int // of its charges in the batch
+	places  []int // of its charges, in the batch
 	charges []byte
-	idem    *Idempotency // of its own, to learn whether it was replayed; nil for none
+	idem    *Idempotency // a copy, which says whether this part was replayed; nil for none
 }
 
 // partsOf authorizes the caller and splits the batch by session, in the order of their first charge.
@@ -104,7 +104,7 @@ func (s *Store) partsOf(ctx context.Context, c Caller, charges []BatchCharge, id
 	return parts, nil
 }
 
-// authorizeBatch is actOnAgent for a batch, whose idempotency key is claimed before the batch is split.
+// authorizeBatch is actOnAgent for a batch. It ties the idempotency key to the whole batch before the split.
 func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem *Idempotency) (actor, error) {
 	if c.Key != nil {
 		return s.actOnAgent(ctx, c, uuid.Nil, idem)
@@ -127,7 +127,7 @@ func (s *Store) authorizeBatch(ctx context.Context, c Caller, charges int, idem 
 	return act, err
 }
 
-// findAgents finds the agents of the sessions, for an API key.
+// findAgents sets the agent of each part's session, for an API key.
 func (s *Store) findAgents(ctx context.Context, parts []*batchPart) error {
 	if len(parts) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func (s *Store) findAgents(ctx context.Context, parts []*batchPart) error {
 	return nil
 }
 
-// runParts runs each part's script, those of one server in one pipeline. A part that did not run there is run by itself.
+// runParts runs each part's script, those of one server in one pipeline. A part that did not run there runs by itself.
 func (s *Store) runParts(ctx context.Context, parts []*batchPart) {
 	running := make([]*batchPart, 0, len(parts))
 	calls := make([]*redisclient.BatchCall, 0, len(parts))
@@ -168,16 +168,16 @@ func (s *Store) runParts(ctx context.Context, parts []*batchPart) {
 	s.client.RunAll(ctx, calls, read, again)
 }
 
-// read reads how the part ended in its pipeline.
+// read reads the part's result from its pipeline.
 func (p *batchPart) read() {
 	if p.Again {
 		return
 	}
 	unconfirmed := p.Err
 	if p.Reply == nil {
-		p.Err = p.act.refusedTo(p.Err)
+		p.Err = p.act.errorFor(p.Err)
 	} else if p.take(p.Reply, nil); unconfirmed != nil && p.Err != errHoldsDue && (p.Err == nil || p.idem != nil) {
-		p.Err = unconfirmed // a refusal acknowledges nothing, unless it is kept for a key
+		p.Err = unconfirmed // a refusal acknowledges nothing, unless it is stored for an idempotency key
 	}
 	p.Again = p.Err == errHoldsDue
 }
@@ -209,7 +209,7 @@ func (s *Store) chargePart(ctx context.Context, p *batchPart) {
 	p.Command = c
 }
 
-// take stores the reply of the part's script.
+// take sets the part's result from the reply of its script.
 func (p *batchPart) take(r *reply, err error) {
 	if err == nil && p.idem != nil {
 		r, err = p.idem.read(r)
@@ -219,11 +219,11 @@ func (p *batchPart) take(r *reply, err error) {
 	}
 	p.Reply, p.Err = r, err
 	if err != nil {
-		p.Err = p.act.refusedTo(err)
+		p.Err = p.act.errorFor(err)
 	}
 }
 
-// spread puts the outcomes of a part's charges into their places of the batch.
+// spread writes the outcomes of a part's charges to their places in the batch.
 func (p *batchPart) spread(outcomes []ChargeOutcome) {
 	var each *reply
 	if p.Err == nil {
@@ -251,7 +251,7 @@ func (p *batchPart) outcome(each *reply, i int) ChargeOutcome {
 	return ChargeOutcome{usage, r.Err}
 }
 
-// noteParts counts what the parts of a batch store for its idempotency key.
+// noteParts counts the outcomes that the parts of a batch stored for its idempotency key.
 func (s *Store) noteParts(parts []*batchPart) {
 	var kept int64
 	for _, p := range parts {

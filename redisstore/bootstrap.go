@@ -7,7 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// BootstrapHash returns the SHA-256 of the stored bootstrap token, and whether there is one.
+// BootstrapHash returns the SHA-256 of the stored bootstrap token, and whether there is one. Errors: ErrUnavailable.
 func (s *Store) BootstrapHash(ctx context.Context) (hash [32]byte, found bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -23,13 +23,13 @@ func (s *Store) BootstrapHash(ctx context.Context) (hash [32]byte, found bool, e
 	return [32]byte([]byte(kept)), true, nil
 }
 
-// KeepFirstBootstrapHash stores the hash unless there is one already. It may be repeated; BootstrapHash returns the one that
-// is stored.
+// KeepFirstBootstrapHash stores the hash unless one is stored already; BootstrapHash returns the stored one. It is safe to
+// repeat. Errors: ErrUnavailable.
 func (s *Store) KeepFirstBootstrapHash(ctx context.Context, hash [32]byte) error {
 	return s.setBootstrapHash(ctx, hash, "nx")
 }
 
-// SetBootstrapHash replaces the stored hash. It may be repeated.
+// SetBootstrapHash replaces the stored hash. It is safe to repeat. Errors: ErrUnavailable.
 func (s *Store) SetBootstrapHash(ctx context.Context, hash [32]byte) error {
 	return s.setBootstrapHash(ctx, hash)
 }
@@ -40,7 +40,7 @@ func (s *Store) setBootstrapHash(ctx context.Context, hash [32]byte, condition .
 	place := s.keys.bootstrap()
 	command := redis.NewCmd(ctx, append([]any{"set", place, hash[:]}, condition...)...)
 	if err := s.client.Write(ctx, place, command); err != nil && err != redis.Nil {
-		return s.client.Classify(err, reads) // it may be repeated
+		return s.client.Classify(err, reads) // repeating it is harmless
 	}
 	return nil
 }

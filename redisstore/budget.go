@@ -7,17 +7,17 @@ import (
 	"remit/money"
 )
 
-// mostCounted is where what was committed stops being counted: scripts count no further.
+// mostCounted is the largest committed value that scripts count, because Lua numbers are exact up to it.
 const mostCounted money.MicroUSD = 1<<53 - 1
 
 // budget is a session's field gb; see include/budget.lua.
 type budget struct {
-	givenBack    money.MicroUSD  // by rollbacks of what was committed
+	givenBack    money.MicroUSD  // by rollbacks of committed transactions
 	maxCommitted *money.MicroUSD // nil for none
 	maxValue     money.MicroUSD  // with maxCommitted
 }
 
-// budget reads a field gb, nil for a session that has neither rollbacks of commits nor max_committed.
+// budgetAt reads a field gb, which is nil for a session that has neither rollbacks of commits nor max_committed.
 func budgetAt(r *reply, i int) budget {
 	text := r.Optional(i)
 	if text == "" {
@@ -36,7 +36,7 @@ func budgetAt(r *reply, i int) budget {
 	return b
 }
 
-// split makes MaxValue and Withheld of the usage's MaxValue, which is the lower of max_value and what max_committed leaves.
+// split sets MaxValue and Withheld. Until then MaxValue is the lower of max_value and what max_committed leaves.
 func (u *Usage) split(b budget) {
 	if b.maxCommitted != nil {
 		u.MaxValue, u.Withheld = b.maxValue, b.maxValue-u.MaxValue

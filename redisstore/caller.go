@@ -7,14 +7,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// APIKey is an API key as presented: the organization it names and its SHA-256. Each operation checks in
-// Redis whether it is that organization's.
+// APIKey is an API key as presented: the organization that it names and its SHA-256. Each operation checks in Redis that it
+// is that organization's key.
 type APIKey struct {
 	Organization uuid.UUID
 	Hash         [32]byte
 }
 
-// AccessToken is a verified access token: its agent and family. Each operation's own script checks that neither is revoked.
+// AccessToken names the owner of a verified access token. Each operation's own script checks that the agent and the family
+// are still live.
 type AccessToken struct {
 	Organization uuid.UUID
 	Agent        uuid.UUID
@@ -23,14 +24,14 @@ type AccessToken struct {
 	written *writtenToken // for a token that is used often; see Remembered
 }
 
-// writtenToken holds the arguments that scripts take for every use of an access token, formatted once.
+// writtenToken has what every use of an access token passes to scripts, formatted once.
 type writtenToken struct {
 	family, agent, events string
 
-	refused atomic.Bool // by Redis, for good: its agent or family is revoked
+	refused atomic.Bool // set for good when Redis refuses it: its agent or family is revoked
 }
 
-// Remembered returns the token with the arguments of its scripts formatted, for a cache.
+// Remembered returns a copy of the token that is cheaper to use many times: it has its keys and arguments formatted.
 func (s *Store) Remembered(t AccessToken) *AccessToken {
 	t.written = &writtenToken{family: familyField(t.Family), agent: s.keys.agent(t.Agent), events: s.keys.events(t.Agent)}
 	return &t
@@ -44,7 +45,7 @@ func (t *AccessToken) actor() actor {
 	return actor{t.Organization, t.Agent, familyField(t.Family), t.flow(), nil}
 }
 
-// flow is its organization's flow, until Redis has refused the token: a revoked agent must not fill that flow.
+// flow is the organization's flow until Redis has refused the token: a revoked agent must not use up that share.
 func (t *AccessToken) flow() flow {
 	if t.written != nil && t.written.refused.Load() {
 		return unprovenFlow
@@ -52,13 +53,13 @@ func (t *AccessToken) flow() flow {
 	return flow{Owner: t.Organization}
 }
 
-// Caller asks for something that an organization may ask for any of its agents and an agent for itself: exactly one of
-// the two is set.
+// Caller is who calls an operation that an organization may call for any of its agents and an agent for itself. Exactly one
+// of Key and Token is set.
 type Caller struct {
 	Key   *APIKey
 	Token *AccessToken
 
-	urgent bool // it takes authority away, by an API key; see flow
+	urgent bool // an API key takes authority away; see flow
 }
 
 // urgently returns the caller for an operation that takes authority away.
@@ -67,13 +68,13 @@ func (c Caller) urgently() Caller {
 	return c
 }
 
-// actor is a caller as the scripts on an agent's cell take it.
+// actor is a caller together with the agent it acts on, as the scripts in an agent's cell take it.
 type actor struct {
 	organization uuid.UUID
 	agent        uuid.UUID
 	family       string // '' when an API key calls
 	flow         flow
-	written      *writtenToken // nil if it must be written out
+	written      *writtenToken // nil for a token that is not Remembered
 }
 
 func (s *Store) agentKey(act actor) string {
@@ -83,10 +84,9 @@ func (s *Store) agentKey(act actor) string {
 	return s.keys.agent(act.agent)
 }
 
-// refusedTo returns the error that the actor may learn. For an access token, its own missing agent means that the token is not
-// live; for an API key, another organization's agent means that there is no such session. It marks a cached token that is not
-// live as refused.
-func (a actor) refusedTo(err error) error {
+// errorFor returns the error as the actor may see it. To an access token an unknown agent means that the token is not live;
+// to an API key it means that the session is unknown. errorFor also notes the refusal of a Remembered token.
+func (a actor) errorFor(err error) error {
 	if errors.Is(err, ErrUnknownAgent) {
 		if a.family == "" {
 			return ErrUnknownSession

@@ -7,20 +7,20 @@ import (
 	"github.com/google/uuid"
 )
 
-// An organization may use an idempotency key for any of its agents, and the outcome is stored in that agent's cell. So a claim
-// in the organization's own cell ties the key to its request first.
+// An organization may use an idempotency key for any of its agents, and the agent's cell stores the outcome. So a claim in
+// the organization's own cell first ties the key to one request.
 
 var (
 	claimKey      = newScript("claim_key", writes)
 	claimAgentKey = newScript("claim_agent_key", writes)
-	releaseClaim  = newScript("release_claim", tidies)
+	releaseClaim  = newScript("release_claim", bestEffort)
 )
 
-// abandonedAfter is the age at which a claim without an outcome no longer belongs to a running request: many times what a
-// request may take.
+// abandonedAfter is the age at which a claim without an outcome no longer belongs to a running request. It is many times
+// the longest time of a request.
 const abandonedAfter = time.Minute
 
-// claim says which request claimed an idempotency key first: an earlier one, or this one. Until a claim is made it is neither.
+// claim says which request claimed an idempotency key: an earlier one (before) or this one (mine). Both are false until then.
 type claim struct {
 	request      string
 	before, mine bool
@@ -35,8 +35,8 @@ func (o *Idempotency) claimed(r *reply, err error) error {
 	return r.Err
 }
 
-// authorize returns nil if the caller's key is its organization's, and ties the idempotency key, unless it is nil, to this request.
-// Errors: ErrInvalidAPIKey, ErrKeyReused, *QuotaError, *RateError.
+// authorize returns nil if the caller's API key is valid, and ties the idempotency key to this request unless idem is nil.
+// Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrKeyReused, *QuotaError, *RateError.
 func (s *Store) authorize(ctx context.Context, c Caller, idem *Idempotency) error {
 	if idem == nil {
 		_, err := s.authenticate(ctx, s.proven.of(c), *c.Key)
@@ -68,15 +68,15 @@ func (s *Store) claim(ctx context.Context, c Caller, idem *Idempotency) error {
 	return err
 }
 
-// claimPlace is where an organization's claim on an idempotency key is stored.
+// claimPlace is the Redis key of an organization's claim on an idempotency key.
 func (s *Store) claimPlace(organization uuid.UUID, idem *Idempotency) string {
 	return s.keys.outcome(organization, digest("claim", string(organization[:]), idem.Key))
 }
 
-// released returns err. If err is no outcome, it releases the claim of an organization's request on the idempotency key first,
-// as far as it can, so that the corrected request may use the same key.
+// released returns err. If err is no outcome, it first tries to release the organization's claim on the idempotency key, so
+// that the corrected request may use the same key.
 func (s *Store) released(ctx context.Context, c Caller, idem *Idempotency, err error) error {
-	if idem == nil || idem.forgotten || c.Key == nil || !idem.cameToNothing(err) {
+	if idem == nil || idem.forgotten || c.Key == nil || !idem.leavesKeyUnused(err) {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
@@ -91,14 +91,14 @@ func (s *Store) released(ctx context.Context, c Caller, idem *Idempotency, err e
 	return err
 }
 
-// cameToNothing reports whether a refusal leaves the idempotency key unused. A quota or a rate may refuse this request while an
-// earlier one that has the key is in progress.
-func (o *Idempotency) cameToNothing(err error) bool {
+// leavesKeyUnused says whether a refusal leaves the idempotency key unused. A quota or a rate may refuse this request while
+// an earlier request with the same key is in progress.
+func (o *Idempotency) leavesKeyUnused(err error) bool {
 	return isNoOutcome(err) || isRefusedCreation(err) && o.claim.mine
 }
 
-// releaseAbandoned releases another request's claim if that request has no outcome and never will: the instance that served it
-// ended between the claim and the operation.
+// releaseAbandoned releases another request's claim if that request has no outcome and never will have one: the instance
+// that served it ended between the claim and the operation.
 func (s *Store) releaseAbandoned(ctx context.Context, c Caller, idem *Idempotency) bool {
 	f, place := s.proven.of(c), s.claimPlace(c.Key.Organization, idem)
 	value, err := s.client.Call(ctx, f, reads, "get", place)
@@ -118,7 +118,7 @@ func (s *Store) releaseAbandoned(ctx context.Context, c Caller, idem *Idempotenc
 	return err == nil
 }
 
-// mayHaveOutcome says whether an outcome of the organization's idempotency key is stored in the cell, or whether that is unknown.
+// mayHaveOutcome returns false if the cell certainly stores no outcome of the organization's idempotency key.
 func (s *Store) mayHaveOutcome(ctx context.Context, c Caller, idem *Idempotency, cell uint16) bool {
 	act := actor{organization: c.Key.Organization}
 	count, err := s.client.Call(ctx, s.proven.of(c), reads, "exists", s.keys.outcomeIn(cell, act.keyDigest(idem, "")))

@@ -6,7 +6,7 @@ import "remit/redisclient"
 type (
 	// Durability says when a write is acknowledged: Local or Replicated.
 	Durability = redisclient.Durability
-	// NotReadyError says why the store cannot be used now, in words without anything secret. It is an ErrUnavailable.
+	// NotReadyError says why the store cannot be used now, in a text without secrets. It is an ErrUnavailable.
 	NotReadyError = redisclient.NotReadyError
 )
 
@@ -15,7 +15,7 @@ const (
 	Local = redisclient.Local
 	// Replicated acknowledges a write once a replica has confirmed it too.
 	Replicated = redisclient.Replicated
-	// ConnectionsPerServer is how many connections a store opens to each server at the most.
+	// ConnectionsPerServer is the most connections that a store opens to each server.
 	ConnectionsPerServer = redisclient.ConnectionsPerServer
 )
 
@@ -24,7 +24,7 @@ var (
 	ErrUnavailable = redisclient.ErrUnavailable
 	// ErrOverloaded is the ErrUnavailable of a call that was shed at once, unsent.
 	ErrOverloaded = redisclient.ErrOverloaded
-	// ErrOutcomeUnknown means that the answer to a write was lost. It may have happened.
+	// ErrOutcomeUnknown means that the reply to a write was lost. The write may have happened.
 	ErrOutcomeUnknown = redisclient.ErrOutcomeUnknown
 )
 
@@ -36,9 +36,9 @@ type (
 )
 
 const (
-	reads  = redisclient.Reads
-	writes = redisclient.Writes
-	tidies = redisclient.Tidies
+	reads      = redisclient.Reads
+	writes     = redisclient.Writes
+	bestEffort = redisclient.BestEffort
 
 	callTimeout = redisclient.CallTimeout
 )

@@ -40,8 +40,8 @@ func TestNothingVanishesFromListsThoughRedissClockIsAhead(t *testing.T) {
 			for range 3 {
 				read()
 			}
-			must(s.writeSession(t.Context(), &coming{key: w.key, id: session, entered: true}, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}))(t)
-			must(s.writeAgent(t.Context(), actor{organization: o, agent: agent}, Agent{ID: agent, Name: "late"}, [32]byte{1}, &coming{entered: true}))(t)
+			must(s.writeSession(t.Context(), &creation{key: w.key, id: session, entered: true}, NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}))(t)
+			must(s.writeAgent(t.Context(), actor{organization: o, agent: agent}, Agent{ID: agent, Name: "late"}, [32]byte{1}, &creation{entered: true}))(t)
 			must(s.begin(t.Context(), grant.AccessToken, transaction, w.alone(0)))(t)
 			for range 3 {
 				read()

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// creationRefusals counts creations that a quota or a rate has refused.
+// creationRefusals counts creations that a quota or a rate refused.
 type creationRefusals struct{ by *prometheus.CounterVec }
 
 func newCreationRefusals() *creationRefusals {
@@ -23,7 +23,7 @@ func newCreationRefusals() *creationRefusals {
 	return c
 }
 
-// count counts an error that is such a refusal, and returns it.
+// count counts err if it is a *QuotaError or a *RateError, and returns it.
 func (c *creationRefusals) count(err error) error {
 	var quota *QuotaError
 	var tooFast *RateError

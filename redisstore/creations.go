@@ -6,29 +6,29 @@ import (
 	"github.com/google/uuid"
 )
 
-// A creation by API key writes to two cells. First to the organization's: one script writes the index entry and the claim on
-// the idempotency key. Then to the agent's: the object. So an object never exists without an entry. A crash or a
-// lost reply in between leaves an entry without an object, which readers drop, and a claim without an outcome, with which the
-// same request starts again.
+// A creation by API key writes to two cells. One script in the organization's cell writes the index entry and the claim on
+// the idempotency key. Another in the agent's cell then writes the object. So every object has an index entry. A crash or a
+// lost reply between them leaves an entry without an object, which readers drop, and a claim without an outcome, with
+// which the same request starts again.
 
-// coming is an object that is about to be created by API key.
-type coming struct {
+// creation is the creation of an object by API key.
+type creation struct {
 	key         APIKey
 	id          uuid.UUID
 	index       string       // the organization's index that lists it
 	enter       *script      // enters it in the index
-	claim       *script      // does that, and ties the idempotency key to it
-	counted     resource     // whose quota bounds the index
-	makeRoom    func() bool  // may drop entries of the index that are over; nil when none can be
-	idempotency *Idempotency // nil for without an idempotency key
-	outcome     string       // the key of its outcome
-	entered     bool         // set once it may be in the index
+	claim       *script      // enters it, and ties the idempotency key to it
+	counted     resource     // its quota bounds the index
+	makeRoom    func() bool  // tries to remove inactive entries from the index; nil for an index that has none
+	idempotency *Idempotency // nil for no idempotency key
+	outcome     string       // the Redis key of its outcome
+	entered     bool         // true once it may be in the index
 }
 
-// reserveCreation reserves what a creation takes, and enters the coming object in its organization's index. A repeated
-// request creates nothing, so no quota refuses it, and nothing is written for it. Errors: ErrInvalidAPIKey, ErrKeyReused,
+// reserveCreation reserves what a creation takes, and enters the object in its organization's index before it exists. A
+// repeated request creates nothing, so it is subject to no quota and writes nothing. Errors: ErrInvalidAPIKey, ErrKeyReused,
 // *QuotaError, *RateError.
-func (s *Store) reserveCreation(ctx context.Context, c *coming, d demand) (reservation, error) {
+func (s *Store) reserveCreation(ctx context.Context, c *creation, d demand) (reservation, error) {
 	claim, err := s.reserveCreationKey(ctx, c)
 	if err != nil {
 		return reservation{}, err
@@ -49,7 +49,7 @@ func (s *Store) reserveCreation(ctx context.Context, c *coming, d demand) (reser
 	return held, nil
 }
 
-func (s *Store) reserveCreationKey(ctx context.Context, c *coming) (reservation, error) {
+func (s *Store) reserveCreationKey(ctx context.Context, c *creation) (reservation, error) {
 	if c.idempotency == nil {
 		return reservation{}, nil
 	}
@@ -58,34 +58,34 @@ func (s *Store) reserveCreationKey(ctx context.Context, c *coming) (reservation,
 		s.claimPlace(organization, c.idempotency))
 }
 
-// repeatBeyond returns nil if the creation repeats a request that has an outcome, else the refusal, which says that there is no
-// room for another object.
-func (s *Store) repeatBeyond(ctx context.Context, c *coming, refusal error) error {
+// repeatBeyond handles a creation beyond the quota. It returns nil if the creation repeats a request that has an outcome,
+// else the refusal.
+func (s *Store) repeatBeyond(ctx context.Context, c *creation, refusal error) error {
 	if c.idempotency == nil {
 		return refusal
 	}
-	err := s.claimAndEnter(ctx, c, "0") // which enters nothing
+	err := s.claimAndEnter(ctx, c, "0") // a quota of 0 enters nothing
 	if err != nil && !isRefusedCreation(err) {
 		return err
 	}
-	if !s.isKept(ctx, s.proven.flow(c.key), c.outcome) {
+	if !s.isStored(ctx, s.proven.flow(c.key), c.outcome) {
 		return refusal
 	}
-	if err != nil { // its claim has expired shortly before its outcome
+	if err != nil { // the claim expired shortly before the outcome
 		return s.claimAndEnter(ctx, c, "")
 	}
 	return nil
 }
 
-// enterWithin enters the object within the quota of its index; when that is reached, a repeated request beyond it, and another
-// one if room can be made.
-func (s *Store) enterWithin(ctx context.Context, c *coming, enter func(quota string) error) error {
+// enterWithin enters the object within the quota of its index. At the quota it enters a repeated request all the same, and
+// a new one if it can make room.
+func (s *Store) enterWithin(ctx context.Context, c *creation, enter func(quota string) error) error {
 	organization := c.key.Organization
 	err := enter(s.usage.quota(organization, c.counted))
 	switch {
 	case !isRefusedCreation(err):
 		return err
-	case c.idempotency != nil && s.isKept(ctx, s.proven.flow(c.key), c.outcome):
+	case c.idempotency != nil && s.isStored(ctx, s.proven.flow(c.key), c.outcome):
 		return enter("")
 	case c.makeRoom != nil && c.makeRoom():
 		return enter(s.usage.quota(organization, c.counted))
@@ -94,9 +94,9 @@ func (s *Store) enterWithin(ctx context.Context, c *coming, enter func(quota str
 	}
 }
 
-// claimAndEnter enters the object in its index, and ties the idempotency key to it if there is one. When a request before had
-// the key, it writes nothing.
-func (s *Store) claimAndEnter(ctx context.Context, c *coming, quota string) error {
+// claimAndEnter enters the object in its index, and ties the idempotency key to it if there is one. It writes nothing if an
+// earlier request has the key.
+func (s *Store) claimAndEnter(ctx context.Context, c *creation, quota string) error {
 	if c.idempotency == nil {
 		return s.enter(ctx, c, quota)
 	}
@@ -107,7 +107,7 @@ func (s *Store) claimAndEnter(ctx context.Context, c *coming, quota string) erro
 	return err
 }
 
-func (s *Store) claimWithEntry(ctx context.Context, c *coming, quota string) error {
+func (s *Store) claimWithEntry(ctx context.Context, c *creation, quota string) error {
 	organization, idem := c.key.Organization, c.idempotency
 	keys := []string{s.keys.organization(organization), s.claimPlace(organization, idem), c.index}
 	err := idem.claimed(s.runByKey(ctx, c.key, s.proven.flow(c.key), c.claim, keys,
@@ -116,20 +116,20 @@ func (s *Store) claimWithEntry(ctx context.Context, c *coming, quota string) err
 	return err
 }
 
-func (s *Store) enter(ctx context.Context, c *coming, quota string) error {
+func (s *Store) enter(ctx context.Context, c *creation, quota string) error {
 	keys := []string{s.keys.organization(c.key.Organization), c.index}
 	_, err := s.runByKey(ctx, c.key, s.proven.flow(c.key), c.enter, keys, c.key.Hash, c.id, quota)
 	c.entered = err == nil
 	return nothingVisible(err)
 }
 
-// create runs a creation's script, or returns the outcome of the request that had the idempotency key before. That outcome
-// is read by a script that cannot create anything, because the object is not in its index; it enters that only when there is
-// no outcome.
-func (s *Store) create(ctx context.Context, c *coming, creation, replay keyedScript,
+// create runs the creation's script, or returns the outcome of the earlier request with this idempotency key. A script that
+// cannot create anything reads that outcome, because the object is not in its index yet. Only if there is no outcome, create
+// enters the object and creates it.
+func (s *Store) create(ctx context.Context, c *creation, createObject, replay keyedScript,
 	perform func(keyedScript) (*reply, error)) (*reply, error) {
 	if c.entered {
-		return perform(creation)
+		return perform(createObject)
 	}
 	r, err := perform(replay)
 	if err != errNoOutcome {
@@ -139,5 +139,5 @@ func (s *Store) create(ctx context.Context, c *coming, creation, replay keyedScr
 	if err != nil {
 		return nil, s.refusals.count(err)
 	}
-	return perform(creation)
+	return perform(createObject)
 }

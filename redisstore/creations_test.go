@@ -38,7 +38,7 @@ func (w tenant) keyedCreations(s *Store) map[string]keyedCreation {
 			claimOnly: func(ctx context.Context, s *Store, idem *Idempotency, quota string) error {
 				idem.bounded = true
 				id := newID(idem.cell(string(w.key.Organization[:])))
-				c := &coming{key: w.key, id: id, index: s.keys.organizationAgents(w.key.Organization), claim: claimAgent, idempotency: idem}
+				c := &creation{key: w.key, id: id, index: s.keys.organizationAgents(w.key.Organization), claim: claimAgent, idempotency: idem}
 				return s.claimAndEnter(ctx, c, quota)
 			},
 			ids: func(t *testing.T, s *Store) []uuid.UUID {
@@ -58,7 +58,7 @@ func (w tenant) keyedCreations(s *Store) map[string]keyedCreation {
 			},
 			claimOnly: func(ctx context.Context, s *Store, idem *Idempotency, quota string) error {
 				idem.bounded = true
-				return s.claimAndEnter(ctx, s.comingSession(ctx, w.key, n(idem)), quota)
+				return s.claimAndEnter(ctx, s.sessionCreation(ctx, w.key, n(idem)), quota)
 			},
 			ids: func(t *testing.T, s *Store) []uuid.UUID {
 				ids, _ := listed(t, s, w.byKey(), Query{Limit: 100}, nil)

@@ -12,7 +12,7 @@ import (
 
 // DeletionProgress is how far a deletion is.
 type DeletionProgress struct {
-	Pass    int   // over all keys; there are two at the least
+	Pass    int   // over all keys, from 1; there are at least two
 	Walked  int64 // keys read, in all passes
 	Removed int64 // keys removed, in all passes
 }
@@ -20,9 +20,9 @@ type DeletionProgress struct {
 const (
 	// drainTime is how long a request that was authorized before the organization was closed may still write: a few calls.
 	drainTime = 3 * callTimeout
-	// maxPasses bounds a deletion that meets new keys in each pass.
+	// maxPasses bounds a deletion that finds new keys in each pass.
 	maxPasses = 20
-	// maxUncertain bounds the keys that one pass leaves to the next; see deletion.
+	// maxUncertain bounds deletion.uncertain.
 	maxUncertain = 1 << 20
 )
 
@@ -30,32 +30,32 @@ const (
 type deletion struct {
 	*Store
 	organization uuid.UUID
-	settle       time.Duration
+	drain        time.Duration
 	report       func(DeletionProgress)
 	progress     DeletionProgress
 
-	agents  map[uuid.UUID]bool // of the organization; true once revoked
-	cells   map[uint16]bool    // of the organization and its agents
-	foreign map[uint16]bool    // cells that others have something in
-	// uncertain are keys in cells of the organization that do not say whose they are, as earlier versions have written them:
-	// families, and claims on idempotency keys. They go if, after the walk that met them, no other organization is found in their
-	// cell. In a shared cell they expire.
+	agents map[uuid.UUID]bool // of the organization; true if revoked
+	cells  map[uint16]bool    // of the organization and its agents
+	shared map[uint16]bool    // cells in which other organizations store something too
+	// uncertain are keys in cells of the organization that do not name their owner, because earlier versions wrote them:
+	// families, and claims on idempotency keys. The next pass removes those whose cell no other tenant shares. In a shared
+	// cell they expire.
 	uncertain []string
 }
 
 // DeleteOrganization removes everything that Redis stores of an organization, in short steps, and reports after each. First
-// it closes the organization: it suspends it, removes its API keys and revokes its agents. Then it waits for the requests that
-// were authorized before. It removes the organization's own record last, so that an interrupted deletion can be repeated.
-// Errors: ErrUnknownOrganization.
+// it closes the organization: it suspends it, removes its API keys and revokes its agents. Then it waits until requests
+// that were authorized before have ended. It removes the organization's own record last, so that an interrupted deletion
+// can be repeated. Errors: ErrUnknownOrganization, ErrUnavailable, ErrOutcomeUnknown.
 func (s *Store) DeleteOrganization(ctx context.Context, organization uuid.UUID, report func(DeletionProgress)) error {
 	return s.deleteOrganization(ctx, organization, drainTime, report)
 }
 
-func (s *Store) deleteOrganization(ctx context.Context, organization uuid.UUID, settle time.Duration, report func(DeletionProgress)) error {
+func (s *Store) deleteOrganization(ctx context.Context, organization uuid.UUID, drain time.Duration, report func(DeletionProgress)) error {
 	if err := s.closeOrganization(ctx, organization); err != nil {
 		return err
 	}
-	d := &deletion{Store: s, organization: organization, settle: settle, report: report, agents: map[uuid.UUID]bool{}}
+	d := &deletion{Store: s, organization: organization, drain: drain, report: report, agents: map[uuid.UUID]bool{}}
 	for d.progress.Pass < maxPasses {
 		d.progress.Pass++
 		before := d.progress.Removed
@@ -69,7 +69,8 @@ func (s *Store) deleteOrganization(ctx context.Context, organization uuid.UUID, 
 	return fmt.Errorf("after %d passes there are still new keys; are all instances of this version?", maxPasses)
 }
 
-// closeOrganization closes an organization for good. It also removes the API keys, for instances that do not follow suspensions.
+// closeOrganization suspends an organization for good. It removes its API keys too, for instances that do not follow
+// suspensions.
 func (s *Store) closeOrganization(ctx context.Context, organization uuid.UUID) error {
 	_, err := s.organizationName(ctx, organization)
 	if errors.Is(err, ErrUnknownOrganization) {
@@ -106,20 +107,20 @@ func (d *deletion) pass(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-time.After(d.settle):
+		case <-time.After(d.drain):
 		}
 	}
 	return d.walk(ctx, "*", d.sweep)
 }
 
-// findTenants finds the organization's agents, and the cells that others share with it.
+// findTenants finds the organization's agents, and the cells that other organizations share with it.
 func (d *deletion) findTenants(ctx context.Context) error {
-	d.foreign = map[uint16]bool{}
+	d.shared = map[uint16]bool{}
 	d.cells = map[uint16]bool{cellOf(d.organization): true}
 	err := d.walk(ctx, "o", func(_ context.Context, keys []string) error {
 		for _, key := range keys {
 			if name, valid := d.keys.parse(key); valid && name.id != d.organization {
-				d.foreign[name.cell] = true
+				d.shared[name.cell] = true
 			}
 		}
 		return nil
@@ -128,7 +129,7 @@ func (d *deletion) findTenants(ctx context.Context) error {
 		return err
 	}
 	return d.walk(ctx, "a", func(ctx context.Context, keys []string) error {
-		found, err := ask(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.SliceCmd {
+		found, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.SliceCmd {
 			return p.HMGet(ctx, key, "organization", "revoked")
 		})
 		if err != nil {
@@ -138,7 +139,7 @@ func (d *deletion) findTenants(ctx context.Context) error {
 			name, _ := d.keys.parse(key)
 			r := reply{Values: found[i].Val()}
 			if r.Optional(0) != string(d.organization[:]) {
-				d.foreign[name.cell] = true
+				d.shared[name.cell] = true
 				continue
 			}
 			d.agents[name.id] = d.agents[name.id] || r.Optional(1) != ""
@@ -164,7 +165,7 @@ func (d *deletion) revokeAgents(ctx context.Context) error {
 	return nil
 }
 
-// finish removes the records that led to all others.
+// finish removes the records that named the other keys: of the agents, then of the organization.
 func (d *deletion) finish(ctx context.Context) error {
 	var records [][]string
 	for agent := range d.agents {

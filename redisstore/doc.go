@@ -1,10 +1,9 @@
-// Package redisstore stores everything that Remit keeps, in Redis.
+// Package redisstore stores all of Remit's data in Redis.
 //
-// Each operation is one script of package lua, which validates first and then writes, so it happens completely or not at
-// all. keys.go alone spells keys; package redisclient sends scripts, and never one twice that may have run;
-// refusals.go alone turns a script's reply codes into errors. Times come from Redis's clock, money is whole
-// micro-dollars, and what a status depends on (an agent's revocation, an expiry) is read with the object, never copied
-// into it: see Session.Status.
+// Each operation is one script of package lua. It validates first and then writes, so it happens completely or not at all.
+// Only keys.go spells keys. Package redisclient sends scripts, and never repeats one that may have run. Only refusals.go
+// turns a script's reply codes into errors. Times come from Redis's clock, money is whole micro-dollars. Readers derive a
+// status from stored events (an agent's revocation, an expiry); no job updates it in the background: see Session.Status.
 //
 // Errors are ErrUnavailable (nothing happened), ErrOutcomeUnknown (a write may have happened), or one of the refusals.
 package redisstore

@@ -6,10 +6,10 @@ import (
 	"github.com/google/uuid"
 )
 
-var releaseHolds = newScript("release_holds", tidies)
+var releaseHolds = newScript("release_holds", bestEffort)
 
-// releasingDueHolds runs an operation on a session. While holds of the session are due the operation does nothing: they are
-// released, and it runs again.
+// releasingDueHolds runs an operation on a session. While the session has holds that are due, the operation does nothing and
+// returns errHoldsDue; then releasingDueHolds releases them and runs the operation again.
 func (s *Store) releasingDueHolds(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
 	r, err := do()
 	if err != errHoldsDue {

@@ -8,7 +8,7 @@ import (
 	"remit/redisclient"
 )
 
-// Refusals of the store. None has changed anything, except ErrTokenReused, which has revoked its family.
+// Refusals of the store. A refused operation has changed nothing, except with ErrTokenReused, which revokes the family.
 var (
 	ErrInvalidAPIKey       = errors.New("no organization has this API key")
 	ErrSuccessorUsed       = errors.New("the API key was replaced and its successor is in use")
@@ -21,19 +21,19 @@ var (
 	ErrUnknownTransaction  = errors.New("no such transaction")
 	ErrKeyReused           = errors.New("the idempotency key was used for another request")
 	ErrTokenLacksScope     = errors.New("the access token does not hold the scope")
-	// ErrOrganizationSuspended refuses a good credential of an organization that the operator has suspended.
+	// ErrOrganizationSuspended refuses a valid credential of an organization that the operator has suspended.
 	ErrOrganizationSuspended = errors.New("the organization is suspended")
 	ErrAgentRevoked          = errors.New("the agent is revoked")
-	// ErrUnknownOrganization is for callers without an API key. An API key of no organization is ErrInvalidAPIKey.
+	// ErrUnknownOrganization is for operations without an API key. An API key of no organization is ErrInvalidAPIKey.
 	ErrUnknownOrganization = errors.New("no such organization")
 	ErrBeingDeleted        = errors.New("the organization is being deleted")
 	ErrUnknownKey          = errors.New("no such key")
 	ErrKeyInUse            = errors.New("the key is the one that signs now")
 
-	errHoldsDue = errors.New("holds of the session are due and go first; nothing was done")
+	errHoldsDue = errors.New("holds of the session are due and must be released first; nothing was done")
 )
 
-// ErrTokenReused refuses a spent refresh token that was used again. Its family is revoked.
+// ErrTokenReused refuses a spent refresh token that was used again. Its family is revoked (RFC 9700 §4.14.2).
 var ErrTokenReused error = &redisclient.WritingRefusal{Text: "a spent refresh token was used again; its family is revoked"}
 
 // NotActiveError refuses an operation that needs an active session.
@@ -46,7 +46,7 @@ type ScopeError struct{ Scope string }
 
 func (e *ScopeError) Error() string { return fmt.Sprintf("the scope %s is not held", e.Scope) }
 
-// LimitError refuses a charge that does not fit.
+// LimitError refuses a charge or a hold that exceeds a limit.
 type LimitError struct {
 	Limit string // max_actions, max_value_usd or max_committed_usd
 	Usage Usage  // as it stands; nothing was charged
@@ -54,7 +54,7 @@ type LimitError struct {
 
 func (e *LimitError) Error() string { return "the session's " + e.Limit + " is reached" }
 
-// BelowUsageError refuses a limit below what is used and held.
+// BelowUsageError refuses a limit below the amount used and held.
 type BelowUsageError struct {
 	Limit string // max_actions or max_value_usd
 	Usage Usage  // as it stands; nothing was changed
@@ -62,7 +62,7 @@ type BelowUsageError struct {
 
 func (e *BelowUsageError) Error() string { return e.Limit + " must not be below what is used and held" }
 
-// AboveBoundsError refuses to add to a limit that would become more than MostActions or MostValue.
+// AboveBoundsError refuses an addition that would raise a limit above MostActions or MostValue.
 type AboveBoundsError struct{ Limit string } // max_actions or max_value_usd
 
 func (e *AboveBoundsError) Error() string { return e.Limit + " would become more than it may" }
@@ -72,24 +72,24 @@ type NotPendingError struct{ Status Status }
 
 func (e *NotPendingError) Error() string { return fmt.Sprintf("the transaction is %s", e.Status) }
 
-// ErrNotReversible refuses to undo a committed transaction that was begun as one that cannot be undone.
+// ErrNotReversible refuses to roll back a committed transaction that was begun as irreversible.
 var ErrNotReversible = errors.New("the transaction is committed and was begun as not reversible")
 
 // errNoOutcome says that an idempotency key has no outcome yet.
 var errNoOutcome = errors.New("no outcome is stored under this idempotency key")
 
-// QuotaError refuses an operation that would take an organization beyond a quota, or beyond its fair share of a Redis that is nearly
-// full. Nothing was changed.
+// QuotaError refuses a creation that would exceed an organization's quota, or its fair share of a Redis that is nearly full.
+// Nothing was changed.
 type QuotaError struct {
 	Quota     string // a name of ParseQuotas
-	Used, Max int64
+	Used, Max int64  // bytes for the quota of that name, else a count
 }
 
 func (e *QuotaError) Error() string {
 	return fmt.Sprintf("the organization's quota of %s is reached", e.Quota)
 }
 
-// RateError refuses a creation because an organization or an agent creates too fast. Nothing was changed.
+// RateError refuses a creation because the organization or the agent creates too fast. Nothing was changed.
 type RateError struct {
 	Limit      string // organization_rate or agent_rate
 	RetryAfter time.Duration
@@ -105,7 +105,8 @@ func isRefusedCreation(err error) bool {
 	return errors.As(err, &quota) || errors.As(err, &tooFast)
 }
 
-// isNoOutcome says whether a refusal is about what the request names, which the client may correct; see idempotent.lua.
+// isNoOutcome says whether a refusal is not stored as the outcome of an idempotency key, because the client may correct the
+// request; see idempotent.lua.
 func isNoOutcome(err error) bool {
 	var scope *ScopeError
 	var above *AboveBoundsError
@@ -113,10 +114,11 @@ func isNoOutcome(err error) bool {
 		errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above)
 }
 
-// nothingVisible turns the doubt about an index write into ErrUnavailable: readers ignore an entry without its object.
+// nothingVisible turns the ErrOutcomeUnknown of an index write into ErrUnavailable: readers ignore an entry without its
+// object, so the write has no visible effect.
 func nothingVisible(err error) error {
 	if errors.Is(err, ErrOutcomeUnknown) {
-		return fmt.Errorf("%w: %v", ErrUnavailable, err) // not wrapped: it is no longer in doubt
+		return fmt.Errorf("%w: %v", ErrUnavailable, err) // not wrapped: the outcome is known now
 	}
 	return err
 }

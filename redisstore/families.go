@@ -16,11 +16,11 @@ var (
 	endFamilies    = newScript("end_families", writes)
 )
 
-// endFamiliesAtOnce is how many families one script marks.
+// endFamiliesAtOnce is how many families one script ends.
 const endFamiliesAtOnce = 256
 
-// Families returns a page of the families of the key's agent that can be refreshed. A family from a version without
-// this index is listed once it has been refreshed. Errors: ErrInvalidAPIKey, ErrUnknownAgent.
+// Families returns a page of the live families of an agent of the key's organization, newest first. A family that a version
+// without this index created is listed after its next refresh. Errors: ErrInvalidAPIKey, ErrUnknownAgent.
 func (s *Store) Families(ctx context.Context, key APIKey, agent uuid.UUID, q Query) (Page[Family], error) {
 	if _, err := s.authenticate(ctx, s.proven.flow(key), key); err != nil {
 		return Page[Family]{}, err
@@ -36,7 +36,7 @@ func (s *Store) Families(ctx context.Context, key APIKey, agent uuid.UUID, q Que
 	return s.loadFamilies(ctx, s.proven.flow(key), agent, now, newestFirst(ids, q.Before), q.Limit)
 }
 
-// newestFirst sorts ids by their age, and leaves out those that are not before the one, if one is given.
+// newestFirst sorts ids, newest first, and keeps only those below before, unless that is uuid.Nil.
 func newestFirst(ids []uuid.UUID, before uuid.UUID) []uuid.UUID {
 	if before != uuid.Nil {
 		ids = slices.DeleteFunc(ids, func(id uuid.UUID) bool { return bytes.Compare(id[:], before[:]) >= 0 })
@@ -45,7 +45,7 @@ func newestFirst(ids []uuid.UUID, before uuid.UUID) []uuid.UUID {
 	return ids
 }
 
-// loadFamilies reads families in this order until it has one more than the limit, which shows that there is a next page.
+// loadFamilies reads families in this order until it has one more than the limit, which means that there is a next page.
 func (s *Store) loadFamilies(ctx context.Context, f flow, agent uuid.UUID, now time.Time, ids []uuid.UUID, limit int) (Page[Family], error) {
 	var found []Family
 	for chunk := range slices.Chunk(ids, max(limit+1, minChunk)) {
@@ -72,7 +72,7 @@ func (s *Store) loadFamilies(ctx context.Context, f flow, agent uuid.UUID, now t
 	return Page[Family]{Items: found}, nil
 }
 
-// familyIn reads when the latest generation was reached and when, after its id was drawn, the family was created.
+// familyIn reads a family from two fields: the time of its latest generation, and its creation in ms after its id's time.
 func (s *Store) familyIn(r *reply, id uuid.UUID) Family {
 	family := Family{ID: id, LastUsed: r.Time(0), Created: r.TimeSince(madeAt(id), 1)}
 	family.Expires = family.LastUsed.Add(s.config.RefreshLifetime)
@@ -82,9 +82,9 @@ func (s *Store) familyIn(r *reply, id uuid.UUID) Family {
 	return family
 }
 
-// EndFamily revokes a family of an agent of the key's organization, its refresh token and its access tokens. Ending it again
-// changes nothing while an access token of it may live; after that it is unknown. Errors: ErrInvalidAPIKey,
-// ErrUnknownAgent, ErrUnknownFamily.
+// EndFamily revokes a family of an agent of the key's organization, with its refresh token and its access tokens. Repeating
+// it changes nothing while an access token of the family may live; after that the family is unknown. Errors:
+// ErrInvalidAPIKey, ErrUnknownAgent, ErrUnknownFamily.
 func (s *Store) EndFamily(ctx context.Context, key APIKey, agent, family uuid.UUID) error {
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
 		return err
@@ -93,12 +93,12 @@ func (s *Store) EndFamily(ctx context.Context, key APIKey, agent, family uuid.UU
 }
 
 func (s *Store) endFamily(ctx context.Context, f flow, organization, agent, family uuid.UUID, who string) error {
-	_, err := s.client.Run(ctx, f, endFamily, s.familyKeys(agent, family), organization, familyField(family), s.markLifetime(),
+	_, err := s.client.Run(ctx, f, endFamily, s.familyKeys(agent, family), organization, familyField(family), s.revocationLifetime(),
 		s.auditAs(ctx, who))
 	return err
 }
 
-// endOldest ends the families beyond those that an agent may have. If it fails, the next exchange tries again.
+// endOldest ends an agent's surplus families. If it fails, the next exchange returns them again.
 func (s *Store) endOldest(ctx context.Context, t AccessToken, oldest []uuid.UUID) {
 	for _, family := range oldest {
 		if err := s.endFamily(ctx, flow{}, t.Organization, t.Agent, family, actorAgent); err != nil && err != ErrUnknownFamily {
@@ -107,9 +107,9 @@ func (s *Store) endOldest(ctx context.Context, t AccessToken, oldest []uuid.UUID
 	}
 }
 
-// RevokeFamilies revokes all families of an agent of the key's organization, with their access tokens. Families that are
-// opened meanwhile stay valid. Errors: ErrInvalidAPIKey, ErrUnknownAgent; after ErrUnavailable and ErrOutcomeUnknown some may be
-// revoked already.
+// RevokeFamilies revokes all families of an agent of the key's organization, with their access tokens. Families opened
+// during the call stay live. Errors: ErrInvalidAPIKey, ErrUnknownAgent; after ErrUnavailable and ErrOutcomeUnknown some
+// families may be revoked.
 func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID) error {
 	if _, err := s.authenticate(ctx, s.proven.urgent(key), key); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID)
 		return err
 	}
 	for {
-		ended, err := s.markFamilies(ctx, f, agent)
+		ended, err := s.revokeSomeFamilies(ctx, f, agent)
 		if err != nil {
 			return err
 		}
@@ -131,11 +131,11 @@ func (s *Store) RevokeFamilies(ctx context.Context, key APIKey, agent uuid.UUID)
 	}
 }
 
-// markFamilies marks some families of an ended epoch, and returns how many.
-func (s *Store) markFamilies(ctx context.Context, f flow, agent uuid.UUID) (int, error) {
+// revokeSomeFamilies records some families of an earlier epoch as revoked, and returns how many.
+func (s *Store) revokeSomeFamilies(ctx context.Context, f flow, agent uuid.UUID) (int, error) {
 	cell := ofCell(agent)
 	r, err := s.client.Run(ctx, f, endFamilies, []string{s.keys.agent(agent), s.keys.agentFamilies(agent)}, cell.cell,
-		s.markLifetime(), endFamiliesAtOnce)
+		s.revocationLifetime(), endFamiliesAtOnce)
 	if err != nil {
 		return 0, err
 	}
@@ -147,6 +147,6 @@ func (s *Store) markFamilies(ctx context.Context, f flow, agent uuid.UUID) (int,
 	for i, id := range ids {
 		keys[i] = s.keys.family(agent, id)
 	}
-	_ = s.client.Redis().Unlink(ctx, keys...).Err() // their epoch is over: what is left has no effect and expires
+	_ = s.client.Redis().Unlink(ctx, keys...).Err() // their epoch is over: keys that remain cannot be used, and expire
 	return len(ids), nil
 }

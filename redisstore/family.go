@@ -10,6 +10,6 @@ import (
 type Family struct {
 	ID       uuid.UUID
 	Created  time.Time
-	LastUsed time.Time // when its latest generation was granted
-	Expires  time.Time // unless it is refreshed before, and for good at the end of Config.FamilyLifetime
+	LastUsed time.Time // when its latest generation was issued
+	Expires  time.Time // a refresh postpones it, up to Config.FamilyLifetime after Created
 }

@@ -10,10 +10,12 @@ func (s *Store) familyKeys(agent, family uuid.UUID) []string {
 	return []string{s.keys.agent(agent), s.keys.family(agent, family), s.keys.events(agent), s.keys.agentFamilies(agent)}
 }
 
-// clockLeeway is how far the clocks of Redis and of the service may be apart, and Redis's may step, while a family stays
-// revoked: from two hours behind to two hours ahead, and one more.
+// clockLeeway extends the record of a revocation so that it outlives the family's access tokens in spite of clocks that
+// differ: two hours behind to two hours ahead, and a step of Redis's clock by one more.
 const clockLeeway = 5 * time.Hour
 
-// markLifetime is how long a family stays marked revoked, in ms. Access tokens end by the service's clock, marks by
-// Redis's.
-func (s *Store) markLifetime() int64 { return (s.config.AccessLifetime + clockLeeway).Milliseconds() }
+// revocationLifetime is how long Redis records a family as revoked, in ms. Access tokens expire by the service's clock, the
+// record by Redis's.
+func (s *Store) revocationLifetime() int64 {
+	return (s.config.AccessLifetime + clockLeeway).Milliseconds()
+}

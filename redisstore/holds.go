@@ -8,19 +8,20 @@ import (
 	"remit/money"
 )
 
-// NewHold is what a pending transaction's hold changes to; nil leaves a part of it as it is.
+// NewHold changes a pending transaction's hold. A nil field stays unchanged.
 type NewHold struct {
 	Value       *money.MicroUSD
 	Lifetime    *time.Duration // from now
-	Idempotency *Idempotency   // nil for without an idempotency key
+	Idempotency *Idempotency   // nil for no idempotency key
 }
 
 var (
 	changeHold = newKeyedScript("change_hold")
 )
 
-// ChangeHold changes what a pending transaction of the calling agent holds, and until when, if that fits. Errors:
-// ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError, ErrKeyReused, *QuotaError, *RateError.
+// ChangeHold changes the value and the expiry of a pending transaction of the calling agent, if the session's limits allow.
+// Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError; with an idempotency key
+// ErrKeyReused, *QuotaError and *RateError.
 func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
 	act := t.actor()
 	if n.Idempotency != nil {
@@ -35,14 +36,14 @@ func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n N
 		return s.perform(ctx, changeHold, act, n.Idempotency, keys, t.Organization, t.Agent, act.family, id,
 			orEmpty((*int64)(n.Value)), orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})
-	changed, err := facts.standing(act, r, err)
+	changed, err := facts.withReply(act, r, err)
 	if err == nil && (n.Idempotency == nil || !n.Idempotency.Replayed) {
 		s.notePostponed(act.organization, changed, r.Time(4))
 	}
 	return changed, err
 }
 
-// notePostponed counts that a pending transaction expires at another time.
+// notePostponed counts that a pending transaction's expiry changed.
 func (s *Store) notePostponed(organization uuid.UUID, t Transaction, before time.Time) {
 	s.usage.note(organization, func(c *changes, _ *quantities) {
 		c.eventBytes += eventSize

@@ -9,8 +9,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// An id is a UUIDv7 (RFC 9562 §5.7) whose last 16 bits are its cell. An agent and its objects share a cell, and
-// the cell is the hash tag of their keys, so they share a slot of a Redis Cluster. An id alone says where its object is.
+// An id is a UUIDv7 (RFC 9562 §5.7) whose last 16 bits are its cell. An agent and everything that belongs to it share one
+// cell. The cell is the hash tag of their keys, so they share a slot of a Redis Cluster, and an id alone gives the key's slot.
 
 // newID returns a fresh id in the cell.
 func newID(cell uint16) uuid.UUID {
@@ -27,7 +27,7 @@ func NewID(owner uuid.UUID) uuid.UUID { return newID(cellOf(owner)) }
 
 func cellOf(id uuid.UUID) uint16 { return binary.BigEndian.Uint16(id[14:]) }
 
-// AppendID appends the id as it is written (RFC 9562 §4).
+// AppendID appends the id in its text form (RFC 9562 §4).
 func AppendID(text []byte, id uuid.UUID) []byte {
 	text = hex.AppendEncode(text, id[:4])
 	for _, part := range [][]byte{id[4:6], id[6:8], id[8:10], id[10:]} {
@@ -36,7 +36,7 @@ func AppendID(text []byte, id uuid.UUID) []byte {
 	return text
 }
 
-// madeAt returns the time that a UUIDv7 carries, by the clock of the service that drew it.
+// madeAt returns the time in a UUIDv7, by the clock of the instance that generated it.
 func madeAt(id uuid.UUID) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(id[:8]) >> 16))
 }

@@ -11,31 +11,31 @@ import (
 	"remit/redisclient"
 )
 
-// Idempotency is an idempotency key and the outcome of its use. Requests with the same key make one change, whichever instances
-// serve them. The change's own script stores its first outcome for 24 hours, a refusal by a limit or a state too, and later
-// requests get that outcome. Failed authentication, an unknown id, a scope that is not held and a failure of the store are no
-// outcomes.
+// Idempotency is an idempotency key and the result of its use. Requests with the same key make one change, whichever
+// instances serve them. The script that makes the change also stores its first outcome for 24 hours, and later requests get
+// that outcome. A refusal by a limit or a state is an outcome. Failed authentication, an unknown id, a scope that is not held
+// and a failure of the store are not.
 type Idempotency struct {
-	Key         string   // of the caller's choice; keys of different organizations and agents are different keys
-	Fingerprint [32]byte // of the request: the same key with another one is ErrKeyReused
-	// The operation sets Replayed when its outcome is that of an earlier request, FirstRequest.
+	Key         string   // chosen by the caller; each organization and each agent has its own keys
+	Fingerprint [32]byte // of the request; the same key with another fingerprint is ErrKeyReused
+	// The operation sets Replayed if it returns the outcome of an earlier request, whose id it sets in FirstRequest.
 	Replayed     bool
 	FirstRequest string
 
-	// bounded refuses a new key beyond the organization's quotas and rates. A revocation or a settlement is not bounded: beyond
-	// a quota it goes on without the key.
+	// bounded subjects a new key to the organization's quotas and rates. A revocation or a settlement is not bounded: beyond a
+	// quota it runs without the key.
 	bounded bool
 
-	// Credential and Seal are for an operation that issues a credential. Credential is the one that this request would issue; a
-	// replay sets it to the one that the first request issued. Redis stores it sealed.
+	// Credential and Seal are for an operation that issues a credential. Credential is the one that this request would issue;
+	// a replay sets it to the one that the first request issued. Redis stores it sealed.
 	Credential string
 	Seal       Seal
 
-	kept      bool // set by the operation: its outcome is stored, be it a refusal
-	forgotten bool // set by the operation: it goes on beyond a quota, and the key is not stored
+	stored    bool // set by the operation: its outcome is stored, even if it is a refusal
+	forgotten bool // set by the operation: it runs without the key, because a quota leaves no room to store it
 
-	claim claim     // on the key, where it is claimed before the operation
-	at    uuid.UUID // what the operation is about: the outcome is stored in its cell; uuid.Nil for several
+	claim claim     // on the key, if the operation claims it first
+	at    uuid.UUID // the object of the operation, whose cell stores the outcome; uuid.Nil for several
 }
 
 // Seal encrypts a stored credential so that only its client can read it.
@@ -67,9 +67,9 @@ func (s *Store) perform(ctx context.Context, sc keyedScript, act actor, idem *Id
 	if err != nil {
 		return nil, err
 	}
-	idem.kept = false
+	idem.stored = false
 	r, err := s.performKeyed(ctx, sc, act, idem, outcome, keys, args)
-	if idem.kept { // a refusal takes as much memory as any outcome
+	if idem.stored { // a stored refusal takes as much memory as any outcome
 		held.finish(nil, idem.Replayed)
 	} else {
 		held.finish(err, idem.Replayed)
@@ -94,7 +94,7 @@ func keyedArguments(ctx context.Context, act actor, idem *Idempotency) []any {
 	return []any{idem.Fingerprint, requestID(ctx), outcomeLifetime.Milliseconds(), act.family}
 }
 
-// read takes the outcome out of the answer of idempotent.lua, and sets FirstRequest and Replayed.
+// read returns the outcome in a reply of idempotent.lua, and sets FirstRequest and Replayed.
 func (o *Idempotency) read(r *reply) (*reply, error) {
 	o.FirstRequest, o.Replayed = r.Text(0), r.Text(1) != ""
 	inner := r.List(2)
@@ -105,19 +105,19 @@ func (o *Idempotency) read(r *reply) (*reply, error) {
 		return nil, inner.Err
 	}
 	outcome, err := readReply(inner.Values)
-	o.kept = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && err != errHoldsDue && err != errNoOutcome
+	o.stored = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && err != errHoldsDue && err != errNoOutcome
 	return outcome, err
 }
 
-// forget reports whether the operation goes on without its idempotency key, because the quota leaves no room for it.
+// forget says whether the operation runs without its idempotency key, because the quota leaves no room for it.
 func (o *Idempotency) forget(refusal error) bool {
 	var quota *QuotaError
 	o.forgotten = !o.bounded && errors.As(refusal, &quota)
 	return o.forgotten
 }
 
-// keyDigest names an idempotency key of this actor: for the whole request, or for a part of a batch. An agent and an
-// organization have different keys, even in one cell.
+// keyDigest names an idempotency key of this actor: for the whole request ("") or for a part of a batch. Keys of an agent and
+// of an organization differ, even in one cell.
 func (a actor) keyDigest(idem *Idempotency, part string) string {
 	if idem == nil {
 		return ""

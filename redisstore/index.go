@@ -7,15 +7,15 @@ import (
 	"github.com/google/uuid"
 )
 
-var dropDangling = newScript("drop_dangling", tidies)
+var dropDangling = newScript("drop_dangling", bestEffort)
 
-// Query asks for one page of a list, newest first.
+// Query selects one page of a list, newest first.
 type Query struct {
 	Limit  int       // entries, from 1 to 200
-	Before uuid.UUID // start below this id; uuid.Nil for the newest
-	Status Status    // only these; "" for all
-	Agent  uuid.UUID // only this agent's; uuid.Nil for all
-	// Session, in a list of transactions: only this session's; uuid.Nil for all.
+	Before uuid.UUID // the page starts below this id; uuid.Nil for the newest
+	Status Status    // only entries with this status; "" for all
+	Agent  uuid.UUID // only this agent's entries; uuid.Nil for all
+	// Session lists only this session's transactions; uuid.Nil for all. Other lists ignore it.
 	Session uuid.UUID
 }
 
@@ -26,29 +26,29 @@ type Page[T any] struct {
 }
 
 const (
-	// scanLimit bounds how many entries of an index one page reads. A filter that matches few of them gives a short
-	// page, even an empty one, with a Next.
+	// scanLimit bounds how many entries of an index one page reads. If a filter matches few of them, the page is short or
+	// even empty, and has a Next.
 	scanLimit = 1000
-	// minChunk is how many entries a filtered list reads at once, however few are requested: the filter may drop most of them.
+	// minChunk is the least number of entries that a filter reads at once, because few of them may match.
 	minChunk = 100
-	// creationTime is how long an index entry may wait for its object, from when a reader first met it without one. The
-	// index is written first; dropping an entry while its object is on its way would lose the object to every list.
+	// creationTime is how long a reader keeps an index entry without an object after the first reader observed it. The entry
+	// is written first: dropping it before the object is written would hide the object from every list.
 	creationTime = time.Hour
-	// suspicionTime is how long the time of that first meeting is kept.
+	// suspicionTime is how long the time of that first observation is stored.
 	suspicionTime = 30 * 24 * time.Hour
 )
 
-// index says how one list is read, and how its entries are repaired.
+// index says how to read one list and how to repair its entries.
 type index[T any] struct {
 	key     string
-	late    *lateIndex // nil for an index that is written with its objects: an entry without one was of one that is gone
+	late    *lateIndex // nil for an index that is written together with its objects: an entry without one is obsolete
 	members members
 	read    func(ctx context.Context, before uuid.UUID, limit int) (ids []uuid.UUID, now time.Time, err error)
-	load    func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for what does not exist
+	load    func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*T, error) // nil for an object that does not exist
 	id      func(*T) uuid.UUID
-	wants   func(*T) bool                         // whether the page shows it
-	keeps   func(*T) bool                         // whether it stays in this index; nil for always
-	move    func(ctx context.Context, those []*T) // takes those that do not
+	matches func(*T) bool                         // whether the page contains it
+	belongs func(*T) bool                         // whether it belongs in this index; nil for always
+	move    func(ctx context.Context, those []*T) // moves those that do not belong
 }
 
 // lateIndex is an organization's index that is written before its objects.
@@ -57,7 +57,7 @@ type lateIndex struct {
 	key, suspects string
 }
 
-// page reads an index until it has one more entry than the page holds, which shows that there is a next page.
+// page reads an index until it has one entry more than the page needs, which means that there is a next page.
 func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], error) {
 	var found []T
 	before, chunk := q.Before, q.Limit+1
@@ -77,7 +77,7 @@ func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], 
 		}
 		repair(ctx, s, ix, ids, objects)
 		for _, object := range objects {
-			if object != nil && ix.wants(object) {
+			if object != nil && ix.matches(object) {
 				found = append(found, *object)
 			}
 		}
@@ -92,8 +92,8 @@ func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], 
 	return Page[T]{Items: found, Next: before}, nil
 }
 
-// repair drops the entries whose objects are gone, and moves those that do not belong in this index. It is best effort: the
-// next reader meets what is left.
+// repair drops the entries whose objects are gone, and moves those that belong in another index. Failures are ignored,
+// because the next reader repairs the entries that remain.
 func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, objects []*T) {
 	var gone []uuid.UUID
 	var elsewhere []*T
@@ -101,7 +101,7 @@ func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, 
 		switch {
 		case object == nil:
 			gone = append(gone, ids[i])
-		case ix.keeps != nil && !ix.keeps(object):
+		case ix.belongs != nil && !ix.belongs(object):
 			elsewhere = append(elsewhere, object)
 		}
 	}
@@ -115,7 +115,7 @@ func repair[T any](ctx context.Context, s *Store, ix index[T], ids []uuid.UUID, 
 	}
 }
 
-// dropLate drops entries whose object can no longer appear, and notes when the others were first seen, if it can.
+// dropLate drops entries that have been without an object for creationTime, and notes the others. Failures are ignored.
 func (s *Store) dropLate(ctx context.Context, ix *lateIndex, dangling []uuid.UUID) {
 	if len(dangling) == 0 {
 		return
@@ -130,7 +130,7 @@ func (s *Store) dropLate(ctx context.Context, ix *lateIndex, dangling []uuid.UUI
 	_, _ = s.client.Run(ctx, flow{Owner: ix.organization}, dropDangling, keys, args...)
 }
 
-// drop removes entries from an index, if it can.
+// drop removes entries from an index. Failures are ignored.
 func (s *Store) drop(ctx context.Context, key string, m members, gone ...uuid.UUID) {
 	if len(gone) == 0 {
 		return

@@ -1,9 +1,9 @@
 package redisstore
 
-// KeyKind is what a key is for.
+// KeyKind is the use of a key.
 type KeyKind string
 
-// The keys that are stored in Redis unless the service has key files.
+// The kinds of keys that Redis stores unless the service reads them from files.
 const (
 	SigningKeys KeyKind = "signing" // of access tokens
 	RefreshKeys KeyKind = "refresh" // of refresh tokens

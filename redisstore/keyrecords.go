@@ -16,12 +16,12 @@ import (
 type KeyRecord struct {
 	ID        string
 	Created   time.Time
-	SignsFrom time.Time // later than now while it is only published
-	Ends      time.Time // zero for a key with no successor
-	Material  string    // as it was given
+	SignsFrom time.Time // in the future while it is only published
+	Ends      time.Time // zero for a key without a successor
+	Material  string    // as KeepFirstKey or RotateKey got it
 }
 
-// PendingKeyError refuses a rotation while the key of the one before is waiting to sign.
+// PendingKeyError refuses a rotation while the key of the previous rotation does not sign yet.
 type PendingKeyError struct {
 	ID        string
 	SignsFrom time.Time
@@ -37,7 +37,7 @@ var (
 	retireKey    = newScript("retire_key", writes)
 )
 
-// Keys returns the keys of a kind that are not at their end, the newest first, and Redis's time.
+// Keys returns the keys of a kind that have not ended, newest first, and Redis's time. Errors: ErrUnavailable.
 func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 	for id, text := range fields.Val() {
 		record, err := parseKeyRecord(id, text)
 		if err != nil {
-			continue // unreadable: the others must still be readable, and retirable
+			continue // skip a record that cannot be read, so that the others can be read and retired
 		}
 		if record.Ends.IsZero() || record.Ends.After(clock.Val()) {
 			records = append(records, record)
@@ -66,14 +66,15 @@ func (s *Store) Keys(ctx context.Context, kind KeyKind) ([]KeyRecord, time.Time,
 	return records, clock.Val(), nil
 }
 
-// KeepFirstKey stores a key unless there is one of its kind already. It may be repeated.
+// KeepFirstKey stores a key unless one of its kind is stored already. It is safe to repeat. Errors: ErrUnavailable,
+// ErrOutcomeUnknown.
 func (s *Store) KeepFirstKey(ctx context.Context, kind KeyKind, id, material string) error {
 	_, err := s.client.Run(ctx, ownFlow, keepFirstKey, []string{s.keys.keyRecords(kind)}, id, material)
 	return err
 }
 
-// RotateKey adds a key that every instance publishes now and signs with after publish, and returns when that is. The
-// keys before it verify for outlive longer. Errors: *PendingKeyError.
+// RotateKey adds a key that every instance publishes now and signs with after publish, and returns the time from which it
+// signs. The previous keys verify for outlive after that time. Errors: *PendingKeyError.
 func (s *Store) RotateKey(ctx context.Context, kind KeyKind, id, material string,
 	publish, outlive time.Duration) (time.Time, error) {
 	r, err := s.client.Run(ctx, ownFlow, rotateKey, []string{s.keys.keyRecords(kind)},
@@ -84,30 +85,30 @@ func (s *Store) RotateKey(ctx context.Context, kind KeyKind, id, material string
 	return r.Time(0), r.Err
 }
 
-// RetireKey ends a key at once, or withdraws one that does not sign yet. Errors: ErrUnknownKey, ErrKeyInUse.
+// RetireKey ends a previous key at once, or withdraws one that does not sign yet. Errors: ErrUnknownKey, ErrKeyInUse.
 func (s *Store) RetireKey(ctx context.Context, kind KeyKind, id string) error {
 	_, err := s.client.Run(ctx, ownFlow, retireKey, []string{s.keys.keyRecords(kind)}, id)
 	return err
 }
 
-// KeepIssuer stores the issuer that instances without --issuer share, unless there is one already, and returns the stored
-// one. It reads first: an instance must start even while Redis refuses writes.
+// KeepIssuer stores the issuer for instances that are configured with none, unless one is stored already, and returns the
+// stored one. It reads first, so that an instance can start while Redis is read-only. Errors: ErrUnavailable.
 func (s *Store) KeepIssuer(ctx context.Context, issuer string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	place := s.keys.issuer()
-	kept, err := s.keptIssuer(ctx)
-	if err != nil || kept != "" { // only the first instance writes: the others start even if Redis refuses writes
+	kept, err := s.storedIssuer(ctx)
+	if err != nil || kept != "" { // only the first instance writes
 		return kept, err
 	}
 	if err := s.client.Write(ctx, place, redis.NewBoolCmd(ctx, "set", place, issuer, "nx")); err != nil {
-		return "", s.client.Classify(err, reads) // it may be repeated
+		return "", s.client.Classify(err, reads) // repeating it is harmless
 	}
-	return s.keptIssuer(ctx)
+	return s.storedIssuer(ctx)
 }
 
-// keptIssuer returns the stored issuer, "" for none.
-func (s *Store) keptIssuer(ctx context.Context) (string, error) {
+// storedIssuer returns the stored issuer, "" for none.
+func (s *Store) storedIssuer(ctx context.Context) (string, error) {
 	kept, err := s.client.Redis().Get(ctx, s.keys.issuer()).Result()
 	if err == redis.Nil {
 		return "", nil
@@ -115,12 +116,12 @@ func (s *Store) keptIssuer(ctx context.Context) (string, error) {
 	return kept, s.client.Classify(err, reads)
 }
 
-// SetIssuer replaces the stored issuer. If it is the same already, it writes nothing, as KeepIssuer.
+// SetIssuer replaces the stored issuer. It writes nothing if the issuer is stored already. Errors: ErrUnavailable.
 func (s *Store) SetIssuer(ctx context.Context, issuer string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	place := s.keys.issuer()
-	if kept, err := s.keptIssuer(ctx); err != nil || kept == issuer {
+	if kept, err := s.storedIssuer(ctx); err != nil || kept == issuer {
 		return err
 	}
 	return s.client.Classify(s.client.Write(ctx, place, redis.NewStatusCmd(ctx, "set", place, issuer)), reads)

@@ -7,58 +7,58 @@ import (
 	"github.com/google/uuid"
 )
 
-// keyspace is the only place that spells a key. {cell} is the Redis Cluster hash tag: the last 16 bits, in hex, of the
-// id that follows it, unless said otherwise. Ids in keys are text, ids in values and members are their 16 bytes, but where
-// 14 are said the cell is left out (members.go); times are ms since 1970, money is micro-USD. Config.Prefix goes before each.
+// keyspace alone spells keys. {cell} is the Redis Cluster hash tag: the last 16 bits, in hex, of the id that follows it,
+// unless the table says otherwise. Ids in keys are text. Ids in values and members are their 16 bytes; members of 14 bytes
+// omit the cell (members.go). Times are ms since 1970, money is micro-USD. Config.Prefix precedes each key.
 //
-//	o:{cell}:<organization>   hash  name, key (SHA-256), previous_key, previous_until, used_key (the key, once
-//	                                it was used, if it replaced another), created, metadata
+//	o:{cell}:<organization>   hash  name, key (SHA-256), previous_key, previous_until, used_key (a key that replaced
+//	                                another, after its first use), created, metadata
 //	oa:{cell}:<organization>  zset  its agents            ─┐
 //	oo:{cell}:<organization>  zset  its open sessions      ├ indexes: all scores 0, members in order of creation;
-//	os:{cell}:<organization>  zset  its closed sessions    │ may hold entries that are gone, never lack one
+//	os:{cell}:<organization>  zset  its closed sessions    │ every object has an entry; an entry's object may be gone
 //	ot:{cell}:<organization>  zset  its transactions      ─┘
-//	                                A session is in oo: from before it is created until a reader notices that it is not
-//	                                active any more, and then in os:.
+//	                                A session is in oo: from before it is created until a reader has observed that it is
+//	                                no longer active, and then in os:.
 //	oq:{cell}:<organization>  hash  its usage (note_usage.lua) and quotas: q:<name>
-//	oh                        zset  every organization that holds something: its 16 bytes, scored by the bytes that it holds
-//	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that were seen without their object, by Redis's
-//	                                time of the first sight (drop_dangling.lua); TTL 30 days
-//	ox:{cell}:<organization>  string  the latest expiry of a session that was seen to have expired (close_sessions.lua);
+//	oh                        zset  every organization that stores something: its 16 bytes, by its bytes of memory
+//	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that a reader found without their object, by
+//	                                Redis's time of that first observation (drop_dangling.lua); TTL 30 days
+//	ox:{cell}:<organization>  string  the latest expiry of a session that was observed expired (close_sessions.lua);
 //	                                TTL retention
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, created, revoked, epoch how often all its families
-//	                                were revoked, none for 0, family:<family>: revoked, until; TTL once it is deleted
+//	                                were revoked, none for 0, family:<family>: revoked, until; TTL after it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
-//	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by until when they may live (include/family_score.lua);
+//	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by their latest expiry (include/family_score.lua);
 //	                                TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
-//	f:{cell}:<family>         hash  g generation, r when it was reached, c created (in ms after the time in its id), sc scopes
-//	                                when narrowed, e the agent's epoch unless 0, p and l the last generation that was
-//	                                presented again at all and late; TTL 7 days, or until it has its --family-lifetime
+//	f:{cell}:<family>         hash  g generation, r when it was issued, c created (in ms after the time in its id), sc scopes
+//	                                when narrowed, e the agent's epoch unless 0, p the last generation that was presented
+//	                                again, l the last one presented again late; TTL 7 days, at most to its --family-lifetime
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
-//	                                agent's, md metadata, ov overage, gb given back by
-//	                                rollbacks and max_committed (include/budget.lua), q transactions begun, hx when the next hold is
-//	                                due or sooner, w what the audit trail has noted (include/flags.lua); TTL lifetime
-//	                                + retention. Short names, for there are many.
+//	                                agent's, md metadata, ov overage, gb refunds by rollbacks, and max_committed
+//	                                (include/budget.lua), q transactions begun, hx a time not after the next due hold, w flags
+//	                                for what the audit trail has noted (include/flags.lua); TTL lifetime + retention. The
+//	                                names are short because there are many sessions.
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
 //	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
 //	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action
-//	                                type, hv value held at first, v charged, ov overage, ir irreversible, b begun,
+//	                                type, hv value to hold, v charged, ov overage, ir irreversible, b begun,
 //	                                x expires, cm committed, rb rolled back, re reason, md metadata, ps pre-state,
 //	                                po post-state; TTL lifetime + retention, then retention
 //	i:{cell}:<digest>         string  outcome of an idempotency key (idempotent.lua, idempotent_sealed.lua), or the claim on one
-//	                                (include/claims.lua); TTL 24 h. The cell is the agent's, for claims by API keys and what
-//	                                becomes of API keys the organization's. An outcome ends with the organization's 16
-//	                                bytes, a claim by API key with its id as text
-//	k:signing, k:refresh      hash  keys kept in Redis: id to created, signs from, ends, material (rotate_key.lua)
-//	k:issuer                  string  iss of the instances without --issuer
+//	                                (include/claims.lua); TTL 24 h. The cell is the agent's; for claims by API keys and for
+//	                                outcomes about API keys it is the organization's. An outcome ends with the organization's
+//	                                16 bytes, a claim by API key with its id as text
+//	k:signing, k:refresh      hash  stored keys: id to created, signs from, ends, material (rotate_key.lua)
+//	k:issuer                  string  iss of the instances that are configured with none
 //	k:suspended               hash  organization (16 bytes) to since and state (suspend_organization.lua); version, which
 //	                                changes with every change
 //	k:bootstrap               string  SHA-256 of the bootstrap token that the first instance made
 //
-// Package redisclient spells three more after the same prefix, which hold nothing of Remit's: r:{cell}, w:{cell} and n:none.
+// Package redisclient spells three more keys with this prefix, which store no data of Remit: r:{cell}, w:{cell} and n:none.
 type keyspace struct{ prefix string }
 
 func (k keyspace) organization(id uuid.UUID) string       { return k.key("o:", cellOf(id), id) }
@@ -80,8 +80,8 @@ func (k keyspace) agentTransactions(id uuid.UUID) string   { return k.key("at:",
 func (k keyspace) agentFamilies(id uuid.UUID) string       { return k.key("af:", cellOf(id), id) }
 func (k keyspace) events(agent uuid.UUID) string           { return k.key("ev:", cellOf(agent), agent) }
 
-// family, session, holds and transaction take their cell from the agent. For their own ids that is the same; for another
-// agent's it gives a key that does not exist, on the slot where the caller's own credential is checked.
+// family, session, holds and transaction take their cell from the agent. The agent's own ids have the same cell. Another
+// agent's id gives a key that does not exist, in the slot where the caller's own credential is checked.
 func (k keyspace) family(agent, id uuid.UUID) string      { return k.key("f:", cellOf(agent), id) }
 func (k keyspace) session(agent, id uuid.UUID) string     { return k.key("s:", cellOf(agent), id) }
 func (k keyspace) holds(agent, session uuid.UUID) string  { return k.key("sh:", cellOf(agent), session) }
@@ -90,7 +90,7 @@ func (k keyspace) sessionTransactions(agent, session uuid.UUID) string {
 	return k.key("stx:", cellOf(agent), session)
 }
 
-// outcome is where the outcome of an idempotency key is stored, in the cell of the agent or the organization.
+// outcome is the key of an idempotency key's outcome, in the cell of the agent or the organization.
 func (k keyspace) outcome(owner uuid.UUID, digest string) string {
 	return k.outcomeIn(cellOf(owner), digest)
 }
@@ -132,8 +132,8 @@ func parseCell(text string) (cell uint16, valid bool) {
 
 func cellText(cell uint16) string { return string(appendCell(nil, cell)) }
 
-// familyField is the field of an agent's hash that marks a family revoked, and how an access token's family is passed
-// to scripts; an empty string stands for no family, when an API key calls.
+// familyField is the field of an agent's hash that records a family as revoked, and the form in which scripts take an access
+// token's family. It is "" for no family, when an API key calls.
 func familyField(family uuid.UUID) string {
 	if family == uuid.Nil {
 		return ""

@@ -9,17 +9,17 @@ import (
 	"remit/money"
 )
 
-// NewLimits are what a session's limits change to; nil leaves one as it is. A limit is set or added to, not both.
+// NewLimits changes a session's limits. A nil field leaves a limit unchanged. Either set a limit or add to it.
 type NewLimits struct {
 	MaxActions  *int64
 	MaxValue    *money.MicroUSD
 	AddActions  *int64
 	AddValue    *money.MicroUSD
 	Lifetime    *time.Duration // from now
-	Idempotency *Idempotency   // nil for without an idempotency key
+	Idempotency *Idempotency   // nil for no idempotency key
 }
 
-// What max_actions and max_value_usd can be at the most.
+// The highest max_actions and max_value_usd.
 const (
 	MostActions = 1_000_000_000
 	MostValue   = money.Max
@@ -27,12 +27,12 @@ const (
 
 var changeLimits = newKeyedScript("change_limits")
 
-// ChangeLimits changes the limits of an active session of the key's organization. Errors: ErrInvalidAPIKey,
-// ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrKeyReused; *QuotaError and *RateError if the change
-// adds to a limit.
+// ChangeLimits changes the limits of an active session of the key's organization, and returns the session. Errors:
+// ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError; with an idempotency key
+// ErrKeyReused, and for an addition *QuotaError and *RateError.
 func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n NewLimits) (Session, error) {
 	c := Caller{Key: &key}
-	if n.Idempotency != nil { // without its key, a repeated addition would add again
+	if n.Idempotency != nil { // without its key a repeated addition would be added again
 		n.Idempotency.bounded = n.AddActions != nil || n.AddValue != nil
 	}
 	act, err := s.actOnSession(ctx, c, id, n.Idempotency)
@@ -48,9 +48,9 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 			MostActions, int64(MostValue))
 	})
 	if err != nil {
-		return Session{}, s.released(ctx, c, n.Idempotency, act.refusedTo(err))
+		return Session{}, s.released(ctx, c, n.Idempotency, act.errorFor(err))
 	}
-	if n.Lifetime != nil && (n.Idempotency == nil || !n.Idempotency.Replayed) { // since the first answer it may have ended
+	if n.Lifetime != nil && (n.Idempotency == nil || !n.Idempotency.Replayed) { // a replay does not reopen: the session may have ended since
 		s.reopenSession(ctx, act.organization, id)
 	}
 	return sessionFrom(r, id)
@@ -64,7 +64,7 @@ func setOrAdded(set, added *int64) string {
 	return orEmpty(set)
 }
 
-// orEmpty returns a number as scripts take it, an empty string for none.
+// orEmpty returns a number as scripts take it, "" for none.
 func orEmpty(n *int64) string {
 	if n == nil {
 		return ""

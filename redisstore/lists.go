@@ -12,7 +12,7 @@ var (
 	listOfAgent      = newScript("list_of_agent", reads)
 )
 
-// Agents returns a page of the organization's agents. Errors: ErrInvalidAPIKey.
+// Agents returns a page of the organization's agents, newest first. Errors: ErrInvalidAPIKey.
 func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], error) {
 	ix := index[Agent]{
 		key:  s.keys.organizationAgents(key.Organization),
@@ -21,14 +21,14 @@ func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], e
 		load: func(ctx context.Context, ids []uuid.UUID, _ time.Time) ([]*Agent, error) {
 			return s.loadAgents(ctx, key.Organization, ids)
 		},
-		id:    func(a *Agent) uuid.UUID { return a.ID },
-		wants: func(a *Agent) bool { return q.Status == "" || a.Status() == q.Status },
+		id:      func(a *Agent) uuid.UUID { return a.ID },
+		matches: func(a *Agent) bool { return q.Status == "" || a.Status() == q.Status },
 	}
 	return page(ctx, s, ix, q)
 }
 
-// Sessions returns a page of the sessions that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken;
-// ErrUnknownAgent when the query names an agent that the caller may not see.
+// Sessions returns a page of the sessions that the caller may see, newest first. Errors: ErrInvalidAPIKey or
+// ErrInvalidToken; ErrUnknownAgent when the query names an agent that the caller may not see.
 func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session], error) {
 	var ix index[Session]
 	switch {
@@ -50,7 +50,7 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session],
 		ix.read = s.readAllSessions(*c.Key)
 	}
 	ix.id = func(v *Session) uuid.UUID { return v.ID }
-	ix.wants = func(v *Session) bool { return q.Status == "" || v.Status == q.Status }
+	ix.matches = func(v *Session) bool { return q.Status == "" || v.Status == q.Status }
 	return page(ctx, s, ix, q)
 }
 
@@ -72,7 +72,7 @@ func (s *Store) readAgentIndex(act actor, index string) func(context.Context, uu
 		r, err := s.client.Run(ctx, act.flow, listOfAgent, []string{s.keys.agent(act.agent), index},
 			act.organization, act.family, m.below(before), limit)
 		if act.family != "" {
-			err = act.refusedTo(err)
+			err = act.errorFor(err)
 		}
 		return m.page(r, err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or is not of the
+// loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or belongs to another
 // organization.
 func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uuid.UUID) ([]*Agent, error) {
 	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, s.keys.agent), "organization", "name", "scopes", "description", "metadata", "created", "revoked")

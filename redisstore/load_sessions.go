@@ -8,25 +8,25 @@ import (
 	"github.com/google/uuid"
 )
 
-// loadSessionsOf returns a loader of sessions that reads them first and their agents after, so that a revocation
-// acknowledged before the list was requested is visible.
+// loadSessionsOf returns a loader that reads sessions first and their agents after, so that it observes every revocation
+// acknowledged before the request.
 func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Session, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Session, error) {
 		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, func(id uuid.UUID) string { return s.keys.session(id, id) }), listedFields...)
 		if err != nil {
 			return nil, err
 		}
-		holders, err := s.loadHolders(ctx, organization, replies, now)
+		states, err := s.loadAgentStates(ctx, organization, replies, now)
 		if err != nil {
 			return nil, err
 		}
 		sessions := make([]*Session, len(ids))
 		for i, r := range replies {
-			h, found := holders[r.Optional(0)]
+			state, found := states[r.Optional(0)]
 			if !found {
 				continue
 			}
-			session, err := readSession(ids[i], r, h)
+			session, err := readSession(ids[i], r, state)
 			if err != nil {
 				return nil, err
 			}
@@ -36,28 +36,27 @@ func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []u
 	}
 }
 
-// loadHolders returns what the sessions in replies take from their agents, by the agent's 16 bytes; an agent of
-// another organization is left out.
-func (s *Store) loadHolders(ctx context.Context, organization uuid.UUID, sessions []*reply, now time.Time) (map[string]holder, error) {
+// loadAgentStates returns the states of the sessions' agents by the agent's 16 bytes, without agents of other organizations.
+func (s *Store) loadAgentStates(ctx context.Context, organization uuid.UUID, sessions []*reply, now time.Time) (map[string]agentState, error) {
 	agents := agentsOf(sessions)
 	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(agents, s.keys.agent), "organization", "revoked", "scopes")
 	if err != nil {
 		return nil, err
 	}
-	holders := make(map[string]holder, len(agents))
+	states := make(map[string]agentState, len(agents))
 	for i, agent := range agents {
 		r := replies[i]
 		if r.Optional(0) == string(organization[:]) {
-			holders[string(agent[:])] = holder{now: now, revoked: r.TimeOrZero(1), scopes: r.Text(2)}
+			states[string(agent[:])] = agentState{now: now, revoked: r.TimeOrZero(1), scopes: r.Text(2)}
 		}
 		if r.Err != nil {
 			return nil, r.Err
 		}
 	}
-	return holders, nil
+	return states, nil
 }
 
-// agentsOf returns the agents of the sessions, each once.
+// agentsOf returns the agents of the sessions, without duplicates.
 func agentsOf(sessions []*reply) []uuid.UUID {
 	var agents []uuid.UUID
 	for _, r := range sessions {

@@ -7,13 +7,13 @@ import (
 	"github.com/google/uuid"
 )
 
-// Transactions returns a page of the transactions that the caller may see, without their states and metadata. Errors:
-// ErrInvalidAPIKey or ErrInvalidToken; ErrUnknownAgent or ErrUnknownSession when the query names one that the caller may
-// not see.
+// Transactions returns a page of the transactions that the caller may see, newest first, without their pre-states,
+// post-states and metadata. Errors: ErrInvalidAPIKey or ErrInvalidToken; ErrUnknownAgent or ErrUnknownSession when the query
+// names one that the caller may not see.
 func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Transaction], error) {
 	ix := index[Transaction]{
-		id:    func(t *Transaction) uuid.UUID { return t.ID },
-		wants: func(t *Transaction) bool { return q.Status == "" || t.Status == q.Status },
+		id:      func(t *Transaction) uuid.UUID { return t.ID },
+		matches: func(t *Transaction) bool { return q.Status == "" || t.Status == q.Status },
 	}
 	if c.Token != nil && q.Agent == uuid.Nil {
 		q.Agent = c.Token.Agent
@@ -40,7 +40,7 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Trans
 	}
 	found, err := page(ctx, s, ix, q)
 	if q.Session != uuid.Nil && err == ErrUnknownAgent {
-		err = ErrUnknownSession // another organization's looks like one that does not exist
+		err = ErrUnknownSession // do not reveal that another organization has such a session
 	}
 	return found, err
 }
@@ -48,7 +48,7 @@ func (s *Store) Transactions(ctx context.Context, c Caller, q Query) (Page[Trans
 // actOnListedSession returns the actor for reading what belongs to the session that the query names.
 func (s *Store) actOnListedSession(ctx context.Context, c Caller, q Query) (actor, error) {
 	if c.Token != nil && q.Agent != c.Token.Agent {
-		return s.actOnAgent(ctx, c, q.Agent, nil) // which refuses it
+		return s.actOnAgent(ctx, c, q.Agent, nil) // it refuses the other agent
 	}
 	act, err := s.actOnSession(ctx, c, q.Session, nil)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Store) actOnListedSession(ctx context.Context, c Caller, q Query) (acto
 	return act, nil
 }
 
-// ownerAmong returns the session's agent in the actor's cell, after the actor's token was found live.
+// ownerAmong returns the agent of a session in the actor's cell, after it has checked the actor's token.
 func (s *Store) ownerAmong(ctx context.Context, act actor, session uuid.UUID) (uuid.UUID, error) {
 	if _, err := s.client.Run(ctx, act.flow, checkToken, []string{s.keys.agent(act.agent)}, act.organization, act.family); err != nil {
 		return uuid.Nil, err
@@ -74,7 +74,7 @@ func (s *Store) ownerAmong(ctx context.Context, act actor, session uuid.UUID) (u
 	return s.agentOf(ctx, act.flow, session)
 }
 
-// loadTransactionsOf returns a loader of transactions that reads their sessions and agents after them.
+// loadTransactionsOf returns a loader that reads transactions first, then their agents and sessions.
 func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Transaction, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Transaction, error) {
 		fields := append(append([]string{}, listedFacts...), listedState...)
@@ -82,14 +82,14 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 		if err != nil {
 			return nil, err
 		}
-		holders, err := s.loadHolders(ctx, organization, replies, now)
+		states, err := s.loadAgentStates(ctx, organization, replies, now)
 		if err != nil {
 			return nil, err
 		}
 		transactions := make([]*Transaction, len(ids))
 		var pending []int
 		for i, r := range replies {
-			if _, found := holders[r.Optional(0)]; !found {
+			if _, found := states[r.Optional(0)]; !found {
 				continue
 			}
 			if transactions[i], err = readListed(ids[i], r, now); err != nil {
@@ -99,13 +99,13 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 				pending = append(pending, i)
 			}
 		}
-		return transactions, s.settleByTheirSessions(ctx, organization, transactions, pending, now)
+		return transactions, s.applySessionEnds(ctx, organization, transactions, pending, now)
 	}
 }
 
-// settleByTheirSessions gives the transactions at these places, which are stored as pending, the status that follows from the
-// end of their sessions.
-func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUID, all []*Transaction, places []int, now time.Time) error {
+// applySessionEnds gives the transactions at these places, which are stored as pending, the status that follows from the end
+// of their sessions.
+func (s *Store) applySessionEnds(ctx context.Context, organization uuid.UUID, all []*Transaction, places []int, now time.Time) error {
 	sessions := make([]uuid.UUID, len(places))
 	for i, place := range places {
 		sessions[i] = all[place].Session
@@ -114,7 +114,7 @@ func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUI
 	if err != nil {
 		return err
 	}
-	// A transaction that is still pending after its session's end was read was pending when the session ended.
+	// A transaction that is still pending after this read of its session's end was pending when the session ended.
 	again, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(idsAt(all, places), func(id uuid.UUID) string { return s.keys.transaction(id, id) }), listedState...)
 	if err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *Store) settleByTheirSessions(ctx context.Context, organization uuid.UUI
 			ended = sessionGone
 		}
 		if again[i].Optional(0) == "" {
-			continue // it has expired since it was read
+			continue // it has expired since the first read, which stands
 		}
 		settled, err := all[place].withListed(again[i], ended, now)
 		if err != nil {

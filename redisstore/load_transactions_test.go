@@ -121,7 +121,7 @@ func TestATransactionSettledDuringAListIsListedAsSettled(t *testing.T) {
 		undone = must(s.Rollback(t.Context(), w.byKey(), undone.ID, Rollback{Reason: "why"}))(t)
 		ended := must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
 		must(peek(t, s).Del(t.Context(), s.keys.transaction(w.agent.ID, gone.ID)).Result())(t)
-		if err := s.settleByTheirSessions(t.Context(), w.key.Organization, listed, []int{0, 2, 3, 4}, time.Now()); err != nil {
+		if err := s.applySessionEnds(t.Context(), w.key.Organization, listed, []int{0, 2, 3, 4}, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		open.Status, open.Held, open.RolledBack = RolledBack, 0, ended

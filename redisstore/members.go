@@ -7,19 +7,19 @@ import (
 	"github.com/google/uuid"
 )
 
-// members is how an index writes ids: their 16 bytes; or, in an agent's cell, the first 14, for the last two are the cell
-// that all ids in such an index share. Redis takes half the memory for those. Their order is the same.
+// members is how an index encodes ids: as their 16 bytes; or, in an agent's cell, as the first 14, because all ids in such
+// an index end with the same cell. The short form takes half the memory in Redis and has the same order.
 type members struct {
-	cell string // the bytes that are left out, "" for none
+	cell string // the bytes that members omit, "" for none
 }
 
 // cellBytes is how many bytes at an id's end are its cell.
 const cellBytes = 2
 
-// ofCell is how the indexes in the agent's cell write ids; the zero members is how an organization's do.
+// ofCell returns the encoding of the indexes in the agent's cell. Indexes of an organization use the zero members.
 func ofCell(agent uuid.UUID) members { return members{string(agent[len(agent)-cellBytes:])} }
 
-// of returns the member for the id, which must be of the index's cell.
+// of returns the member for the id, which must be in the index's cell.
 func (m members) of(id uuid.UUID) []byte { return id[:len(id)-len(m.cell)] }
 
 // id returns the id of a member.
@@ -48,7 +48,7 @@ func (m members) ids(r *reply, i int) []uuid.UUID {
 	return ids
 }
 
-// below returns the argument of scripts that says where a page starts: "" for the newest.
+// below returns the start of a page as scripts take it, "" for the newest.
 func (m members) below(before uuid.UUID) string {
 	if before == uuid.Nil {
 		return ""
@@ -56,7 +56,7 @@ func (m members) below(before uuid.UUID) string {
 	return string(m.of(before))
 }
 
-// page reads what the scripts that list one index answer.
+// page reads the reply of a script that lists one index.
 func (m members) page(r *reply, err error) ([]uuid.UUID, time.Time, error) {
 	if err != nil {
 		return nil, time.Time{}, err

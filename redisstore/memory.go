@@ -10,8 +10,8 @@ import (
 	"remit/redisclient"
 )
 
-// readMemory asks the primaries how full they are, and works out the fair share.
-func (s *Store) readMemory() {
+// pollMemory reads how full the primaries are, and computes the fair share.
+func (s *Store) pollMemory() {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	used, most := s.memoryUsed(ctx)
@@ -20,20 +20,20 @@ func (s *Store) readMemory() {
 	if most > 0 && used >= full {
 		var held []int64
 		var err error
-		if held, owners, err = s.largestHoldings(ctx); err == nil { // else as if there was room: Redis itself refuses when there is none
+		if held, owners, err = s.largestHoldings(ctx); err == nil { // on an error assume room: Redis itself refuses when it is full
 			full, share = fairShare(held, used, most)
 		}
 	}
 	p := &s.usage.pressure
 	p.mu.Lock()
-	p.used, p.max, p.written, p.looked = used, most, 0, s.usage.now()
+	p.used, p.max, p.written, p.readAt = used, most, 0, s.usage.now()
 	p.full, p.share = full, share
 	p.mu.Unlock()
 	s.refreshHoldings(owners)
 }
 
-// largestHoldings returns the bytes of the organizations that hold most, and which they are. What this instance knows of
-// one counts at once.
+// largestHoldings returns the organizations that use most memory, with their bytes. For those that this instance knows it
+// includes changes that Redis does not know yet.
 func (s *Store) largestHoldings(ctx context.Context) ([]int64, []uuid.UUID, error) {
 	listed, err := s.client.Redis().ZRangeArgsWithScores(ctx, redis.ZRangeArgs{
 		Key: s.keys.holdings(), Start: 0, Stop: comparedAtOnce - 1, Rev: true,
@@ -61,7 +61,7 @@ func (s *Store) largestHoldings(ctx context.Context) ([]int64, []uuid.UUID, erro
 	return held, owners, nil
 }
 
-// refreshHoldings reads anew what a few of the largest organizations hold.
+// refreshHoldings syncs a few of the organizations that use most memory.
 func (s *Store) refreshHoldings(owners []uuid.UUID) {
 	now, refreshed := s.usage.now(), 0
 	for _, id := range owners[:min(refreshedOf, len(owners))] {
@@ -72,19 +72,19 @@ func (s *Store) refreshHoldings(owners []uuid.UUID) {
 		if !old {
 			continue
 		}
-		s.usage.syncing.want(a)
+		s.usage.syncing.enqueue(a)
 		if refreshed++; refreshed == refreshedAtOnce {
 			return
 		}
 	}
 }
 
-// memoryUsed returns how much memory is used, and how much there may be, of a cluster as if all its primaries were as full
-// as the fullest. Both are 0 when there is no maxmemory, or none that can be read.
+// memoryUsed returns the used memory and maxmemory, in bytes. It treats all primaries of a cluster as if they were as full as
+// the fullest. Both are 0 if maxmemory is not set or cannot be read.
 func (s *Store) memoryUsed(ctx context.Context) (used, most int64) {
 	var mu sync.Mutex
 	var fullest float64
-	ask := func(ctx context.Context, primary *redis.Client) error {
+	readPrimary := func(ctx context.Context, primary *redis.Client) error {
 		info := redisclient.Info(ctx, primary, "memory")
 		number := func(name string) int64 {
 			n, _ := strconv.ParseInt(info[name], 10, 64)
@@ -100,6 +100,6 @@ func (s *Store) memoryUsed(ctx context.Context) (used, most int64) {
 		fullest = max(fullest, float64(number("used_memory")-number("mem_not_counted_for_evict"))/float64(limit))
 		return nil
 	}
-	_ = s.client.ForEachPrimary(ctx, ask)
+	_ = s.client.ForEachPrimary(ctx, readPrimary)
 	return int64(fullest * float64(most)), most
 }

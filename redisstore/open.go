@@ -8,8 +8,8 @@ import (
 	"remit/redisclient"
 )
 
-// Open returns a store on the Redis at cfg.URL. It connects when first used: an unreachable server is ErrUnavailable
-// then, not an error here. It returns an error when the URL cannot be understood. Close it after use.
+// Open returns a store on the Redis at cfg.URL. It connects on first use, so an unreachable server is ErrUnavailable then.
+// Open itself returns an error if the URL or a quota is invalid. Close the store after use.
 func Open(cfg Config) (*Store, error) {
 	if err := checkQuotas(cfg.Quotas); err != nil {
 		return nil, err
@@ -38,10 +38,10 @@ func Open(cfg Config) (*Store, error) {
 	return s, nil
 }
 
-var markWrite = newScript("mark_write", tidies)
+var markWrite = newScript("mark_write", bestEffort)
 
-// Close wakes the callers that wait for events, writes the usage of organizations that Redis does not know yet, and closes
-// every connection.
+// Close wakes the callers that wait for events, sends the usage that Redis does not know yet for at most finishTime, and
+// closes every connection.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		close(s.closed)

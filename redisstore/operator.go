@@ -9,11 +9,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// What the operator does to organizations, beside the service and without their API keys. It walks over all keys, so the
-// Redis user of the operator may do more than that of the service; see deploy/redis/users.acl.
+// The operator's operations on organizations need no API key. They scan all keys, so the operator's Redis user needs more
+// permissions than the service's; see deploy/redis/users.acl.
 
-// OrganizationUse is an organization as the operator sees it. The counts are those of its indexes, which may still hold
-// some entries that have expired.
+// OrganizationUse is an organization as the operator sees it. It counts index entries, some of which may have expired.
 type OrganizationUse struct {
 	Organization
 	Suspension     *Suspension // nil while it is not suspended
@@ -23,7 +22,7 @@ type OrganizationUse struct {
 	Transactions   int64
 }
 
-// Organizations returns all organizations, the oldest first.
+// Organizations returns all organizations, oldest first. Errors: ErrUnavailable.
 func (s *Store) Organizations(ctx context.Context) ([]OrganizationUse, error) {
 	var ids []uuid.UUID
 	err := s.walk(ctx, "o", func(_ context.Context, keys []string) error {
@@ -38,7 +37,7 @@ func (s *Store) Organizations(ctx context.Context) ([]OrganizationUse, error) {
 		return nil, err
 	}
 	slices.SortFunc(ids, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-	ids = slices.Compact(ids) // a walk may meet a key twice
+	ids = slices.Compact(ids) // a walk may return a key twice
 	suspended, err := s.suspensionsNow(ctx)
 	if err != nil {
 		return nil, err
@@ -54,7 +53,7 @@ func (s *Store) Organizations(ctx context.Context) ([]OrganizationUse, error) {
 	return all, nil
 }
 
-// OrganizationUse returns one of them. Errors: ErrUnknownOrganization.
+// OrganizationUse returns one organization. Errors: ErrUnknownOrganization.
 func (s *Store) OrganizationUse(ctx context.Context, id uuid.UUID) (OrganizationUse, error) {
 	suspended, err := s.suspensionsNow(ctx)
 	if err != nil {
@@ -74,7 +73,7 @@ func orElse(err, other error) error {
 	return other
 }
 
-// organizationUses leaves out those that do not exist.
+// organizationUses omits organizations that do not exist.
 func (s *Store) organizationUses(ctx context.Context, ids []uuid.UUID, suspended *suspensions) ([]OrganizationUse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -128,8 +127,8 @@ func (s *Store) organizationName(ctx context.Context, id uuid.UUID) (string, err
 
 var replaceAPIKey = newScript("replace_api_key", writes)
 
-// ReplaceAPIKey makes the hash that of the organization's API key and returns when the key before ends: after grace, while
-// all others end at once. With the same hash it may be asked again, and changes nothing. Errors: ErrUnknownOrganization.
+// ReplaceAPIKey sets the hash of the organization's API key and returns when the previous key ends: after grace. All older
+// keys end at once. Repeating it with the same hash changes nothing. Errors: ErrUnknownOrganization.
 func (s *Store) ReplaceAPIKey(ctx context.Context, organization uuid.UUID, hash [32]byte, grace time.Duration) (time.Time, error) {
 	r, err := s.client.Run(ctx, ownFlow, replaceAPIKey, []string{s.keys.organization(organization)}, hash, grace.Milliseconds())
 	if err != nil {

@@ -12,8 +12,9 @@ var (
 	rotateAPIKey       = newSealedScript("rotate_api_key")
 )
 
-// CreateOrganization creates the organization that the key names, and returns it with its creation time. With an idempotency
-// key, nil for none, the organization has a NewOrganizationID of the creator. Errors with one: ErrKeyReused, ErrSealed.
+// CreateOrganization creates the organization that the key names, and returns it with its creation time. idem is nil for no
+// idempotency key; with one, the organization's id must be a NewOrganizationID of the creator. Errors with one:
+// ErrKeyReused, ErrSealed.
 func (s *Store) CreateOrganization(ctx context.Context, creator string, key APIKey, name, metadata string,
 	idem *Idempotency) (Organization, error) {
 	place := ""
@@ -35,21 +36,22 @@ func (s *Store) CreateOrganization(ctx context.Context, creator string, key APIK
 	return o, err
 }
 
-// NewOrganizationID returns a fresh id of an organization, in the one cell that the creator's idempotency key has. creator
-// distinguishes clients that may choose the same key.
+// NewOrganizationID returns a fresh organization id in the cell of the creator's idempotency key. creator separates callers
+// that may choose the same key.
 func NewOrganizationID(creator string, idem *Idempotency) uuid.UUID { return newID(idem.cell(creator)) }
 
-// Organization returns the key's organization, or ErrInvalidAPIKey.
+// Organization returns the key's organization. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended.
 func (s *Store) Organization(ctx context.Context, key APIKey) (Organization, error) {
 	return s.authenticate(ctx, s.proven.flow(key), key)
 }
 
-// RotateAPIKey makes newHash the organization's key and returns when the key that asks ends: after grace, at the
-// server's millisecond. A key in its grace time rotates only while the key after it is unused. idem is nil for none. Errors:
-// ErrInvalidAPIKey, ErrOrganizationSuspended, ErrSuccessorUsed; with an idempotency key ErrKeyReused and ErrSealed.
+// RotateAPIKey makes newHash the hash of the organization's key and returns when the calling key ends: after grace, to the
+// millisecond by Redis's clock. A key in its grace time can rotate only while its successor is unused. idem is nil for no
+// idempotency key. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrSuccessorUsed; with an idempotency key ErrKeyReused
+// and ErrSealed.
 //
-// A key that has ended by its own rotation is given its successor again if the idempotency key is unguessable, or an
-// organization whose answer was lost would be locked out. The seal shows that it is the key that asked first.
+// A key that its own rotation ended gets its successor again if the idempotency key is unguessable. Otherwise a lost response
+// would lock the organization out. The seal proves that the caller has the key that made the first request.
 func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, grace time.Duration,
 	idem *Idempotency) (time.Time, error) {
 	f, place := s.proven.urgent(key), ""
@@ -62,7 +64,7 @@ func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, 
 		place = s.claimPlace(key.Organization, idem)
 		var err error
 		if held, err = s.reserveClaim(ctx, actor{organization: key.Organization, flow: f}, idem, place); isRefusedCreation(err) {
-			idem = nil // beyond its quota an organization still rotates, and the key is not remembered
+			idem = nil // an organization over its quota may still rotate; its idempotency key is not stored
 		}
 	}
 	r, err := s.performSealed(ctx, rotateAPIKey, f, idem, place, key.Organization,

@@ -9,11 +9,11 @@ import (
 
 var peekSession = newScript("peek_session", reads)
 
-// peekHolds is how many due holds one read takes into account.
+// peekHolds is how many due holds one call counts.
 const peekHolds = 500
 
-// peekSession reads a session while Redis refuses every write: it records nothing, and subtracts due holds, which cannot be
-// released now, from the held value.
+// peekSession reads a session while Redis refuses every write. It writes no audit event, and subtracts due holds, which it
+// cannot release, from the held value.
 func (s *Store) peekSession(ctx context.Context, act actor, id uuid.UUID) (Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -22,7 +22,7 @@ func (s *Store) peekSession(ctx context.Context, act actor, id uuid.UUID) (Sessi
 	for skip := 0; ; skip += peekHolds {
 		r, err := s.client.Run(ctx, act.flow, peekSession, keys, act.organization, act.agent, act.family, skip, peekHolds)
 		if err != nil {
-			return Session{}, act.refusedTo(err)
+			return Session{}, act.errorFor(err)
 		}
 		counted, due := r.Number(4), moneyAt(r, 5)
 		if over += due; counted == peekHolds {

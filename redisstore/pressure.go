@@ -7,42 +7,42 @@ import (
 )
 
 const (
-	// fullFrom is the part of maxmemory from which on organizations share.
+	// fullFrom is the part of maxmemory above which organizations are limited to fair shares.
 	fullFrom = 0.7
-	// fullFromAlone is that part while all others hold less than ofNote of maxmemory together.
+	// fullFromAlone is that part while all other organizations together use less than ofNote of maxmemory.
 	fullFromAlone = 0.9
 	ofNote        = 0.001
-	// comparedAtOnce is how many organizations are compared, those that hold most.
+	// comparedAtOnce is how many organizations are compared: those that use most.
 	comparedAtOnce = 1000
-	// refreshedAtOnce is how many of them are read again each time, of those that hold most: what they held may have
-	// expired while they did nothing.
+	// Each poll syncs up to refreshedAtOnce of the refreshedOf organizations that use most, if their last sync is older than
+	// refreshedAfter: their data may have expired while they were idle.
 	refreshedAtOnce, refreshedOf = 8, 64
 	refreshedAfter               = time.Minute
-	// pressureKnownFor is how long a reading of the memory is used.
+	// pressureKnownFor is how long one reading of the memory is valid.
 	pressureKnownFor = 2 * time.Second
 )
 
-// pressure is how full Redis is, and how much an organization may hold.
+// pressure is how full Redis is, and how many bytes an organization may use.
 type pressure struct {
 	mu        sync.Mutex
-	looked    time.Time
+	readAt    time.Time
 	used, max int64 // bytes; max is 0 for none
-	written   int64 // by this instance since then
-	full      int64 // bytes from which on there is a share
-	share     int64 // unbounded while there is none; 0 before the first reading
+	written   int64 // bytes by this instance since then
+	full      int64 // bytes above which there is a share
+	share     int64 // bytes; unbounded while there is none, 0 before the first reading
 }
 
-// level returns how much an organization may hold.
+// level returns how many bytes an organization may use.
 func (p *pressure) level(now time.Time) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.share == 0 || now.Sub(p.looked) > pressureKnownFor {
+	if p.share == 0 || now.Sub(p.readAt) > pressureKnownFor {
 		return unbounded
 	}
 	return p.share
 }
 
-// wrote counts what this instance has written, and reports whether it is time to read the memory again.
+// wrote counts bytes that this instance has written, and says whether to read the memory again now.
 func (p *pressure) wrote(bytes int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +60,8 @@ func (p *pressure) ratio() float64 {
 	return float64(p.used) / float64(p.max)
 }
 
-// fairShare returns from how many bytes on organizations share, and the level above which one holds too much: as much as
-// is beyond that goes from those that hold most, down to one level (max-min fairness). It is never below an equal part.
+// fairShare returns full, the bytes above which organizations share, and share, the most that one may use (max-min
+// fairness). If those above share came down to it, used would fall to full. share is at least full in equal parts.
 func fairShare(held []int64, used, most int64) (full, share int64) {
 	slices.Sort(held)
 	slices.Reverse(held)

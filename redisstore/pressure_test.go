@@ -200,7 +200,7 @@ func TestOldHoldingsAreReadAgainUnderPressure(t *testing.T) {
 	used := must(strconv.Atoi(redisclient.Info(t.Context(), admin, "memory")["used_memory"]))(t)
 	must(admin.ConfigSet(t.Context(), "maxmemory", fmt.Sprint(used*5/4)).Result())(t)
 	eventually(t, "the holdings are right", func() bool {
-		s.readMemory()
+		s.pollMemory()
 		_, err := admin.ZScore(t.Context(), s.keys.holdings(), string(gone[:])).Result()
 		score, _ := admin.ZScore(t.Context(), s.keys.holdings(), string(idle.key.Organization[:])).Result()
 		return err != nil && score < 1<<20

@@ -5,14 +5,14 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// Flows: each organization has an equal share of Redis. The zero flow is that of callers that are about to prove who they are:
+// Flows: each organization has an equal share of Redis. The zero flow is for callers that have yet to authenticate:
 // exchanges, refreshes, new organizations.
 const (
 	_ byte = iota // all other calls of an organization
-	// urgent: an API key takes authority away. That must not wait behind the agents that lose it.
+	// urgent: an API key takes authority away. That must not wait behind the calls of those that lose it.
 	urgent
-	// unproven: an API key not yet found valid, or an access token that was refused. Anyone can make them, so exchanges and
-	// refreshes must not wait for them.
+	// unproven: an API key that Redis has not verified, or an access token that Redis has refused. Anyone can make them
+	// for free, so exchanges and refreshes must not wait behind them.
 	unproven
 )
 
@@ -21,25 +21,24 @@ var (
 	unprovenFlow = flow{Kind: unproven}
 )
 
-// provenKeys are API keys that were seen to be good. That a key names an organization proves nothing: by a forged one
-// anybody could fill that organization's share. Whether a key is good now is asked in Redis all the same, each time.
-// Keys are kept by organization: an organization that rotates its key again and again displaces no key of another.
+// provenKeys are API keys that Redis has verified. A key that merely names an organization proves nothing: with forged keys
+// anyone could use up that organization's share. Each operation still checks the key in Redis. The cache is by organization,
+// so one that rotates its keys often does not evict the keys of others.
 type provenKeys struct {
-	seen *lru.Cache[uuid.UUID, goodHashes]
-	used *lru.Cache[APIKey, struct{}] // keys whose use is noted in Redis; see noteUse
+	verified *lru.Cache[uuid.UUID, goodHashes]
+	used     *lru.Cache[APIKey, struct{}] // keys whose use is noted in Redis; see noteUse
 }
 
-// goodHashes are the last two of an organization's keys, for a rotation may leave the one before good for a while.
-// Zeros stand for none.
+// goodHashes are an organization's last two keys, because the previous one is valid in its grace time. Zeros mean none.
 type goodHashes struct{ last, before [32]byte }
 
 const (
 	maxProven = 1 << 12 // organizations
-	maxUsed   = 1 << 15 // keys: one more or less is a round trip more
+	maxUsed   = 1 << 15 // keys; an evicted key costs one more round trip
 )
 
 func newProvenKeys() provenKeys {
-	seen, err := lru.New[uuid.UUID, goodHashes](maxProven)
+	verified, err := lru.New[uuid.UUID, goodHashes](maxProven)
 	if err != nil {
 		panic(err) // the size is not positive
 	}
@@ -47,27 +46,27 @@ func newProvenKeys() provenKeys {
 	if err != nil {
 		panic(err)
 	}
-	return provenKeys{seen, used}
+	return provenKeys{verified, used}
 }
 
 // note remembers the result of a check of the key.
 func (p provenKeys) note(key APIKey, err error) {
-	known, _ := p.seen.Get(key.Organization)
+	known, _ := p.verified.Get(key.Organization)
 	switch {
 	case err == nil && !known.has(key):
-		p.seen.Add(key.Organization, goodHashes{key.Hash, known.last})
+		p.verified.Add(key.Organization, goodHashes{key.Hash, known.last})
 	case err == ErrInvalidAPIKey && known.has(key):
-		p.seen.Add(key.Organization, known.without(key))
+		p.verified.Add(key.Organization, known.without(key))
 	}
 }
 
-// rotated remembers the key that has taken the place of another, at once or after a while.
+// rotated remembers the key that has replaced another, at once or after a grace time.
 func (p provenKeys) rotated(old APIKey, newHash [32]byte, atOnce bool) {
-	known, _ := p.seen.Get(old.Organization)
+	known, _ := p.verified.Get(old.Organization)
 	if atOnce {
 		known = known.without(old)
 	}
-	p.seen.Add(old.Organization, goodHashes{newHash, known.last})
+	p.verified.Add(old.Organization, goodHashes{newHash, known.last})
 }
 
 func (g goodHashes) has(key APIKey) bool {
@@ -86,7 +85,7 @@ func (g goodHashes) without(key APIKey) goodHashes {
 
 // flow returns the flow of the key's calls.
 func (p provenKeys) flow(key APIKey) flow {
-	if known, _ := p.seen.Get(key.Organization); !known.has(key) {
+	if known, _ := p.verified.Get(key.Organization); !known.has(key) {
 		return unprovenFlow
 	}
 	return flow{Owner: key.Organization}

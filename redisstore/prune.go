@@ -10,30 +10,31 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Sessions and transactions vanish by themselves when their time is up; their entries in the indexes do not. Readers drop those they
-// meet. For indexes without readers, one creation in pruneEvery looks at pruneSample random entries: in the long run
-// that drops one for each that is added as soon as half of an index is gone, so it holds at most about twice what
-// lives, and no call ever walks over all of it.
+// Sessions and transactions expire by TTL; their index entries do not. Readers drop obsolete entries that they find. For
+// indexes without readers, one creation in pruneEvery checks pruneSample random entries. Once half of an index is obsolete,
+// that drops on average one entry for each new one, so an index has at most about twice as many entries as objects, and no
+// call scans all of it.
 const (
 	pruneEvery  = 8
 	pruneSample = 16
-	pruneTime   = 100 * time.Millisecond // the creation's answer waits for it
+	pruneTime   = 100 * time.Millisecond // the response to the creation waits for it
 )
 
-// tidyAfterCreation repairs the indexes after a session's creation. It is best effort: a later reader drops what is left.
-func (s *Store) tidyAfterCreation(ctx context.Context, organization, agent, session uuid.UUID, c creation) {
+// pruneAfterSession drops the index entry of a session that was not created, and sometimes prunes the indexes after one that
+// was. Failures are ignored, because a later reader drops what remains.
+func (s *Store) pruneAfterSession(ctx context.Context, organization, agent, session uuid.UUID, c creationResult) {
 	switch {
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
 		ctx, cancel := context.WithTimeout(ctx, pruneTime)
 		defer cancel()
 		s.pruneIndexes(ctx, organization, agent)
-	case c.cameToNothing():
+	case c.createdNothing():
 		s.drop(ctx, s.keys.organizationOpen(organization), members{}, session)
 	}
 }
 
-// tidyAfterAgent drops agents that were deleted from their organization's index, for organizations that never list them.
-func (s *Store) tidyAfterAgent(ctx context.Context, organization uuid.UUID) {
+// pruneAfterAgent sometimes drops deleted agents from their organization's index, for organizations that never list them.
+func (s *Store) pruneAfterAgent(ctx context.Context, organization uuid.UUID) {
 	if rand.N(pruneEvery) != 0 {
 		return
 	}
@@ -48,8 +49,8 @@ func (s *Store) tidyAfterAgent(ctx context.Context, organization uuid.UUID) {
 	}, pruneSample)
 }
 
-// tidyAfterBegin is tidyAfterCreation for a transaction.
-func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id uuid.UUID, c creation) {
+// pruneAfterBegin is pruneAfterSession for a transaction.
+func (s *Store) pruneAfterBegin(ctx context.Context, t AccessToken, session, id uuid.UUID, c creationResult) {
 	key := s.keys.organizationTransactions(t.Organization)
 	switch {
 	case c.err == nil && !c.replayed && rand.N(pruneEvery) == 0:
@@ -63,19 +64,19 @@ func (s *Store) tidyAfterBegin(ctx context.Context, t AccessToken, session, id u
 			key := s.keys.sessionTransactions(t.Agent, session)
 			prune(ctx, s, index[Transaction]{key: key, members: ofCell(t.Agent), load: load}, pruneSample)
 		}
-	case c.cameToNothing():
+	case c.createdNothing():
 		s.drop(ctx, key, members{}, id)
 	}
 }
 
-// creation is the outcome of creating an object whose index entries were written before.
-type creation struct {
+// creationResult is the result of creating an object that was entered in its index before.
+type creationResult struct {
 	err      error
-	replayed bool // an earlier request had created another one
+	replayed bool // an earlier request created another object
 }
 
-// cameToNothing reports that the object with the new id certainly does not exist.
-func (c creation) cameToNothing() bool {
+// createdNothing says whether the object with the new id certainly does not exist.
+func (c creationResult) createdNothing() bool {
 	return c.replayed || c.err != nil && !errors.Is(c.err, ErrOutcomeUnknown) && !errors.Is(c.err, ErrUnavailable)
 }
 
@@ -85,8 +86,8 @@ func (s *Store) pruneIndexes(ctx context.Context, organization, agent uuid.UUID)
 	prune(ctx, s, s.sessionsOf(actor{organization: organization, agent: agent}), pruneSample)
 }
 
-// prune repairs what a sample of an index finds. In an index that is written before its objects it also checks those that
-// have been without an object for longest, so each is found again without waiting for chance.
+// prune repairs a random sample of an index. Of an index that is written before its objects it also checks the entries that
+// have been without an object for longest, which a random sample might miss for long.
 func prune[T any](ctx context.Context, s *Store, ix index[T], entries int) {
 	var sample, suspects *redis.StringSliceCmd
 	var clock *redis.TimeCmd
@@ -121,7 +122,7 @@ func prune[T any](ctx context.Context, s *Store, ix index[T], entries int) {
 	}
 }
 
-// known returns the ids that members stand for, without what stands for none.
+// known returns the ids of members, without members that encode no id.
 func (m members) known(entries []string) []uuid.UUID {
 	ids := make([]uuid.UUID, 0, len(entries))
 	for _, entry := range entries {

@@ -136,17 +136,17 @@ func TestBeginsBoundUnreadIndexes(t *testing.T) {
 func TestOnlyCertainlyFailedCreationsAreRemovedFromTheirIndexes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		creation
+		creationResult
 		want bool
 	}{
-		"created":        {creation{nil, false}, false},
-		"created before": {creation{nil, true}, true},
-		"refused":        {creation{ErrUnknownSession, false}, true},
-		"refused before": {creation{&NotActiveError{Expired}, true}, true},
-		"in doubt":       {creation{fmt.Errorf("%w: lost", ErrOutcomeUnknown), false}, false},
-		"unavailable":    {creation{fmt.Errorf("%w: down", ErrUnavailable), false}, false},
+		"created":        {creationResult{nil, false}, false},
+		"created before": {creationResult{nil, true}, true},
+		"refused":        {creationResult{ErrUnknownSession, false}, true},
+		"refused before": {creationResult{&NotActiveError{Expired}, true}, true},
+		"in doubt":       {creationResult{fmt.Errorf("%w: lost", ErrOutcomeUnknown), false}, false},
+		"unavailable":    {creationResult{fmt.Errorf("%w: down", ErrUnavailable), false}, false},
 	} {
-		if got := test.cameToNothing(); got != test.want {
+		if got := test.createdNothing(); got != test.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

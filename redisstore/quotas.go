@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// resource is one thing of which an organization can hold so many.
+// resource is a kind of thing that a quota limits.
 type resource int
 
 const (
@@ -49,19 +49,20 @@ func (a quantities) byName() map[string]int64 {
 	return named
 }
 
-// defaultQuotas are generous: they end a runaway, and leave memory to the fair share. 0 is unbounded.
+// defaultQuotas are generous: they stop a runaway client, and leave memory to the fair share. 0 is unbounded.
 var defaultQuotas = quantities{
 	agentsHeld: 1_000_000, openSessionsHeld: 10_000_000, pendingHeld: 10_000_000, familiesHeld: 100_000_000, keysHeld: 1_000_000_000,
 }
 
 const (
-	// DefaultQuota gives an organization the default of a quota again, in SetQuotas.
+	// DefaultQuota, in SetQuotas, resets an organization's quota to the default.
 	DefaultQuota = -1
-	// maxQuota can be written exactly by a script.
+	// maxQuota is a number that Lua represents exactly.
 	maxQuota = 1_000_000_000_000_000
 )
 
-// ParseQuotas reads name=value pairs, separated by commas: a whole number, 0 for unbounded, or default.
+// ParseQuotas reads name=value pairs, separated by commas. A value is a whole number up to 10^15, 0 for unbounded, or
+// "default". It returns DefaultQuota for "default".
 func ParseQuotas(text string) (map[string]int64, error) {
 	quotas := map[string]int64{}
 	for pair := range strings.SplitSeq(text, ",") {
@@ -93,7 +94,7 @@ func checkQuotas(quotas map[string]int64) error {
 	return nil
 }
 
-// over returns the quotas with those of the names set.
+// over returns the quotas with those in the map replaced.
 func (a quantities) over(quotas map[string]int64) quantities {
 	for i, name := range resourceNames {
 		if value, set := quotas[name]; set && value >= 0 {
@@ -105,8 +106,8 @@ func (a quantities) over(quotas map[string]int64) quantities {
 
 var setQuotas = newScript("set_quotas", writes)
 
-// SetQuotas sets quotas of an organization by their names, 0 for unbounded, DefaultQuota for the default; others stay.
-// Instances follow within a second of the organization's next request. Setting them again changes nothing. Errors:
+// SetQuotas sets quotas of an organization by name: 0 for unbounded, DefaultQuota for the default. Others stay unchanged.
+// Instances apply them within a second of the organization's next request. It is safe to repeat. Errors:
 // ErrUnknownOrganization.
 func (s *Store) SetQuotas(ctx context.Context, organization uuid.UUID, quotas map[string]int64) error {
 	if err := checkQuotas(quotas); err != nil {
@@ -125,14 +126,14 @@ func (s *Store) SetQuotas(ctx context.Context, organization uuid.UUID, quotas ma
 	return err
 }
 
-// Quotas returns an organization's quotas by their names, 0 for unbounded. Errors: ErrUnknownOrganization.
+// Quotas returns an organization's quotas by name, 0 for unbounded. Errors: ErrUnknownOrganization.
 func (s *Store) Quotas(ctx context.Context, organization uuid.UUID) (map[string]int64, error) {
 	_, quotas, err := s.OrganizationUsage(ctx, organization)
 	return quotas, err
 }
 
-// OrganizationUsage returns what an organization holds and its quotas, by their names; a quota of 0 is unbounded. What
-// other instances have done in the last second may be missing. Errors: ErrUnknownOrganization.
+// OrganizationUsage returns an organization's usage and its quotas by name. Both are counts, but bytes for "bytes"; a quota
+// of 0 is unbounded. Changes by other instances in the last second may be missing. Errors: ErrUnknownOrganization.
 func (s *Store) OrganizationUsage(ctx context.Context, organization uuid.UUID) (usage, quotas map[string]int64, err error) {
 	a := s.usage.account(organization)
 	if err := s.syncUsage(ctx, a); err != nil {

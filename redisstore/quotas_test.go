@@ -411,7 +411,7 @@ func TestUsageLeavesTheSumWhenItExpires(t *testing.T) {
 		}
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		if a.reserved != (quantities{}) || a.settled != (quantities{}) {
+		if a.reserved != (quantities{}) || a.unsent != (quantities{}) {
 			t.Errorf("something is left over: %+v", a)
 		}
 	})

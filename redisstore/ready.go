@@ -11,8 +11,8 @@ import (
 	"remit/redisclient"
 )
 
-// Ready returns nil when Redis can be reached and written, and warnings about settings that endanger the data. In a cluster
-// it writes to every primary and reads its settings. Errors: *NotReadyError.
+// Ready returns nil when Redis can be read and written, and warnings about settings that endanger the data. It checks every
+// primary of a cluster. Errors: *NotReadyError.
 func (s *Store) Ready(ctx context.Context) (warnings []string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -34,8 +34,8 @@ func (s *Store) Ready(ctx context.Context) (warnings []string, err error) {
 	return warnings, s.client.NotReady(err)
 }
 
-// warnings reads INFO, which a least-privilege user may have while CONFIG is denied. A server that says nothing of its
-// settings (an in-memory stand-in, a denied INFO) earns no warning.
+// warnings reads INFO, because a least-privilege user may run it but not CONFIG. A server that does not report its settings
+// (an in-memory stand-in, a denied INFO) causes no warning.
 func (s *Store) warnings(ctx context.Context, server redis.Cmdable) []string {
 	memory := redisclient.Info(ctx, server, "memory")
 	var found []string
@@ -60,7 +60,7 @@ func (s *Store) warnings(ctx context.Context, server redis.Cmdable) []string {
 	return found
 }
 
-// warningOfLoss is the warning about a server without an append-only file.
+// warningOfLoss returns the warning for a server without an append-only file.
 func warningOfLoss(ctx context.Context, server redis.Cmdable) string {
 	if hasSavedSinceItsStart(redisclient.Info(ctx, server, "server"), redisclient.Info(ctx, server, "persistence")) {
 		return "Redis has no append-only file (appendonly no): when it ends, what was written since its last snapshot is lost, " +
@@ -70,7 +70,7 @@ func warningOfLoss(ctx context.Context, server redis.Cmdable) string {
 		"keeps is lost"
 }
 
-// hasSavedSinceItsStart compares Redis's times with each other. A server that never saved reports its start as its last save.
+// hasSavedSinceItsStart compares Redis's own times. A server that has never saved reports its start as the last save.
 func hasSavedSinceItsStart(server, persistence map[string]string) bool {
 	number := func(text string) int64 {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -84,7 +84,7 @@ func hasSavedSinceItsStart(server, persistence map[string]string) bool {
 	return number(persistence["rdb_last_save_time"]) > started+1 // both are rounded
 }
 
-// hasReplica reports whether a replica is in sync: one that is still receiving the whole data set confirms nothing yet.
+// hasReplica says whether a replica is online. A replica that is still receiving the full data set confirms nothing yet.
 func hasReplica(replication map[string]string) bool {
 	for name, value := range replication {
 		if strings.HasPrefix(name, "slave") && strings.Contains(value, "state=online") {

@@ -4,7 +4,7 @@ import (
 	"remit/redisclient"
 )
 
-// refusals gives the error for every code that a script can answer, except ok and outcome.
+// refusals maps every reply code of a script to its error, except ok and outcome.
 var refusals = redisclient.Refusals{
 	"invalid_api_key":       refuse(ErrInvalidAPIKey),
 	"successor_used":        refuse(ErrSuccessorUsed),
@@ -54,7 +54,7 @@ func refuseNotActive(r *reply) error {
 	return orBroken(r, &NotActiveError{status})
 }
 
-// orBroken returns the refusal unless its reply could not be read; call it with the refusal already read.
+// orBroken returns the refusal, or the reply's error if reading the refusal failed.
 func orBroken(r *reply, refusal error) error {
 	if r.Err != nil {
 		return r.Err

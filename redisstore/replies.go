@@ -8,7 +8,7 @@ import (
 	"remit/money"
 )
 
-// readReply reads a script's reply that stands in another one. Its error is the refusal that the reply's code stands for.
+// readReply reads a script's reply that is part of another reply. Its error is the refusal for the reply's code.
 func readReply(values []any) (*reply, error) {
 	r := &reply{}
 	if err := refusals.Read(r, values); err != nil {
@@ -28,7 +28,7 @@ func generationAt(r *reply, i int) uint32 {
 	return uint32(number)
 }
 
-// idOrNilAt reads an id from its 16 bytes or its text, uuid.Nil from an empty string.
+// idOrNilAt reads an id from its 16 bytes or its text, uuid.Nil from "".
 func idOrNilAt(r *reply, i int) uuid.UUID {
 	switch text := r.Text(i); len(text) {
 	case 0:

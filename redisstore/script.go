@@ -10,7 +10,7 @@ func newScript(name string, access redisclient.Access) *script {
 	return redisclient.NewScript(name, lua.Source(name), access)
 }
 
-// keyedScript is a script that can be run with an idempotency key too, by its keyed variant.
+// keyedScript is a script with a variant that takes an idempotency key.
 type keyedScript struct {
 	*script
 	keyed *script

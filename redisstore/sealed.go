@@ -9,11 +9,12 @@ import (
 	"remit/redisclient"
 )
 
-// ErrSealed refuses a replay whose credential is sealed: only the credential that made the first request opens it.
+// ErrSealed refuses a replay whose stored credential the caller cannot open: only the credential that made the first request
+// opens it.
 var ErrSealed = errors.New("the answer under this idempotency key holds a credential; only the credential that first asked opens it")
 
-// performSealed runs an operation that issues a credential, with an idempotency key unless idem is nil. place is the key where
-// the outcome is stored; the outcome belongs to the organization.
+// performSealed runs an operation that issues a credential, with an idempotency key unless idem is nil. place is the Redis
+// key of the outcome, which belongs to the organization.
 func (s *Store) performSealed(ctx context.Context, sc keyedScript, f flow, idem *Idempotency, place string, organization uuid.UUID,
 	keys []string, args ...any) (*reply, error) {
 	if idem == nil {
@@ -56,14 +57,13 @@ func (o *Idempotency) cell(owner string) uint16 {
 	return binary.BigEndian.Uint16(hashOf("cell", owner, o.Key))
 }
 
-// firstMetadata returns the metadata of an object as the request that created it sent it. A repeated request may have the
-// members in another order.
+// firstMetadata returns the metadata that the first request stored. A repeated request may have its members in another order.
 func (s *Store) firstMetadata(ctx context.Context, f flow, key, field, repeated string) (string, error) {
 	if repeated == "" {
 		return "", nil
 	}
 	first, err := s.client.Call(ctx, f, reads, "hget", key, field)
-	if err != nil || first == nil { // nil: it is gone
+	if err != nil || first == nil { // nil: the object has expired
 		return repeated, err
 	}
 	r := &reply{Values: []any{first}}

@@ -15,22 +15,22 @@ type Status string
 const (
 	Active    Status = "active"
 	Completed Status = "completed" // ended by a caller
-	Expired   Status = "expired"   // its time ran out
-	Revoked   Status = "revoked"   // its agent was
+	Expired   Status = "expired"   // it reached its expiry
+	Revoked   Status = "revoked"   // its agent was revoked
 )
 
-// Usage is how far a session's limits are used. Used and held together never exceed a limit.
+// Usage is a session's limits and what is used of them. Used and held together never exceed a limit.
 type Usage struct {
 	MaxActions  int64
 	ActionCount int64
 	MaxValue    money.MicroUSD
 	ValueUsed   money.MicroUSD
 	ValueHeld   money.MicroUSD
-	Withheld    money.MicroUSD // the part of MaxValue that MaxCommitted excludes; 0 without
+	Withheld    money.MicroUSD // the part of MaxValue that MaxCommitted makes unavailable; 0 without MaxCommitted
 	Expires     time.Time
 }
 
-// RemainingValue is what may still be charged or held.
+// RemainingValue is the value that may still be charged or held.
 func (u Usage) RemainingValue() money.MicroUSD {
 	return u.MaxValue - u.Withheld - u.ValueUsed - u.ValueHeld
 }
@@ -40,26 +40,26 @@ type Session struct {
 	ID    uuid.UUID
 	Agent uuid.UUID
 	Usage
-	ValueCommitted money.MicroUSD  // all that was ever charged or committed, including what was rolled back
-	MaxCommitted   *money.MicroUSD // limit of ValueCommitted together with what is held; nil for none
-	ValueOverage   money.MicroUSD  // what its transactions cost beyond its limit; not in ValueCommitted
-	Status         Status          // as it was when read
+	ValueCommitted money.MicroUSD  // everything ever charged or committed, including what was rolled back since
+	MaxCommitted   *money.MicroUSD // limit of ValueCommitted plus ValueHeld; nil for none
+	ValueOverage   money.MicroUSD  // cost of its transactions beyond its limit; not in ValueCommitted
+	Status         Status          // at the time of the read
 	Scopes         []string
 	Metadata       string // JSON object, "" for none
 	Created        time.Time
 	Ended          time.Time // zero unless completed
 }
 
-// NewSession is what a session is created from.
+// NewSession describes a session to create.
 type NewSession struct {
 	Agent        uuid.UUID
 	MaxActions   int64
 	MaxValue     money.MicroUSD
 	MaxCommitted *money.MicroUSD // nil for none
 	Lifetime     time.Duration
-	Scopes       []string     // nil for all that the agent has; empty for none
+	Scopes       []string     // nil for all of the agent's; empty for none
 	Metadata     string       // JSON object, "" for none
-	Idempotency  *Idempotency // nil for without an idempotency key
+	Idempotency  *Idempotency // nil for no idempotency key
 }
 
 // scopesText returns the scopes as create_session.lua takes them.
@@ -73,7 +73,7 @@ func (n NewSession) scopesText() string {
 // lifeEvents determine a session's status. A zero time means that the event has not happened.
 type lifeEvents struct{ ended, revoked, expires time.Time }
 
-// statusAt is the one rule for a session's status: whichever came first, its end, its agent's revocation or its expiry.
+// statusAt is the only rule for a session's status: its end, its agent's revocation or its expiry, whichever was first.
 func statusAt(now time.Time, e lifeEvents) Status {
 	switch {
 	case !e.ended.IsZero():

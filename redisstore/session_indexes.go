@@ -9,15 +9,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// An organization's sessions are in two indexes. The first holds those that were open when last read, each from before it is
-// created. The second holds those that a request has found to be no longer active. An expired session becomes active again
-// when Redis's clock goes back. So the latest observed expiry is stored, and until that time lists of active sessions read
-// both. One script moves an entry from the first to the second, so a script that reads both always finds every session. A
-// reader of the first checks each session's status.
+// An organization's sessions are in two indexes. The open index lists a session from before its creation. The closed index
+// lists sessions that a reader has observed to be inactive. One script moves an entry between them, so a script that reads
+// both finds every session. If Redis's clock steps back, an expired session is active again. So Redis stores the latest
+// observed expiry, and until that time a list of active sessions reads both indexes. Readers of the open index check each
+// session's status.
 
 var (
 	indexSession  = newScript("index_session", writes)
-	closeSessions = newScript("close_sessions", tidies)
+	closeSessions = newScript("close_sessions", bestEffort)
 	listSessions  = newScript("list_sessions", reads)
 	listActive    = newScript("list_active_sessions", reads)
 )
@@ -25,8 +25,8 @@ var (
 // closeTime bounds the move of an ended session, because the response waits for it.
 const closeTime = 500 * time.Millisecond
 
-// closeSessions moves sessions that are no longer active to the closed ones; expired is the latest expiry of those that have
-// expired, zero for none. It is best effort: the next reader moves those that are left.
+// closeSessions moves inactive sessions to the closed ones. expired is the latest expiry of those that have expired, zero for
+// none. Failures are ignored, because the next reader moves the sessions that remain.
 func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids []uuid.UUID, expired time.Time) {
 	latest := ""
 	if !expired.IsZero() {
@@ -42,19 +42,19 @@ func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids [
 	_, _ = s.client.Run(ctx, flow{Owner: organization}, closeSessions, keys, args...)
 }
 
-// reopenSession puts an active session among the open ones, if it can, for it may have been closed as expired before Redis's
-// clock went back.
+// reopenSession adds an active session to the open ones, because it may have been closed as expired before Redis's clock
+// stepped back. Failures are ignored.
 func (s *Store) reopenSession(ctx context.Context, organization, id uuid.UUID) {
 	ctx, cancel := context.WithTimeout(ctx, closeTime)
 	defer cancel()
-	_, _ = s.client.Call(ctx, flow{Owner: organization}, tidies, "zadd", s.keys.organizationOpen(organization), "0", string(id[:]))
+	_, _ = s.client.Call(ctx, flow{Owner: organization}, bestEffort, "zadd", s.keys.organizationOpen(organization), "0", string(id[:]))
 }
 
-// openSessions is the organization's index of open sessions; those that are over are moved to the closed ones.
+// openSessions is the organization's index of open sessions. Its repair moves inactive ones to the closed sessions.
 func (s *Store) openSessions(organization uuid.UUID) index[Session] {
 	ix := s.closedSessions(organization)
 	ix.key = s.keys.organizationOpen(organization)
-	ix.keeps = func(v *Session) bool { return v.Status == Active }
+	ix.belongs = func(v *Session) bool { return v.Status == Active }
 	ix.move = func(ctx context.Context, over []*Session) {
 		ids, latest := make([]uuid.UUID, len(over)), time.Time{}
 		for i, v := range over {
@@ -107,7 +107,7 @@ func (s *Store) readSessions(key APIKey, sc *script, keys ...string) func(contex
 	}
 }
 
-// newestOf merges ids that are in order, newest first, to at most so many; it takes an id that is in both once.
+// newestOf merges two lists of ids, each newest first, without duplicates, into at most limit ids.
 func newestOf(a, b []uuid.UUID, limit int) []uuid.UUID {
 	merged := make([]uuid.UUID, 0, min(limit, len(a)+len(b)))
 	for len(merged) < limit && len(a)+len(b) > 0 {

@@ -76,7 +76,7 @@ func TestAnIndexEntryWrittenBeforeItsSessionIsNotListedAndStays(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
-		c := s.comingSession(t.Context(), w.key, NewSession{Agent: w.agent.ID})
+		c := s.sessionCreation(t.Context(), w.key, NewSession{Agent: w.agent.ID})
 		wantError(t, "the entry", s.enter(t.Context(), c, ""), nil)
 		for _, status := range []Status{"", Active, Completed} {
 			ids, _ := listed(t, s, w.byKey(), Query{Limit: 1, Status: status}, nil)

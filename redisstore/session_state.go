@@ -8,7 +8,7 @@ import (
 	"remit/money"
 )
 
-// Fields of a session in responses, by their place in what block/session_state.lua and lists read.
+// The fields of a session by their index in the replies of block/session_state.lua and of lists.
 const (
 	sessionAgent = iota
 	sessionActions
@@ -32,27 +32,27 @@ var sessionFields = []string{
 	sessionMetadata: "md",
 }
 
-// listedFields are those that lists need: all but the metadata, which may be large.
+// listedFields are the fields that lists read. They omit the metadata, which may be large.
 var listedFields = sessionFields[:sessionMetadata]
 
-// holder is what reading a session needs beside its hash: its agent, and the time.
-type holder struct {
+// agentState is a session's agent and the time of the read, both of which determine the session's status.
+type agentState struct {
 	now     time.Time
 	revoked time.Time // of the agent, zero while it is active
 	scopes  string    // of the agent, separated by spaces
 }
 
-// sessionFrom reads a session from the answer of get_session.lua: now, revoked, scopes, session.
+// sessionFrom reads a session from the reply of get_session.lua: now, revoked, scopes, session.
 func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
-	h := holder{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
+	a := agentState{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
 	if r.Err != nil {
 		return Session{}, r.Err
 	}
-	return readSession(id, r.List(3), h)
+	return readSession(id, r.List(3), a)
 }
 
 // readSession reads a session from its sessionFields or listedFields.
-func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
+func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session := Session{
 		ID: id, Agent: r.ID(sessionAgent), Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
 		ValueOverage: money.MicroUSD(r.NumberOr0(sessionOverage)),
@@ -65,19 +65,19 @@ func readSession(id uuid.UUID, r *reply, h holder) (Session, error) {
 	b := budgetAt(r, sessionBudget)
 	session.split(b)
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
-	session.Status = statusAt(h.now, lifeEvents{ended: session.Ended, revoked: h.revoked, expires: session.Expires})
+	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
 	if len(r.Values) > sessionMetadata {
 		session.Metadata = r.Optional(sessionMetadata)
 	}
 	scopes := r.Optional(sessionScopes)
 	if scopes == "" {
-		scopes = h.scopes
+		scopes = a.scopes
 	}
 	session.Scopes = strings.Fields(scopes)
 	return session, r.Err
 }
 
-// Usage of a session, by place in the replies of the scripts that charge it or refuse to.
+// The usage of a session by its index in the replies of scripts that charge it or refuse to.
 const (
 	usageActions = iota
 	usageMaxActions

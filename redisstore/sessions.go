@@ -13,7 +13,7 @@ var (
 	claimSession  = newScript("claim_and_index_session", writes)
 	createSession = newKeyedScript("create_session")
 	replaySession = newKeyedScript("replay")
-	getSession    = newScript("get_session", reads) // a lost answer leaves no doubt about what it writes by the way
+	getSession    = newScript("get_session", reads) // a read, although it may also write an audit event
 	endSession    = newScript("end_session", writes)
 )
 
@@ -23,7 +23,7 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 	if n.Idempotency != nil {
 		n.Idempotency.at, n.Idempotency.bounded = n.Agent, true
 	}
-	c := s.comingSession(ctx, key, n)
+	c := s.sessionCreation(ctx, key, n)
 	held, err := s.reserveCreation(ctx, c, s.sessionDemand(n, key.Organization))
 	if err != nil {
 		return Session{}, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
@@ -32,14 +32,14 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 	replayed := n.Idempotency != nil && n.Idempotency.Replayed
 	held.finish(err, replayed)
 	if c.entered {
-		s.tidyAfterCreation(ctx, key.Organization, n.Agent, c.id, creation{err, replayed})
+		s.pruneAfterSession(ctx, key.Organization, n.Agent, c.id, creationResult{err, replayed})
 	}
 	return session, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
 }
 
-func (s *Store) comingSession(ctx context.Context, key APIKey, n NewSession) *coming {
+func (s *Store) sessionCreation(ctx context.Context, key APIKey, n NewSession) *creation {
 	act := actor{organization: key.Organization, agent: n.Agent}
-	return &coming{
+	return &creation{
 		key: key, id: NewID(n.Agent), index: s.keys.organizationOpen(key.Organization), enter: indexSession, claim: claimSession,
 		counted:     openSessionsHeld,
 		makeRoom:    func() bool { return s.closeSome(ctx, key.Organization) },
@@ -47,7 +47,7 @@ func (s *Store) comingSession(ctx context.Context, key APIKey, n NewSession) *co
 	}
 }
 
-func (s *Store) writeSession(ctx context.Context, c *coming, n NewSession) (Session, error) {
+func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Session, error) {
 	organization, id := c.key.Organization, c.id
 	act := actor{organization: organization, agent: n.Agent, flow: flow{Owner: organization}}
 	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
@@ -76,7 +76,8 @@ func (s *Store) writeSession(ctx context.Context, c *coming, n NewSession) (Sess
 	return session, err
 }
 
-// Session returns a session that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
+// Session returns a session of the caller's organization or agent. Errors: ErrInvalidAPIKey or ErrInvalidToken,
+// ErrUnknownSession.
 func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, error) {
 	act, err := s.actOnSession(ctx, c, id, nil)
 	if err != nil {
@@ -91,12 +92,12 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 		return s.peekSession(ctx, act, id)
 	}
 	if err != nil {
-		return Session{}, act.refusedTo(err)
+		return Session{}, act.errorFor(err)
 	}
 	return sessionFrom(r, id)
 }
 
-// EndSession ends a session and returns when it ended. Ending a completed one again returns the first answer. Errors:
+// EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError.
 func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Time, error) {
 	act, err := s.actOnSession(ctx, c.urgently(), id, nil)
@@ -109,14 +110,14 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 			act.organization, act.agent, act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})
 	if err != nil {
-		return time.Time{}, act.refusedTo(err)
+		return time.Time{}, act.errorFor(err)
 	}
 	s.closeSessions(ctx, act.organization, []uuid.UUID{id}, time.Time{})
 	s.usage.noteEvent(act.organization)
 	return r.Time(0), r.Err
 }
 
-// sessionKeys are the keys of a script that reads a session: what it observes goes into the audit trail.
+// sessionKeys are the keys of a script that reads a session. They include the audit trail, for what the script observes.
 func (s *Store) sessionKeys(act actor, id uuid.UUID) [3]string {
 	if act.written != nil {
 		return [3]string{act.written.agent, s.keys.session(act.agent, id), act.written.events}

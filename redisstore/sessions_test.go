@@ -311,7 +311,7 @@ func TestASessionsCreationTimeIsRedissNotItsIDs(t *testing.T) {
 		grant := w.exchange(t, s)
 		for _, drawn := range []time.Duration{-48 * time.Hour, -time.Second, 0, time.Millisecond, 30 * 24 * time.Hour} {
 			id := idOfAge(cellOf(w.agent.ID), drawn)
-			created := must(s.writeSession(t.Context(), &coming{key: w.key, id: id, entered: true},
+			created := must(s.writeSession(t.Context(), &creation{key: w.key, id: id, entered: true},
 				NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}))(t)
 			if difference := time.Since(created.Created).Abs(); difference > time.Minute {
 				t.Errorf("drawn %s ago: created %s from now", drawn, difference)

@@ -2,10 +2,10 @@ package redisstore
 
 import "github.com/google/uuid"
 
-// What objects take in Redis, in bytes, with their entries in indexes. A test holds the sums to what Redis says;
-// docs/operations.md has the figures.
+// Sizes of objects in Redis, in bytes, with their index entries. A test compares the sums with Redis's own figures;
+// docs/operations.md lists them.
 const (
-	agentSize      = 4840 // with the beginning of its audit trail
+	agentSize      = 4840 // including the first 4096 bytes of its audit trail
 	sessionSize    = 420
 	familySize     = 255
 	eventSize      = 100
@@ -16,11 +16,11 @@ const (
 	inSessionSize  = 400 // more, in a session
 	tableSize      = 700 // more, of another hash with a long field
 
-	// longField is how long a field may be (hash-max-listpack-value) before its hash is kept as a table.
+	// longField is the longest field, in bytes, for which Redis stores the hash as a listpack (hash-max-listpack-value).
 	longField = 64
 )
 
-// allocated is what the allocator takes for so many bytes: four classes between two powers of two.
+// allocated is the size class, in bytes, in which jemalloc allocates length bytes: four classes per power of two.
 func allocated(length int) int64 {
 	if length <= 64 {
 		return int64(length)
@@ -32,7 +32,7 @@ func allocated(length int) int64 {
 	return int64((length + 16 + step - 1) / step * step)
 }
 
-// texts are the bytes of fields that callers choose.
+// texts returns the bytes of fields whose content callers choose, and adds table if one of them is long.
 func texts(table int64, fields ...string) int64 {
 	var sum int64
 	long := false
@@ -49,14 +49,14 @@ func texts(table int64, fields ...string) int64 {
 func (s *Store) sessionDemand(n NewSession, organization [16]byte) demand {
 	return demand{
 		organization: organization, resource: noResource, events: eventSize,
-		bytes: sessionSize + texts(tableSize, n.Metadata, n.scopesText()), kept: n.Lifetime + s.config.Retention,
+		bytes: sessionSize + texts(tableSize, n.Metadata, n.scopesText()), retained: n.Lifetime + s.config.Retention,
 	}
 }
 
 func (s *Store) transactionDemand(t AccessToken, n NewTransaction) demand {
 	d := demand{
 		organization: t.Organization, agent: t.Agent, resource: pendingHeld, lifetime: n.Lifetime, events: eventSize,
-		bytes: beginSize + texts(beginTableSize, n.PreState, n.Metadata, n.ActionType), kept: n.Lifetime + s.config.Retention,
+		bytes: beginSize + texts(beginTableSize, n.PreState, n.Metadata, n.ActionType), retained: n.Lifetime + s.config.Retention,
 	}
 	if n.Session != uuid.Nil {
 		d.bytes += inSessionSize
@@ -73,15 +73,15 @@ func (s *Store) familyDemand(organization, agent [16]byte, scopes string) demand
 	lifetime := s.config.RefreshLifetime
 	return demand{
 		organization: organization, agent: agent, resource: familiesHeld, lifetime: lifetime, events: eventSize,
-		bytes: familySize + texts(tableSize, scopes), kept: lifetime,
+		bytes: familySize + texts(tableSize, scopes), retained: lifetime,
 	}
 }
 
-// keyDemand is that of an idempotency key, or of the claim on one.
+// keyDemand is the demand of an idempotency key's outcome, or of the claim on the key.
 func keyDemand(act actor, idem *Idempotency, bytes int64) demand {
 	d := demand{
 		organization: act.organization, resource: keysHeld, lifetime: outcomeLifetime,
-		bytes: bytes, kept: outcomeLifetime, unpaced: !idem.bounded,
+		bytes: bytes, retained: outcomeLifetime, unpaced: !idem.bounded,
 	}
 	if act.family != "" {
 		d.agent = act.agent
@@ -89,7 +89,7 @@ func keyDemand(act actor, idem *Idempotency, bytes int64) demand {
 	return d
 }
 
-// eventCap is what the events of one agent take at the most, beyond what agentSize has of them.
+// eventCap is the most bytes that the events of one agent take beyond the part in agentSize.
 func (s *Store) eventCap() int64 {
 	return max(int64(s.config.EventsKept)*eventSize-4096, 0)
 }

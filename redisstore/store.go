@@ -9,38 +9,38 @@ import (
 	"remit/redisclient"
 )
 
-// Config says where the Redis is and how long objects are kept.
+// Config says where the store is and how long it stores data.
 type Config struct {
 	// URL is redis://, rediss://, unix://, redis+sentinel:// or redis+cluster://.
 	URL string
-	// Prefix goes before every key, so that a Redis user can be restricted to this service's keys. "" means "remit:". Each
-	// test uses one of its own below that.
+	// Prefix precedes every key, so that a Redis user's permissions can be limited to this service's keys. "" means
+	// "remit:".
 	Prefix string
-	// Retention is how long a session stays readable after it ends. 0 means 7 days.
+	// Retention is how long a session or a transaction stays readable after it ends. 0 means 7 days.
 	Retention time.Duration
-	// RefreshGrace is how long a spent refresh token gets its successor again, from 0 to 30 minutes.
+	// RefreshGrace is how long a spent refresh token still returns its successor, from 0 to 30 minutes.
 	RefreshGrace time.Duration
-	// RefreshLifetime is how long a refresh token is good for. 0 means 7 days.
+	// RefreshLifetime is how long a refresh token is valid. 0 means 7 days.
 	RefreshLifetime time.Duration
 	// FamilyLifetime is how long a family lives, however often it is refreshed. 0 means 90 days.
 	FamilyLifetime time.Duration
-	// AccessLifetime is how long an access token is good for. 0 means 1 hour.
+	// AccessLifetime is how long an access token is valid. 0 means 1 hour.
 	AccessLifetime time.Duration
 	// Durability is when a write is acknowledged. "" means Local.
 	Durability Durability
-	// EventsKept is how many events of its audit trail an agent keeps, about: up to 100 more may remain. 0 means 1000.
+	// EventsKept is how many events an agent's audit trail stores, and at most 100 more. 0 means 1000.
 	EventsKept int
-	// Quotas are those of an organization without quotas of its own, by the names of ParseQuotas; 0 is unbounded. Missing
-	// ones have their defaults.
+	// Quotas are the default quotas by the names of ParseQuotas, for organizations without quotas of their own. 0 is
+	// unbounded. Quotas that it does not name have their built-in defaults.
 	Quotas map[string]int64
-	// Rates bound how fast organizations and agents may create what takes memory. The zero value bounds nothing.
+	// Rates bound how fast organizations and agents may create objects. The zero value is unbounded.
 	Rates Rates
-	// UsageEvery is how often the store writes to Redis what organizations have created and freed. 0 means half a second.
+	// UsageEvery is the interval at which the store sends the usage of organizations to Redis. 0 means half a second.
 	UsageEvery time.Duration
-	// FollowsSuspensions says that the owner calls ReadSuspensions from time to time. Until it has succeeded once, calls
-	// with an API key return ErrUnavailable.
+	// FollowsSuspensions says that the owner calls ReadSuspensions regularly. Until the first success, operations with an API
+	// key return ErrUnavailable.
 	FollowsSuspensions bool
-	// Tracer makes a span of each round trip to Redis within a request that is traced. Nil: there are none.
+	// Tracer makes a span of each round trip to Redis in a traced request. Nil makes none.
 	Tracer trace.Tracer
 }
 
@@ -54,7 +54,7 @@ const (
 	defaultUsageEvery      = 500 * time.Millisecond
 )
 
-// Store stores everything that Remit keeps, in one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
+// Store stores all of Remit's data in one Redis, Sentinel-led Redis or Redis Cluster. It is safe for concurrent use.
 type Store struct {
 	client     *redisclient.Client
 	keys       keyspace
@@ -62,10 +62,10 @@ type Store struct {
 	eventsKept string // Config.EventsKept as scripts take it
 	proven     provenKeys
 	// suspended is nil until it is read.
-	suspended atomic.Pointer[suspensions]
-	watch     watch
-	usage     *usage
-	refusals  *creationRefusals
-	closed    chan struct{}
-	close     sync.Once
+	suspended     atomic.Pointer[suspensions]
+	subscriptions subscriptions
+	usage         *usage
+	refusals      *creationRefusals
+	closed        chan struct{}
+	close         sync.Once
 }

@@ -7,17 +7,17 @@ import (
 	"github.com/google/uuid"
 )
 
-// What is stored for an idempotency key is text that scripts write: lua/include/outcomes.lua an outcome or an agent's claim,
-// lua/include/claims.lua an organization's claim. This file is all that Go knows of it; replies hold outcomes already decoded.
+// Scripts encode what Redis stores for an idempotency key: lua/include/outcomes.lua an outcome or an agent's claim,
+// lua/include/claims.lua an organization's claim. Only this file decodes it in Go; replies contain decoded outcomes.
 
 // storedClaim is an organization's claim on an idempotency key.
 type storedClaim struct {
 	fingerprint [32]byte // of the request that has the key
-	cell        uint16   // where its outcome will be
+	cell        uint16   // of its outcome
 }
 
-// readClaim reads an organization's claim: fingerprint, request id, cell and organization. It returns false for what has no
-// one cell: a batch, a claim by an earlier version, an outcome.
+// readClaim reads an organization's claim: fingerprint, request id, cell and organization. It returns false for a text
+// without a single cell: the claim of a batch, a claim by an earlier version, an outcome.
 func readClaim(stored string) (storedClaim, bool) {
 	var c storedClaim
 	if len(stored) < len(c.fingerprint) {
@@ -38,7 +38,8 @@ func readClaim(stored string) (storedClaim, bool) {
 // storedEnd is how many bytes at the end of an outcome or a claim name its organization.
 const storedEnd = len("00000000-0000-0000-0000-000000000000")
 
-// belongsTo reports whether a value with this end is the organization's: an outcome ends with its 16 bytes, a claim with its id as text.
+// belongsTo says whether an outcome or a claim with this end is the organization's. An outcome ends with the 16 bytes of its
+// id, a claim with its id as text.
 func belongsTo(end string, organization uuid.UUID) bool {
 	return strings.HasSuffix(end, string(organization[:])) || end == organization.String()
 }

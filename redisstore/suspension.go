@@ -15,8 +15,8 @@ var (
 // versionField is the field of k:suspended that changes with every change. Ids are 16 bytes.
 const versionField = "version"
 
-// ReadSuspensions reads which organizations are suspended, if that has changed since it was read last. From then on the
-// store refuses them with ErrOrganizationSuspended.
+// ReadSuspensions reads which organizations are suspended, if that has changed since the last read. From then on the store
+// refuses them with ErrOrganizationSuspended. Errors: ErrUnavailable.
 func (s *Store) ReadSuspensions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -52,8 +52,8 @@ func (s *Store) suspensionsNow(ctx context.Context) (*suspensions, error) {
 	return read, nil
 }
 
-// Suspend suspends an organization and returns since when it is suspended. Each instance refuses it once it has read that. Errors:
-// ErrUnknownOrganization.
+// Suspend suspends an organization and returns since when it is suspended. Each instance refuses the organization after its
+// next ReadSuspensions. Errors: ErrUnknownOrganization.
 func (s *Store) Suspend(ctx context.Context, organization uuid.UUID) (Suspension, error) {
 	if _, err := s.organizationName(ctx, organization); err != nil {
 		return Suspension{}, err
@@ -70,7 +70,7 @@ func (s *Store) suspendAs(ctx context.Context, organization uuid.UUID, state str
 	return suspension, r.Err
 }
 
-// Resume ends an organization's suspension. One that is not suspended stays as it is. Errors: ErrUnknownOrganization,
+// Resume ends an organization's suspension, and changes nothing if there is none. Errors: ErrUnknownOrganization,
 // ErrBeingDeleted.
 func (s *Store) Resume(ctx context.Context, organization uuid.UUID) error {
 	if _, err := s.organizationName(ctx, organization); err != nil {

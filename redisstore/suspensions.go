@@ -9,19 +9,19 @@ import (
 	"remit/redisclient"
 )
 
-// Suspension is what the operator has decided about an organization.
+// Suspension is the operator's suspension of an organization.
 type Suspension struct {
 	Since    time.Time
-	Deleting bool // its deletion has begun: it never resumes
+	Deleting bool // its deletion has begun, so it can never resume
 }
 
-// suspensions are the suspended organizations as an instance has read them last. It is never changed.
+// suspensions are the suspended organizations at an instance's last read. They are immutable.
 type suspensions struct {
 	version string
 	of      map[uuid.UUID]Suspension
 }
 
-// parseSuspension reads a record. One that it does not understand still suspends, and does not prevent reading the others.
+// parseSuspension reads a record. An invalid record still suspends its organization, and does not affect the others.
 func parseSuspension(text string) Suspension {
 	since, state, _ := strings.Cut(text, " ")
 	ms, err := strconv.ParseInt(since, 10, 64)
@@ -31,7 +31,7 @@ func parseSuspension(text string) Suspension {
 	return Suspension{Since: time.UnixMilli(ms), Deleting: state == "deleting"}
 }
 
-// Suspended reports whether the organization was suspended when suspensions were last read.
+// Suspended says whether the organization was suspended at the last ReadSuspensions.
 func (s *Store) Suspended(organization uuid.UUID) bool {
 	known := s.suspended.Load()
 	if known == nil {

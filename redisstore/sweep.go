@@ -9,11 +9,11 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// sweep removes those keys that are the organization's, except its record and those of its agents: a repeated deletion needs
-// them to recognize the rest.
+// sweep removes the keys that belong to the organization, except its own record and those of its agents: a repeated deletion
+// needs these to find the others.
 func (d *deletion) sweep(ctx context.Context, keys []string) error {
 	var doomed [][]string
-	var asked, indexes []string
+	var unclear, indexes []string
 	for _, key := range keys {
 		name, valid := d.keys.parse(key)
 		switch {
@@ -24,12 +24,12 @@ func (d *deletion) sweep(ctx context.Context, keys []string) error {
 				indexes = append(indexes, key)
 			}
 		case slices.Contains([]string{"s", "t", "i"}, name.kind):
-			asked = append(asked, key)
+			unclear = append(unclear, key)
 		case name.kind == "f":
 			d.leave(key, name)
 		}
 	}
-	owned, err := d.owned(ctx, asked)
+	owned, err := d.owned(ctx, unclear)
 	if err != nil {
 		return err
 	}
@@ -66,22 +66,22 @@ func (d *deletion) removeFamilies(ctx context.Context, indexes []string) error {
 	return nil
 }
 
-// isMine reports whether a key's name shows that it is the organization's or one of its agents'.
+// isMine says whether the key's name alone shows that it belongs to the organization or to one of its agents.
 func (d *deletion) isMine(name keyName) bool {
 	_, ofAgent := d.agents[name.id]
 	return ofAgent || name.id == d.organization && strings.HasPrefix(name.kind, "o")
 }
 
-// leave leaves a key to the next pass, if its cell is the organization's alone as far as this one knows.
+// leave leaves a key to the next pass, unless another organization is known to share its cell.
 func (d *deletion) leave(key string, name keyName) {
-	if !d.foreign[name.cell] && len(d.uncertain) < maxUncertain {
+	if !d.shared[name.cell] && len(d.uncertain) < maxUncertain {
 		d.uncertain = append(d.uncertain, key)
 	}
 }
 
-// owned returns those keys whose values name the organization, each with the keys that are removed with it.
+// owned returns the keys whose values name the organization or its agents, each with its dependent keys.
 func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error) {
-	owners, err := ask(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
+	owners, err := pipelined(ctx, d.Store, keys, func(p redis.Pipeliner, key string) *redis.Cmd {
 		if name, _ := d.keys.parse(key); name.kind == "i" {
 			return p.Do(ctx, "getrange", key, -storedEnd, -1)
 		}
@@ -93,7 +93,7 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 	var mine [][]string
 	for i, key := range keys {
 		text, _ := owners[i].Text()
-		owner, _ := uuid.FromBytes([]byte(text)) // uuid.Nil for what has just expired
+		owner, _ := uuid.FromBytes([]byte(text)) // uuid.Nil for a key that has just expired
 		name, _ := d.keys.parse(key)
 		_, ofAgent := d.agents[owner]
 		switch {
@@ -110,11 +110,11 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 	return mine, nil
 }
 
-// removeUncertain removes what the pass before has left in cells where no other organization has anything.
+// removeUncertain removes the keys that the previous pass left, except in cells that another organization shares.
 func (d *deletion) removeUncertain(ctx context.Context) error {
 	var doomed [][]string
 	for _, key := range d.uncertain {
-		if name, _ := d.keys.parse(key); !d.foreign[name.cell] {
+		if name, _ := d.keys.parse(key); !d.shared[name.cell] {
 			doomed = append(doomed, []string{key})
 		}
 	}
@@ -122,10 +122,10 @@ func (d *deletion) removeUncertain(ctx context.Context) error {
 	return d.unlink(ctx, doomed)
 }
 
-// unlink removes keys, some at a time; those that stand together are in one slot and go at once.
+// unlink removes keys, walkStep groups at a time. The keys of one group are in one slot, so one command removes them.
 func (d *deletion) unlink(ctx context.Context, keys [][]string) error {
-	for some := range slices.Chunk(keys, walkStep) {
-		removed, err := ask(ctx, d.Store, some, func(p redis.Pipeliner, together []string) *redis.IntCmd {
+	for chunk := range slices.Chunk(keys, walkStep) {
+		removed, err := pipelined(ctx, d.Store, chunk, func(p redis.Pipeliner, together []string) *redis.IntCmd {
 			return p.Unlink(ctx, together...)
 		})
 		if err != nil {
@@ -139,20 +139,20 @@ func (d *deletion) unlink(ctx context.Context, keys [][]string) error {
 	return nil
 }
 
-// ask sends a command for each of many things in one pipeline, and returns the commands.
-func ask[T any, C redis.Cmder](ctx context.Context, s *Store, things []T, command func(redis.Pipeliner, T) C) ([]C, error) {
+// pipelined sends one command for each thing in one pipeline, and returns the commands.
+func pipelined[T any, C redis.Cmder](ctx context.Context, s *Store, things []T, command func(redis.Pipeliner, T) C) ([]C, error) {
 	if len(things) == 0 {
 		return nil, nil
 	}
 	sent := make([]C, len(things))
-	_, _ = s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error { // its error is the first command's, which may be no value
+	_, _ = s.client.Redis().Pipelined(ctx, func(p redis.Pipeliner) error { // its error is the first command's, which may be redis.Nil
 		for i, thing := range things {
 			sent[i] = command(p, thing)
 		}
 		return nil
 	})
 	for _, c := range sent {
-		if err := c.Err(); err != nil && err != redis.Nil { // no value: the key has just expired
+		if err := c.Err(); err != nil && err != redis.Nil { // redis.Nil: the key has just expired
 			return nil, s.client.Classify(err, reads)
 		}
 	}

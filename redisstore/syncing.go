@@ -6,17 +6,17 @@ import (
 )
 
 const (
-	// hurryPause is the least time between two readings of the memory of Redis.
+	// hurryPause is the least time between two readings of Redis's memory.
 	hurryPause  = 20 * time.Millisecond
 	syncAtOnce  = 256 // accounts in each round; the others wait for the next
 	syncWorkers = 8
-	// finishTime is how long a closing store may take to write the last changes to Redis.
+	// finishTime is how long a closing store sends its last usage to Redis.
 	finishTime = 300 * time.Millisecond
-	// publishPause is how often the holdings of all organizations learn of one.
+	// publishPause is the least time between two updates of one organization in the index of holdings.
 	publishPause = time.Second
 )
 
-// syncing is the queue of accounts to be synced with Redis. A goroutine runs only while accounts wait.
+// syncing is the queue of accounts to sync with Redis. A goroutine runs while the queue is not empty.
 type syncing struct {
 	mu      sync.Mutex
 	waiting []*account
@@ -27,8 +27,8 @@ type syncing struct {
 	ended   sync.WaitGroup
 }
 
-// want has an account synced in the next round.
-func (y *syncing) want(a *account) {
+// enqueue adds an account to the queue, and starts the goroutine if none runs.
+func (y *syncing) enqueue(a *account) {
 	a.mu.Lock()
 	queued := a.queued
 	a.queued = true
@@ -46,7 +46,7 @@ func (y *syncing) want(a *account) {
 	}
 }
 
-// hurry has the next round begin soon.
+// hurry makes the goroutine read Redis's memory soon.
 func (y *syncing) hurry() {
 	select {
 	case y.hurried <- struct{}{}:
@@ -54,7 +54,7 @@ func (y *syncing) hurry() {
 	}
 }
 
-// take returns the accounts of a round; none when there was nothing to do, and the goroutine is to end.
+// take returns the accounts of a round. If there are none, the goroutine must end.
 func (y *syncing) take() []*account {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -69,14 +69,14 @@ func (y *syncing) take() []*account {
 	return round
 }
 
-// stopped lets the next want start anew.
+// stopped lets the next enqueue start a new goroutine.
 func (y *syncing) stopped() {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.running = false
 }
 
-// finish stops the goroutine. What it could not write to Redis in finishTime is not counted; see decision 36.
+// finish stops the goroutine. Usage that it cannot send within finishTime is lost; see decision 36.
 func (y *syncing) finish() {
 	y.mu.Lock()
 	y.closed = true

@@ -10,28 +10,28 @@ import (
 	"remit/redisclient"
 )
 
-// Grant is what a successful exchange or refresh entitles an agent to: a token pair with these facts.
+// Grant is the content of the token pair that a successful exchange or refresh issues.
 type Grant struct {
 	AccessToken
 	Scopes     []string
 	Generation uint32 // of the refresh token
-	Replayed   bool   // granted again because the first response may have been lost
+	Replayed   bool   // it was granted before, and is repeated because the first response may have been lost
 }
 
 var (
 	exchangeSecret = newScript("exchange_secret", writes)
 	rotateRefresh  = newScript("rotate_refresh", writes)
 	revokeFamily   = newScript("revoke_family", writes)
-	checkSecret    = newScript("check_secret", tidies)
+	checkSecret    = newScript("check_secret", bestEffort)
 	checkRefresh   = newScript("check_refresh", reads)
 )
 
-// ExchangeSecret opens a new refresh-token family for the agent whose secret this is, narrowed to the scopes if some are
-// given. An agent has at most 10,000 families: beyond, those that were not used for longest end. Errors:
-// ErrInvalidCredentials, ErrOrganizationSuspended, *ScopeError, *QuotaError, *RateError. An instance learns an agent's
-// organization from the first reply, so no quota refuses the agent's first exchange there.
+// ExchangeSecret opens a new refresh-token family for the agent with this secret, narrowed to the scopes if there are any. An
+// agent has at most 10,000 families: beyond that, the least recently used families end. This instance learns an agent's
+// organization from its first exchange, so no quota refuses that one. Errors: ErrInvalidCredentials,
+// ErrOrganizationSuspended, *ScopeError, *QuotaError, *RateError.
 func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte, scopes ...string) (Grant, error) {
-	if s.anySuspended() { // only the agent's cell has its organization
+	if s.anySuspended() { // only the agent's cell knows its organization
 		if _, err := s.CheckSecret(ctx, agent, secretHash); err != nil {
 			return Grant{}, err
 		}
@@ -60,7 +60,8 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 	return grant, r.Err
 }
 
-// refusedExchange returns a refusal by a quota. It shows what the organization holds, so only to a caller with the secret.
+// refusedExchange returns the refusal. It checks the secret before a *QuotaError, because that reveals the organization's
+// usage.
 func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash [32]byte, refusal error) error {
 	var quota *QuotaError
 	if errors.As(refusal, &quota) {
@@ -71,19 +72,19 @@ func (s *Store) refusedExchange(ctx context.Context, agent uuid.UUID, secretHash
 	return s.refusals.count(refusal)
 }
 
-// RotateRefresh spends a generation of a family and grants the next; the caller has verified that the generation was
-// issued. The immediate predecessor is granted its successor again within the grace time. Scopes, if some are given,
-// narrow this access token only. Errors: ErrInvalidRefreshToken; *ScopeError, with nothing spent; ErrTokenReused, when
-// the family has just been revoked for it.
+// RotateRefresh spends a generation of a family and grants the next one (RFC 6749 §6). The caller must have verified that the
+// generation was issued. Within the grace time the immediate predecessor gets its successor again. Scopes, if any, narrow
+// only this access token. Errors: ErrInvalidRefreshToken, ErrOrganizationSuspended; *ScopeError, with nothing spent;
+// ErrTokenReused, after it has revoked the family.
 func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32, scopes ...string) (Grant, error) {
-	if s.anySuspended() { // only the agent's cell has its organization
+	if s.anySuspended() { // only the agent's cell knows its organization
 		if g, _, err := s.CheckRefresh(ctx, agent, family, generation); err == nil && s.Suspended(g.Organization) {
 			return Grant{}, ErrOrganizationSuspended
 		}
 	}
 	r, err := s.client.Run(ctx, flow{}, rotateRefresh, s.familyKeys(agent, family),
 		generation, s.config.RefreshLifetime.Milliseconds(), s.config.RefreshGrace.Milliseconds(),
-		familyField(family), s.markLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
+		familyField(family), s.revocationLifetime(), s.config.FamilyLifetime.Milliseconds(), strings.Join(scopes, " "), s.auditAs(ctx, actorAgent))
 	if err != nil {
 		return Grant{}, err
 	}
@@ -96,22 +97,22 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 	if r.Err == nil {
 		s.usage.noteEvent(grant.Organization)
 	}
-	if r.Err == nil && s.Suspended(grant.Organization) { // a predecessor within the grace, which CheckRefresh calls spent
+	if r.Err == nil && s.Suspended(grant.Organization) { // a predecessor in its grace time, which CheckRefresh refuses as spent
 		return Grant{}, ErrOrganizationSuspended
 	}
 	return grant, r.Err
 }
 
-// RevokeFamily revokes a family of the calling agent, its refresh token and its access tokens; the caller has verified
-// that the family is that agent's. Revoking it again changes nothing. Errors: ErrInvalidToken.
+// RevokeFamily revokes a family of the calling agent, with its refresh token and its access tokens. The caller must have
+// verified that the family belongs to that agent. It is safe to repeat. Errors: ErrInvalidToken.
 func (s *Store) RevokeFamily(ctx context.Context, caller AccessToken, family uuid.UUID) error {
 	_, err := s.client.Run(ctx, caller.flow(), revokeFamily, s.familyKeys(caller.Agent, family), caller.Organization,
-		familyField(caller.Family), familyField(family), s.markLifetime(), s.auditAs(ctx, actorAgent))
+		familyField(caller.Family), familyField(family), s.revocationLifetime(), s.auditAs(ctx, actorAgent))
 	return err
 }
 
-// CheckSecret returns the organization of the agent whose secret this is. It records the first use of a new secret; when
-// Redis refuses every write, the next use does. Errors: ErrInvalidCredentials, ErrOrganizationSuspended.
+// CheckSecret returns the organization of the agent with this secret. It notes the first use of a new secret, unless Redis
+// refuses every write; then the next use notes it. Errors: ErrInvalidCredentials, ErrOrganizationSuspended.
 func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32]byte) (uuid.UUID, error) {
 	keys := []string{s.keys.agent(agent)}
 	r, err := s.client.Run(ctx, flow{}, checkSecret, keys, secretHash, "1")
@@ -128,8 +129,7 @@ func (s *Store) CheckSecret(ctx context.Context, agent uuid.UUID, secretHash [32
 	return organization, r.Err
 }
 
-// CheckRefresh returns the grant that a refresh token stands for, unspent, and when it expires. Errors:
-// ErrInvalidRefreshToken.
+// CheckRefresh returns the grant of a refresh token and when it expires, without spending it. Errors: ErrInvalidRefreshToken.
 func (s *Store) CheckRefresh(ctx context.Context, agent, family uuid.UUID, generation uint32) (Grant, time.Time, error) {
 	r, err := s.client.Run(ctx, flow{}, checkRefresh, []string{s.keys.agent(agent), s.keys.family(agent, family)},
 		generation, familyField(family), s.config.FamilyLifetime.Milliseconds())

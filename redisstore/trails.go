@@ -9,34 +9,34 @@ import (
 	"github.com/google/uuid"
 )
 
-// watchPause is how often the trails that have waiters are polled. One pipeline polls all of them: waiting costs Redis nothing
-// per waiter, and no connection is held.
-// More than watchRound of them are polled less often, so that Redis is asked for as many in a second.
+// pollPause is the time between two polls of the trails that have waiters. One pipeline polls all trails, so more waiters of
+// one trail cost Redis nothing and hold no connection. More than pollRound trails are polled less often, so that the number
+// of commands per second stays bounded.
 const (
-	watchPause = 200 * time.Millisecond
-	watchRound = 1024
+	pollPause = 200 * time.Millisecond
+	pollRound = 1024
 )
 
-// pauseAfter returns how long to wait after polling so many trails.
+// pauseAfter returns how long to wait after a poll of so many trails.
 func pauseAfter(trails int) time.Duration {
-	return watchPause * time.Duration(max(trails, watchRound)) / watchRound
+	return pollPause * time.Duration(max(trails, pollRound)) / pollRound
 }
 
-// watch polls agents' audit trails, each with its waiters.
-type watch struct {
+// subscriptions are the agents' audit trails that requests of this instance wait for.
+type subscriptions struct {
 	mu      sync.Mutex
 	trails  map[uuid.UUID]*trail
-	polling bool // a goroutine polls the trails; it ends when none is left, or the store is closed
+	polling bool // a goroutine polls the trails; it ends when there is none, or the store is closed
 }
 
 type trail struct {
 	waiters int
-	newest  string        // id of its newest event when it was polled last, "" before and for none
-	moved   chan struct{} // closed when there is a newer one
+	newest  string        // id of its newest event at the last poll, "" before and for none
+	moved   chan struct{} // closed when there is a newer event
 	failed  error         // the polling has failed
 }
 
-func (w *watch) leave(agent uuid.UUID, t *trail) {
+func (w *subscriptions) leave(agent uuid.UUID, t *trail) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t.waiters--; t.waiters == 0 && w.trails[agent] == t {
@@ -44,14 +44,14 @@ func (w *watch) leave(agent uuid.UUID, t *trail) {
 	}
 }
 
-func (w *watch) state(t *trail) (newest string, moved <-chan struct{}, failed error) {
+func (w *subscriptions) state(t *trail) (newest string, moved <-chan struct{}, failed error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return t.newest, t.moved, t.failed
 }
 
 // fail wakes all waiters with an error. The next waiter starts the polling again.
-func (w *watch) fail(err error) {
+func (w *subscriptions) fail(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.polling = false
@@ -62,16 +62,16 @@ func (w *watch) fail(err error) {
 	clear(w.trails)
 }
 
-// watched returns the agents that have waiters. When there are none, the polling ends until the next waiter comes.
-func (w *watch) watched() []uuid.UUID {
+// agents returns the agents whose trails have waiters. If there are none, the next waiter starts the polling again.
+func (w *subscriptions) agents() []uuid.UUID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.polling = len(w.trails) > 0
 	return slices.Collect(maps.Keys(w.trails))
 }
 
-// observed wakes the waiters of a trail that has moved on.
-func (w *watch) observed(agent uuid.UUID, newest string) {
+// notify wakes the waiters of a trail if it has a newer event.
+func (w *subscriptions) notify(agent uuid.UUID, newest string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t := w.trails[agent]; t != nil && t.newest != newest {

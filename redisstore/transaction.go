@@ -14,44 +14,44 @@ const (
 	RolledBack Status = "rolled_back"
 )
 
-// Transaction is an action with a prior state, which is committed or rolled back.
+// Transaction is an action with a pre-state that is committed or rolled back.
 type Transaction struct {
 	ID         uuid.UUID
 	Agent      uuid.UUID
 	Session    uuid.UUID // uuid.Nil for none
 	Sequence   int64     // in its session, from 1 on; 0 without a session
-	Status     Status    // as it was when read
+	Status     Status    // at the time of the read
 	ActionType string
 	PreState   string         // JSON object; "" in lists
 	PostState  string         // JSON object, "" for none, and in lists
-	Hold       money.MicroUSD // value that it was begun with, or last changed to
-	Held       money.MicroUSD // value that it holds: all while it is pending in a session, then 0
-	Value      money.MicroUSD // value charged; 0 unless it was committed
+	Hold       money.MicroUSD // as begun or last changed
+	Held       money.MicroUSD // Hold while it is pending in a session, else 0
+	Value      money.MicroUSD // charged by the commit; 0 unless it was committed
 	Overage    money.MicroUSD // cost beyond the session's limit
-	Reversible bool           // it can be rolled back after it was committed
+	Reversible bool           // it can be rolled back after its commit
 	Reason     string         // of the rollback, "" for none
 	Metadata   string         // JSON object, "" for none, and in lists
 	Created    time.Time
 	Expires    time.Time // unless it is committed or rolled back before
-	Committed  time.Time // zero if it never was
-	Late       bool      // it was committed after it had expired
-	RolledBack time.Time // zero unless it is
+	Committed  time.Time // zero if it was never committed
+	Late       bool      // it was committed after its expiry
+	RolledBack time.Time // zero unless it is rolled back
 }
 
-// NewTransaction is what a transaction begins with.
+// NewTransaction describes a transaction to begin.
 type NewTransaction struct {
 	Session      uuid.UUID // uuid.Nil for none
 	ActionType   string
 	PreState     string         // JSON object
-	Value        money.MicroUSD // to hold; without a session only noted
-	Lifetime     time.Duration  // that it may be pending
-	Irreversible bool           // once it is committed
+	Value        money.MicroUSD // to hold; without a session it is only stored
+	Lifetime     time.Duration  // how long it may be pending
+	Irreversible bool           // its commit cannot be rolled back
 	Metadata     string         // JSON object, "" for none
-	Idempotency  *Idempotency   // nil for without an idempotency key
+	Idempotency  *Idempotency   // nil for no idempotency key
 }
 
-// kept returns names and values of the fields that a transaction's scripts only store.
-func (n NewTransaction) kept() []any {
+// storedFields returns the names and values of fields that the scripts only store.
+func (n NewTransaction) storedFields() []any {
 	fields := []any{"ty", n.ActionType, "ps", n.PreState}
 	if n.Irreversible {
 		fields = append(fields, "ir", 1)
@@ -62,16 +62,16 @@ func (n NewTransaction) kept() []any {
 	return fields
 }
 
-// Commit is the result of a transaction.
+// Commit is the result of a transaction's action.
 type Commit struct {
-	Value       *money.MicroUSD // what it cost; nil for what it holds
+	Value       *money.MicroUSD // its cost; nil for the held value
 	PostState   string          // JSON object, "" for none
-	Idempotency *Idempotency    // nil for without an idempotency key
+	Idempotency *Idempotency    // nil for no idempotency key
 }
 
-// Rollback is why a transaction is undone.
+// Rollback says why a transaction is rolled back.
 type Rollback struct {
 	Reason      string       // "" for none
-	Scopes      []string     // of the access token: any that the session holds too lets it undo a commit
-	Idempotency *Idempotency // nil for without an idempotency key
+	Scopes      []string     // of the access token; to roll back a commit, the session must hold one of them
+	Idempotency *Idempotency // nil for no idempotency key
 }

@@ -7,8 +7,8 @@ import (
 	"remit/money"
 )
 
-// Fields of a transaction that never change, by their place in the read before its scripts run; and the value that it holds,
-// which scripts return too because it may change meanwhile.
+// The immutable fields of a transaction by their index in the read before its scripts run, and its hold, which scripts also
+// return because it may change in between.
 const (
 	factAgent = iota
 	factSession
@@ -27,7 +27,7 @@ var transactionFacts = []string{
 	factCreated: "b", factMetadata: "md", factPreState: "ps",
 }
 
-// listedFacts leaves out the fields that may be large.
+// listedFacts omits the fields that may be large.
 var listedFacts = transactionFacts[:factMetadata]
 
 // readFacts reads a transaction from its transactionFacts or listedFacts.
@@ -45,7 +45,7 @@ func readFacts(id uuid.UUID, r *reply) (Transaction, error) {
 	return t, r.Err
 }
 
-// Fields of a transaction that change, by their place in the reply of block/transaction_state.lua.
+// The mutable fields of a transaction by their index in the reply of block/transaction_state.lua.
 const (
 	stateStatus = iota
 	stateValue
@@ -57,7 +57,7 @@ const (
 	stateHold
 )
 
-// What lists read in the place of the last two, because a post-state may be large.
+// Lists read these in place of the last two, because a post-state may be large.
 const (
 	listedHold = stateReason + 1 + iota
 	listedExpires
@@ -69,8 +69,8 @@ var listedState = []string{
 	listedHold: "hv", listedExpires: "x",
 }
 
-// with returns the transaction with its changing fields. The last may be missing: lists leave them out, and outcomes that an
-// earlier version stored for an idempotency key have no hold.
+// with returns the transaction with its mutable fields. The last fields may be missing: lists omit them, and outcomes that
+// an earlier version stored for an idempotency key have no hold.
 func (t Transaction) with(r *reply, events transactionEvents) (Transaction, error) {
 	t.Status = transactionStatus(Status(r.Text(stateStatus)), events)
 	t.Expires = events.expires

@@ -5,19 +5,20 @@ import (
 	"time"
 )
 
-// transactionEvents is what the status of a transaction follows from that is stored as pending.
+// transactionEvents determine the status of a transaction that is stored as pending.
 type transactionEvents struct {
 	now     time.Time
-	ended   string // when its session ended, as include/states.lua says it
+	ended   string // when its session ended, as include/states.lua encodes it
 	expires time.Time
 }
 
-// sessionGone stands for the end of a session that is gone. An expired session stays as long as its transactions, and an
-// ended one longer than those that had expired before. So it was ended while this one was pending.
+// sessionGone stands for the end of a session that Redis no longer has. A session that expires is stored as long as its
+// transactions, and one that ends is stored longer than the transactions that expired before. So the session ended while
+// this transaction was pending.
 const sessionGone = "gone"
 
-// transactionStatus is the one rule for a transaction's status: what is stored, except that a transaction that is still pending
-// has expired once its time is up, and is rolled back if its session ends before.
+// transactionStatus is the only rule for a transaction's status. It is the stored status, except that a pending transaction
+// is expired after its expiry, and rolled back if its session ended before that.
 func transactionStatus(stored Status, e transactionEvents) Status {
 	switch {
 	case stored != Pending:
@@ -31,7 +32,7 @@ func transactionStatus(stored Status, e transactionEvents) Status {
 	}
 }
 
-// sessionEnd returns when the session ended, the zero time if that is not known.
+// sessionEnd returns when the session ended, or the zero time if that is unknown.
 func (e transactionEvents) sessionEnd() time.Time {
 	if ms, err := strconv.ParseInt(e.ended, 10, 64); err == nil {
 		return time.UnixMilli(ms)

@@ -16,14 +16,14 @@ var (
 )
 
 // Begin begins a transaction of the calling agent. In a session it counts one action and holds the value, if both fit.
-// Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, ErrKeyReused, *QuotaError, *RateError.
+// Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key
+// ErrKeyReused.
 func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
 	held, err := s.reserveTransaction(ctx, t, n)
 	if err != nil {
 		return Transaction{}, err
 	}
-	// The index is in another cell than the token's state, so the token is checked first: a revoked agent must not write
-	// there.
+	// The index is in another cell than the agent, so check the token first: a revoked agent must not write to the index.
 	if err := s.CheckToken(ctx, t); err != nil {
 		held.finish(err, false)
 		return Transaction{}, err
@@ -38,9 +38,9 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 		held.demand.expires = r.Time(3)
 	}
 	held.finish(err, n.Idempotency != nil && n.Idempotency.Replayed)
-	s.tidyAfterBegin(ctx, t, n.Session, id, creation{err, n.Idempotency != nil && n.Idempotency.Replayed})
+	s.pruneAfterBegin(ctx, t, n.Session, id, creationResult{err, n.Idempotency != nil && n.Idempotency.Replayed})
 	if err != nil {
-		return Transaction{}, t.actor().refusedTo(err)
+		return Transaction{}, t.actor().errorFor(err)
 	}
 	begun := Transaction{
 		ID: r.ID(0), Agent: t.Agent, Session: n.Session, Sequence: r.Number(1), Status: Pending,
@@ -59,13 +59,13 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	return begun, nil
 }
 
-// asBegun returns the transaction with its objects as the first request gave them, as firstMetadata does.
+// asBegun returns the transaction with the JSON objects of the first request, as firstMetadata does.
 func (s *Store) asBegun(ctx context.Context, f flow, begun Transaction) (Transaction, error) {
 	first, err := s.transactionFacts(ctx, f, begun.Agent, begun.ID)
 	switch err {
 	case nil:
 		begun.PreState, begun.Metadata = first.PreState, first.Metadata
-	case ErrUnknownTransaction: // it is gone
+	case ErrUnknownTransaction: // it is no longer stored
 	default:
 		return Transaction{}, err
 	}
@@ -79,21 +79,20 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 			s.keys.agentTransactions(t.Agent), s.keys.events(t.Agent)}
 		args := []any{t.Organization, t.Agent, act.family, id,
 			n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act), "hv", int64(n.Value)}
-		return s.perform(ctx, beginTransaction, act, n.Idempotency, keys, append(args, n.kept()...)...)
+		return s.perform(ctx, beginTransaction, act, n.Idempotency, keys, append(args, n.storedFields()...)...)
 	}
 	keys := []string{s.keys.agent(t.Agent), s.keys.session(t.Agent, n.Session), s.keys.holds(t.Agent, n.Session),
 		s.keys.transaction(t.Agent, id), s.keys.sessionTransactions(t.Agent, n.Session),
 		s.keys.agentTransactions(t.Agent), s.keys.agentSessions(t.Agent), s.keys.events(t.Agent)}
 	args := []any{t.Organization, t.Agent, act.family, n.Session, id, int64(n.Value),
 		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
-	args = append(args, n.kept()...)
+	args = append(args, n.storedFields()...)
 	return s.releasingDueHolds(ctx, act, n.Session, func() (*reply, error) {
 		return s.perform(ctx, beginSessionTransaction, act, n.Idempotency, keys, args...)
 	})
 }
 
-// indexTransaction notes a coming transaction in its organization's index, before it is begun: none can exist that its
-// organization does not list.
+// indexTransaction enters a transaction in its organization's index before it begins, so that every transaction is listed.
 func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID) error {
 	added, err := s.client.Call(ctx, flow{Owner: organization}, writes, "zadd", s.keys.organizationTransactions(organization), "0", string(id[:]))
 	if _, isCount := added.(int64); err == nil && !isCount {
@@ -102,8 +101,9 @@ func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID
 	return nothingVisible(err)
 }
 
-// Commit commits a transaction of the calling agent that is pending, or has expired (late): what it cost is charged as far
-// as the session's limit allows, the rest is its overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrKeyReused.
+// Commit commits a pending or expired (late) transaction of the calling agent. It charges the cost up to the session's
+// limit; the rest is overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError; with an idempotency key
+// ErrKeyReused.
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
 	act := t.actor()
 	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
@@ -114,12 +114,12 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 		return s.perform(ctx, commitTransaction, act, c.Idempotency, s.transactionKeys(act, facts), t.Organization, t.Agent,
 			act.family, id, orEmpty((*int64)(c.Value)), c.PostState, s.settledRetention(c.Idempotency), s.audit(ctx, act))
 	})
-	return s.settled(act, c.Idempotency, c.PostState)(facts.standing(act, r, err))
+	return s.countSettlement(act, c.Idempotency, c.PostState)(facts.withReply(act, r, err))
 }
 
-// Rollback rolls a transaction back: it releases what it holds, or refunds what it was charged. Errors:
-// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible, ErrKeyReused; to an agent
-// that undoes a commit ErrTokenLacksScope or a *ScopeError.
+// Rollback rolls a transaction back: it releases the hold of a pending one, and refunds the charge of a committed one. Errors:
+// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible; with an idempotency key
+// ErrKeyReused; to an agent that rolls back a commit ErrTokenLacksScope or a *ScopeError.
 func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (Transaction, error) {
 	act, facts, err := s.actOnTransaction(ctx, c, id, b.Idempotency)
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback
 			act.agent, act.family, id, b.Reason, s.settledRetention(b.Idempotency), s.audit(ctx, act),
 			strings.Join(b.Scopes, " "))
 	})
-	undone, err := s.settled(act, b.Idempotency, "")(facts.standing(act, r, err))
+	undone, err := s.countSettlement(act, b.Idempotency, "")(facts.withReply(act, r, err))
 	return undone, s.released(ctx, c, b.Idempotency, err)
 }
 
@@ -143,11 +143,11 @@ func (s *Store) Transaction(ctx context.Context, c Caller, id uuid.UUID) (Transa
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, facts.Session), s.keys.transaction(act.agent, id)}
 	r, err := s.client.Run(ctx, act.flow, getTransaction, keys, act.organization, act.agent, act.family)
-	return facts.standing(act, r, err)
+	return facts.withReply(act, r, err)
 }
 
-// settledRetention is how long a settled transaction is kept, in ms: at least as long as an idempotency key's outcome,
-// because a replay returns the transaction.
+// settledRetention is how long a committed or rolled-back transaction is stored, in ms. It is at least the lifetime of an
+// idempotency key's outcome, because a replay reads the transaction.
 func (s *Store) settledRetention(idem *Idempotency) int64 {
 	if idem != nil {
 		return max(s.config.Retention, outcomeLifetime).Milliseconds()
@@ -161,10 +161,10 @@ func (s *Store) transactionKeys(act actor, t Transaction) []string {
 		s.keys.agentTransactions(act.agent), s.keys.events(act.agent)}
 }
 
-// actOnTransaction returns the actor for an operation on the transaction, and its unchanging fields. The operation's
-// script checks whether the actor may see it.
+// actOnTransaction returns the actor for an operation on the transaction, and the transaction's immutable fields. The
+// operation's script checks that the actor may see it.
 func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, idem *Idempotency) (actor, Transaction, error) {
-	cell := id // for an API key the agent is not known; the id names the cell
+	cell := id // an API key does not name the agent; the transaction's id has its cell
 	if c.Token != nil {
 		cell = c.Token.Agent
 	}
@@ -178,13 +178,14 @@ func (s *Store) actOnTransaction(ctx context.Context, c Caller, id uuid.UUID, id
 	facts, err := s.transactionFacts(ctx, act.flow, cell, id)
 	if c.Key != nil {
 		act.agent = facts.Agent
-	} else if err == ErrUnknownTransaction { // the script reports it, after it has checked the token
+	} else if err == ErrUnknownTransaction { // the script says so, after it has checked the token
 		err = nil
 	}
 	return act, facts, err
 }
 
-// transactionFacts reads a transaction's unchanging fields, or returns ErrUnknownTransaction with its id alone.
+// transactionFacts reads the immutable fields of a transaction. If it is unknown, it returns only its id and
+// ErrUnknownTransaction.
 func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUID) (Transaction, error) {
 	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.transaction(agent, id), transactionFacts...)
 	if err != nil {
@@ -200,10 +201,10 @@ func (s *Store) transactionFacts(ctx context.Context, f flow, agent, id uuid.UUI
 	return readFacts(id, &reply{Values: values})
 }
 
-// standing returns the transaction with the state in a script's reply, or the script's refusal.
-func (t Transaction) standing(act actor, r *reply, err error) (Transaction, error) {
+// withReply returns the transaction with the state in a script's reply, or the script's refusal.
+func (t Transaction) withReply(act actor, r *reply, err error) (Transaction, error) {
 	if err != nil {
-		if err = act.refusedTo(err); err == ErrUnknownSession {
+		if err = act.errorFor(err); err == ErrUnknownSession {
 			err = ErrUnknownTransaction
 		}
 		return Transaction{}, err

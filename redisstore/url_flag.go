@@ -2,10 +2,10 @@ package redisstore
 
 import "strings"
 
-// URL is the URL of a Redis as a flag or an environment variable gives it; see Config.URL for its forms.
+// URL is the URL of a Redis in a flag or an environment variable; see Config.URL for its forms.
 type URL string
 
-// UnmarshalText removes the white space around the URL: a secret made from a file ends with the file's newline.
+// UnmarshalText trims white space, because a secret from a file ends with a newline.
 func (u *URL) UnmarshalText(text []byte) error {
 	*u = URL(strings.TrimSpace(string(text)))
 	return nil

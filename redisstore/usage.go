@@ -11,9 +11,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// usage is what this instance knows of what organizations hold. An operation reserves what it is about to create, and
-// confirms or releases it when its outcome is known. Confirmed changes go to Redis about twice a second (usage_sync.go), and
-// until then count here. With one instance quotas are exact; several may exceed them by what arrives in that time.
+// usage is what this instance knows of organizations' usage. An operation reserves what it is about to create, and finishes
+// the reservation with its result. The store sends what was created to Redis about twice a second (usage_sync.go) and until
+// then counts it here. With one instance quotas are exact; several may together exceed them by what they create meanwhile.
 type usage struct {
 	defaults quantities
 	rates    Rates
@@ -30,13 +30,13 @@ type usage struct {
 const (
 	maxAccounts    = 1 << 13 // organizations
 	maxAgentShares = 1 << 16
-	// burstTime is how long after silence an organization or an agent may exceed its rate manifold.
-	burstTime = 10 // seconds' worth at once
-	// knownFor is how long an account is taken to be right while only other instances change it.
+	// burstTime is the size of a burst after a pause, in seconds of the rate.
+	burstTime = 10
+	// knownFor is how long an account is valid without a sync, while only other instances change it.
 	knownFor = time.Second
 )
 
-// Rates are how many objects may be created in a second; 0 is unbounded. Each instance has its own.
+// Rates are how many objects an organization and an agent may create per second and instance; 0 is unbounded.
 type Rates struct{ Organization, Agent int }
 
 func newUsage(cfg Config) *usage {
@@ -52,30 +52,30 @@ type agentShare struct {
 	bucket       *rate.Limiter // nil for unbounded
 }
 
-// account is one organization's.
+// account is the usage of one organization.
 type account struct {
 	organization uuid.UUID
 
 	mu     sync.Mutex
-	known  quantities // as Redis said when they were synced
+	known  quantities // from Redis at the last sync
 	quotas quantities // 0 is unbounded
 	synced time.Time
-	// Not in known: sending is on its way to Redis, settled waits for that, reserved is by operations in progress.
-	sending, settled, reserved quantities
-	changes                    changes
-	bucket                     *rate.Limiter // nil for unbounded
-	queued                     bool          // for syncing
-	tidied                     time.Time     // when its open sessions were last checked, because they seemed too many
-	published                  int64         // bytes in the holdings of all organizations, or unpublished
-	publishedAt                time.Time
+	// Not in known: sending is on its way to Redis, unsent waits for the next sync, reserved is by operations in progress.
+	sending, unsent, reserved quantities
+	changes                   changes
+	bucket                    *rate.Limiter // nil for unbounded
+	queued                    bool          // for syncing
+	prunedAt                  time.Time     // when its open sessions were last pruned because they reached the quota
+	published                 int64         // bytes in the index of holdings, or unpublished
+	publishedAt               time.Time
 
 	turn sync.Mutex // of syncing
 }
 
-// unpublished: this instance has not published yet, and does not know whether another one has.
+// unpublished means that this instance has not published yet, and another one may have.
 const unpublished = -1
 
-// changes are not written to Redis yet. What expires is grouped by class and expiry.
+// changes are what the next sync sends to Redis. Expiring amounts are by class and time of expiry.
 type changes struct {
 	agentBytes, eventBytes int64
 	expiring               map[expiry]int64
@@ -84,14 +84,14 @@ type changes struct {
 // expiry is when something expires, to an eighth of its lifetime.
 type expiry struct {
 	class     byte          // see note_usage.lua
-	width     int64         // minutes, of the bucket that it belongs to
-	remaining time.Duration // when it was counted, to a quarter of the width; for 't' since 1970
+	width     int64         // of its bucket, in minutes
+	remaining time.Duration // at its creation, rounded to a quarter of the width; for 't' the time since 1970
 }
 
-// bucketsOfLifetime is how finely expiries are distinguished.
+// bucketsOfLifetime is how many buckets divide a lifetime, at most.
 const bucketsOfLifetime = 8
 
-// expiryOf returns that of something with the lifetime, of which there remains so much.
+// expiryOf returns the expiry of something with this lifetime and remaining time.
 func expiryOf(class byte, lifetime, remaining time.Duration) expiry {
 	width := widthOf(lifetime)
 	return expiry{class, int64(width / time.Minute), remaining.Round(width / 4)}
@@ -105,7 +105,7 @@ func widthOf(lifetime time.Duration) time.Duration {
 	return width
 }
 
-// pendingUntil returns the expiry of a pending transaction, by the time that Redis returned.
+// pendingUntil returns the expiry of a pending transaction from its time of expiry by Redis's clock.
 func pendingUntil(lifetime time.Duration, expires time.Time) expiry {
 	width := widthOf(lifetime)
 	return expiry{'t', int64(width / time.Minute), time.Duration(expires.UnixMilli()) * time.Millisecond / width * width}
@@ -129,19 +129,19 @@ func (c *changes) add(other changes) {
 // demand is what an operation is about to create.
 type demand struct {
 	organization uuid.UUID
-	agent        uuid.UUID // that acts; uuid.Nil for an API key
-	resource     resource  // of which it is one; noResource for none that is counted here
+	agent        uuid.UUID // the caller; uuid.Nil for an API key
+	resource     resource  // the kind of object; noResource for one that is not counted here
 	lifetime     time.Duration
-	expires      time.Time // of a transaction, as Redis returned; zero when its reply was lost
-	bytes        int64     // with a fixed part for each agent
-	kept         time.Duration
+	expires      time.Time // of a transaction, by Redis's clock; zero when the reply was lost
+	bytes        int64     // including a fixed part for each agent
+	retained     time.Duration
 	text         int64 // of an agent: the bytes that stay until it is deleted
 	events       int64 // bytes
-	always       bool  // counted, and never refused
+	always       bool  // it is counted and never refused
 	unpaced      bool  // no rate applies to it
 }
 
-// held is what the organization holds more of then.
+// held is the usage that the demand adds.
 func (d demand) held() quantities {
 	var a quantities
 	if d.resource != noResource {
@@ -151,7 +151,7 @@ func (d demand) held() quantities {
 	return a
 }
 
-// addTo adds what Redis is to learn once it exists.
+// addTo adds the demand to the changes that the next sync sends.
 func (d demand) addTo(c *changes) {
 	c.agentBytes += d.text
 	c.eventBytes += d.events
@@ -161,14 +161,14 @@ func (d demand) addTo(c *changes) {
 	case d.resource == familiesHeld || d.resource == keysHeld:
 		c.expire(expiryOf(classOf[d.resource], d.lifetime, d.lifetime), 1)
 	}
-	if d.kept > 0 {
-		c.expire(expiryOf('b', d.kept, d.kept), d.bytes)
+	if d.retained > 0 {
+		c.expire(expiryOf('b', d.retained, d.retained), d.bytes)
 	}
 }
 
 var classOf = map[resource]byte{familiesHeld: 'f', keysHeld: 'i'}
 
-// account returns that of an organization whose credential was good.
+// account returns the account of an organization. Call it only after a credential of the organization was verified.
 func (u *usage) account(organization uuid.UUID) *account {
 	if a, known := u.accounts.Get(organization); known {
 		return a
@@ -187,24 +187,24 @@ func bucketOf(perSecond int) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), perSecond*burstTime)
 }
 
-// used is all that the organization holds, with what is about to be. The caller holds the lock.
+// used is the organization's usage including reservations. The caller must hold the lock.
 func (a *account) used() quantities {
 	sum := a.known
 	sum.add(a.sending)
-	sum.add(a.settled)
+	sum.add(a.unsent)
 	sum.add(a.reserved)
 	return sum
 }
 
-// reservation is what an operation was allowed to create.
+// reservation is what an operation may create.
 type reservation struct {
 	u       *usage
-	account *account // nil when nothing was reserved, or for whom is to be seen from the answer
+	account *account // nil if nothing is reserved, or until the reply names the organization
 	demand  demand
 }
 
-// reserve refuses what goes beyond a quota, a rate or the fair share; the caller counts that. The caller must finish the reservation. Errors:
-// *QuotaError, *RateError.
+// reserve refuses a demand beyond a quota, a rate or the fair share; the caller counts the refusal. The caller must finish the
+// reservation. Errors: *QuotaError, *RateError.
 func (u *usage) reserve(d demand) (reservation, error) {
 	now := u.now()
 	if err := u.checkRate(d, now); err != nil {
@@ -221,7 +221,7 @@ func (u *usage) reserve(d demand) (reservation, error) {
 	}
 	a.mu.Unlock()
 	if stale || err != nil {
-		u.syncing.want(a)
+		u.syncing.enqueue(a)
 	}
 	if err != nil {
 		return reservation{}, err
@@ -229,7 +229,7 @@ func (u *usage) reserve(d demand) (reservation, error) {
 	return reservation{u, a, d}, nil
 }
 
-// refuses says why the account cannot take the demand. The caller holds the lock.
+// refuses returns the reason why the account cannot take the demand, or nil. The caller must hold the lock.
 func (a *account) refuses(d demand, fairShare int64) error {
 	if d.always {
 		return nil
@@ -248,8 +248,8 @@ func (a *account) refuses(d demand, fairShare int64) error {
 	return nil
 }
 
-// checkRate refuses when the bucket is empty. The token is taken once the operation has succeeded: only then is the caller
-// authenticated.
+// checkRate checks that the rates have room. finish spends from them after the operation has succeeded, because only success
+// proves who the caller is.
 func (u *usage) checkRate(d demand, now time.Time) error {
 	if d.always || d.unpaced {
 		return nil
@@ -283,16 +283,16 @@ const (
 	agentRate        = "agent_rate"
 )
 
-// spend takes one from a bucket, which concurrent operations may leave in debt.
+// spend takes one token from a bucket. Concurrent operations may leave it in debt.
 func spend(bucket *rate.Limiter, now time.Time) {
 	if bucket != nil {
 		bucket.ReserveN(now, 1)
 	}
 }
 
-// finish counts what was created, unless the operation has certainly created nothing.
+// finish releases the reservation, and counts the demand unless the operation has certainly created nothing.
 func (r reservation) finish(err error, replayed bool) {
-	if r.account == nil && err == nil && r.u != nil && r.demand.organization != uuid.Nil { // the credential was good
+	if r.account == nil && err == nil && r.u != nil && r.demand.organization != uuid.Nil { // the credential is valid
 		r = r.countFor(r.demand.organization)
 	}
 	if r.account == nil {
@@ -306,7 +306,7 @@ func (r reservation) finish(err error, replayed bool) {
 		a.reserved[i] -= held[i]
 	}
 	if created {
-		a.settled.add(held)
+		a.unsent.add(held)
 		r.demand.addTo(&a.changes)
 	}
 	a.mu.Unlock()
@@ -315,7 +315,7 @@ func (r reservation) finish(err error, replayed bool) {
 	}
 }
 
-// finishFor is finish when only the answer has told whose it is.
+// finishFor is finish for an operation whose reply names the organization.
 func (r reservation) finishFor(organization uuid.UUID, err error) {
 	if r.account == nil && err == nil && r.u != nil {
 		r = r.countFor(organization)
@@ -323,7 +323,7 @@ func (r reservation) finishFor(organization uuid.UUID, err error) {
 	r.finish(err, false)
 }
 
-// countFor returns the reservation in the account of an organization whose credential was good.
+// countFor returns the reservation in the account of an organization whose credential is valid.
 func (r reservation) countFor(organization uuid.UUID) reservation {
 	r.account = r.u.account(organization)
 	r.account.mu.Lock()
@@ -340,7 +340,7 @@ func (u *usage) created(a *account, d demand) {
 			spend(u.shareOf(d.agent, a.organization).bucket, now)
 		}
 	}
-	u.syncing.want(a)
+	u.syncing.enqueue(a)
 	if u.pressure.wrote(d.bytes) {
 		u.syncing.hurry()
 	}
@@ -357,7 +357,7 @@ func (u *usage) shareOf(agent, organization uuid.UUID) *agentShare {
 	return fresh
 }
 
-// organizationOf returns the agent's organization, or uuid.Nil if this instance has not seen it yet.
+// organizationOf returns the agent's organization, or uuid.Nil before its first exchange at this instance.
 func (u *usage) organizationOf(agent uuid.UUID) uuid.UUID {
 	if share, known := u.agents.Get(agent); known {
 		return share.organization
@@ -365,16 +365,16 @@ func (u *usage) organizationOf(agent uuid.UUID) uuid.UUID {
 	return uuid.Nil
 }
 
-// note counts changes that are never refused.
+// note counts changes that no quota refuses.
 func (u *usage) note(organization uuid.UUID, change func(*changes, *quantities)) {
 	a := u.account(organization)
 	a.mu.Lock()
-	change(&a.changes, &a.settled)
+	change(&a.changes, &a.unsent)
 	a.mu.Unlock()
-	u.syncing.want(a)
+	u.syncing.enqueue(a)
 }
 
-// quota returns an organization's quota as scripts take it, an empty string for unbounded.
+// quota returns an organization's quota as scripts take it, "" for unbounded.
 func (u *usage) quota(organization uuid.UUID, r resource) string {
 	a, known := u.accounts.Get(organization)
 	quotas := u.defaults

@@ -17,7 +17,7 @@ func (s *Store) keepUsage() {
 	defer redisclient.RecoverTo(func(error) { s.usage.syncing.stopped() })
 	ticks := time.NewTicker(s.config.UsageEvery)
 	defer ticks.Stop()
-	s.readMemory()
+	s.pollMemory()
 	for {
 		hurried := false
 		select {
@@ -28,7 +28,7 @@ func (s *Store) keepUsage() {
 		case <-s.usage.syncing.hurried:
 			hurried = true
 		}
-		s.readMemory()
+		s.pollMemory()
 		if hurried {
 			select {
 			case <-time.After(hurryPause):
@@ -65,7 +65,7 @@ func (s *Store) syncAll(ctx context.Context, round []*account) {
 				a.mu.Lock()
 				a.queued = false
 				a.mu.Unlock()
-				_ = s.syncUsage(ctx, a) // a later round repeats it
+				_ = s.syncUsage(ctx, a) // a later round retries
 			}
 		})
 	}
@@ -77,30 +77,30 @@ func (s *Store) syncAll(ctx context.Context, round []*account) {
 	s.publish(ctx, round)
 }
 
-var noteUsage = newScript("note_usage", tidies) // need not be confirmed by a replica
+var noteUsage = newScript("note_usage", bestEffort) // it needs no confirmation by a replica
 
-// syncUsage sends an account's changes to Redis, once, and reads what the organization holds. When Redis's reply is lost, the
-// changes are assumed to be counted: sending them again could count them twice. Errors: ErrUnknownOrganization.
+// syncUsage sends an account's changes to Redis once, and reads the organization's usage. If the reply is lost, it assumes
+// that Redis has counted the changes, because sending them again might count them twice. Errors: ErrUnknownOrganization.
 func (s *Store) syncUsage(ctx context.Context, a *account) error {
 	a.turn.Lock()
 	defer a.turn.Unlock()
 	a.mu.Lock()
-	told := a.changes
+	sent := a.changes
 	a.changes = changes{}
-	a.sending, a.settled = a.settled, quantities{}
+	a.sending, a.unsent = a.unsent, quantities{}
 	a.mu.Unlock()
 
 	o := a.organization
 	keys := []string{s.keys.organization(o), s.keys.organizationUsage(o), s.keys.organizationAgents(o), s.keys.organizationOpen(o)}
-	r, err := s.client.Run(ctx, ownFlow, noteUsage, keys, told.agentBytes, told.eventBytes, s.eventCap(), told.lines())
-	if again := s.usage.synced(a, told, r, err); again {
-		s.usage.syncing.want(a)
+	r, err := s.client.Run(ctx, ownFlow, noteUsage, keys, sent.agentBytes, sent.eventBytes, s.eventCap(), sent.lines())
+	if again := s.usage.synced(a, sent, r, err); again {
+		s.usage.syncing.enqueue(a)
 	}
 	return err
 }
 
-// synced notes the outcome of telling Redis the changes, and says whether that must be done again.
-func (u *usage) synced(a *account, told changes, r *reply, err error) (again bool) {
+// synced applies the result of sending the changes, and says whether the account must be synced again.
+func (u *usage) synced(a *account, sent changes, r *reply, err error) (again bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -111,9 +111,9 @@ func (u *usage) synced(a *account, told changes, r *reply, err error) (again boo
 	case errors.Is(err, ErrUnknownOrganization):
 		a.known, a.synced = quantities{}, u.now()
 	default:
-		told.add(a.changes)
-		a.changes = told
-		a.settled.add(a.sending)
+		sent.add(a.changes)
+		a.changes = sent
+		a.unsent.add(a.sending)
 	}
 	a.sending = quantities{}
 	return len(a.changes.expiring) > 0
@@ -128,7 +128,7 @@ func (c *changes) lines() []byte {
 	return lines
 }
 
-// learn takes what note_usage.lua answers. The caller holds the account's lock.
+// learn applies the reply of note_usage.lua. The caller must hold the account's lock.
 func (u *usage) learn(a *account, r *reply) {
 	var known quantities
 	for i := range known {
@@ -144,7 +144,7 @@ func (u *usage) learn(a *account, r *reply) {
 	}
 }
 
-// publish writes what organizations hold to the index that compares all of them.
+// publish writes the bytes of organizations to the index of holdings, which compares all organizations.
 func (s *Store) publish(ctx context.Context, round []*account) {
 	now := s.usage.now()
 	var held []redis.Z
@@ -163,13 +163,13 @@ func (s *Store) publish(ctx context.Context, round []*account) {
 		late := bytes != a.published
 		a.mu.Unlock()
 		if late && learned {
-			s.usage.syncing.want(a)
+			s.usage.syncing.enqueue(a)
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if len(held) > 0 {
-		_ = s.client.Redis().ZAdd(ctx, s.keys.holdings(), held...).Err() // the next round repeats it
+		_ = s.client.Redis().ZAdd(ctx, s.keys.holdings(), held...).Err() // a failure is corrected by a later round
 	}
 	if len(gone) > 0 {
 		_ = s.client.Redis().ZRem(ctx, s.keys.holdings(), gone...).Err()

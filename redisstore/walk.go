@@ -9,14 +9,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// walkStep is about how many keys one step of a walk reads: Redis serves others between two steps.
+// walkStep is about how many keys one step of a walk reads. Redis serves other clients between steps.
 const walkStep = 1000
 
-// walk calls visit with all keys of the service that are of a kind ("a", "s", …; "*" for all), some at a time, on every
-// primary. A key may be visited twice. A key that exists from the beginning to the end is visited at least once.
+// walk calls visit with all keys of a kind ("a", "s", …; "*" for all) on every primary, a chunk at a time. It may visit a key
+// twice. It visits every key that exists from its start to its end (the guarantee of SCAN).
 func (s *Store) walk(ctx context.Context, kind string, visit func(context.Context, []string) error) error {
 	pattern := globEscaper.Replace(s.config.Prefix) + kind + ":*"
-	var alone sync.Mutex // the primaries of a cluster are walked at once
+	var alone sync.Mutex // walks of several primaries run in parallel
 	onPrimary := func(ctx context.Context, primary *redis.Client) error {
 		for cursor := uint64(0); ; {
 			keys, next, err := primary.Scan(ctx, cursor, pattern, walkStep).Result()
@@ -38,14 +38,14 @@ func (s *Store) walk(ctx context.Context, kind string, visit func(context.Contex
 
 var globEscaper = strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, `\`, `\\`)
 
-// keyName is what a key's name says.
+// keyName is the content of a key's name.
 type keyName struct {
 	kind string
 	cell uint16
 	id   uuid.UUID // uuid.Nil for the outcome of an idempotency key
 }
 
-// parse parses a key. It returns false for keys that belong to no tenant.
+// parse splits a key. It returns false for keys that belong to no organization.
 func (k keyspace) parse(key string) (keyName, bool) {
 	name, found := strings.CutPrefix(key, k.prefix)
 	kind, rest, tagged := strings.Cut(name, ":{")

@@ -9,13 +9,13 @@ import (
 	"remit/redisclient"
 )
 
-// AwaitEvent returns nil when the agent may have an event after the one with the id, and ctx's error when that ended
-// first. It checks no credential: read Events after it. Errors: ErrUnavailable, when the store was closed.
+// AwaitEvent waits until the agent may have an event after the one with the id, or until ctx ends, and then returns ctx's
+// error. It checks no credential: call Events after it. Errors: ErrUnavailable, when the store was closed.
 func (s *Store) AwaitEvent(ctx context.Context, agent uuid.UUID, after string) error {
 	t := s.join(agent)
-	defer s.watch.leave(agent, t)
+	defer s.subscriptions.leave(agent, t)
 	for {
-		newest, moved, err := s.watch.state(t)
+		newest, moved, err := s.subscriptions.state(t)
 		if err != nil || isLater(newest, after) {
 			return err
 		}
@@ -29,9 +29,9 @@ func (s *Store) AwaitEvent(ctx context.Context, agent uuid.UUID, after string) e
 	}
 }
 
-// join counts a waiter in. The first of all starts the polling.
+// join adds a waiter to the agent's trail. The first waiter of all starts the polling.
 func (s *Store) join(agent uuid.UUID) *trail {
-	w := &s.watch
+	w := &s.subscriptions
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.trails == nil {
@@ -50,11 +50,11 @@ func (s *Store) join(agent uuid.UUID) *trail {
 	return t
 }
 
-// pollTrails wakes waiters until there are none.
+// pollTrails polls the trails and wakes waiters until there are none.
 func (s *Store) pollTrails() {
-	defer redisclient.RecoverTo(s.watch.fail)
+	defer redisclient.RecoverTo(s.subscriptions.fail)
 	for {
-		agents := s.watch.watched()
+		agents := s.subscriptions.agents()
 		if len(agents) == 0 {
 			return
 		}
@@ -67,7 +67,7 @@ func (s *Store) pollTrails() {
 	}
 }
 
-// readNewest reads the newest id of each trail, in one pipeline per server. What cannot be read now is read the next time.
+// readNewest reads the newest id of each trail, in one pipeline per server. The next poll repeats reads that fail.
 func (s *Store) readNewest(agents []uuid.UUID) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -82,10 +82,10 @@ func (s *Store) readNewest(agents []uuid.UUID) {
 	for i, agent := range agents {
 		switch found, err := newest[i].Result(); {
 		case err != nil:
-		case len(found) == 0: // Redis has lost what it had
-			s.watch.observed(agent, "")
+		case len(found) == 0: // Redis has lost its data
+			s.subscriptions.notify(agent, "")
 		default:
-			s.watch.observed(agent, found[0].ID)
+			s.subscriptions.notify(agent, found[0].ID)
 		}
 	}
 }

@@ -46,9 +46,9 @@ func wantOutcome(t *testing.T, what string, came <-chan error, want error) {
 
 // waiting returns how many wait for the agent's events.
 func waiting(s *Store, agent uuid.UUID) int {
-	s.watch.mu.Lock()
-	defer s.watch.mu.Unlock()
-	if trail := s.watch.trails[agent]; trail != nil {
+	s.subscriptions.mu.Lock()
+	defer s.subscriptions.mu.Unlock()
+	if trail := s.subscriptions.trails[agent]; trail != nil {
 		return trail.waiters
 	}
 	return 0
@@ -97,7 +97,7 @@ func TestAwaitEventEndsWithItsContext(t *testing.T) {
 		cancel()
 		wantOutcome(t, "cancelled", left, context.Canceled)
 		wantOutcome(t, "cancelled, of no agent", none, context.Canceled)
-		timed, stop := context.WithTimeout(t.Context(), 2*watchPause)
+		timed, stop := context.WithTimeout(t.Context(), 2*pollPause)
 		defer stop()
 		wantOutcome(t, "at its deadline", await(timed, s, w.agent.ID, w.newest(t, s)), context.DeadlineExceeded)
 		w.newSession(t, s, time.Hour)
@@ -218,8 +218,8 @@ func TestOnePollServesManyWaiters(t *testing.T) {
 	}
 	eventually(t, "all have been polled a few times", func() bool { n, _ := counted(); return n >= 4 })
 	n, seen := counted()
-	if most := int(time.Since(began)/watchPause) + 1; n > most || seen > agents*n {
-		t.Errorf("%d polls of %d trails, want at most %d polls of %d each", n, seen, most, agents)
+	if most := int(time.Since(began)/pollPause) + 1; n > most || seen > agents*n {
+		t.Errorf("%d looks at %d trails, want at most %d looks at %d each", n, seen, most, agents)
 	}
 	for _, w := range tenants {
 		w.newSession(t, s, time.Hour)
@@ -238,7 +238,7 @@ func TestAwaitEventWaitsWhenTheTrailIsLost(t *testing.T) {
 		wantOutcome(t, "before", await(t.Context(), s, w.agent.ID, "0-1"), nil)
 		must(peek(t, s).Del(t.Context(), s.keys.events(w.agent.ID)).Result())(t)
 		eventually(t, "it waits again", func() bool {
-			ctx, cancel := context.WithTimeout(t.Context(), watchPause/4)
+			ctx, cancel := context.WithTimeout(t.Context(), pollPause/4)
 			defer cancel()
 			return s.AwaitEvent(ctx, w.agent.ID, "0-1") == context.DeadlineExceeded
 		})
@@ -337,7 +337,7 @@ func TestReadingAndWaitingInTurnMissesNoEvent(t *testing.T) {
 func TestWithoutRedisAWaitEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	s := openStore(t, Config{}, "redis://127.0.0.1:1", nil) // where nobody answers
-	ctx, cancel := context.WithTimeout(t.Context(), 2*watchPause)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*pollPause)
 	defer cancel()
 	if err := s.AwaitEvent(ctx, NewRootID(), ""); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)

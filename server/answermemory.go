@@ -58,7 +58,7 @@ func (s *Server) answerTenants(ctx *fasthttp.RequestCtx) []tenantKey {
 // this instance has used it successfully; an access token was verified before its organization was recorded.
 func (s *Server) isVerified(ctx *fasthttp.RequestCtx, organization uuid.UUID) bool {
 	key := ctx.Request.Header.Peek(headerAPIKey)
-	return len(key) == 0 || s.store.HasSeen(redisstore.APIKey{Organization: organization, Hash: token.Hash(string(key))})
+	return len(key) == 0 || s.store.HasVerified(redisstore.APIKey{Organization: organization, Hash: token.Hash(string(key))})
 }
 
 // releaseAnswer releases the reservation of a response that turned out small.

@@ -37,7 +37,7 @@ func (s *Server) reserveBody(ctx *fasthttp.RequestCtx) fasthttp.RequestConfig {
 // bodyTenant returns the pool and the tenant that a body counts for. It does not ask Redis: an API key counts as verified
 // once this instance has used it successfully, an access token when its signature is valid.
 func (s *Server) bodyTenant(ctx *fasthttp.RequestCtx, now time.Time) (*memoryPool, tenantKey) {
-	if key, err := organizationKey(ctx); err == nil && s.store.HasSeen(key) {
+	if key, err := organizationKey(ctx); err == nil && s.store.HasVerified(key) {
 		return s.bodies.verified, tenantKey{organization: key.Organization}
 	}
 	if given, found := bearer(ctx); found {

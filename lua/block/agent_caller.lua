@@ -1,4 +1,4 @@
--- Reads the agent and refuses it unless it is known and both it and the family of its access token are live.
+-- Reads the calling agent, and refuses it unless the agent exists, and the agent and the family of its access token are live.
 local agent_organization, agent_revoked, caller_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked',
   caller_family))
 --@block refuse_unknown_agent

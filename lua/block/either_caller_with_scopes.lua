@@ -1,4 +1,4 @@
--- As either_caller, and reads the agent's scopes too.
-local holder = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'scopes')
-local agent_organization, agent_revoked, caller_revoked, agent_scopes = holder[1], holder[2], holder[3], holder[4]
+-- Does the same as either_caller, and also reads the agent's scopes.
+local agent_fields = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'scopes')
+local agent_organization, agent_revoked, caller_revoked, agent_scopes = agent_fields[1], agent_fields[2], agent_fields[3], agent_fields[4]
 --@block refuse_either_caller

@@ -1,4 +1,4 @@
--- Returns the request that claimed the idempotency key before, or refuses a key that another request has.
+-- Returns the earlier request that claimed the idempotency key, or refuses a key that a different request has claimed.
 local stored = redis.call('GET', claim)
 local first = stored and claimant(stored, fingerprint)
 if first then

@@ -1,4 +1,4 @@
--- Takes where a page starts, '' for the newest member, as ZREVRANGEBYLEX takes it.
+-- Turns the start of a page, '' for the newest member, into an argument of ZREVRANGEBYLEX.
 local newest = '+'
 if before ~= '' then
   newest = '(' .. before

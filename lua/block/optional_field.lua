@@ -1,4 +1,4 @@
--- Adds a field to those that an object is created with, unless its value is ''.
+-- Adds a field to a new object's fields, unless its value is ''.
 if $value ~= '' then
   fields[#fields + 1] = '$field'
   fields[#fields + 1] = $value

@@ -1,4 +1,4 @@
--- Refuses another entry of an index that has as many as the quota, which is '' for any number.
+-- Refuses another entry of an index that has reached the quota; '' is unbounded.
 local used = quota ~= '' and redis.call('ZCARD', $index) or 0
 if quota ~= '' and used >= tonumber(quota) then
   return {'over_quota', '$index', string.format('%.0f', used), quota}

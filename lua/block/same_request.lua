@@ -1,5 +1,5 @@
--- Refuses an idempotency key under which another request has stored something; include/outcomes.lua says how a request does,
--- as an array of so many values.
+-- Refuses an idempotency key under which a request with another fingerprint has stored a value. include/outcomes.lua has the
+-- encoding: an array of $size values.
 local mine = '*$size:$32:' .. fingerprint .. '$'
 if string.sub(stored, 1, #mine) ~= mine then
   return {'key_reused'}
