@@ -20,7 +20,7 @@ var (
 
 // CreateAgent creates an agent of the key's organization and returns it with its id and creation time. Of a it reads name,
 // scopes, description and metadata. idem is nil for no idempotency key. Errors: ErrInvalidAPIKey, *QuotaError, *RateError;
-// with an idempotency key ErrKeyReused and ErrSealed.
+// with an idempotency key ErrIdempotencyKeyReused and ErrSealed.
 func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte, idem *Idempotency) (Agent, error) {
 	a.ID, a.Organization = NewRootID(), key.Organization
 	if idem != nil {
@@ -121,7 +121,7 @@ func (s *Store) deletedLifetime() int64 {
 }
 
 // RotateAgentSecret makes newHash the agent's secret and returns when the previous secret ends: after grace. idem is nil for
-// no idempotency key. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key ErrKeyReused and
+// no idempotency key. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key ErrIdempotencyKeyReused and
 // ErrSealed.
 func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte, grace time.Duration,
 	idem *Idempotency) (time.Time, error) {

@@ -24,7 +24,7 @@ var chargeBatch = newKeyedScript("charge_batch")
 
 // ChargeBatch makes each charge as Charge would, those of one session in the order given. A refused charge does not stop
 // the others. It runs one script per session, in one pipeline per server. Errors of the whole batch, with nothing charged:
-// ErrInvalidAPIKey, ErrInvalidToken, ErrKeyReused.
+// ErrInvalidAPIKey, ErrInvalidToken, ErrIdempotencyKeyReused.
 func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]ChargeOutcome, error) {
 	if idem != nil {
 		idem.bounded = true

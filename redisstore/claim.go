@@ -36,14 +36,14 @@ func (o *Idempotency) claimed(r *reply, err error) error {
 }
 
 // authorize returns nil if the caller's API key is valid, and ties the idempotency key to this request unless idem is nil.
-// Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrKeyReused, *QuotaError, *RateError.
+// Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrIdempotencyKeyReused, *QuotaError, *RateError.
 func (s *Store) authorize(ctx context.Context, c Caller, idem *Idempotency) error {
 	if idem == nil {
 		_, err := s.authenticate(ctx, s.proven.of(c), *c.Key)
 		return err
 	}
 	err := s.claim(ctx, c, idem)
-	if err == ErrKeyReused && s.releaseAbandoned(ctx, c, idem) {
+	if err == ErrIdempotencyKeyReused && s.releaseAbandoned(ctx, c, idem) {
 		err = s.claim(ctx, c, idem)
 	}
 	if idem.forget(err) {

@@ -26,7 +26,7 @@ type creation struct {
 }
 
 // reserveCreation reserves what a creation takes, and enters the object in its organization's index before it exists. A
-// repeated request creates nothing, so it is subject to no quota and writes nothing. Errors: ErrInvalidAPIKey, ErrKeyReused,
+// repeated request creates nothing, so it is subject to no quota and writes nothing. Errors: ErrInvalidAPIKey, ErrIdempotencyKeyReused,
 // *QuotaError, *RateError.
 func (s *Store) reserveCreation(ctx context.Context, c *creation, d demand) (reservation, error) {
 	claim, err := s.reserveCreationKey(ctx, c)
@@ -101,7 +101,7 @@ func (s *Store) claimAndEnter(ctx context.Context, c *creation, quota string) er
 		return s.enter(ctx, c, quota)
 	}
 	err := s.claimWithEntry(ctx, c, quota)
-	if err == ErrKeyReused && s.releaseAbandoned(ctx, Caller{Key: &c.key}, c.idempotency) {
+	if err == ErrIdempotencyKeyReused && s.releaseAbandoned(ctx, Caller{Key: &c.key}, c.idempotency) {
 		err = s.claimWithEntry(ctx, c, quota)
 	}
 	return err

@@ -216,7 +216,7 @@ func TestAnAbandonedClaimOnACreationIsReleasedForAnotherRequest(t *testing.T) {
 				other.Fingerprint = [32]byte{2}
 				wantUnchanged(t, s, "while the first may still run", func() {
 					_, _, err := c.do(t.Context(), s, other)
-					wantError(t, "while the first may still run", err, ErrKeyReused)
+					wantError(t, "while the first may still run", err, ErrIdempotencyKeyReused)
 				})
 				place := s.claimPlace(w.key.Organization, other)
 				must(peek(t, s).PExpire(t.Context(), place, outcomeLifetime-abandonedAfter-time.Second).Result())(t)

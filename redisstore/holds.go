@@ -21,7 +21,7 @@ var (
 
 // ChangeHold changes the value and the expiry of a pending transaction of the calling agent, if the session's limits allow.
 // Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, *NotActiveError, *LimitError; with an idempotency key
-// ErrKeyReused, *QuotaError and *RateError.
+// ErrIdempotencyKeyReused, *QuotaError and *RateError.
 func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n NewHold) (Transaction, error) {
 	act := t.actor()
 	if n.Idempotency != nil {

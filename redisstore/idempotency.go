@@ -17,7 +17,7 @@ import (
 // and a failure of the store are not.
 type Idempotency struct {
 	Key         string   // chosen by the caller; each organization and each agent has its own keys
-	Fingerprint [32]byte // of the request; the same key with another fingerprint is ErrKeyReused
+	Fingerprint [32]byte // of the request; the same key with another fingerprint is ErrIdempotencyKeyReused
 	// The operation sets Replayed if it returns the outcome of an earlier request, whose id it sets in FirstRequest.
 	Replayed     bool
 	FirstRequest string

@@ -226,7 +226,7 @@ func TestAnIdempotencyKeyReplaysARefusal(t *testing.T) {
 					t.Errorf("%s: it is not replayed", test.name)
 				}
 				reused := &Idempotency{Key: test.name, Fingerprint: [32]byte{9}}
-				if wantError(t, test.name+", another request", test.do(reused), ErrKeyReused); reused.Replayed {
+				if wantError(t, test.name+", another request", test.do(reused), ErrIdempotencyKeyReused); reused.Replayed {
 					t.Errorf("%s: another request is replayed", test.name)
 				}
 			})
@@ -263,7 +263,7 @@ func TestAnIdempotencyKeyIsForOneRequest(t *testing.T) {
 					}
 					reused := &Idempotency{Key: "key", Fingerprint: [32]byte{2}}
 					_, err := other.do(t.Context(), s, reused)
-					if wantError(t, other.name, err, ErrKeyReused); reused.Replayed {
+					if wantError(t, other.name, err, ErrIdempotencyKeyReused); reused.Replayed {
 						t.Errorf("%s is replayed", other.name)
 					}
 				}
@@ -453,10 +453,10 @@ func TestAnOrganizationsIdempotencyKeyIsForOneOfItsAgents(t *testing.T) {
 		wantUnchanged(t, s, "another agent's", func() {
 			for _, session := range others {
 				_, err := s.Charge(t.Context(), w.byKey(), session, Charge{Count: 1, Idempotency: &Idempotency{Key: "key", Fingerprint: [32]byte{2}}})
-				wantError(t, "Charge", err, ErrKeyReused)
+				wantError(t, "Charge", err, ErrIdempotencyKeyReused)
 				_, err = s.ChargeBatch(t.Context(), w.byKey(), []BatchCharge{{session, Charge{Count: 1}}},
 					&Idempotency{Key: "key", Fingerprint: [32]byte{2}})
-				wantError(t, "ChargeBatch", err, ErrKeyReused)
+				wantError(t, "ChargeBatch", err, ErrIdempotencyKeyReused)
 			}
 		})
 	})
@@ -712,7 +712,7 @@ func TestARefusalOfAnUnknownObjectLeavesTheIdempotencyKeyUnused(t *testing.T) {
 					t.Error("the corrected request is not replayed")
 				}
 				err := test.do(t.Context(), s, true, &Idempotency{Key: "key", Fingerprint: [32]byte{1}})
-				if err != ErrKeyReused && !(strings.Contains(name, "by token") || name == "a commit of nothing") {
+				if err != ErrIdempotencyKeyReused && !(strings.Contains(name, "by token") || name == "a commit of nothing") {
 					t.Errorf("mistyped again, after that: %v", err)
 				}
 				again = corrected.again()
@@ -742,11 +742,11 @@ func TestAnAbandonedClaimIsReleasedForAnotherRequest(t *testing.T) {
 			wantError(t, "the claim", s.authorize(t.Context(), w.byKey(), abandoned), nil)
 		}
 		claim(1, w.session.ID)
-		wantError(t, "while the first may still run", charge(2), ErrKeyReused)
+		wantError(t, "while the first may still run", charge(2), ErrIdempotencyKeyReused)
 		age(abandonedAfter + time.Second)
 		wantError(t, "later", charge(2), nil)
 		age(abandonedAfter + time.Second)
-		wantError(t, "against an outcome", charge(3), ErrKeyReused)
+		wantError(t, "against an outcome", charge(3), ErrIdempotencyKeyReused)
 
 		outcome := actor{organization: w.key.Organization}.keyDigest(&Idempotency{Key: "key"}, "")
 		for _, key := range []string{place, s.keys.outcome(w.session.ID, outcome)} {
@@ -754,9 +754,9 @@ func TestAnAbandonedClaimIsReleasedForAnotherRequest(t *testing.T) {
 		}
 		claim(4, uuid.Nil)
 		age(abandonedAfter + time.Second)
-		wantError(t, "against a batch, of which a part may be done", charge(5), ErrKeyReused)
+		wantError(t, "against a batch, of which a part may be done", charge(5), ErrIdempotencyKeyReused)
 		must(peek(t, s).Set(t.Context(), place, string(make([]byte, 32))+"request", outcomeLifetime/2).Result())(t)
-		wantError(t, "against a claim of an earlier version", charge(5), ErrKeyReused)
+		wantError(t, "against a claim of an earlier version", charge(5), ErrIdempotencyKeyReused)
 		wantError(t, "by the request of that", charge(0), nil)
 	})
 }

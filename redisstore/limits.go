@@ -29,7 +29,7 @@ var changeLimits = newKeyedScript("change_limits")
 
 // ChangeLimits changes the limits of an active session of the key's organization, and returns the session. Errors:
 // ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError; with an idempotency key
-// ErrKeyReused, and for an addition *QuotaError and *RateError.
+// ErrIdempotencyKeyReused, and for an addition *QuotaError and *RateError.
 func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n NewLimits) (Session, error) {
 	c := Caller{Key: &key}
 	if n.Idempotency != nil { // without its key a repeated addition would be added again

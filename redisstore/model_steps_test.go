@@ -108,7 +108,7 @@ func (m *model) do(st step, id uuid.UUID) outcome {
 	first, known := m.outcomes[key]
 	switch {
 	case known && first.request != st.request:
-		return outcome{err: ErrKeyReused}
+		return outcome{err: ErrIdempotencyKeyReused}
 	case known:
 		repeated := first.outcome
 		repeated.replayed = true

@@ -14,7 +14,7 @@ var (
 
 // CreateOrganization creates the organization that the key names, and returns it with its creation time. idem is nil for no
 // idempotency key; with one, the organization's id must be a NewOrganizationID of the creator. Errors with one:
-// ErrKeyReused, ErrSealed.
+// ErrIdempotencyKeyReused, ErrSealed.
 func (s *Store) CreateOrganization(ctx context.Context, creator string, key APIKey, name, metadata string,
 	idem *Idempotency) (Organization, error) {
 	place := ""
@@ -47,7 +47,7 @@ func (s *Store) Organization(ctx context.Context, key APIKey) (Organization, err
 
 // RotateAPIKey makes newHash the hash of the organization's key and returns when the calling key ends: after grace, to the
 // millisecond by Redis's clock. A key in its grace time can rotate only while its successor is unused. idem is nil for no
-// idempotency key. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrSuccessorUsed; with an idempotency key ErrKeyReused
+// idempotency key. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrSuccessorUsed; with an idempotency key ErrIdempotencyKeyReused
 // and ErrSealed.
 //
 // A key that its own rotation ended gets its successor again if the idempotency key is unguessable. Otherwise a lost response
@@ -71,7 +71,7 @@ func (s *Store) RotateAPIKey(ctx context.Context, key APIKey, newHash [32]byte, 
 		[]string{s.keys.organization(key.Organization)}, key.Hash, newHash, grace.Milliseconds())
 	held.finish(err, idem != nil && idem.Replayed)
 	switch {
-	case err == ErrKeyReused, err == ErrSealed, err == nil && idem != nil && idem.Replayed && !idem.Unguessable():
+	case err == ErrIdempotencyKeyReused, err == ErrSealed, err == nil && idem != nil && idem.Replayed && !idem.Unguessable():
 		if _, invalid := s.authenticate(ctx, f, key); invalid != nil {
 			idem.Replayed, idem.FirstRequest = false, ""
 			return time.Time{}, invalid

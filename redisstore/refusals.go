@@ -17,7 +17,7 @@ var refusals = redisclient.Refusals{
 	"unknown_session":       refuse(ErrUnknownSession),
 	"unknown_transaction":   refuse(ErrUnknownTransaction),
 	"not_reversible":        refuse(ErrNotReversible),
-	"key_reused":            refuse(ErrKeyReused),
+	"key_reused":            refuse(ErrIdempotencyKeyReused),
 	"no_outcome":            refuse(errNoOutcome),
 	"token_lacks_scope":     refuse(ErrTokenLacksScope),
 	"holds_due":             refuse(errHoldsDue),

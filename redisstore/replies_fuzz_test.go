@@ -339,7 +339,7 @@ func requireSafe(t *testing.T, server *fakeRedis, store *Store, do readsReply, r
 func isKnownError(err error) bool {
 	for _, one := range []error{
 		errReply, errHoldsDue, ErrUnavailable, ErrOutcomeUnknown, ErrInvalidAPIKey, ErrInvalidToken, ErrInvalidCredentials, ErrInvalidRefreshToken,
-		ErrTokenReused, ErrUnknownAgent, ErrUnknownSession, ErrUnknownTransaction, ErrKeyReused, ErrAgentRevoked, ErrUnknownKey, ErrKeyInUse, ErrNotReversible,
+		ErrTokenReused, ErrUnknownAgent, ErrUnknownSession, ErrUnknownTransaction, ErrIdempotencyKeyReused, ErrAgentRevoked, ErrUnknownKey, ErrKeyInUse, ErrNotReversible,
 		ErrUnknownOrganization, ErrBeingDeleted, ErrOrganizationSuspended,
 	} {
 		if errors.Is(err, one) {

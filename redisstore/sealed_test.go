@@ -111,7 +111,7 @@ func TestAReplayWithoutTheCredentialThatOpensTheSealIsRefused(t *testing.T) {
 			changed.Fingerprint = [32]byte{2}
 			_, err = g.do(t.Context(), s, [32]byte{2}, changed)
 			if !ended {
-				want = ErrKeyReused
+				want = ErrIdempotencyKeyReused
 			}
 			wantError(t, "another request", err, want)
 			if other.Replayed || changed.Replayed || other.Credential != "another" {

@@ -18,7 +18,7 @@ var (
 )
 
 // CreateSession creates a session of an agent of the key's organization. Errors: ErrInvalidAPIKey, ErrUnknownAgent,
-// ErrAgentRevoked, *ScopeError, ErrKeyReused, *QuotaError, *RateError.
+// ErrAgentRevoked, *ScopeError, ErrIdempotencyKeyReused, *QuotaError, *RateError.
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
 	if n.Idempotency != nil {
 		n.Idempotency.at, n.Idempotency.bounded = n.Agent, true

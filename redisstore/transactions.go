@@ -17,7 +17,7 @@ var (
 
 // Begin begins a transaction of the calling agent. In a session it counts one action and holds the value, if both fit.
 // Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key
-// ErrKeyReused.
+// ErrIdempotencyKeyReused.
 func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
 	held, err := s.reserveTransaction(ctx, t, n)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Store) indexTransaction(ctx context.Context, organization, id uuid.UUID
 
 // Commit commits a pending or expired (late) transaction of the calling agent. It charges the cost up to the session's
 // limit; the rest is overage. Errors: ErrInvalidToken, ErrUnknownTransaction, *NotPendingError; with an idempotency key
-// ErrKeyReused.
+// ErrIdempotencyKeyReused.
 func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commit) (Transaction, error) {
 	act := t.actor()
 	facts, err := s.transactionFacts(ctx, act.flow, t.Agent, id)
@@ -119,7 +119,7 @@ func (s *Store) Commit(ctx context.Context, t AccessToken, id uuid.UUID, c Commi
 
 // Rollback rolls a transaction back: it releases the hold of a pending one, and refunds the charge of a committed one. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownTransaction, *NotPendingError, ErrNotReversible; with an idempotency key
-// ErrKeyReused; to an agent that rolls back a commit ErrTokenLacksScope or a *ScopeError.
+// ErrIdempotencyKeyReused; to an agent that rolls back a commit ErrTokenLacksScope or a *ScopeError.
 func (s *Store) Rollback(ctx context.Context, c Caller, id uuid.UUID, b Rollback) (Transaction, error) {
 	act, facts, err := s.actOnTransaction(ctx, c, id, b.Idempotency)
 	if err != nil {

@@ -50,8 +50,10 @@ beside_lint() {
   "$@"
   wait "$linting" || { touch "$work/failed" && cat "$work/lint" >&2; }
 }
-# heavy packages use both processors by themselves, or measure: one of them at a time.
-heavy='^remit/(bench|deploy/monitoring|loadtest|redisclient|redisstore|server)$'
+# measuring packages measure, or need a processor of their own: one of them at a time.
+measuring='^remit/(bench|deploy/monitoring)$'
+# heavy packages keep about one processor busy each.
+heavy='^remit/(loadtest|redisclient|redisstore|server)$'
 # waiting packages run programs and wait for them, with time limits: no linter beside them.
 waiting='^remit(/faults)?$'
 # racing packages are about goroutines that share memory.
@@ -62,24 +64,26 @@ those() { grep -E "$@" | tr '\n' ' '; }
 
 if [ -n "$all" ]; then
   step "lint and all tests, with the race detector: every one of the store on miniredis, redis-server and a Redis Cluster"
-  read -ra light_packages <<<"$(those -v "$heavy|$waiting" <<<"$all_packages")"
-  read -ra heavy_packages <<<"$(those "$heavy|$waiting" <<<"$all_packages")"
+  read -ra light_packages <<<"$(those -v "$measuring|$heavy|$waiting" <<<"$all_packages")"
+  read -ra heavy_packages <<<"$(those "$measuring|$heavy|$waiting" <<<"$all_packages")"
   {
     beside_lint run_tests 2 -race -tags long "${light_packages[@]}"
     run_tests 1 -race -tags long "${heavy_packages[@]}"
   } | "$work/testreport"
 else
   step "lint and tests"
-  read -ra light_packages <<<"$(those -v "$heavy|$waiting|$racing" <<<"$all_packages")"
+  read -ra light_packages <<<"$(those -v "$measuring|$heavy|$waiting|$racing" <<<"$all_packages")"
+  read -ra measuring_packages <<<"$(those "$measuring" <<<"$all_packages")"
   read -ra heavy_packages <<<"$(grep -vE "$racing" <<<"$all_packages" | those "$heavy")"
   read -ra racing_packages <<<"$(those "$racing" <<<"$all_packages")"
   {
     beside_lint run_tests 2 "${light_packages[@]}"
     run_tests 2 remit remit/faults
-    run_tests 1 "${heavy_packages[@]}"
+    run_tests 1 "${measuring_packages[@]}"
+    run_tests 2 "${heavy_packages[@]}"
     # The race detector makes the interpreter of Lua in miniredis ten times as slow. In the packages with most tests on
     # miniredis it watches the tests that are about concurrent callers, a second time.
-    run_tests 1 -race "${racing_packages[@]}"
+    run_tests 2 -race "${racing_packages[@]}"
     run_tests 2 -race -run 'AtOnce|Concurrent|Crowd|Flood|Linearizable|Many|Rac(e|ing)' remit/redisstore remit/server
   } | "$work/testreport"
 fi

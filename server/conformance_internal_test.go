@@ -174,7 +174,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"BodyTooLarge":      {errBodyTooLarge},
 		"MediaType":         {errMediaType},
 		"ExpectationFailed": {errExpectation},
-		"KeyReused":         {redisstore.ErrKeyReused},
+		"KeyReused":         {redisstore.ErrIdempotencyKeyReused},
 		"RateLimited":       {errRateLimited},
 		"TooManyWaiting":    {errOwnWaiting, errAddressWaiting},
 		"HeadersTooLarge":   {errHeadersTooLarge},

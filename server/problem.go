@@ -24,7 +24,7 @@ var rules = []rule{
 	{redisstore.ErrUnknownFamily, 404, "not_found", ""},
 	{redisstore.ErrUnknownSession, 404, "not_found", ""},
 	{redisstore.ErrUnknownTransaction, 404, "not_found", ""},
-	{redisstore.ErrKeyReused, 422, "idempotency_key_reused", ""},
+	{redisstore.ErrIdempotencyKeyReused, 422, "idempotency_key_reused", ""},
 	{redisstore.ErrSealed, 422, "idempotency_key_reused", ""},
 	{errMethod, 405, "method_not_allowed", ""},
 	{errMediaType, 415, "unsupported_media_type", ""},

@@ -106,7 +106,7 @@ func TestEveryRefusalOfTheStoreHasAnAnswer(t *testing.T) {
 	for _, err := range []error{
 		redisstore.ErrInvalidAPIKey, redisstore.ErrInvalidToken, redisstore.ErrInvalidCredentials, redisstore.ErrInvalidRefreshToken,
 		redisstore.ErrTokenReused, redisstore.ErrUnknownAgent, redisstore.ErrUnknownSession, redisstore.ErrAgentRevoked,
-		redisstore.ErrUnknownTransaction, redisstore.ErrKeyReused, redisstore.ErrNotReversible,
+		redisstore.ErrUnknownTransaction, redisstore.ErrIdempotencyKeyReused, redisstore.ErrNotReversible,
 		redisstore.ErrUnavailable, redisstore.ErrOutcomeUnknown, &redisstore.NotActiveError{}, &redisstore.ScopeError{},
 		&redisstore.LimitError{}, &redisstore.BelowUsageError{}, &redisstore.NotPendingError{},
 		&redisstore.QuotaError{}, &redisstore.RateError{},
