@@ -249,6 +249,23 @@ func TestKeysAreListedAndRetired(t *testing.T) {
 	}
 }
 
+// Ids of keys are in base64url, so one in 64 begins with a dash, and one in 4,096 with two.
+func TestAKeyIDThatBeginsWithADashIsNoFlag(t *testing.T) {
+	t.Parallel()
+	url := startRedis(t)
+	start(t, []string{"REMIT_REDIS_URL=" + url}).ready(t)
+	id := "-QvyXpXOJkwRPo0tpq_lW89W32h4Q3j0gyc779ikXe8"
+	for _, args := range [][]string{
+		{"retire", "signing", id, "--redis-url", url},
+		{"retire", "--redis-url", url, "signing", id},
+		{"retire", "signing", "--redis-url", url, "--", "--" + id[2:]},
+	} {
+		if output, err := runKeys(t, args...); err == nil || !strings.Contains(output, "no such key") {
+			t.Errorf("remit keys %s: %v: %s", strings.Join(args, " "), err, output)
+		}
+	}
+}
+
 func TestEncryptedKeysNeedTheirKey(t *testing.T) {
 	t.Parallel()
 	url := startRedis(t)

@@ -12,7 +12,9 @@ import (
 //	remit --addr URL agent list   flags of a command may precede it
 //	remit help agent create       is remit agent create --help
 //	remit --listen ADDRESS        a line without a command means serve
+//	remit keys retire signing -Q… a key id may begin with a dash
 func Arrange(app *kong.Application, args []string) []string {
+	args = keyIDsLast(args)
 	if len(args) > 0 && args[0] == "help" {
 		return append(slices.Clone(args[1:]), "--help")
 	}
@@ -28,6 +30,28 @@ func Arrange(app *kong.Application, args []string) []string {
 		return rest // without the flags, so that the parser reports the unknown command
 	}
 	return slices.Concat(rest[:words], flags, rest[words:])
+}
+
+// keyIDLength is the length of a signing key's id, a SHA-256 thumbprint in base64url (RFC 7638). One in 64 begins with a dash.
+const keyIDLength = 43
+
+// keyIDsLast moves key ids that look like flags to the end, behind a --.
+func keyIDsLast(args []string) []string {
+	var ids, rest []string
+	for _, arg := range args {
+		switch {
+		case arg == "--":
+			return args
+		case len(arg) == keyIDLength && arg[0] == '-' && arg[1] != '-':
+			ids = append(ids, arg)
+		default:
+			rest = append(rest, arg)
+		}
+	}
+	if ids == nil {
+		return args
+	}
+	return slices.Concat(rest, []string{"--"}, ids)
 }
 
 // asksForHelp reports whether the flags ask for the help or version of the program itself.
