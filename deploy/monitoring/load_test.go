@@ -109,13 +109,15 @@ func (s *service) wants(status int, method, path, body string, header ...string)
 	return text
 }
 
+const burst = 24 // calls at once: enough to share pipelines
+
 // work makes every kind of request to a healthy service, including refused ones. It is repeatable.
 func (s *service) work() {
 	s.Helper()
 	ctx := s.Context()
 	session := s.session(client.SessionParams{MaxActions: 100_000})
 	var group sync.WaitGroup
-	for range 24 { // enough to share pipelines
+	for range burst {
 		group.Go(func() {
 			for range 5 {
 				if _, err := session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: 1200}); err != nil {
@@ -244,6 +246,21 @@ func (s *service) freeze() {
 	if !unknown.Load() || !shed.Load() {
 		s.Errorf("a frozen Redis: unknown outcome %v, shed %v", unknown.Load(), shed.Load())
 	}
+}
+
+// acceptsBurst reports whether the service creates as many sessions at once as work makes charges.
+func (s *service) acceptsBurst() bool {
+	var group sync.WaitGroup
+	var refused atomic.Bool
+	for range burst {
+		group.Go(func() {
+			if _, err := s.organization.CreateSession(s.Context(), client.SessionParams{AgentID: s.agent.ID}); err != nil {
+				refused.Store(true)
+			}
+		})
+	}
+	group.Wait()
+	return !refused.Load()
 }
 
 // flood exceeds the limits per address. For some time after it, nobody can exchange a secret.
