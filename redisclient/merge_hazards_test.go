@@ -175,17 +175,6 @@ func TestCallsThatAClusterRefusesTogetherGoByThemselves(t *testing.T) {
 	if !c.pipeliners.of(c.redis.(*redis.Client)).byTag.Load() {
 		t.Error("it goes on merging calls of several slots")
 	}
-	call := func(n counter) *BatchCall {
-		cmd := NewCommand(Flow{}, 1)
-		cmd.Keys(n.key)
-		cmd.Arguments(1, 0)
-		return &BatchCall{Script: addScript, Command: cmd}
-	}
-	batch := []*BatchCall{call(counters[0]), call(counters[1])}
-	openAgain(t, c).RunAll(t.Context(), batch, func(int) {}, func(context.Context, int) { t.Error("a call is run by itself") })
-	for _, one := range batch {
-		wantError(t, "of a batch", one.Err, nil)
-	}
 }
 
 // While a slot moves, some of its keys are on one server and some on the other. A command over both cannot run, although each

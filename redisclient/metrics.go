@@ -74,7 +74,7 @@ func newCallMetrics() *callMetrics {
 		}, []string{"outcome"}),
 		pipelines: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "remit_redis_pipeline_commands",
-			Help:    "Commands sent to Redis in one pipeline: calls that share one, parts of a batch, reads of a list.",
+			Help:    "Calls sent to Redis in one pipeline: those that share one, parts of a batch, reads of a list.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 10),
 		}, []string{"kind"}),
 	}
