@@ -17,6 +17,7 @@
 --         {'unknown_agent'}
 --         {'invalid_token'}                      the access token's agent or family is revoked
 --         {'unknown_session'}
+--         {'damaged'}      the agent has no field of scopes, not even an empty one
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 -- Writes: nothing that was requested; when it first observes the expiry, HSET session and XADD events
 --@joined
@@ -29,6 +30,9 @@ local organization_id, agent_id, caller_family, audit = ARGV[1], ARGV[2], ARGV[3
 local a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md = unpack(redis.call('HMGET', session,
   'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md'))
 --@block refuse_unknown_session
+if not agent_scopes then
+  return {'damaged'}
+end
 if h and now >= (redis.call('HGET', session, 'hx') or now + 1) + 0 then
   return {'holds_due'}
 end

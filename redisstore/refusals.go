@@ -25,6 +25,7 @@ var refusals = redisclient.Refusals{
 	"unknown_organization":  refuse(ErrUnknownOrganization),
 	"being_deleted":         refuse(ErrBeingDeleted),
 	"unknown_key":           refuse(ErrUnknownKey),
+	"damaged":               refuse(errReply),
 	"key_in_use":            refuse(ErrKeyInUse),
 	"rotation_pending": func(r *reply) error {
 		return orBroken(r, &PendingKeyError{ID: r.Text(0), SignsFrom: r.Time(1)})
