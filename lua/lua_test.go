@@ -46,7 +46,8 @@ func TestEveryIncludedFileSaysWhatItIsForAndIsIncluded(t *testing.T) {
 func TestAnIdempotentScriptContainsItsWholeOperation(t *testing.T) {
 	t.Parallel()
 	composed := IdempotentSource("charge_session")
-	own := shift(Source("charge_session"), 1, 4)
+	own := unjoined(shift(read("charge_session"), 1, 4))
+	own = include(expand(own))
 	if !strings.Contains(composed, own) || strings.Contains(composed, "--@operation") {
 		t.Error("it does not")
 	}

@@ -44,9 +44,10 @@ func MergedIdempotentSource(name string) (source string, keys, arguments int) {
 // merge makes a function of a script's text. What all calls have in common stands before it, once: the functions that it
 // includes, and the reading of the clock.
 func merge(text string, keys, arguments int) string {
-	body := commentLines.ReplaceAllString(expand(strings.ReplaceAll(text, clock, "")), "")
+	body := commentLines.ReplaceAllString(joined(expand(strings.ReplaceAll(text, clock, ""))), "")
 	var shared []string
 	for _, line := range append(includes.FindAllString(text, -1), "--@include run_each\n") {
+		line = strings.TrimLeft(line, " ")
 		if !slices.Contains(shared, line) { // an operation may include what its wrapper does
 			shared = append(shared, line)
 		}

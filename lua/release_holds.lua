@@ -24,7 +24,7 @@ end
 local h, gb = unpack(redis.call('HMGET', session, 'h', 'gb'))
 local held = tonumber(h or 0)
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%.0f', now), 'LIMIT', 0, 500)) do
+for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%d', now), 'LIMIT', 0, 500)) do
   local value = string.sub(hold, 17)
   held = held - tonumber(value)
   redis.call('ZREM', holds, hold)
@@ -34,7 +34,7 @@ end
 
 local next_due = redis.call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
 if next_due then
-  redis.call('HSET', session, 'h', string.format('%.0f', held), 'hx', string.format('%.0f', tonumber(next_due)))
+  redis.call('HSET', session, 'h', string.format('%d', held), 'hx', string.format('%d', tonumber(next_due)))
 else
   hold_nothing(session, gb)
 end

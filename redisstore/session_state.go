@@ -8,7 +8,7 @@ import (
 	"remit/money"
 )
 
-// The fields of a session by their index in the replies of block/session_state.lua and of lists.
+// The fields of a session by their index in the replies of block/session_state.lua, get_session.lua and of lists.
 const (
 	sessionAgent = iota
 	sessionActions
@@ -37,24 +37,33 @@ var listedFields = sessionFields[:sessionMetadata]
 
 // agentState is a session's agent and the time of the read, both of which determine the session's status.
 type agentState struct {
+	agent   uuid.UUID
 	now     time.Time
 	revoked time.Time // of the agent, zero while it is active
 	scopes  string    // of the agent, separated by spaces
 }
 
-// sessionFrom reads a session from the reply of get_session.lua: now, revoked, scopes, session.
+// sessionFrom reads a session from a reply of now, revoked, scopes, session.
 func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
-	a := agentState{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
-	if r.Err != nil {
-		return Session{}, r.Err
+	a, err := agentStateFrom(r)
+	if err != nil {
+		return Session{}, err
 	}
-	return readSession(id, r.List(3), a)
+	fields := r.List(3)
+	a.agent = fields.ID(sessionAgent)
+	return readSession(id, fields, a)
 }
 
-// readSession reads a session from its sessionFields or listedFields.
+// agentStateFrom reads the agent's state at the beginning of a reply with a session.
+func agentStateFrom(r *reply) (agentState, error) {
+	a := agentState{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
+	return a, r.Err
+}
+
+// readSession reads a session from its sessionFields or listedFields, of which it leaves the agent to its caller.
 func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session := Session{
-		ID: id, Agent: r.ID(sessionAgent), Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
+		ID: id, Agent: a.agent, Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
 		ValueOverage: money.MicroUSD(r.NumberOr0(sessionOverage)),
 		Usage: Usage{
 			ActionCount: r.Number(sessionActions), MaxActions: r.Number(sessionMaxActions), Expires: r.Time(sessionExpires),
@@ -66,8 +75,8 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session.split(b)
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
-	if len(r.Values) > sessionMetadata {
-		session.Metadata = r.Optional(sessionMetadata)
+	if r.Has(sessionMetadata) {
+		session.Metadata = r.Rest(sessionMetadata)
 	}
 	scopes := r.Optional(sessionScopes)
 	if scopes == "" {
@@ -95,7 +104,7 @@ func usageAt(r *reply, i int) Usage {
 		ValueUsed: moneyAt(r, i+usageValue), MaxValue: moneyAt(r, i+usageMaxValue), ValueHeld: moneyAt(r, i+usageHeld),
 		Expires: r.Time(i + usageExpires),
 	}
-	if i+usageBudget < len(r.Values) {
+	if r.Has(i + usageBudget) {
 		u.split(budgetAt(r, i+usageBudget))
 	}
 	return u
