@@ -19,7 +19,7 @@ finish() {
 trap finish EXIT
 
 # The recorded binary knows no path of this machine, and was not shaped by the profile of before.
-go build -trimpath -pgo=off -tags cpuprofile -o "$work/remit" .
+CGO_ENABLED=0 go build -trimpath -pgo=off -tags cpuprofile -o "$work/remit" .
 go build -o "$work/loadtest" ./loadtest
 (
   cd "$work"
