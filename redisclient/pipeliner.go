@@ -71,11 +71,17 @@ func (l *pipeliner) share(cmd *Command, sent unretriedCmd) error {
 		p.release()
 		return err
 	}
+	if ctx.Done() == nil { // as for most callers: their requests go on when their clients have gone. A select takes twice as long
+		<-p.done
+		p.cmd, p.traced = unretriedCmd{}, nil
+		pendingCalls.Put(p)
+		return sent.failure()
+	}
 	select {
 	case <-p.done:
 		p.release()
 		return sent.failure()
-	case <-ctx.Done(): // never, for most callers: their requests go on when their clients have gone
+	case <-ctx.Done():
 		if l.leave(p) {
 			return errCallerLeft
 		}

@@ -45,7 +45,7 @@ func answerStatus(ctx *fasthttp.RequestCtx, status int, value any) error {
 
 // keepFromCaches forbids storing a response that carries a credential.
 func keepFromCaches(ctx *fasthttp.RequestCtx) {
-	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+	ctx.Response.Header.SetCanonical(canonicalCacheControl, noStore)
 }
 
 // metadataOf returns stored metadata for a response: {} for none.
