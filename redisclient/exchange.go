@@ -31,8 +31,8 @@ func (l *pipeliner) sendBatch(batch []*pendingCall) {
 // exchange sends a pipeline, and gives its calls their answers. It returns those that are to be sent again: Redis did not run
 // them because of what they were merged with, or because it did not know the script that merges them.
 func (l *pipeliner) exchange(batch []*pendingCall) (again []*pendingCall) {
-	merges := mergers.Get().(*merger)
-	defer merges.release()
+	merges := l.takeMerger()
+	defer l.returnMerger(merges)
 	pipeline := l.server.Pipeline()
 	sent, earliest := l.fill(pipeline, merges, batch)
 	if sent == 0 {
@@ -53,6 +53,24 @@ func (l *pipeliner) exchange(batch []*pendingCall) (again []*pendingCall) {
 	}
 	endTrips(trips)
 	return l.separate(merges, batch)
+}
+
+// takeMerger returns the merger of the pipelines before, if none uses it.
+func (l *pipeliner) takeMerger() *merger {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	merges := l.merger
+	if l.merger = nil; merges == nil {
+		merges = newMerger()
+	}
+	return merges
+}
+
+func (l *pipeliner) returnMerger(merges *merger) {
+	merges.reset()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.merger = merges
 }
 
 // fill puts those commands into a pipeline that have enough time left, and returns how many and their earliest deadline.

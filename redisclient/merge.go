@@ -2,7 +2,6 @@ package redisclient
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,7 +29,7 @@ type mergeKey struct {
 	tag    string
 }
 
-var mergers = sync.Pool{New: func() any { return &merger{open: map[mergeKey]*mergedCommand{}} }}
+func newMerger() *merger { return &merger{open: map[mergeKey]*mergedCommand{}} }
 
 // add queues a command in the pipeline, or keeps it until end to send it with others. The call is nil if it is no script's.
 func (m *merger) add(pipeline redis.Pipeliner, own unretriedCmd, call *Command, byTag bool) {
@@ -54,9 +53,11 @@ func (m *merger) add(pipeline redis.Pipeliner, own unretriedCmd, call *Command, 
 }
 
 func (m *merger) begin(key mergeKey) *mergedCommand {
-	to := &mergedCommand{}
+	var to *mergedCommand
 	if last := len(m.free) - 1; last >= 0 {
 		to, m.free = m.free[last], m.free[:last]
+	} else {
+		to = &mergedCommand{}
 	}
 	to.script = key.script
 	m.open[key], m.all = to, append(m.all, to)
@@ -65,7 +66,6 @@ func (m *merger) begin(key mergeKey) *mergedCommand {
 
 // end queues what add has kept. A call that found no other goes as it is.
 func (m *merger) end(pipeline redis.Pipeliner, sizes prometheus.Observer) {
-	clear(m.open)
 	merged := m.all[:0]
 	for _, one := range m.all {
 		if len(one.calls) == 1 {
@@ -110,13 +110,13 @@ func (m *merger) separate(byTag *atomic.Bool) (again []*Command) {
 	return again
 }
 
-// release hands the merger back for another pipeline.
-func (m *merger) release() {
+// reset makes the merger ready for another pipeline.
+func (m *merger) reset() {
+	clear(m.open)
 	for _, one := range m.all {
 		m.drop(one)
 	}
 	m.all = m.all[:0]
-	mergers.Put(m)
 }
 
 func (m *merger) drop(one *mergedCommand) {

@@ -170,9 +170,8 @@ func TestMergingAllocatesLessThanACommandForEachCall(t *testing.T) {
 		calls[i].of(context.Background(), addScript, false)
 	}
 	own := unretriedCmd{redis.NewCmd(context.Background(), calls[0].words...)}
-	pipeline := client.Pipeline()
+	pipeline, merges := client.Pipeline(), newMerger()
 	queue := func() {
-		merges := mergers.Get().(*merger)
 		for _, call := range calls {
 			merges.add(pipeline, own, call, false)
 		}
@@ -180,7 +179,7 @@ func TestMergingAllocatesLessThanACommandForEachCall(t *testing.T) {
 		if len(merges.all) != 1 || len(merges.all[0].words) != firstKeyWord+3*maxMerged {
 			t.Fatal("they are not merged")
 		}
-		merges.release()
+		merges.reset()
 		pipeline.Discard()
 	}
 	if made := testing.AllocsPerRun(100, queue); made > 4 { // the command, its place in the pipeline, and an interface

@@ -43,7 +43,8 @@ type pipeliner struct {
 
 	mu        sync.Mutex
 	queue     fairQueue
-	pipelines int // in flight
+	pipelines int     // in flight
+	merger    *merger // nil while a pipeline uses it
 	taken     time.Time
 	pace      pace
 }
