@@ -116,10 +116,7 @@ func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLi
 		AddActions int64          `json:"add_actions,omitzero"`
 		AddValue   money.MicroUSD `json:"add_value_usd,omitzero"`
 		MaxLease   *int64         `json:"max_lease_seconds,omitzero"`
-	}{limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}, l.AddActions, l.AddValue, nil}
-	if l.MaxLease != nil {
-		body.MaxLease = new(seconds(*l.MaxLease))
-	}
+	}{limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}, l.AddActions, l.AddValue, secondsOrNil(l.MaxLease)}
 	q := call{method: http.MethodPatch, path: sessionPath(id), body: body, semantics: idempotent, key: l.IdempotencyKey}
 	if l.AddActions != 0 || l.AddValue != 0 { // repeated without a key, they would count twice
 		q = o.caller.client.withKey(q, l.IdempotencyKey)
