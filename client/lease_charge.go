@@ -156,6 +156,7 @@ func (l *Lease) holdNothing(ctx context.Context) (release func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.exclusive++
+	l.retryAt = 0 // the session has just answered
 	l.freezeAll()
 	for failures := l.failures; len(l.frozen) > 0 || l.pending != nil; {
 		if l.failures > failures || l.closed {

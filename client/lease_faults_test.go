@@ -249,3 +249,46 @@ func TestLeasesNeverGrantMoreThanIsBooked(t *testing.T) {
 		})
 	}
 }
+
+// An answer that no service gives is not spent beyond what was asked for.
+func TestAnOddGrantIsNotSpent(t *testing.T) {
+	t.Parallel()
+	const times = `,"created_at":"2026-11-21T09:00:00Z","expires_at":"2026-11-21T09:01:00Z"`
+	for _, odd := range []struct {
+		grant string
+		local int // charges that it covers
+	}{
+		{`{"id":"l1","max_actions":16` + times + `}`, 16},
+		{`{"id":"l1","max_actions":99999999999999` + times + `}`, 16},
+		{`{"id":"l1","max_actions":-5` + times + `}`, 0},
+		{`{"id":"","max_actions":16` + times + `}`, 0},
+		{`{"id":"l1","max_actions":16}`, 0},
+		{`{"id":"l1","max_actions":16,"created_at":"2026-11-21T09:01:00Z","expires_at":"2026-11-21T09:00:00Z"}`, 0},
+		{`{}`, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server := &fake{react: issues(func(n int, r seen) reaction {
+				switch {
+				case r.path == "/v1/sessions/s1":
+					return ok(`{"status":"active","max_actions":1000}`)
+				case r.path == "/v1/sessions/s1/leases" && n == 1:
+					return reaction{status: http.StatusCreated, body: odd.grant}
+				default:
+					return refusal(http.StatusServiceUnavailable, "unavailable")
+				}
+			})}
+			lease, err := newClient(t, server, client.Options{MaxAttempts: 1}).Agent("a1", "secret").Session("s1").Lease(t.Context(), client.LeaseOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := 0
+			for lease.Charge(t.Context(), client.Charge{}) == nil && n < 100 {
+				n++
+			}
+			if n != odd.local {
+				t.Errorf("%s: %d charges, want %d", odd.grant, n, odd.local)
+			}
+			lease.Kill()
+		})
+	}
+}

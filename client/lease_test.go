@@ -240,7 +240,12 @@ func TestAnOutageShowsWhenTheGrantIsUsedUp(t *testing.T) {
 
 func TestNothingIsSpentFromAnExpiredGrant(t *testing.T) {
 	t.Parallel()
-	for _, life := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+	for _, grant := range []struct{ life, answered time.Duration }{
+		{time.Second, 0},
+		{2 * time.Second, 0},
+		{4 * time.Second, 0},
+		{4 * time.Second, 3 * time.Second}, // its time counts from the request
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			books := newLedger(1e6, 0)
 			var down atomic.Bool
@@ -248,15 +253,23 @@ func TestNothingIsSpentFromAnExpiredGrant(t *testing.T) {
 				if down.Load() {
 					return fault{refuse: http.StatusServiceUnavailable, code: "unavailable"}
 				}
-				return fault{before: 10 * time.Millisecond}
+				return fault{after: grant.answered}
 			}
-			lease := books.lease(t, client.LeaseOptions{ExpiresIn: life})
+			session := books.session(t)
+			if _, err := session.Get(t.Context()); err != nil { // for the token
+				t.Fatal(err)
+			}
+			begin := time.Now().Add(grant.answered) // the lease reads the session first
+			lease, err := session.Lease(t.Context(), client.LeaseOptions{ExpiresIn: grant.life})
+			if err != nil {
+				t.Fatal(err)
+			}
 			down.Store(true)
-			time.Sleep(life * 9 / 10)
+			time.Sleep(time.Until(begin.Add(grant.life * 9 / 10)))
 			charge(t, lease, client.Charge{})
-			time.Sleep(life / 10)
+			time.Sleep(time.Until(begin.Add(grant.life - time.Millisecond)))
 			if err := lease.Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrUnavailable) {
-				t.Errorf("%s: %v, want %v", life, err, client.ErrUnavailable)
+				t.Errorf("%+v: %v, want %v", grant, err, client.ErrUnavailable)
 			}
 			down.Store(false)
 			closeLease(t, lease)
