@@ -78,7 +78,7 @@ func TestJSONHasTheNamesOfTheAPI(t *testing.T) {
 	names(s.object("agent", "show", scout), "created_at", "id", "metadata", "name", "org_id", "scopes", "status")
 	names(s.object("agent", "rotate-secret", scout), "id", "previous_expires_at", "secret")
 
-	whole := []string{"action_count", "agent_id", "created_at", "expires_at", "id", "max_actions", "max_value_usd", "metadata",
+	whole := []string{"action_count", "agent_id", "created_at", "expires_at", "id", "max_actions", "max_lease_seconds", "max_value_usd", "metadata",
 		"scopes", "status", "value_committed_usd", "value_held_usd", "value_used_usd"}
 	session := s.object("session", "create", scout, "--max-value-usd", "0")
 	names(session, whole...)
