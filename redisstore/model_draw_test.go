@@ -123,7 +123,7 @@ func (p *player) changeLimits(t *rapid.T) step {
 
 // longestLease draws hours and adds three quarters, as modelTime requires.
 func longestLease(t *rapid.T) time.Duration {
-	if hours := rapid.SampledFrom([]int{2, 8, 0, 2, -1}).Draw(t, "longest lease"); hours >= 0 {
+	if hours := rapid.SampledFrom([]int{8, 2, 30, 0, 8, 2, -1}).Draw(t, "longest lease"); hours >= 0 {
 		return time.Duration(hours)*time.Hour + 3*time.Hour/4
 	}
 	return 0

@@ -161,6 +161,9 @@ func (p *player) newLease(t *rapid.T) NewLease {
 }
 
 func (p *player) settleLease(t *rapid.T) step {
+	if len(p.m.leases) == 0 {
+		return p.grantLease(t)
+	}
 	n := NewSettlement{ActionCount: rapid.Int64Range(0, 10).Draw(t, "actions"), ValueUsed: p.amount(t, 40)}
 	if rapid.Bool().Draw(t, "renew") {
 		renew := p.newLease(t)

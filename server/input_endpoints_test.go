@@ -20,6 +20,7 @@ const (
 	anAmount
 	scopeList
 	anObject
+	knownFields // an object with fields of its own
 	aBoolean
 	itemList
 )
@@ -59,7 +60,7 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 	}
 	leasing := w.leasing(nil)
 	wanted := fields{"max_actions": 1, "expires_in_seconds": 1}
-	grant := bodyEndpoint{"POST", "/sessions/" + leasing + "/leases", key, wanted, []string{"expires_in_seconds"}, map[string]kind{
+	grant := bodyEndpoint{"POST", "/sessions/" + leasing + "/leases", key, wanted, []string{"max_actions", "expires_in_seconds"}, map[string]kind{
 		"max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger, "partial": aBoolean,
 	}}
 	lease := w.lease(leasing, wanted.with(fields{"expires_in_seconds": 60}), key).is(201).text("id")
@@ -88,7 +89,7 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 		grant, grant.at("/v1" + grant.path),
 		{"POST", "/v1/leases/" + lease + "/settle", asAgent(tokens.access), fields{"action_count": 1, "value_used_usd": 0},
 			[]string{"action_count", "value_used_usd"}, map[string]kind{
-				"action_count": anInteger, "value_used_usd": anAmount, "by_action_type": anObject, "renew": anObject,
+				"action_count": anInteger, "value_used_usd": anAmount, "by_action_type": knownFields, "renew": knownFields,
 			}},
 		{"POST", "/v1/actions", key, batchOf(fields{"session_id": session}), nil, map[string]kind{"actions": itemList}},
 		begin,
