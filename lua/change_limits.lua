@@ -48,10 +48,10 @@ local flags = w or ''
 h = h or '0'
 local given_back, max_committed, old_max_value = read_budget(gb, mv)
 if string.sub(max_actions, 1, 1) == '+' then
-  max_actions = string.format('%.0f', ma + string.sub(max_actions, 2))
+  max_actions = string.format('%d', ma + string.sub(max_actions, 2))
 end
 if string.sub(max_value, 1, 1) == '+' then
-  max_value = string.format('%.0f', old_max_value + string.sub(max_value, 2))
+  max_value = string.format('%d', old_max_value + string.sub(max_value, 2))
 end
 if max_actions ~= '' and tonumber(max_actions) > tonumber(most_actions) then
   return {'above_bounds', 'max_actions'}
@@ -86,11 +86,11 @@ if max_value ~= '' then
   changed[#changed + 1] = max_value
 end
 if lifetime ~= '' then
-  x = string.format('%.0f', now + lifetime)
+  x = string.format('%d', now + lifetime)
   changed[#changed + 1] = 'expires'
   changed[#changed + 1] = x
   local kept = lifetime + retention
-  local ttl = string.format('%.0f', kept)
+  local ttl = string.format('%d', kept)
   -- Never sooner than before: transactions may hold longer than the session lasts.
   --@block extend_ttl key=session
   --@block extend_ttl key=agent_sessions
@@ -105,4 +105,4 @@ redis.call('HSET', session, 'ma', ma, 'mv', mv, 'x', x, 'w', flags)
 record(events, audit, now, 'session.limits_changed', 'session', string.sub(session, -36), unpack(changed))
 note_usage(session, events, audit, now, flags, tonumber(n), tonumber(ma), v + h, tonumber(mv), value_limit(gb, mv))
 --@block session_state
-return {'ok', string.format('%.0f', now), agent_revoked or '', agent_scopes, state}
+return {'ok', string.format('%d', now), agent_revoked or '', agent_scopes, state}

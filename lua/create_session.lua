@@ -43,10 +43,10 @@ if agent_revoked then
 end
 --@block hold_scopes held=agent_scopes
 
-local created, expires = string.format('%.0f', now), string.format('%.0f', now + lifetime)
+local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
 -- The id has the time at which it was drawn. What is kept of the creation is only how long after that it was, by another
 -- clock: most often a byte or two instead of nine.
-local since_drawn = string.format('%.0f', now - drawn_at(session_id, 1))
+local since_drawn = string.format('%d', now - drawn_at(session_id, 1))
 local gb, mv = nil, max_value
 if max_committed ~= '' then
   gb, mv = write_budget('0', max_committed, max_value)
@@ -62,7 +62,7 @@ if gb then
   fields[#fields + 1] = 0
 end
 local kept = lifetime + retention
-local ttl = string.format('%.0f', kept)
+local ttl = string.format('%d', kept)
 redis.call('HSET', session, unpack(fields))
 redis.call('PEXPIRE', session, ttl)
 redis.call('ZADD', agent_sessions, 0, string.sub(session_id, 1, 14))

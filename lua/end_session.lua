@@ -33,7 +33,7 @@ if e then
   return {'ok', e}
 end
 --@block refuse_holds_due hx=hx
-local ended = string.format('%.0f', now)
+local ended = string.format('%d', now)
 if agent_revoked or now >= tonumber(x) then
   if not agent_revoked then
     redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go

@@ -45,8 +45,8 @@ func TestEveryIncludedFileSaysWhatItIsForAndIsIncluded(t *testing.T) {
 
 func TestAnIdempotentScriptContainsItsWholeOperation(t *testing.T) {
 	t.Parallel()
-	composed := IdempotentSource("charge_session")
-	if !strings.Contains(composed, Source("charge_session")) || strings.Contains(composed, "--@operation") {
+	text := IdempotentSource("end_session")
+	if !strings.Contains(text, composed("end_session")) || strings.Contains(text, "--@operation") {
 		t.Error("it does not")
 	}
 }

@@ -26,7 +26,7 @@ local organization_id, agent_id, caller_family, skip, most = unpack(ARGV)
 
 --@block session_state
 --@block refuse_unknown_session
-local read_at = string.format('%.0f', now)
+local read_at = string.format('%d', now)
 local counted, due = 0, 0
 for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', read_at, 'LIMIT', skip, most)) do
   counted, due = counted + 1, due + tonumber(string.sub(hold, 17))
@@ -35,5 +35,5 @@ local lapsed = 0
 for _, lease in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', read_at)) do
   lapsed = lapsed + string.match(lease, ' (%d+)$', 17)
 end
-counted, due, lapsed = string.format('%.0f', counted), string.format('%.0f', due), string.format('%.0f', lapsed)
+counted, due, lapsed = string.format('%d', counted), string.format('%d', due), string.format('%d', lapsed)
 return {'ok', read_at, agent_revoked or '', agent_scopes, state, counted, due, lapsed}

@@ -26,7 +26,7 @@ end
 local h, gb, lv = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv'))
 local held = tonumber(h or 0)
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%.0f', now), 'LIMIT', 0, 500)) do
+for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%d', now), 'LIMIT', 0, 500)) do
   local value = string.sub(hold, 17)
   held = held - tonumber(value)
   redis.call('ZREM', holds, hold)
@@ -35,7 +35,7 @@ for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('
 end
 
 local expired, leased = 0, tonumber(lv or 0)
-for _, lease in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', string.format('%.0f', now))) do
+for _, lease in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', string.format('%d', now))) do
   local n, v = string.match(lease, '^(%d+) (%d+)$', 17)
   expired, leased = expired + 1, math.max(leased - v, 0)
   redis.call('ZREM', leases, lease)
@@ -48,11 +48,11 @@ local next_lease = redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
 if not next_lease and lv then
   redis.call('HDEL', session, 'lv')
 elseif expired > 0 then
-  redis.call('HSET', session, 'lv', string.format('%.0f', leased))
+  redis.call('HSET', session, 'lv', string.format('%d', leased))
 end
 if next_hold or next_lease then
   local due = math.min(tonumber(next_hold or math.huge), tonumber(next_lease or math.huge))
-  redis.call('HSET', session, 'h', string.format('%.0f', held), 'hx', string.format('%.0f', due))
+  redis.call('HSET', session, 'h', string.format('%d', held), 'hx', string.format('%d', due))
 else
   hold_nothing(session, gb)
 end

@@ -17,6 +17,7 @@ var ErrReply = errors.New("a script gave an unexpected reply")
 type Reply struct {
 	Values []any
 	Err    error
+	joined joined // instead of Values, if the answer is one text
 }
 
 // Refusals gives the error for every code that a script can reply, except the codes of success, "ok" and "outcome".
@@ -28,12 +29,8 @@ type WritingRefusal struct{ Text string }
 func (e *WritingRefusal) Error() string { return e.Text }
 
 // Read takes a script's answer. Its error is the refusal that the code stands for, or ErrReply.
-func (known Refusals) Read(r *Reply, values []any) error {
-	if len(values) == 0 {
-		return fmt.Errorf("%w: empty reply", ErrReply)
-	}
-	code, _ := values[0].(string)
-	r.Values = values[1:]
+func (known Refusals) Read(r *Reply, answer any) error {
+	code := r.codeOf(answer)
 	if code == "ok" || code == "outcome" {
 		return nil
 	}
@@ -53,6 +50,9 @@ func (r *Reply) fail(format string, args ...any) {
 
 // Text reads a string.
 func (r *Reply) Text(i int) string {
+	if text, has := r.joined.value(i); has {
+		return text
+	}
 	if i < len(r.Values) {
 		if text, ok := r.Values[i].(string); ok {
 			return text
@@ -125,9 +125,9 @@ func (r *Reply) timeAt(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// ID reads the 16 bytes of a UUID.
+// ID reads the 16 bytes of a UUID. In a joined reply it stands last.
 func (r *Reply) ID(i int) uuid.UUID {
-	id, err := uuid.FromBytes([]byte(r.Text(i)))
+	id, err := uuid.FromBytes([]byte(r.Rest(i)))
 	if err != nil {
 		r.fail("no id at %d", i)
 	}

@@ -26,6 +26,7 @@ func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []u
 			if !found {
 				continue
 			}
+			state.leases = leaseStateAt(r, sessionLeased, sessionMaxLease)
 			session, err := readSession(ids[i], r, state)
 			if err != nil {
 				return nil, err
@@ -47,7 +48,7 @@ func (s *Store) loadAgentStates(ctx context.Context, organization uuid.UUID, ses
 	for i, agent := range agents {
 		r := replies[i]
 		if r.Optional(0) == string(organization[:]) {
-			states[string(agent[:])] = agentState{now: now, revoked: r.TimeOrZero(1), scopes: r.Text(2)}
+			states[string(agent[:])] = agentState{agent: agent, now: now, revoked: r.TimeOrZero(1), scopes: r.Text(2)}
 		}
 		if r.Err != nil {
 			return nil, r.Err

@@ -48,6 +48,21 @@ func (m members) ids(r *reply, i int) []uuid.UUID {
 	return ids
 }
 
+// packed returns the ids of members that stand one behind the other.
+func (m members) packed(r *reply, text string) []uuid.UUID {
+	size := len(uuid.UUID{}) - len(m.cell)
+	var ids []uuid.UUID
+	for ; text != ""; text = text[min(size, len(text)):] {
+		id, err := m.id(text[:min(size, len(text))])
+		if err != nil {
+			r.Err = err
+			return nil
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
 // below returns the start of a page as scripts take it, "" for the newest.
 func (m members) below(before uuid.UUID) string {
 	if before == uuid.Nil {

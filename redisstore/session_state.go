@@ -9,7 +9,7 @@ import (
 	"remit/money"
 )
 
-// The fields of a session by their index in the replies of block/session_state.lua and of lists.
+// The fields of a session by their index in the replies of block/session_state.lua, get_session.lua and of lists.
 const (
 	sessionAgent = iota
 	sessionActions
@@ -39,26 +39,37 @@ var sessionFields = []string{
 // has.
 var listedFields = slices.Replace(slices.Clone(sessionFields), sessionMetadata, sessionMetadata+1, "")
 
-// agentState is a session's agent and the time of the read, both of which determine the session's status.
+// agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
+// status, and its leases.
 type agentState struct {
+	agent   uuid.UUID
 	now     time.Time
 	revoked time.Time // of the agent, zero while it is active
 	scopes  string    // of the agent, separated by spaces
+	leases  leaseState
 }
 
-// sessionFrom reads a session from the reply of get_session.lua: now, revoked, scopes, session.
+// sessionFrom reads a session from a reply of now, revoked, scopes, session.
 func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
-	a := agentState{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
-	if r.Err != nil {
-		return Session{}, r.Err
+	a, err := agentStateFrom(r)
+	if err != nil {
+		return Session{}, err
 	}
-	return readSession(id, r.List(3), a)
+	fields := r.List(3)
+	a.agent, a.leases = fields.ID(sessionAgent), leaseStateAt(fields, sessionLeased, sessionMaxLease)
+	return readSession(id, fields, a)
 }
 
-// readSession reads a session from its sessionFields or listedFields.
+// agentStateFrom reads the agent's state at the beginning of a reply with a session.
+func agentStateFrom(r *reply) (agentState, error) {
+	a := agentState{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
+	return a, r.Err
+}
+
+// readSession reads a session from its sessionFields or listedFields, of which it leaves the agent to its caller.
 func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session := Session{
-		ID: id, Agent: r.ID(sessionAgent), Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
+		ID: id, Agent: a.agent, Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
 		ValueOverage: money.MicroUSD(r.NumberOr0(sessionOverage)),
 		Usage: Usage{
 			ActionCount: r.Number(sessionActions), MaxActions: r.Number(sessionMaxActions), Expires: r.Time(sessionExpires),
@@ -68,11 +79,11 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	}
 	b := budgetAt(r, sessionBudget)
 	session.split(b)
-	session.takeLeases(r)
+	session.takeLeases(a.leases)
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
-	if len(r.Values) > sessionMetadata {
-		session.Metadata = r.Optional(sessionMetadata)
+	if r.Has(sessionMetadata) {
+		session.Metadata = r.Rest(sessionMetadata)
 	}
 	scopes := r.Optional(sessionScopes)
 	if scopes == "" {
@@ -82,16 +93,26 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	return session, r.Err
 }
 
-// takeLeases shows leased value as held. The last fields may be missing: outcomes that an earlier version stored for an
-// idempotency key do not have them.
-func (s *Session) takeLeases(r *reply) {
-	if len(r.Values) <= sessionMaxLease {
-		return
+// leaseState is what a session has leased, and the longest lease.
+type leaseState struct {
+	leased  money.MicroUSD
+	longest time.Duration
+}
+
+// leaseStateAt reads a leaseState whose two values are at these places. They may be missing: outcomes that an earlier version
+// stored for an idempotency key do not have them.
+func leaseStateAt(r *reply, leased, longest int) leaseState {
+	if !r.Has(longest) {
+		return leaseState{}
 	}
-	leased := money.MicroUSD(r.NumberOr0(sessionLeased))
-	s.ValueUsed -= leased
-	s.ValueHeld += leased
-	s.MaxLease = time.Duration(r.NumberOr0(sessionMaxLease)) * time.Second
+	return leaseState{money.MicroUSD(r.NumberOr0(leased)), time.Duration(r.NumberOr0(longest)) * time.Second}
+}
+
+// takeLeases shows leased value as held.
+func (s *Session) takeLeases(l leaseState) {
+	s.ValueUsed -= l.leased
+	s.ValueHeld += l.leased
+	s.MaxLease = l.longest
 }
 
 // The usage of a session by its index in the replies of scripts that charge it or refuse to.
@@ -112,7 +133,7 @@ func usageAt(r *reply, i int) Usage {
 		ValueUsed: moneyAt(r, i+usageValue), MaxValue: moneyAt(r, i+usageMaxValue), ValueHeld: moneyAt(r, i+usageHeld),
 		Expires: r.Time(i + usageExpires),
 	}
-	if i+usageBudget < len(r.Values) {
+	if r.Has(i + usageBudget) {
 		u.split(budgetAt(r, i+usageBudget))
 	}
 	return u

@@ -19,7 +19,7 @@ local function release_hold(session, holds, hold, held, gb, lv)
   if redis.call('ZCARD', holds) == 0 then
     hold_nothing(session, gb, lv)
   else
-    redis.call('HSET', session, 'h', string.format('%.0f', held))
+    redis.call('HSET', session, 'h', string.format('%d', held))
   end
   return held
 end
