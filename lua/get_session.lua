@@ -10,10 +10,11 @@
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[4] = audit            see include/audit.lua
 --
--- Reply:  {'ok', now, revoked, scopes, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}  now and revoked in ms since 1970
---                                                ('' when the agent is not revoked), scopes of the agent; then what
---                                                block/session_state.lua reads, in its order, but for a, which the caller
---                                                knows; c in ms since the time that the session's id carries
+-- Reply:  {'ok', now, revoked, scopes, lv, ml, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}  now and revoked in ms since
+--                                                1970 ('' when the agent is not revoked), scopes of the agent; then what
+--                                                block/session_state.lua reads, with lv and ml before the rest, in its order,
+--                                                but for a, which the caller knows; c in ms since the time that the
+--                                                session's id carries
 --         {'unknown_agent'}
 --         {'invalid_token'}                      the access token's agent or family is revoked
 --         {'unknown_session'}
@@ -27,8 +28,8 @@ local organization_id, agent_id, caller_family, audit = ARGV[1], ARGV[2], ARGV[3
 --@block now
 --@block either_caller_with_scopes
 
-local a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md'))
+local a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md, lv, ml = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md', 'lv', 'ml'))
 --@block refuse_unknown_session
 if not agent_scopes then
   return {'damaged'}
@@ -41,4 +42,4 @@ if not e and not agent_revoked and now >= (x or now + 1) + 0 then
   --@include flags
   note(session, events, audit, now, redis.call('HGET', session, 'w') or '', 'x', 'session.expired')
 end
-return {'ok', string.format('%d', now), agent_revoked, agent_scopes, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}
+return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}

@@ -26,6 +26,7 @@ func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []u
 			if !found {
 				continue
 			}
+			state.leases = leaseStateAt(r, sessionLeased, sessionMaxLease)
 			session, err := readSession(ids[i], r, state)
 			if err != nil {
 				return nil, err

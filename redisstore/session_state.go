@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -23,24 +24,29 @@ const (
 	sessionOverage
 	sessionBudget
 	sessionMetadata
+	sessionLeased
+	sessionMaxLease
 )
 
 // sessionFields are the fields of a session's hash in this order.
 var sessionFields = []string{
 	sessionAgent: "a", sessionActions: "n", sessionMaxActions: "ma", sessionValue: "v", sessionMaxValue: "mv", sessionHeld: "h",
 	sessionExpires: "x", sessionEnded: "e", sessionCreated: "c", sessionScopes: "sc", sessionOverage: "ov", sessionBudget: "gb",
-	sessionMetadata: "md",
+	sessionMetadata: "md", sessionLeased: "lv", sessionMaxLease: "ml",
 }
 
-// listedFields are the fields that lists read. They omit the metadata, which may be large.
-var listedFields = sessionFields[:sessionMetadata]
+// listedFields are the fields that lists read. In place of the metadata, which may be large, they have a field that no hash
+// has.
+var listedFields = slices.Replace(slices.Clone(sessionFields), sessionMetadata, sessionMetadata+1, "")
 
-// agentState is a session's agent and the time of the read, both of which determine the session's status.
+// agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
+// status, and its leases.
 type agentState struct {
 	agent   uuid.UUID
 	now     time.Time
 	revoked time.Time // of the agent, zero while it is active
 	scopes  string    // of the agent, separated by spaces
+	leases  leaseState
 }
 
 // sessionFrom reads a session from a reply of now, revoked, scopes, session.
@@ -50,7 +56,7 @@ func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 		return Session{}, err
 	}
 	fields := r.List(3)
-	a.agent = fields.ID(sessionAgent)
+	a.agent, a.leases = fields.ID(sessionAgent), leaseStateAt(fields, sessionLeased, sessionMaxLease)
 	return readSession(id, fields, a)
 }
 
@@ -73,6 +79,7 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	}
 	b := budgetAt(r, sessionBudget)
 	session.split(b)
+	session.takeLeases(a.leases)
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
 	if r.Has(sessionMetadata) {
@@ -84,6 +91,28 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	}
 	session.Scopes = strings.Fields(scopes)
 	return session, r.Err
+}
+
+// leaseState is what a session has leased, and the longest lease.
+type leaseState struct {
+	leased  money.MicroUSD
+	longest time.Duration
+}
+
+// leaseStateAt reads a leaseState whose two values are at these places. They may be missing: outcomes that an earlier version
+// stored for an idempotency key do not have them.
+func leaseStateAt(r *reply, leased, longest int) leaseState {
+	if !r.Has(longest) {
+		return leaseState{}
+	}
+	return leaseState{money.MicroUSD(r.NumberOr0(leased)), time.Duration(r.NumberOr0(longest)) * time.Second}
+}
+
+// takeLeases shows leased value as held.
+func (s *Session) takeLeases(l leaseState) {
+	s.ValueUsed -= l.leased
+	s.ValueHeld += l.leased
+	s.MaxLease = l.longest
 }
 
 // The usage of a session by its index in the replies of scripts that charge it or refuse to.

@@ -91,6 +91,9 @@ func chargeAndRepeat(ctx context.Context, one, other version, token AccessToken,
 	return added{2, 30}, nil
 }
 
+// soon is a lifetime of holds that nobody settles.
+const soon = 30 * time.Millisecond
+
 func holding(session uuid.UUID, lifetime time.Duration) NewTransaction {
 	return NewTransaction{Session: session, Value: 900, Lifetime: lifetime, ActionType: "pay", PreState: "{}"}
 }
