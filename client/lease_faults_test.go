@@ -57,6 +57,23 @@ func TestALostGrantIsFoundAgain(t *testing.T) {
 	})
 }
 
+// The first grant may be given though Lease failed. It is given back.
+func TestALostFirstGrantIsGivenBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 0)
+		books.fault = func(n int, place string) fault { return fault{lose: place == "grant" && n <= 4} }
+		if _, err := books.session(t).Lease(t.Context(), client.LeaseOptions{}); !errors.Is(err, client.ErrOutcomeUnknown) {
+			t.Errorf("%v, want %v", err, client.ErrOutcomeUnknown)
+		}
+		time.Sleep(10 * time.Second)
+		requireUsed(t, books, 0, 0)
+		if n := books.count("settle"); n != 1 {
+			t.Errorf("%d settlements", n)
+		}
+	})
+}
+
 // What is settled after its expiry is corrected: the lease counted as spent in full until then.
 func TestALateSettlementCorrectsTheBooks(t *testing.T) {
 	t.Parallel()
