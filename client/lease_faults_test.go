@@ -237,7 +237,7 @@ func (r *trial) charges(t *testing.T, lease *client.Lease) {
 // killed, exactly what was granted is booked.
 func TestLeasesNeverGrantMoreThanIsBooked(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(60) {
+	for seed := range uint64(20) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
