@@ -193,7 +193,6 @@ func (l *Lease) Close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
 	l.freezeAll()
-	l.announce()
 	l.mu.Unlock()
 	l.quit.Do(func() { close(l.stop) })
 	defer l.cancel()
