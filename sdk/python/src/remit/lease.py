@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from functools import lru_cache
 from types import TracebackType
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Optional, Type
 
 from . import process
 from .calls import Caller, end_of
-from .errors import LeaseClosed
+from .errors import LeaseClosed, RemitError
 from .grant import is_type
 from .leases import Size
 from .money import Amount, micro
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_COUNT = 1000
 
+_log = logging.getLogger("remit")
 _known_micro = lru_cache(maxsize=1024, typed=True)(micro)  # programs charge the same few prices again and again
 
 
@@ -103,7 +105,13 @@ class Lease:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        self.close()
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close()
+        except RemitError as e:  # the error that ended the block matters more
+            _log.warning("%r could not be settled and counts as spent: %s", self, e)
 
     def _own_spender(self) -> Spender:
         """Returns the spender of this process, which was forked after the last one was made."""
