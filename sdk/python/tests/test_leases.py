@@ -178,6 +178,14 @@ class Leases(unittest.TestCase):
             self.assertLess(failures[0], 3)
             ledger.balances(200, 200)
 
+    def test_a_first_lease_whose_answer_was_lost_is_given_back(self) -> None:
+        ledger = Ledger(self)
+        ledger.react = lambda r: LOSE if (r.place, r.nth) == ("POST leases", 1) else PASS
+        with self.assertRaises(remit.OutcomeUnknown):
+            ledger.session(max_attempts=1).lease()
+        until(lambda: ledger.count("POST settle") > 0 and not ledger.open())
+        ledger.balances(0, 0)
+
     def test_while_the_service_is_down_what_is_leased_is_spent_and_nothing_else(self) -> None:
         ledger = Ledger(self)
         lease = ledger.session(max_attempts=1).lease()

@@ -85,6 +85,12 @@ export class Grant {
     return { actions: this.#max.actions - this.#actions, value: this.#max.value - this.#value };
   }
 
+  /** One action, at the average value of those that are spent. */
+  get average(): Size {
+    const { actions, value } = this.used;
+    return { actions: 1, value: Math.ceil(value / Math.max(actions, 1)) };
+  }
+
   /** For how many milliseconds it has been in use. */
   inUse(now: number): number {
     return now - this.#since;

@@ -33,8 +33,8 @@ const mostCount = 1_000;
  *
  * It gets further leases in the background, as large as the pace of the charges asks for, about one a second. After 5 seconds
  * without charges it gives all of them back. What it holds is not available to other charges of the session. Close it: what is
- * not settled counts as spent. In Node, leases that are still open are settled when the event loop is empty, but not at
- * process.exit() or after an uncaught error. An open lease does not keep the process alive.
+ * not settled counts as spent. In Node, leases that are still open are settled when the event loop is empty, but not at an
+ * explicit exit or after an uncaught error. An open lease does not keep the process alive.
  */
 export class Lease implements AsyncDisposable {
   readonly #chargeSession: (charge: Charge, options: WriteOptions) => Promise<Usage>;
@@ -60,8 +60,14 @@ export class Lease implements AsyncDisposable {
   ): Promise<Lease> {
     const { expiresInSeconds = defaultSeconds } = known("a lease", options, { expiresInSeconds: true });
     const lease = new Lease(caller, session, Math.ceil(expiresInSeconds), charge);
-    await lease.#renewer.alone(() => lease.#renewer.open());
-    lease.#watch();
+    try {
+      await lease.#renewer.alone(() => lease.#renewer.open());
+    } catch (error) {
+      lease.#closed = true; // a grant whose answer was lost is given back
+      throw error;
+    } finally {
+      lease.#watch();
+    }
     return lease;
   }
 
@@ -231,7 +237,7 @@ export class Lease implements AsyncDisposable {
     } else if (current !== undefined && current.timeLeft(now) <= (this.#holdings.hasNext ? period : 0)) {
       this.#holdings.retire(now); // now, because the next look may be too late to settle it in time
     } else if (current !== undefined && this.#expiresSoon(current.timeLeft(now), current.usable, now)) {
-      this.#renewAhead({ actions: 1, value: 0 });
+      this.#renewAhead(current.average);
     }
     const due = this.#renewer.isInDoubt || spent.some((grant) => grant.outOfUse(now) >= settleAfter || grant.timeLeft(now) <= 0);
     if (due || this.#closed) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test, { type TestContext } from "node:test";
-import { LeaseClosed, LimitReached, SessionNotActive, USD, type Lease } from "@remit/sdk";
+import { LeaseClosed, LimitReached, OutcomeUnknown, SessionNotActive, USD, type Lease } from "@remit/sdk";
 import { Charged, Ledger } from "./ledger.js";
 import { failure, until } from "./outcome.js";
 
@@ -161,6 +161,14 @@ test("an outcome that stays unknown is learned later, and nothing of the lease i
     assert.ok(failures < 3);
     ledger.balances(charged.actions, charged.value);
   }
+});
+
+test("a first lease whose answer was lost is given back", async () => {
+  const ledger = new Ledger();
+  ledger.fate = ({ place, nth }) => (place === "POST leases" && nth === 1 ? "lose" : "pass");
+  await failure(ledger.session({ maxAttempts: 1 }).lease(), OutcomeUnknown);
+  await until(() => ledger.count("POST settle") > 0 && ledger.open().length === 0);
+  ledger.balances(0, 0n);
 });
 
 test("while the service is down, what is leased is spent and nothing else", async () => {

@@ -70,6 +70,11 @@ class Grant:
     def used(self) -> Size:
         return Size(self._max.actions - self._actions, self._max.value - self._value)
 
+    def average(self) -> Size:
+        """Returns one action, at the average value of those that are spent."""
+        used = self.used()
+        return Size(1, -(-used.value // max(used.actions, 1)))
+
     def in_use(self, now: float) -> float:
         """For how many seconds it has been in use."""
         return now - self._since

@@ -8,11 +8,10 @@ from time import monotonic
 from typing import Callable, Optional
 
 from . import process
-from .calls import timeout_of
+from .calls import Caller, timeout_of
 from .errors import LimitReached, RemitError
 from .grant import Grant
 from .holdings import Holdings
-from .calls import Caller
 from .leases import Size
 from .renewer import Renewer
 from .usage import Usage
@@ -43,6 +42,9 @@ class Spender:
         try:
             with self._renewer.alone(end):
                 self._renewer.open(end)
+        except BaseException:
+            self.closed = True  # a grant whose answer was lost is given back
+            raise
         finally:
             self._watch()
 
@@ -137,17 +139,22 @@ class Spender:
         return self._holdings.is_empty() and not self._renewer.is_in_doubt
 
     def _run(self) -> None:
-        while True:
-            with self._holdings.lock:
-                if self._has_nothing():
-                    process.note_settled(self)
-                    self._thread = None
-                    return
-                current = self._holdings.current
-                patience = _PERIOD if current is None else min(max(current.time_left(monotonic()), 0.001), _PERIOD)
+        patience = self._patience()
+        while patience is not None:
             self._wake.wait(patience)
             self._wake.clear()
             self._look(monotonic())
+            patience = self._patience()
+
+    def _patience(self) -> Optional[float]:
+        """Returns how long the thread waits for the next look. None: there is nothing to look at, and the thread ends."""
+        with self._holdings.lock:
+            if self._has_nothing():
+                process.note_settled(self)
+                self._thread = None
+                return None
+            current = self._holdings.current
+            return _PERIOD if current is None else min(max(current.time_left(monotonic()), 0.001), _PERIOD)
 
     def _look(self, now: float) -> None:
         with self._holdings.lock:
@@ -178,7 +185,7 @@ class Spender:
             holdings.retire(now)  # now, because the next look may be too late to settle it in time
         elif wanted is None and current is not None and holdings.next is None and now >= self._ahead_at:
             expires_soon = current.time_left(now) < max(current.usable / 4, 2 * _PERIOD)
-            wanted = Size(1, 0) if expires_soon and idle_for < current.usable / 2 else None
+            wanted = current.average() if expires_soon and idle_for < current.usable / 2 else None
         return wanted if holdings.next is None else None
 
     def _renew_ahead(self, charge: Size) -> None:
