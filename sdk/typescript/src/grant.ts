@@ -1,4 +1,4 @@
-// One lease of the service, and what of it is spent in this process.
+// One lease of the service, and what of it is spent here.
 
 import type { Granted, Size, Totals } from "./leases.js";
 

@@ -2,7 +2,7 @@
 
 import { Grant } from "./grant.js";
 
-/** The leases of one session in this process. */
+/** The leases of one session that this process holds. */
 export class Holdings {
   readonly spent: Grant[] = [];
   #current: Grant | undefined;

@@ -84,9 +84,7 @@ export class Lease implements AsyncDisposable {
     if (options !== undefined) {
       signalOfWrite(options); // refuses unknown options
     }
-    if (this.#closed) {
-      throw new LeaseClosed("a leased charge", { status: 0, detail: "the lease is closed" });
-    }
+    this.#refuseClosed();
     const isLocal =
       scope === undefined && options?.idempotencyKey === undefined &&
       typeof value === "bigint" && value >= 0n && value <= mostValue &&
@@ -151,24 +149,28 @@ export class Lease implements AsyncDisposable {
       charged = signal?.aborted !== true && !this.#closed && this.#take(size.actions, size.value, charge.actionType);
       return charged;
     };
-    try {
-      if (!this.#renewer.isPaused) {
-        await unlessAborted(this.#renewer.alone(async () => {
-          if (!take()) {
-            await this.#renewer.renew(size, true);
-            take();
-          }
-        }), signal);
+    const renew = async () => {
+      if (!take() && !this.#closed && !this.#renewer.isPaused) {
+        await this.#renewer.renew(size, true);
+        take();
       }
-    } catch (error) {
-      if (signal?.aborted && !charged) {
-        throw error;
-      } // otherwise there is no lease to be had, and the service's answer to the charge itself says why
-    } finally {
+    };
+    if (!this.#renewer.isPaused) {
+      // If it fails, there is no lease to be had, and the service's answer to the charge itself says why.
+      await unlessAborted(this.#renewer.alone(renew), signal).catch(() => {});
       this.#watch();
     }
-    if (!charged) {
-      await this.#chargeDirectly(charge, options);
+    if (charged) {
+      return;
+    }
+    this.#refuseClosed();
+    signal?.throwIfAborted();
+    await this.#chargeDirectly(charge, options);
+  }
+
+  #refuseClosed(): void {
+    if (this.#closed) {
+      throw new LeaseClosed("a leased charge", { status: 0, detail: "the lease is closed" });
     }
   }
 

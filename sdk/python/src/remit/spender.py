@@ -70,10 +70,12 @@ class Spender:
             return False
         try:
             with self._renewer.alone(end):
-                if self.closed or self.take(actions, value, type):
-                    return not self.closed
+                if self.closed or self._renewer.is_paused:
+                    return False
+                if self.take(actions, value, type):
+                    return True
                 self._renewer.renew(Size(actions, value), end, instead=True)
-                return not self.closed and self.take(actions, value, type)
+                return self.take(actions, value, type)
         except RemitError:
             return False
         finally:
