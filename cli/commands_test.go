@@ -48,6 +48,7 @@ func TestATableShowsANewCredentialOnce(t *testing.T) {
 	has(t, s.good("session", "list").stdout,
 		`^ID +AGENT +STATUS  ACTIONS  VALUE         EXPIRES$`, `^`+first+`  `+scout+`  active  1/2      0.37/0.5 USD  \S+Z$`)
 	has(t, s.good("session", "update", first, "--max-value-usd", "1.000001").stdout, `^VALUE    0.37 of 1.000001 USD$`)
+	has(t, s.good("session", "update", first, "--max-lease", "5s").stdout, `^LEASES   up to 5s$`)
 	has(t, s.good("session", "end", first).stdout, `^STATUS   completed$`, `^VALUE    0.37 of 1.000001 USD$`, `^ENDED    \S+Z$`)
 	has(t, s.good("agent", "revoke", scout).stdout, `^STATUS +revoked$`, `^REVOKED +\S+Z$`)
 	has(t, s.good("agent", "list").stdout, `^ID +NAME   STATUS   SCOPES          CREATED$`, `^`+scout+`  scout  revoked  read,pay,admin  \S+Z$`)

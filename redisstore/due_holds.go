@@ -20,9 +20,9 @@ func (s *Store) releasingDueHolds(ctx context.Context, act actor, session uuid.U
 	keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent),
 		s.agentKey(act), s.keys.leases(act.agent, session)}
 	for err == errHoldsDue {
-		released, err := s.client.Run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act))
-		if err != nil {
-			return nil, nothingVisible(err)
+		released, failed := s.client.Run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act))
+		if failed != nil {
+			return nil, nothingVisible(failed)
 		}
 		s.noteExpiredLeases(act.organization, released.Number(0))
 		r, err = do()
