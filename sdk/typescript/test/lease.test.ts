@@ -70,13 +70,15 @@ test("concurrent charges never exceed the limit, and use all of it", async () =>
 });
 
 test("a charge that the lease itself leaves no room for is charged after all", async () => {
-  const ledger = new Ledger({ maxActions: 100 });
-  const lease = await ledger.session().lease();
-  assert.equal(lease.charge(), undefined);
-  await lease.charge({ count: 99 }); // the lease holds 11 of them
-  await failure(Promise.resolve(lease.charge()), LimitReached);
-  await lease.close();
-  ledger.balances(100, 0n);
+  for (const options of [undefined, { idempotencyKey: "own" }]) {
+    const ledger = new Ledger({ maxActions: 100 });
+    const lease = await ledger.session().lease();
+    assert.equal(lease.charge(), undefined);
+    await lease.charge({ count: 99 }, options); // the lease holds 11 of them
+    await failure(Promise.resolve(lease.charge()), LimitReached);
+    await lease.close();
+    ledger.balances(100, 0n);
+  }
 });
 
 test("two leases overlap, so that charges do not wait", async (t) => {
@@ -99,6 +101,8 @@ test("two leases overlap, so that charges do not wait", async (t) => {
   assert.ok(waited <= 3, `${waited} charges waited`);
   const requests = ledger.count("POST settle") + ledger.count("POST leases");
   assert.ok(requests >= 10 && requests <= 45, `${requests} requests in 20 seconds`);
+  const last = [...ledger.leases.values()].at(-2)!.maxActions;
+  assert.ok(last >= 20 && last <= 400, `${last} actions leased at a pace of up to 200 a second`);
   await lease.close();
   ledger.balances(charged.actions, charged.value);
 });
