@@ -338,7 +338,7 @@ test("64 types are told apart at most, and the rest is other", async () => {
   await lease.charge({});
   await lease.close();
   ledger.balances(1_004, 0n);
-  const types = ledger.seen.filter((r) => r.place === "POST settle").map((r) => Object.keys(r.body.by_action_type));
+  const types = ledger.seen.filter((r) => r.place === "POST settle").map((r) => Object.keys(r.body.by_action_type ?? {}));
   assert.ok(types.some((names) => names.length === 64 && names.includes("other")));
 });
 
