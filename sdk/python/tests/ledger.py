@@ -263,3 +263,11 @@ def usd(micros: int) -> Decimal:
 
 def moment(seconds: float) -> str:
     return (_DAY + timedelta(seconds=seconds)).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 10
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("never")
+        time.sleep(0.002)
