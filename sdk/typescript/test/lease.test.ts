@@ -1,29 +1,11 @@
 import assert from "node:assert/strict";
-import test, { type TestContext } from "node:test";
-import { LeaseClosed, LimitReached, OutcomeUnknown, SessionNotActive, USD, type Lease } from "@remit/sdk";
+import test from "node:test";
+import { LeaseClosed, LimitReached, SessionNotActive, USD, type Lease } from "@remit/sdk";
+import { fakeClock, settle } from "./clock.js";
 import { Charged, Ledger } from "./ledger.js";
 import { failure, until } from "./outcome.js";
 
 const cent = USD / 100n;
-
-/** Lets all work that is ready run, requests included. */
-async function settle(): Promise<void> {
-  for (let i = 0; i < 20; i++) {
-    await new Promise((resolve) => setImmediate(resolve));
-  }
-}
-
-/** Moves both clocks of the SDK, and the ledger's. Requests and immediates go on; timers fire when the test says so. */
-function fakeClock(t: TestContext, ledger?: Ledger) {
-  let moved = 0;
-  const [monotonic, ofDay] = [performance.now.bind(performance), Date.now.bind(Date)];
-  t.mock.method(performance, "now", () => monotonic() + moved);
-  t.mock.method(Date, "now", () => ofDay() + moved);
-  if (ledger !== undefined) {
-    ledger.now = () => Date.now();
-  }
-  return (milliseconds: number) => (moved += milliseconds);
-}
 
 test("a lease charges without a request, and the settlement books it exactly", async () => {
   const ledger = new Ledger({ maxActions: 1_000_000, maxValue: 100_000n * USD });
@@ -132,134 +114,6 @@ test("what is wrong with a charge is said at once, or by the service", async () 
   }
 });
 
-test("lost answers are asked for again with the same key and the same numbers", async () => {
-  const ledger = new Ledger({ maxActions: 100_000 });
-  let n = 0;
-  ledger.fate = ({ place }) => (place.startsWith("GET") ? "pass" : n++ % 3 === 0 ? "lose" : n % 7 === 0 ? "drop" : "pass");
-  const lease = await ledger.session().lease();
-  const charged = new Charged();
-  while (n < 60 && charged.actions < 20_000) {
-    await charged.charge(lease, cent);
-  }
-  await lease.close();
-  ledger.balances(charged.actions, charged.value);
-  for (const { key, text } of ledger.seen.filter((r) => r.key !== undefined)) {
-    assert.ok(ledger.seen.every((other) => other.key !== key || other.text === text));
-  }
-});
-
-test("an outcome that stays unknown is learned later, and nothing of the lease is lost", async () => {
-  for (const lost of ["POST leases", "POST settle"]) {
-    const ledger = new Ledger({ maxActions: 10_000 });
-    const lease = await ledger.session({ maxAttempts: 1 }).lease();
-    const charged = new Charged();
-    let failures = 3;
-    ledger.fate = ({ place }) => (place === lost && failures-- > 0 ? "lose" : "pass");
-    for (let i = 0; i < 200; i++) {
-      await charged.charge(lease, cent);
-      await settle();
-    }
-    for (let tries = 0; tries < 5; tries++) {
-      await lease.close().catch(() => {});
-    }
-    assert.ok(failures < 3);
-    ledger.balances(charged.actions, charged.value);
-  }
-});
-
-test("a first lease whose answer was lost is given back", async () => {
-  const ledger = new Ledger();
-  ledger.fate = ({ place, nth }) => (place === "POST leases" && nth === 1 ? "lose" : "pass");
-  await failure(ledger.session({ maxAttempts: 1 }).lease(), OutcomeUnknown);
-  await until(() => ledger.count("POST settle") > 0 && ledger.open().length === 0);
-  ledger.balances(0, 0n);
-});
-
-test("while the service is down, what is leased is spent and nothing else", async () => {
-  const ledger = new Ledger();
-  const lease = await ledger.session({ maxAttempts: 1 }).lease();
-  const charged = new Charged();
-  ledger.fate = () => "down";
-  let refused: unknown;
-  while (refused === undefined) {
-    await charged.charge(lease, 0n).catch((error: unknown) => (refused = error));
-  }
-  assert.equal(charged.actions, 16);
-  assert.match(String(refused), /503 unavailable/);
-  await assert.rejects(lease.close(), /unavailable/);
-  ledger.fate = () => "pass";
-  await lease.close();
-  ledger.balances(16, 0n);
-});
-
-test("a process that dies has spent what it leased, and no more", async (t) => {
-  const forward = fakeClock(t);
-  const ledger = new Ledger({ maxActions: 100_000 });
-  ledger.now = () => Date.now();
-  let charged = 0;
-  for (let life = 0; life < 20; life++) {
-    const lease = await ledger.session().lease(); // it is never closed
-    for (let i = 0; i < 300; i++) {
-      await lease.charge();
-      charged++;
-    }
-    forward(100);
-  }
-  forward(70_000);
-  assert.equal(ledger.open().length, 0);
-  assert.ok(ledger.actions >= charged);
-  ledger.withinLimits();
-});
-
-test("an expired lease is not spent, whichever clock says so", async (t) => {
-  for (const clock of ["monotonic", "of day"]) {
-    const ledger = new Ledger({ maxLeaseSeconds: 1 });
-    const lease = await ledger.session().lease();
-    assert.equal(lease.charge(), undefined);
-    const [monotonic, ofDay] = [performance.now(), Date.now()];
-    if (clock === "monotonic") {
-      t.mock.method(performance, "now", () => monotonic + 951);
-    } else {
-      t.mock.method(Date, "now", () => ofDay + 951);
-    }
-    const wait = lease.charge();
-    assert.notEqual(wait, undefined);
-    t.mock.restoreAll();
-    await wait;
-    await lease.close();
-    ledger.balances(2, 0n);
-  }
-});
-
-test("the lifetime counts from before the request", async (t) => {
-  const forward = fakeClock(t);
-  const ledger = new Ledger({ maxLeaseSeconds: 10 });
-  ledger.now = () => 0; // the service's clock may show another time
-  ledger.fate = ({ place }) => {
-    if (place === "POST leases") {
-      forward(9_600); // the answer takes long
-    }
-    return "pass";
-  };
-  const lease = await ledger.session().lease();
-  ledger.fate = () => "pass";
-  assert.notEqual(lease.charge(), undefined);
-});
-
-test("a settlement after the lease has expired is late, and exact", async (t) => {
-  const forward = fakeClock(t);
-  const ledger = new Ledger({ maxLeaseSeconds: 2 });
-  ledger.now = () => Date.now();
-  const lease = await ledger.session().lease();
-  const charged = new Charged();
-  await charged.charge(lease);
-  forward(3_000); // the process slept
-  await charged.charge(lease);
-  await lease.close();
-  ledger.balances(2, 0n);
-  assert.ok([...ledger.leases.values()].some((l) => l.late && l.actions === 1));
-});
-
 test("idle leases are given back and not renewed", async (t) => {
   const ledger = new Ledger();
   const forward = fakeClock(t);
@@ -361,13 +215,4 @@ test("an aborted charge is not made", async () => {
   ledger.fate = () => "pass";
   await lease.close();
   ledger.balances(16, 0n);
-});
-
-test("the settlement of a lease that others settled is reported by close", async () => {
-  const ledger = new Ledger();
-  const lease = await ledger.session().lease();
-  await lease.charge();
-  [...ledger.leases.values()][0]!.status = "settled";
-  await assert.rejects(lease.close(), /409 lease_settled/);
-  await lease.close();
 });
