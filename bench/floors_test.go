@@ -1,38 +1,60 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/valyala/fasthttp"
+	"remit/internal/serviceproc"
 )
 
-// bareHead is the head that fasthttp writes before a body of 100 to 999 bytes.
-const bareHead = "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
+// bareProgram builds the bare handler once, with the profile that the service is built with.
+var bareProgram = sync.OnceValues(func() (string, error) {
+	profile, err := filepath.Abs("../default.pgo")
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(profile); err != nil {
+		profile = "off"
+	}
+	return serviceproc.Build("remit/bench/bare", "-pgo="+profile)
+})
 
 // bare calls a server that only answers, with that many bytes in total, over as many connections as the path has.
 func bare(tb testing.TB, size, connections int) contender {
 	tb.Helper()
-	return timed("bare", connect(tb, startBare(tb, size), connections, same(get("/", ""))).run)
+	addr, pid := startBare(tb, size)
+	c := timed("bare", connect(tb, addr, connections, same(get("/", ""))).run)
+	c.server = pid
+	return c
 }
 
-// startBare runs a fasthttp server that only answers, with that many bytes in total.
-func startBare(tb testing.TB, size int) (addr string) {
+// startBare runs a fasthttp server that only answers, with that many bytes in total, until the test or benchmark ends.
+func startBare(tb testing.TB, size int) (addr string, pid int) {
 	tb.Helper()
-	body := bytes.Repeat([]byte("x"), max(size-len(bareHead), 1))
-	server := &fasthttp.Server{
-		Handler: func(ctx *fasthttp.RequestCtx) {
-			ctx.Response.Header.SetContentType("application/json")
-			ctx.SetBody(body)
-		},
-		NoDefaultServerHeader: true, CloseOnShutdown: true,
+	binary, err := bareProgram()
+	if err != nil {
+		tb.Fatal(err)
 	}
-	return serve(tb, server.Serve, server.ShutdownWithContext)
+	process, err := serviceproc.StartProcess(exec.Command(binary, strconv.Itoa(size)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(process.Kill)
+	url, err := serviceproc.AwaitURL(process)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return strings.TrimPrefix(url, "http://"), process.PID()
 }
 
 // script returns the next command of one goroutine: EVALSHA and its arguments.

@@ -12,7 +12,7 @@ const connections = 256
 func BenchmarkSocket(b *testing.B) {
 	for _, p := range paths {
 		b.Run(p.name, func(b *testing.B) {
-			s := startService(b)
+			s := startProgram(b)
 			at := []int{connections}
 			if p.name == charging.name {
 				at = []int{1, connections}
@@ -40,17 +40,19 @@ func overSocket(tb testing.TB, s *service, p path, connections int) (over conten
 	if p.scripts != nil {
 		floors = append(floors, plainRedis(s.redis, p.scripts(tb, s, a, each(), connections)))
 	}
-	if p.name == charging.name && connections > 1 {
-		floors = append(floors, s.redisBenchmark(tb, 1, s.scriptOf(tb, a, each())))
+	if p.name == charging.name && connections > 1 && s.redisPID != 0 {
+		floors = append(floors, s.redisBenchmark(tb, 1, s.scriptOf(tb, a, each())), s.emptyScript(tb))
 	}
-	return timed(p.name, calls.run), floors
+	over = timed(p.name, calls.run)
+	over.server, over.redis = s.pid, s.redisPID
+	return over, floors
 }
 
 // BenchmarkBatch sends batches of a hundred charges, of one session and of ten. An operation is a charge.
 func BenchmarkBatch(b *testing.B) {
 	for _, sessions := range []int{1, 10} {
 		b.Run(fmt.Sprintf("sessions=%d", sessions), func(b *testing.B) {
-			over, floor := batches(b, startService(b), sessions, connections)
+			over, floor := batches(b, startProgram(b), sessions, connections)
 			compare(b, over, floor)
 		})
 	}
@@ -61,9 +63,10 @@ func batches(tb testing.TB, s *service, sessions, connections int) (over, floor 
 	tb.Helper()
 	a := s.newAgent(tb)
 	calls := connect(tb, s.addr, connections, same(batchOf(tb, s, a, sessions)))
-	over = contender{name: "batch", run: func(n int) (round, error) {
+	over = contender{name: "batch", server: s.pid, redis: s.redisPID, run: func(n int) (round, error) {
 		took, err := timed("", calls.run).run(max(10*n/batchSize, 1))
 		took.rate *= batchSize
+		took.operations *= batchSize
 		return took, err
 	}}
 	return over, s.redisBenchmark(tb, 64, s.scriptOf(tb, a, repeat(a.charge(a.session))))
