@@ -26,8 +26,15 @@ type round struct {
 	used       usage
 }
 
-// usage is processor time, user and system: of the load generator, which is this process, and of the processes that it calls.
-type usage struct{ client, server, redis time.Duration }
+// usage is processor time, user and system, in microseconds: of the load generator, which is this process, and of the processes
+// that it calls.
+type usage struct{ client, server, redis float64 }
+
+// per divides what was used since before by a number of operations.
+func (u usage) per(operations int, before usage) usage {
+	n := float64(operations)
+	return usage{(u.client - before.client) / n, (u.server - before.server) / n, (u.redis - before.redis) / n}
+}
 
 // timed returns a contender from a function that returns the latency of each operation.
 func timed(name string, run func(n int) ([]time.Duration, error)) contender {
@@ -53,25 +60,24 @@ func (c contender) measure(n int) (round, error) {
 		return round{}, err
 	}
 	after, err := c.usedSoFar()
-	result.used = usage{
-		client: (after.client - before.client) / time.Duration(result.operations),
-		server: (after.server - before.server) / time.Duration(result.operations),
-		redis:  (after.redis - before.redis) / time.Duration(result.operations),
-	}
+	result.used = after.per(result.operations, before)
 	return result, err
 }
 
-func (c contender) usedSoFar() (used usage, err error) {
+func (c contender) usedSoFar() (usage, error) {
+	var used usage
 	for _, of := range []struct {
 		pid  int
-		time *time.Duration
+		time *float64
 	}{{os.Getpid(), &used.client}, {c.server, &used.server}, {c.redis, &used.redis}} {
 		if of.pid == 0 {
 			continue
 		}
-		if *of.time, err = processorTime(of.pid); err != nil {
+		soFar, err := processorTime(of.pid)
+		if err != nil {
 			return usage{}, err
 		}
+		*of.time = float64(soFar) / 1e3
 	}
 	return used, nil
 }
@@ -121,10 +127,10 @@ func reportFloor(b *testing.B, own round, floor contender, its round) {
 		b.ReportMetric(float64(own.p50)/float64(its.p50), "p50-x-"+floor.name)
 	}
 	if floor.server != 0 && its.used.server > 0 {
-		b.ReportMetric(float64(own.used.server)/float64(its.used.server), "service-x-"+floor.name)
+		b.ReportMetric(own.used.server/its.used.server, "service-x-"+floor.name)
 	}
 	if floor.redis != 0 && its.used.redis > 0 {
-		b.ReportMetric(float64(own.used.redis)/float64(its.used.redis), "redis-x-"+floor.name)
+		b.ReportMetric(own.used.redis/its.used.redis, "redis-x-"+floor.name)
 	}
 	reportUsage(b, floor, its.used, floor.name+"-")
 }
@@ -133,15 +139,13 @@ func reportFloor(b *testing.B, own round, floor contender, its round) {
 func reportUsage(b *testing.B, of contender, used usage, prefix string) {
 	b.Helper()
 	if of.server != 0 && used.server > 0 {
-		b.ReportMetric(microseconds(used.client), prefix+"client-us/op")
-		b.ReportMetric(microseconds(used.server), prefix+"service-us/op")
+		b.ReportMetric(used.client, prefix+"client-us/op")
+		b.ReportMetric(used.server, prefix+"service-us/op")
 	}
 	if of.redis != 0 && used.redis > 0 {
-		b.ReportMetric(microseconds(used.redis), prefix+"redis-us/op")
+		b.ReportMetric(used.redis, prefix+"redis-us/op")
 	}
 }
-
-func microseconds(d time.Duration) float64 { return float64(d) / 1e3 }
 
 // medians returns the median of each value over the rounds.
 func medians(of []round) round {
@@ -149,9 +153,9 @@ func medians(of []round) round {
 		rate: middle(of, func(r round) float64 { return r.rate }),
 		p50:  middle(of, func(r round) time.Duration { return r.p50 }),
 		used: usage{
-			client: middle(of, func(r round) time.Duration { return r.used.client }),
-			server: middle(of, func(r round) time.Duration { return r.used.server }),
-			redis:  middle(of, func(r round) time.Duration { return r.used.redis }),
+			client: middle(of, func(r round) float64 { return r.used.client }),
+			server: middle(of, func(r round) float64 { return r.used.server }),
+			redis:  middle(of, func(r round) float64 { return r.used.redis }),
 		},
 	}
 }

@@ -20,7 +20,9 @@ func BenchmarkSocket(b *testing.B) {
 			for _, connections := range at {
 				b.Run(fmt.Sprintf("connections=%d", connections), func(b *testing.B) {
 					over, floors := overSocket(b, s, p, connections)
+					before := s.mergedSoFar(b)
 					compare(b, over, floors...)
+					s.reportMerging(b, before, rounds*max(b.N/rounds, 1))
 				})
 			}
 		})
