@@ -41,8 +41,8 @@ local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]
 --@block now
 --@block agent_caller
 
-local a, n, ma, v, mv, h, x, e, q, hx, w, gb = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb'))
+local a, n, ma, v, mv, h, x, e, q, hx, w, gb, lv = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb', 'lv'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -52,10 +52,12 @@ local limit = value_limit(gb, mv)
 h = h or '0'
 if used_n > max_n then
   note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
+  --@block show_leased v=v h=h lv=lv
   return {'limit', 'max_actions', n, ma, v, mv, h, x, gb}
 end
 if used_v > max_v then
   note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+  --@block show_leased v=v h=h lv=lv
   return {'limit', limit, n, ma, v, mv, h, x, gb}
 end
 

@@ -44,8 +44,8 @@ local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', '
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb, s_lv = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb', 'lv'))
 --@block refuse_holds_due hx=s_hx
 local h, flags = s_h or '0', s_w or ''
 local changed_at, ended = string.format('%.0f', now), session_end(t_s, s_a, s_e)
@@ -74,6 +74,7 @@ if s_a then
   local limit = value_limit(s_gb, s_mv)
   if s_v + after > tonumber(s_mv) then
     note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+    --@block show_leased v=s_v h=h lv=s_lv
     return {'limit', limit, s_n, s_ma, s_v, s_mv, h, s_x, s_gb}
   end
   redis.call('HSET', session, 'h', string.format('%.0f', after),

@@ -14,8 +14,8 @@
 --
 -- Arguments: all of them bear on every charge; taking a packed one apart would cost more than sending them.
 --
--- Reply:  {'ok', n, ma, v, mv, h, x, gb}        actions and their limit; value, its limit and what is held, in
---                                               micro-USD; expiry in ms since 1970; gb as include/budget.lua says, nil
+-- Reply:  {'ok', n, ma, v, mv, h, x, gb}        actions and their limit; value, its limit and what is held or
+--                                               leased, in micro-USD; expiry in ms since 1970; gb as include/budget.lua says, nil
 --                                               for none
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
@@ -27,7 +27,7 @@
 --                                               charged
 -- Writes: HSET session; XADD events for what is first observed
 --
--- It runs before every step of every agent. So it reads what few charges need (hx, gb, w, scopes) only for those, and leaves
+-- It runs before every step of every agent. So it reads what few charges need (hx, gb, lv, w, scopes) only for those, and leaves
 -- it to arithmetic to make numbers of strings: tonumber would be a call for each.
 --@include audit
 --@include flags
@@ -40,13 +40,13 @@ local count, value, scope, audit = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 
 local a, n, ma, v, mv, h, x, e = unpack(redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e'))
 --@block refuse_unknown_session
-local gb
+local gb, lv
 if h then
-  local s_hx, s_gb = unpack(redis.call('HMGET', session, 'hx', 'gb'))
+  local s_hx, s_gb, s_lv = unpack(redis.call('HMGET', session, 'hx', 'gb', 'lv'))
   if now >= (s_hx or now + 1) + 0 then
     return {'holds_due'}
   end
-  gb = s_gb
+  gb, lv = s_gb, s_lv
 else
   h = '0'
 end
@@ -67,11 +67,13 @@ local after_v, max_v = v + value, mv + 0
 if after_n > max_n then
   local flags = redis.call('HGET', session, 'w') or ''
   note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
+  --@block show_leased v=v h=h lv=lv
   return {'limit', 'max_actions', n, ma, v, mv, h, x, gb}
 end
 if after_v + h > max_v then
   local flags, limit = redis.call('HGET', session, 'w') or '', value_limit(gb, mv)
   note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+  --@block show_leased v=v h=h lv=lv
   return {'limit', limit, n, ma, v, mv, h, x, gb}
 end
 
@@ -81,4 +83,5 @@ if after_n * 5 >= max_n * 4 or (after_v + h) * 5 >= max_v * 4 then
   local flags = redis.call('HGET', session, 'w') or ''
   note_usage(session, events, audit, now, flags, after_n, max_n, after_v + h, max_v, value_limit(gb, mv))
 end
+--@block show_leased v=used_v h=h lv=lv
 return {'ok', used_n, ma, used_v, mv, h, x, gb}

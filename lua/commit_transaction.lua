@@ -44,8 +44,8 @@ local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', '
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv'))
 --@block refuse_holds_due hx=s_hx
 local held, flags = tonumber(s_h or 0), s_w or ''
 local committed, ended, expires = string.format('%.0f', now), session_end(t_s, s_a, s_e), t_x
@@ -66,7 +66,7 @@ end
 local charged, overage = tonumber(value), 0
 if s_a then
   if hold then
-    held = release_hold(session, holds, transaction_id .. t_hv, held, s_gb)
+    held = release_hold(session, holds, transaction_id .. t_hv, held, s_gb, s_lv)
   end
   local room = s_mv - s_v - held
   if s_e or now >= tonumber(s_x) then

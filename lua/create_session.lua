@@ -16,6 +16,7 @@
 -- ARGV[9] = metadata         JSON object, '' for none
 -- ARGV[10] = max_committed    micro-USD, '' for none
 -- ARGV[11] = audit           see include/audit.lua
+-- ARGV[12] = max_lease       s that a lease may last, '' for no leases
 --
 -- Arguments: each is stored as a field of its own, or bounds one; packed into one they would be taken apart here.
 --
@@ -31,7 +32,7 @@
 local agent, session, agent_sessions, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lifetime, retention, scopes, metadata = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local max_committed, audit = ARGV[10], ARGV[11]
+local max_committed, audit, max_lease = ARGV[10], ARGV[11], ARGV[12]
 
 --@block now
 
@@ -53,6 +54,7 @@ end
 local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires}
 --@block optional_field field=sc value=scopes
 --@block optional_field field=md value=metadata
+--@block optional_field field=ml value=max_lease
 if gb then
   fields[#fields + 1] = 'gb'
   fields[#fields + 1] = gb
@@ -69,6 +71,10 @@ local limits = {'max_actions', max_actions, 'max_value', max_value, 'expires', e
 if max_committed ~= '' then
   limits[#limits + 1] = 'max_committed'
   limits[#limits + 1] = max_committed
+end
+if max_lease ~= '' then
+  limits[#limits + 1] = 'max_lease'
+  limits[#limits + 1] = max_lease
 end
 record(events, audit, now, 'session.created', 'session', string.sub(session, -36), unpack(limits))
 if scopes == '' then

@@ -12,7 +12,7 @@
 --
 -- Reply:  {'ok', now, revoked, scopes, session}  now and revoked in ms since 1970 ('' when the agent is not revoked),
 --                                                scopes of the agent, session an array of its fields in the order
---                                                a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md with nil for what it has not;
+--                                                a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md, lv, ml with nil for what it has not;
 --                                                c in ms since the time that the session's id carries
 --         {'unknown_agent'}
 --         {'invalid_token'}                      the access token's agent or family is revoked

@@ -39,7 +39,7 @@ end
 
 local reply = operation({unpack(KEYS, 2)}, {unpack(ARGV, 5)})
 local none = {
-  unknown_agent = 1, unknown_session = 1, unknown_transaction = 1, scope_not_held = 1, above_bounds = 1,
+  unknown_agent = 1, unknown_session = 1, unknown_transaction = 1, unknown_lease = 1, scope_not_held = 1, above_bounds = 1,
   invalid_token = 1, token_lacks_scope = 1, holds_due = 1, no_outcome = 1,
 }
 if not none[reply[1]] then

@@ -47,8 +47,8 @@ local t_a, t_s, t_st, t_hv, t_x, t_v, t_ov, t_cm, t_ir, t_po = unpack(redis.call
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb = unpack(redis.call('HMGET', session,
-  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb'))
+local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb, s_lv = unpack(redis.call('HMGET', session,
+  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb', 'lv'))
 --@block refuse_holds_due hx=s_hx
 local rolled_back, ended = string.format('%.0f', now), session_end(t_s, s_a, s_e)
 local pending = t_st == 'pending' and ended == '' and now < tonumber(t_x)
@@ -82,7 +82,7 @@ local given_back, v, ov = t_hv or '0', t_v or '0', t_ov or '0'
 if not t_s then
   given_back = '0'
 elseif pending and s_a then
-  release_hold(session, holds, transaction_id .. t_hv, tonumber(s_h or 0), s_gb)
+  release_hold(session, holds, transaction_id .. t_hv, tonumber(s_h or 0), s_gb, s_lv)
 elseif not pending then
   given_back = v
   if s_a then

@@ -16,6 +16,8 @@ var refusals = redisclient.Refusals{
 	"unknown_family":        refuse(ErrUnknownFamily),
 	"unknown_session":       refuse(ErrUnknownSession),
 	"unknown_transaction":   refuse(ErrUnknownTransaction),
+	"unknown_lease":         refuse(ErrUnknownLease),
+	"lease_settled":         refuse(ErrLeaseSettled),
 	"not_reversible":        refuse(ErrNotReversible),
 	"key_reused":            refuse(ErrIdempotencyKeyReused),
 	"no_outcome":            refuse(errNoOutcome),

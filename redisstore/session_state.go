@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -23,17 +24,20 @@ const (
 	sessionOverage
 	sessionBudget
 	sessionMetadata
+	sessionLeased
+	sessionMaxLease
 )
 
 // sessionFields are the fields of a session's hash in this order.
 var sessionFields = []string{
 	sessionAgent: "a", sessionActions: "n", sessionMaxActions: "ma", sessionValue: "v", sessionMaxValue: "mv", sessionHeld: "h",
 	sessionExpires: "x", sessionEnded: "e", sessionCreated: "c", sessionScopes: "sc", sessionOverage: "ov", sessionBudget: "gb",
-	sessionMetadata: "md",
+	sessionMetadata: "md", sessionLeased: "lv", sessionMaxLease: "ml",
 }
 
-// listedFields are the fields that lists read. They omit the metadata, which may be large.
-var listedFields = sessionFields[:sessionMetadata]
+// listedFields are the fields that lists read. In place of the metadata, which may be large, they have a field that no hash
+// has.
+var listedFields = slices.Replace(slices.Clone(sessionFields), sessionMetadata, sessionMetadata+1, "")
 
 // agentState is a session's agent and the time of the read, both of which determine the session's status.
 type agentState struct {
@@ -64,6 +68,7 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	}
 	b := budgetAt(r, sessionBudget)
 	session.split(b)
+	session.takeLeases(r)
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
 	if len(r.Values) > sessionMetadata {
@@ -75,6 +80,18 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	}
 	session.Scopes = strings.Fields(scopes)
 	return session, r.Err
+}
+
+// takeLeases shows leased value as held. The last fields may be missing: outcomes that an earlier version stored for an
+// idempotency key do not have them.
+func (s *Session) takeLeases(r *reply) {
+	if len(r.Values) <= sessionMaxLease {
+		return
+	}
+	leased := money.MicroUSD(r.NumberOr0(sessionLeased))
+	s.ValueUsed -= leased
+	s.ValueHeld += leased
+	s.MaxLease = time.Duration(r.NumberOr0(sessionMaxLease)) * time.Second
 }
 
 // The usage of a session by its index in the replies of scripts that charge it or refuse to.

@@ -54,7 +54,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	r, err := s.create(ctx, c, createSession, replaySession, func(sc keyedScript) (*reply, error) {
 		return s.perform(ctx, sc, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
 			int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
-			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act))
+			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act), n.maxLeaseText())
 	})
 	if err != nil {
 		return Session{}, err
@@ -62,7 +62,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	session := Session{
 		ID: r.ID(0), Agent: n.Agent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
 		Usage:  Usage{MaxActions: r.Number(4), MaxValue: moneyAt(r, 5), Expires: r.Time(2)},
-		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted,
+		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
 	}
 	if n.MaxCommitted != nil {
 		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"remit/redisclient"
 )
@@ -66,6 +67,7 @@ type Store struct {
 	subscriptions subscriptions
 	usage         *usage
 	refusals      *creationRefusals
+	expiredLeases prometheus.Counter
 	closed        chan struct{}
 	close         sync.Once
 }
