@@ -5,7 +5,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -317,11 +316,6 @@ func split(text string) []string {
 		words = append(words, rest)
 	}
 	return words
-}
-
-func number(digits string) int {
-	n, _ := strconv.Atoi(digits)
-	return n
 }
 
 func set(words ...string) map[string]bool {

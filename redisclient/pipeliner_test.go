@@ -368,7 +368,7 @@ func TestWhenASharedPipelinesReplyIsLostNoneOfItsCallsIsSentAgain(t *testing.T) 
 		n := newCounter(c)
 		loadScripts(t, c)
 		crowd(t, c)
-		p.LoseReplies(addScript.SHA(), 2)
+		p.LoseReplies(n.key, 2)
 		var group sync.WaitGroup
 		var acknowledged, unknown atomic.Int64
 		for range callers {
@@ -384,6 +384,7 @@ func TestWhenASharedPipelinesReplyIsLostNoneOfItsCallsIsSentAgain(t *testing.T) 
 			})
 		}
 		group.Wait()
+		p.LoseReplies("", 0)
 		stored := must(n.read(t.Context()))(t)
 		if unknown.Load() == 0 || stored < acknowledged.Load() || stored > acknowledged.Load()+unknown.Load() {
 			t.Errorf("%d acknowledged, %d in doubt, %d counted", acknowledged.Load(), unknown.Load(), stored)

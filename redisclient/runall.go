@@ -3,6 +3,7 @@ package redisclient
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,11 +90,10 @@ func (b batch) run(ctx context.Context, read func(int)) {
 		b.client.metrics.called(counted, began, err)
 		return
 	}
-	commands, unconfirmed := b.send(b.client.traced(ctx, first.Script.name), turns)
+	commands := b.send(b.client.traced(ctx, first.Script.name), turns)
 	var worst error
 	ran := false
 	for at, i := range b.places {
-		commands[at].note(unconfirmed)
 		b.end(b.calls[i], commands[at])
 		read(i)
 		if !b.calls[i].Again {
@@ -105,24 +105,45 @@ func (b batch) run(ctx context.Context, read func(int)) {
 	}
 }
 
-// send sends the calls in one pipeline, and releases its place when they are answered.
-func (b batch) send(ctx context.Context, turns *semaphore) (commands []unretriedCmd, unconfirmed error) {
+// send sends the calls in one pipeline, and releases its place when they are answered. Those of a merged command that did not
+// run go in another one.
+func (b batch) send(ctx context.Context, turns *semaphore) []unretriedCmd {
 	defer turns.Release()
-	pipeline := b.server.Pipeline()
-	commands = make([]unretriedCmd, len(b.places))
+	commands, all := make([]unretriedCmd, len(b.places)), make([]int, len(b.places))
 	for at, i := range b.places {
-		commands[at] = b.calls[i].Command.of(ctx, b.calls[i].Script, false)
-		_ = pipeline.Process(ctx, commands[at]) // queues it
+		commands[at], all[at] = b.calls[i].Command.of(ctx, b.calls[i].Script, false), at
 	}
+	b.client.metrics.batchSizes.Observe(float64(len(all)))
+	if again := b.exchange(ctx, commands, all); len(again) > 0 {
+		b.exchange(ctx, commands, again)
+	}
+	return commands
+}
+
+// exchange sends a pipeline with some of the commands, and returns which of them are to be sent again.
+func (b batch) exchange(ctx context.Context, commands []unretriedCmd, some []int) (again []int) {
+	merges := mergers.Get().(*merger)
+	defer merges.release()
+	pipeline, own := b.server.Pipeline(), b.client.pipeliners.of(b.server)
+	for _, at := range some {
+		merges.add(pipeline, commands[at], b.calls[b.places[at]].Command, own.byTag.Load())
+	}
+	merges.end(pipeline, own.merges)
 	deadline, _ := ctx.Deadline()
-	failure := b.client.confirmerOf(b.server).end(pipeline, keyOf(commands[0]), deadline)
-	b.client.metrics.batchSizes.Observe(float64(len(b.places)))
+	failure := b.client.confirmerOf(b.server).end(pipeline, keyOf(commands[some[0]]), deadline)
 	_, failed := pipeline.Exec(ctx)
-	unconfirmed = failure()
-	for _, c := range commands {
-		c.explain(failed)
+	unconfirmed := failure()
+	merges.spread(failed)
+	separated := merges.separate(&own.byTag)
+	for _, at := range some {
+		commands[at].explain(failed)
+		commands[at].note(unconfirmed)
+		if slices.Contains(separated, b.calls[b.places[at]].Command) {
+			commands[at].SetErr(nil)
+			again = append(again, at)
+		}
 	}
-	return commands, unconfirmed
+	return again
 }
 
 // end sets how a call has ended.

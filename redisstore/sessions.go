@@ -11,9 +11,9 @@ import (
 
 var (
 	claimSession  = newScript("claim_and_index_session", writes)
-	createSession = newKeyedScript("create_session")
+	createSession = newMergedKeyedScript("create_session")
 	replaySession = newKeyedScript("replay")
-	getSession    = newScript("get_session", reads) // a read, although it may also write an audit event
+	getSession    = newMergedScript("get_session", reads) // a read, although it may also write an audit event
 	endSession    = newScript("end_session", writes)
 )
 

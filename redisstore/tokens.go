@@ -19,8 +19,8 @@ type Grant struct {
 }
 
 var (
-	exchangeSecret = newScript("exchange_secret", writes)
-	rotateRefresh  = newScript("rotate_refresh", writes)
+	exchangeSecret = newMergedScript("exchange_secret", writes)
+	rotateRefresh  = newMergedScript("rotate_refresh", writes)
 	revokeFamily   = newScript("revoke_family", writes)
 	checkSecret    = newScript("check_secret", bestEffort)
 	checkRefresh   = newScript("check_refresh", reads)
