@@ -174,16 +174,6 @@ func startHeld(tb testing.TB, active int) held {
 	return held{s, a, clients}
 }
 
-// greet makes a call on each connection, because the service soon closes connections without a request.
-func greet(tb testing.TB, c clients) {
-	tb.Helper()
-	for _, conn := range c {
-		if err := conn.take(); err != nil {
-			tb.Fatal(err)
-		}
-	}
-}
-
 // rate returns how many charges per second the active clients complete.
 func (h held) rate(tb testing.TB, calls int) float64 {
 	tb.Helper()

@@ -40,7 +40,7 @@ func draw(r *run) (map[string][]byte, error) {
 // goalBars returns the goals that are ratios, and those that are limits as a part of the limit. Others have no common scale.
 func goalBars(r *run) (ratios, limits []chart.Bar) {
 	for _, g := range goals {
-		value := r.get(g.benchmark, g.metric)
+		value := g.value(r)
 		switch {
 		case g.atMost && g.bound > 0:
 			limits = append(limits, chart.Bar{Name: g.what, Value: value / g.bound, Goal: 1})

@@ -75,13 +75,13 @@ func floorTable(r *run) string {
 		{"client: the rest, a longer request", charge.client - floor.client},
 		{"service: the rest, which is credential, body, checks, the call to Redis and the response", charge.service - floor.service},
 		{"Redis: a script that does nothing, 64 in a pipeline", empty},
-		{"Redis: the rest, which is the script's own commands, shorter pipelines and the append-only file", charge.redis - empty},
+		{"Redis: the rest, which is the script's own commands, the service's socket and the append-only file", charge.redis - empty},
 	} {
 		rows = append(rows, row(part.what, digits(part.time), fmt.Sprintf("%.0f %%", 100*part.time/charge.all())))
 	}
 	return table("part of a charge | µs | of all", rows) + fmt.Sprintf(`
-If the service added nothing and Redis only ran an empty script, charge / bare would be %s. At 0.5, all of Remit and Redis
-takes as much as the first row.
+If the service added nothing and Redis only ran an empty script, charge / bare would be %s. It is 0.5 when the other rows
+together take as much as the first.
 `, digits(floor.all()/(floor.all()+empty)))
 }
 

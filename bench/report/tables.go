@@ -12,6 +12,7 @@ var tables = map[string]func(r *run) string{
 	"processor": processorTable,
 	"floor":     floorTable,
 	"merged":    mergedTable,
+	"leases":    leaseTable,
 	"socket":    socketTable,
 	"process":   processTable,
 	"growth":    growthTable,
@@ -52,7 +53,7 @@ func row(cells ...string) string { return "| " + strings.Join(cells, " | ") + " 
 func goalTable(r *run) string {
 	var rows []string
 	for _, g := range goals {
-		value, verdict := r.get(g.benchmark, g.metric), "met"
+		value, verdict := g.value(r), "met"
 		if !g.met(value) {
 			verdict = "**not met**: " + g.why
 		}
