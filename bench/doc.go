@@ -26,6 +26,9 @@
 // refresh uses the next generation each time. An exchange writes the same family again, which costs a little less than a new
 // one. A list uses several scripts and has no such floor.
 //
+// go build optimises the program by default.pgo, and a benchmark only when it is told: -pgo=$PWD/default.pgo, which also
+// optimises the floors that run in its process. BenchmarkResident and BenchmarkHeld run the program as it is built.
+//
 // The service is complete: its listener, framing checks, authentication, validation, the store and a real redis-server with
 // an append-only file. Service and clients run in the process of the benchmark and share the machine's cores, for the floors
 // too. The clients write prepared bytes, and read just enough of an answer to check it. They check every answer.
