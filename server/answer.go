@@ -3,8 +3,8 @@ package server
 import (
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	json "github.com/goccy/go-json/v2"
 	"github.com/valyala/fasthttp"
 )
 
@@ -33,7 +33,7 @@ func answerCreated(ctx *fasthttp.RequestCtx, location string, value any) error {
 }
 
 func answerStatus(ctx *fasthttp.RequestCtx, status int, value any) error {
-	body, err := json.Marshal(value)
+	body, err := encode(value)
 	if err != nil {
 		return err
 	}
@@ -42,6 +42,9 @@ func answerStatus(ctx *fasthttp.RequestCtx, status int, value any) error {
 	ctx.Response.SetBodyRaw(body)
 	return nil
 }
+
+// encode returns a body.
+func encode(value any) ([]byte, error) { return json.Marshal(value) }
 
 // keepFromCaches forbids storing a response that carries a credential.
 func keepFromCaches(ctx *fasthttp.RequestCtx) {
