@@ -95,7 +95,7 @@ func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (Sess
 		Metadata any      `json:"metadata,omitzero"`
 
 		MaxCommitted *money.MicroUSD `json:"max_committed_usd,omitzero"`
-	}{p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, p.Metadata, p.MaxCommitted}
+	}{p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, asGiven(p.Metadata), p.MaxCommitted}
 	var made SessionInfo
 	err := o.caller.do(ctx, o.caller.client.keyed("/v1/sessions", p.IdempotencyKey, body), &made)
 	return made, err
