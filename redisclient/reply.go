@@ -102,6 +102,9 @@ func (r *Reply) parse(text string) int64 {
 // Time reads a time in ms since 1970.
 func (r *Reply) Time(i int) time.Time { return r.timeAt(r.Number(i)) }
 
+// ParseTime is Time for a part of a text.
+func (r *Reply) ParseTime(text string) time.Time { return r.timeAt(r.Parse(text)) }
+
 // TimeOrZero is Time for something that may not have happened: nil, "" and 0 give the zero time.
 func (r *Reply) TimeOrZero(i int) time.Time {
 	if ms := r.NumberOr0(i); ms != 0 {

@@ -59,7 +59,7 @@ type lateIndex struct {
 
 // page reads an index until it has one entry more than the page needs, which means that there is a next page.
 func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], error) {
-	var found []T
+	found := make([]T, 0, q.Limit+1)
 	before, chunk := q.Before, q.Limit+1
 	if q.Status != "" {
 		chunk = max(chunk, minChunk)

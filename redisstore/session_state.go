@@ -8,7 +8,7 @@ import (
 	"remit/money"
 )
 
-// The fields of a session by their index in the replies of block/session_state.lua and of lists.
+// The fields of a session by their index in the replies of block/session_state.lua.
 const (
 	sessionAgent = iota
 	sessionActions
@@ -32,9 +32,6 @@ var sessionFields = []string{
 	sessionMetadata: "md",
 }
 
-// listedFields are the fields that lists read. They omit the metadata, which may be large.
-var listedFields = sessionFields[:sessionMetadata]
-
 // agentState is a session's agent and the time of the read, both of which determine the session's status.
 type agentState struct {
 	now     time.Time
@@ -51,7 +48,7 @@ func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 	return readSession(id, r.List(3), a)
 }
 
-// readSession reads a session from its sessionFields or listedFields.
+// readSession reads a session from its sessionFields.
 func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session := Session{
 		ID: id, Agent: r.ID(sessionAgent), Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
@@ -66,9 +63,7 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session.split(b)
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
-	if len(r.Values) > sessionMetadata {
-		session.Metadata = r.Optional(sessionMetadata)
-	}
+	session.Metadata = r.Optional(sessionMetadata)
 	scopes := r.Optional(sessionScopes)
 	if scopes == "" {
 		scopes = a.scopes

@@ -1,0 +1,103 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	lru "github.com/hashicorp/golang-lru/v2"
+	"remit/redisclient"
+)
+
+// owners remembers which agents lists have met, by their organization and cell. The agent that it names for a session is only
+// likely: cells are drawn at random, and two agents may have the same. Readers check.
+type owners struct {
+	met *lru.Cache[ownersCell, uuid.UUID]
+}
+
+type ownersCell struct {
+	organization uuid.UUID
+	cell         uint16
+}
+
+// maxOwners bounds the memory for owners to about 1 MiB. One that is forgotten costs one more round trip.
+const maxOwners = 1 << 13
+
+func newOwners() owners {
+	met, err := lru.New[ownersCell, uuid.UUID](maxOwners)
+	if err != nil {
+		panic(err) // the size is not positive
+	}
+	return owners{met}
+}
+
+// likely returns the agents that may own what has these ids, without duplicates.
+func (o owners) likely(organization uuid.UUID, ids []uuid.UUID) []uuid.UUID {
+	var agents []uuid.UUID
+	last := -1
+	for _, id := range ids {
+		if cell := cellOf(id); int(cell) != last {
+			last = int(cell)
+			if agent, known := o.met.Get(ownersCell{organization, cell}); known && !slices.Contains(agents, agent) {
+				agents = append(agents, agent)
+			}
+		}
+	}
+	return agents
+}
+
+func (o owners) note(organization uuid.UUID, agents []uuid.UUID) {
+	for _, agent := range agents {
+		o.met.Add(ownersCell{organization, cellOf(agent)}, agent)
+	}
+}
+
+// revocations are the agents of an organization, with the time at which each was revoked, zero for never.
+type revocations map[uuid.UUID]time.Time
+
+// agentsToRead says what revocations.take takes of agents.
+func (s *Store) agentsToRead(agents []uuid.UUID) redisclient.Hashes {
+	return redisclient.Hashes{Keys: keysOf(agents, s.keys.agent), Fields: []string{"organization", "revoked"}}
+}
+
+// take adds those of the agents that are the organization's.
+func (v revocations) take(organization uuid.UUID, agents []uuid.UUID, texts [][]string) error {
+	var r reply
+	for i, agent := range agents {
+		if texts[i][0] != string(organization[:]) {
+			continue
+		}
+		v[agent] = time.Time{}
+		if text := texts[i][1]; text != "" {
+			v[agent] = r.ParseTime(text)
+		}
+	}
+	return r.Err
+}
+
+// readAgents adds those of the agents that are the organization's, by a read of their own.
+func (s *Store) readAgents(ctx context.Context, organization uuid.UUID, agents []uuid.UUID, v revocations) error {
+	if len(agents) == 0 {
+		return nil
+	}
+	texts, err := s.client.ReadTexts(ctx, flow{Owner: organization}, s.agentsToRead(agents))
+	if err != nil {
+		return err
+	}
+	return v.take(organization, agents, texts)
+}
+
+// agentsOf returns the agents of the objects, without duplicates.
+func agentsOf(objects []*reply) []uuid.UUID {
+	var agents []uuid.UUID
+	for _, r := range objects {
+		if r.Optional(0) == "" {
+			continue
+		}
+		if agent := r.ID(0); !slices.Contains(agents, agent) {
+			agents = append(agents, agent)
+		}
+	}
+	return agents
+}
