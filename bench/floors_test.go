@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,8 +57,8 @@ func wordsOf(command []string) []any {
 func plainRedis(client *redis.Client, scripts []script) contender {
 	floor := timed("redis", func(n int) ([]time.Duration, error) {
 		return spread(len(scripts), n, func(goroutine int) error {
-			reply, err := client.Do(context.Background(), scripts[goroutine]()...).Slice()
-			if err == nil && reply[0] != "ok" {
+			reply, err := client.Do(context.Background(), scripts[goroutine]()...).Text()
+			if code, _, _ := strings.Cut(reply, "\n"); err == nil && code != "ok" {
 				return fmt.Errorf("the script refuses: %q", reply)
 			}
 			return err

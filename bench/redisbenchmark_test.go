@@ -58,10 +58,11 @@ func findRedisBenchmark() (path string, err error) {
 
 // charged charges once more and returns the action count, because redis-benchmark does not check replies.
 func (s *service) charged(command []string) (actions int, err error) {
-	reply, err := s.redis.Do(context.Background(), wordsOf(command)...).StringSlice()
+	text, err := s.redis.Do(context.Background(), wordsOf(command)...).Text()
 	if err != nil {
 		return 0, err
 	}
+	reply := strings.Split(text, "\n")
 	if len(reply) < 2 || reply[0] != "ok" {
 		return 0, fmt.Errorf("the script refuses: %q", reply)
 	}

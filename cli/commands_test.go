@@ -48,6 +48,7 @@ func TestATableShowsANewCredentialOnce(t *testing.T) {
 	has(t, s.good("session", "list").stdout,
 		`^ID +AGENT +STATUS  ACTIONS  VALUE         EXPIRES$`, `^`+first+`  `+scout+`  active  1/2      0.37/0.5 USD  \S+Z$`)
 	has(t, s.good("session", "update", first, "--max-value-usd", "1.000001").stdout, `^VALUE    0.37 of 1.000001 USD$`)
+	has(t, s.good("session", "update", first, "--max-lease", "5s").stdout, `^LEASES   up to 5s$`)
 	has(t, s.good("session", "end", first).stdout, `^STATUS   completed$`, `^VALUE    0.37 of 1.000001 USD$`, `^ENDED    \S+Z$`)
 	has(t, s.good("agent", "revoke", scout).stdout, `^STATUS +revoked$`, `^REVOKED +\S+Z$`)
 	has(t, s.good("agent", "list").stdout, `^ID +NAME   STATUS   SCOPES          CREATED$`, `^`+scout+`  scout  revoked  read,pay,admin  \S+Z$`)
@@ -77,7 +78,7 @@ func TestJSONHasTheNamesOfTheAPI(t *testing.T) {
 	names(s.object("agent", "show", scout), "created_at", "id", "metadata", "name", "org_id", "scopes", "status")
 	names(s.object("agent", "rotate-secret", scout), "id", "previous_expires_at", "secret")
 
-	whole := []string{"action_count", "agent_id", "created_at", "expires_at", "id", "max_actions", "max_value_usd", "metadata",
+	whole := []string{"action_count", "agent_id", "created_at", "expires_at", "id", "max_actions", "max_lease_seconds", "max_value_usd", "metadata",
 		"scopes", "status", "value_committed_usd", "value_held_usd", "value_used_usd"}
 	session := s.object("session", "create", scout, "--max-value-usd", "0")
 	names(session, whole...)

@@ -54,6 +54,7 @@ func TestAFailureIsOneLineOnStandardError(t *testing.T) {
 		"no id":             {nil, []string{"session", "show", "x"}, exitFailed, `^remit: invalid_request: id must be a UUID \(request \S+\)$`},
 		"not a budget":      {nil, []string{"session", "create", scout, "--max-value-usd", "0.0000001"}, exitUsage, `at most 6 decimals`},
 		"no actions":        {nil, []string{"session", "create", scout, "--max-actions", "0"}, exitUsage, `--max-actions must be at least 1`},
+		"half a second":     {nil, []string{"session", "create", session, "--max-lease", "500ms"}, exitUsage, `--max-lease must be whole seconds, or 0s`},
 		"no time":           {nil, []string{"session", "update", session, "--expires-in", "0s"}, exitUsage, `--expires-in must be at least 1s`},
 		"no change":         {nil, []string{"session", "update", session}, exitUsage, `set at least one of`},
 		"no object":         {nil, []string{"agent", "create", "x", "--metadata", "[1]"}, exitUsage, `--metadata: must be a JSON object`},

@@ -25,6 +25,7 @@ type limits struct {
 	MaxActions *int64          `env:"-" placeholder:"N" help:"Maximum number of actions. A new session defaults to the service's setting, 1000 unless changed."`
 	MaxValue   *money.MicroUSD `name:"max-value-usd" env:"-" placeholder:"USD" help:"Maximum value in USD, with up to 6 decimals. A new session defaults to the service's setting, 100 unless changed."`
 	ExpiresIn  *duration       `env:"-" placeholder:"DURATION" help:"Lifetime from now, such as 90s, 2h or 30d, up to 30d. A new session defaults to the service's setting, 1h unless changed."`
+	MaxLease   *duration       `env:"-" placeholder:"DURATION" help:"Longest time for which the agent may lease a part of the session and spend it without asking, up to 1h. 0s forbids leases, and is the default of a new session."`
 }
 
 // check refuses values that the SDK would treat as omitted.
@@ -34,6 +35,8 @@ func (l limits) check() error {
 		return errors.New("--max-actions must be at least 1")
 	case l.ExpiresIn != nil && time.Duration(*l.ExpiresIn) < time.Second:
 		return errors.New("--expires-in must be at least 1s")
+	case l.MaxLease != nil && (time.Duration(*l.MaxLease) < 0 || time.Duration(*l.MaxLease)%time.Second != 0):
+		return errors.New("--max-lease must be whole seconds, or 0s")
 	}
 	return nil
 }
@@ -45,6 +48,9 @@ func (l limits) sent() client.SessionLimits {
 	}
 	if l.ExpiresIn != nil {
 		sent.ExpiresIn = time.Duration(*l.ExpiresIn)
+	}
+	if l.MaxLease != nil {
+		sent.MaxLease = (*time.Duration)(l.MaxLease)
 	}
 	sent.MaxValue = l.MaxValue
 	return sent
@@ -63,13 +69,21 @@ type createSession struct {
 // Validate is called by the flag parser.
 func (c *createSession) Validate() error { return c.check() }
 
+// longestLease is what a new session allows, 0 when it is omitted.
+func (l limits) longestLease() time.Duration {
+	if l.MaxLease == nil {
+		return 0
+	}
+	return time.Duration(*l.MaxLease)
+}
+
 // Run creates the session.
 func (c *createSession) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
 		l := c.sent()
 		made, err := o.CreateSession(ctx, client.SessionParams{
 			AgentID: c.Agent, MaxActions: l.MaxActions, MaxValue: l.MaxValue, ExpiresIn: l.ExpiresIn, Scopes: c.Scopes,
-			Metadata: c.Metadata.sent(), MaxCommitted: c.MaxCommitted,
+			Metadata: c.Metadata.sent(), MaxCommitted: c.MaxCommitted, MaxLease: c.longestLease(),
 		})
 		if err != nil {
 			return err
@@ -89,7 +103,7 @@ type updateSession struct {
 // Validate is called by the flag parser.
 func (c *updateSession) Validate() error {
 	if c.limits == (limits{}) && c.AddActions == 0 && c.AddValue == 0 {
-		return errors.New("set at least one of --max-actions, --max-value-usd, --expires-in, --add-actions and --add-value-usd")
+		return errors.New("set at least one of --max-actions, --max-value-usd, --expires-in, --max-lease, --add-actions and --add-value-usd")
 	}
 	if c.AddActions < 0 || c.AddValue < 0 {
 		return errors.New("--add-actions and --add-value-usd cannot be negative")
@@ -163,7 +177,10 @@ func (c *endSession) Run() error {
 }
 
 func factsOfSession(s client.SessionInfo) []fact {
-	held, overage, committed := "", "", ""
+	held, overage, committed, leases := "", "", "", ""
+	if s.MaxLeaseSeconds > 0 {
+		leases = "up to " + (time.Duration(s.MaxLeaseSeconds) * time.Second).String()
+	}
 	if s.ValueCommitted > s.ValueUsed { // some of it was rolled back
 		committed = usd(s.ValueCommitted)
 	}
@@ -179,7 +196,7 @@ func factsOfSession(s client.SessionInfo) []fact {
 	return []fact{
 		{"ID", s.ID}, {"AGENT", s.AgentID}, {"STATUS", s.Status},
 		{"ACTIONS", fmt.Sprintf("%d of %d", s.ActionCount, s.MaxActions)},
-		{"VALUE", s.ValueUsed.String() + " of " + usd(s.MaxValue)}, {"HELD", held}, {"OVERAGE", overage}, {"COMMITTED", committed},
+		{"VALUE", s.ValueUsed.String() + " of " + usd(s.MaxValue)}, {"HELD", held}, {"OVERAGE", overage}, {"COMMITTED", committed}, {"LEASES", leases},
 		{"SCOPES", strings.Join(s.Scopes, ",")}, {"METADATA", shownMetadata(s.Metadata)},
 		{"CREATED", moment(s.CreatedAt)}, {"EXPIRES", moment(s.ExpiresAt)}, {"ENDED", moment(s.EndedAt)},
 	}

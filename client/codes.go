@@ -21,6 +21,7 @@ const (
 	codeMethodNotAllowed         = "method_not_allowed"
 	codeRequestTimeout           = "request_timeout"
 	codeAgentRevoked             = "agent_revoked"
+	codeLeaseSettled             = "lease_settled"
 	codeLimitBelowUsage          = "limit_below_usage"
 	codeTransactionNotPending    = "transaction_not_pending"
 	codeTransactionNotReversible = "transaction_not_reversible"

@@ -51,7 +51,7 @@ type FieldError struct {
 // LimitReached refuses a charge or a transaction that exceeds a limit of its session. Nothing was charged.
 type LimitReached struct {
 	*Problem
-	Limit string // max_actions, max_value_usd or max_committed_usd
+	Limit string // max_actions, max_value_usd or max_committed_usd; of a lease also max_lease_seconds, max_open_leases or expires_at
 	Usage
 }
 

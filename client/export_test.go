@@ -4,3 +4,17 @@ import "time"
 
 // SetWallClock replaces the clock that advances while the machine is suspended.
 func SetWallClock(a *Agent, clock func() time.Time) { a.caller.tokens.wall = clock }
+
+// Kill ends a lease as the end of its process does: it settles nothing.
+func (l *Lease) Kill() {
+	l.mu.Lock()
+	l.closed = true
+	if g := l.current.Swap(nil); g != nil {
+		g.freeze()
+	}
+	l.announce()
+	l.mu.Unlock()
+	l.quit.Do(func() { close(l.stop) })
+	l.cancel()
+	<-l.ended
+}

@@ -22,6 +22,9 @@ type SessionParams struct {
 	// MaxCommitted limits SessionInfo.ValueCommitted, which rollbacks do not lower; nil: no such limit.
 	MaxCommitted *money.MicroUSD
 
+	// MaxLease is the longest time of a lease, to the second, up to an hour; 0: the agent may not lease (Session.Lease).
+	MaxLease time.Duration
+
 	IdempotencyKey string // empty: a random one
 }
 
@@ -35,6 +38,8 @@ type SessionLimits struct {
 	// with MaxActions or MaxValue.
 	AddActions int64
 	AddValue   money.MicroUSD
+
+	MaxLease *time.Duration // of a lease, as in SessionParams; nil: omitted; 0: no further leases
 
 	IdempotencyKey string // for AddActions and AddValue; empty: a random one
 }
@@ -53,6 +58,8 @@ type SessionInfo struct {
 
 	ValueCommitted money.MicroUSD  `json:"value_committed_usd"`        // total charged or committed; rollbacks do not lower it
 	MaxCommitted   *money.MicroUSD `json:"max_committed_usd,omitzero"` // its limit; nil: none
+
+	MaxLeaseSeconds int64 `json:"max_lease_seconds"` // the longest time of a lease; 0: the session has no leases
 
 	Scopes    []string        `json:"scopes"`
 	Metadata  json.RawMessage `json:"metadata"`
@@ -95,7 +102,8 @@ func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (Sess
 		Metadata any      `json:"metadata,omitzero"`
 
 		MaxCommitted *money.MicroUSD `json:"max_committed_usd,omitzero"`
-	}{p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, asGiven(p.Metadata), p.MaxCommitted}
+		MaxLease     int64           `json:"max_lease_seconds,omitzero"`
+	}{p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, asGiven(p.Metadata), p.MaxCommitted, seconds(p.MaxLease)}
 	var made SessionInfo
 	err := o.caller.do(ctx, o.caller.client.keyed("/v1/sessions", p.IdempotencyKey, body), &made)
 	return made, err
@@ -107,7 +115,8 @@ func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLi
 		limitsBody
 		AddActions int64          `json:"add_actions,omitzero"`
 		AddValue   money.MicroUSD `json:"add_value_usd,omitzero"`
-	}{limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}, l.AddActions, l.AddValue}
+		MaxLease   *int64         `json:"max_lease_seconds,omitzero"`
+	}{limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}, l.AddActions, l.AddValue, secondsOrNil(l.MaxLease)}
 	q := call{method: http.MethodPatch, path: sessionPath(id), body: body, semantics: idempotent, key: l.IdempotencyKey}
 	if l.AddActions != 0 || l.AddValue != 0 { // repeated without a key, they would count twice
 		q = o.caller.client.withKey(q, l.IdempotencyKey)

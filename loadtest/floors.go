@@ -155,9 +155,9 @@ func (s *script) call() error {
 	for i, a := range s.args {
 		args[i] = a
 	}
-	answer, err := s.redis.EvalSha(context.Background(), s.hash, s.keys, args...).Slice()
-	if err == nil && (len(answer) == 0 || answer[0] != "ok") {
-		err = fmt.Errorf("the script answered %v", answer)
+	answer, err := s.redis.EvalSha(context.Background(), s.hash, s.keys, args...).Text()
+	if err == nil && !strings.HasPrefix(answer, "ok\n") {
+		err = fmt.Errorf("the script answered %q", answer)
 	}
 	return err
 }

@@ -41,8 +41,8 @@ local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]
 --@block now
 --@block agent_caller
 
-local a, n, ma, v, mv, h, x, e, q, hx, w, gb = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb'))
+local a, n, ma, v, mv, h, x, e, q, hx, w, gb, lv = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb', 'lv'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -52,17 +52,19 @@ local limit = value_limit(gb, mv)
 h = h or '0'
 if used_n > max_n then
   note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
+  --@block show_leased v=v h=h lv=lv
   return {'limit', 'max_actions', n, ma, v, mv, h, x, gb}
 end
 if used_v > max_v then
   note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+  --@block show_leased v=v h=h lv=lv
   return {'limit', limit, n, ma, v, mv, h, x, gb}
 end
 
-local created, expires = string.format('%.0f', now), string.format('%.0f', now + lifetime)
-local sequence = string.format('%.0f', (q or 0) + 1)
-redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'h', string.format('%.0f', h + value), 'q', sequence,
-  'hx', string.format('%.0f', math.min(tonumber(hx or math.huge), now + lifetime)))
+local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
+local sequence = string.format('%d', (q or 0) + 1)
+redis.call('HSET', session, 'n', string.format('%d', used_n), 'h', string.format('%d', h + value), 'q', sequence,
+  'hx', string.format('%d', math.min(tonumber(hx or math.huge), now + lifetime)))
 redis.call('HSET', transaction, 'a', agent_id, 's', session_id, 'q', sequence, 'st', 'pending', 'hv', value,
   'b', created, 'x', expires, first_field, unpack(ARGV, 11))
 redis.call('ZADD', holds, expires, transaction_id .. value)
@@ -72,10 +74,10 @@ redis.call('ZADD', agent_transactions, 0, member)
 
 -- The session and its sets stay at least as long as each of its transactions.
 local kept = math.max(redis.call('PTTL', session), lifetime + retention)
-local ttl = string.format('%.0f', kept)
+local ttl = string.format('%d', kept)
 redis.call('PEXPIRE', session, ttl)
 redis.call('PEXPIRE', holds, ttl)
-redis.call('PEXPIRE', transaction, string.format('%.0f', lifetime + retention))
+redis.call('PEXPIRE', transaction, string.format('%d', lifetime + retention))
 --@block extend_ttl key=session_transactions
 --@block extend_ttl key=agent_transactions
 --@block extend_ttl key=agent_sessions

@@ -29,9 +29,9 @@ local lifetime, retention, audit, first_field = tonumber(ARGV[5]), tonumber(ARGV
 --@block now
 --@block agent_caller
 
-local created, expires = string.format('%.0f', now), string.format('%.0f', now + lifetime)
+local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
 local kept = lifetime + retention
-local ttl = string.format('%.0f', kept)
+local ttl = string.format('%d', kept)
 redis.call('HSET', transaction, 'a', agent_id, 'st', 'pending', 'b', created, 'x', expires,
   first_field, unpack(ARGV, 9))
 redis.call('PEXPIRE', transaction, ttl)

@@ -44,11 +44,11 @@ local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', '
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb, s_lv = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb', 'lv'))
 --@block refuse_holds_due hx=s_hx
 local h, flags = s_h or '0', s_w or ''
-local changed_at, ended = string.format('%.0f', now), session_end(t_s, s_a, s_e)
+local changed_at, ended = string.format('%d', now), session_end(t_s, s_a, s_e)
 if t_st ~= 'pending' or ended ~= '' or now >= tonumber(t_x) then
   return {'not_pending', changed_at, ended, t_x, t_st}
 end
@@ -66,7 +66,7 @@ if value == '' then
   value = t_hv
 end
 if lifetime ~= '' then
-  expires = string.format('%.0f', now + lifetime)
+  expires = string.format('%d', now + lifetime)
 end
 local after
 if s_a then
@@ -74,10 +74,11 @@ if s_a then
   local limit = value_limit(s_gb, s_mv)
   if s_v + after > tonumber(s_mv) then
     note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+    --@block show_leased v=s_v h=h lv=s_lv
     return {'limit', limit, s_n, s_ma, s_v, s_mv, h, s_x, s_gb}
   end
-  redis.call('HSET', session, 'h', string.format('%.0f', after),
-    'hx', string.format('%.0f', math.min(tonumber(s_hx or math.huge), tonumber(expires))))
+  redis.call('HSET', session, 'h', string.format('%d', after),
+    'hx', string.format('%d', math.min(tonumber(s_hx or math.huge), tonumber(expires))))
   redis.call('ZADD', holds, expires, transaction_id .. value)
   if value ~= t_hv then
     redis.call('ZREM', holds, transaction_id .. t_hv) -- after the other, because an empty set loses its TTL
@@ -87,7 +88,7 @@ redis.call('HSET', transaction, 'hv', value, 'x', expires)
 
 -- The keys that are read with the transaction stay at least as long.
 local kept = expires - now + retention
-local ttl = string.format('%.0f', kept)
+local ttl = string.format('%d', kept)
 --@block extend_ttl key=transaction
 --@block extend_ttl key=agent_transactions
 if s_a then

@@ -16,6 +16,7 @@
 -- ARGV[7] = audit                 see include/audit.lua
 -- ARGV[8] = most_actions          that max_actions may become
 -- ARGV[9] = most_value            micro-USD that max_value may become
+-- ARGV[10] = max_lease            s that a lease may last, '0' for no leases, '' to leave it
 --
 -- Arguments: each limit may be left, set or added to by itself; what they may become at most is known to Go alone.
 --
@@ -31,14 +32,15 @@
 --@include budget
 --@include flags
 local agent, session, agent_sessions, session_transactions, events = unpack(KEYS)
-local organization_id, agent_id, max_actions, max_value, lifetime, retention, audit, most_actions, most_value = unpack(ARGV)
+local organization_id, agent_id, max_actions, max_value, lifetime, retention = unpack(ARGV)
+local audit, most_actions, most_value, max_lease = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 
 --@block now
 
 local agent_organization, agent_revoked, agent_scopes = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes'))
 --@block refuse_unknown_agent
-local a, n, ma, v, mv, h, x, e, gb, hx, w = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -46,10 +48,10 @@ local flags = w or ''
 h = h or '0'
 local given_back, max_committed, old_max_value = read_budget(gb, mv)
 if string.sub(max_actions, 1, 1) == '+' then
-  max_actions = string.format('%.0f', ma + string.sub(max_actions, 2))
+  max_actions = string.format('%d', ma + string.sub(max_actions, 2))
 end
 if string.sub(max_value, 1, 1) == '+' then
-  max_value = string.format('%.0f', old_max_value + string.sub(max_value, 2))
+  max_value = string.format('%d', old_max_value + string.sub(max_value, 2))
 end
 if max_actions ~= '' and tonumber(max_actions) > tonumber(most_actions) then
   return {'above_bounds', 'max_actions'}
@@ -58,9 +60,11 @@ if max_value ~= '' and tonumber(max_value) > tonumber(most_value) then
   return {'above_bounds', 'max_value_usd'}
 end
 if max_actions ~= '' and tonumber(max_actions) < tonumber(n) then
+  --@block show_leased v=v h=h lv=lv
   return {'below_usage', 'max_actions', n, ma, v, mv, h, x, gb}
 end
 if max_value ~= '' and tonumber(max_value) < v + h then
+  --@block show_leased v=v h=h lv=lv
   return {'below_usage', 'max_value_usd', n, ma, v, mv, h, x, gb}
 end
 
@@ -82,18 +86,23 @@ if max_value ~= '' then
   changed[#changed + 1] = max_value
 end
 if lifetime ~= '' then
-  x = string.format('%.0f', now + lifetime)
+  x = string.format('%d', now + lifetime)
   changed[#changed + 1] = 'expires'
   changed[#changed + 1] = x
   local kept = lifetime + retention
-  local ttl = string.format('%.0f', kept)
+  local ttl = string.format('%d', kept)
   -- Never sooner than before: transactions may hold longer than the session lasts.
   --@block extend_ttl key=session
   --@block extend_ttl key=agent_sessions
   --@block extend_ttl key=session_transactions
 end
+if max_lease ~= '' then
+  redis.call('HSET', session, 'ml', max_lease)
+  changed[#changed + 1] = 'max_lease'
+  changed[#changed + 1] = max_lease
+end
 redis.call('HSET', session, 'ma', ma, 'mv', mv, 'x', x, 'w', flags)
 record(events, audit, now, 'session.limits_changed', 'session', string.sub(session, -36), unpack(changed))
 note_usage(session, events, audit, now, flags, tonumber(n), tonumber(ma), v + h, tonumber(mv), value_limit(gb, mv))
 --@block session_state
-return {'ok', string.format('%.0f', now), agent_revoked or '', agent_scopes, state}
+return {'ok', string.format('%d', now), agent_revoked or '', agent_scopes, state}

@@ -27,8 +27,8 @@ local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
 --@block now
 --@block either_caller_with_scopes
 
-local a, n, ma, v, mv, h, x, e, sc, hx, w, gb = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb'))
+local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -36,7 +36,8 @@ local flags = w or ''
 
 h, gb = h or '0', gb or nil
 local used_n, max_n, used_v, max_v, held = tonumber(n), tonumber(ma), tonumber(v), tonumber(mv), tonumber(h)
-local scopes, limit = ' ' .. (sc or agent_scopes) .. ' ', value_limit(gb, mv)
+local leased, scopes, limit = tonumber(lv or 0), ' ' .. (sc or agent_scopes) .. ' ', value_limit(gb, mv)
+h = string.format('%.0f', held + leased) -- leased value is shown as held
 local outcomes = {}
 for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
   local outcome
@@ -44,13 +45,13 @@ for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
     outcome = {'scope_not_held', scope}
   elseif used_n + count > max_n then
     flags = note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
-    outcome = {'limit', 'max_actions', string.format('%.0f', used_n), ma, string.format('%.0f', used_v), mv, h, x, gb}
+    outcome = {'limit', 'max_actions', string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
   elseif used_v + value + held > max_v then
     flags = note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
-    outcome = {'limit', limit, string.format('%.0f', used_n), ma, string.format('%.0f', used_v), mv, h, x, gb}
+    outcome = {'limit', limit, string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
   else
     used_n, used_v = used_n + count, used_v + value
-    outcome = {'ok', string.format('%.0f', used_n), ma, string.format('%.0f', used_v), mv, h, x, gb}
+    outcome = {'ok', string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
     flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v + held, max_v, limit)
   end
   outcomes[#outcomes + 1] = outcome

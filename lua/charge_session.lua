@@ -14,8 +14,8 @@
 --
 -- Arguments: all of them bear on every charge; taking a packed one apart would cost more than sending them.
 --
--- Reply:  {'ok', n, ma, v, mv, h, x, gb}        actions and their limit; value, its limit and what is held, in
---                                               micro-USD; expiry in ms since 1970; gb as include/budget.lua says, nil
+-- Reply:  {'ok', n, ma, v, mv, h, x, gb}        actions and their limit; value, its limit and what is held or
+--                                               leased, in micro-USD; expiry in ms since 1970; gb as include/budget.lua says, nil
 --                                               for none
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
@@ -27,10 +27,10 @@
 --                                               charged
 -- Writes: HSET session; XADD events for what is first observed
 --
--- It runs before every step of every agent. So it reads what few charges need (hx, gb, w, scopes) only for those, and leaves
--- it to arithmetic to make numbers of strings: tonumber would be a call for each.
---@include audit
---@include flags
+-- It runs before every step of every agent. So it reads what few charges need (hx, gb, lv, w, scopes) only for those, includes the
+-- functions that note something only where something may be noted, and leaves it to arithmetic to make numbers of strings:
+-- tonumber would be a call for each.
+--@joined
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
 local count, value, scope, audit = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
@@ -40,45 +40,58 @@ local count, value, scope, audit = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 
 local a, n, ma, v, mv, h, x, e = unpack(redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e'))
 --@block refuse_unknown_session
-local gb
+local gb, lv
 if h then
-  local s_hx, s_gb = unpack(redis.call('HMGET', session, 'hx', 'gb'))
+  local s_hx, s_gb, s_lv = unpack(redis.call('HMGET', session, 'hx', 'gb', 'lv'))
   if now >= (s_hx or now + 1) + 0 then
     return {'holds_due'}
   end
-  gb = s_gb
+  gb, lv = s_gb, s_lv
 else
   h = '0'
 end
-if e or agent_revoked or now >= x + 0 then
-  if not e and not agent_revoked then
-    local flags = redis.call('HGET', session, 'w') or ''
-    note(session, events, audit, now, flags, 'x', 'session.expired')
-  end
-  return {'not_active', e or '', agent_revoked or '', x, string.format('%.0f', now)}
-end
-if scope ~= '' then
+local active = not e and not agent_revoked and now < x + 0
+if active and scope ~= '' then
   local scopes = redis.call('HGET', session, 'sc') or redis.call('HGET', agent, 'scopes')
   --@block hold_scope held=scopes
 end
 
 local after_n, max_n = n + count, ma + 0
 local after_v, max_v = v + value, mv + 0
-if after_n > max_n then
-  local flags = redis.call('HGET', session, 'w') or ''
-  note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
-  return {'limit', 'max_actions', n, ma, v, mv, h, x, gb}
-end
-if after_v + h > max_v then
-  local flags, limit = redis.call('HGET', session, 'w') or '', value_limit(gb, mv)
-  note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
-  return {'limit', limit, n, ma, v, mv, h, x, gb}
+local taken_v = after_v + h
+local used_n, used_v = string.format('%d', after_n), string.format('%d', after_v)
+if active and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
+  if value == '0' then
+    redis.call('HSET', session, 'n', used_n)
+  else
+    redis.call('HSET', session, 'n', used_n, 'v', used_v)
+  end
+  --@block show_leased v=used_v h=h lv=lv
+  return {'ok', used_n, ma, used_v, mv, h, x, gb}
 end
 
-local used_n, used_v = string.format('%d', after_n), string.format('%d', after_v)
-redis.call('HSET', session, 'n', used_n, 'v', used_v)
-if after_n * 5 >= max_n * 4 or (after_v + h) * 5 >= max_v * 4 then
-  local flags = redis.call('HGET', session, 'w') or ''
-  note_usage(session, events, audit, now, flags, after_n, max_n, after_v + h, max_v, value_limit(gb, mv))
+-- What follows refuses, or comes near a limit.
+--@include audit
+--@include flags
+local flags = redis.call('HGET', session, 'w') or ''
+if not active then
+  if not e and not agent_revoked then
+    note(session, events, audit, now, flags, 'x', 'session.expired')
+  end
+  return {'not_active', e or '', agent_revoked or '', x, string.format('%d', now)}
 end
+if after_n > max_n then
+  note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
+  --@block show_leased v=v h=h lv=lv
+  return {'limit', 'max_actions', n, ma, v, mv, h, x, gb}
+end
+local limit = value_limit(gb, mv)
+if taken_v > max_v then
+  note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+  --@block show_leased v=v h=h lv=lv
+  return {'limit', limit, n, ma, v, mv, h, x, gb}
+end
+redis.call('HSET', session, 'n', used_n, 'v', used_v)
+note_usage(session, events, audit, now, flags, after_n, max_n, taken_v, max_v, limit)
+--@block show_leased v=used_v h=h lv=lv
 return {'ok', used_n, ma, used_v, mv, h, x, gb}

@@ -31,4 +31,4 @@ end
 if left <= 0 then
   return {'invalid_refresh_token'}
 end
-return {'ok', agent_organization, sc or agent_scopes, string.format('%.0f', now + left)}
+return {'ok', agent_organization, sc or agent_scopes, string.format('%d', now + left)}

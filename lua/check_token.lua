@@ -8,6 +8,7 @@
 -- Reply:  {'ok'}
 --         {'invalid_token'}
 -- Writes: nothing
+--@joined
 local agent = KEYS[1]
 local organization_id, token_family = ARGV[1], ARGV[2]
 

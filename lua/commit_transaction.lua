@@ -44,11 +44,11 @@ local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', '
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv'))
 --@block refuse_holds_due hx=s_hx
 local held, flags = tonumber(s_h or 0), s_w or ''
-local committed, ended, expires = string.format('%.0f', now), session_end(t_s, s_a, s_e), t_x
+local committed, ended, expires = string.format('%d', now), session_end(t_s, s_a, s_e), t_x
 if t_st ~= 'pending' or ended == 'gone' or (ended ~= '' and tonumber(ended) < tonumber(expires)) then
   return {'not_pending', committed, ended, expires, t_st}
 end
@@ -66,7 +66,7 @@ end
 local charged, overage = tonumber(value), 0
 if s_a then
   if hold then
-    held = release_hold(session, holds, transaction_id .. t_hv, held, s_gb)
+    held = release_hold(session, holds, transaction_id .. t_hv, held, s_gb, s_lv)
   end
   local room = s_mv - s_v - held
   if s_e or now >= tonumber(s_x) then
@@ -74,13 +74,13 @@ if s_a then
   end
   charged = math.min(charged, room)
   overage = value - charged
-  redis.call('HSET', session, 'v', string.format('%.0f', s_v + charged))
+  redis.call('HSET', session, 'v', string.format('%d', s_v + charged))
   if overage > 0 then
     local most = 9007199254740991 -- what a double counts exactly
-    redis.call('HSET', session, 'ov', string.format('%.0f', math.min((s_ov or 0) + overage, most)))
+    redis.call('HSET', session, 'ov', string.format('%d', math.min((s_ov or 0) + overage, most)))
   end
 end
-local v, ov = string.format('%.0f', charged), string.format('%.0f', overage)
+local v, ov = string.format('%d', charged), string.format('%d', overage)
 if late and now < tonumber(expires) then
   expires = committed -- its hold was released when its time was up, by a clock that has gone back since
 end

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -56,6 +55,7 @@ func faults(source string) []string {
 		switch include := includes.FindStringSubmatch(line); {
 		case include != nil:
 			s.shared += read("include/" + include[1])
+		case line == joins:
 		case s.body == "" && strings.HasPrefix(line, "--"):
 			s.header += line
 		default:
@@ -293,35 +293,6 @@ func writesIn(text string) []string {
 func code(reply string) string {
 	code, _, _ := strings.Cut(strings.TrimPrefix(reply, "{'"), "'")
 	return code
-}
-
-// split splits at the commas outside brackets and quotes.
-func split(text string) []string {
-	var words []string
-	start, depth, quoted := 0, 0, false
-	for i, char := range text {
-		switch {
-		case char == '\'':
-			quoted = !quoted
-		case quoted:
-		case strings.ContainsRune("([{", char):
-			depth++
-		case strings.ContainsRune(")]}", char):
-			depth--
-		case char == ',' && depth == 0:
-			words = append(words, strings.TrimSpace(text[start:i]))
-			start = i + 1
-		}
-	}
-	if rest := strings.TrimSpace(text[start:]); rest != "" {
-		words = append(words, rest)
-	}
-	return words
-}
-
-func number(digits string) int {
-	n, _ := strconv.Atoi(digits)
-	return n
 }
 
 func set(words ...string) map[string]bool {

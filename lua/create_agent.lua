@@ -20,7 +20,7 @@ local agent, events = KEYS[1], KEYS[2]
 local organization_id, name, scopes, description, metadata, secret_hash, audit = unpack(ARGV)
 
 --@block now
-local created = string.format('%.0f', now)
+local created = string.format('%d', now)
 
 local fields = {
   'organization', organization_id, 'name', name, 'scopes', scopes, 'secret', secret_hash, 'created', created,

@@ -12,7 +12,7 @@ local organization = KEYS[1]
 local name, metadata, key_hash = ARGV[1], ARGV[2], ARGV[3]
 
 --@block now
-local created = string.format('%.0f', now)
+local created = string.format('%d', now)
 
 local fields = {'name', name, 'key', key_hash, 'created', created}
 --@block optional_field field=metadata value=metadata

@@ -16,6 +16,7 @@
 -- ARGV[9] = metadata         JSON object, '' for none
 -- ARGV[10] = max_committed    micro-USD, '' for none
 -- ARGV[11] = audit           see include/audit.lua
+-- ARGV[12] = max_lease       s that a lease may last, '' for no leases
 --
 -- Arguments: each is stored as a field of its own, or bounds one; packed into one they would be taken apart here.
 --
@@ -31,7 +32,7 @@
 local agent, session, agent_sessions, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lifetime, retention, scopes, metadata = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local max_committed, audit = ARGV[10], ARGV[11]
+local max_committed, audit, max_lease = ARGV[10], ARGV[11], ARGV[12]
 
 --@block now
 
@@ -42,10 +43,10 @@ if agent_revoked then
 end
 --@block hold_scopes held=agent_scopes
 
-local created, expires = string.format('%.0f', now), string.format('%.0f', now + lifetime)
+local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
 -- The id has the time at which it was drawn. What is kept of the creation is only how long after that it was, by another
 -- clock: most often a byte or two instead of nine.
-local since_drawn = string.format('%.0f', now - drawn_at(session_id, 1))
+local since_drawn = string.format('%d', now - drawn_at(session_id, 1))
 local gb, mv = nil, max_value
 if max_committed ~= '' then
   gb, mv = write_budget('0', max_committed, max_value)
@@ -53,6 +54,7 @@ end
 local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires}
 --@block optional_field field=sc value=scopes
 --@block optional_field field=md value=metadata
+--@block optional_field field=ml value=max_lease
 if gb then
   fields[#fields + 1] = 'gb'
   fields[#fields + 1] = gb
@@ -60,7 +62,7 @@ if gb then
   fields[#fields + 1] = 0
 end
 local kept = lifetime + retention
-local ttl = string.format('%.0f', kept)
+local ttl = string.format('%d', kept)
 redis.call('HSET', session, unpack(fields))
 redis.call('PEXPIRE', session, ttl)
 redis.call('ZADD', agent_sessions, 0, string.sub(session_id, 1, 14))
@@ -69,6 +71,10 @@ local limits = {'max_actions', max_actions, 'max_value', max_value, 'expires', e
 if max_committed ~= '' then
   limits[#limits + 1] = 'max_committed'
   limits[#limits + 1] = max_committed
+end
+if max_lease ~= '' then
+  limits[#limits + 1] = 'max_lease'
+  limits[#limits + 1] = max_lease
 end
 record(events, audit, now, 'session.created', 'session', string.sub(session, -36), unpack(limits))
 if scopes == '' then

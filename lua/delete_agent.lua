@@ -20,7 +20,7 @@ local organization_id, kept, audit = ARGV[1], ARGV[2], ARGV[3]
 
 local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
 --@block refuse_unknown_agent
-local revoked = agent_revoked or string.format('%.0f', now)
+local revoked = agent_revoked or string.format('%d', now)
 redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
 if not agent_revoked then
   redis.call('HSET', agent, 'revoked', revoked)

@@ -25,7 +25,7 @@ while entry do
   if redis.call('ZSCORE', closed_sessions, entry) or now - seen >= wait then
     gone[#gone + 1] = entry
   elseif seen > now then -- seen for the first time, or before the clock went back
-    fresh[#fresh + 1] = string.format('%.0f', now)
+    fresh[#fresh + 1] = string.format('%d', now)
     fresh[#fresh + 1] = entry
   end
   i = i + 1

@@ -19,7 +19,7 @@ local cell, mark_ttl, limit = ARGV[1], tonumber(ARGV[2]), ARGV[3]
 local epoch = tonumber(redis.call('HGET', agent, 'epoch') or 0)
 local members = redis.call('ZRANGEBYSCORE', families, '-inf', '(' .. family_score(epoch, 0), 'LIMIT', 0, limit)
 if #members > 0 then
-  local marked_until = string.format('%.0f', now + mark_ttl)
+  local marked_until = string.format('%d', now + mark_ttl)
   local marks = {}
   for _, member in ipairs(members) do
     marks[#marks + 1] = 'family:' .. member .. cell

@@ -1,5 +1,5 @@
 -- Ends an active session, which rolls its pending transactions back: the script releases what they hold, and their
--- status follows from this end (see transactionStatus). Ending again changes nothing and returns the first answer.
+-- status follows from this end (see transactionStatus). Its leases stay open until they are settled or expire. Ending again changes nothing and returns the first answer.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
@@ -27,13 +27,13 @@ local organization_id, agent_id, caller_family, retention, audit = unpack(ARGV)
 --@block now
 --@block either_caller
 
-local a, x, e, h, hx, w = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'h', 'hx', 'w'))
+local a, x, e, h, hx, w, lv = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'h', 'hx', 'w', 'lv'))
 --@block refuse_unknown_session
 if e then
   return {'ok', e}
 end
 --@block refuse_holds_due hx=hx
-local ended = string.format('%.0f', now)
+local ended = string.format('%d', now)
 if agent_revoked or now >= tonumber(x) then
   if not agent_revoked then
     redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
@@ -44,7 +44,11 @@ end
 
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', session, 'e', ended)
-redis.call('HDEL', session, 'h', 'hx')
+if lv then
+  redis.call('HSET', session, 'h', '0') -- its leases expire as before
+else
+  redis.call('HDEL', session, 'h', 'hx')
+end
 redis.call('PEXPIRE', session, retention)
 if hx then
   for _, hold in ipairs(redis.call('ZRANGE', holds, 0, 99)) do

@@ -12,13 +12,13 @@
 -- ARGV[5] = scopes       that the family is narrowed to, separated by single spaces; '' for all that the agent has
 -- ARGV[6] = audit        see include/audit.lua
 --
--- Reply:  {'ok', organization_id, scopes}          organization_id 16 bytes, scopes separated by spaces
---         {'ok', organization_id, scopes, oldest}  the agent has too many families: these, an array of 14-byte members
---                                                  of the index, are to be ended
---         {'invalid_credentials'}                  no such agent, wrong secret or revoked; the reply does not say which
---         {'scope_not_held', scope}                the first scope that the agent does not have
+-- Reply:  {'ok', scopes, ids}        scopes separated by spaces; ids: the organization's 16 bytes, and behind them, when the
+--                                    agent has too many families, 14 bytes of each that is to be ended
+--         {'invalid_credentials'}    no such agent, wrong secret or revoked; the reply does not say which
+--         {'scope_not_held', scope}  the first scope that the agent does not have
 -- Writes: HSET and PEXPIRE family; ZADD, PEXPIRE and ZREM families; HSET agent at the first use of a secret; HDEL agent
 -- of marks that have lapsed; XADD events
+--@joined
 --@include audit
 --@include drawn_at
 --@include family_score
@@ -51,8 +51,8 @@ local excess = kept - #ended + 1 - max_families
 
 -- The id has the time at which it was drawn, by another clock. What is kept of the creation is only how long after that
 -- it was: most often a byte or two instead of nine.
-local since_drawn = string.format('%.0f', now - drawn_at(family_id, 1))
-local fields = {'g', 1, 'r', string.format('%.0f', now), 'c', since_drawn}
+local since_drawn = string.format('%d', now - drawn_at(family_id, 1))
+local fields = {'g', 1, 'r', string.format('%d', now), 'c', since_drawn}
 if scopes == '' then
   scopes = agent_scopes
 else
@@ -63,7 +63,7 @@ if agent_epoch then
   fields[#fields + 1] = agent_epoch
 end
 redis.call('HSET', family, unpack(fields))
-redis.call('PEXPIRE', family, string.format('%.0f', math.min(refresh_ttl, lifetime)))
+redis.call('PEXPIRE', family, string.format('%d', math.min(refresh_ttl, lifetime)))
 if #ended > 0 then
   redis.call('ZREM', families, unpack(ended))
 end
@@ -80,7 +80,4 @@ for _, field in ipairs(looked_at) do
   end
 end
 record(events, audit, now, 'token.issued', 'family', string.sub(family, -36))
-if excess > 0 then
-  return {'ok', agent_organization, scopes, oldest}
-end
-return {'ok', agent_organization, scopes}
+return {'ok', scopes, agent_organization .. table.concat(oldest)}

@@ -10,29 +10,36 @@
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[4] = audit            see include/audit.lua
 --
--- Reply:  {'ok', now, revoked, scopes, session}  now and revoked in ms since 1970 ('' when the agent is not revoked),
---                                                scopes of the agent, session an array of its fields in the order
---                                                a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md with nil for what it has not;
---                                                c in ms since the time that the session's id carries
+-- Reply:  {'ok', now, revoked, scopes, lv, ml, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}  now and revoked in ms since
+--                                                1970 ('' when the agent is not revoked), scopes of the agent; then what
+--                                                block/session_state.lua reads, with lv and ml before the rest, in its order,
+--                                                but for a, which the caller knows; c in ms since the time that the
+--                                                session's id carries
 --         {'unknown_agent'}
 --         {'invalid_token'}                      the access token's agent or family is revoked
 --         {'unknown_session'}
+--         {'damaged'}      the agent has no field of scopes, not even an empty one
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 -- Writes: nothing that was requested; when it first observes the expiry, HSET session and XADD events
---@include audit
---@include flags
+--@joined
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
-local organization_id, agent_id, caller_family, audit = unpack(ARGV)
+local organization_id, agent_id, caller_family, audit = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 
 --@block now
 --@block either_caller_with_scopes
 
---@block session_state
+local a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md, lv, ml = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'c', 'sc', 'ov', 'gb', 'md', 'lv', 'ml'))
 --@block refuse_unknown_session
-if h and now >= tonumber(redis.call('HGET', session, 'hx') or now + 1) then
+if not agent_scopes then
+  return {'damaged'}
+end
+if h and now >= (redis.call('HGET', session, 'hx') or now + 1) + 0 then
   return {'holds_due'}
 end
-if not e and not agent_revoked and now >= tonumber(x or now + 1) then
+if not e and not agent_revoked and now >= (x or now + 1) + 0 then
+  --@include audit
+  --@include flags
   note(session, events, audit, now, redis.call('HGET', session, 'w') or '', 'x', 'session.expired')
 end
-return {'ok', string.format('%.0f', now), agent_revoked or '', agent_scopes, state}
+return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}

@@ -28,4 +28,4 @@ if t_a ~= agent_id then
 end
 local s_a, s_e = unpack(redis.call('HMGET', session, 'a', 'e'))
 --@block transaction_state st=st v=v ov=ov cm=cm rb=rb re=re po=po hv=hv
-return {'ok', string.format('%.0f', now), session_end(t_s, s_a, s_e), t_x, state}
+return {'ok', string.format('%d', now), session_end(t_s, s_a, s_e), t_x, state}

@@ -1,8 +1,8 @@
 -- Makes another script's operation idempotent for a key of the caller's choice: stores the first outcome with the
--- change, and returns it again. The operation replaces the line that says so; it does not get KEYS[1] and ARGV[1] to
--- ARGV[4]. Failed authentication is no outcome: the client may repeat the request with a live token. Neither is a
--- refusal of what the request names (an unknown id, a scope that is not held, an amount beyond what the API takes): the
--- client may correct it under the same key.
+-- change, and returns it again. The operation replaces the line that says so; that names its first key and
+-- argument. Failed authentication is no outcome: the client may repeat the request with a live token. Neither is a
+-- refusal of what the request names (an unknown id, a scope that is not held, an amount beyond what the API
+-- takes): the client may correct it under the same key.
 --
 -- KEYS[1] = outcome          string i:{cell}:<digest>
 -- KEYS[2] = agent            hash a:{cell}:<agent>; and what follows it: the operation's keys
@@ -23,8 +23,8 @@
 local outcome, agent = KEYS[1], KEYS[2]
 local fingerprint, request_id, ttl, caller_family, organization_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
-local function operation(KEYS, ARGV)
---@operation
+local function operation()
+--@operation KEYS[2] ARGV[5]
 end
 
 local stored = redis.call('GET', outcome)
@@ -37,9 +37,9 @@ if stored then
   return {'outcome', first[2], '1', first[3]}
 end
 
-local reply = operation({unpack(KEYS, 2)}, {unpack(ARGV, 5)})
+local reply = operation()
 local none = {
-  unknown_agent = 1, unknown_session = 1, unknown_transaction = 1, scope_not_held = 1, above_bounds = 1,
+  unknown_agent = 1, unknown_session = 1, unknown_transaction = 1, unknown_lease = 1, scope_not_held = 1, above_bounds = 1,
   invalid_token = 1, token_lacks_scope = 1, holds_due = 1, no_outcome = 1,
 }
 if not none[reply[1]] then

@@ -1,7 +1,7 @@
--- Makes another script's operation, which issues a credential, idempotent for a key of the caller's choice. Stores the
--- credential with the outcome, sealed with what only the caller knows, and returns both again. The operation replaces
--- the line that says so; it does not get KEYS[1] and ARGV[1] to ARGV[5]. Only success is an outcome. The caller of this
--- script authenticates the repeated request, before it or by whether the seal opens.
+-- Makes another script's operation, which issues a credential, idempotent for a key of the caller's choice. Stores
+-- the credential with the outcome, sealed with what only the caller knows, and returns both again. The operation
+-- replaces the line that says so; that names its first key and argument. Only success is an outcome. The caller of
+-- this script authenticates the repeated request, before it or by whether the seal opens.
 --
 -- KEYS[1] = outcome          string i:{cell}:<digest>; and what follows it: the operation's keys
 --
@@ -19,8 +19,8 @@
 local outcome = KEYS[1]
 local fingerprint, request_id, ttl, sealed, organization_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
-local function operation(KEYS, ARGV)
---@operation
+local function operation()
+--@operation KEYS[2] ARGV[6]
 end
 
 local stored = redis.call('GET', outcome)
@@ -30,7 +30,7 @@ if stored then
   return {'outcome', first[2], '1', first[3], first[4]}
 end
 
-local reply = operation({unpack(KEYS, 2)}, {unpack(ARGV, 6)})
+local reply = operation()
 if reply[1] == 'ok' then
   redis.call('SET', outcome, encode({fingerprint, request_id, reply, sealed, organization_id}), 'PX', ttl)
 end

@@ -14,7 +14,7 @@ local key_id, material = ARGV[1], ARGV[2]
 --@block now
 
 if redis.call('EXISTS', keys) == 0 then
-  local created = string.format('%.0f', now)
+  local created = string.format('%d', now)
   redis.call('HSET', keys, key_id, created .. ' ' .. created .. ' 0 ' .. material)
 end
 return {'ok'}

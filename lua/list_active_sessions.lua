@@ -25,4 +25,4 @@ local open, closed = redis.call('ZREVRANGEBYLEX', open_sessions, newest, '-', 'L
 if now < tonumber(redis.call('GET', latest_expiry) or 0) then
   closed = redis.call('ZREVRANGEBYLEX', closed_sessions, newest, '-', 'LIMIT', 0, limit)
 end
-return {'ok', string.format('%.0f', now), table.concat(open), table.concat(closed)}
+return {'ok', string.format('%d', now), table.concat(open), table.concat(closed)}

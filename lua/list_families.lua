@@ -21,4 +21,4 @@ local members = {}
 if not agent_revoked then
   members = redis.call('ZRANGEBYSCORE', families, family_score(tonumber(agent_epoch or 0), now), '+inf')
 end
-return {'ok', string.format('%.0f', now), members}
+return {'ok', string.format('%d', now), members}

@@ -21,4 +21,4 @@ local organization_id, caller_family, before, limit = ARGV[1], ARGV[2], ARGV[3],
 --@block either_caller
 
 --@block newest
-return {'ok', string.format('%.0f', now), table.concat(redis.call('ZREVRANGEBYLEX', list, newest, '-', 'LIMIT', 0, limit))}
+return {'ok', string.format('%d', now), table.concat(redis.call('ZREVRANGEBYLEX', list, newest, '-', 'LIMIT', 0, limit))}

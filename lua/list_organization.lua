@@ -18,4 +18,4 @@ local key_hash, before, limit = ARGV[1], ARGV[2], ARGV[3]
 --@block api_key
 
 --@block newest
-return {'ok', string.format('%.0f', now), table.concat(redis.call('ZREVRANGEBYLEX', index, newest, '-', 'LIMIT', 0, limit))}
+return {'ok', string.format('%d', now), table.concat(redis.call('ZREVRANGEBYLEX', index, newest, '-', 'LIMIT', 0, limit))}

@@ -22,4 +22,4 @@ local key_hash, before, limit = ARGV[1], ARGV[2], ARGV[3]
 --@block newest
 local open = redis.call('ZREVRANGEBYLEX', open_sessions, newest, '-', 'LIMIT', 0, limit)
 local closed = redis.call('ZREVRANGEBYLEX', closed_sessions, newest, '-', 'LIMIT', 0, limit)
-return {'ok', string.format('%.0f', now), table.concat(open), table.concat(closed)}
+return {'ok', string.format('%d', now), table.concat(open), table.concat(closed)}

@@ -20,15 +20,23 @@
 //     return from the script, and costs nothing. Words after NAME fill it in: with --@block extend_ttl key=holds, $key
 //     in the block is holds.
 //   - A function, in a file under include, is what several operations do alike in one step: an entry in the audit trail, the
-//     release of a hold. A line --@include NAME puts it at the head of the script, which calls it.
+//     release of a hold. A line --@include NAME puts it at the head of the script, which calls it; or, in a script that calls
+//     it seldom, where few calls pass: every call that passes makes the function anew.
 //
-// idempotent.lua and idempotent_sealed.lua take a whole operation in at --@operation.
+// A line --@joined after the header makes of every reply one text of lines: {'ok', n, x} becomes 'ok', n and x with a line
+// break between, and nil an empty line. That costs less, on both sides. All values are texts then, and one that may contain
+// a line break stands last. Inside another script the operation still returns arrays: what is stored for an idempotency
+// key is the same for every version.
+//
+// idempotent.lua and idempotent_sealed.lua take a whole operation in at --@operation. A script that many callers run at once
+// has a second text, which runs it for several of them; see MergedSource.
 package lua
 
 import (
 	"embed"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -36,16 +44,22 @@ import (
 var files embed.FS
 
 var (
-	includes = regexp.MustCompile(`(?m)^--@include (\w+)\n`)
+	includes = regexp.MustCompile(`(?m)^ *--@include (\w+)\n`)
 	blocks   = regexp.MustCompile(`(?m)^( *)--@block (\w+)((?: \w+=\S+)*)\n`)
 	holes    = regexp.MustCompile(`\$[a-z]+`)
 	purpose  = regexp.MustCompile(`^(--[^@].*\n)*`)
+	within   = regexp.MustCompile(`(?m)^--@operation KEYS\[(\d+)\] ARGV\[(\d+)\]\n`)
+	indexes  = regexp.MustCompile(`\b(KEYS|ARGV)\[(\d+)\]`)
+	unpacks  = regexp.MustCompile(`\bunpack\((KEYS|ARGV)(?:, (\d+))?\)`)
 )
 
 // Source returns the text of the script in the file name + ".lua", with its blocks and what it includes. It panics when there
 // is no such file: the names are constants of the program.
-func Source(name string) string {
-	return includes.ReplaceAllStringFunc(expand(read(name)), func(line string) string {
+func Source(name string) string { return joined(include(expand(read(name)))) }
+
+// include puts the functions that a text names in their places.
+func include(text string) string {
+	return includes.ReplaceAllStringFunc(text, func(line string) string {
 		return expand(read("include/" + includes.FindStringSubmatch(line)[1]))
 	})
 }
@@ -79,13 +93,38 @@ func fill(block, words string) string {
 }
 
 // IdempotentSource returns the script that runs the operation of the named one once for an idempotency key; see idempotent.lua.
-func IdempotentSource(name string) string { return around("idempotent", name) }
+func IdempotentSource(name string) string { return include(expand(around("idempotent", name))) }
 
 // SealedIdempotentSource is IdempotentSource for an operation whose answer holds a credential; see idempotent_sealed.lua.
-func SealedIdempotentSource(name string) string { return around("idempotent_sealed", name) }
+func SealedIdempotentSource(name string) string {
+	return include(expand(around("idempotent_sealed", name)))
+}
 
+// around puts an operation into its place in a wrapper. That says which KEYS and ARGV are the operation's first.
 func around(wrapper, name string) string {
-	return strings.Replace(Source(wrapper), "--@operation\n", Source(name), 1)
+	return within.ReplaceAllStringFunc(read(wrapper), func(line string) string {
+		first := within.FindStringSubmatch(line)
+		return shift(unjoined(read(name)), number(first[1])-1, number(first[2])-1)
+	})
+}
+
+// shift makes a script take its KEYS and ARGV from behind so many others.
+func shift(text string, keys, arguments int) string {
+	by := map[string]int{"KEYS": keys, "ARGV": arguments}
+	text = indexes.ReplaceAllStringFunc(text, func(index string) string {
+		match := indexes.FindStringSubmatch(index)
+		return fmt.Sprintf("%s[%d]", match[1], number(match[2])+by[match[1]])
+	})
+	return unpacks.ReplaceAllStringFunc(text, func(call string) string {
+		match := unpacks.FindStringSubmatch(call)
+		return fmt.Sprintf("unpack(%s, %d)", match[1], max(number(match[2]), 1)+by[match[1]])
+	})
+}
+
+// number returns what digits say, and 0 for none.
+func number(digits string) int {
+	n, _ := strconv.Atoi(digits)
+	return n
 }
 
 func read(name string) string {

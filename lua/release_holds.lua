@@ -1,30 +1,32 @@
--- Releases holds of a session whose time is up, at most 500 in a call. Every other script that reads a session answers
--- holds_due while some are due, and runs again after this one. So none of them needs a key that most sessions never
--- have, which would fail it while its slot moves.
+-- Releases holds of a session whose time is up, at most 500 in a call, and ends its leases whose time is up: they are spent
+-- in full. Every other script that reads a session answers
+-- holds_due while some are due, and runs again after this one. So few of them need a key that most sessions never have,
+-- which would fail them while its slot moves.
 --
 -- KEYS[1] = session          hash s:{cell}:<session>
 -- KEYS[2] = holds            zset sh:{cell}:<session>
 -- KEYS[3] = events           stream ev:{cell}:<agent>
 -- KEYS[4] = agent            hash a:{cell}:<agent>
+-- KEYS[5] = leases           zset sl:{cell}:<session>
 --
 -- ARGV[1] = audit            see include/audit.lua
 --
--- Reply:  {'ok'}
--- Writes: ZREM holds, HSET and HDEL session, XADD events
+-- Reply:  {'ok', expired}  how many leases expired
+-- Writes: ZREM holds and leases, HSET and HDEL session, XADD events
 --@include audit
 --@include holds
-local session, holds, events, agent = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local session, holds, events, agent, leases = unpack(KEYS)
 local audit = ARGV[1]
 
 --@block now
 
 if redis.call('EXISTS', agent) == 0 then
-  return {'ok'} -- its agent was deleted meanwhile: an event would begin an audit trail that nothing ends
+  return {'ok', '0'} -- its agent was deleted meanwhile: an event would begin an audit trail that nothing ends
 end
-local h, gb = unpack(redis.call('HMGET', session, 'h', 'gb'))
+local h, gb, lv = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv'))
 local held = tonumber(h or 0)
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%.0f', now), 'LIMIT', 0, 500)) do
+for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%d', now), 'LIMIT', 0, 500)) do
   local value = string.sub(hold, 17)
   held = held - tonumber(value)
   redis.call('ZREM', holds, hold)
@@ -32,10 +34,26 @@ for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('
     'transaction', string.sub(hold, 1, 16), 'released', value)
 end
 
-local next_due = redis.call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
-if next_due then
-  redis.call('HSET', session, 'h', string.format('%.0f', held), 'hx', string.format('%.0f', tonumber(next_due)))
+local expired, leased = 0, tonumber(lv or 0)
+for _, lease in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', string.format('%d', now))) do
+  local n, v = string.match(lease, '^(%d+) (%d+)$', 17)
+  expired, leased = expired + 1, math.max(leased - v, 0)
+  redis.call('ZREM', leases, lease)
+  record(events, audit, now, 'lease.expired', 'session', string.sub(session, -36), 'lease', string.sub(lease, 1, 16),
+    'actions', n, 'charged', v)
+end
+
+local next_hold = redis.call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
+local next_lease = redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
+if not next_lease and lv then
+  redis.call('HDEL', session, 'lv')
+elseif expired > 0 then
+  redis.call('HSET', session, 'lv', string.format('%d', leased))
+end
+if next_hold or next_lease then
+  local due = math.min(tonumber(next_hold or math.huge), tonumber(next_lease or math.huge))
+  redis.call('HSET', session, 'h', string.format('%d', held), 'hx', string.format('%d', due))
 else
   hold_nothing(session, gb)
 end
-return {'ok'}
+return {'ok', string.format('%.0f', expired)}

@@ -18,7 +18,7 @@ local name, organization_key, old_previous_until = unpack(redis.call('HMGET', or
 if not name then
   return {'unknown_organization'}
 end
-local previous_until = string.format('%.0f', now + grace)
+local previous_until = string.format('%d', now + grace)
 if organization_key == new_key_hash then
   return {'ok', old_previous_until or previous_until}
 end

@@ -22,7 +22,7 @@ if agent_revoked then
   return {'ok', agent_revoked}
 end
 
-local revoked = string.format('%.0f', now)
+local revoked = string.format('%d', now)
 redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', agent, 'revoked', revoked)
 record(events, audit, now, 'agent.revoked')

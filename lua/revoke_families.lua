@@ -20,6 +20,6 @@ local agent_organization, agent_epoch = unpack(redis.call('HMGET', agent, 'organ
 --@block refuse_unknown_agent
 
 redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
-redis.call('HSET', agent, 'epoch', string.format('%.0f', (agent_epoch or 0) + 1))
+redis.call('HSET', agent, 'epoch', string.format('%d', (agent_epoch or 0) + 1))
 record(events, audit, now, 'agent.families_revoked')
 return {'ok'}

@@ -47,10 +47,10 @@ local t_a, t_s, t_st, t_hv, t_x, t_v, t_ov, t_cm, t_ir, t_po = unpack(redis.call
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb = unpack(redis.call('HMGET', session,
-  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb'))
+local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb, s_lv = unpack(redis.call('HMGET', session,
+  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb', 'lv'))
 --@block refuse_holds_due hx=s_hx
-local rolled_back, ended = string.format('%.0f', now), session_end(t_s, s_a, s_e)
+local rolled_back, ended = string.format('%d', now), session_end(t_s, s_a, s_e)
 local pending = t_st == 'pending' and ended == '' and now < tonumber(t_x)
 if t_st == 'committed' and caller_family ~= '' then
   local held_by_session, allowed = ' ' .. (s_sc or agent_scopes) .. ' ', false
@@ -82,15 +82,15 @@ local given_back, v, ov = t_hv or '0', t_v or '0', t_ov or '0'
 if not t_s then
   given_back = '0'
 elseif pending and s_a then
-  release_hold(session, holds, transaction_id .. t_hv, tonumber(s_h or 0), s_gb)
+  release_hold(session, holds, transaction_id .. t_hv, tonumber(s_h or 0), s_gb, s_lv)
 elseif not pending then
   given_back = v
   if s_a then
     local given_back_before, max_committed, max_value = read_budget(s_gb, s_mv)
     local most = 9007199254740991 -- what a double counts exactly
-    local gb, mv = write_budget(string.format('%.0f', math.min(given_back_before + v, most)), max_committed, max_value)
-    redis.call('HSET', session, 'v', string.format('%.0f', s_v - v), 'gb', gb, 'mv', mv,
-      'ov', string.format('%.0f', math.max((s_ov or 0) - ov, 0)))
+    local gb, mv = write_budget(string.format('%d', math.min(given_back_before + v, most)), max_committed, max_value)
+    redis.call('HSET', session, 'v', string.format('%d', s_v - v), 'gb', gb, 'mv', mv,
+      'ov', string.format('%d', math.max((s_ov or 0) - ov, 0)))
   end
 end
 redis.call('HSET', transaction, 'st', 'rolled_back', 'rb', rolled_back)

@@ -31,7 +31,7 @@ local previous_lives = previous_secret and now < tonumber(old_previous_until)
 if previous_lives and not secret_used then
   in_use = previous_secret
 end
-local previous_until = string.format('%.0f', now + grace)
+local previous_until = string.format('%d', now + grace)
 redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', agent, 'secret', new_secret_hash, 'previous_secret', in_use, 'previous_until', previous_until)
 redis.call('HDEL', agent, 'secret_used')

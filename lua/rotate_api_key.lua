@@ -28,7 +28,7 @@ local ends = now + grace
 if in_grace then
   ends = math.min(ends, tonumber(previous_until)) -- it does not prolong its own time
 end
-previous_until = string.format('%.0f', ends)
+previous_until = string.format('%d', ends)
 redis.call('HDEL', organization, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', organization, 'key', new_key_hash, 'previous_key', key_hash, 'previous_until', previous_until)
 return {'ok', previous_until}

@@ -27,8 +27,8 @@ end
 if #stored == 0 then
   publish = 0 -- there is no key to sign with until then
 end
-local signs_from = string.format('%.0f', now + publish)
-local ends = string.format('%.0f', now + publish + outlive)
+local signs_from = string.format('%d', now + publish)
+local ends = string.format('%d', now + publish + outlive)
 redis.call('HDEL', keys, '') -- goes on when Redis is full, see lua.go
 for i = 1, #stored, 2 do
   local created, began, old_ends, old_material = string.match(stored[i + 1], '^(%d+) (%d+) (%d+) (.*)$')
@@ -38,5 +38,5 @@ for i = 1, #stored, 2 do
     redis.call('HDEL', keys, stored[i])
   end
 end
-redis.call('HSET', keys, key_id, string.format('%.0f', now) .. ' ' .. signs_from .. ' 0 ' .. material)
+redis.call('HSET', keys, key_id, string.format('%d', now) .. ' ' .. signs_from .. ' 0 ' .. material)
 return {'ok', signs_from}

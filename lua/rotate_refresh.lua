@@ -23,13 +23,14 @@
 --
 -- Arguments: four are times that the operator sets or derives, and scripts keep no settings.
 --
--- Reply:  {'ok', generation, organization_id, scopes}            generation that the successor carries
---         {'ok', generation, organization_id, scopes, replayed}  replayed '1': the predecessor was answered again
+-- Reply:  {'ok', generation, replayed, scopes, organization_id}  generation that the successor carries; replayed '1' when
+--                                                                the predecessor was answered again, else ''
 --         {'invalid_refresh_token'}  no such family, expired, or revoked
 --         {'reused'}                 and the family is revoked
 --         {'scope_not_held', scope}  the first scope that the family does not have
 -- Writes: HSET and PEXPIRE family, ZADD and PEXPIRE families now and then; or, on reuse, HSET agent, DEL family and ZREM
 -- families; or, of a generation that is presented again the first time, and the first time late, HSET family; XADD events
+--@joined
 --@include audit
 --@include drawn_at
 --@include family_score
@@ -52,7 +53,7 @@ end
 
 -- How long after its id was drawn the family was created. One of the version before begins to count now.
 local drawn = drawn_at(revoked_family, 8)
-local since_drawn = c or string.format('%.0f', now - drawn)
+local since_drawn = c or string.format('%d', now - drawn)
 local lifetime_left = drawn + since_drawn + lifetime - now
 if lifetime_left <= 0 then
   return {'invalid_refresh_token'}
@@ -83,19 +84,19 @@ if answer_was_lost then
     end
     record(events, audit, now, 'token.replayed', 'family', string.sub(family, -36), 'spent', r)
   end
-  return {'ok', g, agent_organization, scopes, '1'}
+  return {'ok', g, '1', scopes, agent_organization}
 end
 
-local successor = string.format('%.0f', generation + 1)
+local successor = string.format('%d', generation + 1)
 local period = refresh_ttl / 8
 if not c then
-  redis.call('HSET', family, 'g', successor, 'r', string.format('%.0f', now), 'c', since_drawn)
+  redis.call('HSET', family, 'g', successor, 'r', string.format('%d', now), 'c', since_drawn)
 else
-  redis.call('HSET', family, 'g', successor, 'r', string.format('%.0f', now))
+  redis.call('HSET', family, 'g', successor, 'r', string.format('%d', now))
 end
-redis.call('PEXPIRE', family, string.format('%.0f', math.min(refresh_ttl, lifetime_left)))
+redis.call('PEXPIRE', family, string.format('%d', math.min(refresh_ttl, lifetime_left)))
 if not c or math.floor(rotated / period) ~= math.floor(now / period) then
   index_family(families, member, tonumber(agent_epoch or 0), now, refresh_ttl)
 end
 record(events, audit, now, 'token.refreshed', 'family', string.sub(family, -36))
-return {'ok', successor, agent_organization, scopes}
+return {'ok', successor, '', scopes, agent_organization}

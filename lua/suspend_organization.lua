@@ -14,7 +14,7 @@ local organization_id, state = ARGV[1], ARGV[2]
 
 --@block now
 
-local since = string.format('%.0f', now)
+local since = string.format('%d', now)
 local stored = redis.call('HGET', suspended, organization_id)
 if stored then
   local first, was = string.match(stored, '^(%d+) (%a+)$')

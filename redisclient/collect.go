@@ -24,6 +24,7 @@ func (c *Client) Describe(to chan<- *prometheus.Desc) {
 	c.metrics.calls.Describe(to)
 	c.metrics.failures.Describe(to)
 	c.metrics.pipelines.Describe(to)
+	c.metrics.mergedSizes.Describe(to)
 	for _, d := range []*prometheus.Desc{waitingCalls, callsInFlight, stalledPipelines, poolHits, poolMisses, poolTimeouts, poolStale, poolSizes, durability} {
 		to <- d
 	}
@@ -34,6 +35,7 @@ func (c *Client) Collect(to chan<- prometheus.Metric) {
 	c.metrics.calls.Collect(to)
 	c.metrics.failures.Collect(to)
 	c.metrics.pipelines.Collect(to)
+	c.metrics.mergedSizes.Collect(to)
 	c.collectQueues(to)
 	c.collectPools(to)
 	to <- prometheus.MustNewConstMetric(durability, prometheus.GaugeValue, 1, string(c.config.Durability))

@@ -24,7 +24,9 @@ type Command struct {
 	bounds  bounds
 	reply   Reply
 
-	confirm bool // it counts only once it is replicated
+	confirm bool          // it counts only once it is replicated
+	merged  *mergedScript // by which it may share a command; nil for none
+	unknown bool          // Redis did not know that script
 
 	room struct {
 		words  [24]any
@@ -86,10 +88,11 @@ func NewCommand(f Flow, keys int) *Command {
 func (c *Command) of(ctx context.Context, sc *Script, withSource bool) unretriedCmd {
 	c.script.written.Store(false)
 	if withSource {
-		c.words[verbWord], c.script.bytes = "eval", sc.source
+		c.words[verbWord], c.script.bytes, c.merged = "eval", sc.source, nil
 	} else {
-		c.words[verbWord], c.script.bytes = "evalsha", sc.sha
+		c.words[verbWord], c.script.bytes, c.merged = "evalsha", sc.sha, sc.merged
 	}
+	c.unknown = false
 	return unretriedCmd{redis.NewCmd(ctx, c.words...)}
 }
 

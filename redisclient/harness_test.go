@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -28,15 +29,30 @@ func TestMain(m *testing.M) {
 }
 
 // The scripts of these tests: a counter with a limit, 0 for none, and what reads it.
-var (
-	addScript = NewScript("add", `
+const (
+	addSource = `
 local sum = tonumber(redis.call('GET', KEYS[1]) or '0') + tonumber(ARGV[1])
 if tonumber(ARGV[2]) > 0 and sum > tonumber(ARGV[2]) then return {'over_limit'} end
 redis.call('SET', KEYS[1], sum)
-return {'ok', tostring(sum)}`, Writes)
-	readScript = NewScript("read", "return {'ok', redis.call('GET', KEYS[1]) or '0'}", Reads)
+return {'ok', tostring(sum)}`
+	readSource = "return {'ok', redis.call('GET', KEYS[1]) or '0'}"
+)
+
+var (
+	addScript  = NewScript("add", addSource, Writes).MergeAs(mergedSource(addSource, 1, 2), 1, 2)
+	readScript = NewScript("read", readSource, Reads).MergeAs(mergedSource(readSource, 1, 0), 1, 0)
 	noScript   = NewScript("nothing", "return {'ok'}", Writes)
 )
+
+// mergedSource does to a script of these tests what package lua does to the service's.
+func mergedSource(source string, keys, arguments int) string {
+	run, err := os.ReadFile("../lua/include/run_each.lua")
+	if err != nil {
+		panic(err)
+	}
+	source = strings.NewReplacer("KEYS[", "KEYS[k + ", "ARGV[", "ARGV[v + ").Replace(source)
+	return fmt.Sprintf("%slocal function one(k, v)\n%s\nend\nreturn run_each(one, %d, %d)", run, source, keys, arguments)
+}
 
 var errOverLimit = &WritingRefusal{"the limit is reached"}
 
@@ -125,6 +141,12 @@ func loadScripts(t *testing.T, c *Client) {
 	err := c.ForEachPrimary(t.Context(), func(ctx context.Context, server *redis.Client) error {
 		for _, sc := range []*Script{addScript, readScript, noScript} {
 			if err := server.ScriptLoad(ctx, sc.Source()).Err(); err != nil {
+				return err
+			}
+			if sc.merged == nil {
+				continue
+			}
+			if err := server.ScriptLoad(ctx, string(sc.merged.source)).Err(); err != nil {
 				return err
 			}
 		}

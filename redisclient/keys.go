@@ -21,9 +21,15 @@ func (k keyspace) probe(cell uint16) string {
 
 // mark returns a key in the slot of another.
 func (k keyspace) mark(key string) string {
-	tag := key // Redis hashes the whole key if it has no tag
+	return k.prefix + "w:{" + hashTag(key) + "}"
+}
+
+// hashTag returns the part of a key by which Redis finds its slot: the whole key if it has no tag.
+func hashTag(key string) string {
 	if _, rest, found := strings.Cut(key, "{"); found {
-		tag, _, _ = strings.Cut(rest, "}")
+		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
+			return tag
+		}
 	}
-	return k.prefix + "w:{" + tag + "}"
+	return key
 }

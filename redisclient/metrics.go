@@ -57,6 +57,7 @@ type callMetrics struct {
 	sharedSizes prometheus.Observer // commands in a pipeline that calls share
 	batchSizes  prometheus.Observer // calls of RunAll in a pipeline
 	listSizes   prometheus.Observer // objects that ReadAll reads
+	mergedSizes prometheus.Histogram
 }
 
 func newCallMetrics() *callMetrics {
@@ -73,10 +74,15 @@ func newCallMetrics() *callMetrics {
 		}, []string{"outcome"}),
 		pipelines: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "remit_redis_pipeline_commands",
-			Help:    "Commands sent to Redis in one pipeline: calls that share one, parts of a batch, reads of a list.",
+			Help:    "Calls sent to Redis in one pipeline: those that share one, parts of a batch, reads of a list.",
 			Buckets: prometheus.ExponentialBuckets(1, 2, 10),
 		}, []string{"kind"}),
 	}
+	m.mergedSizes = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "remit_redis_merged_calls",
+		Help:    "Calls of one script sent to Redis as one command. Calls that go by themselves are not counted.",
+		Buckets: prometheus.ExponentialBuckets(2, 2, 4),
+	})
 	m.sharedSizes, m.batchSizes = m.pipelines.WithLabelValues("calls"), m.pipelines.WithLabelValues("batch")
 	m.listSizes = m.pipelines.WithLabelValues("list")
 	for how := unavailable; how < callOutcomes; how++ { // present from the start at 0, so that the first failure is an increase

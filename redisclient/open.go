@@ -18,7 +18,8 @@ func Open(cfg Config) (*Client, error) {
 		cfg.Durability = Local
 	}
 	c := &Client{config: cfg, keys: keyspace{cfg.Prefix}, metrics: newCallMetrics()}
-	c.pipeliners.sizes = c.metrics.sharedSizes
+	c.pipeliners.sizes, c.pipeliners.merges = c.metrics.sharedSizes, c.metrics.mergedSizes
+	c.pipeliners.cluster = options.IsClusterMode
 	c.pipeliners.newConfirmer = func() *confirmer { return newConfirmer(c.keys, cfg.MarkWrite, c.Suspect) }
 	c.redis = c.connect(options)
 	c.pools.connect(c.redis)

@@ -8,6 +8,7 @@ import (
 // pendingCall is a command that waits for a pipeline, or one call that waits for a semaphore.
 type pendingCall struct {
 	cmd      unretriedCmd // its error is read after done
+	call     *Command     // by which it may share a command with others; nil for none
 	flow     Flow
 	before   *pendingCall // in its list
 	behind   *pendingCall
@@ -17,6 +18,12 @@ type pendingCall struct {
 }
 
 var pendingCalls = sync.Pool{New: func() any { return &pendingCall{done: make(chan struct{}, 1)} }}
+
+// release hands it back for another call, which must be the last use of it.
+func (p *pendingCall) release() {
+	p.cmd, p.call, p.traced = unretriedCmd{}, nil, nil
+	pendingCalls.Put(p)
+}
 
 // refuse ends the waiting of a call that was not sent.
 func (p *pendingCall) refuse(why error) {

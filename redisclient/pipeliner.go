@@ -1,7 +1,6 @@
 package redisclient
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -39,10 +38,13 @@ type pipeliner struct {
 
 	batches semaphore           // of the pipelines of RunAll, which do not wait in the queue
 	sizes   prometheus.Observer // observes how many calls share a pipeline; may be nil
+	merges  prometheus.Observer // observes how many calls share a command; may be nil
+	byTag   atomic.Bool         // only calls whose keys have the same hash tag may share a command
 
 	mu        sync.Mutex
 	queue     fairQueue
-	pipelines int // in flight
+	pipelines int     // in flight
+	merger    *merger // nil while a pipeline uses it
 	taken     time.Time
 	pace      pace
 }
@@ -64,19 +66,23 @@ func (l *pipeliner) sendAlone(cmd *Command, sent unretriedCmd) error {
 func (l *pipeliner) share(cmd *Command, sent unretriedCmd) error {
 	ctx := cmd.bounds.Context
 	p := pendingCalls.Get().(*pendingCall)
-	p.cmd, p.flow, p.deadline = sent, cmd.flow, cmd.bounds.deadline
+	p.cmd, p.call, p.flow, p.deadline = sent, cmd, cmd.flow, cmd.bounds.deadline
 	p.traced, _ = ctx.(*tracedCall)
 	if err := l.enqueue(p); err != nil {
-		p.cmd, p.traced = unretriedCmd{}, nil
-		pendingCalls.Put(p)
+		p.release()
 		return err
 	}
-	select {
-	case <-p.done:
+	if ctx.Done() == nil { // as for most callers: their requests go on when their clients have gone. A select takes twice as long
+		<-p.done
 		p.cmd, p.traced = unretriedCmd{}, nil
 		pendingCalls.Put(p)
 		return sent.failure()
-	case <-ctx.Done(): // never, for most callers: their requests go on when their clients have gone
+	}
+	select {
+	case <-p.done:
+		p.release()
+		return sent.failure()
+	case <-ctx.Done():
 		if l.leave(p) {
 			return errCallerLeft
 		}
@@ -192,55 +198,6 @@ func (p *pace) note(latest float64) {
 		*p = pace(latest)
 	}
 	*p += (pace(latest) - *p) / 8
-}
-
-// sendBatch sends one pipeline, and wakes all its callers.
-func (l *pipeliner) sendBatch(batch []*pendingCall) {
-	defer func() {
-		for _, p := range batch {
-			p.done <- struct{}{}
-		}
-	}()
-	defer RecoverTo(func(err error) {
-		for _, p := range batch {
-			p.cmd.SetErr(err)
-		}
-	})
-	pipeline := l.server.Pipeline()
-	earliest := fill(pipeline, batch)
-	sent := pipeline.Len()
-	if sent == 0 {
-		return
-	}
-	if l.sizes != nil {
-		l.sizes.Observe(float64(sent))
-	}
-	failure := l.confirms.end(pipeline, keyOf(batch[0].cmd), earliest)
-	trips := beginTrips(l.server, batch, sent)
-	_, err := pipeline.Exec(&bounds{context.Background(), earliest})
-	unconfirmed := failure()
-	l.ended(sent, err)
-	for _, p := range batch {
-		p.cmd.explain(err)
-		p.cmd.note(unconfirmed)
-	}
-	endTrips(trips)
-}
-
-// fill puts those commands into a pipeline that have enough time left, and returns their earliest deadline.
-func fill(pipeline redis.Pipeliner, batch []*pendingCall) (earliest time.Time) {
-	now := time.Now()
-	for _, p := range batch {
-		if p.deadline.Sub(now) < minTimeLeft {
-			p.cmd.SetErr(errTooLate)
-			continue
-		}
-		if earliest.IsZero() || p.deadline.Before(earliest) {
-			earliest = p.deadline
-		}
-		_ = pipeline.Process(context.Background(), p.cmd) // queues it
-	}
-	return earliest
 }
 
 // load returns how many calls wait, and how many are in flight.

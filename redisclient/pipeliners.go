@@ -11,6 +11,8 @@ import (
 type pipeliners struct {
 	newConfirmer func() *confirmer
 	sizes        prometheus.Observer // observes how many calls share a pipeline
+	merges       prometheus.Observer // observes how many calls share a command
+	cluster      bool
 
 	mu        sync.RWMutex
 	byAddress map[string]*pipeliner
@@ -30,14 +32,19 @@ func (l *pipeliners) of(server *redis.Client) *pipeliner {
 		if l.byAddress == nil {
 			l.byAddress = map[string]*pipeliner{}
 		}
-		known = newPipeliner(server)
-		known.sizes = l.sizes
-		known.confirmed = newPipeliner(server)
-		known.confirmed.sizes = l.sizes
+		known = l.begin(server)
+		known.confirmed = l.begin(server)
 		known.confirmed.confirms = l.newConfirmer()
 		l.byAddress[address] = known
 	}
 	return known
+}
+
+func (l *pipeliners) begin(server *redis.Client) *pipeliner {
+	p := newPipeliner(server)
+	p.sizes, p.merges = l.sizes, l.merges
+	p.byTag.Store(l.cluster)
+	return p
 }
 
 func (l *pipeliners) all() []*pipeliner {

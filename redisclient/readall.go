@@ -14,16 +14,41 @@ type Hashes struct{ Keys, Fields []string }
 // ReadAll reads the same fields of many hashes (HMGET), in one pipeline per server, and returns what each answered: a value or
 // nil for each field. It waits for a place among the callers of the flow and of others.
 func (c *Client) ReadAll(ctx context.Context, f Flow, keys []string, fields ...string) ([]*Reply, error) {
-	commands, err := c.readPipeline(ctx, f, []Hashes{{keys, fields}}, func(words []any) redis.Cmder { return redis.NewSliceCmd(ctx, words...) })
+	_, replies, err := c.ReadTexts(ctx, f, Hashes{}, Hashes{keys, fields})
+	return replies, err
+}
+
+// ReadTexts is ReadAll for two kinds of hashes. For each of the first it returns a text for each field, which costs less
+// memory than values do: "" also for a field that the hash does not have. A server reads the first before the others.
+func (c *Client) ReadTexts(ctx context.Context, f Flow, first, others Hashes) ([][]string, []*Reply, error) {
+	commands, err := c.readPipeline(ctx, f, first, others)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	replies := make([]*Reply, len(keys))
-	room := make([]Reply, len(keys))
+	texts, err := textsIn(commands[:len(first.Keys)], len(first.Fields))
+	if err != nil {
+		return nil, nil, err
+	}
+	replies, err := repliesIn(commands[len(first.Keys):], len(others.Fields))
+	return texts, replies, err
+}
+
+func textsIn(commands []redis.Cmder, fields int) ([][]string, error) {
+	texts := make([][]string, len(commands))
+	for i, command := range commands {
+		if texts[i] = command.(*redis.StringSliceCmd).Val(); len(texts[i]) != fields {
+			return nil, fmt.Errorf("%w: %d texts for %d fields", ErrReply, len(texts[i]), fields)
+		}
+	}
+	return texts, nil
+}
+
+func repliesIn(commands []redis.Cmder, fields int) ([]*Reply, error) {
+	replies, room := make([]*Reply, len(commands)), make([]Reply, len(commands))
 	for i, command := range commands {
 		values := command.(*redis.SliceCmd).Val()
-		if len(values) != len(fields) {
-			return nil, fmt.Errorf("%w: %d values for %d fields", ErrReply, len(values), len(fields))
+		if len(values) != fields {
+			return nil, fmt.Errorf("%w: %d values for %d fields", ErrReply, len(values), fields)
 		}
 		room[i].Values = values
 		replies[i] = &room[i]
@@ -31,40 +56,20 @@ func (c *Client) ReadAll(ctx context.Context, f Flow, keys []string, fields ...s
 	return replies, nil
 }
 
-// ReadTexts is ReadAll for different kinds of hashes, and returns a text for each field: "" for one that the hash does not
-// have. A server reads its hashes in the order given.
-func (c *Client) ReadTexts(ctx context.Context, f Flow, all ...Hashes) ([][]string, error) {
-	commands, err := c.readPipeline(ctx, f, all, func(words []any) redis.Cmder { return redis.NewStringSliceCmd(ctx, words...) })
-	if err != nil {
-		return nil, err
-	}
-	texts := make([][]string, len(commands))
-	at := 0
-	for _, hashes := range all {
-		for range hashes.Keys {
-			texts[at] = commands[at].(*redis.StringSliceCmd).Val()
-			if len(texts[at]) != len(hashes.Fields) {
-				return nil, fmt.Errorf("%w: %d texts for %d fields", ErrReply, len(texts[at]), len(hashes.Fields))
-			}
-			at++
-		}
-	}
-	return texts, nil
-}
-
 // readPipeline sends a command for each hash and returns them answered.
-func (c *Client) readPipeline(ctx context.Context, f Flow, all []Hashes, newCommand func([]any) redis.Cmder) ([]redis.Cmder, error) {
-	count := 0
-	for _, hashes := range all {
-		count += len(hashes.Keys)
-	}
+func (c *Client) readPipeline(ctx context.Context, f Flow, first, others Hashes) ([]redis.Cmder, error) {
+	count := len(first.Keys) + len(others.Keys)
 	if count == 0 {
 		return nil, nil
 	}
 	began := time.Now()
 	commands, err := c.sendReads(c.traced(ctx, "hmget"), f, count, func(p redis.Pipeliner) {
-		for _, words := range c.readsOf(all) {
-			_ = p.Process(ctx, newCommand(words)) // queues it
+		for i, words := range c.readsOf(first, others) {
+			var command redis.Cmder = redis.NewSliceCmd(ctx, words...)
+			if i < len(first.Keys) {
+				command = redis.NewStringSliceCmd(ctx, words...)
+			}
+			_ = p.Process(ctx, command) // queues it
 		}
 	})
 	c.metrics.called(opHMGet, began, err)
@@ -92,7 +97,7 @@ var hmget any = "hmget"
 
 // readsOf returns the words of each command, all in one piece of memory. They point to the keys and fields, except that a
 // cluster client finds the server by a key only if it is a string.
-func (c *Client) readsOf(all []Hashes) [][]any {
+func (c *Client) readsOf(all ...Hashes) [][]any {
 	_, isCluster := c.redis.(*redis.ClusterClient)
 	commands, size := 0, 0
 	for _, hashes := range all {

@@ -17,6 +17,7 @@ var ErrReply = errors.New("a script gave an unexpected reply")
 type Reply struct {
 	Values []any
 	Err    error
+	joined joined // instead of Values, if the answer is one text
 }
 
 // Refusals gives the error for every code that a script can reply, except the codes of success, "ok" and "outcome".
@@ -28,12 +29,8 @@ type WritingRefusal struct{ Text string }
 func (e *WritingRefusal) Error() string { return e.Text }
 
 // Read takes a script's answer. Its error is the refusal that the code stands for, or ErrReply.
-func (known Refusals) Read(r *Reply, values []any) error {
-	if len(values) == 0 {
-		return fmt.Errorf("%w: empty reply", ErrReply)
-	}
-	code, _ := values[0].(string)
-	r.Values = values[1:]
+func (known Refusals) Read(r *Reply, answer any) error {
+	code := r.codeOf(answer)
 	if code == "ok" || code == "outcome" {
 		return nil
 	}
@@ -53,6 +50,9 @@ func (r *Reply) fail(format string, args ...any) {
 
 // Text reads a string.
 func (r *Reply) Text(i int) string {
+	if text, has := r.joined.value(i); has {
+		return text
+	}
 	if i < len(r.Values) {
 		if text, ok := r.Values[i].(string); ok {
 			return text
@@ -106,8 +106,14 @@ func (r *Reply) Time(i int) time.Time { return r.timeAt(r.Number(i)) }
 func (r *Reply) ParseTime(text string) time.Time { return r.timeAt(r.Parse(text)) }
 
 // TimeOrZero is Time for something that may not have happened: nil, "" and 0 give the zero time.
-func (r *Reply) TimeOrZero(i int) time.Time {
-	if ms := r.NumberOr0(i); ms != 0 {
+func (r *Reply) TimeOrZero(i int) time.Time { return r.ParseTimeOrZero(r.Optional(i)) }
+
+// ParseTimeOrZero is TimeOrZero for a part of a text.
+func (r *Reply) ParseTimeOrZero(text string) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
+	if ms := r.Parse(text); ms != 0 {
 		return r.timeAt(ms)
 	}
 	return time.Time{}
@@ -128,12 +134,15 @@ func (r *Reply) timeAt(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// ID reads the 16 bytes of a UUID.
-func (r *Reply) ID(i int) uuid.UUID {
-	id, err := uuid.FromBytes([]byte(r.Text(i)))
-	if err != nil {
-		r.fail("no id at %d", i)
+// ID reads the 16 bytes of a UUID. In a joined reply it stands last.
+func (r *Reply) ID(i int) uuid.UUID { return r.ParseID(r.Rest(i)) }
+
+// ParseID is ID for a part of a text.
+func (r *Reply) ParseID(text string) (id uuid.UUID) {
+	if len(text) != len(id) {
+		r.fail("%d bytes are no id", len(text))
 	}
+	copy(id[:], text)
 	return id
 }
 

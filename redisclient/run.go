@@ -69,11 +69,11 @@ func (c *Client) goesAgain(ctx context.Context, err error, attempt int, began ti
 }
 
 // read reads the answer of a script, or classifies why there is none.
-func (c *Client) read(sc *Script, cmd *Command, values []any, err error) (*Reply, error) {
+func (c *Client) read(sc *Script, cmd *Command, answer any, err error) (*Reply, error) {
 	if err != nil && !isUnconfirmed(err) {
 		return nil, cmd.classify(err, sc.access)
 	}
-	if refusal := c.config.Refusals.Read(&cmd.reply, values); refusal != nil && (err == nil || !hasWritten(refusal)) {
+	if refusal := c.config.Refusals.Read(&cmd.reply, answer); refusal != nil && (err == nil || !hasWritten(refusal)) {
 		return nil, refusal // it acknowledges nothing, so nothing need be confirmed
 	}
 	return &cmd.reply, classify(err, sc.access)

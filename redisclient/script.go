@@ -12,6 +12,7 @@ type Script struct {
 	sha     []byte // in hex
 	access  Access
 	counted operationID
+	merged  *mergedScript // nil: each call is a command of its own
 }
 
 // NewScript returns a script with this source. Its name is that of its calls in metrics and traces. Call it only while the

@@ -179,7 +179,11 @@ func beginTrips(server *redis.Client, batch []*pendingCall, sent int) []trip {
 	var trips []trip
 	for _, p := range batch {
 		if p.traced != nil && p.cmd.Err() == nil { // sent, not late
-			trips = append(trips, trip{p.traced.start(serverAddress(server.Options().Addr), p.cmd.Name(), sent), p.cmd})
+			verb := p.cmd.Name()
+			if p.call != nil && p.call.unknown { // it goes again, merged, with the source
+				verb = "eval"
+			}
+			trips = append(trips, trip{p.traced.start(serverAddress(server.Options().Addr), verb, sent), p.cmd})
 		}
 	}
 	return trips

@@ -25,7 +25,7 @@ func TestCallsThatShareAPipelineHaveEachTheirSpanInTheirTrace(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	add(t.Context())
+	loadScripts(t, c)
 	l := c.pipeliners.of(c.redis.(*redis.Client))
 	l.inFlight.Add(unsharedCalls) // so that calls share
 	l.mu.Lock()
@@ -53,6 +53,22 @@ func TestCallsThatShareAPipelineHaveEachTheirSpanInTheirTrace(t *testing.T) {
 	}
 	if all := slices.DeleteFunc(r.Ended(), func(s sdktrace.ReadOnlySpan) bool { return s.Name() != "EVALSHA add" }); len(all) != traced {
 		t.Errorf("%d spans of %d traced calls", len(all), traced)
+	}
+}
+
+func TestCallsWhoseMergedScriptRedisForgotHaveASpanForEachRoundTrip(t *testing.T) {
+	t.Parallel()
+	r := redistest.NewSpanRecorder()
+	c := openClient(t, Config{Tracer: r.Tracer}, "redis://"+miniredis.RunT(t).Addr())
+	n := newCounter(c)
+	var spans []sdktrace.ReadOnlySpan
+	traced := func(context.Context) {
+		spans = r.Request(func(ctx context.Context) { must(n.add(ctx, Flow{}))(t) })
+	}
+	atOnce(t, c, n.key, traced, func(ctx context.Context) { must(n.add(ctx, Flow{}))(t) })
+	if len(spans) != 2 || spans[0].Name() != "EVALSHA add" || spans[1].Name() != "EVAL add" || spans[1].Status().Code == codes.Error ||
+		redistest.AttributeOf(spans[0], "error.type") != "NOSCRIPT" {
+		t.Errorf("the call has the spans %q", redistest.NamesOf(spans))
 	}
 }
 

@@ -18,7 +18,7 @@ func (c unretriedCmd) explain(pipeline error) {
 
 // note sets the reason why a write was not confirmed, if the command was answered.
 func (c unretriedCmd) note(unconfirmed error) {
-	if values, ok := c.Val().([]any); ok && len(values) > 0 && unconfirmed != nil {
+	if answered(c.Val()) && unconfirmed != nil {
 		c.SetErr(unconfirmed)
 	}
 }
@@ -34,15 +34,15 @@ func (c unretriedCmd) failure() error {
 // answer returns what Redis answered to a command that was sent, and the error of sending it. When a pipeline breaks, go-redis
 // gives its error to all its commands, also to those that were answered before it broke. A command that no replica has
 // confirmed has both an answer and an error.
-func (c unretriedCmd) answer(sending error) ([]any, error) {
+func (c unretriedCmd) answer(sending error) (any, error) {
 	if sending != nil && !isUnconfirmed(sending) {
 		return nil, sending
 	}
-	if values, ok := c.Val().([]any); ok && len(values) > 0 {
+	if answered(c.Val()) {
 		if isUnconfirmed(c.Err()) {
-			return values, c.Err()
+			return c.Val(), c.Err()
 		}
-		return values, nil
+		return c.Val(), nil
 	}
 	return c.Slice()
 }

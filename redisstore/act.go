@@ -52,7 +52,7 @@ func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UU
 	return r.ID(0), r.Err
 }
 
-var checkToken = newScript("check_token", reads)
+var checkToken = newMergedScript("check_token", reads)
 
 // CheckToken returns nil while the token's agent and family are live, else ErrInvalidToken.
 func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {

@@ -15,7 +15,7 @@ type Charge struct {
 	Idempotency *Idempotency   // nil for no idempotency key
 }
 
-var chargeSession = newKeyedScript("charge_session")
+var chargeSession = newMergedKeyedScript("charge_session")
 
 // Charge charges the session with the actions and their value if all of it fits, and returns the usage after it. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError, *ScopeError, *LimitError; with an idempotency key

@@ -24,12 +24,16 @@ type Event struct {
 	Session     uuid.UUID
 	Transaction uuid.UUID
 	Family      uuid.UUID
+	Lease       uuid.UUID
 	Limit       string // max_actions, max_value_usd or max_committed_usd, "" for none
 	Late        bool   // a commit after the transaction had expired
 	// What changed; nil for what the event does not contain.
-	MaxActions *int64
-	Amounts    map[string]money.MicroUSD // by name: max_value, max_committed, held, released, charged, overage
-	Times      map[string]time.Time      // by name: expires, previous_until, spent
+	MaxActions     *int64
+	Actions        *int64                    // of a lease: granted, spent or expired
+	OverageActions *int64                    // of a lease
+	MaxLease       *int64                    // seconds
+	Amounts        map[string]money.MicroUSD // by name: max_value, max_committed, held, leased, released, charged, overage
+	Times          map[string]time.Time      // by name: expires, previous_until, spent
 }
 
 var listEvents = newScript("list_events", reads)
@@ -126,14 +130,21 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.Transaction = idOrNilAt(r, i)
 	case "family":
 		e.Family = idOrNilAt(r, i)
+	case "lease":
+		e.Lease = idOrNilAt(r, i)
 	case "limit":
 		e.Limit = r.Text(i)
 	case "max_actions":
-		n := r.Number(i)
-		e.MaxActions = &n
+		e.MaxActions = new(r.Number(i))
+	case "actions":
+		e.Actions = new(r.Number(i))
+	case "overage_actions":
+		e.OverageActions = new(r.Number(i))
+	case "max_lease":
+		e.MaxLease = new(r.Number(i))
 	case "late":
 		e.Late = r.Text(i) != ""
-	case "max_value", "max_committed", "held", "released", "charged", "overage":
+	case "max_value", "max_committed", "held", "leased", "released", "charged", "overage":
 		if e.Amounts == nil {
 			e.Amounts = map[string]money.MicroUSD{}
 		}

@@ -6,7 +6,7 @@ import (
 )
 
 var (
-	authenticateOrganization = newScript("authenticate_organization", reads)
+	authenticateOrganization = newMergedScript("authenticate_organization", reads)
 	noteKeyUsed              = newScript("note_key_used", bestEffort)
 )
 

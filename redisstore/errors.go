@@ -19,6 +19,7 @@ var (
 	ErrUnknownFamily        = errors.New("no such refresh-token family")
 	ErrUnknownSession       = errors.New("no such session")
 	ErrUnknownTransaction   = errors.New("no such transaction")
+	ErrUnknownLease         = errors.New("no such lease")
 	ErrIdempotencyKeyReused = errors.New("the idempotency key was used for another request")
 	ErrTokenLacksScope      = errors.New("the access token does not hold the scope")
 	// ErrOrganizationSuspended refuses a valid credential of an organization that the operator has suspended.
@@ -46,9 +47,9 @@ type ScopeError struct{ Scope string }
 
 func (e *ScopeError) Error() string { return fmt.Sprintf("the scope %s is not held", e.Scope) }
 
-// LimitError refuses a charge or a hold that exceeds a limit.
+// LimitError refuses a charge, a hold or a lease that exceeds a limit.
 type LimitError struct {
-	Limit string // max_actions, max_value_usd or max_committed_usd
+	Limit string // max_actions, max_value_usd or max_committed_usd; of a lease also max_lease_seconds, expires_at or max_open_leases
 	Usage Usage  // as it stands; nothing was charged
 }
 
@@ -71,6 +72,9 @@ func (e *AboveBoundsError) Error() string { return e.Limit + " would become more
 type NotPendingError struct{ Status Status }
 
 func (e *NotPendingError) Error() string { return fmt.Sprintf("the transaction is %s", e.Status) }
+
+// ErrLeaseSettled refuses to settle a lease again with other numbers.
+var ErrLeaseSettled = errors.New("the lease is settled with other numbers")
 
 // ErrNotReversible refuses to roll back a committed transaction that was begun as irreversible.
 var ErrNotReversible = errors.New("the transaction is committed and was begun as not reversible")
@@ -111,6 +115,7 @@ func isNoOutcome(err error) bool {
 	var scope *ScopeError
 	var above *AboveBoundsError
 	return errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
+		errors.Is(err, ErrUnknownLease) ||
 		errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above)
 }
 

@@ -38,16 +38,23 @@ import (
 //	                                again, l the last one presented again late; TTL 7 days, at most to its --family-lifetime
 //	s:{cell}:<session>        hash  a agent, n actions, ma their limit, v value, mv its limit, h held value, c created
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
-//	                                agent's, md metadata, ov overage, gb refunds by rollbacks, and max_committed
-//	                                (include/budget.lua), q transactions begun, hx a time not after the next due hold, w flags
+//	                                agent's, md metadata, ov overage, lv leased value while a lease is open
+//	                                (include/leases.lua), ml the longest lease in seconds, gb refunds by rollbacks, and max_committed
+//	                                (include/budget.lua), q transactions begun, hx a time not after the next due hold
+//	                                or expiry of a lease, w flags
 //	                                for what the audit trail has noted (include/flags.lua); TTL lifetime + retention. The
 //	                                names are short because there are many sessions.
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
+//	sl:{cell}:<session>       zset  its open leases by expiry: lease (16 bytes), actions, a space and value; TTL as the session's
 //	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
 //	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action
 //	                                type, hv value to hold, v charged, ov overage, ir irreversible, b begun,
 //	                                x expires, cm committed, rb rolled back, re reason, md metadata, ps pre-state,
 //	                                po post-state; TTL lifetime + retention, then retention
+//	l:{cell}:<lease>          hash  a agent, s session, n actions, v value, b created, x expires, at settled, un and uv actions and
+//	                                value it was settled with, on and ov what of them is overage, lt 1 when late; ri, rn, rv and rx
+//	                                id, actions, value and expiry of its renewal, rr why that was refused; TTL lifetime +
+//	                                retention, then settledLeaseKept
 //	i:{cell}:<digest>         string  outcome of an idempotency key (idempotent.lua, idempotent_sealed.lua), or the claim on one
 //	                                (include/claims.lua); TTL 24 h. The cell is the agent's; for claims by API keys and for
 //	                                outcomes about API keys it is the organization's. An outcome ends with the organization's
@@ -80,12 +87,16 @@ func (k keyspace) agentTransactions(id uuid.UUID) string   { return k.key("at:",
 func (k keyspace) agentFamilies(id uuid.UUID) string       { return k.key("af:", cellOf(id), id) }
 func (k keyspace) events(agent uuid.UUID) string           { return k.key("ev:", cellOf(agent), agent) }
 
-// family, session, holds and transaction take their cell from the agent. The agent's own ids have the same cell. Another
+// family, session, holds, transaction and lease take their cell from the agent. The agent's own ids have the same cell. Another
 // agent's id gives a key that does not exist, in the slot where the caller's own credential is checked.
 func (k keyspace) family(agent, id uuid.UUID) string      { return k.key("f:", cellOf(agent), id) }
 func (k keyspace) session(agent, id uuid.UUID) string     { return k.key("s:", cellOf(agent), id) }
 func (k keyspace) holds(agent, session uuid.UUID) string  { return k.key("sh:", cellOf(agent), session) }
 func (k keyspace) transaction(agent, id uuid.UUID) string { return k.key("t:", cellOf(agent), id) }
+func (k keyspace) leases(agent, session uuid.UUID) string {
+	return k.key("sl:", cellOf(agent), session)
+}
+func (k keyspace) lease(agent, id uuid.UUID) string { return k.key("l:", cellOf(agent), id) }
 func (k keyspace) sessionTransactions(agent, session uuid.UUID) string {
 	return k.key("stx:", cellOf(agent), session)
 }

@@ -16,6 +16,7 @@ type NewLimits struct {
 	AddActions  *int64
 	AddValue    *money.MicroUSD
 	Lifetime    *time.Duration // from now
+	MaxLease    *time.Duration // in whole seconds; 0 for no leases
 	Idempotency *Idempotency   // nil for no idempotency key
 }
 
@@ -45,7 +46,7 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 		return s.perform(ctx, changeLimits, act, n.Idempotency, keys, act.organization, act.agent,
 			setOrAdded(n.MaxActions, n.AddActions), setOrAdded((*int64)(n.MaxValue), (*int64)(n.AddValue)),
 			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act),
-			MostActions, int64(MostValue))
+			MostActions, int64(MostValue), orEmpty(seconds(n.MaxLease)))
 	})
 	if err != nil {
 		return Session{}, s.released(ctx, c, n.Idempotency, act.errorFor(err))
@@ -78,4 +79,12 @@ func milliseconds(d *time.Duration) *int64 {
 	}
 	ms := d.Milliseconds()
 	return &ms
+}
+
+func seconds(d *time.Duration) *int64 {
+	if d == nil {
+		return nil
+	}
+	s := int64(*d / time.Second)
+	return &s
 }

@@ -20,12 +20,13 @@ const (
 	summaryExpires
 	summaryEnded
 	summaryBudget
+	summaryLeased
 )
 
 // summaryFields are the fields of a session's hash in this order.
 var summaryFields = []string{
 	summaryAgent: "a", summaryActions: "n", summaryMaxActions: "ma", summaryValue: "v", summaryMaxValue: "mv",
-	summaryExpires: "x", summaryEnded: "e", summaryBudget: "gb",
+	summaryExpires: "x", summaryEnded: "e", summaryBudget: "gb", summaryLeased: "lv",
 }
 
 // loadSessionsOf returns a loader that reads sessions first and their agents after, so that it observes every revocation
@@ -37,19 +38,22 @@ func (s *Store) loadSessionsOf(organization, agent uuid.UUID) func(context.Conte
 		if agent == uuid.Nil {
 			likely = s.owners.likely(organization, ids)
 		}
-		texts, err := s.client.ReadTexts(ctx, flow{Owner: organization}, s.summariesOf(ids), s.agentsToRead(likely))
+		texts, agents, err := s.client.ReadTexts(ctx, flow{Owner: organization}, s.summariesOf(ids), s.agentsToRead(likely))
 		if err != nil {
 			return nil, err
 		}
 		revoked := revocations{}
-		if err := revoked.take(organization, likely, texts[len(ids):]); err != nil {
+		if err := revoked.take(organization, likely, agents); err != nil {
 			return nil, err
 		}
-		texts = texts[:len(ids)]
-		if err := s.readOwners(ctx, organization, texts, likely, revoked); err != nil {
+		owners, err := agentsIn(texts)
+		if err != nil {
 			return nil, err
 		}
-		return readSummaries(ids, texts, revoked, now)
+		if err := s.readOthers(ctx, organization, owners, likely, revoked); err != nil {
+			return nil, err
+		}
+		return readSummaries(ids, owners, texts, revoked, now)
 	}
 }
 
@@ -57,12 +61,23 @@ func (s *Store) summariesOf(ids []uuid.UUID) redisclient.Hashes {
 	return redisclient.Hashes{Keys: s.keys.sessions(ids), Fields: summaryFields}
 }
 
-// readOwners reads the agents of the sessions that are not among those that were read already.
-func (s *Store) readOwners(ctx context.Context, organization uuid.UUID, sessions [][]string, read []uuid.UUID, revoked revocations) error {
+// agentsIn returns the agent of each session, uuid.Nil for one that does not exist.
+func agentsIn(sessions [][]string) ([]uuid.UUID, error) {
+	var r reply
+	agents := make([]uuid.UUID, len(sessions))
+	for i, fields := range sessions {
+		if text := fields[summaryAgent]; text != "" {
+			agents[i] = r.ParseID(text)
+		}
+	}
+	return agents, r.Err
+}
+
+// readOthers reads those of the sessions' agents that were not read yet.
+func (s *Store) readOthers(ctx context.Context, organization uuid.UUID, owners, read []uuid.UUID, revoked revocations) error {
 	var others []uuid.UUID
-	for _, fields := range sessions {
-		agent, exists := agentIn(fields)
-		if exists && !slices.Contains(read, agent) && !slices.Contains(others, agent) {
+	for _, agent := range owners {
+		if agent != uuid.Nil && !slices.Contains(read, agent) && !slices.Contains(others, agent) {
 			others = append(others, agent)
 		}
 	}
@@ -70,39 +85,31 @@ func (s *Store) readOwners(ctx context.Context, organization uuid.UUID, sessions
 	return s.readAgents(ctx, organization, others, revoked)
 }
 
-// agentIn returns the agent of a session, and false for a session that does not exist.
-func agentIn(fields []string) (agent uuid.UUID, exists bool) {
-	exists = copy(agent[:], fields[summaryAgent]) == len(agent)
-	return agent, exists
-}
-
 // readSummaries reads the sessions whose agents are the organization's.
-func readSummaries(ids []uuid.UUID, texts [][]string, revoked revocations, now time.Time) ([]*SessionSummary, error) {
+func readSummaries(ids, owners []uuid.UUID, texts [][]string, revoked revocations, now time.Time) ([]*SessionSummary, error) {
 	var r reply
 	found, room := make([]*SessionSummary, len(ids)), make([]SessionSummary, len(ids))
 	for i, fields := range texts {
-		agent, exists := agentIn(fields)
-		ended, isOwn := revoked[agent]
-		if !exists || !isOwn {
+		ended, isOwn := revoked[owners[i]]
+		if !isOwn {
 			continue
 		}
-		found[i], room[i] = &room[i], readSummary(ids[i], agent, fields, &r)
-		e := lifeEvents{expires: room[i].Expires, revoked: ended}
-		if text := fields[summaryEnded]; text != "" {
-			e.ended = r.ParseTime(text)
-		}
-		room[i].Status = statusAt(now, e)
+		found[i], room[i] = &room[i], readSummary(ids[i], owners[i], fields, &r)
+		room[i].Status = statusAt(now, lifeEvents{ended: r.ParseTimeOrZero(fields[summaryEnded]), expires: room[i].Expires, revoked: ended})
 	}
 	return found, r.Err
 }
 
-// readSummary reads a session without its status.
+// readSummary reads a session without its status. Leased value is not used, but held.
 func readSummary(id, agent uuid.UUID, fields []string, r *reply) SessionSummary {
 	v := SessionSummary{
 		ID: id, Agent: agent,
 		ActionCount: r.Parse(fields[summaryActions]), MaxActions: r.Parse(fields[summaryMaxActions]),
 		ValueUsed: parseMoney(r, fields[summaryValue]), MaxValue: parseMoney(r, fields[summaryMaxValue]),
 		Expires: r.ParseTime(fields[summaryExpires]),
+	}
+	if leased := fields[summaryLeased]; leased != "" {
+		v.ValueUsed -= parseMoney(r, leased)
 	}
 	if b := parseBudget(r, fields[summaryBudget]); b.maxCommitted != nil {
 		v.MaxValue = b.maxValue

@@ -7,6 +7,13 @@ import (
 var memoryUsed = prometheus.NewDesc("remit_redis_memory_ratio",
 	"Used part of maxmemory, of the fullest primary, when something was created last; 0 without maxmemory.", nil, nil)
 
+func newExpiredLeases() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "remit_leases_expired_total",
+		Help: "Leases that this instance observed expired before they were settled. They count as spent in full.",
+	})
+}
+
 // Describe implements prometheus.Collector.
 func (s *Store) Describe(to chan<- *prometheus.Desc) {
 	if s.client == nil { // it was not opened
@@ -14,6 +21,7 @@ func (s *Store) Describe(to chan<- *prometheus.Desc) {
 	}
 	s.client.Describe(to)
 	s.refusals.by.Describe(to)
+	s.expiredLeases.Describe(to)
 	to <- memoryUsed
 }
 
@@ -24,5 +32,6 @@ func (s *Store) Collect(to chan<- prometheus.Metric) {
 	}
 	s.client.Collect(to)
 	s.refusals.by.Collect(to)
+	s.expiredLeases.Collect(to)
 	to <- prometheus.MustNewConstMetric(memoryUsed, prometheus.GaugeValue, s.usage.pressure.ratio())
 }

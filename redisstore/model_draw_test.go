@@ -18,6 +18,7 @@ import (
 var stepKinds = slices.Concat(
 	slices.Repeat([]string{"charge", "begin", "commit", "charge", "rollback", "charge", "begin", "read", "charge", "commit", "batch"}, 8),
 	slices.Repeat([]string{"again", "time", "change limits", "create", "change hold", "time"}, 5),
+	slices.Repeat([]string{"lease", "settle", "settle"}, 8),
 	[]string{"again", "again", "end", "charge"},
 )
 
@@ -36,6 +37,10 @@ func (p *player) draw(t *rapid.T, kind string) step {
 		return p.end(t)
 	case "begin":
 		return p.begin(t)
+	case "lease":
+		return p.grantLease(t)
+	case "settle":
+		return p.settleLease(t)
 	case "change hold":
 		return p.changeHold(t)
 	case "commit":
@@ -64,7 +69,8 @@ func (p *player) newSession(t *rapid.T) NewSession {
 	return NewSession{
 		MaxCommitted: maxCommitted,
 		MaxActions:   rapid.Int64Range(1, 60).Draw(t, "max actions"), MaxValue: p.amount(t, 150), Lifetime: lifetime(t, 10_000, 3, 10_000, 1, 10),
-		Scopes: rapid.SampledFrom([][]string{nil, nil, nil, {"read"}, {}, {"write", "admin"}}).Draw(t, "scopes"),
+		MaxLease: longestLease(t),
+		Scopes:   rapid.SampledFrom([][]string{nil, nil, nil, {"read"}, {}, {"write", "admin"}}).Draw(t, "scopes"),
 	}
 }
 
@@ -109,7 +115,18 @@ func (p *player) changeLimits(t *rapid.T) step {
 	if rapid.Bool().Draw(t, "change lifetime") {
 		n.Lifetime = new(lifetime(t, 10_000, 3, 1, 10))
 	}
+	if rapid.IntRange(0, 3).Draw(t, "change max lease") == 3 {
+		n.MaxLease = new(longestLease(t))
+	}
 	return p.maybeKeyed(t, step{op: n, target: p.session(t), byAPIKey: true})
+}
+
+// longestLease draws hours and adds three quarters, as modelTime requires.
+func longestLease(t *rapid.T) time.Duration {
+	if hours := rapid.SampledFrom([]int{8, 2, 30, 0, 8, 2, -1}).Draw(t, "longest lease"); hours >= 0 {
+		return time.Duration(hours)*time.Hour + 3*time.Hour/4
+	}
+	return 0
 }
 
 func (p *player) end(t *rapid.T) step {
@@ -161,7 +178,9 @@ func (p *player) rollback(t *rapid.T) step {
 }
 
 func (p *player) read(t *rapid.T) step {
-	switch rapid.IntRange(0, 2).Draw(t, "what to read") {
+	switch rapid.IntRange(0, 3).Draw(t, "what to read") {
+	case 3:
+		return step{op: readLeaseStep{}, target: p.lease(t), byAPIKey: byAPIKey(t)}
 	case 0:
 		return step{op: readSessionStep{}, target: p.session(t), byAPIKey: byAPIKey(t)}
 	case 1:
@@ -213,7 +232,7 @@ func (p *player) findsSomething(st step) bool {
 	if charges, ok := st.op.([]BatchCharge); ok {
 		return slices.ContainsFunc(charges, func(c BatchCharge) bool { return p.m.session(c.Session) != nil })
 	}
-	return st.target == uuid.Nil || p.m.session(st.target) != nil || p.m.transaction(st.target) != nil
+	return st.target == uuid.Nil || p.m.session(st.target) != nil || p.m.transaction(st.target) != nil || p.m.lease(st.target) != nil
 }
 
 // session picks a session: mostly an active one, sometimes one that does not exist.

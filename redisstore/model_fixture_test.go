@@ -22,6 +22,8 @@ type fixture struct {
 	peek  redis.UniversalClient // has permissions that the store's user lacks
 	key   APIKey
 	token AccessToken
+
+	leases []uuid.UUID // that were granted
 }
 
 //go:embed testdata/pass_time.lua
@@ -96,6 +98,14 @@ func (w *fixture) perform(ctx context.Context, s *Store, caller Caller, st step,
 	case Rollback:
 		op.Idempotency = idempotency
 		return resultOf(s.Rollback(ctx, caller, st.target, op))
+	case NewLease:
+		op.Idempotency = idempotency
+		return w.noteLeases(s.GrantLease(ctx, caller, st.target, op))
+	case NewSettlement:
+		op.Idempotency = idempotency
+		return w.noteLeases(s.SettleLease(ctx, caller, st.target, op))
+	case readLeaseStep:
+		return w.noteLeases(s.Lease(ctx, caller, st.target))
 	case readTransactionStep:
 		return resultOf(s.Transaction(ctx, caller, st.target))
 	case Query:
@@ -113,9 +123,14 @@ func (w *fixture) perform(ctx context.Context, s *Store, caller Caller, st step,
 func (w *fixture) pass(ctx context.Context, d time.Duration) error {
 	agent, keys := w.token.Agent, w.store.keys
 	beginning := func(key string) string { return strings.TrimSuffix(key, agent.String()) }
-	return passTime.Run(ctx, w.peek, []string{keys.agentSessions(agent), keys.agentTransactions(agent)}, d.Milliseconds(),
-		beginning(keys.session(agent, agent)), beginning(keys.holds(agent, agent)),
-		beginning(keys.transaction(agent, agent))).Err()
+	args := []any{d.Milliseconds(), beginning(keys.session(agent, agent)), beginning(keys.holds(agent, agent)),
+		beginning(keys.transaction(agent, agent)), beginning(keys.leases(agent, agent))}
+	slices.SortFunc(w.leases, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
+	w.leases = slices.Compact(w.leases)
+	for _, id := range w.leases {
+		args = append(args, keys.lease(agent, id))
+	}
+	return passTime.Run(ctx, w.peek, []string{keys.agentSessions(agent), keys.agentTransactions(agent)}, args...).Err()
 }
 
 // wantStored compares everything stored for the agent's sessions and transactions with the model: hashes, holds and
@@ -125,7 +140,7 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 	ctx, agent, keys := context.Background(), w.token.Agent, w.store.keys
 	p := w.peek.Pipeline()
 	var sessions, transactions []*redis.MapStringStringCmd
-	var holds []*redis.ZSliceCmd
+	var holds, leases []*redis.ZSliceCmd
 	indexes := map[string]*redis.StringSliceCmd{}
 	for _, key := range []string{keys.agentSessions(agent), keys.agentTransactions(agent),
 		keys.organizationOpen(w.key.Organization), keys.organizationClosed(w.key.Organization),
@@ -135,6 +150,7 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 	for _, s := range m.sessions {
 		sessions = append(sessions, p.HGetAll(ctx, keys.session(agent, s.ID)))
 		holds = append(holds, p.ZRangeWithScores(ctx, keys.holds(agent, s.ID), 0, -1))
+		leases = append(leases, p.ZRangeWithScores(ctx, keys.leases(agent, s.ID), 0, -1))
 		indexes[keys.sessionTransactions(agent, s.ID)] = p.ZRange(ctx, keys.sessionTransactions(agent, s.ID), 0, -1)
 	}
 	for _, tx := range m.transactions {
@@ -144,7 +160,8 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 		t.Fatal(err)
 	}
 	for i, s := range m.sessions {
-		wantHolds(t, m, s, holds[i].Val(), sessions[i].Val())
+		wantHolds(t, m, s, holds[i].Val(), leases[i].Val(), sessions[i].Val())
+		wantLeases(t, m, s, leases[i].Val(), sessions[i].Val())
 		stored := sessions[i].Val()
 		if sinceDrawn, err := strconv.ParseInt(stored["c"], 10, 64); err == nil {
 			stored["c"] = strconv.FormatInt(madeAt(s.ID).UnixMilli()+sinceDrawn, 10)
@@ -164,7 +181,7 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 }
 
 // wantHash compares a stored hash with the expected one, with its times converted to the model's time. A missing number
-// equals 0. Other checks cover hx and w.
+// equals 0. Other checks cover hx, lv and w.
 func wantHash(t rapid.TB, m *model, what string, stored, want map[string]string, times ...string) {
 	t.Helper()
 	stored = maps.Clone(stored)
@@ -175,7 +192,7 @@ func wantHash(t rapid.TB, m *model, what string, stored, want map[string]string,
 	}
 	for _, h := range []map[string]string{stored, want} {
 		maps.DeleteFunc(h, func(field, value string) bool {
-			return value == "0" || value == "" || field == "hx" || field == "w"
+			return value == "0" || value == "" || field == "hx" || field == "w" || field == "lv"
 		})
 	}
 	if !maps.Equal(stored, want) {
@@ -193,12 +210,13 @@ func stamp(t time.Time) string {
 // sessionHash returns the expected hash of a session. It includes holds that are due but not released yet.
 func (m *model) sessionHash(s Session, holds []redis.Z) map[string]string {
 	held := int64(0)
+	leased, _ := m.leased(s.ID)
 	for _, hold := range holds {
 		held += holdValue(hold)
 	}
 	hash := map[string]string{
 		"a": string(s.Agent[:]), "n": fmt.Sprint(s.ActionCount), "ma": fmt.Sprint(s.MaxActions), "x": stamp(s.Expires),
-		"v": fmt.Sprint(int64(s.ValueUsed)), "mv": fmt.Sprint(int64(s.MaxValue - s.Withheld)), "h": fmt.Sprint(held),
+		"v": fmt.Sprint(int64(s.ValueUsed + leased)), "ml": fmt.Sprint(int64(s.MaxLease / time.Second)), "mv": fmt.Sprint(int64(s.MaxValue - s.Withheld)), "h": fmt.Sprint(held),
 		"gb": fmt.Sprint(int64(s.ValueCommitted - s.ValueUsed)),
 		"c":  stamp(s.Created), "e": stamp(s.Ended), "md": s.Metadata,
 		"ov": fmt.Sprint(int64(s.ValueOverage)), "q": fmt.Sprint(m.begun(s.ID)),
@@ -240,11 +258,17 @@ func (m *model) transactionHash(t Transaction, pending bool) map[string]string {
 
 // wantHolds checks that a session's open holds are those of its pending transactions, and that it stores when the next is
 // due. Holds that are due may still be stored.
-func wantHolds(t rapid.TB, m *model, s Session, holds []redis.Z, stored map[string]string) {
+func wantHolds(t rapid.TB, m *model, s Session, holds, leases []redis.Z, stored map[string]string) {
 	t.Helper()
 	due, err := strconv.ParseFloat(stored["hx"], 64)
-	if known := err == nil; known != (len(holds) > 0) || known && due > holds[0].Score {
-		t.Errorf("the next hold is due at %q, of %v", stored["hx"], holds)
+	known, any := err == nil, len(holds)+len(leases) > 0
+	if known != any && (any || !m.hadLeases(s.ID)) { // after the last lease hx stays until it is due
+		t.Errorf("the next hold or lease is due at %q, of %v and %v", stored["hx"], holds, leases)
+	}
+	for _, first := range slices.Concat(holds, leases) {
+		if due > first.Score {
+			t.Errorf("the next hold or lease is due at %q, of %v and %v", stored["hx"], holds, leases)
+		}
 	}
 	open := map[string]string{}
 	for _, tx := range m.transactions {

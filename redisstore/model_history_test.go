@@ -40,6 +40,10 @@ func TestConcurrentHistoriesAreLinearizable(t *testing.T) {
 		t.Run(fmt.Sprint(part), func(t *testing.T) {
 			t.Parallel()
 			r := newRecorder(t, s)
+			shares := part%2 == 1 // one instance's calls share pipelines and commands
+			if shares {
+				crowd(t, r.instances[1])
+			}
 			var longest time.Duration
 			for i := range histories / parts {
 				seed := rand.Uint64()
@@ -49,6 +53,9 @@ func TestConcurrentHistoriesAreLinearizable(t *testing.T) {
 					t.Errorf("history %d of seed %d is %s; %s", i, seed, result, stuckAt(m, history))
 				}
 				longest = max(longest, time.Since(begun))
+			}
+			if shares && redistest.Gathered(t, r.instances[1].client, "remit_redis_merged_calls")[""] == 0 {
+				t.Error("no calls shared a command")
 			}
 			t.Logf("%d histories of %d operations; the longest check took %v", histories/parts, historyOperations, longest)
 		})

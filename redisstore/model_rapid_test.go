@@ -108,6 +108,14 @@ var everyOutcome = []string{
 	"Rollback: " + ErrTokenLacksScope.Error(), "Rollback: the scope write is not held",
 	"Rollback: the transaction is rolled_back", "Rollback: the transaction is expired", "Rollback: " + ErrNotReversible.Error(),
 	"Rollback: the idempotency key was used for another request",
+	"NewLease", "NewLease again", "NewLease: no such session", "NewLease: the session is expired", "NewLease: the session is completed",
+	"NewLease: the session's max_actions is reached", "NewLease: the session's max_value_usd is reached",
+	"NewLease: the session's max_committed_usd is reached", "NewLease: the session's max_lease_seconds is reached",
+	"NewLease: the session's expires_at is reached", "NewLease: the idempotency key was used for another request",
+	"NewSettlement", "NewSettlement again", "NewSettlement late", "NewSettlement with overage", "NewSettlement renewed",
+	"NewSettlement refused: session_not_active", "NewSettlement refused: session_limit_reached", "NewSettlement: no such lease",
+	"NewSettlement: the lease is settled with other numbers", "NewSettlement: the idempotency key was used for another request",
+	"readLeaseStep", "readLeaseStep: no such lease",
 	"readTransactionStep", "readTransactionStep: no such transaction", "Query", "Query: no such session", "Duration",
 }
 
@@ -123,6 +131,7 @@ func (b *tally) count(m *model, st step, o outcome) {
 	if o.replayed {
 		what += " again"
 	}
+	what += settled(st, o)
 	t, ok := o.value.(Transaction)
 	if ok && t.Overage > 0 {
 		what += " with overage"
@@ -142,6 +151,25 @@ func (b *tally) count(m *model, st step, o outcome) {
 	defer b.lock.Unlock()
 	b.steps++
 	b.outcomes[what]++
+}
+
+// settled says what became of a settlement, "" of another step.
+func settled(st step, o outcome) string {
+	l, ok := o.value.(Lease)
+	if _, settles := st.op.(NewSettlement); !ok || !settles {
+		return ""
+	}
+	switch s := l.Settlement; {
+	case s.Refusal != "":
+		return " refused: " + s.Refusal
+	case s.Renewed != nil:
+		return " renewed"
+	case s.Overage > 0:
+		return " with overage"
+	case s.Late:
+		return " late"
+	}
+	return ""
 }
 
 // player executes random steps in a fixture and its model.
@@ -191,7 +219,9 @@ func (p *player) check(t *rapid.T) {
 // fault returns the invariant that the model violates, or "".
 func (m *model) fault() string {
 	for _, s := range m.sessions {
-		var held, used, overage, undone money.MicroUSD
+		var used, undone money.MicroUSD
+		held, overage := m.leased(s.ID)
+		leased := held
 		sequence := int64(0)
 		for _, t := range m.transactions {
 			if t.Session != s.ID {
@@ -216,8 +246,8 @@ func (m *model) fault() string {
 		case s.ValueCommitted != s.ValueUsed+undone || s.RemainingValue() < 0,
 			s.MaxCommitted != nil && s.ValueCommitted+s.ValueHeld > *s.MaxCommitted:
 			return fmt.Sprintf("%d was undone, of %+v", undone, s)
-		case s.Status == Completed && held > 0:
-			return fmt.Sprintf("an ended session holds %d", held)
+		case s.Status == Completed && held > leased:
+			return fmt.Sprintf("an ended session holds %d", held-leased)
 		}
 	}
 	return ""

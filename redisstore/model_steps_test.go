@@ -83,6 +83,11 @@ func (o outcome) id() uuid.UUID {
 		return v.ID
 	case Transaction:
 		return v.ID
+	case Lease:
+		if v.Settlement != nil && v.Settlement.Renewed != nil {
+			return v.Settlement.Renewed.ID
+		}
+		return v.ID
 	}
 	return uuid.Nil
 }
@@ -145,6 +150,12 @@ func (m *model) perform(st step, id uuid.UUID) outcome {
 		return resultOf(m.changeHold(st.target, op))
 	case Rollback:
 		return resultOf(m.rollback(st.target, op, st.byAPIKey))
+	case NewLease:
+		return resultOf(m.grant(id, st.target, op))
+	case NewSettlement:
+		return resultOf(m.settle(st.target, id, op))
+	case readLeaseStep:
+		return resultOf(m.readLease(st.target))
 	case readTransactionStep:
 		return resultOf(m.readTransaction(st.target))
 	case Query:
@@ -170,13 +181,13 @@ func (m *model) follow(st step, answer outcome) (want, got outcome) {
 
 // modelTime converts a time of the store to the model's time. For the store everything happens at the start, because the
 // test lets time pass by moving stored times into the past. So a time's distance from the start is its distance from the
-// model's clock. In the model everything happens at full hours after the start, and everything expires half an hour past
-// one, so up to a quarter of an hour for the test itself makes no difference.
+// model's clock. In the model everything happens at full hours after the start, sessions and transactions expire half an
+// hour past one, and leases a quarter, a half or three quarters, so up to 7 minutes for the test itself make no difference.
 func modelTime(t, start, now time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
-	return now.Add(t.Sub(start).Round(time.Hour / 2))
+	return now.Add(t.Sub(start).Round(time.Hour / 4))
 }
 
 // withoutRereadFacts removes the begin time of a transaction where the store reads it separately, before the operation's
@@ -207,6 +218,8 @@ func valueAt(value any, when func(time.Time) time.Time) any {
 	case Session:
 		v.Created, v.Expires, v.Ended = when(v.Created), when(v.Expires), when(v.Ended)
 		return v
+	case Lease:
+		return leaseAt(v, when)
 	case Transaction:
 		return transactionAt(v, when)
 	case transactionPage:

@@ -9,7 +9,7 @@ import (
 	"remit/money"
 )
 
-// model is the specification of an agent's sessions and transactions in the simplest form: one goroutine, no store, a clock
+// model is the specification of an agent's sessions, transactions and leases in the simplest form: one goroutine, no store, a clock
 // that the test moves. It applies expiry exactly when it is due, and derives nothing on reads. It uses the store's types,
 // so that answers can be compared directly. The store chooses ids, and the model receives them.
 type model struct {
@@ -19,6 +19,7 @@ type model struct {
 	scopes       []string // of the agent
 	sessions     []Session
 	transactions []*Transaction // in the order of their begins
+	leases       []*Lease       // in the order of their grants
 	outcomes     map[idempotencyKey]*firstOutcome
 }
 
@@ -60,6 +61,7 @@ func (m *model) pass(d time.Duration) {
 			m.finish(t, Expired)
 		}
 	}
+	m.expireLeases()
 }
 
 // finish gives a transaction a final status, in which it holds nothing.
@@ -84,7 +86,8 @@ func (m *model) create(id uuid.UUID, n NewSession) (Session, error) {
 	}
 	s := Session{
 		ID: id, Agent: m.agent, Status: Active, Scopes: scopes, Metadata: n.Metadata, Created: m.now, MaxCommitted: n.MaxCommitted,
-		Usage: Usage{MaxActions: n.MaxActions, MaxValue: n.MaxValue, Expires: m.now.Add(n.Lifetime)},
+		MaxLease: n.MaxLease,
+		Usage:    Usage{MaxActions: n.MaxActions, MaxValue: n.MaxValue, Expires: m.now.Add(n.Lifetime)},
 	}
 	withhold(&s)
 	m.sessions = append(m.sessions, s)
@@ -203,6 +206,9 @@ func (m *model) changeLimits(id uuid.UUID, n NewLimits) (Session, error) {
 	}
 	if n.Lifetime != nil {
 		s.Expires = m.now.Add(*n.Lifetime)
+	}
+	if n.MaxLease != nil {
+		s.MaxLease = *n.MaxLease
 	}
 	return *s, nil
 }

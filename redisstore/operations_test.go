@@ -19,8 +19,8 @@ type operation struct {
 }
 
 // everyOperation returns all that can be done to a tenant, by token where that is possible, with a transaction that is
-// pending in its session; no more than one of them is to be done to the same tenant.
-func everyOperation(w tenant, g Grant, pending Transaction) []operation {
+// pending in its session, and a lease of it; no more than one of them is to be done to the same tenant.
+func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation {
 	caller := byToken(g)
 	n := NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}
 	return []operation{
@@ -212,6 +212,27 @@ func everyOperation(w tenant, g Grant, pending Transaction) []operation {
 		{"RevokeFamilies", endFamilies, func(ctx context.Context, s *Store) error {
 			return s.RevokeFamilies(ctx, w.key, w.agent.ID)
 		}},
+		{"GrantLease", grantLease.script, func(ctx context.Context, s *Store) error {
+			_, err := s.GrantLease(ctx, caller, w.session.ID, NewLease{MaxActions: 1, MaxValue: 1, Lifetime: time.Minute})
+			return err
+		}},
+		{"GrantLease with an idempotency key", grantLease.keyed, func(ctx context.Context, s *Store) error {
+			_, err := s.GrantLease(ctx, caller, w.session.ID, NewLease{MaxActions: 1, Lifetime: time.Minute, Idempotency: &Idempotency{Key: "key"}})
+			return err
+		}},
+		{"Lease", getLease, func(ctx context.Context, s *Store) error {
+			_, err := s.Lease(ctx, caller, l.ID)
+			return err
+		}},
+		{"SettleLease", settleLease.script, func(ctx context.Context, s *Store) error {
+			_, err := s.SettleLease(ctx, caller, l.ID, NewSettlement{ActionCount: 1})
+			return err
+		}},
+		{"SettleLease with an idempotency key", settleLease.keyed, func(ctx context.Context, s *Store) error {
+			n := NewSettlement{ActionCount: 1, Renew: &NewLease{MaxActions: 1, Lifetime: time.Minute}, Idempotency: &Idempotency{Key: "key"}}
+			_, err := s.SettleLease(ctx, caller, l.ID, n)
+			return err
+		}},
 		{"EndSession", endSession, func(ctx context.Context, s *Store) error {
 			_, err := s.EndSession(ctx, caller, w.session.ID)
 			return err
@@ -238,11 +259,11 @@ func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 	t.Helper()
 	var operations []operation
 	var tenants []tenant
-	for i := range everyOperation(tenant{key: APIKey{Organization: uuid.Nil}}, Grant{}, Transaction{}) {
-		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+	for i := range everyOperation(tenant{key: APIKey{Organization: uuid.Nil}}, Grant{}, Transaction{}, Lease{}) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD, MaxLease: time.Minute})
 		grant := w.exchange(t, s)
 		pending := w.begin(t, s, grant.AccessToken, 5)
-		operations = append(operations, everyOperation(w, grant, pending)[i])
+		operations = append(operations, everyOperation(w, grant, pending, w.lease(t, s, 1, 5))[i])
 		tenants = append(tenants, w)
 	}
 	return operations, tenants

@@ -58,34 +58,32 @@ type revocations map[uuid.UUID]time.Time
 
 // agentsToRead says what revocations.take takes of agents.
 func (s *Store) agentsToRead(agents []uuid.UUID) redisclient.Hashes {
-	return redisclient.Hashes{Keys: keysOf(agents, s.keys.agent), Fields: []string{"organization", "revoked"}}
+	return redisclient.Hashes{Keys: keysOf(agents, s.keys.agent), Fields: []string{"organization", "revoked", "scopes"}}
 }
 
-// take adds those of the agents that are the organization's.
-func (v revocations) take(organization uuid.UUID, agents []uuid.UUID, texts [][]string) error {
-	var r reply
+// take adds those of the agents that are the organization's. One without scopes, of which an agent may have none, is an error.
+func (v revocations) take(organization uuid.UUID, agents []uuid.UUID, replies []*reply) error {
 	for i, agent := range agents {
-		if texts[i][0] != string(organization[:]) {
-			continue
+		r := replies[i]
+		if r.Optional(0) == string(organization[:]) {
+			v[agent] = r.TimeOrZero(1)
+			r.Text(2)
 		}
-		v[agent] = time.Time{}
-		if text := texts[i][1]; text != "" {
-			v[agent] = r.ParseTime(text)
+		if r.Err != nil {
+			return r.Err
 		}
 	}
-	return r.Err
+	return nil
 }
 
 // readAgents adds those of the agents that are the organization's, by a read of their own.
 func (s *Store) readAgents(ctx context.Context, organization uuid.UUID, agents []uuid.UUID, v revocations) error {
-	if len(agents) == 0 {
-		return nil
-	}
-	texts, err := s.client.ReadTexts(ctx, flow{Owner: organization}, s.agentsToRead(agents))
+	read := s.agentsToRead(agents)
+	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, read.Keys, read.Fields...)
 	if err != nil {
 		return err
 	}
-	return v.take(organization, agents, texts)
+	return v.take(organization, agents, replies)
 }
 
 // agentsOf returns the agents of the objects, without duplicates.

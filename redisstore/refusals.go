@@ -16,6 +16,8 @@ var refusals = redisclient.Refusals{
 	"unknown_family":        refuse(ErrUnknownFamily),
 	"unknown_session":       refuse(ErrUnknownSession),
 	"unknown_transaction":   refuse(ErrUnknownTransaction),
+	"unknown_lease":         refuse(ErrUnknownLease),
+	"lease_settled":         refuse(ErrLeaseSettled),
 	"not_reversible":        refuse(ErrNotReversible),
 	"key_reused":            refuse(ErrIdempotencyKeyReused),
 	"no_outcome":            refuse(errNoOutcome),
@@ -25,11 +27,12 @@ var refusals = redisclient.Refusals{
 	"unknown_organization":  refuse(ErrUnknownOrganization),
 	"being_deleted":         refuse(ErrBeingDeleted),
 	"unknown_key":           refuse(ErrUnknownKey),
+	"damaged":               refuse(errReply),
 	"key_in_use":            refuse(ErrKeyInUse),
 	"rotation_pending": func(r *reply) error {
 		return orBroken(r, &PendingKeyError{ID: r.Text(0), SignsFrom: r.Time(1)})
 	},
-	"scope_not_held": func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.Text(0)}) },
+	"scope_not_held": func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.Rest(0)}) },
 	"not_active":     refuseNotActive,
 	"not_pending": func(r *reply) error {
 		status := transactionStatus(Status(r.Text(3)), transactionEvents{r.Time(0), r.Text(1), r.Time(2)})

@@ -41,10 +41,10 @@ func TestEveryScriptIsRunAsWhatItsHeaderSaysItIs(t *testing.T) {
 			continue
 		}
 		text := string(must(os.ReadFile(path))(t))
-		for _, found := range regexp.MustCompile(`newScript\("(\w+)", (reads|writes|bestEffort)\)`).FindAllStringSubmatch(text, -1) {
+		for _, found := range regexp.MustCompile(`new(?:Merged)?Script\("(\w+)", (reads|writes|bestEffort)\)`).FindAllStringSubmatch(text, -1) {
 			declared[found[1]] = strings.Replace(found[2], "bestEffort", "writes", 1)
 		}
-		for _, found := range regexp.MustCompile(`new(?:Keyed|Sealed)Script\("(\w+)"\)`).FindAllStringSubmatch(text, -1) {
+		for _, found := range regexp.MustCompile(`new(?:Keyed|Sealed|MergedKeyed)Script\("(\w+)"\)`).FindAllStringSubmatch(text, -1) {
 			declared[found[1]] = "writes"
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // add is small and bounded. docs/operations.md has this list.
 var goOnWhenFull = []string{
 	"RotateAPIKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "EndFamily", "RevokeFamilies", "Commit", "Commit with an idempotency key", "Rollback", "Rollback with an idempotency key",
-	"EndSession", "DeleteAgent", "Suspend", "ReplaceAPIKey",
+	"EndSession", "SettleLease", "SettleLease with an idempotency key", "DeleteAgent", "Suspend", "ReplaceAPIKey",
 }
 
 func TestAWriteThatRedisRefusesIsUnavailableAndChangesNothing(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 )
 
 // readReply reads a script's reply that is part of another reply. Its error is the refusal for the reply's code.
-func readReply(values []any) (*reply, error) {
+func readReply(answer any) (*reply, error) {
 	r := &reply{}
-	if err := refusals.Read(r, values); err != nil {
+	if err := refusals.Read(r, answer); err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -26,6 +26,17 @@ func generationAt(r *reply, i int) uint32 {
 		r.Err = fmt.Errorf("%w: no generation is %d", errReply, number)
 	}
 	return uint32(number)
+}
+
+// cutID reads the id at the beginning of a reply's last value, and returns what follows it.
+func cutID(r *reply, i int) (uuid.UUID, string) {
+	var id uuid.UUID
+	text := r.Rest(i)
+	if copy(id[:], text) < len(id) {
+		r.Err = fmt.Errorf("%w: no id at %d", errReply, i)
+		return uuid.Nil, ""
+	}
+	return id, text[len(id):]
 }
 
 // idOrNilAt reads an id from its 16 bytes or its text, uuid.Nil from "".

@@ -10,6 +10,12 @@ func newScript(name string, access redisclient.Access) *script {
 	return redisclient.NewScript(name, lua.Source(name), access)
 }
 
+// newMergedScript is newScript for an operation that many callers run at once, which takes little time: calls of it that share
+// a pipeline go as one command.
+func newMergedScript(name string, access redisclient.Access) *script {
+	return newScript(name, access).MergeAs(lua.MergedSource(name))
+}
+
 // keyedScript is a script with a variant that takes an idempotency key.
 type keyedScript struct {
 	*script
@@ -19,6 +25,14 @@ type keyedScript struct {
 // newKeyedScript is newScript for an operation that writes and may have an idempotency key.
 func newKeyedScript(name string) keyedScript {
 	return keyedScript{newScript(name, writes), redisclient.NewScript(name, lua.IdempotentSource(name), writes)}
+}
+
+// newMergedKeyedScript is newMergedScript for an operation of newKeyedScript.
+func newMergedKeyedScript(name string) keyedScript {
+	s := newKeyedScript(name)
+	s.script.MergeAs(lua.MergedSource(name))
+	s.keyed.MergeAs(lua.MergedIdempotentSource(name))
+	return s
 }
 
 // newSealedScript is newKeyedScript for an operation that issues a credential.

@@ -25,7 +25,7 @@ type Usage struct {
 	ActionCount int64
 	MaxValue    money.MicroUSD
 	ValueUsed   money.MicroUSD
-	ValueHeld   money.MicroUSD
+	ValueHeld   money.MicroUSD // by transactions, and leased
 	Withheld    money.MicroUSD // the part of MaxValue that MaxCommitted makes unavailable; 0 without MaxCommitted
 	Expires     time.Time
 }
@@ -43,6 +43,7 @@ type Session struct {
 	ValueCommitted money.MicroUSD  // everything ever charged or committed, including what was rolled back since
 	MaxCommitted   *money.MicroUSD // limit of ValueCommitted plus ValueHeld; nil for none
 	ValueOverage   money.MicroUSD  // cost of its transactions beyond its limit; not in ValueCommitted
+	MaxLease       time.Duration   // the longest lease; 0 for no leases
 	Status         Status          // at the time of the read
 	Scopes         []string
 	Metadata       string // JSON object, "" for none
@@ -68,6 +69,7 @@ type NewSession struct {
 	MaxActions   int64
 	MaxValue     money.MicroUSD
 	MaxCommitted *money.MicroUSD // nil for none
+	MaxLease     time.Duration   // in whole seconds; 0 for no leases
 	Lifetime     time.Duration
 	Scopes       []string     // nil for all of the agent's; empty for none
 	Metadata     string       // JSON object, "" for none
@@ -80,6 +82,14 @@ func (n NewSession) scopesText() string {
 		return " "
 	}
 	return strings.Join(n.Scopes, " ")
+}
+
+// maxLeaseText returns the longest lease as create_session.lua takes it.
+func (n NewSession) maxLeaseText() string {
+	if n.MaxLease == 0 {
+		return ""
+	}
+	return orEmpty(seconds(&n.MaxLease))
 }
 
 // lifeEvents determine a session's status. A zero time means that the event has not happened.

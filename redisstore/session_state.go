@@ -8,7 +8,7 @@ import (
 	"remit/money"
 )
 
-// The fields of a session by their index in the replies of block/session_state.lua.
+// The fields of a session by their index in the replies of block/session_state.lua and get_session.lua.
 const (
 	sessionAgent = iota
 	sessionActions
@@ -23,35 +23,48 @@ const (
 	sessionOverage
 	sessionBudget
 	sessionMetadata
+	sessionLeased
+	sessionMaxLease
 )
 
 // sessionFields are the fields of a session's hash in this order.
 var sessionFields = []string{
 	sessionAgent: "a", sessionActions: "n", sessionMaxActions: "ma", sessionValue: "v", sessionMaxValue: "mv", sessionHeld: "h",
 	sessionExpires: "x", sessionEnded: "e", sessionCreated: "c", sessionScopes: "sc", sessionOverage: "ov", sessionBudget: "gb",
-	sessionMetadata: "md",
+	sessionMetadata: "md", sessionLeased: "lv", sessionMaxLease: "ml",
 }
 
-// agentState is a session's agent and the time of the read, both of which determine the session's status.
+// agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
+// status, and its leases.
 type agentState struct {
+	agent   uuid.UUID
 	now     time.Time
 	revoked time.Time // of the agent, zero while it is active
 	scopes  string    // of the agent, separated by spaces
+	leases  leaseState
 }
 
-// sessionFrom reads a session from the reply of get_session.lua: now, revoked, scopes, session.
+// sessionFrom reads a session from a reply of now, revoked, scopes, session.
 func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
-	a := agentState{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
-	if r.Err != nil {
-		return Session{}, r.Err
+	a, err := agentStateFrom(r)
+	if err != nil {
+		return Session{}, err
 	}
-	return readSession(id, r.List(3), a)
+	fields := r.List(3)
+	a.agent, a.leases = fields.ID(sessionAgent), leaseStateAt(fields, sessionLeased, sessionMaxLease)
+	return readSession(id, fields, a)
 }
 
-// readSession reads a session from its sessionFields.
+// agentStateFrom reads the agent's state at the beginning of a reply with a session.
+func agentStateFrom(r *reply) (agentState, error) {
+	a := agentState{now: r.Time(0), revoked: r.TimeOrZero(1), scopes: r.Text(2)}
+	return a, r.Err
+}
+
+// readSession reads a session from its sessionFields, of which it leaves the agent to its caller.
 func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session := Session{
-		ID: id, Agent: r.ID(sessionAgent), Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
+		ID: id, Agent: a.agent, Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),
 		ValueOverage: money.MicroUSD(r.NumberOr0(sessionOverage)),
 		Usage: Usage{
 			ActionCount: r.Number(sessionActions), MaxActions: r.Number(sessionMaxActions), Expires: r.Time(sessionExpires),
@@ -61,15 +74,40 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	}
 	b := budgetAt(r, sessionBudget)
 	session.split(b)
+	session.takeLeases(a.leases)
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
-	session.Metadata = r.Optional(sessionMetadata)
+	if r.Has(sessionMetadata) {
+		session.Metadata = r.Rest(sessionMetadata)
+	}
 	scopes := r.Optional(sessionScopes)
 	if scopes == "" {
 		scopes = a.scopes
 	}
 	session.Scopes = strings.Fields(scopes)
 	return session, r.Err
+}
+
+// leaseState is what a session has leased, and the longest lease.
+type leaseState struct {
+	leased  money.MicroUSD
+	longest time.Duration
+}
+
+// leaseStateAt reads a leaseState whose two values are at these places. They may be missing: outcomes that an earlier version
+// stored for an idempotency key do not have them.
+func leaseStateAt(r *reply, leased, longest int) leaseState {
+	if !r.Has(longest) {
+		return leaseState{}
+	}
+	return leaseState{money.MicroUSD(r.NumberOr0(leased)), time.Duration(r.NumberOr0(longest)) * time.Second}
+}
+
+// takeLeases shows leased value as held.
+func (s *Session) takeLeases(l leaseState) {
+	s.ValueUsed -= l.leased
+	s.ValueHeld += l.leased
+	s.MaxLease = l.longest
 }
 
 // The usage of a session by its index in the replies of scripts that charge it or refuse to.
@@ -90,7 +128,7 @@ func usageAt(r *reply, i int) Usage {
 		ValueUsed: moneyAt(r, i+usageValue), MaxValue: moneyAt(r, i+usageMaxValue), ValueHeld: moneyAt(r, i+usageHeld),
 		Expires: r.Time(i + usageExpires),
 	}
-	if i+usageBudget < len(r.Values) {
+	if r.Has(i + usageBudget) {
 		u.split(budgetAt(r, i+usageBudget))
 	}
 	return u

@@ -11,9 +11,9 @@ import (
 
 var (
 	claimSession  = newScript("claim_and_index_session", writes)
-	createSession = newKeyedScript("create_session")
+	createSession = newMergedKeyedScript("create_session")
 	replaySession = newKeyedScript("replay")
-	getSession    = newScript("get_session", reads) // a read, although it may also write an audit event
+	getSession    = newMergedScript("get_session", reads) // a read, although it may also write an audit event
 	endSession    = newScript("end_session", writes)
 )
 
@@ -54,7 +54,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	r, err := s.create(ctx, c, createSession, replaySession, func(sc keyedScript) (*reply, error) {
 		return s.perform(ctx, sc, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
 			int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
-			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act))
+			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act), n.maxLeaseText())
 	})
 	if err != nil {
 		return Session{}, err
@@ -62,7 +62,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	session := Session{
 		ID: r.ID(0), Agent: n.Agent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
 		Usage:  Usage{MaxActions: r.Number(4), MaxValue: moneyAt(r, 5), Expires: r.Time(2)},
-		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted,
+		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
 	}
 	if n.MaxCommitted != nil {
 		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)
@@ -94,7 +94,12 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 	if err != nil {
 		return Session{}, act.errorFor(err)
 	}
-	return sessionFrom(r, id)
+	state, err := agentStateFrom(r)
+	if err != nil {
+		return Session{}, err
+	}
+	state.agent, state.leases = act.agent, leaseStateAt(r, 3, 4)
+	return readSession(id, r.From(5), state)
 }
 
 // EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:

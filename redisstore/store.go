@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace"
 	"remit/redisclient"
 )
@@ -67,6 +68,7 @@ type Store struct {
 	subscriptions subscriptions
 	usage         *usage
 	refusals      *creationRefusals
+	expiredLeases prometheus.Counter
 	closed        chan struct{}
 	close         sync.Once
 }

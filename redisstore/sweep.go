@@ -23,7 +23,7 @@ func (d *deletion) sweep(ctx context.Context, keys []string) error {
 			if name.kind == "af" {
 				indexes = append(indexes, key)
 			}
-		case slices.Contains([]string{"s", "t", "i"}, name.kind):
+		case slices.Contains([]string{"s", "t", "l", "i"}, name.kind):
 			unclear = append(unclear, key)
 		case name.kind == "f":
 			d.leave(key, name)
@@ -102,7 +102,8 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 		case name.kind == "i":
 			d.leave(key, name)
 		case ofAgent && name.kind == "s":
-			mine = append(mine, []string{key, d.keys.holds(name.id, name.id), d.keys.sessionTransactions(name.id, name.id)})
+			mine = append(mine, []string{key, d.keys.holds(name.id, name.id), d.keys.leases(name.id, name.id),
+				d.keys.sessionTransactions(name.id, name.id)})
 		case ofAgent:
 			mine = append(mine, []string{key})
 		}

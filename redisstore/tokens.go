@@ -19,8 +19,8 @@ type Grant struct {
 }
 
 var (
-	exchangeSecret = newScript("exchange_secret", writes)
-	rotateRefresh  = newScript("rotate_refresh", writes)
+	exchangeSecret = newMergedScript("exchange_secret", writes)
+	rotateRefresh  = newMergedScript("rotate_refresh", writes)
 	revokeFamily   = newScript("revoke_family", writes)
 	checkSecret    = newScript("check_secret", bestEffort)
 	checkRefresh   = newScript("check_refresh", reads)
@@ -49,13 +49,13 @@ func (s *Store) ExchangeSecret(ctx context.Context, agent uuid.UUID, secretHash 
 		return Grant{}, err
 	}
 	grant := Grant{
-		AccessToken: AccessToken{Organization: r.ID(0), Agent: agent, Family: family},
-		Scopes:      strings.Fields(r.Text(1)),
+		AccessToken: AccessToken{Agent: agent, Family: family},
+		Scopes:      strings.Fields(r.Text(0)),
 		Generation:  1,
 	}
-	if len(r.Values) > 2 {
-		s.endOldest(ctx, grant.AccessToken, ofCell(agent).ids(r, 2))
-	}
+	organization, oldest := cutID(r, 1)
+	grant.Organization = organization
+	s.endOldest(ctx, grant.AccessToken, ofCell(agent).packed(r, oldest))
 	held.finishFor(grant.Organization, r.Err)
 	return grant, r.Err
 }
@@ -89,10 +89,10 @@ func (s *Store) RotateRefresh(ctx context.Context, agent, family uuid.UUID, gene
 		return Grant{}, err
 	}
 	grant := Grant{
-		AccessToken: AccessToken{Organization: r.ID(1), Agent: agent, Family: family},
+		AccessToken: AccessToken{Organization: r.ID(3), Agent: agent, Family: family},
 		Scopes:      strings.Fields(r.Text(2)),
 		Generation:  generationAt(r, 0),
-		Replayed:    len(r.Values) > 3,
+		Replayed:    r.Text(1) != "",
 	}
 	if r.Err == nil {
 		s.usage.noteEvent(grant.Organization)

@@ -67,7 +67,7 @@ func encode(value any) ([]byte, error) { return json.Marshal(value) }
 
 // keepFromCaches forbids storing a response that carries a credential.
 func keepFromCaches(ctx *fasthttp.RequestCtx) {
-	ctx.Response.Header.Set(fasthttp.HeaderCacheControl, "no-store")
+	ctx.Response.Header.SetCanonical(canonicalCacheControl, noStore)
 }
 
 // metadataOf returns stored metadata for a response: {} for none.

@@ -44,17 +44,20 @@ func answersOfEveryType() []namedAnswer {
 	ofQuota := newProblem(403, "quota_exceeded", "d")
 	ofQuota.quotaUsage = &quotaUsage{"agents", 1 << 53, 0}
 	session := sessionAnswer{
-		id, other, redisstore.Active, 1e9, 7, money.Max, 12_300_000, 100_001, 5, 1, &most, scopes, object, at, at, at,
+		id, other, redisstore.Active, 1e9, 7, money.Max, 12_300_000, 100_001, 5, 1, &most, 3600, scopes, object, at, at, at,
 	}
 	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, "rms_secret"}
 	event := eventAnswer{
-		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id,
-		eventData{"max_actions", &count, &most, &none, &most, &most, &none, &most, true, at, at, at},
+		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other,
+		eventData{"max_actions", &count, &count, &count, &count, &most, &none, &most, &most, &most, &none, &most, true, at, at, at},
 	}
 	transaction := transactionAnswer{
 		id, other, id, 7, redisstore.Committed, hostile, money.Max, 1, 100_001, true, hostile, object, object, object, at, at,
 		at, true, at,
 	}
+	used := leaseUsage{7, 12_300_000, money.Max, 1e9, true, at}
+	lease, settled := leaseAnswer{id, other, redisstore.LeaseOpen, 1e9, money.Max, at, at, nil}, leaseAnswer{id, other, redisstore.LeaseSettled, 7, 1, at, at, &used}
+	settlement := settlementAnswer{id, other, redisstore.LeaseSettled, used, &lease, &refusedRenewal{"session_limit_reached", "max_actions", hostile}}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
 	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other}
@@ -72,6 +75,9 @@ func answersOfEveryType() []namedAnswer {
 		{"event", event}, {"least event", eventAnswer{}}, {"events", []eventAnswer{event, {}, event}},
 		{"transaction", transaction}, {"least transaction", transactionAnswer{}},
 		{"transactions", []transactionAnswer{transaction, {}}},
+		{"lease", lease}, {"settled lease", settled}, {"least lease", leaseAnswer{}},
+		{"settlement", settlement}, {"least settlement", settlementAnswer{}},
+		{"settlement without a renewal", settlementAnswer{Refusal: &refusedRenewal{Code: "unavailable"}}},
 		{"organization", organization}, {"least organization", organizationOf(redisstore.Organization{})},
 		{"rotated key", rotatedKeyAnswer{"k", at}}, {"families", []familyAnswer{{id, at, at, at}, {}}},
 		{"introspection", token}, {"least introspection", introspection{}}, {"tokens", tokenPair{"a", "r", "bearer", 3600}},

@@ -62,7 +62,7 @@ func (s *Server) answerInstead(ctx *fasthttp.RequestCtx, err error) {
 	id := requestID(ctx)
 	ctx.Response.Reset()
 	ctx.Response.Header.Set(headerRequestID, id)
-	ctx.Response.Header.Set("X-Content-Type-Options", "nosniff")
+	ctx.Response.Header.SetCanonical(canonicalSniffing, noSniffing)
 	s.answerProblem(ctx, err)
 }
 

@@ -33,8 +33,8 @@ func (s *Server) startRequest(ctx *fasthttp.RequestCtx) {
 	startInfo(ctx)
 	header := &ctx.Response.Header
 	var id [maxRequestIDSize]byte
-	header.SetBytesV(headerRequestID, s.requests.append(id[:0], ctx))
-	header.Set("X-Content-Type-Options", "nosniff")
+	header.SetCanonical(canonicalRequestID, s.requests.append(id[:0], ctx))
+	header.SetCanonical(canonicalSniffing, noSniffing)
 	if s.tracer != nil {
 		s.beginTrace(ctx)
 	}

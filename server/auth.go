@@ -13,7 +13,7 @@ import (
 // organizationKey returns the API key that the request carries. It refuses a malformed key; the store checks in the
 // operation itself that the key is live.
 func organizationKey(ctx *fasthttp.RequestCtx) (redisstore.APIKey, error) {
-	given := string(ctx.Request.Header.Peek(headerAPIKey))
+	given := string(ctx.Request.Header.PeekCanonical(canonicalAPIKey))
 	if given == "" {
 		return redisstore.APIKey{}, errMissingKey
 	}
@@ -31,6 +31,11 @@ func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
 	if !found {
 		return nil, errMissingToken
 	}
+	return s.verifiedToken(ctx, given)
+}
+
+// verifiedToken is agentToken for a token that is already read.
+func (s *Server) verifiedToken(ctx *fasthttp.RequestCtx, given []byte) (*cachedToken, error) {
 	access, err := withFreshKeys(s, func(v *tokenCache) (*cachedToken, error) { return v.verify(given, time.Now()) })
 	if keysUnavailable(err) {
 		return nil, err
@@ -48,15 +53,15 @@ func (s *Server) agentToken(ctx *fasthttp.RequestCtx) (*cachedToken, error) {
 // eitherCaller returns the organization or the agent that calls. It refuses a request with both credentials, because it is
 // ambiguous.
 func (s *Server) eitherCaller(ctx *fasthttp.RequestCtx) (caller, error) {
-	_, hasToken := bearer(ctx)
-	hasKey := len(ctx.Request.Header.Peek(headerAPIKey)) > 0
+	given, hasToken := bearer(ctx)
+	hasKey := len(ctx.Request.Header.PeekCanonical(canonicalAPIKey)) > 0
 	switch {
 	case hasKey && hasToken:
 		return caller{}, invalid("", "send X-API-Key or Authorization, not both")
 	case hasKey:
 		return keyCaller(ctx)
 	case hasToken:
-		access, err := s.agentToken(ctx)
+		access, err := s.verifiedToken(ctx, given)
 		if err != nil {
 			return caller{}, err
 		}
@@ -73,7 +78,7 @@ func keyCaller(ctx *fasthttp.RequestCtx) (caller, error) {
 
 // bearer returns the token of an Authorization header with the scheme Bearer, in any case (RFC 9110 §11.1).
 func bearer(ctx *fasthttp.RequestCtx) ([]byte, bool) {
-	scheme, given, found := bytes.Cut(ctx.Request.Header.Peek(fasthttp.HeaderAuthorization), []byte(" "))
+	scheme, given, found := bytes.Cut(ctx.Request.Header.PeekCanonical(canonicalAuthorization), []byte(" "))
 	return given, found && bytes.EqualFold(scheme, []byte("Bearer"))
 }
 

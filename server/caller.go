@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -48,11 +49,17 @@ func heldBy(access token.Access) redisstore.AccessToken {
 }
 
 // identity is what a gateway learns about the caller.
-type identity struct{ agent, organization, scopes string }
+type identity struct{ agent, organization, scopes []byte }
+
+func newIdentity(access token.Access) identity {
+	return identity{
+		redisstore.AppendID(nil, access.Agent), redisstore.AppendID(nil, access.Organization), []byte(strings.Join(access.Scopes, " ")),
+	}
+}
 
 func (i identity) writeHeaders(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
-	header.Set("X-Agent-Id", i.agent)
-	header.Set("X-Org-Id", i.organization)
-	header.Set("X-Scopes", i.scopes)
+	header.SetCanonical(canonicalAgent, i.agent)
+	header.SetCanonical(canonicalOrganization, i.organization)
+	header.SetCanonical(canonicalScopes, i.scopes)
 }

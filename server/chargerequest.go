@@ -10,6 +10,8 @@ import (
 const (
 	maxCount            = 1000
 	maxActionTypeLength = 200 // characters
+
+	notAnActionType = "must have 1 to 200 characters"
 )
 
 type chargeRequest struct {
@@ -36,6 +38,10 @@ func (r *chargeRequest) check(v *validation) redisstore.Charge {
 }
 
 func (v *validation) actionType(given optional[string]) {
-	length := utf8.RuneCountInString(given.value)
-	v.require(!given.given || length >= 1 && length <= maxActionTypeLength, "action_type", "must have 1 to 200 characters")
+	v.require(!given.given || isActionType(given.value), "action_type", notAnActionType)
+}
+
+func isActionType(name string) bool {
+	length := utf8.RuneCountInString(name)
+	return length >= 1 && length <= maxActionTypeLength
 }

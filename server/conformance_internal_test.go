@@ -177,6 +177,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"KeyReused":         {redisstore.ErrIdempotencyKeyReused},
 		"RateLimited":       {errRateLimited},
 		"TooManyWaiting":    {errOwnWaiting, errAddressWaiting},
+		"LeaseSettled":      {redisstore.ErrLeaseSettled},
 		"HeadersTooLarge":   {errHeadersTooLarge},
 		"InternalError":     {errPanic},
 		"Unavailable":       {redisstore.ErrUnavailable, redisstore.ErrOutcomeUnknown},

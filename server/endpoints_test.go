@@ -52,12 +52,15 @@ func endpointsOfBoth(w tenant, session, transaction string) []endpoint {
 		{"GET", "/v1/transactions", nil},
 		{"GET", "/v1/transactions/" + transaction, nil},
 		{"GET", "/v1/agents/" + w.agent.id + "/events", nil},
+		{"GET", "/v1/leases/" + transaction, nil}, // none has this id,
+		{"POST", "/v1/leases/" + transaction + "/settle", fields{"action_count": 0, "value_used_usd": 0}},
 	}
 	for _, prefix := range []string{"", "/v1"} {
 		all = append(all,
 			endpoint{"GET", prefix + "/sessions", nil},
 			endpoint{"GET", prefix + "/sessions/" + session, nil},
 			endpoint{"POST", prefix + "/sessions/" + session + "/actions", nil},
+			endpoint{"POST", prefix + "/sessions/" + session + "/leases", fields{"max_actions": 1, "expires_in_seconds": 1}},
 			endpoint{"POST", prefix + "/sessions/" + session + "/end", nil},
 		)
 	}

@@ -17,6 +17,7 @@ type eventAnswer struct {
 	Session     uuid.UUID  `json:"session_id,omitzero"`
 	Transaction uuid.UUID  `json:"transaction_id,omitzero"`
 	Family      uuid.UUID  `json:"family_id,omitzero"`
+	Lease       uuid.UUID  `json:"lease_id,omitzero"`
 	Data        eventData  `json:"data,omitzero"`
 }
 
@@ -29,9 +30,13 @@ type eventActor struct {
 type eventData struct {
 	Limit           string          `json:"limit,omitzero"`
 	MaxActions      *int64          `json:"max_actions,omitzero"`
+	MaxLease        *int64          `json:"max_lease_seconds,omitzero"`
+	Actions         *int64          `json:"action_count,omitzero"`
+	OverageActions  *int64          `json:"overage_actions,omitzero"`
 	MaxValue        *money.MicroUSD `json:"max_value_usd,omitzero"`
 	MaxCommitted    *money.MicroUSD `json:"max_committed_usd,omitzero"`
 	Held            *money.MicroUSD `json:"value_held_usd,omitzero"`
+	Leased          *money.MicroUSD `json:"value_leased_usd,omitzero"`
 	Released        *money.MicroUSD `json:"value_released_usd,omitzero"`
 	Charged         *money.MicroUSD `json:"value_usd,omitzero"`
 	Overage         *money.MicroUSD `json:"overage_usd,omitzero"`
@@ -54,9 +59,10 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 	}
 	return eventAnswer{
 		ID: e.ID, Type: e.Type, Time: timestamp(e.Time), Agent: agent, Actor: actor, Request: e.Request,
-		Session: e.Session, Transaction: e.Transaction, Family: e.Family,
+		Session: e.Session, Transaction: e.Transaction, Family: e.Family, Lease: e.Lease,
 		Data: eventData{
-			Limit: e.Limit, MaxActions: e.MaxActions, MaxValue: amount("max_value"), Held: amount("held"),
+			Limit: e.Limit, MaxActions: e.MaxActions, MaxValue: amount("max_value"), Held: amount("held"), Leased: amount("leased"),
+			MaxLease: e.MaxLease, Actions: e.Actions, OverageActions: e.OverageActions,
 			MaxCommitted: amount("max_committed"), Late: e.Late,
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
 			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),

@@ -15,7 +15,7 @@ func (s *Server) normalizeExpectation(header *fasthttp.RequestHeader) fasthttp.R
 			s.log.Error("header handler panicked", "cause", cause, "stack", string(debug.Stack()))
 		}
 	}()
-	if expectation := header.Peek(fasthttp.HeaderExpect); len(expectation) > 0 {
+	if expectation := header.PeekCanonical(canonicalExpect); len(expectation) > 0 {
 		switch {
 		case !header.IsHTTP11():
 			header.Del(fasthttp.HeaderExpect)

@@ -8,6 +8,23 @@ import (
 
 const headerAPIKey = "X-Api-Key" // in the canonical form of fasthttp
 
+// Names for the methods of fasthttp that take a name in canonical form as it is. Its other methods bring the name into that
+// form each time, which costs more than the search itself.
+var (
+	canonicalAPIKey        = []byte(headerAPIKey)
+	canonicalAuthorization = []byte(fasthttp.HeaderAuthorization)
+	canonicalExpect        = []byte(fasthttp.HeaderExpect)
+	canonicalRequestID     = []byte(headerRequestID)
+	canonicalCacheControl  = []byte(fasthttp.HeaderCacheControl)
+	canonicalSniffing      = []byte("X-Content-Type-Options")
+	canonicalAgent         = []byte("X-Agent-Id")
+	canonicalOrganization  = []byte("X-Org-Id")
+	canonicalScopes        = []byte("X-Scopes")
+
+	noSniffing = []byte("nosniff")
+	noStore    = []byte("no-store")
+)
+
 const continues = "100-continue"
 
 func isContinue(expectation []byte) bool { return bytes.EqualFold(expectation, []byte(continues)) }

@@ -149,7 +149,7 @@ func exampleOf(k kind) any {
 		return true
 	case itemList:
 		return []fields{}
-	case anObject:
+	case anObject, knownFields:
 		return fields{}
 	case aUUID:
 		return "018f4d5e-0000-7000-8000-000000000000"

@@ -20,6 +20,7 @@ const (
 	anAmount
 	scopeList
 	anObject
+	knownFields // an object with fields of its own
 	aBoolean
 	itemList
 )
@@ -40,7 +41,7 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 	newSession := bodyEndpoint{
 		"POST", "/sessions", key, fields{"agent_id": w.agent.id}, []string{"agent_id"}, map[string]kind{
 			"agent_id": aUUID, "max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger,
-			"max_committed_usd": anAmount, "scopes": scopeList, "metadata": anObject,
+			"max_committed_usd": anAmount, "max_lease_seconds": anInteger, "scopes": scopeList, "metadata": anObject,
 		},
 	}
 	charge := bodyEndpoint{"POST", "/sessions/" + session + "/actions", key, fields{}, nil, map[string]kind{
@@ -48,7 +49,7 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 	}}
 	change := bodyEndpoint{"PATCH", "/sessions/" + session, key, fields{"max_actions": 5}, nil, map[string]kind{
 		"max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger,
-		"add_actions": anInteger, "add_value_usd": anAmount,
+		"add_actions": anInteger, "add_value_usd": anAmount, "max_lease_seconds": anInteger,
 	}}
 	begin := bodyEndpoint{
 		"POST", "/v1/transactions", asAgent(tokens.access), fields{"action_type": "call"},
@@ -57,6 +58,12 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 			"expires_in_seconds": anInteger, "reversible": aBoolean, "metadata": anObject,
 		},
 	}
+	leasing := w.leasing(nil)
+	wanted := fields{"max_actions": 1, "expires_in_seconds": 1}
+	grant := bodyEndpoint{"POST", "/sessions/" + leasing + "/leases", key, wanted, []string{"max_actions", "expires_in_seconds"}, map[string]kind{
+		"max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger, "partial": aBoolean,
+	}}
+	lease := w.lease(leasing, wanted.with(fields{"expires_in_seconds": 60}), key).is(201).text("id")
 	nothing := map[string]kind{}
 	refreshToken := map[string]kind{"refresh_token": aText}
 	grace := map[string]kind{"grace_seconds": anInteger}
@@ -79,6 +86,11 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 		newSession, newSession.at("/v1/sessions"),
 		charge, charge.at("/v1" + charge.path),
 		change, change.at("/v1" + change.path),
+		grant, grant.at("/v1" + grant.path),
+		{"POST", "/v1/leases/" + lease + "/settle", asAgent(tokens.access), fields{"action_count": 1, "value_used_usd": 0},
+			[]string{"action_count", "value_used_usd"}, map[string]kind{
+				"action_count": anInteger, "value_used_usd": anAmount, "by_action_type": knownFields, "renew": knownFields,
+			}},
 		{"POST", "/v1/actions", key, batchOf(fields{"session_id": session}), nil, map[string]kind{"actions": itemList}},
 		begin,
 		{"PATCH", "/v1/transactions/" + transaction, asAgent(tokens.access), fields{"value_usd": 1}, nil,

@@ -12,14 +12,15 @@ import (
 
 // notOf holds JSON values that are not of a kind, whatever their digits.
 var notOf = map[kind][]raw{
-	aText:     {"5", "true", "{}", "[]", `["x"]`},
-	aUUID:     {"5", "true", "{}", "[]"},
-	anInteger: {`"5"`, `""`, "true", "{}", "[]", "[5]", "1.5", "1e400", "-1", "9007199254740993", "9223372036854775808", "1e3"},
-	anAmount:  {`"5"`, `""`, "true", "{}", "[]", "[5]", "-1", "1e400", "0.0000001", "1000000000.000001", "9007199254740993"},
-	scopeList: {`"read"`, "5", "true", "{}", `{"0":"read"}`},
-	anObject:  {`"x"`, `"{}"`, "5", "true", "[]", "[{}]"},
-	aBoolean:  {`"true"`, "1", "0", "{}", "[]", "[true]"},
-	itemList:  {`"x"`, "5", "true", "{}", `{"0":{}}`, "[]"},
+	aText:       {"5", "true", "{}", "[]", `["x"]`},
+	aUUID:       {"5", "true", "{}", "[]"},
+	anInteger:   {`"5"`, `""`, "true", "{}", "[]", "[5]", "1.5", "1e400", "-1", "9007199254740993", "9223372036854775808", "1e3"},
+	anAmount:    {`"5"`, `""`, "true", "{}", "[]", "[5]", "-1", "1e400", "0.0000001", "1000000000.000001", "9007199254740993"},
+	scopeList:   {`"read"`, "5", "true", "{}", `{"0":"read"}`},
+	anObject:    {`"x"`, `"{}"`, "5", "true", "[]", "[{}]"},
+	knownFields: {`"x"`, `"{}"`, "5", "true", "[]", "[{}]"},
+	aBoolean:    {`"true"`, "1", "0", "{}", "[]", "[true]"},
+	itemList:    {`"x"`, "5", "true", "{}", `{"0":{}}`, "[]"},
 }
 
 func TestAFieldOfAnotherTypeIsRefusedByItsName(t *testing.T) {

@@ -27,6 +27,7 @@ type serviceMetrics struct {
 	sessionsCreated, sessionsEnded      prometheus.Counter
 	begun, committed, rolledBack        prometheus.Counter
 	charges                             chargeMetrics
+	leases                              leaseMetrics
 	batchItems, replays, panics         prometheus.Counter
 	limitedOrganizations, limitedTokens prometheus.Counter
 	tokenHits, tokenMisses              atomic.Uint64 // of the token cache, which is replaced with its keyring
@@ -39,7 +40,11 @@ type chargeMetrics struct {
 
 	actions                   prometheus.Counter
 	byCharges, byTransactions prometheus.Counter // micro-USD
+	byLeases                  prometheus.Counter
 }
+
+// leaseMetrics count leases. What expires unsettled is counted by the store.
+type leaseMetrics struct{ granted, settled, overage prometheus.Counter }
 
 func newServiceMetrics(store *redisstore.Store, version string, connections, waiters func() int) *serviceMetrics {
 	c := &serviceMetrics{registry: prometheus.NewRegistry()}
@@ -94,9 +99,13 @@ func (c *serviceMetrics) registerSessions() {
 		"allowed": &all.allowed, "max_actions": &all.maxActions, "max_value_usd": &all.maxValue, "max_committed_usd": &all.maxCommitted,
 		"not_active": &all.notActive, "scope": &all.scope,
 	})
-	all.actions = c.counter("remit_actions_charged_total", "Actions charged, by charges and by transactions begun in sessions.", nil)
+	all.actions = c.counter("remit_actions_charged_total", "Actions charged: by charges, by transactions begun in sessions and by settled leases.", nil)
 	c.counters("remit_charged_micro_usd_total", "Value charged, in millionths of a US dollar. Rollbacks do not lower it.", "by",
-		map[string]*prometheus.Counter{"charge": &all.byCharges, "transaction": &all.byTransactions})
+		map[string]*prometheus.Counter{"charge": &all.byCharges, "transaction": &all.byTransactions, "lease": &all.byLeases})
+	c.leases.granted = c.counter("remit_leases_granted_total", "Leases granted, renewals included.", nil)
+	c.leases.settled = c.counter("remit_leases_settled_total", "Leases settled, late ones included, repetitions excluded.", nil)
+	c.leases.overage = c.counter("remit_lease_overage_micro_usd_total",
+		"Value that settlements reported beyond what their sessions had room for, in millionths of a US dollar.", nil)
 	c.batchItems = c.counter("remit_batch_items_total", "Charges received in batches, malformed ones included.", nil)
 	c.replays = c.counter("remit_idempotent_replays_total", "Requests answered with the outcome of an earlier request with the same idempotency key.", nil)
 }
@@ -141,6 +150,20 @@ func (c *serviceMetrics) charged(wanted redisstore.Charge, err error) {
 		return
 	}
 	all.refused(err)
+}
+
+// settled counts the settlement of a lease, unless it was settled before.
+func (c *serviceMetrics) settled(v redisstore.Settlement) {
+	if v.Repeated {
+		return
+	}
+	c.leases.settled.Inc()
+	c.leases.overage.Add(float64(v.Overage))
+	c.charges.actions.Add(float64(v.ActionCount - v.OverageActions))
+	c.charges.byLeases.Add(float64(v.ValueUsed - v.Overage))
+	if v.Renewed != nil {
+		c.leases.granted.Inc()
+	}
 }
 
 // transaction counts a transaction on the counter of its new status, unless its outcome is replayed.

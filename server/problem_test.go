@@ -95,6 +95,7 @@ func TestAnUnsupportedMethodGetsTheAllowedOnes(t *testing.T) {
 		"/v1/agents/" + id + "/families": {"GET", "HEAD"}, "/v1/agents/" + id + "/families/" + id: {"DELETE"},
 		"/v1/transactions": {"GET", "HEAD", "POST"}, "/v1/transactions/" + id: {"GET", "HEAD", "PATCH"},
 		"/v1/transactions/" + id + "/commit": {"POST"}, "/v1/transactions/" + id + "/rollback": {"POST"},
+		"/sessions/" + id + "/leases": {"POST"}, "/v1/leases/" + id: {"GET", "HEAD"}, "/v1/leases/" + id + "/settle": {"POST"},
 		"/sessions/" + id + "/end": {"POST"}, "/v1/sessions/" + id + "/actions": {"POST"},
 	} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} {

@@ -57,6 +57,7 @@ var titles = map[string]string{
 	"transaction_not_pending":    "Transaction not pending",
 	"transaction_not_reversible": "Transaction not reversible",
 
+	"lease_settled":   "Lease settled",
 	"agent_revoked":   "Agent revoked",
 	"rate_limited":    "Rate limited",
 	"outcome_unknown": "Outcome unknown",

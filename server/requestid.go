@@ -28,7 +28,7 @@ func newRequestIDs() requestIDs {
 
 // append appends the client's own id when it is well-formed, else a new one.
 func (r requestIDs) append(id []byte, ctx *fasthttp.RequestCtx) []byte {
-	if given := ctx.Request.Header.Peek(headerRequestID); wellFormedRequestID(given) {
+	if given := ctx.Request.Header.PeekCanonical(canonicalRequestID); wellFormedRequestID(given) {
 		return append(id, given...)
 	}
 	return strconv.AppendUint(append(id, r.process...), r.count.Add(1), 36)
@@ -48,5 +48,5 @@ func wellFormedRequestID(id []byte) bool {
 
 // requestID returns the id that startRequest gave the request.
 func requestID(ctx *fasthttp.RequestCtx) string {
-	return string(ctx.Response.Header.Peek(headerRequestID))
+	return string(ctx.Response.Header.PeekCanonical(canonicalRequestID))
 }

@@ -102,6 +102,7 @@ func (s *Server) routes() *router.Router {
 	s.actionRoutes(r)
 	s.batchRoutes(r)
 	s.transactionRoutes(r)
+	s.leaseRoutes(r)
 	s.sessionRoutes(r)
 	return r.router
 }

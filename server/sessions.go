@@ -31,6 +31,7 @@ type createSessionRequest struct {
 	MaxValue     optional[money.MicroUSD] `json:"max_value_usd"`
 	MaxCommitted optional[money.MicroUSD] `json:"max_committed_usd"`
 	ExpiresIn    optional[int64]          `json:"expires_in_seconds"`
+	MaxLease     optional[int64]          `json:"max_lease_seconds"`
 	Scopes       optional[[]string]       `json:"scopes"`
 	Metadata     optional[jsontext.Value] `json:"metadata"`
 }
@@ -50,6 +51,8 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 	lifetime := r.ExpiresIn.or(int64(defaults.Lifetime / time.Second))
 	v.within("max_actions", n.MaxActions, 1, maxActionsLimit)
 	v.within("expires_in_seconds", lifetime, 1, maxLifetimeSeconds)
+	v.within("max_lease_seconds", r.MaxLease.value, 0, maxLeaseSeconds)
+	n.MaxLease = time.Duration(r.MaxLease.value) * time.Second
 	v.scopes(n.Scopes)
 	n.Lifetime = time.Duration(lifetime) * time.Second
 	return n, v.err()
@@ -96,6 +99,7 @@ type sessionAnswer struct {
 	Overage      money.MicroUSD    `json:"value_overage_usd"`
 	Committed    money.MicroUSD    `json:"value_committed_usd"` // rollbacks do not lower it
 	MaxCommitted *money.MicroUSD   `json:"max_committed_usd,omitzero"`
+	MaxLease     int64             `json:"max_lease_seconds"`
 	Scopes       []string          `json:"scopes"`
 	Metadata     jsontext.Value    `json:"metadata"`
 	Expires      timestamp         `json:"expires_at"`
@@ -108,7 +112,7 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 		ID: v.ID, Agent: v.Agent, Status: v.Status,
 		MaxActions: v.MaxActions, ActionCount: v.ActionCount,
 		MaxValue: v.MaxValue, ValueUsed: v.ValueUsed, ValueHeld: v.ValueHeld, Overage: v.ValueOverage,
-		Committed: v.ValueCommitted, MaxCommitted: v.MaxCommitted,
+		Committed: v.ValueCommitted, MaxCommitted: v.MaxCommitted, MaxLease: int64(v.MaxLease / time.Second),
 		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
 	}
@@ -214,6 +218,7 @@ type changeLimitsRequest struct {
 	AddActions optional[int64]          `json:"add_actions"`
 	AddValue   optional[money.MicroUSD] `json:"add_value_usd"`
 	ExpiresIn  optional[int64]          `json:"expires_in_seconds"` // from now
+	MaxLease   optional[int64]          `json:"max_lease_seconds"`
 }
 
 func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
@@ -241,7 +246,12 @@ func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
 		lifetime := time.Duration(r.ExpiresIn.value) * time.Second
 		n.Lifetime = &lifetime
 	}
-	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd and expires_in_seconds")
+	if r.MaxLease.given {
+		v.within("max_lease_seconds", r.MaxLease.value, 0, maxLeaseSeconds)
+		longest := time.Duration(r.MaxLease.value) * time.Second
+		n.MaxLease = &longest
+	}
+	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd, expires_in_seconds and max_lease_seconds")
 	return n, v.err()
 }
 
@@ -301,6 +311,7 @@ func (a sessionAnswer) append(o object) (object, error) {
 	if a.MaxCommitted != nil {
 		o = o.amount(`,"max_committed_usd":`, *a.MaxCommitted)
 	}
+	o = o.number(`,"max_lease_seconds":`, a.MaxLease)
 	o = o.plains(`,"scopes":`, a.Scopes)
 	o = append(o, `,"metadata":`...)
 	var err error

@@ -17,7 +17,7 @@ func newSessionFields(w tenant) fields {
 	return fields{
 		"id": anID, "agent_id": w.agent.id, "status": "active", "max_actions": 1000, "action_count": 0,
 		"max_value_usd": 100, "value_used_usd": 0, "value_held_usd": 0, "value_overage_usd": 0, "value_committed_usd": 0,
-		"scopes": list(agentScopes...), "metadata": fields{},
+		"max_lease_seconds": 0, "scopes": list(agentScopes...), "metadata": fields{},
 		"expires_at": aboutIn(time.Hour), "created_at": aboutNow,
 	}
 }
@@ -56,6 +56,7 @@ func TestCreateSessionStoresEveryField(t *testing.T) {
 				fields{"max_actions": 1_000_000_000, "max_value_usd": 1_000_000_000}, 30 * 24 * time.Hour,
 			},
 			{fields{"scopes": list("write")}, fields{"scopes": list("write")}, time.Hour},
+			{fields{"max_lease_seconds": 3600}, fields{"max_lease_seconds": 3600}, time.Hour},
 			{fields{"scopes": list()}, fields{"scopes": list()}, time.Hour},
 			{
 				fields{"metadata": fields{"task": "t-1"}, "max_value_usd": num("12.3")},

@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/sha256"
-	"strings"
 	"sync"
 	"time"
 
@@ -71,7 +70,7 @@ func (v *tokenCache) newCached(access token.Access) *cachedToken {
 	return &cachedToken{
 		Access:   access,
 		caller:   caller{redisstore.Caller{Token: held}, access.Scopes, access.Expires()},
-		identity: identity{access.Agent.String(), access.Organization.String(), strings.Join(access.Scopes, " ")},
+		identity: newIdentity(access),
 	}
 }
 

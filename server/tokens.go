@@ -59,11 +59,22 @@ type exchangeRequest struct {
 	Secret optional[string] `json:"secret"`
 }
 
+// decodeExchange is decode for an exchange; see decodeCharge.
+func decodeExchange(ctx *fasthttp.RequestCtx) (exchangeRequest, error) {
+	var fast exchangeRequest
+	if isJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
+		return fast, nil
+	}
+	var request exchangeRequest
+	err := decode(ctx, &request)
+	return request, err
+}
+
 // presentedSecret returns the agent id and the hash of the secret in the body. It refuses a malformed secret without asking
 // the store; the error then comes with the agent.
 func presentedSecret(ctx *fasthttp.RequestCtx) (credential, error) {
-	var request exchangeRequest
-	if err := decode(ctx, &request); err != nil {
+	request, err := decodeExchange(ctx)
+	if err != nil {
 		return credential{}, err
 	}
 	var v validation
@@ -104,10 +115,21 @@ type refreshRequest struct {
 	RefreshToken optional[string] `json:"refresh_token"`
 }
 
+// decodeRefresh is decode for a refresh; see decodeCharge.
+func decodeRefresh(ctx *fasthttp.RequestCtx) (refreshRequest, error) {
+	var fast refreshRequest
+	if isJSON(&ctx.Request.Header) && fast.decodeFast(ctx.Request.Body()) {
+		return fast, nil
+	}
+	var request refreshRequest
+	err := decode(ctx, &request)
+	return request, err
+}
+
 // presentedRefresh returns the refresh token in the body if this service issued it, with the keys to sign its successor.
 func (s *Server) presentedRefresh(ctx *fasthttp.RequestCtx) (*token.Keyring, token.RefreshToken, error) {
-	var request refreshRequest
-	if err := decode(ctx, &request); err != nil {
+	request, err := decodeRefresh(ctx)
+	if err != nil {
 		return nil, token.RefreshToken{}, err
 	}
 	if !request.RefreshToken.given {

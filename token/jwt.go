@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -63,7 +64,7 @@ func (c claims) append(text []byte) ([]byte, error) {
 		id   uuid.UUID
 	}{{"sub", c.Subject}, {"jti", c.ID}, {"agent_id", c.Agent}, {"org_id", c.Organization}, {"fam", c.Family}} {
 		text = append(append(append(text, `,"`...), id.name...), `":"`...)
-		text = append(append(text, id.id.String()...), '"')
+		text = append(appendID(text, id.id), '"')
 	}
 	text = append(text, `,"scopes":[`...)
 	for i, scope := range c.Scopes {
@@ -79,6 +80,15 @@ func (c claims) append(text []byte) ([]byte, error) {
 	return append(text, '}'), err
 }
 
+// appendID appends the id in its text form (RFC 9562 §4).
+func appendID(text []byte, id uuid.UUID) []byte {
+	text = hex.AppendEncode(text, id[:4])
+	for _, part := range [][]byte{id[4:6], id[6:8], id[8:10], id[10:]} {
+		text = hex.AppendEncode(append(text, '-'), part)
+	}
+	return text
+}
+
 // SignAccess returns a signed JWT (RFC 7519) that is valid for AccessLifetime from a.Issued on. It returns ErrKey when the
 // token would exceed MaxAccessSize, which happens only with long scopes and RSA keys above 2048 bits.
 func (k *Keyring) SignAccess(a Access) (string, error) {
@@ -90,16 +100,17 @@ func (k *Keyring) SignAccess(a Access) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	signed := key.header + "." + encode(payload)
-	signature, err := key.method.Sign(signed, key.private)
+	text := append(append(make([]byte, 0, 1024), key.header...), '.')
+	text = base64.RawURLEncoding.AppendEncode(text, payload)
+	signature, err := key.method.Sign(string(text), key.private)
 	if err != nil {
 		return "", err
 	}
-	text := signed + "." + encode(signature)
+	text = base64.RawURLEncoding.AppendEncode(append(text, '.'), signature)
 	if len(text) > MaxAccessSize {
 		return "", fmt.Errorf("%w: its signatures make an access token longer than %d bytes", ErrKey, MaxAccessSize)
 	}
-	return text, nil
+	return string(text), nil
 }
 
 // VerifyAccess returns the content of an access token that a key of this keyring signed and that has not expired by now.

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"remit/client"
 	"remit/internal/serviceproc"
@@ -146,6 +147,7 @@ func (s *service) work() {
 	_, err := s.acts.ChargeMany(ctx, []client.SessionCharge{{SessionID: session.ID()}, {SessionID: session.ID(), Charge: client.Charge{Value: 10}}}, client.BatchOptions{})
 	s.must(err)
 	s.transactions(session)
+	s.leases()
 	for _, err := range s.organization.Sessions(ctx, client.SessionFilter{}) {
 		s.must(err)
 		break
@@ -168,6 +170,26 @@ func (s *service) transactions(session *client.Session) {
 		s.must(err)
 		s.must(settle(begun))
 	}
+}
+
+var id = regexp.MustCompile(`"id":"([^"]+)"`)
+
+// leases settles one lease with more than its session allows, and lets another expire.
+func (s *service) leases() {
+	s.Helper()
+	session := s.session(client.SessionParams{MaxActions: 10, MaxLease: time.Minute}).ID()
+	ask := func(status int, path, body string) string {
+		s.Helper()
+		return s.wants(status, "POST", path, body, "X-API-Key", s.apiKey)
+	}
+	grant := "/v1/sessions/" + session + "/leases"
+	lease := id.FindStringSubmatch(ask(http.StatusCreated, grant, `{"max_actions":1,"expires_in_seconds":60}`))[1]
+	ask(http.StatusOK, "/v1/leases/"+lease+"/settle", `{"action_count":1,"value_used_usd":1000}`)
+	lease = id.FindStringSubmatch(ask(http.StatusCreated, grant, `{"max_actions":1,"expires_in_seconds":1}`))[1]
+	eventually(s.T, "a lease expires", func() bool {
+		return strings.Contains(s.wants(http.StatusOK, "GET", "/v1/leases/"+lease, "", "X-API-Key", s.apiKey), `"expired"`)
+	})
+	s.wants(http.StatusOK, "GET", "/v1/sessions/"+session, "", "X-API-Key", s.apiKey)
 }
 
 var refreshToken = regexp.MustCompile(`"refresh_token":"([^"]+)"`)

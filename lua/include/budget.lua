@@ -16,5 +16,5 @@ local function write_budget(given_back, max_committed, max_value)
     return given_back, max_value
   end
   local mv = math.min(tonumber(max_value), max_committed - given_back)
-  return given_back .. ' ' .. max_committed .. ' ' .. max_value, string.format('%.0f', mv)
+  return given_back .. ' ' .. max_committed .. ' ' .. max_value, string.format('%d', mv)
 end

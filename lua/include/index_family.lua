@@ -4,5 +4,5 @@ local function index_family(families, member, epoch, now, refresh_ttl)
   local period = refresh_ttl / 8
   local ends = (math.floor(now / period) + 1) * period + refresh_ttl
   redis.call('ZADD', families, family_score(epoch, ends), member)
-  redis.call('PEXPIRE', families, string.format('%.0f', refresh_ttl + 2 * period))
+  redis.call('PEXPIRE', families, string.format('%d', refresh_ttl + 2 * period))
 end

@@ -1,4 +1,4 @@
--- Moves every time that is stored of an agent's sessions and transactions back, as if so much had passed since.
+-- Moves every time that is stored of an agent's sessions, transactions and leases back, as if so much had passed since.
 --
 -- KEYS[1] = agent_sessions      zset as:{cell}:<agent>
 -- KEYS[2] = agent_transactions  zset at:{cell}:<agent>
@@ -7,8 +7,9 @@
 -- ARGV[2] = session             what the keys of sessions, of their holds and of transactions begin with
 -- ARGV[3] = holds
 -- ARGV[4] = transaction
+-- ARGV[5] = leases              what the keys of open leases begin with; and what follows it: the keys of all leases
 local agent_sessions, agent_transactions = KEYS[1], KEYS[2]
-local passed, session, holds, transaction = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local passed, session, holds, transaction, leases = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local cell = string.match(agent_sessions, '{(%x+)}')
 
@@ -32,12 +33,17 @@ end
 
 for _, member in ipairs(redis.call('ZRANGE', agent_sessions, 0, -1)) do
   move(session .. text(member), {'x', 'hx', 'e', 'c'})
-  local open = redis.call('ZRANGE', holds .. text(member), 0, -1, 'WITHSCORES')
-  for i = 1, #open, 2 do
-    redis.call('ZADD', holds .. text(member), string.format('%.0f', open[i + 1] - passed), open[i])
+  for _, due in ipairs({holds .. text(member), leases .. text(member)}) do
+    local open = redis.call('ZRANGE', due, 0, -1, 'WITHSCORES')
+    for i = 1, #open, 2 do
+      redis.call('ZADD', due, string.format('%.0f', open[i + 1] - passed), open[i])
+    end
   end
 end
 for _, member in ipairs(redis.call('ZRANGE', agent_transactions, 0, -1)) do
   move(transaction .. text(member), {'x', 'b', 'cm', 'rb'})
+end
+for i = 6, #ARGV do
+  move(ARGV[i], {'x', 'b', 'at', 'rx'})
 end
 return {'ok'}

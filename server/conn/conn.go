@@ -28,6 +28,9 @@ type Conn struct {
 	release  func()      // uncounts it, once its socket is closed
 	unread   atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
 
+	reading deadline
+	writing deadline
+
 	waiting sync.Mutex
 	waits   bool // for the first byte of a request
 	woken   bool // by a set that stops
@@ -56,18 +59,51 @@ func (c *Conn) read(buffer []byte) (int, error) {
 		}
 		return c.ahead.consume(buffer), nil
 	}
-	return c.Conn.Read(buffer)
+	return c.readSocket(buffer)
+}
+
+func (c *Conn) readSocket(buffer []byte) (int, error) {
+	n, err := c.Conn.Read(buffer)
+	for c.reading.extended(err) {
+		n, err = c.Conn.Read(buffer)
+	}
+	return n, err
 }
 
 // awaitRequest waits for the first byte of a request. When the set stops it returns io.EOF, unless a byte has arrived.
 func (c *Conn) awaitRequest() error {
 	c.setWaiting(true)
 	err := c.ahead.fill()
+	for c.reading.extended(err) {
+		err = c.ahead.fill()
+	}
 	if woken := c.setWaiting(false); woken && errors.Is(err, os.ErrDeadlineExceeded) {
 		return c.ahead.fillNow()
 	}
 	return err
 }
+
+// Write writes all bytes, unless the write deadline passes or the connection breaks.
+func (c *Conn) Write(bytes []byte) (int, error) {
+	n, err := c.Conn.Write(bytes)
+	for c.writing.extended(err) {
+		var more int
+		more, err = c.Conn.Write(bytes[n:])
+		n += more
+	}
+	return n, err
+}
+
+// SetDeadline implements net.Conn.
+func (c *Conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// SetReadDeadline implements net.Conn.
+func (c *Conn) SetReadDeadline(t time.Time) error { return c.reading.set(t) }
+
+// SetWriteDeadline implements net.Conn.
+func (c *Conn) SetWriteDeadline(t time.Time) error { return c.writing.set(t) }
 
 func (c *Conn) setWaiting(waits bool) (woken bool) {
 	c.waiting.Lock()
@@ -82,7 +118,7 @@ func (c *Conn) wake() {
 	defer c.waiting.Unlock()
 	if c.waits {
 		c.woken = true
-		_ = c.Conn.SetReadDeadline(time.Unix(1, 0))
+		_ = c.SetReadDeadline(time.Unix(1, 0))
 	}
 }
 
@@ -110,7 +146,7 @@ func (c *Conn) discard() {
 	buffer := readAheads.Get().(*[readAheadSize]byte)
 	defer readAheads.Put(buffer)
 	for left := lingerBytes; left > 0; {
-		n, err := c.Conn.Read(buffer[:])
+		n, err := c.readSocket(buffer[:])
 		if err != nil {
 			return
 		}

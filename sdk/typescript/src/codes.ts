@@ -19,6 +19,7 @@ export const codes = {
   methodNotAllowed: "method_not_allowed",
   requestTimeout: "request_timeout",
   agentRevoked: "agent_revoked",
+  leaseSettled: "lease_settled",
   limitBelowUsage: "limit_below_usage",
   transactionNotPending: "transaction_not_pending",
   transactionNotReversible: "transaction_not_reversible",

@@ -1,0 +1,481 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"remit/client"
+	"remit/money"
+)
+
+// charge fails the test unless the charge succeeds.
+func charge(t *testing.T, lease *client.Lease, c client.Charge) {
+	t.Helper()
+	if err := lease.Charge(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func closeLease(t *testing.T, lease *client.Lease) {
+	t.Helper()
+	if err := lease.Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// requireUsed checks what the ledger has booked when all leases are settled.
+func requireUsed(t *testing.T, books *ledger, actions int64, value money.MicroUSD) {
+	t.Helper()
+	if a, v := books.check(t); a != actions || v != value {
+		t.Errorf("%d actions and %s are booked, want %d and %s", a, v, actions, value)
+	}
+	if n := books.openLeases(); n != 0 {
+		t.Errorf("%d leases are open", n)
+	}
+}
+
+func TestALeasedChargeIsDecidedWithoutARequest(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 1000*money.USD)
+		lease := books.lease(t, client.LeaseOptions{})
+		for range 1000 {
+			charge(t, lease, client.Charge{ActionType: "llm.call", Value: money.USD / 100})
+		}
+		charge(t, lease, client.Charge{Count: 3})
+		if n := books.count("charge"); n != 0 {
+			t.Errorf("%d charges were sent", n)
+		}
+		closeLease(t, lease)
+		requireUsed(t, books, 1003, 10*money.USD)
+		if books.types["llm.call"] != 1000 || books.types["other"] != 3 {
+			t.Errorf("by type: %v", books.types)
+		}
+	})
+}
+
+// Every unit of the budget is granted, and then the refusal is the session's.
+func TestLeasesGrantTheLastUnitThatFits(t *testing.T) {
+	t.Parallel()
+	for _, limits := range []struct {
+		leases, goroutines int
+		actions            int64
+		value              money.MicroUSD
+		charge             client.Charge
+		fit                int64
+		limit              string
+	}{
+		{1, 1, 1, 0, client.Charge{}, 1, "max_actions"},
+		{1, 1, 1000, 0, client.Charge{}, 1000, "max_actions"},
+		{1, 1, 1000, 0, client.Charge{Count: 7}, 142, "max_actions"},
+		{1, 1, 1e9, 1000, client.Charge{Value: 1}, 1000, "max_value_usd"},
+		{1, 8, 1e9, 1000 * money.USD, client.Charge{Value: 3 * money.USD}, 333, "max_value_usd"},
+		{1, 50, 20_000, 1000 * money.USD, client.Charge{}, 20_000, "max_actions"},
+		{4, 10, 20_000, 1000 * money.USD, client.Charge{Value: 10}, 20_000, "max_actions"},
+		{10, 3, 1e9, 2 * money.USD, client.Charge{Value: 100}, 20_000, "max_value_usd"},
+		{1, 2, 20, 1000 * money.USD, client.Charge{Count: 20, Value: 1000 * money.USD}, 1, "max_actions"},
+		{1, 1, 1e9, money.Max, client.Charge{Value: money.Max}, 1, "max_value_usd"},
+	} {
+		t.Run(fmt.Sprintf("%d leases, %d goroutines, %d actions, %s USD", limits.leases, limits.goroutines, limits.actions, limits.value), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				books := newLedger(limits.actions, limits.value)
+				books.fault = func(int, string) fault { return fault{before: time.Millisecond, after: time.Millisecond} }
+				var granted atomic.Int64
+				var leases []*client.Lease
+				var all sync.WaitGroup
+				for range limits.leases {
+					lease := books.lease(t, client.LeaseOptions{})
+					leases = append(leases, lease)
+					for range limits.goroutines {
+						all.Go(func() { granted.Add(chargeUntilRefused(t, lease, limits.charge, limits.limit)) })
+					}
+				}
+				all.Wait()
+				for _, lease := range leases {
+					closeLease(t, lease)
+				}
+				if n := granted.Load(); n != limits.fit {
+					t.Errorf("%d charges were granted, want %d", n, limits.fit)
+				}
+				requireUsed(t, books, limits.fit*max(limits.charge.Count, 1), money.MicroUSD(limits.fit)*limits.charge.Value)
+			})
+		})
+	}
+}
+
+// chargeUntilRefused returns the number of charges until the first refusal, which must name the limit.
+func chargeUntilRefused(t *testing.T, lease *client.Lease, c client.Charge, limit string) (n int64) {
+	for {
+		err := lease.Charge(t.Context(), c)
+		var refusal *client.LimitReached
+		if errors.As(err, &refusal) {
+			if refusal.Limit != limit {
+				t.Errorf("refused for %s, want %s", refusal.Limit, limit)
+			}
+			return n
+		}
+		if err != nil {
+			t.Error(err)
+			return n
+		}
+		n++
+	}
+}
+
+func TestAnIdleLeaseHoldsNothingAndSendsNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 1000*money.USD)
+		lease := books.lease(t, client.LeaseOptions{})
+		for range 100 {
+			charge(t, lease, client.Charge{Value: money.USD / 10})
+		}
+		time.Sleep(7 * time.Second)
+		requireUsed(t, books, 100, 10*money.USD)
+		before := books.calls()
+		time.Sleep(time.Hour)
+		if n := books.calls() - before; n != 0 {
+			t.Errorf("an idle lease sent %d requests", n)
+		}
+		charge(t, lease, client.Charge{Value: money.USD / 10})
+		if n := books.count("charge"); n != 0 {
+			t.Errorf("%d charges were sent", n)
+		}
+		closeLease(t, lease)
+		requireUsed(t, books, 101, 10*money.USD+money.USD/10)
+	})
+}
+
+// A grant lasts about a second at the pace of the charges, however fast that is, and shrinks with it.
+func TestGrantsFollowThePace(t *testing.T) {
+	t.Parallel()
+	for _, pace := range []int{1, 10, 1000, 20_000} {
+		t.Run(fmt.Sprint(pace, " a second"), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				books := newLedger(1e9, 1e6*money.USD)
+				lease := books.lease(t, client.LeaseOptions{})
+				chargeFor(t, lease, 5*time.Second, pace)
+				before := books.calls()
+				chargeFor(t, lease, 20*time.Second, pace)
+				if n := books.calls() - before; n > 30 {
+					t.Errorf("%d requests in 20 seconds", n)
+				}
+				chargeFor(t, lease, 20*time.Second, 1)
+				used, _ := books.check(t)
+				if held := used - int64(25*pace+20); held > 200 {
+					t.Errorf("%d actions are held at a charge a second", held)
+				}
+				closeLease(t, lease)
+				requireUsed(t, books, int64(25*pace+20), money.MicroUSD(25*pace+20)*7)
+				if n := books.count("charge"); n != 0 {
+					t.Errorf("%d charges were sent", n)
+				}
+			})
+		})
+	}
+}
+
+func chargeFor(t *testing.T, lease *client.Lease, d time.Duration, pace int) {
+	t.Helper()
+	for range int(d.Seconds()) * pace {
+		charge(t, lease, client.Charge{ActionType: "step", Value: 7})
+		time.Sleep(time.Second / time.Duration(pace))
+	}
+}
+
+func TestALeaseLeavesMostOfTheBudgetToOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(8000, 0)
+		lease := books.lease(t, client.LeaseOptions{})
+		for range 2000 {
+			charge(t, lease, client.Charge{})
+		}
+		if books.largest > 1000 {
+			t.Errorf("one grant took %d of 8000 actions", books.largest)
+		}
+		if used, _ := books.check(t); used > 2000+2*750 {
+			t.Errorf("%d actions are held or used after 2000 charges", used)
+		}
+		closeLease(t, lease)
+	})
+}
+
+func TestAnOutageShowsWhenTheGrantIsUsedUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 0)
+		var down atomic.Bool
+		books.fault = func(int, string) fault {
+			if down.Load() {
+				return fault{refuse: http.StatusServiceUnavailable, code: "unavailable"}
+			}
+			return fault{}
+		}
+		lease := books.lease(t, client.LeaseOptions{})
+		down.Store(true)
+		for range 16 {
+			charge(t, lease, client.Charge{})
+		}
+		if err := lease.Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrUnavailable) {
+			t.Errorf("%v, want %v", err, client.ErrUnavailable)
+		}
+		if err := lease.Close(t.Context()); !errors.Is(err, client.ErrUnavailable) {
+			t.Errorf("Close: %v, want %v", err, client.ErrUnavailable)
+		}
+		down.Store(false)
+		closeLease(t, lease)
+		requireUsed(t, books, 16, 0)
+	})
+}
+
+func TestNothingIsSpentFromAnExpiredGrant(t *testing.T) {
+	t.Parallel()
+	for _, grant := range []struct{ life, answered time.Duration }{
+		{time.Second, 0},
+		{2 * time.Second, 0},
+		{4 * time.Second, 0},
+		{4 * time.Second, 3 * time.Second}, // its time counts from the request
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			books := newLedger(1e6, 0)
+			var down atomic.Bool
+			books.fault = func(int, string) fault {
+				if down.Load() {
+					return fault{refuse: http.StatusServiceUnavailable, code: "unavailable"}
+				}
+				return fault{after: grant.answered}
+			}
+			session := books.session(t)
+			if _, err := session.Get(t.Context()); err != nil { // for the token
+				t.Fatal(err)
+			}
+			begin := time.Now().Add(grant.answered) // the lease reads the session first
+			lease, err := session.Lease(t.Context(), client.LeaseOptions{ExpiresIn: grant.life})
+			if err != nil {
+				t.Fatal(err)
+			}
+			down.Store(true)
+			time.Sleep(time.Until(begin.Add(grant.life * 9 / 10)))
+			charge(t, lease, client.Charge{})
+			time.Sleep(time.Until(begin.Add(grant.life - time.Millisecond)))
+			if err := lease.Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrUnavailable) {
+				t.Errorf("%+v: %v, want %v", grant, err, client.ErrUnavailable)
+			}
+			down.Store(false)
+			closeLease(t, lease)
+			requireUsed(t, books, 1, 0)
+		})
+	}
+}
+
+// A lease is renewed in good time while charges go on.
+func TestALeaseOutlivesItsGrants(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 0)
+		books.maxLease = 2
+		lease := books.lease(t, client.LeaseOptions{})
+		for range 60 {
+			charge(t, lease, client.Charge{})
+			time.Sleep(500 * time.Millisecond)
+		}
+		closeLease(t, lease)
+		requireUsed(t, books, 60, 0)
+		if books.late != 0 || books.count("charge") != 0 {
+			t.Errorf("%d late settlements, %d charges sent", books.late, books.count("charge"))
+		}
+	})
+}
+
+// The grant may be spent after the session's end. Then the session refuses.
+func TestTheEndOfASessionShowsWhenTheGrantIsUsedUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 0)
+		lease := books.lease(t, client.LeaseOptions{})
+		books.mu.Lock()
+		books.status = "completed"
+		books.mu.Unlock()
+		for range 16 {
+			charge(t, lease, client.Charge{})
+		}
+		var ended *client.SessionNotActive
+		if err := lease.Charge(t.Context(), client.Charge{}); !errors.As(err, &ended) || ended.SessionStatus != "completed" {
+			t.Errorf("%v", err)
+		}
+		closeLease(t, lease)
+		requireUsed(t, books, 16, 0)
+	})
+}
+
+// The charge that does not fit beside what this lease holds fits when the lease holds nothing.
+func TestALargeChargeGetsWhatItsOwnLeaseHolds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1000, 100*money.USD)
+		lease := books.lease(t, client.LeaseOptions{})
+		charge(t, lease, client.Charge{Value: money.USD})
+		charge(t, lease, client.Charge{Value: 99 * money.USD, Count: 999})
+		var limit *client.LimitReached
+		if err := lease.Charge(t.Context(), client.Charge{}); !errors.As(err, &limit) || limit.ValueUsed != 100*money.USD {
+			t.Errorf("%v", err)
+		}
+		closeLease(t, lease)
+		requireUsed(t, books, 1000, 100*money.USD)
+	})
+}
+
+func TestSomeChargesGoToTheSession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 1000*money.USD)
+		lease := books.lease(t, client.LeaseOptions{})
+		for i, c := range []client.Charge{
+			{Scope: "pay"}, {IdempotencyKey: "own"}, {Value: 900 * money.USD}, {Count: 1001},
+			{ActionType: string(make([]rune, 201))}, {ActionType: "\xff"},
+		} {
+			charge(t, lease, c) // the ledger takes also what the service refuses
+			if n := books.count("charge"); n != i+1 {
+				t.Errorf("%+v: %d charges were sent, want %d", c, n, i+1)
+			}
+		}
+		if err := lease.Charge(t.Context(), client.Charge{Value: -1}); err == nil {
+			t.Error("a negative value was charged")
+		}
+		closeLease(t, lease)
+	})
+}
+
+// A settlement reports at most 64 action types.
+func TestFurtherActionTypesAreCountedTogether(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 1000*money.USD)
+		lease := books.lease(t, client.LeaseOptions{})
+		for i := range 300 {
+			charge(t, lease, client.Charge{ActionType: fmt.Sprint("type-", i%100), Value: 5})
+		}
+		charge(t, lease, client.Charge{ActionType: "other"})
+		closeLease(t, lease)
+		requireUsed(t, books, 301, 1500)
+		if len(books.types) != 64 || books.types["type-0"] != 3 || books.types["other"] != 301-63*3 {
+			t.Errorf("%d types: %v", len(books.types), books.types)
+		}
+	})
+}
+
+func TestASessionWithoutLeasesRefusesOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 0)
+		books.maxLease = 0
+		lease, err := books.session(t).Lease(t.Context(), client.LeaseOptions{})
+		var limit *client.LimitReached
+		if lease != nil || !errors.As(err, &limit) || limit.Limit != "max_lease_seconds" {
+			t.Errorf("%v, %v", lease, err)
+		}
+	})
+}
+
+func TestALeaseIsClosedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 0)
+		lease := books.lease(t, client.LeaseOptions{})
+		charge(t, lease, client.Charge{})
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() { closeLease(t, lease) })
+		}
+		all.Wait()
+		if err := lease.Charge(t.Context(), client.Charge{}); !errors.Is(err, client.ErrLeaseClosed) {
+			t.Errorf("%v, want %v", err, client.ErrLeaseClosed)
+		}
+		requireUsed(t, books, 1, 0)
+		if n := books.count("settle"); n != 1 {
+			t.Errorf("%d settlements", n)
+		}
+	})
+}
+
+func TestAWaitingChargeEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 0)
+		var slow atomic.Bool
+		books.fault = func(int, string) fault {
+			if slow.Load() {
+				return fault{before: 3 * time.Second}
+			}
+			return fault{}
+		}
+		lease := books.lease(t, client.LeaseOptions{})
+		slow.Store(true)
+		for range 16 {
+			charge(t, lease, client.Charge{})
+		}
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := lease.Charge(ctx, client.Charge{})
+		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, client.ErrOutcomeUnknown) || time.Since(begin) != time.Second {
+			t.Errorf("%v after %s", err, time.Since(begin))
+		}
+		slow.Store(false)
+		closeLease(t, lease)
+		requireUsed(t, books, 16, 0)
+	})
+}
+
+// The budget grows while nothing is left: leases serve again.
+func TestATopUpLetsALeaseServeAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(100, 0)
+		lease := books.lease(t, client.LeaseOptions{})
+		chargeUntilRefused(t, lease, client.Charge{}, "max_actions")
+		books.mu.Lock()
+		books.maxActions = 1e6
+		books.mu.Unlock()
+		before := books.count("charge")
+		for range 1000 {
+			charge(t, lease, client.Charge{})
+		}
+		if n := books.count("charge") - before; n > 5 {
+			t.Errorf("%d charges were sent", n)
+		}
+		closeLease(t, lease)
+		requireUsed(t, books, 1100, 0)
+	})
+}
+
+func TestALeasedChargeAllocatesNothing(t *testing.T) {
+	books := newLedger(1e9, 1e6*money.USD)
+	lease := books.lease(t, client.LeaseOptions{})
+	for range 100_000 {
+		charge(t, lease, leased)
+	}
+	ctx := t.Context()
+	least := 1.0
+	for range 10 { // a renewal allocates, and may fall into one of the runs
+		least = min(least, testing.AllocsPerRun(1000, func() {
+			if err := lease.Charge(ctx, leased); err != nil {
+				t.Error(err)
+			}
+		}))
+	}
+	if least != 0 {
+		t.Errorf("a charge makes %v allocations", least)
+	}
+	closeLease(t, lease)
+}

@@ -1,0 +1,84 @@
+package lua
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	keyNames      = regexp.MustCompile(`(?m)^-- KEYS\[(\d+)\] = `)
+	argumentNames = regexp.MustCompile(`(?m)^-- ARGV\[(\d+)\] = `)
+	commentLines  = regexp.MustCompile(`(?m)^ *--.*\n`)
+	ofAnyNumber   = regexp.MustCompile(`#(KEYS|ARGV)|(KEYS|ARGV)\[[a-z]|\bunpack\(ARGV, \d+\)`)
+)
+
+const (
+	clock = "--@block now\n"
+
+	// names that no script uses for anything else
+	keysBefore, argumentsBefore = "keys_before", "arguments_before"
+)
+
+// MergedSource returns the script that runs the named one for several calls, and how many keys and arguments each has: its
+// KEYS are those of the first call, then those of the second and so on, and so are its ARGV. It answers an array with the
+// reply to each; see include/run_each.lua. It panics when the script takes a varying number of arguments.
+func MergedSource(name string) (source string, keys, arguments int) {
+	text := read(name)
+	if ofAnyNumber.MatchString(text) {
+		panic(fmt.Sprintf("lua: calls of %q cannot be merged", name))
+	}
+	keys, arguments = highest(keyNames, text), highest(argumentNames, text)
+	return merge(text, keys, arguments), keys, arguments
+}
+
+// MergedIdempotentSource is MergedSource for the script that IdempotentSource returns.
+func MergedIdempotentSource(name string) (source string, keys, arguments int) {
+	_, keys, arguments = MergedSource(name)
+	first := within.FindStringSubmatch(read("idempotent"))
+	keys, arguments = keys+number(first[1])-1, arguments+number(first[2])-1
+	return merge(around("idempotent", name), keys, arguments), keys, arguments
+}
+
+// merge makes a function of a script's text. What all calls have in common stands before it, once: the functions that it
+// includes, and the reading of the clock.
+func merge(text string, keys, arguments int) string {
+	body := commentLines.ReplaceAllString(joined(expand(strings.ReplaceAll(text, clock, ""))), "")
+	var shared []string
+	for _, line := range append(includes.FindAllString(text, -1), "--@include run_each\n") {
+		line = strings.TrimLeft(line, " ")
+		if !slices.Contains(shared, line) { // an operation may include what its wrapper does
+			shared = append(shared, line)
+		}
+	}
+	if strings.Contains(text, clock) {
+		shared = append(shared, clock)
+	}
+	return commentLines.ReplaceAllString(include(expand(strings.Join(shared, ""))), "") +
+		fmt.Sprintf("local function one_call(%s, %s)\n%send\nreturn run_each(one_call, %d, %d)\n",
+			keysBefore, argumentsBefore, behind(body, keys, arguments), keys, arguments)
+}
+
+// behind makes a script take its KEYS and ARGV from behind those of the calls before it.
+func behind(text string, keys, arguments int) string {
+	offset, count := map[string]string{"KEYS": keysBefore, "ARGV": argumentsBefore}, map[string]int{"KEYS": keys, "ARGV": arguments}
+	text = indexes.ReplaceAllStringFunc(text, func(index string) string {
+		match := indexes.FindStringSubmatch(index)
+		return fmt.Sprintf("%s[%s + %s]", match[1], offset[match[1]], match[2])
+	})
+	return unpacks.ReplaceAllStringFunc(text, func(call string) string {
+		match := unpacks.FindStringSubmatch(call)
+		of, first := offset[match[1]], max(number(match[2]), 1)
+		return fmt.Sprintf("unpack(%s, %s + %d, %s + %d)", match[1], of, first, of, count[match[1]])
+	})
+}
+
+// highest returns the highest index that a pattern finds in a text.
+func highest(pattern *regexp.Regexp, text string) int {
+	most := 0
+	for _, match := range pattern.FindAllStringSubmatch(text, -1) {
+		most = max(most, number(match[1]))
+	}
+	return most
+}

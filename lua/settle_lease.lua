@@ -1,0 +1,154 @@
+-- Settles a lease: books what was used of it and returns the rest to the session, whether it is open or has expired; then
+-- grants its renewal, if one is wanted and fits. What goes beyond the lease is charged as far as the session's limits allow
+-- now, and the rest is recorded as overage, because it has happened. Settling again with the same numbers changes nothing
+-- and returns the first answer.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = leases           zset sl:{cell}:<session>
+-- KEYS[4] = lease            hash l:{cell}:<lease>
+-- KEYS[5] = renewal          hash l:{cell}:<lease> of the renewal, the lease again when none is wanted
+-- KEYS[6] = events           stream ev:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the caller
+-- ARGV[2] = agent_id         16 bytes
+-- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
+-- ARGV[4] = lease_id         16 bytes
+-- ARGV[5] = action_count     used
+-- ARGV[6] = value            micro-USD used
+-- ARGV[7] = renewal_id       16 bytes, '' when none is wanted
+-- ARGV[8] = renew            '<actions> <micro-USD> <ms> <1 for partial, else 0>' wanted; or why the renewal is refused; ''
+--                            when none is wanted
+-- ARGV[9] = retention        ms that the renewal stays readable after it
+-- ARGV[10] = kept            ms that the settled lease stays readable from now
+-- ARGV[11] = audit           see include/audit.lua
+--
+-- Arguments: three name the caller, three what was used, two the renewal; what is kept how long is known to Go alone.
+--
+-- Reply:  {'ok', again, state}                  again '1' when it was settled before, else ''; state an array of a, s, n, v, b,
+--                                               x, un, uv, on, ov, at, lt, ri, rn, rv, rx, rr with nil for what it has not
+--         {'unknown_agent'}
+--         {'invalid_token'}                     the access token's agent or family is revoked
+--         {'unknown_lease'}
+--         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'lease_settled'}                     with other numbers; nothing was changed
+-- Writes: HSET and PEXPIRE lease and renewal; ZREM, ZADD and PEXPIRE leases; HSET and HDEL session; XADD events
+--@include audit
+--@include flags
+--@include open_lease
+--@include leases
+local agent, session, leases, lease, renewal, events = unpack(KEYS)
+local organization_id, agent_id, caller_family, lease_id, action_count, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
+local renewal_id, renew, retention, kept, audit = ARGV[7], ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11]
+
+--@block now
+--@block either_caller
+
+local l_a, l_s, l_n, l_v, l_x, l_at, l_un, l_uv = unpack(redis.call('HMGET', lease, 'a', 's', 'n', 'v', 'x', 'at', 'un', 'uv'))
+if l_a ~= agent_id then
+  return {'unknown_lease'}
+end
+if l_at and (l_un ~= action_count or l_uv ~= value) then
+  return {'lease_settled'}
+end
+if l_at then
+  --@block lease_state
+  return {'ok', '1', state}
+end
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov'))
+--@block refuse_holds_due hx=s_hx
+
+-- What was leased may have been spent in any case, what goes beyond it only if the session has room.
+local open = redis.call('ZSCORE', leases, open_lease(lease_id, l_n, l_v))
+local active = s_a and not s_e and not agent_revoked and now < tonumber(s_x)
+local held, flags = tonumber(s_h or 0), s_w or ''
+local most_n, most_v = tonumber(l_n), tonumber(l_v)
+if active then
+  most_n = math.max(most_n, s_ma - s_n + l_n)
+  most_v = math.max(most_v, s_mv - s_v - held + l_v)
+end
+local used_n, used_v = math.min(tonumber(action_count), most_n), math.min(tonumber(value), most_v)
+local over_n, over_v = action_count - used_n, value - used_v
+local after_n, after_v, leased = (s_n or 0) - l_n + used_n, (s_v or 0) - l_v + used_v, tonumber(s_lv or 0)
+local others = redis.call('ZCARD', leases)
+if open then
+  others, leased = others - 1, math.max(leased - l_v, 0)
+end
+
+local wanted_n, wanted_v, lifetime, partial = string.match(renew, '^(%d+) (%d+) (%d+) ([01])$')
+local refusal, limit, got_n, got_v, got_ms = renew, nil, nil, nil, nil
+if wanted_n and not active then
+  refusal = 'session_not_active'
+elseif wanted_n then
+  local s = {n = after_n, ma = s_ma, v = after_v, mv = tonumber(s_mv), h = held, x = s_x, gb = s_gb, ml = s_ml}
+  got_n, got_v, got_ms = fit(s, now, others, tonumber(wanted_n), tonumber(wanted_v), tonumber(lifetime), partial == '1')
+  limit, refusal = got_v, ''
+  if not got_n then
+    refusal = 'session_limit_reached ' .. limit
+  end
+end
+
+local settled_at, late = string.format('%.0f', now), now >= tonumber(l_x) or not open
+if wanted_n then
+  redis.call('HSET', lease, 'at', settled_at) -- is refused when Redis is full: then Go asks again without the renewal
+else
+  redis.call('HDEL', lease, '') -- goes on when Redis is full, see lua.go
+end
+local fields = {'at', settled_at, 'un', action_count, 'uv', value}
+local used, over = string.format('%.0f', used_v), string.format('%.0f', over_v)
+local outcome = {'actions', string.format('%.0f', used_n), 'charged', used, 'overage', over}
+if over_n > 0 then
+  local over_actions = string.format('%.0f', over_n)
+  outcome[#outcome + 1] = 'overage_actions'
+  outcome[#outcome + 1] = over_actions
+  fields[#fields + 1] = 'on'
+  fields[#fields + 1] = over_actions
+end
+if over_v > 0 then
+  fields[#fields + 1] = 'ov'
+  fields[#fields + 1] = over
+end
+if late then
+  outcome[#outcome + 1] = 'late'
+  outcome[#outcome + 1] = '1'
+  fields[#fields + 1] = 'lt'
+  fields[#fields + 1] = '1'
+end
+if refusal ~= '' then
+  fields[#fields + 1] = 'rr'
+  fields[#fields + 1] = refusal
+end
+redis.call('ZREM', leases, open_lease(lease_id, l_n, l_v))
+record(events, audit, now, 'lease.settled', 'session', l_s, 'lease', lease_id, unpack(outcome))
+if got_n then
+  local granted_n, granted_v, expires = grant(session, leases, renewal, events, audit, now, retention, agent_id, l_s,
+    renewal_id, got_n, got_v, got_ms)
+  after_n, after_v, leased, others = after_n + got_n, after_v + got_v, leased + got_v, others + 1
+  for i, part in ipairs({'ri', renewal_id, 'rn', granted_n, 'rv', granted_v, 'rx', expires}) do
+    fields[#fields + 1] = part
+  end
+end
+redis.call('HSET', lease, unpack(fields))
+redis.call('PEXPIRE', lease, kept)
+
+if s_a then
+  redis.call('HSET', session, 'n', string.format('%.0f', after_n), 'v', string.format('%.0f', after_v))
+  if over_v > 0 then
+    local most = 9007199254740991 -- what a double counts exactly
+    redis.call('HSET', session, 'ov', string.format('%.0f', math.min((s_ov or 0) + over_v, most)))
+  end
+  if others > 0 then
+    local due = math.min(tonumber(s_hx or math.huge), tonumber(redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]))
+    redis.call('HSET', session, 'lv', string.format('%.0f', leased), 'h', s_h or '0', 'hx', string.format('%.0f', due))
+  else
+    redis.call('HDEL', session, 'lv')
+  end
+  flags = note_usage(session, events, audit, now, flags, after_n, tonumber(s_ma), after_v + held, tonumber(s_mv),
+    value_limit(s_gb, s_mv))
+  if limit and not got_n then
+    note_no_room(session, events, audit, now, flags, limit)
+  end
+end
+--@block lease_state
+return {'ok', '', state}

@@ -1,0 +1,59 @@
+package redisstore
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// LeaseOpen and LeaseSettled are states of a lease, which may also be Expired: then all of it counts as spent, until it is settled.
+const (
+	LeaseOpen    Status = "open"
+	LeaseSettled Status = "settled"
+)
+
+// Lease is a part of a session's limits that its holder spends without asking.
+type Lease struct {
+	ID         uuid.UUID
+	Agent      uuid.UUID
+	Session    uuid.UUID
+	Status     Status // at the time of the read
+	MaxActions int64
+	MaxValue   money.MicroUSD
+	Created    time.Time
+	Expires    time.Time
+	Settlement *Settlement // nil until it is settled
+}
+
+// NewLease describes a lease to grant. One of MaxActions and MaxValue is more than 0.
+type NewLease struct {
+	MaxActions  int64
+	MaxValue    money.MicroUSD
+	Lifetime    time.Duration
+	Partial     bool         // grant of each what fits, if that is more than 0
+	Idempotency *Idempotency // nil for no idempotency key; a renewal has none
+}
+
+// NewSettlement says what was spent of a lease.
+type NewSettlement struct {
+	ActionCount int64
+	ValueUsed   money.MicroUSD
+	Renew       *NewLease    // nil for none
+	Idempotency *Idempotency // nil for no idempotency key
+}
+
+// Settlement is what a lease was settled with.
+type Settlement struct {
+	ActionCount    int64
+	ValueUsed      money.MicroUSD
+	OverageActions int64          // the part of ActionCount that the session had no room for
+	Overage        money.MicroUSD // the same of ValueUsed
+	Late           bool           // the lease had expired before
+	Settled        time.Time
+	Renewed        *Lease // nil for none
+	// Refusal is the code of why no renewal was granted, "" for no reason. Limit is the limit that refused it, "" for none.
+	Refusal, Limit string
+
+	Repeated bool // the lease was settled before, with the same numbers; nothing was changed
+}

@@ -1,0 +1,68 @@
+package redisstore
+
+import (
+	"strings"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// The fields of a lease by their index in the replies of block/lease_state.lua.
+const (
+	leaseAgent = iota
+	leaseSession
+	leaseActions
+	leaseValue
+	leaseCreated
+	leaseExpires
+	leaseUsedActions
+	leaseUsedValue
+	leaseOverActions
+	leaseOverValue
+	leaseSettledAt
+	leaseLate
+	renewalID
+	renewalActions
+	renewalValue
+	renewalExpires
+	renewalRefusal
+)
+
+// leaseFields are the fields of a lease's hash in this order.
+var leaseFields = []string{
+	leaseAgent: "a", leaseSession: "s", leaseActions: "n", leaseValue: "v", leaseCreated: "b", leaseExpires: "x",
+	leaseUsedActions: "un", leaseUsedValue: "uv", leaseOverActions: "on", leaseOverValue: "ov", leaseSettledAt: "at",
+	leaseLate: "lt", renewalID: "ri", renewalActions: "rn", renewalValue: "rv", renewalExpires: "rx", renewalRefusal: "rr",
+}
+
+// readLease reads a lease from its leaseFields.
+func readLease(id uuid.UUID, r *reply, open bool) (Lease, error) {
+	l := Lease{
+		ID: id, Agent: r.ID(leaseAgent), Session: r.ID(leaseSession), MaxActions: r.Number(leaseActions),
+		MaxValue: moneyAt(r, leaseValue), Created: r.Time(leaseCreated), Expires: r.Time(leaseExpires), Status: Expired,
+	}
+	if open {
+		l.Status = LeaseOpen
+	}
+	if r.Optional(leaseSettledAt) != "" {
+		l.Status = LeaseSettled
+		l.Settlement = readSettlement(l, r)
+	}
+	return l, r.Err
+}
+
+func readSettlement(l Lease, r *reply) *Settlement {
+	s := &Settlement{
+		ActionCount: r.Number(leaseUsedActions), ValueUsed: moneyAt(r, leaseUsedValue),
+		OverageActions: r.NumberOr0(leaseOverActions), Overage: money.MicroUSD(r.NumberOr0(leaseOverValue)),
+		Late: r.Optional(leaseLate) != "", Settled: r.Time(leaseSettledAt),
+	}
+	s.Refusal, s.Limit, _ = strings.Cut(r.Optional(renewalRefusal), " ")
+	if r.Optional(renewalID) != "" {
+		s.Renewed = &Lease{
+			ID: r.ID(renewalID), Agent: l.Agent, Session: l.Session, Status: LeaseOpen, MaxActions: r.Number(renewalActions),
+			MaxValue: moneyAt(r, renewalValue), Created: s.Settled, Expires: r.Time(renewalExpires),
+		}
+	}
+	return s
+}

@@ -1,0 +1,468 @@
+package redisstore
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"remit/money"
+)
+
+// leasing describes a session of 10 actions and 100 micro-USD that allows leases of up to a minute.
+var leasing = NewSession{MaxActions: 10, MaxValue: 100, MaxLease: time.Minute}
+
+func (w tenant) lease(t *testing.T, s *Store, actions int64, value money.MicroUSD) Lease {
+	t.Helper()
+	n := NewLease{MaxActions: actions, MaxValue: value, Lifetime: time.Minute}
+	return must(s.GrantLease(t.Context(), w.byKey(), w.session.ID, n))(t)
+}
+
+func (w tenant) settle(t *testing.T, s *Store, id uuid.UUID, actions int64, value money.MicroUSD) Settlement {
+	t.Helper()
+	return *must(s.SettleLease(t.Context(), w.byKey(), id, NewSettlement{ActionCount: actions, ValueUsed: value}))(t).Settlement
+}
+
+// letLeasePass moves what is stored of leases as if their time had been up for a second.
+func (w tenant) letLeasePass(t *testing.T, s *Store, leases ...Lease) {
+	t.Helper()
+	past := time.Now().Add(-time.Second).UnixMilli()
+	client := peek(t, s)
+	for _, l := range leases {
+		must(client.HSet(t.Context(), s.keys.lease(l.Agent, l.ID), "x", past).Result())(t)
+		must(client.ZAddXX(t.Context(), s.keys.leases(l.Agent, l.Session), redis.Z{Score: float64(past), Member: openLease(l)}).Result())(t)
+		must(client.HSet(t.Context(), s.keys.session(l.Agent, l.Session), "hx", past).Result())(t)
+	}
+}
+
+func openLease(l Lease) string {
+	return string(l.ID[:]) + strconv.FormatInt(l.MaxActions, 10) + " " + strconv.FormatInt(int64(l.MaxValue), 10)
+}
+
+// wantState checks how far the tenant's session is used, and that the leased value is the sum of its open leases.
+func (w tenant) wantState(t *testing.T, s *Store, actions int64, used, held, overage money.MicroUSD) {
+	t.Helper()
+	got := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
+	if got.ActionCount != actions || got.ValueUsed != used || got.ValueHeld != held || got.ValueOverage != overage ||
+		got.ValueCommitted < used {
+		t.Errorf("the session is %+v, want %d actions, %d used, %d held, %d overage", got, actions, used, held, overage)
+	}
+	listed := must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10}))(t).Items
+	i := slices.IndexFunc(listed, func(v SessionSummary) bool { return v.ID == w.session.ID })
+	if i < 0 || listed[i] != summaryOf(got) {
+		t.Errorf("listed are %+v, read was %+v", listed, got)
+	}
+	w.wantLeasesAsStored(t, s)
+}
+
+// wantLeasesAsStored checks that what is leased is the sum of the open leases, and that none of them expires unseen.
+func (w tenant) wantLeasesAsStored(t *testing.T, s *Store) {
+	t.Helper()
+	fields := must(peek(t, s).HGetAll(t.Context(), s.keys.session(w.agent.ID, w.session.ID)).Result())(t)
+	open := must(peek(t, s).ZRangeWithScores(t.Context(), s.keys.leases(w.agent.ID, w.session.ID), 0, -1).Result())(t)
+	sum := 0
+	for _, lease := range open {
+		_, value, _ := splitAt(lease.Member.(string)[16:])
+		sum += value
+	}
+	if len(open) == 0 {
+		if fields["lv"] != "" {
+			t.Errorf("without a lease, %q is leased", fields["lv"])
+		}
+		return
+	}
+	if fields["lv"] != strconv.Itoa(sum) || fields["h"] == "" {
+		t.Errorf("%q is leased and %q held, the leases are %d", fields["lv"], fields["h"], sum)
+	}
+	if until := must(strconv.ParseFloat(fields["hx"], 64))(t); until > open[0].Score {
+		t.Errorf("the next check is at %.0f, the first lease expires at %.0f", until, open[0].Score)
+	}
+}
+
+func splitAt(text string) (actions, value int, err error) {
+	for i := range text {
+		if text[i] == ' ' {
+			actions, _ = strconv.Atoi(text[:i])
+			value, err = strconv.Atoi(text[i+1:])
+		}
+	}
+	return actions, value, err
+}
+
+func TestALeaseIsGrantedOnlyAsFarAsItFits(t *testing.T) {
+	t.Parallel()
+	minute, long := time.Minute, 2*time.Minute
+	for _, test := range []struct {
+		name     string
+		session  NewSession
+		used     Charge // before
+		want     NewLease
+		actions  int64
+		value    money.MicroUSD
+		lifetime time.Duration
+		limit    string // that refuses it, "" for none
+	}{
+		{name: "all of it", session: leasing, want: NewLease{MaxActions: 10, MaxValue: 100, Lifetime: minute}, actions: 10, value: 100, lifetime: minute},
+		{name: "actions only", session: leasing, want: NewLease{MaxActions: 3, Lifetime: minute}, actions: 3, lifetime: minute},
+		{name: "value only", session: leasing, want: NewLease{MaxValue: 3, Lifetime: minute}, value: 3, lifetime: minute},
+		{name: "an action too many", session: leasing, want: NewLease{MaxActions: 11, MaxValue: 1, Lifetime: minute}, limit: "max_actions"},
+		{name: "a micro-dollar too much", session: leasing, want: NewLease{MaxActions: 1, MaxValue: 101, Lifetime: minute}, limit: "max_value_usd"},
+		{name: "more than is left", session: leasing, used: Charge{Count: 1, Value: 1}, want: NewLease{MaxValue: 100, Lifetime: minute}, limit: "max_value_usd"},
+		{name: "too long", session: leasing, want: NewLease{MaxActions: 1, Lifetime: long}, limit: "max_lease_seconds"},
+		{name: "no leases", session: NewSession{MaxActions: 1}, want: NewLease{MaxActions: 1, Lifetime: minute}, limit: "max_lease_seconds"},
+		{name: "no leases, in part", session: NewSession{MaxActions: 1}, want: NewLease{MaxActions: 1, Lifetime: minute, Partial: true}, limit: "max_lease_seconds"},
+		{name: "it would outlive the session", session: NewSession{MaxActions: 1, MaxLease: long, Lifetime: 90 * time.Second},
+			want: NewLease{MaxActions: 1, Lifetime: long}, limit: "expires_at"},
+		{name: "beyond what may be committed", session: NewSession{MaxActions: 1, MaxValue: 100, MaxCommitted: new(money.MicroUSD(60)), MaxLease: minute},
+			want: NewLease{MaxValue: 61, Lifetime: minute}, limit: "max_committed_usd"},
+		{name: "what fits of the amounts", session: leasing, used: Charge{Count: 3, Value: 30},
+			want: NewLease{MaxActions: 100, MaxValue: 1000, Lifetime: minute, Partial: true}, actions: 7, value: 70, lifetime: minute},
+		{name: "what fits of the time", session: leasing, want: NewLease{MaxActions: 1, Lifetime: long, Partial: true}, actions: 1, lifetime: minute},
+		{name: "what fits of what may be committed", session: NewSession{MaxActions: 1, MaxValue: 100, MaxCommitted: new(money.MicroUSD(60)), MaxLease: minute},
+			want: NewLease{MaxValue: 61, Lifetime: minute, Partial: true}, value: 60, lifetime: minute},
+		{name: "no action is left", session: leasing, used: Charge{Count: 10}, want: NewLease{MaxActions: 1, MaxValue: 1, Lifetime: minute, Partial: true}, limit: "max_actions"},
+		{name: "no value is left", session: leasing, used: Charge{Count: 1, Value: 100}, want: NewLease{MaxActions: 1, MaxValue: 1, Lifetime: minute, Partial: true}, limit: "max_value_usd"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, test.session)
+				if test.used.Count > 0 {
+					must(s.Charge(t.Context(), w.byKey(), w.session.ID, test.used))(t)
+				}
+				before := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
+				granted, err := s.GrantLease(t.Context(), w.byKey(), w.session.ID, test.want)
+				if test.limit != "" {
+					wantError(t, "the grant", err, &LimitError{test.limit, before.Usage})
+					w.wantState(t, s, before.ActionCount, before.ValueUsed, 0, 0)
+					return
+				}
+				if err != nil || granted.MaxActions != test.actions || granted.MaxValue != test.value || granted.Status != LeaseOpen ||
+					granted.Expires.Sub(granted.Created) != test.lifetime || granted.Agent != w.agent.ID || granted.Session != w.session.ID {
+					t.Errorf("granted is %+v, %v", granted, err)
+				}
+				if read := must(s.Lease(t.Context(), w.byKey(), granted.ID))(t); !reflect.DeepEqual(read, granted) {
+					t.Errorf("read is %+v, granted was %+v", read, granted)
+				}
+				w.wantState(t, s, before.ActionCount+test.actions, before.ValueUsed, test.value, 0)
+			})
+		})
+	}
+}
+
+func TestALeaseEndsWithItsSessionAtTheLatest(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1, MaxLease: time.Hour, Lifetime: time.Minute})
+		n := NewLease{MaxActions: 1, Lifetime: time.Hour, Partial: true}
+		if l := must(s.GrantLease(t.Context(), w.byKey(), w.session.ID, n))(t); !l.Expires.Equal(w.session.Expires) {
+			t.Errorf("it expires at %s, its session at %s", l.Expires, w.session.Expires)
+		}
+	})
+}
+
+func TestASessionHasAtMost100OpenLeases(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1000, MaxValue: 100, MaxLease: time.Minute})
+		var leases []Lease
+		for range 100 {
+			leases = append(leases, w.lease(t, s, 1, 0))
+		}
+		refuse := func() {
+			t.Helper()
+			before := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
+			for _, partial := range []bool{false, true} {
+				_, err := s.GrantLease(t.Context(), w.byKey(), w.session.ID, NewLease{MaxActions: 1, Lifetime: time.Second, Partial: partial})
+				wantError(t, "lease 101", err, &LimitError{"max_open_leases", before.Usage})
+			}
+		}
+		refuse()
+		renewal := NewSettlement{ActionCount: 1, Renew: &NewLease{MaxActions: 1, Lifetime: time.Minute}}
+		if renewed := must(s.SettleLease(t.Context(), w.byKey(), leases[0].ID, renewal))(t).Settlement.Renewed; renewed == nil {
+			t.Error("at the bound no lease is renewed")
+		}
+		refuse()
+		w.settle(t, s, leases[1].ID, 0, 0)
+		w.lease(t, s, 1, 0)
+		refuse()
+		w.letLeasePass(t, s, leases[2])
+		w.lease(t, s, 1, 0)
+		refuse()
+	})
+}
+
+// What was leased may be spent whatever becomes of the session; what goes beyond it only if the session has room.
+func TestASettlementBooksWhatWasSpent(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name        string
+		others      Charge                           // since the grant of 4 actions and 40
+		over        func(*testing.T, *Store, tenant) // what became of the session since; nil for nothing
+		actions     int64
+		value       money.MicroUSD
+		overActions int64
+		overage     money.MicroUSD
+	}{
+		{name: "all", actions: 4, value: 40},
+		{name: "a part", actions: 1, value: 7},
+		{name: "nothing"},
+		{name: "more, and it fits", actions: 6, value: 90},
+		{name: "more than fits", others: Charge{Count: 4, Value: 50}, actions: 9, value: 77, overActions: 3, overage: 27},
+		{name: "more of a full session", others: Charge{Count: 6, Value: 60}, actions: 5, value: 41, overActions: 1, overage: 1},
+		{name: "all of a full session", others: Charge{Count: 6, Value: 60}, actions: 4, value: 40},
+		{name: "the session has ended", over: sessionEnds, actions: 5, value: 45, overActions: 1, overage: 5},
+		{name: "the session has expired", over: sessionPasses, actions: 3, value: 45, overage: 5},
+		{name: "the agent is revoked", over: agentIsRevoked, actions: 5, value: 30, overActions: 1},
+	} {
+		for _, late := range []bool{false, true} {
+			t.Run(test.name+" late "+strconv.FormatBool(late), func(t *testing.T) {
+				t.Parallel()
+				onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+					w := newTenant(t, s, leasing)
+					l := w.lease(t, s, 4, 40)
+					if test.others.Count > 0 {
+						must(s.Charge(t.Context(), w.byKey(), w.session.ID, test.others))(t)
+					}
+					if late {
+						w.letLeasePass(t, s, l)
+						w.wantState(t, s, 4+test.others.Count, 40+test.others.Value, 0, 0)
+						w.wantEvents(t, s, "lease.expired", 1)
+					}
+					if test.over != nil {
+						test.over(t, s, w)
+					}
+					trail := w.follow(s)
+					trail(t)
+					got := w.settle(t, s, l.ID, test.actions, test.value)
+					want := Settlement{ActionCount: test.actions, ValueUsed: test.value, OverageActions: test.overActions,
+						Overage: test.overage, Late: late, Settled: got.Settled}
+					if got != want {
+						t.Errorf("settled with %+v, want %+v", got, want)
+					}
+					charged, value := test.actions-test.overActions, test.value-test.overage
+					w.wantState(t, s, test.others.Count+charged, test.others.Value+value, 0, test.overage)
+					wantSettledEvent(t, trail(t), l, want)
+					read := must(s.Lease(t.Context(), w.byKey(), l.ID))(t)
+					if read.Status != LeaseSettled || *read.Settlement != want {
+						t.Errorf("read is %+v", read)
+					}
+				})
+			})
+		}
+	}
+}
+
+func agentIsRevoked(t *testing.T, s *Store, w tenant) {
+	t.Helper()
+	must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+}
+
+func wantSettledEvent(t *testing.T, events []Event, l Lease, want Settlement) {
+	t.Helper()
+	for _, e := range events {
+		if e.Type != "lease.settled" {
+			continue
+		}
+		var overActions int64
+		if e.OverageActions != nil {
+			overActions = *e.OverageActions
+		}
+		if e.Lease != l.ID || e.Session != l.Session || *e.Actions != want.ActionCount-want.OverageActions || e.Late != want.Late ||
+			overActions != want.OverageActions ||
+			!reflect.DeepEqual(e.Amounts, amounts{"charged": want.ValueUsed - want.Overage, "overage": want.Overage}) {
+			t.Errorf("the event is %+v", e)
+		}
+		return
+	}
+	t.Errorf("no settlement is among %+v", events)
+}
+
+func TestALeaseIsSettledOnce(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, leasing)
+		ctx, l := t.Context(), w.lease(t, s, 4, 40)
+		n := NewSettlement{ActionCount: 2, ValueUsed: 20, Renew: &NewLease{MaxActions: 1, MaxValue: 10, Lifetime: time.Second}}
+		first := must(s.SettleLease(ctx, w.byKey(), l.ID, n))(t)
+		w.wantState(t, s, 3, 20, 10, 0)
+		again := must(s.SettleLease(ctx, w.byKey(), l.ID, n))(t)
+		if !again.Settlement.Repeated {
+			t.Error("it is settled twice")
+		}
+		again.Settlement.Repeated = false
+		if !reflect.DeepEqual(first, again) {
+			t.Errorf("settled %+v, then %+v", first.Settlement, again.Settlement)
+		}
+		for _, other := range []NewSettlement{{ActionCount: 3, ValueUsed: 20}, {ActionCount: 2, ValueUsed: 21}, {}} {
+			_, err := s.SettleLease(ctx, w.byKey(), l.ID, other)
+			wantError(t, "with other numbers", err, ErrLeaseSettled)
+		}
+		w.wantState(t, s, 3, 20, 10, 0)
+	})
+}
+
+func TestASettlementIsRepeatedByItsIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, leasing)
+		grant := w.exchange(t, s)
+		for _, c := range []Caller{w.byKey(), byToken(grant)} {
+			wanted := func() NewLease {
+				return NewLease{MaxActions: 2, MaxValue: 20, Lifetime: time.Minute, Idempotency: &Idempotency{Key: "grant", Fingerprint: [32]byte{1}}}
+			}
+			l := must(s.GrantLease(t.Context(), c, w.session.ID, wanted()))(t)
+			if same := must(s.GrantLease(t.Context(), c, w.session.ID, wanted()))(t); !reflect.DeepEqual(l, same) {
+				t.Errorf("granted %+v, again %+v", l, same)
+			}
+			settlement := func(fingerprint byte) NewSettlement {
+				return NewSettlement{ActionCount: 1, ValueUsed: 5, Idempotency: &Idempotency{Key: "settle", Fingerprint: [32]byte{fingerprint}},
+					Renew: &NewLease{MaxActions: 1, Lifetime: time.Minute}}
+			}
+			first, again := must(s.SettleLease(t.Context(), c, l.ID, settlement(2)))(t), must(s.SettleLease(t.Context(), c, l.ID, settlement(2)))(t)
+			again.Settlement.Repeated = false
+			if !reflect.DeepEqual(first, again) {
+				t.Errorf("settled %+v, again %+v", first, again)
+			}
+			_, err := s.SettleLease(t.Context(), c, l.ID, settlement(3))
+			wantError(t, "another settlement with this key", err, ErrIdempotencyKeyReused)
+			w.settle(t, s, first.Settlement.Renewed.ID, 0, 0)
+		}
+		w.wantState(t, s, 2, 10, 0, 0)
+	})
+}
+
+// Usage is booked whatever becomes of the renewal.
+func TestARenewalIsRefusedAndTheSettlementStands(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name           string
+		over           func(*testing.T, *Store, tenant)
+		renew          NewLease
+		refusal, limit string
+	}{
+		{"the session has ended", sessionEnds, NewLease{MaxActions: 1, Lifetime: time.Second}, "session_not_active", ""},
+		{"the session has expired", sessionPasses, NewLease{MaxActions: 1, Lifetime: time.Second, Partial: true}, "session_not_active", ""},
+		{"the agent is revoked", agentIsRevoked, NewLease{MaxActions: 1, Lifetime: time.Second}, "session_not_active", ""},
+		{"too many actions", nil, NewLease{MaxActions: 10, Lifetime: time.Second}, "session_limit_reached", "max_actions"},
+		{"too much value", nil, NewLease{MaxValue: 91, Lifetime: time.Second}, "session_limit_reached", "max_value_usd"},
+		{"too long", nil, NewLease{MaxActions: 1, Lifetime: time.Hour}, "session_limit_reached", "max_lease_seconds"},
+		{"leases are forbidden since", leasesAreForbidden, NewLease{MaxActions: 1, Lifetime: time.Second, Partial: true}, "session_limit_reached", "max_lease_seconds"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, leasing)
+				l := w.lease(t, s, 4, 40)
+				if test.over != nil {
+					test.over(t, s, w)
+				}
+				if test.refusal == "session_not_active" {
+					if _, err := s.GrantLease(t.Context(), w.byKey(), w.session.ID, test.renew); err == nil {
+						t.Error("another lease is granted")
+					}
+				}
+				got := *must(s.SettleLease(t.Context(), w.byKey(), l.ID, NewSettlement{ActionCount: 1, ValueUsed: 10, Renew: &test.renew}))(t).Settlement
+				want := Settlement{ActionCount: 1, ValueUsed: 10, Settled: got.Settled, Refusal: test.refusal, Limit: test.limit}
+				if got != want {
+					t.Errorf("settled with %+v, want %+v", got, want)
+				}
+				w.wantState(t, s, 1, 10, 0, 0)
+			})
+		})
+	}
+}
+
+func leasesAreForbidden(t *testing.T, s *Store, w tenant) {
+	t.Helper()
+	if changed := must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{MaxLease: new(time.Duration(0))}))(t); changed.MaxLease != 0 {
+		t.Errorf("leases may last %s", changed.MaxLease)
+	}
+}
+
+func TestALeaseIsOfOneAgentAlone(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, other := newTenant(t, s, leasing), newTenant(t, s, leasing)
+		l, grant := w.lease(t, s, 1, 1), w.exchange(t, s)
+		strange := other.exchange(t, s)
+		for name, c := range map[string]Caller{"another agent": byToken(strange), "another organization": other.byKey()} {
+			_, err := s.Lease(t.Context(), c, l.ID)
+			wantError(t, "Lease by "+name, err, ErrUnknownLease)
+			_, err = s.SettleLease(t.Context(), c, l.ID, NewSettlement{})
+			wantError(t, "SettleLease by "+name, err, ErrUnknownLease)
+			_, err = s.GrantLease(t.Context(), c, w.session.ID, NewLease{MaxActions: 1, Lifetime: time.Second})
+			wantError(t, "GrantLease by "+name, err, ErrUnknownSession)
+		}
+		for _, c := range []Caller{w.byKey(), byToken(grant)} {
+			_, err := s.Lease(t.Context(), c, NewID(w.agent.ID))
+			wantError(t, "Lease of none", err, ErrUnknownLease)
+			_, err = s.SettleLease(t.Context(), c, NewID(w.agent.ID), NewSettlement{})
+			wantError(t, "SettleLease of none", err, ErrUnknownLease)
+		}
+		w.wantState(t, s, 1, 0, 1, 0)
+		agentIsRevoked(t, s, w)
+		_, err := s.SettleLease(t.Context(), byToken(grant), l.ID, NewSettlement{})
+		wantError(t, "SettleLease of a revoked agent", err, ErrInvalidToken)
+		_, err = s.Lease(t.Context(), byToken(grant), l.ID)
+		wantError(t, "Lease of a revoked agent", err, ErrInvalidToken)
+		w.settle(t, s, l.ID, 1, 1)
+	})
+}
+
+// Ending a session releases the holds of its transactions, and its leases stay.
+func TestLeasesAndHoldsOfASessionLeaveEachOtherAlone(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, leasing)
+		grant, ctx := w.exchange(t, s), t.Context()
+		l := w.lease(t, s, 1, 40)
+		begun := w.begin(t, s, grant.AccessToken, 30)
+		w.wantState(t, s, 2, 0, 70, 0)
+		_, err := s.ChangeHold(ctx, grant.AccessToken, begun.ID, NewHold{Value: new(money.MicroUSD(61))})
+		wantError(t, "more than is left", err, &LimitError{"max_value_usd", must(s.Session(ctx, w.byKey(), w.session.ID))(t).Usage})
+		must(s.Commit(ctx, grant.AccessToken, begun.ID, Commit{}))(t)
+		w.wantState(t, s, 2, 30, 40, 0)
+		begun = w.begin(t, s, grant.AccessToken, 30)
+		must(s.Rollback(ctx, w.byKey(), begun.ID, Rollback{}))(t)
+		w.wantState(t, s, 3, 30, 40, 0)
+		due := w.begin(t, s, grant.AccessToken, 30)
+		w.letPass(t, s, due)
+		w.wantState(t, s, 4, 30, 40, 0)
+		w.begin(t, s, grant.AccessToken, 30)
+		_, err = s.ChangeLimits(ctx, w.key, w.session.ID, NewLimits{MaxValue: new(money.MicroUSD(99))})
+		wantError(t, "a limit below what is used, held and leased", err,
+			&BelowUsageError{"max_value_usd", must(s.Session(ctx, w.byKey(), w.session.ID))(t).Usage})
+		must(s.EndSession(ctx, w.byKey(), w.session.ID))(t)
+		w.wantState(t, s, 5, 30, 40, 0)
+		w.letLeasePass(t, s, l)
+		w.wantState(t, s, 5, 70, 0, 0)
+		w.wantEvents(t, s, "lease.expired", 1)
+		if late := w.settle(t, s, l.ID, 1, 1); !late.Late {
+			t.Error("it is not late")
+		}
+		w.wantState(t, s, 5, 31, 0, 0)
+	})
+}
+
+// Rollbacks do not lower what is committed, and what was leased and not spent was never committed.
+func TestLeasesKeepMaxCommitted(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, MaxCommitted: new(money.MicroUSD(150)), MaxLease: time.Minute})
+		grant := w.exchange(t, s)
+		done := w.commit(t, s, grant.AccessToken, 90)
+		must(s.Rollback(t.Context(), w.byKey(), done.ID, Rollback{}))(t)
+		w.wantCommitted(t, s, 0, 90, 60)
+		_, err := s.GrantLease(t.Context(), w.byKey(), w.session.ID, NewLease{MaxValue: 61, Lifetime: time.Second})
+		wantError(t, "more than may be committed", err, &LimitError{"max_committed_usd", must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).Usage})
+		l := w.lease(t, s, 1, 60)
+		w.wantCommitted(t, s, 0, 90, 0)
+		w.settle(t, s, l.ID, 1, 20)
+		w.wantCommitted(t, s, 20, 110, 40)
+		w.wantState(t, s, 2, 20, 0, 0)
+	})
+}

@@ -1,0 +1,204 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"remit/internal/redistest"
+	"remit/money"
+)
+
+// gate holds one pipeline until all calls that are to share the next one wait, and notes which scripts Redis is sent.
+type gate struct {
+	armed   atomic.Bool
+	entered chan struct{}
+	release chan struct{}
+	sent    sync.Map
+}
+
+// newGate puts a gate before a store whose calls all share pipelines from now on.
+func newGate(t *testing.T, s *Store) *gate {
+	t.Helper()
+	g := &gate{entered: make(chan struct{}), release: make(chan struct{})}
+	crowd(t, s)
+	s.client.Redis().AddHook(g)
+	return g
+}
+
+func (g *gate) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		if commands[0].Name() != "evalsha" && commands[0].Name() != "eval" { // no calls of scripts
+			return next(ctx, commands)
+		}
+		for _, command := range commands {
+			g.sent.Store(fmt.Sprint(command.Args()[1]), true)
+		}
+		if g.armed.CompareAndSwap(true, false) {
+			g.entered <- struct{}{}
+			<-g.release
+		}
+		return next(ctx, commands)
+	}
+}
+
+// pass makes the calls at once, so that they share a pipeline, and waits for their ends.
+func (g *gate) pass(t *testing.T, s *Store, calls ...func()) {
+	t.Helper()
+	var group sync.WaitGroup
+	g.armed.Store(true)
+	group.Go(func() {
+		_, _ = s.client.Run(context.Background(), ownFlow, crowdReads, []string{s.keys.prefix + "crowd:0"})
+	})
+	<-g.entered
+	defer redistest.WaitAtMost(t, 30*time.Second, &group)
+	defer func() { g.release <- struct{}{} }()
+	for _, call := range calls {
+		group.Go(call)
+	}
+	eventually(t, "all wait", func() bool { // and perhaps what the store does in the background
+		return redistest.Gathered(t, s.client, "remit_redis_calls_waiting")["calls "] >= float64(len(calls))
+	})
+}
+
+// onEachSingle runs the test on miniredis and on a real Redis: on a cluster, calls for several agents share no command.
+func onEachSingle(t *testing.T, test func(t *testing.T, s *Store)) {
+	t.Helper()
+	onMiniredis(t, Config{}, test)
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		redistest.SkipIfShort(t)
+		test(t, openLeastPrivileged(t, Config{}, realRedis))
+	})
+}
+
+func TestEachOperationWorksWhileItSharesCommands(t *testing.T) {
+	t.Parallel()
+	onEachSingle(t, func(t *testing.T, s *Store) {
+		const callers = 3
+		var operations [callers][]operation
+		for i := range operations {
+			operations[i], _ = newOperations(t, s)
+		}
+		g := newGate(t, s)
+		for i, operation := range operations[0] {
+			if operation.script.MergedSHA() == "" {
+				continue
+			}
+			var calls []func()
+			for caller := range callers {
+				calls = append(calls, func() {
+					if err := operations[caller][i].do(context.Background(), s); err != nil {
+						t.Errorf("%s: %v", operation.name, err)
+					}
+				})
+			}
+			g.pass(t, s, calls...)
+		}
+		token := newSpender(t, s).caller.Token
+		check := func() { wantError(t, "checking a token", s.CheckToken(context.Background(), *token), nil) }
+		g.pass(t, s, check, check, check)
+		for _, script := range []*script{
+			checkToken, getSession, exchangeSecret, rotateRefresh, chargeSession.script, chargeSession.keyed, authenticateOrganization,
+		} {
+			if _, sent := g.sent.Load(script.MergedSHA()); !sent {
+				t.Errorf("no calls of %s were merged", script.Name())
+			}
+		}
+	})
+}
+
+// Each charge of a command is what it would be by itself: allowed, refused, or failed because its record is corrupt.
+func TestChargesThatShareACommandAreJudgedByThemselves(t *testing.T) {
+	t.Parallel()
+	onEachSingle(t, func(t *testing.T, s *Store) {
+		var limit *LimitError
+		var inactive *NotActiveError
+		full, ended, corrupt, revoked := newSpender(t, s), newSpender(t, s), newSpender(t, s), newSpender(t, s)
+		must(s.Charge(t.Context(), full.caller, full.session.ID, Charge{Count: 10}))(t)
+		must(s.EndSession(t.Context(), ended.byKey(), ended.session.ID))(t)
+		must(s.RevokeAgent(t.Context(), revoked.key, revoked.agent.ID))(t)
+		broken := s.keys.session(corrupt.agent.ID, corrupt.session.ID)
+		must(peek(t, s).Del(t.Context(), broken).Result())(t)
+		must(peek(t, s).Set(t.Context(), broken, "no hash", 0).Result())(t)
+		good := []spender{newSpender(t, s), newSpender(t, s), newSpender(t, s)}
+		before := redistest.Gathered(t, s.client, "remit_redis_merged_calls")[""]
+		g := newGate(t, s)
+		charge := func(by spender, is func(error) bool) func() {
+			return func() {
+				if _, err := s.Charge(context.Background(), by.caller, by.session.ID, Charge{Count: 1, Value: 7}); !is(err) {
+					t.Errorf("a charge: %v", err)
+				}
+			}
+		}
+		fine := func(err error) bool { return err == nil }
+		g.pass(t, s,
+			charge(good[0], fine),
+			charge(full, func(err error) bool { return errors.As(err, &limit) && limit.Usage.ActionCount == 10 }),
+			charge(corrupt, func(err error) bool { return errors.Is(err, ErrOutcomeUnknown) }),
+			charge(good[1], fine),
+			charge(ended, func(err error) bool { return errors.As(err, &inactive) && inactive.Status == Completed }),
+			charge(revoked, func(err error) bool { return errors.Is(err, ErrInvalidToken) }),
+			charge(good[2], fine),
+		)
+		if merged := redistest.Gathered(t, s.client, "remit_redis_merged_calls")[""] - before; merged == 0 {
+			t.Error("they did not share a command")
+		}
+		for _, by := range good {
+			if usage := must(s.Session(t.Context(), by.caller, by.session.ID))(t).Usage; usage.ActionCount != 1 || usage.ValueUsed != 7 {
+				t.Errorf("%+v", usage)
+			}
+		}
+	})
+}
+
+// spender is a tenant whose agent may charge its session.
+type spender struct {
+	tenant
+	caller Caller
+}
+
+func newSpender(t *testing.T, s *Store) spender {
+	t.Helper()
+	w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD})
+	return spender{w, byToken(w.exchange(t, s))}
+}
+
+// What one charge uses, the next in the same command must see.
+func TestChargesOfOneSessionThatShareACommandNeverExceedItsLimit(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		by := newSpender(t, s)
+		crowd(t, s)
+		var allowed, refused atomic.Int64
+		var group sync.WaitGroup
+		for range 100 {
+			group.Go(func() {
+				var limit *LimitError
+				switch _, err := s.Charge(context.Background(), by.caller, by.session.ID, Charge{Count: 1}); {
+				case err == nil:
+					allowed.Add(1)
+				case errors.As(err, &limit):
+					refused.Add(1)
+				default:
+					t.Error(err)
+				}
+			})
+		}
+		group.Wait()
+		if merged := redistest.Gathered(t, s.client, "remit_redis_merged_calls")[""]; merged == 0 {
+			t.Error("no charges shared a command")
+		}
+		if used := must(s.Session(t.Context(), by.caller, by.session.ID))(t).ActionCount; allowed.Load() != 10 || refused.Load() != 90 || used != 10 {
+			t.Errorf("%d are allowed and %d refused, %d are used", allowed.Load(), refused.Load(), used)
+		}
+	})
+}

@@ -1,0 +1,260 @@
+package redisstore
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+	"pgregory.net/rapid"
+	"remit/money"
+)
+
+// The steps of leases are NewLease, NewSettlement and readLeaseStep.
+type readLeaseStep struct{}
+
+func (m *model) lease(id uuid.UUID) *Lease {
+	for _, l := range m.leases {
+		if l.ID == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// changeLease replaces the lease by a copy, and returns the copy to change, because copies of a model share leases.
+func (m *model) changeLease(l *Lease) *Lease {
+	changed := *l
+	m.leases[slices.Index(m.leases, l)] = &changed
+	return &changed
+}
+
+// expireLeases spends the leases in full whose time is up.
+func (m *model) expireLeases() {
+	for _, l := range m.leases {
+		if l.Status == LeaseOpen && !m.now.Before(l.Expires) {
+			m.changeLease(l).Status = Expired
+			s := m.session(l.Session)
+			s.ValueHeld -= l.MaxValue
+			chargeValue(s, l.MaxValue)
+		}
+	}
+}
+
+func (m *model) grant(id, session uuid.UUID, n NewLease) (Lease, error) {
+	s, err := m.active(session)
+	if err != nil {
+		return Lease{}, err
+	}
+	l, limit := m.grantIn(s, id, n)
+	if limit != "" {
+		return Lease{}, &LimitError{limit, s.Usage}
+	}
+	return l, nil
+}
+
+// grantIn grants a lease of an active session, or returns the limit that refuses it.
+func (m *model) grantIn(s *Session, id uuid.UUID, n NewLease) (Lease, string) {
+	rest := s.Expires.Sub(m.now)
+	lifetime := min(n.Lifetime, s.MaxLease, rest)
+	actions, value := min(n.MaxActions, s.MaxActions-s.ActionCount), min(n.MaxValue, s.RemainingValue())
+	switch {
+	case s.MaxLease == 0 || n.Lifetime > s.MaxLease && !n.Partial:
+		return Lease{}, "max_lease_seconds"
+	case n.Lifetime > rest && !n.Partial:
+		return Lease{}, "expires_at"
+	case actions < n.MaxActions && (actions == 0 || !n.Partial):
+		return Lease{}, "max_actions"
+	case value < n.MaxValue && (value == 0 || !n.Partial):
+		return Lease{}, valueLimit(s)
+	}
+	l := Lease{ID: id, Agent: m.agent, Session: s.ID, Status: LeaseOpen, MaxActions: actions, MaxValue: value,
+		Created: m.now, Expires: m.now.Add(lifetime)}
+	s.ActionCount += actions
+	s.ValueHeld += value
+	m.leases = append(m.leases, &l)
+	return l, ""
+}
+
+// settle books what was spent of a lease. What goes beyond it is overage unless the session is active and has room.
+func (m *model) settle(id, renewal uuid.UUID, n NewSettlement) (Lease, error) {
+	l := m.lease(id)
+	switch {
+	case l == nil:
+		return Lease{}, ErrUnknownLease
+	case l.Status == LeaseSettled && (l.Settlement.ActionCount != n.ActionCount || l.Settlement.ValueUsed != n.ValueUsed):
+		return Lease{}, ErrLeaseSettled
+	case l.Status == LeaseSettled:
+		return *l, nil
+	}
+	s, late := m.session(l.Session), l.Status == Expired
+	s.ActionCount -= l.MaxActions
+	if late {
+		chargeValue(s, -l.MaxValue)
+	} else {
+		s.ValueHeld -= l.MaxValue
+	}
+	mostActions, mostValue := l.MaxActions, l.MaxValue
+	if s.Status == Active {
+		mostActions, mostValue = max(mostActions, s.MaxActions-s.ActionCount), max(mostValue, s.RemainingValue())
+	}
+	actions, value := min(n.ActionCount, mostActions), min(n.ValueUsed, mostValue)
+	s.ActionCount += actions
+	chargeValue(s, value)
+	s.ValueOverage += n.ValueUsed - value
+	l = m.changeLease(l)
+	l.Status = LeaseSettled
+	l.Settlement = &Settlement{ActionCount: n.ActionCount, ValueUsed: n.ValueUsed, OverageActions: n.ActionCount - actions,
+		Overage: n.ValueUsed - value, Late: late, Settled: m.now}
+	switch {
+	case n.Renew == nil:
+	case s.Status != Active:
+		l.Settlement.Refusal = "session_not_active"
+	default:
+		if next, limit := m.grantIn(s, renewal, *n.Renew); limit != "" {
+			l.Settlement.Refusal, l.Settlement.Limit = "session_limit_reached", limit
+		} else {
+			l.Settlement.Renewed = &next
+		}
+	}
+	return *l, nil
+}
+
+func (m *model) readLease(id uuid.UUID) (Lease, error) {
+	if l := m.lease(id); l != nil {
+		return *l, nil
+	}
+	return Lease{}, ErrUnknownLease
+}
+
+// leased returns what a session holds by its open leases.
+func (m *model) leased(session uuid.UUID) (held, overage money.MicroUSD) {
+	for _, l := range m.leases {
+		switch {
+		case l.Session != session:
+		case l.Status == LeaseOpen:
+			held += l.MaxValue
+		case l.Status == LeaseSettled:
+			overage += l.Settlement.Overage
+		}
+	}
+	return held, overage
+}
+
+func (m *model) hadLeases(session uuid.UUID) bool {
+	return slices.ContainsFunc(m.leases, func(l *Lease) bool { return l.Session == session })
+}
+
+func (p *player) grantLease(t *rapid.T) step {
+	return p.maybeKeyed(t, step{op: p.newLease(t), target: p.session(t), byAPIKey: byAPIKey(t)})
+}
+
+func (p *player) newLease(t *rapid.T) NewLease {
+	return NewLease{
+		MaxActions: rapid.Int64Range(0, 8).Draw(t, "actions"), MaxValue: p.amount(t, 30) + 1, Partial: rapid.Bool().Draw(t, "partial"),
+		Lifetime: time.Duration(rapid.SampledFrom([]int{1, 3, 0, 20}).Draw(t, "hours"))*time.Hour + time.Hour/4,
+	}
+}
+
+func (p *player) settleLease(t *rapid.T) step {
+	if len(p.m.leases) == 0 {
+		return p.grantLease(t)
+	}
+	n := NewSettlement{ActionCount: rapid.Int64Range(0, 10).Draw(t, "actions"), ValueUsed: p.amount(t, 40)}
+	if rapid.Bool().Draw(t, "renew") {
+		renew := p.newLease(t)
+		n.Renew = &renew
+	}
+	return p.maybeKeyed(t, step{op: n, target: p.lease(t), byAPIKey: byAPIKey(t)})
+}
+
+// lease picks a lease: mostly an open one, sometimes one that does not exist.
+func (p *player) lease(t *rapid.T) uuid.UUID {
+	var open, all []uuid.UUID
+	for _, l := range slices.Backward(p.m.leases) {
+		all = append(all, l.ID)
+		if l.Status == LeaseOpen {
+			open = append(open, l.ID)
+		}
+	}
+	return p.pickID(t, "lease", open, all)
+}
+
+// noteLeases keeps the ids of leases for pass, and returns the outcome as the model gives it.
+func (w *fixture) noteLeases(l Lease, err error) outcome {
+	if err == nil {
+		w.leases = append(w.leases, l.ID)
+	}
+	if err == nil && l.Settlement != nil {
+		l.Settlement.Repeated = false
+		if l.Settlement.Renewed != nil {
+			w.leases = append(w.leases, l.Settlement.Renewed.ID)
+		}
+	}
+	return resultOf(l, err)
+}
+
+func leaseAt(l Lease, when func(time.Time) time.Time) Lease {
+	l.Created, l.Expires = when(l.Created), when(l.Expires)
+	if l.Settlement != nil {
+		s := *l.Settlement
+		s.Settled = when(s.Settled)
+		if s.Renewed != nil {
+			next := leaseAt(*s.Renewed, when)
+			s.Renewed = &next
+		}
+		l.Settlement = &s
+	}
+	return l
+}
+
+// wantLeases checks that a session's open leases are those of the model, and that they are what it has leased. Leases that
+// have expired may still be stored.
+func wantLeases(t rapid.TB, m *model, s Session, leases []redis.Z, stored map[string]string) {
+	t.Helper()
+	sum, found, open := int64(0), map[string]string{}, map[string]string{}
+	for _, l := range m.leases {
+		if l.Session == s.ID && l.Status == LeaseOpen {
+			open[openLease(*l)] = stamp(l.Expires)
+		}
+	}
+	for _, z := range leases {
+		member, _ := z.Member.(string)
+		_, value, _ := splitAt(member[16:])
+		sum += int64(value)
+		if expires := modelTime(time.UnixMilli(int64(z.Score)), m.start, m.now); expires.After(m.now) || open[member] != "" {
+			found[member] = stamp(expires)
+		}
+	}
+	if !maps.Equal(found, open) {
+		t.Errorf("leased are %q, want %q", found, open)
+	}
+	if leased, _ := strconv.ParseInt(stored["lv"], 10, 64); leased != sum || (stored["lv"] == "") != (len(leases) == 0) {
+		t.Errorf("%q is leased, the open leases are %d", stored["lv"], sum)
+	}
+}
+
+// A model of leases proves something only if it spends.
+func TestTheModelKnowsWhatALeaseHolds(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	m := &model{start: now, now: now}
+	s := must(m.create(NewRootID(), NewSession{MaxActions: 10, MaxValue: 100, MaxLease: time.Hour, Lifetime: 2 * time.Hour}))(t)
+	l := must(m.grant(NewRootID(), s.ID, NewLease{MaxActions: 4, MaxValue: 40, Lifetime: time.Hour}))(t)
+	state := func(want string) {
+		t.Helper()
+		s := m.session(s.ID)
+		if got := fmt.Sprint(s.ActionCount, int64(s.ValueUsed), int64(s.ValueHeld), int64(s.ValueCommitted)); got != want {
+			t.Errorf("the session has %s, want %s", got, want)
+		}
+	}
+	state("4 0 40 0")
+	m.pass(time.Hour)
+	state("4 40 0 40")
+	must(m.settle(l.ID, uuid.Nil, NewSettlement{ActionCount: 1, ValueUsed: 10}))(t)
+	state("1 10 0 10")
+}

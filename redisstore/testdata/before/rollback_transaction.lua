@@ -1,0 +1,175 @@
+-- Rolls a transaction back: a pending one releases what it holds, a committed one gives back what it charged. The
+-- action stays counted, so that a loop of begin and rollback is not free.
+--
+-- KEYS[1] = agent                 hash a:{cell}:<agent>
+-- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
+-- KEYS[3] = holds                 zset sh:{cell}:<session>
+-- KEYS[4] = transaction           hash t:{cell}:<transaction>
+-- KEYS[5] = session_transactions  zset stx:{cell}:<session>
+-- KEYS[6] = agent_transactions    zset at:{cell}:<agent>
+-- KEYS[7] = events                stream ev:{cell}:<agent>
+--
+-- ARGV[1] = organization_id       16 bytes, of the caller
+-- ARGV[2] = agent_id              16 bytes
+-- ARGV[3] = caller_family         'family:' and the 16-byte family id of the access token; '' when an API key calls
+-- ARGV[4] = transaction_id        16 bytes
+-- ARGV[5] = reason                '' for none
+-- ARGV[6] = retention             ms that it stays readable from now
+-- ARGV[7] = audit                 see include/audit.lua
+-- ARGV[8] = scopes                of the access token, separated by single spaces: each lets it undo a commit, if the session
+--                                 holds it too; '' for none
+--
+-- Arguments: three name the caller, two what to roll back and why; the scopes decide whether a commit may be undone.
+--
+-- Reply:  {'ok', now, ended, x, state}  as commit_transaction.lua
+--         {'unknown_agent'}
+--         {'invalid_token'}             the access token's agent or family is revoked
+--         {'unknown_transaction'}
+--         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'not_pending', now, ended, x, st}
+--         {'not_reversible'}            it is committed, and was begun as one that cannot be undone
+--         {'token_lacks_scope'}         it is committed, and the access token may not undo that
+--         {'scope_not_held', scopes}    it is committed, and its session holds none of them
+-- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds;
+-- HSET and HDEL session; XADD events
+-- Appends to an agent's audit trail: what happened, when, by whom and in which request. More follows in pairs of name
+-- and value. audit is '<cap> <actor> <request id>': about how many events are kept; 'key' or 'agent'; the request's id.
+local function record(events, audit, now, what, ...)
+  local cap, actor, request = string.match(audit, '^(%d+) (%a+) (.*)$')
+  redis.call('XADD', events, 'MAXLEN', '~', cap, '*', 'type', what, 'at', string.format('%.0f', now), 'actor', actor,
+    'request', request, ...)
+end
+-- Reads and writes a session's field gb: '<given back>', the micro-USD that rollbacks have taken off v. So v and gb
+-- together are what was ever charged or committed. With max_committed it is '<given back> <max_committed> <max_value>',
+-- and mv is the lower of max_value and what max_committed leaves: a script that compares with mv alone enforces both.
+-- Such a session always has h, so a charge reads gb. read_budget returns what was given back, max_committed (nil for
+-- none) and max_value; write_budget takes them, and returns gb and mv.
+local function read_budget(gb, mv)
+  local given_back, max_committed, max_value = string.match(gb or '0', '^(%d+) ?(%d*) ?(%d*)$')
+  if max_committed == '' then
+    return given_back, nil, mv
+  end
+  return given_back, max_committed, max_value
+end
+
+local function write_budget(given_back, max_committed, max_value)
+  if not max_committed then
+    return given_back, max_value
+  end
+  local mv = math.min(tonumber(max_value), max_committed - given_back)
+  return given_back .. ' ' .. max_committed .. ' ' .. max_value, string.format('%.0f', mv)
+end
+-- Records that a session holds nothing. With max_committed (include/budget.lua) h stays, as 0.
+local function hold_nothing(session, gb)
+  redis.call('HDEL', session, 'h', 'hx')
+  if gb and string.find(gb, ' ', 1, true) then
+    redis.call('HSET', session, 'h', '0')
+  end
+end
+
+-- Takes one hold, which its transaction is done with, from its session with this gb; returns what is held after it. A hold
+-- is a member of its zset by expiry: the transaction's 16 bytes and the value in micro-USD.
+local function release_hold(session, holds, hold, held, gb)
+  redis.call('ZREM', holds, hold)
+  held = held - tonumber(string.sub(hold, 17))
+  if redis.call('ZCARD', holds) == 0 then
+    hold_nothing(session, gb)
+  else
+    redis.call('HSET', session, 'h', string.format('%.0f', held))
+  end
+  return held
+end
+-- Returns what ended a transaction's session, as far as the transaction is concerned: the time, 'gone' when its session
+-- is no longer kept, '' for nothing. The end of a session rolls its pending transactions back.
+local function session_end(session_id, s_agent, ended)
+  if ended then
+    return ended
+  elseif session_id and not s_agent then
+    return 'gone'
+  end
+  return ''
+end
+local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
+local organization_id, agent_id, caller_family, transaction_id, reason, retention, audit, scopes = unpack(ARGV)
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local agent_fields = redis.call('HMGET', agent, 'organization', 'revoked', caller_family, 'scopes')
+local agent_organization, agent_revoked, caller_revoked, agent_scopes = agent_fields[1], agent_fields[2], agent_fields[3], agent_fields[4]
+if agent_organization ~= organization_id then
+  return {'unknown_agent'}
+end
+if caller_revoked or (agent_revoked and caller_family ~= '') then
+  return {'invalid_token'}
+end
+
+local t_a, t_s, t_st, t_hv, t_x, t_v, t_ov, t_cm, t_ir, t_po = unpack(redis.call('HMGET', transaction,
+  'a', 's', 'st', 'hv', 'x', 'v', 'ov', 'cm', 'ir', 'po'))
+if t_a ~= agent_id then
+  return {'unknown_transaction'}
+end
+local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb = unpack(redis.call('HMGET', session,
+  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb'))
+if s_hx and now >= tonumber(s_hx) then
+  return {'holds_due'}
+end
+local rolled_back, ended = string.format('%.0f', now), session_end(t_s, s_a, s_e)
+local pending = t_st == 'pending' and ended == '' and now < tonumber(t_x)
+if t_st == 'committed' and caller_family ~= '' then
+  local held_by_session, allowed = ' ' .. (s_sc or agent_scopes) .. ' ', false
+  for scope in string.gmatch(scopes, '%S+') do
+    allowed = allowed or string.find(held_by_session, ' ' .. scope .. ' ', 1, true)
+  end
+  if scopes == '' then
+    return {'token_lacks_scope'}
+  elseif not allowed then
+    return {'scope_not_held', scopes}
+  end
+end
+if t_st == 'committed' and t_ir then
+  return {'not_reversible'}
+end
+if t_st ~= 'committed' and not pending then
+  return {'not_pending', rolled_back, ended, t_x, t_st}
+end
+
+-- A hold that is gone was released when its time was up, by a clock that has gone back since.
+if pending and s_a and not redis.call('ZSCORE', holds, transaction_id .. t_hv) then
+  return {'not_pending', rolled_back, ended, rolled_back, t_st}
+end
+
+if not t_po then
+  redis.call('HDEL', transaction, '') -- goes on when Redis is full, see lua.go; a state may be large, and waits
+end
+local given_back, v, ov = t_hv or '0', t_v or '0', t_ov or '0'
+if not t_s then
+  given_back = '0'
+elseif pending and s_a then
+  release_hold(session, holds, transaction_id .. t_hv, tonumber(s_h or 0), s_gb)
+elseif not pending then
+  given_back = v
+  if s_a then
+    local given_back_before, max_committed, max_value = read_budget(s_gb, s_mv)
+    local most = 9007199254740991 -- what a double counts exactly
+    local gb, mv = write_budget(string.format('%.0f', math.min(given_back_before + v, most)), max_committed, max_value)
+    redis.call('HSET', session, 'v', string.format('%.0f', s_v - v), 'gb', gb, 'mv', mv,
+      'ov', string.format('%.0f', math.max((s_ov or 0) - ov, 0)))
+  end
+end
+redis.call('HSET', transaction, 'st', 'rolled_back', 'rb', rolled_back)
+if reason ~= '' then
+  redis.call('HSET', transaction, 're', reason)
+end
+local kept, ttl = tonumber(retention), retention
+redis.call('PEXPIRE', transaction, ttl)
+if redis.call('PTTL', session_transactions) < kept then
+  redis.call('PEXPIRE', session_transactions, ttl)
+end
+if redis.call('PTTL', agent_transactions) < kept then
+  redis.call('PEXPIRE', agent_transactions, ttl)
+end
+record(events, audit, now, 'transaction.rolled_back', 'session', t_s or '', 'transaction', transaction_id,
+  'released', given_back)
+local cm, po = t_cm or '', t_po or ''
+local state = {'rolled_back', v, ov, cm, rolled_back, reason, po, t_hv}
+return {'ok', rolled_back, ended, t_x, state}

@@ -1,0 +1,130 @@
+-- Rotates a refresh token: spends the generation presented and opens the next.
+-- The spent predecessor gets the same successor again within the grace time, because its answer may have been lost. A
+-- generation further back is reuse and ends the family. One ahead of ours is genuine too (its signature was checked
+-- before): Redis has lost its last write, and moves forward.
+--
+-- Two holders of the same token may take turns within the grace time. A client that lost an answer does not lose one after the
+-- other, and processes that share a token refresh at once. So two generations in a row that are each presented again later
+-- than that are reuse as well.
+--
+-- KEYS[1] = agent           hash a:{cell}:<agent>
+-- KEYS[2] = family          hash f:{cell}:<family>
+-- KEYS[3] = events          stream ev:{cell}:<agent>
+-- KEYS[4] = families        zset af:{cell}:<agent>
+--
+-- ARGV[1] = generation      of the token presented
+-- ARGV[2] = refresh_ttl     ms that a refresh token lives
+-- ARGV[3] = grace           ms for which the predecessor gets its successor again
+-- ARGV[4] = revoked_family  'family:' and the 16-byte family id: the field that marks it revoked
+-- ARGV[5] = mark_ttl        ms that the mark must outlive, so that no access token of the family outlives it
+-- ARGV[6] = lifetime        ms that a family lives, however often it is refreshed
+-- ARGV[7] = scopes          that the new access token is narrowed to, separated by single spaces; '' for all
+-- ARGV[8] = audit           see include/audit.lua
+--
+-- Arguments: four are times that the operator sets or derives, and scripts keep no settings.
+--
+-- Reply:  {'ok', generation, organization_id, scopes}            generation that the successor carries
+--         {'ok', generation, organization_id, scopes, replayed}  replayed '1': the predecessor was answered again
+--         {'invalid_refresh_token'}  no such family, expired, or revoked
+--         {'reused'}                 and the family is revoked
+--         {'scope_not_held', scope}  the first scope that the family does not have
+-- Writes: HSET and PEXPIRE family, ZADD and PEXPIRE families now and then; or, on reuse, HSET agent, DEL family and ZREM
+-- families; or, of a generation that is presented again the first time, and the first time late, HSET family; XADD events
+-- Appends to an agent's audit trail: what happened, when, by whom and in which request. More follows in pairs of name
+-- and value. audit is '<cap> <actor> <request id>': about how many events are kept; 'key' or 'agent'; the request's id.
+local function record(events, audit, now, what, ...)
+  local cap, actor, request = string.match(audit, '^(%d+) (%a+) (.*)$')
+  redis.call('XADD', events, 'MAXLEN', '~', cap, '*', 'type', what, 'at', string.format('%.0f', now), 'actor', actor,
+    'request', request, ...)
+end
+-- Returns the time, in ms since 1970 by the instance's clock, at which an id was drawn; its bytes begin at first.
+local function drawn_at(text, first)
+  local a, b, c, d, e, f = string.byte(text, first, first + 5)
+  return ((((a * 256 + b) * 256 + c) * 256 + d) * 256 + e) * 256 + f
+end
+-- Returns the score of a family in its agent's index: the time until which it may live, in seconds, plus 2^33 for each time that
+-- all families of the agent were revoked, so that families of earlier epochs come first.
+local function family_score(epoch, at)
+  return string.format('%.0f', epoch * 8589934592 + math.ceil(at / 1000))
+end
+-- Writes into an agent's index until when a family may live: up to an eighth of refresh_ttl later than it ends. So a
+-- refresh moves the entry only when such a period has begun since the last one.
+local function index_family(families, member, epoch, now, refresh_ttl)
+  local period = refresh_ttl / 8
+  local ends = (math.floor(now / period) + 1) * period + refresh_ttl
+  redis.call('ZADD', families, family_score(epoch, ends), member)
+  redis.call('PEXPIRE', families, string.format('%.0f', refresh_ttl + 2 * period))
+end
+local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local generation, refresh_ttl, grace = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local revoked_family, mark_ttl, lifetime = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
+local scopes, audit = ARGV[7], ARGV[8]
+local at_once = 10000 -- ms within which the predecessor may be presented again in every generation
+local member = string.sub(revoked_family, 8, 21)
+
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch = unpack(redis.call('HMGET', agent,
+  'revoked', revoked_family, 'organization', 'scopes', 'epoch'))
+local g, r, sc, c, e, p, l = unpack(redis.call('HMGET', family, 'g', 'r', 'sc', 'c', 'e', 'p', 'l'))
+if agent_revoked or family_revoked or not agent_organization or not g or e ~= agent_epoch then
+  return {'invalid_refresh_token'}
+end
+
+-- How long after its id was drawn the family was created. One of the version before begins to count now.
+local drawn = drawn_at(revoked_family, 8)
+local since_drawn = c or string.format('%.0f', now - drawn)
+local lifetime_left = drawn + since_drawn + lifetime - now
+if lifetime_left <= 0 then
+  return {'invalid_refresh_token'}
+end
+
+local current, rotated = tonumber(g), tonumber(r)
+local answer_was_lost = generation == current - 1 and now - rotated < grace
+local late = answer_was_lost and now - rotated > at_once
+local late_in_a_row = late and tonumber(l or -1) == generation - 1
+if generation < current and not answer_was_lost or late_in_a_row then
+  redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
+  redis.call('HSET', agent, revoked_family, string.format('%.0f', now + mark_ttl))
+  redis.call('DEL', family)
+  redis.call('ZREM', families, member)
+  record(events, audit, now, 'token.reuse_detected', 'family', string.sub(family, -36))
+  return {'reused'}
+end
+
+local held = sc or agent_scopes
+for scope in string.gmatch(scopes, '%S+') do
+  if not string.find(' ' .. held .. ' ', ' ' .. scope .. ' ', 1, true) then
+    return {'scope_not_held', scope}
+  end
+end
+if scopes == '' then
+  scopes = held
+end
+if answer_was_lost then
+  local presented = ARGV[1]
+  if p ~= presented or (late and l ~= presented) then
+    redis.call('HDEL', family, '') -- goes on when Redis is full, see lua.go
+    redis.call('HSET', family, 'p', presented)
+    if late then
+      redis.call('HSET', family, 'l', presented)
+    end
+    record(events, audit, now, 'token.replayed', 'family', string.sub(family, -36), 'spent', r)
+  end
+  return {'ok', g, agent_organization, scopes, '1'}
+end
+
+local successor = string.format('%.0f', generation + 1)
+local period = refresh_ttl / 8
+if not c then
+  redis.call('HSET', family, 'g', successor, 'r', string.format('%.0f', now), 'c', since_drawn)
+else
+  redis.call('HSET', family, 'g', successor, 'r', string.format('%.0f', now))
+end
+redis.call('PEXPIRE', family, string.format('%.0f', math.min(refresh_ttl, lifetime_left)))
+if not c or math.floor(rotated / period) ~= math.floor(now / period) then
+  index_family(families, member, tonumber(agent_epoch or 0), now, refresh_ttl)
+end
+record(events, audit, now, 'token.refreshed', 'family', string.sub(family, -36))
+return {'ok', successor, agent_organization, scopes}
