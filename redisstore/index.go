@@ -59,7 +59,7 @@ type lateIndex struct {
 
 // page reads an index until it has one entry more than the page needs, which means that there is a next page.
 func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], error) {
-	found := make([]T, 0, q.Limit+1)
+	var found []T
 	before, chunk := q.Before, q.Limit+1
 	if q.Status != "" {
 		chunk = max(chunk, minChunk)
@@ -78,6 +78,9 @@ func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], 
 		repair(ctx, s, ix, ids, objects)
 		for _, object := range objects {
 			if object != nil && ix.matches(object) {
+				if found == nil {
+					found = make([]T, 0, min(len(ids), q.Limit+1))
+				}
 				found = append(found, *object)
 			}
 		}
