@@ -33,7 +33,7 @@ bench: ## Measure the hot paths beside their floors, and compare with the last r
 bench-record: ## Measure the hot paths, and keep the run as the one to compare with
 	./scripts/bench.sh record
 
-report: ## Measure everything once, and write the tables and plots of docs/performance.md (about 5 minutes)
+report: ## Measure everything once, and write the tables and plots of docs/performance.md (about 8 minutes)
 	./scripts/report.sh
 
 loadtest: ## Run a fleet of agents against the service and reconcile its totals; ARGS="-scenario mixed"

@@ -32,6 +32,7 @@ func TestImportsFollowTheArchitecture(t *testing.T) {
 		"remit/chart":                {},
 		"remit/loadtest":             {"remit/chart", "remit/client", "remit/lua", "remit/money", "remit/redisproc"},
 		"remit/bench":                {},
+		"remit/bench/bare":           {},
 		"remit/interop":              {},
 		"remit/faults":               {"remit/internal/serviceproc", "remit/money", "remit/redisproc"},
 		"remit/internal/hostile":     {},

@@ -9,7 +9,7 @@ import (
 // TestEveryPathAndItsFloorsAnswer keeps the benchmarks working: each contender makes a few operations and checks their
 // answers. Durations mean nothing here.
 func TestEveryPathAndItsFloorsAnswer(t *testing.T) {
-	s := startService(t)
+	s := startProgram(t)
 	for _, p := range paths {
 		t.Run(p.name, func(t *testing.T) {
 			over, floors := overSocket(t, s, p, 3)
@@ -29,7 +29,7 @@ func runBriefly(t *testing.T, contenders ...contender) {
 	t.Helper()
 	for _, c := range contenders {
 		for range 2 {
-			if _, err := c.run(20); err != nil {
+			if _, err := c.measure(20); err != nil {
 				t.Errorf("%s: %v", c.name, err)
 			}
 		}
@@ -38,8 +38,8 @@ func runBriefly(t *testing.T, contenders ...contender) {
 
 // TestBareAnswersWithTheRequestedSize: a floor with shorter answers would be too fast.
 func TestBareAnswersWithTheRequestedSize(t *testing.T) {
-	server := startBare(t, 400)
-	conn := connect(t, server, 1, same(get("/", "")))[0]
+	addr, _ := startBare(t, 400)
+	conn := connect(t, addr, 1, same(get("/", "")))[0]
 	if err := conn.take(); err != nil || conn.size != 400 {
 		t.Errorf("%d bytes, %v; want 400", conn.size, err)
 	}

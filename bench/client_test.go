@@ -70,6 +70,16 @@ func connect(tb testing.TB, addr string, connections int, each func() turns) cli
 	return c
 }
 
+// greet makes a call on each connection, because the service soon closes connections without a request.
+func greet(tb testing.TB, c clients) {
+	tb.Helper()
+	for _, conn := range c {
+		if err := conn.take(); err != nil {
+			tb.Fatal(err)
+		}
+	}
+}
+
 // run makes n calls, one at a time on each connection, and returns their latencies.
 func (c clients) run(n int) ([]time.Duration, error) {
 	return spread(len(c), n, func(conn int) error { return c[conn].take() })

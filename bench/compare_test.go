@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"os"
 	"testing"
 	"time"
 )
@@ -13,12 +14,26 @@ type contender struct {
 	run  func(n int) (round, error)
 	// alone: it makes one operation after the other, so that latencies can be compared.
 	alone bool
+	// server and redis are the processes that a round uses beside this one, 0 for none.
+	server, redis int
 }
 
 // round is the result of one round.
 type round struct {
-	rate float64 // operations per second
-	p50  time.Duration
+	operations int
+	rate       float64 // operations per second
+	p50        time.Duration
+	used       usage
+}
+
+// usage is processor time, user and system, in microseconds: of the load generator, which is this process, and of the processes
+// that it calls.
+type usage struct{ client, server, redis float64 }
+
+// per divides what was used since before by a number of operations.
+func (u usage) per(operations int, before usage) usage {
+	n := float64(operations)
+	return usage{(u.client - before.client) / n, (u.server - before.server) / n, (u.redis - before.redis) / n}
 }
 
 // timed returns a contender from a function that returns the latency of each operation.
@@ -30,8 +45,41 @@ func timed(name string, run func(n int) ([]time.Duration, error)) contender {
 		if err != nil {
 			return round{}, err
 		}
-		return round{rate: float64(n) / took.Seconds(), p50: median(latencies)}, nil
+		return round{operations: n, rate: float64(n) / took.Seconds(), p50: median(latencies)}, nil
 	}}
+}
+
+// measure makes a round of n operations and reads the processor time that each process uses for one of them.
+func (c contender) measure(n int) (round, error) {
+	before, err := c.usedSoFar()
+	if err != nil {
+		return round{}, err
+	}
+	result, err := c.run(n)
+	if err != nil {
+		return round{}, err
+	}
+	after, err := c.usedSoFar()
+	result.used = after.per(result.operations, before)
+	return result, err
+}
+
+func (c contender) usedSoFar() (usage, error) {
+	var used usage
+	for _, of := range []struct {
+		pid  int
+		time *float64
+	}{{os.Getpid(), &used.client}, {c.server, &used.server}, {c.redis, &used.redis}} {
+		if of.pid == 0 {
+			continue
+		}
+		soFar, err := processorTime(of.pid)
+		if err != nil {
+			return usage{}, err
+		}
+		*of.time = float64(soFar) / 1e3
+	}
+	return used, nil
 }
 
 // compare runs the path and its floors with b.N operations each, in alternating rounds. It reports the speed of the path, and
@@ -53,7 +101,7 @@ func compareRounds(b *testing.B, operations int, path contender, floors ...conte
 			if i == 0 {
 				b.StartTimer()
 			}
-			result, err := contender.run(operations)
+			result, err := contender.measure(operations)
 			b.StopTimer()
 			if err != nil {
 				b.Fatalf("%s: %v", contender.name, err)
@@ -63,22 +111,62 @@ func compareRounds(b *testing.B, operations int, path contender, floors ...conte
 	}
 	own := medians(results[0])
 	for i, floor := range floors {
-		its := medians(results[1+i])
-		b.ReportMetric(own.rate/its.rate, "x-"+floor.name)
-		if floor.alone {
-			b.ReportMetric(float64(own.p50)/float64(its.p50), "p50-x-"+floor.name)
-		}
+		reportFloor(b, own, floor, medians(results[1+i]))
 	}
 	b.ReportMetric(own.rate, "ops/s")
 	b.ReportMetric(float64(own.p50)/1e3, "p50-us")
+	reportUsage(b, path, own.used, "")
 	b.ReportMetric(0, "ns/op") // with 256 concurrent calls it says less than ops/s
 }
 
-// medians returns the median rate and the median latency of the rounds.
-func medians(of []round) round {
-	rates, p50s := make([]float64, len(of)), make([]time.Duration, len(of))
-	for i, r := range of {
-		rates[i], p50s[i] = r.rate, r.p50
+// reportFloor reports the ratios of a path to one of its floors.
+func reportFloor(b *testing.B, own round, floor contender, its round) {
+	b.Helper()
+	b.ReportMetric(own.rate/its.rate, "x-"+floor.name)
+	if floor.alone {
+		b.ReportMetric(float64(own.p50)/float64(its.p50), "p50-x-"+floor.name)
 	}
-	return round{rate: median(rates), p50: median(p50s)}
+	if floor.server != 0 && its.used.server > 0 {
+		b.ReportMetric(own.used.server/its.used.server, "service-x-"+floor.name)
+	}
+	if floor.redis != 0 && its.used.redis > 0 {
+		b.ReportMetric(own.used.redis/its.used.redis, "redis-x-"+floor.name)
+	}
+	reportUsage(b, floor, its.used, floor.name+"-")
+}
+
+// reportUsage reports the processor time per operation of each process that the contender names.
+func reportUsage(b *testing.B, of contender, used usage, prefix string) {
+	b.Helper()
+	if used.client == 0 { // nobody may read the clocks of other processes
+		return
+	}
+	if of.server != 0 {
+		b.ReportMetric(used.client, prefix+"client-us/op")
+		b.ReportMetric(used.server, prefix+"service-us/op")
+	}
+	if of.redis != 0 {
+		b.ReportMetric(used.redis, prefix+"redis-us/op")
+	}
+}
+
+// medians returns the median of each value over the rounds.
+func medians(of []round) round {
+	return round{
+		rate: middle(of, func(r round) float64 { return r.rate }),
+		p50:  middle(of, func(r round) time.Duration { return r.p50 }),
+		used: usage{
+			client: middle(of, func(r round) float64 { return r.used.client }),
+			server: middle(of, func(r round) float64 { return r.used.server }),
+			redis:  middle(of, func(r round) float64 { return r.used.redis }),
+		},
+	}
+}
+
+func middle[T ~int64 | ~float64](of []round, value func(round) T) T {
+	values := make([]T, len(of))
+	for i, r := range of {
+		values[i] = value(r)
+	}
+	return median(values)
 }

@@ -2,12 +2,12 @@
 // and allocations. Each path runs beside its floors in the same run, because machines differ and change from minute to minute,
 // but ratios within one run are stable.
 //
-//	go test -run '^$' -bench . -benchmem -benchtime 20000x ./bench
-//	go test -run '^$' -bench 'Memory|Resident|Growth|Held' -benchtime 1x ./bench -long
+//	go test -run '^$' -bench . -benchtime 20000x ./bench
+//	go test -run '^$' -bench 'Memory|Resident|Growth|Held|Lease' -benchtime 1x ./bench -long
 //
 // Without -long, the benchmarks that take a minute are skipped: BenchmarkMemory, BenchmarkResident, BenchmarkGrowth,
-// BenchmarkHeld. Their work does not depend on the benchtime, so 1x is enough. make bench compares a run with the recorded
-// one, and make report writes docs/performance.md.
+// BenchmarkHeld, BenchmarkLease. Their work does not depend on the benchtime, so 1x is enough. make bench compares a run with
+// the recorded one, and make report writes docs/performance.md.
 //
 // A comparison alternates five rounds of the path with five of each floor, and reports the ratios of the medians:
 //
@@ -17,6 +17,7 @@
 //	                   there are connections
 //	x-redis-benchmark  throughput of the path / of the same script called by redis-benchmark -c 50, with -P 1, for batches
 //	                   -P 64. Each charge of a batch counts
+//	x-empty-script     throughput of the path / of an empty script called by redis-benchmark -c 50 -P 64
 //	x-1000-sessions    throughput of the path / of the same path on a service with a thousand sessions
 //	p50-x-redis        median latency of the path / of the script called by go-redis, one operation after the other
 //	ops/s, p50-us      of the path
@@ -26,9 +27,28 @@
 // refresh uses the next generation each time. An exchange writes the same family again, which costs a little less than a new
 // one. A list uses several scripts and has no such floor.
 //
-// The service is complete: its listener, framing checks, authentication, validation, the store and a real redis-server with
-// an append-only file. Service and clients run in the process of the benchmark and share the machine's cores, for the floors
-// too. The clients write prepared bytes, and read just enough of an answer to check it. They check every answer.
+// The service is the built program, a process of its own with a profile (default.pgo) if there is one. So are the bare handler
+// (built with the same profile) and the redis-server with an append-only file. The clients run in the process of the benchmark.
+// They all share the machine's cores, for the floors too. The clients write prepared bytes, and read just enough of an answer
+// to check it. They check every answer.
+//
+// On Linux, a comparison reports the processor time of each process, user and system, per operation:
+//
+//	client-us/op, service-us/op, redis-us/op    of the path. The client is the process of the benchmark
+//	bare-client-us/op, bare-service-us/op       of the bare handler
+//	F-redis-us/op                               of Redis while the floor F calls it
+//	service-x-bare                              service-us/op / bare-service-us/op
+//	redis-x-F                                   redis-us/op / F-redis-us/op. The empty script of F = empty-script has three
+//	                                            keys and seven arguments
+//	calls/merged-script, merged-%               how many calls the program sent to Redis in one script, if in one with
+//	                                            others, and what part of the operations that was
+//
+// BenchmarkOneConnection is for the latency over one connection: the service runs in the process of the benchmark, as go-redis
+// does. BenchmarkPeer measures the programs that the variable PEERS names (docs/performance.md), beside charges (x-charge).
+//
+// BenchmarkLease charges leases. On one core (GOMAXPROCS) for the Go SDK: redis-x-charge is the processor time of Redis per
+// leased charge / per charge over 256 connections; allocs/op is a whole number, rounded down; p50-ns and p99-ns include reading
+// the clock. The other SDKs run lease/lease.mjs and lease/lease.py, which print a rate for each second.
 //
 // BenchmarkInProcess calls the handler without client sockets, and attributes the allocations:
 //

@@ -1,40 +1,14 @@
 package bench
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/valyala/fasthttp"
 )
-
-// bareHead is the head that fasthttp writes before a body of 100 to 999 bytes.
-const bareHead = "HTTP/1.1 200 OK\r\nDate: Thu, 01 Jan 1970 00:00:00 GMT\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
-
-// bare calls a server that only answers, with that many bytes in total, over as many connections as the path has.
-func bare(tb testing.TB, size, connections int) contender {
-	tb.Helper()
-	return timed("bare", connect(tb, startBare(tb, size), connections, same(get("/", ""))).run)
-}
-
-// startBare runs a fasthttp server that only answers, with that many bytes in total.
-func startBare(tb testing.TB, size int) (addr string) {
-	tb.Helper()
-	body := bytes.Repeat([]byte("x"), max(size-len(bareHead), 1))
-	server := &fasthttp.Server{
-		Handler: func(ctx *fasthttp.RequestCtx) {
-			ctx.Response.Header.SetContentType("application/json")
-			ctx.SetBody(body)
-		},
-		NoDefaultServerHeader: true, CloseOnShutdown: true,
-	}
-	return serve(tb, server.Serve, server.ShutdownWithContext)
-}
 
 // script returns the next command of one goroutine: EVALSHA and its arguments.
 type script func() []any

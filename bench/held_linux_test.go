@@ -121,7 +121,7 @@ func keepApart(tb testing.TB, p held) {
 	tb.Cleanup(func() { runOnCores(tb, os.Getpid(), all) })
 	runOnCores(tb, os.Getpid(), all[half:])
 	runOnCores(tb, p.pid, all[:half])
-	runOnCores(tb, p.redis, all[:half])
+	runOnCores(tb, p.redisPID, all[:half])
 }
 
 // coresOf returns the cores that this process may run on.
@@ -160,31 +160,18 @@ func runOnCores(tb testing.TB, pid int, cores []string) {
 
 // held is a running program with charging clients.
 type held struct {
-	addr   string
-	pid    int
-	redis  int // process id
+	*service
 	agent  agent
 	active clients
 }
 
 func startHeld(tb testing.TB, active int) held {
 	tb.Helper()
-	addr, pid, redis := startProgram(tb)
-	key := askAt(tb, addr, "", "/v1/organizations", `{"name":"bench"}`).Key
-	a := newAgentAt(tb, addr, key)
-	clients := connect(tb, addr, active, same(a.charge(a.session)))
+	s := startProgram(tb)
+	a := s.newAgent(tb)
+	clients := connect(tb, s.addr, active, same(a.charge(a.session)))
 	greet(tb, clients)
-	return held{addr, pid, redis, a, clients}
-}
-
-// greet makes a call on each connection, because the service soon closes connections without a request.
-func greet(tb testing.TB, c clients) {
-	tb.Helper()
-	for _, conn := range c {
-		if err := conn.take(); err != nil {
-			tb.Fatal(err)
-		}
-	}
+	return held{s, a, clients}
 }
 
 // rate returns how many charges per second the active clients complete.

@@ -21,6 +21,7 @@ func BenchmarkInProcess(b *testing.B) {
 		b.Run(p.name, func(b *testing.B) {
 			s := startService(b)
 			direct, floors := inProcess(b, s, p)
+			b.ReportAllocs()
 			compare(b, timed(p.name, direct.run), floors...)
 			if b.N > 1 { // the first run of a benchmark only estimates the duration
 				reportAllocations(b, direct)

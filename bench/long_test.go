@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-var long = flag.Bool("long", false, "also run the benchmarks that take long: memory, connections, growth, overload")
+var long = flag.Bool("long", false, "also run the benchmarks that take long: memory, connections, growth, overload, leases")
 
 // onlyLong skips a benchmark without -long. Run it with -benchtime 1x, because its work does not depend on b.N.
 func onlyLong(b *testing.B) {

@@ -30,7 +30,7 @@ func (s *service) redisBenchmark(tb testing.TB, pipeline int, command []string) 
 	if pipeline > 1 {
 		more = 8
 	}
-	return contender{name: "redis-benchmark", run: func(n int) (round, error) {
+	return contender{name: "redis-benchmark", redis: s.redisPID, run: func(n int) (round, error) {
 		before, err := s.charged(command)
 		if err != nil {
 			return round{}, err
@@ -78,7 +78,9 @@ func runRedisBenchmark(program, socket string, pipeline, n int, command []string
 	if err != nil {
 		return round{}, fmt.Errorf("redis-benchmark: %w: %s", err, bytes.TrimSpace(output))
 	}
-	return parseRedisBenchmark(string(output))
+	result, err := parseRedisBenchmark(string(output))
+	result.operations = n
+	return result, err
 }
 
 // parseRedisBenchmark reads the last line of --csv: the command, with arbitrary bytes, and then rps, avg, min, p50, p95, p99

@@ -22,14 +22,17 @@ import (
 	"remit/token"
 )
 
-// service is the complete service in this process, with a real Redis and one organization.
+// service is the complete service with a real Redis and one organization: the built program, or in this process.
 type service struct {
-	addr    string
-	handler fasthttp.RequestHandler
-	store   *redisstore.Store
-	redis   *redis.Client // to inspect what the service stores
-	key     string        // API key
-	org     uuid.UUID
+	addr  string
+	redis *redis.Client // to inspect what the service stores
+	key   string        // API key
+	org   uuid.UUID
+
+	pid, redisPID int // of the program and its Redis
+
+	handler fasthttp.RequestHandler // in this process only
+	store   *redisstore.Store       // in this process only
 }
 
 // agent is an agent of the service with a session whose limits no benchmark reaches.
@@ -43,7 +46,7 @@ type agent struct {
 func (s *service) asKey() string { return "X-API-Key: " + s.key + "\r\n" }
 func (a agent) bearer() string   { return "Authorization: Bearer " + a.access + "\r\n" }
 
-// startService runs the service on a Redis with an append-only file.
+// startService runs the service in this process, on a Redis with an append-only file.
 func startService(tb testing.TB) *service {
 	tb.Helper()
 	return startServiceOn(tb, redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec"})
@@ -74,9 +77,14 @@ func startObserved(tb testing.TB, config redisproc.Config, by observers) *servic
 	})
 	srv.SetKeyring(newKeyring(tb))
 	s := &service{store: store, redis: client, handler: srv.Handler(), addr: serve(tb, srv.Serve, srv.Shutdown)}
+	s.createOrganization(tb)
+	return s
+}
+
+func (s *service) createOrganization(tb testing.TB) {
+	tb.Helper()
 	made := s.ask(tb, "/v1/organizations", `{"name":"bench"}`)
 	s.key, s.org = made.Key, made.ID
-	return s
 }
 
 // startRedis runs a Redis until the test or benchmark ends.
@@ -147,12 +155,12 @@ type made struct {
 
 func (s *service) ask(tb testing.TB, path, body string) (answer made) {
 	tb.Helper()
-	return askAt(tb, s.addr, s.key, path, body)
+	return s.askAs(tb, s.key, path, body)
 }
 
-func askAt(tb testing.TB, addr, key, path, body string) (answer made) {
+func (s *service) askAs(tb testing.TB, key, path, body string) (answer made) {
 	tb.Helper()
-	request, _ := http.NewRequest(http.MethodPost, "http://"+addr+path, bytes.NewReader([]byte(body)))
+	request, _ := http.NewRequest(http.MethodPost, "http://"+s.addr+path, bytes.NewReader([]byte(body)))
 	request.Header.Set("Content-Type", "application/json")
 	if key != "" {
 		request.Header.Set("X-API-Key", key)
@@ -170,16 +178,11 @@ func askAt(tb testing.TB, addr, key, path, body string) (answer made) {
 
 func (s *service) newAgent(tb testing.TB) agent {
 	tb.Helper()
-	return newAgentAt(tb, s.addr, s.key)
-}
-
-func newAgentAt(tb testing.TB, addr, key string) agent {
-	tb.Helper()
-	created := askAt(tb, addr, key, "/v1/agents", `{"name":"bench","scopes":["read","write"]}`)
+	created := s.ask(tb, "/v1/agents", `{"name":"bench","scopes":["read","write"]}`)
 	a := agent{id: created.ID, secret: created.Secret}
-	pair := askAt(tb, addr, "", "/v1/auth/token", a.exchangeBody())
+	pair := s.askAs(tb, "", "/v1/auth/token", a.exchangeBody())
 	a.access, a.refresh = pair.AccessToken, pair.RefreshToken
-	a.session = askAt(tb, addr, key, "/sessions", a.sessionBody()).ID
+	a.session = s.ask(tb, "/sessions", a.sessionBody()).ID
 	return a
 }
 

@@ -84,11 +84,12 @@ type Lease struct {
 
 // Lease opens a lease, and fetches a first grant of at most 16 actions. The session must allow leases (SessionParams.MaxLease).
 // Otherwise the error is *LimitReached with the limit max_lease_seconds; with 100 open leases it is max_open_leases. Other
-// errors are those of Charge. After [ErrOutcomeUnknown] the first grant may count as spent.
+// errors are those of Charge. After [ErrOutcomeUnknown] the first grant, if it was given, is settled in the background within
+// seconds, or else counts as spent.
 func (s *Session) Lease(ctx context.Context, o LeaseOptions) (*Lease, error) {
 	l := newLease(s, o)
 	if err := l.open(ctx); err != nil {
-		l.cancel()
+		go l.giveBack()
 		return nil, err
 	}
 	go l.run()
@@ -192,7 +193,6 @@ func (l *Lease) Close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
 	l.freezeAll()
-	l.announce()
 	l.mu.Unlock()
 	l.quit.Do(func() { close(l.stop) })
 	defer l.cancel()

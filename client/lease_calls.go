@@ -32,6 +32,15 @@ func (l *Lease) open(ctx context.Context) error {
 	return l.perform(ctx, l.pending)
 }
 
+// giveBack settles a first grant that may have been given: its response was lost.
+func (l *Lease) giveBack() {
+	defer l.cancel()
+	l.mu.Lock()
+	l.closed = true
+	l.mu.Unlock()
+	_ = l.settleAll(l.calling) // the caller has got the error
+}
+
 // readBudget reads the session if a grant is due and what remained when it was last seen no longer counts.
 func (l *Lease) readBudget() {
 	l.mu.Lock()

@@ -61,7 +61,7 @@ func (l *Lease) tryGrants(c Charge) (done bool, changed <-chan struct{}, err err
 	if !l.mayGrant(need, now) {
 		return false, nil, nil
 	}
-	l.demand, l.due = l.demand.most(need), true
+	l.demand, l.due, l.active.at = l.demand.most(need), true, now
 	l.signal()
 	return false, l.changed, nil
 }

@@ -93,3 +93,23 @@ func TestAFrozenGrantHoldsExactlyTheChargesGranted(t *testing.T) {
 		}
 	}
 }
+
+// A charge that waits for a grant learns that all was settled meanwhile, and that none is coming.
+func TestAWaitingChargeIsWokenWhenAllIsSettled(t *testing.T) {
+	t.Parallel()
+	l := newLease(&Session{id: "s1"}, LeaseOptions{})
+	defer l.cancel()
+	l.budget.see(amount{1000, 0}, 0)
+	done, changed, err := l.tryGrants(Charge{})
+	if done || changed == nil || err != nil {
+		t.Fatal(done, changed, err)
+	}
+	l.mu.Lock()
+	l.freezeAll()
+	l.mu.Unlock()
+	select {
+	case <-changed:
+	default:
+		t.Error("it still waits")
+	}
+}

@@ -16,7 +16,7 @@ const (
 	reviewEvery, shortestReview = time.Second, 10 * time.Millisecond
 )
 
-// activity is when a change of what was charged was last seen.
+// activity is when a change of what was charged was last seen, or a charge began to wait.
 type activity struct {
 	charged amount
 	at      time.Duration
@@ -146,7 +146,7 @@ func (l *Lease) rotate(now time.Duration) {
 	l.signal()
 }
 
-// freezeAll ends all grants. Called with mu held.
+// freezeAll ends all grants. Charges that wait for one ask again. Called with mu held.
 func (l *Lease) freezeAll() {
 	for _, g := range []*grant{l.current.Swap(nil), l.standby} {
 		if g != nil {
@@ -154,6 +154,7 @@ func (l *Lease) freezeAll() {
 		}
 	}
 	l.standby, l.due, l.demand = nil, false, amount{}
+	l.announce()
 	l.signal()
 }
 

@@ -278,15 +278,20 @@ func TestNothingIsSpentFromAnExpiredGrant(t *testing.T) {
 	}
 }
 
-// A lease is renewed in good time while charges go on.
+// A lease is renewed in good time, so that no charge waits.
 func TestALeaseOutlivesItsGrants(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		books := newLedger(1e6, 0)
 		books.maxLease = 2
+		books.fault = func(int, string) fault { return fault{before: 20 * time.Millisecond} }
 		lease := books.lease(t, client.LeaseOptions{})
 		for range 60 {
+			begin := time.Now()
 			charge(t, lease, client.Charge{})
+			if waited := time.Since(begin); waited > 0 {
+				t.Errorf("a charge waited %s", waited)
+			}
 			time.Sleep(500 * time.Millisecond)
 		}
 		closeLease(t, lease)

@@ -74,8 +74,7 @@ func (l *pipeliner) share(cmd *Command, sent unretriedCmd) error {
 	}
 	if ctx.Done() == nil { // as for most callers: their requests go on when their clients have gone. A select takes twice as long
 		<-p.done
-		p.cmd, p.traced = unretriedCmd{}, nil
-		pendingCalls.Put(p)
+		p.release()
 		return sent.failure()
 	}
 	select {

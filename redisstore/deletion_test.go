@@ -32,6 +32,12 @@ func (w tenant) fill(t *testing.T, s *Store, n int, state string) {
 		begun := NewTransaction{Session: session.ID, ActionType: "x", PreState: state, Value: 1, Lifetime: time.Hour, Idempotency: idem}
 		must(s.Begin(ctx, grant.AccessToken, begun))(t)
 		must(s.Begin(ctx, grant.AccessToken, NewTransaction{ActionType: "x", PreState: "{}", Lifetime: time.Hour}))(t)
+		n := leasing
+		n.Agent, n.Lifetime = agent.ID, time.Hour
+		leased := one
+		leased.session = must(s.CreateSession(ctx, w.key, n))(t)
+		leased.lease(t, s, 1, 1)
+		leased.settle(t, s, leased.lease(t, s, 1, 1).ID, 1, 1)
 		ended := one.newSession(t, s, time.Hour)
 		must(s.EndSession(ctx, one.byKey(), ended.ID))(t)
 		if i%5 == 0 {

@@ -9,7 +9,7 @@ const (
 	sessionSize    = 420
 	familySize     = 255
 	eventSize      = 100
-	leaseSize      = 460
+	leaseSize      = 400
 	keySize        = 240 // of an idempotency key
 	claimSize      = 230 // of its claim in the organization's cell
 	beginSize      = 490 // a transaction whose fields are all short

@@ -100,9 +100,11 @@ func (l language) run(t *testing.T, scenario string, answer http.Handler) (steps
 			t.Error(err)
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		mu.Lock()
-		sent = append(sent, normalized(r, body))
-		mu.Unlock()
+		if !isOfALease(r) {
+			mu.Lock()
+			sent = append(sent, normalized(r, body))
+			mu.Unlock()
+		}
 		answer.ServeHTTP(w, r)
 	}))
 	defer front.Close()
@@ -128,6 +130,13 @@ var (
 	defaults = map[string]any{"value_usd": 0.0, "count": 1.0, "reversible": true}
 	varying  = []string{"secret", "refresh_token", "token"}
 )
+
+// isOfALease reports whether a request may be one that a lease sends by itself. Their number and sizes follow the pace of the
+// charges, which differs from run to run. A lease also reads its session, with the token of an agent.
+func isOfALease(r *http.Request) bool {
+	reads := r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/sessions/") && r.Header.Get("Authorization") != ""
+	return reads || strings.HasSuffix(r.URL.Path, "/leases") || strings.HasSuffix(r.URL.Path, "/settle")
+}
 
 // normalized returns the part of a request that must be the same in all SDKs: its method, path and body, and its idempotency
 // key, where a random key counts only as present.

@@ -8,21 +8,8 @@ import (
 
 // draw returns the plots by file name.
 func draw(r *run) (map[string][]byte, error) {
-	var ratios, limits []chart.Bar
-	for _, g := range goals {
-		value := r.get(g.benchmark, g.metric)
-		if g.atMost {
-			limits = append(limits, chart.Bar{Name: g.what, Value: value / g.bound, Goal: 1})
-		} else {
-			ratios = append(ratios, chart.Bar{Name: g.what, Value: value, Goal: g.bound})
-		}
-	}
-	var sessions, many, few []float64
-	for _, n := range growthSteps {
-		name := fmt.Sprintf("Growth/charge/sessions=%d", n)
-		rate := r.get(name, "ops/s")
-		sessions, many, few = append(sessions, float64(n)), append(many, rate), append(few, rate/r.get(name, "x-1000-sessions"))
-	}
+	ratios, limits := goalBars(r)
+	times, growth := processorBars(r), growthSeries(r)
 	if r.err != nil {
 		return nil, r.err
 	}
@@ -34,10 +21,11 @@ func draw(r *run) (map[string][]byte, error) {
 		"limits.svg": func() ([]byte, error) {
 			return chart.Bars(chart.Labels{Title: "What is used of each limit; the goal is at most 1", X: "measured / limit"}, limits...)
 		},
+		"processor.svg": func() ([]byte, error) {
+			return chart.Bars(chart.Labels{Title: "Processor time of client, service and Redis", X: "µs per request, or per charge of a batch"}, times...)
+		},
 		"growth.svg": func() ([]byte, error) {
-			return chart.Lines(chart.Labels{Title: "Charges, by the number of live sessions", X: "live sessions", Y: "charges per second", LogX: true},
-				chart.Series{Name: "so many sessions", X: sessions, Y: many},
-				chart.Series{Name: "1,000 sessions, in the same rounds", X: sessions, Y: few})
+			return chart.Lines(chart.Labels{Title: "Charges, by the number of live sessions", X: "live sessions", Y: "charges per second", LogX: true}, growth...)
 		},
 	} {
 		svg, err := plot()
@@ -47,4 +35,39 @@ func draw(r *run) (map[string][]byte, error) {
 		plots[name] = svg
 	}
 	return plots, nil
+}
+
+// goalBars returns the goals that are ratios, and those that are limits as a part of the limit. Others have no common scale.
+func goalBars(r *run) (ratios, limits []chart.Bar) {
+	for _, g := range goals {
+		value := g.value(r)
+		switch {
+		case g.atMost && g.bound > 0:
+			limits = append(limits, chart.Bar{Name: g.what, Value: value / g.bound, Goal: 1})
+		case !g.atMost && g.unit == "":
+			ratios = append(ratios, chart.Bar{Name: g.what, Value: value, Goal: g.bound})
+		}
+	}
+	return ratios, limits
+}
+
+func processorBars(r *run) []chart.Bar {
+	bars := []chart.Bar{{Name: "bare", Value: r.bareUsage(oneCharge).all()}}
+	for _, path := range r.pathsAndPeers() {
+		bars = append(bars, chart.Bar{Name: path.what, Value: r.usage(path.benchmark).all()})
+	}
+	return bars
+}
+
+func growthSeries(r *run) []chart.Series {
+	var sessions, many, few []float64
+	for _, n := range growthSteps {
+		name := fmt.Sprintf("Growth/charge/sessions=%d", n)
+		rate := r.get(name, "ops/s")
+		sessions, many, few = append(sessions, float64(n)), append(many, rate), append(few, rate/r.get(name, "x-1000-sessions"))
+	}
+	return []chart.Series{
+		{Name: "so many sessions", X: sessions, Y: many},
+		{Name: "1,000 sessions, in the same rounds", X: sessions, Y: few},
+	}
 }

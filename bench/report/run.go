@@ -48,6 +48,12 @@ func parseRun(text string) (*run, error) {
 	return r, nil
 }
 
+// has reports whether the run has a metric that not every run has.
+func (r *run) has(benchmark, metric string) bool {
+	_, found := r.results[benchmark][metric]
+	return found
+}
+
 // get returns a metric. If it is missing, get sets err, which callers check after reading all metrics.
 func (r *run) get(benchmark, metric string) float64 {
 	value, found := r.results[benchmark][metric]

@@ -7,11 +7,15 @@ import (
 
 // tables are the tables that fill writes, by the name in the page's markers.
 var tables = map[string]func(r *run) string{
-	"machine": machineLine,
-	"goals":   goalTable,
-	"socket":  socketTable,
-	"process": processTable,
-	"growth":  growthTable,
+	"machine":   machineLine,
+	"goals":     goalTable,
+	"processor": processorTable,
+	"floor":     floorTable,
+	"merged":    mergedTable,
+	"leases":    leaseTable,
+	"socket":    socketTable,
+	"process":   processTable,
+	"growth":    growthTable,
 }
 
 // fill writes each table between its markers, <!-- goals --> and <!-- /goals -->, each on a line of its own.
@@ -49,9 +53,9 @@ func row(cells ...string) string { return "| " + strings.Join(cells, " | ") + " 
 func goalTable(r *run) string {
 	var rows []string
 	for _, g := range goals {
-		value, verdict := r.get(g.benchmark, g.metric), "met"
+		value, verdict := g.value(r), "met"
 		if !g.met(value) {
-			verdict = "**not met**"
+			verdict = "**not met**: " + g.why
 		}
 		rows = append(rows, row(g.what, g.wanted(), g.shown(value), verdict))
 	}
@@ -82,6 +86,10 @@ func socketTable(r *run) string {
 		name := "Batch/sessions=" + batch.sessions
 		rows = append(rows, row("batch of 100 charges "+batch.what, digits(r.get(name, "ops/s")),
 			digits(r.get(name, "p50-us")), "", "", digits(r.get(name, "x-redis-benchmark"))))
+	}
+	for _, peer := range r.peers() {
+		rows = append(rows, row(peer.what, digits(r.get(peer.benchmark, "ops/s")), digits(r.get(peer.benchmark, "p50-us")),
+			digits(r.get(peer.benchmark, "x-bare")), "", ""))
 	}
 	return table("path | per second | p50 µs | / bare | / go-redis | / redis-benchmark", rows)
 }

@@ -14,6 +14,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"time"
 
 	"remit/client"
 	"remit/money"
@@ -123,10 +124,25 @@ func charges(done *steps, o *client.Organization, session *client.Session) {
 	done.add("charge", "%s", shown(get(session.Charge(ctx, client.Charge{ActionType: "llm.call", Value: 37 * money.USD / 100, Count: 2, Scope: "read"}))))
 	results := get(session.ChargeMany(ctx, []client.Charge{{Value: money.USD}, {Value: 9 * money.USD}}, client.BatchOptions{}))
 	done.add("charge many", "%s; %s", shown(results[0].Usage), as[*client.LimitReached](results[1].Err).Limit)
+	lease(done, o, session)
 	limit := as[*client.LimitReached](second(session.Charge(ctx, client.Charge{Value: 9 * money.USD})))
 	done.add("a limit is reached", "%s %s %s", limit.Limit, limit.RemainingValue, answered(limit))
 	below := as[*client.LimitBelowUsage](second(o.UpdateSession(ctx, session.ID(), client.SessionLimits{MaxActions: 1})))
 	done.add("limits below what is used", "%s %s", below.Limit, answered(below))
+}
+
+func lease(done *steps, o *client.Organization, session *client.Session) {
+	allowed := get(o.UpdateSession(ctx, session.ID(), client.SessionLimits{MaxLease: new(time.Minute)}))
+	done.add("allow leases", "%d", allowed.MaxLeaseSeconds)
+	leased := get(session.Lease(ctx, client.LeaseOptions{}))
+	done.add("lease", "%t", true)
+	must(leased.Charge(ctx, client.Charge{ActionType: "llm.call", Value: money.USD / 4}))
+	done.add("charge a lease", "%t", true)
+	must(leased.Close(ctx))
+	must(leased.Close(ctx))
+	info := get(session.Get(ctx))
+	done.add("close a lease", "%d %s", info.ActionCount, info.ValueUsed)
+	done.add("a lease was closed", "%t", errors.Is(leased.Charge(ctx, client.Charge{}), client.ErrLeaseClosed))
 }
 
 func second[T any](_ T, err error) error { return err }

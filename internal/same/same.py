@@ -81,11 +81,26 @@ def shown(u: remit.Usage) -> str:
     return f"{u.action_count} of {u.max_actions}, {u.value_used} of {u.max_value}, {u.value_held} held"
 
 
+def lease(o: remit.Organization, session: remit.Session) -> None:
+    add("allow leases", o.update_session(session.id, max_lease=60).max_lease_seconds)
+    leased = session.lease()
+    add("lease", True)
+    leased.charge("llm.call", "0.25")
+    add("charge a lease", True)
+    leased.close()
+    leased.close()
+    info = session.get()
+    add("close a lease", info.action_count, info.value_used)
+    refused(remit.LeaseClosed, leased.charge)
+    add("a lease was closed", True)
+
+
 def charges(o: remit.Organization, session: remit.Session) -> None:
     add("charge", shown(session.charge("llm.call", "0.37", count=2, scope="read")))
     first, second = session.charge_many([remit.Charge(value=1), remit.Charge(value=9)])
     assert first.usage and isinstance(second.error, remit.LimitReached)
     add("charge many", shown(first.usage) + ";", second.error.limit)
+    lease(o, session)
     limit = refused(remit.LimitReached, lambda: session.charge(value=9))
     add("a limit is reached", limit.limit, limit.usage.remaining_value, answered(limit))
     below = refused(remit.LimitBelowUsage, lambda: o.update_session(session.id, max_actions=1))

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -56,16 +57,21 @@ var Program = sync.OnceValues(func() (string, error) {
 	if built := os.Getenv("REMIT_TEST_BINARY"); built != "" && !race {
 		return built, nil
 	}
+	return Build("remit", "-race="+strconv.FormatBool(race))
+})
+
+// Build builds a program of the project for the package's tests, with these flags of go build.
+func Build(importPath string, flags ...string) (binary string, err error) {
 	if scratch == "" {
 		return "", errors.New("the package's TestMain must run serviceproc.Tests")
 	}
-	binary := filepath.Join(scratch, "remit")
-	build := exec.Command("go", "build", "-race="+strconv.FormatBool(race), "-o", binary, "remit")
+	binary = filepath.Join(scratch, path.Base(importPath))
+	build := exec.Command("go", append(append([]string{"build", "-o", binary}, flags...), importPath)...)
 	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("the service does not build: %w\n%s", err, output)
+		return "", fmt.Errorf("%s does not build: %w\n%s", importPath, err, output)
 	}
 	return binary, nil
-})
+}
 
 // Service is a running remit.
 type Service struct {

@@ -29,7 +29,6 @@ type Conn struct {
 	unread   atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
 
 	reading deadline
-	writing deadline
 
 	waiting sync.Mutex
 	waits   bool // for the first byte of a request
@@ -83,17 +82,6 @@ func (c *Conn) awaitRequest() error {
 	return err
 }
 
-// Write writes all bytes, unless the write deadline passes or the connection breaks.
-func (c *Conn) Write(bytes []byte) (int, error) {
-	n, err := c.Conn.Write(bytes)
-	for c.writing.extended(err) {
-		var more int
-		more, err = c.Conn.Write(bytes[n:])
-		n += more
-	}
-	return n, err
-}
-
 // SetDeadline implements net.Conn.
 func (c *Conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
@@ -101,9 +89,6 @@ func (c *Conn) SetDeadline(t time.Time) error {
 
 // SetReadDeadline implements net.Conn.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.reading.set(t) }
-
-// SetWriteDeadline implements net.Conn.
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.writing.set(t) }
 
 func (c *Conn) setWaiting(waits bool) (woken bool) {
 	c.waiting.Lock()

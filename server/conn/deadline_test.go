@@ -1,10 +1,7 @@
 package conn
 
 import (
-	"bytes"
 	"errors"
-	"io"
-	"net"
 	"os"
 	"testing"
 	"time"
@@ -133,49 +130,5 @@ func TestAWaitingReadEndsWhenItsDeadlineMovesIntoThePast(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error(err)
-	}
-}
-
-func TestAWriteContinuesWhenItsDeadlineHasMovedAway(t *testing.T) {
-	t.Parallel()
-	conn, client := newConnections(t)
-	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<20) // more than the sockets' buffers hold
-	if err := errors.Join(conn.SetWriteDeadline(time.Now().Add(soon)), conn.SetWriteDeadline(time.Now().Add(late))); err != nil {
-		t.Fatal(err)
-	}
-	type result struct {
-		n   int
-		err error
-	}
-	wrote := make(chan result, 1)
-	go func() {
-		n, err := conn.Write(sent)
-		wrote <- result{n, err}
-		_ = conn.Close()
-	}()
-	awaitMoved(t, &conn.writing)
-	got, err := io.ReadAll(client)
-	if err != nil || !bytes.Equal(got, sent) {
-		t.Errorf("%d bytes arrived of %d, or others: %v", len(got), len(sent), err)
-	}
-	if r := <-wrote; r.n != len(sent) || r.err != nil {
-		t.Errorf("it wrote %d bytes of %d: %v", r.n, len(sent), r.err)
-	}
-}
-
-func TestAWriteToAClientThatDoesNotReadEndsAtItsDeadline(t *testing.T) {
-	t.Parallel()
-	conn, _ := newConnections(t)
-	until := time.Now().Add(3 * soon)
-	if err := errors.Join(conn.SetWriteDeadline(time.Now().Add(soon)), conn.SetWriteDeadline(until)); err != nil {
-		t.Fatal(err)
-	}
-	n, err := conn.Write(make([]byte, 16<<20))
-	if !errors.Is(err, os.ErrDeadlineExceeded) || time.Now().Before(until) || n == 16<<20 {
-		t.Errorf("%d bytes, %v, %v before the deadline", n, err, time.Until(until))
-	}
-	var timeout net.Error
-	if !errors.As(err, &timeout) || !timeout.Timeout() {
-		t.Errorf("%v is no timeout", err)
 	}
 }

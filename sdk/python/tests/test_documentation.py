@@ -49,7 +49,10 @@ class Readme(ServiceTest):
     def test_the_code_blocks_run_in_order(self) -> None:
         self.assertGreater(len(self.BLOCKS), 4)
         printed = self.run_as_program("\n".join(self.BLOCKS), HERE / "src")()
-        for words in ("999 actions and 99.63 USD left\n", "committed at 1.99 USD\n", "\n2.64\n0.64\n", " session.created\n"):
+        for words in (
+            "999 actions and 99.63 USD left\n", "committed at 1.99 USD\n", "\n2.64\n0.64\n", "\nleases charged 4.38 USD in all\n",
+            " session.created\n",
+        ):
             self.assertIn(words, printed)
 
     def test_the_install_command_names_the_package(self) -> None:

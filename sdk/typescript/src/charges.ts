@@ -27,8 +27,13 @@ export type Result = { readonly ok: true; readonly usage: Usage } | { readonly o
 
 const names: Names<Charge> = { actionType: true, value: true, count: true, scope: true };
 
+/** Returns the charge. Refuses unknown options. */
+export function chargeOf(charge: Charge): Charge {
+  return known("a charge", charge, names);
+}
+
 export function chargeBody(charge: Charge) {
-  const { actionType, value, count, scope } = known("a charge", charge, names);
+  const { actionType, value, count, scope } = chargeOf(charge);
   return { action_type: actionType, value_usd: value, count, scope };
 }
 

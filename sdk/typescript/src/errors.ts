@@ -62,7 +62,7 @@ function line(said: Said): string {
 /** The charge or hold exceeds a limit of the session. Nothing was charged. */
 export class LimitReached extends RemitError {
   override name = "LimitReached";
-  /** max_actions, max_value_usd or max_committed_usd */
+  /** max_actions, max_value_usd or max_committed_usd; for a lease also max_lease_seconds, expires_at or max_open_leases */
   readonly limit: string;
   readonly usage: Usage;
   constructor(place: string, said: Said, answer: Answer) {
@@ -191,6 +191,11 @@ export class OutcomeUnknown extends RemitError {
 /** This Transaction is already committed or rolled back. Nothing was sent. */
 export class TransactionDone extends RemitError {
   override name = "TransactionDone";
+}
+
+/** This Lease is closed. Nothing was charged or sent. */
+export class LeaseClosed extends RemitError {
+  override name = "LeaseClosed";
 }
 
 type ErrorType = new (place: string, said: Said, answer: Answer) => RemitError;

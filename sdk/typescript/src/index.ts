@@ -19,6 +19,7 @@ export type { Environment } from "./environment.js";
 export {
   IdempotencyKeyReused,
   InsufficientScope,
+  LeaseClosed,
   LimitBelowUsage,
   LimitReached,
   NotFound,
@@ -37,6 +38,8 @@ export {
 } from "./errors.js";
 export type { Event, EventOptions } from "./events.js";
 export type { JSONObject } from "./json.js";
+export { Lease } from "./lease.js";
+export type { LeaseOptions } from "./leases.js";
 export { formatUSD, usd, USD, type MicroUSD } from "./money.js";
 export {
   Organization, type Introspection, type OrganizationInfo, type Quantities, type RotatedKey, type RotateKeyParams,

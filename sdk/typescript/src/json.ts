@@ -63,7 +63,15 @@ export function write(members: Members): string {
   return `{${written.join(",")}}`;
 }
 
+/** JSON that is written already. */
+export class Written {
+  constructor(readonly text: string) {}
+}
+
 function writeValue(name: string, value: unknown): string {
+  if (value instanceof Written) {
+    return value.text;
+  }
   if (name.endsWith("_usd")) {
     if (typeof value !== "bigint") {
       throw new TypeError(`remit: ${name} must be a bigint of micro-dollars, such as usd("0.37")`);

@@ -3,6 +3,8 @@ import { chargeBody, chargeMany, type Charge, type Result } from "./charges.js";
 import { agentCaller, serviceFromEnv } from "./connect.js";
 import { ownEnvironment, required, type Environment } from "./environment.js";
 import { write } from "./json.js";
+import { Lease } from "./lease.js";
+import type { LeaseOptions } from "./leases.js";
 import { sessionPath } from "./paths.js";
 import { endSession, getSession, type SessionInfo } from "./sessions.js";
 import { beginOrWork, type Transaction, type Work } from "./transaction.js";
@@ -42,6 +44,14 @@ export class Session {
   async chargeMany(charges: readonly Charge[], options: WriteOptions = {}): Promise<Result[]> {
     const here = charges.map((charge) => ({ ...charge, sessionId: this.id }));
     return chargeMany(this.#caller, here, options);
+  }
+
+  /**
+   * Leases a part of the budget, to charge without a request for each charge; see `Lease`. The session's maxLeaseSeconds must
+   * allow it. Throws the same errors as `charge`, such as LimitReached with the limit max_lease_seconds.
+   */
+  async lease(options: LeaseOptions = {}): Promise<Lease> {
+    return Lease.open(this.#caller, this.id, options, (charge, writeOptions) => this.charge(charge, writeOptions));
   }
 
   /**

@@ -11,6 +11,7 @@ export interface SessionLimits {
   readonly maxActions?: number; // 1 to 1,000,000,000
   readonly maxValue?: MicroUSD; // 0n is a limit
   readonly expiresInSeconds?: number; // from now, up to 30 days
+  readonly maxLeaseSeconds?: number; // how long a lease of its budget may last, up to 3600; 0, the default, allows none
 }
 
 /** A new session. */
@@ -37,10 +38,11 @@ export interface SessionInfo {
   readonly actionCount: number;
   readonly maxValue: MicroUSD;
   readonly valueUsed: MicroUSD;
-  readonly valueHeld: MicroUSD; // held by pending transactions
+  readonly valueHeld: MicroUSD; // held by pending transactions and open leases
   readonly valueOverage: MicroUSD; // spent by transactions beyond the limit
   readonly valueCommitted: MicroUSD; // sum of all charges and commits; rollbacks do not lower it
   readonly maxCommitted: MicroUSD | undefined; // the limit of valueCommitted
+  readonly maxLeaseSeconds: number; // 0: no leases
   readonly scopes: readonly string[];
   readonly metadata: JSONObject;
   readonly expiresAt: Date;
@@ -104,13 +106,14 @@ export function listSessions(caller: Caller, filter: SessionFilter, signal: Abor
   return list(caller, "/v1/sessions", { status, agent_id: agentId }, summaryFrom, signal);
 }
 
-const limitNames: Names<SessionLimits> = { maxActions: true, maxValue: true, expiresInSeconds: true };
+const limitNames: Names<SessionLimits> = { maxActions: true, maxValue: true, expiresInSeconds: true, maxLeaseSeconds: true };
 
 function limits(given: SessionLimits) {
   return {
     max_actions: given.maxActions,
     max_value_usd: given.maxValue,
     expires_in_seconds: seconds(given.expiresInSeconds),
+    max_lease_seconds: seconds(given.maxLeaseSeconds),
   };
 }
 
@@ -124,6 +127,7 @@ function sessionFrom(value: unknown): SessionInfo {
     valueOverage: maybe(answer, "value_overage_usd", amount) ?? 0n,
     valueCommitted: maybe(answer, "value_committed_usd", amount) ?? 0n,
     maxCommitted: maybe(answer, "max_committed_usd", amount),
+    maxLeaseSeconds: maybe(answer, "max_lease_seconds", whole) ?? 0,
     scopes: texts(answer, "scopes"),
     metadata: own(answer, "metadata"),
     createdAt: time(answer, "created_at"),

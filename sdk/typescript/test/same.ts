@@ -1,7 +1,7 @@
 // The calls of docs/sdks.md with the TypeScript SDK; see internal/same/main.go.
 import {
-  Agent, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LimitBelowUsage, LimitReached, NotFound, Organization,
-  OrganizationSuspended, OutcomeUnknown, QuotaExceeded, RateLimited, RemitError, Session, SessionNotActive, TransactionDone,
+  Agent, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LeaseClosed, LimitBelowUsage, LimitReached, NotFound,
+  Organization, OrganizationSuspended, OutcomeUnknown, QuotaExceeded, RateLimited, RemitError, Session, SessionNotActive, TransactionDone,
   TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type Transaction, type Usage,
 } from "@remit/sdk";
 
@@ -87,10 +87,25 @@ async function charges(o: Organization, session: Session): Promise<void> {
     throw new Error("the batch has other results");
   }
   add("charge many", `${shown(first.usage)};`, second.error.limit);
+  await lease(o, session);
   const limit = await refused(LimitReached, () => session.charge({ value: 9n * USD }));
   add("a limit is reached", limit.limit, limit.usage.remainingValue, answered(limit));
   const below = await refused(LimitBelowUsage, () => o.updateSession(session.id, { maxActions: 1 }));
   add("limits below what is used", below.limit, answered(below));
+}
+
+async function lease(o: Organization, session: Session): Promise<void> {
+  add("allow leases", (await o.updateSession(session.id, { maxLeaseSeconds: 60 })).maxLeaseSeconds);
+  const leased = await session.lease();
+  add("lease", true);
+  await leased.charge({ actionType: "llm.call", value: USD / 4n });
+  add("charge a lease", true);
+  await leased.close();
+  await leased.close();
+  const { actionCount, valueUsed } = await session.get();
+  add("close a lease", actionCount, valueUsed);
+  await refused(LeaseClosed, async () => leased.charge());
+  add("a lease was closed", true);
 }
 
 async function transactions(o: Organization, session: Session): Promise<void> {

@@ -15,6 +15,7 @@ from .errors import (
     FieldError,
     IdempotencyKeyReused,
     InsufficientScope,
+    LeaseClosed,
     LimitBelowUsage,
     LimitReached,
     NotFound,
@@ -31,6 +32,7 @@ from .errors import (
     Unavailable,
 )
 from .events import Actor, Event
+from .lease import Lease
 from .organization import AgentInfo, Family, Introspection, Organization, OrganizationInfo, RotatedKey, RotatedSecret
 from .sessions import Session, SessionInfo, SessionSummary
 from .tokens import TokenPair
@@ -39,9 +41,9 @@ from .usage import Usage
 
 __all__ = [
     "Actor", "Agent", "AgentInfo", "Charge", "Client", "Credential", "Event", "Family", "FieldError", "IdempotencyKeyReused",
-    "InsufficientScope", "Introspection", "LimitBelowUsage", "LimitReached", "NotFound", "Organization", "OrganizationInfo",
-    "OrganizationSuspended", "OutcomeUnknown", "QuotaExceeded", "RateLimited", "RemitError", "Result", "RotatedKey",
-    "RotatedSecret", "Session", "SessionInfo", "SessionNotActive", "SessionSummary", "TokenPair", "Transaction",
-    "TransactionDone", "TransactionInfo", "TransactionNotPending", "TransactionNotReversible", "Unauthorized", "Unavailable",
-    "Usage", "Verified",
+    "InsufficientScope", "Introspection", "Lease", "LeaseClosed", "LimitBelowUsage", "LimitReached", "NotFound",
+    "Organization", "OrganizationInfo", "OrganizationSuspended", "OutcomeUnknown", "QuotaExceeded", "RateLimited",
+    "RemitError", "Result", "RotatedKey", "RotatedSecret", "Session", "SessionInfo", "SessionNotActive", "SessionSummary",
+    "TokenPair", "Transaction", "TransactionDone", "TransactionInfo", "TransactionNotPending", "TransactionNotReversible",
+    "Unauthorized", "Unavailable", "Usage", "Verified",
 ]

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from . import codes, retry, wire
 from .credential import Credential, Sealed
-from .errors import RemitError
+from .errors import RemitError, Unavailable
 from .retry import Semantics
 from .tokens import Tokens
 from .transport import Answer, Failure, Kind, Transport
@@ -57,15 +57,19 @@ class Service:
     keys: bool  # whether writes get a random idempotency key
 
     def keyed(self, path: str, own: Optional[str], body: Mapping[str, Any], method: str = "POST") -> Call:
-        """Returns a write with the given Idempotency-Key, or a random one. The random key has 32 characters, the minimum for
-        creating organizations without a credential."""
+        """Returns a write with the given Idempotency-Key, or a random one."""
         if own is not None:
             if not _KEY.fullmatch(own):
                 raise ValueError("an idempotency key is 1 to 255 visible ASCII characters")
             return Call(method, path, body, Semantics.IDEMPOTENT, own)
         if not self.keys:
             return Call(method, path, body, Semantics.UNSAFE)
-        return Call(method, path, body, Semantics.IDEMPOTENT, secrets.token_hex(16))
+        return Call(method, path, body, Semantics.IDEMPOTENT, random_key())
+
+
+def random_key() -> str:
+    """Returns an idempotency key of 32 characters, the minimum for creating organizations without a credential."""
+    return secrets.token_hex(16)
 
 
 class Caller:
@@ -183,6 +187,14 @@ def end_of(timeout: Optional[float]) -> float:
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0:
         raise ValueError("a timeout is a number of seconds above 0")
     return time.monotonic() + timeout
+
+
+def timeout_of(end: float) -> Optional[float]:
+    """Returns the timeout of a call with this deadline. Raises Unavailable if it is over."""
+    left = end - time.monotonic()
+    if left <= 0:
+        raise Unavailable("the time given is over")
+    return None if math.isinf(left) else left
 
 
 def next_cursor(headers: Message) -> str:

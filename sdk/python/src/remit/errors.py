@@ -57,7 +57,8 @@ class RemitError(Exception):
 class LimitReached(RemitError):
     """The charge or hold exceeds a limit of the session. Nothing was charged."""
 
-    limit: str  # max_actions, max_value_usd or max_committed_usd
+    # max_actions, max_value_usd or max_committed_usd; for a lease also max_lease_seconds, expires_at or max_open_leases
+    limit: str
     usage: Usage
 
     def _more(self) -> str:
@@ -120,6 +121,10 @@ class TransactionNotReversible(RemitError):
 
 class TransactionDone(RemitError):
     """This Transaction is already committed or rolled back. Nothing was sent."""
+
+
+class LeaseClosed(RemitError):
+    """This Lease is closed. Nothing was charged or sent."""
 
 
 class Unauthorized(RemitError):

@@ -231,14 +231,15 @@ class Organization:
         scopes: Optional[Iterable[str]] = None,
         metadata: Optional[Mapping[str, Any]] = None,
         max_committed: Optional[Amount] = None,
+        max_lease: Optional[Seconds] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> SessionInfo:
         """Creates a session for an agent. Omitted limits get the service's defaults, which the response shows. Omitted scopes
         are all scopes of the agent. max_committed limits value_committed, which rollbacks do not lower; the default is no
-        limit."""
+        limit. max_lease is how long a lease of its budget may last, up to 1 hour; the default, 0, allows none."""
         limits = {
-            **sessions.limits(max_actions, max_value, expires_in),
+            **sessions.limits(max_actions, max_value, expires_in, max_lease),
             **present(max_committed_usd=usd_or_none(max_committed)),
         }
         return sessions.create(self._caller, agent_id, idempotency_key, timeout, scopes, metadata, limits)
@@ -252,6 +253,7 @@ class Organization:
         expires_in: Optional[Seconds] = None,
         add_actions: Optional[int] = None,
         add_value: Optional[Amount] = None,
+        max_lease: Optional[Seconds] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> SessionInfo:
@@ -259,7 +261,7 @@ class Organization:
         limits stay; expires_in counts from now. add_actions and add_value are relative, so concurrent top-ups all count, and
         their idempotency key makes each count once. The service refuses add_actions with max_actions, and add_value with
         max_value."""
-        limits = sessions.limits(max_actions, max_value, expires_in)
+        limits = sessions.limits(max_actions, max_value, expires_in, max_lease)
         added = present(add_actions=add_actions, add_value_usd=usd_or_none(add_value))
         return sessions.update(self._caller, id, idempotency_key, timeout, limits, added)
 

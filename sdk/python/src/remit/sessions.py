@@ -10,6 +10,7 @@ from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
 from . import connect, environment, transactions
 from .batch import Charge, Result, charge_many
 from .calls import PER_PAGE, Call, Caller
+from .lease import Lease, open_lease
 from .money import Amount
 from .retry import Semantics
 from .transactions import Transaction
@@ -29,10 +30,11 @@ class SessionInfo:
     action_count: int
     max_value: Decimal
     value_used: Decimal
-    value_held: Decimal  # held by pending transactions
+    value_held: Decimal  # held by pending transactions and open leases
     value_overage: Decimal  # spent by transactions beyond the limit
     value_committed: Decimal  # sum of all charges and commits; rollbacks do not lower it
     max_committed: Optional[Decimal]  # the limit of value_committed
+    max_lease_seconds: int  # 0: no leases
     scopes: Tuple[str, ...]
     metadata: Dict[str, Any]
     expires_at: datetime
@@ -53,6 +55,7 @@ class SessionInfo:
             value_overage=said.usd("value_overage_usd", Decimal(0)),
             value_committed=said.usd("value_committed_usd", Decimal(0)),
             max_committed=said.usd_or_none("max_committed_usd"),
+            max_lease_seconds=said.integer("max_lease_seconds", 0),
             scopes=said.texts("scopes"),
             metadata=said.mapping("metadata") or {},
             expires_at=said.moment("expires_at"),
@@ -133,6 +136,15 @@ class Session:
         own = [replace(charge, session_id=self.id) for charge in charges]
         return charge_many(self._caller, own, idempotency_key, timeout)
 
+    def lease(self, *, expires_in: Seconds = 60, timeout: Optional[float] = None) -> Lease:
+        """Leases a part of the budget, to charge without a request for each charge; see Lease. Use it with `with`.
+
+        expires_in is how long one grant of the service may be spent at most, from 1 second to 1 hour; the session's max_lease
+        may shorten it. After a crash, what was granted and not settled counts as spent. Raises the same errors as charge, such
+        as LimitReached with the limit max_lease_seconds if the session allows no leases.
+        """
+        return open_lease(self._caller, self, seconds(expires_in) or 0, timeout)
+
     def begin(
         self,
         action_type: str,
@@ -211,9 +223,16 @@ def update(
     return caller.ask(call, lambda said: SessionInfo._read(Fields(said)), timeout)
 
 
-def limits(max_actions: Optional[int], max_value: Optional[Amount], expires_in: Optional[Seconds]) -> Mapping[str, Any]:
+def limits(
+    max_actions: Optional[int], max_value: Optional[Amount], expires_in: Optional[Seconds], max_lease: Optional[Seconds]
+) -> Mapping[str, Any]:
     """Returns the limits that a new session and a changed session have in common."""
-    return present(max_actions=max_actions, max_value_usd=usd_or_none(max_value), expires_in_seconds=seconds(expires_in))
+    return present(
+        max_actions=max_actions,
+        max_value_usd=usd_or_none(max_value),
+        expires_in_seconds=seconds(expires_in),
+        max_lease_seconds=seconds(max_lease),
+    )
 
 
 def every(

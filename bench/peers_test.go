@@ -1,0 +1,126 @@
+package bench
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"remit/internal/serviceproc"
+	"remit/redisproc"
+)
+
+// peer is a program that also decides over HTTP with the help of a Redis.
+type peer struct {
+	name    string
+	command []string // program and arguments, with placeholders
+	request []byte
+}
+
+// BenchmarkPeer measures the programs that PEERS names, in rounds that alternate with charges and with the bare handler. It
+// has no results without PEERS.
+func BenchmarkPeer(b *testing.B) {
+	peers, err := parsePeers(os.Getenv("PEERS"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if len(peers) == 0 {
+		b.Skip("PEERS names no programs: see docs/performance.md")
+	}
+	s := startProgram(b)
+	charges, _ := overSocket(b, s, charging, connections)
+	charges.name = "charge"
+	for _, p := range peers {
+		b.Run(p.name, func(b *testing.B) {
+			over, floor := p.start(b, connections)
+			compare(b, over, floor, charges)
+		})
+	}
+}
+
+// parsePeers reads "name=program argument…", separated by semicolons or line ends. A last argument @FILE names the request.
+func parsePeers(text string) (peers []peer, err error) {
+	for _, entry := range strings.FieldsFunc(text, func(r rune) bool { return r == ';' || r == '\n' }) {
+		name, command, found := strings.Cut(strings.TrimSpace(entry), "=")
+		p := peer{name: name, command: strings.Fields(command), request: []byte("GET / HTTP/1.1\r\nHost: peer\r\n\r\n")}
+		if last := len(p.command) - 1; last > 0 && p.command[last][0] == '@' {
+			if p.request, err = readRequest(p.command[last][1:]); err != nil {
+				return nil, fmt.Errorf("request of the peer %s: %w", name, err)
+			}
+			p.command = p.command[:last]
+		}
+		if !found || name == "" || strings.ContainsAny(name, " /") || len(p.command) == 0 {
+			return nil, fmt.Errorf("PEERS has %q: want name=program and its arguments", entry)
+		}
+		peers = append(peers, p)
+	}
+	return peers, nil
+}
+
+// readRequest reads a request as HTTP/1.1 writes it: lines, an empty line, and the body. It adds Host and Content-Length.
+func readRequest(file string) ([]byte, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	head, body, _ := strings.Cut(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n\n")
+	body = strings.TrimSuffix(body, "\n")
+	lines := append(strings.Split(strings.TrimSuffix(head, "\n"), "\n"), fmt.Sprintf("Content-Length: %d", len(body)), "Host: peer")
+	if words := strings.Fields(lines[0]); len(words) != 3 || words[2] != "HTTP/1.1" {
+		return nil, fmt.Errorf("%s begins with %q: want METHOD PATH HTTP/1.1", file, lines[0])
+	}
+	return []byte(strings.Join(lines, "\r\n") + "\r\n\r\n" + body), nil
+}
+
+// start runs the peer on a Redis of its own, with the settings of the service's, until the benchmark ends.
+func (p peer) start(tb testing.TB, connections int) (over, floor contender) {
+	tb.Helper()
+	port, err := redisproc.FreePort()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	client, _ := startRedis(tb, redisproc.Config{Dir: tb.TempDir(), Fsync: "everysec", Port: port})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	addr := listener.Addr().String()
+	_ = listener.Close() // the peer listens there
+	pid := p.launch(tb, addr, fmt.Sprintf("127.0.0.1:%d", port), client.Options().Addr)
+	calls := connect(tb, addr, connections, same(call{request: p.request, expect: []byte("HTTP/1.1 20")}))
+	if err := calls[0].take(); err != nil {
+		tb.Fatalf("%s: %v", p.name, err)
+	}
+	over = timed(p.name, calls.run)
+	over.server, over.redis = pid, processOf(tb, client)
+	return over, bare(tb, calls[0].size, connections)
+}
+
+// launch replaces the placeholders, starts the process and returns when it listens.
+func (p peer) launch(tb testing.TB, addr, redisAddr, redisSocket string) (pid int) {
+	tb.Helper()
+	_, port, _ := net.SplitHostPort(addr)
+	place := strings.NewReplacer("{listen}", addr, "{port}", port, "{redis}", redisAddr, "{socket}", redisSocket)
+	words := make([]string, len(p.command))
+	for i, word := range p.command {
+		words[i] = place.Replace(word)
+	}
+	process, err := serviceproc.StartProcess(exec.Command(words[0], words[1:]...))
+	if err != nil {
+		tb.Fatalf("%s: %v", p.name, err)
+	}
+	tb.Cleanup(process.Kill)
+	if err := process.Await(func() bool {
+		conn, err := net.DialTimeout("tcp", addr, time.Second)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	}); err != nil {
+		tb.Fatalf("%s: %v", p.name, err)
+	}
+	return process.PID()
+}
