@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -418,6 +419,32 @@ func TestADamagedObjectIsAnErrorAndNeverShown(t *testing.T) {
 			if field == "scopes" {
 				_, err = s.Agent(t.Context(), w.key, w.agent.ID)
 				wantError(t, "Agent without "+field, err, errReply)
+			}
+		}
+	})
+}
+
+// The first list reads the agent after the session, and the second reads both at once.
+func TestADamagedSessionIsAnErrorInEveryList(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		for _, test := range []struct{ field, value string }{
+			{"n", ""}, {"ma", ""}, {"v", ""}, {"mv", ""}, {"x", ""}, {"a", "short"}, {"a", "longer than an id"}, {"n", "-1"}, {"v", "x"},
+			{"e", "x"}, {"gb", "x"}, {"gb", "1 2"}, {"lv", "x"}, {"lv", "-1"}, {"x", "253402300800000"},
+		} {
+			w := newTenant(t, s, NewSession{MaxActions: 1})
+			key := s.keys.session(w.agent.ID, w.session.ID)
+			if err := peek(t, s).HDel(t.Context(), key, test.field).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if test.value != "" {
+				must(peek(t, s).HSet(t.Context(), key, test.field, test.value).Result())(t)
+			}
+			for name, list := range w.lists(w.exchange(t, s)) {
+				for range 2 {
+					_, err := s.Sessions(t.Context(), list.caller, Query{Limit: 1, Agent: list.agent})
+					wantError(t, name+" with "+test.field+" = "+strconv.Quote(test.value), err, errReply)
+				}
 			}
 		}
 	})

@@ -34,6 +34,9 @@ var summaryFields = []string{
 // for several, of which it remembers those it has read.
 func (s *Store) loadSessionsOf(organization, agent uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*SessionSummary, error) {
 	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*SessionSummary, error) {
+		if len(ids) == 0 {
+			return nil, nil
+		}
 		likely := []uuid.UUID{agent}
 		if agent == uuid.Nil {
 			likely = s.owners.likely(organization, ids)
