@@ -124,9 +124,10 @@ func sentWith(ctx context.Context, c *Client, value any) map[string]struct {
 			S []string `json:"scopes"`
 			D any      `json:"metadata,omitzero"`
 			C float64  `json:"max_committed_usd"`
-		}{hostile, 7, 0, 60, []string{}, value, 1e9}, func() error {
+			L int64    `json:"max_lease_seconds"`
+		}{hostile, 7, 0, 60, []string{}, value, 1e9, 30}, func() error {
 			_, err := organization.CreateSession(ctx, SessionParams{
-				hostile, 7, new(money.MicroUSD), time.Minute, []string{}, value, &limit, "",
+				hostile, 7, new(money.MicroUSD), time.Minute, []string{}, value, &limit, 30 * time.Second, "",
 			})
 			return err
 		}},
@@ -158,7 +159,10 @@ func TestRequestsKeepTheirBytes(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]any{
 		"charge": chargeBody{hostile, money.Max, math.MaxInt64, hostile}, "least charge": chargeBody{},
-		"batch":        map[string]any{"actions": []batchItem{{"s1", chargeBody{Count: 1}}, {hostile, chargeBody{hostile, 1, 1, "a"}}}},
+		"batch": map[string]any{"actions": []batchItem{{"s1", chargeBody{Count: 1}}, {hostile, chargeBody{hostile, 1, 1, "a"}}}},
+		"lease": grantBody{math.MaxInt64, money.Max, 3600, true}, "least lease": grantBody{},
+		"settlement": settleBody{7, money.Max, map[string]typeUsage{hostile: {7, money.Max}}, &grantBody{ExpiresIn: 1}},
+		"no usage":   settleBody{ByActionType: map[string]typeUsage{}}, "least settlement": settleBody{},
 		"empty batch":  map[string]any{"actions": []batchItem{}},
 		"credentials":  map[string]string{"secret": hostile, "agent_id": "<>&"},
 		"least limits": struct{ limitsBody }{},
