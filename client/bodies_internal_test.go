@@ -75,7 +75,7 @@ func metadata() map[string]any {
 	return map[string]any{
 		"struct": whole, "pointer": &whole, "least": embedding{}, "nil pointer": (*embedding)(nil),
 		"map":     map[string]any{"z": 1, "a": hostile, "": nil, hostile: []any{}, "n": map[string]any{"x": []int(nil)}},
-		"numbers": []any{math.MaxInt64, uint64(math.MaxUint64), 1e20, 1e21, 1e-6, 1e-7, -0.0, math.MaxFloat64, float32(16777216), json.Number("1e400")},
+		"numbers": []any{math.MaxInt64, uint64(math.MaxUint64), 1e20, 1e21, 1e-6, 1e-7, math.Copysign(0, -1), math.MaxFloat64, float32(16777216), json.Number("1e400")},
 		"big":     map[string]*big.Int{"n": new(big.Int).Lsh(big.NewInt(1), 200)},
 		"keys":    map[int]string{2: "b", 10: "a", -1: "c"}, "text": map[netip.Addr]bool{netip.IPv6Loopback(): true},
 		"raw": json.RawMessage(" { \"a\" : 1 , \"a\" : 2 } "), "time": struct{ At time.Time }{},
