@@ -11,7 +11,8 @@
 //	redis.call('HDEL', key, '')
 //
 // It stands where nothing can be refused any more, and only where what follows is small and bounded; see
-// docs/decisions/0027-full-redis.md.
+// docs/decisions/0027-full-redis.md. In a merged script (MergedSource) it also lets the calls behind it write, so a script
+// with this write is merged only if all that it ever writes is small and bounded.
 //
 // Two kinds of shared text keep an operation in one file:
 //

@@ -70,12 +70,12 @@ func (r *Reply) Rest(i int) string {
 	return r.Optional(i)
 }
 
-// From returns the values from i on as a reply of their own.
+// From returns the values from i on as a reply of their own, with the error of this one.
 func (r *Reply) From(i int) *Reply {
 	if rest, has := r.joined.rest(i); has {
-		return &Reply{joined: joined{text: rest, is: true}}
+		return &Reply{joined: joined{text: rest, is: true}, Err: r.Err}
 	}
-	return &Reply{Values: r.Values[min(i, len(r.Values)):]}
+	return &Reply{Values: r.Values[min(i, len(r.Values)):], Err: r.Err}
 }
 
 // answered says whether Redis has given an answer to a script's call.

@@ -53,6 +53,17 @@ func TestAJoinedReplyHasNoMoreValuesThanLines(t *testing.T) {
 	}
 }
 
+func TestTheRestOfAReplyKeepsTheErrorBeforeIt(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]any{"array": []any{"ok", "x", "7"}, "joined": "ok\nx\n7"} {
+		r := new(Reply).read(t, answer)
+		r.Number(0)
+		if rest := r.From(1); rest.Number(0) != 7 || !errors.Is(rest.Err, ErrReply) {
+			t.Errorf("%s: %v, want %v", name, rest.Err, ErrReply)
+		}
+	}
+}
+
 func TestAReplyThatIsReadAgainForgetsTheOneBefore(t *testing.T) {
 	t.Parallel()
 	r := new(Reply).read(t, "ok\n1\n2")

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redistest"
 	"remit/money"
@@ -155,6 +157,62 @@ func TestChargesThatShareACommandAreJudgedByThemselves(t *testing.T) {
 		for _, by := range good {
 			if usage := must(s.Session(t.Context(), by.caller, by.session.ID))(t).Usage; usage.ActionCount != 1 || usage.ValueUsed != 7 {
 				t.Errorf("%+v", usage)
+			}
+		}
+	})
+}
+
+// Of equal charges with one idempotency key the first in a command is made, and the others are told what it was.
+func TestEqualChargesThatShareACommandAreMadeOnce(t *testing.T) {
+	t.Parallel()
+	onEachSingle(t, func(t *testing.T, s *Store) {
+		const callers = 6
+		by := newSpender(t, s)
+		g := newGate(t, s)
+		for round := range int64(2) { // Redis does not know the script in the first
+			key := uuid.NewString()
+			var made atomic.Int64
+			calls := slices.Repeat([]func(){func() {
+				idem := &Idempotency{Key: key}
+				usage, err := s.Charge(context.Background(), by.caller, by.session.ID, Charge{Count: 1, Value: 3, Idempotency: idem})
+				if err != nil || usage.ActionCount != round+1 || usage.ValueUsed != money.MicroUSD(3*(round+1)) {
+					t.Errorf("%+v, %v", usage, err)
+				}
+				if !idem.Replayed {
+					made.Add(1)
+				}
+			}}, callers)
+			g.pass(t, s, calls...)
+			if made.Load() != 1 {
+				t.Errorf("%d were made", made.Load())
+			}
+		}
+		if _, sent := g.sent.Load(chargeSession.keyed.MergedSHA()); !sent {
+			t.Error("no calls were merged")
+		}
+	})
+}
+
+// A charge that notes a limit writes twice. If Redis fails the second write, the charge may have happened.
+func TestAChargeThatFailsAfterItsFirstWriteIsInDoubtByItself(t *testing.T) {
+	t.Parallel()
+	onEachSingle(t, func(t *testing.T, s *Store) {
+		before, corrupt, behind := newSpender(t, s), newSpender(t, s), newSpender(t, s)
+		broken := s.keys.events(corrupt.agent.ID)
+		must(peek(t, s).Del(t.Context(), broken).Result())(t)
+		must(peek(t, s).Set(t.Context(), broken, "no stream", 0).Result())(t)
+		g := newGate(t, s)
+		charge := func(by spender, count int64, want error) func() {
+			return func() {
+				_, err := s.Charge(context.Background(), by.caller, by.session.ID, Charge{Count: count})
+				wantError(t, "a charge", err, want)
+			}
+		}
+		g.pass(t, s, charge(before, 1, nil), charge(corrupt, 9, ErrOutcomeUnknown), charge(behind, 1, nil))
+		for i, by := range []spender{before, corrupt, behind} {
+			used := must(peek(t, s).HGet(t.Context(), s.keys.session(by.agent.ID, by.session.ID), "n").Int64())(t)
+			if want := []int64{1, 9, 1}[i]; used != want {
+				t.Errorf("%d actions are used, want %d", used, want)
 			}
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"remit/internal/redistest"
 	"remit/money"
+	"remit/redisproc"
 )
 
 // goOnWhenFull are the writes that a full Redis still makes: they take authority away or give memory free, and what they
@@ -196,6 +197,35 @@ func TestAFullRedisTakesNothingLargeOrEndless(t *testing.T) {
 		wantSame(t, before, dump(t, s))
 		accept()
 	})
+}
+
+// A write that goes on lets everything behind it in its script go on. So no call that a full Redis refuses may share one with
+// a call that it lets through.
+func TestAFullRedisRefusesWhatIsLargeAlsoBesideWhatGoesOn(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartRedis(t, redisproc.Config{})
+	s, admin := openStore(t, Config{}, server.URL(), nil), redistest.PlainClient(t, server.URL())
+	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
+	token := w.exchange(t, s).AccessToken
+	commit := func(one Transaction, n Commit, fine func(error) bool) func() {
+		return func() {
+			if _, err := s.Commit(context.Background(), token, one.ID, n); !fine(err) {
+				t.Errorf("a commit with the state %q: %v", n.PostState, err)
+			}
+		}
+	}
+	goesOn, refused := func(err error) bool { return err == nil }, func(err error) bool { return redis.HasErrorPrefix(err, "OOM") }
+	var calls, full []func()
+	for range 5 { // in a pipeline they are in no certain order
+		calls = append(calls, commit(w.begin(t, s, token, 1), Commit{}, goesOn))
+		full = append(full, commit(w.begin(t, s, token, 1), Commit{}, goesOn),
+			commit(w.begin(t, s, token, 1), Commit{PostState: `{"stock":2}`}, refused))
+	}
+	g := newGate(t, s)
+	g.pass(t, s, calls...) // Redis knows the scripts then
+	isFull.begin(t, admin)
+	g.pass(t, s, full...)
+	isFull.end(t, admin)
 }
 
 // A read whose way would have led by a write (what is seen expired is noted, holds that are due are released, entries of

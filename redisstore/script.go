@@ -11,7 +11,7 @@ func newScript(name string, access redisclient.Access) *script {
 }
 
 // newMergedScript is newScript for an operation that many callers run at once, which takes little time: calls of it that share
-// a pipeline go as one command.
+// a pipeline go as one command. It is not for operations that a full Redis lets through in part; see package lua.
 func newMergedScript(name string, access redisclient.Access) *script {
 	return newScript(name, access).MergeAs(lua.MergedSource(name))
 }

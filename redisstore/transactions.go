@@ -10,8 +10,8 @@ import (
 var (
 	beginTransaction        = newKeyedScript("begin_transaction")
 	beginSessionTransaction = newKeyedScript("begin_session_transaction")
-	commitTransaction       = newMergedKeyedScript("commit_transaction")
-	rollbackTransaction     = newMergedKeyedScript("rollback_transaction")
+	commitTransaction       = newKeyedScript("commit_transaction")
+	rollbackTransaction     = newKeyedScript("rollback_transaction")
 	getTransaction          = newScript("get_transaction", reads)
 )
 
