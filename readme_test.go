@@ -36,7 +36,7 @@ func TestTheReadmesCallsWorkWhenPasted(t *testing.T) {
 		output := paste(t, shell, calls(t, p.url)+shown+topUp+blocksOf(t, "docs/api.md"))
 		for _, answer := range []string{
 			`"action_count":1,"max_actions":2,"value_used_usd":0.37,"max_value_usd":0.5,"value_held_usd":0,"remaining_actions":1,"remaining_value_usd":0.13`,
-			`"value_used_usd":0.37,"value_held_usd":0,"value_overage_usd":0,"value_committed_usd":0.37,"scopes":["read","payments:write"]`,
+			`"value_used_usd":0.37,"value_held_usd":0,"value_overage_usd":0,"value_committed_usd":0.37,"max_lease_seconds":0,"scopes":["read","payments:write"]`,
 			`"code":"session_limit_reached"`, `"limit":"max_value_usd"`,
 			`"status":"committed","action_type":"refund","value_usd":1.25`,
 			`"status":"rolled_back","action_type":"refund","value_usd":1.25`, `"pre_state":{"balance":10}`,

@@ -18,7 +18,7 @@ var bareProgram = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Stat(profile); err != nil {
+	if _, err := os.Stat(profile); err != nil || strings.Contains(os.Getenv("GOFLAGS"), "-pgo=off") {
 		profile = "off"
 	}
 	return serviceproc.Build("remit/bench/bare", "-pgo="+profile)

@@ -52,7 +52,7 @@ var (
 
 	refreshing = path{"refresh", followFamilies, rotateAgain}
 
-	// listing reads a page of 20 sessions with the API key: a script and two pipelines.
+	// listing reads a page of 20 sessions with the API key: a script and a pipeline.
 	listing = path{"list", func(tb testing.TB, s *service, a agent) func() turns {
 		for range 20 {
 			s.ask(tb, "/sessions", a.sessionBody())

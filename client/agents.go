@@ -47,6 +47,7 @@ type AgentFilter struct {
 func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInfo, error) {
 	var made AgentInfo
 	p.Scopes = append([]string{}, p.Scopes...) // null would be refused
+	p.Metadata = asGiven(p.Metadata)
 	err := o.caller.do(ctx, o.caller.client.keyed("/v1/agents", p.IdempotencyKey, p), &made)
 	return made, err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -105,26 +104,6 @@ func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Heade
 			return nil, conclude(ctx, q, inDoubt, err)
 		}
 	}
-}
-
-// encode does not escape <, > and &, so that metadata is returned exactly as it was sent.
-func encode(body any) ([]byte, error) {
-	if body == nil {
-		return nil, nil
-	}
-	var text bytes.Buffer
-	encoder := json.NewEncoder(&text)
-	encoder.SetEscapeHTML(false)
-	err := encoder.Encode(body)
-	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
-}
-
-// decode reads a response. It refuses null, which encoding/json would silently ignore.
-func decode(text []byte, into any) error {
-	if bytes.Equal(bytes.TrimSpace(text), []byte("null")) {
-		return errors.New("it is null")
-	}
-	return json.Unmarshal(text, into)
 }
 
 // response is an HTTP response whose body was read.

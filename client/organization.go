@@ -2,11 +2,12 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"iter"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/goccy/go-json"
 )
 
 // Organization calls the service with an API key.
@@ -39,7 +40,7 @@ type OrganizationInfo struct {
 // Quantities are integers by name, such as agents. Newer services may add names. Values that are not integers are left out.
 type Quantities map[string]int64
 
-// UnmarshalJSON is called by encoding/json.
+// UnmarshalJSON implements json.Unmarshaler.
 func (q *Quantities) UnmarshalJSON(text []byte) error {
 	var values map[string]json.RawMessage
 	if err := json.Unmarshal(text, &values); err != nil {

@@ -103,7 +103,7 @@ func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (Sess
 
 		MaxCommitted *money.MicroUSD `json:"max_committed_usd,omitzero"`
 		MaxLease     int64           `json:"max_lease_seconds,omitzero"`
-	}{p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, p.Metadata, p.MaxCommitted, seconds(p.MaxLease)}
+	}{p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, asGiven(p.Metadata), p.MaxCommitted, seconds(p.MaxLease)}
 	var made SessionInfo
 	err := o.caller.do(ctx, o.caller.client.keyed("/v1/sessions", p.IdempotencyKey, body), &made)
 	return made, err

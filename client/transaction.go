@@ -56,7 +56,7 @@ func (t *Transaction) Commit(ctx context.Context, p CommitParams) error {
 	body := struct {
 		Value     *money.MicroUSD `json:"value_usd,omitzero"`
 		PostState any             `json:"post_state,omitzero"`
-	}{p.Value, p.PostState}
+	}{p.Value, asGiven(p.PostState)}
 	err := t.send(ctx, t.caller.client.keyed(transactionPath(t.id)+"/commit", p.IdempotencyKey, body))
 	if err != nil && !errors.Is(err, ErrOutcomeUnknown) && !isSettled(err) {
 		t.done.Store(false)

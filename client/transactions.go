@@ -71,7 +71,7 @@ func (c *caller) begin(ctx context.Context, session string, p TransactionParams)
 		ExpiresIn  int64          `json:"expires_in_seconds,omitzero"`
 		Reversible bool           `json:"reversible"`
 		Metadata   any            `json:"metadata,omitzero"`
-	}{p.ActionType, preState(p.PreState), session, p.Value, seconds(p.ExpiresIn), !p.Irreversible, p.Metadata}
+	}{p.ActionType, preState(p.PreState), session, p.Value, seconds(p.ExpiresIn), !p.Irreversible, asGiven(p.Metadata)}
 	t := openTransaction(c, "")
 	err := t.send(ctx, c.client.keyed("/v1/transactions", p.IdempotencyKey, body))
 	if err != nil {
@@ -82,11 +82,11 @@ func (c *caller) begin(ctx context.Context, session string, p TransactionParams)
 }
 
 // preState sends an empty object for none, because older services require one.
-func preState(given any) any {
-	if given == nil {
+func preState(state any) any {
+	if state == nil {
 		return struct{}{}
 	}
-	return given
+	return asGiven(state)
 }
 
 func (c *caller) transactions(ctx context.Context, f TransactionFilter) iter.Seq2[TransactionInfo, error] {

@@ -11,7 +11,7 @@
 -- ARGV[2] = before           16-byte id that the page starts below, '' for the newest
 -- ARGV[3] = limit            how many ids of each at the most
 --
--- Reply:  {'ok', now, open, closed}  now in ms since 1970, open and closed arrays of 16-byte ids
+-- Reply:  {'ok', now, open, closed}  now in ms since 1970, open and closed 16-byte ids, one behind the other
 --         {'invalid_api_key'}
 -- Writes: nothing
 local organization, open_sessions, closed_sessions, latest_expiry = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
@@ -25,4 +25,4 @@ local open, closed = redis.call('ZREVRANGEBYLEX', open_sessions, newest, '-', 'L
 if now < tonumber(redis.call('GET', latest_expiry) or 0) then
   closed = redis.call('ZREVRANGEBYLEX', closed_sessions, newest, '-', 'LIMIT', 0, limit)
 end
-return {'ok', string.format('%d', now), open, closed}
+return {'ok', string.format('%d', now), table.concat(open), table.concat(closed)}

@@ -10,7 +10,7 @@
 -- ARGV[3] = before           member that the page starts below, '' for the newest
 -- ARGV[4] = limit            how many members at the most
 --
--- Reply:  {'ok', now, members}  now in ms since 1970, members an array of 14-byte strings
+-- Reply:  {'ok', now, members}  now in ms since 1970, members of 14 bytes, one behind the other
 --         {'unknown_agent'}
 --         {'invalid_token'}  the access token's agent or family is revoked
 -- Writes: nothing
@@ -21,4 +21,4 @@ local organization_id, caller_family, before, limit = ARGV[1], ARGV[2], ARGV[3],
 --@block either_caller
 
 --@block newest
-return {'ok', string.format('%d', now), redis.call('ZREVRANGEBYLEX', list, newest, '-', 'LIMIT', 0, limit)}
+return {'ok', string.format('%d', now), table.concat(redis.call('ZREVRANGEBYLEX', list, newest, '-', 'LIMIT', 0, limit))}

@@ -8,7 +8,7 @@
 -- ARGV[2] = before        16-byte id that the page starts below, '' for the newest
 -- ARGV[3] = limit         how many ids at the most
 --
--- Reply:  {'ok', now, ids}  now in ms since 1970, ids an array of 16-byte ids
+-- Reply:  {'ok', now, ids}  now in ms since 1970, ids the 16-byte ids, one behind the other
 --         {'invalid_api_key'}
 -- Writes: nothing
 local organization, index = KEYS[1], KEYS[2]
@@ -18,4 +18,4 @@ local key_hash, before, limit = ARGV[1], ARGV[2], ARGV[3]
 --@block api_key
 
 --@block newest
-return {'ok', string.format('%d', now), redis.call('ZREVRANGEBYLEX', index, newest, '-', 'LIMIT', 0, limit)}
+return {'ok', string.format('%d', now), table.concat(redis.call('ZREVRANGEBYLEX', index, newest, '-', 'LIMIT', 0, limit))}

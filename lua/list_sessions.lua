@@ -10,7 +10,7 @@
 -- ARGV[2] = before           16-byte id that the page starts below, '' for the newest
 -- ARGV[3] = limit            how many ids of each at the most
 --
--- Reply:  {'ok', now, open, closed}  now in ms since 1970, open and closed arrays of 16-byte ids
+-- Reply:  {'ok', now, open, closed}  now in ms since 1970, open and closed 16-byte ids, one behind the other
 --         {'invalid_api_key'}
 -- Writes: nothing
 local organization, open_sessions, closed_sessions = KEYS[1], KEYS[2], KEYS[3]
@@ -22,4 +22,4 @@ local key_hash, before, limit = ARGV[1], ARGV[2], ARGV[3]
 --@block newest
 local open = redis.call('ZREVRANGEBYLEX', open_sessions, newest, '-', 'LIMIT', 0, limit)
 local closed = redis.call('ZREVRANGEBYLEX', closed_sessions, newest, '-', 'LIMIT', 0, limit)
-return {'ok', string.format('%d', now), open, closed}
+return {'ok', string.format('%d', now), table.concat(open), table.concat(closed)}

@@ -35,7 +35,8 @@ for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('
 end
 
 local expired, leased = 0, tonumber(lv or 0)
-for _, lease in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', string.format('%d', now))) do
+local due_leases = lv and redis.call('ZRANGEBYSCORE', leases, '-inf', string.format('%d', now)) or {}
+for _, lease in ipairs(due_leases) do
   local n, v = string.match(lease, '^(%d+) (%d+)$', 17)
   expired, leased = expired + 1, math.max(leased - v, 0)
   redis.call('ZREM', leases, lease)
@@ -44,7 +45,7 @@ for _, lease in ipairs(redis.call('ZRANGEBYSCORE', leases, '-inf', string.format
 end
 
 local next_hold = redis.call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
-local next_lease = redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
+local next_lease = lv and redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
 if not next_lease and lv then
   redis.call('HDEL', session, 'lv')
 elseif expired > 0 then
@@ -56,4 +57,4 @@ if next_hold or next_lease then
 else
   hold_nothing(session, gb)
 end
-return {'ok', string.format('%.0f', expired)}
+return {'ok', string.format('%d', expired)}

@@ -15,7 +15,7 @@ var flags = map[string]string{
 
 // owned maps a collection in a path to the variable with the id that follows it.
 var owned = map[string]string{
-	"organizations": "$ORG", "agents": "$AGENT", "sessions": "$SESSION", "transactions": "$TRANSACTION", "families": "$FAMILY",
+	"organizations": "$ORG", "agents": "$AGENT", "sessions": "$SESSION", "transactions": "$TRANSACTION", "leases": "$LEASE", "families": "$FAMILY",
 }
 
 // variables replace example values that readers of the page do not own, in parameters and in bodies.
@@ -34,7 +34,8 @@ RESPONSE=$(post /v1/agents '{"name":"scout","scopes":["read","transactions:rollb
 AGENT=$(printf %s "$RESPONSE" | field id) SECRET=$(printf %s "$RESPONSE" | field secret)
 RESPONSE=$(post /v1/auth/token "{\"agent_id\":\"$AGENT\",\"secret\":\"$SECRET\"}")
 TOKEN=$(printf %s "$RESPONSE" | field access_token) REFRESH=$(printf %s "$RESPONSE" | field refresh_token)
-SESSION=$(post /v1/sessions "{\"agent_id\":\"$AGENT\"}" "X-API-Key: $KEY" | field id)
+SESSION=$(post /v1/sessions "{\"agent_id\":\"$AGENT\",\"max_lease_seconds\":60}" "X-API-Key: $KEY" | field id)
+LEASE=$(post /v1/sessions/$SESSION/leases '{"max_actions":5,"expires_in_seconds":60}' "Authorization: Bearer $TOKEN" | field id)
 RESPONSE=$(post /v1/transactions "{\"session_id\":\"$SESSION\",\"action_type\":\"refund\",\"value_usd\":2}" "Authorization: Bearer $TOKEN")
 TRANSACTION=$(printf %s "$RESPONSE" | field id)
 FAMILY=$(curl -s "$URL/v1/agents/$AGENT/families" -H "X-API-Key: $KEY" | field family_id)`

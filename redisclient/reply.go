@@ -102,9 +102,18 @@ func (r *Reply) parse(text string) int64 {
 // Time reads a time in ms since 1970.
 func (r *Reply) Time(i int) time.Time { return r.timeAt(r.Number(i)) }
 
+// ParseTime is Time for a part of a text.
+func (r *Reply) ParseTime(text string) time.Time { return r.timeAt(r.Parse(text)) }
+
 // TimeOrZero is Time for something that may not have happened: nil, "" and 0 give the zero time.
-func (r *Reply) TimeOrZero(i int) time.Time {
-	if ms := r.NumberOr0(i); ms != 0 {
+func (r *Reply) TimeOrZero(i int) time.Time { return r.ParseTimeOrZero(r.Optional(i)) }
+
+// ParseTimeOrZero is TimeOrZero for a part of a text.
+func (r *Reply) ParseTimeOrZero(text string) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
+	if ms := r.Parse(text); ms != 0 {
 		return r.timeAt(ms)
 	}
 	return time.Time{}
@@ -126,11 +135,14 @@ func (r *Reply) timeAt(ms int64) time.Time {
 }
 
 // ID reads the 16 bytes of a UUID. In a joined reply it stands last.
-func (r *Reply) ID(i int) uuid.UUID {
-	id, err := uuid.FromBytes([]byte(r.Rest(i)))
-	if err != nil {
-		r.fail("no id at %d", i)
+func (r *Reply) ID(i int) uuid.UUID { return r.ParseID(r.Rest(i)) }
+
+// ParseID is ID for a part of a text.
+func (r *Reply) ParseID(text string) (id uuid.UUID) {
+	if len(text) != len(id) {
+		r.fail("%d bytes are no id", len(text))
 	}
+	copy(id[:], text)
 	return id
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"remit/internal/redistest"
@@ -311,13 +312,12 @@ func chargeFits(t *testing.T, s *Store, caller Caller, session uuid.UUID, charge
 func TestAChargeIsOneWrite(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{}, server.URL(), nil)
+	s := openStore(t, Config{UsageEvery: time.Hour}, server.URL(), nil) // no other script runs
 	info := redistest.PlainClient(t, server.URL())
 	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100 * money.USD})
 	token := byToken(w.exchange(t, s))
 	charge, scoped := Charge{Count: 1, Value: 10}, Charge{Count: 1, Value: 10, Scope: "read"}
-	must(s.Charge(t.Context(), token, w.session.ID, charge))(t) // from here on Redis knows the script
-	must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)    // and this one
+	loadScripts(t, s)
 	if _, err := s.Charge(t.Context(), token, w.session.ID, Charge{Count: 1000}); err == nil {
 		t.Fatal("too many actions are charged") // and the audit trail has the first refusal
 	}

@@ -18,8 +18,10 @@ type budget struct {
 }
 
 // budgetAt reads a field gb, which is nil for a session that has neither rollbacks of commits nor max_committed.
-func budgetAt(r *reply, i int) budget {
-	text := r.Optional(i)
+func budgetAt(r *reply, i int) budget { return parseBudget(r, r.Optional(i)) }
+
+// parseBudget reads a field gb, "" for none.
+func parseBudget(r *reply, text string) budget {
 	if text == "" {
 		return budget{}
 	}

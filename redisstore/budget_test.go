@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,11 +15,13 @@ import (
 func (w tenant) wantCommitted(t *testing.T, s *Store, used, committed, remaining money.MicroUSD) {
 	t.Helper()
 	list := must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 1}))(t).Items
-	for _, got := range append(list, must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)) {
-		if got.ValueUsed != used || got.ValueCommitted != committed || got.RemainingValue() != remaining {
-			t.Errorf("used %s, committed %s, remaining %s; want %s, %s, %s",
-				got.ValueUsed, got.ValueCommitted, got.RemainingValue(), used, committed, remaining)
-		}
+	got := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
+	if got.ValueUsed != used || got.ValueCommitted != committed || got.RemainingValue() != remaining {
+		t.Errorf("used %s, committed %s, remaining %s; want %s, %s, %s",
+			got.ValueUsed, got.ValueCommitted, got.RemainingValue(), used, committed, remaining)
+	}
+	if want := []SessionSummary{summaryOf(got)}; !slices.Equal(list, want) {
+		t.Errorf("listed %+v, want %+v", list, want)
 	}
 }
 

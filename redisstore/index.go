@@ -78,6 +78,9 @@ func page[T any](ctx context.Context, s *Store, ix index[T], q Query) (Page[T], 
 		repair(ctx, s, ix, ids, objects)
 		for _, object := range objects {
 			if object != nil && ix.matches(object) {
+				if found == nil {
+					found = make([]T, 0, min(len(ids), q.Limit+1))
+				}
 				found = append(found, *object)
 			}
 		}

@@ -124,11 +124,29 @@ func keysOf(ids []uuid.UUID, key func(uuid.UUID) string) []string {
 	return keys
 }
 
+// sessions returns the keys of many sessions, all in one piece of memory.
+func (k keyspace) sessions(ids []uuid.UUID) []string {
+	keys, text, start := make([]string, len(ids)), make([]byte, 0, len(ids)*(len(k.prefix)+len("s:{c3f1}:")+storedEnd)), 0
+	ends := make([]int, len(ids))
+	for i, id := range ids {
+		text = k.append(text, "s:", cellOf(id), id)
+		ends[i] = len(text)
+	}
+	whole := string(text)
+	for i, end := range ends {
+		keys[i], start = whole[start:end], end
+	}
+	return keys
+}
+
 func (k keyspace) key(kind string, cell uint16, id uuid.UUID) string {
-	text := make([]byte, 0, 80) // on the stack, unless the prefix is long
+	return string(k.append(make([]byte, 0, 80), kind, cell, id)) // on the stack, unless the prefix is long
+}
+
+func (k keyspace) append(text []byte, kind string, cell uint16, id uuid.UUID) []byte {
 	text = append(append(append(text, k.prefix...), kind...), '{')
 	text = append(appendCell(text, cell), "}:"...)
-	return string(AppendID(text, id))
+	return AppendID(text, id)
 }
 
 func appendCell(text []byte, cell uint16) []byte {

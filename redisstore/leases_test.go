@@ -51,8 +51,8 @@ func (w tenant) wantState(t *testing.T, s *Store, actions int64, used, held, ove
 		t.Errorf("the session is %+v, want %d actions, %d used, %d held, %d overage", got, actions, used, held, overage)
 	}
 	listed := must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10}))(t).Items
-	i := slices.IndexFunc(listed, func(v Session) bool { return v.ID == w.session.ID })
-	if i < 0 || listed[i].Usage != got.Usage || listed[i].ValueCommitted != got.ValueCommitted || listed[i].MaxLease != got.MaxLease {
+	i := slices.IndexFunc(listed, func(v SessionSummary) bool { return v.ID == w.session.ID })
+	if i < 0 || listed[i] != summaryOf(got) {
 		t.Errorf("listed are %+v, read was %+v", listed, got)
 	}
 	w.wantLeasesAsStored(t, s)

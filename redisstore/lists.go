@@ -29,8 +29,8 @@ func (s *Store) Agents(ctx context.Context, key APIKey, q Query) (Page[Agent], e
 
 // Sessions returns a page of the sessions that the caller may see, newest first. Errors: ErrInvalidAPIKey or
 // ErrInvalidToken; ErrUnknownAgent when the query names an agent that the caller may not see.
-func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session], error) {
-	var ix index[Session]
+func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[SessionSummary], error) {
+	var ix index[SessionSummary]
 	switch {
 	case c.Token != nil && q.Agent == uuid.Nil:
 		q.Agent = c.Token.Agent
@@ -38,7 +38,7 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session],
 	case q.Agent != uuid.Nil:
 		act, err := s.actOnAgent(ctx, c, q.Agent, nil)
 		if err != nil {
-			return Page[Session]{}, err
+			return Page[SessionSummary]{}, err
 		}
 		ix = s.sessionsOf(act)
 		ix.read = s.readAgentIndex(act, ix.key)
@@ -49,8 +49,8 @@ func (s *Store) Sessions(ctx context.Context, c Caller, q Query) (Page[Session],
 		ix = s.closedSessions(c.Key.Organization)
 		ix.read = s.readAllSessions(*c.Key)
 	}
-	ix.id = func(v *Session) uuid.UUID { return v.ID }
-	ix.matches = func(v *Session) bool { return q.Status == "" || v.Status == q.Status }
+	ix.id = func(v *SessionSummary) uuid.UUID { return v.ID }
+	ix.matches = func(v *SessionSummary) bool { return q.Status == "" || v.Status == q.Status }
 	return page(ctx, s, ix, q)
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,18 +15,22 @@ import (
 	"remit/redisproc"
 )
 
+// summaryOf is what a list shows of a session.
+func summaryOf(v Session) SessionSummary {
+	return SessionSummary{v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, v.ValueUsed, v.MaxValue, v.Expires}
+}
+
 func TestSessionsAreListedNewestFirst(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1, Scopes: []string{"read"}, Metadata: `{"n":1}`})
 		grant := w.exchange(t, s)
-		want := []Session{w.session}
-		want[0].Metadata = "" // which lists leave out
+		want := []SessionSummary{summaryOf(w.session)}
 		for range 4 {
-			want = append([]Session{w.newSession(t, s, time.Hour)}, want...)
+			want = append([]SessionSummary{summaryOf(w.newSession(t, s, time.Hour))}, want...)
 		}
-		want[2].Usage = must(s.Charge(t.Context(), w.byKey(), want[2].ID, Charge{Count: 3, Value: 250_000}))(t)
-		want[2].ValueCommitted = 250_000
+		must(s.Charge(t.Context(), w.byKey(), want[2].ID, Charge{Count: 3, Value: 250_000}))(t)
+		want[2].ActionCount, want[2].ValueUsed = 3, 250_000
 		for name, list := range w.lists(grant) {
 			page := must(s.Sessions(t.Context(), list.caller, Query{Limit: 200, Agent: list.agent}))(t)
 			if page.Next != uuid.Nil || !reflect.DeepEqual(page.Items, want) {
@@ -414,6 +419,32 @@ func TestADamagedObjectIsAnErrorAndNeverShown(t *testing.T) {
 			if field == "scopes" {
 				_, err = s.Agent(t.Context(), w.key, w.agent.ID)
 				wantError(t, "Agent without "+field, err, errReply)
+			}
+		}
+	})
+}
+
+// The first list reads the agent after the session, and the second reads both at once.
+func TestADamagedSessionIsAnErrorInEveryList(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		for _, test := range []struct{ field, value string }{
+			{"n", ""}, {"ma", ""}, {"v", ""}, {"mv", ""}, {"x", ""}, {"a", "short"}, {"a", "longer than an id"}, {"n", "-1"}, {"v", "x"},
+			{"e", "x"}, {"gb", "x"}, {"gb", "1 2"}, {"lv", "x"}, {"lv", "-1"}, {"x", "253402300800000"},
+		} {
+			w := newTenant(t, s, NewSession{MaxActions: 1})
+			key := s.keys.session(w.agent.ID, w.session.ID)
+			if err := peek(t, s).HDel(t.Context(), key, test.field).Err(); err != nil {
+				t.Fatal(err)
+			}
+			if test.value != "" {
+				must(peek(t, s).HSet(t.Context(), key, test.field, test.value).Result())(t)
+			}
+			for name, list := range w.lists(w.exchange(t, s)) {
+				for range 2 {
+					_, err := s.Sessions(t.Context(), list.caller, Query{Limit: 1, Agent: list.agent})
+					wantError(t, name+" with "+test.field+" = "+strconv.Quote(test.value), err, errReply)
+				}
 			}
 		}
 	})

@@ -6,67 +6,118 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/money"
+	"remit/redisclient"
 )
 
+// The fields of a session that lists show, by their index in summaryFields.
+const (
+	summaryAgent = iota
+	summaryActions
+	summaryMaxActions
+	summaryValue
+	summaryMaxValue
+	summaryExpires
+	summaryEnded
+	summaryBudget
+	summaryLeased
+)
+
+// summaryFields are the fields of a session's hash in this order.
+var summaryFields = []string{
+	summaryAgent: "a", summaryActions: "n", summaryMaxActions: "ma", summaryValue: "v", summaryMaxValue: "mv",
+	summaryExpires: "x", summaryEnded: "e", summaryBudget: "gb", summaryLeased: "lv",
+}
+
 // loadSessionsOf returns a loader that reads sessions first and their agents after, so that it observes every revocation
-// acknowledged before the request.
-func (s *Store) loadSessionsOf(organization uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*Session, error) {
-	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*Session, error) {
-		replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, func(id uuid.UUID) string { return s.keys.session(id, id) }), listedFields...)
+// acknowledged before the request. Both are one round trip when it knows whose sessions these are: their agent, or uuid.Nil
+// for several, of which it remembers those it has read.
+func (s *Store) loadSessionsOf(organization, agent uuid.UUID) func(context.Context, []uuid.UUID, time.Time) ([]*SessionSummary, error) {
+	return func(ctx context.Context, ids []uuid.UUID, now time.Time) ([]*SessionSummary, error) {
+		if len(ids) == 0 {
+			return nil, nil
+		}
+		likely := []uuid.UUID{agent}
+		if agent == uuid.Nil {
+			likely = s.owners.likely(organization, ids)
+		}
+		texts, agents, err := s.client.ReadTexts(ctx, flow{Owner: organization}, s.summariesOf(ids), s.agentsToRead(likely))
 		if err != nil {
 			return nil, err
 		}
-		states, err := s.loadAgentStates(ctx, organization, replies, now)
+		revoked := revocations{}
+		if err := revoked.take(organization, likely, agents); err != nil {
+			return nil, err
+		}
+		owners, err := agentsIn(texts)
 		if err != nil {
 			return nil, err
 		}
-		sessions := make([]*Session, len(ids))
-		for i, r := range replies {
-			state, found := states[r.Optional(0)]
-			if !found {
-				continue
-			}
-			state.leases = leaseStateAt(r, sessionLeased, sessionMaxLease)
-			session, err := readSession(ids[i], r, state)
-			if err != nil {
-				return nil, err
-			}
-			sessions[i] = &session
+		if err := s.readOthers(ctx, organization, owners, likely, revoked); err != nil {
+			return nil, err
 		}
-		return sessions, nil
+		return readSummaries(ids, owners, texts, revoked, now)
 	}
 }
 
-// loadAgentStates returns the states of the sessions' agents by the agent's 16 bytes, without agents of other organizations.
-func (s *Store) loadAgentStates(ctx context.Context, organization uuid.UUID, sessions []*reply, now time.Time) (map[string]agentState, error) {
-	agents := agentsOf(sessions)
-	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(agents, s.keys.agent), "organization", "revoked", "scopes")
-	if err != nil {
-		return nil, err
-	}
-	states := make(map[string]agentState, len(agents))
-	for i, agent := range agents {
-		r := replies[i]
-		if r.Optional(0) == string(organization[:]) {
-			states[string(agent[:])] = agentState{agent: agent, now: now, revoked: r.TimeOrZero(1), scopes: r.Text(2)}
-		}
-		if r.Err != nil {
-			return nil, r.Err
-		}
-	}
-	return states, nil
+func (s *Store) summariesOf(ids []uuid.UUID) redisclient.Hashes {
+	return redisclient.Hashes{Keys: s.keys.sessions(ids), Fields: summaryFields}
 }
 
-// agentsOf returns the agents of the sessions, without duplicates.
-func agentsOf(sessions []*reply) []uuid.UUID {
-	var agents []uuid.UUID
-	for _, r := range sessions {
-		if r.Optional(0) == "" {
+// agentsIn returns the agent of each session, uuid.Nil for one that does not exist.
+func agentsIn(sessions [][]string) ([]uuid.UUID, error) {
+	var r reply
+	agents := make([]uuid.UUID, len(sessions))
+	for i, fields := range sessions {
+		if text := fields[summaryAgent]; text != "" {
+			agents[i] = r.ParseID(text)
+		}
+	}
+	return agents, r.Err
+}
+
+// readOthers reads those of the sessions' agents that were not read yet.
+func (s *Store) readOthers(ctx context.Context, organization uuid.UUID, owners, read []uuid.UUID, revoked revocations) error {
+	var others []uuid.UUID
+	for _, agent := range owners {
+		if agent != uuid.Nil && !slices.Contains(read, agent) && !slices.Contains(others, agent) {
+			others = append(others, agent)
+		}
+	}
+	s.owners.note(organization, others)
+	return s.readAgents(ctx, organization, others, revoked)
+}
+
+// readSummaries reads the sessions whose agents are the organization's.
+func readSummaries(ids, owners []uuid.UUID, texts [][]string, revoked revocations, now time.Time) ([]*SessionSummary, error) {
+	var r reply
+	found, room := make([]*SessionSummary, len(ids)), make([]SessionSummary, len(ids))
+	for i, fields := range texts {
+		ended, isOwn := revoked[owners[i]]
+		if !isOwn {
 			continue
 		}
-		if agent := r.ID(0); !slices.Contains(agents, agent) {
-			agents = append(agents, agent)
-		}
+		found[i], room[i] = &room[i], readSummary(ids[i], owners[i], fields, &r)
+		room[i].Status = statusAt(now, lifeEvents{ended: r.ParseTimeOrZero(fields[summaryEnded]), expires: room[i].Expires, revoked: ended})
 	}
-	return agents
+	return found, r.Err
 }
+
+// readSummary reads a session without its status. Leased value is not used, but held.
+func readSummary(id, agent uuid.UUID, fields []string, r *reply) SessionSummary {
+	v := SessionSummary{
+		ID: id, Agent: agent,
+		ActionCount: r.Parse(fields[summaryActions]), MaxActions: r.Parse(fields[summaryMaxActions]),
+		ValueUsed: parseMoney(r, fields[summaryValue]), MaxValue: parseMoney(r, fields[summaryMaxValue]),
+		Expires: r.ParseTime(fields[summaryExpires]),
+	}
+	if leased := fields[summaryLeased]; leased != "" {
+		v.ValueUsed -= parseMoney(r, leased)
+	}
+	if b := parseBudget(r, fields[summaryBudget]); b.maxCommitted != nil {
+		v.MaxValue = b.maxValue
+	}
+	return v
+}
+
+func parseMoney(r *reply, text string) money.MicroUSD { return money.MicroUSD(r.Parse(text)) }

@@ -82,14 +82,17 @@ func (s *Store) loadTransactionsOf(organization uuid.UUID) func(context.Context,
 		if err != nil {
 			return nil, err
 		}
-		states, err := s.loadAgentStates(ctx, organization, replies, now)
-		if err != nil {
+		own := revocations{}
+		if err := s.readAgents(ctx, organization, agentsOf(replies), own); err != nil {
 			return nil, err
 		}
 		transactions := make([]*Transaction, len(ids))
 		var pending []int
 		for i, r := range replies {
-			if _, found := states[r.Optional(0)]; !found {
+			if r.Optional(0) == "" {
+				continue
+			}
+			if _, isOwn := own[r.ID(0)]; !isOwn {
 				continue
 			}
 			if transactions[i], err = readListed(ids[i], r, now); err != nil {

@@ -48,10 +48,10 @@ func (m members) ids(r *reply, i int) []uuid.UUID {
 	return ids
 }
 
-// packed returns the ids of members that stand one behind the other.
+// packed returns the ids of members that stand one behind the other in a text.
 func (m members) packed(r *reply, text string) []uuid.UUID {
 	size := len(uuid.UUID{}) - len(m.cell)
-	var ids []uuid.UUID
+	ids := make([]uuid.UUID, 0, len(text)/size)
 	for ; text != ""; text = text[min(size, len(text)):] {
 		id, err := m.id(text[:min(size, len(text))])
 		if err != nil {
@@ -76,6 +76,6 @@ func (m members) page(r *reply, err error) ([]uuid.UUID, time.Time, error) {
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	now, ids := r.Time(0), m.ids(r, 1)
+	now, ids := r.Time(0), m.packed(r, r.Text(1))
 	return ids, now, r.Err
 }

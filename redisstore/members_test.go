@@ -46,6 +46,11 @@ func TestAMemberOfAnotherLengthIsAnError(t *testing.T) {
 			if errors.Is(r.Err, errReply) != errors.Is(err, errReply) {
 				t.Errorf("%d bytes in a reply: %v, want %v", n, r.Err, err)
 			}
+			size := 16 - len(m.cell)
+			packed := &reply{}
+			if ids := m.packed(packed, string(make([]byte, n))); errors.Is(packed.Err, errReply) != (n%size > 0) || packed.Err == nil && len(ids) != n/size {
+				t.Errorf("%d bytes in a text: %v, %v", n, ids, packed.Err)
+			}
 		}
 	}
 }

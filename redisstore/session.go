@@ -51,6 +51,18 @@ type Session struct {
 	Ended          time.Time // zero unless completed
 }
 
+// SessionSummary is a session in a list.
+type SessionSummary struct {
+	ID          uuid.UUID
+	Agent       uuid.UUID
+	Status      Status // at the time of the read
+	ActionCount int64
+	MaxActions  int64
+	ValueUsed   money.MicroUSD
+	MaxValue    money.MicroUSD
+	Expires     time.Time
+}
+
 // NewSession describes a session to create.
 type NewSession struct {
 	Agent        uuid.UUID

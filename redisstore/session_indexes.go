@@ -51,11 +51,11 @@ func (s *Store) reopenSession(ctx context.Context, organization, id uuid.UUID) {
 }
 
 // openSessions is the organization's index of open sessions. Its repair moves inactive ones to the closed sessions.
-func (s *Store) openSessions(organization uuid.UUID) index[Session] {
+func (s *Store) openSessions(organization uuid.UUID) index[SessionSummary] {
 	ix := s.closedSessions(organization)
 	ix.key = s.keys.organizationOpen(organization)
-	ix.belongs = func(v *Session) bool { return v.Status == Active }
-	ix.move = func(ctx context.Context, over []*Session) {
+	ix.belongs = func(v *SessionSummary) bool { return v.Status == Active }
+	ix.move = func(ctx context.Context, over []*SessionSummary) {
 		ids, latest := make([]uuid.UUID, len(over)), time.Time{}
 		for i, v := range over {
 			ids[i] = v.ID
@@ -69,17 +69,17 @@ func (s *Store) openSessions(organization uuid.UUID) index[Session] {
 }
 
 // closedSessions is the organization's index of closed sessions.
-func (s *Store) closedSessions(organization uuid.UUID) index[Session] {
-	return index[Session]{
-		key: s.keys.organizationClosed(organization), load: s.loadSessionsOf(organization),
+func (s *Store) closedSessions(organization uuid.UUID) index[SessionSummary] {
+	return index[SessionSummary]{
+		key: s.keys.organizationClosed(organization), load: s.loadSessionsOf(organization, uuid.Nil),
 		late: s.lateIndex(organization, s.keys.organizationOpen, s.keys.suspectSessions),
 	}
 }
 
 // sessionsOf is the index of the agent's sessions.
-func (s *Store) sessionsOf(act actor) index[Session] {
-	return index[Session]{
-		key: s.keys.agentSessions(act.agent), members: ofCell(act.agent), load: s.loadSessionsOf(act.organization),
+func (s *Store) sessionsOf(act actor) index[SessionSummary] {
+	return index[SessionSummary]{
+		key: s.keys.agentSessions(act.agent), members: ofCell(act.agent), load: s.loadSessionsOf(act.organization, act.agent),
 	}
 }
 
@@ -102,7 +102,7 @@ func (s *Store) readSessions(key APIKey, sc *script, keys ...string) func(contex
 		if err != nil {
 			return nil, time.Time{}, err
 		}
-		now, open, closed := r.Time(0), members{}.ids(r, 1), members{}.ids(r, 2)
+		now, open, closed := r.Time(0), members{}.packed(r, r.Text(1)), members{}.packed(r, r.Text(2))
 		return newestOf(open, closed, limit), now, r.Err
 	}
 }

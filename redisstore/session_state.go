@@ -1,7 +1,6 @@
 package redisstore
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -9,7 +8,7 @@ import (
 	"remit/money"
 )
 
-// The fields of a session by their index in the replies of block/session_state.lua, get_session.lua and of lists.
+// The fields of a session by their index in the replies of block/session_state.lua and get_session.lua.
 const (
 	sessionAgent = iota
 	sessionActions
@@ -34,10 +33,6 @@ var sessionFields = []string{
 	sessionExpires: "x", sessionEnded: "e", sessionCreated: "c", sessionScopes: "sc", sessionOverage: "ov", sessionBudget: "gb",
 	sessionMetadata: "md", sessionLeased: "lv", sessionMaxLease: "ml",
 }
-
-// listedFields are the fields that lists read. In place of the metadata, which may be large, they have a field that no hash
-// has.
-var listedFields = slices.Replace(slices.Clone(sessionFields), sessionMetadata, sessionMetadata+1, "")
 
 // agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
 // status, and its leases.
@@ -66,7 +61,7 @@ func agentStateFrom(r *reply) (agentState, error) {
 	return a, r.Err
 }
 
-// readSession reads a session from its sessionFields or listedFields, of which it leaves the agent to its caller.
+// readSession reads a session from its sessionFields, of which it leaves the agent to its caller.
 func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session := Session{
 		ID: id, Agent: a.agent, Created: r.TimeSince(madeAt(id), sessionCreated), Ended: r.TimeOrZero(sessionEnded),

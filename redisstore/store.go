@@ -62,6 +62,7 @@ type Store struct {
 	config     Config
 	eventsKept string // Config.EventsKept as scripts take it
 	proven     provenKeys
+	owners     owners
 	// suspended is nil until it is read.
 	suspended     atomic.Pointer[suspensions]
 	subscriptions subscriptions

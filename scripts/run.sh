@@ -3,6 +3,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-go build -o bin/remit .
+go build -pgo=off -o bin/remit . # the profile of a release takes minutes to compile with
 set -m
 ./bin/remit "$@"

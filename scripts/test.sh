@@ -31,10 +31,12 @@ step "known vulnerabilities"
 touch "$work/unchecked" # what could not be checked, to be said once more at the end, where it is seen
 UNCHECKED=$work/unchecked ./scripts/vulnerabilities.sh
 step "go vet"
+# By the profile (default.pgo) go would compile all packages of the service a second time, for each kind of test.
+export GOFLAGS="${GOFLAGS:-} -pgo=off"
 go vet -tags long "${packages[@]}"
 
 export REMIT_TEST_BINARY=$work/remit # the service that the tests run as their users do
-go build -o "$REMIT_TEST_BINARY" remit
+go build ${all:+-pgo=auto} -o "$REMIT_TEST_BINARY" remit # make test-all runs the one that is released
 go build -o "$work/testreport" ./internal/testreport
 
 # run_tests tests packages, so many of them at once: run_tests COUNT [FLAG…] PACKAGE…

@@ -5,7 +5,6 @@ import (
 	"runtime/debug"
 	"strconv"
 
-	"github.com/go-json-experiment/json"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
 )
@@ -20,7 +19,7 @@ func (s *Server) answerProblem(ctx *fasthttp.RequestCtx, err error) {
 	infoOf(ctx).code = p.Code
 	p.RequestID = answeredID(ctx)
 	s.reportFailure(ctx, err, p)
-	body, encodeErr := json.Marshal(p)
+	body, encodeErr := encode(p)
 	if encodeErr != nil {
 		s.log.Error("problem could not be encoded", "request_id", p.RequestID, "cause", encodeErr.Error())
 		body = []byte(`{"code":"` + p.Code + `"}`)

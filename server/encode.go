@@ -2,8 +2,8 @@ package server
 
 import (
 	"strconv"
-	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/money"
@@ -25,6 +25,28 @@ func answerWritten(ctx *fasthttp.RequestCtx, body []byte) error {
 	return nil
 }
 
+// answerList writes 200 with an array of what write appends for each item. It writes the body where it will be sent from.
+func answerList[T any](ctx *fasthttp.RequestCtx, items []T, write func(object, T) (object, error)) error {
+	room := object(make([]byte, 0, answerSize))
+	separator := byte('[')
+	for _, item := range items {
+		written, err := write(append(room[:0], separator), item)
+		if err != nil {
+			ctx.Response.ResetBody()
+			return err
+		}
+		ctx.Response.AppendBody(written)
+		room, separator = written, ','
+	}
+	if len(items) == 0 {
+		ctx.Response.AppendBody([]byte{'['})
+	}
+	ctx.Response.AppendBody([]byte{']'})
+	ctx.Response.Header.SetContentType("application/json")
+	ctx.SetStatusCode(fasthttp.StatusOK)
+	return nil
+}
+
 // object is a JSON object being written. Names come with their quotes, colon and comma.
 type object []byte
 
@@ -37,6 +59,11 @@ func (o object) id(name string, id uuid.UUID) object {
 func (o object) plain(name, text string) object {
 	o = append(append(o, name...), '"')
 	return append(append(o, text...), '"')
+}
+
+// text writes any text. It returns an error for one that is not UTF-8.
+func (o object) text(name, text string) (object, error) {
+	return jsontext.AppendQuote(append(o, name...), text)
 }
 
 func (o object) plains(name string, texts []string) object {
@@ -60,6 +87,5 @@ func (o object) amount(name string, m money.MicroUSD) object {
 
 func (o object) time(name string, t timestamp) object {
 	o = append(append(o, name...), '"')
-	o = time.Time(t).UTC().AppendFormat(o, timestampLayout)
-	return append(o, '"')
+	return append(object(t.append(o)), '"')
 }

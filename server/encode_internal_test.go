@@ -1,12 +1,14 @@
 package server
 
 import (
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
 	"remit/money"
 	"remit/redisstore"
 )
@@ -63,6 +65,78 @@ func TestATokenPairIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := pair.append(nil); string(got) != string(want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestAListIsWrittenAsTheEncoderWouldWriteIt(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 2, 28, 23, 59, 59, 999e6, time.FixedZone("", 3600))
+	sessions := []redisstore.SessionSummary{
+		{}, {ID: uuid.New(), Agent: uuid.New(), Status: redisstore.Revoked, ActionCount: 1e9, MaxActions: 7, ValueUsed: 1, MaxValue: money.Max, Expires: at},
+		{Status: redisstore.Active, Expires: time.UnixMilli(0)},
+	}
+	transactions := []redisstore.Transaction{
+		{}, {
+			ID: uuid.New(), Agent: uuid.New(), Session: uuid.New(), Sequence: 7, Status: redisstore.RolledBack, ActionType: hostile,
+			Hold: 1, Held: 12_300_000, Value: money.Max, Overage: 100_001, Reversible: true, Reason: hostile,
+			Created: at, Expires: at, Committed: at, Late: true, RolledBack: at,
+		}, {Status: redisstore.Pending, ActionType: "edit", Hold: 5, Created: at, Expires: at},
+	}
+	for n := range len(sessions) + 1 {
+		written := []sessionSummary{}
+		for _, v := range sessions[:n] {
+			written = append(written, summaryOfSession(v))
+		}
+		wantList(t, written, sessions[:n], func(o object, v redisstore.SessionSummary) (object, error) {
+			return summaryOfSession(v).append(o), nil
+		})
+		begun := []transactionAnswer{}
+		for _, one := range transactions[:n] {
+			begun = append(begun, summaryOf(one))
+		}
+		wantList(t, begun, transactions[:n], func(o object, one redisstore.Transaction) (object, error) {
+			return summaryOf(one).appendSummary(o)
+		})
+	}
+}
+
+// wantList compares the body of a list with that of the encoder.
+func wantList[T any](t *testing.T, answers any, items []T, write func(object, T) (object, error)) {
+	t.Helper()
+	want, err := json.Marshal(answers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ctx fasthttp.RequestCtx
+	if err := answerList(&ctx, items, write); string(ctx.Response.Body()) != string(want) || err != nil {
+		t.Errorf("%s, %v, want %s", ctx.Response.Body(), err, want)
+	}
+}
+
+func TestAListThatIsNoJSONHasNoBody(t *testing.T) {
+	t.Parallel()
+	for _, broken := range []redisstore.Transaction{{ActionType: "\xff"}, {Reason: "\xff"}} {
+		var ctx fasthttp.RequestCtx
+		err := answerList(&ctx, []redisstore.Transaction{{}, broken, {}}, func(o object, one redisstore.Transaction) (object, error) {
+			return summaryOf(one).appendSummary(o)
+		})
+		if err == nil || len(ctx.Response.Body()) > 0 {
+			t.Errorf("%v, %s", err, ctx.Response.Body())
+		}
+	}
+}
+
+func TestATimestampIsWrittenInItsLayout(t *testing.T) {
+	t.Parallel()
+	times := []time.Time{{}, time.UnixMilli(0), time.UnixMilli(-1), time.UnixMilli(253402300799999), time.UnixMilli(253402300800000),
+		time.Date(-1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(0, 12, 31, 23, 59, 59, 1e6, time.FixedZone("", -3600)), time.Unix(0, 999_999_999)}
+	for range 10_000 {
+		times = append(times, time.UnixMilli(rand.Int64N(253402300800000)))
+	}
+	for _, at := range times {
+		if got, want := string(timestamp(at).append(nil)), at.UTC().Format(timestampLayout); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	}

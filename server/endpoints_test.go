@@ -52,7 +52,7 @@ func endpointsOfBoth(w tenant, session, transaction string) []endpoint {
 		{"GET", "/v1/transactions", nil},
 		{"GET", "/v1/transactions/" + transaction, nil},
 		{"GET", "/v1/agents/" + w.agent.id + "/events", nil},
-		{"GET", "/v1/leases/" + transaction, nil}, // none has this id,
+		{"GET", "/v1/leases/" + transaction, nil}, // no lease has this id
 		{"POST", "/v1/leases/" + transaction + "/settle", fields{"action_count": 0, "value_used_usd": 0}},
 	}
 	for _, prefix := range []string{"", "/v1"} {

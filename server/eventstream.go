@@ -8,7 +8,6 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/go-json-experiment/json"
 	"github.com/google/uuid"
 	"github.com/valyala/fasthttp"
 	"remit/redisstore"
@@ -100,7 +99,7 @@ func (t *stream) write(w *bufio.Writer, events []redisstore.Event) error {
 		fmt.Fprint(w, ":\n\n")
 	}
 	for _, e := range events {
-		data, err := json.Marshal(eventOf(e, t.agent, t.caller.organizationID()))
+		data, err := encode(eventOf(e, t.agent, t.caller.organizationID()))
 		if err != nil {
 			return err
 		}

@@ -25,6 +25,9 @@ func TestWhenRedisIsFullAgentsAreReadAndStoppedAndNothingElseIsWritten(t *testin
 	pending := w.beginAs(asAgent(tokens.access), fields{"session_id": session, "value_usd": 1}).is(201).text("id")
 	access, key := asAgent(tokens.access), asKey(w.key)
 
+	leasing := w.leasing(nil)
+	lease := w.lease(leasing, fields{"max_actions": 4, "max_value_usd": 2}, access).is(201).text("id")
+
 	configure(t, url, "maxmemory", "1")
 	for _, e := range []bodyEndpoint{
 		{method: "POST", path: "/v1/organizations", as: nobody, valid: fields{"name": "n"}},
@@ -36,6 +39,7 @@ func TestWhenRedisIsFullAgentsAreReadAndStoppedAndNothingElseIsWritten(t *testin
 		{method: "POST", path: "/sessions/" + session + "/actions", as: access},
 		{method: "POST", path: "/v1/auth/authorize?session_id=" + session, as: access},
 		{method: "POST", path: "/v1/transactions", as: access, valid: fields{"action_type": "call", "pre_state": fields{}}},
+		{method: "POST", path: "/sessions/" + leasing + "/leases", as: access, valid: fields{"max_actions": 1, "expires_in_seconds": 1}},
 		{method: "PATCH", path: "/v1/transactions/" + pending, as: access, valid: fields{"value_usd": 2}},
 		{method: "POST", path: "/v1/transactions/" + pending + "/commit", as: access, valid: fields{"post_state": fields{}}},
 	} {
@@ -57,6 +61,11 @@ func TestWhenRedisIsFullAgentsAreReadAndStoppedAndNothingElseIsWritten(t *testin
 	}
 	w.post("/v1/transactions/"+pending+"/rollback", nil, key).is(200)
 	w.post("/sessions/"+ending+"/end", nil, access).is(200)
+	renew := fields{"action_count": 1, "value_used_usd": 1, "renew": fields{"max_actions": 1, "expires_in_seconds": 1}}
+	settled := w.post("/v1/leases/"+lease+"/settle", renew, access).is(200).object()
+	if refusal, _ := settled["refusal"].(map[string]any); settled["renewed"] != nil || refusal["code"] != "unavailable" {
+		t.Errorf("a full Redis renewed a lease: %v", settled)
+	}
 	w.post("/v1/auth/revoke", fields{"refresh_token": leaked.refresh}, access).is(200)
 	w.get("/v1/auth/verify", asAgent(leaked.access)).refused(401, "invalid_token")
 	w.post("/v1/agents/"+w.agent.id+"/secret/rotate", nil, key).is(200)

@@ -62,9 +62,14 @@ func (c *client) useEachEndpoint() []string {
 	var used []string
 	for i := range everyEndpoint(tenant{}, pair{}, "", "", "") {
 		w := c.newTenant()
-		session, tokens := w.newSession(nil), w.exchange()
+		session, tokens := w.newSession(fields{"max_lease_seconds": 60}), w.exchange()
 		used = append(used, w.key, w.agent.secret, tokens.access, tokens.refresh)
-		r := c.carryOut(everyEndpoint(w, tokens, session, w.begin(nil), w.begin(nil))[i])
+		e := everyEndpoint(w, tokens, session, w.begin(nil), w.begin(nil))[i]
+		if _, after, ofALease := strings.Cut(e.path, "/v1/leases/"); ofALease {
+			lease := w.lease(session, fields{"max_actions": 1}, asKey(w.key)).is(201).text("id")
+			e.path = "/v1/leases/" + lease + after[len(lease):]
+		}
+		r := c.carryOut(e)
 		if r.status >= 300 {
 			c.t.Errorf("%s: %d %s", r.what, r.status, r.body)
 		}

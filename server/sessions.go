@@ -70,6 +70,23 @@ type sessionSummary struct {
 	Expires     timestamp         `json:"expires_at"`
 }
 
+func summaryOfSession(v redisstore.SessionSummary) sessionSummary {
+	return sessionSummary{v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, v.ValueUsed, v.MaxValue, timestamp(v.Expires)}
+}
+
+// append writes the summary as the encoder would.
+func (a sessionSummary) append(o object) object {
+	o = o.id(`{"id":`, a.ID)
+	o = o.id(`,"agent_id":`, a.Agent)
+	o = o.plain(`,"status":`, string(a.Status))
+	o = o.number(`,"action_count":`, a.ActionCount)
+	o = o.number(`,"max_actions":`, a.MaxActions)
+	o = o.amount(`,"value_used_usd":`, a.ValueUsed)
+	o = o.amount(`,"max_value_usd":`, a.MaxValue)
+	o = o.time(`,"expires_at":`, a.Expires)
+	return append(o, '}')
+}
+
 type sessionAnswer struct {
 	ID           uuid.UUID         `json:"id"`
 	Agent        uuid.UUID         `json:"agent_id"`
@@ -167,14 +184,10 @@ func (s *Server) listSessions(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	summaries := make([]sessionSummary, len(page.Items))
-	for i, v := range page.Items {
-		summaries[i] = sessionSummary{
-			v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, v.ValueUsed, v.MaxValue, timestamp(v.Expires),
-		}
-	}
 	announceNext(ctx, page.Next)
-	return answer(ctx, summaries)
+	return answerList(ctx, page.Items, func(o object, v redisstore.SessionSummary) (object, error) {
+		return summaryOfSession(v).append(o), nil
+	})
 }
 
 type endedAnswer struct {

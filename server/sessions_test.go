@@ -122,8 +122,18 @@ func TestSessionsReadTheSameUnderBothPrefixesToKeyAndAgent(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
-		access, id := w.exchange().access, w.newSession(fields{"metadata": fields{"k": 1}})
+		access, id := w.exchange().access, w.newSession(fields{
+			"metadata": fields{"k": 1}, "max_actions": 9, "max_value_usd": 5, "max_committed_usd": 4, "max_lease_seconds": 60,
+		})
+		w.post("/sessions/"+id+"/actions", fields{"count": 2, "value_usd": num("0.25")}, asKey(w.key)).is(200)
+		w.post("/sessions/"+id+"/leases", fields{"max_actions": 3, "max_value_usd": 0.5, "expires_in_seconds": 60}, asKey(w.key)).is(201)
 		whole := w.session(id)
+		if found := differences(fields{
+			"action_count": whole["action_count"], "max_actions": whole["max_actions"], "value_used_usd": whole["value_used_usd"],
+			"max_value_usd": whole["max_value_usd"],
+		}, fields{"action_count": 5, "max_actions": 9, "value_used_usd": num("0.25"), "max_value_usd": 5}); found != "" {
+			t.Errorf("the session: %s", found)
+		}
 		summary := fields{}
 		for _, name := range []string{"id", "agent_id", "status", "action_count", "max_actions", "value_used_usd", "max_value_usd", "expires_at"} {
 			summary[name] = whole[name]

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -304,10 +305,48 @@ func (s *Server) listTransactions(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	summaries := make([]transactionAnswer, len(page.Items))
-	for i, t := range page.Items {
-		summaries[i] = summaryOf(t)
-	}
 	announceNext(ctx, page.Next)
-	return answer(ctx, summaries)
+	return answerList(ctx, page.Items, func(o object, t redisstore.Transaction) (object, error) {
+		return summaryOf(t).appendSummary(o)
+	})
+}
+
+// appendSummary writes the transaction without its states and metadata, as the encoder would.
+func (a transactionAnswer) appendSummary(o object) (object, error) {
+	o = o.id(`{"id":`, a.ID)
+	o = o.id(`,"agent_id":`, a.Agent)
+	if a.Session != uuid.Nil {
+		o = o.id(`,"session_id":`, a.Session)
+	}
+	if a.Sequence != 0 {
+		o = o.number(`,"sequence_number":`, a.Sequence)
+	}
+	o = o.plain(`,"status":`, string(a.Status))
+	o, err := o.text(`,"action_type":`, a.ActionType)
+	o = o.amount(`,"value_usd":`, a.Value)
+	o = o.amount(`,"value_held_usd":`, a.ValueHeld)
+	o = o.amount(`,"overage_usd":`, a.Overage)
+	o = strconv.AppendBool(append(o, `,"reversible":`...), a.Reversible)
+	if a.Reason != "" {
+		var failed error
+		o, failed = o.text(`,"reason":`, a.Reason)
+		err = cmp.Or(err, failed)
+	}
+	return a.appendTimes(o), err
+}
+
+// appendTimes writes the rest of a summary.
+func (a transactionAnswer) appendTimes(o object) object {
+	o = o.time(`,"expires_at":`, a.Expires)
+	o = o.time(`,"created_at":`, a.Created)
+	if !a.Committed.IsZero() {
+		o = o.time(`,"committed_at":`, a.Committed)
+	}
+	if a.Late {
+		o = append(o, `,"late":true`...)
+	}
+	if !a.RolledBack.IsZero() {
+		o = o.time(`,"rolled_back_at":`, a.RolledBack)
+	}
+	return append(o, '}')
 }

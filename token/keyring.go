@@ -1,10 +1,11 @@
 package token
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/goccy/go-json"
 )
 
 const maxIssuer = 100 // bytes: with the longest scopes a token still fits into MaxAccessSize

@@ -1,0 +1,294 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math"
+	"math/big"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"remit/money"
+)
+
+// hostile has what encoders treat differently: quotes, control characters, HTML, the line ends of JavaScript, characters
+// beyond the BMP, and invalid UTF-8.
+const hostile = "\"\\/\b\f\n\r\t\x00\x1f\x7f<b>&'\u00e9\u2028\u2029\uFFFD\U0001F600\xff\xed\xa0\x80"
+
+// firstEncoded is a body as the encoder writes it that the SDK had first.
+func firstEncoded(body any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(body)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
+}
+
+// Metadata and states are whatever a program passes: these are the kinds that encoders get wrong.
+type (
+	inner struct {
+		Reason *string `json:"reason,omitempty"`
+		Kind   string  `json:"kind"`
+	}
+	embedding struct {
+		inner
+		*nested
+		Next *embedding            `json:"next,omitempty"`
+		At   time.Time             `json:"at,omitzero"`
+		Any  any                   `json:"any,omitempty"`
+		Own  pointerMarshaler      `json:"own,omitempty"`
+		By   map[textKey]float64   `json:"by,omitempty"`
+		Raw  json.RawMessage       `json:"raw,omitempty"`
+		Text string                `json:",string"`
+		Rate float32               `json:"rate"`
+		Each []pointerMarshaler    `json:"each"`
+		Addr map[string]*embedding `json:"addr,omitzero"`
+	}
+	nested struct {
+		Kind  string `json:"kind"` // hides that of inner, at the same depth: neither is written
+		Bytes []byte `json:"bytes"`
+	}
+	pointerMarshaler struct{ text string }
+	textKey          struct{ n int }
+)
+
+func (p *pointerMarshaler) MarshalJSON() ([]byte, error) {
+	return []byte(`{ "<own>" : "` + p.text + `" }`), nil
+}
+func (k textKey) MarshalText() ([]byte, error) { return []byte(strings.Repeat("k", k.n)), nil }
+
+func metadata() map[string]any {
+	reason := hostile
+	whole := embedding{
+		inner: inner{&reason, "k"}, nested: &nested{"n", []byte{0, 255}}, Next: &embedding{Next: &embedding{}},
+		At: time.Date(2026, 2, 28, 23, 59, 59, 7, time.FixedZone("", 3600)), Any: embedding{}, Own: pointerMarshaler{"x"},
+		By: map[textKey]float64{{2}: 1e21, {1}: 1e-7, {3}: 0.1}, Raw: json.RawMessage("{ \"<\" : [ 1.0 , \"\u2028\" ] }"), Text: hostile,
+		Rate: 0.1, Each: []pointerMarshaler{{"a"}, {}}, Addr: map[string]*embedding{"nil": nil, "b": {}},
+	}
+	return map[string]any{
+		"struct": whole, "pointer": &whole, "least": embedding{}, "nil pointer": (*embedding)(nil),
+		"map":     map[string]any{"z": 1, "a": hostile, "": nil, hostile: []any{}, "n": map[string]any{"x": []int(nil)}},
+		"numbers": []any{math.MaxInt64, uint64(math.MaxUint64), 1e20, 1e21, 1e-6, 1e-7, math.Copysign(0, -1), math.MaxFloat64, float32(16777216), json.Number("1e400")},
+		"big":     map[string]*big.Int{"n": new(big.Int).Lsh(big.NewInt(1), 200)},
+		"keys":    map[int]string{2: "b", 10: "a", -1: "c"}, "text": map[netip.Addr]bool{netip.IPv6Loopback(): true},
+		"raw": json.RawMessage(" { \"a\" : 1 , \"a\" : 2 } "), "time": struct{ At time.Time }{},
+		"channel": map[string]any{"c": make(chan int)}, "not a number": []float64{math.NaN()}, "half": json.RawMessage(`{`),
+		"credential": struct{ C Credential }{"rmk_secret"}, "no number": json.Number("x"), "year": time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC),
+	}
+}
+
+// recorder notes the last body that is sent.
+type recorder struct{ body []byte }
+
+func (r *recorder) RoundTrip(q *http.Request) (*http.Response, error) {
+	answer := `{"access_token":"a","refresh_token":"r","expires_in":3600}`
+	if q.URL.Path != "/v1/auth/token" {
+		answer = `{"id":"t1","status":"pending"}`
+		r.body, _ = io.ReadAll(q.Body)
+	}
+	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: q}, nil
+}
+
+// sentWith are the calls that take metadata or a state, with the body that each sends.
+func sentWith(ctx context.Context, c *Client, value any) map[string]struct {
+	want any
+	send func() error
+} {
+	type sent = struct {
+		want any
+		send func() error
+	}
+	organization, session := c.Organization("k"), c.Agent("a1", "s").Session("s1")
+	limit := money.Max
+	return map[string]sent{
+		"agent": {AgentParams{hostile, []string{hostile}, hostile, value, "key"}, func() error {
+			_, err := organization.CreateAgent(ctx, AgentParams{hostile, []string{hostile}, hostile, value, "key"})
+			return err
+		}},
+		"organization": {OrganizationParams{Name: hostile, Metadata: value}, func() error {
+			_, err := c.CreateOrganization(ctx, OrganizationParams{Name: hostile, Metadata: value, BootstrapToken: "t"})
+			return err
+		}},
+		"session": {struct {
+			A string   `json:"agent_id"`
+			M int64    `json:"max_actions"`
+			V float64  `json:"max_value_usd"`
+			E int64    `json:"expires_in_seconds"`
+			S []string `json:"scopes"`
+			D any      `json:"metadata,omitzero"`
+			C float64  `json:"max_committed_usd"`
+			L int64    `json:"max_lease_seconds"`
+		}{hostile, 7, 0, 60, []string{}, value, 1e9, 30}, func() error {
+			_, err := organization.CreateSession(ctx, SessionParams{
+				hostile, 7, new(money.MicroUSD), time.Minute, []string{}, value, &limit, 30 * time.Second, "",
+			})
+			return err
+		}},
+		"begin": {struct {
+			T string  `json:"action_type"`
+			P any     `json:"pre_state"`
+			S string  `json:"session_id"`
+			V float64 `json:"value_usd"`
+			R bool    `json:"reversible"`
+			M any     `json:"metadata"`
+		}{hostile, value, "s1", 0.1, true, value}, func() error {
+			_, err := session.Begin(ctx, TransactionParams{ActionType: hostile, PreState: value, Value: money.USD / 10, Metadata: value})
+			return err
+		}},
+		"commit": {struct {
+			V float64 `json:"value_usd"`
+			P any     `json:"post_state"`
+		}{0.1, value}, func() error {
+			tx, err := session.Begin(ctx, TransactionParams{ActionType: "a"})
+			if err != nil {
+				return err
+			}
+			return tx.Commit(ctx, CommitParams{Value: new(money.USD / 10), PostState: value})
+		}},
+	}
+}
+
+func TestRequestsKeepTheirBytes(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]any{
+		"charge": chargeBody{hostile, money.Max, math.MaxInt64, hostile}, "least charge": chargeBody{},
+		"batch": map[string]any{"actions": []batchItem{{"s1", chargeBody{Count: 1}}, {hostile, chargeBody{hostile, 1, 1, "a"}}}},
+		"lease": grantBody{math.MaxInt64, money.Max, 3600, true}, "least lease": grantBody{},
+		"settlement": settleBody{7, money.Max, map[string]typeUsage{hostile: {7, money.Max}}, &grantBody{ExpiresIn: 1}},
+		"no usage":   settleBody{ByActionType: map[string]typeUsage{}}, "least settlement": settleBody{},
+		"empty batch":  map[string]any{"actions": []batchItem{}},
+		"credentials":  map[string]string{"secret": hostile, "agent_id": "<>&"},
+		"least limits": struct{ limitsBody }{},
+	} {
+		want, refused := firstEncoded(body)
+		if got, err := encode(body); !bytes.Equal(got, want) || err != nil || refused != nil {
+			t.Errorf("%s: %s, %v, want %s, %v", name, got, err, want, refused)
+		}
+	}
+}
+
+// The types of metadata and states are the program's.
+func TestWhatAProgramPassesKeepsItsBytes(t *testing.T) {
+	t.Parallel()
+	for name, value := range metadata() {
+		r := &recorder{}
+		c, err := New("http://remit.test", Options{HTTPClient: &http.Client{Transport: r}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for call, sent := range sentWith(t.Context(), c, value) {
+			want, refused := firstEncoded(sent.want)
+			err := sent.send()
+			if (err == nil) != (refused == nil) || err == nil && !bytes.Equal(r.body, want) {
+				t.Errorf("%s with %s: %s, %v, want %s, %v", call, name, r.body, err, want, refused)
+			}
+		}
+	}
+}
+
+func TestManyCallersEncodeAndDecodeTypesForTheFirstTime(t *testing.T) {
+	t.Parallel()
+	type first embedding
+	type read SessionInfo
+	value := map[string]any{"a": []first{{Rate: 0.5}, {Next: &embedding{}}}}
+	want, err := firstEncoded(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := make(chan struct{})
+	var callers sync.WaitGroup
+	for range 32 {
+		callers.Go(func() {
+			<-begin
+			if got, err := encode(value); !bytes.Equal(got, want) || err != nil {
+				t.Errorf("%s, %v, want %s", got, err, want)
+			}
+			var info []read
+			if err := decode([]byte(`[{"id":"s1","max_value_usd":0.000001,"scopes":["a"],"metadata":{"a":[1]}}]`), &info); err != nil ||
+				len(info) != 1 || info[0].ID != "s1" || info[0].MaxValue != 1 || string(info[0].Metadata) != `{"a":[1]}` {
+				t.Errorf("%+v, %v", info, err)
+			}
+		})
+	}
+	close(begin)
+	callers.Wait()
+}
+
+// answerTypes are what answers are read into.
+var answerTypes = []reflect.Type{
+	reflect.TypeFor[AgentInfo](), reflect.TypeFor[SessionInfo](), reflect.TypeFor[[]SessionSummary](), reflect.TypeFor[TransactionInfo](),
+	reflect.TypeFor[OrganizationInfo](), reflect.TypeFor[[]Event](), reflect.TypeFor[[]Family](), reflect.TypeFor[[]batchResult](),
+	reflect.TypeFor[Usage](), reflect.TypeFor[TokenPair](), reflect.TypeFor[Introspection](), reflect.TypeFor[RotatedKey](),
+	reflect.TypeFor[struct{}](), reflect.TypeFor[LimitReached](),
+}
+
+// requireReadAsAtFirst compares how an answer is read with how the SDK's first decoder reads it.
+func requireReadAsAtFirst(t *testing.T, text []byte) {
+	t.Helper()
+	for _, kind := range answerTypes {
+		want, got := reflect.New(kind), reflect.New(kind)
+		refused := json.Unmarshal(text, want.Interface())
+		if string(bytes.TrimSpace(text)) == "null" {
+			continue // decode refuses it
+		}
+		err := decode(text, got.Interface())
+		if (err == nil) != (refused == nil) || err == nil && !reflect.DeepEqual(got.Interface(), want.Interface()) {
+			t.Errorf("%.200q as %s: %+v, %v, want %+v, %v", text, kind, got.Elem(), err, want.Elem(), refused)
+		}
+	}
+}
+
+// texts are answers that decoders read differently.
+var texts = []string{
+	`{"id":"a","ID":"b","Id":"c","id":"d","unknown":{"x":[1,{"y":"\u0000"}]}}`, `{"max_value_usd":1000000000,"max_actions":9007199254740993}`,
+	`{"max_value_usd":0.0000001}`, `{"max_value_usd":1e400}`, `{"max_value_usd":1e-6}`, `{"max_value_usd":"1"}`, `{"max_value_usd":null,"scopes":null,"metadata":null}`,
+	`{"max_value_usd":12.300000}`, `{"max_value_usd":92233720368547758.08}`, `{"max_value_usd":-0}`, `{"max_value_usd":01}`, `{"max_value_usd":true}`,
+	`{"max_actions":1e3}`, `{"max_actions":1.0}`, `{"max_actions":9223372036854775808}`, `{"max_actions":-0}`, `{"max_actions":"1"}`,
+	`{"expires_at":"2026-11-21T08:19:32.859Z","created_at":"2026-11-21T08:19:32,859+24:00"}`, `{"expires_at":""}`, `{"expires_at":1}`, `{"expires_at":null}`,
+	`{"metadata": { "a" : 1 , "a" : 2, "<\u2028" : "\ud800" } }`, `{"metadata":"x","pre_state":[ 1 ],"body": null ,"data":1e999}`,
+	"{\"id\":\"a\xff\xed\xa0\x80\"}", `{"id":"\ud800\udc00\ud800x\udc00"}`, "{\"id\":\"\x00\"}", "{\"id\":\"\t\"}", "{\"id\":\"\u2028\x7f\"}", `{"id":"\x"}`,
+	`{"scopes":["a",null,"b"],"quotas":{"a":1,"A":2,"a":3,"b":1.0,"c":null},"usage":[]}`, `{"late":1}`, `{"late":"true"}`, `{"reversible":null}`,
+	`[{"status":200,"body":{"a":1}},{"status":"200"},null,{}]`, `[]`, `[null]`, `{}`, ``, ` `, `nul`, `{"a":1}{}`, `{"a":1} x`, "\ufeff{}", `{"a":1,}`, `[1,]`, `{a:1}`,
+	"\t{ \"id\"\n:\r\"a\" }\n", `{"actor":{"type":"agent","id":null},"id":7}`, `"x"`, `7`, `true`, `{"max_committed_usd":0}`, `{"max_committed_usd":{}}`,
+	`{"Limit":"l","action_count":3,"Status":403}`, strings.Repeat("[", 10001) + strings.Repeat("]", 10001), strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200),
+}
+
+func TestAnswersAreReadAsAtFirst(t *testing.T) {
+	t.Parallel()
+	for _, text := range texts {
+		requireReadAsAtFirst(t, []byte(text))
+	}
+}
+
+func FuzzAnswersAreReadAsAtFirst(f *testing.F) {
+	for _, text := range texts {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(requireReadAsAtFirst)
+}
+
+func FuzzRequestsKeepTheirBytes(f *testing.F) {
+	f.Add(hostile, []byte(`{"a":"<\u2028"}`))
+	f.Fuzz(func(t *testing.T, text string, raw []byte) {
+		var value any
+		if json.Unmarshal(raw, &value) != nil {
+			value = raw
+		}
+		for _, body := range []any{
+			chargeBody{ActionType: text, Scope: text}, AgentParams{Name: text, Metadata: json.RawMessage(raw)},
+			AgentParams{Metadata: asGiven(map[string]any{text: value})}, AgentParams{Metadata: asGiven(value)},
+		} {
+			want, refused := firstEncoded(body)
+			if got, err := encode(body); (err == nil) != (refused == nil) || err == nil && !bytes.Equal(got, want) {
+				t.Errorf("%q, %q: %s, %v, want %s, %v", text, raw, got, err, want, refused)
+			}
+		}
+	})
+}

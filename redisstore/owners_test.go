@@ -1,0 +1,63 @@
+package redisstore
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/internal/redistest"
+	"remit/redisproc"
+)
+
+// What a store remembers of a cell is a guess: the agent may be another of that cell, another organization's, or gone.
+func TestAListShowsTheRightAgentsWhateverWasRemembered(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w, foreign := newTenant(t, s, NewSession{MaxActions: 1}), newTenant(t, s, NewSession{MaxActions: 1})
+		want := []SessionSummary{summaryOf(w.newSession(t, s, time.Hour)), summaryOf(w.session)}
+		o := w.key.Organization
+		for name, remembered := range map[string]uuid.UUID{
+			"nothing": uuid.Nil, "itself": w.agent.ID, "another of its cell": NewID(w.agent.ID), "another organization's": foreign.agent.ID,
+		} {
+			s.owners.met.Purge()
+			if remembered != uuid.Nil {
+				s.owners.met.Add(ownersCell{o, cellOf(w.agent.ID)}, remembered)
+			}
+			for range 2 {
+				if page := must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10}))(t); !slices.Equal(page.Items, want) {
+					t.Errorf("%s: %+v, want %+v", name, page.Items, want)
+				}
+			}
+			if likely := s.owners.likely(o, []uuid.UUID{w.session.ID}); !slices.Equal(likely, []uuid.UUID{w.agent.ID}) {
+				t.Errorf("%s: then it remembers %v", name, likely)
+			}
+		}
+		must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
+		for _, v := range must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10}))(t).Items {
+			if v.Status != Revoked {
+				t.Errorf("of a revoked agent: %+v", v)
+			}
+		}
+	})
+}
+
+// Even a wrong guess costs one read more, and only once.
+func TestAListReadsItsAgentsOnce(t *testing.T) {
+	t.Parallel()
+	server := redistest.StartRedis(t, redisproc.Config{})
+	s := openStore(t, Config{}, server.URL(), nil)
+	info := redistest.PlainClient(t, server.URL())
+	w := newTenant(t, s, NewSession{MaxActions: 1})
+	loadScripts(t, s)
+	s.owners.note(w.key.Organization, []uuid.UUID{NewID(w.agent.ID)})
+	for _, hmget := range []int{1 + 1 + 2, 1 + 1 + 1} { // of the organization, the session and agents
+		before := redistest.CommandCounts(t, info)
+		must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 1}))(t)
+		want := map[string]int{"evalsha": 1, "time": 1, "zrevrangebylex": 2, "hmget": hmget}
+		if run := redistest.CommandsRun(t, info, before); !maps.Equal(run, want) {
+			t.Errorf("%v, want %v", run, want)
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package server
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	strict "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"remit/money"
+	"remit/redisstore"
+)
+
+// hostile has what encoders treat differently: quotes, control characters, HTML, the line ends of JavaScript, characters
+// beyond the BMP, and one that stands for invalid UTF-8.
+const hostile = "\"\\/\b\f\n\r\t\x00\x1f\x7f<b>&'\u00e9\u2028\u2029\uFFFD\U0001F600"
+
+// hostileObject is metadata as an early version may have stored it: with white space, escapes and numbers of every form.
+const hostileObject = "{ \"a\" : [ 1, 2.50, -0, 1e400, 9007199254740993, \"<\\u00e9\u00e9\\u2028\u2028\\/\\ud83d\\ude00>\" ] ,\n" +
+	"\"\" : null, \"n\" : { \"n\" : { \"n\" : [ [ ] , { } ] } } , \"\\u0061\\u0000\" : true }"
+
+// namedAnswer is a body that the encoder writes.
+type namedAnswer struct {
+	name  string
+	value any
+}
+
+// answersOfEveryType has each type of body that the encoder writes, with as little and with as much as it may hold.
+func answersOfEveryType() []namedAnswer {
+	id, other := uuid.MustParse("0199a1b2-c3d4-7e5f-8a9b-0c1d2e3fc3f1"), uuid.MustParse("0199a1b2-ffff-7e5f-8a9b-0c1d2e3fc3f1")
+	at := timestamp(time.Date(2026, 2, 28, 23, 59, 59, 7e6, time.FixedZone("", 3600)))
+	most, none, count, scopes := money.Max, money.MicroUSD(0), int64(1<<53), []string{"read", "tools:<a>&'b'/c", "!#[]~"}
+	object := jsontext.Value(hostileObject)
+	usage := limitUsage{1, 1e9, 12_300_000, money.Max, 1, 999_999_999, 100_001, at}
+	problem := problem{
+		Type: "urn:remit:problem:x", Title: hostile, Status: 400, Detail: hostile, Code: "x", RequestID: hostile,
+		Errors: []fieldError{{hostile, hostile}, {}}, RequiredScope: "a", SessionStatus: redisstore.Expired,
+		TransactionStatus: redisstore.RolledBack, Limit: "max_actions", limitUsage: &usage,
+	}
+	ofQuota := newProblem(403, "quota_exceeded", "d")
+	ofQuota.quotaUsage = &quotaUsage{"agents", 1 << 53, 0}
+	session := sessionAnswer{
+		id, other, redisstore.Active, 1e9, 7, money.Max, 12_300_000, 100_001, 5, 1, &most, 3600, scopes, object, at, at, at,
+	}
+	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, "rms_secret"}
+	event := eventAnswer{
+		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other,
+		eventData{"max_actions", &count, &count, &count, &count, &most, &none, &most, &most, &most, &none, &most, true, at, at, at},
+	}
+	transaction := transactionAnswer{
+		id, other, id, 7, redisstore.Committed, hostile, money.Max, 1, 100_001, true, hostile, object, object, object, at, at,
+		at, true, at,
+	}
+	used := leaseUsage{7, 12_300_000, money.Max, 1e9, true, at}
+	lease, settled := leaseAnswer{id, other, redisstore.LeaseOpen, 1e9, money.Max, at, at, nil}, leaseAnswer{id, other, redisstore.LeaseSettled, 7, 1, at, at, &used}
+	settlement := settlementAnswer{id, other, redisstore.LeaseSettled, used, &lease, &refusedRenewal{"session_limit_reached", "max_actions", hostile}}
+	resource := resources{&count, nil, &count, nil, &count, nil}
+	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
+	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other}
+	metadata := serverMetadata{
+		"i", "a", "t", "r", "n", "j", []string{"client_credentials"}, []string{}, nil, scopes, []string{hostile},
+	}
+	return []namedAnswer{
+		{"problem", problem}, {"problem of a quota", ofQuota}, {"least problem", newProblem(404, "not_found", "")},
+		{"session", session}, {"least session", sessionOf(redisstore.Session{})},
+		{"summaries", []sessionSummary{{id, other, redisstore.Active, 7, 1e9, 12_300_000, money.Max, at}, {}}},
+		{"no summaries", []sessionSummary{}}, {"nil summaries", []sessionSummary(nil)},
+		{"ended", endedAnswer{id, redisstore.Completed, at}}, {"least ended", endedAnswer{}},
+		{"agent", agent}, {"least agent", agentOf(redisstore.Agent{})}, {"agents", []agentAnswer{agent, agentOf(redisstore.Agent{})}},
+		{"revoked agent", revokedAgentAnswer{id, redisstore.Revoked, at}}, {"rotated secret", rotatedSecretAnswer{id, "s", at}},
+		{"event", event}, {"least event", eventAnswer{}}, {"events", []eventAnswer{event, {}, event}},
+		{"transaction", transaction}, {"least transaction", transactionAnswer{}},
+		{"transactions", []transactionAnswer{transaction, {}}},
+		{"lease", lease}, {"settled lease", settled}, {"least lease", leaseAnswer{}},
+		{"settlement", settlement}, {"least settlement", settlementAnswer{}},
+		{"settlement without a renewal", settlementAnswer{Refusal: &refusedRenewal{Code: "unavailable"}}},
+		{"organization", organization}, {"least organization", organizationOf(redisstore.Organization{})},
+		{"rotated key", rotatedKeyAnswer{"k", at}}, {"families", []familyAnswer{{id, at, at, at}, {}}},
+		{"introspection", token}, {"least introspection", introspection{}}, {"tokens", tokenPair{"a", "r", "bearer", 3600}},
+		{"revoked token", revokedTokenAnswer{true}}, {"oauth grant", oauthGrant{"a", "Bearer", 3600, "r", "a b"}},
+		{"oauth error", oauthErrorAnswer{"invalid_request", hostile}}, {"server metadata", metadata},
+		{"ready", healthAnswer{"ready", []string{hostile}}}, {"healthy", healthAnswer{Status: "ok"}},
+		{"charge", chargeAnswer{id, usage}}, {"least charge", chargeAnswer{}},
+		{"batch", []batchResult{{200, chargeAnswer{id, usage}}, {400, problem}, {403, ofQuota}, {0, nil}}},
+	}
+}
+
+// The file was written by the encoder that the service had first: go-json-experiment/json. It reads the requests still, so
+// the bodies are also held to what it writes today.
+func TestEveryTypeOfAnswerKeepsItsBytes(t *testing.T) {
+	t.Parallel()
+	file, err := os.ReadFile("testdata/answers.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := map[string]string{}
+	for line := range strings.Lines(string(file)) {
+		name, body, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		pinned[name] = body
+	}
+	answers := answersOfEveryType()
+	if len(pinned) != len(answers) {
+		t.Errorf("%d answers are pinned, want %d", len(pinned), len(answers))
+	}
+	for _, a := range answers {
+		first, err := strict.Marshal(a.value)
+		if err != nil || string(first) != pinned[a.name] {
+			t.Errorf("%s: the first encoder writes %s, %v, pinned is %s", a.name, first, err, pinned[a.name])
+		}
+		if got, err := encode(a.value); string(got) != pinned[a.name] || err != nil {
+			t.Errorf("%s: %s, %v, want %s", a.name, got, err, pinned[a.name])
+		}
+	}
+}
+
+// An encoder that prepares each type at its first use must do so for many callers at once.
+func TestManyCallersEncodeATypeForTheFirstTime(t *testing.T) {
+	t.Parallel()
+	values := firstUses()
+	begin := make(chan struct{})
+	var callers sync.WaitGroup
+	for range 32 {
+		callers.Go(func() {
+			<-begin
+			for _, value := range values {
+				want, err := strict.Marshal(value)
+				if got, failed := encode(value); !bytes.Equal(got, want) || failed != nil || err != nil {
+					t.Errorf("%s, %v, want %s, %v", got, failed, want, err)
+				}
+			}
+		})
+	}
+	close(begin)
+	callers.Wait()
+}
+
+// firstUses are answers in types that nothing else encodes.
+func firstUses() (values []any) {
+	for _, a := range answersOfEveryType() {
+		switch v := a.value.(type) {
+		case problem:
+			type once problem
+			values = append(values, struct{ Own once }{once(v)})
+		case sessionAnswer:
+			type once sessionAnswer
+			values = append(values, []once{once(v), once(v)})
+		case agentAnswer:
+			type once agentAnswer
+			values = append(values, map[string]*once{"x": (*once)(&v)})
+		case eventAnswer:
+			type once eventAnswer
+			values = append(values, [2]once{once(v), once(v)})
+		case transactionAnswer:
+			type once transactionAnswer
+			values = append(values, &[]once{once(v)})
+		case organizationAnswer:
+			type once organizationAnswer
+			values = append(values, []any{once(v), 1, nil})
+		}
+	}
+	return values
+}
+
+// What cannot be written as JSON is an error, and no half of a body.
+func TestAnAnswerThatIsNoJSONIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]any{
+		"invalid UTF-8":             oauthErrorAnswer{Description: "a\xffb"},
+		"half a character":          []agentAnswer{{Name: "\xe2\x80"}},
+		"a surrogate":               problem{Detail: "\xed\xa0\x80"},
+		"invalid UTF-8 in metadata": organizationAnswer{Metadata: jsontext.Value("{\"a\":\"\xff\"}")},
+		"half an object":            organizationAnswer{Metadata: jsontext.Value(`{"a":`)},
+		"two objects":               organizationAnswer{Metadata: jsontext.Value(`{}{}`)},
+		"a name given twice":        organizationAnswer{Metadata: jsontext.Value(`{"a":1,"a":2}`)},
+	} {
+		if _, err := strict.Marshal(value); err == nil {
+			t.Errorf("%s: the first encoder writes it", name)
+		}
+		if body, err := encode(value); err == nil || body != nil {
+			t.Errorf("%s: %s, %v", name, body, err)
+		}
+	}
+}
+
+func FuzzAnswersKeepTheirBytes(f *testing.F) {
+	f.Add(hostile, []byte(hostileObject))
+	f.Add("\xff", []byte(`{"a":"\ud800"}`))
+	f.Add("", []byte(`{"a":1,"\u0061":2}`))
+	f.Fuzz(func(t *testing.T, text string, object []byte) {
+		for _, value := range []any{
+			agentAnswer{Name: text, Scopes: []string{text, text}, Metadata: object},
+			[]batchResult{{400, problem{Detail: text, Errors: []fieldError{{text, text}}}}},
+			transactionAnswer{ActionType: text, PreState: object, PostState: object},
+		} {
+			want, refused := strict.Marshal(value)
+			got, err := encode(value)
+			if (err == nil) != (refused == nil) || err == nil && !bytes.Equal(got, want) {
+				t.Errorf("%q, %q: %s, %v, want %s, %v", text, object, got, err, want, refused)
+			}
+		}
+	})
+}
