@@ -88,7 +88,7 @@ func (l *Lease) learn(u Usage, now time.Duration) {
 func (i *SessionInfo) remainder() amount {
 	left := amount{i.MaxActions - i.ActionCount, i.MaxValue - i.ValueUsed - i.ValueHeld}
 	if i.MaxCommitted != nil {
-		left.value = min(left.value, *i.MaxCommitted-i.ValueCommitted)
+		left.value = min(left.value, *i.MaxCommitted-i.ValueCommitted-i.ValueHeld)
 	}
 	return left
 }

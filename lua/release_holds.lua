@@ -20,8 +20,8 @@ local audit = ARGV[1]
 
 --@block now
 
-if redis.call('EXISTS', agent) == 0 then
-  return {'ok', '0'} -- its agent was deleted meanwhile: an event would begin an audit trail that nothing ends
+if redis.call('EXISTS', agent, session) < 2 then
+  return {'ok', '0'} -- one of them ended meanwhile: an audit trail or a session that begins here would never end
 end
 local h, gb, lv = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv'))
 local held = tonumber(h or 0)

@@ -20,6 +20,7 @@ var (
 // Why a renewal is refused before the script could.
 const (
 	refusedByQuota = "quota_exceeded"
+	refusedByRate  = "rate_limited"
 	refusedForNow  = "unavailable"
 )
 
@@ -108,18 +109,15 @@ type wantedRenewal struct {
 	held  reservation
 }
 
-// renewal reserves a renewal, or says in it why it is refused. A quota refuses it; a rate does not, because it follows
-// a settlement.
+// renewal reserves a renewal, or says in it why it is refused. Quotas and rates count it as they count a grant: each leaves
+// a lease in Redis for an hour.
 func (s *Store) renewal(ctx context.Context, act actor, wanted *NewLease) wantedRenewal {
 	if wanted == nil {
 		return wantedRenewal{}
 	}
-	d := s.leaseDemand(act, *wanted)
-	d.unpaced = true
-	held, err := s.reserveIn(act.flow, d)
+	held, err := s.reserveIn(act.flow, s.leaseDemand(act, *wanted))
 	if err != nil {
-		_ = s.refusals.count(err)
-		return wantedRenewal{text: refusedByQuota}
+		return wantedRenewal{text: refusalOf(s.refusals.count(err))}
 	}
 	id := NewID(act.agent)
 	partial := cmp.Or(oneIf(wanted.Partial), "0")
@@ -127,6 +125,14 @@ func (s *Store) renewal(ctx context.Context, act actor, wanted *NewLease) wanted
 		id: string(id[:]), lease: s.keys.lease(act.agent, id), held: held,
 		text: fmt.Sprintf("%d %d %d %s", wanted.MaxActions, int64(wanted.MaxValue), wanted.Lifetime.Milliseconds(), partial),
 	}
+}
+
+func refusalOf(err error) string {
+	var rate *RateError
+	if errors.As(err, &rate) {
+		return refusedByRate
+	}
+	return refusedByQuota
 }
 
 // Lease returns a lease that the caller may see. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownLease.

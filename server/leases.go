@@ -158,6 +158,7 @@ var renewalRefusals = map[string]string{
 	"session_limit_reached": "the renewal does not fit into what the session may still do",
 	"session_not_active":    "the session is no longer active",
 	"quota_exceeded":        "your organization has reached its quota of bytes",
+	"rate_limited":          "your organization or agent creates too much at once",
 	"unavailable":           "the store cannot take another lease now",
 }
 

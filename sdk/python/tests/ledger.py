@@ -23,6 +23,7 @@ from remit.transport import Answer, Failure, Kind
 PASS = "pass"
 LOSE = "it is done, and its answer is lost"
 DOWN = "it is refused as unavailable"
+SUSPENDED = "it is refused because the organization is suspended"
 
 MANY = 1_000_000_000
 _DAY = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -116,7 +117,8 @@ class Ledger:
             self.seen.append(asked)
         does = PASS if place == "POST token" else self.react(asked)
         with self._lock:
-            status, answer = self._problem(503, "unavailable") if does == DOWN else self._once(asked, parts)
+            refusal = {DOWN: (503, "unavailable"), SUSPENDED: (403, "organization_suspended")}.get(does)
+            status, answer = self._problem(*refusal) if refusal else self._once(asked, parts)
         if does == LOSE:
             return Failure(Kind.LOST, Unavailable("no answer: it was lost"))
         if status in (200, 201):

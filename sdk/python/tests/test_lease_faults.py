@@ -10,7 +10,7 @@ from pathlib import Path
 from unittest import mock
 
 import remit
-from ledger import DOWN, LOSE, PASS, Clock, Ledger, Request, until
+from ledger import DOWN, LOSE, PASS, SUSPENDED, Clock, Ledger, Request, until
 
 
 class LeaseFaults(unittest.TestCase):
@@ -146,6 +146,17 @@ class LeaseFaults(unittest.TestCase):
             lease.close()
         self.assertEqual(caught.exception.code, "lease_settled")
         lease.close()
+
+    def test_a_settlement_waits_until_a_suspended_organization_is_resumed(self) -> None:
+        ledger = Ledger(self)
+        lease = ledger.session().lease()
+        lease.charge()
+        ledger.react = lambda _: SUSPENDED
+        with self.assertRaises(remit.OrganizationSuspended):
+            lease.close()
+        ledger.react = lambda _: PASS
+        lease.close()
+        ledger.balances(1, 0)
 
     def test_an_error_in_the_block_wins_over_one_of_the_settlement(self) -> None:
         ledger = Ledger(self)

@@ -1,6 +1,7 @@
 // The talk with the service about leases: one request at a time, whose outcome is always learned.
 
 import type { Call, Caller } from "./call.js";
+import { codes } from "./codes.js";
 import { OutcomeUnknown, RemitError } from "./errors.js";
 import { Grant, Moment } from "./grant.js";
 import type { Holdings } from "./holdings.js";
@@ -192,7 +193,9 @@ export class Renewer {
   }
 }
 
-// isFinal reports whether the service itself refuses a settlement, which another attempt does not change.
+// isFinal reports whether the service itself refuses a settlement, which another attempt does not change. A suspended
+// organization may be resumed.
 function isFinal(error: RemitError): boolean {
-  return error.code !== "" && error.status >= 400 && error.status < 500 && ![408, 429].includes(error.status);
+  const isRefused = error.code !== "" && error.code !== codes.organizationSuspended;
+  return isRefused && error.status >= 400 && error.status < 500 && ![408, 429].includes(error.status);
 }

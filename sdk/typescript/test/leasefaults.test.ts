@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import test from "node:test";
-import { OutcomeUnknown, USD } from "@remit/sdk";
+import { OrganizationSuspended, OutcomeUnknown, USD } from "@remit/sdk";
 import { fakeClock, settle } from "./clock.js";
 import { Charged, Ledger } from "./ledger.js";
 import { failure, until } from "./outcome.js";
@@ -133,6 +133,17 @@ test("a settlement after the lease has expired is late, and exact", async (t) =>
   await lease.close();
   ledger.balances(2, 0n);
   assert.ok([...ledger.leases.values()].some((l) => l.late && l.actions === 1));
+});
+
+test("a settlement waits until a suspended organization is resumed", async () => {
+  const ledger = new Ledger();
+  const lease = await ledger.session().lease();
+  await lease.charge();
+  ledger.fate = () => "suspended";
+  await assert.rejects(lease.close(), OrganizationSuspended);
+  ledger.fate = () => "pass";
+  await lease.close();
+  ledger.balances(1, 0n);
 });
 
 test("the settlement of a lease that others settled is reported by close", async () => {

@@ -16,7 +16,7 @@ export interface Leased {
 }
 
 /** What becomes of a request. "lose": it is done, and its answer is lost. "down": it is refused as unavailable. */
-export type Fate = "pass" | "lose" | "down" | "drop" | Promise<void>;
+export type Fate = "pass" | "lose" | "down" | "drop" | "suspended" | Promise<void>;
 
 interface Request {
   readonly place: string; // such as POST leases
@@ -95,6 +95,9 @@ export class Ledger {
     init.signal?.throwIfAborted();
     if (fate === "drop") {
       throw new TypeError("fetch failed"); // before the service has seen it
+    }
+    if (fate === "suspended") {
+      return problem(403, "organization_suspended");
     }
     const answer = fate === "down" ? problem(503, "unavailable") : this.#once(request, url);
     if (fate === "lose") {

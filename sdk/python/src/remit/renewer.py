@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Iterator, Optional
 
+from . import codes
 from .calls import Call, Caller, timeout_of
 from .errors import OutcomeUnknown, RemitError, Unavailable
 from .grant import Grant, Moment
@@ -174,5 +175,7 @@ class Renewer:
 
 
 def _is_final(error: RemitError) -> bool:
-    """Returns whether the service itself refuses a settlement, which another attempt does not change."""
-    return error.code != "" and 400 <= error.status < 500 and error.status not in (408, 429)
+    """Returns whether the service itself refuses a settlement, which another attempt does not change. A suspended organization
+    may be resumed."""
+    is_refused = error.code not in ("", codes.ORGANIZATION_SUSPENDED)
+    return is_refused and 400 <= error.status < 500 and error.status not in (408, 429)
