@@ -180,6 +180,7 @@ func checkLive(live map[string][]string) []Violation {
 var refusals = map[Kind][]string{
 	Charge:   {"session_limit_reached"},
 	Begin:    {"session_limit_reached"},
+	Grant:    {"session_limit_reached"},
 	Commit:   {"transaction_not_pending"},
 	Rollback: {"transaction_not_pending", "transaction_not_reversible"},
 	Read:     {"not_found"}, // other checks judge what is missing

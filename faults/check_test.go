@@ -48,6 +48,18 @@ func transaction(kind Kind, outcome Outcome) Call {
 	return c
 }
 
+// leased is a call about a lease of 4 actions and two dollars of session s, of which one of each is spent.
+func leased(kind Kind, outcome Outcome) Call {
+	c := Call{Kind: kind, Session: "s", Key: string(kind), Outcome: outcome, Status: 200, Effect: Effect{Actions: 4, Held: 2 * money.USD}}
+	if kind == Settle {
+		c.Effect = Effect{Actions: -3, Used: money.USD, Held: -2 * money.USD}
+	}
+	if outcome == Unknown {
+		c.Status = 0
+	}
+	return c
+}
+
 func afterTransaction(status string, actions int64, used, held money.MicroUSD) Stored {
 	return Stored{
 		Sessions:     map[string]Session{"s": {Actions: actions, MaxActions: 9, Used: used, Held: held, MaxValue: 9 * money.USD}},
@@ -111,6 +123,15 @@ func TestCheckFindsEachViolation(t *testing.T) {
 		{"a commit refused that happened", []Call{transaction(Begin, OK), transaction(Rollback, OK), transaction(Commit, Refused)}, afterTransaction("committed", 1, 0, 0), []Rule{RuleStatus}},
 		{"a rollback, and a refused commit", []Call{transaction(Begin, OK), transaction(Rollback, OK), transaction(Commit, Refused)}, afterTransaction("rolled_back", 1, 0, 0), nil},
 		{"a commit and a rollback", []Call{transaction(Begin, OK), transaction(Rollback, OK), transaction(Commit, OK)}, afterTransaction("committed", 1, money.USD, 0), []Rule{RuleSurplus, RuleBothEnds}},
+
+		{"a lease granted, and counted whole", []Call{leased(Grant, OK)}, afterTransaction("", 4, 0, 2*money.USD), nil},
+		{"a lease granted, not counted", []Call{leased(Grant, OK)}, afterTransaction("", 0, 0, 0), []Rule{RuleLost, RuleLost}},
+		{"a lease settled, the rest returned", []Call{leased(Grant, OK), leased(Settle, OK)}, afterTransaction("", 1, money.USD, 0), nil},
+		{"a lease settled, the rest kept", []Call{leased(Grant, OK), leased(Settle, OK)}, afterTransaction("", 4, 2*money.USD, 0), []Rule{RuleSurplus, RuleSurplus}},
+		{"a lease settled twice", []Call{leased(Grant, OK), leased(Settle, OK)}, afterTransaction("", 0, money.USD, 0), []Rule{RuleLost}},
+		{"a settlement of unknown outcome that happened", []Call{leased(Grant, OK), leased(Settle, Unknown)}, afterTransaction("", 1, money.USD, 0), nil},
+		{"a settlement of unknown outcome that did not", []Call{leased(Grant, OK), leased(Settle, Unknown)}, afterTransaction("", 4, 0, 2*money.USD), nil},
+		{"a settlement that is refused", []Call{{Kind: Settle, Outcome: Refused, Status: 409, Code: "lease_settled"}}, Stored{}, []Rule{RuleAnswer}},
 
 		{"a use before the revocation was acknowledged", []Call{at(1, 9, used), at(2, 5, revoked)}, Stored{}, nil},
 		{"a use after the revocation was acknowledged", []Call{at(2, 5, revoked), at(6, 7, used)}, Stored{}, []Rule{RuleRevoked}},

@@ -45,6 +45,8 @@ const (
 	roomyValue   = 1_000_000 * money.USD
 	tightActions = 40
 	tightValue   = money.USD / 10
+
+	longestLease = 3600 // seconds; longer than a scenario takes
 )
 
 // NewFixture creates an organization with agents by calls to the instance, which must all succeed.
@@ -103,7 +105,8 @@ func (w *Fixture) createAgent() Request {
 
 func (w *Fixture) createSession(agent string, actions int64, value money.MicroUSD) Request {
 	return Request{Call: Call{Kind: Create}, Method: http.MethodPost, Path: "/sessions", APIKey: w.APIKey,
-		Body: object{"agent_id": agent, "max_actions": actions, "max_value_usd": value, "expires_in_seconds": 86400}}
+		Body: object{"agent_id": agent, "max_actions": actions, "max_value_usd": value, "expires_in_seconds": 86400,
+			"max_lease_seconds": longestLease}}
 }
 
 func exchange(agent, secret string) Request {

@@ -31,6 +31,8 @@ const (
 	Begin    Kind = "begin"
 	Commit   Kind = "commit"
 	Rollback Kind = "rollback"
+	Grant    Kind = "grant"  // of a lease
+	Settle   Kind = "settle" // a lease
 	Exchange Kind = "exchange"
 	Refresh  Kind = "refresh"
 	Revoke   Kind = "revoke"
@@ -51,7 +53,7 @@ type Effect struct {
 type Call struct {
 	Kind     Kind
 	Instance string // base URL
-	// Subject is the transaction, refresh token or revoked thing that the call is about.
+	// Subject is the transaction, lease, refresh token or revoked thing that the call is about.
 	Subject string
 	Session string // that the Effect is on; empty for none
 	Key     string // idempotency key; empty for none

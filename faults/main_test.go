@@ -15,6 +15,9 @@ import (
 var repeats = flag.Int("repeats", 1, "how many times as often each scenario repeats its fault")
 
 func TestMain(m *testing.M) {
+	if os.Getenv(holderVariable) != "" {
+		os.Exit(holdLease(os.Stdin, os.Stdout))
+	}
 	os.Exit(serviceproc.Tests{M: m, Race: raceDetector, End: removePreload}.Run())
 }
 

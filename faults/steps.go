@@ -18,6 +18,7 @@ var steps = []struct {
 	{40, (*worker).chargeUnkeyed},
 	{30, (*worker).chargeKeyed},
 	{16, (*worker).transact},
+	{8, (*worker).lease},
 	{8, (*worker).refreshConcurrently},
 	{2, (*worker).revokeFamily},
 	{1, (*worker).revokeAgent},

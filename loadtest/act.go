@@ -67,6 +67,8 @@ func (f *fleet) perform(ctx context.Context, a action, due time.Time) *recorder 
 		return f.end(ctx, s, due)
 	case lists:
 		return f.listSessions(ctx, s.agent, due)
+	case leases:
+		return f.chargeLease(ctx, s, a, due)
 	}
 	return f.charge(ctx, s, a, due)
 }

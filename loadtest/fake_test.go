@@ -46,6 +46,8 @@ const (
 	forgetsCommits             // a commit is acknowledged but not stored, occasionally
 	refusesCommits             // commits are refused, occasionally
 	ignoresKeys                // a repeated key is charged again
+	losesSettlements           // a settlement returns the whole lease
+	keepsLeases                // a settlement returns nothing
 
 	// The remaining faults break no rule: they only make outcomes unknown, and totals must still reconcile.
 	failsAfterCharge // charges, then answers 503, occasionally
@@ -66,6 +68,7 @@ type fakeService struct {
 	refreshes int
 	begins    int
 	sessions  map[string]*fakeSession
+	leases    map[string]*fakeLease
 	changes   int // by agents
 
 	keys     sync.Mutex
@@ -87,7 +90,7 @@ type fakeSession struct {
 // startFake serves until the test ends, and returns the base URL.
 func startFake(t *testing.T, f fault) string {
 	t.Helper()
-	s := &fakeService{fault: f, sessions: map[string]*fakeSession{}, outcomes: map[string]*httptest.ResponseRecorder{}}
+	s := &fakeService{fault: f, sessions: map[string]*fakeSession{}, leases: map[string]*fakeLease{}, outcomes: map[string]*httptest.ResponseRecorder{}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/organizations", s.create("api_key"))
 	mux.HandleFunc("POST /v1/agents", s.create("secret"))
@@ -100,6 +103,8 @@ func startFake(t *testing.T, f fault) string {
 	mux.HandleFunc("GET /v1/sessions/{id}", s.read)
 	mux.HandleFunc("POST /v1/sessions/{id}/end", s.end)
 	mux.HandleFunc("POST /v1/sessions/{id}/actions", s.act)
+	mux.HandleFunc("POST /v1/sessions/{id}/leases", s.lease)
+	mux.HandleFunc("POST /v1/leases/{id}/settle", s.settle)
 	mux.HandleFunc("POST /v1/transactions", s.begin)
 	mux.HandleFunc("GET /v1/transactions", s.list)
 	mux.HandleFunc("POST /v1/transactions/{id}/commit", s.commit)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"remit/client"
@@ -21,7 +22,8 @@ type fleet struct {
 	agents   []*agent
 	sessions []*session
 	started  startedSessions
-	unsent   int64 // actions that were due, but never sent
+	unsent   int64        // actions that were due, but never sent
+	local    atomic.Int64 // actions that a lease decided without a request
 }
 
 // newFleet returns a fleet without agents. Without keys the SDK sends each request once. With keys it may repeat a request
@@ -102,11 +104,14 @@ func (f *fleet) open(ctx context.Context, i int) error {
 	t := f.persist(ctx, opSession, time.Now(), func(ctx context.Context) (err error) {
 		made, err = f.org.CreateSession(ctx, client.SessionParams{
 			AgentID: a.sdk.ID(), MaxActions: may.actions, MaxValue: new(money.MicroUSD(may.value)),
-			ExpiresIn: sessionLifetime(f.cfg),
+			ExpiresIn: sessionLifetime(f.cfg), MaxLease: leaseTime,
 		})
 		return err
 	})
 	f.sessions[i] = &session{sdk: a.sdk.Session(made.ID), agent: a, limits: may}
+	if t.err == nil && f.cfg.scenario == leased {
+		return f.openLease(ctx, f.sessions[i])
+	}
 	return t.err
 }
 

@@ -14,6 +14,7 @@
 //	storm   as steady, but the access tokens of all agents expire at once half-way through, and all agents call at once
 //	mixed   evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, exchanges, sessions
 //	        created and ended, lists
+//	leased  charges, evenly, each to the lease of its session
 //
 // Agents act through the Go SDK (package client). By default it sends each request once and without an idempotency key. That
 // is the cheapest request, and if its answer is lost, the outcome stays unknown. With -keys writes carry keys, and the SDK
@@ -125,6 +126,7 @@ func runFleet(ctx context.Context, cfg config, stderr io.Writer) (*fleet, error)
 	if err != nil {
 		return f, err
 	}
+	defer f.dropLeases()
 	fmt.Fprintf(stderr, "loadtest: setting up %d agents with %d sessions at %s\n", cfg.agents, cfg.fleetSessions(), cfg.addr)
 	if err := f.setUp(ctx); err != nil {
 		return f, fmt.Errorf("set-up: %w", err)

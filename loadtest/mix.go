@@ -16,6 +16,7 @@ const (
 	starts                // the organization creates a session, and its agent charges it
 	ends                  // an agent ends the oldest session created by starts, and its totals are checked
 	lists                 // an agent reads the first page of its active sessions
+	leases                // the lease of a session is charged for an action
 )
 
 // mix is what arrives in the mixed scenario: a fleet behind a gateway that mostly makes single charges.
@@ -37,6 +38,9 @@ const (
 // drawTask draws the task of an action.
 func drawTask(r *rand.Rand, cfg config) task {
 	n := r.IntN(100)
+	if cfg.scenario == leased {
+		return leases
+	}
 	if cfg.scenario != mixed {
 		if n < cfg.transactions {
 			return transacts

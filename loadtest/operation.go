@@ -6,12 +6,15 @@ type operation int
 func (o operation) String() string {
 	return [operations]string{
 		"organization", "agent", "token", "session", "action", "begin", "commit", "rollback", "refresh", "end", "read",
-		"late action", "list", "verify", "batch", "session list",
+		"late action", "list", "verify", "batch", "session list", "lease", "leased action", "settle",
 	}[o]
 }
 
 // forTokens reports whether the operation itself requests tokens.
 func (o operation) forTokens() bool { return o == opToken || o == opRefresh }
+
+// mayBeLocal reports whether the operation may succeed without a request of its own.
+func (o operation) mayBeLocal() bool { return o == opLeased || o == opSettle }
 
 const (
 	opOrganization operation = iota
@@ -30,7 +33,10 @@ const (
 	opVerify
 	opBatch
 	opSessions // a page of an agent's active sessions
+	opLease    // of a session, opened
+	opLeased   // an action that is charged to a lease, mostly without a request
+	opSettle   // closes a lease
 	operations
 
-	onlyMixed = opVerify // and all that follow
+	onlySome = opVerify // and all that follow: only in some scenarios
 )

@@ -81,6 +81,7 @@ var scenarioInWords = map[scenario]string{
 	storm:  "Actions arrive evenly; half-way through, the access tokens of all agents expire at once.",
 	mixed: "A realistic mix arrives evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, " +
 		"exchanges, sessions created and ended, lists.",
+	leased: "Charges arrive evenly, each for the lease of its session.",
 }
 
 // about describes in a sentence or two what arrives.
@@ -102,8 +103,11 @@ func settingsOf(r result) []setting {
 		target = "started for this run, with its own Redis and an append-only file synced every second"
 	}
 	transactions := fmt.Sprintf("%d %% of the actions", cfg.transactions)
-	if cfg.scenario == mixed {
+	switch cfg.scenario {
+	case mixed:
 		transactions = "as in the mix"
+	case leased:
+		transactions = "none"
 	}
 	keys := "off; each request is sent once"
 	if cfg.keys {

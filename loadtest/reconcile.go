@@ -9,7 +9,7 @@ import (
 
 // reconcile ends every session, and compares it and its transactions with its ledger. Before that each agent refreshes once
 // more, with the successor of a token spent during the run, and uses the new tokens from then on. An agent that could not
-// refresh during the run refreshes twice here.
+// refresh during the run refreshes twice here. Leases are closed first.
 func (f *fleet) reconcile(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, reconcilePatience)
 	defer cancel()
@@ -22,6 +22,9 @@ func (f *fleet) reconcile(ctx context.Context) error {
 		return ctx.Err()
 	})
 	if err != nil {
+		return err
+	}
+	if err := f.closeLeases(ctx); err != nil {
 		return err
 	}
 	f.sessions = append(f.sessions, f.started.take()...)

@@ -94,6 +94,8 @@ func (t *recorder) reply() reply {
 	switch {
 	case len(list) == 0 && t.err == nil && t.op.forTokens():
 		return reply{status: http.StatusOK} // another call fetched a token for the same agent, and this one shared it
+	case len(list) == 0 && t.err == nil && t.op.mayBeLocal():
+		return reply{status: http.StatusOK} // the lease had enough, or nothing was left to settle
 	case len(list) == 0 && t.err == nil:
 		return reply{err: errors.New("nothing was sent")}
 	case len(list) == 0, len(list) > 1 && errors.Is(t.err, client.ErrOutcomeUnknown):

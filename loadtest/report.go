@@ -22,7 +22,7 @@ func writeTable(w io.Writer, f *fleet) {
 	}
 	table.Flush()
 	fmt.Fprintln(w)
-	for _, line := range []string{lagOf(f), shedOf(f), stormOf(f)} {
+	for _, line := range []string{lagOf(f), shedOf(f), stormOf(f), localOf(f)} {
 		if line != "" {
 			fmt.Fprintln(w, line)
 		}
@@ -42,7 +42,7 @@ func (f *fleet) operationRows() []operationRow {
 	var rows []operationRow
 	for op := range operations {
 		s := &f.stats.all[op]
-		if op >= onlyMixed && s.latencies.TotalCount() == 0 {
+		if op >= onlySome && s.latencies.TotalCount() == 0 {
 			continue
 		}
 		row := operationRow{op.String(), s.latencies.TotalCount(), s.perSecond(), nil, s.refused, s.errors}
@@ -81,6 +81,14 @@ func stormOf(f *fleet) string {
 	}
 	return fmt.Sprintf("storm: all access tokens expired after %s; the service refused %d requests with an expired token",
 		brief(f.stats.stormAt.Sub(f.stats.timeline.start)), f.wire.refused.Load())
+}
+
+// localOf says how many actions were charged to leases without a request. It is empty without leases.
+func localOf(f *fleet) string {
+	if f.cfg.scenario != leased {
+		return ""
+	}
+	return fmt.Sprintf("leases: %d of %d actions were decided without a request", f.local.Load(), f.stats.all[opLeased].latencies.TotalCount())
 }
 
 // writeComparison writes the measurements of the service and its floors, and the ratios.

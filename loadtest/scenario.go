@@ -15,9 +15,10 @@ const (
 	burst  scenario = "burst"  // actions, at a low rate with bursts of five times that
 	storm  scenario = "storm"  // steady, but all access tokens expire at once half-way through
 	mixed  scenario = "mixed"  // evenly, the mix of mix.go
+	leased scenario = "leased" // actions, evenly, charged to leases
 )
 
-var scenarios = []string{string(steady), string(burst), string(storm), string(mixed)}
+var scenarios = []string{string(steady), string(burst), string(storm), string(mixed), string(leased)}
 
 // String is the scenario's name.
 func (s *scenario) String() string { return string(*s) }

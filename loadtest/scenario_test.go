@@ -168,6 +168,9 @@ func TestScenariosDetectFaults(t *testing.T) {
 		{"reads show twice", mixed, chargesTwiceLie, ruleSurplus},
 		{"charges are lost", mixed, losesCharges, ruleLost},
 		{"sessions do not end", mixed, neverEnds, ruleEnd},
+		{"what leases spent is lost", leased, losesSettlements, ruleLost},
+		{"what leases did not spend is kept", leased, keepsLeases, ruleSurplus},
+		{"charges near the end of a leased session count twice", leased, chargesTwice, ruleSurplus},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -181,19 +184,21 @@ func TestScenariosDetectFaults(t *testing.T) {
 	}
 }
 
-func TestMixedTotalsReconcileWithLostAnswers(t *testing.T) {
+func TestTotalsReconcileWithLostAnswers(t *testing.T) {
 	t.Parallel()
-	for name, f := range map[string]fault{"503": failsAfterCharge, "closed connection": hangsUp} {
-		for _, keys := range []bool{false, true} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				cfg := smallRun(startFake(t, f))
-				cfg.scenario, cfg.keys = mixed, keys
-				var stdout, stderr bytes.Buffer
-				if code := run(t.Context(), cfg, &stdout, &stderr); code != exitReconciled {
-					t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
-				}
-			})
+	for _, of := range []scenario{mixed, leased} {
+		for name, f := range map[string]fault{"503": failsAfterCharge, "closed connection": hangsUp} {
+			for _, keys := range []bool{false, true} {
+				t.Run(string(of)+" "+name, func(t *testing.T) {
+					t.Parallel()
+					cfg := smallRun(startFake(t, f))
+					cfg.scenario, cfg.keys = of, keys
+					var stdout, stderr bytes.Buffer
+					if code := run(t.Context(), cfg, &stdout, &stderr); code != exitReconciled {
+						t.Errorf("exit code %d\n%s%s", code, &stdout, &stderr)
+					}
+				})
+			}
 		}
 	}
 }

@@ -12,6 +12,7 @@ type session struct {
 	sdk    *client.Session
 	agent  *agent
 	limits limits
+	lease  *client.Lease // only in the leased scenario
 	ledger ledger
 }
 

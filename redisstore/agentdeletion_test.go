@@ -63,6 +63,35 @@ func TestADeletedAgentsRecordOutlivesItsAccessTokens(t *testing.T) {
 	})
 }
 
+// What an agent leaves behind ends by itself, however long its record is kept. Until the record ends, its organization may
+// settle its leases.
+func TestEverythingOfADeletedAgentEnds(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, leasing)
+		grant := w.exchange(t, s)
+		open, renewing, settled := w.lease(t, s, 1, 10), w.lease(t, s, 1, 10), w.lease(t, s, 1, 10)
+		w.settle(t, s, settled.ID, 1, 1)
+		pending := w.begin(t, s, grant.AccessToken, 1)
+		must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
+		n := NewSettlement{ActionCount: 1, ValueUsed: 2, Renew: &NewLease{MaxActions: 1, Lifetime: time.Minute}}
+		late := must(s.SettleLease(t.Context(), w.byKey(), renewing.ID, n))(t)
+		if late.Settlement.Renewed != nil || late.Settlement.Refusal != "session_not_active" {
+			t.Errorf("its lease is settled with %+v", late.Settlement)
+		}
+		agent, session, keys := w.agent.ID, w.session.ID, s.keys
+		for _, key := range []string{
+			keys.agent(agent), keys.events(agent), keys.agentFamilies(agent), keys.agentSessions(agent), keys.agentTransactions(agent),
+			keys.session(agent, session), keys.holds(agent, session), keys.leases(agent, session), keys.sessionTransactions(agent, session),
+			keys.transaction(agent, pending.ID), keys.lease(agent, open.ID), keys.lease(agent, renewing.ID), keys.lease(agent, settled.ID),
+		} {
+			if left := must(peek(t, s).PTTL(t.Context(), key).Result())(t); left <= 0 {
+				t.Errorf("%q ends in %s", key, left)
+			}
+		}
+	})
+}
+
 // POST …/revoke alone keeps the agent.
 func TestARevokedAgentStays(t *testing.T) {
 	t.Parallel()
@@ -78,8 +107,9 @@ func TestARevokedAgentStays(t *testing.T) {
 func TestNothingBringsADeletedAgentBack(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
-		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD})
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: money.USD, MaxLease: time.Minute})
 		grant, used := w.exchange(t, s), w.exchange(t, s)
+		open, expired := w.lease(t, s, 1, 1), w.lease(t, s, 1, 1)
 		must(s.Begin(t.Context(), grant.AccessToken,
 			NewTransaction{Session: w.session.ID, ActionType: "x", PreState: "{}", Value: 1, Lifetime: 300 * time.Millisecond}))(t)
 		held := must(s.Begin(t.Context(), grant.AccessToken,
@@ -89,6 +119,7 @@ func TestNothingBringsADeletedAgentBack(t *testing.T) {
 			now := must(peek(t, s).Time(t.Context()).Result())(t).UnixMilli()
 			return must(peek(t, s).ZCount(t.Context(), s.keys.holds(w.agent.ID, w.session.ID), "-inf", strconv.FormatInt(now, 10)).Result())(t) == 1
 		})
+		w.letLeasePass(t, s, expired)
 		w.endRecord(t, s)
 		caller, n := byToken(grant), NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Hour}
 		for name, test := range map[string]struct {
@@ -141,8 +172,26 @@ func TestNothingBringsADeletedAgentBack(t *testing.T) {
 				_, _, err := s.Events(ctx, w.byKey(), w.agent.ID, "", 1)
 				return err
 			}, ErrUnknownAgent},
-			"holds that are due": {func(ctx context.Context) error {
-				keys := []string{s.keys.session(w.agent.ID, w.session.ID), s.keys.holds(w.agent.ID, w.session.ID), s.keys.events(w.agent.ID), s.keys.agent(w.agent.ID)}
+			"lease": {func(ctx context.Context) error {
+				_, err := s.GrantLease(ctx, caller, w.session.ID, NewLease{MaxActions: 1, Lifetime: time.Second})
+				return err
+			}, ErrInvalidToken},
+			"lease by key": {func(ctx context.Context) error {
+				_, err := s.GrantLease(ctx, w.byKey(), w.session.ID, NewLease{MaxActions: 1, Lifetime: time.Second})
+				return err
+			}, ErrUnknownSession},
+			"settle": {func(ctx context.Context) error {
+				_, err := s.SettleLease(ctx, caller, open.ID, NewSettlement{})
+				return err
+			}, ErrInvalidToken},
+			"settle by key": {func(ctx context.Context) error {
+				_, err := s.SettleLease(ctx, w.byKey(), expired.ID, NewSettlement{Renew: &NewLease{MaxActions: 1, Lifetime: time.Second}})
+				return err
+			}, ErrUnknownLease},
+			"read lease": {func(ctx context.Context) error { _, err := s.Lease(ctx, w.byKey(), open.ID); return err }, ErrUnknownLease},
+			"holds and leases that are due": {func(ctx context.Context) error {
+				keys := []string{s.keys.session(w.agent.ID, w.session.ID), s.keys.holds(w.agent.ID, w.session.ID), s.keys.events(w.agent.ID),
+					s.keys.agent(w.agent.ID), s.keys.leases(w.agent.ID, w.session.ID)}
 				_, err := s.client.Run(ctx, ownFlow, releaseHolds, keys, s.auditAs(ctx, actorKey))
 				return err
 			}, nil},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,6 +24,7 @@ type fixture struct {
 	key   APIKey
 	token AccessToken
 
+	lock   sync.Mutex
 	leases []uuid.UUID // that were granted
 }
 
@@ -125,11 +127,14 @@ func (w *fixture) pass(ctx context.Context, d time.Duration) error {
 	beginning := func(key string) string { return strings.TrimSuffix(key, agent.String()) }
 	args := []any{d.Milliseconds(), beginning(keys.session(agent, agent)), beginning(keys.holds(agent, agent)),
 		beginning(keys.transaction(agent, agent)), beginning(keys.leases(agent, agent))}
+	args = append(args, beginning(keys.lease(agent, agent)))
+	w.lock.Lock()
 	slices.SortFunc(w.leases, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
 	w.leases = slices.Compact(w.leases)
 	for _, id := range w.leases {
 		args = append(args, keys.lease(agent, id))
 	}
+	w.lock.Unlock()
 	return passTime.Run(ctx, w.peek, []string{keys.agentSessions(agent), keys.agentTransactions(agent)}, args...).Err()
 }
 

@@ -89,10 +89,7 @@ func TestHistoriesThatBreakARuleAreNotLinearizable(t *testing.T) {
 	session, first, second := uuid.UUID{1}, uuid.UUID{2}, uuid.UUID{3}
 	begin := step{op: NewTransaction{Session: session, Value: 50, Lifetime: time.Hour}}
 	keyed := step{op: Charge{Count: 1, Value: 10}, target: session, key: "key", request: 1}
-	steps := []struct {
-		step step
-		id   uuid.UUID
-	}{
+	steps := []sequentialStep{
 		{step{op: NewSession{MaxActions: 7, MaxValue: 100, Lifetime: time.Hour}}, session},
 		{step{op: Charge{Count: 1, Value: 30}, target: session}, uuid.Nil},
 		{begin, first},
@@ -110,13 +107,7 @@ func TestHistoriesThatBreakARuleAreNotLinearizable(t *testing.T) {
 	}
 	start := time.UnixMilli(0)
 	blank := model{start: start, now: start, scopes: []string{"read"}, outcomes: map[idempotencyKey]*firstOutcome{}}
-	truth := blank
-	var history []porcupine.Operation
-	for i, s := range steps {
-		history = append(history, porcupine.Operation{
-			Input: s.step, Output: truth.do(s.step, s.id), Call: int64(2 * i), Return: int64(2*i + 1),
-		})
-	}
+	history := sequential(blank, steps)
 	for _, test := range []struct {
 		name  string
 		place int
@@ -153,6 +144,25 @@ func TestHistoriesThatBreakARuleAreNotLinearizable(t *testing.T) {
 	}
 }
 
+// sequential returns the history of one client that makes the steps, as the model answers them, in the store's time.
+func sequential(m model, steps []sequentialStep) (history []porcupine.Operation) {
+	for i, s := range steps {
+		answer := m.do(s.step, s.id).at(func(t time.Time) time.Time {
+			if t.IsZero() {
+				return t
+			}
+			return t.Add(m.start.Sub(m.now))
+		})
+		history = append(history, porcupine.Operation{Input: s.step, Output: answer, Call: int64(2 * i), Return: int64(2*i + 1)})
+	}
+	return history
+}
+
+type sequentialStep struct {
+	step step
+	id   uuid.UUID // of what it creates
+}
+
 func ofUsage(change func(*Usage)) func(outcome) outcome             { return ofValue(change) }
 func ofSession(change func(*Session)) func(outcome) outcome         { return ofValue(change) }
 func ofTransaction(change func(*Transaction)) func(outcome) outcome { return ofValue(change) }
@@ -186,7 +196,7 @@ func checker(m *model) porcupine.Model {
 
 func (m *model) clone() *model {
 	c := *m
-	c.sessions, c.transactions = slices.Clone(m.sessions), slices.Clone(m.transactions)
+	c.sessions, c.transactions, c.leases = slices.Clone(m.sessions), slices.Clone(m.transactions), slices.Clone(m.leases)
 	return &c
 }
 
@@ -198,6 +208,7 @@ func (m *model) equal(other *model) bool {
 			return a.Usage == b.Usage && a.ValueCommitted == b.ValueCommitted && a.ValueOverage == b.ValueOverage && a.Status == b.Status && a.Ended.Equal(b.Ended)
 		}) &&
 		slices.EqualFunc(m.transactions, other.transactions, func(a, b *Transaction) bool { return a == b || *a == *b }) &&
+		slices.EqualFunc(m.leases, other.leases, func(a, b *Lease) bool { return a == b || reflect.DeepEqual(a, b) }) &&
 		maps.EqualFunc(m.outcomes, other.outcomes, func(a, b *firstOutcome) bool {
 			return a == b || reflect.DeepEqual(a, b)
 		})
@@ -216,6 +227,9 @@ func (m *model) hash() uint64 {
 	}
 	for i := range m.transactions {
 		mix(int64(len(m.transactions[i].Status)))
+	}
+	for _, l := range m.leases {
+		mix(int64(len(l.Status)))
 	}
 	return h
 }
@@ -266,7 +280,8 @@ func (r *recorder) record(t *testing.T, seed uint64) (*model, []porcupine.Operat
 	random := rand.New(rand.NewPCG(seed, historyClients))
 	m := &model{start: r.m.start, now: r.m.start, agent: r.m.agent, scopes: r.m.scopes, outcomes: r.m.outcomes}
 	create := step{op: NewSession{MaxActions: 150 + random.Int64N(400), MaxValue: money.MicroUSD(50 + random.IntN(400)),
-		MaxCommitted: new(money.MicroUSD(100 + random.IntN(1500))), Lifetime: 10_000*time.Hour + time.Hour/2}}
+		MaxCommitted: new(money.MicroUSD(100 + random.IntN(1500))), MaxLease: 10_000 * time.Hour,
+		Lifetime: 10_000*time.Hour + time.Hour/2}}
 	created := r.w.do(t.Context(), r.w.store, create)
 	if want, got := m.follow(create, created); !got.is(want) {
 		t.Fatalf("%v: %v, want %v", create, got, want)
@@ -294,6 +309,7 @@ type clients struct {
 	lock         sync.Mutex
 	history      []porcupine.Operation
 	transactions []uuid.UUID
+	leases       []uuid.UUID
 	keyed        []step
 }
 
@@ -313,6 +329,9 @@ func (c *clients) do(t *testing.T, client int, st step) {
 	if begun, ok := o.value.(Transaction); ok && begun.Status == Pending {
 		c.transactions = append(c.transactions, begun.ID)
 	}
+	if l, ok := o.value.(Lease); ok {
+		c.leases = append(c.leases, granted(l)...)
+	}
 }
 
 // next returns operation i of the history.
@@ -325,9 +344,13 @@ func (c *clients) next(random *rand.Rand, i int) step {
 	}
 	amount := func(most int) money.MicroUSD { return money.MicroUSD(random.IntN(most)) }
 	switch kind := random.IntN(100); {
-	case kind < 25:
+	case kind < 15:
 		return c.maybeKeyed(random, step{op: Charge{Count: 1 + random.Int64N(2), Value: amount(8)}, target: c.session})
-	case kind < 50:
+	case kind < 22:
+		return c.maybeKeyed(random, step{op: drawLease(random), target: c.session})
+	case kind < 37:
+		return c.useLease(random)
+	case kind < 57:
 		return c.maybeKeyed(random, step{op: NewTransaction{
 			Session: c.session, Value: amount(20), Lifetime: []time.Duration{0, 1, 1000}[random.IntN(3)]*time.Hour + time.Hour/2,
 			Irreversible: random.IntN(4) == 0,

@@ -187,15 +187,22 @@ func (p *player) lease(t *rapid.T) uuid.UUID {
 // noteLeases keeps the ids of leases for pass, and returns the outcome as the model gives it.
 func (w *fixture) noteLeases(l Lease, err error) outcome {
 	if err == nil {
-		w.leases = append(w.leases, l.ID)
+		w.lock.Lock()
+		w.leases = append(w.leases, granted(l)...)
+		w.lock.Unlock()
 	}
-	if err == nil && l.Settlement != nil {
+	if l.Settlement != nil {
 		l.Settlement.Repeated = false
-		if l.Settlement.Renewed != nil {
-			w.leases = append(w.leases, l.Settlement.Renewed.ID)
-		}
 	}
 	return resultOf(l, err)
+}
+
+// granted returns the leases that an answer names.
+func granted(l Lease) []uuid.UUID {
+	if l.Settlement != nil && l.Settlement.Renewed != nil {
+		return []uuid.UUID{l.ID, l.Settlement.Renewed.ID}
+	}
+	return []uuid.UUID{l.ID}
 }
 
 func leaseAt(l Lease, when func(time.Time) time.Time) Lease {

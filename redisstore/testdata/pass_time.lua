@@ -7,9 +7,10 @@
 -- ARGV[2] = session             what the keys of sessions, of their holds and of transactions begin with
 -- ARGV[3] = holds
 -- ARGV[4] = transaction
--- ARGV[5] = leases              what the keys of open leases begin with; and what follows it: the keys of all leases
+-- ARGV[5] = leases              what the keys of open leases begin with
+-- ARGV[6] = lease               what the keys of leases begin with; and what follows it: the keys of leases that may be closed
 local agent_sessions, agent_transactions = KEYS[1], KEYS[2]
-local passed, session, holds, transaction, leases = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local passed, session, holds, transaction, leases, lease = unpack(ARGV)
 
 local cell = string.match(agent_sessions, '{(%x+)}')
 
@@ -31,7 +32,15 @@ local function move(key, fields)
   end
 end
 
+-- A client may not know yet what it was granted.
+local granted = {}
+for i = 7, #ARGV do
+  granted[ARGV[i]] = true
+end
 for _, member in ipairs(redis.call('ZRANGE', agent_sessions, 0, -1)) do
+  for _, open in ipairs(redis.call('ZRANGE', leases .. text(member), 0, -1)) do
+    granted[lease .. text(string.sub(open, 1, 14))] = true
+  end
   move(session .. text(member), {'x', 'hx', 'e', 'c'})
   for _, due in ipairs({holds .. text(member), leases .. text(member)}) do
     local open = redis.call('ZRANGE', due, 0, -1, 'WITHSCORES')
@@ -43,7 +52,7 @@ end
 for _, member in ipairs(redis.call('ZRANGE', agent_transactions, 0, -1)) do
   move(transaction .. text(member), {'x', 'b', 'cm', 'rb'})
 end
-for i = 6, #ARGV do
-  move(ARGV[i], {'x', 'b', 'at', 'rx'})
+for key in pairs(granted) do
+  move(key, {'x', 'b', 'at', 'rx'})
 end
 return {'ok'}
