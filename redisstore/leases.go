@@ -81,7 +81,7 @@ func (s *Store) SettleLease(ctx context.Context, c Caller, id uuid.UUID, n NewSe
 	}
 	settled, err := readLease(id, r.List(1), false)
 	if r.Err != nil || err != nil || settled.Settlement == nil {
-		return Lease{}, cmp.Or(r.Err, err, error(errReply))
+		return Lease{}, cmp.Or(r.Err, err, errReply)
 	}
 	settled.Settlement.Repeated = r.Text(0) != "" || n.Idempotency != nil && n.Idempotency.Replayed
 	renewal.held.finish(nil, settled.Settlement.Repeated || settled.Settlement.Renewed == nil)
