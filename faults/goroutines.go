@@ -29,14 +29,14 @@ func goroutinesIn(dump string) []string {
 }
 
 var (
-	shortLived  = regexp.MustCompile(`\n(?:remit/redisstore\.\(\*Store\)\.keepUsage|github\.com/redis/go-redis/v9/internal/pool\.\(\*ConnPool\)\.tryDial)\(`)
-	poller      = regexp.MustCompile(`(?s)^goroutine (\d+) .*\n(?:(?:main|remit/\w+)\.\(\*\w+\)\.[Ff]ollow|remit/redisstore\.\(\*Store\)\.keepUsage)\(`)
+	shortLived  = regexp.MustCompile(`\n(?:remit/redisstore\.\(\*Store\)\.keepUsage|remit/server\.\(\*keyReads\)\.run|github\.com/redis/go-redis/v9/internal/pool\.\(\*ConnPool\)\.tryDial)\(`)
+	poller      = regexp.MustCompile(`(?s)^goroutine (\d+) .*\n(?:(?:main|remit/\w+)\.\(\*\w+\)\.[Ff]ollow|remit/redisstore\.\(\*Store\)\.keepUsage|remit/server\.\(\*keyReads\)\.run)\(`)
 	partOfAPoll = regexp.MustCompile(`\ncreated by github\.com/redis/go-redis/.*\.\(\*ClusterClient\)\.processPipeline in goroutine (\d+)\n`)
 )
 
 // withoutBackground removes goroutines that come and go while an instance has no requests: those that go-redis starts for
-// each node when the instance polls keys and settings, the one that writes the usage of organizations to Redis, and those
-// that dial a lost server once a second.
+// each node when the instance polls keys and settings, the one that reads the keys, the one that writes the usage of
+// organizations to Redis, and those that dial a lost server once a second.
 func withoutBackground(stacks []string) []string {
 	pollers := map[string]bool{}
 	for _, stack := range stacks {
