@@ -246,10 +246,24 @@ net.(*conn).Read(0x1)
 created by github.com/redis/go-redis/v9.(*ClusterClient).processPipeline in goroutine 4
 	/mod/osscluster.go:2030 +0x4b6
 
+goroutine 74 gp=0xc07 m=nil [sync.WaitGroup.Wait]:
+sync.(*WaitGroup).Wait(0x1)
+	/go/src/sync/waitgroup.go:118 +0x48
+remit/server.(*keyReads).run(0x1)
+	/src/server/keyreads.go:1 +0x1
+created by remit/server.(*keyReads).start in goroutine 1
+	/src/server/keyreads.go:2 +0x1
+
+goroutine 661 gp=0xc08 m=nil [IO wait]:
+net.(*conn).Read(0x1)
+	/go/src/net/net.go:196 +0xad
+created by github.com/redis/go-redis/v9.(*ClusterClient).processPipeline in goroutine 74
+	/mod/osscluster.go:2030 +0x4b6
+
 rax    0x0
 `
 
-func TestGoroutinesLeaveOutIdleWorkers(t *testing.T) {
+func TestGoroutinesLeaveOutIdleWorkersAndBackground(t *testing.T) {
 	t.Parallel()
 	var got []string
 	for _, stack := range goroutinesIn(dump) {

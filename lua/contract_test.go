@@ -42,8 +42,8 @@ var (
 // mostArguments is how many arguments a script takes without saying why.
 const mostArguments = 6
 
-// script is a script's text with its blocks in it, taken apart. Shared are the functions of the files that it includes and those of its own. What
-// they write, they write whatever the outcome: holds that are due, what the audit trail sees.
+// script is a script's text with its blocks in it, taken apart. Shared are the functions of the files that it includes and those
+// of its own. What they write, they write whatever the outcome: holds that are due, what the audit trail sees.
 type script struct{ header, body, shared string }
 
 var ownFunction = regexp.MustCompile(`(?ms)^local function .*?^end\n`)

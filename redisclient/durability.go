@@ -94,8 +94,8 @@ func (c *confirmer) addMark(p redis.Pipeliner, key string) *redis.Cmd {
 	return marked
 }
 
-// endAsking is end for a server that gets commands after ASK for a slot that it does not own yet. It may have no other, so the mark is in
-// that slot.
+// endAsking is end for a server that gets commands after ASK for a slot that it does not own yet. It may have no other, so the
+// mark is in that slot.
 func (c *confirmer) endAsking(p redis.Pipeliner, key string, deadline time.Time) (failure func() error) {
 	p.Do(context.Background(), "asking")
 	marked, wait := c.addMark(p, c.keys.mark(key)), c.addWait(p, deadline)

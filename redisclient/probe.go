@@ -39,7 +39,8 @@ func (c *Client) probe(ctx context.Context, cell uint16) error {
 
 func anyCell() uint16 { return uint16(rand.Uint32()) }
 
-// Info returns the fields of a section of INFO, none if the server does not give it: an in-memory stand-in, or a user without the permission.
+// Info returns the fields of a section of INFO, none if the server does not give it: an in-memory stand-in, or a user without
+// the permission.
 func Info(ctx context.Context, server redis.Cmdable, section string) map[string]string {
 	fields := map[string]string{}
 	lines := bufio.NewScanner(strings.NewReader(server.Info(ctx, section).Val()))

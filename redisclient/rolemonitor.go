@@ -8,8 +8,8 @@ import (
 )
 
 // A replica answers reads with what it last heard of, such as that a revoked agent is active. So the client reads from
-// primaries alone. A node of a cluster sends callers to the primary by itself. On any other server the monitor reads the role on each
-// new connection, and monitored for a change of it while connections are open.
+// primaries alone. A node of a cluster sends callers to the primary by itself. On any other server the monitor reads the role on
+// each new connection, and watches for a change of it while connections are open.
 //
 // The monitor blocks on a list that is never written. A server that becomes a replica ends all blocked commands at once
 // (UNBLOCKED), and refuses new ones (READONLY): then all connections are made, and so checked, anew. No call pays for this.

@@ -19,7 +19,8 @@ var chargeSession = newMergedKeyedScript("charge_session")
 
 // Charge charges the session with the actions and their value if all of it fits, and returns the usage after it. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError, *ScopeError, *LimitError; with an idempotency key
-// ErrIdempotencyKeyReused, *QuotaError and *RateError. With any of them nothing was charged; with ErrOutcomeUnknown it may have been.
+// ErrIdempotencyKeyReused, *QuotaError and *RateError. With any of them nothing was charged; with ErrOutcomeUnknown it may have
+// been.
 func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (Usage, error) {
 	if charge.Idempotency != nil {
 		charge.Idempotency.bounded = true

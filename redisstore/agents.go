@@ -121,8 +121,8 @@ func (s *Store) deletedLifetime() int64 {
 }
 
 // RotateAgentSecret makes newHash the agent's secret and returns when the previous secret ends: after grace. idem is nil for
-// no idempotency key. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key ErrIdempotencyKeyReused and
-// ErrSealed.
+// no idempotency key. Errors: ErrInvalidAPIKey, ErrUnknownAgent, ErrAgentRevoked; with an idempotency key
+// ErrIdempotencyKeyReused and ErrSealed.
 func (s *Store) RotateAgentSecret(ctx context.Context, key APIKey, id uuid.UUID, newHash [32]byte, grace time.Duration,
 	idem *Idempotency) (time.Time, error) {
 	c := Caller{Key: &key}.urgently()

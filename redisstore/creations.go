@@ -26,8 +26,8 @@ type creation struct {
 }
 
 // reserveCreation reserves what a creation takes, and enters the object in its organization's index before it exists. A
-// repeated request creates nothing, so it is subject to no quota and writes nothing. Errors: ErrInvalidAPIKey, ErrIdempotencyKeyReused,
-// *QuotaError, *RateError.
+// repeated request creates nothing, so it is subject to no quota and writes nothing. Errors: ErrInvalidAPIKey,
+// ErrIdempotencyKeyReused, *QuotaError, *RateError.
 func (s *Store) reserveCreation(ctx context.Context, c *creation, d demand) (reservation, error) {
 	claim, err := s.reserveCreationKey(ctx, c)
 	if err != nil {

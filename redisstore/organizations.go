@@ -47,8 +47,8 @@ func (s *Store) Organization(ctx context.Context, key APIKey) (Organization, err
 
 // RotateAPIKey makes newHash the hash of the organization's key and returns when the calling key ends: after grace, to the
 // millisecond by Redis's clock. A key in its grace time can rotate only while its successor is unused. idem is nil for no
-// idempotency key. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrSuccessorUsed; with an idempotency key ErrIdempotencyKeyReused
-// and ErrSealed.
+// idempotency key. Errors: ErrInvalidAPIKey, ErrOrganizationSuspended, ErrSuccessorUsed; with an idempotency key
+// ErrIdempotencyKeyReused and ErrSealed.
 //
 // A key that its own rotation ended gets its successor again if the idempotency key is unguessable. Otherwise a lost response
 // would lock the organization out. The seal proves that the caller has the key that made the first request.

@@ -58,7 +58,8 @@ func (s *Store) isStored(ctx context.Context, f flow, key string) bool {
 	return err == nil && found == int64(1)
 }
 
-// reserveUnlessStored is reserve for an idempotency key whose outcome or claim has this Redis key. It does not refuse a repetition.
+// reserveUnlessStored is reserve for an idempotency key whose outcome or claim has this Redis key. It does not refuse a
+// repetition.
 func (s *Store) reserveUnlessStored(ctx context.Context, f flow, d demand, place string) (reservation, error) {
 	held, err := s.reserveIn(f, d)
 	if isRefusedCreation(err) && s.isStored(ctx, f, place) {
