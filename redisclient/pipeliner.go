@@ -19,9 +19,17 @@ const (
 	maxBatch      = 256 // commands in a pipeline at the most
 	// minTimeLeft is how much of its time a command must have left to be sent: it ends the pipeline for all.
 	minTimeLeft = 250 * time.Millisecond
-	// targetWait is how long a command should have to wait at the most, when there are more than Redis can serve. It gives
-	// the fair queue its room; see fairQueue.hasRoom.
-	targetWait = 50 * time.Millisecond
+	// The fair queue has room for the calls that go in targetWait, and for minRoom calls if those go in longestWait: so many
+	// callers who each wait for their answer are no overload.
+	targetWait  = 50 * time.Millisecond
+	longestWait = time.Second
+	minRoom     = 1024
+	// targetTime is how long a pipeline should take in an overload, because the calls of the next one wait for it. From
+	// minBatch on, a pipeline is worth its sockets, however slow it is.
+	targetTime = 5 * time.Millisecond
+	minBatch   = 64
+	// servedPerShed is how many calls are served for each that is shed; see pipeliner.shedOverflow.
+	servedPerShed = 4
 	// stallTime is after how long a pipeline without an answer shows that Redis is stalled: no call waits for the next one.
 	stallTime = time.Second
 )
@@ -50,7 +58,7 @@ type pipeliner struct {
 }
 
 func newPipeliner(server *redis.Client) *pipeliner {
-	return &pipeliner{server: server, queue: fairQueue{room: maxBatch}}
+	return &pipeliner{server: server, queue: fairQueue{room: minRoom, tight: maxBatch}}
 }
 
 // sendAlone sends a command by itself.
@@ -105,7 +113,7 @@ func (l *pipeliner) enqueue(p *pendingCall) error {
 	case l.queue.hasRoom(p.flow, time.Now):
 		l.queue.add(p)
 	default:
-		l.queue.overflow.add(p)
+		l.queue.addBeyond(p)
 	}
 	if l.pipelines < maxPipelines {
 		l.pipelines++
@@ -136,7 +144,7 @@ func (l *pipeliner) sendAll() {
 func (l *pipeliner) takeBatch(batch []*pendingCall) []*pendingCall {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for len(batch) < maxBatch {
+	for most := l.most(); len(batch) < most; {
 		p := l.queue.take()
 		if p == nil {
 			break
@@ -147,21 +155,29 @@ func (l *pipeliner) takeBatch(batch []*pendingCall) []*pendingCall {
 		l.pipelines--
 		return batch
 	}
-	l.shedOverflow(len(batch))
+	l.shedOverflow(max(1, len(batch)/servedPerShed))
 	l.taken = time.Now()
 	return batch
 }
 
+// most returns how many calls may share the next pipeline. In an overload those are the tight room.
+func (l *pipeliner) most() int {
+	if l.queue.overflow.length == 0 {
+		return maxBatch
+	}
+	return l.queue.tight
+}
+
 // shedOverflow refuses the first calls of the overflow. Refusing takes time from the calls that are served, and callers that
-// are refused at once come again at once, until hardly any call is served. So with each pipeline no more calls are shed than
-// it serves; calls beyond twice that have to wait for their refusal.
+// are refused at once come again at once, until hardly any call is served. So each pipeline sheds only a part of what it
+// serves; the other calls beyond the room have to wait for their refusal.
 func (l *pipeliner) shedOverflow(most int) {
 	overflow := &l.queue.overflow
 	for range min(most, overflow.length) {
-		overflow.takeFirst().refuse(errQueueFull)
+		l.queue.fromBeyond(overflow.takeFirst()).refuse(errQueueFull)
 	}
 	for overflow.length > 0 && time.Until(overflow.first.deadline) < minTimeLeft {
-		overflow.takeFirst().refuse(errQueueFull)
+		l.queue.fromBeyond(overflow.takeFirst()).refuse(errQueueFull)
 	}
 }
 
@@ -183,10 +199,20 @@ func (l *pipeliner) ended(commands int, err error) {
 	if l.stalled.Load() {
 		l.shedAll()
 	}
-	if answered && commands == maxBatch && took > 0 {
-		l.pace.note(maxBatch / took.Seconds())
-		l.queue.room = max(maxBatch, int(float64(l.pace)*targetWait.Seconds()))
+	if answered && commands >= l.most() && took > 0 {
+		l.pace.note(float64(commands) / took.Seconds())
+		l.queue.room = max(maxBatch, min(minRoom, l.pace.in(longestWait)), l.pace.in(targetWait))
+		l.queue.tight = l.tightRoom()
 	}
+}
+
+// tightRoom returns how many calls go in targetTime. A pipeline that waits for a replica is slow however short it is, so a
+// short one would gain nothing.
+func (l *pipeliner) tightRoom() int {
+	if l.confirms != nil {
+		return maxBatch
+	}
+	return min(max(minBatch, l.pace.in(targetTime)), maxBatch)
 }
 
 // pace is how many commands go in a second, by the last few pipelines that were full.
@@ -198,6 +224,9 @@ func (p *pace) note(latest float64) {
 	}
 	*p += (pace(latest) - *p) / 8
 }
+
+// in returns how many commands go in that time.
+func (p pace) in(d time.Duration) int { return int(float64(p) * d.Seconds()) }
 
 // load returns how many calls wait, and how many are in flight.
 func (l *pipeliner) load() load {
