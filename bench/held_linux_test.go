@@ -23,7 +23,7 @@ type heldLoad struct {
 
 var fullLoad = heldLoad{
 	idle: idleConnections, slow: 1000, active: connections, calls: 40_000, fleet: 1000, crowd: 2048,
-	warmUp: 3 * time.Second, span: 6 * time.Second, rounds: rounds,
+	warmUp: 6 * time.Second, span: 6 * time.Second, rounds: rounds,
 }
 
 // BenchmarkHeld measures the rate and latency of the service under overload.
