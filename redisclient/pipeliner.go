@@ -22,7 +22,7 @@ const (
 	// The fair queue has room for the calls that go in targetWait, and for minRoom calls if those go in longestWait: so many
 	// callers who each wait for their answer are no overload.
 	targetWait  = 50 * time.Millisecond
-	longestWait = time.Second
+	longestWait = 2 * time.Second
 	minRoom     = 1024
 	// targetTime is how long a pipeline should take in an overload, because the calls of the next one wait for it. From
 	// minBatch on, a pipeline is worth its sockets, however slow it is.

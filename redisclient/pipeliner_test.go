@@ -125,9 +125,9 @@ func TestThePaceBoundsTheQueueAndThePipeline(t *testing.T) {
 		}{
 			"a fast Redis":               {4 * time.Microsecond, nil, 12_500, maxBatch},
 			"as fast as a pipeline":      {50 * time.Microsecond, nil, minRoom, 100},
-			"a slow Redis":               {time.Millisecond, nil, 1000, minBatch},
+			"a slow Redis":               {time.Millisecond, nil, minRoom, minBatch},
 			"a very slow Redis":          {10 * time.Millisecond, nil, maxBatch, minBatch},
-			"a replica that has to wait": {time.Millisecond, &confirmer{}, 1000, maxBatch},
+			"a replica that has to wait": {time.Millisecond, &confirmer{}, minRoom, maxBatch},
 		} {
 			l := newPipeliner(nil)
 			l.confirms = test.confirms
@@ -156,7 +156,7 @@ func TestThePaceBoundsTheQueueAndThePipeline(t *testing.T) {
 // A fleet of many connections, each of which calls again once it is served, is no overload.
 func TestAThousandCallersWhoWaitForTheirAnswersAreNeverShed(t *testing.T) {
 	t.Parallel()
-	for _, perCall := range []time.Duration{10 * time.Microsecond, 60 * time.Microsecond, 500 * time.Microsecond} {
+	for _, perCall := range []time.Duration{10 * time.Microsecond, 60 * time.Microsecond, time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			l := stalledPipeliner()
 			l.queue.crowded = time.Now().Add(time.Hour) // no credit
@@ -519,7 +519,7 @@ func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
 	var group sync.WaitGroup
 	var ended atomic.Bool
 	var acknowledged, shed atomic.Int64
-	for range 4 * maxBatch {
+	for range 4 * minRoom {
 		group.Go(func() {
 			for !ended.Load() {
 				switch _, err := flooded.add(context.Background(), flood); {
