@@ -14,7 +14,7 @@ type fairQueue struct {
 	beyond   map[Flow]int // how many calls of a flow are in the overflow
 
 	room    int       // how many may wait before shares count; see hasRoom
-	tight   int       // the room for newcomers while more wait than that
+	tight   int       // the room for newcomers while more wait than that: the next pipeline
 	credit  int       // how many may still come beyond the room
 	crowded time.Time // when the last call beyond it arrived
 }

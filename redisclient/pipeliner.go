@@ -24,10 +24,6 @@ const (
 	targetWait  = 50 * time.Millisecond
 	longestWait = 2 * time.Second
 	minRoom     = 1024
-	// targetTime is how long a pipeline should take in an overload, because the calls of the next one wait for it. From
-	// minBatch on, a pipeline is worth its sockets, however slow it is.
-	targetTime = 5 * time.Millisecond
-	minBatch   = 64
 	// servedPerShed is how many calls are served for each that is shed; see pipeliner.shedOverflow.
 	servedPerShed = 4
 	// stallTime is after how long a pipeline without an answer shows that Redis is stalled: no call waits for the next one.
@@ -144,7 +140,7 @@ func (l *pipeliner) sendAll() {
 func (l *pipeliner) takeBatch(batch []*pendingCall) []*pendingCall {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for most := l.most(); len(batch) < most; {
+	for len(batch) < maxBatch {
 		p := l.queue.take()
 		if p == nil {
 			break
@@ -158,14 +154,6 @@ func (l *pipeliner) takeBatch(batch []*pendingCall) []*pendingCall {
 	l.shedOverflow(max(1, len(batch)/servedPerShed))
 	l.taken = time.Now()
 	return batch
-}
-
-// most returns how many calls may share the next pipeline. In an overload those are the tight room.
-func (l *pipeliner) most() int {
-	if l.queue.overflow.length == 0 {
-		return maxBatch
-	}
-	return l.queue.tight
 }
 
 // shedOverflow refuses the first calls of the overflow. Refusing takes time from the calls that are served, and callers that
@@ -199,20 +187,10 @@ func (l *pipeliner) ended(commands int, err error) {
 	if l.stalled.Load() {
 		l.shedAll()
 	}
-	if answered && commands >= l.most() && took > 0 {
-		l.pace.note(float64(commands) / took.Seconds())
+	if answered && commands == maxBatch && took > 0 {
+		l.pace.note(maxBatch / took.Seconds())
 		l.queue.room = max(maxBatch, min(minRoom, l.pace.in(longestWait)), l.pace.in(targetWait))
-		l.queue.tight = l.tightRoom()
 	}
-}
-
-// tightRoom returns how many calls go in targetTime. A pipeline that waits for a replica is slow however short it is, so a
-// short one would gain nothing.
-func (l *pipeliner) tightRoom() int {
-	if l.confirms != nil {
-		return maxBatch
-	}
-	return min(max(minBatch, l.pace.in(targetTime)), maxBatch)
 }
 
 // pace is how many commands go in a second, by the last few pipelines that were full.

@@ -113,41 +113,33 @@ func TestAPipelineShedsOnlyAPartOfWhatItServes(t *testing.T) {
 	}
 }
 
-// A full pipeline shows the pace, which the room follows. Pipelines follow it in an overload, because those behind a pipeline
-// wait for the whole of it.
-func TestThePaceBoundsTheQueueAndThePipeline(t *testing.T) {
+// A full pipeline shows the pace, which the room follows.
+func TestThePaceBoundsTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for name, test := range map[string]struct {
-			took       time.Duration // a call of a pipeline
-			confirms   *confirmer
-			room, most int
+			took time.Duration // a call of a pipeline
+			room int
 		}{
-			"a fast Redis":               {4 * time.Microsecond, nil, 12_500, maxBatch},
-			"as fast as a pipeline":      {50 * time.Microsecond, nil, minRoom, 100},
-			"a slow Redis":               {time.Millisecond, nil, minRoom, minBatch},
-			"a very slow Redis":          {10 * time.Millisecond, nil, maxBatch, minBatch},
-			"a replica that has to wait": {time.Millisecond, &confirmer{}, minRoom, maxBatch},
+			"a fast Redis":      {4 * time.Microsecond, 12_500},
+			"a usual Redis":     {60 * time.Microsecond, minRoom},
+			"a slow Redis":      {time.Millisecond, minRoom},
+			"a slower Redis":    {4 * time.Millisecond, 500},
+			"a very slow Redis": {10 * time.Millisecond, maxBatch},
 		} {
 			l := newPipeliner(nil)
-			l.confirms = test.confirms
-			l.queue.addBeyond(&pendingCall{})
 			for range 100 {
-				commands := l.most()
 				l.taken = time.Now()
-				time.Sleep(time.Duration(commands) * test.took)
-				l.ended(commands, nil)
+				time.Sleep(maxBatch * test.took)
+				l.ended(maxBatch, nil)
 			}
-			if l.queue.room != test.room || l.most() != test.most {
-				t.Errorf("%s: room for %d, pipelines of %d, want %d and %d", name, l.queue.room, l.most(), test.room, test.most)
+			if l.queue.room != test.room {
+				t.Errorf("%s: room for %d, want %d", name, l.queue.room, test.room)
 			}
 			l.taken = time.Now()
 			time.Sleep(time.Second / 2)
-			if l.ended(l.most()-1, nil); l.queue.room != test.room {
+			if l.ended(maxBatch-1, nil); l.queue.room != test.room {
 				t.Errorf("%s: a pipeline that was not full changed the room to %d", name, l.queue.room)
-			}
-			if shed(&l.queue, 1); l.most() != maxBatch {
-				t.Errorf("%s: pipelines of %d without overload", name, l.most())
 			}
 		}
 	})
@@ -187,7 +179,7 @@ func TestServedCallsWaitLittleInAnOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const (
 			perCall = 60 * time.Microsecond
-			longest = 3 * targetTime // behind a pipeline and in one, and the pace that a few pipelines show
+			longest = 2 * maxBatch * perCall // behind a pipeline and in one
 		)
 		l := stalledPipeliner()
 		l.queue.crowded = time.Now().Add(time.Hour) // no credit
