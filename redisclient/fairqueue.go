@@ -30,9 +30,8 @@ type flowQueue struct {
 // A burst is no standing queue: burst calls may come beyond the room, once, until none has come beyond it for restTime. All the
 // agents of a large fleet at once are no more than that.
 //
-// A flow that has more than that waiting, the calls to be shed included, is an overload. Then its newcomers fill
-// only the tight room, which is the next pipeline: so whoever is served has waited little, however long the others wait for
-// their refusal.
+// A flow that has more than that waiting, the calls to be shed included, is an overload. Then its newcomers fill only the tight
+// room, which is the next pipeline: so whoever is served has waited little, however long the others wait for their refusal.
 const (
 	burst    = 10_000
 	restTime = time.Second
@@ -40,7 +39,7 @@ const (
 
 // hasRoom says whether one more call of the flow may wait to be served.
 func (q *fairQueue) hasRoom(f Flow, now func() time.Time) bool {
-	if q.length() < q.room {
+	if q.waiting < q.room && (q.beyond[f] == 0 || q.length() < q.room) {
 		return true
 	}
 	at := now()

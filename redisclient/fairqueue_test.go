@@ -125,6 +125,9 @@ func TestAClientWithFewWaitingRequestsIsAcceptedDuringAFlood(t *testing.T) {
 	if admitted := arrive(r, flood, 1, now); admitted != 1 {
 		t.Error("the flood does not get its share")
 	}
+	if admitted := arrive(r, aFlow(), tight, now); admitted != tight {
+		t.Errorf("%d of %d are admitted, though there is room for more than a share", admitted, tight)
+	}
 }
 
 // Of the overflow, the newest can still be served because the oldest have waited too long; the oldest are shed.
