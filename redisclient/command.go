@@ -94,10 +94,16 @@ var usedCommands = sync.Pool{New: func() any { return new(Command) }}
 // recycle hands the command back for another call, which must be the last use of it. Do not recycle one whose call failed: a
 // pipeline that its caller has left may still read it.
 func (c *Command) recycle() {
-	clear(c.words)
-	clear(c.texts)
-	c.bounds, c.sent, c.merged = bounds{}, redis.Cmd{}, nil
+	c.forget()
 	usedCommands.Put(c)
+}
+
+// forget drops what the command points to, and what it did. Its bytes stay until they are written over.
+func (c *Command) forget() {
+	clear(c.room.words[:])
+	clear(c.room.texts[:])
+	c.words, c.texts, c.chunks, c.bytes = nil, nil, nil, nil
+	c.script.bytes, c.bounds, c.sent, c.merged, c.confirm, c.unknown = nil, bounds{}, redis.Cmd{}, nil, false, false
 }
 
 // of makes it a call of this script: by its name, or with its source.
