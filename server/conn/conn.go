@@ -28,7 +28,7 @@ type Conn struct {
 	release  func()      // uncounts it, once its socket is closed
 	unread   atomic.Bool // set by the goroutine that serves the connection; a shutdown may close it from another
 
-	reading, writing deadline
+	reading deadline
 
 	waiting sync.Mutex
 	waits   bool // for the first byte of a request
@@ -69,17 +69,6 @@ func (c *Conn) readSocket(buffer []byte) (int, error) {
 	return n, err
 }
 
-// Write implements net.Conn.
-func (c *Conn) Write(data []byte) (int, error) {
-	n, err := c.Conn.Write(data)
-	for c.writing.extended(err) {
-		var more int
-		more, err = c.Conn.Write(data[n:])
-		n += more
-	}
-	return n, err
-}
-
 // awaitRequest waits for the first byte of a request. When the set stops it returns io.EOF, unless a byte has arrived.
 func (c *Conn) awaitRequest() error {
 	c.setWaiting(true)
@@ -100,9 +89,6 @@ func (c *Conn) SetDeadline(t time.Time) error {
 
 // SetReadDeadline implements net.Conn.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.reading.set(t) }
-
-// SetWriteDeadline implements net.Conn.
-func (c *Conn) SetWriteDeadline(t time.Time) error { return c.writing.set(t) }
 
 func (c *Conn) setWaiting(waits bool) (woken bool) {
 	c.waiting.Lock()

@@ -1,9 +1,7 @@
 package conn
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"os"
 	"testing"
 	"time"
@@ -132,49 +130,5 @@ func TestAWaitingReadEndsWhenItsDeadlineMovesIntoThePast(t *testing.T) {
 	}
 	if err := <-ended; !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error(err)
-	}
-}
-
-// large is more than the buffers of a connection hold.
-var large = bytes.Repeat([]byte("0123456789abcdef"), 4<<20)
-
-func TestAWriteContinuesWhenItsDeadlineHasMovedAway(t *testing.T) {
-	t.Parallel()
-	for name, last := range map[string]time.Time{"later": time.Now().Add(late), "none": {}} {
-		conn, client := newConnections(t)
-		errs := errors.Join(conn.SetWriteDeadline(time.Now().Add(soon)), conn.SetWriteDeadline(last))
-		ended := make(chan error, 1)
-		go func() {
-			n, err := conn.Write(large)
-			if n != len(large) {
-				err = errors.Join(err, io.ErrShortWrite)
-			}
-			ended <- err
-		}()
-		awaitMoved(t, &conn.writing) // while nobody reads
-		got := make([]byte, len(large))
-		if _, err := io.ReadFull(client, got); err != nil || errs != nil {
-			t.Fatal(err, errs)
-		}
-		if err := <-ended; err != nil || !bytes.Equal(got, large) {
-			t.Errorf("%s: %v, or it is not what was written", name, err)
-		}
-	}
-}
-
-func TestAWriteEndsAtTheDeadlineThatIsInForce(t *testing.T) {
-	t.Parallel()
-	for name, set := range map[string]func(c *Conn, until time.Time){
-		"the only one":                  func(c *Conn, until time.Time) { _ = c.SetWriteDeadline(until) },
-		"an earlier one was moved away": func(c *Conn, until time.Time) { _ = c.SetWriteDeadline(time.Now()); _ = c.SetWriteDeadline(until) },
-		"a later one was moved here":    func(c *Conn, until time.Time) { _ = c.SetDeadline(time.Now().Add(late)); _ = c.SetWriteDeadline(until) },
-	} {
-		conn, _ := newConnections(t)
-		until := time.Now().Add(3 * soon)
-		set(conn, until)
-		n, err := conn.Write(large)
-		if !errors.Is(err, os.ErrDeadlineExceeded) || time.Now().Before(until) || n == 0 || n == len(large) {
-			t.Errorf("%s: %d bytes, %v, %v before the deadline", name, n, err, time.Until(until))
-		}
 	}
 }

@@ -50,7 +50,7 @@ func (l *listener) register(accepted net.Conn) *Conn {
 		return nil
 	}
 	conn := &Conn{Conn: accepted, sniffs: !l.set.opaque, release: release, accepted: time.Now()}
-	conn.reading.socket, conn.writing.socket = accepted.SetReadDeadline, accepted.SetWriteDeadline
+	conn.reading.socket = accepted.SetReadDeadline
 	conn.leave = func() { l.set.remove(conn) }
 	if !l.set.opaque {
 		conn.ahead = newReadAhead(accepted)
