@@ -48,6 +48,7 @@ type NewTransaction struct {
 	Irreversible bool           // its commit cannot be rolled back
 	Metadata     string         // JSON object, "" for none
 	Idempotency  *Idempotency   // nil for no idempotency key
+	DryRun       bool           // only asks what the begin would do; without Idempotency
 }
 
 // storedFields returns the names and values of fields that the scripts only store.
