@@ -42,10 +42,10 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if err := caller.mayUse(wanted.Scope); err != nil {
-		s.metrics.charges.refused(err)
+		s.metrics.charged(wanted, err)
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyOf(ctx, "charge", id); err != nil {
+	if wanted.Idempotency, err = idempotencyUnlessDry(ctx, "charge", id, wanted.DryRun); err != nil {
 		return err
 	}
 	usage, err := s.store.Charge(requestContext(ctx), caller.Caller, id, wanted)

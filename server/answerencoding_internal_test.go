@@ -75,6 +75,7 @@ func answersOfEveryType() []namedAnswer {
 		{"event", event}, {"least event", eventAnswer{}}, {"events", []eventAnswer{event, {}, event}},
 		{"transaction", transaction}, {"least transaction", transactionAnswer{}},
 		{"transactions", []transactionAnswer{transaction, {}}},
+		{"dry transaction", dryTransaction{transactionAnswer: transaction, DryRun: true}},
 		{"lease", lease}, {"settled lease", settled}, {"least lease", leaseAnswer{}},
 		{"settlement", settlement}, {"least settlement", settlementAnswer{}},
 		{"settlement without a renewal", settlementAnswer{Refusal: &refusedRenewal{Code: "unavailable"}}},

@@ -96,6 +96,7 @@ func (c caller) batchItem(raw jsontext.Value) (redisstore.BatchCharge, error) {
 	var v validation
 	session := v.id("session_id", item.Session)
 	wanted := redisstore.BatchCharge{Session: session, Charge: item.check(&v)}
+	v.require(!item.DryRun.given, "dry_run", "cannot be given in a batch")
 	if err := v.err(); err != nil {
 		return redisstore.BatchCharge{}, err
 	}

@@ -137,9 +137,9 @@ func (c *serviceMetrics) registerGauges(version string, connections, waiters fun
 	}, func() float64 { return 1 }))
 }
 
-// charged counts the outcome of a charge, unless it is replayed from an earlier request.
+// charged counts the outcome of a charge, unless it is a dry run or replayed from an earlier request.
 func (c *serviceMetrics) charged(wanted redisstore.Charge, err error) {
-	if isReplay(wanted.Idempotency) {
+	if wanted.DryRun || isReplay(wanted.Idempotency) {
 		return
 	}
 	all := &c.charges

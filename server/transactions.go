@@ -41,6 +41,7 @@ type beginRequest struct {
 	ExpiresIn  optional[int64]          `json:"expires_in_seconds"`
 	Reversible optional[bool]           `json:"reversible"`
 	Metadata   optional[jsontext.Value] `json:"metadata"`
+	DryRun     optional[bool]           `json:"dry_run"`
 }
 
 func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
@@ -51,6 +52,7 @@ func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
 		Value:        r.Value.value,
 		Irreversible: !r.Reversible.or(true),
 		Metadata:     v.object("metadata", r.Metadata, maxMetadata),
+		DryRun:       r.DryRun.value,
 	}
 	v.require(r.ActionType.given, "action_type", "is required")
 	v.actionType(r.ActionType)
@@ -134,6 +136,13 @@ type transactionAnswer struct {
 	RolledBack timestamp         `json:"rolled_back_at,omitzero"`
 }
 
+// dryTransaction is the answer to a dry run of a begin: a transaction without an id, because none was begun.
+type dryTransaction struct {
+	ID struct{} `json:"id,omitzero"` // hides that of the transaction
+	transactionAnswer
+	DryRun bool `json:"dry_run"`
+}
+
 func summaryOf(t redisstore.Transaction) transactionAnswer {
 	a := transactionAnswer{
 		ID: t.ID, Agent: t.Agent, Session: t.Session, Sequence: t.Sequence, Status: t.Status, ActionType: t.ActionType,
@@ -169,13 +178,16 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyOf(ctx, "begin", uuid.Nil); err != nil {
+	if wanted.Idempotency, err = idempotencyUnlessDry(ctx, "begin", uuid.Nil, wanted.DryRun); err != nil {
 		return err
 	}
 	begun, err := s.store.Begin(requestContext(ctx), *access.caller.Token, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
 		return err
+	}
+	if wanted.DryRun {
+		return answer(ctx, dryTransaction{transactionAnswer: transactionOf(begun), DryRun: true})
 	}
 	s.metrics.transaction(s.metrics.begun, begun, wanted.Idempotency)
 	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
