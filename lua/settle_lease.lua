@@ -36,6 +36,7 @@
 --@include audit
 --@include flags
 --@include open_lease
+--@include observe
 --@include leases
 local agent, session, leases, lease, renewal, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, lease_id, action_count, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -55,8 +56,8 @@ if l_at then
   --@block lease_state
   return {'ok', '1', state}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r'))
 --@block refuse_holds_due hx=s_hx
 
 -- What was leased may have been spent in any case, what goes beyond it only if the session has room.
@@ -67,6 +68,9 @@ local most_n, most_v = tonumber(l_n), tonumber(l_v)
 if active then
   most_n = math.max(most_n, s_ma - s_n + l_n)
   most_v = math.max(most_v, s_mv - s_v - held + l_v)
+  if observes(s_r, s_n - l_n + action_count, s_v - l_v + value + held) then
+    most_n, most_v = tonumber(action_count), tonumber(value)
+  end
 end
 local used_n, used_v = math.min(tonumber(action_count), most_n), math.min(tonumber(value), most_v)
 local over_n, over_v = action_count - used_n, value - used_v
@@ -77,12 +81,12 @@ if open then
 end
 
 local wanted_n, wanted_v, lifetime, partial = string.match(renew, '^(%d+) (%d+) (%d+) ([01])$')
-local refusal, limit, got_n, got_v, got_ms = renew, nil, nil, nil, nil
+local refusal, limit, got_n, got_v, got_ms, beyond = renew, nil, nil, nil, nil, nil
 if wanted_n and not active then
   refusal = 'session_not_active'
 elseif wanted_n then
-  local s = {n = after_n, ma = s_ma, v = after_v, mv = tonumber(s_mv), h = held, x = s_x, gb = s_gb, ml = s_ml}
-  got_n, got_v, got_ms = fit(s, now, others, tonumber(wanted_n), tonumber(wanted_v), tonumber(lifetime), partial == '1')
+  local s = {n = after_n, ma = s_ma, v = after_v, mv = tonumber(s_mv), h = held, x = s_x, gb = s_gb, ml = s_ml, r = s_r}
+  got_n, got_v, got_ms, beyond = fit(s, now, others, tonumber(wanted_n), tonumber(wanted_v), tonumber(lifetime), partial == '1')
   limit, refusal = got_v, ''
   if not got_n then
     refusal = 'session_limit_reached ' .. limit
@@ -146,6 +150,7 @@ if s_a then
   end
   flags = note_usage(session, events, audit, now, flags, after_n, tonumber(s_ma), after_v + held, tonumber(s_mv),
     value_limit(s_gb, s_mv))
+  flags = note_observed_lease(session, events, audit, now, flags, beyond)
   if limit and not got_n then
     note_no_room(session, events, audit, now, flags, limit)
   end

@@ -36,6 +36,9 @@ type Transaction struct {
 	Committed  time.Time // zero if it was never committed
 	Late       bool      // it was committed after its expiry
 	RolledBack time.Time // zero unless it is rolled back
+	// WouldRefuse is, in the result of a begin or a change of the hold in a session that observes, the limit that would have
+	// refused it; else "".
+	WouldRefuse string
 }
 
 // NewTransaction describes a transaction to begin.

@@ -66,6 +66,9 @@ func begunFrom(r *reply, t AccessToken, n NewTransaction) (Transaction, error) {
 	if n.Session != uuid.Nil {
 		begun.Held = n.Value
 	}
+	if r.Has(4) {
+		begun.WouldRefuse = r.Text(4)
+	}
 	if r.Err != nil {
 		return Transaction{}, r.Err
 	}

@@ -45,18 +45,19 @@ func answersOfEveryType() []namedAnswer {
 	ofQuota.quotaUsage = &quotaUsage{"agents", 1 << 53, 0}
 	session := sessionAnswer{
 		id, other, redisstore.Active, 1e9, 7, money.Max, 12_300_000, 100_001, 5, 1, &most, 3600, scopes, object, at, at, at,
+		observes, &count,
 	}
 	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, "rms_secret"}
 	event := eventAnswer{
 		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other,
-		eventData{"max_actions", &count, &count, &count, &count, &most, &none, &most, &most, &most, &none, &most, true, at, at, at},
+		eventData{"max_actions", &count, &count, &count, &count, &most, &none, &most, &most, &most, &none, &most, true, at, at, at, observes},
 	}
 	transaction := transactionAnswer{
 		id, other, id, 7, redisstore.Committed, hostile, money.Max, 1, 100_001, true, hostile, object, object, object, at, at,
-		at, true, at,
+		at, true, at, "max_value_usd",
 	}
 	used := leaseUsage{7, 12_300_000, money.Max, 1e9, true, at}
-	lease, settled := leaseAnswer{id, other, redisstore.LeaseOpen, 1e9, money.Max, at, at, nil}, leaseAnswer{id, other, redisstore.LeaseSettled, 7, 1, at, at, &used}
+	lease, settled := leaseAnswer{id, other, redisstore.LeaseOpen, 1e9, money.Max, at, at, nil, "max_actions"}, leaseAnswer{id, other, redisstore.LeaseSettled, 7, 1, at, at, &used, ""}
 	settlement := settlementAnswer{id, other, redisstore.LeaseSettled, used, &lease, &refusedRenewal{"session_limit_reached", "max_actions", hostile}}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
@@ -85,8 +86,8 @@ func answersOfEveryType() []namedAnswer {
 		{"revoked token", revokedTokenAnswer{true}}, {"oauth grant", oauthGrant{"a", "Bearer", 3600, "r", "a b"}},
 		{"oauth error", oauthErrorAnswer{"invalid_request", hostile}}, {"server metadata", metadata},
 		{"ready", healthAnswer{"ready", []string{hostile}}}, {"healthy", healthAnswer{Status: "ok"}},
-		{"charge", chargeAnswer{id, usage}}, {"least charge", chargeAnswer{}},
-		{"batch", []batchResult{{200, chargeAnswer{id, usage}}, {400, problem}, {403, ofQuota}, {0, nil}}},
+		{"charge", chargeAnswer{id, usage, ""}}, {"observed charge", chargeAnswer{id, usage, "max_actions"}}, {"least charge", chargeAnswer{}},
+		{"batch", []batchResult{{200, chargeAnswer{id, usage, ""}}, {400, problem}, {403, ofQuota}, {0, nil}}},
 	}
 }
 

@@ -111,7 +111,7 @@ func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted 
 	for i, err := range refused {
 		if err == nil {
 			outcome := outcomes[next]
-			results[i] = batchResult{fasthttp.StatusOK, chargeAnswer{wanted[next].Session, usageOf(outcome.Usage)}}
+			results[i] = batchResult{fasthttp.StatusOK, chargeAnswer{wanted[next].Session, usageOf(outcome.Usage), outcome.Usage.WouldRefuse}}
 			next, err = next+1, outcome.Err
 		}
 		if err == nil {

@@ -44,6 +44,7 @@ type eventData struct {
 	Expires         timestamp       `json:"expires_at,omitzero"`
 	PreviousExpires timestamp       `json:"previous_expires_at,omitzero"`
 	Spent           timestamp       `json:"spent_at,omitzero"`
+	Enforcement     string          `json:"enforcement,omitzero"`
 }
 
 func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
@@ -66,7 +67,7 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 			MaxCommitted: amount("max_committed"), Late: e.Late,
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
 			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),
-			Spent: timestamp(e.Times["spent"]),
+			Spent: timestamp(e.Times["spent"]), Enforcement: e.Enforcement,
 		},
 	}
 }

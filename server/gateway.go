@@ -81,6 +81,10 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	header := &ctx.Response.Header
 	header.Set("X-Remaining-Actions", strconv.FormatInt(remaining.RemainingActions, 10))
 	header.Set("X-Remaining-Value-Usd", remaining.RemainingValue.String())
+	if usage.WouldRefuse != "" {
+		header.Set("X-Would-Refuse", usage.WouldRefuse)
+	}
+	s.metrics.observed(usage.WouldRefuse, wanted.DryRun, wanted.Idempotency)
 	return nil
 }
 

@@ -41,6 +41,8 @@ type chargeMetrics struct {
 	actions                   prometheus.Counter
 	byCharges, byTransactions prometheus.Counter // micro-USD
 	byLeases                  prometheus.Counter
+
+	observed map[string]prometheus.Counter // by the limit that would have refused
 }
 
 // leaseMetrics count leases. What expires unsettled is counted by the store.
@@ -102,6 +104,11 @@ func (c *serviceMetrics) registerSessions() {
 	all.actions = c.counter("remit_actions_charged_total", "Actions charged: by charges, by transactions begun in sessions and by settled leases.", nil)
 	c.counters("remit_charged_micro_usd_total", "Value charged, in millionths of a US dollar. Rollbacks do not lower it.", "by",
 		map[string]*prometheus.Counter{"charge": &all.byCharges, "transaction": &all.byTransactions, "lease": &all.byLeases})
+	all.observed = map[string]prometheus.Counter{}
+	for _, limit := range []string{"max_actions", "max_value_usd", "max_committed_usd"} {
+		all.observed[limit] = c.counter("remit_observed_refusals_total",
+			"Charges, begins, changes of holds and grants of leases that a limit would have refused, in sessions that observe.", prometheus.Labels{"limit": limit})
+	}
 	c.leases.granted = c.counter("remit_leases_granted_total", "Leases granted, renewals included.", nil)
 	c.leases.settled = c.counter("remit_leases_settled_total", "Leases settled, late ones included, repetitions excluded.", nil)
 	c.leases.overage = c.counter("remit_lease_overage_micro_usd_total",
@@ -152,6 +159,13 @@ func (c *serviceMetrics) charged(wanted redisstore.Charge, err error) {
 	all.refused(err)
 }
 
+// observed counts what a limit would have refused in a session that observes, unless it is "", or it is a dry run or replayed.
+func (c *serviceMetrics) observed(limit string, dryRun bool, idempotency *redisstore.Idempotency) {
+	if counter := c.charges.observed[limit]; counter != nil && !dryRun && !isReplay(idempotency) {
+		counter.Inc()
+	}
+}
+
 // settled counts the settlement of a lease, unless it was settled before.
 func (c *serviceMetrics) settled(v redisstore.Settlement) {
 	if v.Repeated {
@@ -196,6 +210,7 @@ func (c *serviceMetrics) batch(refused []error, wanted []redisstore.BatchCharge,
 	}
 	for i, outcome := range outcomes {
 		c.charged(wanted[i].Charge, outcome.Err)
+		c.observed(outcome.Usage.WouldRefuse, false, nil)
 	}
 }
 

@@ -134,6 +134,8 @@ type transactionAnswer struct {
 	Committed  timestamp         `json:"committed_at,omitzero"`
 	Late       bool              `json:"late,omitzero"` // committed after it had expired
 	RolledBack timestamp         `json:"rolled_back_at,omitzero"`
+
+	WouldRefuse string `json:"would_refuse,omitzero"` // the limit, of a begin or a PATCH in a session that observes
 }
 
 // dryTransaction is the answer to a dry run of a begin: a transaction without an id, because none was begun.
@@ -149,6 +151,7 @@ func summaryOf(t redisstore.Transaction) transactionAnswer {
 		Value: t.Hold, ValueHeld: t.Held, Overage: t.Overage, Reversible: t.Reversible, Reason: t.Reason,
 		Expires: timestamp(t.Expires), Created: timestamp(t.Created),
 		Committed: timestamp(t.Committed), Late: t.Late, RolledBack: timestamp(t.RolledBack),
+		WouldRefuse: t.WouldRefuse,
 	}
 	if !t.Committed.IsZero() {
 		a.Value = t.Value
@@ -190,6 +193,7 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 		return answer(ctx, dryTransaction{transactionAnswer: transactionOf(begun), DryRun: true})
 	}
 	s.metrics.transaction(s.metrics.begun, begun, wanted.Idempotency)
+	s.metrics.observed(begun.WouldRefuse, false, wanted.Idempotency)
 	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
 }
 
@@ -240,6 +244,7 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	s.metrics.observed(changed.WouldRefuse, false, wanted.Idempotency)
 	return answer(ctx, transactionOf(changed))
 }
 
