@@ -28,6 +28,7 @@ type serviceMetrics struct {
 	begun, committed, rolledBack        prometheus.Counter
 	charges                             chargeMetrics
 	leases                              leaseMetrics
+	holds                               holdMetrics
 	batchItems, replays, panics         prometheus.Counter
 	limitedOrganizations, limitedTokens prometheus.Counter
 	tokenHits, tokenMisses              atomic.Uint64 // of the token cache, which is replaced with its keyring
@@ -47,6 +48,16 @@ type chargeMetrics struct {
 
 // leaseMetrics count leases. What expires unsettled is counted by the store.
 type leaseMetrics struct{ granted, settled, overage prometheus.Counter }
+
+// holdMetrics count the holds of transactions. What expires unsettled is counted by the store.
+type holdMetrics struct {
+	opened, committed, rolledBack, late prometheus.Counter
+	duration                            prometheus.Histogram
+}
+
+// holdDurations are the bounds in seconds of how long a hold is open. A hold lasts 5 minutes unless its agent asks for another
+// time, and 30 days at most.
+var holdDurations = []float64{0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 21600, 86400}
 
 func newServiceMetrics(store *redisstore.Store, version string, connections, waiters func() int) *serviceMetrics {
 	c := &serviceMetrics{registry: prometheus.NewRegistry()}
@@ -113,6 +124,13 @@ func (c *serviceMetrics) registerSessions() {
 	c.leases.settled = c.counter("remit_leases_settled_total", "Leases settled, late ones included, repetitions excluded.", nil)
 	c.leases.overage = c.counter("remit_lease_overage_micro_usd_total",
 		"Value that settlements reported beyond what their sessions had room for, in millionths of a US dollar.", nil)
+	c.counters("remit_holds_total", "Holds of transactions in sessions, by what became of them.", "event", map[string]*prometheus.Counter{
+		"opened": &c.holds.opened, "committed": &c.holds.committed, "rolled_back": &c.holds.rolledBack, "committed_late": &c.holds.late,
+	})
+	c.holds.duration = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "remit_hold_duration_seconds", Help: "How long holds were open when they were committed in time or rolled back.", Buckets: holdDurations,
+	})
+	c.registry.MustRegister(c.holds.duration)
 	c.batchItems = c.counter("remit_batch_items_total", "Charges received in batches, malformed ones included.", nil)
 	c.replays = c.counter("remit_idempotent_replays_total", "Requests answered with the outcome of an earlier request with the same idempotency key.", nil)
 }
@@ -194,6 +212,23 @@ func (c *serviceMetrics) transaction(reached prometheus.Counter, t redisstore.Tr
 		c.charges.actions.Inc()
 	case redisstore.Committed:
 		c.charges.byTransactions.Add(float64(t.Value))
+	}
+	c.holds.count(t)
+}
+
+// count counts what became of a transaction's hold. A late commit and the rollback of a commit find none.
+func (h *holdMetrics) count(t redisstore.Transaction) {
+	switch {
+	case t.Status == redisstore.Pending:
+		h.opened.Inc()
+	case t.Late && t.Status == redisstore.Committed:
+		h.late.Inc()
+	case t.Status == redisstore.Committed:
+		h.committed.Inc()
+		h.duration.Observe(t.Committed.Sub(t.Created).Seconds())
+	case t.Committed.IsZero():
+		h.rolledBack.Inc()
+		h.duration.Observe(t.RolledBack.Sub(t.Created).Seconds())
 	}
 }
 
