@@ -41,7 +41,8 @@ import (
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
 //	                                agent's, md metadata, ov overage, lv leased value while a lease is open
 //	                                (include/leases.lua), ml the longest lease in seconds, gb refunds by rollbacks, and max_committed
-//	                                (include/budget.lua), r flags that few sessions have (include/restrict.lua), su suspended since,
+//	                                (include/budget.lua), r flags that few sessions have (include/restrict.lua), su suspended since, oc what limits would have
+//	                                refused while it observed (include/observe.lua),
 //	                                q transactions begun, hx a time not after the next due hold
 //	                                or expiry of a lease, w flags
 //	                                for what the audit trail has noted (include/flags.lua); TTL lifetime + retention. The
