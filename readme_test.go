@@ -47,3 +47,19 @@ func TestTheReadmesCallsWorkWhenPasted(t *testing.T) {
 		}
 	})
 }
+
+func TestTheCommandsOfThePageOnObservingWorkWhenPasted(t *testing.T) {
+	t.Parallel()
+	p := start(t, nil).ready(t)
+	inEachShell(t, func(t *testing.T, shell string) {
+		output := paste(t, shell, calls(t, p.url)+blocksOf(t, "docs/observe.md"))
+		for _, answer := range []string{
+			`"action_count":2,"max_actions":2,"value_used_usd":0.38`, `"dry_run":true}`, `"would_refuse":"max_value_usd"}`, `"observed_refusals":1`,
+			`"max_value_usd":5,"value_used_usd":3,`, `"enforcement":"enforce","observed_refusals":1}`,
+		} {
+			if !strings.Contains(output, answer) {
+				t.Errorf("the commands print %s, not %s", output, answer)
+			}
+		}
+	})
+}

@@ -24,6 +24,8 @@
 -- Arguments: three name the caller, the others are stored or bound what is stored; packing would only hide them.
 --
 -- Reply:  {'ok', transaction_id, sequence, created, expires}  sequence from 1 on, times in ms since 1970
+--         {'ok', transaction_id, sequence, created, expires, limit}  the same, where the limit would have refused if the session
+--                                               did not observe
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'agent_suspended', since}             in ms since 1970
@@ -36,6 +38,7 @@
 -- PEXPIRE agent_sessions; XADD events
 --@include audit
 --@include flags
+--@include observe
 local agent, session, holds, transaction, session_transactions, agent_transactions, agent_sessions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, session_id, transaction_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
@@ -54,15 +57,12 @@ local flags = w or ''
 local used_n, max_n, used_v, max_v = n + 1, tonumber(ma), v + (h or 0) + value, tonumber(mv)
 local limit = value_limit(gb, mv)
 h = h or '0'
-if used_n > max_n then
-  note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
+local over_n, over_v = used_n > max_n and 'max_actions', used_v > max_v and limit
+local over = over_n or over_v
+if over and not observes(r, used_n, used_v) then
+  note(session, events, audit, now, flags, over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
   --@block show_leased v=v h=h lv=lv
-  return {'limit', 'max_actions', n, ma, v, mv, h, x, gb}
-end
-if used_v > max_v then
-  note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
-  --@block show_leased v=v h=h lv=lv
-  return {'limit', limit, n, ma, v, mv, h, x, gb}
+  return {'limit', over, n, ma, v, mv, h, x, gb}
 end
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
@@ -87,5 +87,10 @@ redis.call('PEXPIRE', transaction, string.format('%d', lifetime + retention))
 --@block extend_ttl key=agent_sessions
 record(events, audit, now, 'transaction.begun', 'session', string.sub(session, -36), 'transaction', transaction_id,
   'held', value)
-note_usage(session, events, audit, now, flags, used_n, max_n, used_v, max_v, limit)
+flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v, max_v, limit)
+if over then
+  count_observed(session, 1)
+  note_observed(session, events, audit, now, flags, over_n, over_v)
+  return {'ok', transaction_id, sequence, created, expires, over}
+end
 return {'ok', transaction_id, sequence, created, expires}

@@ -22,6 +22,7 @@
 -- Arguments: three name the caller, three the hold; each may be left as it is, so none follows from another.
 --
 -- Reply:  {'ok', now, ended, x, state, x_before}  as commit_transaction.lua; x_before what x was until now
+--         {'ok', now, ended, x, state, x_before, limit}  the same, where the limit would have refused if the session did not observe
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
 --         {'agent_suspended', since}    in ms since 1970
@@ -35,6 +36,7 @@
 -- agent_transactions and agent_sessions; XADD events
 --@include audit
 --@include flags
+--@include observe
 --@include states
 local agent, session, holds, transaction, session_transactions, agent_transactions, events, agent_sessions = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, value, lifetime, retention, audit = unpack(ARGV)
@@ -72,11 +74,13 @@ end
 if lifetime ~= '' then
   expires = string.format('%d', now + lifetime)
 end
-local after
+local after, over
 if s_a then
   after = h - t_hv + value
   local limit = value_limit(s_gb, s_mv)
-  if s_v + after > tonumber(s_mv) then
+  -- A session that has observed may hold more than its limit: then a hold may still shrink.
+  over = s_v + after > tonumber(s_mv) and tonumber(value) > tonumber(t_hv) and limit
+  if over and not observes(s_r, tonumber(s_n), s_v + after) then
     note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
     --@block show_leased v=s_v h=h lv=s_lv
     return {'limit', limit, s_n, s_ma, s_v, s_mv, h, s_x, s_gb}
@@ -104,8 +108,13 @@ end
 record(events, audit, now, 'transaction.hold_changed', 'session', t_s or '', 'transaction', transaction_id,
   'held', s_a and value or '0', 'expires', expires)
 if s_a then
-  note_usage(session, events, audit, now, flags, tonumber(s_n), tonumber(s_ma), s_v + after, tonumber(s_mv),
+  flags = note_usage(session, events, audit, now, flags, tonumber(s_n), tonumber(s_ma), s_v + after, tonumber(s_mv),
     value_limit(s_gb, s_mv))
 end
 --@block transaction_state st='pending' v='' ov='' cm='' rb='' re='' po='' hv=value
+if over then
+  count_observed(session, 1)
+  note_observed(session, events, audit, now, flags, over)
+  return {'ok', changed_at, ended, expires, state, t_x, over}
+end
 return {'ok', changed_at, ended, expires, state, t_x}

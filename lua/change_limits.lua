@@ -1,5 +1,6 @@
--- Changes the limits of an active session, never below what is used and held. The audit trail notes again when a new
--- limit is nearly or wholly used.
+-- Changes the limits of an active session, never to less than what is used and held, and whether it enforces them. A session
+-- that observes may have used more than a limit: it takes any limits, and afterwards they may still be raised. The audit trail
+-- notes again when a new limit is nearly or wholly used, or would refuse.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>
@@ -17,6 +18,7 @@
 -- ARGV[8] = most_actions          that max_actions may become
 -- ARGV[9] = most_value            micro-USD that max_value may become
 -- ARGV[10] = max_lease            s that a lease may last, '0' for no leases, '' to leave it
+-- ARGV[11] = enforcement          'enforce' or 'observe', '' to leave it
 --
 -- Arguments: each limit may be left, set or added to by itself; what they may become at most is known to Go alone.
 --
@@ -27,20 +29,22 @@
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'below_usage', limit, n, ma, v, mv, h, x, gb}  limit is max_actions or max_value_usd, the rest as it is
 --         {'above_bounds', limit}  limit is max_actions or max_value_usd, which would become more than it may
--- Writes: HSET and PEXPIRE session; PEXPIRE agent_sessions and session_transactions; XADD events
+--         {'has_parent'}           a part of another session's limits cannot begin to observe
+-- Writes: HSET, HDEL and PEXPIRE session; PEXPIRE agent_sessions and session_transactions; XADD events
 --@include audit
 --@include budget
 --@include flags
+--@include restrict
 local agent, session, agent_sessions, session_transactions, events = unpack(KEYS)
 local organization_id, agent_id, max_actions, max_value, lifetime, retention = unpack(ARGV)
-local audit, most_actions, most_value, max_lease = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local audit, most_actions, most_value, max_lease, enforcement = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 
 --@block now
 
 local agent_organization, agent_revoked, agent_scopes = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes'))
 --@block refuse_unknown_agent
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, oc, pa = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'oc', 'pa'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -59,23 +63,28 @@ end
 if max_value ~= '' and tonumber(max_value) > tonumber(most_value) then
   return {'above_bounds', 'max_value_usd'}
 end
-if max_actions ~= '' and tonumber(max_actions) < tonumber(n) then
+local observed = r and string.find(r, 'o', 1, true)
+if enforcement == 'observe' and pa and not observed then
+  return {'has_parent'}
+end
+local enforces = not observed and enforcement ~= 'observe'
+if enforces and max_actions ~= '' and tonumber(max_actions) < math.min(tonumber(n), tonumber(ma)) then
   --@block show_leased v=v h=h lv=lv
   return {'below_usage', 'max_actions', n, ma, v, mv, h, x, gb}
 end
-if max_value ~= '' and tonumber(max_value) < v + h then
+if enforces and max_value ~= '' and tonumber(max_value) < math.min(v + h, tonumber(old_max_value)) then
   --@block show_leased v=v h=h lv=lv
   return {'below_usage', 'max_value_usd', n, ma, v, mv, h, x, gb}
 end
 
 local changed = {}
 if max_actions ~= '' then
-  ma, flags = max_actions, string.gsub(flags, '[nN]', '')
+  ma, flags = max_actions, string.gsub(flags, '[nNa]', '')
   changed[#changed + 1] = 'max_actions'
   changed[#changed + 1] = max_actions
 end
 if max_value ~= '' then
-  flags = string.gsub(flags, '[vV]', '')
+  flags = string.gsub(flags, '[vVbc]', '')
   if max_committed then
     gb, mv = write_budget(given_back, max_committed, max_value)
     redis.call('HSET', session, 'gb', gb)
@@ -100,6 +109,17 @@ if max_lease ~= '' then
   redis.call('HSET', session, 'ml', max_lease)
   changed[#changed + 1] = 'max_lease'
   changed[#changed + 1] = max_lease
+end
+if enforcement ~= '' then
+  changed[#changed + 1] = 'enforcement'
+  changed[#changed + 1] = enforcement
+end
+if enforcement == 'observe' and not observed then
+  restrict(session, (string.gsub(r or '', 'O', '')), 'o', h, gb, mv)
+  redis.call('HSET', session, 'oc', oc or '0')
+  flags = string.gsub(flags, '[abcdef]', '')
+elseif enforcement == 'enforce' and observed then
+  redis.call('HSET', session, 'r', (string.gsub(r, 'o', 'O')))
 end
 redis.call('HSET', session, 'ma', ma, 'mv', mv, 'x', x, 'w', flags)
 record(events, audit, now, 'session.limits_changed', 'session', string.sub(session, -36), unpack(changed))

@@ -23,6 +23,7 @@
 -- Writes: HSET session; XADD events for what is first observed
 --@include audit
 --@include flags
+--@include observe
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
 
@@ -43,27 +44,33 @@ local used_n, max_n, used_v, max_v, held = tonumber(n), tonumber(ma), tonumber(v
 local leased, limit = tonumber(lv or 0), value_limit(gb, mv)
 local scopes, scopes_held = ' ' .. (sc or agent_scopes) .. ' ', ' ' .. agent_scopes .. ' '
 h = string.format('%.0f', held + leased) -- leased value is shown as held
-local outcomes = {}
+local outcomes, observed = {}, 0
 for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
-  local outcome
+  local over_n, over_v = used_n + count > max_n and 'max_actions', used_v + value + held > max_v and limit
+  local over, outcome = over_n or over_v, nil
   local wanted = ' ' .. scope .. ' '
   if scope ~= '' and not (string.find(scopes, wanted, 1, true) and string.find(scopes_held, wanted, 1, true)) then
     outcome = {'scope_not_held', scope}
-  elseif used_n + count > max_n then
-    flags = note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
-    outcome = {'limit', 'max_actions', string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
-  elseif used_v + value + held > max_v then
-    flags = note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
-    outcome = {'limit', limit, string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
+  elseif over and not observes(r, used_n + count, used_v + value + held) then
+    flags = note(session, events, audit, now, flags, over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
+    outcome = {'limit', over, string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
   else
     used_n, used_v = used_n + count, used_v + value
     outcome = {'ok', string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
     flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v + held, max_v, limit)
+    if over then
+      observed = observed + 1
+      flags = note_observed(session, events, audit, now, flags, over_n, over_v)
+      outcome[8], outcome[9], outcome[10] = gb or '', '', over
+    end
   end
   outcomes[#outcomes + 1] = outcome
 end
 
 if used_n > tonumber(n) then
   redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v))
+end
+if observed > 0 then
+  count_observed(session, observed)
 end
 return {'ok', outcomes}

@@ -18,6 +18,8 @@
 --                                               leased, in micro-USD; expiry in ms since 1970; gb as include/budget.lua says, nil
 --                                               for none
 --         {'ok', n, ma, v, mv, h, x, gb, scopes_left}  of an agent whose scopes were narrowed; see block/scopes_left.lua
+--         {'ok', n, ma, v, mv, h, x, gb, scopes_left, limit}  where the limit would have refused if the session did not
+--                                               observe; '' for no scopes_left
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'agent_suspended', since}             in ms since 1970
@@ -88,6 +90,7 @@ end
 -- What follows refuses, or comes near a limit.
 --@include audit
 --@include flags
+--@include observe
 local flags = redis.call('HGET', session, 'w') or ''
 if not active then
   if not e and not agent_revoked then
@@ -95,20 +98,22 @@ if not active then
   end
   return {'not_active', e or '', agent_revoked or '', x, string.format('%d', now)}
 end
-if after_n > max_n then
-  note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
-  --@block show_leased v=v h=h lv=lv
-  return {'limit', 'max_actions', n, ma, v, mv, h, x, gb}
-end
 local limit = value_limit(gb, mv)
-if taken_v > max_v then
-  note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+local over_n, over_v = after_n > max_n and 'max_actions', taken_v > max_v and limit
+local over = over_n or over_v
+if over and not observes(r, after_n, taken_v) then
+  note(session, events, audit, now, flags, over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
   --@block show_leased v=v h=h lv=lv
-  return {'limit', limit, n, ma, v, mv, h, x, gb}
+  return {'limit', over, n, ma, v, mv, h, x, gb}
 end
 redis.call('HSET', session, 'n', used_n, 'v', used_v)
-note_usage(session, events, audit, now, flags, after_n, max_n, taken_v, max_v, limit)
+flags = note_usage(session, events, audit, now, flags, after_n, max_n, taken_v, max_v, limit)
 --@block show_leased v=used_v h=h lv=lv
+if over then
+  count_observed(session, 1)
+  note_observed(session, events, audit, now, flags, over_n, over_v)
+  return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left or '', over}
+end
 if scopes_left then
   return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left}
 end

@@ -33,6 +33,7 @@
 --@include audit
 --@include holds
 --@include flags
+--@include observe
 --@include states
 local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, value, post_state, retention, audit = unpack(ARGV)
@@ -44,8 +45,8 @@ local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', '
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv, s_r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv', 'r'))
 --@block refuse_holds_due hx=s_hx
 local held, flags = tonumber(s_h or 0), s_w or ''
 local committed, ended, expires = string.format('%d', now), session_end(t_s, s_a, s_e), t_x
@@ -68,7 +69,11 @@ if s_a then
   if hold then
     held = release_hold(session, holds, transaction_id .. t_hv, held, s_gb, s_lv)
   end
-  local room = s_mv - s_v - held
+  -- A session that has observed may have used more than its limit: what was held is charged all the same.
+  local room = math.max(s_mv - s_v - held, hold and tonumber(t_hv) or 0)
+  if observes(s_r, tonumber(s_n), s_v + held + value) then
+    room = tonumber(value)
+  end
   if s_e or now >= tonumber(s_x) then
     room = math.min(room, tonumber(t_hv)) -- a session that is over spends what was held once, no more
   end

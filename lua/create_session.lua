@@ -17,6 +17,7 @@
 -- ARGV[10] = max_committed    micro-USD, '' for none
 -- ARGV[11] = audit           see include/audit.lua
 -- ARGV[12] = max_lease       s that a lease may last, '' for no leases
+-- ARGV[13] = enforcement     'observe' to go beyond the limits and count it, '' to enforce them
 --
 -- Arguments: each is stored as a field of its own, or bounds one; packed into one they would be taken apart here.
 --
@@ -32,7 +33,7 @@
 local agent, session, agent_sessions, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lifetime, retention, scopes, metadata = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local max_committed, audit, max_lease = ARGV[10], ARGV[11], ARGV[12]
+local max_committed, audit, max_lease, enforcement = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 
 --@block now
 
@@ -50,6 +51,8 @@ local since_drawn = string.format('%d', now - drawn_at(session_id, 1))
 local gb, mv = nil, max_value
 if max_committed ~= '' then
   gb, mv = write_budget('0', max_committed, max_value)
+elseif enforcement ~= '' then
+  gb, mv = write_budget('0', no_max_committed, max_value)
 end
 local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires}
 --@block optional_field field=sc value=scopes
@@ -60,6 +63,11 @@ if gb then
   fields[#fields + 1] = gb
   fields[#fields + 1] = 'h'
   fields[#fields + 1] = 0
+end
+if enforcement ~= '' then
+  for _, part in ipairs({'r', 'o', 'oc', 0}) do
+    fields[#fields + 1] = part
+  end
 end
 local kept = lifetime + retention
 local ttl = string.format('%d', kept)
@@ -75,6 +83,10 @@ end
 if max_lease ~= '' then
   limits[#limits + 1] = 'max_lease'
   limits[#limits + 1] = max_lease
+end
+if enforcement ~= '' then
+  limits[#limits + 1] = 'enforcement'
+  limits[#limits + 1] = enforcement
 end
 record(events, audit, now, 'session.created', 'session', string.sub(session, -36), unpack(limits))
 if scopes == '' then

@@ -22,6 +22,7 @@
 --
 -- Reply:  {'ok', lease_id, n, v, created, expires}  what was granted: actions, and value in micro-USD; times in ms since
 --                                               1970
+--         {'ok', lease_id, n, v, created, expires, limit}  the same, where the limit would have refused if the session did not observe
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'agent_suspended', since}             in ms since 1970
@@ -35,6 +36,7 @@
 --@include audit
 --@include flags
 --@include open_lease
+--@include observe
 --@include leases
 local agent, session, leases, lease, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, session_id, lease_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -55,8 +57,8 @@ local flags = w or ''
 --@block refuse_inactive
 --@block refuse_suspended_session r=r
 h = h or '0'
-local s = {n = n, ma = ma, v = v, mv = tonumber(mv), h = h, x = x, gb = gb, ml = ml}
-local got_n, got_v, got_ms = fit(s, now, redis.call('ZCARD', leases), max_actions, max_value, lifetime, partial ~= '')
+local s = {n = n, ma = ma, v = v, mv = tonumber(mv), h = h, x = x, gb = gb, ml = ml, r = r}
+local got_n, got_v, got_ms, over = fit(s, now, redis.call('ZCARD', leases), max_actions, max_value, lifetime, partial ~= '')
 if not got_n then
   local limit = got_v
   note_no_room(session, events, audit, now, flags, limit)
@@ -70,5 +72,9 @@ local used_n, used_v = n + got_n, v + got_v
 local due = math.min(tonumber(hx or math.huge), tonumber(next_expiry or math.huge), tonumber(expires))
 redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v),
   'lv', string.format('%.0f', (lv or 0) + got_v), 'h', h, 'hx', string.format('%.0f', due))
-note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
+flags = note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
+note_observed_lease(session, events, audit, now, flags, over)
+if over then
+  return {'ok', lease_id, granted_n, granted_v, string.format('%.0f', now), expires, over}
+end
 return {'ok', lease_id, granted_n, granted_v, string.format('%.0f', now), expires}

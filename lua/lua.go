@@ -29,7 +29,7 @@
 // a line break stands last. Inside another script the operation still returns arrays: what is stored for an idempotency
 // key is the same for every version.
 //
-// idempotent.lua and idempotent_sealed.lua take a whole operation in at --@operation. A script that many callers run at once
+// idempotent.lua, idempotent_sealed.lua and dry_run.lua take a whole operation in at --@operation. A script that many callers run at once
 // has a second text, which runs it for several of them; see MergedSource.
 package lua
 
@@ -100,6 +100,9 @@ func IdempotentSource(name string) string { return include(expand(around("idempo
 func SealedIdempotentSource(name string) string {
 	return include(expand(around("idempotent_sealed", name)))
 }
+
+// DrySource returns the script that replies what the named one would, and does not write; see dry_run.lua.
+func DrySource(name string) string { return include(expand(around("dry_run", name))) }
 
 // around puts an operation into its place in a wrapper. That says which KEYS and ARGV are the operation's first.
 func around(wrapper, name string) string {

@@ -11,7 +11,7 @@
 --
 -- ARGV[1] = audit            see include/audit.lua
 --
--- Reply:  {'ok', expired}  how many leases expired
+-- Reply:  {'ok', expired, released}  how many leases expired, and how many holds were released
 -- Writes: ZREM holds and leases, HSET and HDEL session, XADD events
 --@include audit
 --@include holds
@@ -21,14 +21,14 @@ local audit = ARGV[1]
 --@block now
 
 if redis.call('EXISTS', agent, session) < 2 then
-  return {'ok', '0'} -- one of them ended meanwhile: an audit trail or a session that begins here would never end
+  return {'ok', '0', '0'} -- one of them ended meanwhile: an audit trail or a session that begins here would never end
 end
 local h, gb, lv = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv'))
-local held = tonumber(h or 0)
+local held, released = tonumber(h or 0), 0
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%d', now), 'LIMIT', 0, 500)) do
   local value = string.sub(hold, 17)
-  held = held - tonumber(value)
+  held, released = held - tonumber(value), released + 1
   redis.call('ZREM', holds, hold)
   record(events, audit, now, 'transaction.expired', 'session', string.sub(session, -36),
     'transaction', string.sub(hold, 1, 16), 'released', value)
@@ -57,4 +57,4 @@ if next_hold or next_lease then
 else
   hold_nothing(session, gb)
 end
-return {'ok', string.format('%d', expired)}
+return {'ok', string.format('%d', expired), string.format('%d', released)}

@@ -36,6 +36,7 @@
 --@include audit
 --@include flags
 --@include open_lease
+--@include observe
 --@include leases
 local agent, session, leases, lease, renewal, events = unpack(KEYS)
 local organization_id, agent_id, caller_family, lease_id, action_count, value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6]
@@ -67,6 +68,9 @@ local most_n, most_v = tonumber(l_n), tonumber(l_v)
 if active then
   most_n = math.max(most_n, s_ma - s_n + l_n)
   most_v = math.max(most_v, s_mv - s_v - held + l_v)
+  if observes(s_r, s_n - l_n + action_count, s_v - l_v + value + held) then
+    most_n, most_v = tonumber(action_count), tonumber(value)
+  end
 end
 local used_n, used_v = math.min(tonumber(action_count), most_n), math.min(tonumber(value), most_v)
 local over_n, over_v = action_count - used_n, value - used_v
@@ -77,7 +81,7 @@ if open then
 end
 
 local wanted_n, wanted_v, lifetime, partial = string.match(renew, '^(%d+) (%d+) (%d+) ([01])$')
-local refusal, limit, got_n, got_v, got_ms = renew, nil, nil, nil, nil
+local refusal, limit, got_n, got_v, got_ms, beyond = renew, nil, nil, nil, nil, nil
 if wanted_n and not active then
   refusal = 'session_not_active'
 elseif wanted_n and agent_restricted and string.find(agent_restricted, 's', 1, true) then
@@ -85,8 +89,8 @@ elseif wanted_n and agent_restricted and string.find(agent_restricted, 's', 1, t
 elseif wanted_n and s_r and string.find(s_r, 's', 1, true) then
   refusal = 'session_suspended'
 elseif wanted_n then
-  local s = {n = after_n, ma = s_ma, v = after_v, mv = tonumber(s_mv), h = held, x = s_x, gb = s_gb, ml = s_ml}
-  got_n, got_v, got_ms = fit(s, now, others, tonumber(wanted_n), tonumber(wanted_v), tonumber(lifetime), partial == '1')
+  local s = {n = after_n, ma = s_ma, v = after_v, mv = tonumber(s_mv), h = held, x = s_x, gb = s_gb, ml = s_ml, r = s_r}
+  got_n, got_v, got_ms, beyond = fit(s, now, others, tonumber(wanted_n), tonumber(wanted_v), tonumber(lifetime), partial == '1')
   limit, refusal = got_v, ''
   if not got_n then
     refusal = 'session_limit_reached ' .. limit
@@ -150,6 +154,7 @@ if s_a then
   end
   flags = note_usage(session, events, audit, now, flags, after_n, tonumber(s_ma), after_v + held, tonumber(s_mv),
     value_limit(s_gb, s_mv))
+  flags = note_observed_lease(session, events, audit, now, flags, beyond)
   if limit and not got_n then
     note_no_room(session, events, audit, now, flags, limit)
   end

@@ -12,15 +12,20 @@ type Charge struct {
 	Count       int64          // actions, at least 1
 	Value       money.MicroUSD // of all of them together
 	Scope       string         // required of the session, "" for none
+	DryRun      bool           // only asks what the charge would do; without Idempotency
 	Idempotency *Idempotency   // nil for no idempotency key
 }
 
-var chargeSession = newMergedKeyedScript("charge_session")
+var (
+	chargeSession = newMergedKeyedScript("charge_session")
+	dryCharge     = newDryScript("charge_session")
+)
 
 // Charge charges the session with the actions and their value if all of it fits, and returns the usage after it. Errors:
 // ErrInvalidAPIKey or ErrInvalidToken, *AgentSuspendedError, ErrUnknownSession, *NotActiveError, *SessionSuspendedError,
 // *ScopeError, *LimitError; with an idempotency key ErrIdempotencyKeyReused, *QuotaError and *RateError. With any of them
-// nothing was charged; with ErrOutcomeUnknown it may have been.
+// nothing was charged; with ErrOutcomeUnknown it may have been. A dry run charges nothing, and returns the usage or the error
+// that the charge would have returned.
 func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (Usage, error) {
 	r, err := s.charge(ctx, c, session, charge)
 	if err != nil {
@@ -36,7 +41,7 @@ func (s *Store) Authorize(ctx context.Context, c Caller, session uuid.UUID, char
 	if err != nil {
 		return Usage{}, ScopesLeft{}, err
 	}
-	usage, left := usageAt(r, 0), scopesLeftAt(r, usageBudget+1)
+	usage, left := usageAt(r, 0), scopesLeftAt(r, usageScopesLeft)
 	return usage, left, r.Err
 }
 
@@ -50,6 +55,10 @@ func (s *Store) charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 	}
 	keys := s.sessionKeys(act, session)
 	r, err := s.releasingDueHolds(ctx, act, session, func() (*reply, error) {
+		if charge.DryRun {
+			return s.dryRun(ctx, dryCharge, act, keys[:], act.organization, act.agent, act.family,
+				charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
+		}
 		return s.perform(ctx, chargeSession, act, charge.Idempotency, keys[:], act.organization, act.agent, act.family,
 			charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
 	})

@@ -26,6 +26,7 @@ type Event struct {
 	Family      uuid.UUID
 	Lease       uuid.UUID
 	Limit       string   // max_actions, max_value_usd or max_committed_usd, "" for none
+	Enforcement string   // of a session, when it is set: enforce or observe; else ""
 	Late        bool     // a commit after the transaction had expired
 	Reason      string   // of a suspension or its end, "" for none
 	Changed     []string // of an agent: name, scopes, description, metadata
@@ -136,6 +137,8 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.Lease = idOrNilAt(r, i)
 	case "limit":
 		e.Limit = r.Text(i)
+	case "enforcement":
+		e.Enforcement = r.Text(i)
 	case "max_actions":
 		e.MaxActions = new(r.Number(i))
 	case "actions":

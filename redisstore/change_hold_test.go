@@ -135,6 +135,38 @@ func TestMoreTimeKeepsWhatIsReadWithTheTransaction(t *testing.T) {
 	})
 }
 
+// A hold is released when its last expiry has passed, whichever way that was moved, and not before.
+func TestAHoldIsReleasedAtItsLastExpiry(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+		token := w.exchange(t, s).AccessToken
+		extended, shortened, other := w.begin(t, s, token, 30), w.begin(t, s, token, 20), w.begin(t, s, token, 1)
+		key := &Idempotency{Key: "longer"}
+		for range 2 { // a repetition moves nothing again
+			must(s.ChangeHold(t.Context(), token, extended.ID, NewHold{Lifetime: new(24 * time.Hour), Idempotency: key}))(t)
+		}
+		if !key.Replayed {
+			t.Error("the repetition was no replay")
+		}
+		must(s.ChangeHold(t.Context(), token, shortened.ID, NewHold{Lifetime: new(50 * time.Millisecond)}))(t)
+		w.wantHoldsAsStored(t, s)
+		eventually(t, "the shortened hold is released", func() bool {
+			return must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).ValueHeld == 31
+		})
+		w.letPass(t, s, other) // as if the first expiry of the extended one had passed too
+		w.wantUsage(t, s, Usage{MaxActions: 10, ActionCount: 3, MaxValue: 100, ValueHeld: 30, Expires: w.session.Expires})
+		due := must(peek(t, s).HGet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "hx").Int64())(t)
+		read := must(s.Transaction(t.Context(), Caller{Token: &token}, extended.ID))(t)
+		if read.Status != Pending || due != read.Expires.UnixMilli() {
+			t.Errorf("%s until %s, the next hold is due at %s", read.Status, read.Expires, time.UnixMilli(due))
+		}
+		if committed := must(s.Commit(t.Context(), token, extended.ID, Commit{}))(t); committed.Late || committed.Value != 30 {
+			t.Errorf("committed as %+v", committed)
+		}
+	})
+}
+
 func TestManyRaisesAtOnceStayWithinTheLimit(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {

@@ -25,6 +25,7 @@ func (s *Store) releasingDueHolds(ctx context.Context, act actor, session uuid.U
 			return nil, nothingVisible(failed)
 		}
 		s.noteExpiredLeases(act.organization, released.Number(0))
+		s.expiredHolds.Add(float64(released.Number(1)))
 		r, err = do()
 	}
 	return r, err

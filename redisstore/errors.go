@@ -30,6 +30,8 @@ var (
 	ErrBeingDeleted        = errors.New("the organization is being deleted")
 	ErrUnknownKey          = errors.New("no such key")
 	ErrKeyInUse            = errors.New("the key is the one that signs now")
+	// ErrHasParent refuses to let a session observe that is a part of another one's limits.
+	ErrHasParent = errors.New("the session has a parent, whose limits it must not exceed")
 
 	errHoldsDue = errors.New("holds of the session are due and must be released first; nothing was done")
 )

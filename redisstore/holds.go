@@ -37,6 +37,9 @@ func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n N
 			orEmpty((*int64)(n.Value)), orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})
 	changed, err := facts.withReply(act, r, err)
+	if err == nil && r.Has(5) {
+		changed.WouldRefuse = r.Text(5)
+	}
 	if err == nil && (n.Idempotency == nil || !n.Idempotency.Replayed) {
 		s.notePostponed(act.organization, changed, r.Time(4))
 	}

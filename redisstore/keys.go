@@ -42,7 +42,8 @@ import (
 //	                                agent's, md metadata, ov overage, lv leased value while a lease is open
 //	                                (include/leases.lua), ml the longest lease in seconds, gb refunds by rollbacks, and max_committed
 //	                                (include/budget.lua), r flags that few sessions have (include/restrict.lua), su suspended since, sr why
-//	                                (include/one_line.lua),
+//	                                (include/one_line.lua), oc what limits would have refused while it observed
+//	                                (include/observe.lua),
 //	                                q transactions begun, hx a time not after the next due hold
 //	                                or expiry of a lease, w flags
 //	                                for what the audit trail has noted (include/flags.lua); TTL lifetime + retention. The

@@ -24,6 +24,8 @@ type Lease struct {
 	Created    time.Time
 	Expires    time.Time
 	Settlement *Settlement // nil until it is settled
+
+	WouldRefuse string // in the result of a grant in a session that observes, the limit that would have refused it; else ""
 }
 
 // NewLease describes a lease to grant. One of MaxActions and MaxValue is more than 0.

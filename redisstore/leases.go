@@ -53,10 +53,14 @@ func (s *Store) GrantLease(ctx context.Context, c Caller, session uuid.UUID, n N
 	if err != nil {
 		return Lease{}, s.released(ctx, c, n.Idempotency, act.errorFor(err))
 	}
-	return Lease{
+	granted := Lease{
 		ID: r.ID(0), Agent: act.agent, Session: session, Status: LeaseOpen, MaxActions: r.Number(1), MaxValue: moneyAt(r, 2),
 		Created: r.Time(3), Expires: r.Time(4),
-	}, r.Err
+	}
+	if r.Has(5) {
+		granted.WouldRefuse = r.Text(5)
+	}
+	return granted, r.Err
 }
 
 // SettleLease books what was spent of a lease and returns the rest to its session, also after the lease has expired or its

@@ -17,6 +17,7 @@ type NewLimits struct {
 	AddValue    *money.MicroUSD
 	Lifetime    *time.Duration // from now
 	MaxLease    *time.Duration // in whole seconds; 0 for no leases
+	Observes    *bool          // whether it goes beyond its limits; see Session
 	Idempotency *Idempotency   // nil for no idempotency key
 }
 
@@ -29,7 +30,7 @@ const (
 var changeLimits = newKeyedScript("change_limits")
 
 // ChangeLimits changes the limits of an active session of the key's organization, and returns the session. Errors:
-// ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError; with an idempotency key
+// ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrHasParent; with an idempotency key
 // ErrIdempotencyKeyReused, and for an addition *QuotaError and *RateError.
 func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n NewLimits) (Session, error) {
 	c := Caller{Key: &key}
@@ -46,7 +47,7 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 		return s.perform(ctx, changeLimits, act, n.Idempotency, keys, act.organization, act.agent,
 			setOrAdded(n.MaxActions, n.AddActions), setOrAdded((*int64)(n.MaxValue), (*int64)(n.AddValue)),
 			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act),
-			MostActions, int64(MostValue), orEmpty(seconds(n.MaxLease)))
+			MostActions, int64(MostValue), orEmpty(seconds(n.MaxLease)), enforcementText(n.Observes))
 	})
 	if err != nil {
 		return Session{}, s.released(ctx, c, n.Idempotency, act.errorFor(err))

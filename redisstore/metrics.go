@@ -14,6 +14,13 @@ func newExpiredLeases() prometheus.Counter {
 	})
 }
 
+func newExpiredHolds() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "remit_holds_expired_total",
+		Help: "Holds that this instance released because their time was up before they were settled.",
+	})
+}
+
 // Describe implements prometheus.Collector.
 func (s *Store) Describe(to chan<- *prometheus.Desc) {
 	if s.client == nil { // it was not opened
@@ -22,6 +29,7 @@ func (s *Store) Describe(to chan<- *prometheus.Desc) {
 	s.client.Describe(to)
 	s.refusals.by.Describe(to)
 	s.expiredLeases.Describe(to)
+	s.expiredHolds.Describe(to)
 	to <- memoryUsed
 }
 
@@ -33,5 +41,6 @@ func (s *Store) Collect(to chan<- prometheus.Metric) {
 	s.client.Collect(to)
 	s.refusals.by.Collect(to)
 	s.expiredLeases.Collect(to)
+	s.expiredHolds.Collect(to)
 	to <- prometheus.MustNewConstMetric(memoryUsed, prometheus.GaugeValue, s.usage.pressure.ratio())
 }

@@ -39,3 +39,8 @@ func newMergedKeyedScript(name string) keyedScript {
 func newSealedScript(name string) keyedScript {
 	return keyedScript{newScript(name, writes), redisclient.NewScript(name, lua.SealedIdempotentSource(name), writes)}
 }
+
+// newDryScript returns what the script of this name would reply; it writes nothing. See Store.dryRun.
+func newDryScript(name string) *script {
+	return redisclient.NewScript("dry_run", lua.DrySource(name), reads)
+}

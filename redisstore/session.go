@@ -19,7 +19,8 @@ const (
 	Revoked   Status = "revoked"   // its agent was revoked
 )
 
-// Usage is a session's limits and what is used of them. Used and held together never exceed a limit.
+// Usage is a session's limits and what is used of them. Used and held together never exceed a limit, except in a session that
+// observes or has observed.
 type Usage struct {
 	MaxActions  int64
 	ActionCount int64
@@ -28,11 +29,15 @@ type Usage struct {
 	ValueHeld   money.MicroUSD // by transactions, and leased
 	Withheld    money.MicroUSD // the part of MaxValue that MaxCommitted makes unavailable; 0 without MaxCommitted
 	Expires     time.Time
+	WouldRefuse string // in a session that observes, the limit that would have refused what led to this usage; else ""
 }
 
-// RemainingValue is the value that may still be charged or held.
+// RemainingActions is how many actions the limits leave, 0 when more are used.
+func (u Usage) RemainingActions() int64 { return max(u.MaxActions-u.ActionCount, 0) }
+
+// RemainingValue is the value that the limits leave to charge or hold, 0 when more is used and held.
 func (u Usage) RemainingValue() money.MicroUSD {
-	return u.MaxValue - u.Withheld - u.ValueUsed - u.ValueHeld
+	return max(u.MaxValue-u.Withheld-u.ValueUsed-u.ValueHeld, 0)
 }
 
 // Session is a bounded context of one agent.
@@ -52,6 +57,9 @@ type Session struct {
 
 	Suspended        time.Time // since when; zero while it is not
 	SuspensionReason string    // "" for none
+
+	Observes         bool   // it goes beyond its limits, and counts what they would have refused
+	ObservedRefusals *int64 // how much that is; nil if it never observed
 }
 
 // SessionSummary is a session in a list.
@@ -77,6 +85,27 @@ type NewSession struct {
 	Scopes       []string     // nil for all of the agent's; empty for none
 	Metadata     string       // JSON object, "" for none
 	Idempotency  *Idempotency // nil for no idempotency key
+	Observes     bool         // see Session
+}
+
+// enforcementText returns whether the session enforces its limits as create_session.lua takes it.
+func (n NewSession) enforcementText() string {
+	if n.Observes {
+		return enforcementText(&n.Observes)
+	}
+	return ""
+}
+
+// enforcementText returns whether a session observes as scripts take it, "" for nil.
+func enforcementText(observes *bool) string {
+	switch {
+	case observes == nil:
+		return ""
+	case *observes:
+		return "observe"
+	default:
+		return "enforce"
+	}
 }
 
 // scopesText returns the scopes as create_session.lua takes them.

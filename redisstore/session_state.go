@@ -27,6 +27,8 @@ const (
 	sessionMaxLease
 	sessionSuspended
 	sessionSuspensionReason
+	sessionRestrictions
+	sessionObservedRefusals
 )
 
 // sessionFields are the fields of a session's hash in this order.
@@ -35,10 +37,11 @@ var sessionFields = []string{
 	sessionExpires: "x", sessionEnded: "e", sessionCreated: "c", sessionScopes: "sc", sessionOverage: "ov", sessionBudget: "gb",
 	sessionMetadata: "md", sessionLeased: "lv", sessionMaxLease: "ml",
 	sessionSuspended: "su", sessionSuspensionReason: "sr",
+	sessionRestrictions: "r", sessionObservedRefusals: "oc",
 }
 
 // agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
-// status, its leases and its suspension.
+// status, its leases, its suspension and what it has observed.
 type agentState struct {
 	agent   uuid.UUID
 	now     time.Time
@@ -47,6 +50,7 @@ type agentState struct {
 	leases  leaseState
 
 	suspended suspendedState
+	observed  observedState
 }
 
 // sessionFrom reads a session from a reply of now, revoked, scopes, session.
@@ -58,6 +62,7 @@ func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 	fields := r.List(3)
 	a.agent, a.leases = fields.ID(sessionAgent), leaseStateAt(fields, sessionLeased, sessionMaxLease)
 	a.suspended = suspendedStateAt(fields, sessionSuspended, sessionSuspensionReason)
+	a.observed = observedStateAt(fields, sessionRestrictions, sessionObservedRefusals)
 	return readSession(id, fields, a)
 }
 
@@ -82,6 +87,7 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session.split(b)
 	session.takeLeases(a.leases)
 	session.Suspended, session.SuspensionReason = a.suspended.since, a.suspended.reason
+	session.Observes, session.ObservedRefusals = a.observed.observes, a.observed.refusals
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
 	if r.Has(sessionMetadata) {
@@ -125,6 +131,21 @@ func suspendedStateAt(r *reply, since, reason int) suspendedState {
 	return suspendedState{r.TimeOrZero(since), manyLines.Replace(r.Optional(reason))}
 }
 
+// observedState is whether a session observes, and what its limits would have refused, nil if it never observed.
+type observedState struct {
+	observes bool
+	refusals *int64
+}
+
+// observedStateAt reads an observedState whose two values are at these places. They may be missing, as those of leaseStateAt.
+func observedStateAt(r *reply, restrictions, refusals int) observedState {
+	if !r.Has(refusals) || r.Optional(refusals) == "" {
+		return observedState{}
+	}
+	count := r.Number(refusals)
+	return observedState{strings.Contains(r.Optional(restrictions), "o"), &count}
+}
+
 // manyLines is the inverse of include/one_line.lua.
 var manyLines = strings.NewReplacer(`\\`, `\`, `\n`, "\n")
 
@@ -143,7 +164,9 @@ const (
 	usageMaxValue
 	usageHeld
 	usageExpires
-	usageBudget // nil or missing for none
+	usageBudget      // nil or missing for none
+	usageScopesLeft  // see scopesLeftAt
+	usageWouldRefuse
 )
 
 // usageAt reads the usage that begins at i.
@@ -155,6 +178,9 @@ func usageAt(r *reply, i int) Usage {
 	}
 	if r.Has(i + usageBudget) {
 		u.split(budgetAt(r, i+usageBudget))
+	}
+	if r.Has(i + usageWouldRefuse) {
+		u.WouldRefuse = r.Optional(i + usageWouldRefuse)
 	}
 	return u
 }

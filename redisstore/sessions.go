@@ -54,7 +54,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 	r, err := s.create(ctx, c, createSession, replaySession, func(sc keyedScript) (*reply, error) {
 		return s.perform(ctx, sc, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
 			int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
-			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act), n.maxLeaseText())
+			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act), n.maxLeaseText(), n.enforcementText())
 	})
 	if err != nil {
 		return Session{}, err
@@ -63,6 +63,9 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 		ID: r.ID(0), Agent: n.Agent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
 		Usage:  Usage{MaxActions: r.Number(4), MaxValue: moneyAt(r, 5), Expires: r.Time(2)},
 		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
+	}
+	if n.Observes {
+		session.Observes, session.ObservedRefusals = true, new(int64)
 	}
 	if n.MaxCommitted != nil {
 		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)
@@ -99,7 +102,8 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 		return Session{}, err
 	}
 	state.agent, state.leases, state.suspended = act.agent, leaseStateAt(r, 3, 4), suspendedStateAt(r, 5, 6)
-	return readSession(id, r.From(7), state)
+	state.observed = observedStateAt(r, 7, 8)
+	return readSession(id, r.From(9), state)
 }
 
 // EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:

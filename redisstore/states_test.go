@@ -26,9 +26,9 @@ func TestStatesHaveTheOrderThatScriptsGiveThemIn(t *testing.T) {
 	}{
 		{"peek_session", `local state = redis\.call\('HMGET', session, ([^)]*)\)`, sessionFields},
 		{"get_session", `unpack\(redis\.call\('HMGET', session,\s+([^)]*)\)\)`, sessionFields[:sessionSuspended]},
-		{"get_session", `\{'ok', string\.format\('%d', now\), agent_revoked, agent_scopes, lv, ml, su, sr, '', ([^}]*)\}`, sessionFields[sessionActions:sessionLeased]},
+		{"get_session", `\{'ok', string\.format\('%d', now\), agent_revoked, agent_scopes, lv, ml, su, sr, r, oc, '', ([^}]*)\}`, sessionFields[sessionActions:sessionLeased]},
 		{"get_transaction", `local state = \{([^}]*)\}`, transactionState},
-		{"charge_session", `\{'limit', 'max_actions', ([^}]*)\}`, usage},
+		{"charge_session", `\{'limit', over, ([^}]*)\}`, usage},
 	} {
 		match := regexp.MustCompile(test.array).FindStringSubmatch(lua.IdempotentSource(test.script)) // whose replies are arrays
 		if match == nil {

@@ -69,6 +69,7 @@ type Store struct {
 	usage         *usage
 	refusals      *creationRefusals
 	expiredLeases prometheus.Counter
+	expiredHolds  prometheus.Counter
 	closed        chan struct{}
 	close         sync.Once
 }

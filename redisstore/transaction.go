@@ -36,6 +36,9 @@ type Transaction struct {
 	Committed  time.Time // zero if it was never committed
 	Late       bool      // it was committed after its expiry
 	RolledBack time.Time // zero unless it is rolled back
+	// WouldRefuse is, in the result of a begin or a change of the hold in a session that observes, the limit that would have
+	// refused it; else "".
+	WouldRefuse string
 }
 
 // NewTransaction describes a transaction to begin.
@@ -48,6 +51,7 @@ type NewTransaction struct {
 	Irreversible bool           // its commit cannot be rolled back
 	Metadata     string         // JSON object, "" for none
 	Idempotency  *Idempotency   // nil for no idempotency key
+	DryRun       bool           // only asks what the begin would do; without Idempotency
 }
 
 // storedFields returns the names and values of fields that the scripts only store.

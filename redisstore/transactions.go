@@ -13,12 +13,19 @@ var (
 	commitTransaction       = newKeyedScript("commit_transaction")
 	rollbackTransaction     = newKeyedScript("rollback_transaction")
 	getTransaction          = newScript("get_transaction", reads)
+
+	dryBegin        = newDryScript("begin_transaction")
+	drySessionBegin = newDryScript("begin_session_transaction")
 )
 
 // Begin begins a transaction of the calling agent. In a session it counts one action and holds the value, if both fit.
 // Errors: ErrInvalidToken, ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key
-// ErrIdempotencyKeyReused.
+// ErrIdempotencyKeyReused. A dry run begins nothing, and returns the transaction without an id, or the error, that Begin would
+// have returned.
 func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
+	if n.DryRun {
+		return s.dryBegin(ctx, t, n)
+	}
 	held, err := s.reserveTransaction(ctx, t, n)
 	if err != nil {
 		return Transaction{}, err
@@ -42,6 +49,15 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	if err != nil {
 		return Transaction{}, t.actor().errorFor(err)
 	}
+	begun, err := begunFrom(r, t, n)
+	if err == nil && n.Idempotency != nil && n.Idempotency.Replayed {
+		return s.asBegun(ctx, t.flow(), begun)
+	}
+	return begun, err
+}
+
+// begunFrom reads the reply to a begin.
+func begunFrom(r *reply, t AccessToken, n NewTransaction) (Transaction, error) {
 	begun := Transaction{
 		ID: r.ID(0), Agent: t.Agent, Session: n.Session, Sequence: r.Number(1), Status: Pending,
 		ActionType: n.ActionType, PreState: n.PreState, Hold: n.Value, Reversible: !n.Irreversible, Metadata: n.Metadata,
@@ -50,13 +66,29 @@ func (s *Store) Begin(ctx context.Context, t AccessToken, n NewTransaction) (Tra
 	if n.Session != uuid.Nil {
 		begun.Held = n.Value
 	}
+	if r.Has(4) {
+		begun.WouldRefuse = r.Text(4)
+	}
 	if r.Err != nil {
 		return Transaction{}, r.Err
 	}
-	if n.Idempotency != nil && n.Idempotency.Replayed {
-		return s.asBegun(ctx, t.flow(), begun)
-	}
 	return begun, nil
+}
+
+// dryBegin is Begin for a dry run: it neither enters an index nor counts anything.
+func (s *Store) dryBegin(ctx context.Context, t AccessToken, n NewTransaction) (Transaction, error) {
+	held, err := s.reserveIn(t.flow(), s.transactionDemand(t, n))
+	if err != nil {
+		return Transaction{}, err
+	}
+	defer held.finish(errDryRun, false)
+	r, err := s.begin(ctx, t, NewID(t.Agent), n)
+	if err != nil {
+		return Transaction{}, t.actor().errorFor(err)
+	}
+	would, err := begunFrom(r, t, n)
+	would.ID = uuid.Nil
+	return would, err
 }
 
 // asBegun returns the transaction with the JSON objects of the first request, as firstMetadata does.
@@ -79,7 +111,11 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 			s.keys.agentTransactions(t.Agent), s.keys.events(t.Agent)}
 		args := []any{t.Organization, t.Agent, act.family, id,
 			n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act), "hv", int64(n.Value)}
-		return s.perform(ctx, beginTransaction, act, n.Idempotency, keys, append(args, n.storedFields()...)...)
+		args = append(args, n.storedFields()...)
+		if n.DryRun {
+			return s.dryRun(ctx, dryBegin, act, keys, args...)
+		}
+		return s.perform(ctx, beginTransaction, act, n.Idempotency, keys, args...)
 	}
 	keys := []string{s.keys.agent(t.Agent), s.keys.session(t.Agent, n.Session), s.keys.holds(t.Agent, n.Session),
 		s.keys.transaction(t.Agent, id), s.keys.sessionTransactions(t.Agent, n.Session),
@@ -88,6 +124,9 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
 	args = append(args, n.storedFields()...)
 	return s.releasingDueHolds(ctx, act, n.Session, func() (*reply, error) {
+		if n.DryRun {
+			return s.dryRun(ctx, drySessionBegin, act, keys, args...)
+		}
 		return s.perform(ctx, beginSessionTransaction, act, n.Idempotency, keys, args...)
 	})
 }

@@ -15,6 +15,7 @@ func (s *Server) actionRoutes(r *routes) {
 type chargeAnswer struct {
 	Session uuid.UUID `json:"session_id"`
 	limitUsage
+	WouldRefuse string `json:"would_refuse,omitzero"` // the limit, in a session that observes
 }
 
 // decodeCharge is decode for a charge. The two ways to read it use separate variables, because decode makes its variable
@@ -42,10 +43,10 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if err := caller.mayUse(wanted.Scope); err != nil {
-		s.metrics.charges.refused(err)
+		s.metrics.charged(wanted, err)
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyOf(ctx, "charge", id); err != nil {
+	if wanted.Idempotency, err = idempotencyUnlessDry(ctx, "charge", id, wanted.DryRun); err != nil {
 		return err
 	}
 	usage, err := s.store.Charge(requestContext(ctx), caller.Caller, id, wanted)
@@ -54,8 +55,9 @@ func (s *Server) charge(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	s.metrics.observed(usage.WouldRefuse, wanted.DryRun, wanted.Idempotency)
 	var written [answerSize]byte
-	return answerWritten(ctx, chargeAnswer{id, usageOf(usage)}.append(written[:0]))
+	return answerWritten(ctx, chargeAnswer{id, usageOf(usage), usage.WouldRefuse}.append(written[:0]))
 }
 
 // append writes the response as the encoder would.
@@ -69,5 +71,8 @@ func (a chargeAnswer) append(o object) object {
 	o = o.number(`,"remaining_actions":`, a.RemainingActions)
 	o = o.amount(`,"remaining_value_usd":`, a.RemainingValue)
 	o = o.time(`,"expires_at":`, a.Expires)
+	if a.WouldRefuse != "" {
+		o = o.plain(`,"would_refuse":`, a.WouldRefuse)
+	}
 	return append(o, '}')
 }

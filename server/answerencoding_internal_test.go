@@ -45,20 +45,20 @@ func answersOfEveryType() []namedAnswer {
 	ofQuota.quotaUsage = &quotaUsage{"agents", 1 << 53, 0}
 	session := sessionAnswer{
 		id, other, redisstore.Active, 1e9, 7, money.Max, 12_300_000, 100_001, 5, 1, &most, 3600, scopes, object, at, at, at,
-		at, hostile,
+		at, hostile, observes, &count,
 	}
 	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, at, hostile, "rms_secret"}
 	event := eventAnswer{
 		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other,
 		eventData{"max_actions", &count, &count, &count, &count, &most, &none, &most, &most, &most, &none, &most, true, at, at, at,
-			hostile, scopes},
+			hostile, scopes, observes},
 	}
 	transaction := transactionAnswer{
 		id, other, id, 7, redisstore.Committed, hostile, money.Max, 1, 100_001, true, hostile, object, object, object, at, at,
-		at, true, at,
+		at, true, at, "max_value_usd",
 	}
 	used := leaseUsage{7, 12_300_000, money.Max, 1e9, true, at}
-	lease, settled := leaseAnswer{id, other, redisstore.LeaseOpen, 1e9, money.Max, at, at, nil}, leaseAnswer{id, other, redisstore.LeaseSettled, 7, 1, at, at, &used}
+	lease, settled := leaseAnswer{id, other, redisstore.LeaseOpen, 1e9, money.Max, at, at, nil, "max_actions"}, leaseAnswer{id, other, redisstore.LeaseSettled, 7, 1, at, at, &used, ""}
 	settlement := settlementAnswer{id, other, redisstore.LeaseSettled, used, &lease, &refusedRenewal{"session_limit_reached", "max_actions", hostile}}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
@@ -77,6 +77,7 @@ func answersOfEveryType() []namedAnswer {
 		{"event", event}, {"least event", eventAnswer{}}, {"events", []eventAnswer{event, {}, event}},
 		{"transaction", transaction}, {"least transaction", transactionAnswer{}},
 		{"transactions", []transactionAnswer{transaction, {}}},
+		{"dry transaction", dryTransaction{transactionAnswer: transaction, DryRun: true}},
 		{"lease", lease}, {"settled lease", settled}, {"least lease", leaseAnswer{}},
 		{"settlement", settlement}, {"least settlement", settlementAnswer{}},
 		{"settlement without a renewal", settlementAnswer{Refusal: &refusedRenewal{Code: "unavailable"}}},
@@ -86,8 +87,8 @@ func answersOfEveryType() []namedAnswer {
 		{"revoked token", revokedTokenAnswer{true}}, {"oauth grant", oauthGrant{"a", "Bearer", 3600, "r", "a b"}},
 		{"oauth error", oauthErrorAnswer{"invalid_request", hostile}}, {"server metadata", metadata},
 		{"ready", healthAnswer{"ready", []string{hostile}}}, {"healthy", healthAnswer{Status: "ok"}},
-		{"charge", chargeAnswer{id, usage}}, {"least charge", chargeAnswer{}},
-		{"batch", []batchResult{{200, chargeAnswer{id, usage}}, {400, problem}, {403, ofQuota}, {0, nil}}},
+		{"charge", chargeAnswer{id, usage, ""}}, {"observed charge", chargeAnswer{id, usage, "max_actions"}}, {"least charge", chargeAnswer{}},
+		{"batch", []batchResult{{200, chargeAnswer{id, usage, ""}}, {400, problem}, {403, ofQuota}, {0, nil}}},
 	}
 }
 

@@ -96,6 +96,7 @@ func (c caller) batchItem(raw jsontext.Value) (redisstore.BatchCharge, error) {
 	var v validation
 	session := v.id("session_id", item.Session)
 	wanted := redisstore.BatchCharge{Session: session, Charge: item.check(&v)}
+	v.require(!item.DryRun.given, "dry_run", "cannot be given in a batch")
 	if err := v.err(); err != nil {
 		return redisstore.BatchCharge{}, err
 	}
@@ -110,7 +111,7 @@ func (s *Server) batchResults(ctx *fasthttp.RequestCtx, refused []error, wanted 
 	for i, err := range refused {
 		if err == nil {
 			outcome := outcomes[next]
-			results[i] = batchResult{fasthttp.StatusOK, chargeAnswer{wanted[next].Session, usageOf(outcome.Usage)}}
+			results[i] = batchResult{fasthttp.StatusOK, chargeAnswer{wanted[next].Session, usageOf(outcome.Usage), outcome.Usage.WouldRefuse}}
 			next, err = next+1, outcome.Err
 		}
 		if err == nil {

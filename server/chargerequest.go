@@ -19,6 +19,7 @@ type chargeRequest struct {
 	Value      optional[money.MicroUSD] `json:"value_usd"`   // of all the actions together
 	Count      optional[int64]          `json:"count"`
 	Scope      optional[string]         `json:"scope"`
+	DryRun     optional[bool]           `json:"dry_run"`
 }
 
 func (r *chargeRequest) charge() (redisstore.Charge, error) {
@@ -28,7 +29,7 @@ func (r *chargeRequest) charge() (redisstore.Charge, error) {
 }
 
 func (r *chargeRequest) check(v *validation) redisstore.Charge {
-	c := redisstore.Charge{Count: r.Count.or(1), Value: r.Value.value, Scope: r.Scope.value}
+	c := redisstore.Charge{Count: r.Count.or(1), Value: r.Value.value, Scope: r.Scope.value, DryRun: r.DryRun.value}
 	v.within("count", c.Count, 1, maxCount)
 	v.actionType(r.ActionType)
 	if r.Scope.given {

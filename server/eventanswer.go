@@ -46,6 +46,7 @@ type eventData struct {
 	Spent           timestamp       `json:"spent_at,omitzero"`
 	Reason          string          `json:"reason,omitzero"`
 	Changed         []string        `json:"changed,omitzero"`
+	Enforcement     string          `json:"enforcement,omitzero"`
 }
 
 func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
@@ -68,7 +69,7 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 			MaxCommitted: amount("max_committed"), Late: e.Late,
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
 			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),
-			Spent: timestamp(e.Times["spent"]), Reason: e.Reason, Changed: e.Changed,
+			Spent: timestamp(e.Times["spent"]), Reason: e.Reason, Changed: e.Changed, Enforcement: e.Enforcement,
 		},
 	}
 }

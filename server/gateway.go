@@ -70,7 +70,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	}
 	caller := access.caller
 	if err := caller.mayUse(wanted.Scope); err != nil {
-		s.metrics.charges.refused(err)
+		s.metrics.charged(wanted, err)
 		return err
 	}
 	usage, left, err := s.store.Authorize(requestContext(ctx), caller.Caller, session, wanted)
@@ -84,6 +84,10 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 	header := &ctx.Response.Header
 	header.Set("X-Remaining-Actions", strconv.FormatInt(remaining.RemainingActions, 10))
 	header.Set("X-Remaining-Value-Usd", remaining.RemainingValue.String())
+	if usage.WouldRefuse != "" {
+		header.Set("X-Would-Refuse", usage.WouldRefuse)
+	}
+	s.metrics.observed(usage.WouldRefuse, wanted.DryRun, wanted.Idempotency)
 	return nil
 }
 
@@ -91,7 +95,7 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, error) {
 	var v validation
 	var request chargeRequest
-	v.gatewayNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", gatewayKey)
+	v.gatewayNames(ctx, "session_id", "value_usd", "count", "action_type", "scope", gatewayDryRun, gatewayKey)
 	session := v.id("session_id", optionalText(v.gatewayParameter(ctx, "session_id", "X-Session-Id")))
 	request.ActionType = optionalText(v.gatewayParameter(ctx, "action_type", "X-Action-Type"))
 	request.Scope = optionalText(v.gatewayParameter(ctx, "scope", "X-Scope"))
@@ -107,13 +111,28 @@ func gatewayCharge(ctx *fasthttp.RequestCtx) (uuid.UUID, redisstore.Charge, erro
 		v.require(err == nil, "count", "must be a whole number")
 		request.Count = optional[int64]{count, err == nil}
 	}
+	request.DryRun = v.gatewayDryRun(ctx)
 	idempotency := v.gatewayIdempotency(ctx, session, &request)
+	v.require(idempotency == nil || !request.DryRun.value, gatewayDryRun, notWithAKey)
 	if err := v.err(); err != nil {
 		return uuid.Nil, redisstore.Charge{}, err
 	}
 	charge, err := request.charge()
 	charge.Idempotency = idempotency
 	return session, charge, err
+}
+
+// gatewayDryRun is the query parameter for a dry run. No header stands in for it: a gateway passes on headers of its client,
+// which could then pass unpaid.
+const gatewayDryRun = "dry_run"
+
+func (v *validation) gatewayDryRun(ctx *fasthttp.RequestCtx) optional[bool] {
+	if behindGatewayPath(ctx.URI().PathOriginal()) || !ctx.QueryArgs().Has(gatewayDryRun) {
+		return optional[bool]{}
+	}
+	text := v.gatewayParameter(ctx, gatewayDryRun, "")
+	v.require(text == "" || text == "true" || text == "false", gatewayDryRun, "must be true or false")
+	return optional[bool]{text == "true", true}
 }
 
 // gatewayKey is the query parameter for the idempotency key.

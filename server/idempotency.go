@@ -40,6 +40,16 @@ func idempotencyOf(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID)
 	return newIdempotency(string(given[0]), operation, object, body), nil
 }
 
+const notWithAKey = "cannot be given together with an Idempotency-Key: a dry run keeps nothing"
+
+// idempotencyUnlessDry is idempotencyOf for an operation that may be a dry run, which takes no key.
+func idempotencyUnlessDry(ctx *fasthttp.RequestCtx, operation string, object uuid.UUID, dry bool) (*redisstore.Idempotency, error) {
+	if dry && len(ctx.Request.Header.Peek(headerIdempotencyKey)) > 0 {
+		return nil, invalid("dry_run", notWithAKey)
+	}
+	return idempotencyOf(ctx, operation, object)
+}
+
 // newIdempotency is idempotencyOf for a key and a request that are already read.
 func newIdempotency(key, operation string, object uuid.UUID, body []byte) *redisstore.Idempotency {
 	h := sha256.New()

@@ -108,6 +108,8 @@ type leaseAnswer struct {
 	Created    timestamp         `json:"created_at"`
 	Expires    timestamp         `json:"expires_at"`
 	*leaseUsage
+
+	WouldRefuse string `json:"would_refuse,omitzero"` // the limit, of a grant in a session that observes
 }
 
 // leaseUsage is what a lease was settled with.
@@ -123,7 +125,7 @@ type leaseUsage struct {
 func leaseOf(l redisstore.Lease) leaseAnswer {
 	a := leaseAnswer{
 		ID: l.ID, Session: l.Session, Status: l.Status, MaxActions: l.MaxActions, MaxValue: l.MaxValue,
-		Created: timestamp(l.Created), Expires: timestamp(l.Expires),
+		Created: timestamp(l.Created), Expires: timestamp(l.Expires), WouldRefuse: l.WouldRefuse,
 	}
 	if l.Settlement != nil {
 		used := leaseUsageOf(*l.Settlement)
@@ -201,6 +203,7 @@ func (s *Server) grantLease(ctx *fasthttp.RequestCtx) error {
 	if !isReplay(wanted.Idempotency) {
 		s.metrics.leases.granted.Inc()
 	}
+	s.metrics.observed(granted.WouldRefuse, false, wanted.Idempotency)
 	return answerCreated(ctx, "/v1/leases/"+granted.ID.String(), leaseOf(granted))
 }
 

@@ -28,6 +28,7 @@ type serviceMetrics struct {
 	begun, committed, rolledBack        prometheus.Counter
 	charges                             chargeMetrics
 	leases                              leaseMetrics
+	holds                               holdMetrics
 	batchItems, replays, panics         prometheus.Counter
 	limitedOrganizations, limitedTokens prometheus.Counter
 	tokenHits, tokenMisses              atomic.Uint64 // of the token cache, which is replaced with its keyring
@@ -41,10 +42,22 @@ type chargeMetrics struct {
 	actions                   prometheus.Counter
 	byCharges, byTransactions prometheus.Counter // micro-USD
 	byLeases                  prometheus.Counter
+
+	observed map[string]prometheus.Counter // by the limit that would have refused
 }
 
 // leaseMetrics count leases. What expires unsettled is counted by the store.
 type leaseMetrics struct{ granted, settled, overage prometheus.Counter }
+
+// holdMetrics count the holds of transactions. What expires unsettled is counted by the store.
+type holdMetrics struct {
+	opened, committed, rolledBack, late prometheus.Counter
+	duration                            prometheus.Histogram
+}
+
+// holdDurations are the bounds in seconds of how long a hold is open. A hold lasts 5 minutes unless its agent asks for another
+// time, and 30 days at most.
+var holdDurations = []float64{0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 21600, 86400}
 
 func newServiceMetrics(store *redisstore.Store, version string, connections, waiters func() int) *serviceMetrics {
 	c := &serviceMetrics{registry: prometheus.NewRegistry()}
@@ -102,10 +115,22 @@ func (c *serviceMetrics) registerSessions() {
 	all.actions = c.counter("remit_actions_charged_total", "Actions charged: by charges, by transactions begun in sessions and by settled leases.", nil)
 	c.counters("remit_charged_micro_usd_total", "Value charged, in millionths of a US dollar. Rollbacks do not lower it.", "by",
 		map[string]*prometheus.Counter{"charge": &all.byCharges, "transaction": &all.byTransactions, "lease": &all.byLeases})
+	all.observed = map[string]prometheus.Counter{}
+	for _, limit := range []string{"max_actions", "max_value_usd", "max_committed_usd"} {
+		all.observed[limit] = c.counter("remit_observed_refusals_total",
+			"Charges, begins, changes of holds and grants of leases that a limit would have refused, in sessions that observe.", prometheus.Labels{"limit": limit})
+	}
 	c.leases.granted = c.counter("remit_leases_granted_total", "Leases granted, renewals included.", nil)
 	c.leases.settled = c.counter("remit_leases_settled_total", "Leases settled, late ones included, repetitions excluded.", nil)
 	c.leases.overage = c.counter("remit_lease_overage_micro_usd_total",
 		"Value that settlements reported beyond what their sessions had room for, in millionths of a US dollar.", nil)
+	c.counters("remit_holds_total", "Holds of transactions in sessions, by what became of them.", "event", map[string]*prometheus.Counter{
+		"opened": &c.holds.opened, "committed": &c.holds.committed, "rolled_back": &c.holds.rolledBack, "committed_late": &c.holds.late,
+	})
+	c.holds.duration = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "remit_hold_duration_seconds", Help: "How long holds were open when they were committed in time or rolled back.", Buckets: holdDurations,
+	})
+	c.registry.MustRegister(c.holds.duration)
 	c.batchItems = c.counter("remit_batch_items_total", "Charges received in batches, malformed ones included.", nil)
 	c.replays = c.counter("remit_idempotent_replays_total", "Requests answered with the outcome of an earlier request with the same idempotency key.", nil)
 }
@@ -137,9 +162,9 @@ func (c *serviceMetrics) registerGauges(version string, connections, waiters fun
 	}, func() float64 { return 1 }))
 }
 
-// charged counts the outcome of a charge, unless it is replayed from an earlier request.
+// charged counts the outcome of a charge, unless it is a dry run or replayed from an earlier request.
 func (c *serviceMetrics) charged(wanted redisstore.Charge, err error) {
-	if isReplay(wanted.Idempotency) {
+	if wanted.DryRun || isReplay(wanted.Idempotency) {
 		return
 	}
 	all := &c.charges
@@ -150,6 +175,13 @@ func (c *serviceMetrics) charged(wanted redisstore.Charge, err error) {
 		return
 	}
 	all.refused(err)
+}
+
+// observed counts what a limit would have refused in a session that observes, unless it is "", or it is a dry run or replayed.
+func (c *serviceMetrics) observed(limit string, dryRun bool, idempotency *redisstore.Idempotency) {
+	if counter := c.charges.observed[limit]; counter != nil && !dryRun && !isReplay(idempotency) {
+		counter.Inc()
+	}
 }
 
 // settled counts the settlement of a lease, unless it was settled before.
@@ -181,6 +213,23 @@ func (c *serviceMetrics) transaction(reached prometheus.Counter, t redisstore.Tr
 	case redisstore.Committed:
 		c.charges.byTransactions.Add(float64(t.Value))
 	}
+	c.holds.count(t)
+}
+
+// count counts what became of a transaction's hold. A late commit and the rollback of a commit find none.
+func (h *holdMetrics) count(t redisstore.Transaction) {
+	switch {
+	case t.Status == redisstore.Pending:
+		h.opened.Inc()
+	case t.Late && t.Status == redisstore.Committed:
+		h.late.Inc()
+	case t.Status == redisstore.Committed:
+		h.committed.Inc()
+		h.duration.Observe(t.Committed.Sub(t.Created).Seconds())
+	case t.Committed.IsZero():
+		h.rolledBack.Inc()
+		h.duration.Observe(t.RolledBack.Sub(t.Created).Seconds())
+	}
 }
 
 // batch counts the charges of a batch. The idempotency key belongs to the batch, not to its charges.
@@ -196,6 +245,7 @@ func (c *serviceMetrics) batch(refused []error, wanted []redisstore.BatchCharge,
 	}
 	for i, outcome := range outcomes {
 		c.charged(wanted[i].Charge, outcome.Err)
+		c.observed(outcome.Usage.WouldRefuse, false, nil)
 	}
 }
 

@@ -34,6 +34,7 @@ type createSessionRequest struct {
 	MaxLease     optional[int64]          `json:"max_lease_seconds"`
 	Scopes       optional[[]string]       `json:"scopes"`
 	Metadata     optional[jsontext.Value] `json:"metadata"`
+	Enforcement  optional[string]         `json:"enforcement"`
 }
 
 func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.NewSession, error) {
@@ -54,8 +55,21 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 	v.within("max_lease_seconds", r.MaxLease.value, 0, maxLeaseSeconds)
 	n.MaxLease = time.Duration(r.MaxLease.value) * time.Second
 	v.scopes(n.Scopes)
+	n.Observes = v.enforcement(r.Enforcement)
 	n.Lifetime = time.Duration(lifetime) * time.Second
 	return n, v.err()
+}
+
+// Whether a session refuses what exceeds its limits.
+const (
+	enforces = "enforce"
+	observes = "observe" // it does it and counts it
+)
+
+// enforcement returns whether the session is to observe.
+func (v *validation) enforcement(given optional[string]) bool {
+	v.require(!given.given || given.value == enforces || given.value == observes, "enforcement", "must be enforce or observe")
+	return given.value == observes
 }
 
 // sessionSummary is a session in a list.
@@ -107,9 +121,15 @@ type sessionAnswer struct {
 	Ended            timestamp         `json:"ended_at,omitzero"`
 	Suspended        timestamp         `json:"suspended_at,omitzero"`
 	SuspensionReason string            `json:"suspension_reason,omitzero"`
+	Enforcement      string            `json:"enforcement"`
+	Observed         *int64            `json:"observed_refusals,omitzero"` // of a session that observes or has observed
 }
 
 func sessionOf(v redisstore.Session) sessionAnswer {
+	enforcement := enforces
+	if v.Observes {
+		enforcement = observes
+	}
 	return sessionAnswer{
 		ID: v.ID, Agent: v.Agent, Status: v.Status,
 		MaxActions: v.MaxActions, ActionCount: v.ActionCount,
@@ -118,6 +138,7 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
 		Suspended: timestamp(v.Suspended), SuspensionReason: v.SuspensionReason,
+		Enforcement: enforcement, Observed: v.ObservedRefusals,
 	}
 }
 
@@ -222,6 +243,8 @@ type changeLimitsRequest struct {
 	AddValue   optional[money.MicroUSD] `json:"add_value_usd"`
 	ExpiresIn  optional[int64]          `json:"expires_in_seconds"` // from now
 	MaxLease   optional[int64]          `json:"max_lease_seconds"`
+
+	Enforcement optional[string] `json:"enforcement"`
 }
 
 func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
@@ -254,7 +277,10 @@ func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
 		longest := time.Duration(r.MaxLease.value) * time.Second
 		n.MaxLease = &longest
 	}
-	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd, expires_in_seconds and max_lease_seconds")
+	if observes := v.enforcement(r.Enforcement); r.Enforcement.given {
+		n.Observes = &observes
+	}
+	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd, expires_in_seconds, max_lease_seconds and enforcement")
 	return n, v.err()
 }
 
@@ -284,6 +310,9 @@ func (s *Server) changeLimits(ctx *fasthttp.RequestCtx) error {
 	var above *redisstore.AboveBoundsError
 	if errors.As(err, &above) {
 		return aboveBounds(above.Limit)
+	}
+	if errors.Is(err, redisstore.ErrHasParent) {
+		return invalid("enforcement", "must be enforce, because the session has a parent")
 	}
 	if err != nil {
 		return asConflict(err)
@@ -331,6 +360,10 @@ func (a sessionAnswer) append(o object) (object, error) {
 	}
 	if a.SuspensionReason != "" {
 		o, err = o.text(`,"suspension_reason":`, a.SuspensionReason)
+	}
+	o = o.plain(`,"enforcement":`, a.Enforcement)
+	if a.Observed != nil {
+		o = o.number(`,"observed_refusals":`, *a.Observed)
 	}
 	return append(o, '}'), err
 }

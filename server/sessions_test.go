@@ -18,7 +18,7 @@ func newSessionFields(w tenant) fields {
 		"id": anID, "agent_id": w.agent.id, "status": "active", "max_actions": 1000, "action_count": 0,
 		"max_value_usd": 100, "value_used_usd": 0, "value_held_usd": 0, "value_overage_usd": 0, "value_committed_usd": 0,
 		"max_lease_seconds": 0, "scopes": list(agentScopes...), "metadata": fields{},
-		"expires_at": aboutIn(time.Hour), "created_at": aboutNow,
+		"expires_at": aboutIn(time.Hour), "created_at": aboutNow, "enforcement": "enforce",
 	}
 }
 

@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -155,5 +156,34 @@ func TestATransactionThatHasExpiredIsCommittedLate(t *testing.T) {
 		w.post(path+"/rollback", nil, asKey(w.key)).is(200).exactly(late.object().
 			with(fields{"status": "rolled_back", "rolled_back_at": aboutNow}))
 		w.wantUsage(before, fields{"value_committed_usd": 5})
+	})
+}
+
+func TestTheMetricsCountWhatBecomesOfHolds(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, id := asAgent(w.exchange().access), w.newSession(fields{"max_actions": 10, "max_value_usd": 5})
+		begin := func(settings fields) string {
+			return "/v1/transactions/" + w.beginAs(access, fields{"session_id": id, "value_usd": 1}.with(settings)).is(201).text("id")
+		}
+		committed, rolledBack := begin(nil), begin(nil)
+		w.post(committed+"/commit", nil, access).is(200)
+		w.post(committed+"/rollback", nil, asKey(w.key)).is(200) // which finds no hold
+		w.post(rolledBack+"/rollback", nil, access).is(200)
+		late := begin(fields{"expires_in_seconds": 1})
+		begin(fields{"expires_in_seconds": 1})
+		w.beginAs(access, fields{"value_usd": 1}).is(201) // without a session it holds nothing
+		eventually(t, "the holds have expired", func() bool { return w.session(id)["value_held_usd"] == num(0) })
+		w.post(late+"/commit", nil, access).is(200)
+		_, body := scraped(t, api.on.address, "GET", "/metrics")
+		for _, line := range []string{
+			`remit_holds_total{event="opened"} 4`, `remit_holds_total{event="committed"} 1`, `remit_holds_total{event="rolled_back"} 1`,
+			`remit_holds_total{event="committed_late"} 1`, `remit_holds_expired_total 2`, `remit_hold_duration_seconds_count 2`,
+		} {
+			if !strings.Contains(body, "\n"+line+"\n") {
+				t.Errorf("the metrics lack %s", line)
+			}
+		}
 	})
 }

@@ -41,6 +41,7 @@ type beginRequest struct {
 	ExpiresIn  optional[int64]          `json:"expires_in_seconds"`
 	Reversible optional[bool]           `json:"reversible"`
 	Metadata   optional[jsontext.Value] `json:"metadata"`
+	DryRun     optional[bool]           `json:"dry_run"`
 }
 
 func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
@@ -51,6 +52,7 @@ func (r *beginRequest) transaction() (redisstore.NewTransaction, error) {
 		Value:        r.Value.value,
 		Irreversible: !r.Reversible.or(true),
 		Metadata:     v.object("metadata", r.Metadata, maxMetadata),
+		DryRun:       r.DryRun.value,
 	}
 	v.require(r.ActionType.given, "action_type", "is required")
 	v.actionType(r.ActionType)
@@ -132,6 +134,15 @@ type transactionAnswer struct {
 	Committed  timestamp         `json:"committed_at,omitzero"`
 	Late       bool              `json:"late,omitzero"` // committed after it had expired
 	RolledBack timestamp         `json:"rolled_back_at,omitzero"`
+
+	WouldRefuse string `json:"would_refuse,omitzero"` // the limit, of a begin or a PATCH in a session that observes
+}
+
+// dryTransaction is the answer to a dry run of a begin: a transaction without an id, because none was begun.
+type dryTransaction struct {
+	ID struct{} `json:"id,omitzero"` // hides that of the transaction
+	transactionAnswer
+	DryRun bool `json:"dry_run"`
 }
 
 func summaryOf(t redisstore.Transaction) transactionAnswer {
@@ -140,6 +151,7 @@ func summaryOf(t redisstore.Transaction) transactionAnswer {
 		Value: t.Hold, ValueHeld: t.Held, Overage: t.Overage, Reversible: t.Reversible, Reason: t.Reason,
 		Expires: timestamp(t.Expires), Created: timestamp(t.Created),
 		Committed: timestamp(t.Committed), Late: t.Late, RolledBack: timestamp(t.RolledBack),
+		WouldRefuse: t.WouldRefuse,
 	}
 	if !t.Committed.IsZero() {
 		a.Value = t.Value
@@ -169,7 +181,7 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if wanted.Idempotency, err = idempotencyOf(ctx, "begin", uuid.Nil); err != nil {
+	if wanted.Idempotency, err = idempotencyUnlessDry(ctx, "begin", uuid.Nil, wanted.DryRun); err != nil {
 		return err
 	}
 	begun, err := s.store.Begin(requestContext(ctx), *access.caller.Token, wanted)
@@ -177,7 +189,11 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	if wanted.DryRun {
+		return answer(ctx, dryTransaction{transactionAnswer: transactionOf(begun), DryRun: true})
+	}
 	s.metrics.transaction(s.metrics.begun, begun, wanted.Idempotency)
+	s.metrics.observed(begun.WouldRefuse, false, wanted.Idempotency)
 	return answerCreated(ctx, "/v1/transactions/"+begun.ID.String(), transactionOf(begun))
 }
 
@@ -228,6 +244,7 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
+	s.metrics.observed(changed.WouldRefuse, false, wanted.Idempotency)
 	return answer(ctx, transactionOf(changed))
 }
 

@@ -148,6 +148,7 @@ func (s *service) work() {
 	s.must(err)
 	s.transactions(session)
 	s.leases()
+	s.observe()
 	for _, err := range s.organization.Sessions(ctx, client.SessionFilter{}) {
 		s.must(err)
 		break
@@ -170,6 +171,21 @@ func (s *service) transactions(session *client.Session) {
 		s.must(err)
 		s.must(settle(begun))
 	}
+	_, err := session.Begin(ctx, client.TransactionParams{ActionType: "pay", PreState: map[string]any{}, ExpiresIn: time.Second})
+	s.must(err)
+	eventually(s.T, "a hold expires", func() bool {
+		s.wants(http.StatusOK, "GET", "/v1/sessions/"+session.ID(), "", "X-API-Key", s.apiKey)
+		metrics := s.scrape()
+		return !strings.Contains(metrics, "\nremit_holds_expired_total 0\n")
+	})
+}
+
+// observe charges a session that observes more than its limit.
+func (s *service) observe() {
+	s.Helper()
+	session := s.session(client.SessionParams{MaxActions: 1}).ID()
+	s.wants(http.StatusOK, "PATCH", "/v1/sessions/"+session, `{"enforcement":"observe"}`, "X-API-Key", s.apiKey)
+	s.wants(http.StatusOK, "POST", "/v1/sessions/"+session+"/actions", `{"count":2}`, "X-API-Key", s.apiKey)
 }
 
 var id = regexp.MustCompile(`"id":"([^"]+)"`)

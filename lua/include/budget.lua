@@ -20,7 +20,7 @@ local function write_budget(given_back, max_committed, max_value)
   end
   local mv = tonumber(max_value)
   if max_committed ~= no_max_committed then
-    mv = math.min(mv, max_committed - given_back)
+    mv = math.max(math.min(mv, max_committed - given_back), 0) -- less if it was exceeded while the session observed
   end
   return given_back .. ' ' .. max_committed .. ' ' .. max_value, string.format('%d', mv)
 end

@@ -2,7 +2,8 @@
 -- or late can let more be spent than the limits. How much of v is leased, and neither settled nor expired, stands in lv:
 -- only what is shown depends on it. A session has lv, h and hx while one of its leases is open.
 -- Returns the actions, the value in micro-USD and the ms that a lease may have of a session s with this many open ones; or
--- nil and the limit that refuses it. With partial it is as much of each as fits.
+-- nil and the limit that refuses it. With partial it is as much of each as fits. A session that observes gives all of it; then
+-- the limit that would have refused it comes fourth.
 local function fit(s, now, open, wanted_n, wanted_v, lifetime, partial)
   local longest, rest = (s.ml or 0) * 1000, s.x - now
   if longest == 0 or (lifetime > longest and not partial) then
@@ -14,12 +15,18 @@ local function fit(s, now, open, wanted_n, wanted_v, lifetime, partial)
   end
   local got_n = math.min(wanted_n, math.max(s.ma - s.n, 0))
   local got_v = math.min(wanted_v, math.max(s.mv - s.v - s.h, 0))
+  local over
   if got_n < wanted_n and not (partial and got_n > 0) then
-    return nil, 'max_actions'
-  elseif got_v < wanted_v and not (partial and got_v > 0) then
-    return nil, value_limit(s.gb, s.mv)
+    over = 'max_actions'
+  elseif (got_v < wanted_v and not (partial and got_v > 0)) or s.v + s.h > s.mv then
+    over = value_limit(s.gb, s.mv)
   end
-  return got_n, got_v, math.min(lifetime, longest, rest)
+  if observes(s.r, s.n + wanted_n, s.v + s.h + wanted_v) then
+    got_n, got_v = wanted_n, wanted_v
+  elseif over then
+    return nil, over
+  end
+  return got_n, got_v, math.min(lifetime, longest, rest), over
 end
 
 -- Notes in the audit trail that a session has no room for a lease; returns the flags after it.
@@ -30,6 +37,15 @@ local function note_no_room(session, events, audit, now, flags, limit)
     return note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
   end
   return flags
+end
+
+-- Notes a lease that a limit would have refused, in a session that observes; over is nil for one that fits.
+local function note_observed_lease(session, events, audit, now, flags, over)
+  if not over then
+    return flags
+  end
+  count_observed(session, 1)
+  return note_observed(session, events, audit, now, flags, over)
 end
 
 -- Writes a lease that fits, and returns its actions, value and expiry as text. The caller counts it in its session.

@@ -1,0 +1,23 @@
+-- Lets a session that observes (o in its field r, include/restrict.lua) go beyond its limits. What a limit would have refused
+-- is done, counted in the field oc, and noted in the audit trail the first time for each limit. observes returns whether n
+-- actions and v micro-USD, used and held, may be counted in a session in spite of its limits: up to the highest limits there
+-- are. A session has oc once it has observed.
+local function observes(r, n, v)
+  return r and string.find(r, 'o', 1, true) and n <= 1000000000 and v <= 1000000000000000
+end
+
+local function count_observed(session, refusals)
+  redis.call('HSET', session, 'oc', string.format('%.0f', (redis.call('HGET', session, 'oc') or 0) + refusals))
+end
+
+-- Notes the limits that would have refused something, each of them a name or false; returns the flags after it.
+local function note_observed(session, events, audit, now, flags, ...)
+  local flag_of = {max_actions = 'a', max_value_usd = 'b', max_committed_usd = 'c', max_value_usd_per_action = 'd',
+    max_value_usd_per_day = 'e', max_actions_per_minute = 'f'}
+  for _, limit in ipairs({...}) do
+    if limit then
+      flags = note(session, events, audit, now, flags, flag_of[limit], 'session.would_refuse', 'limit', limit)
+    end
+  end
+  return flags
+end
