@@ -25,14 +25,16 @@ type Event struct {
 	Transaction uuid.UUID
 	Family      uuid.UUID
 	Lease       uuid.UUID
+	Asked       uuid.UUID // a request for more
 	Limit       string // max_actions, max_value_usd or max_committed_usd, "" for none
 	Late        bool   // a commit after the transaction had expired
 	// What changed; nil for what the event does not contain.
 	MaxActions     *int64
+	AddActions     *int64                    // asked for, or granted
 	Actions        *int64                    // of a lease: granted, spent or expired
 	OverageActions *int64                    // of a lease
 	MaxLease       *int64                    // seconds
-	Amounts        map[string]money.MicroUSD // by name: max_value, max_committed, held, leased, released, charged, overage
+	Amounts        map[string]money.MicroUSD // by name: max_value, add_value, max_committed, held, leased, released, charged, overage
 	Times          map[string]time.Time      // by name: expires, previous_until, spent
 }
 
@@ -132,10 +134,14 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.Family = idOrNilAt(r, i)
 	case "lease":
 		e.Lease = idOrNilAt(r, i)
+	case "session_request":
+		e.Asked = idOrNilAt(r, i)
 	case "limit":
 		e.Limit = r.Text(i)
 	case "max_actions":
 		e.MaxActions = new(r.Number(i))
+	case "add_actions":
+		e.AddActions = new(r.Number(i))
 	case "actions":
 		e.Actions = new(r.Number(i))
 	case "overage_actions":
@@ -144,7 +150,7 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.MaxLease = new(r.Number(i))
 	case "late":
 		e.Late = r.Text(i) != ""
-	case "max_value", "max_committed", "held", "leased", "released", "charged", "overage":
+	case "max_value", "add_value", "max_committed", "held", "leased", "released", "charged", "overage":
 		if e.Amounts == nil {
 			e.Amounts = map[string]money.MicroUSD{}
 		}

@@ -28,6 +28,8 @@ func endpointsOfOrganizations(w tenant, session string) []endpoint {
 		{"POST", "/v1/sessions", fields{"agent_id": w.agent.id}},
 		{"PATCH", "/sessions/" + session, fields{"max_actions": 5}},
 		{"PATCH", "/v1/sessions/" + session, fields{"max_actions": 5}},
+		{"POST", "/v1/sessions/" + session + "/requests/" + session + "/approve", nil}, // no request has this id
+		{"POST", "/v1/sessions/" + session + "/requests/" + session + "/deny", nil},
 	}
 }
 
@@ -61,6 +63,8 @@ func endpointsOfBoth(w tenant, session, transaction string) []endpoint {
 			endpoint{"GET", prefix + "/sessions/" + session, nil},
 			endpoint{"POST", prefix + "/sessions/" + session + "/actions", nil},
 			endpoint{"POST", prefix + "/sessions/" + session + "/leases", fields{"max_actions": 1, "expires_in_seconds": 1}},
+			endpoint{"GET", prefix + "/sessions/" + session + "/requests", nil},
+			endpoint{"GET", prefix + "/sessions/" + session + "/requests/" + session, nil},
 			endpoint{"POST", prefix + "/sessions/" + session + "/end", nil},
 		)
 	}

@@ -28,6 +28,7 @@ type serviceMetrics struct {
 	begun, committed, rolledBack        prometheus.Counter
 	charges                             chargeMetrics
 	leases                              leaseMetrics
+	requests                            requestMetrics
 	batchItems, replays, panics         prometheus.Counter
 	limitedOrganizations, limitedTokens prometheus.Counter
 	tokenHits, tokenMisses              atomic.Uint64 // of the token cache, which is replaced with its keyring
@@ -45,6 +46,9 @@ type chargeMetrics struct {
 
 // leaseMetrics count leases. What expires unsettled is counted by the store.
 type leaseMetrics struct{ granted, settled, overage prometheus.Counter }
+
+// requestMetrics count requests for more than the limits of sessions, and what became of them.
+type requestMetrics struct{ made, approved, denied prometheus.Counter }
 
 func newServiceMetrics(store *redisstore.Store, version string, connections, waiters func() int) *serviceMetrics {
 	c := &serviceMetrics{registry: prometheus.NewRegistry()}
@@ -106,6 +110,8 @@ func (c *serviceMetrics) registerSessions() {
 	c.leases.settled = c.counter("remit_leases_settled_total", "Leases settled, late ones included, repetitions excluded.", nil)
 	c.leases.overage = c.counter("remit_lease_overage_micro_usd_total",
 		"Value that settlements reported beyond what their sessions had room for, in millionths of a US dollar.", nil)
+	c.counters("remit_session_requests_total", "Requests for more than the limits of sessions, by what happened: made, approved, denied.", "event",
+		map[string]*prometheus.Counter{"made": &c.requests.made, "approved": &c.requests.approved, "denied": &c.requests.denied})
 	c.batchItems = c.counter("remit_batch_items_total", "Charges received in batches, malformed ones included.", nil)
 	c.replays = c.counter("remit_idempotent_replays_total", "Requests answered with the outcome of an earlier request with the same idempotency key.", nil)
 }
@@ -126,7 +132,7 @@ func (c *serviceMetrics) registerGauges(version string, connections, waiters fun
 			func() float64 { return float64(value.Load()) }))
 	}
 	now("remit_http_connections_open", "Open connections, excluding those of a separate metrics listener.", connections)
-	now("remit_event_waiters", "Requests waiting for events, streams included.", waiters)
+	now("remit_event_waiters", "Requests waiting for events or for the decision of a request for more, streams included.", waiters)
 	const verified = "Valid access tokens, by whether their signature was in the token cache (hit) or had to be verified (miss)."
 	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "hit"}, &c.tokenHits)
 	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "miss"}, &c.tokenMisses)

@@ -25,6 +25,7 @@ var rules = []rule{
 	{redisstore.ErrUnknownSession, 404, "not_found", ""},
 	{redisstore.ErrUnknownTransaction, 404, "not_found", ""},
 	{redisstore.ErrUnknownLease, 404, "not_found", ""},
+	{redisstore.ErrUnknownRequest, 404, "not_found", ""},
 	{redisstore.ErrIdempotencyKeyReused, 422, "idempotency_key_reused", ""},
 	{redisstore.ErrSealed, 422, "idempotency_key_reused", ""},
 	{errMethod, 405, "method_not_allowed", ""},
