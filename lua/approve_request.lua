@@ -23,7 +23,7 @@
 --         {'unknown_agent'}
 --         {'unknown_session'}
 --         {'unknown_request'}
---         {'request_decided', status}           otherwise: denied, or approved with other amounts
+--         {'request_decided'}                   otherwise: denied, or approved with other amounts
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'above_bounds', limit}  limit is max_actions or max_value_usd, which would become more than it may

@@ -15,7 +15,7 @@
 --         {'unknown_agent'}
 --         {'unknown_session'}
 --         {'unknown_request'}
---         {'request_decided', status}           otherwise: it is approved
+--         {'request_decided'}                   otherwise: it is approved
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 -- Writes: HSET and HDEL requests; XADD events; HSET session when it first observes the expiry
 --@include audit

@@ -26,8 +26,8 @@ type Event struct {
 	Family      uuid.UUID
 	Lease       uuid.UUID
 	Asked       uuid.UUID // a request for more
-	Limit       string // max_actions, max_value_usd or max_committed_usd, "" for none
-	Late        bool   // a commit after the transaction had expired
+	Limit       string    // max_actions, max_value_usd or max_committed_usd, "" for none
+	Late        bool      // a commit after the transaction had expired
 	// What changed; nil for what the event does not contain.
 	MaxActions     *int64
 	AddActions     *int64                    // asked for, or granted

@@ -72,15 +72,15 @@ func (e *AboveBoundsError) Error() string { return e.Limit + " would become more
 // AboveAskedError refuses to grant more than a request asked for.
 type AboveAskedError struct{ Limit string } // max_actions or max_value_usd
 
-func (e *AboveAskedError) Error() string { return "more of " + e.Limit + " is granted than was asked for" }
+func (e *AboveAskedError) Error() string {
+	return "more of " + e.Limit + " is granted than was asked for"
+}
 
 // ErrGrantsNothing refuses an approval that grants neither actions nor value.
 var ErrGrantsNothing = errors.New("the approval grants nothing")
 
-// RequestDecidedError refuses to decide a request for more otherwise than it is decided.
-type RequestDecidedError struct{ Status Status }
-
-func (e *RequestDecidedError) Error() string { return fmt.Sprintf("the request is %s already", e.Status) }
+// ErrRequestDecided refuses to decide a request for more again in another way.
+var ErrRequestDecided = errors.New("the request is already decided in another way")
 
 // NotPendingError refuses an operation that needs a pending transaction.
 type NotPendingError struct{ Status Status }

@@ -18,6 +18,7 @@ var refusals = redisclient.Refusals{
 	"unknown_transaction":   refuse(ErrUnknownTransaction),
 	"unknown_lease":         refuse(ErrUnknownLease),
 	"unknown_request":       refuse(ErrUnknownRequest),
+	"request_decided":       refuse(ErrRequestDecided),
 	"lease_settled":         refuse(ErrLeaseSettled),
 	"not_reversible":        refuse(ErrNotReversible),
 	"key_reused":            refuse(ErrIdempotencyKeyReused),
@@ -46,9 +47,6 @@ var refusals = redisclient.Refusals{
 		return orBroken(r, &QuotaError{Quota: r.Text(0), Used: r.Number(1), Max: r.Number(2)})
 	},
 	"above_bounds": func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.Text(0)}) },
-	"request_decided": func(r *reply) error {
-		return orBroken(r, &RequestDecidedError{Status: Status(r.Text(0))})
-	},
 	"limit": func(r *reply) error {
 		return orBroken(r, &LimitError{Limit: r.Text(0), Usage: usageAt(r, 1)})
 	},

@@ -92,7 +92,7 @@ func (s *Store) SessionRequests(ctx context.Context, c Caller, session uuid.UUID
 
 // ApproveRequest approves a request for more: it adds what is granted to the session's limits. The same decision again changes
 // nothing and returns the first. Errors: ErrInvalidAPIKey, ErrUnknownSession, ErrUnknownRequest, *AboveAskedError,
-// ErrGrantsNothing, *RequestDecidedError, *NotActiveError, *AboveBoundsError.
+// ErrGrantsNothing, ErrRequestDecided, *NotActiveError, *AboveBoundsError.
 func (s *Store) ApproveRequest(ctx context.Context, key APIKey, session, id uuid.UUID, a Approval) (SessionRequest, error) {
 	act, err := s.actOnSession(ctx, Caller{Key: &key}, session, nil)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Store) ApproveRequest(ctx context.Context, key APIKey, session, id uuid
 }
 
 // DenyRequest denies a request for more. The same decision again changes nothing and returns the first. Errors:
-// ErrInvalidAPIKey, ErrUnknownSession, ErrUnknownRequest, *RequestDecidedError, *NotActiveError.
+// ErrInvalidAPIKey, ErrUnknownSession, ErrUnknownRequest, ErrRequestDecided, *NotActiveError.
 func (s *Store) DenyRequest(ctx context.Context, key APIKey, session, id uuid.UUID, comment string) (SessionRequest, error) {
 	act, err := s.actOnSession(ctx, Caller{Key: &key}, session, nil)
 	if err != nil {

@@ -142,13 +142,12 @@ func TestDecisionsAtOnceOverTwoInstancesCountOnce(t *testing.T) {
 			store := []*Store{s, second}[i%2]
 			all.Go(func() {
 				decided, err := decide(t, store, w, asked.ID, i%3)
-				var other *RequestDecidedError
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
 				case err == nil && !decided.Repeated:
 					won[fmt.Sprint(decided.Status, decided.GrantedActions)]++
-				case err != nil && !errors.As(err, &other):
+				case err != nil && !errors.Is(err, ErrRequestDecided):
 					t.Errorf("%d: %v", i, err)
 				}
 			})

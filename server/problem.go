@@ -53,6 +53,7 @@ var rules = []rule{
 	{errNoNewOrgs, 403, "organizations_closed", ""},
 	{redisstore.ErrOrganizationSuspended, 403, "organization_suspended", "the organization is suspended by the operator of this service"},
 	{redisstore.ErrLeaseSettled, 409, "lease_settled", ""},
+	{redisstore.ErrRequestDecided, 409, "request_decided", ""},
 	{redisstore.ErrAgentRevoked, 409, "agent_revoked", ""},
 	{errRateLimited, 429, "rate_limited", ""},
 	{errOwnWaiting, 429, "rate_limited", ""},

@@ -36,7 +36,6 @@ var errorsWithMembers = []error{
 	redisstore.ErrNotReversible,
 	&redisstore.ScopeError{Scope: "read"},
 	&scopeError{"read"},
-	&redisstore.RequestDecidedError{Status: redisstore.Denied},
 }
 
 func TestEachCodeHasATitleAndEachTitleACode(t *testing.T) {

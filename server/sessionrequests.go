@@ -39,7 +39,7 @@ func (r *moreRequest) request() (redisstore.NewSessionRequest, error) {
 		v.within("add_actions", r.AddActions.value, 1, maxActionsLimit)
 	}
 	v.require(!r.AddValue.given || r.AddValue.value > 0, "add_value_usd", "must be more than 0")
-	v.require(r.AddActions.given || r.AddValue.given, "", "name at least one of add_actions and add_value_usd")
+	v.require(r.AddActions.given || r.AddValue.given || !r.Reason.given, "", "name at least one of add_actions and add_value_usd")
 	v.require(r.Reason.given, "reason", "is required")
 	v.requestText("reason", r.Reason)
 	return redisstore.NewSessionRequest{AddActions: r.AddActions.value, AddValue: r.AddValue.value, Reason: r.Reason.value}, v.err()

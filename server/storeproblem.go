@@ -18,7 +18,6 @@ func storeProblem(err error) (_ problem, known bool) {
 		notPending *redisstore.NotPendingError
 		notActive  *redisstore.NotActiveError
 		scope      *redisstore.ScopeError
-		decided    *redisstore.RequestDecidedError
 	)
 	switch {
 	case errors.As(err, &notReady):
@@ -37,8 +36,6 @@ func storeProblem(err error) (_ problem, known bool) {
 		return transactionNotReversible(), true
 	case errors.As(err, &notActive):
 		return sessionNotActive(notActive), true
-	case errors.As(err, &decided):
-		return newProblem(409, "request_decided", decided.Error()), true
 	case errors.As(err, &scope):
 		return needsScope(scope.Scope, "the session does not hold the scope"), true
 	}
