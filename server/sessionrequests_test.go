@@ -188,9 +188,13 @@ func TestWaitingForADecisionEndsWithItOnEachInstance(t *testing.T) {
 		do   func(w tenant, session, request string)
 		want string
 	}{
-		"approval": {func(w tenant, session, request string) { w.post(requestPath(session, request)+"/approve", nil, asKey(w.key)).is(200) }, "approved"},
-		"denial":   {func(w tenant, session, request string) { w.post(requestPath(session, request)+"/deny", nil, asKey(w.key)).is(200) }, "denied"},
-		"end":      {func(w tenant, session, _ string) { w.post("/sessions/"+session+"/end", nil, asKey(w.key)).is(200) }, "ended"},
+		"approval": {func(w tenant, session, request string) {
+			w.post(requestPath(session, request)+"/approve", nil, asKey(w.key)).is(200)
+		}, "approved"},
+		"denial": {func(w tenant, session, request string) {
+			w.post(requestPath(session, request)+"/deny", nil, asKey(w.key)).is(200)
+		}, "denied"},
+		"end": {func(w tenant, session, _ string) { w.post("/sessions/"+session+"/end", nil, asKey(w.key)).is(200) }, "ended"},
 		"expiry": {func(w tenant, session, _ string) {
 			w.ask("PATCH", "/sessions/"+session, fields{"expires_in_seconds": 1}, asKey(w.key)).is(200)
 		}, "ended"},
