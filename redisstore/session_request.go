@@ -23,7 +23,7 @@ type SessionRequest struct {
 	AddActions     int64  // asked for
 	AddValue       money.MicroUSD
 	Reason         string
-	GrantedActions int64 // unless it is approved, 0
+	GrantedActions int64 // 0 unless it is approved
 	GrantedValue   money.MicroUSD
 	Comment        string // of who decided it, "" for none
 	Created        time.Time
