@@ -183,9 +183,9 @@ func TestADecisionThatCannotBeTakenLeavesTheRequestPending(t *testing.T) {
 			_, err := s.ApproveRequest(t.Context(), w.key, w.session.ID, id, a)
 			return err
 		}
-		three, seven := new(int64(2)), new(money.MicroUSD(6))
-		wantError(t, "too many actions", approve(Approval{AddValue: seven}), &AboveBoundsError{"max_actions"})
-		wantError(t, "too much value", approve(Approval{AddActions: three}), &AboveBoundsError{"max_value_usd"})
+		actions, value := new(int64(2)), new(money.MicroUSD(6)) // as much as the bounds leave
+		wantError(t, "too many actions", approve(Approval{AddValue: value}), &AboveBoundsError{"max_actions"})
+		wantError(t, "too much value", approve(Approval{AddActions: actions}), &AboveBoundsError{"max_value_usd"})
 		wantError(t, "actions that were not asked for", approve(Approval{AddActions: new(int64(4))}), &AboveAskedError{"max_actions"})
 		wantError(t, "value that was not asked for", approve(Approval{AddValue: new(money.MicroUSD(8))}), &AboveAskedError{"max_value_usd"})
 		wantError(t, "nothing", approve(Approval{AddActions: new(int64(0)), AddValue: new(money.MicroUSD(0))}), ErrGrantsNothing)
