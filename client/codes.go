@@ -24,6 +24,7 @@ const (
 	codeRequestTimeout           = "request_timeout"
 	codeAgentRevoked             = "agent_revoked"
 	codeLeaseSettled             = "lease_settled"
+	codeRequestDecided           = "request_decided"
 	codeLimitBelowUsage          = "limit_below_usage"
 	codeTransactionNotPending    = "transaction_not_pending"
 	codeTransactionNotReversible = "transaction_not_reversible"

@@ -7,6 +7,7 @@
 -- KEYS[3] = agent_sessions        zset as:{cell}:<agent>
 -- KEYS[4] = session_transactions  zset stx:{cell}:<session>
 -- KEYS[5] = events                stream ev:{cell}:<agent>
+-- KEYS[6] = requests              hash rq:{cell}:<session>
 --
 -- ARGV[1] = organization_id       16 bytes, of the calling organization
 -- ARGV[2] = agent_id              16 bytes
@@ -30,12 +31,12 @@
 --         {'below_usage', limit, n, ma, v, mv, h, x, gb}  limit is max_actions or max_value_usd, the rest as it is
 --         {'above_bounds', limit}  limit is max_actions or max_value_usd, which would become more than it may
 --         {'has_parent'}           a part of another session's limits cannot begin to observe
--- Writes: HSET, HDEL and PEXPIRE session; PEXPIRE agent_sessions and session_transactions; XADD events
+-- Writes: HSET, HDEL and PEXPIRE session; PEXPIRE agent_sessions, session_transactions and requests; XADD events
 --@include audit
 --@include budget
 --@include flags
 --@include restrict
-local agent, session, agent_sessions, session_transactions, events = unpack(KEYS)
+local agent, session, agent_sessions, session_transactions, events, requests = unpack(KEYS)
 local organization_id, agent_id, max_actions, max_value, lifetime, retention = unpack(ARGV)
 local audit, most_actions, most_value, max_lease, enforcement = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 
@@ -50,19 +51,7 @@ local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, oc, pa = unpack(redis.call('HM
 local flags = w or ''
 --@block refuse_inactive
 h = h or '0'
-local given_back, max_committed, old_max_value = read_budget(gb, mv)
-if string.sub(max_actions, 1, 1) == '+' then
-  max_actions = string.format('%d', ma + string.sub(max_actions, 2))
-end
-if string.sub(max_value, 1, 1) == '+' then
-  max_value = string.format('%d', old_max_value + string.sub(max_value, 2))
-end
-if max_actions ~= '' and tonumber(max_actions) > tonumber(most_actions) then
-  return {'above_bounds', 'max_actions'}
-end
-if max_value ~= '' and tonumber(max_value) > tonumber(most_value) then
-  return {'above_bounds', 'max_value_usd'}
-end
+--@block new_limits
 local observed = r and string.find(r, 'o', 1, true)
 if enforcement == 'observe' and pa and not observed then
   return {'has_parent'}
@@ -78,22 +67,7 @@ if enforces and max_value ~= '' and tonumber(max_value) < math.min(v + h, tonumb
 end
 
 local changed = {}
-if max_actions ~= '' then
-  ma, flags = max_actions, string.gsub(flags, '[nNa]', '')
-  changed[#changed + 1] = 'max_actions'
-  changed[#changed + 1] = max_actions
-end
-if max_value ~= '' then
-  flags = string.gsub(flags, '[vVbc]', '')
-  if max_committed then
-    gb, mv = write_budget(given_back, max_committed, max_value)
-    redis.call('HSET', session, 'gb', gb)
-  else
-    mv = max_value
-  end
-  changed[#changed + 1] = 'max_value'
-  changed[#changed + 1] = max_value
-end
+--@block write_limits
 if lifetime ~= '' then
   x = string.format('%d', now + lifetime)
   changed[#changed + 1] = 'expires'
@@ -104,6 +78,7 @@ if lifetime ~= '' then
   --@block extend_ttl key=session
   --@block extend_ttl key=agent_sessions
   --@block extend_ttl key=session_transactions
+  --@block extend_ttl key=requests
 end
 if max_lease ~= '' then
   redis.call('HSET', session, 'ml', max_lease)

@@ -73,6 +73,7 @@ func TestEverythingOfADeletedAgentEnds(t *testing.T) {
 		open, renewing, settled := w.lease(t, s, 1, 10), w.lease(t, s, 1, 10), w.lease(t, s, 1, 10)
 		w.settle(t, s, settled.ID, 1, 1)
 		pending := w.begin(t, s, grant.AccessToken, 1)
+		w.ask(t, s, grant.AccessToken, 1, 1)
 		must(s.DeleteAgent(t.Context(), w.key, w.agent.ID))(t)
 		n := NewSettlement{ActionCount: 1, ValueUsed: 2, Renew: &NewLease{MaxActions: 1, Lifetime: time.Minute}}
 		late := must(s.SettleLease(t.Context(), w.byKey(), renewing.ID, n))(t)
@@ -84,6 +85,7 @@ func TestEverythingOfADeletedAgentEnds(t *testing.T) {
 			keys.agent(agent), keys.events(agent), keys.agentFamilies(agent), keys.agentSessions(agent), keys.agentTransactions(agent),
 			keys.session(agent, session), keys.holds(agent, session), keys.leases(agent, session), keys.sessionTransactions(agent, session),
 			keys.transaction(agent, pending.ID), keys.lease(agent, open.ID), keys.lease(agent, renewing.ID), keys.lease(agent, settled.ID),
+			keys.sessionRequests(agent, session),
 		} {
 			if left := must(peek(t, s).PTTL(t.Context(), key).Result())(t); left <= 0 {
 				t.Errorf("%q ends in %s", key, left)

@@ -25,17 +25,19 @@ type Event struct {
 	Transaction uuid.UUID
 	Family      uuid.UUID
 	Lease       uuid.UUID
-	Limit       string   // max_actions, max_value_usd or max_committed_usd, "" for none
-	Enforcement string   // of a session, when it is set: enforce or observe; else ""
-	Late        bool     // a commit after the transaction had expired
-	Reason      string   // of a suspension or its end, "" for none
-	Changed     []string // of an agent: name, scopes, description, metadata
+	Asked       uuid.UUID // a request for more
+	Limit       string    // max_actions, max_value_usd or max_committed_usd, "" for none
+	Enforcement string    // of a session, when it is set: enforce or observe; else ""
+	Late        bool      // a commit after the transaction had expired
+	Reason      string    // of a suspension or its end, "" for none
+	Changed     []string  // of an agent: name, scopes, description, metadata
 	// What changed; nil for what the event does not contain.
 	MaxActions     *int64
+	AddActions     *int64                    // asked for, or granted
 	Actions        *int64                    // of a lease: granted, spent or expired
 	OverageActions *int64                    // of a lease
 	MaxLease       *int64                    // seconds
-	Amounts        map[string]money.MicroUSD // by name: max_value, max_committed, held, leased, released, charged, overage
+	Amounts        map[string]money.MicroUSD // by name: max_value, add_value, max_committed, held, leased, released, charged, overage
 	Times          map[string]time.Time      // by name: expires, previous_until, spent
 }
 
@@ -135,12 +137,16 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.Family = idOrNilAt(r, i)
 	case "lease":
 		e.Lease = idOrNilAt(r, i)
+	case "session_request":
+		e.Asked = idOrNilAt(r, i)
 	case "limit":
 		e.Limit = r.Text(i)
 	case "enforcement":
 		e.Enforcement = r.Text(i)
 	case "max_actions":
 		e.MaxActions = new(r.Number(i))
+	case "add_actions":
+		e.AddActions = new(r.Number(i))
 	case "actions":
 		e.Actions = new(r.Number(i))
 	case "overage_actions":
@@ -153,7 +159,7 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.Changed = strings.Fields(r.Text(i))
 	case "late":
 		e.Late = r.Text(i) != ""
-	case "max_value", "max_committed", "held", "leased", "released", "charged", "overage":
+	case "max_value", "add_value", "max_committed", "held", "leased", "released", "charged", "overage":
 		if e.Amounts == nil {
 			e.Amounts = map[string]money.MicroUSD{}
 		}

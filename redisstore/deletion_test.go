@@ -38,6 +38,7 @@ func (w tenant) fill(t *testing.T, s *Store, n int, state string) {
 		leased.session = must(s.CreateSession(ctx, w.key, n))(t)
 		leased.lease(t, s, 1, 1)
 		leased.settle(t, s, leased.lease(t, s, 1, 1).ID, 1, 1)
+		leased.ask(t, s, grant.AccessToken, 1, 1)
 		ended := one.newSession(t, s, time.Hour)
 		must(s.EndSession(ctx, one.byKey(), ended.ID))(t)
 		if i%5 == 0 {

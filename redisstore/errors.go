@@ -20,6 +20,7 @@ var (
 	ErrUnknownSession       = errors.New("no such session")
 	ErrUnknownTransaction   = errors.New("no such transaction")
 	ErrUnknownLease         = errors.New("no such lease")
+	ErrUnknownRequest       = errors.New("no such request")
 	ErrIdempotencyKeyReused = errors.New("the idempotency key was used for another request")
 	ErrTokenLacksScope      = errors.New("the access token does not hold the scope")
 	// ErrOrganizationSuspended refuses a valid credential of an organization that the operator has suspended.
@@ -67,7 +68,7 @@ func (e *ScopeError) Error() string { return fmt.Sprintf("the scope %s is not he
 
 // LimitError refuses a charge, a hold or a lease that exceeds a limit.
 type LimitError struct {
-	Limit string // max_actions, max_value_usd or max_committed_usd; of a lease also max_lease_seconds, expires_at or max_open_leases
+	Limit string // max_actions, max_value_usd or max_committed_usd; of a lease also max_lease_seconds, expires_at or max_open_leases; of a request for more max_pending_requests
 	Usage Usage  // as it stands; nothing was charged
 }
 
@@ -85,6 +86,19 @@ func (e *BelowUsageError) Error() string { return e.Limit + " must not be below 
 type AboveBoundsError struct{ Limit string } // max_actions or max_value_usd
 
 func (e *AboveBoundsError) Error() string { return e.Limit + " would become more than it may" }
+
+// AboveAskedError refuses to grant more than a request asked for.
+type AboveAskedError struct{ Limit string } // max_actions or max_value_usd
+
+func (e *AboveAskedError) Error() string {
+	return "more of " + e.Limit + " is granted than was asked for"
+}
+
+// ErrGrantsNothing refuses an approval that grants neither actions nor value.
+var ErrGrantsNothing = errors.New("the approval grants nothing")
+
+// ErrRequestDecided refuses to decide a request for more again in another way.
+var ErrRequestDecided = errors.New("the request is already decided in another way")
 
 // NotPendingError refuses an operation that needs a pending transaction.
 type NotPendingError struct{ Status Status }

@@ -50,6 +50,8 @@ import (
 //	                                names are short because there are many sessions.
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
 //	sl:{cell}:<session>       zset  its open leases by expiry: lease (16 bytes), actions, a space and value; TTL as the session's
+//	rq:{cell}:<session>       hash  its requests for more (include/requests.lua): its pending ones and the 32 decided last;
+//	                                TTL as the session's
 //	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
 //	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action
 //	                                type, hv value to hold, v charged, ov overage, ir irreversible, b begun,
@@ -99,6 +101,9 @@ func (k keyspace) holds(agent, session uuid.UUID) string  { return k.key("sh:", 
 func (k keyspace) transaction(agent, id uuid.UUID) string { return k.key("t:", cellOf(agent), id) }
 func (k keyspace) leases(agent, session uuid.UUID) string {
 	return k.key("sl:", cellOf(agent), session)
+}
+func (k keyspace) sessionRequests(agent, session uuid.UUID) string {
+	return k.key("rq:", cellOf(agent), session)
 }
 func (k keyspace) lease(agent, id uuid.UUID) string { return k.key("l:", cellOf(agent), id) }
 func (k keyspace) sessionTransactions(agent, session uuid.UUID) string {

@@ -42,8 +42,8 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 		return Session{}, s.released(ctx, c, n.Idempotency, err)
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.agentSessions(act.agent),
-		s.keys.sessionTransactions(act.agent, id), s.keys.events(act.agent)}
-	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
+		s.keys.sessionTransactions(act.agent, id), s.keys.events(act.agent), s.keys.sessionRequests(act.agent, id)}
+	r, err := s.topUp(ctx, act, id, func() (*reply, error) {
 		return s.perform(ctx, changeLimits, act, n.Idempotency, keys, act.organization, act.agent,
 			setOrAdded(n.MaxActions, n.AddActions), setOrAdded((*int64)(n.MaxValue), (*int64)(n.AddValue)),
 			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act),
@@ -56,6 +56,12 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 		s.reopenSession(ctx, act.organization, id)
 	}
 	return sessionFrom(r, id)
+}
+
+// topUp runs the script that changes a session's limits: a request to change them, or the approval of a request for more. Whatever
+// raises a limit passes here.
+func (s *Store) topUp(ctx context.Context, act actor, session uuid.UUID, raise func() (*reply, error)) (*reply, error) {
+	return s.releasingDueHolds(ctx, act, session, raise)
 }
 
 // setOrAdded returns a limit as change_limits.lua takes it.

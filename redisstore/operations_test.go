@@ -253,6 +253,31 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.SettleLease(ctx, caller, l.ID, n)
 			return err
 		}},
+		{"RequestMore", requestMore.script, func(ctx context.Context, s *Store) error {
+			_, err := s.RequestMore(ctx, g.AccessToken, w.session.ID, NewSessionRequest{AddActions: 1, Reason: "more"})
+			return err
+		}},
+		{"RequestMore with an idempotency key", requestMore.keyed, func(ctx context.Context, s *Store) error {
+			n := NewSessionRequest{AddActions: 1, Reason: "more", Idempotency: &Idempotency{Key: "key"}}
+			_, err := s.RequestMore(ctx, g.AccessToken, w.session.ID, n)
+			return err
+		}},
+		{"SessionRequest", getRequest, func(ctx context.Context, s *Store) error {
+			_, err := s.SessionRequest(ctx, caller, w.session.ID, w.asked)
+			return err
+		}},
+		{"SessionRequests", listRequests, func(ctx context.Context, s *Store) error {
+			_, err := s.SessionRequests(ctx, caller, w.session.ID)
+			return err
+		}},
+		{"ApproveRequest", approveRequest, func(ctx context.Context, s *Store) error {
+			_, err := s.ApproveRequest(ctx, w.key, w.session.ID, w.asked, Approval{})
+			return err
+		}},
+		{"DenyRequest", denyRequest, func(ctx context.Context, s *Store) error {
+			_, err := s.DenyRequest(ctx, w.key, w.session.ID, w.asked, "no")
+			return err
+		}},
 		{"EndSession", endSession, func(ctx context.Context, s *Store) error {
 			_, err := s.EndSession(ctx, caller, w.session.ID)
 			return err
@@ -283,6 +308,7 @@ func newOperations(t *testing.T, s *Store) ([]operation, []tenant) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: money.USD, MaxLease: time.Minute})
 		grant := w.exchange(t, s)
 		pending := w.begin(t, s, grant.AccessToken, 5)
+		w.asked = w.ask(t, s, grant.AccessToken, 1, 5).ID
 		operations = append(operations, everyOperation(w, grant, pending, w.lease(t, s, 1, 5))[i])
 		tenants = append(tenants, w)
 	}

@@ -17,6 +17,8 @@ var refusals = redisclient.Refusals{
 	"unknown_session":       refuse(ErrUnknownSession),
 	"unknown_transaction":   refuse(ErrUnknownTransaction),
 	"unknown_lease":         refuse(ErrUnknownLease),
+	"unknown_request":       refuse(ErrUnknownRequest),
+	"request_decided":       refuse(ErrRequestDecided),
 	"lease_settled":         refuse(ErrLeaseSettled),
 	"not_reversible":        refuse(ErrNotReversible),
 	"key_reused":            refuse(ErrIdempotencyKeyReused),

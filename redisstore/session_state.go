@@ -164,8 +164,8 @@ const (
 	usageMaxValue
 	usageHeld
 	usageExpires
-	usageBudget      // nil or missing for none
-	usageScopesLeft  // see scopesLeftAt
+	usageBudget     // nil or missing for none
+	usageScopesLeft // see scopesLeftAt
 	usageWouldRefuse
 )
 

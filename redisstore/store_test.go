@@ -163,6 +163,7 @@ type tenant struct {
 	agent   Agent
 	secret  [32]byte
 	session Session
+	asked   uuid.UUID // a pending request for more, of some tests
 }
 
 func newOrganization(t *testing.T, s *Store) APIKey {

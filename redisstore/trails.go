@@ -13,8 +13,8 @@ import (
 // one trail cost Redis nothing and hold no connection. More than pollRound trails are polled less often, so that the number
 // of commands per second stays bounded.
 const (
-	pollPause = 200 * time.Millisecond
-	pollRound = 1024
+	pollPause = 100 * time.Millisecond
+	pollRound = 512
 )
 
 // pauseAfter returns how long to wait after a poll of so many trails.

@@ -290,6 +290,16 @@ func spend(bucket *rate.Limiter, now time.Time) {
 	}
 }
 
+// resize changes the memory of the reservation to what the operation has taken, and how long it stays.
+func (r *reservation) resize(bytes int64, retained time.Duration) {
+	if r.account != nil {
+		r.account.mu.Lock()
+		r.account.reserved[bytesHeld] += bytes - r.demand.bytes
+		r.account.mu.Unlock()
+	}
+	r.demand.bytes, r.demand.retained = bytes, retained
+}
+
 // finish releases the reservation, and counts the demand unless the operation has certainly created nothing.
 func (r reservation) finish(err error, replayed bool) {
 	if r.account == nil && err == nil && r.u != nil && r.demand.organization != uuid.Nil { // the credential is valid

@@ -49,8 +49,8 @@ func answersOfEveryType() []namedAnswer {
 	}
 	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, at, hostile, "rms_secret"}
 	event := eventAnswer{
-		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other,
-		eventData{"max_actions", &count, &count, &count, &count, &most, &none, &most, &most, &most, &none, &most, true, at, at, at,
+		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id,
+		eventData{"max_actions", &count, &count, &count, &count, &count, &most, &most, &none, &most, &most, &most, &none, &most, true, at, at, at,
 			hostile, scopes, observes},
 	}
 	transaction := transactionAnswer{
@@ -60,6 +60,7 @@ func answersOfEveryType() []namedAnswer {
 	used := leaseUsage{7, 12_300_000, money.Max, 1e9, true, at}
 	lease, settled := leaseAnswer{id, other, redisstore.LeaseOpen, 1e9, money.Max, at, at, nil, "max_actions"}, leaseAnswer{id, other, redisstore.LeaseSettled, 7, 1, at, at, &used, ""}
 	settlement := settlementAnswer{id, other, redisstore.LeaseSettled, used, &lease, &refusedRenewal{"session_limit_reached", "max_actions", hostile}}
+	asked := sessionRequestAnswer{id, other, id, redisstore.Approved, 1e9, money.Max, hostile, &granted{7, 12_300_000}, hostile, at, at}
 	resource := resources{&count, nil, &count, nil, &count, nil}
 	organization := organizationAnswer{id, hostile, "rmk_key", object, at, &resource, &resources{}}
 	token := introspection{true, "a b", id, "Bearer", 1 << 40, 1, other, "https://i.example/\u2028", id, other}
@@ -81,6 +82,7 @@ func answersOfEveryType() []namedAnswer {
 		{"lease", lease}, {"settled lease", settled}, {"least lease", leaseAnswer{}},
 		{"settlement", settlement}, {"least settlement", settlementAnswer{}},
 		{"settlement without a renewal", settlementAnswer{Refusal: &refusedRenewal{Code: "unavailable"}}},
+		{"request for more", asked}, {"least request for more", sessionRequestAnswer{}},
 		{"organization", organization}, {"least organization", organizationOf(redisstore.Organization{})},
 		{"rotated key", rotatedKeyAnswer{"k", at}}, {"families", []familyAnswer{{id, at, at, at}, {}}},
 		{"introspection", token}, {"least introspection", introspection{}}, {"tokens", tokenPair{"a", "r", "bearer", 3600}},

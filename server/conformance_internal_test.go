@@ -178,6 +178,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"RateLimited":       {errRateLimited},
 		"TooManyWaiting":    {errOwnWaiting, errAddressWaiting},
 		"LeaseSettled":      {redisstore.ErrLeaseSettled},
+		"DecisionRefused":   {redisstore.ErrRequestDecided, &conflict{&redisstore.NotActiveError{Status: redisstore.Completed}}},
 		"HeadersTooLarge":   {errHeadersTooLarge},
 		"InternalError":     {errPanic},
 		"Unavailable":       {redisstore.ErrUnavailable, redisstore.ErrOutcomeUnknown},

@@ -37,6 +37,8 @@ func endpointsOfOrganizations(w tenant, session string) []endpoint {
 		{"POST", "/v1/sessions/" + session + "/suspend", nil},
 		{"POST", "/sessions/" + session + "/resume", nil},
 		{"POST", "/v1/sessions/" + session + "/resume", nil},
+		{"POST", "/v1/sessions/" + session + "/requests/" + session + "/approve", nil}, // no request has this id
+		{"POST", "/v1/sessions/" + session + "/requests/" + session + "/deny", nil},
 	}
 }
 
@@ -70,6 +72,8 @@ func endpointsOfBoth(w tenant, session, transaction string) []endpoint {
 			endpoint{"GET", prefix + "/sessions/" + session, nil},
 			endpoint{"POST", prefix + "/sessions/" + session + "/actions", nil},
 			endpoint{"POST", prefix + "/sessions/" + session + "/leases", fields{"max_actions": 1, "expires_in_seconds": 1}},
+			endpoint{"GET", prefix + "/sessions/" + session + "/requests", nil},
+			endpoint{"GET", prefix + "/sessions/" + session + "/requests/" + session, nil},
 			endpoint{"POST", prefix + "/sessions/" + session + "/end", nil},
 		)
 	}

@@ -18,6 +18,7 @@ type eventAnswer struct {
 	Transaction uuid.UUID  `json:"transaction_id,omitzero"`
 	Family      uuid.UUID  `json:"family_id,omitzero"`
 	Lease       uuid.UUID  `json:"lease_id,omitzero"`
+	Asked       uuid.UUID  `json:"session_request_id,omitzero"`
 	Data        eventData  `json:"data,omitzero"`
 }
 
@@ -30,10 +31,12 @@ type eventActor struct {
 type eventData struct {
 	Limit           string          `json:"limit,omitzero"`
 	MaxActions      *int64          `json:"max_actions,omitzero"`
+	AddActions      *int64          `json:"add_actions,omitzero"`
 	MaxLease        *int64          `json:"max_lease_seconds,omitzero"`
 	Actions         *int64          `json:"action_count,omitzero"`
 	OverageActions  *int64          `json:"overage_actions,omitzero"`
 	MaxValue        *money.MicroUSD `json:"max_value_usd,omitzero"`
+	AddValue        *money.MicroUSD `json:"add_value_usd,omitzero"`
 	MaxCommitted    *money.MicroUSD `json:"max_committed_usd,omitzero"`
 	Held            *money.MicroUSD `json:"value_held_usd,omitzero"`
 	Leased          *money.MicroUSD `json:"value_leased_usd,omitzero"`
@@ -62,9 +65,9 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 	}
 	return eventAnswer{
 		ID: e.ID, Type: e.Type, Time: timestamp(e.Time), Agent: agent, Actor: actor, Request: e.Request,
-		Session: e.Session, Transaction: e.Transaction, Family: e.Family, Lease: e.Lease,
+		Session: e.Session, Transaction: e.Transaction, Family: e.Family, Lease: e.Lease, Asked: e.Asked,
 		Data: eventData{
-			Limit: e.Limit, MaxActions: e.MaxActions, MaxValue: amount("max_value"), Held: amount("held"), Leased: amount("leased"),
+			Limit: e.Limit, MaxActions: e.MaxActions, AddActions: e.AddActions, MaxValue: amount("max_value"), AddValue: amount("add_value"), Held: amount("held"), Leased: amount("leased"),
 			MaxLease: e.MaxLease, Actions: e.Actions, OverageActions: e.OverageActions,
 			MaxCommitted: amount("max_committed"), Late: e.Late,
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),

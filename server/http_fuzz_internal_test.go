@@ -56,6 +56,8 @@ var served = strings.Fields(`
 	POST:/oauth2/token GET,HEAD:/oauth2/authorize POST:/oauth2/revoke POST:/oauth2/introspect
 	POST:/v1/actions GET,HEAD,POST:/v1/transactions GET,HEAD,PATCH:/v1/transactions/{id}
 	POST:/v1/transactions/{id}/commit POST:/v1/transactions/{id}/rollback
+	GET,HEAD,POST:/v1/sessions/{id}/requests GET,HEAD:/v1/sessions/{id}/requests/{id} POST:/v1/sessions/{id}/requests/{id}/approve
+	GET,HEAD,POST:/sessions/{id}/requests GET,HEAD:/sessions/{id}/requests/{id} POST:/sessions/{id}/requests/{id}/deny
 	GET,HEAD,POST:/sessions GET,HEAD,PATCH:/sessions/{id} POST:/sessions/{id}/end POST:/sessions/{id}/actions
 	POST:/sessions/{id}/suspend POST:/sessions/{id}/resume POST:/v1/sessions/{id}/suspend POST:/v1/sessions/{id}/resume
 	GET,HEAD,POST:/v1/sessions GET,HEAD,PATCH:/v1/sessions/{id} POST:/v1/sessions/{id}/end POST:/v1/sessions/{id}/actions`)

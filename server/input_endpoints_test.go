@@ -64,6 +64,9 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 		"max_actions": anInteger, "max_value_usd": anAmount, "expires_in_seconds": anInteger, "partial": aBoolean,
 	}}
 	lease := w.lease(leasing, wanted.with(fields{"expires_in_seconds": 60}), key).is(201).text("id")
+	ask := bodyEndpoint{"POST", "/sessions/" + session + "/requests", asAgent(tokens.access), fields{"add_actions": 1, "reason": "r"},
+		[]string{"reason"}, map[string]kind{"add_actions": anInteger, "add_value_usd": anAmount, "reason": aText}}
+	asked := w.post(ask.path, ask.valid, ask.as).is(201).text("id")
 	nothing := map[string]kind{}
 	refreshToken := map[string]kind{"refresh_token": aText}
 	grace := map[string]kind{"grace_seconds": anInteger}
@@ -87,6 +90,10 @@ func bodyEndpoints(w tenant) []bodyEndpoint {
 		charge, charge.at("/v1" + charge.path),
 		change, change.at("/v1" + change.path),
 		grant, grant.at("/v1" + grant.path),
+		ask, ask.at("/v1" + ask.path),
+		{"POST", ask.path + "/" + asked + "/approve", key, fields{}, nil,
+			map[string]kind{"add_actions": anInteger, "add_value_usd": anAmount, "comment": aText}},
+		{"POST", ask.path + "/" + asked + "/deny", key, fields{}, nil, map[string]kind{"comment": aText}},
 		{"POST", "/v1/leases/" + lease + "/settle", asAgent(tokens.access), fields{"action_count": 1, "value_used_usd": 0},
 			[]string{"action_count", "value_used_usd"}, map[string]kind{
 				"action_count": anInteger, "value_used_usd": anAmount, "by_action_type": knownFields, "renew": knownFields,

@@ -29,6 +29,7 @@ type serviceMetrics struct {
 	charges                             chargeMetrics
 	leases                              leaseMetrics
 	holds                               holdMetrics
+	requests                            requestMetrics
 	batchItems, replays, panics         prometheus.Counter
 	limitedOrganizations, limitedTokens prometheus.Counter
 	tokenHits, tokenMisses              atomic.Uint64 // of the token cache, which is replaced with its keyring
@@ -58,6 +59,9 @@ type holdMetrics struct {
 // holdDurations are the bounds in seconds of how long a hold is open. A hold lasts 5 minutes unless its agent asks for another
 // time, and 30 days at most.
 var holdDurations = []float64{0.1, 0.5, 1, 5, 15, 60, 300, 900, 3600, 21600, 86400}
+
+// requestMetrics count requests for more than the limits of sessions, and what became of them.
+type requestMetrics struct{ made, approved, denied prometheus.Counter }
 
 func newServiceMetrics(store *redisstore.Store, version string, connections, waiters func() int) *serviceMetrics {
 	c := &serviceMetrics{registry: prometheus.NewRegistry()}
@@ -131,6 +135,8 @@ func (c *serviceMetrics) registerSessions() {
 		Name: "remit_hold_duration_seconds", Help: "How long holds were open when they were committed in time or rolled back.", Buckets: holdDurations,
 	})
 	c.registry.MustRegister(c.holds.duration)
+	c.counters("remit_session_requests_total", "Requests for more than the limits of sessions, by what happened: made, approved, denied.", "event",
+		map[string]*prometheus.Counter{"made": &c.requests.made, "approved": &c.requests.approved, "denied": &c.requests.denied})
 	c.batchItems = c.counter("remit_batch_items_total", "Charges received in batches, malformed ones included.", nil)
 	c.replays = c.counter("remit_idempotent_replays_total", "Requests answered with the outcome of an earlier request with the same idempotency key.", nil)
 }
@@ -151,7 +157,7 @@ func (c *serviceMetrics) registerGauges(version string, connections, waiters fun
 			func() float64 { return float64(value.Load()) }))
 	}
 	now("remit_http_connections_open", "Open connections, excluding those of a separate metrics listener.", connections)
-	now("remit_event_waiters", "Requests waiting for events, streams included.", waiters)
+	now("remit_event_waiters", "Requests waiting for events or for the decision of a request for more, streams included.", waiters)
 	const verified = "Valid access tokens, by whether their signature was in the token cache (hit) or had to be verified (miss)."
 	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "hit"}, &c.tokenHits)
 	total("remit_access_tokens_verified_total", verified, prometheus.Labels{"cache": "miss"}, &c.tokenMisses)

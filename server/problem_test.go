@@ -96,6 +96,8 @@ func TestAnUnsupportedMethodGetsTheAllowedOnes(t *testing.T) {
 		"/v1/transactions": {"GET", "HEAD", "POST"}, "/v1/transactions/" + id: {"GET", "HEAD", "PATCH"},
 		"/v1/transactions/" + id + "/commit": {"POST"}, "/v1/transactions/" + id + "/rollback": {"POST"},
 		"/sessions/" + id + "/leases": {"POST"}, "/v1/leases/" + id: {"GET", "HEAD"}, "/v1/leases/" + id + "/settle": {"POST"},
+		"/sessions/" + id + "/requests": {"GET", "HEAD", "POST"}, "/v1/sessions/" + id + "/requests/" + id: {"GET", "HEAD"},
+		"/v1/sessions/" + id + "/requests/" + id + "/approve": {"POST"}, "/sessions/" + id + "/requests/" + id + "/deny": {"POST"},
 		"/sessions/" + id + "/end": {"POST"}, "/v1/sessions/" + id + "/actions": {"POST"},
 	} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE", "PROPFIND"} {

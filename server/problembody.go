@@ -61,6 +61,7 @@ var titles = map[string]string{
 	"transaction_not_reversible": "Transaction not reversible",
 
 	"lease_settled":   "Lease settled",
+	"request_decided": "Request decided",
 	"agent_revoked":   "Agent revoked",
 	"rate_limited":    "Rate limited",
 	"outcome_unknown": "Outcome unknown",

@@ -69,6 +69,10 @@ func (c *client) useEachEndpoint() []string {
 			lease := w.lease(session, fields{"max_actions": 1}, asKey(w.key)).is(201).text("id")
 			e.path = "/v1/leases/" + lease + after[len(lease):]
 		}
+		if before, after, ofARequest := strings.Cut(e.path, "/requests/"); ofARequest {
+			asked := w.askMore(session, fields{"add_actions": 1}, asAgent(tokens.access)).is(201).text("id")
+			e.path = before + "/requests/" + asked + after[len(asked):]
+		}
 		r := c.carryOut(e)
 		if r.status >= 300 {
 			c.t.Errorf("%s: %d %s", r.what, r.status, r.body)

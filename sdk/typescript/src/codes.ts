@@ -22,6 +22,7 @@ export const codes = {
   requestTimeout: "request_timeout",
   agentRevoked: "agent_revoked",
   leaseSettled: "lease_settled",
+  requestDecided: "request_decided",
   limitBelowUsage: "limit_below_usage",
   transactionNotPending: "transaction_not_pending",
   transactionNotReversible: "transaction_not_reversible",

@@ -1,0 +1,74 @@
+-- Approves a pending request for more: adds what is granted to the session's limits. The same decision again changes nothing and
+-- returns the first answer.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = requests         hash rq:{cell}:<session>
+-- KEYS[4] = events           stream ev:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the calling organization
+-- ARGV[2] = agent_id         16 bytes
+-- ARGV[3] = request_id       16 bytes
+-- ARGV[4] = add_actions      granted, not more than asked for
+-- ARGV[5] = add_value        micro-USD granted, not more than asked for
+-- ARGV[6] = comment          of who approves, '' for none
+-- ARGV[7] = audit            see include/audit.lua
+-- ARGV[8] = most_actions     that max_actions may become
+-- ARGV[9] = most_value       micro-USD that max_value may become
+--
+-- Arguments: three name the request, three are stored with it; what the limits may become at most is known to Go alone.
+--
+-- Reply:  {'ok', now, again, grown, ttl, decided_record}  again '1' when it was approved before, else ''; grown and ttl as in
+--                                               request_more.lua; the record, see include/requests.lua
+--         {'unknown_agent'}
+--         {'unknown_session'}
+--         {'unknown_request'}
+--         {'request_decided'}                   otherwise: denied, or approved with other amounts
+--         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'above_bounds', limit}  limit is max_actions or max_value_usd, which would become more than it may
+-- Writes: HSET session; HSET and HDEL requests; XADD events
+--@include audit
+--@include budget
+--@include flags
+--@include requests
+local agent, session, requests, events = unpack(KEYS)
+local organization_id, agent_id, request_id, add_actions, add_value, comment = unpack(ARGV)
+local audit, most_actions, most_value = ARGV[7], ARGV[8], ARGV[9]
+
+--@block now
+
+local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
+--@block refuse_unknown_agent
+local a, n, ma, v, mv, h, x, e, gb, hx, w = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w'))
+--@block refuse_unknown_session
+--@block find_request
+local decided_at = string.format('%d', now)
+if status == 'approved' and granted_n == add_actions and granted_v == add_value then
+  return {'ok', decided_at, '1', '0', '0', found}
+end
+--@block refuse_decided
+--@block refuse_holds_due hx=hx
+local flags = w or ''
+--@block refuse_inactive
+h = h or '0'
+local max_actions, max_value = '', ''
+if add_actions ~= '0' then
+  max_actions = '+' .. add_actions
+end
+if add_value ~= '0' then
+  max_value = '+' .. add_value
+end
+--@block new_limits
+
+local changed = {'add_actions', add_actions, 'add_value', add_value}
+--@block write_limits
+redis.call('HSET', session, 'ma', ma, 'mv', mv, 'w', flags)
+local decided_record = request_record('approved', created, asked_n, asked_v, decided_at, add_actions, add_value, reason, comment)
+local grown = keep_decided(requests, request_id, p, d, b, found, decided_record)
+record(events, audit, now, 'session.request_approved', 'session', string.sub(session, -36), 'session_request', request_id,
+  unpack(changed))
+note_usage(session, events, audit, now, flags, tonumber(n), tonumber(ma), v + h, tonumber(mv), value_limit(gb, mv))
+local ttl = string.format('%d', redis.call('PTTL', requests))
+return {'ok', decided_at, '', grown, ttl, decided_record}

@@ -1,0 +1,18 @@
+-- Sets ma and mv, which the caller writes, to the limits of block/new_limits.lua; clears the flags of what is noted again, and adds to
+-- changed what the audit trail says. Writes gb.
+if max_actions ~= '' then
+  ma, flags = max_actions, string.gsub(flags, '[nNa]', '')
+  changed[#changed + 1] = 'max_actions'
+  changed[#changed + 1] = max_actions
+end
+if max_value ~= '' then
+  flags = string.gsub(flags, '[vVbc]', '')
+  if max_committed then
+    gb, mv = write_budget(given_back, max_committed, max_value)
+    redis.call('HSET', session, 'gb', gb)
+  else
+    mv = max_value
+  end
+  changed[#changed + 1] = 'max_value'
+  changed[#changed + 1] = max_value
+end

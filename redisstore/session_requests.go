@@ -1,0 +1,148 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+var (
+	requestMore    = newKeyedScript("request_more")
+	getRequest     = newScript("get_request", reads)
+	listRequests   = newScript("list_requests", reads)
+	approveRequest = newScript("approve_request", writes)
+	denyRequest    = newScript("deny_request", writes)
+)
+
+// RequestMore asks for more than the session's limits allow. A session has at most 8 pending requests. Errors: ErrInvalidToken,
+// ErrUnknownSession, *NotActiveError, *LimitError, *QuotaError, *RateError; with an idempotency key ErrIdempotencyKeyReused.
+func (s *Store) RequestMore(ctx context.Context, t AccessToken, session uuid.UUID, n NewSessionRequest) (SessionRequest, error) {
+	act := t.actor()
+	if n.Idempotency != nil {
+		n.Idempotency.bounded = true
+	}
+	held, err := s.reserveRequest(ctx, act, n)
+	if err != nil {
+		return SessionRequest{}, err
+	}
+	id, keys := NewID(t.Agent), s.requestKeys(act, session)
+	r, err := s.releasingDueHolds(ctx, act, session, func() (*reply, error) {
+		return s.perform(ctx, requestMore, act, n.Idempotency, keys, act.organization, act.agent, act.family, id,
+			n.AddActions, int64(n.AddValue), n.Reason, s.audit(ctx, act))
+	})
+	if err == nil {
+		held.resize(r.Number(2), time.Duration(r.Number(3))*time.Millisecond)
+	}
+	held.finish(err, n.Idempotency != nil && n.Idempotency.Replayed)
+	if err != nil {
+		return SessionRequest{}, act.errorFor(err)
+	}
+	return SessionRequest{
+		ID: r.ID(0), Session: session, Agent: t.Agent, Status: Pending, AddActions: n.AddActions, AddValue: n.AddValue,
+		Reason: n.Reason, Created: r.Time(1),
+	}, r.Err
+}
+
+// SessionRequest returns a request for more of the session. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession,
+// ErrUnknownRequest.
+func (s *Store) SessionRequest(ctx context.Context, c Caller, session, id uuid.UUID) (SessionRequest, error) {
+	act, err := s.actOnSession(ctx, c, session, nil)
+	if err != nil {
+		return SessionRequest{}, err
+	}
+	return s.readRequest(ctx, act, session, id)
+}
+
+func (s *Store) readRequest(ctx context.Context, act actor, session, id uuid.UUID) (SessionRequest, error) {
+	r, err := s.client.Run(ctx, act.flow, getRequest, s.requestKeys(act, session), act.organization, act.agent, act.family, id)
+	if err != nil {
+		return SessionRequest{}, act.errorFor(err)
+	}
+	of, err := requestedFrom(r, session, act.agent)
+	if err != nil {
+		return SessionRequest{}, err
+	}
+	v, err := of.read(id, r.Text(5))
+	v.NewestEvent = r.Text(4)
+	if r.Err != nil {
+		return SessionRequest{}, r.Err
+	}
+	return v, err
+}
+
+// SessionRequests returns the requests for more of the session, newest first: the pending ones and the 32 decided last. Errors:
+// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
+func (s *Store) SessionRequests(ctx context.Context, c Caller, session uuid.UUID) ([]SessionRequest, error) {
+	act, err := s.actOnSession(ctx, c, session, nil)
+	if err != nil {
+		return nil, err
+	}
+	keys := s.requestKeys(act, session)[:3] // without the events
+	r, err := s.client.Run(ctx, act.flow, listRequests, keys, act.organization, act.agent, act.family)
+	if err != nil {
+		return nil, act.errorFor(err)
+	}
+	of, err := requestedFrom(r, session, act.agent)
+	if err != nil {
+		return nil, err
+	}
+	return of.readAll(r.List(4))
+}
+
+// ApproveRequest approves a request for more: it adds what is granted to the session's limits. The same decision again changes
+// nothing and returns the first. Errors: ErrInvalidAPIKey, ErrUnknownSession, ErrUnknownRequest, *AboveAskedError,
+// ErrGrantsNothing, ErrRequestDecided, *NotActiveError, *AboveBoundsError.
+func (s *Store) ApproveRequest(ctx context.Context, key APIKey, session, id uuid.UUID, a Approval) (SessionRequest, error) {
+	act, err := s.actOnSession(ctx, Caller{Key: &key}, session, nil)
+	if err != nil {
+		return SessionRequest{}, err
+	}
+	asked, err := s.readRequest(ctx, act, session, id) // what was asked for never changes
+	if err != nil {
+		return SessionRequest{}, err
+	}
+	actions, value, err := a.of(asked)
+	if err != nil {
+		return SessionRequest{}, err
+	}
+	r, err := s.topUp(ctx, act, session, func() (*reply, error) {
+		return s.client.Run(ctx, act.flow, approveRequest, s.requestKeys(act, session), act.organization, act.agent, id,
+			actions, int64(value), a.Comment, s.audit(ctx, act), MostActions, int64(MostValue))
+	})
+	return s.decided(act, session, id, r, err)
+}
+
+// DenyRequest denies a request for more. The same decision again changes nothing and returns the first. Errors:
+// ErrInvalidAPIKey, ErrUnknownSession, ErrUnknownRequest, ErrRequestDecided, *NotActiveError.
+func (s *Store) DenyRequest(ctx context.Context, key APIKey, session, id uuid.UUID, comment string) (SessionRequest, error) {
+	act, err := s.actOnSession(ctx, Caller{Key: &key}, session, nil)
+	if err != nil {
+		return SessionRequest{}, err
+	}
+	r, err := s.client.Run(ctx, act.flow, denyRequest, s.requestKeys(act, session), act.organization, act.agent, id, comment,
+		s.audit(ctx, act))
+	return s.decided(act, session, id, r, err)
+}
+
+// decided returns a request for more as approve_request.lua and deny_request.lua return it, and counts the memory.
+func (s *Store) decided(act actor, session, id uuid.UUID, r *reply, err error) (SessionRequest, error) {
+	if err != nil {
+		return SessionRequest{}, act.errorFor(err)
+	}
+	v, err := readRecord(id, r.Text(4))
+	v.Session, v.Agent, v.Repeated = session, act.agent, r.Text(1) != ""
+	if !v.Repeated {
+		s.noteDecision(act.organization, r.Number(2), time.Duration(r.Number(3))*time.Millisecond)
+	}
+	if r.Err != nil {
+		return SessionRequest{}, r.Err
+	}
+	return v, err
+}
+
+// requestKeys are the keys of a script about a session's requests for more.
+func (s *Store) requestKeys(act actor, session uuid.UUID) []string {
+	return []string{s.keys.agent(act.agent), s.keys.session(act.agent, session), s.keys.sessionRequests(act.agent, session),
+		s.keys.events(act.agent)}
+}

@@ -1,0 +1,312 @@
+package server_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// askMore asks for more for a session.
+func (w tenant) askMore(session string, wanted fields, options ...option) *response {
+	w.t.Helper()
+	return w.post("/v1/sessions/"+session+"/requests", fields{"reason": "12 invoices are left"}.with(wanted), options...)
+}
+
+func requestPath(session, id string) string { return "/v1/sessions/" + session + "/requests/" + id }
+
+func TestARequestForMoreIsApprovedAndTopsItsSessionUp(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		there := w.through(api.another(t))
+		access, key, l := asAgent(w.exchange().access), asKey(w.key), w.trail()
+		id := w.newSession(fields{"max_actions": 10, "max_value_usd": 5})
+		before := w.session(id)
+		l.unread()
+		asked := w.askMore(id, fields{"add_actions": 4, "add_value_usd": num("2.5")}, access).is(201)
+		pending := fields{"id": anID, "session_id": id, "agent_id": w.agent.id, "status": "pending", "add_actions": 4,
+			"add_value_usd": num("2.5"), "reason": "12 invoices are left", "created_at": aboutNow}
+		asked.exactly(pending)
+		request := asked.text("id")
+		if location := asked.header.Get("Location"); location != requestPath(id, request) {
+			t.Errorf("Location %q", location)
+		}
+		l.gains(asked, "agent", fields{"type": "session.more_requested", "session_id": id, "session_request_id": request,
+			"data": map[string]any{"add_actions": num("4"), "add_value_usd": num("2.5")}})
+		for _, as := range []option{access, key} {
+			there.get(requestPath(id, request), as).is(200).exactly(asked.object())
+			there.get("/sessions/"+id+"/requests?status=pending", as).is(200).isList(t, asked.object())
+			there.get("/sessions/"+id+"/requests?status=denied", as).is(200).isList(t)
+		}
+		w.wantUsage(before, nil)
+
+		body := fields{"add_actions": 3, "comment": "not all"}
+		approved := there.post(requestPath(id, request)+"/approve", body, key).is(200)
+		approved.exactly(asked.object().with(fields{"status": "approved", "granted_actions": 3, "granted_value_usd": num("2.5"),
+			"comment": "not all", "decided_at": aboutNow}))
+		l.gains(approved, "api_key", fields{"type": "session.request_approved", "session_id": id, "session_request_id": request,
+			"data": map[string]any{"add_actions": num("3"), "add_value_usd": num("2.5"), "max_actions": num("13"), "max_value_usd": num("7.5")}})
+		w.post(requestPath(id, request)+"/approve", body, key).is(200).exactly(approved.object())
+		w.post(requestPath(id, request)+"/approve", nil, key).refused(409, "request_decided")
+		there.post(requestPath(id, request)+"/deny", nil, key).refused(409, "request_decided")
+		l.gainsNothing("a decision again")
+		w.wantUsage(before, fields{"max_actions": 13, "max_value_usd": num("7.5")})
+		w.get("/v1/sessions/"+id+"/requests", access).is(200).isList(t, approved.object())
+	})
+}
+
+func TestARequestForMoreIsDenied(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, key, l := asAgent(w.exchange().access), asKey(w.key), w.trail()
+		id := w.newSession(nil)
+		before := w.session(id)
+		asked := w.askMore(id, fields{"add_value_usd": 1}, access).is(201)
+		l.unread()
+		path := "/sessions/" + id + "/requests/" + asked.text("id")
+		denied := w.post(path+"/deny", fields{"comment": "enough"}, key).is(200)
+		denied.exactly(asked.object().with(fields{"status": "denied", "comment": "enough", "decided_at": aboutNow}))
+		l.gains(denied, "api_key", fields{"type": "session.request_denied", "session_id": id, "session_request_id": asked.text("id")})
+		w.post(path+"/deny", nil, key).is(200).exactly(denied.object())
+		w.post(path+"/approve", nil, key).refused(409, "request_decided")
+		w.wantUsage(before, nil)
+	})
+}
+
+func TestARequestForMoreThatMakesNoSenseIsRefusedByItsField(t *testing.T) {
+	t.Parallel()
+	api := onMiniredis(t, setup{})
+	w := api.newTenant()
+	access, key := asAgent(w.exchange().access), asKey(w.key)
+	id := w.newSession(fields{"max_actions": 1_000_000_000})
+	path := requestPath(id, w.askMore(id, fields{"add_actions": 2, "add_value_usd": 1}, access).is(201).text("id"))
+	value := requestPath(id, w.askMore(id, fields{"add_value_usd": 1}, access).is(201).text("id"))
+	long := strings.Repeat("é", 501)
+	wantNothingWritten(t, api, func() {
+		for field, bodies := range map[string][]fields{
+			"":              {{}},
+			"add_actions":   {{"add_actions": 0}, {"add_actions": -1}, {"add_actions": 1_000_000_001}, {"add_actions": num("1.5")}},
+			"add_value_usd": {{"add_value_usd": 0}, {"add_value_usd": -1}, {"add_value_usd": 1_000_000_001}},
+			"reason":        {{"add_actions": 1, "reason": ""}, {"add_actions": 1, "reason": long}},
+			"comment":       {{"add_actions": 1, "comment": "x"}},
+		} {
+			for _, body := range bodies {
+				w.askMore(id, body, access).invalid(field)
+			}
+		}
+		w.post("/sessions/"+id+"/requests", fields{"add_actions": 1}, access).invalid("reason")
+		for field, bodies := range map[string][]fields{
+			"add_actions":   {{"add_actions": 3}, {"add_actions": -1}, {"add_actions": 2}, {}}, // the last two raise it too far
+			"add_value_usd": {{"add_actions": 0, "add_value_usd": num("1.000001")}},
+			"comment":       {{"comment": ""}, {"comment": long}},
+			"":              {{"add_actions": 0, "add_value_usd": 0}},
+			"reason":        {{"reason": "x"}},
+		} {
+			for _, body := range bodies {
+				w.post(path+"/approve", body, key).invalid(field)
+			}
+		}
+		w.post(value+"/approve", fields{"add_actions": 1}, key).invalid("add_actions")
+		w.post(path+"/deny", fields{"comment": long}, key).invalid("comment")
+		w.post(path+"/deny", fields{"add_actions": 1}, key).invalid("add_actions")
+		for query, field := range map[string]string{"?wait=61": "wait", "?wait=-1": "wait", "?wait=x": "wait", "?wait=1&wait=1": "wait", "?status=pending": "status"} {
+			w.get(path+query, access).invalid(field)
+		}
+		for query, field := range map[string]string{"?status=open": "status", "?wait=1": "wait", "?limit=1": "limit"} {
+			w.get("/sessions/"+id+"/requests"+query, key).invalid(field)
+		}
+		for _, bad := range []string{requestPath("x", id), requestPath(id, "x")} {
+			w.get(bad, key).refused(400, "invalid_request")
+			w.post(bad+"/approve", nil, key).refused(400, "invalid_request")
+		}
+	})
+	w.get(path, access).is(200).has(t, "status", "pending")
+}
+
+func TestOnlyTheAgentAsksAndOnlyItsOrganizationDecides(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w, other := api.newTenant(), api.newTenant()
+		access, key := asAgent(w.exchange().access), asKey(w.key)
+		colleague := asAgent(w.exchangeFor(w.newAgent()).access)
+		id := w.newSession(nil)
+		request := w.askMore(id, fields{"add_actions": 1}, access).is(201).text("id")
+		path := requestPath(id, request)
+		w.askMore(id, fields{"add_actions": 1}, key).refused(401, "missing_credentials")
+		for _, as := range []option{asAgent(other.exchange().access), colleague} {
+			w.askMore(id, fields{"add_actions": 1}, as).refused(404, "not_found")
+			w.get(path+"?wait=60", as).refused(404, "not_found")
+			w.get("/sessions/"+id+"/requests", as).refused(404, "not_found")
+		}
+		for _, decision := range []string{"/approve", "/deny"} {
+			w.post(path+decision, nil, access).refused(401, "missing_credentials")
+			w.post(path+decision, nil).refused(401, "missing_credentials")
+			w.post(path+decision, nil, asKey(other.key)).refused(404, "not_found")
+			w.post(requestPath(uuid.NewString(), request)+decision, nil, key).refused(404, "not_found")
+			w.post(requestPath(w.newSession(nil), request)+decision, nil, key).refused(404, "not_found")
+			w.post(requestPath(id, uuid.NewString())+decision, nil, key).refused(404, "not_found")
+		}
+		w.get(path, asKey(other.key)).refused(404, "not_found")
+		w.get(path, key).is(200).has(t, "status", "pending")
+	})
+}
+
+func TestTheNinthPendingRequestIsRefused(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := asAgent(w.exchange().access)
+		id := w.newSession(fields{"max_actions": 3, "max_value_usd": 2})
+		var first string
+		for i := range 8 {
+			once := header("Idempotency-Key", fmt.Sprint("ask", i/2)) // every other one repeats
+			first = w.askMore(id, fields{"add_actions": 1}, access, once).is(201).text("id")
+			w.askMore(id, fields{"add_value_usd": 1}, access, header("Idempotency-Key", fmt.Sprint("ask", i/2))).refused(422, "idempotency_key_reused")
+		}
+		for range 4 {
+			w.askMore(id, fields{"add_actions": 1}, access).is(201)
+		}
+		before := w.session(id)
+		w.askMore(id, fields{"add_actions": 1}, access).refused(403, "session_limit_reached").exactly(problemFields(403, "session_limit_reached", fields{
+			"limit": "max_pending_requests", "action_count": 0, "max_actions": 3, "value_used_usd": 0, "max_value_usd": 2,
+			"value_held_usd": 0, "remaining_actions": 3, "remaining_value_usd": 2, "expires_at": before["expires_at"],
+		}))
+		w.post(requestPath(id, first)+"/deny", nil, asKey(w.key)).is(200)
+		w.askMore(id, fields{"add_actions": 1}, access).is(201)
+	})
+}
+
+// Whoever waits, at whichever instance, gets the decision and every other end of the request.
+func TestWaitingForADecisionEndsWithItOnEachInstance(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]struct {
+		do   func(w tenant, session, request string)
+		want string
+	}{
+		"approval": {func(w tenant, session, request string) {
+			w.post(requestPath(session, request)+"/approve", nil, asKey(w.key)).is(200)
+		}, "approved"},
+		"denial": {func(w tenant, session, request string) {
+			w.post(requestPath(session, request)+"/deny", nil, asKey(w.key)).is(200)
+		}, "denied"},
+		"end": {func(w tenant, session, _ string) { w.post("/sessions/"+session+"/end", nil, asKey(w.key)).is(200) }, "ended"},
+		"expiry": {func(w tenant, session, _ string) {
+			w.ask("PATCH", "/sessions/"+session, fields{"expires_in_seconds": 1}, asKey(w.key)).is(200)
+		}, "ended"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, func(t *testing.T, api *client) {
+				w := api.newTenant()
+				there := w.through(api.another(t))
+				access := asAgent(w.exchange().access)
+				session := w.newSession(nil)
+				request := w.askMore(session, fields{"add_actions": 1}, access).is(201).text("id")
+				answers := make(chan *response, 8)
+				for i := range cap(answers) {
+					at, as := []tenant{w, there}[i%2], []option{access, asKey(w.key)}[i/2%2]
+					go func() {
+						r, err := at.try("GET", requestPath(session, request)+"?wait=60", nil, as)
+						if err != nil {
+							t.Error(err)
+							r = &response{status: -1}
+						}
+						answers <- r
+					}()
+				}
+				eventuallyWaiting(t, w, there, cap(answers))
+				if name == "approval" { // an event of the agent that decides nothing wakes nobody for good
+					there.change()
+				}
+				end.do(there, session, request)
+				at := time.Now()
+				for range cap(answers) {
+					(<-answers).in(t).is(200).has(t, "status", end.want)
+				}
+				if took := time.Since(at); took > 3*time.Second {
+					t.Errorf("answered %s after the end", took)
+				}
+				eventuallyWaiting(t, w, there, 0)
+			})
+		})
+	}
+}
+
+// eventuallyWaiting returns when so many requests wait at the two instances.
+func eventuallyWaiting(t *testing.T, w, there tenant, count int) {
+	t.Helper()
+	waiters := func(at tenant) int {
+		var n int
+		_, metrics := scraped(t, at.on.address, "GET", "/metrics")
+		_, rest, _ := strings.Cut(metrics, "\nremit_event_waiters ")
+		must(fmt.Sscan(rest, &n))(t)
+		return n
+	}
+	for deadline := time.Now().Add(10 * time.Second); waiters(w)+waiters(there) != count; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d and %d wait, want %d", waiters(w), waiters(there), count)
+		}
+	}
+}
+
+func TestWaitingInVainForADecisionIsAnsweredPending(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access := asAgent(w.exchange().access)
+		session := w.newSession(nil)
+		request := w.askMore(session, fields{"add_actions": 1}, access).is(201)
+		for query, least := range map[string]time.Duration{"": 0, "?wait=0": 0, "?wait=1": time.Second} {
+			began := time.Now()
+			w.get(requestPath(session, request.text("id"))+query, access).is(200).exactly(request.object())
+			if took := time.Since(began); took < least {
+				t.Errorf("%q is answered after %s", query, took)
+			}
+		}
+		began := time.Now()
+		w.ask("HEAD", requestPath(session, request.text("id"))+"?wait=60", nil, access).is(200)
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("HEAD waits %s", took)
+		}
+	})
+}
+
+func TestRequestsOfAnEndedSessionReadEndedAndCannotBeDecided(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		access, key := asAgent(w.exchange().access), asKey(w.key)
+		session := w.newSession(nil)
+		request := w.askMore(session, fields{"add_actions": 1}, access).is(201)
+		w.post("/sessions/"+session+"/end", nil, access).is(200)
+		path := requestPath(session, request.text("id"))
+		w.get(path+"?wait=60", access).is(200).exactly(request.object().with(fields{"status": "ended"}))
+		for _, decision := range []string{"/approve", "/deny"} {
+			w.post(path+decision, nil, key).refused(409, "session_not_active")
+		}
+		w.askMore(session, fields{"add_actions": 1}, access).refused(403, "session_not_active")
+		w.get("/sessions/"+session+"/requests?status=ended", key).is(200).isList(t, request.object().with(fields{"status": "ended"}))
+	})
+}
+
+// isList fails the test unless the body is a list of exactly these objects.
+func (r *response) isList(t *testing.T, want ...fields) {
+	t.Helper()
+	got := r.array()
+	if !slices.EqualFunc(got, want, func(a, b fields) bool { return differences(a, b) == "" }) {
+		t.Errorf("%s: lists %s, want %v", r.what, r.body, want)
+	}
+}
+
+// has fails the test unless a field of the body has this text.
+func (r *response) has(t *testing.T, field, want string) {
+	t.Helper()
+	if got := r.text(field); got != want {
+		t.Errorf("%s: %s is %q, want %q", r.what, field, got, want)
+	}
+}
