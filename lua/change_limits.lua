@@ -6,6 +6,7 @@
 -- KEYS[3] = agent_sessions        zset as:{cell}:<agent>
 -- KEYS[4] = session_transactions  zset stx:{cell}:<session>
 -- KEYS[5] = events                stream ev:{cell}:<agent>
+-- KEYS[6] = agent_open            zset ao:{cell}:<agent>
 --
 -- ARGV[1] = organization_id       16 bytes, of the calling organization
 -- ARGV[2] = agent_id              16 bytes
@@ -17,6 +18,7 @@
 -- ARGV[8] = most_actions          that max_actions may become
 -- ARGV[9] = most_value            micro-USD that max_value may become
 -- ARGV[10] = max_lease            s that a lease may last, '0' for no leases, '' to leave it
+-- ARGV[11] = max_per_action       micro-USD, '-' for none, '' to leave it
 --
 -- Arguments: each limit may be left, set or added to by itself; what they may become at most is known to Go alone.
 --
@@ -27,20 +29,22 @@
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'below_usage', limit, n, ma, v, mv, h, x, gb}  limit is max_actions or max_value_usd, the rest as it is
 --         {'above_bounds', limit}  limit is max_actions or max_value_usd, which would become more than it may
--- Writes: HSET and PEXPIRE session; PEXPIRE agent_sessions and session_transactions; XADD events
+-- Writes: HSET, HDEL and PEXPIRE session; PEXPIRE agent_sessions and session_transactions; ZADD agent_open; XADD events
 --@include audit
 --@include budget
 --@include flags
-local agent, session, agent_sessions, session_transactions, events = unpack(KEYS)
+--@include restrict
+local agent, session, agent_sessions, session_transactions, events, agent_open = unpack(KEYS)
 local organization_id, agent_id, max_actions, max_value, lifetime, retention = unpack(ARGV)
-local audit, most_actions, most_value, max_lease = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local audit, most_actions, most_value, max_lease, max_per_action = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 
 --@block now
 
-local agent_organization, agent_revoked, agent_scopes = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes'))
+local agent_organization, agent_revoked, agent_scopes, agent_restricted = unpack(redis.call('HMGET', agent,
+  'organization', 'revoked', 'scopes', 'restricted'))
 --@block refuse_unknown_agent
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -95,6 +99,28 @@ if lifetime ~= '' then
   --@block extend_ttl key=session
   --@block extend_ttl key=agent_sessions
   --@block extend_ttl key=session_transactions
+  if agent_restricted and string.find(agent_restricted, 'o', 1, true) then
+    redis.call('ZADD', agent_open, 'XX', x, string.sub(session, -36))
+    --@block extend_ttl key=agent_open
+  end
+end
+if max_per_action ~= '' then
+  flags = string.gsub(flags, 'P', '')
+  local restricted = r and string.find(r, 'p', 1, true)
+  if max_per_action == '-' then
+    redis.call('HDEL', session, 'mp')
+    changed[#changed + 1] = 'limit'
+    changed[#changed + 1] = 'max_value_usd_per_action'
+  else
+    redis.call('HSET', session, 'mp', max_per_action)
+    changed[#changed + 1] = 'max_per_action'
+    changed[#changed + 1] = max_per_action
+  end
+  if max_per_action ~= '-' and not restricted then
+    restrict(session, r, 'p', h, gb, mv)
+  elseif max_per_action == '-' and restricted then
+    unrestrict(session, r, 'p', hx, gb)
+  end
 end
 if max_lease ~= '' then
   redis.call('HSET', session, 'ml', max_lease)

@@ -11,17 +11,20 @@
 -- ARGV[4] = charges          lines of '<count> <value in micro-USD> <scope>', the scope empty for none
 -- ARGV[5] = audit            see include/audit.lua
 --
--- Reply:  {'ok', outcomes}  an array with a reply for each charge: ok, scope_not_held or limit, as charge_session.lua
---                           returns them
+-- Reply:  {'ok', outcomes}  an array with a reply for each charge: ok, scope_not_held, limit or agent_limit, as
+--                           charge_session.lua returns them
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'agent_holds_due'}  nothing was done: find_due_sessions.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
--- Writes: HSET session; XADD events for what is first observed
+-- Writes: HSET session and agent; XADD events for what is first observed
 --@include audit
+--@include agent_limit_notes
+--@include agent_limits
 --@include flags
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
@@ -30,10 +33,11 @@ local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
 --@block either_caller_with_scopes
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv, r = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv', 'r'))
+local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv, r, mp = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv', 'r', 'mp'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
+--@block refuse_agent_holds_due
 local flags = w or ''
 --@block refuse_inactive
 --@block refuse_suspended_session r=r
@@ -42,19 +46,31 @@ h, gb = h or '0', gb or nil
 local used_n, max_n, used_v, max_v, held = tonumber(n), tonumber(ma), tonumber(v), tonumber(mv), tonumber(h)
 local leased, scopes, limit = tonumber(lv or 0), ' ' .. (sc or agent_scopes) .. ' ', value_limit(gb, mv)
 h = string.format('%.0f', held + leased) -- leased value is shown as held
-local outcomes = {}
+local outcomes, restricted = {}, agent_restricted
 for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
-  local outcome
+  local outcome, counted, limited, at
+  if restricted then
+    counted, limited, at = within_limits(restricted, now, count, value)
+  end
   if scope ~= '' and not string.find(scopes, ' ' .. scope .. ' ', 1, true) then
     outcome = {'scope_not_held', scope}
+  elseif mp and value + 0 > mp + 0 then
+    flags = note(session, events, audit, now, flags, 'P', 'session.limit_reached', 'limit', 'max_value_usd_per_action')
+    outcome = {'limit', 'max_value_usd_per_action', string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
   elseif used_n + count > max_n then
     flags = note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
     outcome = {'limit', 'max_actions', string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
   elseif used_v + value + held > max_v then
     flags = note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
     outcome = {'limit', limit, string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
+  elseif limited and not counted then
+    note_agent_limit(agent, events, audit, now, limited)
+    outcome = {'agent_limit', limited, at}
   else
-    used_n, used_v = used_n + count, used_v + value
+    used_n, used_v, restricted = used_n + count, used_v + value, counted or restricted
+    if limited then
+      note_agent_limit(agent, events, audit, now, limited)
+    end
     outcome = {'ok', string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
     flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v + held, max_v, limit)
   end
@@ -63,5 +79,8 @@ end
 
 if used_n > tonumber(n) then
   redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v))
+end
+if restricted ~= agent_restricted then
+  redis.call('HSET', agent, 'restricted', restricted)
 end
 return {'ok', outcomes}

@@ -24,10 +24,12 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
+--         {'agent_holds_due'}  nothing was done: find_due_sessions.lua goes first
 --         {'scope_not_held', scope}
---         {'limit', limit, n, ma, v, mv, h, x, gb}  limit is max_actions, max_value_usd or max_committed_usd; nothing was
---                                               charged
--- Writes: HSET session; XADD events for what is first observed
+--         {'limit', limit, n, ma, v, mv, h, x, gb}  limit is max_actions, max_value_usd, max_committed_usd or
+--                                               max_value_usd_per_action; nothing was charged
+--         {'agent_limit', limit, at}            of the agent, see include/agent_limits.lua; nothing was charged
+-- Writes: HSET session; HSET agent, of one with limits; XADD events for what is first observed
 --
 -- It runs before every step of every agent. So it reads what few charges need (hx, gb, lv, r, w, scopes) only for those, includes the
 -- functions that note something only where something may be noted, and leaves it to arithmetic to make numbers of strings:
@@ -62,15 +64,25 @@ if active and scope ~= '' then
   --@block hold_scope held=scopes
 end
 
+local counted, limited, at
+if agent_restricted and active then
+  --@include agent_limits
+  counted, limited, at = within_limits(agent_restricted, now, count, value)
+end
+local above = r and active and string.find(r, 'p', 1, true) and value + 0 > redis.call('HGET', session, 'mp') + 0
+
 local after_n, max_n = n + count, ma + 0
 local after_v, max_v = v + value, mv + 0
 local taken_v = after_v + h
 local used_n, used_v = string.format('%d', after_n), string.format('%d', after_v)
-if active and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
+if active and not limited and not above and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
   if value == '0' then
     redis.call('HSET', session, 'n', used_n)
   else
     redis.call('HSET', session, 'n', used_n, 'v', used_v)
+  end
+  if counted then
+    redis.call('HSET', agent, 'restricted', counted)
   end
   --@block show_leased v=used_v h=h lv=lv
   return {'ok', used_n, ma, used_v, mv, h, x, gb}
@@ -78,6 +90,7 @@ end
 
 -- What follows refuses, or comes near a limit.
 --@include audit
+--@include agent_limit_notes
 --@include flags
 local flags = redis.call('HGET', session, 'w') or ''
 if not active then
@@ -85,6 +98,11 @@ if not active then
     note(session, events, audit, now, flags, 'x', 'session.expired')
   end
   return {'not_active', e or '', agent_revoked or '', x, string.format('%d', now)}
+end
+if above then
+  note(session, events, audit, now, flags, 'P', 'session.limit_reached', 'limit', 'max_value_usd_per_action')
+  --@block show_leased v=v h=h lv=lv
+  return {'limit', 'max_value_usd_per_action', n, ma, v, mv, h, x, gb}
 end
 if after_n > max_n then
   note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
@@ -97,7 +115,20 @@ if taken_v > max_v then
   --@block show_leased v=v h=h lv=lv
   return {'limit', limit, n, ma, v, mv, h, x, gb}
 end
+if limited and not counted then
+  if limited == 'max_value_usd_per_day' and now >= (redis.call('HGET', agent, 'hold_due') or now + 1) + 0 then
+    return {'agent_holds_due'}
+  end
+  note_agent_limit(agent, events, audit, now, limited)
+  return {'agent_limit', limited, at}
+end
 redis.call('HSET', session, 'n', used_n, 'v', used_v)
+if counted then
+  redis.call('HSET', agent, 'restricted', counted)
+end
+if limited then
+  note_agent_limit(agent, events, audit, now, limited)
+end
 note_usage(session, events, audit, now, flags, after_n, max_n, taken_v, max_v, limit)
 --@block show_leased v=used_v h=h lv=lv
 return {'ok', used_n, ma, used_v, mv, h, x, gb}

@@ -16,6 +16,8 @@ type Agent struct {
 	Metadata     string // JSON object, "" for none
 	Created      time.Time
 	Revoked      time.Time // zero while it is active
+	Limits       AgentLimits
+	Usage        AgentUsage // of Limits; not in lists
 }
 
 // Status returns Active or Revoked.

@@ -65,7 +65,7 @@ func (e *ScopeError) Error() string { return fmt.Sprintf("the scope %s is not he
 
 // LimitError refuses a charge, a hold or a lease that exceeds a limit.
 type LimitError struct {
-	Limit string // max_actions, max_value_usd or max_committed_usd; of a lease also max_lease_seconds, expires_at or max_open_leases
+	Limit string // max_actions, max_value_usd, max_committed_usd or max_value_usd_per_action; of a lease also max_lease_seconds, expires_at or max_open_leases
 	Usage Usage  // as it stands; nothing was charged
 }
 
@@ -130,7 +130,8 @@ func isRefusedCreation(err error) bool {
 func isNoOutcome(err error) bool {
 	var scope *ScopeError
 	var above *AboveBoundsError
-	return errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
+	var agentLimit *AgentLimitError
+	return errors.As(err, &agentLimit) || errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
 		errors.Is(err, ErrUnknownLease) ||
 		errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above) || isSuspended(err)
 }

@@ -27,6 +27,7 @@ const (
 	sessionMaxLease
 	sessionSuspended
 	sessionSuspensionReason
+	sessionPerAction
 )
 
 // sessionFields are the fields of a session's hash in this order.
@@ -34,7 +35,7 @@ var sessionFields = []string{
 	sessionAgent: "a", sessionActions: "n", sessionMaxActions: "ma", sessionValue: "v", sessionMaxValue: "mv", sessionHeld: "h",
 	sessionExpires: "x", sessionEnded: "e", sessionCreated: "c", sessionScopes: "sc", sessionOverage: "ov", sessionBudget: "gb",
 	sessionMetadata: "md", sessionLeased: "lv", sessionMaxLease: "ml",
-	sessionSuspended: "su", sessionSuspensionReason: "sr",
+	sessionSuspended: "su", sessionSuspensionReason: "sr", sessionPerAction: "mp",
 }
 
 // agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
@@ -47,6 +48,7 @@ type agentState struct {
 	leases  leaseState
 
 	suspended suspendedState
+	perAction *money.MicroUSD // max_value_usd_per_action, nil for none
 }
 
 // sessionFrom reads a session from a reply of now, revoked, scopes, session.
@@ -58,6 +60,7 @@ func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 	fields := r.List(3)
 	a.agent, a.leases = fields.ID(sessionAgent), leaseStateAt(fields, sessionLeased, sessionMaxLease)
 	a.suspended = suspendedStateAt(fields, sessionSuspended, sessionSuspensionReason)
+	a.perAction = perActionAt(fields, sessionPerAction)
 	return readSession(id, fields, a)
 }
 
@@ -81,6 +84,7 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	b := budgetAt(r, sessionBudget)
 	session.split(b)
 	session.takeLeases(a.leases)
+	session.MaxPerAction = a.perAction
 	session.Suspended, session.SuspensionReason = a.suspended.since, a.suspended.reason
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
@@ -123,6 +127,14 @@ func suspendedStateAt(r *reply, since, reason int) suspendedState {
 		return suspendedState{}
 	}
 	return suspendedState{r.TimeOrZero(since), manyLines.Replace(r.Optional(reason))}
+}
+
+// perActionAt reads max_value_usd_per_action, nil for none. It may be missing, as the values of leaseStateAt.
+func perActionAt(r *reply, i int) *money.MicroUSD {
+	if !r.Has(i) || r.Optional(i) == "" {
+		return nil
+	}
+	return new(moneyAt(r, i))
 }
 
 // manyLines is the inverse of include/one_line.lua.

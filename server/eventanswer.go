@@ -44,6 +44,8 @@ type eventData struct {
 	Expires         timestamp       `json:"expires_at,omitzero"`
 	PreviousExpires timestamp       `json:"previous_expires_at,omitzero"`
 	Spent           timestamp       `json:"spent_at,omitzero"`
+	MaxPerAction    *money.MicroUSD `json:"max_value_usd_per_action,omitzero"`
+	Limits          *agentLimits    `json:"limits,omitzero"`
 }
 
 func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
@@ -63,7 +65,8 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 		Data: eventData{
 			Limit: e.Limit, MaxActions: e.MaxActions, MaxValue: amount("max_value"), Held: amount("held"), Leased: amount("leased"),
 			MaxLease: e.MaxLease, Actions: e.Actions, OverageActions: e.OverageActions,
-			MaxCommitted: amount("max_committed"), Late: e.Late,
+			MaxCommitted: amount("max_committed"), Late: e.Late, MaxPerAction: amount("max_per_action"),
+			Limits:   eventLimits(e.Limits),
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
 			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),
 			Spent: timestamp(e.Times["spent"]),

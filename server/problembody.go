@@ -16,6 +16,7 @@ type problem struct {
 	SessionStatus     redisstore.Status `json:"session_status,omitzero"`
 	TransactionStatus redisstore.Status `json:"transaction_status,omitzero"`
 	Limit             string            `json:"limit,omitzero"`
+	ResetsAt          timestamp         `json:"resets_at,omitzero"`
 	Suspended         timestamp         `json:"suspended_at,omitzero"`
 	*limitUsage
 	*quotaUsage

@@ -32,6 +32,7 @@ type createSessionRequest struct {
 	MaxCommitted optional[money.MicroUSD] `json:"max_committed_usd"`
 	ExpiresIn    optional[int64]          `json:"expires_in_seconds"`
 	MaxLease     optional[int64]          `json:"max_lease_seconds"`
+	MaxPerAction nullable[money.MicroUSD] `json:"max_value_usd_per_action"`
 	Scopes       optional[[]string]       `json:"scopes"`
 	Metadata     optional[jsontext.Value] `json:"metadata"`
 }
@@ -42,8 +43,8 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 		Agent:      v.id("agent_id", r.Agent),
 		MaxActions: r.MaxActions.or(defaults.MaxActions),
 		MaxValue:   r.MaxValue.or(defaults.MaxValue),
-		Scopes:     r.Scopes.value,
-		Metadata:   v.object("metadata", r.Metadata, maxMetadata),
+		Scopes:     r.Scopes.value, MaxPerAction: r.MaxPerAction.value,
+		Metadata: v.object("metadata", r.Metadata, maxMetadata),
 	}
 	if r.MaxCommitted.given {
 		n.MaxCommitted = &r.MaxCommitted.value
@@ -105,6 +106,7 @@ type sessionAnswer struct {
 	Expires      timestamp         `json:"expires_at"`
 	Created      timestamp         `json:"created_at"`
 	Ended        timestamp         `json:"ended_at,omitzero"`
+	MaxPerAction *money.MicroUSD   `json:"max_value_usd_per_action,omitzero"`
 }
 
 func sessionOf(v redisstore.Session) sessionAnswer {
@@ -115,6 +117,7 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 		Committed: v.ValueCommitted, MaxCommitted: v.MaxCommitted, MaxLease: int64(v.MaxLease / time.Second),
 		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
+		MaxPerAction: v.MaxPerAction,
 	}
 }
 
@@ -219,6 +222,7 @@ type changeLimitsRequest struct {
 	AddValue   optional[money.MicroUSD] `json:"add_value_usd"`
 	ExpiresIn  optional[int64]          `json:"expires_in_seconds"` // from now
 	MaxLease   optional[int64]          `json:"max_lease_seconds"`
+	PerAction  nullable[money.MicroUSD] `json:"max_value_usd_per_action"`
 }
 
 func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
@@ -251,7 +255,8 @@ func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
 		longest := time.Duration(r.MaxLease.value) * time.Second
 		n.MaxLease = &longest
 	}
-	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd, expires_in_seconds and max_lease_seconds")
+	n.PerAction = redisstore.LimitChange{Given: r.PerAction.given, Value: (*int64)(r.PerAction.value)}
+	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd, expires_in_seconds, max_lease_seconds and max_value_usd_per_action")
 	return n, v.err()
 }
 
@@ -322,6 +327,9 @@ func (a sessionAnswer) append(o object) (object, error) {
 	o = o.time(`,"created_at":`, a.Created)
 	if !a.Ended.IsZero() {
 		o = o.time(`,"ended_at":`, a.Ended)
+	}
+	if a.MaxPerAction != nil {
+		o = o.amount(`,"max_value_usd_per_action":`, *a.MaxPerAction)
 	}
 	return append(o, '}'), nil
 }
