@@ -17,6 +17,7 @@
 -- Reply:  {'ok', n, ma, v, mv, h, x, gb}        actions and their limit; value, its limit and what is held or
 --                                               leased, in micro-USD; expiry in ms since 1970; gb as include/budget.lua says, nil
 --                                               for none
+--         {'ok', n, ma, v, mv, h, x, gb, scopes_left}  of an agent whose scopes were narrowed; see block/scopes_left.lua
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'agent_suspended', since}             in ms since 1970
@@ -42,6 +43,7 @@ local count, value, scope, audit = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --@block now
 --@block either_caller
 --@block refuse_suspended
+--@block scopes_left
 
 local a, n, ma, v, mv, h, x, e = unpack(redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e'))
 --@block refuse_unknown_session
@@ -62,6 +64,10 @@ end
 if active and scope ~= '' then
   local scopes = redis.call('HGET', session, 'sc') or redis.call('HGET', agent, 'scopes')
   --@block hold_scope held=scopes
+  if scopes_left then
+    local held_still = string.sub(scopes_left, 2)
+    --@block hold_scope held=held_still
+  end
 end
 
 local counted, limited, at
@@ -85,6 +91,9 @@ if active and not limited and not above and after_n * 5 < max_n * 4 and (taken_v
     redis.call('HSET', agent, 'restricted', counted)
   end
   --@block show_leased v=used_v h=h lv=lv
+  if scopes_left then
+    return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left}
+  end
   return {'ok', used_n, ma, used_v, mv, h, x, gb}
 end
 
@@ -131,4 +140,7 @@ if limited then
 end
 note_usage(session, events, audit, now, flags, after_n, max_n, taken_v, max_v, limit)
 --@block show_leased v=used_v h=h lv=lv
+if scopes_left then
+  return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left}
+end
 return {'ok', used_n, ma, used_v, mv, h, x, gb}

@@ -16,8 +16,13 @@ type Agent struct {
 	Metadata     string // JSON object, "" for none
 	Created      time.Time
 	Revoked      time.Time // zero while it is active
-	Limits       AgentLimits
-	Usage        AgentUsage // of Limits; not in lists
+
+	Suspended        time.Time // since when; zero while it is not
+	SuspensionReason string    // "" for none
+	Limits           AgentLimits
+	Usage            AgentUsage // of Limits; not in lists
+
+	counted countedDay
 }
 
 // Status returns Active or Revoked.

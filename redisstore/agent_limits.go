@@ -66,15 +66,15 @@ func (l AgentLimits) given() NewAgentLimits {
 	return NewAgentLimits{change((*int64)(l.ValuePerDay)), change(l.ActionsPerMinute), change(l.OpenSessions)}
 }
 
-// unused returns the usage of limits that were set now.
-func (l AgentLimits) unused(now time.Time) AgentUsage {
+// usage returns what is used of the limits at this time, when so many sessions are open.
+func (l AgentLimits) usage(counted countedDay, now time.Time, open int64) AgentUsage {
 	var u AgentUsage
 	if l.ValuePerDay != nil {
-		used, ends := countedDay{}.on(now)
+		used, ends := counted.on(now)
 		u.ValueToday, u.ResetsAt = &used, ends
 	}
 	if l.OpenSessions != nil {
-		u.OpenSessions = new(int64)
+		u.OpenSessions = &open
 	}
 	return u
 }
@@ -166,15 +166,7 @@ func (s *Store) agentUsage(ctx context.Context, f flow, organization, agent uuid
 		return AgentLimits{}, AgentUsage{}, err
 	}
 	limits, counted := readAgentLimits(r, r.Optional(1), r.Optional(2))
-	now, usage := r.Time(0), AgentUsage{}
-	if limits.ValuePerDay != nil {
-		used, ends := counted.on(now)
-		usage.ValueToday, usage.ResetsAt = &used, ends
-	}
-	if limits.OpenSessions != nil {
-		usage.OpenSessions = new(r.Number(3))
-	}
-	return limits, usage, r.Err
+	return limits, limits.usage(counted, r.Time(0), r.Number(3)), r.Err
 }
 
 // countedDay is the last day on which an agent's value counted, in days since 1970, and how much.

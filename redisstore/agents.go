@@ -58,7 +58,7 @@ func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [
 	if err != nil {
 		return Agent{}, err
 	}
-	a.Created, a.Usage = r.Time(0), a.Limits.unused(r.Time(0))
+	a.Created, a.Usage = r.Time(0), a.Limits.usage(countedDay{}, r.Time(0), 0)
 	if idem == nil || r.Err != nil {
 		return a, r.Err
 	}

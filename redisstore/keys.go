@@ -30,8 +30,8 @@ import (
 //	                                have (block/refuse_suspended.lua), and limits with what is used of them
 //	                                (include/agent_limits.lua), max_open_sessions, limited_day the day when its limit per day
 //	                                was last changed, limits_noted in the audit trail on a day, hold_due a time not after the
-//	                                next hold of ah: is due, suspended since, epoch how often all its families
-//	                                were revoked, none for 0, family:<family>: revoked, until; TTL after it is deleted
+//	                                next hold of ah: is due, suspended since and suspension_reason, epoch how
+//	                                often all its families were revoked, none for 0, family:<family>: revoked, until; TTL after it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	ah:{cell}:<agent>         zset  its sessions (id as text) that have holds which count in its day, by a time not after the
@@ -48,7 +48,8 @@ import (
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
 //	                                agent's, md metadata, ov overage, lv leased value while a lease is open
 //	                                (include/leases.lua), ml the longest lease in seconds, gb refunds by rollbacks, and max_committed
-//	                                (include/budget.lua), r flags that few sessions have (include/restrict.lua), su suspended since,
+//	                                (include/budget.lua), r flags that few sessions have (include/restrict.lua), su suspended since, sr why
+//	                                (include/one_line.lua),
 //	                                q transactions begun, hx a time not after the next due hold
 //	                                or expiry of a lease, mp max_value_usd_per_action, hd and hd:<transaction> the holds that
 //	                                count in the agent's day (include/counted_holds.lua), w flags

@@ -89,24 +89,26 @@ func (a sessionSummary) append(o object) object {
 }
 
 type sessionAnswer struct {
-	ID           uuid.UUID         `json:"id"`
-	Agent        uuid.UUID         `json:"agent_id"`
-	Status       redisstore.Status `json:"status"`
-	MaxActions   int64             `json:"max_actions"`
-	ActionCount  int64             `json:"action_count"`
-	MaxValue     money.MicroUSD    `json:"max_value_usd"`
-	ValueUsed    money.MicroUSD    `json:"value_used_usd"`
-	ValueHeld    money.MicroUSD    `json:"value_held_usd"`
-	Overage      money.MicroUSD    `json:"value_overage_usd"`
-	Committed    money.MicroUSD    `json:"value_committed_usd"` // rollbacks do not lower it
-	MaxCommitted *money.MicroUSD   `json:"max_committed_usd,omitzero"`
-	MaxLease     int64             `json:"max_lease_seconds"`
-	Scopes       []string          `json:"scopes"`
-	Metadata     jsontext.Value    `json:"metadata"`
-	Expires      timestamp         `json:"expires_at"`
-	Created      timestamp         `json:"created_at"`
-	Ended        timestamp         `json:"ended_at,omitzero"`
-	MaxPerAction *money.MicroUSD   `json:"max_value_usd_per_action,omitzero"`
+	ID               uuid.UUID         `json:"id"`
+	Agent            uuid.UUID         `json:"agent_id"`
+	Status           redisstore.Status `json:"status"`
+	MaxActions       int64             `json:"max_actions"`
+	ActionCount      int64             `json:"action_count"`
+	MaxValue         money.MicroUSD    `json:"max_value_usd"`
+	ValueUsed        money.MicroUSD    `json:"value_used_usd"`
+	ValueHeld        money.MicroUSD    `json:"value_held_usd"`
+	Overage          money.MicroUSD    `json:"value_overage_usd"`
+	Committed        money.MicroUSD    `json:"value_committed_usd"` // rollbacks do not lower it
+	MaxCommitted     *money.MicroUSD   `json:"max_committed_usd,omitzero"`
+	MaxLease         int64             `json:"max_lease_seconds"`
+	Scopes           []string          `json:"scopes"`
+	Metadata         jsontext.Value    `json:"metadata"`
+	Expires          timestamp         `json:"expires_at"`
+	Created          timestamp         `json:"created_at"`
+	Ended            timestamp         `json:"ended_at,omitzero"`
+	Suspended        timestamp         `json:"suspended_at,omitzero"`
+	SuspensionReason string            `json:"suspension_reason,omitzero"`
+	MaxPerAction     *money.MicroUSD   `json:"max_value_usd_per_action,omitzero"`
 }
 
 func sessionOf(v redisstore.Session) sessionAnswer {
@@ -117,6 +119,7 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 		Committed: v.ValueCommitted, MaxCommitted: v.MaxCommitted, MaxLease: int64(v.MaxLease / time.Second),
 		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
+		Suspended: timestamp(v.Suspended), SuspensionReason: v.SuspensionReason,
 		MaxPerAction: v.MaxPerAction,
 	}
 }
@@ -328,8 +331,14 @@ func (a sessionAnswer) append(o object) (object, error) {
 	if !a.Ended.IsZero() {
 		o = o.time(`,"ended_at":`, a.Ended)
 	}
+	if !a.Suspended.IsZero() {
+		o = o.time(`,"suspended_at":`, a.Suspended)
+	}
+	if a.SuspensionReason != "" {
+		o, err = o.text(`,"suspension_reason":`, a.SuspensionReason)
+	}
 	if a.MaxPerAction != nil {
 		o = o.amount(`,"max_value_usd_per_action":`, *a.MaxPerAction)
 	}
-	return append(o, '}'), nil
+	return append(o, '}'), err
 }

@@ -1,6 +1,7 @@
 -- Sets limits of an agent (include/agent_limits.lua). wanted is '<max_v> <max_n> <max_open>', each '=' to leave it and '-' for
 -- none. Counting begins when a limit is set; a day that was counted in already goes on where it was, so that what it counted
--- cannot be given back twice. Returns all three after the change in the form of wanted, for the audit trail.
+-- cannot be given back twice. Returns all three after the change in the form of wanted, for the audit trail; nil when it
+-- changes nothing.
 local function set_agent_limits(agent, agent_open, now, wanted)
   local wanted_v, wanted_n, wanted_open = string.match(wanted, '^(%S+) (%S+) (%S+)$')
   local restricted, limited_day, max_open = unpack(redis.call('HMGET', agent, 'restricted', 'limited_day', 'max_open_sessions'))
@@ -9,6 +10,15 @@ local function set_agent_limits(agent, agent_open, now, wanted)
   local today = math.floor(now / 86400000)
   if not max_v then
     max_v, max_n, day, used, at, backlog = '', '', 0, 0, 0, 0
+  end
+  local function shown(limit)
+    return limit and limit ~= '' and limit or '-'
+  end
+  local function same(limit, new)
+    return new == '=' or new == shown(limit)
+  end
+  if same(max_v, wanted_v) and same(max_n, wanted_n) and same(max_open, wanted_open) then
+    return nil
   end
   if wanted_v ~= '=' then
     if max_v == '' then
@@ -47,6 +57,5 @@ local function set_agent_limits(agent, agent_open, now, wanted)
   if flags ~= '' then
     redis.call('HSET', agent, 'restricted', flags)
   end
-  local none = {[''] = '-', [false] = '-'}
-  return (none[max_v] or max_v) .. ' ' .. (none[max_n] or max_n) .. ' ' .. (none[max_open] or max_open)
+  return shown(max_v) .. ' ' .. shown(max_n) .. ' ' .. shown(max_open)
 end
