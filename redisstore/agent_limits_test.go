@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -538,6 +539,78 @@ func TestAnActionAboveTheLimitOfTheSessionIsRefused(t *testing.T) {
 		all("max_value_usd_per_action")
 		if n := len(w.noted(t, s, "session.limit_reached")); n != 2 {
 			t.Errorf("%d events note that the limit has refused something", n)
+		}
+	})
+}
+
+// A limit that is removed and set again must not give back to its new count what the old one has counted.
+func TestALimitThatIsSetAgainOnTheSameDayGoesOnCounting(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := limitedTenant(t, s, perDay(100), NewSession{MaxValue: 1000})
+		grant := w.exchange(t, s)
+		change := func(c NewAgentLimits) Agent {
+			t.Helper()
+			return must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, AgentChanges{Limits: c}))(t)
+		}
+		value := func(most int64) NewAgentLimits { return NewAgentLimits{ValuePerDay: LimitChange{true, &most}} }
+		none := NewAgentLimits{ValuePerDay: LimitChange{Given: true}}
+		held := must(s.Begin(t.Context(), grant.AccessToken, w.beginning(40)))(t)
+		if got := change(none); got.Limits.ValuePerDay != nil || got.Usage.ValueToday != nil {
+			t.Errorf("without the limit %+v, %+v", got.Limits, got.Usage)
+		}
+		must(s.Commit(t.Context(), grant.AccessToken, held.ID, Commit{}))(t)
+		must(s.Begin(t.Context(), grant.AccessToken, w.beginning(400)))(t)
+		if got := change(value(100)); *got.Usage.ValueToday != 40 {
+			t.Errorf("with the limit again %+v", got.Usage)
+		}
+		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		w.wantToday(t, s, "after the end of a session whose hold did not count", 40)
+		w = w.another(t, s, NewSession{MaxValue: 1000})
+		change(value(50))
+		wantAgentLimit(t, "beyond the lower limit", w.chargeValue(t, s, 11), LimitValuePerDay)
+		change(value(30))
+		wantAgentLimit(t, "beyond a limit below what is used", w.chargeValue(t, s, 1), LimitValuePerDay)
+		wantAgentLimit(t, "without a value", w.chargeValue(t, s, 0), "")
+		change(value(60))
+		wantAgentLimit(t, "within the raised limit", w.chargeValue(t, s, 20), "")
+		w.wantToday(t, s, "in all", 60)
+	})
+}
+
+func TestLimitsChangeOneByOne(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := limitedTenant(t, s, AgentLimits{}, NewSession{MaxValue: 1000})
+		set := func(most int64) LimitChange { return LimitChange{true, &most} }
+		none := LimitChange{Given: true}
+		for i, test := range []struct {
+			change NewAgentLimits
+			want   string
+		}{
+			{NewAgentLimits{ActionsPerMinute: set(60)}, "- 60 -"},
+			{NewAgentLimits{ValuePerDay: set(0), OpenSessions: set(0)}, "0 60 0"},
+			{NewAgentLimits{ActionsPerMinute: none}, "0 - 0"},
+			{NewAgentLimits{OpenSessions: set(1_000_000)}, "0 - 1000000"},
+			{NewAgentLimits{OpenSessions: set(1_000_000)}, "0 - 1000000"}, // changes nothing
+			{NewAgentLimits{ValuePerDay: none, OpenSessions: none}, "- - -"},
+		} {
+			must(s.SuspendAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+			changed := must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, AgentChanges{Limits: test.change}))(t)
+			must(s.ResumeAgent(t.Context(), w.key, w.agent.ID, ""))(t)
+			read := must(s.Agent(t.Context(), w.key, w.agent.ID))(t)
+			events := w.noted(t, s, "agent.changed")
+			for what, got := range map[string]AgentLimits{"change": changed.Limits, "read": read.Limits, "event": *events[len(events)-1].Limits} {
+				if text := strings.ReplaceAll(got.given().text(), "=", "-"); text != test.want && !(text == "" && test.want == "- - -") {
+					t.Errorf("after change %d, by its %s: %s, want %s", i, what, text, test.want)
+				}
+			}
+			if i == 3 && len(events) != 4 || i == 4 && len(events) != 4 {
+				t.Errorf("after change %d there are %d events", i, len(events))
+			}
+		}
+		if fields := must(peek(t, s).HMGet(t.Context(), s.keys.agent(w.agent.ID), "restricted", "max_open_sessions").Result())(t); fields[0] != nil || fields[1] != nil {
+			t.Errorf("an agent without limits has %q", fields)
 		}
 	})
 }

@@ -51,6 +51,7 @@ var titles = map[string]string{
 	"organizations_closed":   "Organizations closed",
 	"organization_suspended": "Organization suspended",
 	"session_limit_reached":  "Session limit reached",
+	"agent_limit_reached":    "Agent limit reached",
 	"session_not_active":     "Session not active",
 	"agent_suspended":        "Agent suspended",
 	"session_suspended":      "Session suspended",
