@@ -14,6 +14,8 @@ const (
 	codeSessionLimitReached      = "session_limit_reached"
 	codeAgentLimitReached        = "agent_limit_reached"
 	codeSessionNotActive         = "session_not_active"
+	codeAgentSuspended           = "agent_suspended"
+	codeSessionSuspended         = "session_suspended"
 	codeQuotaExceeded            = "quota_exceeded"
 	codeForbidden                = "forbidden"
 	codeOrganizationsClosed      = "organizations_closed"

@@ -31,6 +31,7 @@ local a, x, e, w, gb, hx, r = unpack(redis.call('HMGET', session, 'a', 'x', 'e',
 --@block refuse_holds_due hx=hx
 local flags = w or ''
 --@block refuse_inactive
+redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 if string.find(r or '', 's', 1, true) then
   redis.call('HDEL', session, 'su', 'sr')
   unrestrict(session, r, 's', hx, gb)

@@ -60,6 +60,12 @@ func (s *Store) ResumeAgents(ctx context.Context, key APIKey, reason string) (in
 // every page.
 func (s *Store) restrictAgents(ctx context.Context, sc *script, flowOf func(APIKey) flow, key APIKey, reason string) (int64, error) {
 	index := []string{s.keys.organization(key.Organization), s.keys.organizationAgents(key.Organization)}
+	command := func(id uuid.UUID) *redisclient.BatchCall {
+		c := redisclient.NewCommand(flowOf(key), 2)
+		c.Keys(s.keys.agent(id), s.keys.events(id))
+		c.Arguments(key.Organization, reason, s.auditAs(ctx, actorKey), "")
+		return &redisclient.BatchCall{Script: sc, Command: c}
+	}
 	var done int64
 	for before := uuid.Nil; ; {
 		r, err := s.runByKey(ctx, key, flowOf(key), listOrganization, index, key.Hash, members{}.below(before), agentsAtOnce)
@@ -67,37 +73,52 @@ func (s *Store) restrictAgents(ctx context.Context, sc *script, flowOf func(APIK
 		if err != nil {
 			return done, err
 		}
-		restricted, err := s.restrictSome(ctx, sc, flowOf(key), key.Organization, ids, reason)
-		if done += restricted; err != nil || len(ids) < agentsAtOnce {
+		live, err := s.restrictSome(ctx, ids, command)
+		s.noteEvents(key.Organization, live)
+		if done += live; err != nil || len(ids) < agentsAtOnce {
 			return done, err
 		}
 		before = ids[len(ids)-1]
 	}
 }
 
-// restrictSome runs the script for each agent, those of one server in one pipeline. It returns how many are live, and the
-// first error.
-func (s *Store) restrictSome(ctx context.Context, sc *script, f flow, organization uuid.UUID, ids []uuid.UUID, reason string) (int64, error) {
-	calls := make([]*redisclient.BatchCall, len(ids))
-	for i, id := range ids {
-		c := redisclient.NewCommand(f, 2)
-		c.Keys(s.keys.agent(id), s.keys.events(id))
-		c.Arguments(organization, reason, s.auditAs(ctx, actorKey), "")
-		calls[i] = &redisclient.BatchCall{Script: sc, Command: c}
-	}
-	s.client.RunAll(ctx, calls, func(int) {}, func(ctx context.Context, i int) {
-		calls[i].Reply, calls[i].Err = s.client.RunCommand(ctx, sc, calls[i].Command)
-	})
-	var live int64
-	var failed error
-	for _, call := range calls {
+// noteEvents counts an event of each of so many agents.
+func (s *Store) noteEvents(organization uuid.UUID, count int64) {
+	s.usage.note(organization, func(c *changes, _ *quantities) { c.eventBytes += count * eventSize })
+}
+
+// restrictSome runs the script for each agent, those of one server in one pipeline. Those that did not run follow in another
+// round, once the first of them has run by itself: then its server knows the script, and the client where the keys are. It
+// returns how many agents are live, and the first error.
+func (s *Store) restrictSome(ctx context.Context, ids []uuid.UUID, command func(uuid.UUID) *redisclient.BatchCall) (live int64, failed error) {
+	count := func(err error) {
 		switch {
-		case call.Err == nil:
+		case err == nil:
 			live++
-			s.usage.noteEvent(organization)
-		case errors.Is(call.Err, ErrUnknownAgent), errors.Is(call.Err, ErrAgentRevoked): // it is not to be counted
+		case errors.Is(err, ErrUnknownAgent), errors.Is(err, ErrAgentRevoked): // it is not to be counted
 		default:
-			failed = cmp.Or(failed, call.Err)
+			failed = cmp.Or(failed, err)
+		}
+	}
+	for len(ids) > 0 {
+		calls, again := make([]*redisclient.BatchCall, len(ids)), make([]bool, len(ids))
+		for i, id := range ids {
+			calls[i] = command(id)
+		}
+		s.client.RunAll(ctx, calls, func(int) {}, func(_ context.Context, i int) { again[i] = true })
+		var rest []uuid.UUID
+		for i, call := range calls {
+			if again[i] {
+				rest = append(rest, ids[i])
+			} else {
+				count(call.Err)
+			}
+		}
+		if ids = rest; len(rest) > 0 {
+			first := command(rest[0])
+			_, err := s.client.RunCommand(ctx, first.Script, first.Command)
+			count(err)
+			ids = rest[1:]
 		}
 	}
 	return live, failed

@@ -39,7 +39,7 @@ func answersOfEveryType() []namedAnswer {
 	problem := problem{
 		Type: "urn:remit:problem:x", Title: hostile, Status: 400, Detail: hostile, Code: "x", RequestID: hostile,
 		Errors: []fieldError{{hostile, hostile}, {}}, RequiredScope: "a", SessionStatus: redisstore.Expired,
-		TransactionStatus: redisstore.RolledBack, Limit: "max_actions", ResetsAt: at, limitUsage: &usage,
+		TransactionStatus: redisstore.RolledBack, Limit: "max_actions", ResetsAt: at, Suspended: at, limitUsage: &usage,
 	}
 	ofQuota := newProblem(403, "quota_exceeded", "d")
 	ofQuota.quotaUsage = &quotaUsage{"agents", 1 << 53, 0}

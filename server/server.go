@@ -91,7 +91,6 @@ func (s *Server) routes() *router.Router {
 	}
 	s.documentRoutes(r)
 	s.organizationRoutes(r)
-	s.suspensionRoutes(r)
 	s.agentRoutes(r)
 	s.suspensionRoutes(r)
 	s.familyRoutes(r)

@@ -12,6 +12,8 @@ export const codes = {
   sessionLimitReached: "session_limit_reached",
   agentLimitReached: "agent_limit_reached",
   sessionNotActive: "session_not_active",
+  agentSuspended: "agent_suspended",
+  sessionSuspended: "session_suspended",
   quotaExceeded: "quota_exceeded",
   forbidden: "forbidden",
   organizationsClosed: "organizations_closed",
