@@ -76,7 +76,7 @@ func TestRevokeAgentIsIdempotentAndAnswersEitherMethod(t *testing.T) {
 		w.get("/v1/agents/"+posted.id, asKey(w.key)).is(200).exactly(fields{
 			"id": posted.id, "org_id": w.org, "name": "scout", "scopes": list(agentScopes...), "status": "revoked",
 			"metadata": fields{}, "created_at": aboutNow, "revoked_at": first.text("revoked_at"),
-		})
+		}.with(unlimited))
 	})
 }
 

@@ -33,5 +33,8 @@ local function within_limits(restricted, now, n, v)
     end
     at = now
   end
+  if max_n == '' then
+    return string.format('%s %s  %d %d 0 0', flags, max_v, day, used), limit
+  end
   return string.format('%s %s %s %d %d %d %d', flags, max_v, max_n, day, used, at, backlog), limit
 end
