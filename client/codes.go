@@ -12,6 +12,7 @@ const (
 	codeInvalidRefreshToken      = "invalid_refresh_token"
 	codeInsufficientScope        = "insufficient_scope"
 	codeSessionLimitReached      = "session_limit_reached"
+	codeAgentLimitReached        = "agent_limit_reached"
 	codeSessionNotActive         = "session_not_active"
 	codeAgentSuspended           = "agent_suspended"
 	codeSessionSuspended         = "session_suspended"

@@ -9,6 +9,7 @@
 -- KEYS[6] = agent_transactions    zset at:{cell}:<agent>
 -- KEYS[7] = agent_sessions        zset as:{cell}:<agent>
 -- KEYS[8] = events                stream ev:{cell}:<agent>
+-- KEYS[9] = agent_holds           zset ah:{cell}:<agent>
 --
 -- ARGV[1] = organization_id       16 bytes, of the access token
 -- ARGV[2] = agent_id              16 bytes
@@ -31,15 +32,22 @@
 --         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'agent_holds_due'}                   nothing was done: find_due_sessions.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was counted or held
--- Writes: HSET and PEXPIRE session and transaction; ZADD and PEXPIRE holds, session_transactions and agent_transactions;
--- PEXPIRE agent_sessions; XADD events
+--         {'agent_limit', limit, at}            as charge_session.lua; nothing was counted or held
+-- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD and PEXPIRE holds, session_transactions, agent_transactions and
+-- agent_holds; HSET agent; PEXPIRE agent_sessions; XADD events
 --@include audit
+--@include agent_day
+--@include agent_limit_notes
+--@include agent_limits
+--@include counted_holds
+--@include due_in_agent
 --@include flags
 --@include observe
-local agent, session, holds, transaction, session_transactions, agent_transactions, agent_sessions, events = unpack(KEYS)
+local agent, session, holds, transaction, session_transactions, agent_transactions, agent_sessions, events, agent_holds = unpack(KEYS)
 local organization_id, agent_id, caller_family, session_id, transaction_id = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]), tonumber(ARGV[8]), ARGV[9], ARGV[10]
 
@@ -47,23 +55,34 @@ local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]
 --@block agent_caller
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, q, hx, w, gb, lv, r = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb', 'lv', 'r'))
+local a, n, ma, v, mv, h, x, e, q, hx, w, gb, lv, r, mp, hd = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb', 'lv', 'r', 'mp', 'hd'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
+--@block refuse_agent_holds_due
 local flags = w or ''
 --@block refuse_inactive
 --@block refuse_suspended_session r=r
 local used_n, max_n, used_v, max_v = n + 1, tonumber(ma), v + (h or 0) + value, tonumber(mv)
 local limit = value_limit(gb, mv)
 h = h or '0'
+local over_p = mp and tonumber(value) > tonumber(mp) and 'max_value_usd_per_action'
 local over_n, over_v = used_n > max_n and 'max_actions', used_v > max_v and limit
-local over = over_n or over_v
+local over = over_p or over_n or over_v
 if over and not observes(r, used_n, used_v) then
-  note(session, events, audit, now, flags, over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
+  note(session, events, audit, now, flags, over_p and 'P' or over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
   --@block show_leased v=v h=h lv=lv
   return {'limit', over, n, ma, v, mv, h, x, gb}
 end
+local counted, limited, at, over_day, over_minute
+if agent_restricted then
+  counted, limited, at, over_day, over_minute = within_limits(agent_restricted, now, 1, value, is_observing(r))
+end
+if limited and not counted then
+  note_agent_limit(agent, events, audit, now, limited)
+  return {'agent_limit', limited, at}
+end
+over = over or over_day or over_minute
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
 local sequence = string.format('%d', (q or 0) + 1)
@@ -85,12 +104,24 @@ redis.call('PEXPIRE', transaction, string.format('%d', lifetime + retention))
 --@block extend_ttl key=session_transactions
 --@block extend_ttl key=agent_transactions
 --@block extend_ttl key=agent_sessions
+local day = counted and this_day(counted, now)
+if counted then
+  redis.call('HSET', agent, 'restricted', counted)
+end
+if day and value ~= '0' then
+  count_hold(session, hd, transaction_id, day, value)
+  enter_due(agent, agent_holds, session, expires)
+  --@block extend_ttl key=agent_holds
+end
 record(events, audit, now, 'transaction.begun', 'session', string.sub(session, -36), 'transaction', transaction_id,
   'held', value)
+if limited then
+  note_agent_limit(agent, events, audit, now, limited)
+end
 flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v, max_v, limit)
 if over then
   count_observed(session, 1)
-  note_observed(session, events, audit, now, flags, over_n, over_v)
+  note_observed(session, events, audit, now, flags, over_p, over_n, over_v, over_day, over_minute)
   return {'ok', transaction_id, sequence, created, expires, over}
 end
 return {'ok', transaction_id, sequence, created, expires}

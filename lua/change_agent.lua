@@ -4,6 +4,7 @@
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>
+-- KEYS[3] = agent_open       zset ao:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the calling organization
 -- ARGV[2] = name             '=' and the name, '' to leave it; the next three alike
@@ -11,16 +12,20 @@
 -- ARGV[4] = description      '=' alone for none
 -- ARGV[5] = metadata         JSON object, '=' alone for none
 -- ARGV[6] = audit            see include/audit.lua
+-- ARGV[7] = limits           as wanted in include/set_agent_limits.lua, '' to leave them
 --
--- Reply:  {'ok', before, agent}  as block/agent_state.lua reads it: name, scopes, description and metadata before, and the
---                            agent after the change
+-- Arguments: each may be left as it is, so none follows from another.
+--
+-- Reply:  {'ok', before, agent, now, open}  as block/agent_state.lua reads it: name, scopes, description and metadata before, and the
+--                            agent after the change; now in ms since 1970; open counts sessions
 --         {'unknown_agent'}
 --         {'agent_revoked'}
--- Writes: HSET and HDEL agent and XADD events, if something changes
+-- Writes: HSET and HDEL agent, UNLINK agent_open and XADD events, if something changes
 --@include audit
 --@include restrict_agent
-local agent, events = KEYS[1], KEYS[2]
-local organization_id, name, scopes, description, metadata, audit = unpack(ARGV)
+--@include set_agent_limits
+local agent, events, agent_open = KEYS[1], KEYS[2], KEYS[3]
+local organization_id, name, scopes, description, metadata, audit, limits = unpack(ARGV)
 
 --@block now
 
@@ -66,9 +71,14 @@ end
 if narrowed and not string.find(agent_restricted or '', 'n', 1, true) then
   restrict_agent(agent, agent_restricted, 'n')
 end
-if what ~= '' then
+limits = limits ~= '' and set_agent_limits(agent, agent_open, now, limits)
+if limits then
+  changed[#changed + 1] = 'limits'
+  record(events, audit, now, 'agent.changed', 'changed', table.concat(changed, ' '), 'limits', limits)
+elseif what ~= '' then
   record(events, audit, now, 'agent.changed', 'changed', what)
 end
+local open = string.format('%d', redis.call('ZCOUNT', agent_open, string.format('(%d', now), '+inf'))
 local before = {old_name, old_scopes, old_description, old_metadata}
 --@block agent_state
-return {'ok', before, state}
+return {'ok', before, state, string.format('%d', now), open}

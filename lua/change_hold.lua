@@ -9,6 +9,7 @@
 -- KEYS[6] = agent_transactions    zset at:{cell}:<agent>
 -- KEYS[7] = events                stream ev:{cell}:<agent>
 -- KEYS[8] = agent_sessions        zset as:{cell}:<agent>
+-- KEYS[9] = agent_holds           zset ah:{cell}:<agent>
 --
 -- ARGV[1] = organization_id       16 bytes, of the access token
 -- ARGV[2] = agent_id              16 bytes
@@ -28,17 +29,24 @@
 --         {'agent_suspended', since}    in ms since 1970
 --         {'unknown_transaction'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'agent_holds_due'}           nothing was done: find_due_sessions.lua goes first
 --         {'not_pending', now, ended, x, st}
 --         {'not_active', ended, revoked, x, now}    of the session; in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}  in ms since 1970
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was changed
--- Writes: HSET and PEXPIRE session and transaction; ZADD, ZREM and PEXPIRE holds; PEXPIRE session_transactions,
--- agent_transactions and agent_sessions; XADD events
+--         {'agent_limit', limit, at}    as charge_session.lua; nothing was changed
+-- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE transaction; ZADD, ZREM and PEXPIRE holds; ZADD and PEXPIRE
+-- agent_holds; PEXPIRE session_transactions, agent_transactions and agent_sessions; HSET agent; XADD events
 --@include audit
+--@include agent_day
+--@include agent_limit_notes
+--@include agent_limits
+--@include counted_holds
+--@include due_in_agent
 --@include flags
 --@include observe
 --@include states
-local agent, session, holds, transaction, session_transactions, agent_transactions, events, agent_sessions = unpack(KEYS)
+local agent, session, holds, transaction, session_transactions, agent_transactions, events, agent_sessions, agent_holds = unpack(KEYS)
 local organization_id, agent_id, caller_family, transaction_id, value, lifetime, retention, audit = unpack(ARGV)
 
 --@block now
@@ -49,9 +57,10 @@ local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', '
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb, s_lv, s_r = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb', 'lv', 'r'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb, s_lv, s_r, s_hd, s_mp = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb', 'lv', 'r', 'hd', 'mp'))
 --@block refuse_holds_due hx=s_hx
+--@block refuse_agent_holds_due
 local h, flags = s_h or '0', s_w or ''
 local changed_at, ended = string.format('%d', now), session_end(t_s, s_a, s_e)
 if t_st ~= 'pending' or ended ~= '' or now >= tonumber(t_x) then
@@ -74,16 +83,41 @@ end
 if lifetime ~= '' then
   expires = string.format('%d', now + lifetime)
 end
-local after, over
+local after, day, by, over, over_p, over_v, over_day
 if s_a then
   after = h - t_hv + value
   local limit = value_limit(s_gb, s_mv)
   -- A session that has observed may hold more than its limit: then a hold may still shrink.
-  over = s_v + after > tonumber(s_mv) and tonumber(value) > tonumber(t_hv) and limit
+  over_v = s_v + after > tonumber(s_mv) and tonumber(value) > tonumber(t_hv) and limit
+  over_p = s_mp and value ~= t_hv and tonumber(value) > tonumber(s_mp) and 'max_value_usd_per_action'
+  over = over_p or over_v
   if over and not observes(s_r, tonumber(s_n), s_v + after) then
-    note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+    note(session, events, audit, now, flags, over_p and 'P' or 'V', 'session.limit_reached', 'limit', over)
     --@block show_leased v=s_v h=h lv=s_lv
-    return {'limit', limit, s_n, s_ma, s_v, s_mv, h, s_x, s_gb}
+    return {'limit', over, s_n, s_ma, s_v, s_mv, h, s_x, s_gb}
+  end
+  local counted_day, counted = counted_hold(session, transaction_id)
+  day, by = this_day(agent_restricted, now), value - t_hv
+  if counted_day ~= day then
+    counted = 0
+  end
+  by = math.max(by, -counted) -- what counted on an earlier day is not given back to this one
+  if day and by ~= 0 then
+    local restricted, limited, at = book(agent_restricted, now, by), nil, nil
+    if by > 0 then
+      restricted, limited, at, over_day = within_limits(agent_restricted, now, 0, by, is_observing(s_r))
+    end
+    if not restricted then
+      note_agent_limit(agent, events, audit, now, limited)
+      return {'agent_limit', limited, at}
+    end
+    over = over or over_day
+    redis.call('HSET', agent, 'restricted', restricted)
+    s_hd = forget_hold(session, s_hd, transaction_id, day)
+    s_hd = count_hold(session, s_hd, transaction_id, day, counted + by)
+    if limited then
+      note_agent_limit(agent, events, audit, now, limited)
+    end
   end
   redis.call('HSET', session, 'h', string.format('%d', after),
     'hx', string.format('%d', math.min(tonumber(s_hx or math.huge), tonumber(expires))))
@@ -105,6 +139,10 @@ if s_a then
   --@block extend_ttl key=session_transactions
   --@block extend_ttl key=agent_sessions
 end
+if s_hd then
+  enter_due(agent, agent_holds, session, expires)
+  --@block extend_ttl key=agent_holds
+end
 record(events, audit, now, 'transaction.hold_changed', 'session', t_s or '', 'transaction', transaction_id,
   'held', s_a and value or '0', 'expires', expires)
 if s_a then
@@ -114,7 +152,7 @@ end
 --@block transaction_state st='pending' v='' ov='' cm='' rb='' re='' po='' hv=value
 if over then
   count_observed(session, 1)
-  note_observed(session, events, audit, now, flags, over)
+  note_observed(session, events, audit, now, flags, over_p, over_v, over_day)
   return {'ok', changed_at, ended, expires, state, t_x, over}
 end
 return {'ok', changed_at, ended, expires, state, t_x}

@@ -8,6 +8,7 @@
 -- KEYS[4] = session_transactions  zset stx:{cell}:<session>
 -- KEYS[5] = events                stream ev:{cell}:<agent>
 -- KEYS[6] = requests              hash rq:{cell}:<session>
+-- KEYS[7] = agent_open            zset ao:{cell}:<agent>
 --
 -- ARGV[1] = organization_id       16 bytes, of the calling organization
 -- ARGV[2] = agent_id              16 bytes
@@ -20,6 +21,7 @@
 -- ARGV[9] = most_value            micro-USD that max_value may become
 -- ARGV[10] = max_lease            s that a lease may last, '0' for no leases, '' to leave it
 -- ARGV[11] = enforcement          'enforce' or 'observe', '' to leave it
+-- ARGV[12] = max_per_action       micro-USD, '-' for none, '' to leave it
 --
 -- Arguments: each limit may be left, set or added to by itself; what they may become at most is known to Go alone.
 --
@@ -31,18 +33,20 @@
 --         {'below_usage', limit, n, ma, v, mv, h, x, gb}  limit is max_actions or max_value_usd, the rest as it is
 --         {'above_bounds', limit}  limit is max_actions or max_value_usd, which would become more than it may
 --         {'has_parent'}           a part of another session's limits cannot begin to observe
--- Writes: HSET, HDEL and PEXPIRE session; PEXPIRE agent_sessions, session_transactions and requests; XADD events
+-- Writes: HSET, HDEL and PEXPIRE session; PEXPIRE agent_sessions, session_transactions and requests; ZADD and PEXPIRE
+-- agent_open; XADD events
 --@include audit
 --@include budget
 --@include flags
 --@include restrict
-local agent, session, agent_sessions, session_transactions, events, requests = unpack(KEYS)
+local agent, session, agent_sessions, session_transactions, events, requests, agent_open = unpack(KEYS)
 local organization_id, agent_id, max_actions, max_value, lifetime, retention = unpack(ARGV)
-local audit, most_actions, most_value, max_lease, enforcement = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11]
+local audit, most_actions, most_value, max_lease, enforcement, max_per_action = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]
 
 --@block now
 
-local agent_organization, agent_revoked, agent_scopes = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes'))
+local agent_organization, agent_revoked, agent_scopes, agent_restricted = unpack(redis.call('HMGET', agent,
+  'organization', 'revoked', 'scopes', 'restricted'))
 --@block refuse_unknown_agent
 local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, oc, pa = unpack(redis.call('HMGET', session,
   'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'oc', 'pa'))
@@ -79,6 +83,28 @@ if lifetime ~= '' then
   --@block extend_ttl key=agent_sessions
   --@block extend_ttl key=session_transactions
   --@block extend_ttl key=requests
+  if agent_restricted and string.find(agent_restricted, 'o', 1, true) then
+    redis.call('ZADD', agent_open, 'XX', x, string.sub(session, -36))
+    --@block extend_ttl key=agent_open
+  end
+end
+if max_per_action ~= '' then
+  flags = string.gsub(flags, '[Pd]', '')
+  local restricted = r and string.find(r, 'p', 1, true)
+  if max_per_action == '-' then
+    redis.call('HDEL', session, 'mp')
+    changed[#changed + 1] = 'limit'
+    changed[#changed + 1] = 'max_value_usd_per_action'
+  else
+    redis.call('HSET', session, 'mp', max_per_action)
+    changed[#changed + 1] = 'max_per_action'
+    changed[#changed + 1] = max_per_action
+  end
+  if max_per_action ~= '-' and not restricted then
+    r = restrict(session, r, 'p', h, gb, mv)
+  elseif max_per_action == '-' and restricted then
+    r = unrestrict(session, r, 'p', hx, gb)
+  end
 end
 if max_lease ~= '' then
   redis.call('HSET', session, 'ml', max_lease)

@@ -11,17 +11,20 @@
 -- ARGV[4] = charges          lines of '<count> <value in micro-USD> <scope>', the scope empty for none
 -- ARGV[5] = audit            see include/audit.lua
 --
--- Reply:  {'ok', outcomes}  an array with a reply for each charge: ok, scope_not_held or limit, as charge_session.lua
---                           returns them
+-- Reply:  {'ok', outcomes}  an array with a reply for each charge: ok, scope_not_held, limit or agent_limit, as
+--                           charge_session.lua returns them
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'agent_holds_due'}  nothing was done: find_due_sessions.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
--- Writes: HSET session; XADD events for what is first observed
+-- Writes: HSET session and agent; XADD events for what is first observed
 --@include audit
+--@include agent_limit_notes
+--@include agent_limits
 --@include flags
 --@include observe
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
@@ -31,10 +34,11 @@ local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
 --@block either_caller_with_scopes
 --@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv, r = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv', 'r'))
+local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv, r, mp = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv', 'r', 'mp'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
+--@block refuse_agent_holds_due
 local flags = w or ''
 --@block refuse_inactive
 --@block refuse_suspended_session r=r
@@ -44,23 +48,34 @@ local used_n, max_n, used_v, max_v, held = tonumber(n), tonumber(ma), tonumber(v
 local leased, limit = tonumber(lv or 0), value_limit(gb, mv)
 local scopes, scopes_held = ' ' .. (sc or agent_scopes) .. ' ', ' ' .. agent_scopes .. ' '
 h = string.format('%.0f', held + leased) -- leased value is shown as held
-local outcomes, observed = {}, 0
+local outcomes, observed, restricted = {}, 0, agent_restricted
 for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
+  local over_p = mp and value + 0 > mp + 0 and 'max_value_usd_per_action'
   local over_n, over_v = used_n + count > max_n and 'max_actions', used_v + value + held > max_v and limit
-  local over, outcome = over_n or over_v, nil
+  local over, outcome, counted, limited, at, over_day, over_minute = over_p or over_n or over_v, nil, nil, nil, nil, nil, nil
+  if restricted then
+    counted, limited, at, over_day, over_minute = within_limits(restricted, now, count, value, is_observing(r))
+  end
   local wanted = ' ' .. scope .. ' '
   if scope ~= '' and not (string.find(scopes, wanted, 1, true) and string.find(scopes_held, wanted, 1, true)) then
     outcome = {'scope_not_held', scope}
   elseif over and not observes(r, used_n + count, used_v + value + held) then
-    flags = note(session, events, audit, now, flags, over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
+    flags = note(session, events, audit, now, flags, over_p and 'P' or over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
     outcome = {'limit', over, string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
+  elseif limited and not counted then
+    note_agent_limit(agent, events, audit, now, limited)
+    outcome = {'agent_limit', limited, at}
   else
-    used_n, used_v = used_n + count, used_v + value
+    used_n, used_v, restricted = used_n + count, used_v + value, counted or restricted
+    if limited then
+      note_agent_limit(agent, events, audit, now, limited)
+    end
     outcome = {'ok', string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
     flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v + held, max_v, limit)
+    over = over or over_day or over_minute
     if over then
       observed = observed + 1
-      flags = note_observed(session, events, audit, now, flags, over_n, over_v)
+      flags = note_observed(session, events, audit, now, flags, over_p, over_n, over_v, over_day, over_minute)
       outcome[8], outcome[9], outcome[10] = gb or '', '', over
     end
   end
@@ -72,5 +87,8 @@ if used_n > tonumber(n) then
 end
 if observed > 0 then
   count_observed(session, observed)
+end
+if restricted ~= agent_restricted then
+  redis.call('HSET', agent, 'restricted', restricted)
 end
 return {'ok', outcomes}

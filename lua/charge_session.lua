@@ -27,10 +27,12 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
+--         {'agent_holds_due'}  nothing was done: find_due_sessions.lua goes first
 --         {'scope_not_held', scope}
---         {'limit', limit, n, ma, v, mv, h, x, gb}  limit is max_actions, max_value_usd or max_committed_usd; nothing was
---                                               charged
--- Writes: HSET session; XADD events for what is first observed
+--         {'limit', limit, n, ma, v, mv, h, x, gb}  limit is max_actions, max_value_usd, max_committed_usd or
+--                                               max_value_usd_per_action; nothing was charged
+--         {'agent_limit', limit, at}            of the agent, see include/agent_limits.lua; nothing was charged
+-- Writes: HSET session; HSET agent, of one with limits; XADD events for what is first observed
 --
 -- It runs before every step of every agent. So it reads what few charges need (hx, gb, lv, r, w, scopes) only for those, includes the
 -- functions that note something only where something may be noted, and leaves it to arithmetic to make numbers of strings:
@@ -70,15 +72,26 @@ if active and scope ~= '' then
   end
 end
 
+local counted, limited, at, over_day, over_minute
+if agent_restricted and active then
+  --@include agent_limits
+  counted, limited, at, over_day, over_minute = within_limits(agent_restricted, now, count, value, r and string.find(r, 'o', 1, true))
+end
+local over_p = r and active and string.find(r, 'p', 1, true) and value + 0 > redis.call('HGET', session, 'mp') + 0
+  and 'max_value_usd_per_action'
+
 local after_n, max_n = n + count, ma + 0
 local after_v, max_v = v + value, mv + 0
 local taken_v = after_v + h
 local used_n, used_v = string.format('%d', after_n), string.format('%d', after_v)
-if active and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
+if active and not (limited or over_minute or over_p) and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
   if value == '0' then
     redis.call('HSET', session, 'n', used_n)
   else
     redis.call('HSET', session, 'n', used_n, 'v', used_v)
+  end
+  if counted then
+    redis.call('HSET', agent, 'restricted', counted)
   end
   --@block show_leased v=used_v h=h lv=lv
   if scopes_left then
@@ -89,6 +102,7 @@ end
 
 -- What follows refuses, or comes near a limit.
 --@include audit
+--@include agent_limit_notes
 --@include flags
 --@include observe
 local flags = redis.call('HGET', session, 'w') or ''
@@ -100,18 +114,33 @@ if not active then
 end
 local limit = value_limit(gb, mv)
 local over_n, over_v = after_n > max_n and 'max_actions', taken_v > max_v and limit
-local over = over_n or over_v
+local over = over_p or over_n or over_v
 if over and not observes(r, after_n, taken_v) then
-  note(session, events, audit, now, flags, over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
+  note(session, events, audit, now, flags, over_p and 'P' or over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
   --@block show_leased v=v h=h lv=lv
   return {'limit', over, n, ma, v, mv, h, x, gb}
 end
+if (over_day or not counted) and limited == 'max_value_usd_per_day'
+  and now >= (redis.call('HGET', agent, 'hold_due') or now + 1) + 0 then
+  return {'agent_holds_due'}
+end
+if limited and not counted then
+  note_agent_limit(agent, events, audit, now, limited)
+  return {'agent_limit', limited, at}
+end
 redis.call('HSET', session, 'n', used_n, 'v', used_v)
+if counted then
+  redis.call('HSET', agent, 'restricted', counted)
+end
+if limited then
+  note_agent_limit(agent, events, audit, now, limited)
+end
 flags = note_usage(session, events, audit, now, flags, after_n, max_n, taken_v, max_v, limit)
 --@block show_leased v=used_v h=h lv=lv
+over = over or over_day or over_minute
 if over then
   count_observed(session, 1)
-  note_observed(session, events, audit, now, flags, over_n, over_v)
+  note_observed(session, events, audit, now, flags, over_p, over_n, over_v, over_day, over_minute)
   return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left or '', over}
 end
 if scopes_left then

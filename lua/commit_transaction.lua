@@ -1,6 +1,6 @@
 -- Commits a transaction that is pending or has expired. Releases what it holds and charges what it cost, as far as the
--- session's limit allows now. The rest is recorded as overage, because the action has happened. An expired transaction
--- is committed late: its cm is not before its x.
+-- session's limit and the agent's limit for a day allow now. The rest is recorded as overage, because the action has
+-- happened. An expired transaction is committed late: its cm is not before its x.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
@@ -27,10 +27,14 @@
 --         {'invalid_token'}             the access token's agent or family is revoked
 --         {'unknown_transaction'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'agent_holds_due'}           nothing was done: find_due_sessions.lua goes first
 --         {'not_pending', now, ended, x, st}
 -- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds;
--- HSET and HDEL session; XADD events
+-- HSET and HDEL session; HSET agent; XADD events
 --@include audit
+--@include agent_day
+--@include agent_limit_notes
+--@include counted_holds
 --@include holds
 --@include flags
 --@include observe
@@ -45,9 +49,10 @@ local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', '
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv, s_r = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv', 'r'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv, s_r, s_hd = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv', 'r', 'hd'))
 --@block refuse_holds_due hx=s_hx
+--@block refuse_agent_holds_due
 local held, flags = tonumber(s_h or 0), s_w or ''
 local committed, ended, expires = string.format('%d', now), session_end(t_s, s_a, s_e), t_x
 if t_st ~= 'pending' or ended == 'gone' or (ended ~= '' and tonumber(ended) < tonumber(expires)) then
@@ -69,16 +74,36 @@ if s_a then
   if hold then
     held = release_hold(session, holds, transaction_id .. t_hv, held, s_gb, s_lv)
   end
+  local day, day_left = this_day(agent_restricted, now)
+  local counted, before = 0, hold and t_hv + 0 or 0 -- of the hold: on this day; on others, or before the limit was set
+  if hold and s_hd then
+    s_hd, counted = forget_hold(session, s_hd, transaction_id, day)
+    before = t_hv - counted
+  end
   -- A session that has observed may have used more than its limit: what was held is charged all the same.
   local room = math.max(s_mv - s_v - held, hold and tonumber(t_hv) or 0)
-  if observes(s_r, tonumber(s_n), s_v + held + value) then
+  local beyond = observes(s_r, tonumber(s_n), s_v + held + value)
+  if beyond then
     room = tonumber(value)
   end
   if s_e or now >= tonumber(s_x) then
     room = math.min(room, tonumber(t_hv)) -- a session that is over spends what was held once, no more
   end
+  if day and not beyond then
+    room = math.min(room, before + counted + day_left)
+  end
   charged = math.min(charged, room)
   overage = value - charged
+  local counts = math.max(charged - before, 0)
+  if day and counts > 0 then
+    redis.call('HSET', transaction, 'dv', string.format('%d %d', day, counts)) -- what a rollback gives back to this day
+  end
+  if day and counts ~= counted then
+    redis.call('HSET', agent, 'restricted', book(agent_restricted, now, counts - counted))
+  end
+  if day and counts > counted and counts - counted >= day_left then
+    note_agent_limit(agent, events, audit, now, 'max_value_usd_per_day')
+  end
   redis.call('HSET', session, 'v', string.format('%d', s_v + charged))
   if overage > 0 then
     local most = 9007199254740991 -- what a double counts exactly

@@ -11,7 +11,7 @@ import (
 // The Redis commands that scripts may call, by whether they write. Add a new one here.
 var (
 	readCommands = set("TIME", "EXISTS", "GET", "HEXISTS", "HGETALL", "HGET", "HMGET", "HLEN", "HRANDFIELD", "PTTL", "XRANGE",
-		"ZCARD", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE", "ZREVRANGEBYLEX", "XREVRANGE")
+		"ZCARD", "ZCOUNT", "ZRANGE", "ZRANGEBYSCORE", "ZSCORE", "ZREVRANGEBYLEX", "XREVRANGE")
 	writeCommands = set("HSET", "HDEL", "DEL", "PEXPIRE", "SET", "UNLINK", "XADD", "ZADD", "ZREM")
 )
 

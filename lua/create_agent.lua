@@ -2,6 +2,7 @@
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = events           stream ev:{cell}:<agent>
+-- KEYS[3] = agent_open       zset ao:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes
 -- ARGV[2] = name
@@ -10,14 +11,16 @@
 -- ARGV[5] = metadata         JSON object, '' for none
 -- ARGV[6] = secret_hash      SHA-256 of the agent secret, 32 bytes
 -- ARGV[7] = audit            see include/audit.lua
+-- ARGV[8] = limits           as wanted in include/set_agent_limits.lua, '' for none
 --
 -- Arguments: each is stored as a field of its own, or names its creator; packed into one they would have to be split here.
 --
 -- Reply:  {'ok', created, id}  created in ms since 1970, id as text
--- Writes: HSET agent, XADD events
+-- Writes: HSET and HDEL agent, UNLINK agent_open, XADD events
 --@include audit
-local agent, events = KEYS[1], KEYS[2]
-local organization_id, name, scopes, description, metadata, secret_hash, audit = unpack(ARGV)
+--@include set_agent_limits
+local agent, events, agent_open = KEYS[1], KEYS[2], KEYS[3]
+local organization_id, name, scopes, description, metadata, secret_hash, audit, limits = unpack(ARGV)
 
 --@block now
 local created = string.format('%d', now)
@@ -28,5 +31,10 @@ local fields = {
 --@block optional_field field=description value=description
 --@block optional_field field=metadata value=metadata
 redis.call('HSET', agent, unpack(fields))
-record(events, audit, now, 'agent.created')
+if limits ~= '' then
+  limits = set_agent_limits(agent, agent_open, now, limits)
+  record(events, audit, now, 'agent.created', 'limits', limits)
+else
+  record(events, audit, now, 'agent.created')
+end
 return {'ok', created, string.sub(agent, -36)}

@@ -4,6 +4,7 @@
 -- KEYS[2] = session          hash s:{cell}:<session>
 -- KEYS[3] = agent_sessions   zset as:{cell}:<agent>
 -- KEYS[4] = events           stream ev:{cell}:<agent>
+-- KEYS[5] = agent_open       zset ao:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the calling organization
 -- ARGV[2] = agent_id         16 bytes
@@ -18,6 +19,7 @@
 -- ARGV[11] = audit           see include/audit.lua
 -- ARGV[12] = max_lease       s that a lease may last, '' for no leases
 -- ARGV[13] = enforcement     'observe' to go beyond the limits and count it, '' to enforce them
+-- ARGV[14] = max_per_action  micro-USD, '' for none
 --
 -- Arguments: each is stored as a field of its own, or bounds one; packed into one they would be taken apart here.
 --
@@ -26,23 +28,34 @@
 --         {'unknown_agent'}
 --         {'agent_revoked'}
 --         {'scope_not_held', scope}         the first scope that the agent does not have
--- Writes: HSET and PEXPIRE session; ZADD and PEXPIRE agent_sessions; XADD events
+--         {'agent_limit', limit, at}        max_open_sessions are open; at ''
+-- Writes: HSET and PEXPIRE session; ZADD and PEXPIRE agent_sessions; ZADD, ZREM and PEXPIRE agent_open; HSET agent; XADD
+-- events
 --@include audit
+--@include agent_limit_notes
 --@include budget
 --@include drawn_at
-local agent, session, agent_sessions, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local agent, session, agent_sessions, events, agent_open = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lifetime, retention, scopes, metadata = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local max_committed, audit, max_lease, enforcement = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
+local max_committed, audit, max_lease, enforcement, max_per_action = ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]
 
 --@block now
 
-local agent_organization, agent_revoked, agent_scopes = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes'))
+local agent_organization, agent_revoked, agent_scopes, max_open_sessions = unpack(redis.call('HMGET', agent,
+  'organization', 'revoked', 'scopes', 'max_open_sessions'))
 --@block refuse_unknown_agent
 if agent_revoked then
   return {'agent_revoked'}
 end
 --@block hold_scopes held=agent_scopes
+if max_open_sessions then
+  local open = redis.call('ZCOUNT', agent_open, string.format('(%d', now), '+inf')
+  if open >= max_open_sessions + 0 then
+    note_agent_limit(agent, events, audit, now, 'max_open_sessions')
+    return {'agent_limit', 'max_open_sessions', ''}
+  end
+end
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
 -- The id has the time at which it was drawn. What is kept of the creation is only how long after that it was, by another
@@ -51,23 +64,28 @@ local since_drawn = string.format('%d', now - drawn_at(session_id, 1))
 local gb, mv = nil, max_value
 if max_committed ~= '' then
   gb, mv = write_budget('0', max_committed, max_value)
-elseif enforcement ~= '' then
-  gb, mv = write_budget('0', no_max_committed, max_value)
+elseif enforcement ~= '' or max_per_action ~= '' then
+  gb, mv = write_budget('0', no_max_committed, max_value) -- as include/restrict.lua
 end
 local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires}
 --@block optional_field field=sc value=scopes
 --@block optional_field field=md value=metadata
 --@block optional_field field=ml value=max_lease
+--@block optional_field field=mp value=max_per_action
 if gb then
   fields[#fields + 1] = 'gb'
   fields[#fields + 1] = gb
   fields[#fields + 1] = 'h'
   fields[#fields + 1] = 0
 end
+local restrictions = (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or '')
+if restrictions ~= '' then
+  fields[#fields + 1] = 'r'
+  fields[#fields + 1] = restrictions
+end
 if enforcement ~= '' then
-  for _, part in ipairs({'r', 'o', 'oc', 0}) do
-    fields[#fields + 1] = part
-  end
+  fields[#fields + 1] = 'oc'
+  fields[#fields + 1] = 0
 end
 local kept = lifetime + retention
 local ttl = string.format('%d', kept)
@@ -75,6 +93,14 @@ redis.call('HSET', session, unpack(fields))
 redis.call('PEXPIRE', session, ttl)
 redis.call('ZADD', agent_sessions, 0, string.sub(session_id, 1, 14))
 --@block extend_ttl key=agent_sessions
+if max_open_sessions then
+  -- Two that have expired make room for each that is entered.
+  for _, expired in ipairs(redis.call('ZRANGEBYSCORE', agent_open, '-inf', created, 'LIMIT', 0, 2)) do
+    redis.call('ZREM', agent_open, expired)
+  end
+  redis.call('ZADD', agent_open, expires, string.sub(session, -36))
+  --@block extend_ttl key=agent_open
+end
 local limits = {'max_actions', max_actions, 'max_value', max_value, 'expires', expires}
 if max_committed ~= '' then
   limits[#limits + 1] = 'max_committed'
@@ -87,6 +113,10 @@ end
 if enforcement ~= '' then
   limits[#limits + 1] = 'enforcement'
   limits[#limits + 1] = enforcement
+end
+if max_per_action ~= '' then
+  limits[#limits + 1] = 'max_per_action'
+  limits[#limits + 1] = max_per_action
 end
 record(events, audit, now, 'session.created', 'session', string.sub(session, -36), unpack(limits))
 if scopes == '' then

@@ -5,6 +5,7 @@
 -- KEYS[2] = session          hash s:{cell}:<session>
 -- KEYS[3] = holds            zset sh:{cell}:<session>
 -- KEYS[4] = events           stream ev:{cell}:<agent>
+-- KEYS[5] = agent_open       zset ao:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the caller
 -- ARGV[2] = agent_id         16 bytes
@@ -18,16 +19,18 @@
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
--- Writes: HSET, HDEL and PEXPIRE session; XADD events, one for each of the first 100 transactions; UNLINK holds
+-- Writes: HSET, HDEL and PEXPIRE session; XADD events, one for each of the first 100 transactions; UNLINK holds; HSET
+-- agent; ZREM agent_open
 --@include audit
+--@include agent_day
 --@include flags
-local agent, session, holds, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local agent, session, holds, events, agent_open = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local organization_id, agent_id, caller_family, retention, audit = unpack(ARGV)
 
 --@block now
 --@block either_caller
 
-local a, x, e, h, hx, w, lv, gb = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'h', 'hx', 'w', 'lv', 'gb'))
+local a, x, e, h, hx, w, lv, gb, hd = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'h', 'hx', 'w', 'lv', 'gb', 'hd'))
 --@block refuse_unknown_session
 if e then
   return {'ok', e}
@@ -53,6 +56,17 @@ else
   end
 end
 redis.call('PEXPIRE', session, retention)
+local day = hd and this_day(agent_restricted, now)
+local counted_day, counted = string.match(hd or '', '^(%d+) (%d+)$')
+if day and counted_day + 0 == day then -- an instance of the version before may have settled some of these holds
+  redis.call('HSET', agent, 'restricted', book(agent_restricted, now, -math.min(counted, h or 0)))
+end
+if hd then
+  redis.call('HDEL', session, 'hd')
+end
+if agent_restricted and string.find(agent_restricted, 'o', 1, true) then
+  redis.call('ZREM', agent_open, string.sub(session, -36))
+end
 if hx then
   for _, hold in ipairs(redis.call('ZRANGE', holds, 0, 99)) do
     record(events, audit, now, 'transaction.rolled_back', 'session', string.sub(session, -36),

@@ -28,12 +28,18 @@
 --         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'agent_holds_due'}                   nothing was done: find_due_sessions.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'session_suspended', since}           in ms since 1970
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; limit may also be max_lease_seconds, expires_at
 --                                               or max_open_leases
--- Writes: HSET and PEXPIRE lease; ZADD and PEXPIRE leases; HSET session; XADD events
+--         {'agent_limit', limit, at}            as charge_session.lua
+-- Writes: HSET and PEXPIRE lease; ZADD and PEXPIRE leases; HSET session and agent; XADD events
 --@include audit
+--@include agent_day
+--@include agent_limit_notes
+--@include agent_limits
+--@include agent_leases
 --@include flags
 --@include open_lease
 --@include observe
@@ -51,6 +57,7 @@ local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, ml, r = unpack(redis.call('HMGET'
   'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'r'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
+--@block refuse_agent_holds_due
 local next_expiry = redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
 --@block refuse_holds_due hx=next_expiry
 local flags = w or ''
@@ -65,6 +72,14 @@ if not got_n then
   --@block show_leased v=v h=h lv=lv
   return {'limit', limit, n, ma, v, mv, h, x, gb}
 end
+local counted, limited, at, over_day, over_minute
+if agent_restricted and string.find(agent_restricted, 'l', 1, true) then
+  counted, limited, at, got_n, got_v, over_day, over_minute = fit_agent(agent_restricted, now, got_n, got_v, partial ~= '', is_observing(r))
+end
+if limited and not counted then
+  note_agent_limit(agent, events, audit, now, limited)
+  return {'agent_limit', limited, at}
+end
 
 local granted_n, granted_v, expires = grant(session, leases, lease, events, audit, now, retention, agent_id, session_id,
   lease_id, got_n, got_v, got_ms)
@@ -72,8 +87,19 @@ local used_n, used_v = n + got_n, v + got_v
 local due = math.min(tonumber(hx or math.huge), tonumber(next_expiry or math.huge), tonumber(expires))
 redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v),
   'lv', string.format('%.0f', (lv or 0) + got_v), 'h', h, 'hx', string.format('%.0f', due))
+local day = counted and this_day(counted, now)
+if counted then
+  redis.call('HSET', agent, 'restricted', counted)
+end
+if day then
+  redis.call('HSET', lease, 'dy', string.format('%d', day))
+end
+if limited then
+  note_agent_limit(agent, events, audit, now, limited)
+end
 flags = note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
-note_observed_lease(session, events, audit, now, flags, over)
+note_observed_lease(session, events, audit, now, flags, over, over_day, over_minute)
+over = over or over_day or over_minute
 if over then
   return {'ok', lease_id, granted_n, granted_v, string.format('%.0f', now), expires, over}
 end

@@ -1,5 +1,5 @@
 -- Releases holds of a session whose time is up, at most 500 in a call, and ends its leases whose time is up: they are spent
--- in full. Every other script that reads a session answers
+-- in full. What such a hold counted in the agent's day is given back on that day only. Every other script that reads a session answers
 -- holds_due while some are due, and runs again after this one. So few of them need a key that most sessions never have,
 -- which would fail them while its slot moves.
 --
@@ -8,22 +8,28 @@
 -- KEYS[3] = events           stream ev:{cell}:<agent>
 -- KEYS[4] = agent            hash a:{cell}:<agent>
 -- KEYS[5] = leases           zset sl:{cell}:<session>
+-- KEYS[6] = agent_holds      zset ah:{cell}:<agent>
 --
 -- ARGV[1] = audit            see include/audit.lua
 --
 -- Reply:  {'ok', expired, released}  how many leases expired, and how many holds were released
--- Writes: ZREM holds and leases, HSET and HDEL session, XADD events
+-- Writes: ZREM holds and leases, ZADD and ZREM agent_holds, HSET and HDEL session, HSET agent, XADD events
 --@include audit
+--@include agent_day
+--@include counted_holds
 --@include holds
-local session, holds, events, agent, leases = unpack(KEYS)
+local session, holds, events, agent, leases, agent_holds = unpack(KEYS)
 local audit = ARGV[1]
 
 --@block now
 
 if redis.call('EXISTS', agent, session) < 2 then
+  redis.call('ZREM', agent_holds, string.sub(session, -36))
   return {'ok', '0', '0'} -- one of them ended meanwhile: an audit trail or a session that begins here would never end
 end
-local h, gb, lv = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv'))
+local h, gb, lv, hd = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv', 'hd'))
+local agent_restricted = hd and redis.call('HGET', agent, 'restricted')
+local day, given_back, counted = this_day(agent_restricted or '', now), 0, 0
 local held, released = tonumber(h or 0), 0
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('%d', now), 'LIMIT', 0, 500)) do
@@ -32,6 +38,13 @@ for _, hold in ipairs(redis.call('ZRANGEBYSCORE', holds, '-inf', string.format('
   redis.call('ZREM', holds, hold)
   record(events, audit, now, 'transaction.expired', 'session', string.sub(session, -36),
     'transaction', string.sub(hold, 1, 16), 'released', value)
+  if hd then
+    hd, counted = forget_hold(session, hd, string.sub(hold, 1, 16), day)
+    given_back = given_back + counted
+  end
+end
+if day and given_back > 0 then
+  redis.call('HSET', agent, 'restricted', book(agent_restricted, now, -given_back))
 end
 
 local expired, leased = 0, tonumber(lv or 0)
@@ -45,6 +58,11 @@ for _, lease in ipairs(due_leases) do
 end
 
 local next_hold = redis.call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
+if hd and next_hold then
+  redis.call('ZADD', agent_holds, next_hold, string.sub(session, -36))
+elseif hd then
+  redis.call('ZREM', agent_holds, string.sub(session, -36))
+end
 local next_lease = lv and redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
 if not next_lease and lv then
   redis.call('HDEL', session, 'lv')

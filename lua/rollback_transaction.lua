@@ -1,5 +1,6 @@
 -- Rolls a transaction back: a pending one releases what it holds, a committed one gives back what it charged. The
--- action stays counted, so that a loop of begin and rollback is not free.
+-- action stays counted, so that a loop of begin and rollback is not free. What counted in the agent's day is given back on
+-- that day only.
 --
 -- KEYS[1] = agent                 hash a:{cell}:<agent>
 -- KEYS[2] = session               hash s:{cell}:<session>; one that does not exist when the transaction has none
@@ -31,9 +32,11 @@
 --         {'token_lacks_scope'}         it is committed, and the access token may not undo that
 --         {'scope_not_held', scopes}    it is committed, and its session holds none of them
 -- Writes: HSET and PEXPIRE transaction; PEXPIRE session_transactions and agent_transactions; ZREM holds;
--- HSET and HDEL session; XADD events
+-- HSET and HDEL session; HSET agent; XADD events
 --@include audit
+--@include agent_day
 --@include budget
+--@include counted_holds
 --@include holds
 --@include states
 local agent, session, holds, transaction, session_transactions, agent_transactions, events = unpack(KEYS)
@@ -42,13 +45,13 @@ local organization_id, agent_id, caller_family, transaction_id, reason, retentio
 --@block now
 --@block either_caller_with_scopes
 
-local t_a, t_s, t_st, t_hv, t_x, t_v, t_ov, t_cm, t_ir, t_po = unpack(redis.call('HMGET', transaction,
-  'a', 's', 'st', 'hv', 'x', 'v', 'ov', 'cm', 'ir', 'po'))
+local t_a, t_s, t_st, t_hv, t_x, t_v, t_ov, t_cm, t_ir, t_po, t_dv = unpack(redis.call('HMGET', transaction,
+  'a', 's', 'st', 'hv', 'x', 'v', 'ov', 'cm', 'ir', 'po', 'dv'))
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb, s_lv = unpack(redis.call('HMGET', session,
-  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb', 'lv'))
+local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb, s_lv, s_hd = unpack(redis.call('HMGET', session,
+  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb', 'lv', 'hd'))
 --@block refuse_holds_due hx=s_hx
 local rolled_back, ended = string.format('%d', now), session_end(t_s, s_a, s_e)
 local pending = t_st == 'pending' and ended == '' and now < tonumber(t_x)
@@ -80,10 +83,14 @@ if not t_po then
   redis.call('HDEL', transaction, '') -- goes on when Redis is full, see lua.go; a state may be large, and waits
 end
 local given_back, v, ov = t_hv or '0', t_v or '0', t_ov or '0'
+local day, counted = this_day(agent_restricted, now), 0
 if not t_s then
   given_back = '0'
 elseif pending and s_a then
   release_hold(session, holds, transaction_id .. t_hv, tonumber(s_h or 0), s_gb, s_lv)
+  if s_hd then
+    s_hd, counted = forget_hold(session, s_hd, transaction_id, day)
+  end
 elseif not pending then
   given_back = v
   if s_a then
@@ -92,7 +99,14 @@ elseif not pending then
     local gb, mv = write_budget(string.format('%d', math.min(given_back_before + v, most)), max_committed, max_value)
     redis.call('HSET', session, 'v', string.format('%d', s_v - v), 'gb', gb, 'mv', mv,
       'ov', string.format('%d', math.max((s_ov or 0) - ov, 0)))
+    local counted_day, value = string.match(t_dv or '', '^(%d+) (%d+)$')
+    if day and counted_day and counted_day + 0 == day then
+      counted = value + 0
+    end
   end
+end
+if day and counted > 0 then
+  redis.call('HSET', agent, 'restricted', book(agent_restricted, now, -counted))
 end
 redis.call('HSET', transaction, 'st', 'rolled_back', 'rb', rolled_back)
 if reason ~= '' then

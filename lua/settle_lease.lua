@@ -1,7 +1,7 @@
 -- Settles a lease: books what was used of it and returns the rest to the session, whether it is open or has expired; then
--- grants its renewal, if one is wanted and fits. What goes beyond the lease is charged as far as the session's limits allow
+-- grants its renewal, if one is wanted and fits. What goes beyond the lease is charged as far as the limits allow
 -- now, and the rest is recorded as overage, because it has happened. Settling again with the same numbers changes nothing
--- and returns the first answer.
+-- and returns the first answer. What the lease counted in the agent's day is given back on that day only.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
@@ -31,9 +31,15 @@
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_lease'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'agent_holds_due'}                   nothing was done: find_due_sessions.lua goes first
 --         {'lease_settled'}                     with other numbers; nothing was changed
--- Writes: HSET and PEXPIRE lease and renewal; ZREM, ZADD and PEXPIRE leases; HSET and HDEL session; XADD events
+-- Writes: HSET and PEXPIRE lease and renewal; ZREM, ZADD and PEXPIRE leases; HSET and HDEL session; HSET agent; XADD
+-- events
 --@include audit
+--@include agent_day
+--@include agent_limit_notes
+--@include agent_limits
+--@include agent_leases
 --@include flags
 --@include open_lease
 --@include observe
@@ -45,7 +51,8 @@ local renewal_id, renew, retention, kept, audit = ARGV[7], ARGV[8], tonumber(ARG
 --@block now
 --@block either_caller
 
-local l_a, l_s, l_n, l_v, l_x, l_at, l_un, l_uv = unpack(redis.call('HMGET', lease, 'a', 's', 'n', 'v', 'x', 'at', 'un', 'uv'))
+local l_a, l_s, l_n, l_v, l_x, l_at, l_un, l_uv, l_dy = unpack(redis.call('HMGET', lease,
+  'a', 's', 'n', 'v', 'x', 'at', 'un', 'uv', 'dy'))
 if l_a ~= agent_id then
   return {'unknown_lease'}
 end
@@ -59,6 +66,7 @@ end
 local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_r = unpack(redis.call('HMGET', session,
   'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r'))
 --@block refuse_holds_due hx=s_hx
+--@block refuse_agent_holds_due
 
 -- What was leased may have been spent in any case, what goes beyond it only if the session has room.
 local open = redis.call('ZSCORE', leases, open_lease(lease_id, l_n, l_v))
@@ -68,9 +76,12 @@ local most_n, most_v = tonumber(l_n), tonumber(l_v)
 if active then
   most_n = math.max(most_n, s_ma - s_n + l_n)
   most_v = math.max(most_v, s_mv - s_v - held + l_v)
-  if observes(s_r, s_n - l_n + action_count, s_v - l_v + value + held) then
-    most_n, most_v = tonumber(action_count), tonumber(value)
-  end
+end
+local day, day_left = this_day(agent_restricted, now)
+if active and observes(s_r, s_n - l_n + action_count, s_v - l_v + value + held) then
+  most_n, most_v = tonumber(action_count), tonumber(value)
+elseif day then
+  most_v = math.min(most_v, l_v + day_left)
 end
 local used_n, used_v = math.min(tonumber(action_count), most_n), math.min(tonumber(value), most_v)
 local over_n, over_v = action_count - used_n, value - used_v
@@ -80,8 +91,13 @@ if open then
   others, leased = others - 1, math.max(leased - l_v, 0)
 end
 
+local restricted, limited, at = agent_restricted, nil, nil
+if day and (used_v > tonumber(l_v) or (l_dy and l_dy + 0 == day)) then
+  restricted = book(restricted, now, used_v - l_v)
+end
+
 local wanted_n, wanted_v, lifetime, partial = string.match(renew, '^(%d+) (%d+) (%d+) ([01])$')
-local refusal, limit, got_n, got_v, got_ms, beyond = renew, nil, nil, nil, nil, nil
+local refusal, limit, got_n, got_v, got_ms, beyond, over_day, over_minute = renew, nil, nil, nil, nil, nil, nil, nil
 if wanted_n and not active then
   refusal = 'session_not_active'
 elseif wanted_n and agent_restricted and string.find(agent_restricted, 's', 1, true) then
@@ -94,6 +110,15 @@ elseif wanted_n then
   limit, refusal = got_v, ''
   if not got_n then
     refusal = 'session_limit_reached ' .. limit
+  end
+end
+if got_n and restricted and string.find(restricted, 'l', 1, true) then
+  local counted
+  counted, limited, at, got_n, got_v, over_day, over_minute = fit_agent(restricted, now, got_n, got_v, partial == '1', is_observing(s_r))
+  if counted then
+    restricted, limit = counted, got_v
+  else
+    refusal, limit, got_n, got_v = agent_refusal(limited, at), nil, nil, nil
   end
 end
 
@@ -132,12 +157,21 @@ record(events, audit, now, 'lease.settled', 'session', l_s, 'lease', lease_id, u
 if got_n then
   local granted_n, granted_v, expires = grant(session, leases, renewal, events, audit, now, retention, agent_id, l_s,
     renewal_id, got_n, got_v, got_ms)
+  if day then
+    redis.call('HSET', renewal, 'dy', string.format('%d', day))
+  end
   after_n, after_v, leased, others = after_n + got_n, after_v + got_v, leased + got_v, others + 1
   for i, part in ipairs({'ri', renewal_id, 'rn', granted_n, 'rv', granted_v, 'rx', expires}) do
     fields[#fields + 1] = part
   end
 end
 redis.call('HSET', lease, unpack(fields))
+if restricted ~= agent_restricted then
+  redis.call('HSET', agent, 'restricted', restricted)
+end
+if limited then
+  note_agent_limit(agent, events, audit, now, limited)
+end
 redis.call('PEXPIRE', lease, kept)
 
 if s_a then
@@ -154,7 +188,7 @@ if s_a then
   end
   flags = note_usage(session, events, audit, now, flags, after_n, tonumber(s_ma), after_v + held, tonumber(s_mv),
     value_limit(s_gb, s_mv))
-  flags = note_observed_lease(session, events, audit, now, flags, beyond)
+  flags = note_observed_lease(session, events, audit, now, flags, beyond, over_day, over_minute)
   if limit and not got_n then
     note_no_room(session, events, audit, now, flags, limit)
   end

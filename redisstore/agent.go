@@ -19,6 +19,10 @@ type Agent struct {
 
 	Suspended        time.Time // since when; zero while it is not
 	SuspensionReason string    // "" for none
+	Limits           AgentLimits
+	Usage            AgentUsage // of Limits; not in lists
+
+	counted countedDay
 }
 
 // Status returns Active or Revoked.

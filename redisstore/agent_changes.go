@@ -13,6 +13,7 @@ type AgentChanges struct {
 	Description *string // "" for none
 	Metadata    *string // JSON object, "" for none
 	Scopes      *[]string
+	Limits      NewAgentLimits
 }
 
 var changeAgent = newScript("change_agent", writes)
@@ -28,8 +29,8 @@ func (s *Store) ChangeAgent(ctx context.Context, key APIKey, id uuid.UUID, c Age
 	if err != nil {
 		return Agent{}, s.refusals.count(err)
 	}
-	r, err := s.client.Run(ctx, f, changeAgent, []string{s.keys.agent(id), s.keys.events(id)}, key.Organization,
-		settingOf(c.Name), settingOf(c.scopes()), settingOf(c.Description), settingOf(c.Metadata), s.auditAs(ctx, actorKey))
+	r, err := s.client.Run(ctx, f, changeAgent, []string{s.keys.agent(id), s.keys.events(id), s.keys.agentOpen(id)}, key.Organization,
+		settingOf(c.Name), settingOf(c.scopes()), settingOf(c.Description), settingOf(c.Metadata), s.auditAs(ctx, actorKey), c.Limits.text())
 	if err != nil {
 		held.finish(err, false)
 		return Agent{}, err
@@ -39,6 +40,7 @@ func (s *Store) ChangeAgent(ctx context.Context, key APIKey, id uuid.UUID, c Age
 	if err != nil {
 		return Agent{}, err
 	}
+	changed.Usage = changed.Limits.usage(changed.counted, r.Time(2), r.Number(3))
 	s.noteGrowth(changed, r.List(0))
 	return changed, r.Err
 }

@@ -17,13 +17,15 @@ const (
 	agentRevoked
 	agentSuspended
 	agentSuspensionReason
+	agentRestricted
+	agentMaxOpenSessions
 )
 
 // agentFields are the fields of an agent's hash in this order.
 var agentFields = []string{
 	agentOrganization: "organization", agentName: "name", agentScopes: "scopes", agentDescription: "description",
 	agentMetadata: "metadata", agentCreated: "created", agentRevoked: "revoked", agentSuspended: "suspended",
-	agentSuspensionReason: "suspension_reason",
+	agentSuspensionReason: "suspension_reason", agentRestricted: "restricted", agentMaxOpenSessions: "max_open_sessions",
 }
 
 // readAgent reads an agent of the organization from its agentFields.
@@ -34,5 +36,6 @@ func readAgent(organization, id uuid.UUID, r *reply) (Agent, error) {
 		Created: r.Time(agentCreated), Revoked: r.TimeOrZero(agentRevoked),
 		Suspended: r.TimeOrZero(agentSuspended), SuspensionReason: r.Optional(agentSuspensionReason),
 	}
+	a.Limits, a.counted = readAgentLimits(r, r.Optional(agentRestricted), r.Optional(agentMaxOpenSessions))
 	return a, r.Err
 }

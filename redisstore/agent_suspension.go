@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/google/uuid"
 	"remit/redisclient"
@@ -37,7 +38,14 @@ func (s *Store) restrictAgent(ctx context.Context, sc *script, flowOf func(APIKe
 		return Agent{}, err
 	}
 	s.usage.noteEvent(key.Organization)
-	return readAgent(key.Organization, id, r.List(0))
+	restricted, err := readAgent(key.Organization, id, r.List(0))
+	if err != nil {
+		return Agent{}, err
+	}
+	if restricted, err = s.withUsage(ctx, restricted); errors.Is(err, ErrUnavailable) {
+		err = fmt.Errorf("%w: %v", ErrOutcomeUnknown, err) // not wrapped: ErrUnavailable would promise that nothing was changed
+	}
+	return restricted, err
 }
 
 // agentsAtOnce is how many agents one pipeline suspends or resumes.

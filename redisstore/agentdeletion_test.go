@@ -193,7 +193,7 @@ func TestNothingBringsADeletedAgentBack(t *testing.T) {
 			"read lease": {func(ctx context.Context) error { _, err := s.Lease(ctx, w.byKey(), open.ID); return err }, ErrUnknownLease},
 			"holds and leases that are due": {func(ctx context.Context) error {
 				keys := []string{s.keys.session(w.agent.ID, w.session.ID), s.keys.holds(w.agent.ID, w.session.ID), s.keys.events(w.agent.ID),
-					s.keys.agent(w.agent.ID), s.keys.leases(w.agent.ID, w.session.ID)}
+					s.keys.agent(w.agent.ID), s.keys.leases(w.agent.ID, w.session.ID), s.keys.agentHolds(w.agent.ID)}
 				_, err := s.client.Run(ctx, ownFlow, releaseHolds, keys, s.auditAs(ctx, actorKey))
 				return err
 			}, nil},

@@ -19,7 +19,7 @@ var (
 )
 
 // CreateAgent creates an agent of the key's organization and returns it with its id and creation time. Of a it reads name,
-// scopes, description and metadata. idem is nil for no idempotency key. Errors: ErrInvalidAPIKey, *QuotaError, *RateError;
+// scopes, description, metadata and limits. idem is nil for no idempotency key. Errors: ErrInvalidAPIKey, *QuotaError, *RateError;
 // with an idempotency key ErrIdempotencyKeyReused and ErrSealed.
 func (s *Store) CreateAgent(ctx context.Context, key APIKey, a Agent, secretHash [32]byte, idem *Idempotency) (Agent, error) {
 	a.ID, a.Organization = NewRootID(), key.Organization
@@ -52,13 +52,13 @@ func (s *Store) writeAgent(ctx context.Context, act actor, a Agent, secretHash [
 	idem := c.idempotency
 	r, err := s.create(ctx, c, createAgent, replayAgent, func(sc keyedScript) (*reply, error) {
 		return s.performSealed(ctx, sc, act.flow, idem, c.outcome, act.organization,
-			[]string{s.keys.agent(a.ID), s.keys.events(a.ID)},
-			act.organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey))
+			[]string{s.keys.agent(a.ID), s.keys.events(a.ID), s.keys.agentOpen(a.ID)},
+			act.organization, a.Name, strings.Join(a.Scopes, " "), a.Description, a.Metadata, secretHash, s.auditAs(ctx, actorKey), a.Limits.given().text())
 	})
 	if err != nil {
 		return Agent{}, err
 	}
-	a.Created = r.Time(0)
+	a.Created, a.Usage = r.Time(0), a.Limits.usage(countedDay{}, r.Time(0), 0)
 	if idem == nil || r.Err != nil {
 		return a, r.Err
 	}
@@ -83,7 +83,7 @@ func (s *Store) Agent(ctx context.Context, key APIKey, id uuid.UUID) (Agent, err
 	if agents[0] == nil {
 		return Agent{}, ErrUnknownAgent
 	}
-	return *agents[0], nil
+	return s.withUsage(ctx, *agents[0])
 }
 
 // RevokeAgent revokes an agent and returns since when it is revoked. After this returns, no credential of it is accepted.

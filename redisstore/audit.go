@@ -37,7 +37,8 @@ type Event struct {
 	Actions        *int64                    // of a lease: granted, spent or expired
 	OverageActions *int64                    // of a lease
 	MaxLease       *int64                    // seconds
-	Amounts        map[string]money.MicroUSD // by name: max_value, add_value, max_committed, held, leased, released, charged, overage
+	Limits         *AgentLimits              // of the agent, after the change
+	Amounts        map[string]money.MicroUSD // by name: max_value, add_value, max_committed, max_per_action, held, leased, released, charged, overage
 	Times          map[string]time.Time      // by name: expires, previous_until, spent
 }
 
@@ -159,7 +160,9 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.Changed = strings.Fields(r.Text(i))
 	case "late":
 		e.Late = r.Text(i) != ""
-	case "max_value", "add_value", "max_committed", "held", "leased", "released", "charged", "overage":
+	case "limits":
+		e.Limits = agentLimitsFrom(r, r.Text(i))
+	case "max_value", "add_value", "max_committed", "max_per_action", "held", "leased", "released", "charged", "overage":
 		if e.Amounts == nil {
 			e.Amounts = map[string]money.MicroUSD{}
 		}

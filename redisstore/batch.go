@@ -189,10 +189,10 @@ func (p *batchPart) read() {
 	unconfirmed := p.Err
 	if p.Reply == nil {
 		p.Err = p.act.errorFor(p.Err)
-	} else if p.take(p.Reply, nil); unconfirmed != nil && p.Err != errHoldsDue && (p.Err == nil || p.idem != nil) {
+	} else if p.take(p.Reply, nil); unconfirmed != nil && !isDue(p.Err) && (p.Err == nil || p.idem != nil) {
 		p.Err = unconfirmed // a refusal acknowledges nothing, unless it is stored for an idempotency key
 	}
-	p.Again = p.Err == errHoldsDue
+	p.Again = isDue(p.Err)
 }
 
 // runPart runs a part by itself.

@@ -197,8 +197,8 @@ func TestATokenOfNoAgentIsNotLive(t *testing.T) {
 func putAgent(t *testing.T, s *Store, key APIKey, id uuid.UUID) Grant {
 	t.Helper()
 	secret := [32]byte{5}
-	must(s.client.Run(t.Context(), flow{}, createAgent.script, []string{s.keys.agent(id), s.keys.events(id)},
-		key.Organization[:], "neighbour", "read", "", "", secret[:], s.auditAs(t.Context(), actorKey)))(t)
+	must(s.client.Run(t.Context(), flow{}, createAgent.script, []string{s.keys.agent(id), s.keys.events(id), s.keys.agentOpen(id)},
+		key.Organization[:], "neighbour", "read", "", "", secret[:], s.auditAs(t.Context(), actorKey), ""))(t)
 	return must(s.ExchangeSecret(t.Context(), id, secret))(t)
 }
 

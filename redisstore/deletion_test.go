@@ -113,8 +113,8 @@ func inCellOf(t *testing.T, s *Store, agent uuid.UUID) tenant {
 	ctx := t.Context()
 	w := tenant{key: newOrganization(t, s), secret: [32]byte{7}}
 	w.agent = Agent{ID: NewID(agent), Organization: w.key.Organization}
-	must(s.client.Run(ctx, ownFlow, createAgent.script, []string{s.keys.agent(w.agent.ID), s.keys.events(w.agent.ID)},
-		w.key.Organization, "scout", "read", "", "", w.secret, s.auditAs(ctx, actorKey)))(t)
+	must(s.client.Run(ctx, ownFlow, createAgent.script, []string{s.keys.agent(w.agent.ID), s.keys.events(w.agent.ID), s.keys.agentOpen(w.agent.ID)},
+		w.key.Organization, "scout", "read", "", "", w.secret, s.auditAs(ctx, actorKey), ""))(t)
 	w.session = w.newSession(t, s, time.Hour)
 	return w
 }

@@ -12,21 +12,36 @@ var releaseHolds = newScript("release_holds", bestEffort)
 // returns errHoldsDue; then releasingDueHolds releases them and runs the operation again.
 func (s *Store) releasingDueHolds(ctx context.Context, act actor, session uuid.UUID, do func() (*reply, error)) (*reply, error) {
 	r, err := do()
-	if err != errHoldsDue {
+	if !isDue(err) {
 		return r, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent),
-		s.agentKey(act), s.keys.leases(act.agent, session)}
-	for err == errHoldsDue {
-		released, failed := s.client.Run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act))
-		if failed != nil {
-			return nil, nothingVisible(failed)
+	for isDue(err) {
+		release := s.releaseHolds
+		if err == errAgentHoldsDue {
+			release = s.releaseAgentHolds
 		}
-		s.noteExpiredLeases(act.organization, released.Number(0))
-		s.expiredHolds.Add(float64(released.Number(1)))
+		if failed := release(ctx, act, session); failed != nil {
+			return nil, failed
+		}
 		r, err = do()
 	}
 	return r, err
+}
+
+// isDue says whether an operation did nothing because holds are due.
+func isDue(err error) bool { return err == errHoldsDue || err == errAgentHoldsDue }
+
+// releaseHolds releases holds of a session that are due, and ends its leases.
+func (s *Store) releaseHolds(ctx context.Context, act actor, session uuid.UUID) error {
+	keys := []string{s.keys.session(act.agent, session), s.keys.holds(act.agent, session), s.keys.events(act.agent),
+		s.agentKey(act), s.keys.leases(act.agent, session), s.keys.agentHolds(act.agent)}
+	released, err := s.client.Run(ctx, act.flow, releaseHolds, keys, s.audit(ctx, act))
+	if err != nil {
+		return nothingVisible(err)
+	}
+	s.noteExpiredLeases(act.organization, released.Number(0))
+	s.expiredHolds.Add(float64(released.Number(1)))
+	return nil
 }

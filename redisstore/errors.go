@@ -68,8 +68,10 @@ func (e *ScopeError) Error() string { return fmt.Sprintf("the scope %s is not he
 
 // LimitError refuses a charge, a hold or a lease that exceeds a limit.
 type LimitError struct {
-	Limit string // max_actions, max_value_usd or max_committed_usd; of a lease also max_lease_seconds, expires_at or max_open_leases; of a request for more max_pending_requests
-	Usage Usage  // as it stands; nothing was charged
+	// max_actions, max_value_usd, max_committed_usd or max_value_usd_per_action; of a lease also max_lease_seconds, expires_at or
+	// max_open_leases; of a request for more max_pending_requests
+	Limit string
+	Usage Usage // as it stands; nothing was charged
 }
 
 func (e *LimitError) Error() string { return "the session's " + e.Limit + " is reached" }
@@ -146,7 +148,8 @@ func isRefusedCreation(err error) bool {
 func isNoOutcome(err error) bool {
 	var scope *ScopeError
 	var above *AboveBoundsError
-	return errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
+	var agentLimit *AgentLimitError
+	return errors.As(err, &agentLimit) || errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
 		errors.Is(err, ErrUnknownLease) ||
 		errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above) || isSuspended(err)
 }

@@ -105,7 +105,7 @@ func (o *Idempotency) read(r *reply) (*reply, error) {
 		return nil, inner.Err
 	}
 	outcome, err := readReply(inner.Values)
-	o.stored = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && err != errHoldsDue && err != errNoOutcome
+	o.stored = err == nil || !isNoOutcome(err) && err != ErrInvalidToken && !isDue(err) && err != errNoOutcome
 	return outcome, err
 }
 

@@ -27,10 +27,17 @@ import (
 //	                                TTL retention
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
 //	                                previous_secret, previous_until, created, revoked, restricted flags that few agents
-//	                                have (block/refuse_suspended.lua), suspended since and suspension_reason, epoch how
+//	                                have (block/refuse_suspended.lua), and limits with what is used of them
+//	                                (include/agent_limits.lua), max_open_sessions, limited_day the day when its limit per day
+//	                                was last changed, limits_noted in the audit trail on a day, hold_due a time not after the
+//	                                next hold of ah: is due, suspended since and suspension_reason, epoch how
 //	                                often all its families were revoked, none for 0, family:<family>: revoked, until; TTL after it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
+//	ah:{cell}:<agent>         zset  its sessions (id as text) that have holds which count in its day, by a time not after the
+//	                                next such hold is due; TTL of the longest-lived
+//	ao:{cell}:<agent>         zset  its open sessions (id as text) by expiry, of those created since it has max_open_sessions;
+//	                                some that have expired; TTL of the longest-lived
 //	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by their latest expiry (include/family_score.lua);
 //	                                TTL of the longest-lived
 //	ev:{cell}:<agent>         stream  its audit trail, capped at Config.EventsKept (include/audit.lua); TTL as the agent's
@@ -45,7 +52,8 @@ import (
 //	                                (include/one_line.lua), oc what limits would have refused while it observed
 //	                                (include/observe.lua),
 //	                                q transactions begun, hx a time not after the next due hold
-//	                                or expiry of a lease, w flags
+//	                                or expiry of a lease, mp max_value_usd_per_action, hd and hd:<transaction> the holds that
+//	                                count in the agent's day (include/counted_holds.lua), w flags
 //	                                for what the audit trail has noted (include/flags.lua); TTL lifetime + retention. The
 //	                                names are short because there are many sessions.
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
@@ -55,9 +63,9 @@ import (
 //	stx:{cell}:<session>      zset  its transactions (14 bytes); TTL as the session's
 //	t:{cell}:<transaction>    hash  a agent, s session, q sequence number, st pending, committed or rolled_back, ty action
 //	                                type, hv value to hold, v charged, ov overage, ir irreversible, b begun,
-//	                                x expires, cm committed, rb rolled back, re reason, md metadata, ps pre-state,
+//	                                x expires, cm committed, dv what of it counts in which day of the agent, rb rolled back, re reason, md metadata, ps pre-state,
 //	                                po post-state; TTL lifetime + retention, then retention
-//	l:{cell}:<lease>          hash  a agent, s session, n actions, v value, b created, x expires, at settled, un and uv actions and
+//	l:{cell}:<lease>          hash  a agent, s session, n actions, v value, b created, x expires, dy the day of the agent that it counts in, at settled, un and uv actions and
 //	                                value it was settled with, on and ov what of them is overage, lt 1 when late; ri, rn, rv and rx
 //	                                id, actions, value and expiry of its renewal, rr why that was refused; TTL lifetime +
 //	                                retention, then settledLeaseKept
@@ -91,6 +99,8 @@ func (k keyspace) agent(id uuid.UUID) string               { return k.key("a:", 
 func (k keyspace) agentSessions(id uuid.UUID) string       { return k.key("as:", cellOf(id), id) }
 func (k keyspace) agentTransactions(id uuid.UUID) string   { return k.key("at:", cellOf(id), id) }
 func (k keyspace) agentFamilies(id uuid.UUID) string       { return k.key("af:", cellOf(id), id) }
+func (k keyspace) agentHolds(id uuid.UUID) string          { return k.key("ah:", cellOf(id), id) }
+func (k keyspace) agentOpen(id uuid.UUID) string           { return k.key("ao:", cellOf(id), id) }
 func (k keyspace) events(agent uuid.UUID) string           { return k.key("ev:", cellOf(agent), agent) }
 
 // family, session, holds, transaction and lease take their cell from the agent. The agent's own ids have the same cell. Another

@@ -60,7 +60,7 @@ func TestTheLeasesOfASessionThatIsGoneLeaveNothing(t *testing.T) {
 		must(peek(t, s).Del(t.Context(), session).Result())(t)
 		act := actor{organization: w.key.Organization, agent: w.agent.ID}
 		keys := []string{session, s.keys.holds(w.agent.ID, w.session.ID), s.keys.events(w.agent.ID), s.agentKey(act),
-			s.keys.leases(w.agent.ID, w.session.ID)}
+			s.keys.leases(w.agent.ID, w.session.ID), s.keys.agentHolds(w.agent.ID)}
 		must(s.client.Run(t.Context(), ownFlow, releaseHolds, keys, s.audit(t.Context(), act)))(t)
 		if n := must(peek(t, s).Exists(t.Context(), session).Result())(t); n != 0 {
 			t.Error("the session is there again")

@@ -18,6 +18,7 @@ type NewLimits struct {
 	Lifetime    *time.Duration // from now
 	MaxLease    *time.Duration // in whole seconds; 0 for no leases
 	Observes    *bool          // whether it goes beyond its limits; see Session
+	PerAction   LimitChange    // of the value of one charge or hold
 	Idempotency *Idempotency   // nil for no idempotency key
 }
 
@@ -42,12 +43,13 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 		return Session{}, s.released(ctx, c, n.Idempotency, err)
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.agentSessions(act.agent),
-		s.keys.sessionTransactions(act.agent, id), s.keys.events(act.agent), s.keys.sessionRequests(act.agent, id)}
+		s.keys.sessionTransactions(act.agent, id), s.keys.events(act.agent), s.keys.sessionRequests(act.agent, id),
+		s.keys.agentOpen(act.agent)}
 	r, err := s.topUp(ctx, act, id, func() (*reply, error) {
 		return s.perform(ctx, changeLimits, act, n.Idempotency, keys, act.organization, act.agent,
 			setOrAdded(n.MaxActions, n.AddActions), setOrAdded((*int64)(n.MaxValue), (*int64)(n.AddValue)),
 			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act),
-			MostActions, int64(MostValue), orEmpty(seconds(n.MaxLease)), enforcementText(n.Observes))
+			MostActions, int64(MostValue), orEmpty(seconds(n.MaxLease)), enforcementText(n.Observes), n.PerAction.sessionText())
 	})
 	if err != nil {
 		return Session{}, s.released(ctx, c, n.Idempotency, act.errorFor(err))
@@ -62,6 +64,14 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 // raises a limit passes here.
 func (s *Store) topUp(ctx context.Context, act actor, session uuid.UUID, raise func() (*reply, error)) (*reply, error) {
 	return s.releasingDueHolds(ctx, act, session, raise)
+}
+
+// sessionText returns a limit as change_limits.lua takes it.
+func (c LimitChange) sessionText() string {
+	if !c.Given {
+		return ""
+	}
+	return c.text()
 }
 
 // setOrAdded returns a limit as change_limits.lua takes it.

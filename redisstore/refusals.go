@@ -25,6 +25,8 @@ var refusals = redisclient.Refusals{
 	"no_outcome":            refuse(errNoOutcome),
 	"token_lacks_scope":     refuse(ErrTokenLacksScope),
 	"holds_due":             refuse(errHoldsDue),
+	"agent_holds_due":       refuse(errAgentHoldsDue),
+	"agent_limit":           refuseAgentLimit,
 	"agent_revoked":         refuse(ErrAgentRevoked),
 	"unknown_organization":  refuse(ErrUnknownOrganization),
 	"being_deleted":         refuse(ErrBeingDeleted),

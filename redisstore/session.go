@@ -49,6 +49,7 @@ type Session struct {
 	MaxCommitted   *money.MicroUSD // limit of ValueCommitted plus ValueHeld; nil for none
 	ValueOverage   money.MicroUSD  // cost of its transactions beyond its limit; not in ValueCommitted
 	MaxLease       time.Duration   // the longest lease; 0 for no leases
+	MaxPerAction   *money.MicroUSD // limit of the value of one charge or hold; nil for none
 	Status         Status          // at the time of the read
 	Scopes         []string
 	Metadata       string // JSON object, "" for none
@@ -81,6 +82,7 @@ type NewSession struct {
 	MaxValue     money.MicroUSD
 	MaxCommitted *money.MicroUSD // nil for none
 	MaxLease     time.Duration   // in whole seconds; 0 for no leases
+	MaxPerAction *money.MicroUSD // of one charge or hold; nil for none
 	Lifetime     time.Duration
 	Scopes       []string     // nil for all of the agent's; empty for none
 	Metadata     string       // JSON object, "" for none

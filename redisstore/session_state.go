@@ -29,6 +29,7 @@ const (
 	sessionSuspensionReason
 	sessionRestrictions
 	sessionObservedRefusals
+	sessionPerAction
 )
 
 // sessionFields are the fields of a session's hash in this order.
@@ -37,7 +38,7 @@ var sessionFields = []string{
 	sessionExpires: "x", sessionEnded: "e", sessionCreated: "c", sessionScopes: "sc", sessionOverage: "ov", sessionBudget: "gb",
 	sessionMetadata: "md", sessionLeased: "lv", sessionMaxLease: "ml",
 	sessionSuspended: "su", sessionSuspensionReason: "sr",
-	sessionRestrictions: "r", sessionObservedRefusals: "oc",
+	sessionRestrictions: "r", sessionObservedRefusals: "oc", sessionPerAction: "mp",
 }
 
 // agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
@@ -51,6 +52,7 @@ type agentState struct {
 
 	suspended suspendedState
 	observed  observedState
+	perAction *money.MicroUSD // max_value_usd_per_action, nil for none
 }
 
 // sessionFrom reads a session from a reply of now, revoked, scopes, session.
@@ -63,6 +65,7 @@ func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 	a.agent, a.leases = fields.ID(sessionAgent), leaseStateAt(fields, sessionLeased, sessionMaxLease)
 	a.suspended = suspendedStateAt(fields, sessionSuspended, sessionSuspensionReason)
 	a.observed = observedStateAt(fields, sessionRestrictions, sessionObservedRefusals)
+	a.perAction = perActionAt(fields, sessionPerAction)
 	return readSession(id, fields, a)
 }
 
@@ -86,6 +89,7 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	b := budgetAt(r, sessionBudget)
 	session.split(b)
 	session.takeLeases(a.leases)
+	session.MaxPerAction = a.perAction
 	session.Suspended, session.SuspensionReason = a.suspended.since, a.suspended.reason
 	session.Observes, session.ObservedRefusals = a.observed.observes, a.observed.refusals
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
@@ -144,6 +148,14 @@ func observedStateAt(r *reply, restrictions, refusals int) observedState {
 	}
 	count := r.Number(refusals)
 	return observedState{strings.Contains(r.Optional(restrictions), "o"), &count}
+}
+
+// perActionAt reads max_value_usd_per_action, nil for none. It may be missing, as the values of leaseStateAt.
+func perActionAt(r *reply, i int) *money.MicroUSD {
+	if !r.Has(i) || r.Optional(i) == "" {
+		return nil
+	}
+	return new(moneyAt(r, i))
 }
 
 // manyLines is the inverse of include/one_line.lua.

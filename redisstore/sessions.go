@@ -50,11 +50,13 @@ func (s *Store) sessionCreation(ctx context.Context, key APIKey, n NewSession) *
 func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Session, error) {
 	organization, id := c.key.Organization, c.id
 	act := actor{organization: organization, agent: n.Agent, flow: flow{Owner: organization}}
-	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent)}
+	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, id), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent),
+		s.keys.agentOpen(n.Agent)}
 	r, err := s.create(ctx, c, createSession, replaySession, func(sc keyedScript) (*reply, error) {
 		return s.perform(ctx, sc, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
 			int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
-			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act), n.maxLeaseText(), n.enforcementText())
+			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act), n.maxLeaseText(), n.enforcementText(),
+			orEmpty((*int64)(n.MaxPerAction)))
 	})
 	if err != nil {
 		return Session{}, err
@@ -63,6 +65,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 		ID: r.ID(0), Agent: n.Agent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
 		Usage:  Usage{MaxActions: r.Number(4), MaxValue: moneyAt(r, 5), Expires: r.Time(2)},
 		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
+		MaxPerAction: n.MaxPerAction,
 	}
 	if n.Observes {
 		session.Observes, session.ObservedRefusals = true, new(int64)
@@ -102,8 +105,8 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 		return Session{}, err
 	}
 	state.agent, state.leases, state.suspended = act.agent, leaseStateAt(r, 3, 4), suspendedStateAt(r, 5, 6)
-	state.observed = observedStateAt(r, 7, 8)
-	return readSession(id, r.From(9), state)
+	state.observed, state.perAction = observedStateAt(r, 7, 8), perActionAt(r, 9)
+	return readSession(id, r.From(10), state)
 }
 
 // EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:
@@ -113,7 +116,8 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	if err != nil {
 		return time.Time{}, err
 	}
-	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent)}
+	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent),
+		s.keys.agentOpen(act.agent)}
 	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, endSession, keys,
 			act.organization, act.agent, act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))

@@ -119,7 +119,7 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 	}
 	keys := []string{s.keys.agent(t.Agent), s.keys.session(t.Agent, n.Session), s.keys.holds(t.Agent, n.Session),
 		s.keys.transaction(t.Agent, id), s.keys.sessionTransactions(t.Agent, n.Session),
-		s.keys.agentTransactions(t.Agent), s.keys.agentSessions(t.Agent), s.keys.events(t.Agent)}
+		s.keys.agentTransactions(t.Agent), s.keys.agentSessions(t.Agent), s.keys.events(t.Agent), s.keys.agentHolds(t.Agent)}
 	args := []any{t.Organization, t.Agent, act.family, n.Session, id, int64(n.Value),
 		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
 	args = append(args, n.storedFields()...)

@@ -9,10 +9,11 @@ import (
 )
 
 type changeAgentRequest struct {
-	Name        optional[string]         `json:"name"`
-	Description optional[string]         `json:"description"`
-	Metadata    optional[jsontext.Value] `json:"metadata"`
-	Scopes      optional[[]string]       `json:"scopes"`
+	Name        optional[string]             `json:"name"`
+	Description optional[string]             `json:"description"`
+	Metadata    optional[jsontext.Value]     `json:"metadata"`
+	Scopes      optional[[]string]           `json:"scopes"`
+	Limits      optional[agentLimitsRequest] `json:"limits"`
 }
 
 func (r *changeAgentRequest) changes() (redisstore.AgentChanges, error) {
@@ -34,7 +35,8 @@ func (r *changeAgentRequest) changes() (redisstore.AgentChanges, error) {
 		v.scopes(r.Scopes.value)
 		c.Scopes = &r.Scopes.value
 	}
-	v.require(c != (redisstore.AgentChanges{}), "", "name at least one of name, description, metadata and scopes")
+	c.Limits = r.Limits.value.changes(&v)
+	v.require(c != (redisstore.AgentChanges{}), "", "name at least one of name, description, metadata, scopes and limits")
 	return c, v.err()
 }
 
@@ -60,5 +62,5 @@ func (s *Server) changeAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, agentOf(agent))
+	return answer(ctx, agentWithLimits(agent))
 }

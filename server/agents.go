@@ -24,10 +24,11 @@ func (s *Server) agentRoutes(r *routes) {
 }
 
 type createAgentRequest struct {
-	Name        optional[string]         `json:"name"`
-	Scopes      optional[[]string]       `json:"scopes"`
-	Description optional[string]         `json:"description"`
-	Metadata    optional[jsontext.Value] `json:"metadata"`
+	Name        optional[string]             `json:"name"`
+	Scopes      optional[[]string]           `json:"scopes"`
+	Description optional[string]             `json:"description"`
+	Metadata    optional[jsontext.Value]     `json:"metadata"`
+	Limits      optional[agentLimitsRequest] `json:"limits"`
 }
 
 type agentAnswer struct {
@@ -43,6 +44,8 @@ type agentAnswer struct {
 	Suspended        timestamp         `json:"suspended_at,omitzero"`
 	SuspensionReason string            `json:"suspension_reason,omitzero"`
 	Secret           string            `json:"secret,omitzero"` // in the response to its creation only
+	Limits           *agentLimits      `json:"limits,omitzero"` // not in lists
+	Usage            *agentUsage       `json:"usage,omitzero"`  // not in lists
 }
 
 func agentOf(a redisstore.Agent) agentAnswer {
@@ -80,7 +83,7 @@ func (s *Server) createAgent(ctx *fasthttp.RequestCtx) error {
 	if !isReplay(idempotency) {
 		s.metrics.agentsCreated.Inc()
 	}
-	created := agentOf(agent)
+	created := agentWithLimits(agent)
 	created.Secret = credentialOf(secret, idempotency)
 	keepFromCaches(ctx)
 	return answerCreated(ctx, "/v1/agents/"+agent.ID.String(), created)
@@ -94,7 +97,7 @@ func (r *createAgentRequest) newAgent() (redisstore.Agent, error) {
 	v.description(r.Description.value)
 	agent := redisstore.Agent{
 		Name: r.Name.value, Scopes: r.Scopes.value, Description: r.Description.value,
-		Metadata: v.object("metadata", r.Metadata, maxMetadata),
+		Metadata: v.object("metadata", r.Metadata, maxMetadata), Limits: r.Limits.value.limits(&v),
 	}
 	return agent, v.err()
 }
@@ -108,7 +111,7 @@ func (s *Server) getAgent(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	return answer(ctx, agentOf(agent))
+	return answer(ctx, agentWithLimits(agent))
 }
 
 func (s *Server) listAgents(ctx *fasthttp.RequestCtx) error {

@@ -15,11 +15,14 @@ const retryLater = 1
 func retryAfter(err error, p problem) int {
 	var limited *rateLimited
 	var tooFast *redisstore.RateError
+	var agentLimit *redisstore.AgentLimitError
 	switch {
 	case errors.As(err, &limited):
 		return limited.retryAfter
 	case errors.As(err, &tooFast):
 		return max(int(math.Ceil(tooFast.RetryAfter.Seconds())), 1)
+	case errors.As(err, &agentLimit) && agentLimit.RetryAfter > 0:
+		return max(int(math.Ceil(agentLimit.RetryAfter.Seconds())), 1)
 	case p.Status == 503 || p.Status == 429:
 		return retryLater
 	}

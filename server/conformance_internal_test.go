@@ -141,6 +141,8 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 	limit := &redisstore.LimitError{Limit: "max_value_usd"}
 	scope, notPending := &scopeError{"payments:write"}, &redisstore.NotPendingError{Status: redisstore.RolledBack}
 	quota, suspended := &redisstore.QuotaError{Quota: "agents"}, redisstore.ErrOrganizationSuspended
+	agentSuspended, sessionSuspended := &redisstore.AgentSuspendedError{}, &redisstore.SessionSuspendedError{}
+	agentLimit := &redisstore.AgentLimitError{Limit: redisstore.LimitValuePerDay}
 	gateway := func(cause error) error { return &gatewayError{cause: cause} }
 	said := map[string][]error{
 		"Invalid":             {invalid("name", "is required")},
@@ -156,13 +158,16 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"Suspended":           {suspended},
 		"ForeignToken":        {errForeignToken, suspended},
 		"SuccessorUsed":       {redisstore.ErrSuccessorUsed, suspended},
-		"ChargeRefused":       {limit, notActive(redisstore.Completed), scope, quota, suspended},
-		"BeginRefused":        {limit, notActive(redisstore.Completed), quota, suspended},
+		"ChargeRefused":       {limit, agentLimit, notActive(redisstore.Completed), scope, quota, suspended, agentSuspended, sessionSuspended},
+		"BeginRefused":        {limit, agentLimit, notActive(redisstore.Completed), quota, suspended, agentSuspended, sessionSuspended},
 		"QuotaExceeded":       {quota, suspended},
+		"SessionRefused":      {&redisstore.AgentLimitError{Limit: redisstore.LimitOpenSessions}, quota, suspended},
+		"AgentRefused":        {quota, suspended, agentSuspended},
+		"RefreshRefused":      {suspended, agentSuspended},
 		"TooMuchCreated":      {&redisstore.RateError{}},
 		"ScopeMissing":        {&scopeError{scopeRollback}, suspended},
-		"VerifyRefused":       {suspended, gateway(scope), gateway(invalid("scope", "must be one scope"))},
-		"AuthorizeRefused": {suspended, gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
+		"VerifyRefused":       {suspended, agentSuspended, gateway(scope), gateway(invalid("scope", "must be one scope"))},
+		"AuthorizeRefused": {suspended, gateway(agentLimit), gateway(agentSuspended), gateway(sessionSuspended), gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
 			gateway(redisstore.ErrUnknownSession), gateway(invalid("value_usd", "must be from 0 to 1000000000"))},
 		"NotFound":          {redisstore.ErrUnknownSession},
 		"RequestTimeout":    {errSlowRequest},

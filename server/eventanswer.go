@@ -50,6 +50,8 @@ type eventData struct {
 	Reason          string          `json:"reason,omitzero"`
 	Changed         []string        `json:"changed,omitzero"`
 	Enforcement     string          `json:"enforcement,omitzero"`
+	MaxPerAction    *money.MicroUSD `json:"max_value_usd_per_action,omitzero"`
+	Limits          *agentLimits    `json:"limits,omitzero"`
 }
 
 func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
@@ -69,7 +71,8 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 		Data: eventData{
 			Limit: e.Limit, MaxActions: e.MaxActions, AddActions: e.AddActions, MaxValue: amount("max_value"), AddValue: amount("add_value"), Held: amount("held"), Leased: amount("leased"),
 			MaxLease: e.MaxLease, Actions: e.Actions, OverageActions: e.OverageActions,
-			MaxCommitted: amount("max_committed"), Late: e.Late,
+			MaxCommitted: amount("max_committed"), Late: e.Late, MaxPerAction: amount("max_per_action"),
+			Limits:   eventLimits(e.Limits),
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
 			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),
 			Spent: timestamp(e.Times["spent"]), Reason: e.Reason, Changed: e.Changed, Enforcement: e.Enforcement,

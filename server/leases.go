@@ -158,11 +158,12 @@ type refusedRenewal struct {
 // renewalRefusals are the details of refused renewals by their codes.
 var renewalRefusals = map[string]string{
 	"session_limit_reached": "the renewal does not fit into what the session may still do",
+	"agent_limit_reached":   "the renewal does not fit into what the agent may still do",
 	"session_not_active":    "the session is no longer active",
 	"agent_suspended":       "the agent is suspended",
 	"session_suspended":     "the session is suspended",
 	"quota_exceeded":        "your organization has reached its quota of bytes",
-	"rate_limited":          "your organization or agent creates too much at once",
+	"rate_limited":          "your organization creates too much, or the agent acts too fast",
 	"unavailable":           "the store cannot take another lease now",
 }
 

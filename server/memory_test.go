@@ -138,7 +138,7 @@ func (c *client) readBack(w written) {
 	c.get("/v1/agents/"+w.agent.id, key).is(200).exactly(fields{
 		"id": w.agent.id, "org_id": w.org, "name": w.agentName, "scopes": list(w.scope), "status": "active",
 		"metadata": w.metadata, "created_at": aboutNow,
-	})
+	}.with(unlimited))
 	for _, as := range []option{key, asAgent(w.tokens.access)} {
 		session := c.get("/sessions/"+w.session, as).is(200).object()
 		want := fields{"id": w.session, "agent_id": w.agent.id, "scopes": list(w.scope), "metadata": w.metadata, "action_count": 2}

@@ -120,7 +120,8 @@ func (c *serviceMetrics) registerSessions() {
 	c.counters("remit_charged_micro_usd_total", "Value charged, in millionths of a US dollar. Rollbacks do not lower it.", "by",
 		map[string]*prometheus.Counter{"charge": &all.byCharges, "transaction": &all.byTransactions, "lease": &all.byLeases})
 	all.observed = map[string]prometheus.Counter{}
-	for _, limit := range []string{"max_actions", "max_value_usd", "max_committed_usd"} {
+	for _, limit := range []string{"max_actions", "max_value_usd", "max_committed_usd", "max_value_usd_per_action",
+		redisstore.LimitValuePerDay, redisstore.LimitActionsPerMinute} {
 		all.observed[limit] = c.counter("remit_observed_refusals_total",
 			"Charges, begins, changes of holds and grants of leases that a limit would have refused, in sessions that observe.", prometheus.Labels{"limit": limit})
 	}

@@ -25,6 +25,18 @@ func (o *optional[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 	return json.UnmarshalDecode(dec, &o.value)
 }
 
+// nullable is a field that may be absent, and null for none.
+type nullable[T any] struct {
+	value *T // nil when it is null or absent
+	given bool
+}
+
+// UnmarshalJSONFrom implements json.UnmarshalerFrom.
+func (n *nullable[T]) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
+	n.given = true
+	return json.UnmarshalDecode(dec, &n.value)
+}
+
 // or returns the value, or absent when it was not given.
 func (o *optional[T]) or(absent T) T {
 	if o.given {

@@ -16,6 +16,7 @@ type problem struct {
 	SessionStatus     redisstore.Status `json:"session_status,omitzero"`
 	TransactionStatus redisstore.Status `json:"transaction_status,omitzero"`
 	Limit             string            `json:"limit,omitzero"`
+	ResetsAt          timestamp         `json:"resets_at,omitzero"`
 	Suspended         timestamp         `json:"suspended_at,omitzero"`
 	*limitUsage
 	*quotaUsage
@@ -50,6 +51,7 @@ var titles = map[string]string{
 	"organizations_closed":   "Organizations closed",
 	"organization_suspended": "Organization suspended",
 	"session_limit_reached":  "Session limit reached",
+	"agent_limit_reached":    "Agent limit reached",
 	"session_not_active":     "Session not active",
 	"agent_suspended":        "Agent suspended",
 	"session_suspended":      "Session suspended",

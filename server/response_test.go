@@ -74,6 +74,8 @@ var (
 		"session_limit_reached": limitMembers,
 		"limit_below_usage":     limitMembers,
 		"quota_exceeded":        {"quota", "used", "max"},
+		"agent_limit_reached":   {"limit", "resets_at"},
+		"rate_limited":          {"limit"},
 
 		"transaction_not_pending":    {"transaction_status"},
 		"transaction_not_reversible": {"transaction_status"},

@@ -37,6 +37,7 @@ var errorsWithMembers = []error{
 	redisstore.ErrNotReversible,
 	&redisstore.ScopeError{Scope: "read"},
 	&redisstore.AgentSuspendedError{Since: time.Unix(1, 0)},
+	&redisstore.AgentLimitError{Limit: redisstore.LimitOpenSessions},
 	&redisstore.SessionSuspendedError{Since: time.Unix(1, 0)},
 	&scopeError{"read"},
 }
@@ -112,7 +113,7 @@ func TestEveryRefusalOfTheStoreHasAnAnswer(t *testing.T) {
 		redisstore.ErrUnknownTransaction, redisstore.ErrIdempotencyKeyReused, redisstore.ErrNotReversible,
 		redisstore.ErrUnavailable, redisstore.ErrOutcomeUnknown, &redisstore.NotActiveError{}, &redisstore.ScopeError{},
 		&redisstore.LimitError{}, &redisstore.BelowUsageError{}, &redisstore.NotPendingError{},
-		&redisstore.QuotaError{}, &redisstore.RateError{},
+		&redisstore.QuotaError{}, &redisstore.RateError{}, &redisstore.AgentLimitError{},
 	} {
 		if p := problemOf(fmt.Errorf("wrapped: %w", err)); p.Code == internalError.code {
 			t.Errorf("%v is answered as an internal error", err)
@@ -138,7 +139,8 @@ func TestMembersGoWithTheirProblemsOnly(t *testing.T) {
 	t.Parallel()
 	members := map[string]string{
 		"invalid_request": "errors", "session_limit_reached": "limit", "limit_below_usage": "limit",
-		"quota_exceeded":     "quota",
+		"quota_exceeded": "quota", "agent_limit_reached": "limit",
+		"agent_suspended": "suspended_at", "session_suspended": "suspended_at",
 		"session_not_active": "session_status", "insufficient_scope": "required_scope",
 		"transaction_not_pending": "transaction_status", "transaction_not_reversible": "transaction_status",
 	}

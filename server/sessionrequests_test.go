@@ -125,7 +125,7 @@ func TestARequestForMoreThatMakesNoSenseIsRefusedByItsField(t *testing.T) {
 			w.post(bad+"/approve", nil, key).refused(400, "invalid_request")
 		}
 	})
-	w.get(path, access).is(200).has(t, "status", "pending")
+	w.get(path, access).is(200).has(fields{"status": "pending"})
 }
 
 func TestOnlyTheAgentAsksAndOnlyItsOrganizationDecides(t *testing.T) {
@@ -152,7 +152,7 @@ func TestOnlyTheAgentAsksAndOnlyItsOrganizationDecides(t *testing.T) {
 			w.post(requestPath(id, uuid.NewString())+decision, nil, key).refused(404, "not_found")
 		}
 		w.get(path, asKey(other.key)).refused(404, "not_found")
-		w.get(path, key).is(200).has(t, "status", "pending")
+		w.get(path, key).is(200).has(fields{"status": "pending"})
 	})
 }
 
@@ -226,7 +226,7 @@ func TestWaitingForADecisionEndsWithItOnEachInstance(t *testing.T) {
 				end.do(there, session, request)
 				at := time.Now()
 				for range cap(answers) {
-					(<-answers).in(t).is(200).has(t, "status", end.want)
+					(<-answers).in(t).is(200).has(fields{"status": end.want})
 				}
 				if took := time.Since(at); took > 3*time.Second {
 					t.Errorf("answered %s after the end", took)
@@ -300,13 +300,5 @@ func (r *response) isList(t *testing.T, want ...fields) {
 	got := r.array()
 	if !slices.EqualFunc(got, want, func(a, b fields) bool { return differences(a, b) == "" }) {
 		t.Errorf("%s: lists %s, want %v", r.what, r.body, want)
-	}
-}
-
-// has fails the test unless a field of the body has this text.
-func (r *response) has(t *testing.T, field, want string) {
-	t.Helper()
-	if got := r.text(field); got != want {
-		t.Errorf("%s: %s is %q, want %q", r.what, field, got, want)
 	}
 }

@@ -32,6 +32,7 @@ type createSessionRequest struct {
 	MaxCommitted optional[money.MicroUSD] `json:"max_committed_usd"`
 	ExpiresIn    optional[int64]          `json:"expires_in_seconds"`
 	MaxLease     optional[int64]          `json:"max_lease_seconds"`
+	MaxPerAction nullable[money.MicroUSD] `json:"max_value_usd_per_action"`
 	Scopes       optional[[]string]       `json:"scopes"`
 	Metadata     optional[jsontext.Value] `json:"metadata"`
 	Enforcement  optional[string]         `json:"enforcement"`
@@ -43,8 +44,8 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 		Agent:      v.id("agent_id", r.Agent),
 		MaxActions: r.MaxActions.or(defaults.MaxActions),
 		MaxValue:   r.MaxValue.or(defaults.MaxValue),
-		Scopes:     r.Scopes.value,
-		Metadata:   v.object("metadata", r.Metadata, maxMetadata),
+		Scopes:     r.Scopes.value, MaxPerAction: r.MaxPerAction.value,
+		Metadata: v.object("metadata", r.Metadata, maxMetadata),
 	}
 	if r.MaxCommitted.given {
 		n.MaxCommitted = &r.MaxCommitted.value
@@ -123,6 +124,7 @@ type sessionAnswer struct {
 	SuspensionReason string            `json:"suspension_reason,omitzero"`
 	Enforcement      string            `json:"enforcement"`
 	Observed         *int64            `json:"observed_refusals,omitzero"` // of a session that observes or has observed
+	MaxPerAction     *money.MicroUSD   `json:"max_value_usd_per_action,omitzero"`
 }
 
 func sessionOf(v redisstore.Session) sessionAnswer {
@@ -138,7 +140,7 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
 		Suspended: timestamp(v.Suspended), SuspensionReason: v.SuspensionReason,
-		Enforcement: enforcement, Observed: v.ObservedRefusals,
+		Enforcement: enforcement, Observed: v.ObservedRefusals, MaxPerAction: v.MaxPerAction,
 	}
 }
 
@@ -243,6 +245,7 @@ type changeLimitsRequest struct {
 	AddValue   optional[money.MicroUSD] `json:"add_value_usd"`
 	ExpiresIn  optional[int64]          `json:"expires_in_seconds"` // from now
 	MaxLease   optional[int64]          `json:"max_lease_seconds"`
+	PerAction  nullable[money.MicroUSD] `json:"max_value_usd_per_action"`
 
 	Enforcement optional[string] `json:"enforcement"`
 }
@@ -280,7 +283,8 @@ func (r *changeLimitsRequest) limits() (redisstore.NewLimits, error) {
 	if observes := v.enforcement(r.Enforcement); r.Enforcement.given {
 		n.Observes = &observes
 	}
-	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd, expires_in_seconds, max_lease_seconds and enforcement")
+	n.PerAction = redisstore.LimitChange{Given: r.PerAction.given, Value: (*int64)(r.PerAction.value)}
+	v.require(n != (redisstore.NewLimits{}), "", "name at least one of max_actions, max_value_usd, add_actions, add_value_usd, expires_in_seconds, max_lease_seconds, enforcement and max_value_usd_per_action")
 	return n, v.err()
 }
 
@@ -364,6 +368,9 @@ func (a sessionAnswer) append(o object) (object, error) {
 	o = o.plain(`,"enforcement":`, a.Enforcement)
 	if a.Observed != nil {
 		o = o.number(`,"observed_refusals":`, *a.Observed)
+	}
+	if a.MaxPerAction != nil {
+		o = o.amount(`,"max_value_usd_per_action":`, *a.MaxPerAction)
 	}
 	return append(o, '}'), err
 }

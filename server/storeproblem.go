@@ -19,6 +19,7 @@ func storeProblem(err error) (_ problem, known bool) {
 		notPending *redisstore.NotPendingError
 		notActive  *redisstore.NotActiveError
 		scope      *redisstore.ScopeError
+		agentLimit *redisstore.AgentLimitError
 		agent      *redisstore.AgentSuspendedError
 		session    *redisstore.SessionSuspendedError
 	)
@@ -27,6 +28,8 @@ func storeProblem(err error) (_ problem, known bool) {
 		return newProblem(503, "unavailable", notReady.Reason), true
 	case errors.As(err, &limit):
 		return limitReached(limit), true
+	case errors.As(err, &agentLimit):
+		return agentLimitReached(agentLimit), true
 	case errors.As(err, &quota):
 		return quotaExceeded(quota), true
 	case errors.As(err, &rate):

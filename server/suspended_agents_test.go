@@ -50,7 +50,7 @@ func TestASuspendedAgentIsRefusedAtOnceByEachInstanceAndMaySettle(t *testing.T) 
 		suspended := w.post(path+"/suspend", fields{"reason": "it loops\n\"twice\""}, asKey(w.key)).is(200)
 		shown := fields{"suspended_at": aboutNow, "suspension_reason": "it loops\n\"twice\""}
 		agent := fields{"id": w.agent.id, "org_id": w.org, "name": "scout", "scopes": list(agentScopes...), "status": "active",
-			"metadata": fields{}, "created_at": aboutNow}
+			"metadata": fields{}, "created_at": aboutNow}.with(unlimited)
 		suspended.exactly(agent.with(shown))
 		l.gains(suspended, "api_key", fields{"type": "agent.suspended", "data": fields{"reason": "it loops\n\"twice\""}})
 		wantSameAnswer(t, suspended, there.post(path+"/suspend", fields{"reason": "again"}, asKey(w.key)))

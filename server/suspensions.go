@@ -63,7 +63,7 @@ func (s *Server) restrictAgent(ctx *fasthttp.RequestCtx,
 	if err != nil {
 		return err
 	}
-	return answer(ctx, agentOf(agent))
+	return answer(ctx, agentWithLimits(agent))
 }
 
 func (s *Server) suspendSession(ctx *fasthttp.RequestCtx) error {

@@ -1,5 +1,6 @@
 -- Notes in the audit trail what a session's flags do not have yet; returns the flags after it. A flag is a letter: x the
--- session was observed expired; n and v 80 % of max_actions and of the limit of value are used; N and V all of it is used,
+-- session was observed expired; P the session has refused an action above its max_value_usd_per_action;
+-- n and v 80 % of max_actions and of the limit of value are used; N and V all of it is used,
 -- or the session has refused something.
 local function note(session, events, audit, now, flags, flag, what, ...)
   if string.find(flags, flag, 1, true) then

@@ -39,13 +39,13 @@ local function note_no_room(session, events, audit, now, flags, limit)
   return flags
 end
 
--- Notes a lease that a limit would have refused, in a session that observes; over is nil for one that fits.
-local function note_observed_lease(session, events, audit, now, flags, over)
-  if not over then
+-- Notes a lease that limits would have refused, in a session that observes; each is a name, or nil or false for one that it fits.
+local function note_observed_lease(session, events, audit, now, flags, over, over_day, over_minute)
+  if not (over or over_day or over_minute) then
     return flags
   end
   count_observed(session, 1)
-  return note_observed(session, events, audit, now, flags, over)
+  return note_observed(session, events, audit, now, flags, over or false, over_day, over_minute)
 end
 
 -- Writes a lease that fits, and returns its actions, value and expiry as text. The caller counts it in its session.

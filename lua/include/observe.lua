@@ -6,15 +6,20 @@ local function observes(r, n, v)
   return r and string.find(r, 'o', 1, true) and n <= 1000000000 and v <= 1000000000000000
 end
 
+local function is_observing(r)
+  return r and string.find(r, 'o', 1, true)
+end
+
 local function count_observed(session, refusals)
   redis.call('HSET', session, 'oc', string.format('%.0f', (redis.call('HGET', session, 'oc') or 0) + refusals))
 end
 
--- Notes the limits that would have refused something, each of them a name or false; returns the flags after it.
+-- Notes the limits that would have refused something, each of them a name, or nil or false; returns the flags after it.
 local function note_observed(session, events, audit, now, flags, ...)
   local flag_of = {max_actions = 'a', max_value_usd = 'b', max_committed_usd = 'c', max_value_usd_per_action = 'd',
     max_value_usd_per_day = 'e', max_actions_per_minute = 'f'}
-  for _, limit in ipairs({...}) do
+  for i = 1, select('#', ...) do
+    local limit = select(i, ...)
     if limit then
       flags = note(session, events, audit, now, flags, flag_of[limit], 'session.would_refuse', 'limit', limit)
     end

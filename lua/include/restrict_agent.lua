@@ -1,5 +1,5 @@
 -- Adds a flag to an agent's restricted, which few agents have and which has it not yet: s it is suspended, n its scopes were
--- narrowed, l it has limits.
+-- narrowed, l it has limits (include/agent_limits.lua), which stand behind the flags, o they bound its open sessions.
 local function restrict_agent(agent, restricted, flag)
-  redis.call('HSET', agent, 'restricted', (restricted or '') .. flag)
+  redis.call('HSET', agent, 'restricted', flag .. (restricted or ''))
 end

@@ -10,6 +10,7 @@ export const codes = {
   invalidRefreshToken: "invalid_refresh_token",
   insufficientScope: "insufficient_scope",
   sessionLimitReached: "session_limit_reached",
+  agentLimitReached: "agent_limit_reached",
   sessionNotActive: "session_not_active",
   agentSuspended: "agent_suspended",
   sessionSuspended: "session_suspended",

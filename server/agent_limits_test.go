@@ -1,0 +1,133 @@
+package server_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// has fails the test unless the body is an object with these fields among others.
+func (r *response) has(want fields) *response {
+	r.t.Helper()
+	got := fields{}
+	for name, value := range r.object() {
+		if _, wanted := want[name]; wanted {
+			got[name] = value
+		}
+	}
+	if found := differences(got, want); found != "" {
+		r.t.Errorf("%s: %s in %s", r.what, found, r.body)
+	}
+	return r
+}
+
+func TestAnAgentsLimitsAreSetChangedAndShown(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		limits := func(day, minute, open any) fields {
+			return fields{"max_value_usd_per_day": day, "max_actions_per_minute": minute, "max_open_sessions": open}
+		}
+		created := w.post("/v1/agents", fields{"name": "scout", "scopes": list(), "limits": fields{"max_value_usd_per_day": num("12.5")}}, asKey(w.key)).is(201)
+		created.has(fields{"limits": limits(num("12.5"), nil, nil)})
+		usage := created.object()["usage"].(map[string]any)
+		resets, err := time.Parse(time.RFC3339, fmt.Sprint(usage["resets_at"]))
+		if err != nil || usage["value_used_usd_today"] != num("0") || usage["open_sessions"] != nil || resets.Truncate(24*time.Hour) != resets ||
+			time.Until(resets) < -time.Minute || time.Until(resets) > 24*time.Hour {
+			t.Errorf("usage of a new agent: %v", usage)
+		}
+		path := "/v1/agents/" + created.text("id")
+		changed := w.patch(path, fields{"limits": fields{"max_actions_per_minute": num("60"), "max_open_sessions": num("3"), "max_value_usd_per_day": nil}}, asKey(w.key)).is(200)
+		want := fields{"limits": limits(nil, num("60"), num("3")),
+			"usage": fields{"value_used_usd_today": nil, "resets_at": nil, "open_sessions": num("0")}}
+		changed.has(want)
+		w.get(path, asKey(w.key)).is(200).has(want)
+		session := w.post("/sessions", fields{"agent_id": created.text("id")}, asKey(w.key)).is(201).text("id")
+		w.get(path, asKey(w.key)).is(200).has(fields{"usage": fields{"value_used_usd_today": nil, "resets_at": nil, "open_sessions": num("1")}})
+		w.post("/sessions/"+session+"/end", nil, asKey(w.key)).is(200)
+		w.get(path, asKey(w.key)).is(200).has(want)
+		w.patch(path, fields{"limits": limits(nil, nil, nil)}, asKey(w.key)).is(200).has(unlimited)
+	})
+}
+
+func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		agent := w.post("/v1/agents", fields{"name": "scout", "scopes": list(), "limits": fields{
+			"max_value_usd_per_day": num("5"), "max_actions_per_minute": num("4"), "max_open_sessions": num("1")}}, asKey(w.key)).is(201).text("id")
+		session := w.post("/sessions", fields{"agent_id": agent}, asKey(w.key)).is(201).text("id")
+		charge := func(body fields) *response { return w.post("/sessions/"+session+"/actions", body, asKey(w.key)) }
+		w.post("/sessions", fields{"agent_id": agent}, asKey(w.key)).refused(403, "agent_limit_reached").
+			has(fields{"limit": "max_open_sessions"})
+		charge(fields{"value_usd": num("3")}).is(200)
+		charge(fields{"value_usd": num("2.000001")}).refused(403, "agent_limit_reached").
+			has(fields{"limit": "max_value_usd_per_day", "resets_at": someText})
+		charge(fields{"count": num("5")}).refused(403, "agent_limit_reached").has(fields{"limit": "max_actions_per_minute"})
+		fast := charge(fields{"count": num("4")}).refused(429, "rate_limited")
+		fast.has(fields{"limit": "max_actions_per_minute"})
+		if after := fast.header.Get("Retry-After"); after == "" || after == "0" || strings.HasPrefix(after, "-") {
+			t.Errorf("Retry-After: %q", after)
+		}
+		items := w.post("/v1/actions", fields{"actions": []any{
+			fields{"session_id": session, "value_usd": num("2")}, fields{"session_id": session, "value_usd": num("1")},
+			fields{"session_id": session, "count": num("4")}}}, asKey(w.key)).is(200).array()
+		for i, status := range []string{"200", "403", "429"} {
+			if got := items[i]["status"]; got != num(status) {
+				t.Errorf("item %d has status %v, want %s", i, got, status)
+			}
+		}
+	})
+}
+
+func TestASessionBoundsTheValueOfAnAction(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		created := w.post("/sessions", fields{"agent_id": w.agent.id, "max_value_usd_per_action": num("0.5")}, asKey(w.key)).is(201)
+		created.has(fields{"max_value_usd_per_action": num("0.5")})
+		path := "/sessions/" + created.text("id")
+		w.get(path, asKey(w.key)).is(200).has(fields{"max_value_usd_per_action": num("0.5")})
+		w.post(path+"/actions", fields{"value_usd": num("0.500001")}, asKey(w.key)).refused(403, "session_limit_reached").
+			has(fields{"limit": "max_value_usd_per_action", "max_value_usd": num("100")})
+		w.patch(path, fields{"max_value_usd_per_action": nil}, asKey(w.key)).is(200)
+		if shown := w.get(path, asKey(w.key)).is(200).object()["max_value_usd_per_action"]; shown != nil {
+			t.Errorf("without the limit it is %v", shown)
+		}
+		w.post(path+"/actions", fields{"value_usd": num("0.6")}, asKey(w.key)).is(200)
+	})
+}
+
+func TestWrongLimitsOfAnAgentAreRefusedByName(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		for _, test := range []struct {
+			limits any
+			field  string
+		}{
+			{fields{"max_value_usd_per_day": num("-1")}, "limits.max_value_usd_per_day"},
+			{fields{"max_value_usd_per_day": num("0.0000001")}, "limits.max_value_usd_per_day"},
+			{fields{"max_value_usd_per_day": "5"}, "limits.max_value_usd_per_day"},
+			{fields{"max_actions_per_minute": num("0")}, "limits.max_actions_per_minute"},
+			{fields{"max_actions_per_minute": num("1000001")}, "limits.max_actions_per_minute"},
+			{fields{"max_actions_per_minute": num("1.5")}, "limits.max_actions_per_minute"},
+			{fields{"max_open_sessions": num("-1")}, "limits.max_open_sessions"},
+			{fields{"max_open_sessions": num("1000001")}, "limits.max_open_sessions"},
+			{fields{"max_value": num("1")}, "limits.max_value"},
+			{nil, "limits"},
+			{list(), "limits"},
+		} {
+			for _, refused := range []*response{
+				w.post("/v1/agents", fields{"name": "scout", "scopes": list(), "limits": test.limits}, asKey(w.key)),
+				w.patch("/v1/agents/"+w.agent.id, fields{"limits": test.limits}, asKey(w.key)),
+			} {
+				refused.invalid(test.field)
+			}
+		}
+		w.get("/v1/agents/"+w.agent.id, asKey(w.key)).is(200).has(unlimited)
+		w.patch("/v1/agents/"+w.agent.id, fields{"limits": fields{}}, asKey(w.key)).is(400)
+		w.post("/sessions", fields{"agent_id": w.agent.id, "max_value_usd_per_action": num("-1")}, asKey(w.key)).invalid("max_value_usd_per_action")
+	})
+}
