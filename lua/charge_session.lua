@@ -19,15 +19,17 @@
 --                                               for none
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
+--         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'session_suspended', since}           in ms since 1970
 --         {'scope_not_held', scope}
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  limit is max_actions, max_value_usd or max_committed_usd; nothing was
 --                                               charged
 -- Writes: HSET session; XADD events for what is first observed
 --
--- It runs before every step of every agent. So it reads what few charges need (hx, gb, lv, w, scopes) only for those, includes the
+-- It runs before every step of every agent. So it reads what few charges need (hx, gb, lv, r, w, scopes) only for those, includes the
 -- functions that note something only where something may be noted, and leaves it to arithmetic to make numbers of strings:
 -- tonumber would be a call for each.
 --@joined
@@ -37,20 +39,24 @@ local count, value, scope, audit = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 
 --@block now
 --@block either_caller
+--@block refuse_suspended
 
 local a, n, ma, v, mv, h, x, e = unpack(redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e'))
 --@block refuse_unknown_session
-local gb, lv
+local gb, lv, r
 if h then
-  local s_hx, s_gb, s_lv = unpack(redis.call('HMGET', session, 'hx', 'gb', 'lv'))
+  local s_hx, s_gb, s_lv, s_r = unpack(redis.call('HMGET', session, 'hx', 'gb', 'lv', 'r'))
   if now >= (s_hx or now + 1) + 0 then
     return {'holds_due'}
   end
-  gb, lv = s_gb, s_lv
+  gb, lv, r = s_gb, s_lv, s_r
 else
   h = '0'
 end
 local active = not e and not agent_revoked and now < x + 0
+if r and active then
+  --@block refuse_suspended_session r=r
+end
 if active and scope ~= '' then
   local scopes = redis.call('HGET', session, 'sc') or redis.call('HGET', agent, 'scopes')
   --@block hold_scope held=scopes

@@ -1,4 +1,4 @@
--- Checks whether an access token's agent and family are live.
+-- Checks whether an access token's agent and family are live, and the agent is not suspended.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 --
@@ -7,10 +7,12 @@
 --
 -- Reply:  {'ok'}
 --         {'invalid_token'}
+--         {'agent_suspended', since}  in ms since 1970
 -- Writes: nothing
 --@joined
 local agent = KEYS[1]
 local organization_id, token_family = ARGV[1], ARGV[2]
 
 --@block live_token
+--@block refuse_suspended
 return {'ok'}
