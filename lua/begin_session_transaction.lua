@@ -57,11 +57,13 @@ h = h or '0'
 if used_n > max_n then
   note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
   --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
   return {'limit', 'max_actions', n, ma, v, mv, h, x, gb}
 end
 if used_v > max_v then
   note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
   --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
   return {'limit', limit, n, ma, v, mv, h, x, gb}
 end
 
@@ -78,8 +80,11 @@ redis.call('ZADD', agent_transactions, 0, member)
 
 -- The session and its sets stay at least as long as each of its transactions.
 local kept = math.max(redis.call('PTTL', session), lifetime + retention)
+if r and string.find(r, '[kc]') then -- it stays until it is settled, see docs/budgets.md
+  kept = math.max(x - now, lifetime) + retention
+end
 local ttl = string.format('%d', kept)
-redis.call('PEXPIRE', session, ttl)
+--@block extend_ttl key=session
 redis.call('PEXPIRE', holds, ttl)
 redis.call('PEXPIRE', transaction, string.format('%d', lifetime + retention))
 --@block extend_ttl key=session_transactions

@@ -44,8 +44,8 @@ local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', '
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb, s_lv = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb', 'lv'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb, s_lv, s_r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb', 'lv', 'r'))
 --@block refuse_holds_due hx=s_hx
 local h, flags = s_h or '0', s_w or ''
 local changed_at, ended = string.format('%d', now), session_end(t_s, s_a, s_e)
@@ -75,6 +75,7 @@ if s_a then
   if s_v + after > tonumber(s_mv) then
     note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
     --@block show_leased v=s_v h=h lv=s_lv
+    --@block show_delegated n=s_n v=s_v gb=s_gb r=s_r
     return {'limit', limit, s_n, s_ma, s_v, s_mv, h, s_x, s_gb}
   end
   redis.call('HSET', session, 'h', string.format('%d', after),

@@ -42,6 +42,11 @@ h, gb = h or '0', gb or nil
 local used_n, max_n, used_v, max_v, held = tonumber(n), tonumber(ma), tonumber(v), tonumber(mv), tonumber(h)
 local leased, scopes, limit = tonumber(lv or 0), ' ' .. (sc or agent_scopes) .. ' ', value_limit(gb, mv)
 h = string.format('%.0f', held + leased) -- leased value is shown as held
+local delegated_n = 0
+if r and string.find(r, 'c', 1, true) then -- as block/show_delegated.lua
+  local s_dn, s_dv = unpack(redis.call('HMGET', session, 'dn', 'dv'))
+  delegated_n, leased, gb = tonumber(s_dn), leased + s_dv, gb .. ' ' .. s_dn .. ' ' .. s_dv
+end
 local outcomes = {}
 for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
   local outcome
@@ -49,13 +54,13 @@ for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
     outcome = {'scope_not_held', scope}
   elseif used_n + count > max_n then
     flags = note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
-    outcome = {'limit', 'max_actions', string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
+    outcome = {'limit', 'max_actions', string.format('%.0f', used_n - delegated_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
   elseif used_v + value + held > max_v then
     flags = note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
-    outcome = {'limit', limit, string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
+    outcome = {'limit', limit, string.format('%.0f', used_n - delegated_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
   else
     used_n, used_v = used_n + count, used_v + value
-    outcome = {'ok', string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
+    outcome = {'ok', string.format('%.0f', used_n - delegated_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
     flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v + held, max_v, limit)
   end
   outcomes[#outcomes + 1] = outcome

@@ -73,6 +73,7 @@ if active and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v ==
     redis.call('HSET', session, 'n', used_n, 'v', used_v)
   end
   --@block show_leased v=used_v h=h lv=lv
+  --@block show_delegated n=used_n v=used_v gb=gb r=r
   return {'ok', used_n, ma, used_v, mv, h, x, gb}
 end
 
@@ -89,15 +90,18 @@ end
 if after_n > max_n then
   note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')
   --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
   return {'limit', 'max_actions', n, ma, v, mv, h, x, gb}
 end
 local limit = value_limit(gb, mv)
 if taken_v > max_v then
   note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
   --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
   return {'limit', limit, n, ma, v, mv, h, x, gb}
 end
 redis.call('HSET', session, 'n', used_n, 'v', used_v)
 note_usage(session, events, audit, now, flags, after_n, max_n, taken_v, max_v, limit)
 --@block show_leased v=used_v h=h lv=lv
+--@block show_delegated n=used_n v=used_v gb=gb r=r
 return {'ok', used_n, ma, used_v, mv, h, x, gb}

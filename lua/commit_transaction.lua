@@ -44,12 +44,12 @@ local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', '
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv, s_cl = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv', 'cl'))
 --@block refuse_holds_due hx=s_hx
 local held, flags = tonumber(s_h or 0), s_w or ''
 local committed, ended, expires = string.format('%d', now), session_end(t_s, s_a, s_e), t_x
-if t_st ~= 'pending' or ended == 'gone' or (ended ~= '' and tonumber(ended) < tonumber(expires)) then
+if t_st ~= 'pending' or s_cl or ended == 'gone' or (ended ~= '' and tonumber(ended) < tonumber(expires)) then
   return {'not_pending', committed, ended, expires, t_st}
 end
 local hold = s_a and redis.call('ZSCORE', holds, transaction_id .. t_hv)

@@ -17,6 +17,7 @@
 -- ARGV[10] = max_committed    micro-USD, '' for none
 -- ARGV[11] = audit           see include/audit.lua
 -- ARGV[12] = max_lease       s that a lease may last, '' for no leases
+-- ARGV[13] = deadline        ms since 1970 until which it may be created, when its value is reserved in a budget; else ''
 --
 -- Arguments: each is stored as a field of its own, or bounds one; packed into one they would be taken apart here.
 --
@@ -25,14 +26,16 @@
 --         {'unknown_agent'}
 --         {'agent_revoked'}
 --         {'scope_not_held', scope}         the first scope that the agent does not have
+--         {'given_up'}                      it came too late, and its reservation is given back
 -- Writes: HSET and PEXPIRE session; ZADD and PEXPIRE agent_sessions; XADD events
 --@include audit
 --@include budget
 --@include drawn_at
+--@include parts
 local agent, session, agent_sessions, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lifetime, retention, scopes, metadata = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local max_committed, audit, max_lease = ARGV[10], ARGV[11], ARGV[12]
+local max_committed, audit, max_lease, deadline = ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 
 --@block now
 
@@ -42,19 +45,26 @@ if agent_revoked then
   return {'agent_revoked'}
 end
 --@block hold_scopes held=agent_scopes
+if deadline ~= '' and (now > tonumber(deadline) or redis.call('EXISTS', session) == 1) then
+  return {'given_up'}
+end
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
 -- The id has the time at which it was drawn. What is kept of the creation is only how long after that it was, by another
 -- clock: most often a byte or two instead of nine.
 local since_drawn = string.format('%d', now - drawn_at(session_id, 1))
 local gb, mv = nil, max_value
-if max_committed ~= '' then
-  gb, mv = write_budget('0', max_committed, max_value)
+if max_committed ~= '' or deadline ~= '' then
+  gb, mv = write_budget('0', max_committed ~= '' and max_committed or no_max_committed, max_value)
 end
 local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires}
 --@block optional_field field=sc value=scopes
 --@block optional_field field=md value=metadata
 --@block optional_field field=ml value=max_lease
+if deadline ~= '' then
+  fields[#fields + 1] = 'r'
+  fields[#fields + 1] = 'k'
+end
 if gb then
   fields[#fields + 1] = 'gb'
   fields[#fields + 1] = gb
@@ -64,7 +74,7 @@ end
 local kept = lifetime + retention
 local ttl = string.format('%d', kept)
 redis.call('HSET', session, unpack(fields))
-redis.call('PEXPIRE', session, ttl)
+redis.call('PEXPIRE', session, deadline ~= '' and as_long_as_parts or ttl)
 redis.call('ZADD', agent_sessions, 0, string.sub(session_id, 1, 14))
 --@block extend_ttl key=agent_sessions
 local limits = {'max_actions', max_actions, 'max_value', max_value, 'expires', expires}

@@ -55,9 +55,12 @@ if l_at then
   --@block lease_state
   return {'ok', '1', state}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_cl = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'cl'))
 --@block refuse_holds_due hx=s_hx
+if s_cl then
+  s_a = nil -- its books are closed: the lease stays spent in full
+end
 
 -- What was leased may have been spent in any case, what goes beyond it only if the session has room.
 local open = redis.call('ZSCORE', leases, open_lease(lease_id, l_n, l_v))

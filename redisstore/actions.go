@@ -30,7 +30,7 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 		return Usage{}, s.released(ctx, c, charge.Idempotency, err)
 	}
 	keys := s.sessionKeys(act, session)
-	r, err := s.releasingDueHolds(ctx, act, session, func() (*reply, error) {
+	r, err := s.givingBack(ctx, act, session, charge.Idempotency, func() (*reply, error) {
 		return s.perform(ctx, chargeSession, act, charge.Idempotency, keys[:], act.organization, act.agent, act.family,
 			charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
 	})

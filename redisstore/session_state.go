@@ -27,6 +27,9 @@ const (
 	sessionMaxLease
 	sessionSuspended
 	sessionSuspensionReason
+	sessionDelegatedActions
+	sessionDelegatedValue
+	sessionParent
 )
 
 // sessionFields are the fields of a session's hash in this order.
@@ -34,7 +37,8 @@ var sessionFields = []string{
 	sessionAgent: "a", sessionActions: "n", sessionMaxActions: "ma", sessionValue: "v", sessionMaxValue: "mv", sessionHeld: "h",
 	sessionExpires: "x", sessionEnded: "e", sessionCreated: "c", sessionScopes: "sc", sessionOverage: "ov", sessionBudget: "gb",
 	sessionMetadata: "md", sessionLeased: "lv", sessionMaxLease: "ml",
-	sessionSuspended: "su", sessionSuspensionReason: "sr",
+	sessionSuspended: "su", sessionSuspensionReason: "sr", sessionDelegatedActions: "dn", sessionDelegatedValue: "dv",
+	sessionParent: "pa",
 }
 
 // agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
@@ -47,6 +51,7 @@ type agentState struct {
 	leases  leaseState
 
 	suspended suspendedState
+	tree      treeState
 }
 
 // sessionFrom reads a session from a reply of now, revoked, scopes, session.
@@ -58,6 +63,7 @@ func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 	fields := r.List(3)
 	a.agent, a.leases = fields.ID(sessionAgent), leaseStateAt(fields, sessionLeased, sessionMaxLease)
 	a.suspended = suspendedStateAt(fields, sessionSuspended, sessionSuspensionReason)
+	a.tree = treeStateAt(fields, sessionDelegatedActions)
 	return readSession(id, fields, a)
 }
 
@@ -81,9 +87,13 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	b := budgetAt(r, sessionBudget)
 	session.split(b)
 	session.takeLeases(a.leases)
+	session.takeTree(a.tree)
 	session.Suspended, session.SuspensionReason = a.suspended.since, a.suspended.reason
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
+	if session.Status != Completed {
+		session.Ended = time.Time{} // see close_books.lua
+	}
 	if r.Has(sessionMetadata) {
 		session.Metadata = r.Rest(sessionMetadata)
 	}
@@ -157,4 +167,32 @@ func usageAt(r *reply, i int) Usage {
 		u.split(budgetAt(r, i+usageBudget))
 	}
 	return u
+}
+
+// treeState is what a session has delegated, and its parent.
+type treeState struct {
+	delegated *Delegated // nil for a session that never had children
+	parent    uuid.UUID  // uuid.Nil for a root
+}
+
+// treeStateAt reads a treeState whose three values begin at i. They may be missing, as those of leaseStateAt.
+func treeStateAt(r *reply, i int) treeState {
+	if !r.Has(i + 2) {
+		return treeState{}
+	}
+	var t treeState
+	if r.Optional(i) != "" {
+		t.delegated = &Delegated{r.Number(i), money.MicroUSD(r.NumberOr0(i + 1))}
+	}
+	if r.Optional(i+2) != "" {
+		t.parent = idOrNilAt(r, i+2)
+	}
+	return t
+}
+
+// takeTree shows what is delegated as that, and not as used.
+func (s *Session) takeTree(t treeState) {
+	s.Parent, s.Delegated = t.parent, t.delegated
+	s.ActionCount -= s.delegated().Actions
+	s.ValueUsed -= s.delegated().Value
 }

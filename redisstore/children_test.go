@@ -1,0 +1,139 @@
+package redisstore
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+// child creates a child of a session for a new agent, by API key.
+func (w tenant) child(t *testing.T, s *Store, parent uuid.UUID, actions int64, value money.MicroUSD) Session {
+	t.Helper()
+	return must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{
+		Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: parent, MaxActions: actions, MaxValue: value, Lifetime: time.Minute, WithinParent: true}))(t)
+}
+
+// wantBooks checks a session's own usage and what it has delegated.
+func (w tenant) wantBooks(t *testing.T, s *Store, session uuid.UUID, actions int64, used money.MicroUSD, delegated Delegated) {
+	t.Helper()
+	is := must(s.Session(t.Context(), w.byKey(), session))(t)
+	if is.ActionCount != actions || is.ValueUsed != used || is.delegated() != delegated {
+		t.Errorf("it has %d actions, %d used and %+v delegated; want %d, %d and %+v", is.ActionCount, is.ValueUsed,
+			is.delegated(), actions, used, delegated)
+	}
+}
+
+func TestAChildTakesAPartOfItsParentAndGivesTheRestBack(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
+		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 10}))(t)
+		child := w.child(t, s, w.session.ID, 4, 50)
+		if child.Parent != w.session.ID || child.MaxActions != 4 || child.MaxValue != 50 || !child.Expires.Before(w.session.Expires) {
+			t.Errorf("the child is %+v", child)
+		}
+		w.wantBooks(t, s, w.session.ID, 1, 10, Delegated{4, 50})
+		_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 41})
+		var limit *LimitError
+		if !errors.As(err, &limit) || limit.Limit != "max_value_usd" || limit.Usage.RemainingValue() != 40 || limit.Usage.RemainingActions() != 5 {
+			t.Errorf("a charge beyond what is left: %v, %+v", err, limit)
+		}
+		usage := must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 40}))(t)
+		if usage.ActionCount != 2 || usage.ValueUsed != 50 || usage.RemainingValue() != 0 || usage.RemainingActions() != 4 {
+			t.Errorf("the parent's usage is %+v", usage)
+		}
+		grandchild := w.child(t, s, child.ID, 2, 20)
+		must(s.Charge(t.Context(), w.byKey(), child.ID, Charge{Count: 1, Value: 7}))(t)
+		must(s.Charge(t.Context(), w.byKey(), grandchild.ID, Charge{Count: 1, Value: 5}))(t)
+		w.wantBooks(t, s, child.ID, 1, 7, Delegated{2, 20})
+		must(s.EndSession(t.Context(), w.byKey(), grandchild.ID))(t)
+		w.wantBooks(t, s, child.ID, 2, 12, Delegated{})
+		must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
+		w.wantBooks(t, s, w.session.ID, 4, 62, Delegated{})
+	})
+}
+
+func TestTheEndOfASessionEndsItsDescendants(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		var all []Session
+		for range 3 {
+			child := w.child(t, s, w.session.ID, 10, 10)
+			grandchild := w.child(t, s, child.ID, 5, 5)
+			must(s.Charge(t.Context(), w.byKey(), grandchild.ID, Charge{Count: 1, Value: 3}))(t)
+			all = append(all, child, grandchild)
+		}
+		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		for _, session := range all {
+			if is := must(s.Session(t.Context(), w.byKey(), session.ID))(t); is.Status != Completed {
+				t.Errorf("a descendant is %s", is.Status)
+			}
+		}
+		w.wantBooks(t, s, w.session.ID, 3, 9, Delegated{})
+	})
+}
+
+func TestARootSessionReservesItsValueInTheBudget(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		wantBudget := func(reserved, used money.MicroUSD) {
+			t.Helper()
+			is := must(s.Budget(t.Context(), w.key))(t)
+			if is.MaxValue != 100 || is.Reserved != reserved || is.Used != used {
+				t.Errorf("the budget is %+v, want %d reserved and %d used", is, reserved, used)
+			}
+		}
+		must(s.SetBudget(t.Context(), w.key, 100, BudgetMonth))(t)
+		root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 60, Lifetime: time.Minute}))(t)
+		wantBudget(60, 0)
+		_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 41, Lifetime: time.Minute})
+		var exhausted *BudgetError
+		if !errors.As(err, &exhausted) || exhausted.Remaining != 40 || !exhausted.Resets.After(time.Now()) {
+			t.Errorf("a session beyond the budget: %v", err)
+		}
+		wantBudget(60, 0)
+		must(s.ChangeLimits(t.Context(), w.key, root.ID, NewLimits{AddValue: new(money.MicroUSD(40))}))(t)
+		wantBudget(100, 0)
+		_, err = s.ChangeLimits(t.Context(), w.key, root.ID, NewLimits{AddValue: new(money.MicroUSD(1))})
+		if !errors.As(err, &exhausted) {
+			t.Errorf("a top-up beyond the budget: %v", err)
+		}
+		must(s.Charge(t.Context(), w.byKey(), root.ID, Charge{Count: 1, Value: 30}))(t)
+		must(s.EndSession(t.Context(), w.byKey(), root.ID))(t)
+		wantBudget(0, 30)
+	})
+}
+
+func TestATopUpOfAChildTakesFromItsParent(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		child := w.child(t, s, w.session.ID, 10, 10)
+		changed := must(s.ChangeLimits(t.Context(), w.key, child.ID, NewLimits{AddValue: new(money.MicroUSD(20)), MaxActions: new(int64(50))}))(t)
+		if changed.MaxValue != 30 || changed.MaxActions != 50 {
+			t.Errorf("changed to %+v", changed)
+		}
+		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{50, 30})
+		_, err := s.ChangeLimits(t.Context(), w.key, child.ID, NewLimits{AddValue: new(money.MicroUSD(71))})
+		var refused *ParentError
+		if !errors.As(err, &refused) || refused.Parent != w.session.ID || refused.Limit != "max_value_usd" {
+			t.Errorf("a top-up beyond the parent: %v", err)
+		}
+		_, err = s.ChangeLimits(t.Context(), w.key, child.ID, NewLimits{Lifetime: new(24 * time.Hour)})
+		if !errors.As(err, &refused) || refused.Limit != "expires_at" {
+			t.Errorf("a lifetime beyond the parent: %v", err)
+		}
+		must(s.ChangeLimits(t.Context(), w.key, child.ID, NewLimits{Lifetime: new(2 * time.Minute), MaxValue: new(money.MicroUSD(5))}))(t)
+		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{50, 30})
+		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{Lifetime: new(time.Minute)}))(t)
+		parent, is := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t), must(s.Session(t.Context(), w.byKey(), child.ID))(t)
+		if is.Expires.After(parent.Expires) {
+			t.Errorf("the child expires at %s, its parent at %s", is.Expires, parent.Expires)
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
+)
+
+var (
+	endDescendant     = newScript("end_descendant", writes)
+	shortenDescendant = newScript("shorten_descendant", writes)
+)
+
+// descend calls do for every open descendant of a session, parents before their children, and returns them by level. It reads a
+// session's parts after do has returned for it, so when do has made the session refuse new children, it misses none.
+func (s *Store) descend(ctx context.Context, organization uuid.UUID, root place, do func(context.Context, place) error) ([][]place, error) {
+	var levels [][]place
+	for level := []place{root}; ; {
+		next, err := s.childrenOf(ctx, organization, level)
+		if err != nil || len(next) == 0 {
+			return levels, err
+		}
+		levels = append(levels, next)
+		err = eachOf(ctx, len(next), func(ctx context.Context, i int) error { return do(ctx, next[i]) })
+		if err != nil {
+			return levels, err
+		}
+		level = next
+	}
+}
+
+// childrenOf returns the children for which the sessions have set parts aside.
+func (s *Store) childrenOf(ctx context.Context, _ uuid.UUID, of []place) ([]place, error) {
+	read, err := pipelined(ctx, s, of, func(p redis.Pipeliner, of place) *redis.MapStringStringCmd {
+		return p.HGetAll(ctx, s.keys.parts(of.session))
+	})
+	if err != nil {
+		return nil, err
+	}
+	var children []place
+	for _, parts := range read {
+		for member, part := range parts.Val() {
+			child, err := members{}.id(member)
+			if err != nil {
+				return nil, err
+			}
+			agent, taken, err := readPart(part)
+			if err != nil {
+				return nil, err
+			}
+			if !taken {
+				children = append(children, place{child, agent})
+			}
+		}
+	}
+	return children, nil
+}
+
+// endBelow ends every descendant of a session that has ended, and then gives their parts back as far as that goes. Errors:
+// ErrUnavailable; then some may live, and the same request goes on.
+func (s *Store) endBelow(ctx context.Context, organization uuid.UUID, root place) error {
+	levels, err := s.descend(ctx, organization, root, func(ctx context.Context, p place) error {
+		return s.endOne(ctx, organization, p)
+	})
+	if err != nil {
+		return fmt.Errorf("%w: the session is ended, and not all of its descendants are: %v", ErrUnavailable, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	for i := len(levels) - 1; i >= 0; i-- {
+		_ = eachOf(ctx, len(levels[i]), func(ctx context.Context, j int) error {
+			_, _ = s.settleOver(ctx, organization, levels[i][j])
+			return nil
+		})
+	}
+	return nil
+}
+
+func (s *Store) endOne(ctx context.Context, organization uuid.UUID, p place) error {
+	act := ownActor(organization, p.agent)
+	keys := []string{s.keys.agent(p.agent), s.keys.session(p.agent, p.session), s.keys.holds(p.agent, p.session), s.keys.events(p.agent)}
+	r, err := s.releasingDueHolds(ctx, act, p.session, func() (*reply, error) {
+		return s.client.Run(ctx, act.flow, endDescendant, keys, refusedFor.Milliseconds(), s.audit(ctx, act))
+	})
+	if err != nil {
+		return err
+	}
+	if r.Text(0) != "" {
+		s.usage.noteEvent(organization)
+	}
+	return r.Err
+}
+
+// The flags of a session that are read here; see include/restrict.lua.
+const (
+	hasChildren = "c"
+	keptAbove   = "k"
+)
+
+// endTree ends the descendants of a session that has ended, and settles it.
+func (s *Store) endTree(ctx context.Context, act actor, id uuid.UUID, flags string) error {
+	p := place{id, act.agent}
+	if strings.Contains(flags, hasChildren) {
+		if err := s.endBelow(ctx, act.organization, p); err != nil {
+			return err
+		}
+	}
+	if strings.Contains(flags, keptAbove) {
+		ctx, cancel := context.WithTimeout(ctx, settleTime)
+		defer cancel()
+		_, _ = s.settleOver(ctx, act.organization, p) // else the next request that needs its part settles it
+	}
+	return nil
+}
+
+// shortenBelow makes no descendant of a session last longer than the session. Errors: ErrUnavailable; then some may last longer, and
+// the same request goes on.
+func (s *Store) shortenBelow(ctx context.Context, organization uuid.UUID, root place) error {
+	last, err := s.client.Call(ctx, flow{Owner: organization}, reads, "hget", s.keys.session(root.agent, root.session), "x")
+	expires, isText := last.(string)
+	if err == nil && isText {
+		_, err = s.descend(ctx, organization, root, func(ctx context.Context, p place) error {
+			act := ownActor(organization, p.agent)
+			_, err := s.client.Run(ctx, act.flow, shortenDescendant, []string{s.keys.session(p.agent, p.session)}, expires,
+				refusedFor.Milliseconds())
+			return err
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrUnavailable, err)
+	}
+	return nil
+}
