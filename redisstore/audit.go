@@ -25,14 +25,15 @@ type Event struct {
 	Transaction uuid.UUID
 	Family      uuid.UUID
 	Lease       uuid.UUID
-	Limit       string // max_actions, max_value_usd or max_committed_usd, "" for none
-	Late        bool   // a commit after the transaction had expired
+	Child       uuid.UUID // of the session
+	Limit       string    // max_actions, max_value_usd or max_committed_usd, "" for none
+	Late        bool      // a commit after the transaction had expired
 	// What changed; nil for what the event does not contain.
 	MaxActions     *int64
 	Actions        *int64                    // of a lease: granted, spent or expired
 	OverageActions *int64                    // of a lease
 	MaxLease       *int64                    // seconds
-	Amounts        map[string]money.MicroUSD // by name: max_value, max_committed, held, leased, released, charged, overage
+	Amounts        map[string]money.MicroUSD // by name: max_value, max_committed, held, leased, delegated, released, charged, overage
 	Times          map[string]time.Time      // by name: expires, previous_until, spent
 }
 
@@ -132,6 +133,8 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.Family = idOrNilAt(r, i)
 	case "lease":
 		e.Lease = idOrNilAt(r, i)
+	case "child":
+		e.Child = idOrNilAt(r, i)
 	case "limit":
 		e.Limit = r.Text(i)
 	case "max_actions":
@@ -144,7 +147,7 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.MaxLease = new(r.Number(i))
 	case "late":
 		e.Late = r.Text(i) != ""
-	case "max_value", "max_committed", "held", "leased", "released", "charged", "overage":
+	case "max_value", "max_committed", "held", "leased", "delegated", "released", "charged", "overage":
 		if e.Amounts == nil {
 			e.Amounts = map[string]money.MicroUSD{}
 		}

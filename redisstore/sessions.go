@@ -41,6 +41,11 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 	return session, s.released(ctx, Caller{Key: &key}, n.Idempotency, asUnavailable(err))
 }
 
+// CreateRootSession is CreateSession for a caller with an API key.
+func (s *Store) CreateRootSession(ctx context.Context, c Caller, n NewSession) (Session, error) {
+	return s.CreateSession(ctx, *c.Key, n)
+}
+
 func (s *Store) sessionCreation(ctx context.Context, key APIKey, n NewSession) *creation {
 	act := actor{organization: key.Organization, agent: n.Agent}
 	outcome := n.Agent

@@ -45,11 +45,12 @@ func answersOfEveryType() []namedAnswer {
 	ofQuota.quotaUsage = &quotaUsage{"agents", 1 << 53, 0}
 	session := sessionAnswer{
 		id, other, redisstore.Active, 1e9, 7, money.Max, 12_300_000, 100_001, 5, 1, &most, 3600, scopes, object, at, at, at,
+		other, &count, &most,
 	}
 	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, "rms_secret"}
 	event := eventAnswer{
-		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other,
-		eventData{"max_actions", &count, &count, &count, &count, &most, &none, &most, &most, &most, &none, &most, true, at, at, at},
+		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id,
+		eventData{"max_actions", &count, &count, &count, &count, &most, &none, &most, &most, &most, &most, &none, &most, true, at, at, at},
 	}
 	transaction := transactionAnswer{
 		id, other, id, 7, redisstore.Committed, hostile, money.Max, 1, 100_001, true, hostile, object, object, object, at, at,

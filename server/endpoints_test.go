@@ -26,6 +26,9 @@ func endpointsOfOrganizations(w tenant, session string) []endpoint {
 		{"DELETE", "/v1/agents/" + w.agent.id + "/families/" + uuid.NewString(), nil},
 		{"POST", "/sessions", fields{"agent_id": w.agent.id}},
 		{"POST", "/v1/sessions", fields{"agent_id": w.agent.id}},
+		{"PUT", "/v1/budget", fields{"max_value_usd": 1_000_000, "period": "none"}},
+		{"GET", "/v1/budget", nil},
+		{"DELETE", "/v1/budget", nil},
 		{"PATCH", "/sessions/" + session, fields{"max_actions": 5}},
 		{"PATCH", "/v1/sessions/" + session, fields{"max_actions": 5}},
 	}
@@ -59,6 +62,7 @@ func endpointsOfBoth(w tenant, session, transaction string) []endpoint {
 		all = append(all,
 			endpoint{"GET", prefix + "/sessions", nil},
 			endpoint{"GET", prefix + "/sessions/" + session, nil},
+			endpoint{"GET", prefix + "/sessions/" + session + "/tree", nil},
 			endpoint{"POST", prefix + "/sessions/" + session + "/actions", nil},
 			endpoint{"POST", prefix + "/sessions/" + session + "/leases", fields{"max_actions": 1, "expires_in_seconds": 1}},
 			endpoint{"POST", prefix + "/sessions/" + session + "/end", nil},

@@ -18,6 +18,7 @@ type eventAnswer struct {
 	Transaction uuid.UUID  `json:"transaction_id,omitzero"`
 	Family      uuid.UUID  `json:"family_id,omitzero"`
 	Lease       uuid.UUID  `json:"lease_id,omitzero"`
+	Child       uuid.UUID  `json:"child_session_id,omitzero"`
 	Data        eventData  `json:"data,omitzero"`
 }
 
@@ -37,6 +38,7 @@ type eventData struct {
 	MaxCommitted    *money.MicroUSD `json:"max_committed_usd,omitzero"`
 	Held            *money.MicroUSD `json:"value_held_usd,omitzero"`
 	Leased          *money.MicroUSD `json:"value_leased_usd,omitzero"`
+	Delegated       *money.MicroUSD `json:"value_delegated_usd,omitzero"`
 	Released        *money.MicroUSD `json:"value_released_usd,omitzero"`
 	Charged         *money.MicroUSD `json:"value_usd,omitzero"`
 	Overage         *money.MicroUSD `json:"overage_usd,omitzero"`
@@ -59,10 +61,11 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 	}
 	return eventAnswer{
 		ID: e.ID, Type: e.Type, Time: timestamp(e.Time), Agent: agent, Actor: actor, Request: e.Request,
-		Session: e.Session, Transaction: e.Transaction, Family: e.Family, Lease: e.Lease,
+		Session: e.Session, Transaction: e.Transaction, Family: e.Family, Lease: e.Lease, Child: e.Child,
 		Data: eventData{
 			Limit: e.Limit, MaxActions: e.MaxActions, MaxValue: amount("max_value"), Held: amount("held"), Leased: amount("leased"),
-			MaxLease: e.MaxLease, Actions: e.Actions, OverageActions: e.OverageActions,
+			Delegated: amount("delegated"),
+			MaxLease:  e.MaxLease, Actions: e.Actions, OverageActions: e.OverageActions,
 			MaxCommitted: amount("max_committed"), Late: e.Late,
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
 			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),

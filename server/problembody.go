@@ -1,6 +1,10 @@
 package server
 
-import "remit/redisstore"
+import (
+	"github.com/google/uuid"
+	"remit/money"
+	"remit/redisstore"
+)
 
 // problem is an RFC 9457 body.
 type problem struct {
@@ -17,8 +21,16 @@ type problem struct {
 	TransactionStatus redisstore.Status `json:"transaction_status,omitzero"`
 	Limit             string            `json:"limit,omitzero"`
 	Suspended         timestamp         `json:"suspended_at,omitzero"`
+	Parent            uuid.UUID         `json:"parent_session_id,omitzero"`
 	*limitUsage
 	*quotaUsage
+	*budgetRoom
+}
+
+// budgetRoom is what an organization's budget has left, and until when.
+type budgetRoom struct {
+	Remaining money.MicroUSD `json:"remaining_usd"`
+	Resets    timestamp      `json:"resets_at,omitzero"`
 }
 
 // fieldError names what is wrong with one field of a request.
@@ -55,6 +67,7 @@ var titles = map[string]string{
 	"session_suspended":      "Session suspended",
 	"limit_below_usage":      "Limit below usage",
 	"quota_exceeded":         "Quota exceeded",
+	"budget_exhausted":       "Budget exhausted",
 	"idempotency_key_reused": "Idempotency key reused",
 
 	"transaction_not_pending":    "Transaction not pending",

@@ -31,6 +31,8 @@ var errorsWithMembers = []error{
 	&redisstore.NotActiveError{Status: redisstore.Expired},
 	&conflict{&redisstore.NotActiveError{Status: redisstore.Expired}},
 	&redisstore.BelowUsageError{Limit: "max_actions"},
+	&redisstore.BudgetError{}, &redisstore.BudgetBelowUsageError{},
+	&redisstore.ParentError{LimitError: &redisstore.LimitError{Limit: "max_actions"}},
 	&redisstore.QuotaError{Quota: "agents", Used: 1, Max: 1},
 	&redisstore.NotPendingError{Status: redisstore.Expired},
 	redisstore.ErrNotReversible,

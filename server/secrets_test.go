@@ -69,6 +69,9 @@ func (c *client) useEachEndpoint() []string {
 			lease := w.lease(session, fields{"max_actions": 1}, asKey(w.key)).is(201).text("id")
 			e.path = "/v1/leases/" + lease + after[len(lease):]
 		}
+		if e.path == "/v1/budget" && e.method != "PUT" {
+			w.put("/v1/budget", fields{"max_value_usd": 1, "period": "none"}, asKey(w.key)).is(200)
+		}
 		r := c.carryOut(e)
 		if r.status >= 300 {
 			c.t.Errorf("%s: %d %s", r.what, r.status, r.body)

@@ -18,6 +18,7 @@ func (s *Server) sessionRoutes(r *routes) {
 		r.get(prefix+"/sessions/{id}", s.getSession)
 		r.patch(prefix+"/sessions/{id}", s.changeLimits)
 		r.post(prefix+"/sessions/{id}/end", s.endSession)
+		r.get(prefix+"/sessions/{id}/tree", s.getSessionTree)
 	}
 }
 
@@ -27,6 +28,7 @@ const (
 
 type createSessionRequest struct {
 	Agent        optional[string]         `json:"agent_id"`
+	Parent       optional[string]         `json:"parent_session_id"`
 	MaxActions   optional[int64]          `json:"max_actions"`
 	MaxValue     optional[money.MicroUSD] `json:"max_value_usd"`
 	MaxCommitted optional[money.MicroUSD] `json:"max_committed_usd"`
@@ -47,6 +49,9 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 	}
 	if r.MaxCommitted.given {
 		n.MaxCommitted = &r.MaxCommitted.value
+	}
+	if r.Parent.given {
+		n.Parent, n.WithinParent = v.id("parent_session_id", r.Parent), !r.ExpiresIn.given
 	}
 	lifetime := r.ExpiresIn.or(int64(defaults.Lifetime / time.Second))
 	v.within("max_actions", n.MaxActions, 1, maxActionsLimit)
@@ -105,21 +110,30 @@ type sessionAnswer struct {
 	Expires      timestamp         `json:"expires_at"`
 	Created      timestamp         `json:"created_at"`
 	Ended        timestamp         `json:"ended_at,omitzero"`
+
+	Parent           uuid.UUID       `json:"parent_session_id,omitzero"`
+	DelegatedActions *int64          `json:"actions_delegated,omitzero"`
+	DelegatedValue   *money.MicroUSD `json:"value_delegated_usd,omitzero"`
 }
 
 func sessionOf(v redisstore.Session) sessionAnswer {
-	return sessionAnswer{
+	a := sessionAnswer{
 		ID: v.ID, Agent: v.Agent, Status: v.Status,
 		MaxActions: v.MaxActions, ActionCount: v.ActionCount,
 		MaxValue: v.MaxValue, ValueUsed: v.ValueUsed, ValueHeld: v.ValueHeld, Overage: v.ValueOverage,
 		Committed: v.ValueCommitted, MaxCommitted: v.MaxCommitted, MaxLease: int64(v.MaxLease / time.Second),
 		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
+		Parent: v.Parent,
 	}
+	if d := v.Delegated; d != nil {
+		a.DelegatedActions, a.DelegatedValue = &d.Actions, &d.Value
+	}
+	return a
 }
 
 func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	caller, err := s.sessionCreator(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,10 +148,17 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if wanted.Idempotency, err = idempotencyOf(ctx, "create session", wanted.Agent); err != nil {
 		return err
 	}
-	session, err := s.store.CreateSession(requestContext(ctx), key, wanted)
+	if err := caller.mayCreate(wanted); err != nil {
+		return err
+	}
+	create := s.store.CreateChildSession
+	if wanted.Parent == uuid.Nil {
+		create = s.store.CreateRootSession
+	}
+	session, err := create(requestContext(ctx), caller.Caller, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	var held *redisstore.ScopeError
-	if errors.As(err, &held) {
+	if errors.As(err, &held) && wanted.Parent == uuid.Nil {
 		return invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
 	}
 	if err != nil {
@@ -322,6 +343,13 @@ func (a sessionAnswer) append(o object) (object, error) {
 	o = o.time(`,"created_at":`, a.Created)
 	if !a.Ended.IsZero() {
 		o = o.time(`,"ended_at":`, a.Ended)
+	}
+	if a.Parent != uuid.Nil {
+		o = o.id(`,"parent_session_id":`, a.Parent)
+	}
+	if a.DelegatedActions != nil {
+		o = o.number(`,"actions_delegated":`, *a.DelegatedActions)
+		o = o.amount(`,"value_delegated_usd":`, *a.DelegatedValue)
 	}
 	return append(o, '}'), nil
 }

@@ -28,7 +28,7 @@ func usageOf(u redisstore.Usage) limitUsage {
 	return limitUsage{
 		ActionCount: u.ActionCount, MaxActions: u.MaxActions,
 		ValueUsed: u.ValueUsed, MaxValue: u.MaxValue, ValueHeld: u.ValueHeld,
-		RemainingActions: u.MaxActions - u.ActionCount,
+		RemainingActions: u.RemainingActions(),
 		RemainingValue:   u.RemainingValue(),
 		Expires:          timestamp(u.Expires),
 	}
