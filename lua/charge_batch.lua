@@ -40,7 +40,8 @@ local flags = w or ''
 
 h, gb = h or '0', gb or nil
 local used_n, max_n, used_v, max_v, held = tonumber(n), tonumber(ma), tonumber(v), tonumber(mv), tonumber(h)
-local leased, scopes, limit = tonumber(lv or 0), ' ' .. (sc or agent_scopes) .. ' ', value_limit(gb, mv)
+local leased, limit = tonumber(lv or 0), value_limit(gb, mv)
+local scopes, scopes_held = ' ' .. (sc or agent_scopes) .. ' ', ' ' .. agent_scopes .. ' '
 h = string.format('%.0f', held + leased) -- leased value is shown as held
 local delegated_n = 0
 if r and string.find(r, 'c', 1, true) then -- as block/show_delegated.lua
@@ -50,7 +51,8 @@ end
 local outcomes = {}
 for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
   local outcome
-  if scope ~= '' and not string.find(scopes, ' ' .. scope .. ' ', 1, true) then
+  local wanted = ' ' .. scope .. ' '
+  if scope ~= '' and not (string.find(scopes, wanted, 1, true) and string.find(scopes_held, wanted, 1, true)) then
     outcome = {'scope_not_held', scope}
   elseif used_n + count > max_n then
     flags = note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')

@@ -17,6 +17,7 @@
 -- Reply:  {'ok', n, ma, v, mv, h, x, gb}        actions and their limit; value, its limit and what is held or
 --                                               leased, in micro-USD; expiry in ms since 1970; gb as include/budget.lua says, nil
 --                                               for none
+--         {'ok', n, ma, v, mv, h, x, gb, scopes_left}  of an agent whose scopes were narrowed; see block/scopes_left.lua
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'agent_suspended', since}             in ms since 1970
@@ -40,6 +41,7 @@ local count, value, scope, audit = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 --@block now
 --@block either_caller
 --@block refuse_suspended
+--@block scopes_left
 
 local a, n, ma, v, mv, h, x, e = unpack(redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e'))
 --@block refuse_unknown_session
@@ -60,6 +62,10 @@ end
 if active and scope ~= '' then
   local scopes = redis.call('HGET', session, 'sc') or redis.call('HGET', agent, 'scopes')
   --@block hold_scope held=scopes
+  if scopes_left then
+    local held_still = string.sub(scopes_left, 2)
+    --@block hold_scope held=held_still
+  end
 end
 
 local after_n, max_n = n + count, ma + 0
@@ -74,6 +80,9 @@ if active and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v ==
   end
   --@block show_leased v=used_v h=h lv=lv
   --@block show_delegated n=used_n v=used_v gb=gb r=r
+  if scopes_left then
+    return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left}
+  end
   return {'ok', used_n, ma, used_v, mv, h, x, gb}
 end
 
@@ -104,4 +113,7 @@ redis.call('HSET', session, 'n', used_n, 'v', used_v)
 note_usage(session, events, audit, now, flags, after_n, max_n, taken_v, max_v, limit)
 --@block show_leased v=used_v h=h lv=lv
 --@block show_delegated n=used_n v=used_v gb=gb r=r
+if scopes_left then
+  return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left}
+end
 return {'ok', used_n, ma, used_v, mv, h, x, gb}

@@ -93,23 +93,25 @@ func (a sessionSummary) append(o object) object {
 }
 
 type sessionAnswer struct {
-	ID           uuid.UUID         `json:"id"`
-	Agent        uuid.UUID         `json:"agent_id"`
-	Status       redisstore.Status `json:"status"`
-	MaxActions   int64             `json:"max_actions"`
-	ActionCount  int64             `json:"action_count"`
-	MaxValue     money.MicroUSD    `json:"max_value_usd"`
-	ValueUsed    money.MicroUSD    `json:"value_used_usd"`
-	ValueHeld    money.MicroUSD    `json:"value_held_usd"`
-	Overage      money.MicroUSD    `json:"value_overage_usd"`
-	Committed    money.MicroUSD    `json:"value_committed_usd"` // rollbacks do not lower it
-	MaxCommitted *money.MicroUSD   `json:"max_committed_usd,omitzero"`
-	MaxLease     int64             `json:"max_lease_seconds"`
-	Scopes       []string          `json:"scopes"`
-	Metadata     jsontext.Value    `json:"metadata"`
-	Expires      timestamp         `json:"expires_at"`
-	Created      timestamp         `json:"created_at"`
-	Ended        timestamp         `json:"ended_at,omitzero"`
+	ID               uuid.UUID         `json:"id"`
+	Agent            uuid.UUID         `json:"agent_id"`
+	Status           redisstore.Status `json:"status"`
+	MaxActions       int64             `json:"max_actions"`
+	ActionCount      int64             `json:"action_count"`
+	MaxValue         money.MicroUSD    `json:"max_value_usd"`
+	ValueUsed        money.MicroUSD    `json:"value_used_usd"`
+	ValueHeld        money.MicroUSD    `json:"value_held_usd"`
+	Overage          money.MicroUSD    `json:"value_overage_usd"`
+	Committed        money.MicroUSD    `json:"value_committed_usd"` // rollbacks do not lower it
+	MaxCommitted     *money.MicroUSD   `json:"max_committed_usd,omitzero"`
+	MaxLease         int64             `json:"max_lease_seconds"`
+	Scopes           []string          `json:"scopes"`
+	Metadata         jsontext.Value    `json:"metadata"`
+	Expires          timestamp         `json:"expires_at"`
+	Created          timestamp         `json:"created_at"`
+	Ended            timestamp         `json:"ended_at,omitzero"`
+	Suspended        timestamp         `json:"suspended_at,omitzero"`
+	SuspensionReason string            `json:"suspension_reason,omitzero"`
 
 	Parent           uuid.UUID       `json:"parent_session_id,omitzero"`
 	DelegatedActions *int64          `json:"actions_delegated,omitzero"`
@@ -124,6 +126,7 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 		Committed: v.ValueCommitted, MaxCommitted: v.MaxCommitted, MaxLease: int64(v.MaxLease / time.Second),
 		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
+		Suspended: timestamp(v.Suspended), SuspensionReason: v.SuspensionReason,
 		Parent: v.Parent,
 	}
 	if d := v.Delegated; d != nil {
@@ -344,6 +347,12 @@ func (a sessionAnswer) append(o object) (object, error) {
 	if !a.Ended.IsZero() {
 		o = o.time(`,"ended_at":`, a.Ended)
 	}
+	if !a.Suspended.IsZero() {
+		o = o.time(`,"suspended_at":`, a.Suspended)
+	}
+	if a.SuspensionReason != "" {
+		o, err = o.text(`,"suspension_reason":`, a.SuspensionReason)
+	}
 	if a.Parent != uuid.Nil {
 		o = o.id(`,"parent_session_id":`, a.Parent)
 	}
@@ -351,5 +360,5 @@ func (a sessionAnswer) append(o object) (object, error) {
 		o = o.number(`,"actions_delegated":`, *a.DelegatedActions)
 		o = o.amount(`,"value_delegated_usd":`, *a.DelegatedValue)
 	}
-	return append(o, '}'), nil
+	return append(o, '}'), err
 }

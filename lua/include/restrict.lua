@@ -19,10 +19,14 @@ local function unrestrict(session, r, flag, hx, gb)
   end
   redis.call('HDEL', session, 'r')
   local given_back = string.match(gb or '', '^(%d+) ' .. no_max_committed .. ' ')
-  if given_back and not hx then -- it costs what it cost before
-    redis.call('HDEL', session, 'h', 'gb')
-    if given_back ~= '0' then
-      redis.call('HSET', session, 'gb', given_back)
-    end
+  if not given_back then
+    return
+  end
+  redis.call('HDEL', session, 'gb')
+  if given_back ~= '0' then
+    redis.call('HSET', session, 'gb', given_back)
+  end
+  if not hx then
+    redis.call('HDEL', session, 'h') -- so that it costs what it cost before
   end
 end
