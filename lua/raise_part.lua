@@ -18,7 +18,6 @@
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}    in ms since 1970, '' if it has not happened
---         {'session_suspended', since}              in ms since 1970
 --         {'given_up'}                              the child has no part any more
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was changed
 -- Writes: HSET session and parts; XADD events
@@ -38,7 +37,6 @@ local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, dn, dv = unpack(redis.call('HM
 --@block refuse_holds_due hx=hx
 local flags = w or ''
 --@block refuse_inactive
---@block refuse_suspended_session r=r
 local part = redis.call('HGET', parts, child_id)
 local part_n, part_v = read_part(part)
 if not part_n then

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 	"remit/money"
 )
 
@@ -135,5 +136,131 @@ func TestATopUpOfAChildTakesFromItsParent(t *testing.T) {
 		if is.Expires.After(parent.Expires) {
 			t.Errorf("the child expires at %s, its parent at %s", is.Expires, parent.Expires)
 		}
+	})
+}
+
+func TestDescendantsFollowTheSuspensionOfASession(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		child := w.child(t, s, w.session.ID, 50, 50)
+		grandchild, other := w.child(t, s, child.ID, 10, 10), w.child(t, s, child.ID, 10, 10)
+		wantCharged := func(what string, session uuid.UUID, want bool) {
+			t.Helper()
+			_, err := s.Charge(t.Context(), w.byKey(), session, Charge{Count: 1})
+			if (err == nil) != want || err != nil && !isSuspended(err) {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		must(s.SuspendSession(t.Context(), w.key, other.ID, "its own"))(t)
+		must(s.SuspendSession(t.Context(), w.key, w.session.ID, "all"))(t)
+		must(s.SuspendSession(t.Context(), w.key, w.session.ID, "again"))(t)
+		for _, session := range []uuid.UUID{w.session.ID, child.ID, grandchild.ID, other.ID} {
+			wantCharged("while the root is suspended", session, false)
+		}
+		must(s.ResumeSession(t.Context(), w.key, grandchild.ID, ""))(t)
+		wantCharged("a resumed session below a suspended one", grandchild.ID, false)
+		_, err := s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID, Parent: child.ID, MaxActions: 1, Lifetime: time.Second})
+		if !isSuspended(err) {
+			t.Errorf("a child of a suspended session: %v", err)
+		}
+		must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t)
+		for _, session := range []uuid.UUID{w.session.ID, child.ID, grandchild.ID} {
+			wantCharged("after the root is resumed", session, true)
+		}
+		wantCharged("suspended by itself", other.ID, false)
+		must(s.ResumeSession(t.Context(), w.key, other.ID, ""))(t)
+		wantCharged("resumed by itself", other.ID, true)
+	})
+}
+
+func TestATreeIsBounded(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		refusal := func(parent uuid.UUID) string {
+			t.Helper()
+			_, err := s.CreateChildSession(t.Context(), w.byKey(), NewSession{
+				Agent: w.agent.ID, Parent: parent, MaxActions: 1, Lifetime: time.Minute, WithinParent: true})
+			var refused *ParentError
+			if errors.As(err, &refused) && refused.Parent == parent {
+				return refused.Limit
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			return ""
+		}
+		deepest := w.session.ID
+		for range 7 {
+			deepest = w.child(t, s, deepest, 10, 10).ID
+		}
+		if limit := refusal(deepest); limit != "max_depth" {
+			t.Errorf("a ninth level: %q", limit)
+		}
+		looks := make([]redis.Z, 998)
+		for i := range looks {
+			id := NewRootID()
+			looks[i] = redis.Z{Score: 9e15, Member: string(id[:])}
+		}
+		if err := s.client.Redis().ZAdd(t.Context(), s.keys.looks(w.session.ID), looks...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if limit := refusal(w.session.ID); limit != "" {
+			t.Errorf("the 1,000th child: %q", limit)
+		}
+		if limit := refusal(w.session.ID); limit != "max_open_children" {
+			t.Errorf("the 1,001st child: %q", limit)
+		}
+	})
+}
+
+// What a crash leaves behind comes back to the next request that needs it.
+func TestWhatACrashSetAsideComesBackToTheRequestThatNeedsIt(t *testing.T) {
+	t.Parallel()
+	withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100, Lifetime: 100 * 24 * time.Hour})
+		act, lost := ownActor(w.key.Organization, w.agent.ID), NewID(w.agent.ID)
+		n := NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 40, Lifetime: time.Hour}
+		r := must(s.setAside(t.Context(), setAsidePart, act, lost, n))(t) // and no session is created
+		spent := w.child(t, s, w.session.ID, 10, 60)
+		must(s.Charge(t.Context(), w.byKey(), spent.ID, Charge{Count: 1, Value: 25}))(t)
+		if err := s.endOne(t.Context(), w.key.Organization, place{spent.ID, spent.Agent}); err != nil { // and it is not settled
+			t.Fatal(err)
+		}
+		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{20, 100})
+		_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 76})
+		var limit *LimitError
+		if !errors.As(err, &limit) {
+			t.Errorf("before anything may come back: %v", err)
+		}
+		step(40 * 24 * time.Hour)
+		must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 75}))(t)
+		w.wantBooks(t, s, w.session.ID, 2, 100, Delegated{})
+		part := must(readSetAside(r, nil))(t)
+		if _, err := s.createOfPart(t.Context(), act, n, part); !errors.Is(err, ErrUnavailable) {
+			t.Errorf("a creation whose part was given back: %v", err)
+		}
+		w.wantBooks(t, s, w.session.ID, 2, 100, Delegated{})
+	})
+}
+
+func TestARepeatedCreationOfAChildReturnsTheFirst(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		agent := newAgents(t, s, w.key, 1)[0].ID
+		create := func(value money.MicroUSD) (Session, error) {
+			return s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: agent, Parent: w.session.ID, MaxActions: 1, MaxValue: value,
+				Lifetime: time.Minute, Idempotency: &Idempotency{Key: "one", Fingerprint: [32]byte{byte(value)}}})
+		}
+		first, again := must(create(40))(t), must(create(40))(t)
+		if again.ID != first.ID || !again.Expires.Equal(first.Expires) || !again.Created.Equal(first.Created) {
+			t.Errorf("first %+v, again %+v", first, again)
+		}
+		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{1, 40})
+		_, err := create(41)
+		wantError(t, "another request with the key", err, ErrIdempotencyKeyReused)
+		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{1, 40})
 	})
 }

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -12,14 +13,15 @@ import (
 var (
 	endDescendant     = newScript("end_descendant", writes)
 	shortenDescendant = newScript("shorten_descendant", writes)
+	suspendDescendant = newScript("suspend_descendant", writes)
 )
 
 // descend calls do for every open descendant of a session, parents before their children, and returns them by level. It reads a
 // session's parts after do has returned for it, so when do has made the session refuse new children, it misses none.
-func (s *Store) descend(ctx context.Context, organization uuid.UUID, root place, do func(context.Context, place) error) ([][]place, error) {
+func (s *Store) descend(ctx context.Context, root place, do func(context.Context, place) error) ([][]place, error) {
 	var levels [][]place
 	for level := []place{root}; ; {
-		next, err := s.childrenOf(ctx, organization, level)
+		next, err := s.childrenOf(ctx, level)
 		if err != nil || len(next) == 0 {
 			return levels, err
 		}
@@ -33,7 +35,7 @@ func (s *Store) descend(ctx context.Context, organization uuid.UUID, root place,
 }
 
 // childrenOf returns the children for which the sessions have set parts aside.
-func (s *Store) childrenOf(ctx context.Context, _ uuid.UUID, of []place) ([]place, error) {
+func (s *Store) childrenOf(ctx context.Context, of []place) ([]place, error) {
 	read, err := pipelined(ctx, s, of, func(p redis.Pipeliner, of place) *redis.MapStringStringCmd {
 		return p.HGetAll(ctx, s.keys.parts(of.session))
 	})
@@ -62,7 +64,7 @@ func (s *Store) childrenOf(ctx context.Context, _ uuid.UUID, of []place) ([]plac
 // endBelow ends every descendant of a session that has ended, and then gives their parts back as far as that goes. Errors:
 // ErrUnavailable; then some may live, and the same request goes on.
 func (s *Store) endBelow(ctx context.Context, organization uuid.UUID, root place) error {
-	levels, err := s.descend(ctx, organization, root, func(ctx context.Context, p place) error {
+	levels, err := s.descend(ctx, root, func(ctx context.Context, p place) error {
 		return s.endOne(ctx, organization, p)
 	})
 	if err != nil {
@@ -122,7 +124,7 @@ func (s *Store) shortenBelow(ctx context.Context, organization uuid.UUID, root p
 	last, err := s.client.Call(ctx, flow{Owner: organization}, reads, "hget", s.keys.session(root.agent, root.session), "x")
 	expires, isText := last.(string)
 	if err == nil && isText {
-		_, err = s.descend(ctx, organization, root, func(ctx context.Context, p place) error {
+		_, err = s.descend(ctx, root, func(ctx context.Context, p place) error {
 			act := ownActor(organization, p.agent)
 			_, err := s.client.Run(ctx, act.flow, shortenDescendant, []string{s.keys.session(p.agent, p.session)}, expires,
 				refusedFor.Milliseconds())
@@ -133,4 +135,51 @@ func (s *Store) shortenBelow(ctx context.Context, organization uuid.UUID, root p
 		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrUnavailable, err)
 	}
 	return nil
+}
+
+// suspension is whether a session is suspended, and the version of that.
+type suspension struct {
+	place
+	suspended, version string
+}
+
+// suspendBelow makes the descendants of a session follow its suspension, or its end. Errors: ErrUnavailable; then some may not
+// follow, and the same request goes on.
+func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reason string) error {
+	found, err := s.client.Call(ctx, act.flow, reads, "hmget", s.keys.session(act.agent, id), "r", "sv")
+	values, ok := found.([]any)
+	if err == nil && (!ok || len(values) != 2) {
+		err = errReply
+	}
+	if err == nil {
+		r := &reply{Values: values}
+		is := suspension{place: place{id, act.agent}, version: cmp.Or(r.Optional(1), "0")}
+		if strings.Contains(r.Optional(0), "s") {
+			is.suspended = "1"
+		}
+		err = cmp.Or(r.Err, s.suspendChildren(ctx, act.organization, is, reason))
+	}
+	if err != nil {
+		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrUnavailable, err)
+	}
+	return nil
+}
+
+// suspendChildren makes the children of a session follow it, and then theirs. A tree is at most 8 deep.
+func (s *Store) suspendChildren(ctx context.Context, organization uuid.UUID, above suspension, reason string) error {
+	children, err := s.childrenOf(ctx, []place{above.place})
+	if err != nil {
+		return err
+	}
+	return eachOf(ctx, len(children), func(ctx context.Context, i int) error {
+		p := children[i]
+		act := ownActor(organization, p.agent)
+		r, err := s.client.Run(ctx, act.flow, suspendDescendant, []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent)},
+			above.suspended, above.version, reason, refusedFor.Milliseconds(), s.audit(ctx, act))
+		if err != nil || r.Text(0) == "" {
+			return err
+		}
+		s.usage.noteEvent(organization)
+		return s.suspendChildren(ctx, organization, suspension{p, r.Text(1), r.Text(2)}, reason)
+	})
 }

@@ -252,11 +252,11 @@ func (m *modelTree) plant(t *testing.T) {
 
 func TestATreeStaysExactWhateverStepIsTheLast(t *testing.T) {
 	t.Parallel()
-	steps := 3_000
+	steps := 1_000
 	if suite.Long {
 		steps = 200_000
 	}
-	const processes, ofTree = 4, 120
+	const processes, ofTree = 2, 100
 	for seed := range uint64(processes) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
