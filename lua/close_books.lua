@@ -12,8 +12,7 @@
 -- ARGV[1] = refused_for      ms that a refused id is remembered
 -- ARGV[2] = audit            see include/audit.lua
 --
--- Reply:  {'ok', state, n, v, ov, given_back, pa, pg}  state open, closed or refused; what it has used that is
---                          not taken; its parent as text
+-- Reply:  {'ok', state, n, v, ov, given_back, pa, pg}  state open, closed or refused; what it has used; its parent as text
 --                          and the parent's agent (16 bytes), '' for none
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 -- Writes: HSET and PEXPIRE session; XADD events
@@ -26,8 +25,8 @@ local refused_for, audit = ARGV[1], ARGV[2]
 --@block now
 
 local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
-local a, n, v, x, e, hx, w, cl, ov, gb, mv, pa, pg, r, tk = unpack(redis.call('HMGET', session,
-  'a', 'n', 'v', 'x', 'e', 'hx', 'w', 'cl', 'ov', 'gb', 'mv', 'pa', 'pg', 'r', 'tk'))
+local a, n, v, x, e, hx, w, cl, ov, gb, mv, pa, pg, r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'v', 'x', 'e', 'hx', 'w', 'cl', 'ov', 'gb', 'mv', 'pa', 'pg', 'r'))
 if not a then
   redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
   redis.call('HSET', session, 'cl', string.format('%.0f', now))
@@ -36,9 +35,6 @@ if not a then
 end
 local given_back = read_budget(gb, mv)
 ov, pa, pg = ov or '0', pa or '', pg or ''
-if tk then -- its usage is taken: see release_record.lua
-  return {'ok', 'closed', '0', '0', '0', '0', pa, pg}
-end
 if cl then
   return {'ok', 'closed', n, v, ov, given_back, pa, pg}
 end

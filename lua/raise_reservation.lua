@@ -1,9 +1,10 @@
 -- Raises what a root session has reserved in its organization's budget to what its max_value is to become; never lowers it. A
--- session without a reservation gets one if there is a budget. See docs/budgets.md.
+-- session without a reservation gets one if there is a budget, unless it is over. See docs/budgets.md.
 --
 -- KEYS[1] = budget         hash ob:{cell}:<organization>
 -- KEYS[2] = parts          hash op:{cell}:<organization>
 -- KEYS[3] = looks          zset ol:{cell}:<organization>
+-- KEYS[4] = closed_sessions  zset os:{cell}:<organization>
 --
 -- ARGV[1] = session_id     16 bytes
 -- ARGV[2] = agent_id       16 bytes, of the session
@@ -16,14 +17,14 @@
 --@include organization_budget_read
 --@include write_organization_budget
 --@include parts
-local budget, parts, looks = KEYS[1], KEYS[2], KEYS[3]
+local budget, parts, looks, closed_sessions = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local session_id, agent_id, max_value, look_after = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 
 --@block now
 
 local b, part = read_organization_budget(budget, now), redis.call('HGET', parts, session_id)
 local part_n, part_v = read_part(part)
-if not part_v and (part or not b.max) then
+if not part_v and (part or not b.max or redis.call('ZSCORE', closed_sessions, session_id)) then
   return {'ok', ''}
 end
 local more = math.max(max_value - (part_v or 0), 0)

@@ -1,5 +1,4 @@
--- Starts the time to live of a session whose books are closed and whose usage its parent has taken, and notes that: a part that
--- is set aside for it again, by a top-up that was overtaken, comes back whole.
+-- Starts the time to live of a session whose books are closed and whose usage its parent has taken.
 --
 -- KEYS[1] = session               hash s:{cell}:<session>
 -- KEYS[2] = session_transactions  zset stx:{cell}:<session>
@@ -8,14 +7,12 @@
 -- ARGV[1] = retention             ms that it stays readable from now
 --
 -- Reply:  {'ok'}
--- Writes: HSET and PEXPIRE session; PEXPIRE session_transactions and closed
+-- Writes: PEXPIRE session, session_transactions and closed
 local session, session_transactions, closed = KEYS[1], KEYS[2], KEYS[3]
 local retention = ARGV[1]
 
-local a, cl, tk = unpack(redis.call('HMGET', session, 'a', 'cl', 'tk'))
-if a and cl and not tk then
-  redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-  redis.call('HSET', session, 'tk', '1')
+local a, cl = unpack(redis.call('HMGET', session, 'a', 'cl'))
+if a and cl and redis.call('PTTL', session) > tonumber(retention) then
   redis.call('PEXPIRE', session, retention)
   redis.call('PEXPIRE', session_transactions, retention)
   redis.call('PEXPIRE', closed, retention)

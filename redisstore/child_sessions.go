@@ -193,7 +193,8 @@ func (s *Store) withoutChild(ctx context.Context, act actor, n NewSession, part 
 	}
 	settleContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	_, _ = s.settlePart(settleContext, act.organization, place{n.Parent, act.agent}, place{part.child, n.Agent}, false)
+	// The creation has run and created nothing, so its id needs no tombstone.
+	_ = s.takeBack(settleContext, act.organization, place{n.Parent, act.agent}, place{part.child, n.Agent}, &closedBooks{})
 	s.drop(settleContext, s.keys.organizationOpen(act.organization), members{}, part.child)
 	if n.Idempotency != nil && !part.again { // so that the corrected request may use the key
 		_, _ = s.client.Call(settleContext, act.flow, bestEffort, "del", s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, "")))

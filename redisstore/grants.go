@@ -147,7 +147,7 @@ func (s *Store) grantByParent(ctx context.Context, act actor, at limitsNow, acti
 
 func (s *Store) grantByBudget(ctx context.Context, act actor, at limitsNow, value money.MicroUSD) (string, error) {
 	o := act.organization
-	keys := []string{s.keys.organizationBudget(o), s.keys.reservations(o), s.keys.reservationLooks(o)}
+	keys := []string{s.keys.organizationBudget(o), s.keys.reservations(o), s.keys.reservationLooks(o), s.keys.organizationClosed(o)}
 	raise := func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, raiseReservation, keys, at.id, at.agent, int64(value), firstLook.Milliseconds())
 	}

@@ -118,7 +118,8 @@ func (s *Store) takeBack(ctx context.Context, organization uuid.UUID, above, p p
 	}
 	if above == (place{}) {
 		_, err := s.client.Run(ctx, act.flow, dropReservation,
-			[]string{s.keys.reservations(organization), s.keys.reservationLooks(organization)}, p.session)
+			[]string{s.keys.reservations(organization), s.keys.reservationLooks(organization), s.keys.organizationOpen(organization),
+				s.keys.organizationClosed(organization)}, p.session)
 		return err
 	}
 	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.session), s.keys.looks(above.session),
@@ -235,6 +236,9 @@ func mayGiveBack(err error) bool {
 
 // deadline is until when a session whose value a budget reserved may be created, as create_session.lua takes it.
 func (r *rootSession) deadline() string {
+	if r == nil {
+		return ""
+	}
 	reserved, err := strconv.ParseInt(r.reserved, 10, 64)
 	if err != nil {
 		return ""
@@ -246,7 +250,7 @@ func (r *rootSession) deadline() string {
 func (s *Store) giveBackReservation(ctx context.Context, organization uuid.UUID, p place) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	_, _ = s.settlePart(ctx, organization, place{}, p, false)
+	_ = s.takeBack(ctx, organization, place{}, p, &closedBooks{}) // the creation has run, so its id needs no tombstone
 }
 
 // settleListed settles those of the sessions that are in a tree, so that nothing of a tree that nobody uses again stays for ever.
