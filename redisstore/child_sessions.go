@@ -197,7 +197,7 @@ func (s *Store) withoutChild(ctx context.Context, act actor, n NewSession, part 
 	_ = s.takeBack(settleContext, act.organization, place{n.Parent, act.agent}, place{part.child, n.Agent}, &closedBooks{})
 	s.drop(settleContext, s.keys.organizationOpen(act.organization), members{}, part.child)
 	if n.Idempotency != nil && !part.again { // so that the corrected request may use the key
-		_, _ = s.client.Call(settleContext, act.flow, bestEffort, "del", s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, "")))
+		_ = s.client.Redis().Unlink(settleContext, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, ""))).Err()
 	}
 	return asUnavailable(refusal)
 }

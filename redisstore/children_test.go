@@ -264,3 +264,42 @@ func TestARepeatedCreationOfAChildReturnsTheFirst(t *testing.T) {
 		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{1, 40})
 	})
 }
+
+func TestATreeIsReadNearestFirst(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		first, second := w.child(t, s, w.session.ID, 10, 10), w.child(t, s, w.session.ID, 20, 20)
+		below := w.child(t, s, second.ID, 5, 5)
+		must(s.Charge(t.Context(), w.byKey(), first.ID, Charge{Count: 1, Value: 3}))(t)
+		must(s.EndSession(t.Context(), w.byKey(), first.ID))(t)
+		grant := w.exchange(t, s)
+		for name, caller := range map[string]Caller{"key": w.byKey(), "its agent": byToken(grant)} {
+			tree := must(s.Tree(t.Context(), caller, w.session.ID))(t)
+			if tree.ID != w.session.ID || tree.ValueUsed != 3 || len(tree.Children) != 2 || tree.Truncated {
+				t.Fatalf("by %s: %+v", name, tree)
+			}
+			newest, oldest := tree.Children[0], tree.Children[1]
+			if newest.ID != second.ID || newest.Parent != w.session.ID || len(newest.Children) != 1 || newest.Children[0].ID != below.ID {
+				t.Errorf("by %s, the newest child: %+v", name, newest)
+			}
+			if oldest.ID != first.ID || oldest.Status != Completed || oldest.ValueUsed != 3 {
+				t.Errorf("by %s, the closed child: %+v", name, oldest)
+			}
+		}
+		stranger := newTenant(t, s, NewSession{MaxActions: 1})
+		_, err := s.Tree(t.Context(), stranger.byKey(), w.session.ID)
+		wantError(t, "by a stranger", err, ErrUnknownSession)
+		looks := make([]redis.Z, MostInTree)
+		for i := range looks {
+			id := NewRootID()
+			looks[i] = redis.Z{Score: 9e15, Member: string(id[:])}
+		}
+		if err := s.client.Redis().ZAdd(t.Context(), s.keys.looks(w.session.ID), looks...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if tree := must(s.Tree(t.Context(), w.byKey(), w.session.ID))(t); !tree.Truncated {
+			t.Error("a tree of more than it shows is whole")
+		}
+	})
+}
