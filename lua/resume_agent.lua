@@ -24,6 +24,7 @@ local agent_organization, agent_revoked, agent_restricted = unpack(redis.call('H
 if agent_revoked then
   return {'agent_revoked'}
 end
+redis.call('HDEL', agent, '') -- goes on when Redis is full, see lua.go
 if string.find(agent_restricted or '', 's', 1, true) then
   redis.call('HDEL', agent, 'suspended', 'suspension_reason')
   unrestrict_agent(agent, agent_restricted, 's')

@@ -32,6 +32,7 @@ local a, x, e, w, gb, hx, r, sv, sa = unpack(redis.call('HMGET', session, 'a', '
 --@block refuse_holds_due hx=hx
 local flags = w or ''
 --@block refuse_inactive
+redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 if sa then
   redis.call('HDEL', session, 'so')
 elseif string.find(r or '', 's', 1, true) then

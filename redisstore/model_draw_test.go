@@ -227,7 +227,8 @@ func (p *player) again(t *rapid.T) step {
 // whether such a request is bound to its key.
 func (p *player) maybeKeyed(t *rapid.T, st step) step {
 	if rapid.IntRange(0, 3).Draw(t, "keyed") == 3 && p.findsSomething(st) {
-		st.request = len(p.keyed) + 1
+		p.requests++
+		st.request = p.requests
 		st.key = fmt.Sprint("key-", st.request)
 		p.keyed = append(p.keyed, st)
 	}

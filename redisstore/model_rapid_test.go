@@ -182,7 +182,9 @@ type player struct {
 	m      *model
 	counts *tally
 	unit   money.MicroUSD // amounts are small multiples of it, so that limits are met often
-	keyed  []step         // steps with an idempotency key
+	keyed  []step         // steps with an idempotency key, to repeat
+
+	requests int // with an idempotency key
 }
 
 func newPlayer(t *rapid.T, s *Store, unrestricted redis.UniversalClient, counts *tally) *player {

@@ -141,6 +141,7 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 	limit := &redisstore.LimitError{Limit: "max_value_usd"}
 	scope, notPending := &scopeError{"payments:write"}, &redisstore.NotPendingError{Status: redisstore.RolledBack}
 	quota, suspended := &redisstore.QuotaError{Quota: "agents"}, redisstore.ErrOrganizationSuspended
+	agentSuspended, sessionSuspended := &redisstore.AgentSuspendedError{}, &redisstore.SessionSuspendedError{}
 	gateway := func(cause error) error { return &gatewayError{cause: cause} }
 	said := map[string][]error{
 		"Invalid":             {invalid("name", "is required")},
@@ -157,18 +158,20 @@ func TestTheExamplesOfErrorsAreWhatTheCodeSays(t *testing.T) {
 		"Suspended":           {suspended},
 		"ForeignToken":        {errForeignToken, suspended},
 		"SuccessorUsed":       {redisstore.ErrSuccessorUsed, suspended},
-		"ChargeRefused":       {limit, notActive(redisstore.Completed), scope, quota, suspended},
-		"BeginRefused":        {limit, notActive(redisstore.Completed), quota, suspended},
+		"ChargeRefused":       {limit, notActive(redisstore.Completed), scope, quota, suspended, agentSuspended, sessionSuspended},
+		"BeginRefused":        {limit, notActive(redisstore.Completed), quota, suspended, agentSuspended, sessionSuspended},
 		"QuotaExceeded":       {quota, suspended},
 		"SessionRefused": {&redisstore.ParentError{LimitError: limit}, notActive(redisstore.Completed),
 			&redisstore.ScopeError{Scope: "payments:write"}, &redisstore.BudgetError{}, &redisstore.QuotaError{Quota: "open_sessions"}, suspended},
 		"TopUpRefused": {&redisstore.ParentError{LimitError: limit}, notActive(redisstore.Completed), &redisstore.BudgetError{},
 			&redisstore.QuotaError{Quota: "open_sessions"}, suspended},
 		"BudgetBelowUsage": {&redisstore.BudgetBelowUsageError{}},
-		"TooMuchCreated":   {&redisstore.RateError{}},
-		"ScopeMissing":     {&scopeError{scopeRollback}, suspended},
-		"VerifyRefused":    {suspended, gateway(scope), gateway(invalid("scope", "must be one scope"))},
-		"AuthorizeRefused": {suspended, gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
+		"AgentRefused":        {quota, suspended, agentSuspended},
+		"RefreshRefused":      {suspended, agentSuspended},
+		"TooMuchCreated":      {&redisstore.RateError{}},
+		"ScopeMissing":        {&scopeError{scopeRollback}, suspended},
+		"VerifyRefused":       {suspended, agentSuspended, gateway(scope), gateway(invalid("scope", "must be one scope"))},
+		"AuthorizeRefused": {suspended, gateway(agentSuspended), gateway(sessionSuspended), gateway(limit), gateway(notActive(redisstore.Completed)), gateway(scope),
 			gateway(redisstore.ErrUnknownSession), gateway(invalid("value_usd", "must be from 0 to 1000000000"))},
 		"NotFound":          {redisstore.ErrUnknownSession},
 		"RequestTimeout":    {errSlowRequest},
