@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 	"remit/money"
+	"remit/redisclient"
 )
 
 var (
@@ -35,8 +36,8 @@ func (l limitsNow) usage() Usage {
 	return Usage{MaxActions: l.maxActions, MaxValue: l.maxValue, Expires: l.expires}
 }
 
-// sessionToChange authorizes the caller, and reads the session. For a root whose value is raised, it also reads, at the same time,
-// whether the organization has a budget.
+// sessionToChange authorizes the caller, and reads the session; when its value is to change, in the same round trip also whether
+// the organization has a budget.
 func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n NewLimits) (actor, limitsNow, error) {
 	if n.Idempotency != nil {
 		n.Idempotency.at = id
@@ -45,31 +46,46 @@ func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n N
 	if err != nil {
 		return actor{}, limitsNow{}, err
 	}
-	budget := make(chan bool, 1)
-	if n.MaxValue != nil || n.AddValue != nil {
-		go func() {
-			max, err := s.client.Call(ctx, act.flow, reads, "hget", s.keys.organizationBudget(act.organization), "max")
-			budget <- err != nil || max != nil // the raise says so when there is none
-		}()
-	} else {
-		budget <- false
+	if n.MaxValue == nil && n.AddValue == nil {
+		at, err := s.readLimits(ctx, act.flow, id)
+		act.agent = at.agent
+		return act, at, err
 	}
-	at, err := s.readLimits(ctx, act.flow, id)
-	at.budgeted = <-budget
+	budget := redisclient.Hashes{Keys: []string{s.keys.organizationBudget(act.organization)}, Fields: []string{"max"}}
+	texts, budgets, err := s.client.ReadTexts(ctx, act.flow,
+		redisclient.Hashes{Keys: []string{s.keys.session(id, id)}, Fields: limitsFields}, budget)
+	if err != nil {
+		return actor{}, limitsNow{}, err
+	}
+	values := make([]any, len(texts[0]))
+	for i, text := range texts[0] {
+		if text != "" {
+			values[i] = text
+		}
+	}
+	at, err := readLimitsNow(id, values)
+	at.budgeted = budgets[0].Optional(0) != ""
 	act.agent = at.agent
 	return act, at, err
 }
 
 func (s *Store) readLimits(ctx context.Context, f flow, id uuid.UUID) (limitsNow, error) {
-	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.session(id, id), "a", "r", "pa", "pg", "ma", "mv", "gb", "x", "sh")
+	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.session(id, id), limitsFields...)
 	if err != nil {
 		return limitsNow{}, err
 	}
 	values, ok := found.([]any)
-	switch {
-	case !ok || len(values) != 9:
+	if !ok || len(values) != len(limitsFields) {
 		return limitsNow{}, errReply
-	case values[0] == nil:
+	}
+	return readLimitsNow(id, values)
+}
+
+// limitsFields are the fields of a session's hash that limitsNow has.
+var limitsFields = []string{"a", "r", "pa", "pg", "ma", "mv", "gb", "x", "sh"}
+
+func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
+	if values[0] == nil {
 		return limitsNow{}, ErrUnknownSession
 	}
 	r := &reply{Values: values}

@@ -140,7 +140,7 @@ func TestMembersGoWithTheirProblemsOnly(t *testing.T) {
 	t.Parallel()
 	members := map[string]string{
 		"invalid_request": "errors", "session_limit_reached": "limit", "limit_below_usage": "limit",
-		"quota_exceeded":  "quota",
+		"quota_exceeded": "quota", "budget_exhausted": "remaining_usd",
 		"agent_suspended": "suspended_at", "session_suspended": "suspended_at",
 		"session_not_active": "session_status", "insufficient_scope": "required_scope",
 		"transaction_not_pending": "transaction_status", "transaction_not_reversible": "transaction_status",

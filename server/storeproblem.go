@@ -33,7 +33,7 @@ func storeProblem(err error) (_ problem, known bool) {
 	case errors.As(err, &budget):
 		return budgetExhausted(budget), true
 	case errors.As(err, &belowUsed):
-		return newProblem(409, "limit_below_usage", belowUsed.Error()), true
+		return budgetBelowUsage(belowUsed), true
 	case errors.As(err, &limit):
 		return limitReached(limit), true
 	case errors.As(err, &quota):
@@ -74,6 +74,12 @@ func beyondParent(e *redisstore.ParentError) problem {
 func budgetExhausted(e *redisstore.BudgetError) problem {
 	p := newProblem(403, "budget_exhausted", "this does not fit into your organization's budget; nothing was changed")
 	p.budgetRoom = &budgetRoom{e.Remaining, timestamp(e.Resets)}
+	return p
+}
+
+func budgetBelowUsage(e *redisstore.BudgetBelowUsageError) problem {
+	p := newProblem(409, "limit_below_usage", e.Error())
+	p.Limit = "max_value_usd"
 	return p
 }
 
