@@ -23,6 +23,7 @@ type Event struct {
 	SessionID     string          `json:"session_id,omitzero"`     // empty: none
 	TransactionID string          `json:"transaction_id,omitzero"` // empty: none
 	FamilyID      string          `json:"family_id,omitzero"`      // of tokens; empty: none
+	LeaseID       string          `json:"lease_id,omitzero"`       // empty: none
 	Data          json.RawMessage `json:"data,omitzero"`           // nil: none
 }
 

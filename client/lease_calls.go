@@ -14,7 +14,7 @@ const (
 	shortestRetry, longestRetry = time.Second, 30 * time.Second
 	// refusedPause is how long no grant is asked for after one was refused. Charges go to the session.
 	refusedPause = time.Second
-	// repeatLease is how long an operation in doubt is repeated: as long as the service keeps the outcome under its key.
+	// repeatLease is how long an operation in doubt is repeated: as long as the service keeps the outcome of a grant.
 	repeatLease = 24 * time.Hour
 )
 
@@ -132,9 +132,11 @@ func (l *Lease) finish(op *operation, answer *operationAnswer, err error) {
 	l.epoch++
 	if op.settles != nil {
 		l.frozen = slices.DeleteFunc(l.frozen, func(g *grant) bool { return g == op.settles })
-		if err == nil {
+		switch {
+		case err == nil:
 			l.budget.add(op.settles.remaining())
-		} else if l.lost == nil {
+		case op.doubt && errors.Is(err, ErrNotFound): // it was settled more than an hour ago, and the service has forgotten it
+		case l.lost == nil:
 			l.lost = err
 		}
 	}

@@ -40,7 +40,9 @@ type fakeLease struct {
 	actions int64
 	value   money.MicroUSD
 	expires time.Time
-	settled string // the numbers; empty: it is not
+	settled string         // the numbers; empty: it is not
+	answer  map[string]any // to the settlement
+	gone    time.Time      // when the answer is forgotten
 	expired bool
 }
 
@@ -177,7 +179,7 @@ func (b *ledger) serve(w *httptest.ResponseRecorder, r *http.Request, kind, body
 	case "grant":
 		b.grant(w, body)
 	case "settle":
-		b.settle(w, strings.Split(r.URL.Path, "/")[3], body)
+		b.settle(w, strings.Split(r.URL.Path, "/")[3], key, body)
 	}
 	if key != "" {
 		b.outcomes[key] = outcome{r.URL.Path + body, w.Code, w.Body.String()}
@@ -274,7 +276,8 @@ func (b *ledger) open(a asked) map[string]any {
 	}
 }
 
-func (b *ledger) settle(w *httptest.ResponseRecorder, id, body string) {
+// settle answers the same numbers for a lease as it did the first time, for an hour. A settlement has no key.
+func (b *ledger) settle(w *httptest.ResponseRecorder, id, key, body string) {
 	var a struct {
 		Actions int64          `json:"action_count"`
 		Value   money.MicroUSD `json:"value_used_usd"`
@@ -285,7 +288,11 @@ func (b *ledger) settle(w *httptest.ResponseRecorder, id, body string) {
 		Renew *asked `json:"renew"`
 	}
 	l := b.leases[id]
-	if err := json.Unmarshal([]byte(body), &a); err != nil || l == nil {
+	if l != nil && l.settled != "" && !time.Now().Before(l.gone) {
+		answer(w, 404, map[string]any{"code": "not_found"})
+		return
+	}
+	if err := json.Unmarshal([]byte(body), &a); err != nil || l == nil || key != "" {
 		b.problems = append(b.problems, "a settlement of "+id+": "+body)
 		answer(w, 404, map[string]any{"code": "not_found"})
 		return
@@ -300,11 +307,13 @@ func (b *ledger) settle(w *httptest.ResponseRecorder, id, body string) {
 		a.Types != nil && (sum != a.Actions || value != a.Value || len(a.Types) > 64) {
 		b.problems = append(b.problems, "a settlement of "+id+": "+body)
 	}
-	if l.settled == "" {
-		b.actions -= l.actions - a.Actions
-		b.value -= l.value - a.Value
-		l.settled = numbers
+	if l.settled != "" {
+		answer(w, 200, l.answer)
+		return
 	}
+	b.actions -= l.actions - a.Actions
+	b.value -= l.value - a.Value
+	l.settled, l.gone = numbers, time.Now().Add(time.Hour)
 	if l.expired {
 		b.late++
 	}
@@ -317,7 +326,8 @@ func (b *ledger) settle(w *httptest.ResponseRecorder, id, body string) {
 			renewed = b.open(*a.Renew)
 		}
 	}
-	answer(w, 200, map[string]any{"id": id, "session_id": "s1", "status": "settled", "renewed": renewed, "refusal": refusal})
+	l.answer = map[string]any{"id": id, "session_id": "s1", "status": "settled", "renewed": renewed, "refusal": refusal}
+	answer(w, 200, l.answer)
 }
 
 // check fails the test for requests that a lease must not send, and returns what is used.

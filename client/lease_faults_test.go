@@ -40,6 +40,33 @@ func TestALostSettlementTakesEffectOnce(t *testing.T) {
 	}
 }
 
+// The service forgets a settled lease after an hour. A settlement whose response was lost, and which is not found then, was made.
+func TestASettlementThatIsForgottenWasMade(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		books := newLedger(1e6, 0)
+		var begun time.Time
+		books.fault = func(n int, place string) fault {
+			switch {
+			case place != "settle":
+				return fault{}
+			case n == 1:
+				begun = time.Now()
+				return fault{lose: true}
+			case time.Since(begun) < 61*time.Minute:
+				return fail()
+			}
+			return fault{}
+		}
+		lease := books.lease(t, client.LeaseOptions{})
+		charge(t, lease, client.Charge{})
+		time.Sleep(62 * time.Minute)
+		charge(t, lease, client.Charge{})
+		closeLease(t, lease)
+		requireUsed(t, books, 2, 0)
+	})
+}
+
 // A grant whose response was lost is found again by its key, and is not held until it expires.
 func TestALostGrantIsFoundAgain(t *testing.T) {
 	t.Parallel()

@@ -66,17 +66,16 @@ func (l *Lease) grantBody(ask amount) *grantBody {
 	return &grantBody{ask.actions, ask.value, l.seconds, true}
 }
 
-// keyedLease returns a POST that is safe to repeat. It has a key in any case, so that a lost response loses no budget.
-func keyedLease(path string, body any) call {
-	return call{method: http.MethodPost, path: path, body: body, semantics: idempotent, key: randomKey()}
-}
-
-// grant returns the operation that asks for a lease of the size ask.
+// grant returns the operation that asks for a lease of the size ask. It has a key in any case, so that a lost response loses no
+// budget.
 func (l *Lease) grant(ask amount) *operation {
-	return &operation{call: keyedLease(sessionPath(l.session.id)+"/leases", l.grantBody(ask)), asks: ask, begun: l.now()}
+	path := sessionPath(l.session.id) + "/leases"
+	q := call{method: http.MethodPost, path: path, body: l.grantBody(ask), semantics: idempotent, key: randomKey()}
+	return &operation{call: q, asks: ask, begun: l.now()}
 }
 
-// settlement returns the operation that settles g and asks for a lease of the size ask.
+// settlement returns the operation that settles g and asks for a lease of the size ask. It needs no key: the service answers the
+// same numbers for the same lease as it did the first time, with the same renewal, for an hour.
 func (l *Lease) settlement(g *grant, ask amount) *operation {
 	u := g.usage()
 	body := settleBody{u.all.actions, u.all.value, l.byActionType(u), nil}
@@ -84,7 +83,8 @@ func (l *Lease) settlement(g *grant, ask amount) *operation {
 		body.Renew = l.grantBody(ask)
 	}
 	path := "/v1/leases/" + url.PathEscape(g.id) + "/settle"
-	return &operation{call: keyedLease(path, body), settles: g, asks: ask, begun: l.now()}
+	q := call{method: http.MethodPost, path: path, body: body, semantics: idempotent}
+	return &operation{call: q, settles: g, asks: ask, begun: l.now()}
 }
 
 // byActionType leaves out the types without charges. It is nil when no charge had a type.

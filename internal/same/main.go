@@ -230,6 +230,9 @@ func ends(done *steps, o *client.Organization, scout string, session *client.Ses
 	for event, err := range o.ListEvents(ctx, scout, "") {
 		must(err)
 		trail = append(trail, event.Type)
+		if event.Type == "lease.settled" {
+			done.add("an event of a lease", "%t", event.LeaseID != "")
+		}
 	}
 	done.add("read an audit trail to its end", "%s %s", trail[0], trail[len(trail)-1])
 	must(o.RevokeAgent(ctx, scout))

@@ -177,7 +177,11 @@ def ends(o: remit.Organization, scout: str, session: remit.Session) -> None:
     for event in o.events(scout):
         add("follow an audit trail", event.type, event.actor.type)
         break
-    trail = [event.type for event in o.events(scout, wait=False)]
+    trail = []
+    for event in o.events(scout, wait=False):
+        trail.append(event.type)
+        if event.type == "lease.settled":
+            add("an event of a lease", event.lease_id != "")
     add("read an audit trail to its end", trail[0], trail[-1])
     o.revoke_agent(scout)
     add("revoke an agent", o.get_agent(scout).status)

@@ -42,6 +42,9 @@ class Leased:
     actions: int = 0
     value: int = 0
     late: bool = False
+    settlement: Tuple[int, int] = (0, 0)
+    answer: Tuple[int, bytes] = (0, b"")  # to it
+    forgotten: bool = False
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,7 @@ class Ledger:
                 return self._charge(asked.body.get("count", 1), micro(asked.body.get("value_usd", 0)))
             if asked.place == "POST leases":
                 return self._json(201, **self._shown(self._grant(asked.body)))
+            assert asked.key is None, "a settlement needs no key"
             return self._settle(self.leases[parts[1]], asked.body)
         except Refused as limit:
             if self.status != "active":
@@ -185,7 +189,10 @@ class Ledger:
         assert len(types) <= 64 and actions <= lease.max_actions and value <= lease.max_value
         assert (sum(t["action_count"] for t in types), sum(micro(t["value_usd"]) for t in types)) == (actions, value)
         if lease.status == "settled":
-            return self._problem(409, "lease_settled")
+            if lease.forgotten:
+                return self._problem(404, "not_found")
+            return lease.answer if lease.settlement == (actions, value) else self._problem(409, "lease_settled")
+        lease.settlement = actions, value
         lease.late = lease.status == "expired"
         self.leased -= 0 if lease.late else lease.max_value
         lease.status, lease.actions, lease.value = "settled", actions, value
@@ -197,7 +204,8 @@ class Ledger:
                 renewed = self._shown(self._grant(body["renew"]))
             except Refused as limit:
                 refusal = {"code": "session_limit_reached", "limit": str(limit), "detail": "words"}
-        return self._json(200, id=lease.id, status="settled", late=lease.late, renewed=renewed, refusal=refusal)
+        lease.answer = self._json(200, id=lease.id, status="settled", late=lease.late, renewed=renewed, refusal=refusal)
+        return lease.answer
 
     def _expire(self) -> None:
         """Lets leases expire. What they hold is spent in full."""

@@ -14,7 +14,7 @@ from ledger import DOWN, LOSE, PASS, SUSPENDED, Clock, Ledger, Request, until
 
 
 class LeaseFaults(unittest.TestCase):
-    def test_lost_answers_are_asked_for_again_with_the_same_key_and_the_same_numbers(self) -> None:
+    def test_lost_answers_are_asked_for_again_with_the_same_key_or_the_same_numbers(self) -> None:
         ledger = Ledger(self, max_actions=100_000)
         sent = [0]
 
@@ -58,6 +58,20 @@ class LeaseFaults(unittest.TestCase):
                     pass
             self.assertLess(failures[0], 3)
             ledger.balances(n, n)
+
+    def test_a_settlement_whose_answer_was_lost_and_that_the_service_has_forgotten_was_made(self) -> None:
+        ledger = Ledger(self)
+        lease = ledger.session(max_attempts=1).lease()
+        lease.charge()
+        ledger.react = lambda r: LOSE if r.place == "POST settle" else PASS
+        with self.assertRaises(remit.OutcomeUnknown):
+            lease.close()
+        for made in ledger.leases.values():
+            made.forgotten = True  # an hour later
+        ledger.react = lambda _: PASS
+        lease.close()
+        self.assertEqual(ledger.count("POST settle"), 2)
+        ledger.balances(1, 0)
 
     def test_a_first_lease_whose_answer_was_lost_is_given_back(self) -> None:
         ledger = Ledger(self)

@@ -167,14 +167,14 @@ class Leases(unittest.TestCase):
             Ledger(self, max_lease=0).session().lease()
         self.assertEqual(caught.exception.limit, "max_lease_seconds")
 
-    def test_leases_have_keys_on_a_client_without_them(self) -> None:
+    def test_grants_have_keys_on_a_client_without_them_and_settlements_need_none(self) -> None:
         ledger = Ledger(self)
         with ledger.session(idempotency_keys=False).lease(expires_in=0.5) as lease:
             lease.charge(scope="read")
         keyed = {r.place: r.key is not None for r in ledger.seen}
         self.assertEqual(
             {place: keyed[place] for place in ("POST leases", "POST settle", "POST actions")},
-            {"POST leases": True, "POST settle": True, "POST actions": False},
+            {"POST leases": True, "POST settle": False, "POST actions": False},
         )
         self.assertEqual([r.body["expires_in_seconds"] for r in ledger.seen if r.place == "POST leases"], [1])
 

@@ -17,6 +17,7 @@ export interface Event {
   readonly sessionId: string | undefined;
   readonly transactionId: string | undefined;
   readonly familyId: string | undefined; // the refresh-token family
+  readonly leaseId: string | undefined;
   readonly data: JSONObject | undefined; // amounts, whose names end in _usd, are MicroUSD
 }
 
@@ -57,6 +58,7 @@ function eventFrom(value: unknown): Event {
     sessionId: maybe(answer, "session_id", text),
     transactionId: maybe(answer, "transaction_id", text),
     familyId: maybe(answer, "family_id", text),
+    leaseId: maybe(answer, "lease_id", text),
     data: maybe(answer, "data", (from: Answer, name) => object(withAmounts(from[name]))),
   };
 }

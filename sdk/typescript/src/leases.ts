@@ -49,15 +49,18 @@ export function grantCall(caller: Caller, sessionId: string, size: Size, seconds
   return keyed(service, `${sessionPath(sessionId)}/leases`, write(grantBody(size, seconds)), {}, grantedFrom);
 }
 
-/** Settles a lease, and asks for the next one if there is a size. */
-export function settleCall(caller: Caller, id: string, totals: Totals, renewal: Size | undefined, seconds: number): Call<Settled> {
+/**
+ * Settles a lease, and asks for the next one if there is a size. It needs no key: the service answers the same numbers for the same
+ * lease as it did the first time, with the same renewal, for an hour.
+ */
+export function settleCall(id: string, totals: Totals, renewal: Size | undefined, seconds: number): Call<Settled> {
   const body = write({
     action_count: totals.actions,
     value_used_usd: BigInt(totals.value),
     by_action_type: totals.types.size === 0 ? undefined : new Written(typesBody(totals.types)),
     renew: renewal && new Written(write(grantBody(renewal, seconds))),
   });
-  return keyed({ ...caller.service, keyless: false }, `${leasePath(id)}/settle`, body, {}, settledFrom);
+  return { method: "POST", path: `${leasePath(id)}/settle`, body, semantics: "idempotent", read: settledFrom };
 }
 
 function grantBody(size: Size, seconds: number) {

@@ -2,7 +2,7 @@
 
 import type { Call, Caller } from "./call.js";
 import { codes } from "./codes.js";
-import { OutcomeUnknown, RemitError } from "./errors.js";
+import { NotFound, OutcomeUnknown, RemitError } from "./errors.js";
 import { Grant, Moment } from "./grant.js";
 import type { Holdings } from "./holdings.js";
 import { grantCall, settleCall, type Settled, type Size } from "./leases.js";
@@ -13,7 +13,7 @@ import { Remaining } from "./remaining.js";
 const shortestPause = 500;
 const longestPause = 1_500;
 
-/** A request whose outcome is not known yet. It is sent again as it was: with its key and its numbers. */
+/** A request whose outcome is not known yet. It is sent again as it was: a grant with its key, a settlement with its numbers. */
 interface Request {
   readonly call: Call<Settled>;
   readonly settles: Grant | undefined;
@@ -139,7 +139,7 @@ export class Renewer {
   }
 
   #settlement(settles: Grant, asks: Size | undefined): Request {
-    const call = settleCall(this.#caller, settles.id, settles.totals, asks, this.#seconds);
+    const call = settleCall(settles.id, settles.totals, asks, this.#seconds);
     return { call, settles, asks, at: new Moment() };
   }
 
@@ -174,7 +174,9 @@ export class Renewer {
       throw error;
     }
     this.#holdings.settled(request.settles);
-    this.#failure ??= error;
+    if (!(again && error instanceof NotFound)) { // else it was settled more than an hour ago, and the service has forgotten it
+      this.#failure ??= error;
+    }
   }
 
   #done({ settles, asks, at }: Request, { renewed, refusal }: Settled): void {

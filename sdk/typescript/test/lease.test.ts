@@ -172,13 +172,13 @@ test("a session without leases refuses one", async () => {
   await assert.rejects(new Ledger().session().lease({ seconds: 3 } as object), TypeError);
 });
 
-test("leases have keys on a client without them", async () => {
+test("grants have keys on a client without them, and settlements need none", async () => {
   const ledger = new Ledger();
   await using lease = await ledger.session({ idempotencyKeys: false }).lease({ expiresInSeconds: 0.5 });
   await lease.charge({ scope: "read" });
   await lease.close();
   const keyed = (place: string) => ledger.seen.filter((r) => r.place === place).map((r) => r.key !== undefined);
-  assert.deepEqual([keyed("POST leases"), keyed("POST settle"), keyed("POST actions")], [[true], [true], [false]]);
+  assert.deepEqual([keyed("POST leases"), keyed("POST settle"), keyed("POST actions")], [[true], [false], [false]]);
   assert.equal(ledger.seen.find((r) => r.place === "POST leases")?.body.expires_in_seconds, 1);
 });
 

@@ -7,7 +7,7 @@ import { failure, until } from "./outcome.js";
 
 const cent = USD / 100n;
 
-test("lost answers are asked for again with the same key and the same numbers", async () => {
+test("lost answers are asked for again with the same key or the same numbers", async () => {
   const ledger = new Ledger({ maxActions: 100_000 });
   let n = 0;
   ledger.fate = ({ place }) => (place.startsWith("GET") ? "pass" : n++ % 3 === 0 ? "lose" : n % 7 === 0 ? "drop" : "pass");
@@ -40,6 +40,19 @@ test("an outcome that stays unknown is learned later, and nothing of the lease i
     assert.ok(failures < 3);
     ledger.balances(charged.actions, charged.value);
   }
+});
+
+test("a settlement whose answer was lost and that the service has forgotten was made", async () => {
+  const ledger = new Ledger();
+  const lease = await ledger.session({ maxAttempts: 1 }).lease();
+  await lease.charge();
+  ledger.fate = ({ place }) => (place === "POST settle" ? "lose" : "pass");
+  await failure(lease.close(), OutcomeUnknown);
+  ledger.leases.forEach((made) => (made.forgotten = true)); // an hour later
+  ledger.fate = () => "pass";
+  await lease.close();
+  assert.equal(ledger.count("POST settle"), 2);
+  ledger.balances(1, 0n);
 });
 
 test("a first lease whose answer was lost is given back", async () => {

@@ -13,6 +13,9 @@ export interface Leased {
   actions: number;
   value: bigint;
   late: boolean;
+  settlement: string; // the numbers
+  answer: string; // to it
+  forgotten: boolean;
 }
 
 /** What becomes of a request. "lose": it is done, and its answer is lost. "down": it is refused as unavailable. */
@@ -120,7 +123,7 @@ export class Ledger {
     return answer;
   }
 
-  #answer({ place, body }: Request, url: string): Response {
+  #answer({ place, key, body }: Request, url: string): Response {
     this.#expire();
     switch (place) {
       case "POST auth/token":
@@ -134,6 +137,7 @@ export class Ledger {
         return "limit" in made ? this.#refusal(made) : json(201, shown(made));
       }
       case "POST settle":
+        assert.equal(key, undefined, "a settlement needs no key");
         return this.#settle(/leases\/([^/]+)/.exec(url)![1]!, body);
     }
     throw new Error(`there is no ${place}`);
@@ -162,7 +166,7 @@ export class Ledger {
     const createdAt = this.now();
     const lease: Leased = {
       id: `l-${this.leases.size + 1}`, maxActions: fits.actions, maxValue: fits.value, createdAt,
-      expiresAt: createdAt + Math.min(seconds, this.maxLeaseSeconds) * 1000, status: "open", actions: 0, value: 0n, late: false,
+      expiresAt: createdAt + Math.min(seconds, this.maxLeaseSeconds) * 1000, status: "open", actions: 0, value: 0n, late: false, settlement: "", answer: "", forgotten: false,
     };
     this.actions += lease.maxActions;
     this.value += lease.maxValue;
@@ -178,21 +182,24 @@ export class Ledger {
     assert.ok(types.length <= 64);
     assert.equal(types.reduce((sum, [, type]) => sum + type.action_count, 0), body.action_count);
     assert.equal(types.reduce((sum, [, type]) => sum + amount(type.value_usd), 0n), value);
+    const settlement = `${body.action_count} ${value}`;
     if (lease.status === "settled") {
-      return problem(409, "lease_settled");
+      if (lease.forgotten) return problem(404, "not_found");
+      return lease.settlement === settlement ? json(200, lease.answer) : problem(409, "lease_settled");
     }
     assert.ok(body.action_count <= lease.maxActions && value <= lease.maxValue, "more was spent than was leased");
     lease.late = lease.status === "expired";
     if (!lease.late) {
       this.leased -= lease.maxValue;
     }
-    Object.assign(lease, { status: "settled", actions: body.action_count, value });
+    Object.assign(lease, { status: "settled", settlement, actions: body.action_count, value });
     this.actions -= lease.maxActions - lease.actions;
     this.value -= lease.maxValue - lease.value;
     const made = body.renew && this.#grant(body.renew);
     const renewed = made === undefined || "limit" in made ? "null" : shown(made);
     const refusal = made === undefined || !("limit" in made) ? "null" : `{"code":"session_limit_reached","limit":"${made.limit}","detail":"words"}`;
-    return json(200, `{"id":"${id}","status":"settled","late":${lease.late},"renewed":${renewed},"refusal":${refusal}}`);
+    lease.answer = `{"id":"${id}","status":"settled","late":${lease.late},"renewed":${renewed},"refusal":${refusal}}`;
+    return json(200, lease.answer);
   }
 
   // #expire lets leases expire. What they hold is spent in full.

@@ -179,7 +179,10 @@ async function ends(o: Organization, scout: string, session: Session): Promise<v
     break;
   }
   const trail: string[] = [];
-  for await (const event of o.events(scout, { wait: false })) trail.push(event.type);
+  for await (const event of o.events(scout, { wait: false })) {
+    trail.push(event.type);
+    if (event.type === "lease.settled") add("an event of a lease", event.leaseId !== undefined);
+  }
   add("read an audit trail to its end", trail[0], trail[trail.length - 1]);
   await o.revokeAgent(scout);
   add("revoke an agent", (await o.getAgent(scout)).status);

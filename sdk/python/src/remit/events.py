@@ -34,6 +34,7 @@ class Event:
     session_id: str  # empty: none
     transaction_id: str  # empty: none
     family_id: str  # the refresh-token family; empty: none
+    lease_id: str  # empty: none
     data: Optional[Dict[str, Any]]
 
     @classmethod
@@ -49,6 +50,7 @@ class Event:
             session_id=said.text("session_id", ""),
             transaction_id=said.text("transaction_id", ""),
             family_id=said.text("family_id", ""),
+            lease_id=said.text("lease_id", ""),
             data=said.mapping("data"),
         )
 

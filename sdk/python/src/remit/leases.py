@@ -7,6 +7,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional
 
 from .calls import Call, Caller, random_key
 from .money import micro, usd
+from .retry import Semantics
 from .url import path
 from .wire import Fields, present
 
@@ -46,14 +47,13 @@ class Settled:
 
 
 def grant_call(caller: Caller, session_id: str, size: Size, seconds: int) -> Call:
-    """Leases what fits of the size."""
-    return _keyed(caller, path("sessions", session_id) + "/leases", _grant_body(size, seconds))
+    """Leases what fits of the size. A lease without a key could be lost for good, so it has one on a client without keys too."""
+    return caller.service.keyed(path("sessions", session_id) + "/leases", random_key(), _grant_body(size, seconds))
 
 
-def settle_call(
-    caller: Caller, id: str, used: Size, types: Mapping[str, Size], renewal: Optional[Size], seconds: int
-) -> Call:
-    """Settles a lease, and asks for the next one if there is a size."""
+def settle_call(id: str, used: Size, types: Mapping[str, Size], renewal: Optional[Size], seconds: int) -> Call:
+    """Settles a lease, and asks for the next one if there is a size. It needs no key: the service answers the same numbers for
+    the same lease as it did the first time, with the same renewal, for an hour."""
     by_type = {type: {"action_count": of.actions, "value_usd": usd(of.value)} for type, of in types.items()}
     body = present(
         action_count=used.actions,
@@ -61,14 +61,9 @@ def settle_call(
         by_action_type=by_type or None,
         renew=None if renewal is None else _grant_body(renewal, seconds),
     )
-    return _keyed(caller, path("leases", id) + "/settle", body)
+    return Call("POST", path("leases", id) + "/settle", body, Semantics.IDEMPOTENT)
 
 
 def _grant_body(size: Size, seconds: int) -> Dict[str, Any]:
     value = usd(size.value)
     return {"max_actions": size.actions, "max_value_usd": value, "expires_in_seconds": seconds, "partial": True}
-
-
-def _keyed(caller: Caller, of: str, body: Mapping[str, Any]) -> Call:
-    """A lease without a key could be lost for good, so it has one on a client without keys too."""
-    return caller.service.keyed(of, random_key(), body)

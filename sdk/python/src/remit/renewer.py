@@ -12,7 +12,7 @@ from typing import Any, Iterator, Optional
 
 from . import codes
 from .calls import Call, Caller, timeout_of
-from .errors import OutcomeUnknown, RemitError, Unavailable
+from .errors import NotFound, OutcomeUnknown, RemitError, Unavailable
 from .grant import Grant, Moment
 from .holdings import Holdings
 from .leases import Granted, Settled, Size, grant_call, settle_call
@@ -26,7 +26,8 @@ _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.5, 1.5
 
 @dataclass(frozen=True)
 class _Request:
-    """A request whose outcome is not known yet. It is sent again as it was: with its key and its numbers."""
+    """A request whose outcome is not known yet. It is sent again as it was: a grant with its key, a settlement with its
+    numbers."""
 
     call: Call
     settles: Optional[Grant]
@@ -124,7 +125,7 @@ class Renewer:
 
     def _settlement(self, settles: Grant, asks: Optional[Size]) -> _Request:
         at = Moment()
-        call = settle_call(self._caller, settles.id, settles.used(), settles.types(), asks, self._seconds)
+        call = settle_call(settles.id, settles.used(), settles.types(), asks, self._seconds)
         return _Request(call, settles, asks, at)
 
     def _resolve(self, end: float) -> None:
@@ -157,6 +158,8 @@ class Renewer:
             raise error
         with self._holdings.lock:
             self._holdings.spent.remove(request.settles)
+        if again and isinstance(error, NotFound):
+            return  # it was settled more than an hour ago, and the service has forgotten it
         self._failure = self._failure or error
 
     def _done(self, request: _Request, settled: Settled) -> None:
