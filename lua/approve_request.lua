@@ -15,6 +15,7 @@
 -- ARGV[7] = audit            see include/audit.lua
 -- ARGV[8] = most_actions     that max_actions may become
 -- ARGV[9] = most_value       micro-USD that max_value may become
+-- ARGV[10] = granted         as in change_limits.lua
 --
 -- Arguments: three name the request, three are stored with it; what the limits may become at most is known to Go alone.
 --
@@ -26,22 +27,26 @@
 --         {'request_decided'}                   otherwise: denied, or approved with other amounts
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'stale'}        as in change_limits.lua
+--         {'beyond_parent'}  as in change_limits.lua
 --         {'above_bounds', limit}  limit is max_actions or max_value_usd, which would become more than it may
--- Writes: HSET session; HSET and HDEL requests; XADD events
+-- Writes: HSET and PEXPIRE session; HSET and HDEL requests; XADD events
 --@include audit
 --@include budget
 --@include flags
+--@include parts
 --@include requests
+--@include restrict
 local agent, session, requests, events = unpack(KEYS)
 local organization_id, agent_id, request_id, add_actions, add_value, comment = unpack(ARGV)
-local audit, most_actions, most_value = ARGV[7], ARGV[8], ARGV[9]
+local audit, most_actions, most_value, granted = ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 
 --@block now
 
 local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
 --@block refuse_unknown_agent
-local a, n, ma, v, mv, h, x, e, gb, hx, w = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, r, sh = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'r', 'sh'))
 --@block refuse_unknown_session
 --@block find_request
 local decided_at = string.format('%d', now)
@@ -53,7 +58,7 @@ end
 local flags = w or ''
 --@block refuse_inactive
 h = h or '0'
-local max_actions, max_value = '', ''
+local max_actions, max_value, lifetime = '', '', ''
 if add_actions ~= '0' then
   max_actions = '+' .. add_actions
 end
@@ -61,6 +66,7 @@ if add_value ~= '0' then
   max_value = '+' .. add_value
 end
 --@block new_limits
+--@block within_grant
 
 local changed = {'add_actions', add_actions, 'add_value', add_value}
 --@block write_limits

@@ -69,9 +69,10 @@ h = h or '0'
 local over_p = mp and tonumber(value) > tonumber(mp) and 'max_value_usd_per_action'
 local over_n, over_v = used_n > max_n and 'max_actions', used_v > max_v and limit
 local over = over_p or over_n or over_v
-if over and not observes(r, used_n, used_v) then
+if over and not observes(r, used_n, used_v, max_v) then
   note(session, events, audit, now, flags, over_p and 'P' or over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
   --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
   return {'limit', over, n, ma, v, mv, h, x, gb}
 end
 local counted, limited, at, over_day, over_minute
@@ -97,8 +98,11 @@ redis.call('ZADD', agent_transactions, 0, member)
 
 -- The session and its sets stay at least as long as each of its transactions.
 local kept = math.max(redis.call('PTTL', session), lifetime + retention)
+if r and string.find(r, '[kc]') then -- it stays until it is settled, see docs/budgets.md
+  kept = math.max(x - now, lifetime) + retention
+end
 local ttl = string.format('%d', kept)
-redis.call('PEXPIRE', session, ttl)
+--@block extend_ttl key=session
 redis.call('PEXPIRE', holds, ttl)
 redis.call('PEXPIRE', transaction, string.format('%d', lifetime + retention))
 --@block extend_ttl key=session_transactions

@@ -22,6 +22,8 @@
 -- ARGV[10] = max_lease            s that a lease may last, '0' for no leases, '' to leave it
 -- ARGV[11] = enforcement          'enforce' or 'observe', '' to leave it
 -- ARGV[12] = max_per_action       micro-USD, '-' for none, '' to leave it
+-- ARGV[13] = granted              for a session whose books another keeps: '<actions> <micro-USD> <ms since 1970> <times shortened>',
+--                                 the highest limits and expiry that the one above grants; '' for none
 --
 -- Arguments: each limit may be left, set or added to by itself; what they may become at most is known to Go alone.
 --
@@ -31,6 +33,8 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
 --         {'below_usage', limit, n, ma, v, mv, h, x, gb}  limit is max_actions or max_value_usd, the rest as it is
+--         {'stale'}        the limits would exceed what is granted, or nothing is: it must be granted again
+--         {'beyond_parent'}  it would last longer than is granted
 --         {'above_bounds', limit}  limit is max_actions or max_value_usd, which would become more than it may
 --         {'has_parent'}           a part of another session's limits cannot begin to observe
 -- Writes: HSET, HDEL and PEXPIRE session; PEXPIRE agent_sessions, session_transactions and requests; ZADD and PEXPIRE
@@ -38,18 +42,20 @@
 --@include audit
 --@include budget
 --@include flags
+--@include parts
 --@include restrict
 local agent, session, agent_sessions, session_transactions, events, requests, agent_open = unpack(KEYS)
 local organization_id, agent_id, max_actions, max_value, lifetime, retention = unpack(ARGV)
 local audit, most_actions, most_value, max_lease, enforcement, max_per_action = ARGV[7], ARGV[8], ARGV[9], ARGV[10], ARGV[11], ARGV[12]
+local granted = ARGV[13]
 
 --@block now
 
 local agent_organization, agent_revoked, agent_scopes, agent_restricted = unpack(redis.call('HMGET', agent,
   'organization', 'revoked', 'scopes', 'restricted'))
 --@block refuse_unknown_agent
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, oc, pa = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'oc', 'pa'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, oc, pa, sh = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'oc', 'pa', 'sh'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -63,13 +69,16 @@ end
 local enforces = not observed and enforcement ~= 'observe'
 if enforces and max_actions ~= '' and tonumber(max_actions) < math.min(tonumber(n), tonumber(ma)) then
   --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
   return {'below_usage', 'max_actions', n, ma, v, mv, h, x, gb}
 end
 if enforces and max_value ~= '' and tonumber(max_value) < math.min(v + h, tonumber(old_max_value)) then
   --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
   return {'below_usage', 'max_value_usd', n, ma, v, mv, h, x, gb}
 end
 
+--@block within_grant
 local changed = {}
 --@block write_limits
 if lifetime ~= '' then

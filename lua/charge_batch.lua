@@ -48,6 +48,11 @@ local used_n, max_n, used_v, max_v, held = tonumber(n), tonumber(ma), tonumber(v
 local leased, limit = tonumber(lv or 0), value_limit(gb, mv)
 local scopes, scopes_held = ' ' .. (sc or agent_scopes) .. ' ', ' ' .. agent_scopes .. ' '
 h = string.format('%.0f', held + leased) -- leased value is shown as held
+local delegated_n = 0
+if r and string.find(r, 'c', 1, true) then -- as block/show_delegated.lua
+  local s_dn, s_dv = unpack(redis.call('HMGET', session, 'dn', 'dv'))
+  delegated_n, leased, gb = tonumber(s_dn), leased + s_dv, gb .. ' ' .. s_dn .. ' ' .. s_dv
+end
 local outcomes, observed, restricted = {}, 0, agent_restricted
 for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
   local over_p = mp and value + 0 > mp + 0 and 'max_value_usd_per_action'
@@ -59,9 +64,9 @@ for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
   local wanted = ' ' .. scope .. ' '
   if scope ~= '' and not (string.find(scopes, wanted, 1, true) and string.find(scopes_held, wanted, 1, true)) then
     outcome = {'scope_not_held', scope}
-  elseif over and not observes(r, used_n + count, used_v + value + held) then
+  elseif over and not observes(r, used_n + count, used_v + value + held, max_v) then
     flags = note(session, events, audit, now, flags, over_p and 'P' or over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
-    outcome = {'limit', over, string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
+    outcome = {'limit', over, string.format('%.0f', used_n - delegated_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
   elseif limited and not counted then
     note_agent_limit(agent, events, audit, now, limited)
     outcome = {'agent_limit', limited, at}
@@ -70,7 +75,7 @@ for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
     if limited then
       note_agent_limit(agent, events, audit, now, limited)
     end
-    outcome = {'ok', string.format('%.0f', used_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
+    outcome = {'ok', string.format('%.0f', used_n - delegated_n), ma, string.format('%.0f', used_v - leased), mv, h, x, gb}
     flags = note_usage(session, events, audit, now, flags, used_n, max_n, used_v + held, max_v, limit)
     over = over or over_day or over_minute
     if over then

@@ -94,6 +94,7 @@ if active and not (limited or over_minute or over_p) and after_n * 5 < max_n * 4
     redis.call('HSET', agent, 'restricted', counted)
   end
   --@block show_leased v=used_v h=h lv=lv
+  --@block show_delegated n=used_n v=used_v gb=gb r=r
   if scopes_left then
     return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left}
   end
@@ -115,9 +116,10 @@ end
 local limit = value_limit(gb, mv)
 local over_n, over_v = after_n > max_n and 'max_actions', taken_v > max_v and limit
 local over = over_p or over_n or over_v
-if over and not observes(r, after_n, taken_v) then
+if over and not observes(r, after_n, taken_v, max_v) then
   note(session, events, audit, now, flags, over_p and 'P' or over_n and 'N' or 'V', 'session.limit_reached', 'limit', over)
   --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
   return {'limit', over, n, ma, v, mv, h, x, gb}
 end
 if (over_day or not counted) and limited == 'max_value_usd_per_day'
@@ -137,6 +139,7 @@ if limited then
 end
 flags = note_usage(session, events, audit, now, flags, after_n, max_n, taken_v, max_v, limit)
 --@block show_leased v=used_v h=h lv=lv
+--@block show_delegated n=used_n v=used_v gb=gb r=r
 over = over or over_day or over_minute
 if over then
   count_observed(session, 1)

@@ -49,13 +49,13 @@ local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', '
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv, s_r, s_hd = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv', 'r', 'hd'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_e, s_ov, s_hx, s_w, s_x, s_gb, s_lv, s_r, s_hd, s_cl = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'e', 'ov', 'hx', 'w', 'x', 'gb', 'lv', 'r', 'hd', 'cl'))
 --@block refuse_holds_due hx=s_hx
 --@block refuse_agent_holds_due
 local held, flags = tonumber(s_h or 0), s_w or ''
 local committed, ended, expires = string.format('%d', now), session_end(t_s, s_a, s_e), t_x
-if t_st ~= 'pending' or ended == 'gone' or (ended ~= '' and tonumber(ended) < tonumber(expires)) then
+if t_st ~= 'pending' or s_cl or ended == 'gone' or (ended ~= '' and tonumber(ended) < tonumber(expires)) then
   return {'not_pending', committed, ended, expires, t_st}
 end
 local hold = s_a and redis.call('ZSCORE', holds, transaction_id .. t_hv)
@@ -82,7 +82,7 @@ if s_a then
   end
   -- A session that has observed may have used more than its limit: what was held is charged all the same.
   local room = math.max(s_mv - s_v - held, hold and tonumber(t_hv) or 0)
-  local beyond = observes(s_r, tonumber(s_n), s_v + held + value)
+  local beyond = observes(s_r, tonumber(s_n), s_v + held + value, tonumber(s_mv))
   if beyond then
     room = tonumber(value)
   end

@@ -20,6 +20,7 @@
 -- ARGV[12] = max_lease       s that a lease may last, '' for no leases
 -- ARGV[13] = enforcement     'observe' to go beyond the limits and count it, '' to enforce them
 -- ARGV[14] = max_per_action  micro-USD, '' for none
+-- ARGV[15] = deadline        ms since 1970 until which it may be created, when its value is reserved in a budget; else ''
 --
 -- Arguments: each is stored as a field of its own, or bounds one; packed into one they would be taken apart here.
 --
@@ -29,16 +30,19 @@
 --         {'agent_revoked'}
 --         {'scope_not_held', scope}         the first scope that the agent does not have
 --         {'agent_limit', limit, at}        max_open_sessions are open; at ''
+--         {'given_up'}                      it came too late, and its reservation is given back
 -- Writes: HSET and PEXPIRE session; ZADD and PEXPIRE agent_sessions; ZADD, ZREM and PEXPIRE agent_open; HSET agent; XADD
 -- events
 --@include audit
 --@include agent_limit_notes
 --@include budget
 --@include drawn_at
+--@include parts
 local agent, session, agent_sessions, events, agent_open = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local lifetime, retention, scopes, metadata = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9]
 local max_committed, audit, max_lease, enforcement, max_per_action = ARGV[10], ARGV[11], ARGV[12], ARGV[13], ARGV[14]
+local deadline = ARGV[15]
 
 --@block now
 
@@ -49,13 +53,10 @@ if agent_revoked then
   return {'agent_revoked'}
 end
 --@block hold_scopes held=agent_scopes
-if max_open_sessions then
-  local open = redis.call('ZCOUNT', agent_open, string.format('(%d', now), '+inf')
-  if open >= max_open_sessions + 0 then
-    note_agent_limit(agent, events, audit, now, 'max_open_sessions')
-    return {'agent_limit', 'max_open_sessions', ''}
-  end
+if deadline ~= '' and (now > tonumber(deadline) or redis.call('EXISTS', session) == 1) then
+  return {'given_up'}
 end
+--@block refuse_open_sessions
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
 -- The id has the time at which it was drawn. What is kept of the creation is only how long after that it was, by another
@@ -64,7 +65,7 @@ local since_drawn = string.format('%d', now - drawn_at(session_id, 1))
 local gb, mv = nil, max_value
 if max_committed ~= '' then
   gb, mv = write_budget('0', max_committed, max_value)
-elseif enforcement ~= '' or max_per_action ~= '' then
+elseif deadline ~= '' or enforcement ~= '' or max_per_action ~= '' then
   gb, mv = write_budget('0', no_max_committed, max_value) -- as include/restrict.lua
 end
 local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires}
@@ -78,7 +79,7 @@ if gb then
   fields[#fields + 1] = 'h'
   fields[#fields + 1] = 0
 end
-local restrictions = (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or '')
+local restrictions = (deadline ~= '' and 'k' or '') .. (enforcement ~= '' and 'o' or '') .. (max_per_action ~= '' and 'p' or '')
 if restrictions ~= '' then
   fields[#fields + 1] = 'r'
   fields[#fields + 1] = restrictions
@@ -90,17 +91,10 @@ end
 local kept = lifetime + retention
 local ttl = string.format('%d', kept)
 redis.call('HSET', session, unpack(fields))
-redis.call('PEXPIRE', session, ttl)
+redis.call('PEXPIRE', session, deadline ~= '' and as_long_as_parts or ttl)
 redis.call('ZADD', agent_sessions, 0, string.sub(session_id, 1, 14))
 --@block extend_ttl key=agent_sessions
-if max_open_sessions then
-  -- Two that have expired make room for each that is entered.
-  for _, expired in ipairs(redis.call('ZRANGEBYSCORE', agent_open, '-inf', created, 'LIMIT', 0, 2)) do
-    redis.call('ZREM', agent_open, expired)
-  end
-  redis.call('ZADD', agent_open, expires, string.sub(session, -36))
-  --@block extend_ttl key=agent_open
-end
+--@block enter_open_session
 local limits = {'max_actions', max_actions, 'max_value', max_value, 'expires', expires}
 if max_committed ~= '' then
   limits[#limits + 1] = 'max_committed'

@@ -5,7 +5,8 @@
 -- KEYS[2] = session          hash s:{cell}:<session>
 -- KEYS[3] = holds            zset sh:{cell}:<session>
 -- KEYS[4] = events           stream ev:{cell}:<agent>
--- KEYS[5] = agent_open       zset ao:{cell}:<agent>
+-- KEYS[5] = looks            zset sc:{cell}:<session>
+-- KEYS[6] = agent_open       zset ao:{cell}:<agent>
 --
 -- ARGV[1] = organization_id  16 bytes, of the caller
 -- ARGV[2] = agent_id         16 bytes
@@ -13,7 +14,7 @@
 -- ARGV[4] = retention        ms that the session stays readable from now
 -- ARGV[5] = audit            see include/audit.lua
 --
--- Reply:  {'ok', ended}                         ms since 1970
+-- Reply:  {'ok', ended, r}                      ms since 1970; r its flags (include/restrict.lua), '' for none
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
 --         {'unknown_session'}
@@ -24,55 +25,33 @@
 --@include audit
 --@include agent_day
 --@include flags
-local agent, session, holds, events, agent_open = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local agent, session, holds, events, looks, agent_open = unpack(KEYS)
 local organization_id, agent_id, caller_family, retention, audit = unpack(ARGV)
 
 --@block now
 --@block either_caller
 
-local a, x, e, h, hx, w, lv, gb, hd = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'h', 'hx', 'w', 'lv', 'gb', 'hd'))
+local a, x, e, h, hx, w, lv, gb, r, hd = unpack(redis.call('HMGET', session,
+  'a', 'x', 'e', 'h', 'hx', 'w', 'lv', 'gb', 'r', 'hd'))
 --@block refuse_unknown_session
-if e then
-  return {'ok', e}
+r = r or ''
+if e and tonumber(e) < tonumber(x) then
+  return {'ok', e, r}
 end
 --@block refuse_holds_due hx=hx
 local ended = string.format('%d', now)
-if agent_revoked or now >= tonumber(x) then
-  if not agent_revoked then
+if e or agent_revoked or now >= tonumber(x) then
+  if not e and not agent_revoked then
     redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
     note(session, events, audit, now, w or '', 'x', 'session.expired')
   end
   return {'not_active', '', agent_revoked or '', x, ended}
 end
 
-redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-redis.call('HSET', session, 'e', ended)
-if lv then
-  redis.call('HSET', session, 'h', '0') -- its leases expire as before
-else
-  redis.call('HDEL', session, 'h', 'hx')
-  if gb and string.find(gb, ' ', 1, true) then
-    redis.call('HSET', session, 'h', '0') -- as include/holds.lua does
-  end
+-- One whose usage another is still to take stays; see docs/budgets.md.
+local stays = string.find(r, 'k', 1, true) or string.find(r, 'c', 1, true) and redis.call('EXISTS', looks) == 1
+--@block write_end
+if not stays then
+  redis.call('PEXPIRE', session, retention)
 end
-redis.call('PEXPIRE', session, retention)
-local day = hd and this_day(agent_restricted, now)
-local counted_day, counted = string.match(hd or '', '^(%d+) (%d+)$')
-if day and counted_day + 0 == day then -- an instance of the version before may have settled some of these holds
-  redis.call('HSET', agent, 'restricted', book(agent_restricted, now, -math.min(counted, h or 0)))
-end
-if hd then
-  redis.call('HDEL', session, 'hd')
-end
-if agent_restricted and string.find(agent_restricted, 'o', 1, true) then
-  redis.call('ZREM', agent_open, string.sub(session, -36))
-end
-if hx then
-  for _, hold in ipairs(redis.call('ZRANGE', holds, 0, 99)) do
-    record(events, audit, now, 'transaction.rolled_back', 'session', string.sub(session, -36),
-      'transaction', string.sub(hold, 1, 16), 'released', string.sub(hold, 17))
-  end
-  redis.call('UNLINK', holds) -- however many they are
-end
-record(events, audit, now, 'session.ended', 'session', string.sub(session, -36), 'released', h or '0')
-return {'ok', ended}
+return {'ok', ended, r}

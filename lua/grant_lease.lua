@@ -70,6 +70,7 @@ if not got_n then
   local limit = got_v
   note_no_room(session, events, audit, now, flags, limit)
   --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
   return {'limit', limit, n, ma, v, mv, h, x, gb}
 end
 local counted, limited, at, over_day, over_minute

@@ -1,22 +1,35 @@
--- Enters a coming session in its organization's index. The entry is written before the session, so that every session
--- is listed; a reader drops an entry without a session.
+-- Enters a coming session in its organization's index, and reserves its value in the organization's budget. The entry is
+-- written before the session, so that every session is listed; a reader drops an entry without a session. For the
+-- reservation see docs/budgets.md.
 --
 -- KEYS[1] = organization   hash o:{cell}:<organization>
 -- KEYS[2] = open_sessions  zset oo:{cell}:<organization>
+-- KEYS[3] = budget         hash ob:{cell}:<organization>
+-- KEYS[4] = parts          hash op:{cell}:<organization>
+-- KEYS[5] = looks          zset ol:{cell}:<organization>
 --
 -- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
 -- ARGV[2] = session_id     16 bytes
 -- ARGV[3] = quota          how many of them the organization may have, '' for any number
+-- ARGV[4] = value          micro-USD to reserve, '' for a session with a parent
+-- ARGV[5] = agent_id       16 bytes, of the session
+-- ARGV[6] = look_after     ms until the service may look whether the session exists
 --
--- Reply:  {'ok'}
+-- Reply:  {'ok', reserved}  when a budget reserved its value, in ms since 1970; '' when none did
 --         {'invalid_api_key'}
 --         {'over_quota', name, used, quota}
--- Writes: ZADD open_sessions
-local organization, open_sessions = KEYS[1], KEYS[2]
-local key_hash, session_id, quota = ARGV[1], ARGV[2], ARGV[3]
+--         {'budget_exhausted', remaining, resets}  in micro-USD; ms since 1970, '' for never
+-- Writes: ZADD open_sessions; HSET budget; HSET and PEXPIRE parts; ZADD and PEXPIRE looks
+--@include organization_budget_read
+--@include write_organization_budget
+--@include parts
+local organization, open_sessions, budget, parts, looks = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local key_hash, session_id, quota, value, agent_id, look_after = unpack(ARGV)
 
 --@block now
 --@block api_key
 --@block refuse_over_quota index=open_sessions
+--@block refuse_beyond_budget
 redis.call('ZADD', open_sessions, 0, session_id)
-return {'ok'}
+--@block reserve_value
+return {'ok', reserved}

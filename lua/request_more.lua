@@ -13,6 +13,7 @@
 -- ARGV[6] = add_value        micro-USD asked for
 -- ARGV[7] = reason           of the agent
 -- ARGV[8] = audit            see include/audit.lua
+-- ARGV[9] = retention        ms that the session stays readable after its lifetime
 --
 -- Arguments: three name the caller, three are stored.
 --
@@ -29,13 +30,13 @@
 --@include flags
 --@include requests
 local agent, session, requests, events = unpack(KEYS)
-local organization_id, agent_id, caller_family, request_id, add_actions, add_value, reason, audit = unpack(ARGV)
+local organization_id, agent_id, caller_family, request_id, add_actions, add_value, reason, audit, retention = unpack(ARGV)
 
 --@block now
 --@block agent_caller
 
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -44,14 +45,19 @@ local p, b = unpack(redis.call('HMGET', requests, 'p', 'b'))
 if #(p or '') >= 8 * 16 then
   h = h or '0'
   --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
   return {'limit', 'max_pending_requests', n, ma, v, mv, h, x, gb}
 end
 
-local created, ttl = string.format('%d', now), string.format('%d', redis.call('PTTL', session))
+local created, kept = string.format('%d', now), redis.call('PTTL', session)
+if r and string.find(r, '[kc]') then -- it stays until it is settled, see docs/budgets.md
+  kept = x - now + retention
+end
+local ttl = string.format('%d', kept)
 local asked = request_record('pending', created, add_actions, add_value, '0', '0', '0', reason, '')
 local grown, counted = count_records(b, #asked + 120)
 redis.call('HSET', requests, request_id, asked, 'p', (p or '') .. request_id, 'b', counted)
-redis.call('PEXPIRE', requests, ttl)
+--@block extend_ttl key=requests
 record(events, audit, now, 'session.more_requested', 'session', string.sub(session, -36), 'session_request', request_id,
   'add_actions', add_actions, 'add_value', add_value)
 return {'ok', request_id, created, grown, ttl}

@@ -1,4 +1,5 @@
--- Ends a session's suspension. Resuming one that is not suspended changes nothing.
+-- Ends a session's suspension. Resuming one that is not suspended changes nothing. One that is suspended from above too stays
+-- so.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 -- KEYS[2] = session          hash s:{cell}:<session>
@@ -14,7 +15,7 @@
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
--- Writes: HDEL and HSET session and XADD events, once
+-- Writes: HDEL and HSET session and XADD events, once; for one that has children HSET session each time
 --@include audit
 --@include budget
 --@include flags
@@ -26,16 +27,21 @@ local organization_id, agent_id, reason, audit = ARGV[1], ARGV[2], ARGV[3], ARGV
 
 local agent_organization, agent_revoked, agent_scopes = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes'))
 --@block refuse_unknown_agent
-local a, x, e, w, gb, hx, r = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'w', 'gb', 'hx', 'r'))
+local a, x, e, w, gb, hx, r, sv, sa = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'w', 'gb', 'hx', 'r', 'sv', 'sa'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
 --@block refuse_inactive
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
-if string.find(r or '', 's', 1, true) then
+if sa then
+  redis.call('HDEL', session, 'so')
+elseif string.find(r or '', 's', 1, true) then
   redis.call('HDEL', session, 'su', 'sr')
   unrestrict(session, r, 's', hx, gb)
   record(events, audit, now, 'session.resumed', 'session', string.sub(session, -36), 'reason', reason)
+end
+if string.find(r or '', 'c', 1, true) then
+  redis.call('HSET', session, 'sv', string.format('%d', (sv or 0) + 1)) -- its children are to follow; see suspend_descendant.lua
 end
 --@block session_state
 return {'ok', string.format('%d', now), agent_revoked or '', agent_scopes, state}

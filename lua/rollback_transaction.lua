@@ -50,8 +50,8 @@ local t_a, t_s, t_st, t_hv, t_x, t_v, t_ov, t_cm, t_ir, t_po, t_dv = unpack(redi
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb, s_lv, s_hd = unpack(redis.call('HMGET', session,
-  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb', 'lv', 'hd'))
+local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb, s_lv, s_hd, s_cl = unpack(redis.call('HMGET', session,
+  'a', 'v', 'h', 'e', 'ov', 'hx', 'sc', 'mv', 'gb', 'lv', 'hd', 'cl'))
 --@block refuse_holds_due hx=s_hx
 local rolled_back, ended = string.format('%d', now), session_end(t_s, s_a, s_e)
 local pending = t_st == 'pending' and ended == '' and now < tonumber(t_x)
@@ -92,8 +92,8 @@ elseif pending and s_a then
     s_hd, counted = forget_hold(session, s_hd, transaction_id, day)
   end
 elseif not pending then
-  given_back = v
-  if s_a then
+  given_back = s_cl and '0' or v -- closed books change no more
+  if s_a and not s_cl then
     local given_back_before, max_committed, max_value = read_budget(s_gb, s_mv)
     local most = 9007199254740991 -- what a double counts exactly
     local gb, mv = write_budget(string.format('%d', math.min(given_back_before + v, most)), max_committed, max_value)

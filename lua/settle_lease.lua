@@ -63,10 +63,13 @@ if l_at then
   --@block lease_state
   return {'ok', '1', state}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_r = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_r, s_cl = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r', 'cl'))
 --@block refuse_holds_due hx=s_hx
 --@block refuse_agent_holds_due
+if s_cl then
+  s_a = nil -- its books are closed: the lease stays spent in full
+end
 
 -- What was leased may have been spent in any case, what goes beyond it only if the session has room.
 local open = redis.call('ZSCORE', leases, open_lease(lease_id, l_n, l_v))
@@ -78,7 +81,7 @@ if active then
   most_v = math.max(most_v, s_mv - s_v - held + l_v)
 end
 local day, day_left = this_day(agent_restricted, now)
-if active and observes(s_r, s_n - l_n + action_count, s_v - l_v + value + held) then
+if active and observes(s_r, s_n - l_n + action_count, s_v - l_v + value + held, tonumber(s_mv)) then
   most_n, most_v = tonumber(action_count), tonumber(value)
 elseif day then
   most_v = math.min(most_v, l_v + day_left)

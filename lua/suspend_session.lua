@@ -15,7 +15,8 @@
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
--- Writes: HSET and HDEL session and XADD events, once until it is resumed
+-- Writes: HSET and HDEL session and XADD events, once until it is resumed; for one that has
+-- children HSET session each time
 --@include audit
 --@include budget
 --@include flags
@@ -28,7 +29,8 @@ local organization_id, agent_id, reason, audit = ARGV[1], ARGV[2], ARGV[3], ARGV
 
 local agent_organization, agent_revoked, agent_scopes = unpack(redis.call('HMGET', agent, 'organization', 'revoked', 'scopes'))
 --@block refuse_unknown_agent
-local a, mv, h, x, e, w, gb, hx, r = unpack(redis.call('HMGET', session, 'a', 'mv', 'h', 'x', 'e', 'w', 'gb', 'hx', 'r'))
+local a, mv, h, x, e, w, gb, hx, r, sv, sa = unpack(redis.call('HMGET', session,
+  'a', 'mv', 'h', 'x', 'e', 'w', 'gb', 'hx', 'r', 'sv', 'sa'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
@@ -41,6 +43,11 @@ if not string.find(r or '', 's', 1, true) then
     redis.call('HSET', session, 'sr', one_line(reason))
   end
   record(events, audit, now, 'session.suspended', 'session', string.sub(session, -36), 'reason', reason)
+elseif sa then
+  redis.call('HSET', session, 'so', '1') -- by itself too, not only from above
+end
+if string.find(r or '', 'c', 1, true) then
+  redis.call('HSET', session, 'sv', string.format('%d', (sv or 0) + 1)) -- its children are to follow; see suspend_descendant.lua
 end
 --@block session_state
 return {'ok', string.format('%d', now), agent_revoked or '', agent_scopes, state}

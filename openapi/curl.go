@@ -16,6 +16,7 @@ var flags = map[string]string{
 // owned maps a collection in a path to the variable with the id that follows it.
 var owned = map[string]string{
 	"organizations": "$ORG", "agents": "$AGENT", "sessions": "$SESSION", "transactions": "$TRANSACTION", "leases": "$LEASE", "families": "$FAMILY",
+	"requests": "$REQUEST",
 }
 
 // variables replace example values that readers of the page do not own, in parameters and in bodies.
@@ -38,6 +39,7 @@ SESSION=$(post /v1/sessions "{\"agent_id\":\"$AGENT\",\"max_lease_seconds\":60}"
 LEASE=$(post /v1/sessions/$SESSION/leases '{"max_actions":5,"expires_in_seconds":60}' "Authorization: Bearer $TOKEN" | field id)
 RESPONSE=$(post /v1/transactions "{\"session_id\":\"$SESSION\",\"action_type\":\"refund\",\"value_usd\":2}" "Authorization: Bearer $TOKEN")
 TRANSACTION=$(printf %s "$RESPONSE" | field id)
+REQUEST=$(post /v1/sessions/$SESSION/requests '{"add_actions":50,"add_value_usd":5,"reason":"12 of 40 are left"}' "Authorization: Bearer $TOKEN" | field id)
 FAMILY=$(curl -s "$URL/v1/agents/$AGENT/families" -H "X-API-Key: $KEY" | field family_id)`
 
 // curl returns a command that calls the operation when it is pasted after the preparation. It includes the parameters

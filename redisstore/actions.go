@@ -54,7 +54,7 @@ func (s *Store) charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 		return nil, s.released(ctx, c, charge.Idempotency, err)
 	}
 	keys := s.sessionKeys(act, session)
-	r, err := s.releasingDueHolds(ctx, act, session, func() (*reply, error) {
+	r, err := s.givingBack(ctx, act, session, charge.Idempotency, func() (*reply, error) {
 		if charge.DryRun {
 			return s.dryRun(ctx, dryCharge, act, keys[:], act.organization, act.agent, act.family,
 				charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))

@@ -26,6 +26,7 @@ type Event struct {
 	Family      uuid.UUID
 	Lease       uuid.UUID
 	Asked       uuid.UUID // a request for more
+	Child       uuid.UUID // of the session
 	Limit       string    // max_actions, max_value_usd or max_committed_usd, "" for none
 	Enforcement string    // of a session, when it is set: enforce or observe; else ""
 	Late        bool      // a commit after the transaction had expired
@@ -38,7 +39,7 @@ type Event struct {
 	OverageActions *int64                    // of a lease
 	MaxLease       *int64                    // seconds
 	Limits         *AgentLimits              // of the agent, after the change
-	Amounts        map[string]money.MicroUSD // by name: max_value, add_value, max_committed, max_per_action, held, leased, released, charged, overage
+	Amounts        map[string]money.MicroUSD // by name: max_value, add_value, max_committed, max_per_action, held, leased, delegated, released, charged, overage
 	Times          map[string]time.Time      // by name: expires, previous_until, spent
 }
 
@@ -140,6 +141,8 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.Lease = idOrNilAt(r, i)
 	case "session_request":
 		e.Asked = idOrNilAt(r, i)
+	case "child":
+		e.Child = idOrNilAt(r, i)
 	case "limit":
 		e.Limit = r.Text(i)
 	case "enforcement":
@@ -162,7 +165,7 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.Late = r.Text(i) != ""
 	case "limits":
 		e.Limits = agentLimitsFrom(r, r.Text(i))
-	case "max_value", "add_value", "max_committed", "max_per_action", "held", "leased", "released", "charged", "overage":
+	case "max_value", "add_value", "max_committed", "max_per_action", "held", "leased", "delegated", "released", "charged", "overage":
 		if e.Amounts == nil {
 			e.Amounts = map[string]money.MicroUSD{}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"remit/redisclient"
@@ -38,6 +39,9 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	outcomes := make([]ChargeOutcome, len(charges))
 	for _, p := range parts {
 		p.spread(outcomes)
+		if slices.ContainsFunc(p.places, func(i int) bool { return mayGiveBack(outcomes[i].Err) }) {
+			s.settleBelow(ctx, p.act.organization, place{p.session, p.act.agent}) // for the next request
+		}
 	}
 	if err := refusalOfAll(c, parts); err != nil {
 		return nil, err

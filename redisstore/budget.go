@@ -18,6 +18,7 @@ type budget struct {
 	givenBack    money.MicroUSD  // by rollbacks of committed transactions
 	maxCommitted *money.MicroUSD // nil for none
 	maxValue     money.MicroUSD  // with maxCommitted
+	delegated    *Delegated      // only in replies that show usage (block/show_delegated.lua)
 }
 
 // budgetAt reads a field gb, which is nil for a session that has neither rollbacks of commits nor max_committed.
@@ -30,6 +31,10 @@ func parseBudget(r *reply, text string) budget {
 	}
 	parts := strings.Split(text, " ")
 	b := budget{givenBack: money.MicroUSD(r.Parse(parts[0]))}
+	if len(parts) == 5 {
+		b.delegated = &Delegated{r.Parse(parts[3]), money.MicroUSD(r.Parse(parts[4]))}
+		parts = parts[:3]
+	}
 	switch len(parts) {
 	case 1:
 	case 3:
@@ -45,6 +50,9 @@ func parseBudget(r *reply, text string) budget {
 
 // split sets MaxValue and Withheld. Until then MaxValue is the lower of max_value and what max_committed leaves.
 func (u *Usage) split(b budget) {
+	if b.delegated != nil {
+		u.Delegated = b.delegated
+	}
 	if b.maxCommitted != nil {
 		u.MaxValue, u.Withheld = b.maxValue, b.maxValue-u.MaxValue
 	}

@@ -23,11 +23,47 @@ type creation struct {
 	idempotency *Idempotency // nil for no idempotency key
 	outcome     string       // the Redis key of its outcome
 	entered     bool         // true once it may be in the index
+	root        *rootSession // for a session; nil for what no budget concerns
+}
+
+// rootSession is what the scripts that index a session take about its organization's budget.
+type rootSession struct {
+	agent   uuid.UUID
+	value   string    // micro-USD to reserve, "" for a session with a parent
+	outcome uuid.UUID // in whose cell the outcome of an idempotency key will be
+
+	reserved string // when a budget reserved the value, as scripts take it; "" for no budget
+}
+
+// keys are the further keys of these scripts.
+func (s *Store) budgetKeys(c *creation) []string {
+	if c.root == nil {
+		return nil
+	}
+	o := c.key.Organization
+	return []string{s.keys.organizationBudget(o), s.keys.reservations(o), s.keys.reservationLooks(o)}
+}
+
+// arguments are the further arguments of these scripts.
+func (r *rootSession) arguments() []any {
+	if r == nil {
+		return nil
+	}
+	return []any{r.value, r.agent, firstLook.Milliseconds()}
+}
+
+// take reads from their reply whether a budget reserved the value.
+func (r *rootSession) take(reply *reply, i int) error {
+	if r == nil {
+		return nil
+	}
+	r.reserved = reply.Text(i)
+	return reply.Err
 }
 
 // reserveCreation reserves what a creation takes, and enters the object in its organization's index before it exists. A
 // repeated request creates nothing, so it is subject to no quota and writes nothing. Errors: ErrInvalidAPIKey,
-// ErrIdempotencyKeyReused, *QuotaError, *RateError.
+// ErrIdempotencyKeyReused, *QuotaError, *RateError; of a root session *BudgetError.
 func (s *Store) reserveCreation(ctx context.Context, c *creation, d demand) (reservation, error) {
 	claim, err := s.reserveCreationKey(ctx, c)
 	if err != nil {
@@ -82,6 +118,9 @@ func (s *Store) repeatBeyond(ctx context.Context, c *creation, refusal error) er
 func (s *Store) enterWithin(ctx context.Context, c *creation, enter func(quota string) error) error {
 	organization := c.key.Organization
 	err := enter(s.usage.quota(organization, c.counted))
+	if isBudgetExhausted(err) && s.settleBelow(ctx, organization, place{}) {
+		err = enter(s.usage.quota(organization, c.counted))
+	}
 	switch {
 	case !isRefusedCreation(err):
 		return err
@@ -109,17 +148,27 @@ func (s *Store) claimAndEnter(ctx context.Context, c *creation, quota string) er
 
 func (s *Store) claimWithEntry(ctx context.Context, c *creation, quota string) error {
 	organization, idem := c.key.Organization, c.idempotency
-	keys := []string{s.keys.organization(organization), s.claimPlace(organization, idem), c.index}
-	err := idem.claimed(s.runByKey(ctx, c.key, s.proven.flow(c.key), c.claim, keys,
-		c.key.Hash, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx), c.id, quota))
-	c.entered = err == nil && idem.claim.mine
+	keys := append([]string{s.keys.organization(organization), s.claimPlace(organization, idem), c.index}, s.budgetKeys(c)...)
+	args := append([]any{c.key.Hash, idem.Fingerprint, outcomeLifetime.Milliseconds(), requestID(ctx), c.id, quota},
+		c.root.arguments()...)
+	if c.root != nil {
+		args = append(args, c.root.outcome)
+	}
+	r, err := s.runByKey(ctx, c.key, s.proven.flow(c.key), c.claim, keys, args...)
+	err = idem.claimed(r, err)
+	if c.entered = err == nil && idem.claim.mine; c.entered {
+		err = c.root.take(r, 2)
+	}
 	return err
 }
 
 func (s *Store) enter(ctx context.Context, c *creation, quota string) error {
-	keys := []string{s.keys.organization(c.key.Organization), c.index}
-	_, err := s.runByKey(ctx, c.key, s.proven.flow(c.key), c.enter, keys, c.key.Hash, c.id, quota)
-	c.entered = err == nil
+	keys := append([]string{s.keys.organization(c.key.Organization), c.index}, s.budgetKeys(c)...)
+	args := append([]any{c.key.Hash, c.id, quota}, c.root.arguments()...)
+	r, err := s.runByKey(ctx, c.key, s.proven.flow(c.key), c.enter, keys, args...)
+	if c.entered = err == nil; c.entered {
+		err = c.root.take(r, 0)
+	}
 	return nothingVisible(err)
 }
 

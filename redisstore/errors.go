@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+	"remit/money"
 	"remit/redisclient"
 )
 
@@ -49,6 +51,47 @@ func (e *AgentSuspendedError) Error() string { return "the agent is suspended" }
 type SessionSuspendedError struct{ Since time.Time }
 
 func (e *SessionSuspendedError) Error() string { return "the session is suspended" }
+
+// ParentError refuses a child session that does not fit into its parent.
+type ParentError struct {
+	Parent      uuid.UUID
+	*LimitError // Limit may also be expires_at, max_depth or max_open_children
+}
+
+// Unwrap returns the limit of the parent.
+func (e *ParentError) Unwrap() error { return e.LimitError }
+
+// BudgetError refuses a session that does not fit into its organization's budget. Nothing was changed.
+type BudgetError struct {
+	Remaining money.MicroUSD
+	Resets    time.Time // zero for never
+}
+
+func (e *BudgetError) Error() string { return "the organization's budget has no room" }
+
+// BudgetBelowUsageError refuses a budget below what is reserved and used. Nothing was changed.
+type BudgetBelowUsageError struct{ Reserved, Used money.MicroUSD }
+
+func (e *BudgetBelowUsageError) Error() string {
+	return "max_value_usd must not be below what is reserved and used"
+}
+
+// ErrNoBudget says that the organization has no budget.
+var ErrNoBudget = errors.New("the organization has no budget")
+
+var (
+	// errGivenUp refuses a creation that comes after its part was given back, or too late.
+	errGivenUp = errors.New("the part that was set aside for this is given back")
+	// errStale refuses limits beyond what the session above has granted.
+	errStale = errors.New("the limits exceed what is set aside")
+	// errBeyondParent refuses a lifetime beyond that of the session above.
+	errBeyondParent = errors.New("the session above does not last so long")
+)
+
+func isBudgetExhausted(err error) bool {
+	var exhausted *BudgetError
+	return errors.As(err, &exhausted)
+}
 
 func isSuspended(err error) bool {
 	var agent *AgentSuspendedError
@@ -151,7 +194,7 @@ func isNoOutcome(err error) bool {
 	var agentLimit *AgentLimitError
 	return errors.As(err, &agentLimit) || errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
 		errors.Is(err, ErrUnknownLease) ||
-		errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above) || isSuspended(err)
+		err == errGivenUp || err == errStale || err == errBeyondParent || isBudgetExhausted(err) || errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above) || isSuspended(err)
 }
 
 // nothingVisible turns the ErrOutcomeUnknown of an index write into ErrUnavailable: readers ignore an entry without its

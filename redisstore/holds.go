@@ -32,7 +32,7 @@ func (s *Store) ChangeHold(ctx context.Context, t AccessToken, id uuid.UUID, n N
 		return Transaction{}, err
 	}
 	keys := append(s.transactionKeys(act, facts), s.keys.agentSessions(act.agent), s.keys.agentHolds(act.agent))
-	r, err := s.releasingDueHolds(ctx, act, facts.Session, func() (*reply, error) {
+	r, err := s.givingBack(ctx, act, facts.Session, n.Idempotency, func() (*reply, error) {
 		return s.perform(ctx, changeHold, act, n.Idempotency, keys, t.Organization, t.Agent, act.family, id,
 			orEmpty((*int64)(n.Value)), orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act))
 	})

@@ -20,6 +20,9 @@ import (
 //	                                A session is in oo: from before it is created until a reader has observed that it is
 //	                                no longer active, and then in os:.
 //	oq:{cell}:<organization>  hash  its usage (note_usage.lua) and quotas: q:<name>
+//	ob:{cell}:<organization>  hash  its budget (include/organization_budget_read.lua)
+//	op:{cell}:<organization>  hash  what its root sessions have reserved: session (16 bytes) to part (include/parts.lua)
+//	ol:{cell}:<organization>  zset  these sessions (16 bytes) by when to look at them again; op and ol: TTL ten years
 //	oh                        zset  every organization that stores something: its 16 bytes, by its bytes of memory
 //	oad:, ood:, otd:{cell}:<organization>  zset  entries of oa, oo and ot that a reader found without their object, by
 //	                                Redis's time of that first observation (drop_dangling.lua); TTL 30 days
@@ -56,6 +59,15 @@ import (
 //	                                count in the agent's day (include/counted_holds.lua), w flags
 //	                                for what the audit trail has noted (include/flags.lua); TTL lifetime + retention. The
 //	                                names are short because there are many sessions.
+//	                                One in a tree (docs/budgets.md): pa its parent as text, pg the parent's agent, dp how deep it
+//	                                is, from 2 on, dn and dv actions and value delegated to open children, cl when its books
+//	                                closed, sh how often its expiry was shortened from above, sa and
+//	                                so whether it is suspended from above and also by itself, sv and pv versions of its own
+//	                                suspension and of its parent's that it follows; TTL ten years until its usage is
+//	                                taken. A tombstone has cl alone; TTL a day.
+//	sp:{cell}:<session>       hash  what it has set aside for its children: child (16 bytes) to part (include/parts.lua)
+//	sc:{cell}:<session>       zset  these children (16 bytes) by when to look at them again; sp and sc: TTL ten years
+//	sd:{cell}:<session>       zset  its last 1,000 closed children (16 bytes) by when; TTL as the session's
 //	sh:{cell}:<session>       zset  its open holds by expiry: transaction (16 bytes) and value; TTL as the session's
 //	sl:{cell}:<session>       zset  its open leases by expiry: lease (16 bytes), actions, a space and value; TTL as the session's
 //	rq:{cell}:<session>       hash  its requests for more (include/requests.lua): its pending ones and the 32 decided last;
@@ -90,6 +102,9 @@ func (k keyspace) organizationTransactions(id uuid.UUID) string {
 	return k.key("ot:", cellOf(id), id)
 }
 func (k keyspace) organizationUsage(id uuid.UUID) string   { return k.key("oq:", cellOf(id), id) }
+func (k keyspace) organizationBudget(id uuid.UUID) string  { return k.key("ob:", cellOf(id), id) }
+func (k keyspace) reservations(id uuid.UUID) string        { return k.key("op:", cellOf(id), id) }
+func (k keyspace) reservationLooks(id uuid.UUID) string    { return k.key("ol:", cellOf(id), id) }
 func (k keyspace) holdings() string                        { return k.prefix + "oh" }
 func (k keyspace) suspectAgents(id uuid.UUID) string       { return k.key("oad:", cellOf(id), id) }
 func (k keyspace) suspectSessions(id uuid.UUID) string     { return k.key("ood:", cellOf(id), id) }
@@ -116,6 +131,11 @@ func (k keyspace) sessionRequests(agent, session uuid.UUID) string {
 	return k.key("rq:", cellOf(agent), session)
 }
 func (k keyspace) lease(agent, id uuid.UUID) string { return k.key("l:", cellOf(agent), id) }
+func (k keyspace) parts(session uuid.UUID) string   { return k.key("sp:", cellOf(session), session) }
+func (k keyspace) looks(session uuid.UUID) string   { return k.key("sc:", cellOf(session), session) }
+func (k keyspace) closedChildren(session uuid.UUID) string {
+	return k.key("sd:", cellOf(session), session)
+}
 func (k keyspace) sessionTransactions(agent, session uuid.UUID) string {
 	return k.key("stx:", cellOf(agent), session)
 }

@@ -44,7 +44,7 @@ func (s *Store) GrantLease(ctx context.Context, c Caller, session uuid.UUID, n N
 	}
 	id := NewID(act.agent)
 	keys := append(s.leaseKeys(act, session, id), s.keys.events(act.agent))
-	r, err := s.releasingDueHolds(ctx, act, session, func() (*reply, error) {
+	r, err := s.givingBack(ctx, act, session, n.Idempotency, func() (*reply, error) {
 		return s.perform(ctx, grantLease, act, n.Idempotency, keys, act.organization, act.agent, act.family, session, id,
 			n.MaxActions, int64(n.MaxValue), n.Lifetime.Milliseconds(), oneIf(n.Partial), s.config.Retention.Milliseconds(),
 			s.audit(ctx, act))

@@ -2,7 +2,9 @@ package redisstore
 
 import (
 	"context"
+	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -32,38 +34,79 @@ var changeLimits = newKeyedScript("change_limits")
 
 // ChangeLimits changes the limits of an active session of the key's organization, and returns the session. Errors:
 // ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError, *BelowUsageError, *AboveBoundsError, ErrHasParent; with an idempotency key
-// ErrIdempotencyKeyReused, and for an addition *QuotaError and *RateError.
+// ErrIdempotencyKeyReused, and for an addition *QuotaError and *RateError; *ParentError when its parent has no room, *BudgetError
+// when the organization's budget has none.
 func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n NewLimits) (Session, error) {
 	c := Caller{Key: &key}
 	if n.Idempotency != nil { // without its key a repeated addition would be added again
 		n.Idempotency.bounded = n.AddActions != nil || n.AddValue != nil
 	}
-	act, err := s.actOnSession(ctx, c, id, n.Idempotency)
+	act, at, err := s.sessionToChange(ctx, c, id, n)
 	if err != nil {
 		return Session{}, s.released(ctx, c, n.Idempotency, err)
 	}
-	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.agentSessions(act.agent),
-		s.keys.sessionTransactions(act.agent, id), s.keys.events(act.agent), s.keys.sessionRequests(act.agent, id),
-		s.keys.agentOpen(act.agent)}
-	r, err := s.topUp(ctx, act, id, func() (*reply, error) {
-		return s.perform(ctx, changeLimits, act, n.Idempotency, keys, act.organization, act.agent,
-			setOrAdded(n.MaxActions, n.AddActions), setOrAdded((*int64)(n.MaxValue), (*int64)(n.AddValue)),
-			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act),
-			MostActions, int64(MostValue), orEmpty(seconds(n.MaxLease)), enforcementText(n.Observes), n.PerAction.sessionText())
-	})
+	r, err := s.changeLimits(ctx, act, at, n)
 	if err != nil {
 		return Session{}, s.released(ctx, c, n.Idempotency, act.errorFor(err))
 	}
 	if n.Lifetime != nil && (n.Idempotency == nil || !n.Idempotency.Replayed) { // a replay does not reopen: the session may have ended since
 		s.reopenSession(ctx, act.organization, id)
 	}
+	if n.Lifetime != nil && strings.Contains(at.flags, hasChildren) {
+		if err := s.shortenBelow(ctx, act.organization, place{id, act.agent}); err != nil {
+			return Session{}, err
+		}
+	}
 	return sessionFrom(r, id)
 }
 
+// changeLimits changes the limits within what the session above grants.
+func (s *Store) changeLimits(ctx context.Context, act actor, at limitsNow, n NewLimits) (*reply, error) {
+	if n.Idempotency != nil && n.Idempotency.claim.before { // what was granted and added before is not added again
+		r, err := s.perform(ctx, replaySession, act, n.Idempotency, []string{s.keys.agent(act.agent)}, act.organization)
+		if err != errNoOutcome {
+			return r, err
+		}
+	}
+	return s.topUp(ctx, act, at, n, func(granted string) (*reply, error) {
+		return s.changeWithin(ctx, act, at.id, n, granted)
+	})
+}
+
 // topUp runs the script that changes a session's limits: a request to change them, or the approval of a request for more. Whatever
-// raises a limit passes here.
-func (s *Store) topUp(ctx context.Context, act actor, session uuid.UUID, raise func() (*reply, error)) (*reply, error) {
-	return s.releasingDueHolds(ctx, act, session, raise)
+// raises a limit passes here, and gets what the session above grants. When others change the limits at the same time, it asks
+// for the grant again.
+func (s *Store) topUp(ctx context.Context, act actor, at limitsNow, n NewLimits, raise func(granted string) (*reply, error)) (*reply, error) {
+	for attempt := 1; ; attempt++ {
+		granted, err := s.grantAbove(ctx, act, at, n)
+		if err != nil {
+			return nil, err
+		}
+		r, err := raise(granted)
+		switch {
+		case err == errBeyondParent:
+			return nil, &ParentError{Parent: at.above.session, LimitError: &LimitError{Limit: "expires_at", Usage: at.usage()}}
+		case err != errStale:
+			return r, err
+		case attempt == maxGrants:
+			return nil, fmt.Errorf("%w: the limits of the session change all the time", ErrUnavailable)
+		}
+		if at, err = s.readLimits(ctx, act.flow, at.id); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (s *Store) changeWithin(ctx context.Context, act actor, id uuid.UUID, n NewLimits, granted string) (*reply, error) {
+	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.agentSessions(act.agent),
+		s.keys.sessionTransactions(act.agent, id), s.keys.events(act.agent), s.keys.sessionRequests(act.agent, id),
+		s.keys.agentOpen(act.agent)}
+	return s.givingBack(ctx, act, id, n.Idempotency, func() (*reply, error) {
+		return s.perform(ctx, changeLimits, act, n.Idempotency, keys, act.organization, act.agent,
+			setOrAdded(n.MaxActions, n.AddActions), setOrAdded((*int64)(n.MaxValue), (*int64)(n.AddValue)),
+			orEmpty(milliseconds(n.Lifetime)), s.config.Retention.Milliseconds(), s.audit(ctx, act),
+			MostActions, int64(MostValue), orEmpty(seconds(n.MaxLease)), enforcementText(n.Observes), n.PerAction.sessionText(), granted)
+	})
 }
 
 // sessionText returns a limit as change_limits.lua takes it.

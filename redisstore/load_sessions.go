@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,12 +22,16 @@ const (
 	summaryEnded
 	summaryBudget
 	summaryLeased
+	summaryDelegatedActions
+	summaryDelegatedValue
+	summaryFlags
 )
 
 // summaryFields are the fields of a session's hash in this order.
 var summaryFields = []string{
 	summaryAgent: "a", summaryActions: "n", summaryMaxActions: "ma", summaryValue: "v", summaryMaxValue: "mv",
 	summaryExpires: "x", summaryEnded: "e", summaryBudget: "gb", summaryLeased: "lv",
+	summaryDelegatedActions: "dn", summaryDelegatedValue: "dv", summaryFlags: "r",
 }
 
 // loadSessionsOf returns a loader that reads sessions first and their agents after, so that it observes every revocation
@@ -103,7 +108,7 @@ func readSummaries(ids, owners []uuid.UUID, texts [][]string, revoked revocation
 	return found, r.Err
 }
 
-// readSummary reads a session without its status. Leased value is not used, but held.
+// readSummary reads a session without its status. Leased value is not used, but held; what is delegated is neither.
 func readSummary(id, agent uuid.UUID, fields []string, r *reply) SessionSummary {
 	v := SessionSummary{
 		ID: id, Agent: agent,
@@ -113,6 +118,13 @@ func readSummary(id, agent uuid.UUID, fields []string, r *reply) SessionSummary 
 	}
 	if leased := fields[summaryLeased]; leased != "" {
 		v.ValueUsed -= parseMoney(r, leased)
+	}
+	if fields[summaryFlags] != "" {
+		v.keptAbove = strings.Contains(fields[summaryFlags], keptAbove)
+	}
+	if delegated := fields[summaryDelegatedActions]; delegated != "" {
+		v.ActionCount -= r.Parse(delegated)
+		v.ValueUsed -= parseMoney(r, fields[summaryDelegatedValue])
 	}
 	if b := parseBudget(r, fields[summaryBudget]); b.maxCommitted != nil {
 		v.MaxValue = b.maxValue

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"remit/money"
 )
 
@@ -404,8 +403,7 @@ func TestAPartOfAnotherSessionDoesNotBeginToObserve(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 100})
-		parent := uuid.New()
-		must(peek(t, s).HSet(t.Context(), s.keys.session(w.agent.ID, w.session.ID), "pa", string(parent[:])).Result())(t)
+		w.session = w.child(t, s, w.session.ID, 5, 50)
 		wantUnchanged(t, s, "a child", func() {
 			_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{Observes: new(true)})
 			wantError(t, "a child", err, ErrHasParent)

@@ -23,6 +23,10 @@ var refusals = redisclient.Refusals{
 	"not_reversible":        refuse(ErrNotReversible),
 	"key_reused":            refuse(ErrIdempotencyKeyReused),
 	"no_outcome":            refuse(errNoOutcome),
+	"given_up":              refuse(errGivenUp),
+	"stale":                 refuse(errStale),
+	"beyond_parent":         refuse(errBeyondParent),
+	"no_budget":             refuse(ErrNoBudget),
 	"token_lacks_scope":     refuse(ErrTokenLacksScope),
 	"holds_due":             refuse(errHoldsDue),
 	"agent_holds_due":       refuse(errAgentHoldsDue),
@@ -50,6 +54,12 @@ var refusals = redisclient.Refusals{
 	},
 	"over_quota": func(r *reply) error {
 		return orBroken(r, &QuotaError{Quota: r.Text(0), Used: r.Number(1), Max: r.Number(2)})
+	},
+	"budget_exhausted": func(r *reply) error {
+		return orBroken(r, &BudgetError{Remaining: moneyAt(r, 0), Resets: r.TimeOrZero(1)})
+	},
+	"budget_below_usage": func(r *reply) error {
+		return orBroken(r, &BudgetBelowUsageError{Reserved: moneyAt(r, 0), Used: moneyAt(r, 1)})
 	},
 	"above_bounds": func(r *reply) error { return orBroken(r, &AboveBoundsError{Limit: r.Text(0)}) },
 	"limit": func(r *reply) error {

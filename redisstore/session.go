@@ -27,17 +27,33 @@ type Usage struct {
 	MaxValue    money.MicroUSD
 	ValueUsed   money.MicroUSD
 	ValueHeld   money.MicroUSD // by transactions, and leased
+	Delegated   *Delegated     // nil for a session that never had children
 	Withheld    money.MicroUSD // the part of MaxValue that MaxCommitted makes unavailable; 0 without MaxCommitted
 	Expires     time.Time
 	WouldRefuse string // in a session that observes, the limit that would have refused what led to this usage; else ""
 }
 
 // RemainingActions is how many actions the limits leave, 0 when more are used.
-func (u Usage) RemainingActions() int64 { return max(u.MaxActions-u.ActionCount, 0) }
+func (u Usage) RemainingActions() int64 {
+	return max(u.MaxActions-u.ActionCount-u.delegated().Actions, 0)
+}
 
 // RemainingValue is the value that the limits leave to charge or hold, 0 when more is used and held.
 func (u Usage) RemainingValue() money.MicroUSD {
-	return max(u.MaxValue-u.Withheld-u.ValueUsed-u.ValueHeld, 0)
+	return max(u.MaxValue-u.Withheld-u.ValueUsed-u.ValueHeld-u.delegated().Value, 0)
+}
+
+// Delegated is what a session has set aside for its open children.
+type Delegated struct {
+	Actions int64
+	Value   money.MicroUSD
+}
+
+func (u Usage) delegated() Delegated {
+	if u.Delegated == nil {
+		return Delegated{}
+	}
+	return *u.Delegated
 }
 
 // Session is a bounded context of one agent.
@@ -55,6 +71,7 @@ type Session struct {
 	Metadata       string // JSON object, "" for none
 	Created        time.Time
 	Ended          time.Time // zero unless completed
+	Parent         uuid.UUID // uuid.Nil for a root
 
 	Suspended        time.Time // since when; zero while it is not
 	SuspensionReason string    // "" for none
@@ -73,17 +90,21 @@ type SessionSummary struct {
 	ValueUsed   money.MicroUSD
 	MaxValue    money.MicroUSD
 	Expires     time.Time
+
+	keptAbove bool // its usage counts in a parent or a budget; see docs/budgets.md
 }
 
 // NewSession describes a session to create.
 type NewSession struct {
 	Agent        uuid.UUID
+	Parent       uuid.UUID // uuid.Nil for a root
 	MaxActions   int64
 	MaxValue     money.MicroUSD
 	MaxCommitted *money.MicroUSD // nil for none
 	MaxLease     time.Duration   // in whole seconds; 0 for no leases
 	MaxPerAction *money.MicroUSD // of one charge or hold; nil for none
 	Lifetime     time.Duration
+	WithinParent bool         // a child's lifetime is at most its parent's rest; else a longer one is refused
 	Scopes       []string     // nil for all of the agent's; empty for none
 	Metadata     string       // JSON object, "" for none
 	Idempotency  *Idempotency // nil for no idempotency key
@@ -129,14 +150,15 @@ func (n NewSession) maxLeaseText() string {
 // lifeEvents determine a session's status. A zero time means that the event has not happened.
 type lifeEvents struct{ ended, revoked, expires time.Time }
 
-// statusAt is the only rule for a session's status: its end, its agent's revocation or its expiry, whichever was first.
+// statusAt is the only rule for a session's status: its end, its agent's revocation or its expiry, whichever was first. An end
+// that is not before the expiry stands for the expiry (close_books.lua).
 func statusAt(now time.Time, e lifeEvents) Status {
 	switch {
-	case !e.ended.IsZero():
+	case !e.ended.IsZero() && e.ended.Before(e.expires):
 		return Completed
 	case !e.revoked.IsZero() && (e.revoked.Before(e.expires) || now.Before(e.expires)):
 		return Revoked
-	case !now.Before(e.expires):
+	case !now.Before(e.expires), !e.ended.IsZero():
 		return Expired
 	default:
 		return Active

@@ -64,6 +64,7 @@ func (s *Store) openSessions(organization uuid.UUID) index[SessionSummary] {
 			}
 		}
 		s.closeSessions(ctx, organization, ids, latest)
+		s.settleListed(ctx, organization, over)
 	}
 	return ix
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"remit/money"
 )
 
 var (
@@ -29,7 +30,7 @@ func (s *Store) RequestMore(ctx context.Context, t AccessToken, session uuid.UUI
 	id, keys := NewID(t.Agent), s.requestKeys(act, session)
 	r, err := s.releasingDueHolds(ctx, act, session, func() (*reply, error) {
 		return s.perform(ctx, requestMore, act, n.Idempotency, keys, act.organization, act.agent, act.family, id,
-			n.AddActions, int64(n.AddValue), n.Reason, s.audit(ctx, act))
+			n.AddActions, int64(n.AddValue), n.Reason, s.audit(ctx, act), s.config.Retention.Milliseconds())
 	})
 	if err == nil {
 		held.resize(r.Number(2), time.Duration(r.Number(3))*time.Millisecond)
@@ -92,9 +93,10 @@ func (s *Store) SessionRequests(ctx context.Context, c Caller, session uuid.UUID
 
 // ApproveRequest approves a request for more: it adds what is granted to the session's limits. The same decision again changes
 // nothing and returns the first. Errors: ErrInvalidAPIKey, ErrUnknownSession, ErrUnknownRequest, *AboveAskedError,
-// ErrGrantsNothing, ErrRequestDecided, *NotActiveError, *AboveBoundsError.
+// ErrGrantsNothing, ErrRequestDecided, *NotActiveError, *AboveBoundsError, *ParentError, *BudgetError.
 func (s *Store) ApproveRequest(ctx context.Context, key APIKey, session, id uuid.UUID, a Approval) (SessionRequest, error) {
-	act, err := s.actOnSession(ctx, Caller{Key: &key}, session, nil)
+	// The limits are read before the request: while it is pending then, they are without what is granted.
+	act, at, err := s.sessionToChange(ctx, Caller{Key: &key}, session, NewLimits{AddValue: new(money.MicroUSD)})
 	if err != nil {
 		return SessionRequest{}, err
 	}
@@ -106,11 +108,31 @@ func (s *Store) ApproveRequest(ctx context.Context, key APIKey, session, id uuid
 	if err != nil {
 		return SessionRequest{}, err
 	}
-	r, err := s.topUp(ctx, act, session, func() (*reply, error) {
-		return s.client.Run(ctx, act.flow, approveRequest, s.requestKeys(act, session), act.organization, act.agent, id,
-			actions, int64(value), a.Comment, s.audit(ctx, act), MostActions, int64(MostValue))
-	})
+	approve := func(granted string) (*reply, error) {
+		return s.givingBack(ctx, act, session, nil, func() (*reply, error) {
+			return s.client.Run(ctx, act.flow, approveRequest, s.requestKeys(act, session), act.organization, act.agent, id,
+				actions, int64(value), a.Comment, s.audit(ctx, act), MostActions, int64(MostValue), granted)
+		})
+	}
+	r, err := s.approveWithin(ctx, act, at, asked, NewLimits{AddActions: &actions, AddValue: &value}, approve)
 	return s.decided(act, session, id, r, err)
+}
+
+// approveWithin approves a request within what the session above grants. One that is decided gets no grant again: the script returns
+// the first decision, or refuses.
+func (s *Store) approveWithin(ctx context.Context, act actor, at limitsNow, asked SessionRequest, n NewLimits, approve func(granted string) (*reply, error)) (*reply, error) {
+	if asked.Status != Pending {
+		return approve("")
+	}
+	r, err := s.topUp(ctx, act, at, n, approve)
+	if err == nil {
+		return r, nil
+	}
+	// Another may have approved it meanwhile, and taken the room.
+	if now, failed := s.readRequest(ctx, act, at.id, asked.ID); failed == nil && (now.Status == Approved || now.Status == Denied) {
+		return approve("")
+	}
+	return r, err
 }
 
 // DenyRequest denies a request for more. The same decision again changes nothing and returns the first. Errors:

@@ -30,6 +30,9 @@ const (
 	sessionRestrictions
 	sessionObservedRefusals
 	sessionPerAction
+	sessionDelegatedActions
+	sessionDelegatedValue
+	sessionParent
 )
 
 // sessionFields are the fields of a session's hash in this order.
@@ -39,6 +42,7 @@ var sessionFields = []string{
 	sessionMetadata: "md", sessionLeased: "lv", sessionMaxLease: "ml",
 	sessionSuspended: "su", sessionSuspensionReason: "sr",
 	sessionRestrictions: "r", sessionObservedRefusals: "oc", sessionPerAction: "mp",
+	sessionDelegatedActions: "dn", sessionDelegatedValue: "dv", sessionParent: "pa",
 }
 
 // agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
@@ -53,6 +57,7 @@ type agentState struct {
 	suspended suspendedState
 	observed  observedState
 	perAction *money.MicroUSD // max_value_usd_per_action, nil for none
+	tree      treeState
 }
 
 // sessionFrom reads a session from a reply of now, revoked, scopes, session.
@@ -66,6 +71,7 @@ func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 	a.suspended = suspendedStateAt(fields, sessionSuspended, sessionSuspensionReason)
 	a.observed = observedStateAt(fields, sessionRestrictions, sessionObservedRefusals)
 	a.perAction = perActionAt(fields, sessionPerAction)
+	a.tree = treeStateAt(fields, sessionDelegatedActions)
 	return readSession(id, fields, a)
 }
 
@@ -90,10 +96,14 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	session.split(b)
 	session.takeLeases(a.leases)
 	session.MaxPerAction = a.perAction
+	session.takeTree(a.tree)
 	session.Suspended, session.SuspensionReason = a.suspended.since, a.suspended.reason
 	session.Observes, session.ObservedRefusals = a.observed.observes, a.observed.refusals
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
+	if session.Status != Completed {
+		session.Ended = time.Time{} // see close_books.lua
+	}
 	if r.Has(sessionMetadata) {
 		session.Metadata = r.Rest(sessionMetadata)
 	}
@@ -195,4 +205,32 @@ func usageAt(r *reply, i int) Usage {
 		u.WouldRefuse = r.Optional(i + usageWouldRefuse)
 	}
 	return u
+}
+
+// treeState is what a session has delegated, and its parent.
+type treeState struct {
+	delegated *Delegated // nil for a session that never had children
+	parent    uuid.UUID  // uuid.Nil for a root
+}
+
+// treeStateAt reads a treeState whose three values begin at i. They may be missing, as those of leaseStateAt.
+func treeStateAt(r *reply, i int) treeState {
+	if !r.Has(i + 2) {
+		return treeState{}
+	}
+	var t treeState
+	if r.Optional(i) != "" {
+		t.delegated = &Delegated{r.Number(i), money.MicroUSD(r.NumberOr0(i + 1))}
+	}
+	if r.Optional(i+2) != "" {
+		t.parent = idOrNilAt(r, i+2)
+	}
+	return t
+}
+
+// takeTree shows what is delegated as that, and not as used.
+func (s *Session) takeTree(t treeState) {
+	s.Parent, s.Delegated = t.parent, t.delegated
+	s.ActionCount -= s.delegated().Actions
+	s.ValueUsed -= s.delegated().Value
 }

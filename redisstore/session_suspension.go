@@ -12,7 +12,7 @@ var (
 )
 
 // SuspendSession suspends an active session of the key's organization, and returns it. Until ResumeSession nothing new may
-// be done in it; what has begun may settle. One that is suspended keeps its first time and reason ("" for none). Errors:
+// be done in it or in its descendants; what has begun may settle. One that is suspended keeps its first time and reason ("" for none). Errors:
 // ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError.
 func (s *Store) SuspendSession(ctx context.Context, key APIKey, id uuid.UUID, reason string) (Session, error) {
 	act, err := s.actOnSession(ctx, Caller{Key: &key}.urgently(), id, nil)
@@ -42,5 +42,9 @@ func (s *Store) restrictSession(ctx context.Context, sc *script, act actor, id u
 		return Session{}, act.errorFor(err)
 	}
 	s.usage.noteEvent(act.organization)
-	return sessionFrom(r, id)
+	session, err := sessionFrom(r, id)
+	if err == nil && session.Delegated != nil {
+		err = s.suspendBelow(ctx, act, id, reason)
+	}
+	return session, err
 }

@@ -18,12 +18,13 @@ var (
 )
 
 // CreateSession creates a session of an agent of the key's organization. Errors: ErrInvalidAPIKey, ErrUnknownAgent,
-// ErrAgentRevoked, *ScopeError, ErrIdempotencyKeyReused, *QuotaError, *RateError.
+// ErrAgentRevoked, *ScopeError, ErrIdempotencyKeyReused, *QuotaError, *RateError, *BudgetError.
 func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Session, error) {
 	if n.Idempotency != nil {
 		n.Idempotency.at, n.Idempotency.bounded = n.Agent, true
 	}
 	c := s.sessionCreation(ctx, key, n)
+	c.root.value = orEmpty((*int64)(&n.MaxValue))
 	held, err := s.reserveCreation(ctx, c, s.sessionDemand(n, key.Organization))
 	if err != nil {
 		return Session{}, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
@@ -31,19 +32,32 @@ func (s *Store) CreateSession(ctx context.Context, key APIKey, n NewSession) (Se
 	session, err := s.writeSession(ctx, c, n)
 	replayed := n.Idempotency != nil && n.Idempotency.Replayed
 	held.finish(err, replayed)
+	if c.root.reserved != "" && (creationResult{err, replayed}).createdNothing() {
+		s.giveBackReservation(ctx, key.Organization, place{c.id, n.Agent})
+	}
 	if c.entered {
 		s.pruneAfterSession(ctx, key.Organization, n.Agent, c.id, creationResult{err, replayed})
 	}
-	return session, s.released(ctx, Caller{Key: &key}, n.Idempotency, err)
+	return session, s.released(ctx, Caller{Key: &key}, n.Idempotency, asUnavailable(err))
+}
+
+// CreateRootSession is CreateSession for a caller with an API key.
+func (s *Store) CreateRootSession(ctx context.Context, c Caller, n NewSession) (Session, error) {
+	return s.CreateSession(ctx, *c.Key, n)
 }
 
 func (s *Store) sessionCreation(ctx context.Context, key APIKey, n NewSession) *creation {
 	act := actor{organization: key.Organization, agent: n.Agent}
+	outcome := n.Agent
+	if n.Parent != uuid.Nil {
+		outcome = n.Parent
+	}
 	return &creation{
 		key: key, id: NewID(n.Agent), index: s.keys.organizationOpen(key.Organization), enter: indexSession, claim: claimSession,
 		counted:     openSessionsHeld,
 		makeRoom:    func() bool { return s.closeSome(ctx, key.Organization) },
-		idempotency: n.Idempotency, outcome: s.keys.outcome(n.Agent, act.keyDigest(n.Idempotency, "")),
+		idempotency: n.Idempotency, outcome: s.keys.outcome(outcome, act.keyDigest(n.Idempotency, "")),
+		root: &rootSession{agent: n.Agent, outcome: outcome},
 	}
 }
 
@@ -56,7 +70,7 @@ func (s *Store) writeSession(ctx context.Context, c *creation, n NewSession) (Se
 		return s.perform(ctx, sc, act, n.Idempotency, keys, organization, n.Agent, id, n.MaxActions,
 			int64(n.MaxValue), n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), n.scopesText(), n.Metadata,
 			orEmpty((*int64)(n.MaxCommitted)), s.audit(ctx, act), n.maxLeaseText(), n.enforcementText(),
-			orEmpty((*int64)(n.MaxPerAction)))
+			orEmpty((*int64)(n.MaxPerAction)), c.root.deadline())
 	})
 	if err != nil {
 		return Session{}, err
@@ -89,6 +103,10 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 	if err != nil {
 		return Session{}, err
 	}
+	return s.readSession(ctx, act, id)
+}
+
+func (s *Store) readSession(ctx context.Context, act actor, id uuid.UUID) (Session, error) {
 	keys := s.sessionKeys(act, id)
 	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, getSession, keys[:],
@@ -105,19 +123,19 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 		return Session{}, err
 	}
 	state.agent, state.leases, state.suspended = act.agent, leaseStateAt(r, 3, 4), suspendedStateAt(r, 5, 6)
-	state.observed, state.perAction = observedStateAt(r, 7, 8), perActionAt(r, 9)
-	return readSession(id, r.From(10), state)
+	state.observed, state.perAction, state.tree = observedStateAt(r, 7, 8), perActionAt(r, 9), treeStateAt(r, 10)
+	return readSession(id, r.From(13), state)
 }
 
 // EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:
-// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError.
+// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError. Its descendants end with it.
 func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Time, error) {
 	act, err := s.actOnSession(ctx, c.urgently(), id, nil)
 	if err != nil {
 		return time.Time{}, err
 	}
 	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent),
-		s.keys.agentOpen(act.agent)}
+		s.keys.looks(id), s.keys.agentOpen(act.agent)}
 	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, endSession, keys,
 			act.organization, act.agent, act.family, s.config.Retention.Milliseconds(), s.audit(ctx, act))
@@ -127,6 +145,11 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	}
 	s.closeSessions(ctx, act.organization, []uuid.UUID{id}, time.Time{})
 	s.usage.noteEvent(act.organization)
+	if r.Err == nil && r.Text(1) != "" {
+		if err := s.endTree(ctx, act, id, r.Text(1)); err != nil {
+			return time.Time{}, err
+		}
+	}
 	return r.Time(0), r.Err
 }
 

@@ -103,7 +103,8 @@ func (d *deletion) owned(ctx context.Context, keys []string) ([][]string, error)
 			d.leave(key, name)
 		case ofAgent && name.kind == "s":
 			mine = append(mine, []string{key, d.keys.holds(name.id, name.id), d.keys.leases(name.id, name.id),
-				d.keys.sessionTransactions(name.id, name.id), d.keys.sessionRequests(name.id, name.id)})
+				d.keys.sessionTransactions(name.id, name.id), d.keys.sessionRequests(name.id, name.id),
+				d.keys.parts(name.id), d.keys.looks(name.id), d.keys.closedChildren(name.id)})
 		case ofAgent:
 			mine = append(mine, []string{key})
 		}

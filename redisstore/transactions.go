@@ -123,7 +123,7 @@ func (s *Store) begin(ctx context.Context, t AccessToken, id uuid.UUID, n NewTra
 	args := []any{t.Organization, t.Agent, act.family, n.Session, id, int64(n.Value),
 		n.Lifetime.Milliseconds(), s.config.Retention.Milliseconds(), s.audit(ctx, act)}
 	args = append(args, n.storedFields()...)
-	return s.releasingDueHolds(ctx, act, n.Session, func() (*reply, error) {
+	return s.givingBack(ctx, act, n.Session, n.Idempotency, func() (*reply, error) {
 		if n.DryRun {
 			return s.dryRun(ctx, drySessionBegin, act, keys, args...)
 		}

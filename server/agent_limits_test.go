@@ -7,21 +7,6 @@ import (
 	"time"
 )
 
-// has fails the test unless the body is an object with these fields among others.
-func (r *response) has(want fields) *response {
-	r.t.Helper()
-	got := fields{}
-	for name, value := range r.object() {
-		if _, wanted := want[name]; wanted {
-			got[name] = value
-		}
-	}
-	if found := differences(got, want); found != "" {
-		r.t.Errorf("%s: %s in %s", r.what, found, r.body)
-	}
-	return r
-}
-
 func TestAnAgentsLimitsAreSetChangedAndShown(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {

@@ -46,12 +46,13 @@ func answersOfEveryType() []namedAnswer {
 	session := sessionAnswer{
 		id, other, redisstore.Active, 1e9, 7, money.Max, 12_300_000, 100_001, 5, 1, &most, 3600, scopes, object, at, at, at,
 		at, hostile, observes, &count, &most,
+		other, &count, &most,
 	}
 	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, at, hostile, "rms_secret",
 		&agentLimits{&most, nil, &count}, &agentUsage{&none, &at, nil}}
 	event := eventAnswer{
-		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id,
-		eventData{"max_actions", &count, &count, &count, &count, &count, &most, &most, &none, &most, &most, &most, &none, &most, true, at, at, at,
+		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other, id, other,
+		eventData{"max_actions", &count, &count, &count, &count, &count, &most, &most, &none, &most, &most, &most, &most, &none, &most, true, at, at, at,
 			hostile, scopes, observes, &most, &agentLimits{nil, &count, nil}},
 	}
 	transaction := transactionAnswer{

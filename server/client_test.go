@@ -52,6 +52,11 @@ func (c *client) patch(path string, body any, options ...option) *response {
 	return c.ask(http.MethodPatch, path, body, options...)
 }
 
+func (c *client) put(path string, body any, options ...option) *response {
+	c.t.Helper()
+	return c.ask(http.MethodPut, path, body, options...)
+}
+
 func (c *client) delete(path string, options ...option) *response {
 	c.t.Helper()
 	return c.ask(http.MethodDelete, path, nil, options...)

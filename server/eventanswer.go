@@ -19,6 +19,7 @@ type eventAnswer struct {
 	Family      uuid.UUID  `json:"family_id,omitzero"`
 	Lease       uuid.UUID  `json:"lease_id,omitzero"`
 	Asked       uuid.UUID  `json:"session_request_id,omitzero"`
+	Child       uuid.UUID  `json:"child_session_id,omitzero"`
 	Data        eventData  `json:"data,omitzero"`
 }
 
@@ -40,6 +41,7 @@ type eventData struct {
 	MaxCommitted    *money.MicroUSD `json:"max_committed_usd,omitzero"`
 	Held            *money.MicroUSD `json:"value_held_usd,omitzero"`
 	Leased          *money.MicroUSD `json:"value_leased_usd,omitzero"`
+	Delegated       *money.MicroUSD `json:"value_delegated_usd,omitzero"`
 	Released        *money.MicroUSD `json:"value_released_usd,omitzero"`
 	Charged         *money.MicroUSD `json:"value_usd,omitzero"`
 	Overage         *money.MicroUSD `json:"overage_usd,omitzero"`
@@ -67,9 +69,10 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 	}
 	return eventAnswer{
 		ID: e.ID, Type: e.Type, Time: timestamp(e.Time), Agent: agent, Actor: actor, Request: e.Request,
-		Session: e.Session, Transaction: e.Transaction, Family: e.Family, Lease: e.Lease, Asked: e.Asked,
+		Session: e.Session, Transaction: e.Transaction, Family: e.Family, Lease: e.Lease, Asked: e.Asked, Child: e.Child,
 		Data: eventData{
-			Limit: e.Limit, MaxActions: e.MaxActions, AddActions: e.AddActions, MaxValue: amount("max_value"), AddValue: amount("add_value"), Held: amount("held"), Leased: amount("leased"),
+			Limit: e.Limit, MaxActions: e.MaxActions, AddActions: e.AddActions, MaxValue: amount("max_value"), AddValue: amount("add_value"),
+			Held: amount("held"), Leased: amount("leased"), Delegated: amount("delegated"),
 			MaxLease: e.MaxLease, Actions: e.Actions, OverageActions: e.OverageActions,
 			MaxCommitted: amount("max_committed"), Late: e.Late, MaxPerAction: amount("max_per_action"),
 			Limits:   eventLimits(e.Limits),

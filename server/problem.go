@@ -36,6 +36,7 @@ var rules = []rule{
 	{errExpectation, 417, "expectation_failed", ""},
 	{errUnreadable, 400, "invalid_request", ""},
 	{errPlainHTTP, 400, "invalid_request", ""},
+	{redisstore.ErrNoBudget, 404, "not_found", ""},
 	{errMissingKey, 401, "missing_credentials", ""},
 	{errMissingToken, 401, "missing_credentials", ""},
 	{errMissingEither, 401, "missing_credentials", ""},

@@ -1,6 +1,10 @@
 package server
 
-import "remit/redisstore"
+import (
+	"github.com/google/uuid"
+	"remit/money"
+	"remit/redisstore"
+)
 
 // problem is an RFC 9457 body.
 type problem struct {
@@ -18,8 +22,15 @@ type problem struct {
 	Limit             string            `json:"limit,omitzero"`
 	ResetsAt          timestamp         `json:"resets_at,omitzero"`
 	Suspended         timestamp         `json:"suspended_at,omitzero"`
+	Parent            uuid.UUID         `json:"parent_session_id,omitzero"`
 	*limitUsage
 	*quotaUsage
+	*budgetRoom
+}
+
+// budgetRoom is what an organization's budget has left.
+type budgetRoom struct {
+	Remaining money.MicroUSD `json:"remaining_usd"`
 }
 
 // fieldError names what is wrong with one field of a request.
@@ -57,6 +68,7 @@ var titles = map[string]string{
 	"session_suspended":      "Session suspended",
 	"limit_below_usage":      "Limit below usage",
 	"quota_exceeded":         "Quota exceeded",
+	"budget_exhausted":       "Budget exhausted",
 	"idempotency_key_reused": "Idempotency key reused",
 
 	"transaction_not_pending":    "Transaction not pending",

@@ -73,6 +73,7 @@ var (
 		"insufficient_scope":    {"required_scope"},
 		"session_limit_reached": limitMembers,
 		"limit_below_usage":     limitMembers,
+		"budget_exhausted":      {"remaining_usd", "resets_at"},
 		"quota_exceeded":        {"quota", "used", "max"},
 		"agent_limit_reached":   {"limit", "resets_at"},
 		"rate_limited":          {"limit"},
@@ -82,7 +83,7 @@ var (
 	}
 	limitMembers = []string{
 		"limit", "action_count", "max_actions", "value_used_usd", "max_value_usd", "value_held_usd", "remaining_actions",
-		"remaining_value_usd", "expires_at",
+		"remaining_value_usd", "expires_at", "parent_session_id",
 	}
 )
 
@@ -188,6 +189,29 @@ func (r *response) exactly(want fields) *response {
 		r.t.Errorf("%s: %s in %s", r.what, found, r.body)
 	}
 	return r
+}
+
+// has fails the test unless the body is an object with these fields, and perhaps others.
+func (r *response) has(want fields) *response {
+	r.t.Helper()
+	some := fields{}
+	for name, value := range r.object() {
+		if _, wanted := want[name]; wanted {
+			some[name] = value
+		}
+	}
+	if found := differences(some, want); found != "" {
+		r.t.Errorf("%s: %s in %s", r.what, found, r.body)
+	}
+	return r
+}
+
+// lacks fails the test if the body has this field.
+func (r *response) lacks(field string) {
+	r.t.Helper()
+	if _, has := r.object()[field]; has {
+		r.t.Errorf("%s: there is %s in %s", r.what, field, r.body)
+	}
 }
 
 // ids returns the ids in a list, in its order.

@@ -33,6 +33,7 @@ func (r *routes) get(path string, h handler) {
 
 func (r *routes) post(path string, h handler)   { r.router.POST(path, r.at(path, h)) }
 func (r *routes) patch(path string, h handler)  { r.router.PATCH(path, r.at(path, h)) }
+func (r *routes) put(path string, h handler)    { r.router.PUT(path, r.at(path, h)) }
 func (r *routes) delete(path string, h handler) { r.router.DELETE(path, r.at(path, h)) }
 
 // anyBelow registers a handler for every method at every path below this one, under its route.

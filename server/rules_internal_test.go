@@ -32,6 +32,8 @@ var errorsWithMembers = []error{
 	&redisstore.NotActiveError{Status: redisstore.Expired},
 	&conflict{&redisstore.NotActiveError{Status: redisstore.Expired}},
 	&redisstore.BelowUsageError{Limit: "max_actions"},
+	&redisstore.BudgetError{}, &redisstore.BudgetBelowUsageError{},
+	&redisstore.ParentError{LimitError: &redisstore.LimitError{Limit: "max_actions"}},
 	&redisstore.QuotaError{Quota: "agents", Used: 1, Max: 1},
 	&redisstore.NotPendingError{Status: redisstore.Expired},
 	redisstore.ErrNotReversible,
@@ -139,7 +141,7 @@ func TestMembersGoWithTheirProblemsOnly(t *testing.T) {
 	t.Parallel()
 	members := map[string]string{
 		"invalid_request": "errors", "session_limit_reached": "limit", "limit_below_usage": "limit",
-		"quota_exceeded": "quota", "agent_limit_reached": "limit",
+		"quota_exceeded": "quota", "agent_limit_reached": "limit", "budget_exhausted": "remaining_usd",
 		"agent_suspended": "suspended_at", "session_suspended": "suspended_at",
 		"session_not_active": "session_status", "insufficient_scope": "required_scope",
 		"transaction_not_pending": "transaction_status", "transaction_not_reversible": "transaction_status",

@@ -104,6 +104,7 @@ func (s *Server) routes() *router.Router {
 	s.batchRoutes(r)
 	s.transactionRoutes(r)
 	s.leaseRoutes(r)
+	s.budgetRoutes(r)
 	s.sessionRoutes(r)
 	s.sessionRequestRoutes(r)
 	return r.router

@@ -18,6 +18,7 @@ func (s *Server) sessionRoutes(r *routes) {
 		r.get(prefix+"/sessions/{id}", s.getSession)
 		r.patch(prefix+"/sessions/{id}", s.changeLimits)
 		r.post(prefix+"/sessions/{id}/end", s.endSession)
+		r.get(prefix+"/sessions/{id}/tree", s.getSessionTree)
 	}
 }
 
@@ -27,6 +28,7 @@ const (
 
 type createSessionRequest struct {
 	Agent        optional[string]         `json:"agent_id"`
+	Parent       optional[string]         `json:"parent_session_id"`
 	MaxActions   optional[int64]          `json:"max_actions"`
 	MaxValue     optional[money.MicroUSD] `json:"max_value_usd"`
 	MaxCommitted optional[money.MicroUSD] `json:"max_committed_usd"`
@@ -50,6 +52,9 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 	if r.MaxCommitted.given {
 		n.MaxCommitted = &r.MaxCommitted.value
 	}
+	if r.Parent.given {
+		n.Parent, n.WithinParent = v.id("parent_session_id", r.Parent), !r.ExpiresIn.given
+	}
 	lifetime := r.ExpiresIn.or(int64(defaults.Lifetime / time.Second))
 	v.within("max_actions", n.MaxActions, 1, maxActionsLimit)
 	v.within("expires_in_seconds", lifetime, 1, maxLifetimeSeconds)
@@ -57,6 +62,7 @@ func (r *createSessionRequest) session(defaults SessionDefaults) (redisstore.New
 	n.MaxLease = time.Duration(r.MaxLease.value) * time.Second
 	v.scopes(n.Scopes)
 	n.Observes = v.enforcement(r.Enforcement)
+	v.require(!n.Observes || !r.Parent.given, "enforcement", "must be enforce, because the session has a parent")
 	n.Lifetime = time.Duration(lifetime) * time.Second
 	return n, v.err()
 }
@@ -125,6 +131,10 @@ type sessionAnswer struct {
 	Enforcement      string            `json:"enforcement"`
 	Observed         *int64            `json:"observed_refusals,omitzero"` // of a session that observes or has observed
 	MaxPerAction     *money.MicroUSD   `json:"max_value_usd_per_action,omitzero"`
+
+	Parent           uuid.UUID       `json:"parent_session_id,omitzero"`
+	DelegatedActions *int64          `json:"actions_delegated,omitzero"`
+	DelegatedValue   *money.MicroUSD `json:"value_delegated_usd,omitzero"`
 }
 
 func sessionOf(v redisstore.Session) sessionAnswer {
@@ -132,7 +142,7 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 	if v.Observes {
 		enforcement = observes
 	}
-	return sessionAnswer{
+	a := sessionAnswer{
 		ID: v.ID, Agent: v.Agent, Status: v.Status,
 		MaxActions: v.MaxActions, ActionCount: v.ActionCount,
 		MaxValue: v.MaxValue, ValueUsed: v.ValueUsed, ValueHeld: v.ValueHeld, Overage: v.ValueOverage,
@@ -141,11 +151,16 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
 		Suspended: timestamp(v.Suspended), SuspensionReason: v.SuspensionReason,
 		Enforcement: enforcement, Observed: v.ObservedRefusals, MaxPerAction: v.MaxPerAction,
+		Parent: v.Parent,
 	}
+	if d := v.Delegated; d != nil {
+		a.DelegatedActions, a.DelegatedValue = &d.Actions, &d.Value
+	}
+	return a
 }
 
 func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
-	key, err := organizationKey(ctx)
+	caller, err := s.sessionCreator(ctx)
 	if err != nil {
 		return err
 	}
@@ -160,10 +175,17 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 	if wanted.Idempotency, err = idempotencyOf(ctx, "create session", wanted.Agent); err != nil {
 		return err
 	}
-	session, err := s.store.CreateSession(requestContext(ctx), key, wanted)
+	if err := caller.mayCreate(wanted); err != nil {
+		return err
+	}
+	create := s.store.CreateChildSession
+	if wanted.Parent == uuid.Nil {
+		create = s.store.CreateRootSession
+	}
+	session, err := create(requestContext(ctx), caller.Caller, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	var held *redisstore.ScopeError
-	if errors.As(err, &held) {
+	if errors.As(err, &held) && wanted.Parent == uuid.Nil {
 		return invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
 	}
 	if err != nil {
@@ -371,6 +393,13 @@ func (a sessionAnswer) append(o object) (object, error) {
 	}
 	if a.MaxPerAction != nil {
 		o = o.amount(`,"max_value_usd_per_action":`, *a.MaxPerAction)
+	}
+	if a.Parent != uuid.Nil {
+		o = o.id(`,"parent_session_id":`, a.Parent)
+	}
+	if a.DelegatedActions != nil {
+		o = o.number(`,"actions_delegated":`, *a.DelegatedActions)
+		o = o.amount(`,"value_delegated_usd":`, *a.DelegatedValue)
 	}
 	return append(o, '}'), err
 }

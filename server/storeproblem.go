@@ -12,7 +12,10 @@ import (
 func storeProblem(err error) (_ problem, known bool) {
 	var (
 		notReady   *redisstore.NotReadyError
+		parent     *redisstore.ParentError
 		limit      *redisstore.LimitError
+		budget     *redisstore.BudgetError
+		belowUsed  *redisstore.BudgetBelowUsageError
 		quota      *redisstore.QuotaError
 		rate       *redisstore.RateError
 		below      *redisstore.BelowUsageError
@@ -26,6 +29,12 @@ func storeProblem(err error) (_ problem, known bool) {
 	switch {
 	case errors.As(err, &notReady):
 		return newProblem(503, "unavailable", notReady.Reason), true
+	case errors.As(err, &parent):
+		return beyondParent(parent), true
+	case errors.As(err, &budget):
+		return budgetExhausted(budget), true
+	case errors.As(err, &belowUsed):
+		return budgetBelowUsage(belowUsed), true
 	case errors.As(err, &limit):
 		return limitReached(limit), true
 	case errors.As(err, &agentLimit):
@@ -56,6 +65,24 @@ func limitReached(e *redisstore.LimitError) problem {
 	p := newProblem(403, "session_limit_reached", "this does not fit into what the session may still do; nothing was charged")
 	usage := usageOf(e.Usage)
 	p.Limit, p.limitUsage = e.Limit, &usage
+	return p
+}
+
+func beyondParent(e *redisstore.ParentError) problem {
+	p := limitReached(e.LimitError)
+	p.Detail, p.Parent = "this does not fit into what the parent session may still do; nothing was changed", e.Parent
+	return p
+}
+
+func budgetExhausted(e *redisstore.BudgetError) problem {
+	p := newProblem(403, "budget_exhausted", "this does not fit into your organization's budget; nothing was changed")
+	p.budgetRoom, p.ResetsAt = &budgetRoom{e.Remaining}, timestamp(e.Resets)
+	return p
+}
+
+func budgetBelowUsage(e *redisstore.BudgetBelowUsageError) problem {
+	p := newProblem(409, "limit_below_usage", e.Error())
+	p.Limit = "max_value_usd"
 	return p
 }
 

@@ -1,9 +1,12 @@
 -- Lets a session that observes (o in its field r, include/restrict.lua) go beyond its limits. What a limit would have refused
 -- is done, counted in the field oc, and noted in the audit trail the first time for each limit. observes returns whether n
 -- actions and v micro-USD, used and held, may be counted in a session in spite of its limits: up to the highest limits there
--- are. A session has oc once it has observed.
-local function observes(r, n, v)
-  return r and string.find(r, 'o', 1, true) and n <= 1000000000 and v <= 1000000000000000
+-- are. A session has oc once it has observed. One whose books another keeps (k) stays within max_v, which is reserved for it.
+local function observes(r, n, v, max_v)
+  if not r or not string.find(r, 'o', 1, true) or n > 1000000000 or v > 1000000000000000 then
+    return false
+  end
+  return v <= max_v or not string.find(r, 'k', 1, true)
 end
 
 local function is_observing(r)

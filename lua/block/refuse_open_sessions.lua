@@ -1,0 +1,8 @@
+-- Refuses a session of an agent that has max_open_sessions open.
+if max_open_sessions then
+  local open = redis.call('ZCOUNT', agent_open, string.format('(%d', now), '+inf')
+  if open >= max_open_sessions + 0 then
+    note_agent_limit(agent, events, audit, now, 'max_open_sessions')
+    return {'agent_limit', 'max_open_sessions', ''}
+  end
+end

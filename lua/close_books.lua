@@ -1,0 +1,59 @@
+-- Closes the books of a session whose books another keeps, so that its usage is final; or says that it may still change. An id
+-- without a session is refused from now on, so that a creation on its way creates nothing. Closing again changes nothing and
+-- returns the same. See docs/budgets.md.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = holds            zset sh:{cell}:<session>
+-- KEYS[4] = leases           zset sl:{cell}:<session>
+-- KEYS[5] = looks            zset sc:{cell}:<session>, of its own children
+-- KEYS[6] = events           stream ev:{cell}:<agent>
+--
+-- ARGV[1] = refused_for      ms that a refused id is remembered
+-- ARGV[2] = audit            see include/audit.lua
+--
+-- Reply:  {'ok', state, n, v, ov, given_back, pa, pg}  state open, closed or refused; what it has used; its parent as text
+--                          and the parent's agent (16 bytes), '' for none
+--         {'holds_due'}    nothing was done: release_holds.lua goes first
+-- Writes: HSET and PEXPIRE session; XADD events
+--@include audit
+--@include budget
+--@include flags
+local agent, session, holds, leases, looks, events = unpack(KEYS)
+local refused_for, audit = ARGV[1], ARGV[2]
+
+--@block now
+
+local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
+local a, n, v, x, e, hx, w, cl, ov, gb, mv, pa, pg, r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'v', 'x', 'e', 'hx', 'w', 'cl', 'ov', 'gb', 'mv', 'pa', 'pg', 'r'))
+if not a then
+  redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
+  redis.call('HSET', session, 'cl', string.format('%.0f', now))
+  redis.call('PEXPIRE', session, refused_for)
+  return {'ok', 'refused', '0', '0', '0', '0', '', ''}
+end
+local given_back = read_budget(gb, mv)
+ov, pa, pg = ov or '0', pa or '', pg or ''
+if cl then
+  return {'ok', 'closed', n, v, ov, given_back, pa, pg}
+end
+if agent_organization then -- else nothing can settle its holds any more
+  --@block refuse_holds_due hx=hx
+end
+local over = e or agent_revoked or not agent_organization or now >= tonumber(x)
+local settled = redis.call('EXISTS', looks) == 0
+if agent_organization and redis.call('ZCARD', holds) + redis.call('ZCARD', leases) > 0 then
+  settled = false
+end
+if not (over and settled and string.find(r or '', 'k', 1, true)) then
+  return {'ok', 'open', n, v, ov, given_back, pa, pg}
+end
+redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
+if not e and not agent_revoked and agent_organization then
+  note(session, events, audit, now, w or '', 'x', 'session.expired')
+  -- An end that is not before the expiry stands for an expiry. It lasts when Redis's clock goes back.
+  redis.call('HSET', session, 'e', string.format('%.0f', math.max(now, tonumber(x))))
+end
+redis.call('HSET', session, 'cl', string.format('%.0f', now))
+return {'ok', 'closed', n, v, ov, given_back, pa, pg}

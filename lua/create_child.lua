@@ -1,0 +1,111 @@
+-- Creates the session of a part that was set aside for it. Once for an id: a creation that comes too late, or whose part has
+-- been given back, creates nothing; one that comes again returns the session. In the agent's index its id leaves out the last
+-- two bytes, which are the cell.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = agent_sessions   zset as:{cell}:<agent>
+-- KEYS[4] = events           stream ev:{cell}:<agent>
+-- KEYS[5] = agent_open       zset ao:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the caller
+-- ARGV[2] = agent_id         16 bytes
+-- ARGV[3] = session_id       16 bytes
+-- ARGV[4] = max_actions
+-- ARGV[5] = max_value        micro-USD
+-- ARGV[6] = expires          ms since 1970
+-- ARGV[7] = scopes           separated by single spaces; '' for all that agent and parent have, ' ' for none
+-- ARGV[8] = metadata         JSON object, '' for none
+-- ARGV[9] = max_committed    micro-USD, '' for none
+-- ARGV[10] = max_lease       s that a lease may last, '' for no leases
+-- ARGV[11] = parent          its id as text, and 16 bytes of its agent
+-- ARGV[12] = depth           2 for the child of a root
+-- ARGV[13] = parent_scopes   separated by single spaces
+-- ARGV[14] = deadline        ms since 1970 after which nothing is created
+-- ARGV[15] = audit           see include/audit.lua
+-- ARGV[16] = max_per_action  micro-USD, '' for none
+--
+-- Arguments: each is stored as a field of its own, or bounds one; packed into one they would be taken apart here.
+--
+-- Reply:  {'ok', session_id, created, expires, scopes, max_actions, max_value, again}  as create_session.lua; again '1' when
+--                                   it existed, else ''
+--         {'unknown_agent'}
+--         {'agent_revoked'}
+--         {'agent_suspended', since}        in ms since 1970
+--         {'scope_not_held', scope}         the first scope that the agent does not have
+--         {'given_up'}                      it came too late
+--         {'agent_limit', limit, at}        max_open_sessions are open; at ''
+-- Writes: HSET and PEXPIRE session; ZADD and PEXPIRE agent_sessions; ZADD, ZREM and PEXPIRE agent_open; HSET agent; XADD
+-- events
+--@include audit
+--@include agent_limit_notes
+--@include budget
+--@include drawn_at
+--@include parts
+local agent, session, agent_sessions, events, agent_open = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local expires, scopes, metadata, max_committed, max_lease = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
+local parent, depth, parent_scopes, deadline, audit = ARGV[11], ARGV[12], ARGV[13], ARGV[14], ARGV[15]
+local max_per_action = ARGV[16]
+
+--@block now
+
+local agent_organization, agent_revoked, agent_restricted, agent_scopes, max_open_sessions = unpack(redis.call('HMGET', agent,
+  'organization', 'revoked', 'restricted', 'scopes', 'max_open_sessions'))
+--@block refuse_unknown_agent
+local a, c, x, sc, cl = unpack(redis.call('HMGET', session, 'a', 'c', 'x', 'sc', 'cl'))
+if a then
+  local made = string.format('%.0f', drawn_at(session_id, 1) + c)
+  return {'ok', session_id, made, x, sc or '', max_actions, max_value, '1'}
+end
+if cl or now > tonumber(deadline) or now >= tonumber(expires) then
+  return {'given_up'}
+end
+if agent_revoked then
+  return {'agent_revoked'}
+end
+--@block refuse_suspended
+--@block hold_scopes held=agent_scopes
+--@block refuse_open_sessions
+if scopes == '' then
+  for scope in string.gmatch(agent_scopes, '%S+') do
+    if string.find(' ' .. parent_scopes .. ' ', ' ' .. scope .. ' ', 1, true) then
+      scopes = scopes == '' and scope or scopes .. ' ' .. scope
+    end
+  end
+end
+if scopes == '' then
+  scopes = ' '
+end
+
+local created = string.format('%.0f', now)
+local gb, mv = write_budget('0', max_committed ~= '' and max_committed or no_max_committed, max_value)
+local since_drawn = string.format('%.0f', now - drawn_at(session_id, 1))
+local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c', since_drawn, 'x', expires, 'sc', scopes,
+  'r', max_per_action ~= '' and 'kp' or 'k', 'h', 0, 'gb', gb, 'pa', string.sub(parent, 1, 36),
+  'pg', string.sub(parent, 37), 'dp', depth}
+--@block optional_field field=md value=metadata
+--@block optional_field field=ml value=max_lease
+--@block optional_field field=mp value=max_per_action
+local kept = expires - now
+local ttl = string.format('%.0f', kept)
+redis.call('HSET', session, unpack(fields))
+redis.call('PEXPIRE', session, as_long_as_parts)
+redis.call('ZADD', agent_sessions, 0, string.sub(session_id, 1, 14))
+--@block extend_ttl key=agent_sessions
+--@block enter_open_session
+local limits = {'max_actions', max_actions, 'max_value', max_value, 'expires', expires}
+if max_committed ~= '' then
+  limits[#limits + 1] = 'max_committed'
+  limits[#limits + 1] = max_committed
+end
+if max_lease ~= '' then
+  limits[#limits + 1] = 'max_lease'
+  limits[#limits + 1] = max_lease
+end
+if max_per_action ~= '' then
+  limits[#limits + 1] = 'max_per_action'
+  limits[#limits + 1] = max_per_action
+end
+record(events, audit, now, 'session.created', 'session', string.sub(session, -36), unpack(limits))
+return {'ok', session_id, created, expires, scopes, max_actions, max_value, ''}

@@ -1,0 +1,43 @@
+-- Drops a child's part whose usage is taken, and lists the child among the closed ones. When it was the last and nobody keeps
+-- the session's own books, the session's time to live starts.
+--
+-- KEYS[1] = session          hash s:{cell}:<session>
+-- KEYS[2] = parts            hash sp:{cell}:<session>
+-- KEYS[3] = looks            zset sc:{cell}:<session>
+-- KEYS[4] = closed           zset sd:{cell}:<session>
+--
+-- ARGV[1] = child_id         16 bytes
+-- ARGV[2] = retention        ms that the session stays readable after its end
+--
+-- Reply:  {'ok', last}  last '1' when the session is over, has no part left, and its own books may close; else ''
+-- Writes: HDEL parts; ZREM looks; ZADD, ZREM and PEXPIRE closed; PEXPIRE session
+--@include parts
+local session, parts, looks, closed = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local child_id, retention = ARGV[1], ARGV[2]
+
+--@block now
+
+local part = redis.call('HGET', parts, child_id)
+if part and not read_part(part) then
+  redis.call('HDEL', parts, '') -- goes on when Redis is full, see lua.go
+  redis.call('HDEL', parts, child_id)
+  redis.call('ZREM', looks, child_id)
+  redis.call('ZADD', closed, string.format('%.0f', now), child_id)
+  local oldest = redis.call('ZRANGE', closed, 0, -1001)
+  if #oldest > 0 then
+    redis.call('ZREM', closed, unpack(oldest))
+  end
+  redis.call('PEXPIRE', closed, as_long_as_parts)
+end
+local a, e, x, r = unpack(redis.call('HMGET', session, 'a', 'e', 'x', 'r'))
+if not a or redis.call('EXISTS', looks) == 1 then
+  return {'ok', ''}
+end
+if string.find(r or '', 'k', 1, true) then
+  return {'ok', '1'}
+end
+local rest = e and 0 or math.max(x - now, 0)
+local ttl = string.format('%.0f', rest + retention)
+redis.call('PEXPIRE', session, ttl)
+redis.call('PEXPIRE', closed, ttl)
+return {'ok', ''}

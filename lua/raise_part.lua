@@ -1,0 +1,64 @@
+-- Raises a child's part to what its limits are to become; never lowers it. So the part is always at least as much as the
+-- child's limits. See docs/budgets.md.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = parts            hash sp:{cell}:<session>
+-- KEYS[4] = events           stream ev:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the calling organization
+-- ARGV[2] = agent_id         16 bytes
+-- ARGV[3] = child_id         16 bytes
+-- ARGV[4] = max_actions      that the child's part is to have at least
+-- ARGV[5] = max_value        micro-USD that it is to have at least
+-- ARGV[6] = audit            see include/audit.lua
+--
+-- Reply:  {'ok', x}                                 until when a child may last, ms since 1970
+--         {'unknown_agent'}
+--         {'unknown_session'}
+--         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'not_active', ended, revoked, x, now}    in ms since 1970, '' if it has not happened
+--         {'given_up'}                              the child has no part any more
+--         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was changed
+-- Writes: HSET session and parts; XADD events
+--@include audit
+--@include flags
+--@include parts
+local agent, session, parts, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local organization_id, agent_id, child_id, max_actions, max_value, audit = unpack(ARGV)
+
+--@block now
+
+local agent_organization, agent_revoked = unpack(redis.call('HMGET', agent, 'organization', 'revoked'))
+--@block refuse_unknown_agent
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, dn, dv = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'dn', 'dv'))
+--@block refuse_unknown_session
+--@block refuse_holds_due hx=hx
+local flags = w or ''
+--@block refuse_inactive
+local part = redis.call('HGET', parts, child_id)
+local part_n, part_v = read_part(part)
+if not part_n then
+  return {'given_up'}
+end
+h = h or '0'
+local more_n, more_v, limit = math.max(max_actions - part_n, 0), math.max(max_value - part_v, 0), nil
+if more_n > 0 and n + more_n > tonumber(ma) then
+  limit = 'max_actions'
+elseif more_v > 0 and v + h + more_v > tonumber(mv) then
+  limit = value_limit(gb, mv)
+end
+if limit then
+  --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
+  return {'limit', limit, n, ma, v, mv, h, x, gb}
+end
+local used_n, used_v = n + more_n, v + more_v
+if more_n + more_v > 0 then
+  redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v),
+    'dn', string.format('%.0f', (dn or 0) + more_n), 'dv', string.format('%.0f', (dv or 0) + more_v))
+  redis.call('HSET', parts, child_id, part_of(string.sub(part, 1, 16), part_n + more_n, part_v + more_v))
+  note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
+end
+return {'ok', x}

@@ -1,0 +1,45 @@
+-- Raises what a root session has reserved in its organization's budget to what its max_value is to become; never lowers it. A
+-- session without a reservation gets one if there is a budget, unless it is over. See docs/budgets.md.
+--
+-- KEYS[1] = budget         hash ob:{cell}:<organization>
+-- KEYS[2] = parts          hash op:{cell}:<organization>
+-- KEYS[3] = looks          zset ol:{cell}:<organization>
+-- KEYS[4] = closed_sessions  zset os:{cell}:<organization>
+--
+-- ARGV[1] = session_id     16 bytes
+-- ARGV[2] = agent_id       16 bytes, of the session
+-- ARGV[3] = max_value      micro-USD
+-- ARGV[4] = look_after     ms until the service may look at the session
+--
+-- Reply:  {'ok', reserved}  '1' when a budget keeps its value, else ''
+--         {'budget_exhausted', remaining, resets}  in micro-USD; ms since 1970, '' for never
+-- Writes: HSET budget; HSET and PEXPIRE parts; ZADD and PEXPIRE looks
+--@include organization_budget_read
+--@include write_organization_budget
+--@include parts
+local budget, parts, looks, closed_sessions = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+local session_id, agent_id, max_value, look_after = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+
+--@block now
+
+local b, part = read_organization_budget(budget, now), redis.call('HGET', parts, session_id)
+local part_n, part_v = read_part(part)
+if not part_v and (part or not b.max or redis.call('ZSCORE', closed_sessions, session_id)) then
+  return {'ok', ''}
+end
+local more = math.max(max_value - (part_v or 0), 0)
+if b.max and more > 0 and b.used + b.reserved + more > b.max then
+  local remaining, resets = remaining_of(b)
+  return {'budget_exhausted', remaining, resets}
+end
+if more > 0 or not part_v then
+  b.reserved = b.reserved + more
+  write_organization_budget(budget, b)
+  redis.call('HSET', parts, session_id, part_of(agent_id, 0, (part_v or 0) + more))
+end
+if not part_v then
+  redis.call('ZADD', looks, string.format('%.0f', now + look_after), session_id)
+  redis.call('PEXPIRE', parts, as_long_as_parts)
+  redis.call('PEXPIRE', looks, as_long_as_parts)
+end
+return {'ok', '1'}

@@ -1,0 +1,116 @@
+-- Sets a part of a session's limits aside for a child that does not exist yet, or changes nothing. Once for an id: see
+-- docs/budgets.md.
+--
+-- KEYS[1] = agent            hash a:{cell}:<agent>
+-- KEYS[2] = session          hash s:{cell}:<session>
+-- KEYS[3] = parts            hash sp:{cell}:<session>
+-- KEYS[4] = looks            zset sc:{cell}:<session>
+-- KEYS[5] = closed           zset sd:{cell}:<session>
+-- KEYS[6] = events           stream ev:{cell}:<agent>
+--
+-- ARGV[1] = organization_id  16 bytes, of the caller
+-- ARGV[2] = agent_id         16 bytes
+-- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
+-- ARGV[4] = child_id         16 bytes
+-- ARGV[5] = child_agent      16 bytes
+-- ARGV[6] = max_actions      of the child
+-- ARGV[7] = max_value        micro-USD
+-- ARGV[8] = lifetime         ms; '~' and ms for at most as much
+-- ARGV[9] = scopes           that the session must hold, separated by single spaces
+-- ARGV[10] = look_after      ms until the service may look whether the child exists
+-- ARGV[11] = audit           see include/audit.lua
+--
+-- Arguments: three name the caller, two the child, four what it asks for; each is compared with a limit of its own.
+--
+-- Reply:  {'ok', child_id, expires, depth, scopes, set_aside, bounded, mp}  times in ms since 1970; depth 2 for the child of a
+--                                                   root; scopes that the session holds; bounded '1' when it has
+--                                                   max_committed; mp its max_value_usd_per_action in micro-USD, '' for none
+--         {'unknown_agent'}
+--         {'invalid_token'}                         the access token's agent or family is revoked
+--         {'agent_suspended', since}                in ms since 1970
+--         {'unknown_session'}
+--         {'holds_due'}    nothing was done: release_holds.lua goes first
+--         {'not_active', ended, revoked, x, now}    in ms since 1970, '' if it has not happened
+--         {'session_suspended', since}              in ms since 1970
+--         {'scope_not_held', scope}                 the session does not hold it; sessions:delegate, which an agent needs
+--         {'given_up'}                              this id was set aside before
+--         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; limit may also be expires_at, max_depth or
+--                                                   max_open_children; nothing was set aside
+-- Writes: HSET, HDEL and PEXPIRE session; HSET and PEXPIRE parts; ZADD and PEXPIRE looks; XADD events
+--@include audit
+--@include budget
+--@include flags
+--@include parts
+--@include restrict
+local agent, session, parts, looks, closed, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local organization_id, agent_id, caller_family, child_id, child_agent = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local max_actions, max_value, lifetime, scopes, look_after = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
+local audit = ARGV[11]
+
+--@block now
+--@block either_caller_with_scopes
+--@block refuse_suspended
+
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, sc, dp, dn, dv, mp = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'r', 'sc', 'dp', 'dn', 'dv', 'mp'))
+--@block refuse_unknown_session
+--@block refuse_holds_due hx=hx
+local flags = w or ''
+--@block refuse_inactive
+--@block refuse_suspended_session r=r
+local held_scopes = sc or agent_scopes
+if caller_family ~= '' then
+  local scope = 'sessions:delegate'
+  --@block hold_scope held=agent_scopes
+  --@block hold_scope held=held_scopes
+end
+--@block hold_scopes held=held_scopes
+if redis.call('HEXISTS', parts, child_id) == 1 or redis.call('ZSCORE', closed, child_id) then
+  return {'given_up'}
+end
+
+local depth, rest, limit = (dp or 1) + 1, x - now, nil
+h = h or '0'
+local wanted_ms = tonumber(string.match(lifetime, '%d+$'))
+if string.sub(lifetime, 1, 1) == '~' then
+  wanted_ms = math.min(wanted_ms, rest)
+end
+if depth > 8 then
+  limit = 'max_depth'
+elseif redis.call('ZCARD', looks) >= 1000 then
+  limit = 'max_open_children'
+elseif wanted_ms > rest then
+  limit = 'expires_at'
+elseif n + max_actions > tonumber(ma) then
+  limit = 'max_actions'
+  flags = note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', limit)
+elseif v + h + max_value > tonumber(mv) then
+  limit = value_limit(gb, mv)
+  flags = note(session, events, audit, now, flags, 'V', 'session.limit_reached', 'limit', limit)
+end
+if limit then
+  --@block show_leased v=v h=h lv=lv
+  --@block show_delegated n=n v=v gb=gb r=r
+  return {'limit', limit, n, ma, v, mv, h, x, gb}
+end
+
+local expires, used_n, used_v = string.format('%.0f', now + wanted_ms), n + max_actions, v + max_value
+if not string.find(r or '', 'c', 1, true) then
+  restrict(session, r, 'c', h, gb, mv)
+end
+redis.call('HSET', session, 'n', string.format('%.0f', used_n), 'v', string.format('%.0f', used_v),
+  'dn', string.format('%.0f', (dn or 0) + max_actions), 'dv', string.format('%.0f', (dv or 0) + max_value))
+redis.call('HSET', parts, child_id, part_of(child_agent, max_actions, max_value))
+redis.call('ZADD', looks, string.format('%.0f', now + look_after), child_id)
+redis.call('PEXPIRE', session, as_long_as_parts)
+redis.call('PEXPIRE', parts, as_long_as_parts)
+redis.call('PEXPIRE', looks, as_long_as_parts)
+record(events, audit, now, 'session.delegated', 'session', string.sub(session, -36), 'child', child_id,
+  'actions', string.format('%.0f', max_actions), 'delegated', string.format('%.0f', max_value))
+note_usage(session, events, audit, now, flags, used_n, tonumber(ma), used_v + h, tonumber(mv), value_limit(gb, mv))
+local given_back, max_committed = read_budget(gb, mv)
+local bounded = ''
+if max_committed and max_committed ~= no_max_committed then
+  bounded = '1'
+end
+return {'ok', child_id, expires, string.format('%.0f', depth), held_scopes, string.format('%.0f', now), bounded, mp or ''}

@@ -1,0 +1,34 @@
+-- Sets an organization's budget, not below what is reserved and used. Without one before, what is used starts at 0; a change of
+-- the period keeps it until the new period turns.
+--
+-- KEYS[1] = organization   hash o:{cell}:<organization>
+-- KEYS[2] = budget         hash ob:{cell}:<organization>
+--
+-- ARGV[1] = key_hash       SHA-256 of the API key presented, 32 bytes
+-- ARGV[2] = max_value      micro-USD
+-- ARGV[3] = period         day, month or none
+--
+-- Reply:  {'ok', max_value, period, reserved, used, start, resets}  in micro-USD; ms since 1970, resets '' for never
+--         {'invalid_api_key'}
+--         {'budget_below_usage', reserved, used}  in micro-USD
+-- Writes: HSET budget
+--@include organization_budget_read
+--@include write_organization_budget
+local organization, budget = KEYS[1], KEYS[2]
+local key_hash, max_value, period = ARGV[1], ARGV[2], ARGV[3]
+
+--@block now
+--@block api_key
+local b = read_organization_budget(budget, now)
+if not b.max then
+  b.used = 0
+end
+local reserved, used = string.format('%.0f', b.reserved), string.format('%.0f', b.used)
+if b.reserved + b.used > tonumber(max_value) then
+  return {'budget_below_usage', reserved, used}
+end
+b.start, b.resets = period_at(period, now)
+redis.call('HSET', budget, 'max', max_value, 'period', period)
+write_organization_budget(budget, b)
+local resets = b.resets and string.format('%.0f', b.resets) or ''
+return {'ok', max_value, period, reserved, used, string.format('%.0f', b.start), resets}

@@ -1,0 +1,64 @@
+-- Makes a session follow the suspension of its parent, or its end. Each change of the parent has a version; a session follows the
+-- latest that it was told, so changes that overlap end alike everywhere. An id without a session is refused from now on when its
+-- parent is suspended, so that a creation on its way creates nothing.
+--
+-- KEYS[1] = session          hash s:{cell}:<session>
+-- KEYS[2] = events           stream ev:{cell}:<agent>
+--
+-- ARGV[1] = suspended        '1' when the parent is suspended, by itself or from above; else ''
+-- ARGV[2] = version          of that
+-- ARGV[3] = reason           '' for none
+-- ARGV[4] = refused_for      ms that a refused id is remembered
+-- ARGV[5] = audit            see include/audit.lua
+--
+-- Reply:  {'ok', goes_on, after, sv}  goes_on '1' when its children are to follow; after '1' when it is suspended, and the version
+--                          of that
+-- Writes: HSET, HDEL and PEXPIRE session; XADD events
+--@include audit
+--@include budget
+--@include one_line
+--@include restrict
+local session, events = KEYS[1], KEYS[2]
+local suspended, version, reason, refused_for, audit = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+
+--@block now
+
+local a, mv, h, x, e, gb, hx, r, sv, sa, so, pv = unpack(redis.call('HMGET', session,
+  'a', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'r', 'sv', 'sa', 'so', 'pv'))
+if not a then
+  if suspended ~= '' then
+    redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
+    redis.call('HSET', session, 'cl', string.format('%d', now))
+    redis.call('PEXPIRE', session, refused_for)
+  end
+  return {'ok', '', '', '0'}
+end
+if e or now >= tonumber(x) or tonumber(version) <= tonumber(pv or -1) then
+  return {'ok', '', '', '0'}
+end
+sv = string.format('%d', (sv or 0) + 1)
+redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
+redis.call('HSET', session, 'pv', version, 'sv', sv)
+local was = string.find(r or '', 's', 1, true)
+local after = (suspended ~= '' or so or (was and not sa)) and '1' or ''
+if suspended ~= '' then
+  redis.call('HSET', session, 'sa', '1')
+  if was and not sa then
+    redis.call('HSET', session, 'so', '1')
+  end
+else
+  redis.call('HDEL', session, 'sa', 'so')
+end
+if after ~= '' and not was then
+  restrict(session, r, 's', h, gb, mv)
+  redis.call('HSET', session, 'su', string.format('%d', now))
+  if reason ~= '' then
+    redis.call('HSET', session, 'sr', one_line(reason))
+  end
+  record(events, audit, now, 'session.suspended', 'session', string.sub(session, -36), 'reason', reason)
+elseif after == '' and was then
+  redis.call('HDEL', session, 'su', 'sr')
+  unrestrict(session, r, 's', hx, gb)
+  record(events, audit, now, 'session.resumed', 'session', string.sub(session, -36), 'reason', reason)
+end
+return {'ok', '1', after, sv}

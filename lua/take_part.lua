@@ -1,0 +1,47 @@
+-- Replaces a child's part by what the child has used. Its books are closed, so that is final. Once: taking again changes
+-- nothing. See docs/budgets.md.
+--
+-- KEYS[1] = session          hash s:{cell}:<session>
+-- KEYS[2] = parts            hash sp:{cell}:<session>
+-- KEYS[3] = events           stream ev:{cell}:<agent>
+--
+-- ARGV[1] = child_id         16 bytes
+-- ARGV[2] = used_n           actions that the child used
+-- ARGV[3] = used_v           micro-USD that it used
+-- ARGV[4] = overage          micro-USD
+-- ARGV[5] = given_back       micro-USD that rollbacks gave back to it
+-- ARGV[6] = audit            see include/audit.lua
+--
+-- Reply:  {'ok'}
+-- Writes: HSET session and parts; XADD events
+--@include audit
+--@include budget
+--@include parts
+local session, parts, events = KEYS[1], KEYS[2], KEYS[3]
+local child_id, used_n, used_v, overage, given_back, audit = unpack(ARGV)
+
+--@block now
+
+local part = redis.call('HGET', parts, child_id)
+local part_n, part_v = read_part(part)
+if not part_n then
+  return {'ok'}
+end
+local a, n, v, ov, gb, mv, dn, dv = unpack(redis.call('HMGET', session, 'a', 'n', 'v', 'ov', 'gb', 'mv', 'dn', 'dv'))
+redis.call('HDEL', parts, '') -- goes on when Redis is full, see lua.go
+redis.call('HSET', parts, child_id, string.sub(part, 1, 16) .. 'taken')
+if not a then
+  return {'ok'} -- Redis has lost the session
+end
+local most = 9007199254740991 -- what a double counts exactly
+local own_given_back, max_committed, max_value = read_budget(gb, mv)
+gb, mv = write_budget(string.format('%.0f', math.min(own_given_back + given_back, most)), max_committed, max_value)
+redis.call('HSET', session, 'n', string.format('%.0f', n - part_n + used_n), 'v', string.format('%.0f', v - part_v + used_v),
+  'dn', string.format('%.0f', math.max((dn or 0) - part_n, 0)), 'dv', string.format('%.0f', math.max((dv or 0) - part_v, 0)),
+  'gb', gb, 'mv', mv)
+if overage ~= '0' then
+  redis.call('HSET', session, 'ov', string.format('%.0f', math.min((ov or 0) + overage, most)))
+end
+record(events, audit, now, 'session.child_closed', 'session', string.sub(session, -36), 'child', child_id, 'actions', used_n,
+  'charged', used_v, 'overage', overage)
+return {'ok'}

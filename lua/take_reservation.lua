@@ -1,0 +1,30 @@
+-- Replaces what a root session has reserved by what it has used: the current period of its organization's budget counts that.
+-- Its books are closed, so it is final. Once: taking again changes nothing. See docs/budgets.md.
+--
+-- KEYS[1] = budget         hash ob:{cell}:<organization>
+-- KEYS[2] = parts          hash op:{cell}:<organization>
+--
+-- ARGV[1] = session_id     16 bytes
+-- ARGV[2] = used_v         micro-USD
+--
+-- Reply:  {'ok'}
+-- Writes: HSET budget and parts
+--@include organization_budget_read
+--@include write_organization_budget
+--@include parts
+local budget, parts = KEYS[1], KEYS[2]
+local session_id, used_v = ARGV[1], ARGV[2]
+
+--@block now
+
+local part = redis.call('HGET', parts, session_id)
+local part_n, part_v = read_part(part)
+if not part_v then
+  return {'ok'}
+end
+local b = read_organization_budget(budget, now)
+redis.call('HDEL', parts, '') -- goes on when Redis is full, see lua.go
+redis.call('HSET', parts, session_id, string.sub(part, 1, 16) .. 'taken')
+b.reserved, b.used = math.max(b.reserved - part_v, 0), b.used + used_v
+write_organization_budget(budget, b)
+return {'ok'}

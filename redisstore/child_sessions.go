@@ -1,0 +1,235 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+)
+
+var (
+	setAsidePart = newKeyedScript("set_aside_part")
+	createChild  = newScript("create_child", writes)
+	indexChild   = newScript("index_child", writes)
+)
+
+// CreateChildSession creates a session whose limits are a part of those of n.Parent, which is the calling agent's or any of
+// the organization's. It has at most the parent's MaxPerAction. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession (the parent), ErrUnknownAgent,
+// ErrAgentRevoked, *NotActiveError, *ScopeError, *ParentError, *LimitError, ErrIdempotencyKeyReused, *QuotaError, *RateError.
+func (s *Store) CreateChildSession(ctx context.Context, c Caller, n NewSession) (Session, error) {
+	if c.Token != nil {
+		return s.createChildByAgent(ctx, *c.Token, n)
+	}
+	key := *c.Key
+	if n.Idempotency != nil {
+		n.Idempotency.at, n.Idempotency.bounded = n.Parent, true
+	}
+	cr := s.sessionCreation(ctx, key, n)
+	held, err := s.reserveCreation(ctx, cr, s.sessionDemand(n, key.Organization))
+	if err != nil {
+		return Session{}, s.released(ctx, c, n.Idempotency, err)
+	}
+	act := actor{organization: key.Organization, flow: flow{Owner: key.Organization}}
+	if act.agent, err = s.agentOf(ctx, act.flow, n.Parent); err == nil {
+		var part setAside
+		part, err = s.createPart(ctx, cr, act, n)
+		if err == nil {
+			cr.id = part.child
+			session, failed := s.createOfPart(ctx, act, n, part)
+			held.finish(failed, part.again)
+			return session, s.released(ctx, c, n.Idempotency, failed)
+		}
+	}
+	held.finish(err, false)
+	if (creationResult{err: err}).createdNothing() && cr.entered {
+		s.drop(ctx, cr.index, members{}, cr.id)
+	}
+	return Session{}, s.released(ctx, c, n.Idempotency, err)
+}
+
+// createPart sets the part aside for a creation by API key, or returns what an earlier request with the key set aside.
+func (s *Store) createPart(ctx context.Context, cr *creation, act actor, n NewSession) (setAside, error) {
+	r, err := s.create(ctx, cr, setAsidePart, replaySession, func(sc keyedScript) (*reply, error) {
+		return s.setAside(ctx, sc, act, cr.id, n)
+	})
+	if err != nil {
+		return setAside{}, asOfParent(act, n.Parent, err)
+	}
+	return readSetAside(r, n.Idempotency)
+}
+
+// createChildByAgent is CreateChildSession for the agent of the parent.
+func (s *Store) createChildByAgent(ctx context.Context, t AccessToken, n NewSession) (Session, error) {
+	d, act := s.sessionDemand(n, t.Organization), t.actor()
+	d.agent = t.Agent
+	held, err := s.reserveChild(ctx, act, d, n.Idempotency)
+	if err != nil {
+		return Session{}, err
+	}
+	// The index is in another cell than the agent, so check the token first: a revoked agent must not write to the index.
+	if err = s.CheckToken(ctx, t); err != nil {
+		held.finish(err, false)
+		return Session{}, err
+	}
+	id, index := NewID(n.Agent), s.keys.organizationOpen(t.Organization)
+	if err = s.enterChild(ctx, t, id, index); err != nil {
+		held.finish(err, false)
+		return Session{}, err
+	}
+	r, err := s.setAside(ctx, setAsidePart, act, id, n)
+	if err != nil {
+		held.finish(err, false)
+		if (creationResult{err: err}).createdNothing() {
+			s.drop(ctx, index, members{}, id)
+		}
+		return Session{}, asOfParent(act, n.Parent, err)
+	}
+	part, err := readSetAside(r, n.Idempotency)
+	if err != nil {
+		return Session{}, err
+	}
+	if part.child != id {
+		s.drop(ctx, index, members{}, id)
+	}
+	session, err := s.createOfPart(ctx, act, n, part)
+	held.finish(err, part.again)
+	return session, err
+}
+
+func (s *Store) reserveChild(ctx context.Context, act actor, d demand, idem *Idempotency) (reservation, error) {
+	if idem == nil {
+		held, err := s.reserveIn(act.flow, d)
+		return held, s.refusals.count(err)
+	}
+	idem.bounded = true
+	return s.reserveUnlessStored(ctx, act.flow, d, s.keys.outcome(act.agent, act.keyDigest(idem, "")))
+}
+
+// enterChild enters a coming child in its organization's index, as creation.enter does for an API key.
+func (s *Store) enterChild(ctx context.Context, t AccessToken, id uuid.UUID, index string) error {
+	enter := func() error {
+		_, err := s.client.Run(ctx, t.flow(), indexChild, []string{index}, id, s.usage.quota(t.Organization, openSessionsHeld))
+		return nothingVisible(err)
+	}
+	err := enter()
+	if isRefusedCreation(err) && s.closeSome(ctx, t.Organization) {
+		err = enter()
+	}
+	return s.refusals.count(err)
+}
+
+// setAside runs set_aside_part.lua, or the replay of its outcome. act is on the parent's agent.
+func (s *Store) setAside(ctx context.Context, sc keyedScript, act actor, child uuid.UUID, n NewSession) (*reply, error) {
+	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, n.Parent), s.keys.parts(n.Parent), s.keys.looks(n.Parent),
+		s.keys.closedChildren(n.Parent), s.keys.events(act.agent)}
+	lifetime := orEmpty(milliseconds(&n.Lifetime))
+	if n.WithinParent {
+		lifetime = "~" + lifetime
+	}
+	return s.givingBack(ctx, act, n.Parent, n.Idempotency, func() (*reply, error) {
+		return s.perform(ctx, sc, act, n.Idempotency, keys, act.organization, act.agent, act.family, child, n.Agent,
+			n.MaxActions, int64(n.MaxValue), lifetime, strings.Join(n.Scopes, " "), firstLook.Milliseconds(), s.audit(ctx, act))
+	})
+}
+
+// setAside is a part that was set aside.
+type setAside struct {
+	child   uuid.UUID
+	expires time.Time
+	depth   int64
+	scopes  string // of the parent
+	at      time.Time
+	bounded bool // the parent has max_committed
+	again   bool // by an earlier request
+
+	perAction *money.MicroUSD // max_value_usd_per_action of the parent, nil for none
+}
+
+func readSetAside(r *reply, idem *Idempotency) (setAside, error) {
+	p := setAside{child: r.ID(0), expires: r.Time(1), depth: r.Number(2), scopes: r.Text(3), at: r.Time(4), bounded: r.Text(5) != ""}
+	p.again, p.perAction = idem != nil && idem.Replayed, perActionAt(r, 6)
+	return p, r.Err
+}
+
+// createOfPart creates the session of a part; act is on the parent's agent. If it certainly created nothing, it gives the part
+// back.
+func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part setAside) (Session, error) {
+	if part.bounded { // what it commits, and rolls back, counts in the parent's value_committed_usd
+		n.MaxCommitted = lowest(n.MaxCommitted, n.MaxValue)
+	}
+	if part.perAction != nil {
+		n.MaxPerAction = lowest(n.MaxPerAction, *part.perAction)
+	}
+	if part.again { // the entry may have been dropped since
+		s.reopenSession(ctx, act.organization, part.child)
+	}
+	keys := []string{s.keys.agent(n.Agent), s.keys.session(n.Agent, part.child), s.keys.agentSessions(n.Agent), s.keys.events(n.Agent),
+		s.keys.agentOpen(n.Agent)}
+	parent := n.Parent.String() + string(act.agent[:])
+	r, err := s.client.Run(ctx, act.flow, createChild, keys, act.organization, n.Agent, part.child, n.MaxActions, int64(n.MaxValue),
+		part.expires.UnixMilli(), n.scopesText(), n.Metadata, orEmpty((*int64)(n.MaxCommitted)), n.maxLeaseText(), parent,
+		part.depth, part.scopes, part.at.Add(createdWithin).UnixMilli(), s.audit(ctx, act), orEmpty((*int64)(n.MaxPerAction)))
+	if err != nil {
+		return Session{}, s.withoutChild(ctx, act, n, part, err)
+	}
+	session := Session{
+		ID: r.ID(0), Agent: n.Agent, Parent: n.Parent, Status: Active, Created: r.Time(1), Metadata: n.Metadata,
+		Usage:  Usage{MaxActions: r.Number(4), MaxValue: moneyAt(r, 5), Expires: r.Time(2)},
+		Scopes: strings.Fields(r.Text(3)), MaxCommitted: n.MaxCommitted, MaxLease: n.MaxLease,
+		MaxPerAction: n.MaxPerAction,
+	}
+	if n.MaxCommitted != nil {
+		session.Withheld = max(session.MaxValue-*n.MaxCommitted, 0)
+	}
+	if r.Err == nil && part.again {
+		session.Metadata, r.Err = s.firstMetadata(ctx, act.flow, s.keys.session(n.Agent, session.ID), "md", session.Metadata)
+	}
+	return session, r.Err
+}
+
+// withoutChild gives back the part of a session that was not created, and returns the refusal.
+func (s *Store) withoutChild(ctx context.Context, act actor, n NewSession, part setAside, refusal error) error {
+	if !(creationResult{err: refusal}).createdNothing() {
+		return refusal
+	}
+	if refusal == errGivenUp && part.again { // the first request was broken off, and its part has come back since
+		return &NotActiveError{Expired}
+	}
+	settleContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	// The creation has run and created nothing, so its id needs no tombstone.
+	_ = s.takeBack(settleContext, act.organization, place{n.Parent, act.agent}, place{part.child, n.Agent}, &closedBooks{})
+	s.drop(settleContext, s.keys.organizationOpen(act.organization), members{}, part.child)
+	if n.Idempotency != nil && !part.again { // so that the corrected request may use the key
+		_ = s.client.Redis().Unlink(settleContext, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, ""))).Err()
+	}
+	return asUnavailable(refusal)
+}
+
+// asUnavailable turns the refusal of a creation whose part has been given back into ErrUnavailable: nothing was created.
+func asUnavailable(err error) error {
+	if err == errGivenUp {
+		return errors.Join(ErrUnavailable, err)
+	}
+	return err
+}
+
+func lowest(limit *money.MicroUSD, most money.MicroUSD) *money.MicroUSD {
+	if limit != nil {
+		most = min(*limit, most)
+	}
+	return &most
+}
+
+// asOfParent says which session refuses.
+func asOfParent(act actor, parent uuid.UUID, err error) error {
+	err = act.errorFor(err)
+	var limit *LimitError
+	if errors.As(err, &limit) {
+		return &ParentError{Parent: parent, LimitError: limit}
+	}
+	return err
+}

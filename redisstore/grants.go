@@ -1,0 +1,181 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/money"
+	"remit/redisclient"
+)
+
+var (
+	raisePart        = newScript("raise_part", writes)
+	raiseReservation = newScript("raise_reservation", writes)
+)
+
+// maxGrants is how often a top-up asks for its grant again, because others changed the same limits meanwhile.
+const maxGrants = 8
+
+// limitsNow are a session's limits as they are read before a change.
+type limitsNow struct {
+	id         uuid.UUID
+	agent      uuid.UUID
+	flags      string
+	above      place // the zero place for a root
+	maxActions int64
+	maxValue   money.MicroUSD
+	expires    time.Time
+	shortened  string // how often its expiry was shortened from above
+	budgeted   bool   // the organization has a budget; only for a root whose max_value is to change
+}
+
+func (l limitsNow) usage() Usage {
+	return Usage{MaxActions: l.maxActions, MaxValue: l.maxValue, Expires: l.expires}
+}
+
+// sessionToChange authorizes the caller, and reads the session; when its value is to change, in the same round trip also whether
+// the organization has a budget.
+func (s *Store) sessionToChange(ctx context.Context, c Caller, id uuid.UUID, n NewLimits) (actor, limitsNow, error) {
+	if n.Idempotency != nil {
+		n.Idempotency.at = id
+	}
+	act, err := s.actOnAgent(ctx, c, uuid.Nil, n.Idempotency)
+	if err != nil {
+		return actor{}, limitsNow{}, err
+	}
+	if n.MaxValue == nil && n.AddValue == nil {
+		at, err := s.readLimits(ctx, act.flow, id)
+		act.agent = at.agent
+		return act, at, err
+	}
+	budget := redisclient.Hashes{Keys: []string{s.keys.organizationBudget(act.organization)}, Fields: []string{"max"}}
+	texts, budgets, err := s.client.ReadTexts(ctx, act.flow,
+		redisclient.Hashes{Keys: []string{s.keys.session(id, id)}, Fields: limitsFields}, budget)
+	if err != nil {
+		return actor{}, limitsNow{}, err
+	}
+	values := make([]any, len(texts[0]))
+	for i, text := range texts[0] {
+		if text != "" {
+			values[i] = text
+		}
+	}
+	at, err := readLimitsNow(id, values)
+	at.budgeted = budgets[0].Optional(0) != ""
+	act.agent = at.agent
+	return act, at, err
+}
+
+func (s *Store) readLimits(ctx context.Context, f flow, id uuid.UUID) (limitsNow, error) {
+	found, err := s.client.Call(ctx, f, reads, "hmget", s.keys.session(id, id), limitsFields...)
+	if err != nil {
+		return limitsNow{}, err
+	}
+	values, ok := found.([]any)
+	if !ok || len(values) != len(limitsFields) {
+		return limitsNow{}, errReply
+	}
+	return readLimitsNow(id, values)
+}
+
+// limitsFields are the fields of a session's hash that limitsNow has.
+var limitsFields = []string{"a", "r", "pa", "pg", "ma", "mv", "gb", "x", "sh"}
+
+func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
+	if values[0] == nil {
+		return limitsNow{}, ErrUnknownSession
+	}
+	r := &reply{Values: values}
+	l := limitsNow{
+		id: id, agent: r.ID(0), flags: r.Optional(1), maxActions: r.Number(4), maxValue: moneyAt(r, 5), expires: r.Time(7),
+		shortened: r.Optional(8),
+	}
+	if b := budgetAt(r, 6); b.maxValue > 0 {
+		l.maxValue = b.maxValue
+	}
+	if r.Optional(2) != "" {
+		l.above = place{idOrNilAt(r, 2), r.ID(3)}
+	}
+	if l.shortened == "" {
+		l.shortened = "0"
+	}
+	return l, r.Err
+}
+
+// grantAbove raises the part of a session to what its limits are to become, and returns the grant as change_limits.lua takes it, ""
+// for a change that needs none.
+func (s *Store) grantAbove(ctx context.Context, act actor, at limitsNow, n NewLimits) (string, error) {
+	actions, value := at.maxActions, at.maxValue
+	if n.MaxActions != nil {
+		actions = *n.MaxActions
+	}
+	if n.MaxValue != nil {
+		value = *n.MaxValue
+	}
+	if n.AddActions != nil {
+		actions += *n.AddActions
+	}
+	if n.AddValue != nil {
+		value += *n.AddValue
+	}
+	switch {
+	case actions > MostActions || value > MostValue: // the script says so
+		return "", nil
+	case at.above != (place{}):
+		if actions <= at.maxActions && value <= at.maxValue && n.Lifetime == nil {
+			return "", nil
+		}
+		return s.grantByParent(ctx, act, at, actions, value)
+	case value > at.maxValue && (at.budgeted || strings.Contains(at.flags, keptAbove)):
+		return s.grantByBudget(ctx, act, at, value)
+	case n.Lifetime != nil && strings.Contains(at.flags, keptAbove):
+		return fmt.Sprintf("%d %d %d 0", int64(MostActions), int64(at.maxValue), maxTime), nil
+	case actions > at.maxActions && strings.Contains(at.flags, keptAbove):
+		return fmt.Sprintf("%d %d %d 0", int64(MostActions), int64(at.maxValue), maxTime), nil
+	}
+	return "", nil
+}
+
+// maxTime is after every expiry, in ms since 1970.
+const maxTime = 1 << 52
+
+func (s *Store) grantByParent(ctx context.Context, act actor, at limitsNow, actions int64, value money.MicroUSD) (string, error) {
+	above := ownActor(act.organization, at.above.agent)
+	above.flow = act.flow
+	keys := []string{s.keys.agent(above.agent), s.keys.session(above.agent, at.above.session), s.keys.parts(at.above.session),
+		s.keys.events(above.agent)}
+	r, err := s.givingBack(ctx, above, at.above.session, nil, func() (*reply, error) {
+		return s.client.Run(ctx, above.flow, raisePart, keys, act.organization, above.agent, at.id,
+			max(actions, at.maxActions), int64(max(value, at.maxValue)), s.audit(ctx, act))
+	})
+	if err == errGivenUp { // its books are closed, so it is not active
+		return "", nil
+	}
+	if err != nil {
+		return "", asOfParent(above, at.above.session, nothingVisible(err))
+	}
+	expires := r.Number(0)
+	return fmt.Sprintf("%d %d %d %s", max(actions, at.maxActions), int64(max(value, at.maxValue)), expires, at.shortened), r.Err
+}
+
+func (s *Store) grantByBudget(ctx context.Context, act actor, at limitsNow, value money.MicroUSD) (string, error) {
+	o := act.organization
+	keys := []string{s.keys.organizationBudget(o), s.keys.reservations(o), s.keys.reservationLooks(o), s.keys.organizationClosed(o)}
+	raise := func() (*reply, error) {
+		return s.client.Run(ctx, act.flow, raiseReservation, keys, at.id, at.agent, int64(value), firstLook.Milliseconds())
+	}
+	r, err := raise()
+	if isBudgetExhausted(err) && s.settleBelow(ctx, o, place{}) {
+		r, err = raise()
+	}
+	if err != nil {
+		return "", nothingVisible(err)
+	}
+	if r.Text(0) == "" { // there is no budget, and there was none
+		return "", r.Err
+	}
+	return fmt.Sprintf("%d %d %d 0", int64(MostActions), int64(value), maxTime), r.Err
+}

@@ -1,0 +1,77 @@
+package redisstore
+
+import (
+	"context"
+	"time"
+
+	"remit/money"
+)
+
+var (
+	setBudget    = newScript("set_budget", writes)
+	getBudget    = newScript("get_budget", reads)
+	deleteBudget = newScript("delete_budget", writes)
+)
+
+// BudgetPeriod is how long a budget lasts before what is used restarts at 0, in UTC.
+type BudgetPeriod string
+
+// The periods of a budget.
+const (
+	BudgetDay     BudgetPeriod = "day"
+	BudgetMonth   BudgetPeriod = "month"
+	BudgetForever BudgetPeriod = "none"
+)
+
+// OrganizationBudget bounds what all sessions of an organization may spend in a period.
+type OrganizationBudget struct {
+	MaxValue money.MicroUSD
+	Period   BudgetPeriod
+	Reserved money.MicroUSD // by root sessions whose books are open
+	Used     money.MicroUSD // in this period, by root sessions whose books are closed
+	Started  time.Time      // the period; zero for BudgetForever
+	Resets   time.Time      // zero for BudgetForever
+}
+
+// Remaining is the value that new root sessions and top-ups may still reserve.
+func (b OrganizationBudget) Remaining() money.MicroUSD { return b.MaxValue - b.Reserved - b.Used }
+
+// SetBudget sets the budget of the key's organization. Errors: ErrInvalidAPIKey, *BudgetBelowUsageError.
+func (s *Store) SetBudget(ctx context.Context, key APIKey, max money.MicroUSD, period BudgetPeriod) (OrganizationBudget, error) {
+	r, err := s.runOnBudget(ctx, key, setBudget, key.Hash, int64(max), string(period))
+	if err != nil {
+		return OrganizationBudget{}, err
+	}
+	return readBudgetReply(r)
+}
+
+// Budget returns the budget of the key's organization. Errors: ErrInvalidAPIKey, ErrNoBudget.
+func (s *Store) Budget(ctx context.Context, key APIKey) (OrganizationBudget, error) {
+	r, err := s.runOnBudget(ctx, key, getBudget, key.Hash)
+	if err != nil {
+		return OrganizationBudget{}, err
+	}
+	return readBudgetReply(r)
+}
+
+// DeleteBudget removes the budget of the key's organization. Errors: ErrInvalidAPIKey, ErrNoBudget.
+func (s *Store) DeleteBudget(ctx context.Context, key APIKey) error {
+	_, err := s.runOnBudget(ctx, key, deleteBudget, key.Hash)
+	return err
+}
+
+func (s *Store) runOnBudget(ctx context.Context, key APIKey, sc *script, args ...any) (*reply, error) {
+	keys := []string{s.keys.organization(key.Organization), s.keys.organizationBudget(key.Organization)}
+	return s.runByKey(ctx, key, s.proven.flow(key), sc, keys, args...)
+}
+
+func readBudgetReply(r *reply) (OrganizationBudget, error) {
+	b := OrganizationBudget{
+		MaxValue: moneyAt(r, 0), Period: BudgetPeriod(r.Text(1)), Reserved: moneyAt(r, 2), Used: moneyAt(r, 3),
+		Resets: r.TimeOrZero(5),
+	}
+	if b.Period != BudgetForever {
+		b.Started = r.Time(4)
+	}
+	return b, r.Err
+}

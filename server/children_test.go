@@ -1,0 +1,126 @@
+package server_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// planner is a tenant whose agent may delegate, with a session and an access token, and another agent.
+type planner struct {
+	tenant
+	session string
+	token   pair
+	other   string
+}
+
+func (c *client) newPlanner(limits fields) planner {
+	w := c.newTenant()
+	created := w.post("/v1/agents", fields{"name": "planner", "scopes": list("read", "sessions:delegate")}, asKey(w.key)).is(201)
+	w.agent = agent{created.text("id"), created.text("secret")}
+	p := planner{tenant: w, token: w.exchange()}
+	limits["agent_id"] = w.agent.id
+	p.session = w.post("/v1/sessions", limits, asKey(w.key)).is(201).text("id")
+	p.other = w.post("/v1/agents", fields{"name": "researcher", "scopes": list("read", "web")}, asKey(w.key)).is(201).text("id")
+	return p
+}
+
+func (p planner) create(f fields, as option) *response {
+	f["agent_id"], f["parent_session_id"] = p.other, p.session
+	return p.post("/v1/sessions", f, as)
+}
+
+func TestAnAgentGivesPartsOfItsSessionToOthers(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		p := api.newPlanner(fields{"max_actions": 10, "max_value_usd": 5})
+		child := p.create(fields{"max_actions": 4, "max_value_usd": 2}, asAgent(p.token.access)).is(201)
+		child.has(fields{"parent_session_id": p.session, "agent_id": p.other, "scopes": list("read"), "max_actions": 4})
+		own := p.get("/v1/sessions/"+p.session, asKey(p.key)).is(200)
+		own.has(fields{"actions_delegated": 4, "value_delegated_usd": 2, "action_count": 0, "value_used_usd": 0})
+		if child.text("expires_at") > own.text("expires_at") {
+			t.Errorf("the child expires at %s, its parent at %s", child.text("expires_at"), own.text("expires_at"))
+		}
+		p.post("/v1/sessions/"+child.text("id")+"/actions", fields{"value_usd": 0.5}, asKey(p.key)).is(200)
+		p.post("/v1/sessions/"+p.session+"/actions", fields{"value_usd": 3.5}, asKey(p.key)).is(403).has(fields{
+			"code": "session_limit_reached", "limit": "max_value_usd", "remaining_value_usd": 3, "remaining_actions": 6})
+		p.get("/v1/sessions/"+p.session+"/tree", asAgent(p.token.access)).is(200).has(fields{"id": p.session})
+		p.post("/v1/sessions/"+p.session+"/end", nil, asAgent(p.token.access)).is(200)
+		p.get("/v1/sessions/"+child.text("id"), asKey(p.key)).is(200).has(fields{"status": "completed"})
+		p.get("/v1/sessions/"+p.session, asKey(p.key)).is(200).has(fields{
+			"actions_delegated": 0, "value_delegated_usd": 0, "action_count": 1, "value_used_usd": num(0.5)})
+	})
+}
+
+func TestAChildBeyondItsParentIsRefused(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		p := api.newPlanner(fields{"max_actions": 10, "max_value_usd": 5, "expires_in_seconds": 600, "scopes": list("read", "sessions:delegate")})
+		fits := func(f fields) fields {
+			all := fields{"max_actions": 1, "max_value_usd": 1}
+			for name, value := range f {
+				all[name] = value
+			}
+			return all
+		}
+		for _, test := range []struct {
+			name   string
+			asks   fields
+			status int
+			want   fields
+		}{
+			{"value", fits(fields{"max_value_usd": 5.000001}), 403, fields{"code": "session_limit_reached", "limit": "max_value_usd", "parent_session_id": p.session}},
+			{"actions", fits(fields{"max_actions": 11}), 403, fields{"code": "session_limit_reached", "limit": "max_actions"}},
+			{"lifetime", fits(fields{"expires_in_seconds": 601}), 403, fields{"code": "session_limit_reached", "limit": "expires_at"}},
+			{"scopes", fits(fields{"scopes": list("web")}), 403, fields{"code": "insufficient_scope", "required_scope": "web"}},
+		} {
+			p.create(test.asks, asKey(p.key)).is(test.status).has(test.want)
+		}
+		p.get("/v1/sessions/"+p.session, asKey(p.key)).is(200).lacks("value_delegated_usd")
+		foreign := api.newPlanner(fields{"max_value_usd": 5})
+		foreign.post("/v1/sessions", fits(fields{"agent_id": foreign.other, "parent_session_id": p.session}), asKey(foreign.key)).is(404)
+		p.post("/v1/sessions", fits(fields{"agent_id": p.other, "parent_session_id": uuid.NewString()}), asKey(p.key)).is(404)
+		p.post("/v1/sessions", fits(fields{"agent_id": p.other, "parent_session_id": "x"}), asKey(p.key)).is(400)
+		p.post("/v1/sessions", fits(fields{"agent_id": foreign.other, "parent_session_id": p.session}), asKey(p.key)).is(404)
+		p.get("/v1/sessions/"+p.session, asKey(p.key)).is(200).has(fields{"value_delegated_usd": 0})
+		plain := p.newTenant()
+		plain.post("/v1/sessions", fits(fields{"agent_id": p.other, "parent_session_id": p.session}), asAgent(plain.exchange().access)).is(403).
+			has(fields{"code": "insufficient_scope", "required_scope": "sessions:delegate"})
+		p.post("/v1/sessions", fields{"agent_id": p.agent.id}, asAgent(p.token.access)).is(401)
+		p.post("/v1/sessions/"+p.session+"/end", nil, asKey(p.key)).is(200)
+		p.create(fits(nil), asKey(p.key)).is(403).has(fields{"code": "session_not_active", "session_status": "completed"})
+	})
+}
+
+func TestAnOrganizationHasABudget(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, func(t *testing.T, api *client) {
+		w := api.newTenant()
+		for _, body := range []fields{{}, {"max_value_usd": 1}, {"period": "day"}, {"max_value_usd": 1, "period": "week"},
+			{"max_value_usd": -1, "period": "day"}, {"max_value_usd": nil, "period": "day"}} {
+			w.put("/v1/budget", body, asKey(w.key)).is(400)
+		}
+		w.get("/v1/budget", asKey(w.key)).is(404)
+		w.delete("/v1/budget", asKey(w.key)).is(404)
+		set := w.put("/v1/budget", fields{"max_value_usd": 10, "period": "month"}, asKey(w.key)).is(200)
+		set.has(fields{"max_value_usd": 10, "period": "month", "value_reserved_usd": 0, "value_used_usd": 0, "remaining_usd": 10})
+		now := time.Now().UTC()
+		month := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+		set.has(fields{"period_started_at": stamp(month), "resets_at": stamp(month.AddDate(0, 1, 0))})
+		session := w.post("/v1/sessions", fields{"agent_id": w.agent.id, "max_value_usd": 7}, asKey(w.key)).is(201).text("id")
+		w.post("/v1/sessions", fields{"agent_id": w.agent.id, "max_value_usd": 3.5}, asKey(w.key)).is(403).has(fields{
+			"code": "budget_exhausted", "remaining_usd": 3, "resets_at": stamp(month.AddDate(0, 1, 0))})
+		w.patch("/v1/sessions/"+session, fields{"max_value_usd": 11}, asKey(w.key)).is(403).has(fields{"code": "budget_exhausted"})
+		w.put("/v1/budget", fields{"max_value_usd": 6.5, "period": "day"}, asKey(w.key)).is(409).has(fields{"code": "limit_below_usage"})
+		w.post("/v1/sessions/"+session+"/actions", fields{"value_usd": 2}, asKey(w.key)).is(200)
+		w.post("/v1/sessions/"+session+"/end", nil, asKey(w.key)).is(200)
+		w.get("/v1/budget", asKey(w.key)).is(200).has(fields{"value_reserved_usd": 0, "value_used_usd": 2, "remaining_usd": 8})
+		w.put("/v1/budget", fields{"max_value_usd": 2, "period": "none"}, asKey(w.key)).is(200).has(fields{"resets_at": nil, "period_started_at": nil})
+		w.delete("/v1/budget", asKey(w.key)).is(204)
+		w.get("/v1/budget", asKey(w.key)).is(404)
+	})
+}
+
+// stamp is a time as responses show it.
+func stamp(at time.Time) string { return at.Format("2006-01-02T15:04:05.000Z") }

@@ -1,0 +1,61 @@
+package server
+
+import (
+	"github.com/google/uuid"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+// scopeDelegate lets an agent create children of its sessions.
+const scopeDelegate = "sessions:delegate"
+
+// sessionCreator returns who creates a session: an organization, or an agent that creates a child of its own.
+func (s *Server) sessionCreator(ctx *fasthttp.RequestCtx) (caller, error) {
+	_, hasToken := bearer(ctx)
+	if !hasToken || len(ctx.Request.Header.PeekCanonical(canonicalAPIKey)) > 0 {
+		return keyCaller(ctx)
+	}
+	return s.eitherCaller(ctx)
+}
+
+// mayCreate refuses an agent that wants a root session, or may not delegate.
+func (c caller) mayCreate(n redisstore.NewSession) error {
+	if c.Token != nil && n.Parent == uuid.Nil {
+		return errMissingKey
+	}
+	return c.mayUse(scopeDelegate)
+}
+
+// sessionTreeAnswer is a session with its descendants.
+type sessionTreeAnswer struct {
+	sessionAnswer
+	Children  []sessionTreeAnswer `json:"children"`
+	Truncated bool                `json:"children_truncated,omitzero"`
+}
+
+func sessionTreeOf(v *redisstore.SessionTree) sessionTreeAnswer {
+	a := sessionTreeAnswer{sessionOf(v.Session), make([]sessionTreeAnswer, len(v.Children)), v.Truncated}
+	for i, child := range v.Children {
+		a.Children[i] = sessionTreeOf(child)
+	}
+	return a
+}
+
+// treeSessionBytes is about how large a session with usual metadata is in the response.
+const treeSessionBytes = 800
+
+// getSessionTree returns a session with its descendants, of whatever agents.
+func (s *Server) getSessionTree(ctx *fasthttp.RequestCtx) error {
+	caller, id, err := s.callerAndID(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.reserveAnswer(ctx, redisstore.MostInTree*treeSessionBytes); err != nil {
+		return err
+	}
+	tree, err := s.store.Tree(requestContext(ctx), caller.Caller, id)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, sessionTreeOf(tree))
+}
