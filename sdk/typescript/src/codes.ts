@@ -32,6 +32,11 @@ export const codes = {
   internalError: "internal_error",
   outcomeUnknown: "outcome_unknown",
   unavailable: "unavailable",
+  agentSuspended: "agent_suspended",
+  sessionSuspended: "session_suspended",
+  agentLimitReached: "agent_limit_reached",
+  budgetExhausted: "budget_exhausted",
+  requestDecided: "request_decided",
 } as const;
 
 export type Code = (typeof codes)[keyof typeof codes];
