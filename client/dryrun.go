@@ -17,14 +17,20 @@ func (s *Session) DryRunCharge(ctx context.Context, c Charge) (Usage, error) {
 	return u, err
 }
 
-// DryRunBegin reports whether Begin would succeed now, and begins nothing. The transaction that it returns has no ID. It ignores
-// OnLimit and IdempotencyKey.
-func (s *Session) DryRunBegin(ctx context.Context, p TransactionParams) (TransactionInfo, error) {
+// DryRun is what a transaction that was only tried would have met.
+type DryRun struct {
+	// WouldRefuse is the limit that would have refused it, if the session did not only observe its limits; empty: none.
+	WouldRefuse string `json:"would_refuse,omitzero"`
+}
+
+// DryRunBegin reports whether Begin would succeed now, and begins nothing. Its errors are those of Begin. It ignores OnLimit and
+// IdempotencyKey.
+func (s *Session) DryRunBegin(ctx context.Context, p TransactionParams) (DryRun, error) {
 	body := struct {
 		transactionBody
 		DryRun bool `json:"dry_run"`
 	}{p.body(s.id), true}
-	var info TransactionInfo
-	err := s.caller.do(ctx, call{method: http.MethodPost, path: "/v1/transactions", body: body}, &info)
-	return info, err
+	var tried DryRun
+	err := s.caller.do(ctx, call{method: http.MethodPost, path: "/v1/transactions", body: body}, &tried)
+	return tried, err
 }

@@ -92,8 +92,12 @@ export class Lease implements AsyncDisposable {
   #chargeOrAsk(charge: AskingCharge, options: WriteOptions): Promise<void> | undefined {
     const [plain, need, asks] = withoutAsking(charge);
     const asking = new Asking(this.#caller, this.#session, need, asks!);
-    const first = this.charge(plain, options);
-    return first && asking.charge(options, (write) => (write === options ? first : (this.charge(plain, write) ?? Promise.resolve())));
+    let first = this.charge(plain, options);
+    return first && asking.charge(options, async (write) => {
+      const made = first ?? this.charge(plain, write);
+      first = undefined;
+      await made;
+    });
   }
 
   // #chargeLater charges from a lease that is yet to be had, or else directly.
