@@ -78,11 +78,17 @@
 //	                / over 256 connections to a program without others
 //	goodput-x-peak  charges served per second at twice the rate that 256 connections reach, in open loop over 2,048
 //	                connections / that rate
+//	shed-share      part of the charges that was shed at that overload
+//	fleet-shed-share
+//	                part that is shed of 1,000 connections that charge again as soon as they are answered
 //	p99-x-normal    p99 of the served charges at that overload / p99 at half of the rate; since each was due
-//	shed-p99-ms     p99 of the shed charges
+//	sent-p99-x-normal
+//	                the same since each was sent, of those sent before the last was due
+//	late-p99-ms     p99 of the time from when a charge was due until it was sent: the clients had no free connection
+//	shed-p99-ms     p99 of the shed charges, since each was due
 //	RSS-x-before    resident memory after the overload / before it
 //
-// For the last four, the program and its Redis run on one half of the cores and the clients on the other. Otherwise the clients
+// For all but the first, the program and its Redis run on one half of the cores and the clients on the other. Otherwise the clients
 // would take processor time from the program. With -v it logs each round.
 //
 // BenchmarkGrowth loads its sessions by copying, in Redis, one that the service has created for each of 100 agents.

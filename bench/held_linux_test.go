@@ -16,14 +16,14 @@ import (
 type heldLoad struct {
 	idle, slow, active int           // connections
 	calls              int           // per round
-	crowd              int           // connections of the overload
+	fleet, crowd       int           // connections: of a large fleet, and of the overload
 	warmUp, span       time.Duration // of an open-loop load
 	rounds             int
 }
 
 var fullLoad = heldLoad{
-	idle: idleConnections, slow: 1000, active: connections, calls: 40_000, crowd: 2048,
-	warmUp: 3 * time.Second, span: 6 * time.Second, rounds: rounds,
+	idle: idleConnections, slow: 1000, active: connections, calls: 40_000, fleet: 1000, crowd: 2048,
+	warmUp: 6 * time.Second, span: 6 * time.Second, rounds: rounds,
 }
 
 // BenchmarkHeld measures the rate and latency of the service under overload.
@@ -65,10 +65,14 @@ func atTwiceTheRate(tb testing.TB, load heldLoad) map[string]float64 {
 	call.expect = []byte("HTTP/1.1 ")
 	crowd := connect(tb, p.addr, load.crowd, same(call))
 	greet(tb, crowd)
-	var peaks, goodput, normal, accepted, shed []float64
+	var seen overload
 	var before, after float64
 	for range load.rounds {
 		peak := p.rate(tb, load.calls)
+		fleet, err := crowd[:load.fleet].shedOf(load.calls)
+		if err != nil {
+			tb.Fatal(err)
+		}
 		half := offer(tb, crowd, peak/2, load.span)
 		if before == 0 {
 			before = resident(tb, p.pid)
@@ -76,26 +80,48 @@ func atTwiceTheRate(tb testing.TB, load heldLoad) map[string]float64 {
 		offer(tb, crowd, 2*peak, load.warmUp)
 		twice := offer(tb, crowd, 2*peak, load.span)
 		after = resident(tb, p.pid)
-		peaks, goodput = append(peaks, peak), append(goodput, twice.goodput())
-		normal = append(normal, float64(quantile(0.99, half.served)))
-		accepted = append(accepted, float64(quantile(0.99, twice.served)))
-		if len(twice.shed) > 0 {
-			shed = append(shed, float64(quantile(0.99, twice.shed)))
-		}
+		seen.add(peak, fleet, half, twice)
 		if testing.Verbose() {
-			tb.Logf("peak %.0f/s; half: %d shed, p99 %s; twice: %.0f/s served, p50 %s p99 %s, %d shed, RSS %.0f MiB", peak,
-				len(half.shed), quantile(0.99, half.served), twice.goodput(), median(twice.served), quantile(0.99, twice.served), len(twice.shed), after)
+			tb.Logf("peak %.0f/s; %.2f %% shed of a fleet; half: %s; twice: %s; RSS %.0f MiB", peak, 100*fleet, half, twice, after)
 		}
 	}
-	metrics := map[string]float64{
-		"goodput-x-peak": median(goodput) / median(peaks), "p99-x-normal": median(accepted) / median(normal),
-		"p99-normal-ms": median(normal) / 1e6, "p99-ms": median(accepted) / 1e6, "RSS-x-before": after / before, "peak-ops/s": median(peaks),
+	metrics := seen.metrics()
+	metrics["RSS-x-before"] = after / before
+	return metrics
+}
+
+// overload is what each round has measured.
+type overload struct {
+	peak, goodput, refused, fleet            []float64
+	normal, accepted, normalSent, sent, late []float64 // p99 in ms
+	shed                                     []float64 // p99 in ms
+}
+
+func (o *overload) add(peak, fleet float64, half, twice offered) {
+	o.peak, o.goodput = append(o.peak, peak), append(o.goodput, twice.goodput())
+	o.refused, o.fleet = append(o.refused, twice.refused()), append(o.fleet, fleet)
+	o.normal, o.accepted = append(o.normal, p99(half.served)), append(o.accepted, p99(twice.served))
+	o.normalSent, o.sent = append(o.normalSent, p99(half.since)), append(o.sent, p99(twice.since))
+	o.late = append(o.late, p99(twice.late))
+	if len(twice.shed) > 0 {
+		o.shed = append(o.shed, p99(twice.shed))
 	}
-	if len(shed) > 0 {
-		metrics["shed-p99-ms"] = median(shed) / 1e6
+}
+
+func (o *overload) metrics() map[string]float64 {
+	metrics := map[string]float64{
+		"peak-ops/s": median(o.peak), "goodput-x-peak": median(o.goodput) / median(o.peak), "shed-share": median(o.refused),
+		"fleet-shed-share": median(o.fleet),
+		"p99-normal-ms":    median(o.normal), "p99-ms": median(o.accepted), "p99-x-normal": median(o.accepted) / median(o.normal),
+		"sent-p99-ms": median(o.sent), "sent-p99-x-normal": median(o.sent) / median(o.normalSent), "late-p99-ms": median(o.late),
+	}
+	if len(o.shed) > 0 {
+		metrics["shed-p99-ms"] = median(o.shed)
 	}
 	return metrics
 }
+
+func p99(of []time.Duration) float64 { return float64(quantile(0.99, of)) / 1e6 }
 
 func offer(tb testing.TB, c clients, perSecond float64, span time.Duration) offered {
 	tb.Helper()

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,11 +11,42 @@ import (
 // offered is the result of an open-loop load.
 type offered struct {
 	served, shed []time.Duration // latencies since each call was due
+	since        []time.Duration // latencies of the served calls since each was sent, of those sent before the last was due
+	late         []time.Duration // how long after it was due each call was sent: no connection was free, or no processor time
 	span         time.Duration   // from the first due time to the last answer
 }
 
 // goodput returns how many calls per second were served.
 func (o offered) goodput() float64 { return float64(len(o.served)) / o.span.Seconds() }
+
+func (o *offered) add(other offered) {
+	o.served, o.shed = append(o.served, other.served...), append(o.shed, other.shed...)
+	o.since, o.late = append(o.since, other.since...), append(o.late, other.late...)
+}
+
+// refused returns which part of the calls was shed.
+func (o offered) refused() float64 {
+	return float64(len(o.shed)) / float64(len(o.served)+len(o.shed))
+}
+
+func (o offered) String() string {
+	return fmt.Sprintf("%.0f/s served, %.0f %% shed, p50 %s p99 %s since due, p50 %s p99 %s since sent, sent late p50 %s p99 %s",
+		o.goodput(), 100*o.refused(), median(o.served), quantile(0.99, o.served), median(o.since), quantile(0.99, o.since),
+		median(o.late), quantile(0.99, o.late))
+}
+
+// shedOf makes n calls, one at a time on each connection, and returns which part was shed.
+func (c clients) shedOf(n int) (float64, error) {
+	var shed atomic.Int64
+	_, err := spread(len(c), n, func(conn int) error {
+		err := c[conn].take()
+		if c[conn].shed {
+			shed.Add(1)
+		}
+		return err
+	})
+	return float64(shed.Load()) / float64(n), err
+}
 
 // dispatchEvery is the resolution of the schedule.
 const dispatchEvery = time.Millisecond
@@ -30,16 +62,16 @@ func (c clients) offer(perSecond float64, span time.Duration) (offered, error) {
 		failed error
 		ended  atomic.Bool
 	)
+	began := time.Now()
 	for _, conn := range c {
 		group.Go(func() {
-			own, err := conn.serve(due, &ended)
+			own, err := conn.serve(due, began.Add(span), &ended)
 			mu.Lock()
 			defer mu.Unlock()
-			all.served, all.shed = append(all.served, own.served...), append(all.shed, own.shed...)
+			all.add(own)
 			failed = errors.Join(failed, err)
 		})
 	}
-	began := time.Now()
 	for sent := 0; ; {
 		passed := min(time.Since(began), span)
 		for wanted := int(perSecond * passed.Seconds()); sent < wanted; sent++ {
@@ -57,19 +89,25 @@ func (c clients) offer(perSecond float64, span time.Duration) (offered, error) {
 }
 
 // serve makes the due calls until there are no more, or until one fails.
-func (c *clientConn) serve(due <-chan time.Time, ended *atomic.Bool) (own offered, err error) {
+func (c *clientConn) serve(due <-chan time.Time, end time.Time, ended *atomic.Bool) (own offered, err error) {
 	for at := range due {
 		if ended.Load() {
 			continue
 		}
+		sent := time.Now()
 		if err = c.take(); err != nil {
 			ended.Store(true)
 			return own, err
 		}
+		answered := time.Now()
+		own.late = append(own.late, sent.Sub(at))
 		if c.shed {
-			own.shed = append(own.shed, time.Since(at))
+			own.shed = append(own.shed, answered.Sub(at))
 		} else {
-			own.served = append(own.served, time.Since(at))
+			own.served = append(own.served, answered.Sub(at))
+			if sent.Before(end) {
+				own.since = append(own.since, answered.Sub(sent))
+			}
 		}
 	}
 	return own, nil

@@ -14,7 +14,7 @@ func TestResidentMemoryOfTheProgramIsRead(t *testing.T) {
 
 // TestHeldLoadsAreMeasured runs BenchmarkHeld briefly. Its results mean nothing here.
 func TestHeldLoadsAreMeasured(t *testing.T) {
-	brief := heldLoad{idle: 20, slow: 5, active: 4, calls: 200, crowd: 50, warmUp: 50 * time.Millisecond, span: 100 * time.Millisecond, rounds: 1}
+	brief := heldLoad{idle: 20, slow: 5, active: 4, calls: 200, fleet: 20, crowd: 50, warmUp: 50 * time.Millisecond, span: 100 * time.Millisecond, rounds: 1}
 	if got := besideIdleAndSlow(t, brief); got["rate-x-alone"] <= 0 {
 		t.Errorf("%v", got)
 	}

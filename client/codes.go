@@ -13,6 +13,8 @@ const (
 	codeInsufficientScope        = "insufficient_scope"
 	codeSessionLimitReached      = "session_limit_reached"
 	codeSessionNotActive         = "session_not_active"
+	codeAgentSuspended           = "agent_suspended"
+	codeSessionSuspended         = "session_suspended"
 	codeQuotaExceeded            = "quota_exceeded"
 	codeForbidden                = "forbidden"
 	codeOrganizationsClosed      = "organizations_closed"

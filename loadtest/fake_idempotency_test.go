@@ -3,6 +3,7 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 )
 
 // idempotent executes a keyed request once. If the fault is to lose answers, it does so after the change and after storing
@@ -25,12 +26,13 @@ func (s *fakeService) idempotent(next http.Handler) http.Handler {
 	})
 }
 
-// outcomeOf returns the first outcome of the request's key, and whether this request repeats it.
+// outcomeOf returns the first outcome of the request's key, and whether this request repeats it. A settlement needs no key: a
+// lease is settled once.
 func (s *fakeService) outcomeOf(next http.Handler, r *http.Request) (outcome *httptest.ResponseRecorder, again bool) {
 	s.keys.Lock()
 	defer s.keys.Unlock()
 	key := r.Header.Get("Idempotency-Key")
-	if key != "" {
+	if key != "" || strings.HasSuffix(r.URL.Path, "/settle") {
 		key += r.URL.Path
 	}
 	if kept, found := s.outcomes[key]; found && s.fault != ignoresKeys {

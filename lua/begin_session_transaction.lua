@@ -26,9 +26,11 @@
 -- Reply:  {'ok', transaction_id, sequence, created, expires}  sequence from 1 on, times in ms since 1970
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
+--         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'session_suspended', since}           in ms since 1970
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was counted or held
 -- Writes: HSET and PEXPIRE session and transaction; ZADD and PEXPIRE holds, session_transactions and agent_transactions;
 -- PEXPIRE agent_sessions; XADD events
@@ -40,13 +42,15 @@ local value, lifetime, retention, audit, first_field = ARGV[6], tonumber(ARGV[7]
 
 --@block now
 --@block agent_caller
+--@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, q, hx, w, gb, lv = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb', 'lv'))
+local a, n, ma, v, mv, h, x, e, q, hx, w, gb, lv, r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'q', 'hx', 'w', 'gb', 'lv', 'r'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
 --@block refuse_inactive
+--@block refuse_suspended_session r=r
 local used_n, max_n, used_v, max_v = n + 1, tonumber(ma), v + (h or 0) + value, tonumber(mv)
 local limit = value_limit(gb, mv)
 h = h or '0'

@@ -20,6 +20,7 @@
 -- Reply:  {'ok', transaction_id, sequence, created, expires}  sequence 0, times in ms since 1970
 --         {'unknown_agent'}
 --         {'invalid_token'}  the access token's agent or family is revoked
+--         {'agent_suspended', since}  in ms since 1970
 -- Writes: HSET and PEXPIRE transaction; ZADD and PEXPIRE agent_transactions; XADD events
 --@include audit
 local agent, transaction, agent_transactions, events = unpack(KEYS)
@@ -28,6 +29,7 @@ local lifetime, retention, audit, first_field = tonumber(ARGV[5]), tonumber(ARGV
 
 --@block now
 --@block agent_caller
+--@block refuse_suspended
 
 local created, expires = string.format('%d', now), string.format('%d', now + lifetime)
 local kept = lifetime + retention

@@ -24,10 +24,12 @@
 -- Reply:  {'ok', now, ended, x, state, x_before}  as commit_transaction.lua; x_before what x was until now
 --         {'unknown_agent'}
 --         {'invalid_token'}             the access token's agent or family is revoked
+--         {'agent_suspended', since}    in ms since 1970
 --         {'unknown_transaction'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_pending', now, ended, x, st}
 --         {'not_active', ended, revoked, x, now}    of the session; in ms since 1970, '' if it has not happened
+--         {'session_suspended', since}  in ms since 1970
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was changed
 -- Writes: HSET and PEXPIRE session and transaction; ZADD, ZREM and PEXPIRE holds; PEXPIRE session_transactions,
 -- agent_transactions and agent_sessions; XADD events
@@ -39,13 +41,14 @@ local organization_id, agent_id, caller_family, transaction_id, value, lifetime,
 
 --@block now
 --@block agent_caller
+--@block refuse_suspended
 
 local t_a, t_s, t_st, t_hv, t_x = unpack(redis.call('HMGET', transaction, 'a', 's', 'st', 'hv', 'x'))
 if t_a ~= agent_id then
   return {'unknown_transaction'}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb, s_lv = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb', 'lv'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_hx, s_w, s_gb, s_lv, s_r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'hx', 'w', 'gb', 'lv', 'r'))
 --@block refuse_holds_due hx=s_hx
 local h, flags = s_h or '0', s_w or ''
 local changed_at, ended = string.format('%d', now), session_end(t_s, s_a, s_e)
@@ -60,6 +63,7 @@ if s_a and now >= tonumber(s_x) then
   note(session, events, audit, now, flags, 'x', 'session.expired')
   return {'not_active', '', '', s_x, changed_at}
 end
+--@block refuse_suspended_session r=s_r
 
 local expires = t_x
 if value == '' then

@@ -15,9 +15,11 @@
 --                           returns them
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
+--         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'session_suspended', since}           in ms since 1970
 -- Writes: HSET session; XADD events for what is first observed
 --@include audit
 --@include flags
@@ -26,22 +28,26 @@ local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
 
 --@block now
 --@block either_caller_with_scopes
+--@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv'))
+local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv, r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'sc', 'hx', 'w', 'gb', 'lv', 'r'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local flags = w or ''
 --@block refuse_inactive
+--@block refuse_suspended_session r=r
 
 h, gb = h or '0', gb or nil
 local used_n, max_n, used_v, max_v, held = tonumber(n), tonumber(ma), tonumber(v), tonumber(mv), tonumber(h)
-local leased, scopes, limit = tonumber(lv or 0), ' ' .. (sc or agent_scopes) .. ' ', value_limit(gb, mv)
+local leased, limit = tonumber(lv or 0), value_limit(gb, mv)
+local scopes, scopes_held = ' ' .. (sc or agent_scopes) .. ' ', ' ' .. agent_scopes .. ' '
 h = string.format('%.0f', held + leased) -- leased value is shown as held
 local outcomes = {}
 for count, value, scope in string.gmatch(charges, '(%d+) (%d+) (%S*)\n') do
   local outcome
-  if scope ~= '' and not string.find(scopes, ' ' .. scope .. ' ', 1, true) then
+  local wanted = ' ' .. scope .. ' '
+  if scope ~= '' and not (string.find(scopes, wanted, 1, true) and string.find(scopes_held, wanted, 1, true)) then
     outcome = {'scope_not_held', scope}
   elseif used_n + count > max_n then
     flags = note(session, events, audit, now, flags, 'N', 'session.limit_reached', 'limit', 'max_actions')

@@ -17,17 +17,20 @@
 -- Reply:  {'ok', n, ma, v, mv, h, x, gb}        actions and their limit; value, its limit and what is held or
 --                                               leased, in micro-USD; expiry in ms since 1970; gb as include/budget.lua says, nil
 --                                               for none
+--         {'ok', n, ma, v, mv, h, x, gb, scopes_left}  of an agent whose scopes were narrowed; see block/scopes_left.lua
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
+--         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'session_suspended', since}           in ms since 1970
 --         {'scope_not_held', scope}
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  limit is max_actions, max_value_usd or max_committed_usd; nothing was
 --                                               charged
 -- Writes: HSET session; XADD events for what is first observed
 --
--- It runs before every step of every agent. So it reads what few charges need (hx, gb, lv, w, scopes) only for those, includes the
+-- It runs before every step of every agent. So it reads what few charges need (hx, gb, lv, r, w, scopes) only for those, includes the
 -- functions that note something only where something may be noted, and leaves it to arithmetic to make numbers of strings:
 -- tonumber would be a call for each.
 --@joined
@@ -37,23 +40,32 @@ local count, value, scope, audit = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
 
 --@block now
 --@block either_caller
+--@block refuse_suspended
+--@block scopes_left
 
 local a, n, ma, v, mv, h, x, e = unpack(redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e'))
 --@block refuse_unknown_session
-local gb, lv
+local gb, lv, r
 if h then
-  local s_hx, s_gb, s_lv = unpack(redis.call('HMGET', session, 'hx', 'gb', 'lv'))
+  local s_hx, s_gb, s_lv, s_r = unpack(redis.call('HMGET', session, 'hx', 'gb', 'lv', 'r'))
   if now >= (s_hx or now + 1) + 0 then
     return {'holds_due'}
   end
-  gb, lv = s_gb, s_lv
+  gb, lv, r = s_gb, s_lv, s_r
 else
   h = '0'
 end
 local active = not e and not agent_revoked and now < x + 0
+if r and active then
+  --@block refuse_suspended_session r=r
+end
 if active and scope ~= '' then
   local scopes = redis.call('HGET', session, 'sc') or redis.call('HGET', agent, 'scopes')
   --@block hold_scope held=scopes
+  if scopes_left then
+    local held_still = string.sub(scopes_left, 2)
+    --@block hold_scope held=held_still
+  end
 end
 
 local after_n, max_n = n + count, ma + 0
@@ -67,6 +79,9 @@ if active and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v ==
     redis.call('HSET', session, 'n', used_n, 'v', used_v)
   end
   --@block show_leased v=used_v h=h lv=lv
+  if scopes_left then
+    return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left}
+  end
   return {'ok', used_n, ma, used_v, mv, h, x, gb}
 end
 
@@ -94,4 +109,7 @@ end
 redis.call('HSET', session, 'n', used_n, 'v', used_v)
 note_usage(session, events, audit, now, flags, after_n, max_n, taken_v, max_v, limit)
 --@block show_leased v=used_v h=h lv=lv
+if scopes_left then
+  return {'ok', used_n, ma, used_v, mv, h, x, gb or '', scopes_left}
+end
 return {'ok', used_n, ma, used_v, mv, h, x, gb}

@@ -11,15 +11,17 @@
 -- Reply:  {'ok', organization_id, scopes, expires}  organization_id 16 bytes, scopes separated by spaces, expires in ms
 --                                                   since 1970
 --         {'invalid_refresh_token'}
+--         {'agent_suspended', since}  in ms since 1970
 -- Writes: nothing
 --@include drawn_at
+--@include still_held
 local agent, family = KEYS[1], KEYS[2]
 local generation, token_family, lifetime = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3])
 
 --@block now
 
-local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch = unpack(redis.call('HMGET', agent,
-  'revoked', token_family, 'organization', 'scopes', 'epoch'))
+local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted = unpack(redis.call('HMGET', agent,
+  'revoked', token_family, 'organization', 'scopes', 'epoch', 'restricted'))
 local g, sc, c, e = unpack(redis.call('HMGET', family, 'g', 'sc', 'c', 'e'))
 if agent_revoked or family_revoked or not agent_organization or not g or generation < tonumber(g) or e ~= agent_epoch then
   return {'invalid_refresh_token'}
@@ -31,4 +33,6 @@ end
 if left <= 0 then
   return {'invalid_refresh_token'}
 end
-return {'ok', agent_organization, sc or agent_scopes, string.format('%d', now + left)}
+--@block refuse_suspended
+local scopes = sc and still_held(sc, agent_scopes) or agent_scopes
+return {'ok', agent_organization, scopes, string.format('%d', now + left)}

@@ -1,4 +1,4 @@
--- Checks whether an access token's agent and family are live.
+-- Checks whether an access token's agent and family are live, and the agent is not suspended.
 --
 -- KEYS[1] = agent            hash a:{cell}:<agent>
 --
@@ -6,11 +6,18 @@
 -- ARGV[2] = token_family     'family:' and the 16-byte family id of the token
 --
 -- Reply:  {'ok'}
+--         {'ok', scopes_left}  of an agent whose scopes were narrowed; see block/scopes_left.lua
 --         {'invalid_token'}
+--         {'agent_suspended', since}  in ms since 1970
 -- Writes: nothing
 --@joined
 local agent = KEYS[1]
 local organization_id, token_family = ARGV[1], ARGV[2]
 
 --@block live_token
+--@block refuse_suspended
+--@block scopes_left
+if scopes_left then
+  return {'ok', scopes_left}
+end
 return {'ok'}

@@ -12,6 +12,7 @@
 --
 -- Reply:  {'ok', request_id, claimed}  as claim_key.lua
 --         {'invalid_token'}  the access token's agent or family is revoked
+--         {'agent_suspended', since}  in ms since 1970; unless an earlier request claimed the key
 --         {'key_reused'}     the same key for another request
 -- Writes: SET claim, the first time
 --@include outcomes
@@ -25,5 +26,6 @@ if stored then
   --@block same_request size=2
   return {'ok', decode(stored, 1)[2], '1'}
 end
+--@block refuse_suspended
 redis.call('SET', claim, encode({fingerprint, request_id}), 'PX', ttl)
 return {'ok', request_id, ''}

@@ -27,7 +27,7 @@ local organization_id, agent_id, caller_family, retention, audit = unpack(ARGV)
 --@block now
 --@block either_caller
 
-local a, x, e, h, hx, w, lv = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'h', 'hx', 'w', 'lv'))
+local a, x, e, h, hx, w, lv, gb = unpack(redis.call('HMGET', session, 'a', 'x', 'e', 'h', 'hx', 'w', 'lv', 'gb'))
 --@block refuse_unknown_session
 if e then
   return {'ok', e}
@@ -48,6 +48,9 @@ if lv then
   redis.call('HSET', session, 'h', '0') -- its leases expire as before
 else
   redis.call('HDEL', session, 'h', 'hx')
+  if gb and string.find(gb, ' ', 1, true) then
+    redis.call('HSET', session, 'h', '0') -- as include/holds.lua does
+  end
 end
 redis.call('PEXPIRE', session, retention)
 if hx then

@@ -15,6 +15,7 @@
 -- Reply:  {'ok', scopes, ids}        scopes separated by spaces; ids: the organization's 16 bytes, and behind them, when the
 --                                    agent has too many families, 14 bytes of each that is to be ended
 --         {'invalid_credentials'}    no such agent, wrong secret or revoked; the reply does not say which
+--         {'agent_suspended', since}  in ms since 1970
 --         {'scope_not_held', scope}  the first scope that the agent does not have
 -- Writes: HSET and PEXPIRE family; ZADD, PEXPIRE and ZREM families; HSET agent at the first use of a secret; HDEL agent
 -- of marks that have lapsed; XADD events
@@ -30,15 +31,16 @@ local max_families = 10000 -- of one agent; an exchange beyond ends those that w
 
 --@block now
 
-local agent_secret, previous_secret, previous_until, secret_used, agent_revoked, agent_organization, agent_scopes, agent_epoch =
+local agent_secret, previous_secret, previous_until, secret_used, agent_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted =
   unpack(redis.call('HMGET', agent, 'secret', 'previous_secret', 'previous_until', 'secret_used', 'revoked', 'organization',
-    'scopes', 'epoch'))
+    'scopes', 'epoch', 'restricted'))
 --@block refuse_secret
+--@block refuse_suspended
 --@block hold_scopes held=agent_scopes
 
 -- Marks of revoked families outlive their access tokens by design. Each exchange checks a few, which keeps
--- their number in proportion to the live ones without ever walking over all of them. An agent has 12 fields of its own.
-local looked_at = redis.call('HLEN', agent) > 12 and redis.call('HRANDFIELD', agent, 8) or {}
+-- their number in proportion to the live ones without ever walking over all of them. An agent has 15 fields of its own.
+local looked_at = redis.call('HLEN', agent) > 15 and redis.call('HRANDFIELD', agent, 8) or {}
 
 -- The index holds families that have ended for up to a day. One exchange of eight, by a random byte, drops some.
 local epoch = tonumber(agent_epoch or 0)

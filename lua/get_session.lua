@@ -10,9 +10,9 @@
 -- ARGV[3] = caller_family    'family:' and the 16-byte family id of the access token; '' when an API key calls
 -- ARGV[4] = audit            see include/audit.lua
 --
--- Reply:  {'ok', now, revoked, scopes, lv, ml, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}  now and revoked in ms since
+-- Reply:  {'ok', now, revoked, scopes, lv, ml, su, sr, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}  now and revoked in ms since
 --                                                1970 ('' when the agent is not revoked), scopes of the agent; then what
---                                                block/session_state.lua reads, with lv and ml before the rest, in its order,
+--                                                block/session_state.lua reads, with lv, ml, su and sr before the rest, in its order,
 --                                                but for a, which the caller knows; c in ms since the time that the
 --                                                session's id carries
 --         {'unknown_agent'}
@@ -34,12 +34,17 @@ local a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md, lv, ml = unpack(redis.call('H
 if not agent_scopes then
   return {'damaged'}
 end
-if h and now >= (redis.call('HGET', session, 'hx') or now + 1) + 0 then
-  return {'holds_due'}
+local su, sr
+if h then
+  local s_hx, s_su, s_sr = unpack(redis.call('HMGET', session, 'hx', 'su', 'sr'))
+  if now >= (s_hx or now + 1) + 0 then
+    return {'holds_due'}
+  end
+  su, sr = s_su, s_sr
 end
 if not e and not agent_revoked and now >= (x or now + 1) + 0 then
   --@include audit
   --@include flags
   note(session, events, audit, now, redis.call('HGET', session, 'w') or '', 'x', 'session.expired')
 end
-return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}
+return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, su, sr, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}

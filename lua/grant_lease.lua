@@ -24,9 +24,11 @@
 --                                               1970
 --         {'unknown_agent'}
 --         {'invalid_token'}                     the access token's agent or family is revoked
+--         {'agent_suspended', since}             in ms since 1970
 --         {'unknown_session'}
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}  in ms since 1970, '' if it has not happened
+--         {'session_suspended', since}           in ms since 1970
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; limit may also be max_lease_seconds, expires_at
 --                                               or max_open_leases
 -- Writes: HSET and PEXPIRE lease; ZADD and PEXPIRE leases; HSET session; XADD events
@@ -41,15 +43,17 @@ local partial, retention, audit = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 
 --@block now
 --@block either_caller
+--@block refuse_suspended
 
-local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, ml = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml'))
+local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, ml, r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'r'))
 --@block refuse_unknown_session
 --@block refuse_holds_due hx=hx
 local next_expiry = redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]
 --@block refuse_holds_due hx=next_expiry
 local flags = w or ''
 --@block refuse_inactive
+--@block refuse_suspended_session r=r
 h = h or '0'
 local s = {n = n, ma = ma, v = v, mv = tonumber(mv), h = h, x = x, gb = gb, ml = ml}
 local got_n, got_v, got_ms = fit(s, now, redis.call('ZCARD', leases), max_actions, max_value, lifetime, partial ~= '')

@@ -2,7 +2,7 @@
 -- change, and returns it again. The operation replaces the line that says so; that names its first key and
 -- argument. Failed authentication is no outcome: the client may repeat the request with a live token. Neither is a
 -- refusal of what the request names (an unknown id, a scope that is not held, an amount beyond what the API
--- takes): the client may correct it under the same key.
+-- takes), or a suspension: the client may correct it, or repeat it later, under the same key.
 --
 -- KEYS[1] = outcome          string i:{cell}:<digest>
 -- KEYS[2] = agent            hash a:{cell}:<agent>; and what follows it: the operation's keys
@@ -40,7 +40,7 @@ end
 local reply = operation()
 local none = {
   unknown_agent = 1, unknown_session = 1, unknown_transaction = 1, unknown_lease = 1, scope_not_held = 1, above_bounds = 1,
-  invalid_token = 1, token_lacks_scope = 1, holds_due = 1, no_outcome = 1,
+  invalid_token = 1, token_lacks_scope = 1, holds_due = 1, no_outcome = 1, agent_suspended = 1, session_suspended = 1,
 }
 if not none[reply[1]] then
   redis.call('SET', outcome, encode({fingerprint, request_id, reply, organization_id}), 'PX', ttl)

@@ -53,9 +53,10 @@ local s_a, s_v, s_h, s_e, s_ov, s_hx, s_sc, s_mv, s_gb, s_lv = unpack(redis.call
 local rolled_back, ended = string.format('%d', now), session_end(t_s, s_a, s_e)
 local pending = t_st == 'pending' and ended == '' and now < tonumber(t_x)
 if t_st == 'committed' and caller_family ~= '' then
-  local held_by_session, allowed = ' ' .. (s_sc or agent_scopes) .. ' ', false
+  local held_by_session, held_by_agent, allowed = ' ' .. (s_sc or agent_scopes) .. ' ', ' ' .. agent_scopes .. ' ', false
   for scope in string.gmatch(scopes, '%S+') do
-    allowed = allowed or string.find(held_by_session, ' ' .. scope .. ' ', 1, true)
+    local wanted = ' ' .. scope .. ' '
+    allowed = allowed or string.find(held_by_session, wanted, 1, true) and string.find(held_by_agent, wanted, 1, true)
   end
   if scopes == '' then
     return {'token_lacks_scope'}

@@ -27,7 +27,8 @@
 --                                                                the predecessor was answered again, else ''
 --         {'invalid_refresh_token'}  no such family, expired, or revoked
 --         {'reused'}                 and the family is revoked
---         {'scope_not_held', scope}  the first scope that the family does not have
+--         {'scope_not_held', scope}  the first scope that the family or its agent does not have
+--         {'agent_suspended', since}  in ms since 1970
 -- Writes: HSET and PEXPIRE family, ZADD and PEXPIRE families now and then; or, on reuse, HSET agent, DEL family and ZREM
 -- families; or, of a generation that is presented again the first time, and the first time late, HSET family; XADD events
 --@joined
@@ -35,6 +36,7 @@
 --@include drawn_at
 --@include family_score
 --@include index_family
+--@include still_held
 local agent, family, events, families = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local generation, refresh_ttl, grace = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local revoked_family, mark_ttl, lifetime = ARGV[4], tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -44,8 +46,8 @@ local member = string.sub(revoked_family, 8, 21)
 
 --@block now
 
-local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch = unpack(redis.call('HMGET', agent,
-  'revoked', revoked_family, 'organization', 'scopes', 'epoch'))
+local agent_revoked, family_revoked, agent_organization, agent_scopes, agent_epoch, agent_restricted = unpack(redis.call('HMGET', agent,
+  'revoked', revoked_family, 'organization', 'scopes', 'epoch', 'restricted'))
 local g, r, sc, c, e, p, l = unpack(redis.call('HMGET', family, 'g', 'r', 'sc', 'c', 'e', 'p', 'l'))
 if agent_revoked or family_revoked or not agent_organization or not g or e ~= agent_epoch then
   return {'invalid_refresh_token'}
@@ -69,7 +71,8 @@ if generation < current and not answer_was_lost or late_in_a_row then
   return {'reused'}
 end
 
-local held = sc or agent_scopes
+--@block refuse_suspended
+local held = sc and still_held(sc, agent_scopes) or agent_scopes
 --@block hold_scopes held=held
 if scopes == '' then
   scopes = held

@@ -55,8 +55,8 @@ if l_at then
   --@block lease_state
   return {'ok', '1', state}
 end
-local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov = unpack(redis.call('HMGET', session,
-  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov'))
+local s_a, s_n, s_ma, s_v, s_mv, s_h, s_x, s_e, s_gb, s_hx, s_w, s_lv, s_ml, s_ov, s_r = unpack(redis.call('HMGET', session,
+  'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'w', 'lv', 'ml', 'ov', 'r'))
 --@block refuse_holds_due hx=s_hx
 
 -- What was leased may have been spent in any case, what goes beyond it only if the session has room.
@@ -80,6 +80,10 @@ local wanted_n, wanted_v, lifetime, partial = string.match(renew, '^(%d+) (%d+) 
 local refusal, limit, got_n, got_v, got_ms = renew, nil, nil, nil, nil
 if wanted_n and not active then
   refusal = 'session_not_active'
+elseif wanted_n and agent_restricted and string.find(agent_restricted, 's', 1, true) then
+  refusal = 'agent_suspended'
+elseif wanted_n and s_r and string.find(s_r, 's', 1, true) then
+  refusal = 'session_suspended'
 elseif wanted_n then
   local s = {n = after_n, ma = s_ma, v = after_v, mv = tonumber(s_mv), h = held, x = s_x, gb = s_gb, ml = s_ml}
   got_n, got_v, got_ms = fit(s, now, others, tonumber(wanted_n), tonumber(wanted_v), tonumber(lifetime), partial == '1')

@@ -54,9 +54,15 @@ func addAfterARead(t *testing.T, n counter) error {
 	l := n.c.pipeliners.of(n.c.redis.(*redis.Client))
 	l.inFlight.Add(unsharedCalls)
 	defer l.inFlight.Add(-unsharedCalls)
-	l.mu.Lock()
-	l.pipelines = maxPipelines // all that may be in flight: every call waits
-	l.mu.Unlock()
+	eventually(t, "the last pipeline ends", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.pipelines > 0 {
+			return false
+		}
+		l.pipelines = maxPipelines // all that may be in flight: every call waits
+		return true
+	})
 	read, added := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := n.read(context.Background())
@@ -69,6 +75,9 @@ func addAfterARead(t *testing.T, n counter) error {
 	}()
 	eventually(t, "the write waits", func() bool { return l.howMany() == 2 })
 	l.sendAll()
+	l.mu.Lock()
+	l.pipelines -= maxPipelines - 1 // sendAll ended one
+	l.mu.Unlock()
 	wantError(t, "the read", <-read, nil)
 	return <-added
 }

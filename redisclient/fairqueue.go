@@ -10,10 +10,12 @@ type fairQueue struct {
 	spare   *flowQueue // empty queues, to be used again
 	waiting int        // in all queues
 
-	overflow callList // calls beyond that, which are shed unless there is room in the end
+	overflow callList     // calls beyond that, which are shed unless there is room in the end
+	beyond   map[Flow]int // how many calls of a flow are in the overflow
 
 	room    int       // how many may wait before shares count; see hasRoom
-	credit  int       // how many may still come beyond it
+	tight   int       // the room for newcomers while more wait than that: the next pipeline
+	credit  int       // how many may still come beyond the room
 	crowded time.Time // when the last call beyond it arrived
 }
 
@@ -24,17 +26,20 @@ type flowQueue struct {
 	callList
 }
 
-// A standing queue makes all calls wait and none faster. So beyond the room, which is what Redis serves in a short time, a
-// flow may have only its share of the room waiting. A burst is no standing queue: burst calls may come beyond the room, once,
-// until none has come beyond it for restTime. All the agents of a large fleet at once are no more than that.
+// A standing queue makes all calls wait and none faster. So beyond the room a flow may have only its share of the room waiting.
+// A burst is no standing queue: burst calls may come beyond the room, once, until none has come beyond it for restTime. All the
+// agents of a large fleet at once are no more than that.
+//
+// A flow that has more than that waiting, the calls to be shed included, is an overload. Then its newcomers fill only the tight
+// room, which is the next pipeline: so whoever is served has waited little, however long the others wait for their refusal.
 const (
 	burst    = 10_000
 	restTime = time.Second
 )
 
-// hasRoom says whether one more call of the flow may wait.
+// hasRoom says whether one more call of the flow may wait to be served.
 func (q *fairQueue) hasRoom(f Flow, now func() time.Time) bool {
-	if q.waiting < q.room {
+	if q.waiting < q.room && (q.beyond[f] == 0 || q.length() < q.room) {
 		return true
 	}
 	at := now()
@@ -48,14 +53,31 @@ func (q *fairQueue) hasRoom(f Flow, now func() time.Time) bool {
 	} else {
 		flows++
 	}
-	if own*flows <= q.room {
+	if (own+q.beyond[f])*flows <= q.room {
 		return true
 	}
 	if q.credit > 0 {
 		q.credit--
 		return true
 	}
-	return false
+	return q.waiting < q.tight || own*flows <= q.tight
+}
+
+// addBeyond adds a call that has no room.
+func (q *fairQueue) addBeyond(p *pendingCall) {
+	if q.beyond == nil {
+		q.beyond = map[Flow]int{}
+	}
+	q.overflow.add(p)
+	q.beyond[p.flow]++
+}
+
+// fromBeyond notes that a call is no longer in the overflow, and returns it.
+func (q *fairQueue) fromBeyond(p *pendingCall) *pendingCall {
+	if q.beyond[p.flow]--; q.beyond[p.flow] == 0 {
+		delete(q.beyond, p.flow)
+	}
+	return p
 }
 
 func (q *fairQueue) add(p *pendingCall) {
@@ -96,7 +118,7 @@ func (q *fairQueue) take() *pendingCall {
 	case q.last == nil && q.overflow.length == 0:
 		return nil
 	case q.last == nil:
-		return q.overflow.takeLast()
+		return q.fromBeyond(q.overflow.takeLast())
 	}
 	of := q.last.next
 	p := of.takeFirst()
@@ -127,7 +149,11 @@ func (q *fairQueue) end(of, before *flowQueue) {
 func (q *fairQueue) remove(p *pendingCall) bool {
 	of := q.queues[p.flow]
 	if of == nil || !of.remove(p) {
-		return q.overflow.remove(p)
+		left := q.overflow.remove(p)
+		if left {
+			q.fromBeyond(p)
+		}
+		return left
 	}
 	q.waiting--
 	if of.length == 0 {

@@ -11,12 +11,15 @@ import (
 
 func aFlow() Flow { return Flow{Owner: uuid.New()} }
 
-// arrive enqueues so many calls of a flow at a moment, and returns how many are accepted.
+// arrive enqueues so many calls of a flow at a moment, and returns how many may wait to be served.
 func arrive(r *fairQueue, f Flow, calls int, at time.Time) (admitted int) {
 	for range calls {
+		p := &pendingCall{flow: f}
 		if r.hasRoom(f, func() time.Time { return at }) {
-			r.add(&pendingCall{flow: f})
+			r.add(p)
 			admitted++
+		} else {
+			r.addBeyond(p)
 		}
 	}
 	return admitted
@@ -62,42 +65,52 @@ func TestUrgentCallsOfAnOrganizationHaveTheirOwnFlow(t *testing.T) {
 	}
 }
 
+// shed takes out so many of the overflow.
+func shed(r *fairQueue, calls int) {
+	for range min(calls, r.overflow.length) {
+		r.fromBeyond(r.overflow.takeFirst())
+	}
+}
+
 func TestABurstMayWaitAndASustainedOverloadIsShed(t *testing.T) {
 	t.Parallel()
-	const room = 500
-	r := &fairQueue{room: room}
+	const room, tight = 1000, 300
+	r := &fairQueue{room: room, tight: tight}
 	f, now := aFlow(), time.Now()
 	if admitted := arrive(r, f, burst, now); admitted != burst {
 		t.Fatalf("%d of a burst are admitted", admitted)
 	}
 	serve(r, burst)
-	admitted, served := 0, 0
 	for range 100 * burst / room { // twice what is served, for long enough to use up every credit
 		now = now.Add(10 * time.Millisecond)
-		admitted += arrive(r, f, 2*maxBatch, now)
-		served += serve(r, maxBatch)[f]
+		arrive(r, f, 2*maxBatch, now)
+		serve(r, maxBatch)
+		shed(r, maxBatch/servedPerShed)
 	}
-	if waiting := admitted - served; waiting > room {
-		t.Errorf("%d wait, there is room for %d", waiting, room)
+	if r.waiting > tight {
+		t.Errorf("%d wait to be served, want %d at the most", r.waiting, tight)
 	}
+	shed(r, r.overflow.length)
 	serve(r, r.waiting)
-	if admitted := arrive(r, f, burst, now); admitted != room {
-		t.Errorf("%d of another burst are admitted at once, want %d", admitted, room)
+	if admitted := arrive(r, f, burst, now); admitted != room || len(r.beyond) != 1 || r.beyond[f] != burst-room {
+		t.Errorf("%d of another burst are admitted at once, want %d; beyond: %v", admitted, room, r.beyond)
 	}
+	shed(r, r.overflow.length)
 	serve(r, r.waiting)
 	now = now.Add(restTime + time.Millisecond)
-	if admitted := arrive(r, f, burst, now); admitted != burst {
-		t.Errorf("%d of another burst after a rest", admitted)
+	if admitted := arrive(r, f, burst, now); admitted != burst || len(r.beyond) != 0 {
+		t.Errorf("%d of another burst after a rest; beyond: %v", admitted, r.beyond)
 	}
 }
 
+// The calm clients' share is one of the whole room.
 func TestAClientWithFewWaitingRequestsIsAcceptedDuringAFlood(t *testing.T) {
 	t.Parallel()
-	const room = 500
-	r := &fairQueue{room: room}
+	const room, tight = 500, 100
+	r := &fairQueue{room: room, tight: tight}
 	now := time.Now()
 	flood := aFlow()
-	arrive(r, flood, room+burst+1, now)
+	arrive(r, flood, 2*room+burst, now)
 	for range 4 {
 		if admitted := arrive(r, aFlow(), room/8, now); admitted != room/8 {
 			t.Errorf("%d of %d are admitted", admitted, room/8)
@@ -105,6 +118,15 @@ func TestAClientWithFewWaitingRequestsIsAcceptedDuringAFlood(t *testing.T) {
 	}
 	if admitted := arrive(r, flood, 1, now); admitted != 0 {
 		t.Error("the flood gets more than its share")
+	}
+	for r.queues[flood].length*len(r.queues) >= tight {
+		serve(r, 1)
+	}
+	if admitted := arrive(r, flood, 1, now); admitted != 1 {
+		t.Error("the flood does not get its share")
+	}
+	if admitted := arrive(r, aFlow(), tight, now); admitted != tight {
+		t.Errorf("%d of %d are admitted, though there is room for more than a share", admitted, tight)
 	}
 }
 
@@ -114,8 +136,8 @@ func TestOverflowIsServedOnlyWhenNoOtherCallWaits(t *testing.T) {
 	r := &fairQueue{room: 1}
 	f := aFlow()
 	admitted, older, newer := &pendingCall{flow: f}, &pendingCall{flow: f}, &pendingCall{flow: f}
-	r.overflow.add(older)
-	r.overflow.add(newer)
+	r.addBeyond(older)
+	r.addBeyond(newer)
 	r.add(admitted)
 	if got := []*pendingCall{r.take(), r.take(), r.take(), r.take()}; !slices.Equal(got, []*pendingCall{admitted, newer, older, nil}) {
 		t.Errorf("they are taken in another order: %v", got)

@@ -19,9 +19,13 @@ const (
 	maxBatch      = 256 // commands in a pipeline at the most
 	// minTimeLeft is how much of its time a command must have left to be sent: it ends the pipeline for all.
 	minTimeLeft = 250 * time.Millisecond
-	// targetWait is how long a command should have to wait at the most, when there are more than Redis can serve. It gives
-	// the fair queue its room; see fairQueue.hasRoom.
-	targetWait = 50 * time.Millisecond
+	// The fair queue has room for the calls that go in targetWait, and for minRoom calls if those go in longestWait: so many
+	// callers who each wait for their answer are no overload.
+	targetWait  = 50 * time.Millisecond
+	longestWait = 2 * time.Second
+	minRoom     = 1024
+	// servedPerShed is how many calls are served for each that is shed; see pipeliner.shedOverflow.
+	servedPerShed = 4
 	// stallTime is after how long a pipeline without an answer shows that Redis is stalled: no call waits for the next one.
 	stallTime = time.Second
 )
@@ -50,7 +54,7 @@ type pipeliner struct {
 }
 
 func newPipeliner(server *redis.Client) *pipeliner {
-	return &pipeliner{server: server, queue: fairQueue{room: maxBatch}}
+	return &pipeliner{server: server, queue: fairQueue{room: minRoom, tight: maxBatch}}
 }
 
 // sendAlone sends a command by itself.
@@ -105,7 +109,7 @@ func (l *pipeliner) enqueue(p *pendingCall) error {
 	case l.queue.hasRoom(p.flow, time.Now):
 		l.queue.add(p)
 	default:
-		l.queue.overflow.add(p)
+		l.queue.addBeyond(p)
 	}
 	if l.pipelines < maxPipelines {
 		l.pipelines++
@@ -147,21 +151,21 @@ func (l *pipeliner) takeBatch(batch []*pendingCall) []*pendingCall {
 		l.pipelines--
 		return batch
 	}
-	l.shedOverflow(len(batch))
+	l.shedOverflow(max(1, len(batch)/servedPerShed))
 	l.taken = time.Now()
 	return batch
 }
 
 // shedOverflow refuses the first calls of the overflow. Refusing takes time from the calls that are served, and callers that
-// are refused at once come again at once, until hardly any call is served. So with each pipeline no more calls are shed than
-// it serves; calls beyond twice that have to wait for their refusal.
+// are refused at once come again at once, until hardly any call is served. So each pipeline sheds only a part of what it
+// serves; the other calls beyond the room have to wait for their refusal.
 func (l *pipeliner) shedOverflow(most int) {
 	overflow := &l.queue.overflow
 	for range min(most, overflow.length) {
-		overflow.takeFirst().refuse(errQueueFull)
+		l.queue.fromBeyond(overflow.takeFirst()).refuse(errQueueFull)
 	}
 	for overflow.length > 0 && time.Until(overflow.first.deadline) < minTimeLeft {
-		overflow.takeFirst().refuse(errQueueFull)
+		l.queue.fromBeyond(overflow.takeFirst()).refuse(errQueueFull)
 	}
 }
 
@@ -185,7 +189,7 @@ func (l *pipeliner) ended(commands int, err error) {
 	}
 	if answered && commands == maxBatch && took > 0 {
 		l.pace.note(maxBatch / took.Seconds())
-		l.queue.room = max(maxBatch, int(float64(l.pace)*targetWait.Seconds()))
+		l.queue.room = max(maxBatch, min(minRoom, l.pace.in(longestWait)), l.pace.in(targetWait))
 	}
 }
 
@@ -198,6 +202,9 @@ func (p *pace) note(latest float64) {
 	}
 	*p += (pace(latest) - *p) / 8
 }
+
+// in returns how many commands go in that time.
+func (p pace) in(d time.Duration) int { return int(float64(p) * d.Seconds()) }
 
 // load returns how many calls wait, and how many are in flight.
 func (l *pipeliner) load() load {

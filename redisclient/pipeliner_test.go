@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -67,16 +68,17 @@ func (l *pipeliner) shareSome(ctx context.Context) error {
 
 func someCommand() unretriedCmd { return unretriedCmd{redis.NewCmd(context.Background(), "ping")} }
 
-// exhaust leaves the queue room for one pipeline and nothing for bursts.
+// exhaust leaves the queue room for one pipeline and nothing for bursts, until a full pipeline shows the pace.
 func (l *pipeliner) exhaust() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.queue.room, l.queue.tight = maxBatch, maxBatch
 	l.queue.credit, l.queue.crowded = 0, time.Now().Add(time.Hour)
 }
 
-// Shedding a call costs about a third of serving one. If all were shed as fast as they come, callers that come again at once
+// Shedding a call costs about two thirds of serving one. If all were shed as fast as they come, callers that come again at once
 // would leave no time for the others.
-func TestNoMoreCallsAreShedThanServed(t *testing.T) {
+func TestAPipelineShedsOnlyAPartOfWhatItServes(t *testing.T) {
 	t.Parallel()
 	const came = 4 * maxBatch
 	l := stalledPipeliner()
@@ -94,11 +96,11 @@ func TestNoMoreCallsAreShedThanServed(t *testing.T) {
 		})
 	}
 	eventually(t, "all came", func() bool { return l.howMany()+l.howManyOverflow() == came })
-	for turn, want := range []int64{maxBatch, 2 * maxBatch} {
-		batch := l.takeBatch(nil)
-		eventually(t, "some are shed", func() bool { return shed.Load() == want })
-		if len(batch) != maxBatch {
-			t.Errorf("%d are served in turn %d", len(batch), turn)
+	served := 0
+	for batch := l.takeBatch(nil); len(batch) > 0; batch = l.takeBatch(batch[:0]) {
+		served += len(batch)
+		if left := came - served - l.howMany() - l.howManyOverflow(); left > served/servedPerShed {
+			t.Errorf("%d are shed and %d served", left, served)
 		}
 		for _, p := range batch {
 			p.cmd.SetVal([]any{"ok"})
@@ -106,6 +108,111 @@ func TestNoMoreCallsAreShedThanServed(t *testing.T) {
 		}
 	}
 	group.Wait()
+	if got := int(shed.Load()); got+served != came || got == 0 {
+		t.Errorf("of %d, %d are shed and %d served", came, got, served)
+	}
+}
+
+// A full pipeline shows the pace, which the room follows.
+func TestThePaceBoundsTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for name, test := range map[string]struct {
+			took time.Duration // a call of a pipeline
+			room int
+		}{
+			"a fast Redis":      {4 * time.Microsecond, 12_500},
+			"a usual Redis":     {60 * time.Microsecond, minRoom},
+			"a slow Redis":      {time.Millisecond, minRoom},
+			"a slower Redis":    {4 * time.Millisecond, 500},
+			"a very slow Redis": {10 * time.Millisecond, maxBatch},
+		} {
+			l := newPipeliner(nil)
+			for range 100 {
+				l.taken = time.Now()
+				time.Sleep(maxBatch * test.took)
+				l.ended(maxBatch, nil)
+			}
+			if l.queue.room != test.room {
+				t.Errorf("%s: room for %d, want %d", name, l.queue.room, test.room)
+			}
+			l.taken = time.Now()
+			time.Sleep(time.Second / 2)
+			if l.ended(maxBatch-1, nil); l.queue.room != test.room {
+				t.Errorf("%s: a pipeline that was not full changed the room to %d", name, l.queue.room)
+			}
+		}
+	})
+}
+
+// A fleet of many connections, each of which calls again once it is served, is no overload.
+func TestAThousandCallersWhoWaitForTheirAnswersAreNeverShed(t *testing.T) {
+	t.Parallel()
+	for _, perCall := range []time.Duration{10 * time.Microsecond, 60 * time.Microsecond, time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			l := stalledPipeliner()
+			l.queue.crowded = time.Now().Add(time.Hour) // no credit
+			returning := 1000
+			for range 1000 {
+				for ; returning > 0; returning-- {
+					p := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(CallTimeout), done: make(chan struct{}, 1)}
+					if err := l.enqueue(p); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if l.queue.overflow.length > 0 {
+					t.Fatalf("at %s a call, %d are beyond the room", perCall, l.queue.overflow.length)
+				}
+				batch := l.takeBatch(nil)
+				time.Sleep(time.Duration(len(batch)) * perCall)
+				l.ended(len(batch), nil)
+				returning = len(batch)
+			}
+		})
+	}
+}
+
+// 2,048 callers who call again once they are served or shed, as in an open loop at twice the capacity: whoever is served has
+// waited little, though many wait to be shed.
+func TestServedCallsWaitLittleInAnOverload(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const (
+			perCall = 60 * time.Microsecond
+			longest = 2 * maxBatch * perCall // behind a pipeline and in one
+		)
+		l := stalledPipeliner()
+		l.queue.crowded = time.Now().Add(time.Hour) // no credit
+		arrived := map[*pendingCall]time.Time{}
+		began, served := time.Now(), 0
+		for time.Since(began) < 10*time.Second {
+			for p := range arrived {
+				if len(p.done) > 0 { // shed
+					delete(arrived, p)
+				}
+			}
+			for len(arrived) < 2048 {
+				p := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(CallTimeout), done: make(chan struct{}, 1)}
+				arrived[p] = time.Now()
+				if err := l.enqueue(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+			batch := l.takeBatch(nil)
+			time.Sleep(time.Duration(len(batch)) * perCall)
+			l.ended(len(batch), nil)
+			for _, p := range batch {
+				if waited := time.Since(arrived[p]); waited > longest && time.Since(began) > time.Second {
+					t.Fatalf("a call was served after %s", waited)
+				}
+				delete(arrived, p)
+			}
+			served += len(batch)
+		}
+		if capacity := int(10 * time.Second / perCall); served < capacity*99/100 {
+			t.Errorf("%d of %d were served", served, capacity)
+		}
+	})
 }
 
 func (l *pipeliner) howManyOverflow() int {
@@ -297,8 +404,8 @@ func TestAShedCallReturnsInTime(t *testing.T) {
 	l := newPipeliner(nil)
 	late := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(minTimeLeft / 2), done: make(chan struct{}, 1)}
 	calm := &pendingCall{cmd: someCommand(), deadline: time.Now().Add(time.Hour), done: make(chan struct{}, 1)}
-	l.queue.overflow.add(late)
-	l.queue.overflow.add(calm)
+	l.queue.addBeyond(late)
+	l.queue.addBeyond(calm)
 	l.shedOverflow(0)
 	if l.queue.overflow.length != 1 || l.queue.overflow.first != calm {
 		t.Errorf("%d wait on", l.queue.overflow.length)
@@ -404,7 +511,7 @@ func TestAFloodOfOneFlowIsShedAndOthersAreServed(t *testing.T) {
 	var group sync.WaitGroup
 	var ended atomic.Bool
 	var acknowledged, shed atomic.Int64
-	for range 4 * maxBatch {
+	for range 4 * minRoom {
 		group.Go(func() {
 			for !ended.Load() {
 				switch _, err := flooded.add(context.Background(), flood); {

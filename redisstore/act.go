@@ -13,7 +13,7 @@ import (
 func (s *Store) actOnAgent(ctx context.Context, c Caller, agent uuid.UUID, idem *Idempotency) (actor, error) {
 	if c.Token != nil {
 		if agent != c.Token.Agent {
-			return actor{}, cmp.Or(s.CheckToken(ctx, *c.Token), ErrUnknownAgent)
+			return actor{}, cmp.Or(s.CheckLive(ctx, *c.Token), ErrUnknownAgent)
 		}
 		return c.Token.actor(), nil
 	}
@@ -54,11 +54,28 @@ func (s *Store) agentOf(ctx context.Context, f flow, session uuid.UUID) (uuid.UU
 
 var checkToken = newMergedScript("check_token", reads)
 
-// CheckToken returns nil while the token's agent and family are live, else ErrInvalidToken.
+// CheckToken returns nil while the token's agent and family are live and the agent is not suspended. Errors:
+// ErrInvalidToken, *AgentSuspendedError.
 func (s *Store) CheckToken(ctx context.Context, t AccessToken) error {
-	act := t.actor()
-	if _, err := s.client.Run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family); err != nil {
-		return act.errorFor(err)
+	_, err := s.VerifyToken(ctx, t)
+	return err
+}
+
+// CheckLive is CheckToken for what a suspended agent may do.
+func (s *Store) CheckLive(ctx context.Context, t AccessToken) error {
+	err := s.CheckToken(ctx, t)
+	if isSuspended(err) {
+		return nil
 	}
-	return nil
+	return err
+}
+
+// VerifyToken is CheckToken, and returns which scopes the token's agent has left.
+func (s *Store) VerifyToken(ctx context.Context, t AccessToken) (ScopesLeft, error) {
+	act := t.actor()
+	r, err := s.client.Run(ctx, act.flow, checkToken, []string{s.agentKey(act)}, t.Organization, act.family)
+	if err != nil {
+		return ScopesLeft{}, act.errorFor(err)
+	}
+	return scopesLeftAt(r, 0), r.Err
 }

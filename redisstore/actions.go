@@ -18,16 +18,35 @@ type Charge struct {
 var chargeSession = newMergedKeyedScript("charge_session")
 
 // Charge charges the session with the actions and their value if all of it fits, and returns the usage after it. Errors:
-// ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession, *NotActiveError, *ScopeError, *LimitError; with an idempotency key
-// ErrIdempotencyKeyReused, *QuotaError and *RateError. With any of them nothing was charged; with ErrOutcomeUnknown it may have
-// been.
+// ErrInvalidAPIKey or ErrInvalidToken, *AgentSuspendedError, ErrUnknownSession, *NotActiveError, *SessionSuspendedError,
+// *ScopeError, *LimitError; with an idempotency key ErrIdempotencyKeyReused, *QuotaError and *RateError. With any of them
+// nothing was charged; with ErrOutcomeUnknown it may have been.
 func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (Usage, error) {
+	r, err := s.charge(ctx, c, session, charge)
+	if err != nil {
+		return Usage{}, err
+	}
+	usage := usageAt(r, 0)
+	return usage, r.Err
+}
+
+// Authorize is Charge, and returns which scopes the session's agent has left.
+func (s *Store) Authorize(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (Usage, ScopesLeft, error) {
+	r, err := s.charge(ctx, c, session, charge)
+	if err != nil {
+		return Usage{}, ScopesLeft{}, err
+	}
+	usage, left := usageAt(r, 0), scopesLeftAt(r, usageBudget+1)
+	return usage, left, r.Err
+}
+
+func (s *Store) charge(ctx context.Context, c Caller, session uuid.UUID, charge Charge) (*reply, error) {
 	if charge.Idempotency != nil {
 		charge.Idempotency.bounded = true
 	}
 	act, err := s.actOnSession(ctx, c, session, charge.Idempotency)
 	if err != nil {
-		return Usage{}, s.released(ctx, c, charge.Idempotency, err)
+		return nil, s.released(ctx, c, charge.Idempotency, err)
 	}
 	keys := s.sessionKeys(act, session)
 	r, err := s.releasingDueHolds(ctx, act, session, func() (*reply, error) {
@@ -35,8 +54,7 @@ func (s *Store) Charge(ctx context.Context, c Caller, session uuid.UUID, charge 
 			charge.Count, int64(charge.Value), charge.Scope, s.audit(ctx, act))
 	})
 	if err != nil {
-		return Usage{}, s.released(ctx, c, charge.Idempotency, act.errorFor(err))
+		return nil, s.released(ctx, c, charge.Idempotency, act.errorFor(err))
 	}
-	usage := usageAt(r, 0)
-	return usage, r.Err
+	return r, nil
 }

@@ -16,6 +16,9 @@ type Agent struct {
 	Metadata     string // JSON object, "" for none
 	Created      time.Time
 	Revoked      time.Time // zero while it is active
+
+	Suspended        time.Time // since when; zero while it is not
+	SuspensionReason string    // "" for none
 }
 
 // Status returns Active or Revoked.

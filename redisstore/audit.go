@@ -25,8 +25,10 @@ type Event struct {
 	Transaction uuid.UUID
 	Family      uuid.UUID
 	Lease       uuid.UUID
-	Limit       string // max_actions, max_value_usd or max_committed_usd, "" for none
-	Late        bool   // a commit after the transaction had expired
+	Limit       string   // max_actions, max_value_usd or max_committed_usd, "" for none
+	Late        bool     // a commit after the transaction had expired
+	Reason      string   // of a suspension or its end, "" for none
+	Changed     []string // of an agent: name, scopes, description, metadata
 	// What changed; nil for what the event does not contain.
 	MaxActions     *int64
 	Actions        *int64                    // of a lease: granted, spent or expired
@@ -142,6 +144,10 @@ func (e *Event) take(r *reply, name string, i int) {
 		e.OverageActions = new(r.Number(i))
 	case "max_lease":
 		e.MaxLease = new(r.Number(i))
+	case "reason":
+		e.Reason = r.Text(i)
+	case "changed":
+		e.Changed = strings.Fields(r.Text(i))
 	case "late":
 		e.Late = r.Text(i) != ""
 	case "max_value", "max_committed", "held", "leased", "released", "charged", "overage":

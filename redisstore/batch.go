@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -24,7 +25,7 @@ var chargeBatch = newKeyedScript("charge_batch")
 
 // ChargeBatch makes each charge as Charge would, those of one session in the order given. A refused charge does not stop
 // the others. It runs one script per session, in one pipeline per server. Errors of the whole batch, with nothing charged:
-// ErrInvalidAPIKey, ErrInvalidToken, ErrIdempotencyKeyReused.
+// ErrInvalidAPIKey, ErrInvalidToken, *AgentSuspendedError, ErrIdempotencyKeyReused.
 func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge, idem *Idempotency) ([]ChargeOutcome, error) {
 	if idem != nil {
 		idem.bounded = true
@@ -35,13 +36,11 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	}
 	s.runParts(ctx, parts)
 	outcomes := make([]ChargeOutcome, len(charges))
-	refused := len(parts) > 0
 	for _, p := range parts {
 		p.spread(outcomes)
-		refused = refused && p.Err == ErrInvalidToken
 	}
-	if refused {
-		return nil, ErrInvalidToken
+	if err := refusalOfAll(c, parts); err != nil {
+		return nil, err
 	}
 	if idem != nil {
 		// Equal batches that run at once may each do a part, so all name the request that claimed the key first.
@@ -49,6 +48,20 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 		s.noteParts(parts)
 	}
 	return outcomes, nil
+}
+
+// refusalOfAll returns why the caller's agent may charge nothing at all, nil when it may, or could for a part.
+func refusalOfAll(c Caller, parts []*batchPart) error {
+	if c.Token == nil || len(parts) == 0 {
+		return nil
+	}
+	for _, p := range parts {
+		var suspended *AgentSuspendedError
+		if p.Err != ErrInvalidToken && !errors.As(p.Err, &suspended) {
+			return nil
+		}
+	}
+	return parts[0].Err
 }
 
 // allReplayed says whether every outcome of the parts is a replay. A part whose session does not exist has no outcome. If

@@ -10,6 +10,9 @@ import (
 // mostCounted is the largest committed value that scripts count, because Lua numbers are exact up to it.
 const mostCounted money.MicroUSD = 1<<53 - 1
 
+// noMaxCommitted stands for no max_committed in a budget that has one; see include/restrict.lua.
+const noMaxCommitted = mostCounted
+
 // budget is a session's field gb; see include/budget.lua.
 type budget struct {
 	givenBack    money.MicroUSD  // by rollbacks of committed transactions
@@ -31,7 +34,9 @@ func parseBudget(r *reply, text string) budget {
 	case 1:
 	case 3:
 		most := money.MicroUSD(r.Parse(parts[1]))
-		b.maxCommitted, b.maxValue = &most, money.MicroUSD(r.Parse(parts[2]))
+		if b.maxValue = money.MicroUSD(r.Parse(parts[2])); most != noMaxCommitted {
+			b.maxCommitted = &most
+		}
 	default:
 		r.Err = fmt.Errorf("%w: %q is no budget", errReply, text)
 	}

@@ -37,6 +37,22 @@ var (
 // ErrTokenReused refuses a spent refresh token that was used again. Its family is revoked (RFC 9700 §4.14.2).
 var ErrTokenReused error = &redisclient.WritingRefusal{Text: "a spent refresh token was used again; its family is revoked"}
 
+// AgentSuspendedError refuses what a suspended agent may not do.
+type AgentSuspendedError struct{ Since time.Time }
+
+func (e *AgentSuspendedError) Error() string { return "the agent is suspended" }
+
+// SessionSuspendedError refuses what may not be done in a suspended session.
+type SessionSuspendedError struct{ Since time.Time }
+
+func (e *SessionSuspendedError) Error() string { return "the session is suspended" }
+
+func isSuspended(err error) bool {
+	var agent *AgentSuspendedError
+	var session *SessionSuspendedError
+	return errors.As(err, &agent) || errors.As(err, &session)
+}
+
 // NotActiveError refuses an operation that needs an active session.
 type NotActiveError struct{ Status Status }
 
@@ -110,13 +126,13 @@ func isRefusedCreation(err error) bool {
 }
 
 // isNoOutcome says whether a refusal is not stored as the outcome of an idempotency key, because the client may correct the
-// request; see idempotent.lua.
+// request, or repeat it later; see idempotent.lua.
 func isNoOutcome(err error) bool {
 	var scope *ScopeError
 	var above *AboveBoundsError
 	return errors.Is(err, ErrUnknownAgent) || errors.Is(err, ErrUnknownSession) || errors.Is(err, ErrUnknownTransaction) ||
 		errors.Is(err, ErrUnknownLease) ||
-		errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above)
+		errors.Is(err, ErrTokenLacksScope) || errors.As(err, &scope) || errors.As(err, &above) || isSuspended(err)
 }
 
 // nothingVisible turns the ErrOutcomeUnknown of an index write into ErrUnavailable: readers ignore an entry without its

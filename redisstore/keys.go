@@ -26,8 +26,9 @@ import (
 //	ox:{cell}:<organization>  string  the latest expiry of a session that was observed expired (close_sessions.lua);
 //	                                TTL retention
 //	a:{cell}:<agent>          hash  organization, name, scopes, description, metadata, secret (SHA-256), secret_used,
-//	                                previous_secret, previous_until, created, revoked, epoch how often all its families
-//	                                were revoked, none for 0, family:<family>: revoked, until; TTL after it is deleted
+//	                                previous_secret, previous_until, created, revoked, restricted flags that few agents
+//	                                have (block/refuse_suspended.lua), suspended since and suspension_reason, epoch how
+//	                                often all its families were revoked, none for 0, family:<family>: revoked, until; TTL after it is deleted
 //	as:{cell}:<agent>         zset  its sessions (14 bytes); TTL of the longest-lived
 //	at:{cell}:<agent>         zset  its transactions (14 bytes); TTL of the longest-lived
 //	af:{cell}:<agent>         zset  its refresh-token families (14 bytes) by their latest expiry (include/family_score.lua);
@@ -40,7 +41,9 @@ import (
 //	                                (in ms after the time in its id), x expires, e ended, sc scopes when not the
 //	                                agent's, md metadata, ov overage, lv leased value while a lease is open
 //	                                (include/leases.lua), ml the longest lease in seconds, gb refunds by rollbacks, and max_committed
-//	                                (include/budget.lua), q transactions begun, hx a time not after the next due hold
+//	                                (include/budget.lua), r flags that few sessions have (include/restrict.lua), su suspended since, sr why
+//	                                (include/one_line.lua),
+//	                                q transactions begun, hx a time not after the next due hold
 //	                                or expiry of a lease, w flags
 //	                                for what the audit trail has noted (include/flags.lua); TTL lifetime + retention. The
 //	                                names are short because there are many sessions.

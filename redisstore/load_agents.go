@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"strings"
 
 	"github.com/google/uuid"
 )
@@ -10,22 +9,20 @@ import (
 // loadAgents returns the agents with these ids, in their order, with nil for one that does not exist or belongs to another
 // organization.
 func (s *Store) loadAgents(ctx context.Context, organization uuid.UUID, ids []uuid.UUID) ([]*Agent, error) {
-	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, s.keys.agent), "organization", "name", "scopes", "description", "metadata", "created", "revoked")
+	replies, err := s.client.ReadAll(ctx, flow{Owner: organization}, keysOf(ids, s.keys.agent), agentFields...)
 	if err != nil {
 		return nil, err
 	}
 	agents := make([]*Agent, len(ids))
 	for i, r := range replies {
-		if r.Optional(0) != string(organization[:]) {
+		if r.Optional(agentOrganization) != string(organization[:]) {
 			continue
 		}
-		agents[i] = &Agent{
-			ID: ids[i], Organization: organization, Name: r.Text(1), Scopes: strings.Fields(r.Text(2)),
-			Description: r.Optional(3), Metadata: r.Optional(4), Created: r.Time(5), Revoked: r.TimeOrZero(6),
+		agent, err := readAgent(organization, ids[i], r)
+		if err != nil {
+			return nil, err
 		}
-		if r.Err != nil {
-			return nil, r.Err
-		}
+		agents[i] = &agent
 	}
 	return agents, nil
 }

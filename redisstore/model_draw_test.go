@@ -19,6 +19,7 @@ var stepKinds = slices.Concat(
 	slices.Repeat([]string{"charge", "begin", "commit", "charge", "rollback", "charge", "begin", "read", "charge", "commit", "batch"}, 8),
 	slices.Repeat([]string{"again", "time", "change limits", "create", "change hold", "time"}, 5),
 	slices.Repeat([]string{"lease", "settle", "settle"}, 8),
+	[]string{"resume", "suspend", "charge", "resume", "suspend", "settle", "resume"},
 	[]string{"again", "again", "end", "charge"},
 )
 
@@ -33,6 +34,11 @@ func (p *player) draw(t *rapid.T, kind string) step {
 		return p.batch(t)
 	case "change limits":
 		return p.changeLimits(t)
+	case "suspend":
+		reason := rapid.SampledFrom([]string{"", "it loops", "a\\n\nb\\"}).Draw(t, "reason")
+		return step{op: suspendStep{reason}, target: p.session(t), byAPIKey: true}
+	case "resume":
+		return step{op: resumeStep{}, target: p.session(t), byAPIKey: true}
 	case "end":
 		return p.end(t)
 	case "begin":
@@ -221,7 +227,8 @@ func (p *player) again(t *rapid.T) step {
 // whether such a request is bound to its key.
 func (p *player) maybeKeyed(t *rapid.T, st step) step {
 	if rapid.IntRange(0, 3).Draw(t, "keyed") == 3 && p.findsSomething(st) {
-		st.request = len(p.keyed) + 1
+		p.requests++
+		st.request = p.requests
 		st.key = fmt.Sprint("key-", st.request)
 		p.keyed = append(p.keyed, st)
 	}

@@ -86,6 +86,10 @@ func (w *fixture) perform(ctx context.Context, s *Store, caller Caller, st step,
 	case NewLimits:
 		op.Idempotency = idempotency
 		return resultOf(s.ChangeLimits(ctx, w.key, st.target, op))
+	case suspendStep:
+		return resultOf(s.SuspendSession(ctx, w.key, st.target, op.Reason))
+	case resumeStep:
+		return resultOf(s.ResumeSession(ctx, w.key, st.target, ""))
 	case endStep:
 		return resultOf(s.EndSession(ctx, caller, st.target))
 	case NewTransaction:
@@ -171,7 +175,7 @@ func (w *fixture) wantStored(t rapid.TB, m *model) {
 		if sinceDrawn, err := strconv.ParseInt(stored["c"], 10, 64); err == nil {
 			stored["c"] = strconv.FormatInt(madeAt(s.ID).UnixMilli()+sinceDrawn, 10)
 		}
-		wantHash(t, m, "session", stored, m.sessionHash(s, holds[i].Val()), "x", "e", "c")
+		wantHash(t, m, "session", stored, m.sessionHash(s, holds[i].Val()), "x", "e", "c", "su")
 	}
 	for i, tx := range m.transactions {
 		stored := transactions[i].Val()
@@ -212,6 +216,8 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339Nano)
 }
 
+var oneLine = strings.NewReplacer("\\", `\\`, "\n", `\n`)
+
 // sessionHash returns the expected hash of a session. It includes holds that are due but not released yet.
 func (m *model) sessionHash(s Session, holds []redis.Z) map[string]string {
 	held := int64(0)
@@ -228,6 +234,12 @@ func (m *model) sessionHash(s Session, holds []redis.Z) map[string]string {
 	}
 	if s.MaxCommitted != nil {
 		hash["gb"] += fmt.Sprintf(" %d %d", int64(*s.MaxCommitted), int64(s.MaxValue))
+	}
+	if !s.Suspended.IsZero() {
+		hash["r"], hash["su"], hash["sr"] = "s", stamp(s.Suspended), oneLine.Replace(s.SuspensionReason)
+	}
+	if s.MaxCommitted == nil && !s.Suspended.IsZero() {
+		hash["gb"] += fmt.Sprintf(" %d %d", int64(noMaxCommitted), int64(s.MaxValue))
 	}
 	if !slices.Equal(s.Scopes, m.scopes) {
 		hash["sc"] = strings.Join(s.Scopes, " ")

@@ -46,7 +46,7 @@ func (m *model) expireLeases() {
 }
 
 func (m *model) grant(id, session uuid.UUID, n NewLease) (Lease, error) {
-	s, err := m.active(session)
+	s, err := m.usable(session)
 	if err != nil {
 		return Lease{}, err
 	}
@@ -114,6 +114,8 @@ func (m *model) settle(id, renewal uuid.UUID, n NewSettlement) (Lease, error) {
 	case n.Renew == nil:
 	case s.Status != Active:
 		l.Settlement.Refusal = "session_not_active"
+	case !s.Suspended.IsZero():
+		l.Settlement.Refusal = "session_suspended"
 	default:
 		if next, limit := m.grantIn(s, renewal, *n.Renew); limit != "" {
 			l.Settlement.Refusal, l.Settlement.Limit = "session_limit_reached", limit

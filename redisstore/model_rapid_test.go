@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -90,6 +91,9 @@ var everyOutcome = []string{
 	"NewLimits: max_value_usd must not be below what is used and held", "NewLimits again",
 	"NewLimits: max_actions would become more than it may", "NewLimits: max_value_usd would become more than it may",
 	"endStep", "endStep: the session is expired",
+	"suspendStep", "suspendStep: the session is expired", "resumeStep", "resumeStep: the session is expired",
+	"suspendStep: no such session", "Charge: the session is suspended", "NewTransaction: the session is suspended",
+	"NewHold: the session is suspended", "NewLease: the session is suspended", "NewSettlement refused: session_suspended",
 	"NewTransaction", "NewTransaction again", "NewTransaction: no such session",
 	"NewTransaction: the session is completed", "NewTransaction: the session is expired",
 	"NewTransaction: the session's max_actions is reached", "NewTransaction: the session's max_value_usd is reached",
@@ -178,7 +182,9 @@ type player struct {
 	m      *model
 	counts *tally
 	unit   money.MicroUSD // amounts are small multiples of it, so that limits are met often
-	keyed  []step         // steps with an idempotency key
+	keyed  []step         // steps with an idempotency key, to repeat
+
+	requests int // with an idempotency key
 }
 
 func newPlayer(t *rapid.T, s *Store, unrestricted redis.UniversalClient, counts *tally) *player {
@@ -203,6 +209,10 @@ func (p *player) follow(t *rapid.T, st step) {
 	p.counts.count(p.m, st, want)
 	if !got.is(want) {
 		t.Fatalf("%v:\n%v, want\n%v", st, got, want)
+	}
+	if charges, batch := want.value.([]ChargeOutcome); batch && slices.ContainsFunc(charges, func(c ChargeOutcome) bool { return isSuspended(c.Err) }) {
+		// The part of a suspended session has no outcome: a repetition charges it once the session is resumed.
+		p.keyed = slices.DeleteFunc(p.keyed, func(k step) bool { return k.key == st.key && k.byAPIKey == st.byAPIKey })
 	}
 }
 

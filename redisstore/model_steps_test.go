@@ -26,6 +26,8 @@ type (
 	readSessionStep     struct{}
 	readTransactionStep struct{}
 	endStep             struct{}
+	suspendStep         struct{ Reason string }
+	resumeStep          struct{}
 )
 
 func (st step) String() string {
@@ -140,6 +142,10 @@ func (m *model) perform(st step, id uuid.UUID) outcome {
 		return resultOf(m.chargeBatch(op), nil)
 	case NewLimits:
 		return resultOf(m.changeLimits(st.target, op))
+	case suspendStep:
+		return resultOf(m.suspend(st.target, op.Reason))
+	case resumeStep:
+		return resultOf(m.resume(st.target))
 	case endStep:
 		return resultOf(m.end(st.target))
 	case NewTransaction:
@@ -217,6 +223,7 @@ func valueAt(value any, when func(time.Time) time.Time) any {
 		return v
 	case Session:
 		v.Created, v.Expires, v.Ended = when(v.Created), when(v.Expires), when(v.Ended)
+		v.Suspended = when(v.Suspended)
 		return v
 	case Lease:
 		return leaseAt(v, when)
@@ -248,6 +255,8 @@ func errorAt(err error, when func(time.Time) time.Time) error {
 	case *LimitError:
 		usage, _ := valueAt(e.Usage, when).(Usage)
 		return &LimitError{e.Limit, usage}
+	case *SessionSuspendedError:
+		return &SessionSuspendedError{when(e.Since)}
 	case *BelowUsageError:
 		usage, _ := valueAt(e.Usage, when).(Usage)
 		return &BelowUsageError{e.Limit, usage}

@@ -114,6 +114,36 @@ func (m *model) active(id uuid.UUID) (*Session, error) {
 	return s, nil
 }
 
+// usable returns a session in which something new may be done.
+func (m *model) usable(id uuid.UUID) (*Session, error) {
+	s, err := m.active(id)
+	if err == nil && !s.Suspended.IsZero() {
+		return nil, &SessionSuspendedError{s.Suspended}
+	}
+	return s, err
+}
+
+// suspend keeps the first time and reason. It changes nothing else.
+func (m *model) suspend(id uuid.UUID, reason string) (Session, error) {
+	s, err := m.active(id)
+	if err != nil {
+		return Session{}, err
+	}
+	if s.Suspended.IsZero() {
+		s.Suspended, s.SuspensionReason = m.now, reason
+	}
+	return *s, nil
+}
+
+func (m *model) resume(id uuid.UUID) (Session, error) {
+	s, err := m.active(id)
+	if err != nil {
+		return Session{}, err
+	}
+	s.Suspended, s.SuspensionReason = time.Time{}, ""
+	return *s, nil
+}
+
 // withhold computes the part of a session's value limit that max_committed excludes, after one of both has changed.
 func withhold(s *Session) {
 	if s.MaxCommitted != nil {
@@ -150,7 +180,7 @@ func valueLimit(s *Session) string {
 }
 
 func (m *model) charge(id uuid.UUID, c Charge) (Usage, error) {
-	s, err := m.active(id)
+	s, err := m.usable(id)
 	if err != nil {
 		return Usage{}, err
 	}
@@ -238,7 +268,7 @@ func (m *model) begin(id uuid.UUID, n NewTransaction) (Transaction, error) {
 		Created: m.now, Expires: m.now.Add(n.Lifetime),
 	}
 	if n.Session != uuid.Nil {
-		s, err := m.active(n.Session)
+		s, err := m.usable(n.Session)
 		if err != nil {
 			return Transaction{}, err
 		}
@@ -278,7 +308,7 @@ func (m *model) changeHold(id uuid.UUID, n NewHold) (Transaction, error) {
 		value = *n.Value
 	}
 	if t.Session != uuid.Nil {
-		s, err := m.active(t.Session)
+		s, err := m.usable(t.Session)
 		if err != nil {
 			return Transaction{}, err
 		}

@@ -60,6 +60,26 @@ func everyOperation(w tenant, g Grant, pending Transaction, l Lease) []operation
 			_, err := s.DeleteAgent(ctx, w.key, w.agent.ID)
 			return err
 		}},
+		{"SuspendAgent", suspendAgent, func(ctx context.Context, s *Store) error {
+			_, err := s.SuspendAgent(ctx, w.key, w.agent.ID, "")
+			return err
+		}},
+		{"ResumeAgent", resumeAgent, func(ctx context.Context, s *Store) error {
+			_, err := s.ResumeAgent(ctx, w.key, w.agent.ID, "")
+			return err
+		}},
+		{"ChangeAgent", changeAgent, func(ctx context.Context, s *Store) error {
+			_, err := s.ChangeAgent(ctx, w.key, w.agent.ID, AgentChanges{Scopes: &[]string{"read"}})
+			return err
+		}},
+		{"SuspendSession", suspendSession, func(ctx context.Context, s *Store) error {
+			_, err := s.SuspendSession(ctx, w.key, w.session.ID, "")
+			return err
+		}},
+		{"ResumeSession", resumeSession, func(ctx context.Context, s *Store) error {
+			_, err := s.ResumeSession(ctx, w.key, w.session.ID, "")
+			return err
+		}},
 		{"Suspend", suspendOrganization, func(ctx context.Context, s *Store) error {
 			_, err := s.Suspend(ctx, w.key.Organization)
 			return err

@@ -32,8 +32,10 @@ var refusals = redisclient.Refusals{
 	"rotation_pending": func(r *reply) error {
 		return orBroken(r, &PendingKeyError{ID: r.Text(0), SignsFrom: r.Time(1)})
 	},
-	"scope_not_held": func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.Rest(0)}) },
-	"not_active":     refuseNotActive,
+	"scope_not_held":    func(r *reply) error { return orBroken(r, &ScopeError{Scope: r.Rest(0)}) },
+	"not_active":        refuseNotActive,
+	"agent_suspended":   func(r *reply) error { return orBroken(r, &AgentSuspendedError{r.Time(0)}) },
+	"session_suspended": func(r *reply) error { return orBroken(r, &SessionSuspendedError{r.Time(0)}) },
 	"not_pending": func(r *reply) error {
 		status := transactionStatus(Status(r.Text(3)), transactionEvents{r.Time(0), r.Text(1), r.Time(2)})
 		return orBroken(r, &NotPendingError{status})

@@ -20,6 +20,7 @@ import (
 var goOnWhenFull = []string{
 	"RotateAPIKey", "RevokeAgent", "RotateAgentSecret", "RevokeFamily", "EndFamily", "RevokeFamilies", "Commit", "Commit with an idempotency key", "Rollback", "Rollback with an idempotency key",
 	"EndSession", "SettleLease", "SettleLease with an idempotency key", "DeleteAgent", "Suspend", "ReplaceAPIKey",
+	"SuspendAgent", "ResumeAgent", "SuspendSession", "ResumeSession", "ChangeAgent", // whose change is of scopes alone
 }
 
 func TestAWriteThatRedisRefusesIsUnavailableAndChangesNothing(t *testing.T) {

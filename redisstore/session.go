@@ -49,6 +49,9 @@ type Session struct {
 	Metadata       string // JSON object, "" for none
 	Created        time.Time
 	Ended          time.Time // zero unless completed
+
+	Suspended        time.Time // since when; zero while it is not
+	SuspensionReason string    // "" for none
 }
 
 // SessionSummary is a session in a list.

@@ -25,6 +25,8 @@ const (
 	sessionMetadata
 	sessionLeased
 	sessionMaxLease
+	sessionSuspended
+	sessionSuspensionReason
 )
 
 // sessionFields are the fields of a session's hash in this order.
@@ -32,16 +34,19 @@ var sessionFields = []string{
 	sessionAgent: "a", sessionActions: "n", sessionMaxActions: "ma", sessionValue: "v", sessionMaxValue: "mv", sessionHeld: "h",
 	sessionExpires: "x", sessionEnded: "e", sessionCreated: "c", sessionScopes: "sc", sessionOverage: "ov", sessionBudget: "gb",
 	sessionMetadata: "md", sessionLeased: "lv", sessionMaxLease: "ml",
+	sessionSuspended: "su", sessionSuspensionReason: "sr",
 }
 
 // agentState is what a session's own fields do not say: its agent and the time of the read, both of which determine its
-// status, and its leases.
+// status, its leases and its suspension.
 type agentState struct {
 	agent   uuid.UUID
 	now     time.Time
 	revoked time.Time // of the agent, zero while it is active
 	scopes  string    // of the agent, separated by spaces
 	leases  leaseState
+
+	suspended suspendedState
 }
 
 // sessionFrom reads a session from a reply of now, revoked, scopes, session.
@@ -52,6 +57,7 @@ func sessionFrom(r *reply, id uuid.UUID) (Session, error) {
 	}
 	fields := r.List(3)
 	a.agent, a.leases = fields.ID(sessionAgent), leaseStateAt(fields, sessionLeased, sessionMaxLease)
+	a.suspended = suspendedStateAt(fields, sessionSuspended, sessionSuspensionReason)
 	return readSession(id, fields, a)
 }
 
@@ -75,6 +81,7 @@ func readSession(id uuid.UUID, r *reply, a agentState) (Session, error) {
 	b := budgetAt(r, sessionBudget)
 	session.split(b)
 	session.takeLeases(a.leases)
+	session.Suspended, session.SuspensionReason = a.suspended.since, a.suspended.reason
 	session.ValueCommitted, session.MaxCommitted = min(session.ValueUsed+b.givenBack, mostCounted), b.maxCommitted
 	session.Status = statusAt(a.now, lifeEvents{ended: session.Ended, revoked: a.revoked, expires: session.Expires})
 	if r.Has(sessionMetadata) {
@@ -102,6 +109,24 @@ func leaseStateAt(r *reply, leased, longest int) leaseState {
 	}
 	return leaseState{money.MicroUSD(r.NumberOr0(leased)), time.Duration(r.NumberOr0(longest)) * time.Second}
 }
+
+// suspendedState is since when a session is suspended, zero if it is not, and why.
+type suspendedState struct {
+	since  time.Time
+	reason string
+}
+
+// suspendedStateAt reads a suspendedState whose two values are at these places. They may be missing, as those of
+// leaseStateAt.
+func suspendedStateAt(r *reply, since, reason int) suspendedState {
+	if !r.Has(reason) {
+		return suspendedState{}
+	}
+	return suspendedState{r.TimeOrZero(since), manyLines.Replace(r.Optional(reason))}
+}
+
+// manyLines is the inverse of include/one_line.lua.
+var manyLines = strings.NewReplacer(`\\`, `\`, `\n`, "\n")
 
 // takeLeases shows leased value as held.
 func (s *Session) takeLeases(l leaseState) {

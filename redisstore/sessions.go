@@ -98,8 +98,8 @@ func (s *Store) Session(ctx context.Context, c Caller, id uuid.UUID) (Session, e
 	if err != nil {
 		return Session{}, err
 	}
-	state.agent, state.leases = act.agent, leaseStateAt(r, 3, 4)
-	return readSession(id, r.From(5), state)
+	state.agent, state.leases, state.suspended = act.agent, leaseStateAt(r, 3, 4), suspendedStateAt(r, 5, 6)
+	return readSession(id, r.From(7), state)
 }
 
 // EndSession ends a session and returns when it ended. For a completed session it returns the time of the first end. Errors:

@@ -25,8 +25,8 @@ func TestStatesHaveTheOrderThatScriptsGiveThemIn(t *testing.T) {
 		want          []string
 	}{
 		{"peek_session", `local state = redis\.call\('HMGET', session, ([^)]*)\)`, sessionFields},
-		{"get_session", `unpack\(redis\.call\('HMGET', session,\s+([^)]*)\)\)`, sessionFields},
-		{"get_session", `\{'ok', string\.format\('%d', now\), agent_revoked, agent_scopes, lv, ml, '', ([^}]*)\}`, sessionFields[sessionActions:sessionLeased]},
+		{"get_session", `unpack\(redis\.call\('HMGET', session,\s+([^)]*)\)\)`, sessionFields[:sessionSuspended]},
+		{"get_session", `\{'ok', string\.format\('%d', now\), agent_revoked, agent_scopes, lv, ml, su, sr, '', ([^}]*)\}`, sessionFields[sessionActions:sessionLeased]},
 		{"get_transaction", `local state = \{([^}]*)\}`, transactionState},
 		{"charge_session", `\{'limit', 'max_actions', ([^}]*)\}`, usage},
 	} {

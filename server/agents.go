@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/uuid"
@@ -18,6 +17,7 @@ func (s *Server) agentRoutes(r *routes) {
 	r.post("/v1/agents", s.createAgent)
 	r.get("/v1/agents", s.listAgents)
 	r.get("/v1/agents/{id}", s.getAgent)
+	r.patch("/v1/agents/{id}", s.changeAgent)
 	r.post("/v1/agents/{id}/revoke", s.revokeAgent)
 	r.delete("/v1/agents/{id}", s.deleteAgent)
 	r.post("/v1/agents/{id}/secret/rotate", s.rotateAgentSecret)
@@ -31,16 +31,18 @@ type createAgentRequest struct {
 }
 
 type agentAnswer struct {
-	ID           uuid.UUID         `json:"id"`
-	Organization uuid.UUID         `json:"org_id"`
-	Name         string            `json:"name"`
-	Scopes       []string          `json:"scopes"`
-	Status       redisstore.Status `json:"status"`
-	Description  string            `json:"description,omitzero"`
-	Metadata     jsontext.Value    `json:"metadata"`
-	Created      timestamp         `json:"created_at"`
-	Revoked      timestamp         `json:"revoked_at,omitzero"`
-	Secret       string            `json:"secret,omitzero"` // in the response to its creation only
+	ID               uuid.UUID         `json:"id"`
+	Organization     uuid.UUID         `json:"org_id"`
+	Name             string            `json:"name"`
+	Scopes           []string          `json:"scopes"`
+	Status           redisstore.Status `json:"status"`
+	Description      string            `json:"description,omitzero"`
+	Metadata         jsontext.Value    `json:"metadata"`
+	Created          timestamp         `json:"created_at"`
+	Revoked          timestamp         `json:"revoked_at,omitzero"`
+	Suspended        timestamp         `json:"suspended_at,omitzero"`
+	SuspensionReason string            `json:"suspension_reason,omitzero"`
+	Secret           string            `json:"secret,omitzero"` // in the response to its creation only
 }
 
 func agentOf(a redisstore.Agent) agentAnswer {
@@ -48,6 +50,7 @@ func agentOf(a redisstore.Agent) agentAnswer {
 		ID: a.ID, Organization: a.Organization, Name: a.Name, Scopes: a.Scopes, Status: a.Status(),
 		Description: a.Description, Metadata: metadataOf(a.Metadata),
 		Created: timestamp(a.Created), Revoked: timestamp(a.Revoked),
+		Suspended: timestamp(a.Suspended), SuspensionReason: a.SuspensionReason,
 	}
 }
 
@@ -88,8 +91,7 @@ func (r *createAgentRequest) newAgent() (redisstore.Agent, error) {
 	v.name(r.Name)
 	v.require(r.Scopes.given, "scopes", "is required")
 	v.scopes(r.Scopes.value)
-	v.require(utf8.RuneCountInString(r.Description.value) <= maxDescriptionLength,
-		"description", "must have at most 1000 characters")
+	v.description(r.Description.value)
 	agent := redisstore.Agent{
 		Name: r.Name.value, Scopes: r.Scopes.value, Description: r.Description.value,
 		Metadata: v.object("metadata", r.Metadata, maxMetadata),

@@ -39,17 +39,19 @@ func answersOfEveryType() []namedAnswer {
 	problem := problem{
 		Type: "urn:remit:problem:x", Title: hostile, Status: 400, Detail: hostile, Code: "x", RequestID: hostile,
 		Errors: []fieldError{{hostile, hostile}, {}}, RequiredScope: "a", SessionStatus: redisstore.Expired,
-		TransactionStatus: redisstore.RolledBack, Limit: "max_actions", limitUsage: &usage,
+		TransactionStatus: redisstore.RolledBack, Limit: "max_actions", Suspended: at, limitUsage: &usage,
 	}
 	ofQuota := newProblem(403, "quota_exceeded", "d")
 	ofQuota.quotaUsage = &quotaUsage{"agents", 1 << 53, 0}
 	session := sessionAnswer{
 		id, other, redisstore.Active, 1e9, 7, money.Max, 12_300_000, 100_001, 5, 1, &most, 3600, scopes, object, at, at, at,
+		at, hostile,
 	}
-	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, "rms_secret"}
+	agent := agentAnswer{id, other, hostile, scopes, redisstore.Revoked, hostile, object, at, at, at, hostile, "rms_secret"}
 	event := eventAnswer{
 		"1-1", "session.created", at, id, eventActor{"api_key", other}, hostile, id, other, id, other,
-		eventData{"max_actions", &count, &count, &count, &count, &most, &none, &most, &most, &most, &none, &most, true, at, at, at},
+		eventData{"max_actions", &count, &count, &count, &count, &most, &none, &most, &most, &most, &none, &most, true, at, at, at,
+			hostile, scopes},
 	}
 	transaction := transactionAnswer{
 		id, other, id, 7, redisstore.Committed, hostile, money.Max, 1, 100_001, true, hostile, object, object, object, at, at,

@@ -57,6 +57,15 @@ func newIdentity(access token.Access) identity {
 	}
 }
 
+// writeIdentity writes who the caller is, with those of the token's scopes that the agent has left.
+func (c *cachedToken) writeIdentity(ctx *fasthttp.RequestCtx, left redisstore.ScopesLeft) {
+	i := c.identity
+	if left.Narrowed() {
+		i.scopes = []byte(strings.Join(left.Of(c.Scopes), " "))
+	}
+	i.writeHeaders(ctx)
+}
+
 func (i identity) writeHeaders(ctx *fasthttp.RequestCtx) {
 	header := &ctx.Response.Header
 	header.SetCanonical(canonicalAgent, i.agent)

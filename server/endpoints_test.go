@@ -19,6 +19,11 @@ func endpointsOfOrganizations(w tenant, session string) []endpoint {
 		{"POST", "/v1/agents", fields{"name": "n", "scopes": []string{}}},
 		{"GET", "/v1/agents", nil},
 		{"GET", "/v1/agents/" + w.agent.id, nil},
+		{"PATCH", "/v1/agents/" + w.agent.id, fields{"name": "n"}},
+		{"POST", "/v1/agents/" + w.agent.id + "/suspend", nil},
+		{"POST", "/v1/agents/" + w.agent.id + "/resume", nil},
+		{"POST", "/v1/agents/suspend", fields{"all": true}},
+		{"POST", "/v1/agents/resume", fields{"all": true}},
 		{"POST", "/v1/agents/" + w.agent.id + "/revoke", nil},
 		{"DELETE", "/v1/agents/" + w.agent.id, nil},
 		{"POST", "/v1/agents/" + w.agent.id + "/secret/rotate", nil},
@@ -28,6 +33,10 @@ func endpointsOfOrganizations(w tenant, session string) []endpoint {
 		{"POST", "/v1/sessions", fields{"agent_id": w.agent.id}},
 		{"PATCH", "/sessions/" + session, fields{"max_actions": 5}},
 		{"PATCH", "/v1/sessions/" + session, fields{"max_actions": 5}},
+		{"POST", "/sessions/" + session + "/suspend", nil},
+		{"POST", "/v1/sessions/" + session + "/suspend", nil},
+		{"POST", "/sessions/" + session + "/resume", nil},
+		{"POST", "/v1/sessions/" + session + "/resume", nil},
 	}
 }
 

@@ -44,6 +44,8 @@ type eventData struct {
 	Expires         timestamp       `json:"expires_at,omitzero"`
 	PreviousExpires timestamp       `json:"previous_expires_at,omitzero"`
 	Spent           timestamp       `json:"spent_at,omitzero"`
+	Reason          string          `json:"reason,omitzero"`
+	Changed         []string        `json:"changed,omitzero"`
 }
 
 func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
@@ -66,7 +68,7 @@ func eventOf(e redisstore.Event, agent, organization uuid.UUID) eventAnswer {
 			MaxCommitted: amount("max_committed"), Late: e.Late,
 			Released: amount("released"), Charged: amount("charged"), Overage: amount("overage"),
 			Expires: timestamp(e.Times["expires"]), PreviousExpires: timestamp(e.Times["previous_until"]),
-			Spent: timestamp(e.Times["spent"]),
+			Spent: timestamp(e.Times["spent"]), Reason: e.Reason, Changed: e.Changed,
 		},
 	}
 }

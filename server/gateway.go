@@ -32,13 +32,14 @@ func (e *gatewayError) problem() problem {
 	return p
 }
 
-// verify returns the agent of an access token that is live and holds the scope.
+// verify returns the agent of an access token that is live and holds the scope. The agent is not suspended.
 func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 	access, err := s.agentToken(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.store.CheckToken(readContext(ctx), *access.caller.Token); err != nil {
+	left, err := s.store.VerifyToken(readContext(ctx), *access.caller.Token)
+	if err != nil {
 		return err
 	}
 	var v validation
@@ -48,10 +49,12 @@ func (s *Server) verify(ctx *fasthttp.RequestCtx) error {
 	if err := v.err(); err != nil {
 		return &gatewayError{err}
 	}
-	if err := access.caller.mayUse(scope); err != nil {
+	caller := access.caller
+	caller.scopes = left.Of(caller.scopes)
+	if err := caller.mayUse(scope); err != nil {
 		return err
 	}
-	access.identity.writeHeaders(ctx)
+	access.writeIdentity(ctx, left)
 	return nil
 }
 
@@ -70,13 +73,13 @@ func (s *Server) authorize(ctx *fasthttp.RequestCtx) error {
 		s.metrics.charges.refused(err)
 		return err
 	}
-	usage, err := s.store.Charge(requestContext(ctx), caller.Caller, session, wanted)
+	usage, left, err := s.store.Authorize(requestContext(ctx), caller.Caller, session, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	s.metrics.charged(wanted, err)
 	if err != nil {
 		return &gatewayError{err}
 	}
-	access.identity.writeHeaders(ctx)
+	access.writeIdentity(ctx, left)
 	remaining := usageOf(usage)
 	header := &ctx.Response.Header
 	header.Set("X-Remaining-Actions", strconv.FormatInt(remaining.RemainingActions, 10))

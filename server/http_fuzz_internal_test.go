@@ -48,7 +48,8 @@ var served = strings.Fields(`
 	GET,HEAD:/healthz GET,HEAD:/readyz GET,HEAD:/metrics GET,HEAD:/openapi.json GET,HEAD:/docs GET,HEAD:/
 	GET,HEAD:/.well-known/jwks.json GET,HEAD:/.well-known/oauth-authorization-server
 	POST:/v1/organizations GET,HEAD:/v1/organizations/{id} POST:/v1/organizations/{id}/api-key/rotate
-	GET,HEAD,POST:/v1/agents GET,HEAD,DELETE:/v1/agents/{id} POST:/v1/agents/{id}/revoke POST:/v1/agents/{id}/secret/rotate
+	GET,HEAD,POST:/v1/agents GET,HEAD,POST,PATCH,DELETE:/v1/agents/suspend GET,HEAD,POST,PATCH,DELETE:/v1/agents/resume
+	GET,HEAD,PATCH,DELETE:/v1/agents/{id} POST:/v1/agents/{id}/suspend POST:/v1/agents/{id}/resume POST:/v1/agents/{id}/revoke POST:/v1/agents/{id}/secret/rotate
 	GET,HEAD:/v1/agents/{id}/events GET,HEAD:/v1/agents/{id}/families DELETE:/v1/agents/{id}/families/{id}
 	POST:/v1/auth/token POST:/v1/auth/refresh POST:/v1/auth/revoke POST:/v1/auth/introspect
 	GET,HEAD:/v1/auth/verify *:/v1/auth/verify/* *:/v1/auth/authorize *:/v1/auth/authorize/*
@@ -56,6 +57,7 @@ var served = strings.Fields(`
 	POST:/v1/actions GET,HEAD,POST:/v1/transactions GET,HEAD,PATCH:/v1/transactions/{id}
 	POST:/v1/transactions/{id}/commit POST:/v1/transactions/{id}/rollback
 	GET,HEAD,POST:/sessions GET,HEAD,PATCH:/sessions/{id} POST:/sessions/{id}/end POST:/sessions/{id}/actions
+	POST:/sessions/{id}/suspend POST:/sessions/{id}/resume POST:/v1/sessions/{id}/suspend POST:/v1/sessions/{id}/resume
 	GET,HEAD,POST:/v1/sessions GET,HEAD,PATCH:/v1/sessions/{id} POST:/v1/sessions/{id}/end POST:/v1/sessions/{id}/actions`)
 
 // methodsAt returns the methods that a path answers to, none for a path that is not served. It looks at the bytes of the

@@ -20,8 +20,8 @@ type introspectRequest struct {
 	Hint  optional[string] `json:"token_type_hint"` // RFC 7662 §2.1; ignored, because tokens identify their type
 }
 
-// introspection is an RFC 7662 §2.2 body. It contains only active=false for a token that is not live or belongs to another
-// organization.
+// introspection is an RFC 7662 §2.2 body. It contains only active=false for a token that is not live, of a suspended agent
+// or of another organization.
 type introspection struct {
 	Active       bool      `json:"active"`
 	Scope        string    `json:"scope,omitzero"`
@@ -71,8 +71,9 @@ func (s *Server) describeToken(ctx context.Context, text string, organization uu
 		read = s.describeRefresh
 	}
 	described, owner, err := read(ctx, keys, text)
+	var suspended *redisstore.AgentSuspendedError
 	if errors.Is(err, errInvalidToken) || errors.Is(err, redisstore.ErrInvalidToken) ||
-		errors.Is(err, redisstore.ErrInvalidRefreshToken) {
+		errors.Is(err, redisstore.ErrInvalidRefreshToken) || errors.As(err, &suspended) {
 		return introspection{}, nil
 	}
 	if err != nil || owner != organization {
@@ -89,10 +90,11 @@ func (s *Server) describeAccess(ctx context.Context, keys *token.Keyring, text s
 	if err != nil {
 		return introspection{}, uuid.Nil, errInvalidToken
 	}
-	if err := s.store.CheckToken(ctx, heldBy(access)); err != nil {
+	left, err := s.store.VerifyToken(ctx, heldBy(access))
+	if err != nil {
 		return introspection{}, uuid.Nil, err
 	}
-	described := describe(keys, access.Agent, access.Organization, access.Scopes)
+	described := describe(keys, access.Agent, access.Organization, left.Of(access.Scopes))
 	described.TokenType = "Bearer"
 	described.Issued = access.Issued.Unix()
 	described.Expires = access.Issued.Add(token.AccessLifetime).Unix()

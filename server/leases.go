@@ -157,6 +157,8 @@ type refusedRenewal struct {
 var renewalRefusals = map[string]string{
 	"session_limit_reached": "the renewal does not fit into what the session may still do",
 	"session_not_active":    "the session is no longer active",
+	"agent_suspended":       "the agent is suspended",
+	"session_suspended":     "the session is suspended",
 	"quota_exceeded":        "your organization has reached its quota of bytes",
 	"rate_limited":          "your organization or agent creates too much at once",
 	"unavailable":           "the store cannot take another lease now",

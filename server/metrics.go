@@ -36,7 +36,7 @@ type serviceMetrics struct {
 
 // chargeMetrics count charges by outcome, whether they came alone, in a batch or from a gateway.
 type chargeMetrics struct {
-	allowed, maxActions, maxValue, maxCommitted, notActive, scope prometheus.Counter
+	allowed, maxActions, maxValue, maxCommitted, notActive, suspended, scope prometheus.Counter
 
 	actions                   prometheus.Counter
 	byCharges, byTransactions prometheus.Counter // micro-USD
@@ -97,7 +97,7 @@ func (c *serviceMetrics) registerSessions() {
 	all := &c.charges
 	c.counters("remit_charges_total", "Charges, by outcome: allowed, or the limit that refused them.", "outcome", map[string]*prometheus.Counter{
 		"allowed": &all.allowed, "max_actions": &all.maxActions, "max_value_usd": &all.maxValue, "max_committed_usd": &all.maxCommitted,
-		"not_active": &all.notActive, "scope": &all.scope,
+		"not_active": &all.notActive, "suspended": &all.suspended, "scope": &all.scope,
 	})
 	all.actions = c.counter("remit_actions_charged_total", "Actions charged: by charges, by transactions begun in sessions and by settled leases.", nil)
 	c.counters("remit_charged_micro_usd_total", "Value charged, in millionths of a US dollar. Rollbacks do not lower it.", "by",
@@ -203,6 +203,8 @@ func (c *serviceMetrics) batch(refused []error, wanted []redisstore.BatchCharge,
 func (c *chargeMetrics) refused(err error) {
 	var limit *redisstore.LimitError
 	var notActive *redisstore.NotActiveError
+	var agent *redisstore.AgentSuspendedError
+	var session *redisstore.SessionSuspendedError
 	var held *redisstore.ScopeError
 	var scope *scopeError
 	switch {
@@ -214,6 +216,8 @@ func (c *chargeMetrics) refused(err error) {
 		c.maxValue.Inc()
 	case errors.As(err, &notActive):
 		c.notActive.Inc()
+	case errors.As(err, &agent), errors.As(err, &session):
+		c.suspended.Inc()
 	case errors.As(err, &held), errors.As(err, &scope):
 		c.scope.Inc()
 	}

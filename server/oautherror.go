@@ -30,7 +30,7 @@ func (s *Server) answerOAuthError(ctx *fasthttp.RequestCtx, err error) error {
 	case errors.Is(err, redisstore.ErrInvalidCredentials), errors.Is(err, redisstore.ErrInvalidToken):
 		body.Error = "invalid_client"
 		ctx.Response.Header.Set(fasthttp.HeaderWWWAuthenticate, `Basic realm="remit"`)
-	case errors.Is(err, redisstore.ErrOrganizationSuspended):
+	case errors.Is(err, redisstore.ErrOrganizationSuspended), p.Code == "agent_suspended":
 		p.Status, body.Error = 400, "unauthorized_client"
 	case errors.As(err, &scope):
 		p.Status, body = 400, oauthErrorAnswer{"invalid_scope", "the client does not hold the scope"}

@@ -16,6 +16,7 @@ type problem struct {
 	SessionStatus     redisstore.Status `json:"session_status,omitzero"`
 	TransactionStatus redisstore.Status `json:"transaction_status,omitzero"`
 	Limit             string            `json:"limit,omitzero"`
+	Suspended         timestamp         `json:"suspended_at,omitzero"`
 	*limitUsage
 	*quotaUsage
 }
@@ -50,6 +51,8 @@ var titles = map[string]string{
 	"organization_suspended": "Organization suspended",
 	"session_limit_reached":  "Session limit reached",
 	"session_not_active":     "Session not active",
+	"agent_suspended":        "Agent suspended",
+	"session_suspended":      "Session suspended",
 	"limit_below_usage":      "Limit below usage",
 	"quota_exceeded":         "Quota exceeded",
 	"idempotency_key_reused": "Idempotency key reused",

@@ -66,6 +66,8 @@ func (r *response) is(status int) *response {
 var (
 	problemMembers = []string{"type", "title", "status", "detail", "code", "request_id"}
 	membersOf      = map[string][]string{
+		"agent_suspended":       {"suspended_at"},
+		"session_suspended":     {"suspended_at"},
 		"invalid_request":       {"errors"},
 		"session_not_active":    {"session_status"},
 		"insufficient_scope":    {"required_scope"},

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"remit/redisstore"
@@ -35,6 +36,8 @@ var errorsWithMembers = []error{
 	&redisstore.NotPendingError{Status: redisstore.Expired},
 	redisstore.ErrNotReversible,
 	&redisstore.ScopeError{Scope: "read"},
+	&redisstore.AgentSuspendedError{Since: time.Unix(1, 0)},
+	&redisstore.SessionSuspendedError{Since: time.Unix(1, 0)},
 	&scopeError{"read"},
 }
 

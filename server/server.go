@@ -92,6 +92,7 @@ func (s *Server) routes() *router.Router {
 	s.documentRoutes(r)
 	s.organizationRoutes(r)
 	s.agentRoutes(r)
+	s.suspensionRoutes(r)
 	s.familyRoutes(r)
 	s.eventRoutes(r)
 	s.tokenRoutes(r)

@@ -88,23 +88,25 @@ func (a sessionSummary) append(o object) object {
 }
 
 type sessionAnswer struct {
-	ID           uuid.UUID         `json:"id"`
-	Agent        uuid.UUID         `json:"agent_id"`
-	Status       redisstore.Status `json:"status"`
-	MaxActions   int64             `json:"max_actions"`
-	ActionCount  int64             `json:"action_count"`
-	MaxValue     money.MicroUSD    `json:"max_value_usd"`
-	ValueUsed    money.MicroUSD    `json:"value_used_usd"`
-	ValueHeld    money.MicroUSD    `json:"value_held_usd"`
-	Overage      money.MicroUSD    `json:"value_overage_usd"`
-	Committed    money.MicroUSD    `json:"value_committed_usd"` // rollbacks do not lower it
-	MaxCommitted *money.MicroUSD   `json:"max_committed_usd,omitzero"`
-	MaxLease     int64             `json:"max_lease_seconds"`
-	Scopes       []string          `json:"scopes"`
-	Metadata     jsontext.Value    `json:"metadata"`
-	Expires      timestamp         `json:"expires_at"`
-	Created      timestamp         `json:"created_at"`
-	Ended        timestamp         `json:"ended_at,omitzero"`
+	ID               uuid.UUID         `json:"id"`
+	Agent            uuid.UUID         `json:"agent_id"`
+	Status           redisstore.Status `json:"status"`
+	MaxActions       int64             `json:"max_actions"`
+	ActionCount      int64             `json:"action_count"`
+	MaxValue         money.MicroUSD    `json:"max_value_usd"`
+	ValueUsed        money.MicroUSD    `json:"value_used_usd"`
+	ValueHeld        money.MicroUSD    `json:"value_held_usd"`
+	Overage          money.MicroUSD    `json:"value_overage_usd"`
+	Committed        money.MicroUSD    `json:"value_committed_usd"` // rollbacks do not lower it
+	MaxCommitted     *money.MicroUSD   `json:"max_committed_usd,omitzero"`
+	MaxLease         int64             `json:"max_lease_seconds"`
+	Scopes           []string          `json:"scopes"`
+	Metadata         jsontext.Value    `json:"metadata"`
+	Expires          timestamp         `json:"expires_at"`
+	Created          timestamp         `json:"created_at"`
+	Ended            timestamp         `json:"ended_at,omitzero"`
+	Suspended        timestamp         `json:"suspended_at,omitzero"`
+	SuspensionReason string            `json:"suspension_reason,omitzero"`
 }
 
 func sessionOf(v redisstore.Session) sessionAnswer {
@@ -115,6 +117,7 @@ func sessionOf(v redisstore.Session) sessionAnswer {
 		Committed: v.ValueCommitted, MaxCommitted: v.MaxCommitted, MaxLease: int64(v.MaxLease / time.Second),
 		Scopes: v.Scopes, Metadata: metadataOf(v.Metadata),
 		Expires: timestamp(v.Expires), Created: timestamp(v.Created), Ended: timestamp(v.Ended),
+		Suspended: timestamp(v.Suspended), SuspensionReason: v.SuspensionReason,
 	}
 }
 
@@ -323,5 +326,11 @@ func (a sessionAnswer) append(o object) (object, error) {
 	if !a.Ended.IsZero() {
 		o = o.time(`,"ended_at":`, a.Ended)
 	}
-	return append(o, '}'), nil
+	if !a.Suspended.IsZero() {
+		o = o.time(`,"suspended_at":`, a.Suspended)
+	}
+	if a.SuspensionReason != "" {
+		o, err = o.text(`,"suspension_reason":`, a.SuspensionReason)
+	}
+	return append(o, '}'), err
 }

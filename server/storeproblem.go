@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"strings"
+	"time"
 
 	"remit/redisstore"
 )
@@ -18,6 +19,8 @@ func storeProblem(err error) (_ problem, known bool) {
 		notPending *redisstore.NotPendingError
 		notActive  *redisstore.NotActiveError
 		scope      *redisstore.ScopeError
+		agent      *redisstore.AgentSuspendedError
+		session    *redisstore.SessionSuspendedError
 	)
 	switch {
 	case errors.As(err, &notReady):
@@ -38,6 +41,10 @@ func storeProblem(err error) (_ problem, known bool) {
 		return sessionNotActive(notActive), true
 	case errors.As(err, &scope):
 		return needsScope(scope.Scope, "the session does not hold the scope"), true
+	case errors.As(err, &agent):
+		return suspended("agent_suspended", agent, agent.Since), true
+	case errors.As(err, &session):
+		return suspended("session_suspended", session, session.Since), true
 	}
 	return problem{}, false
 }
@@ -78,6 +85,12 @@ func transactionNotReversible() problem {
 func sessionNotActive(e *redisstore.NotActiveError) problem {
 	p := newProblem(403, "session_not_active", e.Error())
 	p.SessionStatus = e.Status
+	return p
+}
+
+func suspended(code string, err error, since time.Time) problem {
+	p := newProblem(403, code, err.Error())
+	p.Suspended = timestamp(since)
 	return p
 }
 

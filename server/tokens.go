@@ -206,7 +206,7 @@ func (s *Server) revokeToken(ctx *fasthttp.RequestCtx) error {
 		return err
 	}
 	if refresh.Agent != access.Agent {
-		return cmp.Or(s.store.CheckToken(requestContext(ctx), *access.caller.Token), errForeignToken)
+		return cmp.Or(s.store.CheckLive(requestContext(ctx), *access.caller.Token), errForeignToken)
 	}
 	if err := s.store.RevokeFamily(requestContext(ctx), *access.caller.Token, refresh.Family); err != nil {
 		return err

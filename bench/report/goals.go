@@ -47,7 +47,7 @@ var goals = []goal{
 	{what: "charge p50 / go-redis p50, 1 connection", benchmark: "OneConnection/charge", metric: "p50-x-redis", bound: 1.25, atMost: true,
 		why: "a charge passes two sockets and wakes a goroutine at each, go-redis passes one"},
 	{what: "p99 of charges, twice the capacity / half", benchmark: "Held/overload", metric: "p99-x-normal", bound: 10, atMost: true,
-		why: "charges wait in a queue until they are served or shed"},
+		why: "since due: the clients have no free connection; refusals for all would take most of the core (reliability.md)"},
 	{what: "leased charges in the Go SDK, one core", benchmark: leasedInGo, metric: "ops/s", bound: 5_000_000, unit: "/s",
 		why: "each charge takes its part of the lease by an atomic operation and reads the clock"},
 	{what: "allocations per leased charge", benchmark: leasedInGo, metric: "allocs/op", bound: 0, atMost: true,

@@ -27,13 +27,13 @@ func WantError(t *testing.T, what string, err, want error) {
 	}
 }
 
-// Eventually returns when the condition holds. It is for what only time brings, and fails after 30 s.
+// Eventually returns when the condition holds. It is for what only time brings, and fails after 10 s.
 func Eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second) // some conditions take many calls, under the race detector
+	deadline := time.Now().Add(10 * time.Second)
 	for !condition() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not in 30 s: %s", what)
+			t.Fatalf("not in 10 s: %s", what)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}

@@ -1,4 +1,5 @@
--- Records that a session holds nothing. With max_committed (include/budget.lua) h stays, as 0. While it has open leases
+-- Records that a session holds nothing. With max_committed (include/budget.lua) or restrictions
+-- (include/restrict.lua) h stays, as 0. While it has open leases
 -- (include/leases.lua) hx stays too: it is not after the expiry of the next.
 local function hold_nothing(session, gb, lv)
   if lv then

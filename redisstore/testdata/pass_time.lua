@@ -41,7 +41,7 @@ for _, member in ipairs(redis.call('ZRANGE', agent_sessions, 0, -1)) do
   for _, open in ipairs(redis.call('ZRANGE', leases .. text(member), 0, -1)) do
     granted[lease .. text(string.sub(open, 1, 14))] = true
   end
-  move(session .. text(member), {'x', 'hx', 'e', 'c'})
+  move(session .. text(member), {'x', 'hx', 'e', 'c', 'su'})
   for _, due in ipairs({holds .. text(member), leases .. text(member)}) do
     local open = redis.call('ZRANGE', due, 0, -1, 'WITHSCORES')
     for i = 1, #open, 2 do

@@ -11,6 +11,8 @@ export const codes = {
   insufficientScope: "insufficient_scope",
   sessionLimitReached: "session_limit_reached",
   sessionNotActive: "session_not_active",
+  agentSuspended: "agent_suspended",
+  sessionSuspended: "session_suspended",
   quotaExceeded: "quota_exceeded",
   forbidden: "forbidden",
   organizationsClosed: "organizations_closed",

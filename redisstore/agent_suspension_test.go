@@ -1,0 +1,190 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/internal/suite"
+	"remit/money"
+)
+
+// createAgents creates agents of the tenant's organization, several at once.
+func (w tenant) createAgents(t *testing.T, s *Store, count int) []uuid.UUID {
+	t.Helper()
+	ids := make([]uuid.UUID, count)
+	var workers sync.WaitGroup
+	for worker := range 16 {
+		workers.Go(func() {
+			for i := worker; i < count; i += 16 {
+				created, err := s.CreateAgent(context.Background(), w.key, Agent{Name: "scout", Scopes: []string{"read"}}, w.secret, nil)
+				if err != nil {
+					t.Error(err)
+				}
+				ids[i] = created.ID
+			}
+		})
+	}
+	workers.Wait()
+	return ids
+}
+
+func TestAllAgentsAreSuspendedOverSeveralPages(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		count := agentsAtOnce + 20
+		if suite.Long {
+			count = 10_000
+		}
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		ids := append(w.createAgents(t, s, count-1), w.agent.ID)
+		began := time.Now()
+		if got := must(s.SuspendAgents(t.Context(), w.key, "drill"))(t); got != int64(count) {
+			t.Errorf("%d are suspended, want %d", got, count)
+		}
+		t.Logf("%d agents in %v", count, time.Since(began))
+		for i := 0; i < count; i += 1 + count/97 {
+			agent := must(s.Agent(t.Context(), w.key, ids[i]))(t)
+			_, err := s.ExchangeSecret(t.Context(), ids[i], w.secret)
+			wantError(t, "exchange", err, &AgentSuspendedError{agent.Suspended})
+			if agent.SuspensionReason != "drill" || agent.Status() != Active {
+				t.Errorf("%+v", agent)
+			}
+		}
+		if got := must(s.ResumeAgents(t.Context(), w.key, ""))(t); got != int64(count) {
+			t.Errorf("%d are resumed, want %d", got, count)
+		}
+		must(s.ExchangeSecret(t.Context(), ids[count/2], w.secret))(t)
+	})
+}
+
+// A suspension that broke off midway is completed by its repetition, which keeps the times of the first.
+func TestASuspensionOfAllAgentsMayBeRepeated(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		rest := w.createAgents(t, s, 3)
+		first := must(s.SuspendAgent(t.Context(), w.key, rest[1], "first"))(t)
+		must(s.RevokeAgent(t.Context(), w.key, rest[2]))(t)
+		for range 2 {
+			if got := must(s.SuspendAgents(t.Context(), w.key, "second"))(t); got != 3 {
+				t.Errorf("%d are suspended, want 3", got)
+			}
+			if got := must(s.Agent(t.Context(), w.key, rest[1]))(t); !reflect.DeepEqual(got, first) {
+				t.Errorf("%+v, want %+v", got, first)
+			}
+		}
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := s.ResumeAgents(cancelled, w.key, ""); err == nil {
+			t.Error("a cancelled resumption succeeds")
+		}
+	})
+}
+
+func TestASessionThatWasResumedIsStoredAsBefore(t *testing.T) {
+	t.Parallel()
+	most := money.MicroUSD(50)
+	for name, n := range map[string]NewSession{
+		"plain": {MaxActions: 10, MaxValue: 100}, "with max_committed": {MaxActions: 10, MaxValue: 100, MaxCommitted: &most},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+				w := newTenant(t, s, n)
+				must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 7}))(t)
+				key := s.keys.session(w.agent.ID, w.session.ID)
+				before := must(peek(t, s).HGetAll(t.Context(), key).Result())(t)
+				suspended := must(s.SuspendSession(t.Context(), w.key, w.session.ID, "why"))(t)
+				read := must(s.Session(t.Context(), w.byKey(), w.session.ID))(t)
+				if !reflect.DeepEqual(suspended, read) || read.Suspended.IsZero() || read.RemainingValue() != min(93, 43+50*money.MicroUSD(oneIfNil(n.MaxCommitted))) {
+					t.Errorf("suspended as %+v, read as %+v", suspended, read)
+				}
+				must(s.ResumeSession(t.Context(), w.key, w.session.ID, ""))(t)
+				if after := must(peek(t, s).HGetAll(t.Context(), key).Result())(t); !reflect.DeepEqual(before, after) {
+					t.Errorf("%v became %v", before, after)
+				}
+			})
+		})
+	}
+}
+
+func oneIfNil(most *money.MicroUSD) int {
+	if most == nil {
+		return 1
+	}
+	return 0
+}
+
+// An instance of the version before knows no suspension. What it does to a suspended session must not end the suspension
+// for the others, and must lose nothing.
+func TestTheVersionBeforeLeavesASessionSuspended(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 10_000})
+		old, now := version(before{must(Open(s.config))(t)}), present{s}
+		token := must(now.exchange(t.Context(), w))(t)
+		session := w.session.ID
+		committed := must(old.begin(t.Context(), token, holding(session, time.Hour)))(t)
+		rolledBack := must(old.begin(t.Context(), token, holding(session, time.Hour)))(t)
+		must(s.SuspendSession(t.Context(), w.key, session, ""))(t)
+		refused := func(after string) {
+			t.Helper()
+			_, err := now.charge(t.Context(), token, session, Charge{Count: 1})
+			var suspended *SessionSuspendedError
+			if !errors.As(err, &suspended) {
+				t.Errorf("after %s: %v", after, err)
+			}
+		}
+		refused("the suspension")
+		for what, do := range map[string]func() error{
+			"a commit":   func() error { return old.commit(t.Context(), token, session, committed, 900) },
+			"a rollback": func() error { return old.rollback(t.Context(), token, session, rolledBack) },
+		} {
+			wantError(t, what, do(), nil)
+			refused(what)
+		}
+		must(old.begin(t.Context(), token, holding(session, soon)))(t)
+		time.Sleep(2 * soon)
+		usage := must(old.read(t.Context(), token, session))(t)
+		refused("a hold that was due")
+		if usage.ActionCount != 3 || usage.ValueUsed != 900 || usage.ValueHeld != 0 || usage.MaxValue != 10_000 {
+			t.Errorf("the version before reads %+v", usage)
+		}
+		must(s.ResumeSession(t.Context(), w.key, session, ""))(t)
+		for _, v := range []version{old, now} {
+			must(v.charge(t.Context(), token, session, Charge{Count: 1, Value: 10}))(t)
+		}
+		read := must(s.Session(t.Context(), w.byKey(), session))(t)
+		if read.ActionCount != 5 || read.ValueUsed != 920 || read.ValueCommitted != 920 || read.MaxCommitted != nil {
+			t.Errorf("read %+v", read)
+		}
+	})
+}
+
+func TestAChangedAgentsMemoryIsCounted(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		held := func() int64 {
+			a := s.usage.account(w.key.Organization)
+			a.mu.Lock()
+			defer a.mu.Unlock()
+			return a.used()[bytesHeld]
+		}
+		before, long, short := held(), `{"k":"`+strings.Repeat("x", 4000)+`"}`, ""
+		must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, AgentChanges{Metadata: &long}))(t)
+		if grown := held() - before; grown < 4000 || grown > 8000 {
+			t.Errorf("4000 bytes more count as %d", grown)
+		}
+		must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, AgentChanges{Metadata: &short}))(t)
+		if got := held(); got != before {
+			t.Errorf("without them %d are held, want %d", got, before)
+		}
+	})
+}

@@ -1,0 +1,46 @@
+package redisstore
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+)
+
+var (
+	suspendSession = newScript("suspend_session", writes)
+	resumeSession  = newScript("resume_session", writes)
+)
+
+// SuspendSession suspends an active session of the key's organization, and returns it. Until ResumeSession nothing new may
+// be done in it; what has begun may settle. One that is suspended keeps its first time and reason ("" for none). Errors:
+// ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError.
+func (s *Store) SuspendSession(ctx context.Context, key APIKey, id uuid.UUID, reason string) (Session, error) {
+	act, err := s.actOnSession(ctx, Caller{Key: &key}.urgently(), id, nil)
+	if err != nil {
+		return Session{}, err
+	}
+	return s.restrictSession(ctx, suspendSession, act, id, reason)
+}
+
+// ResumeSession ends a session's suspension, and returns the session. The reason is for the audit trail. Errors:
+// ErrInvalidAPIKey, ErrUnknownSession, *NotActiveError.
+func (s *Store) ResumeSession(ctx context.Context, key APIKey, id uuid.UUID, reason string) (Session, error) {
+	act, err := s.actOnSession(ctx, Caller{Key: &key}, id, nil)
+	if err != nil {
+		return Session{}, err
+	}
+	return s.restrictSession(ctx, resumeSession, act, id, reason)
+}
+
+// restrictSession suspends or resumes one session.
+func (s *Store) restrictSession(ctx context.Context, sc *script, act actor, id uuid.UUID, reason string) (Session, error) {
+	keys := s.sessionKeys(act, id)
+	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
+		return s.client.Run(ctx, act.flow, sc, keys[:], act.organization, act.agent, reason, s.audit(ctx, act))
+	})
+	if err != nil {
+		return Session{}, act.errorFor(err)
+	}
+	s.usage.noteEvent(act.organization)
+	return sessionFrom(r, id)
+}

@@ -1,0 +1,64 @@
+package server
+
+import (
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/valyala/fasthttp"
+	"remit/redisstore"
+)
+
+type changeAgentRequest struct {
+	Name        optional[string]         `json:"name"`
+	Description optional[string]         `json:"description"`
+	Metadata    optional[jsontext.Value] `json:"metadata"`
+	Scopes      optional[[]string]       `json:"scopes"`
+}
+
+func (r *changeAgentRequest) changes() (redisstore.AgentChanges, error) {
+	var v validation
+	var c redisstore.AgentChanges
+	if r.Name.given {
+		v.name(r.Name)
+		c.Name = &r.Name.value
+	}
+	if r.Description.given {
+		v.description(r.Description.value)
+		c.Description = &r.Description.value
+	}
+	if r.Metadata.given {
+		metadata := v.object("metadata", r.Metadata, maxMetadata)
+		c.Metadata = &metadata
+	}
+	if r.Scopes.given {
+		v.scopes(r.Scopes.value)
+		c.Scopes = &r.Scopes.value
+	}
+	v.require(c != (redisstore.AgentChanges{}), "", "name at least one of name, description, metadata and scopes")
+	return c, v.err()
+}
+
+func (v *validation) description(description string) {
+	v.require(utf8.RuneCountInString(description) <= maxDescriptionLength, "description", "must have at most 1000 characters")
+}
+
+// changeAgent changes an agent. Scopes that it no longer has are refused at once.
+func (s *Server) changeAgent(ctx *fasthttp.RequestCtx) error {
+	key, id, err := keyAndID(ctx)
+	if err != nil {
+		return err
+	}
+	var request changeAgentRequest
+	if err := decode(ctx, &request); err != nil {
+		return err
+	}
+	wanted, err := request.changes()
+	if err != nil {
+		return err
+	}
+	agent, err := s.store.ChangeAgent(requestContext(ctx), key, id, wanted)
+	if err != nil {
+		return err
+	}
+	return answer(ctx, agentOf(agent))
+}
