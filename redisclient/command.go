@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"strconv"
+	"sync"
 	"sync/atomic"
 
 	"github.com/google/uuid"
@@ -22,7 +23,7 @@ type Command struct {
 	keyWord int // where the first key stands
 	flow    Flow
 	bounds  bounds
-	reply   Reply
+	sent    redis.Cmd // as go-redis takes it
 
 	confirm bool          // it counts only once it is replicated
 	merged  *mergedScript // by which it may share a command; nil for none
@@ -77,11 +78,32 @@ func (w *scriptWord) MarshalBinary() ([]byte, error) {
 }
 
 // NewCommand begins the call of a script that has so many keys. Add the keys and then the arguments, in their order.
-func NewCommand(f Flow, keys int) *Command {
-	c := &Command{flow: f, keyWord: firstKeyWord}
+func NewCommand(f Flow, keys int) *Command { return new(Command).begin(f, keys) }
+
+func (c *Command) begin(f Flow, keys int) *Command {
+	c.flow, c.keyWord = f, firstKeyWord
 	c.words, c.texts, c.chunks, c.bytes = c.room.words[:firstKeyWord], c.room.texts[:0], c.room.chunks[:0], c.room.bytes[:0]
 	c.words[namingWord], c.words[countWord] = &c.script, keys
 	return c
+}
+
+// usedCommands are commands whose calls have ended. With a new one for each call, most of what a request allocates would be
+// its command.
+var usedCommands = sync.Pool{New: func() any { return new(Command) }}
+
+// recycle hands the command back for another call, which must be the last use of it. Do not recycle one whose call failed: a
+// pipeline that its caller has left may still read it.
+func (c *Command) recycle() {
+	c.forget()
+	usedCommands.Put(c)
+}
+
+// forget drops what the command points to, and what it did. Its bytes stay until they are written over.
+func (c *Command) forget() {
+	clear(c.room.words[:])
+	clear(c.room.texts[:])
+	c.words, c.texts, c.chunks, c.bytes = nil, nil, nil, nil
+	c.script.bytes, c.bounds, c.sent, c.merged, c.confirm, c.unknown = nil, bounds{}, redis.Cmd{}, nil, false, false
 }
 
 // of makes it a call of this script: by its name, or with its source.
@@ -93,7 +115,8 @@ func (c *Command) of(ctx context.Context, sc *Script, withSource bool) unretried
 		c.words[verbWord], c.script.bytes, c.merged = "evalsha", sc.sha, sc.merged
 	}
 	c.unknown = false
-	return unretriedCmd{redis.NewCmd(ctx, c.words...)}
+	c.sent = *redis.NewCmd(ctx, c.words...) // which allocates nothing, because it is inlined
+	return unretriedCmd{&c.sent}
 }
 
 // classify is classify for the error of a call: what was never written leaves nothing in doubt.

@@ -46,14 +46,25 @@ func (c *connections) dialer(options *redis.UniversalOptions) func(context.Conte
 		if err != nil {
 			return nil, err
 		}
-		return &connection{conn, c, generation}, nil
+		return newConnection(conn, c, generation), nil
 	}
 }
 
 type connection struct {
 	net.Conn
 	all        *connections
-	generation int64 // of its making
+	generation int64           // of its making
+	socket     syscall.RawConn // to see whether it is still open
+}
+
+func newConnection(conn net.Conn, all *connections, generation int64) *connection {
+	c := &connection{conn, all, generation, unseen{}}
+	if of, ok := conn.(syscall.Conn); ok {
+		if socket, err := of.SyscallConn(); err == nil {
+			c.socket = socket
+		}
+	}
+	return c
 }
 
 // SyscallConn implements syscall.Conn. go-redis asks for it whenever it takes a connection out of its pool, to see whether
@@ -62,10 +73,7 @@ func (c *connection) SyscallConn() (syscall.RawConn, error) {
 	if c.generation != c.all.generation.Load() {
 		return nil, errRetired
 	}
-	if conn, ok := c.Conn.(syscall.Conn); ok {
-		return conn.SyscallConn()
-	}
-	return unseen{}, nil
+	return c.socket, nil
 }
 
 // unseen is a connection that cannot be inspected, because TLS lies over it. It passes for healthy.

@@ -38,6 +38,23 @@ func (j *joined) value(i int) (string, bool) {
 	return value, has
 }
 
+// number returns the value i, and false if it is not a plain number or has more digits than every int64 holds.
+func (j *joined) number(i int) (int64, bool) {
+	const digits = 18
+	rest, has := j.rest(i)
+	n, end := int64(0), 0
+	for ; end < len(rest) && end < digits && rest[end] >= '0' && rest[end] <= '9'; end++ {
+		n = 10*n + int64(rest[end]-'0')
+	}
+	if !has || end == 0 || end < len(rest) && rest[end] != lineBreak {
+		return 0, false
+	}
+	if end < len(rest) {
+		j.at, j.from = i+1, j.from+end+1
+	}
+	return n, true
+}
+
 // codeOf takes the code off a script's answer, and gives the reply the values.
 func (r *Reply) codeOf(answer any) string {
 	r.Values, r.joined = nil, joined{}

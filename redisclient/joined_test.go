@@ -40,6 +40,28 @@ func TestAJoinedReplyIsReadAsAnArrayIs(t *testing.T) {
 	}
 }
 
+func TestANumberOfAJoinedReplyIsReadAsThatOfAnArrayIs(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"0", "7", "007", "1000000000000000000", "9223372036854775807", "9223372036854775808", "-1", "+1", "", "1x", "1 ", " 1", "1.0", "x",
+	} {
+		array, joined := new(Reply).read(t, []any{"ok", text, "5"}), new(Reply).read(t, "ok\n"+text+"\n5")
+		last := new(Reply).read(t, "ok\n"+text)
+		want := array.Number(0)
+		if got, alone := joined.Number(0), last.Number(0); got != want || alone != want {
+			t.Errorf("%q: %d, and %d as the last value, want %d", text, got, alone, want)
+		}
+		for _, r := range []*Reply{joined, last} {
+			if (r.Err == nil) != (array.Err == nil) || array.Err != nil && r.Err.Error() != array.Err.Error() {
+				t.Errorf("%q: %v, want %v", text, r.Err, array.Err)
+			}
+		}
+		if next := joined.Number(1); next != 5 {
+			t.Errorf("%q: the next one is %d", text, next)
+		}
+	}
+}
+
 func TestAJoinedReplyHasNoMoreValuesThanLines(t *testing.T) {
 	t.Parallel()
 	for answer, values := range map[string]int{"ok": 0, "ok\n": 1, "ok\n1": 1, "ok\n1\n": 2, "ok\n\n\n": 3} {

@@ -2,6 +2,7 @@ package redisclient
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
@@ -14,11 +15,23 @@ type pipeliners struct {
 	merges       prometheus.Observer // observes how many calls share a command
 	cluster      bool
 
+	last      atomic.Pointer[pipeliner] // that was asked for; most clients have only one server
 	mu        sync.RWMutex
 	byAddress map[string]*pipeliner
 }
 
 func (l *pipeliners) of(server *redis.Client) *pipeliner {
+	if last := l.last.Load(); last != nil && last.server == server {
+		return last
+	}
+	found := l.find(server)
+	if !l.cluster { // there every call has another
+		l.last.Store(found)
+	}
+	return found
+}
+
+func (l *pipeliners) find(server *redis.Client) *pipeliner {
 	address := server.Options().Addr
 	l.mu.RLock()
 	known := l.byAddress[address]

@@ -71,7 +71,12 @@ func (r *Reply) Optional(i int) string {
 }
 
 // Number reads a count, an amount or a time: none of them is below 0.
-func (r *Reply) Number(i int) int64 { return r.Parse(r.Text(i)) }
+func (r *Reply) Number(i int) int64 {
+	if number, plain := r.joined.number(i); plain {
+		return number
+	}
+	return r.Parse(r.Text(i))
+}
 
 // NumberOr0 is Number for something that may not have happened or been counted: nil and "" give 0.
 func (r *Reply) NumberOr0(i int) int64 {

@@ -23,10 +23,14 @@ const (
 // It sends a script again only when the one before certainly did not run: NOSCRIPT, a refused connection, a slot that is
 // moving.
 func (c *Client) Run(ctx context.Context, f Flow, sc *Script, keys []string, args ...any) (*Reply, error) {
-	cmd := NewCommand(f, len(keys))
+	cmd := usedCommands.Get().(*Command).begin(f, len(keys))
 	cmd.Keys(keys...)
 	cmd.Arguments(args...)
-	return c.RunCommand(ctx, sc, cmd)
+	r, err := c.RunCommand(ctx, sc, cmd)
+	if err == nil {
+		cmd.recycle()
+	}
+	return r, err
 }
 
 // RunCommand is Run for a command that was put together by the caller. A success that no replica has confirmed has both a
@@ -73,10 +77,11 @@ func (c *Client) read(sc *Script, cmd *Command, answer any, err error) (*Reply, 
 	if err != nil && !isUnconfirmed(err) {
 		return nil, cmd.classify(err, sc.access)
 	}
-	if refusal := c.config.Refusals.Read(&cmd.reply, answer); refusal != nil && (err == nil || !hasWritten(refusal)) {
+	r := &Reply{}
+	if refusal := c.config.Refusals.Read(r, answer); refusal != nil && (err == nil || !hasWritten(refusal)) {
 		return nil, refusal // it acknowledges nothing, so nothing need be confirmed
 	}
-	return &cmd.reply, classify(err, sc.access)
+	return r, classify(err, sc.access)
 }
 
 func hasWritten(refusal error) bool {

@@ -47,7 +47,7 @@ func decode(ctx *fasthttp.RequestCtx, request any) error {
 // isJSON reports whether the body is declared as JSON in the usual spelling.
 func isJSON(header *fasthttp.RequestHeader) bool {
 	return bytes.Equal(header.ContentType(), []byte("application/json")) &&
-		countHeader(header.RawHeaders(), fasthttp.HeaderContentType) == 1 && len(header.Peek(fasthttp.HeaderContentEncoding)) == 0
+		countHeader(header.RawHeaders(), fasthttp.HeaderContentType) == 1 && len(header.PeekCanonical(canonicalEncoding)) == 0
 }
 
 func checkMediaType(header *fasthttp.RequestHeader) error {

@@ -13,6 +13,7 @@ const headerAPIKey = "X-Api-Key" // in the canonical form of fasthttp
 var (
 	canonicalAPIKey        = []byte(headerAPIKey)
 	canonicalAuthorization = []byte(fasthttp.HeaderAuthorization)
+	canonicalEncoding      = []byte(fasthttp.HeaderContentEncoding)
 	canonicalExpect        = []byte(fasthttp.HeaderExpect)
 	canonicalRequestID     = []byte(headerRequestID)
 	canonicalCacheControl  = []byte(fasthttp.HeaderCacheControl)

@@ -27,10 +27,13 @@ const (
 	notAnID = "must be a UUID"
 )
 
+// idTextSize is the length of an id in its text form (RFC 9562 §4).
+const idTextSize = 36
+
 // parseID reads a UUID in the form of RFC 9562 §4, in any case. It refuses the other forms that libraries accept.
 func parseID(text string) (uuid.UUID, bool) {
 	id, err := uuid.Parse(text)
-	return id, err == nil && len(text) == len(uuid.UUID{}.String())
+	return id, err == nil && len(text) == idTextSize
 }
 
 // pathID returns the id in the path.

@@ -1,7 +1,7 @@
 package server
 
 import (
-	"crypto/sha256"
+	"hash/maphash"
 	"sync"
 	"time"
 
@@ -16,6 +16,7 @@ type tokenCache struct {
 	keys    *token.Keyring
 	store   *redisstore.Store
 	metrics *serviceMetrics
+	seed    maphash.Seed
 	shards  [cacheShards]cacheShard
 }
 
@@ -26,56 +27,60 @@ const (
 
 type cacheShard struct {
 	mu     sync.RWMutex
-	tokens map[[sha256.Size]byte]*cachedToken // by the SHA-256 of the whole token
+	tokens map[uint64]*cachedToken // by a hash of the whole token
 }
 
 // cachedToken is a valid access token with everything derived from it. It is shared and never changed.
 type cachedToken struct {
 	token.Access
+	text     string
 	caller   caller
 	identity identity
 }
 
 func newTokenCache(keys *token.Keyring, store *redisstore.Store, metrics *serviceMetrics) *tokenCache {
-	v := &tokenCache{keys: keys, store: store, metrics: metrics}
+	v := &tokenCache{keys: keys, store: store, metrics: metrics, seed: maphash.MakeSeed()}
 	for i := range v.shards {
-		v.shards[i].tokens = map[[sha256.Size]byte]*cachedToken{}
+		v.shards[i].tokens = map[uint64]*cachedToken{}
 	}
 	return v
 }
 
-// verify is token.Keyring.VerifyAccess with a cache.
+// verify is token.Keyring.VerifyAccess with a cache. The hash only finds a token: the whole text decides. Nobody knows the
+// seed, so a stranger's text cannot be compared with a token, and its time says nothing.
 func (v *tokenCache) verify(text []byte, now time.Time) (*cachedToken, error) {
-	hash := sha256.Sum256(text)
-	shard := &v.shards[hash[0]%cacheShards]
+	hash := maphash.Bytes(v.seed, text)
+	shard := &v.shards[hash%cacheShards]
 	shard.mu.RLock()
 	known, found := shard.tokens[hash]
 	shard.mu.RUnlock()
-	if found && now.Before(known.caller.expires) {
+	if found && known.text == string(text) && now.Before(known.caller.expires) {
 		v.metrics.tokenHits.Add(1)
 		return known, nil
 	}
-	access, err := v.keys.VerifyAccess(string(text), now)
+	own := string(text)
+	access, err := v.keys.VerifyAccess(own, now)
 	if err != nil {
 		return nil, err
 	}
 	v.metrics.tokenMisses.Add(1)
-	good := v.newCached(access)
+	good := v.newCached(own, access)
 	shard.put(hash, good, now)
 	return good, nil
 }
 
-func (v *tokenCache) newCached(access token.Access) *cachedToken {
+func (v *tokenCache) newCached(text string, access token.Access) *cachedToken {
 	held := v.store.Remembered(heldBy(access))
 	return &cachedToken{
 		Access:   access,
+		text:     text,
 		caller:   caller{redisstore.Caller{Token: held}, access.Scopes, access.Expires()},
 		identity: newIdentity(access),
 	}
 }
 
 // put stores a token, and evicts another when the shard is full.
-func (s *cacheShard) put(hash [sha256.Size]byte, good *cachedToken, now time.Time) {
+func (s *cacheShard) put(hash uint64, good *cachedToken, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.tokens) >= cachedPerShard {
@@ -87,7 +92,7 @@ func (s *cacheShard) put(hash [sha256.Size]byte, good *cachedToken, now time.Tim
 // evictOne evicts an expired token if one of a few is expired, or else any.
 func (s *cacheShard) evictOne(now time.Time) {
 	const few = 8
-	var last [sha256.Size]byte
+	var last uint64
 	examined := 0
 	for hash, known := range s.tokens { // in random order
 		last, examined = hash, examined+1

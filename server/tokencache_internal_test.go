@@ -1,6 +1,7 @@
 package server
 
 import (
+	"hash/maphash"
 	"slices"
 	"sync"
 	"testing"
@@ -79,14 +80,35 @@ func TestOnlyTheVeryTokenIsRemembered(t *testing.T) {
 	}
 }
 
+// Two tokens may have one hash. The one that came last is remembered, and both are themselves.
+func TestATokenWithTheHashOfAnotherIsItself(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	keys := someKeyring(t)
+	v := newTokenCache(keys, &redisstore.Store{}, &serviceMetrics{})
+	other, _ := sign(t, keys, now)
+	cached, err := v.verify([]byte(other), now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, want := sign(t, keys, now)
+	hash := maphash.String(v.seed, text)
+	v.shards[hash%cacheShards].put(hash, cached, now)
+	for range 2 {
+		if got, err := v.verify([]byte(text), now); err != nil || got.Agent != want.Agent {
+			t.Errorf("%+v, %v, want %+v", got, err, want)
+		}
+	}
+}
+
 func TestTheTokenCacheIsBounded(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	var shard cacheShard
-	shard.tokens = map[[32]byte]*cachedToken{}
+	shard.tokens = map[uint64]*cachedToken{}
 	fill := func(from, to int, issued time.Time) {
 		for i := from; i < to; i++ {
-			shard.put([32]byte{byte(i), byte(i >> 8)}, &cachedToken{caller: caller{expires: token.Access{Issued: issued}.Expires()}}, now)
+			shard.put(uint64(i), &cachedToken{caller: caller{expires: token.Access{Issued: issued}.Expires()}}, now)
 		}
 	}
 	fill(0, cachedPerShard, now)
@@ -94,7 +116,7 @@ func TestTheTokenCacheIsBounded(t *testing.T) {
 	if len(shard.tokens) != cachedPerShard {
 		t.Errorf("%d tokens are remembered, want %d", len(shard.tokens), cachedPerShard)
 	}
-	if _, found := shard.tokens[[32]byte{byte((3*cachedPerShard - 1) % 256), byte((3*cachedPerShard - 1) >> 8)}]; !found {
+	if _, found := shard.tokens[3*cachedPerShard-1]; !found {
 		t.Error("the newest is not among them")
 	}
 }
