@@ -34,8 +34,6 @@ export const codes = {
   internalError: "internal_error",
   outcomeUnknown: "outcome_unknown",
   unavailable: "unavailable",
-  agentSuspended: "agent_suspended",
-  sessionSuspended: "session_suspended",
   agentLimitReached: "agent_limit_reached",
   budgetExhausted: "budget_exhausted",
   requestDecided: "request_decided",
