@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 )
 
@@ -39,6 +38,7 @@ type call struct {
 	key       string        // Idempotency-Key; empty: none
 	wait      time.Duration // for which the service may hold the request back
 	most      int64         // bytes of the response; 0: maxResponse
+	empty     bool          // whether a success has no body (204)
 
 	mayRetry func() bool // called before each attempt except the first; nil: always true
 }
@@ -109,7 +109,9 @@ func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Heade
 	}
 }
 
-var successes = []int{http.StatusOK, http.StatusCreated, http.StatusNoContent}
+func (q call) isSuccess(status int) bool {
+	return status == http.StatusOK || status == http.StatusCreated || q.empty && status == http.StatusNoContent
+}
 
 // response is an HTTP response whose body was read.
 type response struct {
@@ -119,7 +121,7 @@ type response struct {
 }
 
 // attempt sends q. If the service rejects the agent's access token it sends q again with a new one: the service checks the
-// token before it does anything else. The error is nil for the successes.
+// token before it does anything else. The error is nil for 200 and 201, and for the 204 of a call without a response body.
 func (c *caller) attempt(ctx context.Context, q call, body []byte) (response, error) {
 	if c.tokens == nil {
 		return c.send(ctx, q, body, c.bearer.reveal())
@@ -163,7 +165,7 @@ func (c *caller) send(ctx context.Context, q call, body []byte, bearer string) (
 	if int64(len(text)) > most {
 		return response{}, &unreadable{fmt.Errorf("it is longer than %d MiB", most>>20)}
 	}
-	if !slices.Contains(successes, received.StatusCode) {
+	if !q.isSuccess(received.StatusCode) {
 		return response{}, problemFrom(received.StatusCode, received.Header, text)
 	}
 	return response{received.StatusCode, received.Header, text}, nil
