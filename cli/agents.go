@@ -13,6 +13,9 @@ type agentCommands struct {
 	Create       createAgent       `cmd:"" help:"Create an agent and print its secret."`
 	List         listAgents        `cmd:"" help:"List the organization's agents, newest first."`
 	Show         showAgent         `cmd:"" help:"Show an agent."`
+	Update       updateAgent       `cmd:"" help:"Change an agent's name, description, metadata, scopes and limits."`
+	Suspend      suspendAgent      `cmd:"" help:"Suspend an agent at once, until it is resumed."`
+	Resume       resumeAgent       `cmd:"" help:"Let a suspended agent go on."`
 	Revoke       revokeAgent       `cmd:"" help:"Revoke an agent at once, with its tokens and open sessions."`
 	RotateSecret rotateAgentSecret `cmd:"" help:"Print a new secret for an agent."`
 	Families     listFamilies      `cmd:"" help:"List an agent's refresh token families, newest first."`
@@ -25,13 +28,14 @@ type createAgent struct {
 	Scopes      []string `env:"-" placeholder:"SCOPE,…" help:"Scopes of the agent; repeatable."`
 	Description string   `env:"-" help:"A description for people."`
 	Metadata    metadata `env:"-" placeholder:"JSON" help:"Metadata: a JSON object."`
+	agentLimits
 }
 
 // Run creates the agent.
 func (c *createAgent) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
 		made, err := o.CreateAgent(ctx, client.AgentParams{
-			Name: c.Name, Scopes: c.Scopes, Description: c.Description, Metadata: c.Metadata.sent(),
+			Name: c.Name, Scopes: c.Scopes, Description: c.Description, Metadata: c.Metadata.sent(), Limits: c.sent(),
 		})
 		if err != nil {
 			return err
@@ -79,11 +83,12 @@ func (c *showAgent) read(ctx context.Context, o *client.Organization) error {
 }
 
 func factsOfAgent(a client.AgentInfo) []fact {
-	return []fact{
-		{"ID", a.ID}, {"NAME", a.Name}, {"STATUS", a.Status}, {"SCOPES", strings.Join(a.Scopes, ",")},
-		{"DESCRIPTION", a.Description}, {"METADATA", shownMetadata(a.Metadata)}, {"ORGANIZATION", a.OrganizationID},
-		{"CREATED", moment(a.CreatedAt)}, {"REVOKED", moment(a.RevokedAt)},
+	facts := []fact{
+		{"ID", a.ID}, {"NAME", a.Name}, {"STATUS", a.Status}, {"SUSPENDED", moment(a.SuspendedAt)}, {"REASON", a.SuspensionReason},
+		{"SCOPES", strings.Join(a.Scopes, ",")}, {"DESCRIPTION", a.Description}, {"METADATA", shownMetadata(a.Metadata)},
+		{"ORGANIZATION", a.OrganizationID}, {"CREATED", moment(a.CreatedAt)}, {"REVOKED", moment(a.RevokedAt)},
 	}
+	return append(facts, factsOfLimits(a)...)
 }
 
 type revokeAgent struct{ showAgent }

@@ -20,6 +20,7 @@ type view struct {
 // style is what a terminal can show.
 type style struct {
 	width   int  // columns of the terminal
+	height  int  // its rows; 0: not known
 	unicode bool // otherwise ASCII only
 	colour  bool
 }
@@ -111,12 +112,16 @@ func (g gauge) cells(n int) (used, held int) {
 func (v view) gauges() []gauge {
 	s := v.session
 	value := gauge{
-		label: "value", used: int64(s.ValueUsed), held: int64(s.ValueHeld), over: int64(s.ValueOverage), limit: int64(s.MaxValue),
+		label: "value", used: int64(s.ValueUsed), held: sum(int64(s.ValueHeld), int64(s.ValueDelegated)), over: int64(s.ValueOverage), limit: int64(s.MaxValue),
 		words: [2]string{fmt.Sprintf("%s used", s.ValueUsed), s.ValueUsed.String()},
 	}
 	if s.ValueHeld > 0 {
 		value.words[0] += fmt.Sprintf(" + %s held", s.ValueHeld)
 		value.words[1] += "+" + s.ValueHeld.String()
+	}
+	if s.ValueDelegated > 0 {
+		value.words[0] += fmt.Sprintf(" + %s delegated", s.ValueDelegated)
+		value.words[1] += "+" + s.ValueDelegated.String()
 	}
 	value.words[0] += fmt.Sprintf(" of %s USD", s.MaxValue)
 	value.words[1] += "/" + s.MaxValue.String()
@@ -124,9 +129,15 @@ func (v view) gauges() []gauge {
 		value.words[0] += fmt.Sprintf(", %s beyond", s.ValueOverage)
 		value.words[1] += fmt.Sprintf(" %s over", s.ValueOverage)
 	}
-	actions := gauge{label: "actions", used: s.ActionCount, limit: s.MaxActions, words: [2]string{
+	actions := gauge{label: "actions", used: s.ActionCount, held: s.ActionsDelegated, limit: s.MaxActions, words: [2]string{
 		fmt.Sprintf("%d used of %d", s.ActionCount, s.MaxActions), fmt.Sprintf("%d/%d", s.ActionCount, s.MaxActions),
 	}}
+	if s.ActionsDelegated > 0 {
+		actions.words = [2]string{
+			fmt.Sprintf("%d used + %d delegated of %d", s.ActionCount, s.ActionsDelegated, s.MaxActions),
+			fmt.Sprintf("%d+%d/%d", s.ActionCount, s.ActionsDelegated, s.MaxActions),
+		}
+	}
 	return []gauge{actions, value, v.time()}
 }
 
@@ -155,7 +166,7 @@ func (v view) time() gauge {
 func (v view) draw(s style) []line {
 	width := max(s.width-1, 1)
 	lines := []line{{
-		{printable(v.session.Status), statusColour(v.session.Status)}, {"  session " + printable(v.session.ID), plain},
+		{printable(statusOf(v.session)), statusColour(statusOf(v.session))}, {"  session " + printable(v.session.ID), plain},
 	}}
 	gauges := v.gauges()
 	words, barWidth := fit(gauges, width)

@@ -25,6 +25,27 @@ func (o *asOrganization) call(operation func(context.Context, *client.Organizati
 	})
 }
 
+// callAtLeisure is call with a confirmation before it, for which a person may take longer than callTime.
+func (o *asOrganization) callAtLeisure(confirm, operation func(context.Context, *client.Organization) error) error {
+	var confirmation error
+	key, err := o.APIKey.read()
+	if err != nil {
+		return err
+	}
+	o.APIKey = credential(key) // standard input is read once
+	if key == "" {
+		return errNoKey
+	}
+	remit, err := o.client(client.Options{})
+	if err != nil {
+		return err
+	}
+	if confirmation = confirm(context.Background(), remit.Organization(key)); confirmation != nil {
+		return o.explain(confirmation)
+	}
+	return o.call(operation)
+}
+
 // agentFlags are an agent's id and secret.
 type agentFlags struct {
 	Agent  string     `placeholder:"ID" help:"The agent's id."`

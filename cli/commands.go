@@ -13,12 +13,15 @@ package cli
 // Commands are the commands of this package, to be embedded in those of main.
 type Commands struct {
 	Org     orgCommands     `cmd:"" help:"Create organizations, show them and rotate their keys."`
-	Agent   agentCommands   `cmd:"" help:"Create, list, show and revoke agents, and rotate their secrets."`
+	Agent   agentCommands   `cmd:"" help:"Create, list, show, update, suspend and revoke agents, and rotate their secrets."`
 	Token   tokenCommands   `cmd:"" help:"Exchange an agent's secret for tokens, and inspect tokens."`
-	Session sessionCommands `cmd:"" help:"Create, list, show, update, watch and end sessions."`
+	Session sessionCommands `cmd:"" help:"Create, list, show, update, watch, suspend and end sessions, and decide requests for more."`
+	Budget  budgetCommands  `cmd:"" help:"Set, show and remove the organization's budget."`
 
 	Charge      charge              `cmd:"" help:"Charge actions to a session."`
 	Transaction transactionCommands `cmd:"" help:"Begin, list, show, commit and roll back transactions."`
 	Events      events              `cmd:"" help:"Print or follow an agent's audit trail."`
+	SuspendAll  suspendAll          `cmd:"" help:"Suspend all agents of the organization at once."`
+	ResumeAll   resumeAll           `cmd:"" help:"Resume all agents of the organization."`
 	Completion  completion          `cmd:"" help:"Print the shell script that completes the arguments of remit."`
 }

@@ -13,7 +13,7 @@ func TestBashCompletesCommandsFlagsAndValues(t *testing.T) {
 	t.Parallel()
 	s := newTerminal(t)
 	for line, want := range map[string][]string{
-		"remit session ":             {"create", "end", "list", "show", "update", "watch"},
+		"remit session ":             {"approve", "create", "deny", "end", "list", "requests", "resume", "show", "suspend", "tree", "update", "watch"},
 		"remit session w":            {"watch"},
 		"remit a":                    {"agent"},
 		"remit agent list --sta":     {"--status"},

@@ -37,6 +37,9 @@ type sessions struct {
 	get  func(ctx context.Context, id string) (client.SessionInfo, error)
 	list func(ctx context.Context, f client.SessionFilter) iter.Seq2[client.SessionSummary, error]
 	end  func(ctx context.Context, id string) error
+	tree func(ctx context.Context, id string) (client.SessionTree, error)
+
+	requests func(ctx context.Context, id string, f client.MoreFilter) ([]client.MoreRequest, error)
 
 	charge       func(ctx context.Context, id string, one client.Charge) (client.Usage, error)
 	transaction  func(id string) *client.Transaction
@@ -47,7 +50,7 @@ type sessions struct {
 
 func sessionsOfOrganization(o *client.Organization) sessions {
 	return sessions{
-		get: o.GetSession, list: o.Sessions, end: o.EndSession,
+		get: o.GetSession, list: o.Sessions, end: o.EndSession, tree: o.SessionTree, requests: o.Requests,
 		charge: func(ctx context.Context, id string, one client.Charge) (client.Usage, error) {
 			results, err := o.ChargeMany(ctx, []client.SessionCharge{{SessionID: id, Charge: one}}, client.BatchOptions{IdempotencyKey: one.IdempotencyKey})
 			if err != nil {
@@ -73,6 +76,10 @@ func sessionsOfAgent(a *client.Agent) sessions {
 		get:  func(ctx context.Context, id string) (client.SessionInfo, error) { return a.Session(id).Get(ctx) },
 		list: a.Sessions,
 		end:  func(ctx context.Context, id string) error { return a.Session(id).End(ctx) },
+		tree: func(ctx context.Context, id string) (client.SessionTree, error) { return a.Session(id).Tree(ctx) },
+		requests: func(ctx context.Context, id string, f client.MoreFilter) ([]client.MoreRequest, error) {
+			return a.Session(id).Requests(ctx, f)
+		},
 		charge: func(ctx context.Context, id string, one client.Charge) (client.Usage, error) {
 			return a.Session(id).Charge(ctx, one)
 		},

@@ -44,11 +44,11 @@ func isTerminal(file *os.File) bool {
 
 // style reads the style on each call, because the window may have changed.
 func (s *screen) style() style {
-	width, _, err := term.GetSize(int(s.out.Fd()))
+	width, height, err := term.GetSize(int(s.out.Fd()))
 	if err != nil || width < 1 {
 		width = defaultWidth
 	}
-	return style{width: width, unicode: isUnicode(os.Getenv), colour: os.Getenv("NO_COLOR") == ""}
+	return style{width: width, height: height, unicode: isUnicode(os.Getenv), colour: os.Getenv("NO_COLOR") == ""}
 }
 
 // isUnicode reports whether the locale uses UTF-8.
@@ -62,11 +62,14 @@ func isUnicode(getenv func(string) string) bool {
 }
 
 // show draws a view in place of the previous one.
-func (s *screen) show(v view) error {
+func (s *screen) show(v view) error { return s.draw(v.draw) }
+
+// draw draws in place of the previous drawing.
+func (s *screen) draw(drawing func(style) []line) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	style := s.style()
-	lines := v.draw(style)
+	lines := drawing(style)
 	_, err := s.out.WriteString(redraw(s.drawn, lines, style))
 	s.drawn = lines
 	return err

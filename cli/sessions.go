@@ -18,6 +18,13 @@ type sessionCommands struct {
 	Update updateSession `cmd:"" help:"Raise or lower a session's limits."`
 	Watch  watchSession  `cmd:"" help:"Show a session's budget live until it ends."`
 	End    endSession    `cmd:"" help:"End a session and roll back its pending transactions."`
+
+	Suspend  suspendSession `cmd:"" help:"Suspend a session and its descendants at once, until it is resumed."`
+	Resume   resumeSession  `cmd:"" help:"Let a suspended session go on."`
+	Requests listRequests   `cmd:"" help:"List an agent's requests for more than the session's limits allow, newest first."`
+	Approve  approveRequest `cmd:"" help:"Approve a request for more, which raises the session's limits."`
+	Deny     denyRequest    `cmd:"" help:"Deny a request for more."`
+	Tree     treeOfSession  `cmd:"" help:"Show a session and its descendants as a tree."`
 }
 
 // limits are the limits of a session. Omitted ones are not sent; 0 is sent.
@@ -26,6 +33,9 @@ type limits struct {
 	MaxValue   *money.MicroUSD `name:"max-value-usd" env:"-" placeholder:"USD" help:"Maximum value in USD, with up to 6 decimals. A new session defaults to the service's setting, 100 unless changed."`
 	ExpiresIn  *duration       `env:"-" placeholder:"DURATION" help:"Lifetime from now, such as 90s, 2h or 30d, up to 30d. A new session defaults to the service's setting, 1h unless changed."`
 	MaxLease   *duration       `env:"-" placeholder:"DURATION" help:"Longest time for which the agent may lease a part of the session and spend it without asking, up to 1h. 0s forbids leases, and is the default of a new session."`
+
+	MaxValuePerAction *valueLimit `name:"max-value-usd-per-action" env:"-" placeholder:"USD" help:"Maximum value in USD of one charge or hold, or none, which is the default of a new session."`
+	Enforcement       string      `env:"-" enum:",enforce,observe" default:"" help:"enforce, or observe: do what limits would refuse, and count it. A new session enforces."`
 }
 
 // check refuses values that the SDK would treat as omitted.
@@ -52,7 +62,7 @@ func (l limits) sent() client.SessionLimits {
 	if l.MaxLease != nil {
 		sent.MaxLease = (*time.Duration)(l.MaxLease)
 	}
-	sent.MaxValue = l.MaxValue
+	sent.MaxValue, sent.MaxValuePerAction, sent.Enforcement = l.MaxValue, (*money.MicroUSD)(l.MaxValuePerAction), l.Enforcement
 	return sent
 }
 
@@ -62,6 +72,7 @@ type createSession struct {
 	limits
 	MaxCommitted *money.MicroUSD `name:"max-committed-usd" env:"-" placeholder:"USD" help:"Maximum total value in USD that is charged and committed. Rollbacks do not lower the total. The default is no limit."`
 
+	Parent   string   `env:"-" placeholder:"SESSION" help:"Make it a child of this session, a part of its budget."`
 	Scopes   []string `env:"-" placeholder:"SCOPE,…" help:"Restrict the session to these scopes of the agent; repeatable."`
 	Metadata metadata `env:"-" placeholder:"JSON" help:"Metadata: a JSON object."`
 }
@@ -77,13 +88,22 @@ func (l limits) longestLease() time.Duration {
 	return time.Duration(*l.MaxLease)
 }
 
+// perAction is the limit of each action of a new session, nil when there is none.
+func (l limits) perAction() *money.MicroUSD {
+	if l.MaxValuePerAction == nil || *l.MaxValuePerAction == client.NoLimit {
+		return nil
+	}
+	return (*money.MicroUSD)(l.MaxValuePerAction)
+}
+
 // Run creates the session.
 func (c *createSession) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
 		l := c.sent()
 		made, err := o.CreateSession(ctx, client.SessionParams{
 			AgentID: c.Agent, MaxActions: l.MaxActions, MaxValue: l.MaxValue, ExpiresIn: l.ExpiresIn, Scopes: c.Scopes,
-			Metadata: c.Metadata.sent(), MaxCommitted: c.MaxCommitted, MaxLease: c.longestLease(),
+			Metadata: c.Metadata.sent(), MaxCommitted: c.MaxCommitted, MaxLease: c.longestLease(), MaxValuePerAction: c.perAction(),
+			Enforcement: l.Enforcement, ParentSessionID: c.Parent,
 		})
 		if err != nil {
 			return err
@@ -103,7 +123,7 @@ type updateSession struct {
 // Validate is called by the flag parser.
 func (c *updateSession) Validate() error {
 	if c.limits == (limits{}) && c.AddActions == 0 && c.AddValue == 0 {
-		return errors.New("set at least one of --max-actions, --max-value-usd, --expires-in, --max-lease, --add-actions and --add-value-usd")
+		return errors.New("set at least one of --max-actions, --max-value-usd, --expires-in, --max-lease, --max-value-usd-per-action, --enforcement, --add-actions and --add-value-usd")
 	}
 	if c.AddActions < 0 || c.AddValue < 0 {
 		return errors.New("--add-actions and --add-value-usd cannot be negative")
@@ -193,11 +213,28 @@ func factsOfSession(s client.SessionInfo) []fact {
 	if s.ValueOverage > 0 {
 		overage = usd(s.ValueOverage)
 	}
-	return []fact{
-		{"ID", s.ID}, {"AGENT", s.AgentID}, {"STATUS", s.Status},
+	facts := []fact{
+		{"ID", s.ID}, {"AGENT", s.AgentID}, {"PARENT", s.ParentSessionID}, {"STATUS", s.Status},
+		{"SUSPENDED", moment(s.SuspendedAt)}, {"REASON", s.SuspensionReason},
 		{"ACTIONS", fmt.Sprintf("%d of %d", s.ActionCount, s.MaxActions)},
 		{"VALUE", s.ValueUsed.String() + " of " + usd(s.MaxValue)}, {"HELD", held}, {"OVERAGE", overage}, {"COMMITTED", committed}, {"LEASES", leases},
 		{"SCOPES", strings.Join(s.Scopes, ",")}, {"METADATA", shownMetadata(s.Metadata)},
 		{"CREATED", moment(s.CreatedAt)}, {"EXPIRES", moment(s.ExpiresAt)}, {"ENDED", moment(s.EndedAt)},
 	}
+	return append(facts, factsOfRestrictions(s)...)
+}
+
+// factsOfRestrictions are what few sessions have.
+func factsOfRestrictions(s client.SessionInfo) []fact {
+	delegated, perAction, observed := "", "", ""
+	if s.ActionsDelegated > 0 || s.ValueDelegated > 0 {
+		delegated = fmt.Sprintf("%d actions, %s", s.ActionsDelegated, usd(s.ValueDelegated))
+	}
+	if s.MaxValuePerAction != nil {
+		perAction = usd(*s.MaxValuePerAction)
+	}
+	if s.Enforcement == "observe" || s.ObservedRefusals > 0 {
+		observed = fmt.Sprintf("%d refusals observed (%s)", s.ObservedRefusals, s.Enforcement)
+	}
+	return []fact{{"DELEGATED", delegated}, {"PER ACTION", perAction}, {"ENFORCEMENT", observed}}
 }

@@ -25,7 +25,11 @@ type watchSession struct {
 
 // Validate is called by the flag parser.
 func (c *watchSession) Validate() error {
-	if c.Interval < 100*time.Millisecond {
+	return checkInterval(c.Interval)
+}
+
+func checkInterval(interval time.Duration) error {
+	if interval < 100*time.Millisecond {
 		return errors.New("--interval must be at least 100ms")
 	}
 	return nil
@@ -40,19 +44,29 @@ func (c *watchSession) Help() string {
 
 // Run shows the session until it has ended.
 func (c *watchSession) Run() error {
-	of, err := c.sessions()
+	return c.live(func(ctx context.Context, s sessions) error {
+		d := c.display()
+		defer d.close()
+		read := func(ctx context.Context) (client.SessionInfo, error) { return s.get(ctx, c.ID) }
+		return follow(ctx, c.Interval, read, c.explain, func(v seen[client.SessionInfo]) (bool, error) {
+			return v.value.Status != "active", d.show(view{v.value, v.now, v.away})
+		})
+	})
+}
+
+// live runs an operation until a signal ends it.
+func (e *asEither) live(operation func(context.Context, sessions) error) error {
+	of, err := e.sessions()
 	if err != nil {
 		return err
 	}
-	remit, err := c.client(client.Options{MaxAttempts: 1}) // because follow retries, and shows that it does
+	remit, err := e.client(client.Options{MaxAttempts: 1}) // because follow retries, and shows that it does
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	defer stop()
-	d := c.display()
-	defer d.close()
-	return c.explain(c.follow(ctx, of(remit), d))
+	return e.explain(operation(ctx, of(remit)))
 }
 
 // display shows a sequence of views.
@@ -71,30 +85,38 @@ func (c *watchSession) display() display {
 	return &changes{out: os.Stdout, err: os.Stderr, write: writeLine}
 }
 
-// follow polls the session every interval and shows it until the session ends. A transient error ends it only before the first
-// response, because then the address may be wrong.
-func (c *watchSession) follow(ctx context.Context, s sessions, d display) error {
-	ticks := time.NewTicker(c.Interval)
+// seen is what was read last, and why the service does not respond since; empty: it does.
+type seen[T any] struct {
+	value T
+	now   time.Time
+	away  string
+}
+
+// follow reads every interval and shows what it read until that is over. A transient error ends it only before the first response,
+// because then the address may be wrong.
+func follow[T any](
+	ctx context.Context, interval time.Duration, read func(context.Context) (T, error), explain func(error) error,
+	show func(seen[T]) (over bool, err error),
+) error {
+	ticks := time.NewTicker(interval)
 	defer ticks.Stop()
-	var v view
-	for {
-		info, err := poll(ctx, s, c.ID)
+	var v seen[T]
+	for known := false; ; {
+		value, err := poll(ctx, read)
 		v.now = time.Now()
 		switch {
 		case ctx.Err() != nil:
 			return errInterrupted
 		case err == nil:
-			v.session, v.away = info, ""
-		case v.session.ID == "" || !isTransient(err):
+			v.value, v.away, known = value, "", true
+		case !known || !isTransient(err):
 			return err
 		case v.away == "":
-			v.away = fmt.Sprintf("since %s: %s", v.now.Format(time.TimeOnly), c.explain(err))
+			v.away = fmt.Sprintf("since %s: %s", v.now.Format(time.TimeOnly), explain(err))
 		}
-		if err := d.show(v); err != nil {
-			return err
-		}
-		if err == nil && info.Status != "active" {
-			return nil
+		over, failed := show(v)
+		if failed != nil || err == nil && over {
+			return failed
 		}
 		select {
 		case <-ticks.C:
@@ -104,10 +126,25 @@ func (c *watchSession) follow(ctx context.Context, s sessions, d display) error 
 	}
 }
 
-func poll(ctx context.Context, s sessions, id string) (client.SessionInfo, error) {
+func poll[T any](ctx context.Context, read func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	return s.get(ctx, id)
+	return read(ctx)
+}
+
+// outage is whether the service does not respond.
+type outage bool
+
+// note reports that the service is away, or responds again.
+func (o *outage) note(to io.Writer, away string) {
+	if is := outage(away != ""); is != *o {
+		*o = is
+		if is {
+			fmt.Fprintln(to, "remit: "+away)
+		} else {
+			fmt.Fprintln(to, "remit: the service responds again")
+		}
+	}
 }
 
 // changes is a display without a terminal: it writes changes, and reports on err that the service is away.
@@ -115,18 +152,11 @@ type changes struct {
 	out, err io.Writer
 	write    func(io.Writer, view) error
 	last     client.SessionInfo
-	away     bool
+	away     outage
 }
 
 func (c *changes) show(v view) error {
-	if away := v.away != ""; away != c.away {
-		c.away = away
-		if away {
-			fmt.Fprintln(c.err, "remit: "+v.away)
-		} else {
-			fmt.Fprintln(c.err, "remit: the service responds again")
-		}
-	}
+	c.away.note(c.err, v.away)
 	if reflect.DeepEqual(v.session, c.last) {
 		return nil
 	}
@@ -142,9 +172,12 @@ func writeChange(to io.Writer, v view) error { return writeJSON(to, v.session) }
 // writeLine writes the session as a line of text.
 func writeLine(to io.Writer, v view) error {
 	s := v.session
-	text := fmt.Sprintf("%s  %s  actions %d/%d  value %s", moment(v.now), printable(s.Status), s.ActionCount, s.MaxActions, s.ValueUsed)
+	text := fmt.Sprintf("%s  %s  actions %d/%d  value %s", moment(v.now), printable(statusOf(s)), s.ActionCount, s.MaxActions, s.ValueUsed)
 	if s.ValueHeld > 0 {
 		text += fmt.Sprintf("+%s held", s.ValueHeld)
+	}
+	if s.ValueDelegated > 0 {
+		text += fmt.Sprintf("+%s delegated", s.ValueDelegated)
 	}
 	text += fmt.Sprintf("/%s USD", s.MaxValue)
 	if s.ValueOverage > 0 {

@@ -26,7 +26,7 @@ func (a *Agent) Refresh(ctx context.Context) error {
 }
 
 // Session returns the agent's session with this id. It sends nothing.
-func (a *Agent) Session(id string) *Session { return &Session{id: id, caller: a.caller} }
+func (a *Agent) Session(id string) *Session { return &Session{id: id, agent: a.id, caller: a.caller} }
 
 // Sessions yields the agent's sessions, newest first. It needs no AgentID in the filter.
 func (a *Agent) Sessions(ctx context.Context, f SessionFilter) iter.Seq2[SessionSummary, error] {
@@ -41,7 +41,7 @@ func (a *Agent) ChargeMany(ctx context.Context, charges []SessionCharge, options
 
 // Begin begins a transaction without a session: it records a prior state and an outcome, and holds no value.
 func (a *Agent) Begin(ctx context.Context, p TransactionParams) (*Transaction, error) {
-	return a.caller.begin(ctx, "", p)
+	return a.caller.begin(ctx, p.body(""), p.IdempotencyKey)
 }
 
 // Transaction returns the agent's transaction with this id. It sends nothing.

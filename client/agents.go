@@ -15,6 +15,8 @@ type AgentParams struct {
 	Description string   `json:"description,omitzero"`
 	Metadata    any      `json:"metadata,omitzero"` // a JSON object of at most 16 KiB
 
+	Limits AgentLimits `json:"-"`
+
 	IdempotencyKey string `json:"-"` // empty: a random one
 }
 
@@ -30,6 +32,12 @@ type AgentInfo struct {
 	CreatedAt      time.Time       `json:"created_at"`
 	RevokedAt      time.Time       `json:"revoked_at,omitzero"`
 	Secret         Credential      `json:"secret,omitzero"` // only in the response to its creation
+
+	SuspendedAt      time.Time `json:"suspended_at,omitzero"` // zero: the agent is not suspended
+	SuspensionReason string    `json:"suspension_reason,omitzero"`
+
+	Limits *AgentLimits `json:"limits,omitzero"` // nil: not returned, as in lists
+	Usage  *AgentUsage  `json:"usage,omitzero"`  // nil: not returned
 }
 
 // RotatedSecret is a new secret. The previous one ends at PreviousExpiresAt.
@@ -48,7 +56,11 @@ func (o *Organization) CreateAgent(ctx context.Context, p AgentParams) (AgentInf
 	var made AgentInfo
 	p.Scopes = append([]string{}, p.Scopes...) // null would be refused
 	p.Metadata = asGiven(p.Metadata)
-	err := o.caller.do(ctx, o.caller.client.keyed("/v1/agents", p.IdempotencyKey, p), &made)
+	body := struct {
+		AgentParams
+		Limits map[string]any `json:"limits,omitzero"`
+	}{p, p.Limits.sent()}
+	err := o.caller.do(ctx, o.caller.client.keyed("/v1/agents", p.IdempotencyKey, body), &made)
 	return made, err
 }
 

@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 )
@@ -41,6 +42,9 @@ type batchResult struct {
 func (c *caller) chargeMany(ctx context.Context, charges []SessionCharge, options BatchOptions) ([]Result, error) {
 	items := make([]batchItem, len(charges))
 	for i, one := range charges {
+		if one.OnLimit != "" {
+			return nil, errors.New("remit: ChargeMany does not ask: charge one by one with OnLimit")
+		}
 		items[i] = batchItem{one.SessionID, one.body()}
 	}
 	var returned []batchResult

@@ -108,8 +108,8 @@ func sentWith(ctx context.Context, c *Client, value any) map[string]struct {
 	organization, session := c.Organization("k"), c.Agent("a1", "s").Session("s1")
 	limit := money.Max
 	return map[string]sent{
-		"agent": {AgentParams{hostile, []string{hostile}, hostile, value, "key"}, func() error {
-			_, err := organization.CreateAgent(ctx, AgentParams{hostile, []string{hostile}, hostile, value, "key"})
+		"agent": {AgentParams{Name: hostile, Scopes: []string{hostile}, Description: hostile, Metadata: value, IdempotencyKey: "key"}, func() error {
+			_, err := organization.CreateAgent(ctx, AgentParams{Name: hostile, Scopes: []string{hostile}, Description: hostile, Metadata: value, IdempotencyKey: "key"})
 			return err
 		}},
 		"organization": {OrganizationParams{Name: hostile, Metadata: value}, func() error {
@@ -127,7 +127,8 @@ func sentWith(ctx context.Context, c *Client, value any) map[string]struct {
 			L int64    `json:"max_lease_seconds"`
 		}{hostile, 7, 0, 60, []string{}, value, 1e9, 30}, func() error {
 			_, err := organization.CreateSession(ctx, SessionParams{
-				hostile, 7, new(money.MicroUSD), time.Minute, []string{}, value, &limit, 30 * time.Second, "",
+				AgentID: hostile, MaxActions: 7, MaxValue: new(money.MicroUSD), ExpiresIn: time.Minute, Scopes: []string{},
+				Metadata: value, MaxCommitted: &limit, MaxLease: 30 * time.Second,
 			})
 			return err
 		}},

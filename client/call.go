@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -36,6 +37,8 @@ type call struct {
 	semantics semantics
 	key       string        // Idempotency-Key; empty: none
 	wait      time.Duration // for which the service may hold the request back
+	most      int64         // bytes of the response; 0: maxResponse
+	empty     bool          // whether a success has no body (204)
 
 	mayRetry func() bool // called before each attempt except the first; nil: always true
 }
@@ -106,6 +109,10 @@ func (c *caller) doWithHeader(ctx context.Context, q call, into any) (http.Heade
 	}
 }
 
+func (q call) isSuccess(status int) bool {
+	return status == http.StatusOK || status == http.StatusCreated || q.empty && status == http.StatusNoContent
+}
+
 // response is an HTTP response whose body was read.
 type response struct {
 	status int
@@ -114,7 +121,7 @@ type response struct {
 }
 
 // attempt sends q. If the service rejects the agent's access token it sends q again with a new one: the service checks the
-// token before it does anything else. The error is nil for 200 and 201.
+// token before it does anything else. The error is nil for 200 and 201, and for the 204 of a call without a response body.
 func (c *caller) attempt(ctx context.Context, q call, body []byte) (response, error) {
 	if c.tokens == nil {
 		return c.send(ctx, q, body, c.bearer.reveal())
@@ -150,14 +157,15 @@ func (c *caller) send(ctx context.Context, q call, body []byte, bearer string) (
 		return response{}, &lost{withoutURL(err)}
 	}
 	defer received.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(received.Body, maxResponse+1))
+	most := cmp.Or(q.most, maxResponse)
+	text, err := io.ReadAll(io.LimitReader(received.Body, most+1))
 	if err != nil {
 		return response{}, &lost{fmt.Errorf("reading the answer: %w", err)}
 	}
-	if len(text) > maxResponse {
-		return response{}, &unreadable{errors.New("it is longer than 1 MiB")}
+	if int64(len(text)) > most {
+		return response{}, &unreadable{fmt.Errorf("it is longer than %d MiB", most>>20)}
 	}
-	if received.StatusCode != http.StatusOK && received.StatusCode != http.StatusCreated {
+	if !q.isSuccess(received.StatusCode) {
 		return response{}, problemFrom(received.StatusCode, received.Header, text)
 	}
 	return response{received.StatusCode, received.Header, text}, nil

@@ -38,4 +38,7 @@ const (
 	codeInternalError            = "internal_error"
 	codeOutcomeUnknown           = "outcome_unknown"
 	codeUnavailable              = "unavailable"
+	codeAgentLimitReached        = "agent_limit_reached"
+	codeBudgetExhausted          = "budget_exhausted"
+	codeRequestDecided           = "request_decided"
 )

@@ -2,13 +2,14 @@ package client
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-json"
+
+	"remit/money"
 )
 
 // Sentinel errors, for errors.Is.
@@ -27,6 +28,8 @@ var (
 	ErrOrganizationSuspended = errors.New("organization suspended")
 	// ErrKeyReused: the idempotency key was used before, for another request (422).
 	ErrKeyReused = errors.New("idempotency key reused")
+	// ErrRequestDecided: the request for more was decided otherwise before (409).
+	ErrRequestDecided = errors.New("request decided")
 	// ErrTransactionDone is returned by a Transaction that this process has committed or rolled back, without a request. A
 	// deferred Rollback may ignore it.
 	ErrTransactionDone = errors.New("remit: the transaction is committed or rolled back already")
@@ -48,52 +51,6 @@ type FieldError struct {
 	Message string `json:"message"`
 }
 
-// LimitReached refuses a charge or a transaction that exceeds a limit of its session. Nothing was charged.
-type LimitReached struct {
-	*Problem
-	Limit string // max_actions, max_value_usd or max_committed_usd; of a lease also max_lease_seconds, max_open_leases or expires_at
-	Usage
-}
-
-// QuotaExceeded refuses a request that exceeds a quota of the organization. Nothing was done.
-type QuotaExceeded struct {
-	*Problem
-	Quota string // which one, such as agents
-	Used  int64
-	Max   int64
-}
-
-// LimitBelowUsage refuses a limit below what is used and held.
-type LimitBelowUsage struct {
-	*Problem
-	Limit string // max_actions or max_value_usd
-	Usage
-}
-
-// SessionNotActive refuses an operation that needs an active session.
-type SessionNotActive struct {
-	*Problem
-	SessionStatus string // completed, expired or revoked
-}
-
-// InsufficientScope refuses an operation for which the access token or the session lacks a scope.
-type InsufficientScope struct {
-	*Problem
-	RequiredScope string
-}
-
-// TransactionNotPending refuses to commit or roll back a transaction that is not pending.
-type TransactionNotPending struct {
-	*Problem
-	TransactionStatus string // committed, rolled_back or expired
-}
-
-// TransactionNotReversible refuses to roll back a committed transaction that was begun as irreversible.
-type TransactionNotReversible struct {
-	*Problem
-	TransactionStatus string
-}
-
 // problemHolder is a *Problem or a type that holds one.
 type problemHolder interface {
 	error
@@ -101,30 +58,6 @@ type problemHolder interface {
 }
 
 func (p *Problem) problem() *Problem { return p }
-
-func (e *LimitReached) Unwrap() error             { return e.Problem }
-func (e *QuotaExceeded) Unwrap() error            { return e.Problem }
-func (e *LimitBelowUsage) Unwrap() error          { return e.Problem }
-func (e *SessionNotActive) Unwrap() error         { return e.Problem }
-func (e *InsufficientScope) Unwrap() error        { return e.Problem }
-func (e *TransactionNotPending) Unwrap() error    { return e.Problem }
-func (e *TransactionNotReversible) Unwrap() error { return e.Problem }
-
-// Error adds the limit and what remains of it.
-func (e *LimitReached) Error() string {
-	return e.text(fmt.Sprintf("%s: %d of %d actions and %s of %s USD left",
-		e.Limit, e.RemainingActions, e.MaxActions, e.RemainingValue, e.MaxValue))
-}
-
-// Error adds the limit and what is used of it.
-func (e *LimitBelowUsage) Error() string {
-	return e.text(fmt.Sprintf("%s: %d actions and %s USD used, %s USD held", e.Limit, e.ActionCount, e.ValueUsed, e.ValueHeld))
-}
-
-// Error adds the quota and what is used of it.
-func (e *QuotaExceeded) Error() string {
-	return e.text(fmt.Sprintf("%s: %d of %d used", e.Quota, e.Used, e.Max))
-}
 
 // Error returns one line: status, code, detail, fields and request id, where present.
 func (p *Problem) Error() string { return p.text("") }
@@ -166,6 +99,8 @@ func (p *Problem) Is(target error) bool {
 		return p.Status == http.StatusServiceUnavailable && p.Code == codeUnavailable
 	case ErrOrganizationSuspended:
 		return p.Status == http.StatusForbidden && p.Code == codeOrganizationSuspended
+	case ErrRequestDecided:
+		return p.Status == http.StatusConflict && p.Code == codeRequestDecided
 	case ErrKeyReused:
 		return p.Status == http.StatusUnprocessableEntity && p.Code == codeIdempotencyKeyReused
 	}
@@ -192,6 +127,11 @@ func problemFrom(status int, header http.Header, body []byte) error {
 		Quota             string       `json:"quota"`
 		Used              int64        `json:"used"`
 		Max               int64        `json:"max"`
+
+		ParentSessionID string         `json:"parent_session_id"`
+		SuspendedAt     time.Time      `json:"suspended_at"`
+		ResetsAt        time.Time      `json:"resets_at"`
+		Remaining       money.MicroUSD `json:"remaining_usd"`
 		Usage
 	}
 	if json.Unmarshal(body, &fields) != nil || fields.Code == "" {
@@ -203,7 +143,15 @@ func problemFrom(status int, header http.Header, body []byte) error {
 	}
 	switch fields.Code {
 	case codeSessionLimitReached:
-		return &LimitReached{p, fields.Limit, fields.Usage}
+		return &LimitReached{p, fields.Limit, fields.ParentSessionID, fields.Usage}
+	case codeAgentLimitReached:
+		return &AgentLimitReached{p, fields.Limit, fields.ResetsAt}
+	case codeBudgetExhausted:
+		return &BudgetExhausted{p, fields.Remaining, fields.ResetsAt}
+	case codeAgentSuspended:
+		return &AgentSuspended{p, fields.SuspendedAt}
+	case codeSessionSuspended:
+		return &SessionSuspended{p, fields.SuspendedAt}
 	case codeLimitBelowUsage:
 		return &LimitBelowUsage{p, fields.Limit, fields.Usage}
 	case codeSessionNotActive:

@@ -27,6 +27,8 @@ var usage = client.Usage{
 	ExpiresAt: time.Date(2026, 11, 21, 9, 19, 32, 859_000_000, time.UTC),
 }
 
+var midnight = time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+
 // as returns the error of type E that errors.As finds, or nil.
 func as[E error](err error) any {
 	var found E
@@ -54,6 +56,18 @@ func TestProblemsHaveTypes(t *testing.T) {
 			&client.SessionNotActive{Problem: problem(403, "session_not_active"), SessionStatus: "expired"}},
 		{refusal(403, "insufficient_scope", `"required_scope":"pay"`), as[*client.InsufficientScope],
 			&client.InsufficientScope{Problem: problem(403, "insufficient_scope"), RequiredScope: "pay"}},
+		{refusal(403, "session_limit_reached", `"parent_session_id":"s0"`, limitMembers), as[*client.LimitReached],
+			&client.LimitReached{Problem: problem(403, "session_limit_reached"), Limit: "max_value_usd", ParentSessionID: "s0", Usage: usage}},
+		{refusal(403, "agent_limit_reached", `"limit":"max_value_usd_per_day","resets_at":"2026-11-22T00:00:00Z"`), as[*client.AgentLimitReached],
+			&client.AgentLimitReached{Problem: problem(403, "agent_limit_reached"), Limit: "max_value_usd_per_day", ResetsAt: midnight}},
+		{refusal(403, "agent_limit_reached", `"limit":"max_open_sessions","resets_at":null`), as[*client.AgentLimitReached],
+			&client.AgentLimitReached{Problem: problem(403, "agent_limit_reached"), Limit: "max_open_sessions"}},
+		{refusal(403, "budget_exhausted", `"remaining_usd":0.000001,"resets_at":"2026-11-22T00:00:00Z"`), as[*client.BudgetExhausted],
+			&client.BudgetExhausted{Problem: problem(403, "budget_exhausted"), Remaining: 1, ResetsAt: midnight}},
+		{refusal(403, "agent_suspended", `"suspended_at":"2026-11-22T00:00:00Z"`), as[*client.AgentSuspended],
+			&client.AgentSuspended{Problem: problem(403, "agent_suspended"), SuspendedAt: midnight}},
+		{refusal(403, "session_suspended", `"suspended_at":"2026-11-22T00:00:00Z"`), as[*client.SessionSuspended],
+			&client.SessionSuspended{Problem: problem(403, "session_suspended"), SuspendedAt: midnight}},
 		{refusal(403, "quota_exceeded", `"quota":"agents","used":9,"max":10`), as[*client.QuotaExceeded],
 			&client.QuotaExceeded{Problem: problem(403, "quota_exceeded"), Quota: "agents", Used: 9, Max: 10}},
 		{refusal(409, "transaction_not_pending", `"transaction_status":"expired"`), as[*client.TransactionNotPending],
@@ -90,6 +104,14 @@ func TestErrorTextHasCodeDetailAndRequestID(t *testing.T) {
 			"403 session_limit_reached: words; max_value_usd: 7 of 10 actions and 6.25 of 8 USD left (request r-1)"},
 		{refusal(409, "limit_below_usage", limitMembers),
 			"409 limit_below_usage: words; max_value_usd: 3 actions and 1.5 USD used, 0.25 USD held (request r-1)"},
+		{refusal(403, "session_limit_reached", `"parent_session_id":"s0"`, limitMembers),
+			"403 session_limit_reached: words; max_value_usd of the parent s0: 7 of 10 actions and 6.25 of 8 USD left (request r-1)"},
+		{refusal(403, "agent_limit_reached", `"limit":"max_value_usd_per_day","resets_at":"2026-11-22T00:00:00Z"`),
+			"403 agent_limit_reached: words; max_value_usd_per_day, until 2026-11-22T00:00:00Z (request r-1)"},
+		{refusal(403, "agent_limit_reached", `"limit":"max_open_sessions"`),
+			"403 agent_limit_reached: words; max_open_sessions (request r-1)"},
+		{refusal(403, "budget_exhausted", `"remaining_usd":0.5`),
+			"403 budget_exhausted: words; 0.5 USD left (request r-1)"},
 		{refusal(403, "quota_exceeded", `"quota":"agents","used":9,"max":10`),
 			"403 quota_exceeded: words; agents: 9 of 10 used (request r-1)"},
 		{refusal(403, "organization_suspended"), "403 organization_suspended: words (request r-1)"},

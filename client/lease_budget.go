@@ -86,7 +86,7 @@ func (l *Lease) learn(u Usage, now time.Duration) {
 
 // remainder is what remains of a session.
 func (i *SessionInfo) remainder() amount {
-	left := amount{i.MaxActions - i.ActionCount, i.MaxValue - i.ValueUsed - i.ValueHeld}
+	left := amount{i.MaxActions - i.ActionCount - i.ActionsDelegated, i.MaxValue - i.ValueUsed - i.ValueHeld - i.ValueDelegated}
 	if i.MaxCommitted != nil {
 		left.value = min(left.value, *i.MaxCommitted-i.ValueCommitted-i.ValueHeld)
 	}

@@ -96,22 +96,31 @@ func (l *Lease) mayGrant(need amount, now time.Duration) bool {
 
 // chargeSession charges the session. A refusal may be owing to what this lease holds. Then it settles everything and charges
 // the session once more, while it holds nothing.
+// Only what is missing then is asked for.
 func (l *Lease) chargeSession(ctx context.Context, c Charge) error {
 	l.mu.Lock()
 	epoch := l.epoch
 	l.mu.Unlock()
-	err := l.send(ctx, c)
-	if !l.mayBeOwing(err, c, epoch) {
-		return err
+	err := l.send(ctx, c, c.IdempotencyKey)
+	if l.mayBeOwing(err, c, epoch) {
+		err = l.sendAlone(ctx, c)
 	}
+	if c.OnLimit == Ask {
+		return c.asking(l.session, func(key string) error { return l.send(ctx, c, key) }).resolve(ctx, err)
+	}
+	return err
+}
+
+// sendAlone charges the session while this lease holds nothing of it.
+func (l *Lease) sendAlone(ctx context.Context, c Charge) error {
 	defer l.holdNothing(ctx)()
-	return l.send(ctx, c)
+	return l.send(ctx, c, c.IdempotencyKey)
 }
 
 // send charges the session and learns what remains of it.
-func (l *Lease) send(ctx context.Context, c Charge) error {
+func (l *Lease) send(ctx context.Context, c Charge, key string) error {
 	now := l.now()
-	usage, err := l.session.Charge(ctx, c)
+	usage, err := l.session.charge(ctx, c, key)
 	var limit *LimitReached
 	if err == nil || errors.As(err, &limit) {
 		if err != nil {

@@ -21,6 +21,7 @@ type ledger struct {
 	maxActions int64
 	maxValue   money.MicroUSD
 	maxLease   int64                               // seconds
+	decide     func(b *ledger, actions int64)      // on a request for more; nil: nobody decides
 	fault      func(n int, place string) (f fault) // of the nth request of a kind, from 1; nil: none
 
 	mu       sync.Mutex
@@ -33,6 +34,7 @@ type ledger struct {
 	types    map[string]int64 // actions that settlements reported
 	largest  int64            // lease in actions
 	late     int
+	granted  int64    // actions, of the last request for more
 	problems []string // requests that a lease must not send
 }
 
@@ -98,6 +100,10 @@ func place(r *http.Request) string {
 		return "grant"
 	case strings.HasSuffix(path, "/actions"):
 		return "charge"
+	case strings.HasSuffix(path, "/requests"):
+		return "ask"
+	case strings.Contains(path, "/requests/"):
+		return "decision"
 	default:
 		return "read"
 	}
@@ -176,6 +182,10 @@ func (b *ledger) serve(w *httptest.ResponseRecorder, r *http.Request, kind, body
 		answer(w, 200, b.info())
 	case "charge":
 		b.charge(w, body)
+	case "ask":
+		b.ask(w, body)
+	case "decision":
+		answer(w, 200, map[string]any{"id": "r1", "status": "approved", "granted_actions": b.granted})
 	case "grant":
 		b.grant(w, body)
 	case "settle":
@@ -235,6 +245,19 @@ func (b *ledger) charge(w *httptest.ResponseRecorder, body string) {
 	b.actions += asked.Count
 	b.value += asked.Value
 	answer(w, 200, b.info())
+}
+
+// ask approves a request for more at once.
+func (b *ledger) ask(w *httptest.ResponseRecorder, body string) {
+	var more struct {
+		AddActions int64 `json:"add_actions"`
+	}
+	if err := json.Unmarshal([]byte(body), &more); err != nil || more.AddActions < 1 {
+		b.problems = append(b.problems, "a request for more: "+body)
+	}
+	b.decide(b, more.AddActions)
+	b.granted = more.AddActions
+	answer(w, 201, map[string]any{"id": "r1", "status": "pending"})
 }
 
 // asked is the request for a lease.

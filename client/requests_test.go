@@ -75,6 +75,84 @@ func TestWhatIsSent(t *testing.T) {
 		{"change a transaction", func(ctx context.Context, c *client.Client, _ *client.Organization) error {
 			return c.Agent("a1", "s").Transaction("t1").Update(ctx, client.TransactionChanges{Value: new(money.MicroUSD), ExpiresIn: time.Minute})
 		}, `PATCH /v1/transactions/t1 {"value_usd":0,"expires_in_seconds":60}`, false, transactionBody("pending")},
+		{"create an agent with limits", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.CreateAgent(ctx, client.AgentParams{Name: "scout", Limits: client.AgentLimits{MaxOpenSessions: new(int64)}})
+			return err
+		}, `POST /v1/agents {"name":"scout","scopes":[],"limits":{"max_open_sessions":0}}`, true, `{}`},
+		{"change an agent", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.UpdateAgent(ctx, "a1", client.AgentChanges{
+				Name: "spy", Description: new(string), Metadata: map[string]int{"tier": 2}, Scopes: new([]string),
+				Limits: client.AgentLimits{MaxValuePerDay: new(money.USD / 2), MaxActionsPerMinute: new(int64(client.NoLimit))},
+			})
+			return err
+		}, `PATCH /v1/agents/a1 {"name":"spy","description":"","metadata":{"tier":2},"scopes":[],` +
+			`"limits":{"max_actions_per_minute":null,"max_value_usd_per_day":0.5}}`, false, `{}`},
+		{"suspend an agent", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.SuspendAgent(ctx, "a1", "")
+			return err
+		}, `POST /v1/agents/a1/suspend {}`, false, `{}`},
+		{"resume an agent", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.ResumeAgent(ctx, "a1", "fixed")
+			return err
+		}, `POST /v1/agents/a1/resume {"reason":"fixed"}`, false, `{}`},
+		{"suspend all agents", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.SuspendAllAgents(ctx, "leak")
+			return err
+		}, `POST /v1/agents/suspend {"all":true,"reason":"leak"}`, false, `{"suspended":2}`},
+		{"resume all agents", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.ResumeAllAgents(ctx)
+			return err
+		}, `POST /v1/agents/resume {"all":true}`, false, `{"resumed":2}`},
+		{"suspend a session", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.SuspendSession(ctx, "s1", "odd")
+			return err
+		}, `POST /v1/sessions/s1/suspend {"reason":"odd"}`, false, sessionBody},
+		{"resume a session", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.ResumeSession(ctx, "s1", "")
+			return err
+		}, `POST /v1/sessions/s1/resume {}`, false, sessionBody},
+		{"set a limit per action", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.UpdateSession(ctx, "s1", client.SessionLimits{MaxValuePerAction: new(money.USD), Enforcement: "observe"})
+			return err
+		}, `PATCH /v1/sessions/s1 {"max_value_usd_per_action":1,"enforcement":"observe"}`, false, sessionBody},
+		{"remove a limit per action", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.UpdateSession(ctx, "s1", client.SessionLimits{MaxValuePerAction: new(money.MicroUSD(client.NoLimit))})
+			return err
+		}, `PATCH /v1/sessions/s1 {"max_value_usd_per_action":null}`, false, sessionBody},
+		{"create a child", func(ctx context.Context, c *client.Client, _ *client.Organization) error {
+			_, err := c.Agent("a1", "s").Session("s1").CreateChild(ctx, client.SessionParams{MaxActions: 2, MaxValuePerAction: new(money.USD)})
+			return err
+		}, `POST /v1/sessions {"agent_id":"a1","max_actions":2,"max_value_usd_per_action":1,"parent_session_id":"s1"}`, true, sessionBody},
+		{"read a tree", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.SessionTree(ctx, "s1")
+			return err
+		}, `GET /v1/sessions/s1/tree `, false, `{"id":"s1","children":[]}`},
+		{"ask for more", func(ctx context.Context, c *client.Client, _ *client.Organization) error {
+			_, err := c.Agent("a1", "s").Session("s1").RequestMore(ctx, client.MoreParams{AddValue: 1, Reason: "a page more"})
+			return err
+		}, `POST /v1/sessions/s1/requests {"add_value_usd":0.000001,"reason":"a page more"}`, true, moreBody("pending")},
+		{"approve in part", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.ApproveRequest(ctx, "s1", "r/1", client.ApprovalParams{AddActions: new(int64), Comment: "ok"})
+			return err
+		}, `POST /v1/sessions/s1/requests/r/1/approve {"add_actions":0,"comment":"ok"}`, false, moreBody("approved")},
+		{"deny", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.DenyRequest(ctx, "s1", "r1", "")
+			return err
+		}, `POST /v1/sessions/s1/requests/r1/deny {}`, false, moreBody("denied")},
+		{"set a budget", func(ctx context.Context, _ *client.Client, o *client.Organization) error {
+			_, err := o.SetBudget(ctx, client.BudgetParams{MaxValue: 0, Period: "month"})
+			return err
+		}, `PUT /v1/budget {"max_value_usd":0,"period":"month"}`, false, `{"max_value_usd":0}`},
+		{"delete a budget", func(ctx context.Context, _ *client.Client, o *client.Organization) error { return o.DeleteBudget(ctx) },
+			`DELETE /v1/budget `, false, ``},
+		{"try a charge", func(ctx context.Context, c *client.Client, _ *client.Organization) error {
+			_, err := c.Agent("a1", "s").Session("s1").DryRunCharge(ctx, client.Charge{Count: 2, IdempotencyKey: "own", OnLimit: client.Ask})
+			return err
+		}, `POST /v1/sessions/s1/actions {"count":2,"dry_run":true}`, false, usageBody},
+		{"try a transaction", func(ctx context.Context, c *client.Client, _ *client.Organization) error {
+			_, err := c.Agent("a1", "s").Session("s1").DryRunBegin(ctx, client.TransactionParams{ActionType: "edit", Value: 1})
+			return err
+		}, `POST /v1/transactions {"action_type":"edit","pre_state":{},"session_id":"s1","value_usd":0.000001,"reversible":true,"dry_run":true}`, false, `{"dry_run":true}`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

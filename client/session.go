@@ -10,6 +10,7 @@ import (
 // Session is a budget for the actions of an agent. Agent.Session returns one.
 type Session struct {
 	id     string
+	agent  string
 	caller *caller
 }
 
@@ -19,6 +20,11 @@ type Charge struct {
 	Value      money.MicroUSD // of all Count actions together
 	Count      int64          // 1 to 1000; 0: 1
 	Scope      string         // which the token and the session must have; empty: none
+
+	// With Ask, a charge beyond the session's limit asks for what is missing and waits for the decision. If it is denied, or the
+	// ctx ends first, the error is *RequestNotApproved. ChargeMany does not ask.
+	OnLimit OnLimit
+	Reason  string // for who decides; Ask requires it
 
 	IdempotencyKey string // empty: a random one
 }
@@ -43,6 +49,9 @@ type Usage struct {
 	ValueHeld        money.MicroUSD `json:"value_held_usd"`
 	RemainingValue   money.MicroUSD `json:"remaining_value_usd"`
 	ExpiresAt        time.Time      `json:"expires_at"`
+
+	// WouldRefuse is the limit that would have refused a charge to a session that only observes its limits; empty: none.
+	WouldRefuse string `json:"would_refuse,omitzero"`
 }
 
 // ID returns the session's id.
@@ -51,9 +60,25 @@ func (s *Session) ID() string { return s.id }
 // Charge charges an action to the session and returns the usage after it. Call it before the action. It is all or nothing:
 // *LimitReached, *SessionNotActive and *InsufficientScope charge nothing.
 func (s *Session) Charge(ctx context.Context, c Charge) (Usage, error) {
-	var u Usage
-	err := s.caller.do(ctx, s.caller.client.keyed(sessionPath(s.id)+"/actions", c.IdempotencyKey, c.body()), &u)
+	u, err := s.charge(ctx, c, c.IdempotencyKey)
+	if c.OnLimit == Ask {
+		a := c.asking(s, func(key string) error {
+			u, err = s.charge(ctx, c, key)
+			return err
+		})
+		err = a.resolve(ctx, err)
+	}
 	return u, err
+}
+
+func (s *Session) charge(ctx context.Context, c Charge, key string) (Usage, error) {
+	var u Usage
+	err := s.caller.do(ctx, s.caller.client.keyed(sessionPath(s.id)+"/actions", key, c.body()), &u)
+	return u, err
+}
+
+func (c Charge) asking(s *Session, again func(key string) error) *asking {
+	return &asking{s, amount{max(c.Count, 1), c.Value}, c.Reason, c.IdempotencyKey, again}
 }
 
 // ChargeMany makes up to 500 charges to this session in one request; see Agent.ChargeMany.
@@ -69,7 +94,15 @@ func (s *Session) ChargeMany(ctx context.Context, charges []Charge, options Batc
 // expires. Errors are those of Charge. After ErrOutcomeUnknown there is no Transaction to settle: its hold, if any, is
 // released when it expires.
 func (s *Session) Begin(ctx context.Context, p TransactionParams) (*Transaction, error) {
-	return s.caller.begin(ctx, s.id, p)
+	t, err := s.caller.begin(ctx, p.body(s.id), p.IdempotencyKey)
+	if p.OnLimit == Ask {
+		a := &asking{s, amount{1, p.Value}, p.Reason, p.IdempotencyKey, func(key string) error {
+			t, err = s.caller.begin(ctx, p.body(s.id), key)
+			return err
+		}}
+		err = a.resolve(ctx, err)
+	}
+	return t, err
 }
 
 // Get reads the session.

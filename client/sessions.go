@@ -25,6 +25,10 @@ type SessionParams struct {
 	// MaxLease is the longest time of a lease, to the second, up to an hour; 0: the agent may not lease (Session.Lease).
 	MaxLease time.Duration
 
+	MaxValuePerAction *money.MicroUSD // limit of one charge or hold; nil: none
+	Enforcement       string          // enforce or observe: do and count what limits would refuse; empty: enforce
+	ParentSessionID   string          // the session of which this one is a part; empty: none. Session.CreateChild sets it
+
 	IdempotencyKey string // empty: a random one
 }
 
@@ -40,6 +44,9 @@ type SessionLimits struct {
 	AddValue   money.MicroUSD
 
 	MaxLease *time.Duration // of a lease, as in SessionParams; nil: omitted; 0: no further leases
+
+	MaxValuePerAction *money.MicroUSD // as in SessionParams; nil: omitted; NoLimit: removed
+	Enforcement       string          // enforce or observe; empty: omitted
 
 	IdempotencyKey string // for AddActions and AddValue; empty: a random one
 }
@@ -66,6 +73,18 @@ type SessionInfo struct {
 	ExpiresAt time.Time       `json:"expires_at"`
 	CreatedAt time.Time       `json:"created_at"`
 	EndedAt   time.Time       `json:"ended_at,omitzero"`
+
+	SuspendedAt      time.Time `json:"suspended_at,omitzero"` // zero: the session is not suspended
+	SuspensionReason string    `json:"suspension_reason,omitzero"`
+
+	MaxValuePerAction *money.MicroUSD `json:"max_value_usd_per_action,omitzero"` // nil: none
+	Enforcement       string          `json:"enforcement,omitzero"`              // enforce or observe
+	ObservedRefusals  int64           `json:"observed_refusals,omitzero"`        // what limits would have refused
+
+	// What the session's open children hold of it. ActionCount, ValueUsed and ValueHeld do not contain it.
+	ActionsDelegated int64          `json:"actions_delegated,omitzero"`
+	ValueDelegated   money.MicroUSD `json:"value_delegated_usd,omitzero"`
+	ParentSessionID  string         `json:"parent_session_id,omitzero"` // empty: none
 }
 
 // SessionSummary is a session as lists show it.
@@ -95,6 +114,10 @@ type limitsBody struct {
 
 // CreateSession creates a session for an agent.
 func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (SessionInfo, error) {
+	return o.caller.createSession(ctx, p)
+}
+
+func (c *caller) createSession(ctx context.Context, p SessionParams) (SessionInfo, error) {
 	body := struct {
 		AgentID string `json:"agent_id"`
 		limitsBody
@@ -103,9 +126,16 @@ func (o *Organization) CreateSession(ctx context.Context, p SessionParams) (Sess
 
 		MaxCommitted *money.MicroUSD `json:"max_committed_usd,omitzero"`
 		MaxLease     int64           `json:"max_lease_seconds,omitzero"`
-	}{p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, asGiven(p.Metadata), p.MaxCommitted, seconds(p.MaxLease)}
+
+		MaxValuePerAction *money.MicroUSD `json:"max_value_usd_per_action,omitzero"`
+		Enforcement       string          `json:"enforcement,omitzero"`
+		ParentSessionID   string          `json:"parent_session_id,omitzero"`
+	}{
+		p.AgentID, limitsBody{p.MaxActions, p.MaxValue, seconds(p.ExpiresIn)}, p.Scopes, asGiven(p.Metadata), p.MaxCommitted,
+		seconds(p.MaxLease), p.MaxValuePerAction, p.Enforcement, p.ParentSessionID,
+	}
 	var made SessionInfo
-	err := o.caller.do(ctx, o.caller.client.keyed("/v1/sessions", p.IdempotencyKey, body), &made)
+	err := c.do(ctx, c.client.keyed("/v1/sessions", p.IdempotencyKey, body), &made)
 	return made, err
 }
 
@@ -116,7 +146,15 @@ func (o *Organization) UpdateSession(ctx context.Context, id string, l SessionLi
 		AddActions int64          `json:"add_actions,omitzero"`
 		AddValue   money.MicroUSD `json:"add_value_usd,omitzero"`
 		MaxLease   *int64         `json:"max_lease_seconds,omitzero"`
-	}{limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}, l.AddActions, l.AddValue, secondsOrNil(l.MaxLease)}
+
+		MaxValuePerAction any    `json:"max_value_usd_per_action,omitzero"`
+		Enforcement       string `json:"enforcement,omitzero"`
+	}{
+		limitsBody{l.MaxActions, l.MaxValue, seconds(l.ExpiresIn)}, l.AddActions, l.AddValue, secondsOrNil(l.MaxLease), nil, l.Enforcement,
+	}
+	if l.MaxValuePerAction != nil {
+		body.MaxValuePerAction = limitOrNull(*l.MaxValuePerAction)
+	}
 	q := call{method: http.MethodPatch, path: sessionPath(id), body: body, semantics: idempotent, key: l.IdempotencyKey}
 	if l.AddActions != 0 || l.AddValue != 0 { // repeated without a key, they would count twice
 		q = o.caller.client.withKey(q, l.IdempotencyKey)

@@ -19,6 +19,10 @@ type TransactionParams struct {
 	Irreversible bool           // once committed, it cannot be rolled back
 	Metadata     any            // a JSON object of at most 16 KiB
 
+	// With Ask, a Begin beyond the session's limit asks for what is missing, as a Charge does.
+	OnLimit OnLimit
+	Reason  string // for who decides; Ask requires it
+
 	IdempotencyKey string // empty: a random one
 }
 
@@ -51,6 +55,7 @@ type TransactionInfo struct {
 	Metadata       json.RawMessage `json:"metadata"`
 	ExpiresAt      time.Time       `json:"expires_at"`
 	CreatedAt      time.Time       `json:"created_at"`
+	WouldRefuse    string          `json:"would_refuse,omitzero"` // at its begin, the limit of a session that only observes its limits
 	CommittedAt    time.Time       `json:"committed_at,omitzero"`
 	RolledBackAt   time.Time       `json:"rolled_back_at,omitzero"`
 }
@@ -62,18 +67,24 @@ type TransactionFilter struct {
 	AgentID   string
 }
 
-func (c *caller) begin(ctx context.Context, session string, p TransactionParams) (*Transaction, error) {
-	body := struct {
-		ActionType string         `json:"action_type"`
-		PreState   any            `json:"pre_state,omitzero"`
-		SessionID  string         `json:"session_id,omitzero"`
-		Value      money.MicroUSD `json:"value_usd,omitzero"`
-		ExpiresIn  int64          `json:"expires_in_seconds,omitzero"`
-		Reversible bool           `json:"reversible"`
-		Metadata   any            `json:"metadata,omitzero"`
-	}{p.ActionType, preState(p.PreState), session, p.Value, seconds(p.ExpiresIn), !p.Irreversible, asGiven(p.Metadata)}
+// transactionBody is a TransactionParams on the wire.
+type transactionBody struct {
+	ActionType string         `json:"action_type"`
+	PreState   any            `json:"pre_state,omitzero"`
+	SessionID  string         `json:"session_id,omitzero"`
+	Value      money.MicroUSD `json:"value_usd,omitzero"`
+	ExpiresIn  int64          `json:"expires_in_seconds,omitzero"`
+	Reversible bool           `json:"reversible"`
+	Metadata   any            `json:"metadata,omitzero"`
+}
+
+func (p TransactionParams) body(session string) transactionBody {
+	return transactionBody{p.ActionType, preState(p.PreState), session, p.Value, seconds(p.ExpiresIn), !p.Irreversible, asGiven(p.Metadata)}
+}
+
+func (c *caller) begin(ctx context.Context, body transactionBody, key string) (*Transaction, error) {
 	t := openTransaction(c, "")
-	err := t.send(ctx, c.client.keyed("/v1/transactions", p.IdempotencyKey, body))
+	err := t.send(ctx, c.client.keyed("/v1/transactions", key, body))
 	if err != nil {
 		return nil, err
 	}

@@ -43,6 +43,7 @@ func main() {
 		ends(&done, o, scout.ID, session)
 	case "contract":
 		contract(&done, remit)
+		fleet(&done, remit)
 	}
 	must(json.NewEncoder(os.Stdout).Encode(done))
 }

@@ -6,7 +6,8 @@ import json
 import os
 import re
 import sys
-from typing import Any, Callable, Iterable, List, Tuple, Type, TypeVar
+from datetime import datetime
+from typing import Any, Callable, Iterable, List, Optional, Tuple, Type, TypeVar
 
 import remit
 
@@ -218,9 +219,112 @@ def contract(client: remit.Client) -> None:
         add(name, True)
 
 
+def fleet(client: remit.Client) -> None:
+    """Makes the calls that suspend, limit and divide."""
+    o, session = client.organization("rmk_1"), client.agent("a1", "rms_1").session("s1")
+    suspensions(o)
+    agent_limits(o)
+    trials(session)
+    requests(o, session)
+    asking(client.agent("a1", "rms_1").session("s2"))
+    trees(o, session)
+    fleet_refusals()
+
+
+def suspensions(o: remit.Organization) -> None:
+    add("suspend an agent", o.suspend_agent("a1", "leak").suspension_reason)
+    add("resume an agent", o.resume_agent("a1").id)
+    add("suspend all agents", o.suspend_all_agents("leak"))
+    add("resume all agents", o.resume_all_agents())
+    add("suspend a session", o.suspend_session("s1", "odd").suspended_at is None)
+    add("resume a session", o.resume_session("s1", "fixed").id)
+
+
+def agent_limits(o: remit.Organization) -> None:
+    limits = remit.AgentLimits(max_value_per_day="0.5", max_actions_per_minute=remit.NO_LIMIT)
+    changed = o.update_agent("a1", name="spy", description="", metadata={"tier": 2}, scopes=["read"], limits=limits)
+    add("change an agent", changed.id)
+    assert changed.limits and changed.usage and changed.usage.resets_at
+    now, used = changed.limits, changed.usage
+    add("limits of an agent", now.max_value_per_day, now.max_actions_per_minute is None, now.max_open_sessions)
+    add("usage of an agent", used.value_used_today, seconds(used.resets_at), used.open_sessions)
+    o.create_agent("limited", limits=remit.AgentLimits(max_open_sessions=3))
+    o.update_session("s1", max_value_per_action=remit.NO_LIMIT)
+    add("remove a limit", True)
+    observing = o.create_session("a1", max_value_per_action=1, enforcement="observe")
+    add("limit each action", observing.max_value_per_action)
+    add("look before enforcing", observing.enforcement, observing.observed_refusals)
+
+
+def trials(session: remit.Session) -> None:
+    add("try a charge", session.dry_run_charge(value=1, count=2).would_refuse)
+    add("try a transaction", session.dry_run_begin("pay", value=1).would_refuse)
+
+
+def requests(o: remit.Organization, session: remit.Session) -> None:
+    asked = session.request_more("more pages", add_actions=2, add_value="0.000001")
+    add("ask for more", asked.status, asked.add_value)
+    decided = session.await_request(asked.id)
+    add("wait for the decision", decided.status, decided.granted_actions, decided.granted_value, decided.comment)
+    session.get_request(asked.id)
+    add("read a request for more", o.get_request("s1", asked.id).reason)
+    session.requests()
+    add("list requests for more", len(o.requests("s1", status="approved")))
+    add("approve a request for more", o.approve_request("s1", "r1", add_actions=1, add_value=0, comment="ok").status)
+    add("deny a request for more", o.deny_request("s1", "r1", "too dear").status)
+
+
+def asking(session: remit.Session) -> None:
+    charged = session.charge(value=1, on_limit="ask", reason="more pages", idempotency_key="own")
+    add("ask when a limit is reached", charged.action_count)
+    denied = refused(
+        remit.RequestNotApproved,
+        lambda: session.charge(value=1, on_limit="ask", reason="more pages", idempotency_key="denied"),
+    )
+    assert denied.request
+    add("more is not approved", denied.limit, denied.request.status, denied.request.comment)
+
+
+def trees(o: remit.Organization, session: remit.Session) -> None:
+    session.create_child(max_value=1)
+    o.create_session("a2", parent_session_id="s1")
+    add("create a child session", True)
+    o.session_tree("s1")
+    tree = session.tree()
+    child = tree.children[0]
+    add("read a tree", tree.value_delegated, tree.actions_delegated, child.parent_session_id, child.children[0].id)
+    made = o.set_budget(100, "month")
+    add("set a budget", made.max_value, made.period)
+    budget = o.get_budget()
+    assert budget.resets_at
+    add("read a budget", budget.value_reserved, budget.value_used, budget.remaining, seconds(budget.resets_at))
+    o.delete_budget()
+    add("remove a budget", True)
+
+
+def fleet_refusals() -> None:
+    once = remit.Client.from_env(max_attempts=1).organization("rmk_1")
+    agent = refused(remit.AgentLimitReached, lambda: once.create_agent("agent_limit_reached"))
+    add("a limit of the agent is reached", agent.limit, seconds(agent.resets_at), answered(agent))
+    budget = refused(remit.BudgetExhausted, lambda: once.create_agent("budget_exhausted"))
+    add("the budget is exhausted", budget.remaining, seconds(budget.resets_at), answered(budget))
+    stopped = refused(remit.AgentSuspended, lambda: once.create_agent("agent_suspended"))
+    add("the agent is suspended", seconds(stopped.suspended_at))
+    paused = refused(remit.SessionSuspended, lambda: once.create_agent("session_suspended"))
+    add("the session is suspended", seconds(paused.suspended_at))
+    refused(remit.RequestDecided, lambda: once.create_agent("request_decided"))
+    add("a request was decided otherwise", True)
+
+
+def seconds(moment: Optional[datetime]) -> int:
+    assert moment
+    return int(moment.timestamp())
+
+
 with remit.Client.from_env() as service:
     if sys.argv[1] == "contract":
         contract(service)
+        fleet(service)
     else:
         organization, agent_id = organizations(service)
         budget = sessions(organization, agent_id)

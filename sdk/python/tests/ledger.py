@@ -74,6 +74,7 @@ class Ledger:
         self.seen: List[Request] = []
         self.react: Callable[[Request], str] = lambda _: PASS
         self.now: Callable[[], float] = time.monotonic
+        self._granted = 0  # actions, by the last approval
         self._answers: Dict[str, Tuple[bytes, Tuple[int, bytes]]] = {}
         self._lock = threading.RLock()
         patched = mock.patch("remit.retry.FIRST_BACKOFF", 0.0)
@@ -108,10 +109,11 @@ class Ledger:
         pass
 
     def send(
-        self, method: str, path: str, headers: Mapping[str, Union[str, Credential]], body: Optional[Sealed], end: float
+        self, method: str, path: str, headers: Mapping[str, Union[str, Credential]], body: Optional[Sealed], end: float,
+        most: int,
     ) -> Union[Answer, Failure]:
         """Plays remit.transport.Transport."""
-        parts = path.split("/")[2:]
+        parts = path.partition("?")[0].split("/")[2:]
         place = f"{method} {'session' if parts == ['sessions', 's1'] else parts[-1]}"
         text = b"" if body is None else body.open()
         key = headers.get("Idempotency-Key")
@@ -146,6 +148,12 @@ class Ledger:
                 return self._json(200, **self._session())
             if asked.place == "POST actions":
                 return self._charge(asked.body.get("count", 1), micro(asked.body.get("value_usd", 0)))
+            if asked.place == "POST requests":  # they are approved at once
+                self.max_actions += asked.body["add_actions"]
+                self._granted = asked.body["add_actions"]
+                return self._json(201, **self._more("pending"))
+            if asked.place == "GET r1":
+                return self._json(200, **self._more("approved"))
             if asked.place == "POST leases":
                 return self._json(201, **self._shown(self._grant(asked.body)))
             assert asked.key is None, "a settlement needs no key"
@@ -219,6 +227,12 @@ class Ledger:
             "id": lease.id, "session_id": "s1", "status": "open", "max_actions": lease.max_actions,
             "max_value_usd": usd(lease.max_value), "created_at": moment(lease.created_at),
             "expires_at": moment(lease.expires_at),
+        }
+
+    def _more(self, status: str) -> Dict[str, Any]:
+        return {
+            "id": "r1", "session_id": "s1", "agent_id": "a1", "status": status, "add_actions": self._granted, "reason": "words",
+            "granted_actions": self._granted, "created_at": moment(0),
         }
 
     def _usage(self) -> Dict[str, Any]:

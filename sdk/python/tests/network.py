@@ -103,7 +103,7 @@ class Proxy:
                 self.end_headers()
                 self.wfile.write(body)
 
-            do_GET = do_POST = do_PATCH = do_DELETE = handle_one
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_one
 
         class Server(ThreadingHTTPServer):
             daemon_threads = True

@@ -147,8 +147,8 @@ class Transactions(ServiceTest):
             session = self.new_session(client)
             answer = _Connection.answer
 
-            def interrupted(connection: _Connection, early: bool) -> object:
-                got = answer(connection, early)
+            def interrupted(connection: _Connection, early: bool, most: int) -> object:
+                got = answer(connection, early, most)
                 if proxy.requests[-1].path.endswith("/commit"):
                     raise error
                 return got

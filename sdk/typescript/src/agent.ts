@@ -46,7 +46,7 @@ export class Agent {
 
   /** Returns the agent's session with this id. Sends nothing. */
   session(id: string): Session {
-    return new Session(this.#caller, id);
+    return new Session(this.#caller, this.id, id);
   }
 
   /** Yields the agent's sessions, newest first. The filter needs no agentId. */

@@ -1,3 +1,4 @@
+import { agentUsageFrom, limitsBody, limitsFrom, type AgentLimits, type AgentLimitsInfo, type AgentUsage } from "./agentlimits.js";
 import { keyed, type Call, type Caller, type WriteOptions } from "./call.js";
 import { Credential } from "./credential.js";
 import { maybe, object, own, text, texts, time, write, type JSONObject } from "./json.js";
@@ -12,6 +13,7 @@ export interface AgentParams {
   readonly scopes?: readonly string[]; // at most 64; without any, the agent may do nothing that requires a scope
   readonly description?: string;
   readonly metadata?: object; // at most 16 KiB
+  readonly limits?: AgentLimits; // over all of its sessions
 }
 
 /** An agent as the service shows it. */
@@ -25,6 +27,10 @@ export interface AgentInfo {
   readonly metadata: JSONObject;
   readonly createdAt: Date;
   readonly revokedAt: Date | undefined;
+  readonly suspendedAt: Date | undefined;
+  readonly suspensionReason: string; // empty: none
+  readonly limits: AgentLimitsInfo | undefined; // undefined: not returned, as in lists
+  readonly usage: AgentUsage | undefined;
 }
 
 /** A new agent. Only this response has its secret. */
@@ -58,9 +64,9 @@ export interface Family {
 }
 
 export function createAgent(caller: Caller, params: AgentParams, options: WriteOptions): Promise<CreatedAgent> {
-  const names = { name: true, scopes: true, description: true, metadata: true } as const;
-  const { name, scopes, description, metadata } = known("an agent", params, names);
-  const body = write({ name, scopes: scopesOf(scopes) ?? [], description, metadata });
+  const names = { name: true, scopes: true, description: true, metadata: true, limits: true } as const;
+  const { name, scopes, description, metadata, limits } = known("an agent", params, names);
+  const body = write({ name, scopes: scopesOf(scopes) ?? [], description, metadata, limits: limitsBody(limits) });
   return caller.do(keyed(caller.service, "/v1/agents", body, options, createdFrom), options.signal);
 }
 
@@ -98,7 +104,7 @@ export function revokeFamily(agentId: string, familyId: string): Call<unknown> {
   return { method: "DELETE", path: familyPath(agentId, familyId), semantics: "idempotent", read: object };
 }
 
-function agentFrom(value: unknown): AgentInfo {
+export function agentFrom(value: unknown): AgentInfo {
   const answer = object(value);
   return {
     id: text(answer, "id"),
@@ -110,6 +116,10 @@ function agentFrom(value: unknown): AgentInfo {
     metadata: own(answer, "metadata"),
     createdAt: time(answer, "created_at"),
     revokedAt: maybe(answer, "revoked_at", time),
+    suspendedAt: maybe(answer, "suspended_at", time),
+    suspensionReason: maybe(answer, "suspension_reason", text) ?? "",
+    limits: maybe(answer, "limits", limitsFrom),
+    usage: maybe(answer, "usage", agentUsageFrom),
   };
 }
 

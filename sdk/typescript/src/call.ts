@@ -41,11 +41,12 @@ export interface Service {
 
 /** One request with its retries. */
 export interface Call<T> {
-  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string; // with its query
   readonly body?: string;
   readonly semantics: Semantics;
   readonly key?: string; // Idempotency-Key
+  readonly most?: number; // bytes of the response; by default 1 MiB
   readonly wait?: number; // milliseconds that the service may hold the request back (long polling)
   readonly inTime?: () => boolean; // runs before each attempt and returns whether to send it
   readonly read: (answer: unknown, headers: Headers) => T; // throws Unreadable
@@ -71,8 +72,8 @@ export function keyed<T>(
   return { method, path, body, semantics: "idempotent", key, read };
 }
 
-// randomKey returns a key that is unique within an agent or organization. It need not be secret.
-function randomKey(): string {
+/** Returns a key that is unique within an agent or organization. It need not be secret. */
+export function randomKey(): string {
   const bytes = new Uint8Array(16);
   if (globalThis.crypto === undefined) {
     bytes.forEach((_, i) => (bytes[i] = Math.random() * 256)); // Node 18 keeps WebCrypto behind a flag
@@ -163,7 +164,7 @@ export class Caller {
     try {
       [response, body] = await bounded(signal, timeout + (call.wait ?? 0), async (limited) => {
         const answer = await fetch(base + call.path, { ...request, signal: limited });
-        return [answer, await readText(answer)];
+        return [answer, await readText(answer, call.most ?? longestResponse)];
       });
     } catch (error) {
       return { failure: error instanceof Unreadable ? error : new Lost(error) };
@@ -184,7 +185,7 @@ function headersOf<T>(call: Call<T>, credential: Record<string, string>): Record
 }
 
 function readAnswer<T>(call: Call<T>, response: Response, body: string): Result<T> {
-  if (response.status !== 200 && response.status !== 201) {
+  if (![200, 201, 204].includes(response.status)) {
     return { failure: errorFrom(placeOf(call), response.status, body, retryAfterFrom(response.headers)) };
   }
   try {
@@ -200,16 +201,16 @@ function readAnswer<T>(call: Call<T>, response: Response, body: string): Result<
   }
 }
 
-async function readText(response: Response): Promise<string> {
+async function readText(response: Response, most: number): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
   const reader = response.body?.getReader();
   for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
     bytes += part.value.length;
-    if (bytes > longestResponse) {
+    if (bytes > most) {
       await reader?.cancel();
-      throw new Unreadable("it is longer than 1 MiB");
+      throw new Unreadable(`it is longer than ${most >> 20} MiB`);
     }
     text += decoder.decode(part.value, { stream: true });
   }

@@ -1,3 +1,4 @@
+import type { Need, OnLimit } from "./ask.js";
 import { keyed, type Caller, type WriteOptions } from "./call.js";
 import { errorFrom, OutcomeUnknown, RemitError } from "./errors.js";
 import { array, object, Unreadable, whole, write } from "./json.js";
@@ -13,6 +14,9 @@ export interface Charge {
   readonly count?: number; // 1 to 1000; the default is 1
   readonly scope?: string; // the token and the session must have it
 }
+
+/** A charge of `Session.charge` and `Lease.charge`. */
+export interface AskingCharge extends Charge, OnLimit {}
 
 /** A charge to one of many sessions. */
 export interface SessionCharge extends Charge {
@@ -30,6 +34,13 @@ const names: Names<Charge> = { actionType: true, value: true, count: true, scope
 /** Returns the charge. Refuses unknown options. */
 export function chargeOf(charge: Charge): Charge {
   return known("a charge", charge, names);
+}
+
+/** Splits what a limit is asked for from the charge. Refuses unknown options. */
+export function withoutAsking(charge: AskingCharge): [Charge, Need, OnLimit | undefined] {
+  const { onLimit, reason, ...plain } = known("a charge", charge, { ...names, onLimit: true, reason: true });
+  const need = { actions: plain.count ?? 1, value: plain.value ?? 0n };
+  return [plain, need, onLimit === undefined ? undefined : { onLimit, reason }];
 }
 
 export function chargeBody(charge: Charge) {

@@ -36,6 +36,9 @@ export const codes = {
   internalError: "internal_error",
   outcomeUnknown: "outcome_unknown",
   unavailable: "unavailable",
+  agentLimitReached: "agent_limit_reached",
+  budgetExhausted: "budget_exhausted",
+  requestDecided: "request_decided",
 } as const;
 
 export type Code = (typeof codes)[keyof typeof codes];

@@ -1,6 +1,7 @@
 import { codes, type Code } from "./codes.js";
-import { array, maybe, object, parse, text, whole, type Answer } from "./json.js";
-import { formatUSD } from "./money.js";
+import { amount, array, maybe, object, parse, text, time, whole, type Answer } from "./json.js";
+import type { MoreRequest } from "./more.js";
+import { formatUSD, type MicroUSD } from "./money.js";
 import { usageFrom, type Usage } from "./usage.js";
 
 /** What is wrong with one field of a request. */
@@ -62,21 +63,107 @@ function line(said: Said): string {
 /** The charge or hold exceeds a limit of the session. Nothing was charged. */
 export class LimitReached extends RemitError {
   override name = "LimitReached";
-  /** max_actions, max_value_usd or max_committed_usd; for a lease also max_lease_seconds, expires_at or max_open_leases */
+  /**
+   * max_actions, max_value_usd, max_committed_usd or max_value_usd_per_action; for a lease also max_lease_seconds, expires_at or
+   * max_open_leases; for a request for more max_pending_requests; for a child also expires_at, max_depth or max_open_children
+   */
   readonly limit: string;
+  /** Whose limit it is, when a child is refused. */
+  readonly parentSessionId: string | undefined;
   readonly usage: Usage;
+  readonly #answer: Answer;
   constructor(place: string, said: Said, answer: Answer) {
     const limit = text(answer, "limit");
+    const parent = maybe(answer, "parent_session_id", text);
     const usage = usageFrom(answer);
     const value = `${formatUSD(usage.remainingValue)} of ${formatUSD(usage.maxValue)} USD`;
-    super(place, { ...said, more: `${limit}: ${usage.remainingActions} of ${usage.maxActions} actions and ${value} left` });
+    const whose = parent === undefined ? limit : `${limit} of the parent ${parent}`;
+    const left = `${whose}: ${usage.remainingActions} of ${usage.maxActions} actions and ${value} left`;
+    super(place, { ...said, more: said.more === undefined ? left : `${left}; ${said.more}` });
+    this.#answer = answer;
     this.limit = limit;
+    this.parentSessionId = parent;
     this.usage = usage;
+  }
+  /** @internal */
+  static answerOf(error: LimitReached): Answer {
+    return error.#answer;
   }
   /** What is left of the session. */
   get remaining(): { readonly actions: number; readonly value: bigint } {
     return { actions: this.usage.remainingActions, value: this.usage.remainingValue };
   }
+}
+
+/**
+ * A charge asked for more in vain: the request was denied, or could not be made. Nothing was charged. What is approved later still
+ * raises the session's limits.
+ */
+export class RequestNotApproved extends LimitReached {
+  override name = "RequestNotApproved";
+  /** undefined: it could not be made. */
+  readonly request: MoreRequest | undefined;
+  constructor(refusal: LimitReached, request: MoreRequest | undefined, cause: RemitError | undefined) {
+    const { status, code, detail, requestId } = refusal;
+    const decided = request === undefined ? "no request for more was made" : `request for more ${request.status}`;
+    const why = cause?.message ?? request?.comment ?? "";
+    const more = `${decided}${why && `: ${why}`}`;
+    super("a charge", { status, code, detail, requestId, cause, more }, LimitReached.answerOf(refusal));
+    this.request = request;
+  }
+}
+
+/** A charge, a hold, a lease or a session exceeds a limit of the agent. Nothing was done. */
+export class AgentLimitReached extends RemitError {
+  override name = "AgentLimitReached";
+  /** max_value_usd_per_day or max_open_sessions */
+  readonly limit: string;
+  readonly resetsAt: Date | undefined; // of a limit per day
+  constructor(place: string, said: Said, answer: Answer) {
+    const limit = text(answer, "limit");
+    const resetsAt = maybe(answer, "resets_at", time);
+    super(place, { ...said, more: resetsAt === undefined ? limit : `${limit}, until ${resetsAt.toISOString().replace(".000", "")}` });
+    this.limit = limit;
+    this.resetsAt = resetsAt;
+  }
+}
+
+/** A root session, or its top-up, exceeds what remains of the organization's budget. Nothing was done. */
+export class BudgetExhausted extends RemitError {
+  override name = "BudgetExhausted";
+  readonly remaining: MicroUSD;
+  readonly resetsAt: Date | undefined; // undefined: the budget has no period
+  constructor(place: string, said: Said, answer: Answer) {
+    const remaining = amount(answer, "remaining_usd");
+    super(place, { ...said, more: `${formatUSD(remaining)} USD left` });
+    this.remaining = remaining;
+    this.resetsAt = maybe(answer, "resets_at", time);
+  }
+}
+
+/** The agent is suspended. */
+export class AgentSuspended extends RemitError {
+  override name = "AgentSuspended";
+  readonly suspendedAt: Date | undefined;
+  constructor(place: string, said: Said, answer: Answer) {
+    super(place, said);
+    this.suspendedAt = maybe(answer, "suspended_at", time);
+  }
+}
+
+/** The session is suspended. */
+export class SessionSuspended extends RemitError {
+  override name = "SessionSuspended";
+  readonly suspendedAt: Date | undefined;
+  constructor(place: string, said: Said, answer: Answer) {
+    super(place, said);
+    this.suspendedAt = maybe(answer, "suspended_at", time);
+  }
+}
+
+/** The request for more was decided otherwise before. */
+export class RequestDecided extends RemitError {
+  override name = "RequestDecided";
 }
 
 /** A new limit of a session is below what is used and held. */
@@ -202,6 +289,11 @@ type ErrorType = new (place: string, said: Said, answer: Answer) => RemitError;
 
 const byCode: ReadonlyMap<string, ErrorType> = new Map<Code, ErrorType>([
   [codes.sessionLimitReached, LimitReached],
+  [codes.agentLimitReached, AgentLimitReached],
+  [codes.budgetExhausted, BudgetExhausted],
+  [codes.agentSuspended, AgentSuspended],
+  [codes.sessionSuspended, SessionSuspended],
+  [codes.requestDecided, RequestDecided],
   [codes.limitBelowUsage, LimitBelowUsage],
   [codes.quotaExceeded, QuotaExceeded],
   [codes.organizationSuspended, OrganizationSuspended],

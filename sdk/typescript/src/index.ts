@@ -10,13 +10,19 @@ export { Agent } from "./agent.js";
 export type {
   AgentFilter, AgentInfo, AgentParams, CreatedAgent, Family, RotatedSecret, RotateSecretParams,
 } from "./agents.js";
+export type { AgentChanges, AgentLimits, AgentLimitsInfo, AgentUsage } from "./agentlimits.js";
+export type { OnLimit } from "./ask.js";
+export type { Budget, BudgetParams, Period } from "./budget.js";
 export type { CallOptions, WriteOptions } from "./call.js";
-export type { Charge, Result, SessionCharge } from "./charges.js";
+export type { AskingCharge, Charge, Result, SessionCharge } from "./charges.js";
 export { Client, type OrganizationParams, type TokenPair, type Verified } from "./client.js";
 export type { ClientOptions } from "./connect.js";
 export { Credential } from "./credential.js";
 export type { Environment } from "./environment.js";
 export {
+  AgentLimitReached,
+  AgentSuspended,
+  BudgetExhausted,
   IdempotencyKeyReused,
   InsufficientScope,
   LeaseClosed,
@@ -28,7 +34,10 @@ export {
   QuotaExceeded,
   RateLimited,
   RemitError,
+  RequestDecided,
+  RequestNotApproved,
   SessionNotActive,
+  SessionSuspended,
   TransactionDone,
   TransactionNotPending,
   TransactionNotReversible,
@@ -40,12 +49,15 @@ export type { Event, EventOptions } from "./events.js";
 export type { JSONObject } from "./json.js";
 export { Lease } from "./lease.js";
 export type { LeaseOptions } from "./leases.js";
+export type { ApprovalParams, MoreFilter, MoreParams, MoreRequest } from "./more.js";
 export { formatUSD, usd, USD, type MicroUSD } from "./money.js";
 export {
   Organization, type Introspection, type OrganizationInfo, type Quantities, type RotatedKey, type RotateKeyParams,
 } from "./organization.js";
 export { Session } from "./session.js";
-export type { SessionChanges, SessionFilter, SessionInfo, SessionLimits, SessionParams, SessionSummary } from "./sessions.js";
-export { Transaction, type Work } from "./transaction.js";
+export type {
+  ChildParams, SessionChanges, SessionFilter, SessionInfo, SessionLimits, SessionParams, SessionSummary, SessionTree,
+} from "./sessions.js";
+export { Transaction, type DryRun, type Work } from "./transaction.js";
 export type { CommitParams, TransactionChanges, TransactionFilter, TransactionInfo, TransactionParams } from "./transactions.js";
 export type { Usage } from "./usage.js";

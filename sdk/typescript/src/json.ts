@@ -12,7 +12,10 @@ const callersOwn = new Set(["metadata", "pre_state", "post_state"]);
 // A string, with the colon after it if it is a member's name; a bracket; or a number.
 const token = /"([^"\\]*(?:\\.[^"\\]*)*)"(\s*:\s*)?|[[\]{}]|-?\d[\d.eE+-]*/g;
 
-/** Reads JSON. An amount (a number whose name ends in _usd) becomes a string with the same text. */
+// Names of amounts: those that end in _usd, and those of an amount for each of something.
+const amountName = /_usd(_per_action|_per_day|_today)?$/;
+
+/** Reads JSON. An amount (a number by its name) becomes a string with the same text. */
 export function parse(text: string): unknown {
   const plain: unknown = JSON.parse(text);
   const quoted = quoteAmounts(text);
@@ -44,7 +47,7 @@ function quoteAmounts(text: string): string {
         ownDepth = 0;
       }
       depth--;
-    } else if (string === undefined && ownDepth === 0 && member.endsWith("_usd")) {
+    } else if (string === undefined && ownDepth === 0 && amountName.test(member)) {
       quoted += `${text.slice(copied, found.index)}"${all}"`;
       copied = found.index + all.length;
     }
@@ -72,7 +75,7 @@ function writeValue(name: string, value: unknown): string {
   if (value instanceof Written) {
     return value.text;
   }
-  if (name.endsWith("_usd")) {
+  if (amountName.test(name) && value !== null) {
     if (typeof value !== "bigint") {
       throw new TypeError(`remit: ${name} must be a bigint of micro-dollars, such as usd("0.37")`);
     }
@@ -158,7 +161,7 @@ export function withAmounts(value: unknown): unknown {
   return Object.fromEntries(
     Object.entries(from).map(([name, member]) => [
       name,
-      name.endsWith("_usd") && typeof member === "string" ? amount(from, name) : withAmounts(member),
+      amountName.test(name) && typeof member === "string" ? amount(from, name) : withAmounts(member),
     ]),
   );
 }

@@ -1,6 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import { Asking } from "./ask.js";
 import { signalOfWrite, type Caller, type WriteOptions } from "./call.js";
-import { chargeOf, type Charge } from "./charges.js";
+import { chargeOf, withoutAsking, type AskingCharge, type Charge } from "./charges.js";
 import { LeaseClosed } from "./errors.js";
 import { isType } from "./grant.js";
 import type { LeaseOptions } from "./leases.js";
@@ -26,9 +27,13 @@ const mostCount = 1_000;
  * explicit exit or after an uncaught error. An open lease does not keep the process alive.
  */
 export class Lease implements AsyncDisposable {
+  readonly #caller: Caller;
+  readonly #session: string;
   readonly #spender: Spender;
 
-  private constructor(spender: Spender) {
+  private constructor(caller: Caller, session: string, spender: Spender) {
+    this.#caller = caller;
+    this.#session = session;
     this.#spender = spender;
   }
 
@@ -37,7 +42,7 @@ export class Lease implements AsyncDisposable {
     const { expiresInSeconds = defaultSeconds } = known("a lease", options, { expiresInSeconds: true });
     const spender = new Spender(caller, session, Math.ceil(expiresInSeconds), charge);
     await spender.open();
-    return new Lease(spender);
+    return new Lease(caller, session, spender);
   }
 
   /**
@@ -46,9 +51,13 @@ export class Lease implements AsyncDisposable {
    *
    * A charge with a scope or with your own idempotency key goes to the service, and so does one that is too large for a lease.
    * So does every charge while the service grants no lease, such as close to the limit: the last unit that fits is charged, and
-   * the error is the one of `Session.charge`. Throws LeaseClosed after `close`.
+   * the error is the one of `Session.charge`. With `onLimit: "ask"` it asks for what is missing then. Throws LeaseClosed after
+   * `close`.
    */
-  charge(charge: Charge = {}, options?: WriteOptions): Promise<void> | undefined {
+  charge(charge: AskingCharge = {}, options?: WriteOptions): Promise<void> | undefined {
+    if (charge.onLimit !== undefined) {
+      return this.#chargeOrAsk(charge, options ?? {});
+    }
     const { actionType, value = 0n, count = 1, scope } = chargeOf(charge);
     if (options !== undefined) {
       signalOfWrite(options); // refuses unknown options
@@ -77,6 +86,18 @@ export class Lease implements AsyncDisposable {
   /** Closes the lease. `await using` calls it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+  }
+
+  // #chargeOrAsk asks for what neither this lease nor the session has. Before it asks, the lease has given back what it held.
+  #chargeOrAsk(charge: AskingCharge, options: WriteOptions): Promise<void> | undefined {
+    const [plain, need, asks] = withoutAsking(charge);
+    const asking = new Asking(this.#caller, this.#session, need, asks!);
+    let first = this.charge(plain, options);
+    return first && asking.charge(options, async (write) => {
+      const made = first ?? this.charge(plain, write);
+      first = undefined;
+      await made;
+    });
   }
 
   // #chargeLater charges from a lease that is yet to be had, or else directly.

@@ -2,6 +2,8 @@ import {
   createAgent, getAgent, listAgents, listFamilies, revokeAgent, revokeFamily, rotateAgentSecret,
   type AgentFilter, type AgentInfo, type AgentParams, type CreatedAgent, type Family, type RotatedSecret, type RotateSecretParams,
 } from "./agents.js";
+import { updateAgent, type AgentChanges } from "./agentlimits.js";
+import { deleteBudget, getBudget, setBudget, type Budget, type BudgetParams } from "./budget.js";
 import { keyed, signalOf, type Caller, type CallOptions, type WriteOptions } from "./call.js";
 import { chargeMany, type Result, type SessionCharge } from "./charges.js";
 import { organizationCaller, serviceFromEnv } from "./connect.js";
@@ -9,13 +11,17 @@ import { Credential } from "./credential.js";
 import { ownEnvironment, required, type Environment } from "./environment.js";
 import { events, type Event, type EventOptions } from "./events.js";
 import { flag, maybe, object, own, text, time, whole, write, type Answer, type JSONObject } from "./json.js";
+import {
+  approveRequest, denyRequest, getRequest, listRequests, type ApprovalParams, type MoreFilter, type MoreRequest,
+} from "./more.js";
 import { known } from "./options.js";
 import { organizationPath } from "./paths.js";
 import { seconds } from "./seconds.js";
 import {
-  createSession, endSession, getSession, listSessions, updateSession,
-  type SessionChanges, type SessionFilter, type SessionInfo, type SessionParams, type SessionSummary,
+  createSession, endSession, getSession, listSessions, sessionTree, updateSession,
+  type SessionChanges, type SessionFilter, type SessionInfo, type SessionParams, type SessionSummary, type SessionTree,
 } from "./sessions.js";
+import { changeAgent, changeAllAgents, changeSession } from "./suspension.js";
 import { Transaction } from "./transaction.js";
 import { listTransactions, type TransactionFilter, type TransactionInfo } from "./transactions.js";
 
@@ -109,6 +115,35 @@ export class Organization {
     return listAgents(this.#caller, filter, signalOf(options));
   }
 
+  /** Changes an agent. A scope that it loses is refused from now on, whatever its tokens and sessions say. */
+  async updateAgent(id: string, changes: AgentChanges, options: CallOptions = {}): Promise<AgentInfo> {
+    return this.#caller.do(updateAgent(id, changes), signalOf(options));
+  }
+
+  /**
+   * Suspends an agent at once: until it is resumed, it gets no tokens, charges nothing, begins nothing and leases nothing. What it
+   * has begun and leased may still be settled, and its sessions' time runs on. The reason is for people. Suspending it again keeps
+   * the first time and reason.
+   */
+  async suspendAgent(id: string, reason?: string, options: CallOptions = {}): Promise<AgentInfo> {
+    return this.#caller.do(changeAgent(id, "suspend", reason), signalOf(options));
+  }
+
+  /** Lets a suspended agent go on. Idempotent. */
+  async resumeAgent(id: string, reason?: string, options: CallOptions = {}): Promise<AgentInfo> {
+    return this.#caller.do(changeAgent(id, "resume", reason), signalOf(options));
+  }
+
+  /** Suspends every agent of the organization, and returns how many live agents are suspended then. Idempotent. */
+  async suspendAllAgents(reason?: string, options: CallOptions = {}): Promise<number> {
+    return this.#caller.do(changeAllAgents("suspend", reason), signalOf(options));
+  }
+
+  /** Resumes every agent of the organization, and returns how many live agents are not suspended then. Idempotent. */
+  async resumeAllAgents(options: CallOptions = {}): Promise<number> {
+    return this.#caller.do(changeAllAgents("resume", undefined), signalOf(options));
+  }
+
   /** Revokes an agent at once, with its secret, its tokens and its open sessions. Idempotent. */
   async revokeAgent(id: string, options: CallOptions = {}): Promise<void> {
     await this.#caller.do(revokeAgent(id), signalOf(options));
@@ -142,6 +177,59 @@ export class Organization {
   /** Reads a session. */
   async getSession(id: string, options: CallOptions = {}): Promise<SessionInfo> {
     return this.#caller.do(getSession(id), signalOf(options));
+  }
+
+  /** Gets a session with its descendants. */
+  async sessionTree(id: string, options: CallOptions = {}): Promise<SessionTree> {
+    return this.#caller.do(sessionTree(id), signalOf(options));
+  }
+
+  /** Suspends an active session and its descendants at once, as `suspendAgent` does an agent. */
+  async suspendSession(id: string, reason?: string, options: CallOptions = {}): Promise<SessionInfo> {
+    return this.#caller.do(changeSession(id, "suspend", reason), signalOf(options));
+  }
+
+  /** Lets a suspended session go on. Idempotent. */
+  async resumeSession(id: string, reason?: string, options: CallOptions = {}): Promise<SessionInfo> {
+    return this.#caller.do(changeSession(id, "resume", reason), signalOf(options));
+  }
+
+  /** Lists a session's requests for more, as `Session.requests` does. */
+  async requests(sessionId: string, filter: MoreFilter = {}, options: CallOptions = {}): Promise<MoreRequest[]> {
+    return this.#caller.do(listRequests(sessionId, filter), signalOf(options));
+  }
+
+  /** Gets a request for more. */
+  async getRequest(sessionId: string, id: string, options: CallOptions = {}): Promise<MoreRequest> {
+    return this.#caller.do(getRequest(sessionId, id), signalOf(options));
+  }
+
+  /**
+   * Approves a request for more: it raises the session's limits by what it grants, by default all that was asked for. Idempotent.
+   * Throws RequestDecided if it was decided otherwise.
+   */
+  async approveRequest(sessionId: string, id: string, params: ApprovalParams = {}, options: CallOptions = {}): Promise<MoreRequest> {
+    return this.#caller.do(approveRequest(sessionId, id, params), signalOf(options));
+  }
+
+  /** Denies a request for more, with a comment for the agent. Idempotent. Throws RequestDecided if it was approved. */
+  async denyRequest(sessionId: string, id: string, comment?: string, options: CallOptions = {}): Promise<MoreRequest> {
+    return this.#caller.do(denyRequest(sessionId, id, comment), signalOf(options));
+  }
+
+  /** Sets the organization's budget or changes it. Throws LimitBelowUsage for a value below what is reserved and used. */
+  async setBudget(params: BudgetParams, options: CallOptions = {}): Promise<Budget> {
+    return this.#caller.do(setBudget(params), signalOf(options));
+  }
+
+  /** Gets the organization's budget. Throws NotFound if there is none. */
+  async getBudget(options: CallOptions = {}): Promise<Budget> {
+    return this.#caller.do(getBudget(), signalOf(options));
+  }
+
+  /** Removes the organization's budget: nothing bounds its root sessions together any more. Sessions keep their limits. */
+  async deleteBudget(options: CallOptions = {}): Promise<void> {
+    await this.#caller.do(deleteBudget(), signalOf(options));
   }
 
   /** The organization's sessions, newest first. */

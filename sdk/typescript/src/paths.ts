@@ -1,5 +1,7 @@
 // Paths of one object. They escape the id, so it cannot lead to another path.
 export const sessionPath = (id: string) => `/v1/sessions/${segment(id)}`;
+export const requestsPath = (session: string) => `${sessionPath(session)}/requests`;
+export const requestPath = (session: string, id: string) => `${requestsPath(session)}/${segment(id)}`;
 export const leasePath = (id: string) => `/v1/leases/${segment(id)}`;
 export const organizationPath = (id: string) => `/v1/organizations/${segment(id)}`;
 export const agentPath = (id: string) => `/v1/agents/${segment(id)}`;

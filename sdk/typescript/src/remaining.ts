@@ -68,9 +68,9 @@ export class Remaining {
 }
 
 function leftOf(session: SessionInfo): Size {
-  const { maxValue, valueUsed, valueHeld, maxCommitted, valueCommitted } = session;
-  const rest = maxValue - valueUsed - valueHeld;
+  const { maxValue, valueUsed, valueHeld, valueDelegated, maxCommitted, valueCommitted } = session;
+  const rest = maxValue - valueUsed - valueHeld - valueDelegated;
   const uncommitted = maxCommitted === undefined ? rest : maxCommitted - valueCommitted - valueHeld;
   const value = rest < uncommitted ? rest : uncommitted;
-  return { actions: session.maxActions - session.actionCount, value: Number(value) };
+  return { actions: session.maxActions - session.actionCount - session.actionsDelegated, value: Number(value) };
 }

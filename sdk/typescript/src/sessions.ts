@@ -1,5 +1,5 @@
 import { keyed, signalOfWrite, type Call, type Caller, type WriteOptions } from "./call.js";
-import { amount, maybe, object, own, text, texts, time, whole, write, type JSONObject } from "./json.js";
+import { amount, array, maybe, object, own, text, texts, time, whole, write, type JSONObject } from "./json.js";
 import type { MicroUSD } from "./money.js";
 import { known, scopesOf, type Names } from "./options.js";
 import { list } from "./pages.js";
@@ -12,6 +12,8 @@ export interface SessionLimits {
   readonly maxValue?: MicroUSD; // 0n is a limit
   readonly expiresInSeconds?: number; // from now, up to 30 days
   readonly maxLeaseSeconds?: number; // how long a lease of its budget may last, up to 3600; 0, the default, allows none
+  readonly maxValuePerAction?: MicroUSD | null; // of one charge or hold; null, the default, is no limit
+  readonly enforcement?: "enforce" | "observe"; // observe does and counts what limits would refuse; the default is enforce
 }
 
 /** A new session. */
@@ -19,6 +21,7 @@ export interface SessionParams extends SessionLimits {
   readonly agentId: string;
   readonly scopes?: readonly string[]; // a subset of the agent's scopes; the default is all of them
   readonly metadata?: object; // at most 16 KiB
+  readonly parentSessionId?: string; // the session of which this one is a part; `Session.createChild` sets it
   readonly maxCommitted?: MicroUSD; // limits SessionInfo.valueCommitted, which rollbacks do not lower; the default is no limit
 }
 
@@ -43,12 +46,29 @@ export interface SessionInfo {
   readonly valueCommitted: MicroUSD; // sum of all charges and commits; rollbacks do not lower it
   readonly maxCommitted: MicroUSD | undefined; // the limit of valueCommitted
   readonly maxLeaseSeconds: number; // 0: no leases
+  readonly maxValuePerAction: MicroUSD | undefined; // of one charge or hold
+  readonly enforcement: string; // enforce or observe
+  readonly observedRefusals: number; // what limits would have refused
+  readonly suspendedAt: Date | undefined;
+  readonly suspensionReason: string; // empty: none
+  readonly parentSessionId: string | undefined;
+  // What the session's open children hold of it. actionCount, valueUsed and valueHeld do not contain it.
+  readonly actionsDelegated: number;
+  readonly valueDelegated: MicroUSD;
   readonly scopes: readonly string[];
   readonly metadata: JSONObject;
   readonly expiresAt: Date;
   readonly createdAt: Date;
   readonly endedAt: Date | undefined;
 }
+
+/** A session with its descendants. */
+export interface SessionTree extends SessionInfo {
+  readonly children: readonly SessionTree[];
+}
+
+/** A child session. By default it is for the agent of its parent. */
+export type ChildParams = Omit<SessionParams, "agentId" | "parentSessionId"> & { readonly agentId?: string };
 
 /** A session as lists show it. */
 export interface SessionSummary {
@@ -69,9 +89,10 @@ export interface SessionFilter {
 }
 
 export function createSession(caller: Caller, params: SessionParams, options: WriteOptions): Promise<SessionInfo> {
-  const names: Names<SessionParams> = { ...limitNames, agentId: true, scopes: true, metadata: true, maxCommitted: true };
-  const { agentId, scopes, metadata, maxCommitted } = known("a session", params, names);
-  const body = { agent_id: agentId, ...limits(params), scopes: scopesOf(scopes), metadata, max_committed_usd: maxCommitted };
+  const names: Names<SessionParams> = { ...limitNames, agentId: true, scopes: true, metadata: true, maxCommitted: true, parentSessionId: true };
+  const { agentId, scopes, metadata, maxCommitted, parentSessionId } = known("a session", params, names);
+  const own = { scopes: scopesOf(scopes), metadata, max_committed_usd: maxCommitted, parent_session_id: parentSessionId };
+  const body = { agent_id: agentId, ...limits(params), ...own };
   return caller.do(keyed(caller.service, "/v1/sessions", write(body), options, sessionFrom), options.signal);
 }
 
@@ -97,6 +118,10 @@ export function getSession(id: string): Call<SessionInfo> {
   return { method: "GET", path: sessionPath(id), semantics: "safe", read: sessionFrom };
 }
 
+export function sessionTree(id: string): Call<SessionTree> {
+  return { method: "GET", path: `${sessionPath(id)}/tree`, semantics: "safe", most: longestTree, read: treeFrom };
+}
+
 export function endSession(id: string): Call<unknown> {
   return { method: "POST", path: `${sessionPath(id)}/end`, semantics: "idempotent", read: object };
 }
@@ -106,7 +131,11 @@ export function listSessions(caller: Caller, filter: SessionFilter, signal: Abor
   return list(caller, "/v1/sessions", { status, agent_id: agentId }, summaryFrom, signal);
 }
 
-const limitNames: Names<SessionLimits> = { maxActions: true, maxValue: true, expiresInSeconds: true, maxLeaseSeconds: true };
+const longestTree = 16 << 20; // bytes
+
+const limitNames: Names<SessionLimits> = {
+  maxActions: true, maxValue: true, expiresInSeconds: true, maxLeaseSeconds: true, maxValuePerAction: true, enforcement: true,
+};
 
 function limits(given: SessionLimits) {
   return {
@@ -114,10 +143,16 @@ function limits(given: SessionLimits) {
     max_value_usd: given.maxValue,
     expires_in_seconds: seconds(given.expiresInSeconds),
     max_lease_seconds: seconds(given.maxLeaseSeconds),
+    max_value_usd_per_action: given.maxValuePerAction,
+    enforcement: given.enforcement,
   };
 }
 
-function sessionFrom(value: unknown): SessionInfo {
+function treeFrom(value: unknown): SessionTree {
+  return { ...sessionFrom(value), children: array(object(value)["children"], treeFrom) };
+}
+
+export function sessionFrom(value: unknown): SessionInfo {
   const answer = object(value);
   return {
     ...summaryFrom(value),
@@ -128,6 +163,14 @@ function sessionFrom(value: unknown): SessionInfo {
     valueCommitted: maybe(answer, "value_committed_usd", amount) ?? 0n,
     maxCommitted: maybe(answer, "max_committed_usd", amount),
     maxLeaseSeconds: maybe(answer, "max_lease_seconds", whole) ?? 0,
+    maxValuePerAction: maybe(answer, "max_value_usd_per_action", amount),
+    enforcement: maybe(answer, "enforcement", text) ?? "enforce",
+    observedRefusals: maybe(answer, "observed_refusals", whole) ?? 0,
+    suspendedAt: maybe(answer, "suspended_at", time),
+    suspensionReason: maybe(answer, "suspension_reason", text) ?? "",
+    parentSessionId: maybe(answer, "parent_session_id", text),
+    actionsDelegated: maybe(answer, "actions_delegated", whole) ?? 0,
+    valueDelegated: maybe(answer, "value_delegated_usd", amount) ?? 0n,
     scopes: texts(answer, "scopes"),
     metadata: own(answer, "metadata"),
     createdAt: time(answer, "created_at"),

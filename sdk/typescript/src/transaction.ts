@@ -1,8 +1,9 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 import { bounded } from "./abort.js";
+import { Asking } from "./ask.js";
 import { keyed, signalOf, type Call, type Caller, type CallOptions, type WriteOptions } from "./call.js";
 import { OutcomeUnknown, TransactionDone, TransactionNotPending, TransactionNotReversible } from "./errors.js";
-import { write } from "./json.js";
+import { maybe, object, text, write } from "./json.js";
 import { known, type Names } from "./options.js";
 import { transactionPath } from "./paths.js";
 import { seconds } from "./seconds.js";
@@ -151,7 +152,7 @@ export class Transaction implements AsyncDisposable {
 export type Work<T> = (transaction: Transaction) => Promise<T>;
 
 const paramNames: Names<TransactionParams> = {
-  actionType: true, preState: true, value: true, expiresInSeconds: true, reversible: true, metadata: true,
+  actionType: true, preState: true, value: true, expiresInSeconds: true, reversible: true, metadata: true, onLimit: true, reason: true,
 };
 
 export async function beginOrWork<T>(
@@ -173,8 +174,20 @@ async function begin(
   params: TransactionParams,
   options: WriteOptions,
 ): Promise<Transaction> {
+  const { onLimit, reason } = params;
+  const body = write(beginBody(session, params));
+  const once = (write: WriteOptions) => caller.do(keyed(caller.service, place, body, write, transactionFrom), write.signal);
+  const asks = onLimit !== undefined && session !== undefined;
+  const need = { actions: 1, value: params.value ?? 0n };
+  const info = await (asks ? new Asking(caller, session, need, { onLimit, reason }).charge(options, once) : once(options));
+  return new Transaction(caller, info.id, info);
+}
+
+const place = "/v1/transactions";
+
+function beginBody(session: string | undefined, params: TransactionParams) {
   const { actionType, preState = {}, value, expiresInSeconds, reversible, metadata } = known("a transaction", params, paramNames);
-  const body = write({
+  return {
     action_type: actionType,
     pre_state: preState, // always sent, because older services require it
     session_id: session,
@@ -182,10 +195,20 @@ async function begin(
     expires_in_seconds: seconds(expiresInSeconds),
     reversible,
     metadata,
-  });
-  const call = keyed(caller.service, "/v1/transactions", body, options, transactionFrom);
-  const info = await caller.do(call, options.signal);
-  return new Transaction(caller, info.id, info);
+  };
+}
+
+/** Asks whether a transaction would begin now, and begins none. */
+export function dryRunBegin(session: string, params: TransactionParams): Call<DryRun> {
+  const body = write({ ...beginBody(session, params), dry_run: true });
+  const read = (answer: unknown) => ({ wouldRefuse: maybe(object(answer), "would_refuse", text) });
+  return { method: "POST", path: place, body, semantics: "safe", read };
+}
+
+/** What a transaction that was only tried would have met. */
+export interface DryRun {
+  /** The limit that would have refused it, if the session did not only observe its limits. */
+  readonly wouldRefuse: string | undefined;
 }
 
 // within runs work in a transaction, and ends the transaction if the work has not.

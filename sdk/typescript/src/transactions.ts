@@ -1,11 +1,12 @@
+import type { OnLimit } from "./ask.js";
 import type { Caller } from "./call.js";
 import { amount, flag, maybe, object, own, text, time, whole, type JSONObject } from "./json.js";
 import type { MicroUSD } from "./money.js";
 import { known } from "./options.js";
 import { list } from "./pages.js";
 
-/** A new transaction. */
-export interface TransactionParams {
+/** A new transaction. The limits that onLimit asks for are those of its session. */
+export interface TransactionParams extends OnLimit {
   readonly actionType: string; // 1 to 200 characters
   readonly preState?: object; // the state to restore after a rollback; at most 64 KiB; the default is {}
   readonly value?: MicroUSD; // the value to hold; needs a session
@@ -52,6 +53,7 @@ export interface TransactionInfo {
   readonly metadata: JSONObject | undefined;
   readonly expiresAt: Date;
   readonly createdAt: Date;
+  readonly wouldRefuse: string | undefined; // at its begin, the limit of a session that only observes its limits
   readonly committedAt: Date | undefined;
   readonly rolledBackAt: Date | undefined;
 }
@@ -89,6 +91,7 @@ export function transactionFrom(value: unknown): TransactionInfo {
     metadata: maybe(answer, "metadata", own),
     expiresAt: time(answer, "expires_at"),
     createdAt: time(answer, "created_at"),
+    wouldRefuse: maybe(answer, "would_refuse", text),
     committedAt: maybe(answer, "committed_at", time),
     rolledBackAt: maybe(answer, "rolled_back_at", time),
   };

@@ -1,4 +1,4 @@
-import { amount, object, time, whole } from "./json.js";
+import { amount, maybe, object, text, time, whole } from "./json.js";
 import type { MicroUSD } from "./money.js";
 
 /** What a session has used, and what remains. Pending transactions hold valueHeld; it is not part of what remains. */
@@ -11,6 +11,8 @@ export interface Usage {
   readonly valueHeld: MicroUSD;
   readonly remainingValue: MicroUSD;
   readonly expiresAt: Date;
+  /** The limit that would have refused a charge to a session that only observes its limits. */
+  readonly wouldRefuse: string | undefined;
 }
 
 export function usageFrom(value: unknown): Usage {
@@ -24,5 +26,6 @@ export function usageFrom(value: unknown): Usage {
     valueHeld: amount(answer, "value_held_usd"),
     remainingValue: amount(answer, "remaining_value_usd"),
     expiresAt: time(answer, "expires_at"),
+    wouldRefuse: maybe(answer, "would_refuse", text),
   };
 }

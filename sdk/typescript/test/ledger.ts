@@ -49,6 +49,7 @@ export class Ledger {
   readonly seen: Request[] = [];
   fate: (request: Request) => Fate = () => "pass";
   now: () => number = () => Date.now();
+  #granted = 0; // actions, by the last approval
   readonly #answers = new Map<string, [text: string, answer: Response]>();
 
   constructor({ maxActions = 1_000_000_000, maxValue = 1_000_000_000_000_000n, maxLeaseSeconds = 60 }: Limits = {}) {
@@ -84,7 +85,7 @@ export class Ledger {
   }
 
   async #fetch(url: string, init: RequestInit): Promise<Response> {
-    const path = url.replace(/^.*\/v1\//, "").replace(/^sessions\/s1$/, "session").replace(/^(sessions|leases)\/[^/]*\//, "");
+    const path = url.replace(/^.*\/v1\//, "").replace(/\?.*$/, "").replace(/^sessions\/s1$/, "session").replace(/^(sessions|leases)\/[^/]*\//, "");
     const headers = init.headers as Record<string, string>;
     const text = (init.body as string | undefined) ?? "";
     const place = `${init.method} ${path}`;
@@ -132,6 +133,12 @@ export class Ledger {
         return json(200, this.#session());
       case "POST actions":
         return body.value_usd < 0 ? problem(400, "invalid_request") : this.#charge(body.count ?? 1, amount(body.value_usd));
+      case "POST requests": // they are approved at once
+        this.maxActions += body.add_actions;
+        this.#granted = body.add_actions;
+        return json(201, moreShown("pending", body.add_actions));
+      case "GET requests/r1":
+        return json(200, moreShown("approved", this.#granted));
       case "POST leases": {
         const made = this.#grant(body);
         return "limit" in made ? this.#refusal(made) : json(201, shown(made));
@@ -250,6 +257,11 @@ function json(status: number, text: string): Response {
 
 function problem(status: number, code: string, more = ""): Response {
   return json(status, `{"status":${status},"code":"${code}","detail":"words","request_id":"r-1"${more}}`);
+}
+
+function moreShown(status: string, actions: number): string {
+  return `{"id":"r1","session_id":"s1","agent_id":"a1","status":"${status}","add_actions":${actions},"reason":"words",` +
+    `"granted_actions":${actions},"created_at":"2026-01-01T00:00:00Z"}`;
 }
 
 function shown(lease: Leased): string {

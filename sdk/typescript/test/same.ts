@@ -1,8 +1,9 @@
 // The calls of docs/sdks.md with the TypeScript SDK; see internal/same/main.go.
 import {
-  Agent, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LeaseClosed, LimitBelowUsage, LimitReached, NotFound,
+  Agent, AgentLimitReached, AgentSuspended, BudgetExhausted, RequestDecided, RequestNotApproved, SessionSuspended, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LeaseClosed, LimitBelowUsage, LimitReached, NotFound,
   Organization, OrganizationSuspended, OutcomeUnknown, QuotaExceeded, RateLimited, RemitError, Session, SessionNotActive, TransactionDone,
-  TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type Transaction, type Usage,
+  TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type AgentLimits, type AskingCharge,
+  type Transaction, type Usage,
 } from "@remit/sdk";
 
 const done: [string, string][] = [];
@@ -220,9 +221,105 @@ async function contract(client: Client): Promise<void> {
   }
 }
 
+// fleet makes the calls that suspend, limit and divide.
+async function fleet(client: Client): Promise<void> {
+  const o = client.organization("rmk_1");
+  const session = client.agent("a1", "rms_1").session("s1");
+  await suspensions(o);
+  await agentLimits(o);
+  await trials(session);
+  await requests(o, session);
+  await asking(client.agent("a1", "rms_1").session("s2"));
+  await trees(o, session);
+  await fleetRefusals();
+}
+
+async function suspensions(o: Organization): Promise<void> {
+  add("suspend an agent", (await o.suspendAgent("a1", "leak")).suspensionReason);
+  add("resume an agent", (await o.resumeAgent("a1")).id);
+  add("suspend all agents", await o.suspendAllAgents("leak"));
+  add("resume all agents", await o.resumeAllAgents());
+  add("suspend a session", (await o.suspendSession("s1", "odd")).suspendedAt === undefined);
+  add("resume a session", (await o.resumeSession("s1", "fixed")).id);
+}
+
+async function agentLimits(o: Organization): Promise<void> {
+  const limits: AgentLimits = { maxValuePerDay: USD / 2n, maxActionsPerMinute: null };
+  const changed = await o.updateAgent("a1", { name: "spy", description: "", metadata: { tier: 2 }, scopes: ["read"], limits });
+  add("change an agent", changed.id);
+  const [now, used] = [changed.limits!, changed.usage!];
+  add("limits of an agent", now.maxValuePerDay, now.maxActionsPerMinute === undefined, now.maxOpenSessions);
+  add("usage of an agent", used.valueUsedToday, seconds(used.resetsAt), used.openSessions);
+  await o.createAgent({ name: "limited", limits: { maxOpenSessions: 3 } });
+  await o.updateSession("s1", { maxValuePerAction: null });
+  add("remove a limit", true);
+  const observing = await o.createSession({ agentId: "a1", maxValuePerAction: USD, enforcement: "observe" });
+  add("limit each action", observing.maxValuePerAction);
+  add("look before enforcing", observing.enforcement, observing.observedRefusals);
+}
+
+async function trials(session: Session): Promise<void> {
+  add("try a charge", (await session.dryRunCharge({ value: USD, count: 2 })).wouldRefuse);
+  add("try a transaction", (await session.dryRunBegin({ actionType: "pay", value: USD })).wouldRefuse);
+}
+
+async function requests(o: Organization, session: Session): Promise<void> {
+  const asked = await session.requestMore({ addActions: 2, addValue: 1n, reason: "more pages" });
+  add("ask for more", asked.status, asked.addValue);
+  const decided = await session.awaitRequest(asked.id);
+  add("wait for the decision", decided.status, decided.grantedActions, decided.grantedValue, decided.comment);
+  await session.getRequest(asked.id);
+  add("read a request for more", (await o.getRequest("s1", asked.id)).reason);
+  await session.requests();
+  add("list requests for more", (await o.requests("s1", { status: "approved" })).length);
+  const part = { addActions: 1, addValue: 0n, comment: "ok" };
+  add("approve a request for more", (await o.approveRequest("s1", "r1", part)).status);
+  add("deny a request for more", (await o.denyRequest("s1", "r1", "too dear")).status);
+}
+
+async function asking(session: Session): Promise<void> {
+  const charge: AskingCharge = { value: USD, onLimit: "ask", reason: "more pages" };
+  add("ask when a limit is reached", (await session.charge(charge, { idempotencyKey: "own" })).actionCount);
+  const denied = await refused(RequestNotApproved, () => session.charge(charge, { idempotencyKey: "denied" }));
+  add("more is not approved", denied.limit, denied.request?.status, denied.request?.comment);
+}
+
+async function trees(o: Organization, session: Session): Promise<void> {
+  await session.createChild({ maxValue: USD });
+  await o.createSession({ agentId: "a2", parentSessionId: "s1" });
+  add("create a child session", true);
+  await o.sessionTree("s1");
+  const tree = await session.tree();
+  const [child] = tree.children;
+  add("read a tree", tree.valueDelegated, tree.actionsDelegated, child?.parentSessionId, child?.children[0]?.id);
+  const made = await o.setBudget({ maxValue: 100n * USD, period: "month" });
+  add("set a budget", made.maxValue, made.period);
+  const budget = await o.getBudget();
+  add("read a budget", budget.valueReserved, budget.valueUsed, budget.remaining, seconds(budget.resetsAt));
+  await o.deleteBudget();
+  add("remove a budget", true);
+}
+
+async function fleetRefusals(): Promise<void> {
+  const once = Client.fromEnv({ maxAttempts: 1 }).organization("rmk_1");
+  const agent = await refused(AgentLimitReached, () => once.createAgent({ name: "agent_limit_reached" }));
+  add("a limit of the agent is reached", agent.limit, seconds(agent.resetsAt), answered(agent));
+  const budget = await refused(BudgetExhausted, () => once.createAgent({ name: "budget_exhausted" }));
+  add("the budget is exhausted", budget.remaining, seconds(budget.resetsAt), answered(budget));
+  const stopped = await refused(AgentSuspended, () => once.createAgent({ name: "agent_suspended" }));
+  add("the agent is suspended", seconds(stopped.suspendedAt));
+  const paused = await refused(SessionSuspended, () => once.createAgent({ name: "session_suspended" }));
+  add("the session is suspended", seconds(paused.suspendedAt));
+  await refused(RequestDecided, () => once.createAgent({ name: "request_decided" }));
+  add("a request was decided otherwise", true);
+}
+
+const seconds = (moment: Date | undefined) => Math.floor(moment!.getTime() / 1000);
+
 const service = Client.fromEnv();
 if (process.argv[2] === "contract") {
   await contract(service);
+  await fleet(service);
 } else {
   const [organization, scout] = await organizations(service);
   const budget = await sessions(organization, scout);

@@ -9,9 +9,13 @@ are Decimals, never floats. No error and no repr contains a credential. All clas
 
 from .agent import Agent
 from .batch import Charge, Result
+from .budget import Budget
 from .client import Client, Verified
 from .credential import Credential
 from .errors import (
+    AgentLimitReached,
+    AgentSuspended,
+    BudgetExhausted,
     FieldError,
     IdempotencyKeyReused,
     InsufficientScope,
@@ -24,7 +28,10 @@ from .errors import (
     QuotaExceeded,
     RateLimited,
     RemitError,
+    RequestDecided,
+    RequestNotApproved,
     SessionNotActive,
+    SessionSuspended,
     TransactionDone,
     TransactionNotPending,
     TransactionNotReversible,
@@ -33,17 +40,21 @@ from .errors import (
 )
 from .events import Actor, Event
 from .lease import Lease
+from .limits import NO_LIMIT, AgentLimits, AgentUsage, NoLimit
+from .more import MoreRequest
 from .organization import AgentInfo, Family, Introspection, Organization, OrganizationInfo, RotatedKey, RotatedSecret
-from .sessions import Session, SessionInfo, SessionSummary
+from .sessions import Session, SessionInfo, SessionSummary, SessionTree
 from .tokens import TokenPair
-from .transactions import Transaction, TransactionInfo
+from .transactions import DryRun, Transaction, TransactionInfo
 from .usage import Usage
 
 __all__ = [
-    "Actor", "Agent", "AgentInfo", "Charge", "Client", "Credential", "Event", "Family", "FieldError", "IdempotencyKeyReused",
-    "InsufficientScope", "Introspection", "Lease", "LeaseClosed", "LimitBelowUsage", "LimitReached", "NotFound",
-    "Organization", "OrganizationInfo", "OrganizationSuspended", "OutcomeUnknown", "QuotaExceeded", "RateLimited",
-    "RemitError", "Result", "RotatedKey", "RotatedSecret", "Session", "SessionInfo", "SessionNotActive", "SessionSummary",
+    "Actor", "Agent", "AgentInfo", "AgentLimitReached", "AgentLimits", "AgentSuspended", "AgentUsage", "Budget",
+    "BudgetExhausted", "Charge", "Client", "Credential", "DryRun", "Event", "Family", "FieldError", "IdempotencyKeyReused",
+    "InsufficientScope", "Introspection", "Lease", "LeaseClosed", "LimitBelowUsage", "LimitReached", "MoreRequest",
+    "NO_LIMIT", "NoLimit", "NotFound", "Organization", "OrganizationInfo", "OrganizationSuspended", "OutcomeUnknown",
+    "QuotaExceeded", "RateLimited", "RemitError", "RequestDecided", "RequestNotApproved", "Result", "RotatedKey",
+    "RotatedSecret", "Session", "SessionInfo", "SessionNotActive", "SessionSummary", "SessionSuspended", "SessionTree",
     "TokenPair", "Transaction", "TransactionDone", "TransactionInfo", "TransactionNotPending", "TransactionNotReversible",
     "Unauthorized", "Unavailable", "Usage", "Verified",
 ]

@@ -46,7 +46,7 @@ class Agent:
 
     def session(self, id: str) -> Session:
         """Returns the agent's session with this id. Sends nothing."""
-        return Session(self._caller, id)
+        return Session(self._caller, self.id, id)
 
     def sessions(self, *, status: Optional[str] = None, timeout: Optional[float] = None) -> Iterator[SessionSummary]:
         """Yields the agent's sessions, newest first. The timeout applies to each page."""

@@ -17,7 +17,7 @@ from .credential import Credential, Sealed
 from .errors import RemitError, Unavailable
 from .retry import Semantics
 from .tokens import Tokens
-from .transport import Answer, Failure, Kind, Transport
+from .transport import LONGEST_ANSWER, Answer, Failure, Kind, Transport
 from .url import with_query
 
 _ATTEMPT_LIMIT = 10.0  # seconds for one attempt, from connecting to the last byte of the response
@@ -40,6 +40,7 @@ class Call:
     body: Optional[Mapping[str, Any]] = None
     semantics: Semantics = Semantics.SAFE
     key: str = ""  # Idempotency-Key
+    most: int = LONGEST_ANSWER  # bytes of the response
     wait: float = 0.0  # seconds that the service may hold the request back (long polling)
     may_go_on: Callable[[], bool] = lambda: True  # runs before each retry and returns whether to make it
 
@@ -175,9 +176,8 @@ class Caller:
             headers["X-API-Key"] = self._api_key
         if bearer is not None:
             headers["Authorization"] = Credential("Bearer " + bearer.reveal())
-        return self.service.transport.send(
-            call.method, call.path, headers, body, min(end, time.monotonic() + _ATTEMPT_LIMIT + call.wait)
-        )
+        end = min(end, time.monotonic() + _ATTEMPT_LIMIT + call.wait)
+        return self.service.transport.send(call.method, call.path, headers, body, end, call.most)
 
 
 def end_of(timeout: Optional[float]) -> float:

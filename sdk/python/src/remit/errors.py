@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
-from typing import Callable, Dict, Optional, Tuple
+from typing import TYPE_CHECKING, Callable, Dict, Optional, Tuple
 
 from . import codes
 from .credential import Sealed
 from .usage import Usage
 from .wire import Fields, Malformed, decode
 
+if TYPE_CHECKING:
+    from .more import MoreRequest
 
 _LONGEST_RETRY_AFTER = float(1 << 30)  # seconds; larger values are cut to it
 
@@ -57,16 +61,76 @@ class RemitError(Exception):
 class LimitReached(RemitError):
     """The charge or hold exceeds a limit of the session. Nothing was charged."""
 
-    # max_actions, max_value_usd or max_committed_usd; for a lease also max_lease_seconds, expires_at or max_open_leases
+    # max_actions, max_value_usd, max_committed_usd or max_value_usd_per_action; for a lease also max_lease_seconds, expires_at or
+    # max_open_leases; for a request for more max_pending_requests; for a child also expires_at, max_depth or max_open_children
     limit: str
+    parent_session_id: str = ""  # whose limit it is, when a child is refused; empty: the session's own
     usage: Usage
 
     def _more(self) -> str:
         left = self.usage
+        whose = f"{self.limit} of the parent {self.parent_session_id}" if self.parent_session_id else self.limit
         return (
-            f"{self.limit}: {left.remaining_actions} of {left.max_actions} actions "
+            f"{whose}: {left.remaining_actions} of {left.max_actions} actions "
             f"and {left.remaining_value} of {left.max_value} USD left"
         )
+
+
+class RequestNotApproved(LimitReached):
+    """A charge asked for more in vain: the request was denied, nobody decided in time, or it could not be made. Nothing was
+    charged. What is approved later still raises the session's limits."""
+
+    request: Optional[MoreRequest]  # None: it could not be made
+    _why: str
+
+    @classmethod
+    def _of(cls, refusal: LimitReached, request: Optional[MoreRequest], why: str) -> RequestNotApproved:
+        error = cls(refusal.detail)
+        error.__dict__.update(refusal.__dict__)
+        error.request, error._why = request, why
+        return error
+
+    def _more(self) -> str:
+        decided = "no request for more was made" if self.request is None else f"request for more {self.request.status}"
+        return f"{super()._more()}; {decided}" + (f": {self._why}" if self._why else "")
+
+
+class AgentLimitReached(RemitError):
+    """A charge, a hold, a lease or a session exceeds a limit of the agent. Nothing was done."""
+
+    limit: str  # max_value_usd_per_day or max_open_sessions
+    resets_at: Optional[datetime]  # of a limit per day
+
+    def _more(self) -> str:
+        if self.resets_at is None:
+            return self.limit
+        return f"{self.limit}, until {self.resets_at.isoformat().replace('+00:00', 'Z')}"
+
+
+class BudgetExhausted(RemitError):
+    """A root session, or its top-up, exceeds what remains of the organization's budget. Nothing was done."""
+
+    remaining: Decimal
+    resets_at: Optional[datetime]  # None: the budget has no period
+
+    def _more(self) -> str:
+        return f"{self.remaining} USD left"
+
+
+class AgentSuspended(RemitError):
+    """The agent is suspended."""
+
+    suspended_at: Optional[datetime]
+
+
+class SessionSuspended(RemitError):
+    """The session is suspended."""
+
+    suspended_at: Optional[datetime]
+
+
+class RequestDecided(RemitError):
+    """The request for more was decided otherwise before."""
 
 
 class QuotaExceeded(RemitError):
@@ -178,6 +242,31 @@ def _read(status: int, said: Fields) -> RemitError:
 def _limit_reached(said: Fields) -> RemitError:
     error = LimitReached()
     error.limit, error.usage = said.text("limit"), Usage._read(said)
+    error.parent_session_id = said.text("parent_session_id", "")
+    return error
+
+
+def _agent_limit_reached(said: Fields) -> RemitError:
+    error = AgentLimitReached()
+    error.limit, error.resets_at = said.text("limit"), said.moment_or_none("resets_at")
+    return error
+
+
+def _budget_exhausted(said: Fields) -> RemitError:
+    error = BudgetExhausted()
+    error.remaining, error.resets_at = said.usd("remaining_usd"), said.moment_or_none("resets_at")
+    return error
+
+
+def _agent_suspended(said: Fields) -> RemitError:
+    error = AgentSuspended()
+    error.suspended_at = said.moment_or_none("suspended_at")
+    return error
+
+
+def _session_suspended(said: Fields) -> RemitError:
+    error = SessionSuspended()
+    error.suspended_at = said.moment_or_none("suspended_at")
     return error
 
 
@@ -219,6 +308,11 @@ def _transaction_not_reversible(said: Fields) -> RemitError:
 
 _TYPES: Dict[str, Callable[[Fields], RemitError]] = {
     codes.SESSION_LIMIT_REACHED: _limit_reached,
+    codes.AGENT_LIMIT_REACHED: _agent_limit_reached,
+    codes.BUDGET_EXHAUSTED: _budget_exhausted,
+    codes.AGENT_SUSPENDED: _agent_suspended,
+    codes.SESSION_SUSPENDED: _session_suspended,
+    codes.REQUEST_DECIDED: lambda _: RequestDecided(),
     codes.LIMIT_BELOW_USAGE: _limit_below_usage,
     codes.QUOTA_EXCEEDED: _quota_exceeded,
     codes.ORGANIZATION_SUSPENDED: lambda _: OrganizationSuspended(),

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Optional, Type
 
 from . import process
+from .ask import Asking, asks
 from .calls import Caller, end_of
 from .errors import LeaseClosed, RemitError
 from .grant import is_type
@@ -57,6 +58,8 @@ class Lease:
         *,
         count: int = 1,
         scope: Optional[str] = None,
+        on_limit: Optional[str] = None,
+        reason: Optional[str] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> None:
@@ -64,8 +67,12 @@ class Lease:
 
         It waits only when nothing is leased. A charge with a scope or with your own idempotency key goes to the service, and so
         does one that is too large for a lease. So does every charge while the service grants no lease, such as close to the
-        limit: the last unit that fits is charged, and the error is the one of Session.charge. Raises LeaseClosed after close.
+        limit: the last unit that fits is charged, and the error is the one of Session.charge. With on_limit="ask" it asks for
+        what is missing then. Raises LeaseClosed after close.
         """
+        if on_limit is not None:
+            self._charge_or_ask(action_type, value, count, scope, on_limit, reason, idempotency_key, timeout)
+            return
         if self._closed:
             raise LeaseClosed("the lease is closed")
         spender = self._spender if self._forks == process.forks else self._own_spender()
@@ -87,6 +94,25 @@ class Lease:
             ),
             size, idempotency_key is not None, end,
         )
+
+    def _charge_or_ask(
+        self,
+        action_type: Optional[str],
+        value: Amount,
+        count: int,
+        scope: Optional[str],
+        on_limit: str,
+        reason: Optional[str],
+        idempotency_key: Optional[str],
+        timeout: Optional[float],
+    ) -> None:
+        """Asks for what neither this lease nor the session has. Before it asks, the lease has given back what it held."""
+        asks(on_limit)
+
+        def once(key: Optional[str], left: Optional[float]) -> None:
+            self.charge(action_type, value, count=count, scope=scope, idempotency_key=key, timeout=left)
+
+        Asking(self._caller, self._session.id, reason, count, value).charge(idempotency_key, end_of(timeout), once)
 
     def close(self, *, timeout: Optional[float] = None) -> None:
         """Settles everything. Afterwards the lease charges no more. Idempotent: after an error it can be tried again."""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
-from . import batch, connect, environment, events, sessions, transactions
+from . import batch, budget, connect, environment, events, more, sessions, transactions
 from .batch import Charge, Result
+from .budget import Budget
 from .calls import AGENTS_PER_PAGE, PER_PAGE, Call, Caller
 from .credential import Credential, credential, valid
 from .events import Event
+from .limits import AgentLimits, AgentUsage, NoLimit
 from .money import Amount
+from .more import MoreRequest
 from .retry import Semantics
-from .sessions import SessionInfo, SessionSummary
+from .sessions import SessionInfo, SessionSummary, SessionTree
 from .transactions import Transaction, TransactionInfo
 from .url import path
 from .wire import Fields, Malformed, Seconds, names, present, seconds, usd_or_none
@@ -57,10 +60,15 @@ class AgentInfo:
     metadata: Dict[str, Any]
     created_at: datetime
     revoked_at: Optional[datetime]
+    suspended_at: Optional[datetime]
+    suspension_reason: str  # empty: none
+    limits: Optional[AgentLimits]  # None: not returned, as in lists
+    usage: Optional[AgentUsage]
     secret: Optional[Credential]  # only in the response to create_agent
 
     @classmethod
     def _read(cls, said: Fields) -> AgentInfo:
+        limits, usage = said.mapping("limits"), said.mapping("usage")
         return cls(
             id=said.text("id"),
             organization_id=said.text("org_id"),
@@ -71,6 +79,10 @@ class AgentInfo:
             metadata=said.mapping("metadata") or {},
             created_at=said.moment("created_at"),
             revoked_at=said.moment_or_none("revoked_at"),
+            suspended_at=said.moment_or_none("suspended_at"),
+            suspension_reason=said.text("suspension_reason", ""),
+            limits=None if limits is None else AgentLimits._read(Fields(limits)),
+            usage=None if usage is None else AgentUsage._read(Fields(usage)),
             secret=said.credential("secret"),
         )
 
@@ -175,11 +187,13 @@ class Organization:
         *,
         description: Optional[str] = None,
         metadata: Optional[Mapping[str, Any]] = None,
+        limits: Optional[AgentLimits] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> AgentInfo:
-        """Creates an agent. Only this response has its secret."""
-        body = present(name=name, scopes=names(scopes), description=description, metadata=metadata)
+        """Creates an agent. Only this response has its secret. The limits bound it over all of its sessions."""
+        bounds = None if limits is None else limits._body()
+        body = present(name=name, scopes=names(scopes), description=description, metadata=metadata, limits=bounds)
         call = self._caller.service.keyed(path("agents"), idempotency_key, body)
         return self._caller.ask(call, lambda said: AgentInfo._read(Fields(said)), timeout)
 
@@ -190,6 +204,51 @@ class Organization:
     def agents(self, *, status: Optional[str] = None, timeout: Optional[float] = None) -> Iterator[AgentInfo]:
         """Yields the organization's agents, newest first. status, if given, is active or revoked."""
         return self._caller.pages(path("agents"), AGENTS_PER_PAGE, AgentInfo._read, timeout, status=status)
+
+    def update_agent(
+        self,
+        id: str,
+        *,
+        name: Optional[str] = None,
+        description: Optional[str] = None,
+        metadata: Optional[Mapping[str, Any]] = None,
+        scopes: Optional[Iterable[str]] = None,
+        limits: Optional[AgentLimits] = None,
+        timeout: Optional[float] = None,
+    ) -> AgentInfo:
+        """Changes an agent. What is omitted stays. A scope that it loses is refused from now on, whatever its tokens and sessions
+        say. A new limit counts from now on."""
+        body = present(
+            name=name, description=description, metadata=metadata, scopes=None if scopes is None else names(scopes),
+            limits=None if limits is None else limits._body(),
+        )
+        call = Call("PATCH", path("agents", id), body, Semantics.IDEMPOTENT)
+        return self._caller.ask(call, lambda said: AgentInfo._read(Fields(said)), timeout)
+
+    def suspend_agent(self, id: str, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> AgentInfo:
+        """Suspends an agent at once: until it is resumed, it gets no tokens, charges nothing, begins nothing and leases nothing.
+        What it has begun and leased may still be settled, and its sessions' time runs on. The reason is for people. Suspending it
+        again keeps the first time and reason."""
+        return self._change_agent(id, "suspend", reason, timeout)
+
+    def resume_agent(self, id: str, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> AgentInfo:
+        """Lets a suspended agent go on. Idempotent."""
+        return self._change_agent(id, "resume", reason, timeout)
+
+    def suspend_all_agents(self, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> int:
+        """Suspends every agent of the organization, and returns how many live agents are suspended then. Idempotent."""
+        body = {"all": True, **present(reason=reason)}
+        call = Call("POST", path("agents", "suspend"), body, Semantics.IDEMPOTENT)
+        return self._caller.ask(call, lambda said: Fields(said).integer("suspended"), timeout)
+
+    def resume_all_agents(self, *, timeout: Optional[float] = None) -> int:
+        """Resumes every agent of the organization, and returns how many live agents are not suspended then. Idempotent."""
+        call = Call("POST", path("agents", "resume"), {"all": True}, Semantics.IDEMPOTENT)
+        return self._caller.ask(call, lambda said: Fields(said).integer("resumed"), timeout)
+
+    def _change_agent(self, id: str, how: str, reason: Optional[str], timeout: Optional[float]) -> AgentInfo:
+        call = Call("POST", path("agents", id, how), present(reason=reason), Semantics.IDEMPOTENT)
+        return self._caller.ask(call, lambda said: AgentInfo._read(Fields(said)), timeout)
 
     def revoke_agent(self, id: str, *, timeout: Optional[float] = None) -> None:
         """Revokes an agent at once, with its secret, its tokens and its open sessions. Idempotent."""
@@ -232,15 +291,21 @@ class Organization:
         metadata: Optional[Mapping[str, Any]] = None,
         max_committed: Optional[Amount] = None,
         max_lease: Optional[Seconds] = None,
+        max_value_per_action: Optional[Amount] = None,
+        enforcement: Optional[str] = None,
+        parent_session_id: Optional[str] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> SessionInfo:
         """Creates a session for an agent. Omitted limits get the service's defaults, which the response shows. Omitted scopes
         are all scopes of the agent. max_committed limits value_committed, which rollbacks do not lower; the default is no
-        limit. max_lease is how long a lease of its budget may last, up to 1 hour; the default, 0, allows none."""
+        limit. max_lease is how long a lease of its budget may last, up to 1 hour; the default, 0, allows none.
+        max_value_per_action limits one charge or hold. With the enforcement "observe", what limits would refuse is done and
+        counted; the default is "enforce". parent_session_id is the session of which this one is a part, as Session.create_child
+        sets it."""
         limits = {
-            **sessions.limits(max_actions, max_value, expires_in, max_lease),
-            **present(max_committed_usd=usd_or_none(max_committed)),
+            **sessions.limits(max_actions, max_value, expires_in, max_lease, max_value_per_action, enforcement),
+            **present(max_committed_usd=usd_or_none(max_committed), parent_session_id=parent_session_id),
         }
         return sessions.create(self._caller, agent_id, idempotency_key, timeout, scopes, metadata, limits)
 
@@ -254,14 +319,16 @@ class Organization:
         add_actions: Optional[int] = None,
         add_value: Optional[Amount] = None,
         max_lease: Optional[Seconds] = None,
+        max_value_per_action: Union[Amount, NoLimit, None] = None,
+        enforcement: Optional[str] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> SessionInfo:
         """Changes the limits of an active session. Raises LimitBelowUsage if a limit is below what is used and held. Omitted
         limits stay; expires_in counts from now. add_actions and add_value are relative, so concurrent top-ups all count, and
         their idempotency key makes each count once. The service refuses add_actions with max_actions, and add_value with
-        max_value."""
-        limits = sessions.limits(max_actions, max_value, expires_in, max_lease)
+        max_value. NO_LIMIT removes max_value_per_action."""
+        limits = sessions.limits(max_actions, max_value, expires_in, max_lease, max_value_per_action, enforcement)
         added = present(add_actions=add_actions, add_value_usd=usd_or_none(add_value))
         return sessions.update(self._caller, id, idempotency_key, timeout, limits, added)
 
@@ -278,6 +345,62 @@ class Organization:
     def end_session(self, id: str, *, timeout: Optional[float] = None) -> None:
         """Ends a session, as Session.end does."""
         sessions.end(self._caller, id, timeout)
+
+    def session_tree(self, id: str, *, timeout: Optional[float] = None) -> SessionTree:
+        """Gets a session with its descendants."""
+        return sessions.tree(self._caller, id, timeout)
+
+    def suspend_session(self, id: str, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> SessionInfo:
+        """Suspends an active session and its descendants at once, as suspend_agent does an agent."""
+        return sessions.change(self._caller, id, "suspend", reason, timeout)
+
+    def resume_session(self, id: str, reason: Optional[str] = None, *, timeout: Optional[float] = None) -> SessionInfo:
+        """Lets a suspended session go on. Idempotent."""
+        return sessions.change(self._caller, id, "resume", reason, timeout)
+
+    def requests(
+        self, session_id: str, *, status: Optional[str] = None, timeout: Optional[float] = None
+    ) -> List[MoreRequest]:
+        """Lists a session's requests for more, as Session.requests does."""
+        return more.every(self._caller, session_id, status, timeout)
+
+    def get_request(self, session_id: str, id: str, *, timeout: Optional[float] = None) -> MoreRequest:
+        """Gets a request for more."""
+        return more.get(self._caller, session_id, id, timeout)
+
+    def approve_request(
+        self,
+        session_id: str,
+        id: str,
+        *,
+        add_actions: Optional[int] = None,
+        add_value: Optional[Amount] = None,
+        comment: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> MoreRequest:
+        """Approves a request for more: it raises the session's limits by what it grants, by default all that was asked for.
+        Idempotent. Raises RequestDecided if it was decided otherwise."""
+        granted = present(add_actions=add_actions, add_value_usd=usd_or_none(add_value), comment=comment)
+        return more.decide(self._caller, session_id, id, "approve", timeout, granted)
+
+    def deny_request(
+        self, session_id: str, id: str, comment: Optional[str] = None, *, timeout: Optional[float] = None
+    ) -> MoreRequest:
+        """Denies a request for more, with a comment for the agent. Idempotent. Raises RequestDecided if it was approved."""
+        return more.decide(self._caller, session_id, id, "deny", timeout, present(comment=comment))
+
+    def set_budget(self, max_value: Amount, period: str, *, timeout: Optional[float] = None) -> Budget:
+        """Sets the organization's budget or changes it. The period is day, month or none. Raises LimitBelowUsage for a value below
+        what is reserved and used."""
+        return budget.put(self._caller, max_value, period, timeout)
+
+    def get_budget(self, *, timeout: Optional[float] = None) -> Budget:
+        """Gets the organization's budget. Raises NotFound if there is none."""
+        return budget.get(self._caller, timeout)
+
+    def delete_budget(self, *, timeout: Optional[float] = None) -> None:
+        """Removes the organization's budget: nothing bounds its root sessions together any more. Sessions keep their limits."""
+        budget.delete(self._caller, timeout)
 
     def charge_many(
         self, charges: Iterable[Charge], *, idempotency_key: Optional[str] = None, timeout: Optional[float] = None

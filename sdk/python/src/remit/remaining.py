@@ -64,7 +64,7 @@ class Remaining:
 
 def _left(session: sessions.SessionInfo) -> Size:
     held = micro(session.value_held)
-    value = micro(session.max_value) - micro(session.value_used) - held
+    value = micro(session.max_value) - micro(session.value_used) - held - micro(session.value_delegated)
     if session.max_committed is not None:
         value = min(value, micro(session.max_committed) - micro(session.value_committed) - held)
-    return Size(session.max_actions - session.action_count, value)
+    return Size(session.max_actions - session.action_count - session.actions_delegated, value)

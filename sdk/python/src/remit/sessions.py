@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
 
-from . import connect, environment, transactions
+from . import connect, environment, more, transactions
+from .ask import Asking, asks
 from .batch import Charge, Result, charge_many
-from .calls import PER_PAGE, Call, Caller
+from .calls import PER_PAGE, Call, Caller, end_of
 from .lease import Lease, open_lease
+from .limits import NoLimit, usd_or_null
 from .money import Amount
+from .more import MoreRequest
 from .retry import Semantics
-from .transactions import Transaction
+from .transactions import DryRun, Transaction
 from .url import path
 from .usage import Usage
-from .wire import Fields, Seconds, names, present, seconds, usd, usd_or_none
+from .wire import Fields, Seconds, each, names, present, seconds, usd, usd_or_none
+
+_LONGEST_TREE = 16 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,15 @@ class SessionInfo:
     value_committed: Decimal  # sum of all charges and commits; rollbacks do not lower it
     max_committed: Optional[Decimal]  # the limit of value_committed
     max_lease_seconds: int  # 0: no leases
+    max_value_per_action: Optional[Decimal]  # of one charge or hold
+    enforcement: str  # enforce or observe
+    observed_refusals: int  # what limits would have refused
+    suspended_at: Optional[datetime]
+    suspension_reason: str  # empty: none
+    parent_session_id: str  # empty: none
+    # What the session's open children hold of it. action_count, value_used and value_held do not contain it.
+    actions_delegated: int
+    value_delegated: Decimal
     scopes: Tuple[str, ...]
     metadata: Dict[str, Any]
     expires_at: datetime
@@ -43,7 +57,11 @@ class SessionInfo:
 
     @classmethod
     def _read(cls, said: Fields) -> SessionInfo:
-        return cls(
+        return cls(**cls._members(said))
+
+    @staticmethod
+    def _members(said: Fields) -> Dict[str, Any]:
+        return dict(
             id=said.text("id"),
             agent_id=said.text("agent_id"),
             status=said.text("status"),
@@ -56,12 +74,32 @@ class SessionInfo:
             value_committed=said.usd("value_committed_usd", Decimal(0)),
             max_committed=said.usd_or_none("max_committed_usd"),
             max_lease_seconds=said.integer("max_lease_seconds", 0),
+            max_value_per_action=said.usd_or_none("max_value_usd_per_action"),
+            enforcement=said.text("enforcement", "enforce"),
+            observed_refusals=said.integer("observed_refusals", 0),
+            suspended_at=said.moment_or_none("suspended_at"),
+            suspension_reason=said.text("suspension_reason", ""),
+            parent_session_id=said.text("parent_session_id", ""),
+            actions_delegated=said.integer("actions_delegated", 0),
+            value_delegated=said.usd("value_delegated_usd", Decimal(0)),
             scopes=said.texts("scopes"),
             metadata=said.mapping("metadata") or {},
             expires_at=said.moment("expires_at"),
             created_at=said.moment("created_at"),
             ended_at=said.moment_or_none("ended_at"),
         )
+
+
+@dataclass(frozen=True)
+class SessionTree(SessionInfo):
+    """A session with its descendants."""
+
+    children: Tuple[SessionTree, ...]
+
+    @classmethod
+    def _read(cls, said: Fields) -> SessionTree:
+        children = tuple(each(said.members("children"), cls._read))
+        return cls(children=children, **cls._members(said))
 
 
 @dataclass(frozen=True)
@@ -94,8 +132,9 @@ class SessionSummary:
 class Session:
     """An agent's session. Agent.session makes one."""
 
-    def __init__(self, caller: Caller, id: str) -> None:
+    def __init__(self, caller: Caller, agent_id: str, id: str) -> None:
         self._caller = caller
+        self._agent_id = agent_id
         self._path = path("sessions", id)
         self.id = id
 
@@ -105,7 +144,7 @@ class Session:
         environment.require(environment.AGENT, environment.SECRET, environment.SESSION)
         agent, secret = environment.identifier(environment.AGENT), environment.credential(environment.SECRET)
         caller, _ = connect.agent(connect.from_env(), agent, secret)
-        return cls(caller, environment.identifier(environment.SESSION))
+        return cls(caller, agent, environment.identifier(environment.SESSION))
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
@@ -117,6 +156,8 @@ class Session:
         *,
         count: int = 1,
         scope: Optional[str] = None,
+        on_limit: Optional[str] = None,
+        reason: Optional[str] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Usage:
@@ -124,10 +165,32 @@ class Session:
 
         A charge succeeds in full or not at all: LimitReached, SessionNotActive and InsufficientScope mean that nothing was
         charged. value is for all count (1 to 1000) actions together. The token and the session must have the scope.
+
+        With on_limit="ask" and a reason, a charge beyond the session's limit asks the organization for what is missing, waits
+        for the decision and goes on. Give it a timeout. If nobody approves, it raises RequestNotApproved.
         """
         body = Charge(action_type, value, count, scope)._body()
-        call = self._caller.service.keyed(self._path + "/actions", idempotency_key, body)
-        return self._caller.ask(call, lambda said: Usage._read(Fields(said)), timeout)
+
+        def once(key: Optional[str], left: Optional[float]) -> Usage:
+            call = self._caller.service.keyed(self._path + "/actions", key, body)
+            return self._caller.ask(call, lambda said: Usage._read(Fields(said)), left)
+
+        if not asks(on_limit):
+            return once(idempotency_key, timeout)
+        return Asking(self._caller, self.id, reason, count, value).charge(idempotency_key, end_of(timeout), once)
+
+    def dry_run_charge(
+        self,
+        action_type: Optional[str] = None,
+        value: Amount = 0,
+        *,
+        count: int = 1,
+        scope: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> Usage:
+        """Returns what charge would return now, the usage after it included, and charges nothing. Raises the same errors."""
+        body = {**Charge(action_type, value, count, scope)._body(), "dry_run": True}
+        return self._caller.ask(Call("POST", self._path + "/actions", body), lambda said: Usage._read(Fields(said)), timeout)
 
     def charge_many(
         self, charges: Iterable[Charge], *, idempotency_key: Optional[str] = None, timeout: Optional[float] = None
@@ -154,6 +217,8 @@ class Session:
         expires_in: Optional[Seconds] = None,
         reversible: bool = True,
         metadata: Optional[Mapping[str, Any]] = None,
+        on_limit: Optional[str] = None,
+        reason: Optional[str] = None,
         idempotency_key: Optional[str] = None,
         timeout: Optional[float] = None,
     ) -> Transaction:
@@ -163,18 +228,80 @@ class Session:
         Raises the same errors as charge. After OutcomeUnknown there is nothing to do: if the transaction exists, its hold is
         released when it expires.
         """
-        return transactions.begin(
-            self._caller,
-            idempotency_key,
-            timeout,
-            action_type=action_type,
-            pre_state={} if pre_state is None else pre_state,
-            session_id=self.id,
-            value_usd=usd(value),
-            expires_in_seconds=seconds(expires_in),
-            reversible=reversible,
-            metadata=metadata,
+        amount, lasts = usd(value), seconds(expires_in)
+
+        def once(key: Optional[str], left: Optional[float]) -> Transaction:
+            return transactions.begin(
+                self._caller, key, left, action_type=action_type, pre_state={} if pre_state is None else pre_state,
+                session_id=self.id, value_usd=amount, expires_in_seconds=lasts, reversible=reversible, metadata=metadata,
+            )
+
+        if not asks(on_limit):
+            return once(idempotency_key, timeout)
+        return Asking(self._caller, self.id, reason, 1, value).charge(idempotency_key, end_of(timeout), once)
+
+    def dry_run_begin(self, action_type: str, *, value: Amount = 0, timeout: Optional[float] = None) -> DryRun:
+        """Returns whether begin would succeed now, and begins nothing. Raises the same errors."""
+        return transactions.dry_run(
+            self._caller, timeout, action_type=action_type, pre_state={}, session_id=self.id, value_usd=usd(value)
         )
+
+    def create_child(
+        self,
+        *,
+        agent_id: Optional[str] = None,
+        max_actions: Optional[int] = None,
+        max_value: Optional[Amount] = None,
+        expires_in: Optional[Seconds] = None,
+        scopes: Optional[Iterable[str]] = None,
+        metadata: Optional[Mapping[str, Any]] = None,
+        max_committed: Optional[Amount] = None,
+        max_lease: Optional[Seconds] = None,
+        max_value_per_action: Optional[Amount] = None,
+        enforcement: Optional[str] = None,
+        idempotency_key: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> SessionInfo:
+        """Creates a child session: a part of this session's budget, by default for the same agent. Its limits, scopes and
+        lifetime lie within those of this session, which set them aside. What the child does not use comes back when it is over.
+        The agent needs the scope sessions:delegate. Raises LimitReached for a child beyond this session, and InsufficientScope
+        for scopes beyond it."""
+        own = {
+            **limits(max_actions, max_value, expires_in, max_lease, max_value_per_action, enforcement),
+            **present(max_committed_usd=usd_or_none(max_committed), parent_session_id=self.id),
+        }
+        of = self._agent_id if agent_id is None else agent_id
+        return create(self._caller, of, idempotency_key, timeout, scopes, metadata, own)
+
+    def tree(self, *, timeout: Optional[float] = None) -> SessionTree:
+        """Gets the session with its descendants."""
+        return tree(self._caller, self.id, timeout)
+
+    def request_more(
+        self,
+        reason: str,
+        *,
+        add_actions: Optional[int] = None,
+        add_value: Optional[Amount] = None,
+        idempotency_key: Optional[str] = None,
+        timeout: Optional[float] = None,
+    ) -> MoreRequest:
+        """Asks for more than the session's limits allow. await_request waits for the decision. A session has at most 8 pending
+        requests; beyond that it raises LimitReached with the limit max_pending_requests."""
+        return more.ask(self._caller, self.id, idempotency_key, timeout, more.body(reason, add_actions, add_value))
+
+    def requests(self, *, status: Optional[str] = None, timeout: Optional[float] = None) -> List[MoreRequest]:
+        """Lists the session's requests for more, newest first: the pending ones and those decided last."""
+        return more.every(self._caller, self.id, status, timeout)
+
+    def get_request(self, id: str, *, timeout: Optional[float] = None) -> MoreRequest:
+        """Gets a request for more."""
+        return more.get(self._caller, self.id, id, timeout)
+
+    def await_request(self, id: str, *, timeout: Optional[float] = None) -> MoreRequest:
+        """Waits until a request for more is decided or its session has ended, also while the service is unavailable. Raises
+        Unavailable when the timeout ends first."""
+        return more.await_decision(self._caller, self.id, id, end_of(timeout))
 
     def get(self, *, timeout: Optional[float] = None) -> SessionInfo:
         """Gets the session."""
@@ -188,6 +315,17 @@ class Session:
 
 def get(caller: Caller, id: str, timeout: Optional[float]) -> SessionInfo:
     return caller.ask(Call("GET", path("sessions", id)), lambda said: SessionInfo._read(Fields(said)), timeout)
+
+
+def tree(caller: Caller, id: str, timeout: Optional[float]) -> SessionTree:
+    call = Call("GET", path("sessions", id, "tree"), most=_LONGEST_TREE)
+    return caller.ask(call, lambda said: SessionTree._read(Fields(said)), timeout)
+
+
+def change(caller: Caller, id: str, how: str, reason: Optional[str], timeout: Optional[float]) -> SessionInfo:
+    """Suspends or resumes a session."""
+    call = Call("POST", path("sessions", id, how), present(reason=reason), Semantics.IDEMPOTENT)
+    return caller.ask(call, lambda said: SessionInfo._read(Fields(said)), timeout)
 
 
 def end(caller: Caller, id: str, timeout: Optional[float]) -> None:
@@ -224,15 +362,22 @@ def update(
 
 
 def limits(
-    max_actions: Optional[int], max_value: Optional[Amount], expires_in: Optional[Seconds], max_lease: Optional[Seconds]
+    max_actions: Optional[int],
+    max_value: Optional[Amount],
+    expires_in: Optional[Seconds],
+    max_lease: Optional[Seconds],
+    max_value_per_action: Union[Amount, NoLimit, None],
+    enforcement: Optional[str],
 ) -> Mapping[str, Any]:
     """Returns the limits that a new session and a changed session have in common."""
-    return present(
+    given = present(
         max_actions=max_actions,
         max_value_usd=usd_or_none(max_value),
         expires_in_seconds=seconds(expires_in),
         max_lease_seconds=seconds(max_lease),
+        enforcement=enforcement,
     )
+    return {**given, **usd_or_null("max_value_usd_per_action", max_value_per_action)}
 
 
 def every(

@@ -43,6 +43,7 @@ class TransactionInfo:
     metadata: Optional[Dict[str, Any]]
     expires_at: datetime
     created_at: datetime
+    would_refuse: str  # at its begin, the limit of a session that only observes its limits; empty: none
     committed_at: Optional[datetime]
     rolled_back_at: Optional[datetime]
 
@@ -66,9 +67,17 @@ class TransactionInfo:
             metadata=said.mapping("metadata"),
             expires_at=said.moment("expires_at"),
             created_at=said.moment("created_at"),
+            would_refuse=said.text("would_refuse", ""),
             committed_at=said.moment_or_none("committed_at"),
             rolled_back_at=said.moment_or_none("rolled_back_at"),
         )
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What a transaction that was only tried would have met."""
+
+    would_refuse: str  # the limit that would have refused it, if the session did not only observe its limits; empty: none
 
 
 class Transaction:
@@ -212,6 +221,11 @@ def begin(caller: Caller, idempotency_key: Optional[str], timeout: Optional[floa
     call = caller.service.keyed(path("transactions"), idempotency_key, present(**members))
     info = caller.ask(call, lambda said: TransactionInfo._read(Fields(said)), timeout)
     return Transaction(caller, info.id, info)
+
+
+def dry_run(caller: Caller, timeout: Optional[float], **members: Any) -> DryRun:
+    call = Call("POST", path("transactions"), {**present(**members), "dry_run": True})
+    return caller.ask(call, lambda said: DryRun(Fields(said).text("would_refuse", "")), timeout)
 
 
 def every(

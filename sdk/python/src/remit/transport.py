@@ -24,7 +24,7 @@ _DIAL_LIMIT = 5.0  # seconds, for one address of the host
 # connection that the SDK is about to use.
 _IDLE_LIMIT = 30.0
 _IDLE_CONNECTIONS = 256  # enough for the concurrent calls of a host full of agents
-_LONGEST_ANSWER = 1 << 20  # bytes
+LONGEST_ANSWER = 1 << 20  # bytes
 _MOST_HINTS = 16  # interim responses, such as a proxy's 103 Early Hints
 _PIECE = 1 << 16
 
@@ -70,9 +70,16 @@ class Transport:
         self.close()
 
     def send(
-        self, method: str, path: str, headers: Mapping[str, Union[str, Credential]], body: Optional[Sealed], end: float
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, Union[str, Credential]],
+        body: Optional[Sealed],
+        end: float,
+        most: int = LONGEST_ANSWER,
     ) -> Union[Answer, Failure]:
-        """Sends one request without retries and reads its response. end is the deadline on the monotonic clock."""
+        """Sends one request without retries and reads its response of at most so many bytes. end is the deadline on the monotonic
+        clock."""
         if time.monotonic() >= end:
             return Failure(Kind.NOT_SENT, Unavailable("the time given is over"))
         connection = self._take() or self._connect(end)
@@ -81,7 +88,7 @@ class Transport:
         connection.wire.end = end
         try:
             failure = connection.request(method, self._base.path + path, headers, body)
-            got = connection.answer(early=failure is not None)
+            got = connection.answer(failure is not None, most)
         except BaseException:  # the caller's own, such as an interrupt or an alarm
             connection.close()
             raise
@@ -92,7 +99,7 @@ class Transport:
             self._keep(connection)
         else:
             connection.close()
-        if got.status in (200, 201):
+        if got.status in (200, 201, 204):
             return Answer(got.headers, got.body)
         return Failure(Kind.REFUSED, problem(got.status, got.headers, got.body))
 
@@ -305,18 +312,18 @@ class _Connection:
             return None
         return Failure(Kind.NOT_SENT, Unavailable(f"the request could not be sent: {said}"))
 
-    def answer(self, early: bool) -> Union[_Raw, Failure]:
+    def answer(self, early: bool, most: int) -> Union[_Raw, Failure]:
         """Reads the response. early means that the request was not sent completely: then the service may already have
         responded."""
         if early:
             self.wire.end = min(self.wire.end, time.monotonic() + 1)
         try:
             response = self._http.getresponse()
-            text = _read(response)
+            text = _read(response, most)
         except (_Broken, http.client.HTTPException, ValueError) as e:
             return Failure(Kind.LOST, Unavailable(f"no answer: {_named(e)}"))
         if text is None:
-            return Failure(Kind.UNREADABLE, RemitError("unreadable answer: it is longer than 1 MiB"))
+            return Failure(Kind.UNREADABLE, RemitError(f"unreadable answer: it is longer than {most >> 20} MiB"))
         self.reusable = response.status >= 200 and response.isclosed() and not response.will_close
         return _Raw(response.status, response.headers, Sealed(text))
 
@@ -325,17 +332,17 @@ class _Connection:
         self.wire.raw.close()
 
 
-def _read(response: http.client.HTTPResponse) -> Optional[bytes]:
+def _read(response: http.client.HTTPResponse, most: int) -> Optional[bytes]:
     """Returns the body, or None if it is too long. Raises IncompleteRead if it is shorter than its Content-Length."""
     if response.length is not None:
-        return response.read() if response.length <= _LONGEST_ANSWER else None
+        return response.read() if response.length <= most else None
     pieces = bytearray()
     while True:
         piece = response.read(_PIECE)
         if not piece:
             return bytes(pieces)
         pieces += piece
-        if len(pieces) > _LONGEST_ANSWER:
+        if len(pieces) > most:
             return None
 
 

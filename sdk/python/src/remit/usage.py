@@ -21,6 +21,7 @@ class Usage:
     value_held: Decimal
     remaining_value: Decimal
     expires_at: datetime
+    would_refuse: str  # the limit that would have refused a charge to a session that only observes its limits; empty: none
 
     @classmethod
     def _read(cls, said: Fields) -> Usage:
@@ -33,4 +34,5 @@ class Usage:
             value_held=said.usd("value_held_usd"),
             remaining_value=said.usd("remaining_value_usd"),
             expires_at=said.moment("expires_at"),
+            would_refuse=said.text("would_refuse", ""),
         )

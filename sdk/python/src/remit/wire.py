@@ -140,6 +140,9 @@ class Fields:
     def integer(self, name: str, default: Optional[int] = None) -> int:
         return self._typed(name, int, default)
 
+    def integer_or_none(self, name: str) -> Optional[int]:
+        return None if self._get(name) is None else self.integer(name)
+
     def flag(self, name: str, default: Optional[bool] = None) -> bool:
         return self._typed(name, bool, default)
 

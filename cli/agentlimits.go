@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"remit/client"
+	"remit/money"
+)
+
+// none is what people type to remove a limit.
+const none = "none"
+
+// valueLimit is a flag: an amount, or none.
+type valueLimit money.MicroUSD
+
+// UnmarshalText is called by the flag parser.
+func (l *valueLimit) UnmarshalText(text []byte) error {
+	if string(text) == none {
+		*l = client.NoLimit
+		return nil
+	}
+	return (*money.MicroUSD)(l).UnmarshalText(text)
+}
+
+// countLimit is a flag: a number, or none.
+type countLimit int64
+
+// UnmarshalText is called by the flag parser.
+func (l *countLimit) UnmarshalText(text []byte) error {
+	if string(text) == none {
+		*l = client.NoLimit
+		return nil
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || n < 0 {
+		return errors.New("must be a number or none")
+	}
+	*l = countLimit(n)
+	return nil
+}
+
+// agentLimits are the flags of an agent's limits.
+type agentLimits struct {
+	MaxValuePerDay      *valueLimit `name:"max-value-usd-per-day" env:"-" placeholder:"USD" help:"Maximum value in USD in a UTC day over all of the agent's sessions, or none."`
+	MaxActionsPerMinute *countLimit `env:"-" placeholder:"N" help:"Maximum number of actions in a minute over all of the agent's sessions, or none."`
+	MaxOpenSessions     *countLimit `env:"-" placeholder:"N" help:"Maximum number of open sessions, or none."`
+}
+
+func (l agentLimits) sent() client.AgentLimits {
+	return client.AgentLimits{
+		MaxValuePerDay: (*money.MicroUSD)(l.MaxValuePerDay), MaxActionsPerMinute: (*int64)(l.MaxActionsPerMinute),
+		MaxOpenSessions: (*int64)(l.MaxOpenSessions),
+	}
+}
+
+type updateAgent struct {
+	asOrganization
+	ID          string    `arg:"" help:"The agent's id."`
+	Name        string    `env:"-" help:"New name, 1 to 200 characters."`
+	Description *string   `env:"-" help:"New description; an empty one removes it."`
+	Metadata    metadata  `env:"-" placeholder:"JSON" help:"New metadata: a JSON object."`
+	Scopes      *[]string `env:"-" placeholder:"SCOPE,…" help:"New scopes of the agent; repeatable; an empty one removes all. Scopes that it loses are refused at once."`
+	agentLimits
+}
+
+// Validate is called by the flag parser.
+func (c *updateAgent) Validate() error {
+	if c.Name == "" && c.Description == nil && c.Metadata == nil && c.Scopes == nil && c.agentLimits == (agentLimits{}) {
+		return errors.New("set at least one of --name, --description, --metadata, --scopes and the limits")
+	}
+	return nil
+}
+
+// Run changes the agent and shows it.
+func (c *updateAgent) Run() error {
+	return c.call(func(ctx context.Context, o *client.Organization) error {
+		changes := client.AgentChanges{
+			Name: c.Name, Description: c.Description, Metadata: c.Metadata.sent(), Scopes: c.scopes(), Limits: c.sent(),
+		}
+		changed, err := o.UpdateAgent(ctx, c.ID, changes)
+		if err != nil {
+			return err
+		}
+		return c.show(changed, factsOfAgent(changed))
+	})
+}
+
+// scopes returns the new scopes; nil: they stay. The one empty scope that --scopes= gives means none.
+func (c *updateAgent) scopes() *[]string {
+	if c.Scopes != nil && len(*c.Scopes) == 1 && (*c.Scopes)[0] == "" {
+		return new([]string)
+	}
+	return c.Scopes
+}
+
+// factsOfLimits are the limits that an agent has, with what is used of them.
+func factsOfLimits(a client.AgentInfo) []fact {
+	if a.Limits == nil {
+		return nil
+	}
+	var day, minute, open string
+	if most := a.Limits.MaxValuePerDay; most != nil {
+		day = usd(*most)
+		if a.Usage != nil && a.Usage.ValueUsedToday != nil && a.Usage.ResetsAt != nil {
+			day = fmt.Sprintf("%s of %s until %s", a.Usage.ValueUsedToday, usd(*most), moment(*a.Usage.ResetsAt))
+		}
+	}
+	if most := a.Limits.MaxActionsPerMinute; most != nil {
+		minute = fmt.Sprintf("%d actions", *most)
+	}
+	if most := a.Limits.MaxOpenSessions; most != nil {
+		open = fmt.Sprint(*most)
+		if a.Usage != nil && a.Usage.OpenSessions != nil {
+			open = fmt.Sprintf("%d of %d", *a.Usage.OpenSessions, *most)
+		}
+	}
+	return []fact{{"PER DAY", day}, {"PER MINUTE", minute}, {"OPEN SESSIONS", open}}
+}

@@ -1,0 +1,213 @@
+package cli_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+const (
+	when        = `"2026-11-21T09:19:32Z"`
+	fleetAgent  = `{"id":"a1","org_id":"o1","name":"scout","scopes":["read"],"status":"active","metadata":{},"created_at":` + when
+	fleetBudget = `{"max_value_usd":100,"period":"month","value_reserved_usd":10.5,"value_used_usd":2,"remaining_usd":87.5,"period_started_at":` +
+		when + `,"resets_at":` + when + `}`
+	fleetRequest = `"session_id":"s1","agent_id":"a1","add_actions":2,"add_value_usd":0.5,"reason":"more pages","created_at":` + when
+)
+
+func fleetSession(id, members string) string {
+	return `{"id":"` + id + `","agent_id":"a1","status":"active","max_actions":10,"action_count":3,"max_value_usd":8,"value_used_usd":1.5,` +
+		`"value_held_usd":0,"value_committed_usd":1.5,"scopes":[],"metadata":{},"expires_at":` + when + `,"created_at":` + when + members + `}`
+}
+
+// fleetAnswers are answers of the service.
+var fleetAnswers = map[string]string{
+	"POST /v1/agents/a1/suspend": fleetAgent + `,"suspended_at":` + when + `,"suspension_reason":"leak"}`,
+	"POST /v1/agents/a1/resume":  fleetAgent + `}`,
+	"PATCH /v1/agents/a1": fleetAgent + `,"limits":{"max_value_usd_per_day":5,"max_actions_per_minute":60,"max_open_sessions":7},` +
+		`"usage":{"value_used_usd_today":1.25,"resets_at":` + when + `,"open_sessions":2}}`,
+	"GET /v1/agents":               `[` + fleetAgent + `}]`,
+	"GET /v1/organizations/o1":     `{"id":"o1","name":"acme","metadata":{},"created_at":` + when + `}`,
+	"POST /v1/agents/suspend":      `{"suspended":12}`,
+	"POST /v1/agents/resume":       `{"resumed":11}`,
+	"POST /v1/sessions/s1/suspend": fleetSession("s1", `,"suspended_at":`+when+`,"suspension_reason":"odd"`),
+	"POST /v1/sessions/s1/resume":  fleetSession("s1", ``),
+	"POST /v1/sessions":            fleetSession("s2", `,"parent_session_id":"s1","max_value_usd_per_action":0.5`),
+	"PATCH /v1/sessions/s1":        fleetSession("s1", `,"enforcement":"observe","observed_refusals":3,"actions_delegated":4,"value_delegated_usd":2`),
+	"GET /v1/sessions/s1/requests": `[{"id":"r1","status":"pending",` + fleetRequest + `}]`,
+	"POST /v1/sessions/s1/requests/r1/approve": `{"id":"r1","status":"approved","granted_actions":1,"granted_value_usd":0.25,"comment":"go on","decided_at":` +
+		when + `,` + fleetRequest + `}`,
+	"POST /v1/sessions/s1/requests/r1/deny": `{"id":"r1","status":"denied","comment":"too dear","decided_at":` + when + `,` + fleetRequest + `}`,
+	"GET /v1/sessions/s1/tree": fleetSession("s1", `,"value_delegated_usd":4,"actions_delegated":5,"children":[`+
+		fleetSession("s2", `,"children":[`+fleetSession("s3", `,"children":[]`)+`]`)+`,`+
+		fleetSession("s4", `,"suspended_at":`+when+`,"children":[]`)+`]`),
+	"PUT /v1/budget":    fleetBudget,
+	"GET /v1/budget":    fleetBudget,
+	"DELETE /v1/budget": ``,
+}
+
+// fleet is a service with fixed answers, and the terminal of somebody with its API key.
+type fleet struct {
+	*terminal
+	mu   sync.Mutex
+	sent []string
+	over atomic.Bool // whether the session of the tree has ended
+}
+
+func newFleet(t *testing.T) *fleet {
+	f := &fleet{terminal: newTerminal(t)}
+	server := httptest.NewServer(f)
+	t.Cleanup(server.Close)
+	f.env["REMIT_ADDR"], f.env["REMIT_API_KEY"] = server.URL, "rmk_1"
+	return f
+}
+
+func (f *fleet) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	place := r.Method + " " + r.URL.Path
+	f.mu.Lock()
+	f.sent = append(f.sent, strings.TrimSpace(place+" "+string(body)))
+	f.mu.Unlock()
+	answer, known := fleetAnswers[place]
+	switch {
+	case !known:
+		http.Error(w, "the test has no answer for "+place, http.StatusNotImplemented)
+	case answer == "":
+		w.WriteHeader(http.StatusNoContent)
+	case f.over.Load():
+		io.WriteString(w, strings.Replace(answer, `"status":"active"`, `"status":"completed"`, 1))
+	default:
+		io.WriteString(w, answer)
+	}
+}
+
+// last returns the last request.
+func (f *fleet) last() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.sent[len(f.sent)-1]
+}
+
+func TestTheCommandsOfAFleetSendAndShow(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	for _, test := range []struct {
+		command string // words; a dot stands for a space in a word
+		sent    string
+		shown   []string
+	}{
+		{"agent suspend a1 --reason leak", `POST /v1/agents/a1/suspend {"reason":"leak"}`, []string{`^SUSPENDED +2026-11-21T09:19:32Z$`, `^REASON +leak$`}},
+		{"agent resume a1", `POST /v1/agents/a1/resume {}`, []string{`^STATUS +active$`}},
+		{"agent update a1 --max-value-usd-per-day 5 --max-actions-per-minute none --max-open-sessions 7",
+			`PATCH /v1/agents/a1 {"limits":{"max_actions_per_minute":null,"max_open_sessions":7,"max_value_usd_per_day":5}}`,
+			[]string{`^PER DAY +1.25 of 5 USD until 2026-11-21T09:19:32Z$`, `^PER MINUTE +60 actions$`, `^OPEN SESSIONS +2 of 7$`}},
+		{"agent update a1 --name spy --scopes read,pay --description=", `PATCH /v1/agents/a1 {"name":"spy","description":"","scopes":["read","pay"]}`, nil},
+		{"agent update a1 --scopes=", `PATCH /v1/agents/a1 {"scopes":[]}`, nil},
+		{"suspend-all --yes --reason leak", `POST /v1/agents/suspend {"all":true,"reason":"leak"}`, []string{`^SUSPENDED +12$`}},
+		{"resume-all --yes", `POST /v1/agents/resume {"all":true}`, []string{`^RESUMED +11$`}},
+		{"session suspend s1 --reason odd", `POST /v1/sessions/s1/suspend {"reason":"odd"}`, []string{`^REASON +odd$`}},
+		{"session resume s1", `POST /v1/sessions/s1/resume {}`, []string{`^STATUS +active$`}},
+		{"session create a1 --parent s1 --max-value-usd-per-action 0.5",
+			`POST /v1/sessions {"agent_id":"a1","max_value_usd_per_action":0.5,"parent_session_id":"s1"}`,
+			[]string{`^PARENT +s1$`, `^PER ACTION +0.5 USD$`}},
+		{"session update s1 --max-value-usd-per-action none --enforcement observe",
+			`PATCH /v1/sessions/s1 {"max_value_usd_per_action":null,"enforcement":"observe"}`,
+			[]string{`^DELEGATED +4 actions, 2 USD$`, `^ENFORCEMENT +3 refusals observed \(observe\)$`}},
+		{"session requests s1 --status pending", `GET /v1/sessions/s1/requests`, []string{`^r1  pending  \+2 +\+0.5 USD  2026-11-21T09:19:32Z  more pages$`}},
+		{"session approve s1 r1 --add-actions 1 --add-value-usd 0.25 --comment go.on",
+			`POST /v1/sessions/s1/requests/r1/approve {"add_actions":1,"add_value_usd":0.25,"comment":"go on"}`,
+			[]string{`^ASKED +2 actions, 0.5 USD$`, `^GRANTED +1 actions, 0.25 USD$`, `^COMMENT +go on$`}},
+		{"session deny s1 r1 --comment too.dear", `POST /v1/sessions/s1/requests/r1/deny {"comment":"too dear"}`, []string{`^STATUS +denied$`}},
+		{"budget set 100 --period month", `PUT /v1/budget {"max_value_usd":100,"period":"month"}`, []string{`^RESERVED +10.5 USD$`}},
+		{"budget show", `GET /v1/budget`, []string{`^REMAINING +87.5 USD$`, `^RESETS +2026-11-21T09:19:32Z$`}},
+		{"budget remove", `DELETE /v1/budget`, []string{`^BUDGET +removed$`}},
+		{"session tree s1", `GET /v1/sessions/s1/tree`, []string{
+			`^SESSION   AGENT  STATUS     ACTIONS           VALUE                  EXPIRES$`,
+			`^s1        a1     active     3\+5 delegated/10  1.5\+4 delegated/8 USD  2026-11-21T09:19:32Z$`,
+			`^├─ s2     a1     active     3/10 +1.5/8 USD`, `^│  └─ s3  a1 `, `^└─ s4     a1     suspended  3/10 `,
+		}},
+	} {
+		var words []string
+		for word := range strings.FieldsSeq(test.command) {
+			if strings.ContainsAny(word, "0123456789") {
+				words = append(words, word)
+			} else {
+				words = append(words, strings.ReplaceAll(word, ".", " "))
+			}
+		}
+		shown := f.good(words...).stdout
+		if sent := f.last(); sent != test.sent {
+			t.Errorf("%s sends %s, want %s", test.command, sent, test.sent)
+		}
+		has(t, shown, test.shown...)
+	}
+}
+
+func TestCommandsOfAFleetPrintTheAPIsNames(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	for command, want := range map[string]string{
+		"budget show": `"resets_at":"2026-11-21T09:19:32Z"`, "session tree s1": `"children":[{"id":"s3"`, "suspend-all --yes": `{"suspended":12}`,
+		"agent update a1 --name spy": `"max_actions_per_minute":60`, "session requests s1": `"add_value_usd":0.5`,
+	} {
+		words := append(strings.Fields(command), "--json")
+		if r := f.good(words...); !strings.Contains(r.stdout, want) {
+			t.Errorf("%s prints %s, want %s", command, r.stdout, want)
+		}
+	}
+}
+
+// People type the organization's name, so that the wrong API key stops nobody.
+func TestSuspendingAllAgentsIsConfirmed(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		typed string
+		exit  int
+		sends bool
+	}{{"acme\n", 0, true}, {"Acme\n", exitFailed, false}, {"\n", exitFailed, false}} {
+		t.Run(fmt.Sprintf("%q", test.typed), func(t *testing.T) {
+			t.Parallel()
+			f := newFleet(t)
+			w := f.open(80, "suspend-all")
+			w.shows(`This suspends all agents of "acme". Type its name to continue:`)
+			w.types(test.typed)
+			if exit := w.exit(); exit != test.exit {
+				t.Errorf("exit %d", exit)
+			}
+			if sent := f.last() == `POST /v1/agents/suspend {"all":true}`; sent != test.sends {
+				t.Errorf("the last request is %s", f.last())
+			}
+		})
+	}
+	f := newFleet(t)
+	if r := f.run("resume-all"); r.exit != exitFailed || !strings.Contains(r.stderr, "needs --yes; nothing was changed") || f.sent != nil {
+		t.Errorf("exit %d: %s, sent %q", r.exit, r.stderr, f.sent)
+	}
+}
+
+func TestATreeIsDrawnLiveUntilItsRootHasEnded(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	w := f.open(80, "session", "tree", "s1", "--watch", quick)
+	w.shows("└─ s4 ")
+	has(t, w.screen(), `\As1       █+▒+░+  80%  3\+5 delegated/10 actions$`, `^├─ s2    █+░+  30%  3/10 actions$`, `^│  └─ s3 █+`, `^└─ s4    █+░+  30%  suspended  3/10 actions$`)
+	f.over.Store(true)
+	if exit := w.exit(); exit != 0 {
+		t.Errorf("exit %d", exit)
+	}
+	has(t, w.screen(), `\As1 .* 80%  completed  3\+5 delegated/10 actions$`)
+}
+
+func TestAWatchedTreeWithoutATerminalIsPrintedOncePerChange(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.over.Store(true)
+	if out := f.good("session", "tree", "s1", "--watch", quick, "--json").stdout; strings.Count(out, "\n") != 1 || !strings.Contains(out, `"completed"`) {
+		t.Errorf("prints %s", out)
+	}
+	has(t, f.good("session", "tree", "s1", "--watch", quick).stdout, `^└─ s4 `)
+}

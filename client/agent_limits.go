@@ -1,0 +1,80 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"remit/money"
+)
+
+// NoLimit removes a limit: in AgentLimits, as MaxValuePerAction of SessionLimits.
+const NoLimit = -1
+
+// AgentLimits bound an agent over all of its sessions. In AgentInfo nil means no limit. In AgentParams and AgentChanges nil leaves a
+// limit as it is, and a pointer to NoLimit removes it.
+type AgentLimits struct {
+	MaxValuePerDay      *money.MicroUSD `json:"max_value_usd_per_day"`  // of a UTC day; 0 is a limit
+	MaxActionsPerMinute *int64          `json:"max_actions_per_minute"` // 1 to 1,000,000
+	MaxOpenSessions     *int64          `json:"max_open_sessions"`      // 0 to 1,000,000
+}
+
+// AgentUsage is what is used of an agent's limits. Nothing is counted for a limit that the agent does not have.
+type AgentUsage struct {
+	ValueUsedToday *money.MicroUSD `json:"value_used_usd_today"` // of the UTC day; nil: no limit per day
+	ResetsAt       *time.Time      `json:"resets_at"`            // the end of the day; nil: no limit per day
+	OpenSessions   *int64          `json:"open_sessions"`        // nil: no limit of open sessions
+}
+
+// sent returns the limits for a body: without those that stay, and with null for those that are removed.
+func (l AgentLimits) sent() map[string]any {
+	body := map[string]any{}
+	if l.MaxValuePerDay != nil {
+		body["max_value_usd_per_day"] = limitOrNull(*l.MaxValuePerDay)
+	}
+	if l.MaxActionsPerMinute != nil {
+		body["max_actions_per_minute"] = limitOrNull(*l.MaxActionsPerMinute)
+	}
+	if l.MaxOpenSessions != nil {
+		body["max_open_sessions"] = limitOrNull(*l.MaxOpenSessions)
+	}
+	if len(body) == 0 {
+		return nil
+	}
+	return body
+}
+
+func limitOrNull[T int64 | money.MicroUSD](limit T) any {
+	if limit == NoLimit {
+		return json.RawMessage("null")
+	}
+	return limit
+}
+
+// AgentChanges change an agent. Omitted fields stay.
+type AgentChanges struct {
+	Name        string    // empty: omitted
+	Description *string   // nil: omitted
+	Metadata    any       // a JSON object of at most 16 KiB; nil: omitted
+	Scopes      *[]string // at most 64; nil: omitted
+	Limits      AgentLimits
+}
+
+// UpdateAgent changes an agent. A scope that it loses is refused from now on, whatever its tokens and sessions say. A new limit
+// counts from now on.
+func (o *Organization) UpdateAgent(ctx context.Context, id string, c AgentChanges) (AgentInfo, error) {
+	body := struct {
+		Name        string         `json:"name,omitzero"`
+		Description *string        `json:"description,omitzero"`
+		Metadata    any            `json:"metadata,omitzero"`
+		Scopes      *[]string      `json:"scopes,omitzero"`
+		Limits      map[string]any `json:"limits,omitzero"`
+	}{c.Name, c.Description, asGiven(c.Metadata), c.Scopes, c.Limits.sent()}
+	if c.Scopes != nil {
+		body.Scopes = new(append([]string{}, *c.Scopes...)) // null would be refused
+	}
+	var changed AgentInfo
+	err := o.caller.do(ctx, call{method: http.MethodPatch, path: agentPath(id), body: body, semantics: idempotent}, &changed)
+	return changed, err
+}

@@ -1,0 +1,36 @@
+package client
+
+import (
+	"context"
+	"net/http"
+)
+
+// DryRunCharge reports what Charge would return now, the usage after it included, and charges nothing. It ignores OnLimit and
+// IdempotencyKey.
+func (s *Session) DryRunCharge(ctx context.Context, c Charge) (Usage, error) {
+	body := struct {
+		chargeBody
+		DryRun bool `json:"dry_run"`
+	}{c.body(), true}
+	var u Usage
+	err := s.caller.do(ctx, call{method: http.MethodPost, path: sessionPath(s.id) + "/actions", body: body}, &u)
+	return u, err
+}
+
+// DryRun is what a transaction that was only tried would have met.
+type DryRun struct {
+	// WouldRefuse is the limit that would have refused it, if the session did not only observe its limits; empty: none.
+	WouldRefuse string `json:"would_refuse,omitzero"`
+}
+
+// DryRunBegin reports whether Begin would succeed now, and begins nothing. Its errors are those of Begin. It ignores OnLimit and
+// IdempotencyKey.
+func (s *Session) DryRunBegin(ctx context.Context, p TransactionParams) (DryRun, error) {
+	body := struct {
+		transactionBody
+		DryRun bool `json:"dry_run"`
+	}{p.body(s.id), true}
+	var tried DryRun
+	err := s.caller.do(ctx, call{method: http.MethodPost, path: "/v1/transactions", body: body}, &tried)
+	return tried, err
+}

@@ -1,0 +1,158 @@
+package client
+
+import (
+	"fmt"
+	"time"
+
+	"remit/money"
+)
+
+// LimitReached refuses a charge or a transaction that exceeds a limit of its session. Nothing was charged.
+type LimitReached struct {
+	*Problem
+	// Limit is max_actions, max_value_usd, max_committed_usd or max_value_usd_per_action; of a lease also max_lease_seconds,
+	// max_open_leases or expires_at; of a request for more max_pending_requests; of a child also expires_at, max_depth or
+	// max_open_children.
+	Limit           string
+	ParentSessionID string // whose limit it is, when a child is refused; empty: the session's own
+	Usage
+}
+
+// RequestNotApproved is the *LimitReached of a charge that asked for more in vain: the Request was denied, or when the ctx ended it
+// was still pending. Nothing was charged. What is approved later still raises the session's limits.
+type RequestNotApproved struct {
+	*LimitReached
+	Request MoreRequest // without an ID if it could not be made
+	cause   error       // nil: the request was denied
+}
+
+// AgentLimitReached refuses a charge, a hold, a lease or a session that exceeds a limit of the agent. Nothing was done.
+type AgentLimitReached struct {
+	*Problem
+	Limit    string    // max_value_usd_per_day or max_open_sessions
+	ResetsAt time.Time // of a limit per day
+}
+
+// BudgetExhausted refuses a root session, or its top-up, that exceeds what remains of the organization's budget. Nothing was done.
+type BudgetExhausted struct {
+	*Problem
+	Remaining money.MicroUSD
+	ResetsAt  time.Time // zero: the budget has no period
+}
+
+// AgentSuspended refuses an operation of an agent that is suspended.
+type AgentSuspended struct {
+	*Problem
+	SuspendedAt time.Time
+}
+
+// SessionSuspended refuses an operation on a session that is suspended.
+type SessionSuspended struct {
+	*Problem
+	SuspendedAt time.Time
+}
+
+// QuotaExceeded refuses a request that exceeds a quota of the organization. Nothing was done.
+type QuotaExceeded struct {
+	*Problem
+	Quota string // which one, such as agents
+	Used  int64
+	Max   int64
+}
+
+// LimitBelowUsage refuses a limit below what is used and held.
+type LimitBelowUsage struct {
+	*Problem
+	Limit string // max_actions or max_value_usd
+	Usage
+}
+
+// SessionNotActive refuses an operation that needs an active session.
+type SessionNotActive struct {
+	*Problem
+	SessionStatus string // completed, expired or revoked
+}
+
+// InsufficientScope refuses an operation for which the access token or the session lacks a scope.
+type InsufficientScope struct {
+	*Problem
+	RequiredScope string
+}
+
+// TransactionNotPending refuses to commit or roll back a transaction that is not pending.
+type TransactionNotPending struct {
+	*Problem
+	TransactionStatus string // committed, rolled_back or expired
+}
+
+// TransactionNotReversible refuses to roll back a committed transaction that was begun as irreversible.
+type TransactionNotReversible struct {
+	*Problem
+	TransactionStatus string
+}
+
+func (e *LimitReached) Unwrap() error             { return e.Problem }
+func (e *QuotaExceeded) Unwrap() error            { return e.Problem }
+func (e *LimitBelowUsage) Unwrap() error          { return e.Problem }
+func (e *SessionNotActive) Unwrap() error         { return e.Problem }
+func (e *InsufficientScope) Unwrap() error        { return e.Problem }
+func (e *TransactionNotPending) Unwrap() error    { return e.Problem }
+func (e *TransactionNotReversible) Unwrap() error { return e.Problem }
+func (e *AgentLimitReached) Unwrap() error        { return e.Problem }
+func (e *BudgetExhausted) Unwrap() error          { return e.Problem }
+func (e *AgentSuspended) Unwrap() error           { return e.Problem }
+func (e *SessionSuspended) Unwrap() error         { return e.Problem }
+
+// Unwrap returns the refusal of the charge, and why there is no decision.
+func (e *RequestNotApproved) Unwrap() []error {
+	if e.cause == nil {
+		return []error{e.LimitReached}
+	}
+	return []error{e.LimitReached, e.cause}
+}
+
+// Error adds the decision to the refusal of the charge.
+func (e *RequestNotApproved) Error() string {
+	text := e.LimitReached.Error() + "; request for more " + e.Request.Status
+	switch {
+	case e.Request.ID == "":
+		text = e.LimitReached.Error() + "; no request for more was made"
+	case e.Request.Comment != "":
+		text += ": " + e.Request.Comment
+	}
+	if e.cause != nil {
+		text += ": " + e.cause.Error()
+	}
+	return text
+}
+
+// Error adds the limit and what remains of it.
+func (e *LimitReached) Error() string {
+	limit := e.Limit
+	if e.ParentSessionID != "" {
+		limit += " of the parent " + e.ParentSessionID
+	}
+	return e.text(fmt.Sprintf("%s: %d of %d actions and %s of %s USD left",
+		limit, e.RemainingActions, e.MaxActions, e.RemainingValue, e.MaxValue))
+}
+
+// Error adds the limit and what is used of it.
+func (e *LimitBelowUsage) Error() string {
+	return e.text(fmt.Sprintf("%s: %d actions and %s USD used, %s USD held", e.Limit, e.ActionCount, e.ValueUsed, e.ValueHeld))
+}
+
+// Error adds the limit and when it is available again.
+func (e *AgentLimitReached) Error() string {
+	if e.ResetsAt.IsZero() {
+		return e.text(e.Limit)
+	}
+	return e.text(e.Limit + ", until " + e.ResetsAt.UTC().Format(time.RFC3339))
+}
+
+// Error adds what remains of the budget.
+func (e *BudgetExhausted) Error() string { return e.text(e.Remaining.String() + " USD left") }
+
+// Error adds the quota and what is used of it.
+func (e *QuotaExceeded) Error() string {
+	return e.text(fmt.Sprintf("%s: %d of %d used", e.Quota, e.Used, e.Max))
+}

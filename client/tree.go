@@ -1,0 +1,43 @@
+package client
+
+import (
+	"context"
+	"net/http"
+)
+
+// SessionTree is a session with its descendants.
+type SessionTree struct {
+	SessionInfo
+	Children []SessionTree `json:"children"`
+}
+
+// CreateChild creates a child session: a part of this session's budget, for an agent of the organization. An empty AgentID in the
+// params means this agent. Its limits, scopes and lifetime lie within those of this session, which set them aside. What the child
+// does not use comes back when it is over. The agent needs the scope sessions:delegate.
+//
+// A child beyond this session is a *LimitReached with the limit: max_actions, max_value_usd, max_value_usd_per_action, expires_at,
+// max_depth (8) or max_open_children (1,000). Scopes beyond this session's are an *InsufficientScope.
+func (s *Session) CreateChild(ctx context.Context, p SessionParams) (SessionInfo, error) {
+	p.ParentSessionID = s.id
+	if p.AgentID == "" {
+		p.AgentID = s.agent
+	}
+	return s.caller.createSession(ctx, p)
+}
+
+// Tree reads the session with its descendants.
+func (s *Session) Tree(ctx context.Context) (SessionTree, error) { return s.caller.tree(ctx, s.id) }
+
+// SessionTree reads a session with its descendants.
+func (o *Organization) SessionTree(ctx context.Context, id string) (SessionTree, error) {
+	return o.caller.tree(ctx, id)
+}
+
+// maxTree bounds the response with a tree, in bytes.
+const maxTree = 16 << 20
+
+func (c *caller) tree(ctx context.Context, id string) (SessionTree, error) {
+	var tree SessionTree
+	err := c.do(ctx, call{method: http.MethodGet, path: sessionPath(id) + "/tree", most: maxTree}, &tree)
+	return tree, err
+}
