@@ -14,6 +14,7 @@ const (
 	codeSessionLimitReached      = "session_limit_reached"
 	codeAgentLimitReached        = "agent_limit_reached"
 	codeSessionNotActive         = "session_not_active"
+	codeBudgetExhausted          = "budget_exhausted"
 	codeAgentSuspended           = "agent_suspended"
 	codeSessionSuspended         = "session_suspended"
 	codeQuotaExceeded            = "quota_exceeded"
@@ -38,7 +39,4 @@ const (
 	codeInternalError            = "internal_error"
 	codeOutcomeUnknown           = "outcome_unknown"
 	codeUnavailable              = "unavailable"
-	codeAgentLimitReached        = "agent_limit_reached"
-	codeBudgetExhausted          = "budget_exhausted"
-	codeRequestDecided           = "request_decided"
 )

@@ -12,6 +12,7 @@ export const codes = {
   sessionLimitReached: "session_limit_reached",
   agentLimitReached: "agent_limit_reached",
   sessionNotActive: "session_not_active",
+  budgetExhausted: "budget_exhausted",
   agentSuspended: "agent_suspended",
   sessionSuspended: "session_suspended",
   quotaExceeded: "quota_exceeded",
@@ -36,9 +37,6 @@ export const codes = {
   internalError: "internal_error",
   outcomeUnknown: "outcome_unknown",
   unavailable: "unavailable",
-  agentLimitReached: "agent_limit_reached",
-  budgetExhausted: "budget_exhausted",
-  requestDecided: "request_decided",
 } as const;
 
 export type Code = (typeof codes)[keyof typeof codes];
