@@ -40,6 +40,7 @@ LEASE=$(post /v1/sessions/$SESSION/leases '{"max_actions":5,"expires_in_seconds"
 RESPONSE=$(post /v1/transactions "{\"session_id\":\"$SESSION\",\"action_type\":\"refund\",\"value_usd\":2}" "Authorization: Bearer $TOKEN")
 TRANSACTION=$(printf %s "$RESPONSE" | field id)
 REQUEST=$(post /v1/sessions/$SESSION/requests '{"add_actions":50,"add_value_usd":5,"reason":"12 of 40 are left"}' "Authorization: Bearer $TOKEN" | field id)
+curl -s -X PUT "$URL/v1/budget" -H 'Content-Type: application/json' -d '{"max_value_usd":500,"period":"month"}' -H "X-API-Key: $KEY" > /dev/null
 FAMILY=$(curl -s "$URL/v1/agents/$AGENT/families" -H "X-API-Key: $KEY" | field family_id)`
 
 // curl returns a command that calls the operation when it is pasted after the preparation. It includes the parameters

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -125,8 +126,9 @@ func (s *Store) approveWithin(ctx context.Context, act actor, at limitsNow, aske
 		return approve("")
 	}
 	r, err := s.topUp(ctx, act, at, n, approve)
-	if err == nil {
-		return r, nil
+	var beyond *ParentError
+	if !errors.As(err, &beyond) && !isBudgetExhausted(err) {
+		return r, err
 	}
 	// Another may have approved it meanwhile, and taken the room.
 	if now, failed := s.readRequest(ctx, act, at.id, asked.ID); failed == nil && (now.Status == Approved || now.Status == Denied) {

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Callable
 
@@ -89,6 +90,28 @@ class AgentLoop(ServiceTest):
             )
             self.assertEqual((run.returncode, run.stdout[-len(last):]), (status, last), run.stdout + run.stderr)
             self.assertEqual("paying" in run.stdout, status == 0)
+
+
+class Planner(ServiceTest):
+    def test_the_planner_prints_what_its_page_shows(self) -> None:
+        organization = self.new_organization()
+        made = organization.create_agent("planner", ["sessions:delegate"])
+        assert made.secret is not None
+        session = self.client.agent(made.id, made.secret).session(
+            organization.create_session(made.id, max_value=2, max_actions=100).id
+        )
+        settings = {
+            "REMIT_ADDR": URL, "REMIT_AGENT": made.id, "REMIT_SECRET": made.secret.reveal(), "REMIT_SESSION": session.id,
+            "PYTHONPATH": str(HERE / "src"),
+        }
+        run = subprocess.run(
+            [sys.executable, str(HERE / "examples/planner.py")],
+            env={**os.environ, **settings}, capture_output=True, text=True, timeout=30,
+        )
+        page = (HERE.parent.parent / "docs/planner.md").read_text()
+        self.assertIn(f"```text\n{run.stdout}```", page, run.stderr)
+        used = [child.value_used for child in session.tree().children]
+        self.assertEqual((run.returncode, sum(used), session.get().value_used), (0, Decimal("0.96"), Decimal("1.26")))
 
 
 class Source(unittest.TestCase):
