@@ -73,12 +73,12 @@ func TestJSONHasTheNamesOfTheAPI(t *testing.T) {
 	s.env["REMIT_API_KEY"] = rotated["api_key"].(string)
 
 	agent := s.object("agent", "create", "scout", "--scopes", "read")
-	names(agent, "created_at", "id", "metadata", "name", "org_id", "scopes", "secret", "status")
+	names(agent, "created_at", "id", "limits", "metadata", "name", "org_id", "scopes", "secret", "status", "usage")
 	scout := agent["id"].(string)
-	names(s.object("agent", "show", scout), "created_at", "id", "metadata", "name", "org_id", "scopes", "status")
+	names(s.object("agent", "show", scout), "created_at", "id", "limits", "metadata", "name", "org_id", "scopes", "status", "usage")
 	names(s.object("agent", "rotate-secret", scout), "id", "previous_expires_at", "secret")
 
-	whole := []string{"action_count", "agent_id", "created_at", "expires_at", "id", "max_actions", "max_lease_seconds", "max_value_usd", "metadata",
+	whole := []string{"action_count", "agent_id", "created_at", "enforcement", "expires_at", "id", "max_actions", "max_lease_seconds", "max_value_usd", "metadata",
 		"scopes", "status", "value_committed_usd", "value_held_usd", "value_used_usd"}
 	session := s.object("session", "create", scout, "--max-value-usd", "0")
 	names(session, whole...)
@@ -86,7 +86,7 @@ func TestJSONHasTheNamesOfTheAPI(t *testing.T) {
 	list := document[[]map[string]any](s.good("session", "list", scout, "--status", "active", "--json"))
 	names(list[0], "action_count", "agent_id", "expires_at", "id", "max_actions", "max_value_usd", "status", "value_used_usd")
 	names(s.object("session", "end", session["id"].(string)), slices.Sorted(slices.Values(append(whole, "ended_at")))...)
-	names(s.object("agent", "revoke", scout), "created_at", "id", "metadata", "name", "org_id", "revoked_at", "scopes", "status")
+	names(s.object("agent", "revoke", scout), "created_at", "id", "limits", "metadata", "name", "org_id", "revoked_at", "scopes", "status", "usage")
 	if made := s.good("agent", "create", "x", "--metadata", `{"for":"<a>&b"}`, "--json").stdout; !strings.Contains(made, `"metadata":{"for":"<a>&b"}`) {
 		t.Errorf("its metadata has changed on the way: %s", made)
 	}
