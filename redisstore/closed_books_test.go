@@ -192,3 +192,53 @@ func TestARefusedRequestWithAKeyStaysRefusedAndMakesRoomForTheNext(t *testing.T)
 		w.wantBooks(t, s, w.session.ID, 2, 65, Delegated{})
 	})
 }
+
+// A whole branch that a crash left ended and unsettled comes back to the request that needs it: within a minute, however deep it is.
+func TestABranchThatACrashLeftUnsettledComesBackWithinAMinute(t *testing.T) {
+	t.Parallel()
+	for name, need := range map[string]func(*testing.T, *Store, tenant, Session) error{
+		"to its parent": func(t *testing.T, s *Store, w tenant, root Session) error {
+			_, err := s.Charge(t.Context(), w.byKey(), root.ID, Charge{Count: 1, Value: 96})
+			return err
+		},
+		"to the budget": func(t *testing.T, s *Store, w tenant, root Session) error {
+			if err := s.endOne(t.Context(), w.key.Organization, place{root.ID, root.Agent}); err != nil {
+				return err
+			}
+			_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 96, Lifetime: time.Minute})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+				w := newTenant(t, s, NewSession{MaxActions: 1})
+				must(s.SetBudget(t.Context(), w.key, 100, BudgetForever))(t)
+				root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 50, MaxValue: 100, Lifetime: 100 * 24 * time.Hour}))(t)
+				branch := []Session{root}
+				for range mostLevels - 1 {
+					branch = append(branch, w.child(t, s, branch[len(branch)-1].ID, 20, 80))
+				}
+				leaf := branch[len(branch)-1]
+				must(s.Charge(t.Context(), w.byKey(), leaf.ID, Charge{Count: 1, Value: 4}))(t)
+				for _, one := range branch[1:] {
+					if err := s.endOne(t.Context(), w.key.Organization, place{one.ID, one.Agent}); err != nil { // and it is not settled
+						t.Fatal(err)
+					}
+				}
+				step(firstLook)
+				var err error
+				for waited := time.Duration(0); waited < time.Minute; waited += lookPause {
+					if err = need(t, s, w, root); err == nil {
+						break
+					}
+					step(firstLook + waited + lookPause)
+				}
+				if err != nil {
+					t.Errorf("after a minute: %v", err)
+				}
+				w.wantBooks(t, s, branch[1].ID, 1, 4, Delegated{})
+			})
+		})
+	}
+}
