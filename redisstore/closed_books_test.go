@@ -196,7 +196,7 @@ func TestARefusedRequestWithAKeyStaysRefusedAndMakesRoomForTheNext(t *testing.T)
 // A whole branch that a crash left ended and unsettled comes back to the request that needs it: within a minute, however deep it is.
 func TestABranchThatACrashLeftUnsettledComesBackWithinAMinute(t *testing.T) {
 	t.Parallel()
-	for name, need := range map[string]func(*testing.T, *Store, tenant, Session) error{
+	needs := map[string]func(*testing.T, *Store, tenant, Session) error{
 		"to its parent": func(t *testing.T, s *Store, w tenant, root Session) error {
 			_, err := s.Charge(t.Context(), w.byKey(), root.ID, Charge{Count: 1, Value: 96})
 			return err
@@ -208,7 +208,16 @@ func TestABranchThatACrashLeftUnsettledComesBackWithinAMinute(t *testing.T) {
 			_, err := s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 96, Lifetime: time.Minute})
 			return err
 		},
+	}
+	const expired = 40 * 24 * time.Hour // a session that is over is kept for less
+	for name, test := range map[string]struct {
+		to      string
+		silence time.Duration
+	}{
+		"to its parent": {"to its parent", firstLook}, "to the budget": {"to the budget", firstLook},
+		"to its parent, after weeks": {"to its parent", expired}, "to the budget, after weeks": {"to the budget", expired},
 	} {
+		need, silence := needs[test.to], test.silence
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
@@ -226,13 +235,13 @@ func TestABranchThatACrashLeftUnsettledComesBackWithinAMinute(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				step(firstLook)
+				step(silence)
 				var err error
 				for waited := time.Duration(0); waited < time.Minute; waited += lookPause {
 					if err = need(t, s, w, root); err == nil {
 						break
 					}
-					step(firstLook + waited + lookPause)
+					step(silence + waited + lookPause)
 				}
 				if err != nil {
 					t.Errorf("after a minute: %v", err)
