@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"remit/internal/suite"
 	"remit/money"
 )
 
@@ -39,29 +38,23 @@ func (f *finisher) ends(id string) {
 	}
 }
 
-// needParts asks each root that lives for all that is free when its descendants have ended, and then ends it. A part without a
-// session takes half a minute to come back, so the short suite only ends the roots.
-func (f *finisher) needParts() {
+// eachTree calls do for the trees whose root lives, all at once.
+func (f *finisher) eachTree(do func(f *finisher, t *tree)) {
 	var group sync.WaitGroup
 	for n, t := range f.trees() {
 		if !t.over {
 			one := &finisher{Trees: f.Trees, reader: f.reader, asked: n << 16}
-			group.Go(func() { one.needPartsOf(t) })
+			group.Go(func() { do(one, t) })
 		}
 	}
 	group.Wait()
 }
 
-func (f *finisher) needPartsOf(t *tree) {
-	root := t.nodes[0]
-	if suite.Long {
-		f.needAll(t, root)
-	}
-	f.ends(root.id)
-}
+func (f *finisher) fell(t *tree) { f.ends(t.nodes[0].id) }
 
 // needAll ends the descendants of a root, and holds all that is free then.
-func (f *finisher) needAll(t *tree, root *grown) {
+func (f *finisher) needAll(t *tree) {
+	root := t.nodes[0]
 	var s TreeSession
 	if !f.get("/v1/sessions/"+root.id+"/tree", &s) {
 		f.report(violationOf(RuleUnread, "the tree of "+root.id, "%v", f.err))

@@ -150,14 +150,25 @@ func (w *Trees) BrokenOff(kind Kind) int {
 	return w.history.Count(func(c Call) bool { return c.Kind == kind && c.Outcome == Unknown })
 }
 
-// Finish stops the growers, ends all trees, waits until what is set aside has come back to the requests that need it, and checks
-// everything. It does so at the last instance.
-func (w *Trees) Finish() {
-	w.s.t.Helper()
+// finisher stops the growers, and returns what uses the last instance in their place.
+func (w *Trees) finisher() *finisher {
 	w.fleet.Stop()
 	at := w.s.Instances[len(w.s.Instances)-1].URL
-	f := finisher{Trees: w, reader: reader{caller: w.fleet.caller, instance: at, key: w.apiKey}}
-	f.needParts()
+	return &finisher{Trees: w, reader: reader{caller: w.fleet.caller, instance: at, key: w.apiKey}}
+}
+
+// NeedParts stops the growers, ends all below the roots that live, and asks each of these for all that is free then. A part without a
+// session takes half a minute to come back.
+func (w *Trees) NeedParts() {
+	w.s.t.Helper()
+	w.finisher().eachTree((*finisher).needAll)
+}
+
+// Finish stops the growers, ends all trees, asks the budget for all that is free then, and checks everything.
+func (w *Trees) Finish() {
+	w.s.t.Helper()
+	f := w.finisher()
+	f.eachTree((*finisher).fell)
 	f.needBudget()
 	nodes, budget := f.closed()
 	if f.reader.err != nil {

@@ -14,6 +14,7 @@ func TestTreesAreExactAfter200Kills(t *testing.T) {
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}, Workers: 2})
 	w := s.StartTrees(6)
 	killInstances(s, w, rounds(200))
+	w.NeedParts()
 	w.Finish()
 	for _, kind := range []Kind{Create, TopUp, End} {
 		if n := w.BrokenOff(kind); n == 0 {
@@ -35,6 +36,7 @@ func TestTreesAreExactThoughRedisIsKilled(t *testing.T) {
 		s.AwaitRecovery()
 	}
 	w.AwaitCalls(100)
+	w.NeedParts()
 	w.Finish()
 	s.Finish()
 }
@@ -46,6 +48,7 @@ func TestTreesAreExactThoughRedisFailsOver(t *testing.T) {
 	w := s.StartTrees(6)
 	failOverBothWays(s, group)
 	w.AwaitCalls(100)
+	w.NeedParts()
 	w.Finish()
 	s.Finish()
 }
