@@ -115,11 +115,12 @@ func (f *fleet) asks(ctx context.Context, op operation, due time.Time, method, p
 	})
 }
 
-// setBudget sets the organization's budget, to twice what the first roots need.
+// setBudget sets the organization's budget, to little more than what the first roots need, so that it refuses some of what follows.
 func (f *fleet) setBudget(ctx context.Context) error {
 	for slot := range f.trees {
-		f.budget += 2 * rootLimits(slot, f.cfg).value
+		f.budget += rootLimits(slot, f.cfg).value
 	}
+	f.budget += f.budget / 100
 	return f.asks(ctx, opBudget, time.Now(), http.MethodPut, budgetPath, fmt.Sprintf(`{"max_value_usd":%s,"period":"none"}`, f.budget)).err
 }
 
@@ -132,12 +133,13 @@ func rootLimits(slot int, cfg config) limits {
 
 // plantFirst plants the first tree of a slot.
 func (f *fleet) plantFirst(ctx context.Context, slot int) error {
-	return f.plant(ctx, slot, time.Now()).err
+	return f.plant(ctx, slot, 1, time.Now()).err
 }
 
-// plant creates the root of a new tree in a slot. If the budget is exhausted, the slot stays empty.
-func (f *fleet) plant(ctx context.Context, slot int, due time.Time) *recorder {
+// plant creates the root of a new tree in a slot, with a part of the slot's value. If the budget is exhausted, the slot stays empty.
+func (f *fleet) plant(ctx context.Context, slot, part int, due time.Time) *recorder {
 	a, may := f.agents[slot%len(f.agents)], rootLimits(slot, f.cfg)
+	may.value /= micros(part)
 	t := f.asks(ctx, opSession, due, http.MethodPost, sessionsPath, fmt.Sprintf(
 		`{"agent_id":%q,"max_actions":%d,"max_value_usd":%s,"expires_in_seconds":%d}`,
 		a.sdk.ID(), may.actions, may.value, int64(sessionLifetime(f.cfg).Seconds())))
@@ -167,7 +169,7 @@ func (f *fleet) inTree(ctx context.Context, a action, due time.Time) *recorder {
 	f.grove.mu.Unlock()
 	live := t.live()
 	if len(live) == 0 {
-		return f.plant(ctx, a.session, due)
+		return f.plant(ctx, a.session, 1+a.draw%4, due)
 	}
 	n := live[a.draw%len(live)]
 	switch {
