@@ -20,12 +20,18 @@ type Fleet struct {
 
 // StartFleet starts workers that call the instances at these base URLs. The seed decides what each worker does, not when.
 func StartFleet(w *Fixture, c *Caller, instances []string, workers int, seed uint64) *Fleet {
-	stop := make(chan struct{})
-	f := &Fleet{assignment: assignment{seed: seed, fixture: w, caller: c, instances: instances, stopping: stop}, stop: stop}
-	f.patience, f.giveUp = context.WithCancel(context.Background())
+	f := newFleet(w, c, instances, seed)
 	for i := range workers {
 		f.workers.Go(f.newWorker(i).work)
 	}
+	return f
+}
+
+// newFleet returns a fleet without workers.
+func newFleet(w *Fixture, c *Caller, instances []string, seed uint64) *Fleet {
+	stop := make(chan struct{})
+	f := &Fleet{assignment: assignment{seed: seed, fixture: w, caller: c, instances: instances, stopping: stop}, stop: stop}
+	f.patience, f.giveUp = context.WithCancel(context.Background())
 	return f
 }
 

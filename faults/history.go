@@ -39,6 +39,7 @@ const (
 	End      Kind = "end"
 	Use      Kind = "use"
 	Create   Kind = "create"
+	TopUp    Kind = "top-up"
 	Read     Kind = "read"
 )
 

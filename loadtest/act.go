@@ -47,6 +47,9 @@ func (f *fleet) actOnce(ctx context.Context, k int64, due time.Time) {
 
 // perform performs an action, and returns the recorder of its first call.
 func (f *fleet) perform(ctx context.Context, a action, due time.Time) *recorder {
+	if f.cfg.scenario == trees {
+		return f.inTree(ctx, a, due)
+	}
 	s := f.sessions[a.session]
 	switch a.task {
 	case transacts:

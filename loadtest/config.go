@@ -33,8 +33,9 @@ type config struct {
 	compare bool   // also measure the floors
 
 	scenario     scenario
-	transactions int  // percent of the actions that are transactions, 0 to 100; not used by the mixed and leased scenarios
-	keys         bool // send writes with idempotency keys, and repeat them when the answer is lost
+	transactions int           // percent of the actions that are transactions, 0 to 100; not used by the mixed, leased and tree scenarios
+	patience     time.Duration // for what was set aside in trees to come back
+	keys         bool          // send writes with idempotency keys, and repeat them when the answer is lost
 }
 
 // fleetSessions is the number of sessions of all agents together.
@@ -42,7 +43,7 @@ func (c config) fleetSessions() int { return c.agents * c.sessions }
 
 // parseConfig reads the command line. Usage and errors go to stderr. The error is flag.ErrHelp when help was requested.
 func parseConfig(args []string, stderr io.Writer) (config, error) {
-	c := config{scenario: steady}
+	c := config{scenario: steady, patience: closePatience}
 	flags := flag.NewFlagSet("loadtest", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.IntVar(&c.agents, "agents", 100, "`number` of agents")
@@ -50,8 +51,8 @@ func parseConfig(args []string, stderr io.Writer) (config, error) {
 	flags.IntVar(&c.rate, "rate", 2000, "`actions` per second over the whole fleet, open loop; 0: as fast as possible, closed loop")
 	flags.DurationVar(&c.duration, "duration", 10*time.Second, "`duration` of the run")
 	flags.StringVar(&c.addr, "addr", "", "base `URL` of a running service on this machine; empty: start one with its own Redis")
-	flags.Var(&c.scenario, "scenario", "`name` of the scenario: steady, burst, storm (all tokens expire at once), mixed (a realistic mix) or leased (charges to leases)")
-	flags.IntVar(&c.transactions, "transactions", 10, "`percent` of the actions that are transactions (begin, then commit or roll back); not for mixed and leased")
+	flags.Var(&c.scenario, "scenario", "`name` of the scenario: steady, burst, storm (all tokens expire at once), mixed (a realistic mix), leased (charges to leases) or tree (trees of sessions under a budget)")
+	flags.IntVar(&c.transactions, "transactions", 10, "`percent` of the actions that are transactions (begin, then commit or roll back); not for mixed, leased and tree")
 	flags.StringVar(&c.report, "report", "", "`file` for an HTML report of one page")
 	flags.BoolVar(&c.compare, "compare", false, "also measure the floors: a bare handler, redis-benchmark, go-redis")
 	flags.BoolVar(&c.keys, "keys", false, "send writes with idempotency keys, and repeat them when the answer is lost; without, the outcome of a lost answer stays unknown")

@@ -10,7 +10,7 @@ import (
 
 func TestParseConfig(t *testing.T) {
 	got, err := parseConfig(strings.Fields("-agents 7 -sessions 3 -rate 0 -duration 250ms -addr http://[::1]:8080/ -transactions 30 -keys -scenario mixed"), io.Discard)
-	want := config{agents: 7, sessions: 3, rate: 0, duration: 250 * time.Millisecond, addr: "http://[::1]:8080/", transactions: 30, keys: true, scenario: mixed}
+	want := config{agents: 7, sessions: 3, rate: 0, duration: 250 * time.Millisecond, addr: "http://[::1]:8080/", transactions: 30, keys: true, scenario: mixed, patience: closePatience}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v; want %+v", got, err, want)
 	}

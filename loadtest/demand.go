@@ -54,6 +54,7 @@ type action struct {
 	ending    ending
 	cost      micros      // of a committed transaction
 	batch     []batchItem // of a batch
+	draw      int         // decides which session of a tree, and which agent
 }
 
 // nthAction returns action k of a fleet. Its value has 0 to 6 decimals.
@@ -61,6 +62,9 @@ func nthAction(k int64, cfg config) action {
 	r := rand.New(rand.NewPCG(uint64(k), 0))
 	a := action{session: r.IntN(cfg.fleetSessions()), kind: actionTypes[r.IntN(len(actionTypes))]}
 	a.requested = drawCharge(r)
+	if cfg.scenario == trees {
+		a.draw = r.IntN(1 << 30)
+	}
 	switch a.task = drawTask(r, cfg); a.task {
 	case batches:
 		a.batch = drawBatch(r, a.session, cfg)

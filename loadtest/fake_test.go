@@ -48,6 +48,15 @@ const (
 	ignoresKeys                // a repeated key is charged again
 	losesSettlements           // a settlement returns the whole lease
 	keepsLeases                // a settlement returns nothing
+	losesChildren              // a child's usage is not added to its parent's, occasionally
+	takesTwice                 // a child's usage is added twice, occasionally
+	keepsParts                 // what is set aside for a session does not come back, occasionally
+	overdelegates              // sets more aside for children than there is
+	topsUpAlone                // a top-up sets nothing aside
+	topsUpTooMuch              // a top-up raises the limit by twice as much
+	endsAlone                  // the end of a session ends no descendants
+	forgetsBudget              // sets more aside for roots than the budget has
+	budgetTakesTwice           // a root's usage is added to the budget twice, occasionally
 
 	// The remaining faults break no rule: they only make outcomes unknown, and totals must still reconcile.
 	failsAfterCharge // charges, then answers 503, occasionally
@@ -69,6 +78,8 @@ type fakeService struct {
 	begins    int
 	sessions  map[string]*fakeSession
 	leases    map[string]*fakeLease
+	budget    fakeBudget
+	closes    int // of sessions
 	changes   int // by agents
 
 	keys     sync.Mutex
@@ -85,6 +96,13 @@ type fakeSession struct {
 	over   micros
 
 	transactions []*fakeTransaction
+	fakeTree
+}
+
+func (it *fakeSession) String() string {
+	stored := it.used.plus(it.lies)
+	return fmt.Sprintf(`{"id":%q,"status":%q,"max_actions":%d,"action_count":%d,"max_value_usd":%s,"value_used_usd":%s,"value_held_usd":%s,"value_overage_usd":%s,"actions_delegated":%d,"value_delegated_usd":%s}`,
+		it.id, it.status, it.limits.actions, stored.count, it.limits.value, stored.value, it.held, it.over, it.delegated.count, it.delegated.value)
 }
 
 // startFake serves until the test ends, and returns the base URL.
@@ -101,6 +119,10 @@ func startFake(t *testing.T, f fault) string {
 	mux.HandleFunc("GET /v1/auth/verify", s.verify)
 	mux.HandleFunc("POST /v1/actions", s.actMany)
 	mux.HandleFunc("GET /v1/sessions/{id}", s.read)
+	mux.HandleFunc("PATCH /v1/sessions/{id}", s.topUp)
+	mux.HandleFunc("GET /v1/sessions/{id}/tree", s.tree)
+	mux.HandleFunc("PUT /v1/budget", s.putBudget)
+	mux.HandleFunc("GET /v1/budget", s.getBudget)
 	mux.HandleFunc("POST /v1/sessions/{id}/end", s.end)
 	mux.HandleFunc("POST /v1/sessions/{id}/actions", s.act)
 	mux.HandleFunc("POST /v1/sessions/{id}/leases", s.lease)
@@ -170,32 +192,34 @@ func (s *fakeService) open(w http.ResponseWriter, r *http.Request) {
 	var requested struct {
 		MaxActions int64  `json:"max_actions"`
 		MaxValue   micros `json:"max_value_usd"`
+		Parent     string `json:"parent_session_id"`
 	}
 	json.NewDecoder(r.Body).Decode(&requested)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	made := &fakeSession{id: s.next(), status: "active", limits: limits{requested.MaxActions, requested.MaxValue}}
+	made.parent = s.sessions[requested.Parent]
+	if !s.place(w, made, charge{requested.MaxActions, requested.MaxValue}) {
+		return
+	}
 	s.sessions[made.id] = made
+	if made.parent != nil {
+		made.parent.children = append(made.parent.children, made)
+	}
 	answer(w, http.StatusCreated, `{"id":%q}`, made.id)
 }
 
 func (s *fakeService) read(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	it := s.sessions[r.PathValue("id")]
-	stored := it.used.plus(it.lies)
-	answer(w, http.StatusOK, `{"id":%q,"status":%q,"max_actions":%d,"action_count":%d,"max_value_usd":%s,"value_used_usd":%s,"value_held_usd":%s,"value_overage_usd":%s}`,
-		it.id, it.status, it.limits.actions, stored.count, it.limits.value, stored.value, it.held, it.over)
+	answer(w, http.StatusOK, "%s", s.sessions[r.PathValue("id")])
 }
 
 func (s *fakeService) end(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	it := s.sessions[r.PathValue("id")]
-	if s.fault != neverEnds {
-		it.status = "completed"
-	}
-	it.rollBackPending(s.fault)
+	s.endTree(it)
 	answer(w, http.StatusOK, `{"id":%q,"status":"completed","ended_at":"2026-01-02T03:04:05.678Z"}`, it.id)
 }
 
@@ -232,7 +256,7 @@ func (s *fakeService) occasion() bool { return s.actions%faultEvery == 0 }
 
 // limitAgainst returns the limit that c exceeds, if any.
 func (it *fakeSession) limitAgainst(c charge) string {
-	after := it.used.plus(c)
+	after := it.used.plus(c).plus(it.delegated)
 	switch {
 	case after.count > it.limits.actions:
 		return limitActions
@@ -261,12 +285,12 @@ func (s *fakeService) charge(w http.ResponseWriter, it *fakeSession, c charge) {
 }
 
 func (s *fakeService) usage(it *fakeSession) string {
-	left := it.limits.actions - it.used.count
+	left := it.limits.actions - it.used.count - it.delegated.count
 	if s.fault == miscounts {
 		left++
 	}
 	return fmt.Sprintf(`"action_count":%d,"max_actions":%d,"remaining_actions":%d,"value_used_usd":%s,"max_value_usd":%s,"value_held_usd":%s,"remaining_value_usd":%s`,
-		it.used.count, it.limits.actions, left, it.used.value, it.limits.value, it.held, it.limits.value-it.used.value-it.held)
+		it.used.count, it.limits.actions, left, it.used.value, it.limits.value, it.held, it.limits.value-it.used.value-it.held-it.delegated.value)
 }
 
 func answer(w http.ResponseWriter, status int, format string, args ...any) {

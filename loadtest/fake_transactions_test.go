@@ -34,6 +34,10 @@ func (s *fakeService) begin(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	s.begins++
 	it := s.sessions[requested.Session]
+	if it.status != "active" {
+		refuse(w, http.StatusForbidden, `"code":"session_not_active","session_status":%q`, it.status)
+		return
+	}
 	if limit := it.limitAgainst(charge{1, requested.Value}); limit != "" {
 		s.refuseLimit(w, it, limit)
 		return
@@ -76,9 +80,13 @@ func (s *fakeService) commit(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusConflict, `"code":"transaction_not_pending","transaction_status":"expired"`)
 		return
 	}
+	if t.status != "pending" {
+		refuse(w, http.StatusConflict, `"code":"transaction_not_pending","transaction_status":%q`, t.status)
+		return
+	}
 	told := *t
 	told.status = "committed"
-	told.value = min(requested.Value, it.limits.value-it.used.value-it.held+t.hold)
+	told.value = min(requested.Value, it.limits.value-it.used.value-it.held-it.delegated.value+t.hold)
 	if s.fault == overspends {
 		told.value = requested.Value
 	}
@@ -102,6 +110,9 @@ func (s *fakeService) rollBack(w http.ResponseWriter, r *http.Request) {
 	defer s.mu.Unlock()
 	it, t := s.find(r.PathValue("id"))
 	switch {
+	case t.status == "rolled_back":
+		refuse(w, http.StatusConflict, `"code":"transaction_not_pending","transaction_status":%q`, t.status)
+		return
 	case t.status == "committed" && s.fault != keepsUndone:
 		it.used.value -= t.value
 		it.over -= t.over

@@ -24,6 +24,13 @@ type fleet struct {
 	started  startedSessions
 	unsent   int64        // actions that were due, but never sent
 	local    atomic.Int64 // actions that a lease decided without a request
+
+	// Only in the tree scenario, which has no other sessions:
+	apiKey   string
+	trees    []*tree // by slot; a slot may have had others before
+	grove    grove   // guards them
+	budget   micros
+	treeKeys atomic.Int64 // idempotency keys used
 }
 
 // newFleet returns a fleet without agents. Without keys the SDK sends each request once. With keys it may repeat a request
@@ -39,6 +46,7 @@ func newFleet(cfg config) (*fleet, error) {
 		options.MaxAttempts = attempts
 	}
 	remit, err := client.New(cfg.addr, options)
+	slots := map[bool]int{cfg.scenario == trees: cfg.fleetSessions()}
 	return &fleet{
 		cfg:      cfg,
 		wire:     wire,
@@ -46,7 +54,8 @@ func newFleet(cfg config) (*fleet, error) {
 		stats:    newStats(),
 		audit:    &audit{},
 		agents:   make([]*agent, cfg.agents),
-		sessions: make([]*session, cfg.fleetSessions()),
+		sessions: make([]*session, slots[false]),
+		trees:    make([]*tree, slots[true]),
 	}, err
 }
 
@@ -63,12 +72,18 @@ func (f *fleet) setUp(ctx context.Context) error {
 	if t.err != nil {
 		return t.err
 	}
-	f.org = f.remit.Organization(string(made.APIKey))
+	f.org, f.apiKey = f.remit.Organization(string(made.APIKey)), string(made.APIKey)
 	if err := each(ctx, len(f.agents), f.createAgent); err != nil {
 		return err
 	}
 	if err := each(ctx, len(f.agents), f.logIn); err != nil {
 		return err
+	}
+	if f.cfg.scenario == trees {
+		if err := f.setBudget(ctx); err != nil {
+			return err
+		}
+		return each(ctx, len(f.trees), f.plantFirst)
 	}
 	return each(ctx, len(f.sessions), f.open)
 }

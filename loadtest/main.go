@@ -15,6 +15,8 @@
 //	mixed   evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, exchanges, sessions
 //	        created and ended, lists
 //	leased  charges, evenly, each to the lease of its session
+//	tree    evenly: charges, transactions, children created, top-ups, ends and reads of trees of up to four levels, whose
+//	        sessions belong to many agents, under the organization's budget
 //
 // Agents act through the Go SDK (package client). By default it sends each request once and without an idempotency key. That
 // is the cheapest request, and if its answer is lost, the outcome stays unknown. With -keys writes carry keys, and the SDK

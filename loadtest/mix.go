@@ -17,16 +17,26 @@ const (
 	ends                  // an agent ends the oldest session created by starts, and its totals are checked
 	lists                 // an agent reads the first page of its active sessions
 	leases                // the lease of a session is charged for an action
+	grows                 // a session of a tree gets a child
+	raises                // a session of a tree is topped up
+	prunes                // a session of a tree is ended, with its descendants
+	looks                 // a tree and the budget are read
 )
 
-// mix is what arrives in the mixed scenario: a fleet behind a gateway that mostly makes single charges.
-var mix = [...]struct {
+// share is how many percent of the actions are of a task.
+type share struct {
 	task    task
 	percent int
-}{
+}
+
+// mix is what arrives in the mixed scenario: a fleet behind a gateway that mostly makes single charges.
+var mix = [...]share{
 	{charges, 50}, {reads, 15}, {verifies, 15}, {transacts, 8}, {batches, 3}, {refreshes, 3}, {exchanges, 1}, {starts, 2}, {ends, 2},
 	{lists, 1},
 }
+
+// treeMix is what arrives in the tree scenario.
+var treeMix = [...]share{{charges, 45}, {transacts, 15}, {grows, 20}, {raises, 10}, {prunes, 6}, {looks, 4}}
 
 const (
 	minBatch, maxBatch = 2, 20 // charges
@@ -41,12 +51,20 @@ func drawTask(r *rand.Rand, cfg config) task {
 	if cfg.scenario == leased {
 		return leases
 	}
+	if cfg.scenario == trees {
+		return drawFrom(treeMix[:], n)
+	}
 	if cfg.scenario != mixed {
 		if n < cfg.transactions {
 			return transacts
 		}
 		return charges
 	}
+	return drawFrom(mix[:], n)
+}
+
+// drawFrom returns the task of the nth percent.
+func drawFrom(mix []share, n int) task {
 	for _, part := range mix {
 		if n < part.percent {
 			return part.task

@@ -6,7 +6,7 @@ type operation int
 func (o operation) String() string {
 	return [operations]string{
 		"organization", "agent", "token", "session", "action", "begin", "commit", "rollback", "refresh", "end", "read",
-		"late action", "list", "verify", "batch", "session list", "lease", "leased action", "settle",
+		"late action", "list", "verify", "batch", "session list", "lease", "leased action", "settle", "child", "top-up", "tree", "budget",
 	}[o]
 }
 
@@ -36,6 +36,10 @@ const (
 	opLease    // of a session, opened
 	opLeased   // an action that is charged to a lease, mostly without a request
 	opSettle   // closes a lease
+	opChild    // creates a session of a tree below its root
+	opTopUp    // of a session of a tree
+	opTree     // reads one
+	opBudget   // of the organization, set or read
 	operations
 
 	onlySome = opVerify // and all that follow: only in some scenarios

@@ -82,6 +82,8 @@ var scenarioInWords = map[scenario]string{
 	mixed: "A realistic mix arrives evenly: charges, reads, verification by a gateway, transactions, batches, refreshes, " +
 		"exchanges, sessions created and ended, lists.",
 	leased: "Charges arrive evenly, each for the lease of its session.",
+	trees: "A mix of requests arrives evenly for trees of sessions under a budget: charges, transactions, children created, top-ups, " +
+		"ends, reads of a tree.",
 }
 
 // about describes in a sentence or two what arrives.
@@ -104,7 +106,7 @@ func settingsOf(r result) []setting {
 	}
 	transactions := fmt.Sprintf("%d %% of the actions", cfg.transactions)
 	switch cfg.scenario {
-	case mixed:
+	case mixed, trees:
 		transactions = "as in the mix"
 	case leased:
 		transactions = "none"

@@ -24,6 +24,9 @@ func (f *fleet) reconcile(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if f.cfg.scenario == trees {
+		return f.reconcileTrees(ctx)
+	}
 	if err := f.closeLeases(ctx); err != nil {
 		return err
 	}

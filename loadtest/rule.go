@@ -25,6 +25,8 @@ const (
 	ruleSequence     rule = "sequence numbers have gaps or repeat"
 	ruleSum          rule = "the session and its transactions do not add up"
 	ruleStep         rule = "a step of a transaction had another effect"
+	rulePart         rule = "what was set aside for a child or a session did not come back"
+	ruleBudget       rule = "the budget and its sessions do not add up"
 	ruleClient       rule = "the SDK reports another outcome than the service sent"
 
 	// ruleUnchecked is not a violation: there was no answer to check.

@@ -16,9 +16,10 @@ const (
 	storm  scenario = "storm"  // steady, but all access tokens expire at once half-way through
 	mixed  scenario = "mixed"  // evenly, the mix of mix.go
 	leased scenario = "leased" // actions, evenly, charged to leases
+	trees  scenario = "tree"   // evenly, trees of sessions under a budget: the treeMix of mix.go
 )
 
-var scenarios = []string{string(steady), string(burst), string(storm), string(mixed), string(leased)}
+var scenarios = []string{string(steady), string(burst), string(storm), string(mixed), string(leased), string(trees)}
 
 // String is the scenario's name.
 func (s *scenario) String() string { return string(*s) }

@@ -171,6 +171,17 @@ func TestScenariosDetectFaults(t *testing.T) {
 		{"what leases spent is lost", leased, losesSettlements, ruleLost},
 		{"what leases did not spend is kept", leased, keepsLeases, ruleSurplus},
 		{"charges near the end of a leased session count twice", leased, chargesTwice, ruleSurplus},
+		{"what a child used is lost", trees, losesChildren, ruleLost},
+		{"what a child used counts twice", trees, takesTwice, ruleSurplus},
+		{"what is set aside does not come back", trees, keepsParts, rulePart},
+		{"children get more than there is", trees, overdelegates, ruleExceeded},
+		{"top-ups set nothing aside", trees, topsUpAlone, ruleExceeded},
+		{"top-ups raise too much", trees, topsUpTooMuch, ruleLimits},
+		{"descendants outlive their root", trees, endsAlone, ruleEnd},
+		{"roots get more than the budget", trees, forgetsBudget, ruleExceeded},
+		{"the budget counts twice", trees, budgetTakesTwice, ruleBudget},
+		{"charges in trees are lost", trees, losesCharges, ruleLost},
+		{"refusals within the limits", trees, refusesEarly, ruleRefusal},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -186,7 +197,7 @@ func TestScenariosDetectFaults(t *testing.T) {
 
 func TestTotalsReconcileWithLostAnswers(t *testing.T) {
 	t.Parallel()
-	for _, of := range []scenario{mixed, leased} {
+	for _, of := range []scenario{mixed, leased, trees} {
 		for name, f := range map[string]fault{"503": failsAfterCharge, "closed connection": hangsUp} {
 			for _, keys := range []bool{false, true} {
 				t.Run(string(of)+" "+name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -148,6 +149,23 @@ func (t *transport) call(r *http.Request, body []byte) fullReply {
 	}
 	// fasthttp reuses the response after its release, so copy its bytes.
 	return fullReply{reply{status: resp.StatusCode(), body: append([]byte(nil), resp.Body()...)}, header}
+}
+
+// send sends a request with these headers and records it, as RoundTrip does. Empty headers are left out.
+func (t *transport) send(ctx context.Context, method, path, body string, headers map[string]string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, t.base+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range headers {
+		if value != "" {
+			r.Header.Set(name, value)
+		}
+	}
+	return t.RoundTrip(r)
 }
 
 // get requests a path without a credential.

@@ -13,6 +13,10 @@ const (
 	codeLimitReached = "session_limit_reached"
 	codeNotActive    = "session_not_active"
 	codeUnavailable  = "unavailable"
+	codeNotPending   = "transaction_not_pending"
+
+	codeBudgetExhausted = "budget_exhausted"
+
 	limitActions     = "max_actions"
 	limitValue       = "max_value_usd"
 	statusActive     = "active"
@@ -218,6 +222,22 @@ const (
 	refreshPath = authPaths + "refresh"
 	verifyPath  = authPaths + "verify"
 )
+
+// Paths of requests that the fleet makes without the SDK.
+const (
+	sessionsPath = "/v1/sessions"
+	budgetPath   = "/v1/budget"
+)
+
+// idIn is the id in the answer to a creation.
+func idIn(r reply) string {
+	var made struct {
+		ID string `json:"id"`
+	}
+	// Without an id every request about it fails, and the checks report that.
+	_ = json.Unmarshal(r.body, &made)
+	return made.ID
+}
 
 // presentedIn is the refresh token in the body of a request.
 func presentedIn(body []byte) string {

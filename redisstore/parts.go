@@ -31,8 +31,10 @@ const (
 	firstLook = 30 * time.Second
 	// lookPause is how long the service waits before it looks at the same part again.
 	lookPause = 10 * time.Second
-	// mostLooks is how many parts one refused request looks at.
+	// mostLooks is how many parts one refused request looks at in each level of the tree.
 	mostLooks = 1000
+	// mostLevels is how many levels it looks at: those of a tree.
+	mostLevels = 8
 	// createdWithin is how long after its part was set aside a session may be created, by the clock of its Redis.
 	createdWithin = 10 * time.Minute
 	// refusedFor is how long an id stays refused. It exceeds createdWithin by more than clocks of servers differ.
@@ -53,7 +55,7 @@ func ownActor(organization, agent uuid.UUID) actor {
 
 // closedBooks is what a session has used.
 type closedBooks struct {
-	state                    string // open, closed or refused
+	state                    string // open, waiting, closed or refused
 	actions                  int64
 	value, overage, refunded money.MicroUSD
 	above                    place
@@ -61,8 +63,12 @@ type closedBooks struct {
 
 const (
 	booksOpen    = "open"
+	booksWaiting = "waiting" // over, with children that are not settled
 	booksRefused = "refused"
 )
+
+// mayChange says whether the usage is not final yet.
+func (b *closedBooks) mayChange() bool { return b.state == booksOpen || b.state == booksWaiting }
 
 func (s *Store) closeBooks(ctx context.Context, organization uuid.UUID, p place) (closedBooks, error) {
 	act := ownActor(organization, p.agent)
@@ -85,22 +91,23 @@ func (s *Store) closeBooks(ctx context.Context, organization uuid.UUID, p place)
 // the next settlement goes on.
 func (s *Store) settleOver(ctx context.Context, organization uuid.UUID, p place) (bool, error) {
 	books, err := s.closeBooks(ctx, organization, p)
-	if err != nil || books.state == booksOpen || books.state == booksRefused {
+	if err != nil || books.mayChange() || books.state == booksRefused {
 		return false, err
 	}
 	return true, s.takeBack(ctx, organization, books.above, p, &books)
 }
 
-// settlePart is settleOver for a part of what is above. taken says that the usage has replaced the part already.
-func (s *Store) settlePart(ctx context.Context, organization uuid.UUID, above, p place, taken bool) (bool, error) {
+// settlePart is settleOver for a part of what is above. taken says that the usage has replaced the part already. It returns the
+// state of the books, "" for a part that was taken.
+func (s *Store) settlePart(ctx context.Context, organization uuid.UUID, above, p place, taken bool) (string, error) {
 	if taken {
-		return true, s.takeBack(ctx, organization, above, p, nil)
+		return "", s.takeBack(ctx, organization, above, p, nil)
 	}
 	books, err := s.closeBooks(ctx, organization, p)
-	if err != nil || books.state == booksOpen {
-		return false, err
+	if err != nil || books.mayChange() {
+		return books.state, err
 	}
-	return true, s.takeBack(ctx, organization, above, p, &books)
+	return books.state, s.takeBack(ctx, organization, above, p, &books)
 }
 
 // takeBack takes what the books say, unless they are nil, releases the record and drops the part. If it was the last of a
@@ -152,31 +159,64 @@ func (s *Store) takeUsage(ctx context.Context, organization uuid.UUID, above, p 
 func (s *Store) settleBelow(ctx context.Context, organization uuid.UUID, above place) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	var left [mostLevels]int
+	for level := range left {
+		left[level] = mostLooks
+	}
+	return s.settleLevels(ctx, organization, above, left[:])
+}
+
+// settleLevels settles the parts that are over, and before that the parts of those whose own children keep their books open. left is
+// how many it may look at in each level from here.
+func (s *Store) settleLevels(ctx context.Context, organization uuid.UUID, above place, left []int) bool {
+	waiting, any := s.settleLevel(ctx, organization, above, &left[0])
+	for _, p := range waiting {
+		if len(left) == 1 || left[1] == 0 || ctx.Err() != nil {
+			break
+		}
+		if !s.settleLevels(ctx, organization, p, left[1:]) {
+			continue
+		}
+		if state, err := s.settlePart(ctx, organization, above, p, false); err == nil && state != booksOpen && state != booksWaiting {
+			any = true
+		}
+	}
+	return any
+}
+
+// settleLevel settles the parts of a session, or of the budget, that are over, and returns the sessions that wait for their children.
+func (s *Store) settleLevel(ctx context.Context, organization uuid.UUID, above place, left *int) (waiting []place, any bool) {
 	keys := []string{s.keys.reservations(organization), s.keys.reservationLooks(organization)}
 	if above != (place{}) {
 		keys = []string{s.keys.parts(above.session), s.keys.looks(above.session)}
 	}
-	r, err := s.client.Run(ctx, flow{Owner: organization}, lookAtParts, keys, mostLooks, lookPause.Milliseconds())
+	r, err := s.client.Run(ctx, flow{Owner: organization}, lookAtParts, keys, *left, lookPause.Milliseconds())
 	if err != nil {
-		return false
+		return nil, false
 	}
 	parts := r.List(0)
+	*left -= len(parts.Values) / 2
 	var found sync.Mutex
-	any := false
 	_ = eachOf(ctx, len(parts.Values)/2, func(ctx context.Context, i int) error {
 		child, _ := members{}.id(parts.Text(2 * i))
 		agent, taken, err := readPart(parts.Text(2*i + 1))
 		if err != nil {
 			return nil //nolint:nilerr // a part that is gone meanwhile
 		}
-		if settled, _ := s.settlePart(ctx, organization, above, place{child, agent}, taken); settled {
-			found.Lock()
+		p := place{child, agent}
+		state, err := s.settlePart(ctx, organization, above, p, taken)
+		found.Lock()
+		defer found.Unlock()
+		switch {
+		case err != nil || state == booksOpen:
+		case state == booksWaiting:
+			waiting = append(waiting, p)
+		default:
 			any = true
-			found.Unlock()
 		}
 		return nil
 	})
-	return any
+	return waiting, any
 }
 
 // readPart reads a part as include/parts.lua writes it.

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+)
+
+// nodeFact is a request about a session of a tree, and its reply.
+type nodeFact struct {
+	session   string
+	limits    limits // the most that it may have
+	requested charge
+	reply     reply
+	window    // from its own ledger, to those of all its descendants
+	ending    bool
+}
+
+// checkNodeAction checks the answer to an action on a session of a tree. Its usage includes that of children whose books have closed,
+// and what it has delegated to the others does not remain.
+func checkNodeAction(f nodeFact) []violation {
+	switch f.reply.outcome() {
+	case acknowledged:
+		used, err := readUsage(f.reply)
+		if err != nil || f.reply.status != http.StatusOK {
+			return []violation{found(ruleUnreadable, f.session, "action answered %d: %v", f.reply.status, err)}
+		}
+		return checkNodeUsage(f, used, f.requested)
+	case refused:
+		return checkNodeRefused(f)
+	}
+	return checkUnanswered(f.session, f.reply)
+}
+
+// checkNodeBegin checks the answer to a begin.
+func checkNodeBegin(f nodeFact) []violation {
+	switch f.reply.outcome() {
+	case refused:
+		return checkNodeRefused(f)
+	case unknown:
+		return checkUnanswered(f.session, f.reply)
+	}
+	t, err := readTransaction(f.reply)
+	if err != nil || t.Session != f.session || t.Status != statusPending || t.ValueHeld != f.requested.value {
+		return []violation{found(ruleStep, f.session, "begin answered session %s, %s, %s held of %s: %v", t.Session, t.Status, t.ValueHeld,
+			f.requested.value, err)}
+	}
+	return nil
+}
+
+// checkNodeSettled checks the answer to a commit or rollback. It may be refused only because the session's end came first.
+func checkNodeSettled(f nodeFact) []violation {
+	switch f.reply.outcome() {
+	case refused:
+		if code := readProblem(f.reply).Code; f.ending && (code == codeNotPending || code == codeNotActive) {
+			return nil
+		}
+		return []violation{found(ruleStatus, f.session, "settling a transaction: refused with %s", f.reply)}
+	case unknown:
+		return checkUnanswered(f.session, f.reply)
+	}
+	t, err := readTransaction(f.reply)
+	if err != nil || t.ValueHeld != 0 || t.Status == statusCommitted && t.Value+t.Overage != f.requested.value {
+		return []violation{found(ruleStep, f.session, "a transaction of %s USD is %s with %s, %s over and %s held: %v", f.requested.value,
+			t.Status, t.Value, t.Overage, t.ValueHeld, err)}
+	}
+	return nil
+}
+
+func checkNodeRefused(f nodeFact) []violation {
+	p := readProblem(f.reply)
+	switch {
+	case f.ending && p.Code == codeNotActive:
+		return nil
+	case f.reply.status != http.StatusForbidden || p.Code != codeLimitReached:
+		return []violation{found(ruleStatus, f.session, "refused with %s, when its end was sent: %t", f.reply, f.ending)}
+	}
+	if err := p.complete(); err != nil {
+		return []violation{found(ruleUnreadable, f.session, "refused: %v", err)}
+	}
+	return append(checkNodeUsage(f, p.usage, charge{}), checkNoRoom(f, p)...)
+}
+
+// checkNoRoom checks that the request exceeds what remains of the limit that its refusal names.
+func checkNoRoom(f nodeFact, p problem) []violation {
+	if p.Limit == limitActions && f.requested.count <= p.RemainingActions || p.Limit == limitValue && f.requested.value <= p.RemainingValue {
+		return []violation{found(ruleRefusal, f.session, "%s requested for %s, with %d actions and %s USD remaining", f.requested, p.Limit,
+			p.RemainingActions, p.RemainingValue)}
+	}
+	return nil
+}
+
+func checkNodeUsage(f nodeFact, u usage, own charge) []violation {
+	var out []violation
+	add := func(r rule, format string, args ...any) { out = append(out, found(r, f.session, format, args...)) }
+	least, most := f.least(), f.most()
+	if u.MaxActions > f.limits.actions || u.MaxValue > f.limits.value {
+		add(ruleLimits, "says %d actions, %s USD; created and topped up to %d, %s at most", u.MaxActions, u.MaxValue, f.limits.actions, f.limits.value)
+	}
+	if u.ActionCount+u.RemainingActions > u.MaxActions || u.ValueUsed+u.ValueHeld+u.RemainingValue > u.MaxValue {
+		add(ruleExceeded, "%d of %d actions and %d remaining, %s USD used and %s held of %s and %s remaining", u.ActionCount, u.MaxActions,
+			u.RemainingActions, u.ValueUsed, u.ValueHeld, u.MaxValue, u.RemainingValue)
+	}
+	if u.ActionCount < least.count+own.count || u.ValueUsed < least.used+own.value {
+		add(ruleStale, "says %d actions, %s USD used; its own that were acknowledged: %s", u.ActionCount, u.ValueUsed, least)
+	}
+	if u.ActionCount > most.count || u.ValueUsed > most.used || u.ValueHeld > most.held {
+		add(ruleInvented, "says %d actions, %s USD used and %s held; requested here and below: %s", u.ActionCount, u.ValueUsed, u.ValueHeld, most)
+	}
+	return out
+}
+
+// checkPart checks the answer to a child's creation or to a top-up. It may be refused for want of room above.
+func checkPart(f nodeFact) []violation {
+	p := readProblem(f.reply)
+	switch f.reply.outcome() {
+	case acknowledged:
+		return nil
+	case unknown:
+		return checkUnanswered(f.session, f.reply)
+	}
+	switch {
+	case f.ending && p.Code == codeNotActive:
+		return nil
+	case p.Code == codeBudgetExhausted:
+		return checkPlanted(f.session, f.requested.value, f.reply)
+	case f.reply.status != http.StatusForbidden || p.Code != codeLimitReached:
+		return []violation{found(ruleStatus, f.session, "a part of it: refused with %s, when its end was sent: %t", f.reply, f.ending)}
+	case p.complete() != nil:
+		return nil // it names a limit without an amount
+	}
+	return checkNoRoom(f, p)
+}
+
+// checkPlanted checks the answer to a root's creation. A budget refuses it only if less remains.
+func checkPlanted(subject string, value micros, r reply) []violation {
+	switch r.outcome() {
+	case acknowledged:
+		return nil
+	case unknown:
+		return []violation{found(ruleUnchecked, subject, "creating a root session: %s", r)} // if it exists, the budget counts it
+	}
+	p := struct {
+		Remaining micros `json:"remaining_usd"`
+	}{absent}
+	err := json.Unmarshal(r.body, &p)
+	switch {
+	case readProblem(r).Code != codeBudgetExhausted:
+		return []violation{found(ruleStatus, subject, "under the budget: refused with %s", r)}
+	case err != nil || p.Remaining < 0:
+		return []violation{found(ruleUnreadable, subject, "remaining_usd is missing or negative: %v", err)}
+	case value <= p.Remaining:
+		return []violation{found(ruleRefusal, subject, "%s USD of the budget, of which %s remain", value, p.Remaining)}
+	}
+	return nil
+}
+
+// treeAnswer is a session in the answer that has its tree.
+type treeAnswer struct {
+	sessionAnswer
+	DelegatedActions int64        `json:"actions_delegated"`
+	DelegatedValue   micros       `json:"value_delegated_usd"`
+	Children         []treeAnswer `json:"children"`
+}
+
+func readTree(r reply) (s treeAnswer, err error) {
+	if _, err := readSession(r); err != nil {
+		return treeAnswer{}, err
+	}
+	err = json.Unmarshal(r.body, &s)
+	return s, err
+}
+
+// checkTreeRead checks the limits of all sessions of a tree. Each is read by itself, so a parent and a child need not fit together.
+func checkTreeRead(root string, r reply) []violation {
+	if r.outcome() != acknowledged {
+		return checkAccepted(root, r)
+	}
+	s, err := readTree(r)
+	if err != nil || s.ID != root {
+		return []violation{found(ruleUnreadable, root, "its tree is of %q: %v", s.ID, err)}
+	}
+	return s.check()
+}
+
+// checkTreeAtRest checks a tree that nobody changes: also that what sessions have delegated covers the limits of their children.
+func checkTreeAtRest(root string, r reply) []violation {
+	out := checkTreeRead(root, r)
+	if s, err := readTree(r); err == nil && r.outcome() == acknowledged {
+		out = append(out, s.checkCovered()...)
+	}
+	return out
+}
+
+func (s treeAnswer) checkCovered() (out []violation) {
+	var may limits
+	for _, child := range s.Children {
+		if child.Status == statusActive { // the parts of others may have come back
+			may.actions, may.value = may.actions+child.MaxActions, may.value+child.MaxValue
+		}
+		out = append(out, child.checkCovered()...)
+	}
+	if may.actions > s.DelegatedActions || may.value > s.DelegatedValue {
+		out = append(out, found(ruleExceeded, s.ID, "its children may use %d actions and %s USD; delegated are %d and %s", may.actions, may.value,
+			s.DelegatedActions, s.DelegatedValue))
+	}
+	return out
+}
+
+func (s treeAnswer) check() (out []violation) {
+	if s.ActionCount+s.DelegatedActions > s.MaxActions || s.ValueUsed+s.ValueHeld+s.DelegatedValue > s.MaxValue {
+		out = append(out, found(ruleExceeded, s.ID, "%d actions and %d delegated of %d; %s USD used, %s held and %s delegated of %s", s.ActionCount,
+			s.DelegatedActions, s.MaxActions, s.ValueUsed, s.ValueHeld, s.DelegatedValue, s.MaxValue))
+	}
+	for _, child := range s.Children {
+		out = append(out, child.check()...)
+	}
+	return out
+}
+
+type budgetAnswer struct {
+	Max      micros `json:"max_value_usd"`
+	Reserved micros `json:"value_reserved_usd"`
+	Used     micros `json:"value_used_usd"`
+}
+
+func readBudget(r reply) (budgetAnswer, error) {
+	b := budgetAnswer{absent, absent, absent}
+	if err := json.Unmarshal(r.body, &b); err != nil {
+		return b, err
+	}
+	if b.Max < 0 || b.Reserved < 0 || b.Used < 0 {
+		return b, errors.New("an amount is missing or negative")
+	}
+	return b, nil
+}
+
+// checkBudgetRead checks the limit of the budget.
+func checkBudgetRead(max micros, r reply) []violation {
+	if r.outcome() != acknowledged {
+		return checkAccepted(budgetSubject, r)
+	}
+	b, err := readBudget(r)
+	switch {
+	case err != nil:
+		return []violation{found(ruleUnreadable, budgetSubject, "%v", err)}
+	case b.Max != max:
+		return []violation{found(ruleLimits, budgetSubject, "it is %s USD, set to %s", b.Max, max)}
+	case b.Used+b.Reserved > b.Max:
+		return []violation{found(ruleExceeded, budgetSubject, "%s USD used and %s reserved of %s", b.Used, b.Reserved, b.Max)}
+	}
+	return nil
+}
+
+const budgetSubject = "the budget"

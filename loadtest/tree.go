@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"remit/client"
+)
+
+const (
+	treeDepth    = 4  // sessions from the root to the deepest
+	treeSessions = 40 // that live at once in a tree
+	partOfParent = 4  // a child asks for this part of its parent's limits
+	rootsLast    = 8  // one in so many ends of a root is made
+)
+
+// tree is a root session under the organization's budget, with its descendants. It is safe for concurrent use.
+type tree struct {
+	slot int // of the fleet
+
+	mu    sync.Mutex
+	nodes []*node // the root first; also the ended ones
+}
+
+// node is a session of a tree. Its own ledger has what was charged to it, without its children. The tree guards its fields.
+type node struct {
+	*session // whose limits are the most that top-ups may have made
+	tree     *tree
+	parent   *node // nil for the root
+	depth    int
+	children []*node
+	ending   bool // an end of it or of a session above was sent
+}
+
+// live returns the sessions for which no end was sent.
+func (t *tree) live() []*node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var live []*node
+	for _, n := range t.nodes {
+		if !n.ending {
+			live = append(live, n)
+		}
+	}
+	return live
+}
+
+// add adds a session that was created. Its parent may have been ended meanwhile, and then it is too.
+func (t *tree) add(n *node) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.nodes = append(t.nodes, n)
+	if n.parent != nil {
+		n.parent.children = append(n.parent.children, n)
+		n.ending = n.parent.ending
+	}
+}
+
+// willEnd notes that an end of the session is about to be sent.
+func (n *node) willEnd() {
+	n.tree.mu.Lock()
+	defer n.tree.mu.Unlock()
+	n.eachBelow(func(m *node) { m.ending = true })
+}
+
+// eachBelow calls do for the session and its descendants.
+func (n *node) eachBelow(do func(*node)) {
+	do(n)
+	for _, child := range n.children {
+		child.eachBelow(do)
+	}
+}
+
+// raise notes that the limits may become so much more.
+func (n *node) raise(by charge) {
+	n.tree.mu.Lock()
+	defer n.tree.mu.Unlock()
+	n.limits.actions, n.limits.value = n.limits.actions+by.count, n.limits.value+by.value
+}
+
+// mayHave returns the limits that the session may have.
+func (n *node) mayHave() limits {
+	n.tree.mu.Lock()
+	defer n.tree.mu.Unlock()
+	return n.limits
+}
+
+// judged completes a fact with what is known when its answer has arrived. The session's usage may include that of descendants,
+// whose books may have closed. before is what its own ledger had when the request was sent.
+func (n *node) judged(f nodeFact, before effect) nodeFact {
+	n.tree.mu.Lock()
+	defer n.tree.mu.Unlock()
+	f.session, f.limits, f.ending = n.sdk.ID(), n.limits, n.ending
+	f.before = before
+	n.eachBelow(func(m *node) { f.possible = f.possible.plus(m.ledger.possible()) })
+	return f
+}
+
+// asks sends a request about a tree with the API key, until it is answered. Creations and top-ups carry an idempotency key, because
+// the totals count all sessions.
+func (f *fleet) asks(ctx context.Context, op operation, due time.Time, method, path, body string) *recorder {
+	key := ""
+	if method == http.MethodPost || method == http.MethodPatch {
+		key = fmt.Sprintf("tree-%d", f.treeKeys.Add(1))
+	}
+	return f.persist(ctx, op, due, func(ctx context.Context) error {
+		answer, err := f.wire.send(ctx, method, path, body, map[string]string{"X-API-Key": f.apiKey, "Idempotency-Key": key})
+		if err == nil && answer.StatusCode >= http.StatusBadRequest {
+			return &client.Problem{Status: answer.StatusCode}
+		}
+		return err
+	})
+}
+
+// setBudget sets the organization's budget, to little more than what the first roots need, so that it refuses some of what follows.
+func (f *fleet) setBudget(ctx context.Context) error {
+	for slot := range f.trees {
+		f.budget += rootLimits(slot, f.cfg).value
+	}
+	f.budget += f.budget / 100
+	return f.asks(ctx, opBudget, time.Now(), http.MethodPut, budgetPath, fmt.Sprintf(`{"max_value_usd":%s,"period":"none"}`, f.budget)).err
+}
+
+// rootLimits returns the limits of the root in a slot. Twice those of all roots fit into a budget.
+func rootLimits(slot int, cfg config) limits {
+	may := nthLimits(slot, cfg)
+	may.value = min(may.value, maxSessionValue/2/micros(cfg.fleetSessions()))
+	return may
+}
+
+// plantFirst plants the first tree of a slot.
+func (f *fleet) plantFirst(ctx context.Context, slot int) error {
+	return f.plant(ctx, slot, 1, time.Now()).err
+}
+
+// plant creates the root of a new tree in a slot, with a part of the slot's value. If the budget is exhausted, the slot stays empty.
+func (f *fleet) plant(ctx context.Context, slot, part int, due time.Time) *recorder {
+	a, may := f.agents[slot%len(f.agents)], rootLimits(slot, f.cfg)
+	may.value /= micros(part)
+	t := f.asks(ctx, opSession, due, http.MethodPost, sessionsPath, fmt.Sprintf(
+		`{"agent_id":%q,"max_actions":%d,"max_value_usd":%s,"expires_in_seconds":%d}`,
+		a.sdk.ID(), may.actions, may.value, int64(sessionLifetime(f.cfg).Seconds())))
+	f.audit.add(checkPlanted(a.sdk.ID(), may.value, t.reply()))
+	if t.err != nil {
+		return t
+	}
+	planted := &tree{slot: slot}
+	planted.add(&node{session: &session{sdk: a.sdk.Session(idIn(t.reply())), agent: a, limits: may}, tree: planted, depth: 1})
+	f.grove.mu.Lock()
+	defer f.grove.mu.Unlock()
+	f.trees[slot] = planted
+	f.grove.all = append(f.grove.all, planted)
+	return t
+}
+
+// grove is all trees of a run, also the ended ones.
+type grove struct {
+	mu  sync.Mutex
+	all []*tree
+}
+
+// inTree performs an action on a session of a slot's tree. An empty slot gets a new tree.
+func (f *fleet) inTree(ctx context.Context, a action, due time.Time) *recorder {
+	f.grove.mu.Lock()
+	t := f.trees[a.session]
+	f.grove.mu.Unlock()
+	live := t.live()
+	if len(live) == 0 {
+		return f.plant(ctx, a.session, 1+a.draw%4, due)
+	}
+	n := live[a.draw%len(live)]
+	switch {
+	case a.task == grows && n.depth < treeDepth && len(live) < treeSessions:
+		return f.grow(ctx, n, a, due)
+	case a.task == raises:
+		return f.raise(ctx, n, a.requested, due)
+	case a.task == prunes && (n.parent != nil || a.draw%rootsLast == 0):
+		return f.prune(ctx, n, due)
+	case a.task == looks:
+		return f.look(ctx, live[0], due)
+	case a.task == transacts:
+		return f.transactInTree(ctx, n, a, due)
+	}
+	return f.chargeNode(ctx, n, a, due)
+}
+
+// chargeNode charges a session for an action.
+func (f *fleet) chargeNode(ctx context.Context, n *node, a action, due time.Time) *recorder {
+	requested := effect{charge: a.requested}
+	before := n.ledger.send(requested)
+	t := f.call(ctx, opAction, due, n.does(a))
+	n.ledger.finish(requested, requested, t.reply())
+	f.audit.add(checkNodeAction(n.judged(nodeFact{requested: a.requested, reply: t.reply()}, before)))
+	return t
+}
+
+// grow creates a child of a session, for an agent drawn for it.
+func (f *fleet) grow(ctx context.Context, parent *node, a action, due time.Time) *recorder {
+	owner, have := f.agents[a.draw%len(f.agents)], parent.mayHave()
+	may := limits{max(have.actions/partOfParent, 1), have.value / partOfParent}
+	t := f.asks(ctx, opChild, due, http.MethodPost, sessionsPath, fmt.Sprintf(
+		`{"agent_id":%q,"parent_session_id":%q,"max_actions":%d,"max_value_usd":%s}`, owner.sdk.ID(), parent.sdk.ID(), may.actions, may.value))
+	if t.err == nil {
+		s := &session{sdk: owner.sdk.Session(idIn(t.reply())), agent: owner, limits: may}
+		parent.tree.add(&node{session: s, tree: parent.tree, parent: parent, depth: parent.depth + 1})
+	}
+	f.audit.add(checkPart(parent.judged(nodeFact{requested: charge{may.actions, may.value}, reply: t.reply()}, effect{})))
+	return t
+}
+
+// raise tops up a session by what an action needs.
+func (f *fleet) raise(ctx context.Context, n *node, by charge, due time.Time) *recorder {
+	by.value++ // never nothing
+	n.raise(by)
+	t := f.asks(ctx, opTopUp, due, http.MethodPatch, sessionsPath+"/"+n.sdk.ID(), fmt.Sprintf(`{"add_actions":%d,"add_value_usd":%s}`, by.count, by.value))
+	f.audit.add(checkPart(n.judged(nodeFact{requested: by, reply: t.reply()}, effect{})))
+	return t
+}
+
+// prune ends a session with its descendants. If it is a root, the slot gets a new tree with its next action.
+func (f *fleet) prune(ctx context.Context, n *node, due time.Time) *recorder {
+	n.willEnd()
+	t := f.persist(ctx, opEnd, due, n.sdk.End)
+	f.audit.add(checkEnd(sessionFact{session: n.sdk.ID(), end: t.reply()}))
+	return t
+}
+
+// look reads a tree and the budget, and checks every limit in them.
+func (f *fleet) look(ctx context.Context, root *node, due time.Time) *recorder {
+	t := f.asks(ctx, opTree, due, http.MethodGet, sessionsPath+"/"+root.sdk.ID()+"/tree", "")
+	f.audit.add(checkTreeRead(root.sdk.ID(), t.reply()))
+	b := f.asks(ctx, opBudget, time.Now(), http.MethodGet, budgetPath, "")
+	f.audit.add(checkBudgetRead(f.budget, b.reply()))
+	return t
+}
