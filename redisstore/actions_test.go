@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"remit/internal/redistest"
@@ -311,7 +312,7 @@ func chargeFits(t *testing.T, s *Store, caller Caller, session uuid.UUID, charge
 func TestAChargeIsOneWrite(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{}, server.URL(), nil)
+	s := openStore(t, Config{UsageEvery: time.Hour}, server.URL(), nil) // no other script runs
 	info := redistest.PlainClient(t, server.URL())
 	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100 * money.USD})
 	token := byToken(w.exchange(t, s))

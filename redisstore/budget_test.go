@@ -110,7 +110,7 @@ func TestTheLowerOfBothLimitsOfValueIsNamed(t *testing.T) {
 func TestOnlyASessionWithMaxCommittedPaysForIt(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{}, server.URL(), nil)
+	s := openStore(t, Config{UsageEvery: time.Hour}, server.URL(), nil) // no other script runs
 	info := redistest.PlainClient(t, server.URL())
 	plain := map[string]int{"evalsha": 1, "time": 1, "hmget": 2, "hset": 1}
 	bounded := map[string]int{"evalsha": 1, "time": 1, "hmget": 3, "hset": 1}
@@ -135,7 +135,7 @@ func TestOnlyASessionWithMaxCommittedPaysForIt(t *testing.T) {
 func TestABeginByARevokedAgentWritesNothing(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{}, server.URL(), nil)
+	s := openStore(t, Config{UsageEvery: time.Hour}, server.URL(), nil) // no other script runs
 	info := redistest.PlainClient(t, server.URL())
 	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
 	token := w.exchange(t, s).AccessToken

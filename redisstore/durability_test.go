@@ -251,6 +251,7 @@ func TestBeforeEveryWaitTheConnectionWrites(t *testing.T) {
 	p := redistest.StartPair(t, false)
 	s := pairStore(t, p, Replicated)
 	w := newTenant(t, s, NewSession{MaxActions: 1})
+	stopSyncing(t, s)
 	must(s.RevokeAgent(t.Context(), w.key, w.agent.ID))(t)
 	primary := redistest.PlainClient(t, p.URL)
 	before := redistest.CommandCounts(t, primary)

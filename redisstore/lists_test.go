@@ -186,7 +186,7 @@ func TestAnEntryOfAnotherOrganizationsSessionShowsNothing(t *testing.T) {
 func TestAPageReadsItsIndexOnce(t *testing.T) {
 	t.Parallel()
 	server := redistest.StartRedis(t, redisproc.Config{})
-	s := openStore(t, Config{}, server.URL(), nil)
+	s := openStore(t, Config{UsageEvery: time.Hour}, server.URL(), nil) // no other script runs
 	info := redistest.PlainClient(t, server.URL())
 	w := newTenant(t, s, NewSession{MaxActions: 1})
 	for range 4 {
