@@ -201,10 +201,13 @@ func TestAConnectionThatCannotBeSetUpLeavesNothingInDoubt(t *testing.T) {
 					if test.after != nil {
 						must(admin.Do(t.Context(), append([]any{"ACL", "SETUSER", "remit"}, test.after...)...).Result())(t)
 					}
-					must(admin.Do(t.Context(), "CLIENT", "KILL", "USER", "remit").Result())(t)
-					if test.pause {
-						must(admin.Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL").Result())(t)
-					}
+					must(admin.TxPipelined(t.Context(), func(p redis.Pipeliner) error { // no connection is made in between
+						p.Do(t.Context(), "CLIENT", "KILL", "USER", "remit")
+						if test.pause {
+							p.Do(t.Context(), "CLIENT", "PAUSE", 60_000, "ALL")
+						}
+						return nil
+					}))(t)
 					_, err := n.add(t.Context(), Flow{})
 					if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), test.answers) {
 						t.Errorf("%v, want %v by %s", err, ErrUnavailable, test.answers)

@@ -410,9 +410,10 @@ func TestATransactionSettlesInASessionThatTakesNoMore(t *testing.T) {
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
 		access := asAgent(w.exchange().access)
-		id := w.newSession(fields{"max_actions": 2, "max_value_usd": 5, "expires_in_seconds": 1})
+		id := w.newSession(fields{"max_actions": 2, "max_value_usd": 5})
 		first := w.beginAs(access, fields{"session_id": id, "value_usd": 3}).is(201).text("id")
 		second := w.beginAs(access, fields{"session_id": id, "value_usd": 2}).is(201).text("id")
+		w.patch("/v1/sessions/"+id, fields{"expires_in_seconds": 1}, asKey(w.key)).is(200)
 		eventually(t, "the session has expired", func() bool { return w.session(id)["status"] == "expired" })
 		before := w.session(id)
 		w.post("/v1/transactions/"+first+"/commit", nil, access).is(200)
