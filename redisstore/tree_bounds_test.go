@@ -127,6 +127,32 @@ func TestAReaderMovesASessionOfATreeOnceItIsSettled(t *testing.T) {
 	})
 }
 
+func TestCreationsOfChildrenBoundUnreadIndexes(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
+		o := w.key.Organization
+		indexes := []string{s.keys.organizationOpen(o), s.keys.organizationClosed(o), s.keys.agentSessions(w.agent.ID)}
+		for _, index := range indexes {
+			for range 2 * pruneSample {
+				addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), 2*creationTime))
+			}
+		}
+		created := int64(1)
+		prunedWhile(t, func() bool {
+			w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)
+			created++
+			w.letSuspicionPass(t, s, creationTime+time.Minute)
+			for _, index := range indexes {
+				if must(peek(t, s).ZCard(t.Context(), index).Result())(t)-created > pruneSample/2 {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}
+
 // A scope that an agent has lost is not its to give, whatever its session holds.
 func TestAnAgentGivesNoScopeThatItHasLost(t *testing.T) {
 	t.Parallel()
