@@ -3,7 +3,9 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -150,6 +152,26 @@ func TestCreationsOfChildrenBoundUnreadIndexes(t *testing.T) {
 			}
 			return true
 		})
+	})
+}
+
+// A tree is read as far as its texts fit, however much metadata its sessions have.
+func TestATreeIsReadAsFarAsItsTextsFit(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
+		const each = 16 << 10
+		fits := MostTreeText/each + 2*readAtOnce
+		metadata := fmt.Sprintf(`{"x":"%s"}`, strings.Repeat("x", each-8))
+		w.children(t, s, w.session.ID, NewSession{MaxActions: 1, Metadata: metadata}, fits)
+		tree := must(s.Tree(t.Context(), w.byKey(), w.session.ID))(t)
+		texts := 0
+		for _, child := range tree.Children {
+			texts += len(child.Metadata)
+		}
+		if !tree.Truncated || texts < MostTreeText || texts > MostTreeText+readAtOnce*each {
+			t.Errorf("%d of %d children are shown, with %d bytes; left out: %v", len(tree.Children), fits, texts, tree.Truncated)
+		}
 	})
 }
 
