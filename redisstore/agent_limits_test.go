@@ -265,6 +265,31 @@ func TestAHoldThatExpiresMakesRoomForEverySessionOfTheAgent(t *testing.T) {
 	}
 }
 
+// A session whose end has released its holds stops no other session when they would have been due.
+func TestAnEndedSessionWhoseHoldsWereDueStopsNoOther(t *testing.T) {
+	t.Parallel()
+	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+		w := limitedTenant(t, s, perDay(100), NewSession{MaxValue: 1000})
+		grant := w.exchange(t, s)
+		for range 3 {
+			n := w.beginning(20)
+			n.Lifetime = time.Minute
+			must(s.Begin(t.Context(), grant.AccessToken, n))(t)
+		}
+		other := w.another(t, s, NewSession{MaxValue: 1000})
+		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		clock(time.Minute)
+		if _, err := s.Begin(t.Context(), grant.AccessToken, other.beginning(100)); err != nil {
+			t.Errorf("a hold in another session: %v", err)
+		}
+		w.wantToday(t, s, "only that hold counts", 100)
+		due := must(peek(t, s).ZRange(t.Context(), s.keys.agentHolds(w.agent.ID), 0, -1).Result())(t)
+		if len(due) != 1 || due[0] != other.session.ID.String() {
+			t.Errorf("sessions with holds are %v, want %s", due, other.session.ID)
+		}
+	})
+}
+
 func TestALeaseCountsWholeInTheDayAndItsRestComesBackOnThatDay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -89,6 +89,7 @@ func (s *Store) createChildByAgent(ctx context.Context, t AccessToken, n NewSess
 	}
 	part, err := readSetAside(r, n.Idempotency)
 	if err != nil {
+		held.finish(err, false)
 		return Session{}, err
 	}
 	if part.child != id {
@@ -186,6 +187,9 @@ func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part 
 	}
 	if r.Err == nil && part.again {
 		session.Metadata, r.Err = s.firstMetadata(ctx, act.flow, s.keys.session(n.Agent, session.ID), "md", session.Metadata)
+	}
+	if !part.again {
+		s.pruneAfterSession(ctx, act.organization, n.Agent, part.child, creationResult{})
 	}
 	return session, r.Err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -64,6 +65,7 @@ type closedBooks struct {
 const (
 	booksOpen    = "open"
 	booksWaiting = "waiting" // over, with children that are not settled
+	booksClosed  = "closed"
 	booksRefused = "refused"
 )
 
@@ -90,11 +92,17 @@ func (s *Store) closeBooks(ctx context.Context, organization uuid.UUID, p place)
 // settleOver closes the books of a session and gives its part back, if it is over. It says whether it did. Any step may fail:
 // the next settlement goes on.
 func (s *Store) settleOver(ctx context.Context, organization uuid.UUID, p place) (bool, error) {
+	state, err := s.settleOwn(ctx, organization, p)
+	return state == booksClosed, err
+}
+
+// settleOwn is settleOver, and returns the state of the books.
+func (s *Store) settleOwn(ctx context.Context, organization uuid.UUID, p place) (string, error) {
 	books, err := s.closeBooks(ctx, organization, p)
-	if err != nil || books.mayChange() || books.state == booksRefused {
-		return false, err
+	if err != nil || books.state != booksClosed {
+		return books.state, err
 	}
-	return true, s.takeBack(ctx, organization, books.above, p, &books)
+	return books.state, s.takeBack(ctx, organization, books.above, p, &books)
 }
 
 // settlePart is settleOver for a part of what is above. taken says that the usage has replaced the part already. It returns the
@@ -293,15 +301,94 @@ func (s *Store) giveBackReservation(ctx context.Context, organization uuid.UUID,
 	_ = s.takeBack(ctx, organization, place{}, p, &closedBooks{}) // the creation has run, so its id needs no tombstone
 }
 
-// settleListed settles those of the sessions that are in a tree, so that nothing of a tree that nobody uses again stays for ever.
-// Failures are ignored.
-func (s *Store) settleListed(ctx context.Context, organization uuid.UUID, over []*SessionSummary) {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	_ = eachOf(ctx, len(over), func(ctx context.Context, i int) error {
-		if over[i].keptAbove {
-			_, _ = s.settleOver(ctx, organization, place{over[i].ID, over[i].Agent})
+// settleAll settles what sessions that are over have set aside, deepest first, as far as ctx lasts. Failures are ignored: a session
+// with parts stays among its organization's open ones, so the next list or pruning goes on.
+func (s *Store) settleAll(ctx context.Context, organization uuid.UUID, above []place) {
+	for of := range slices.Chunk(above, parentsAtOnce) {
+		parts, err := partsOf(ctx, s, flow{Owner: organization}, of)
+		if err != nil {
+			return
+		}
+		waiting := s.settleParts(ctx, organization, of, parts)
+		if len(waiting) == 0 {
+			continue
+		}
+		below := make([]place, len(waiting))
+		for i, p := range waiting {
+			below[i] = p.place
+		}
+		s.settleAll(ctx, organization, below)
+		s.settleParts(ctx, organization, of, waiting)
+	}
+}
+
+// settleParts settles those of the parts whose sessions are over, and returns those that wait for their own children.
+func (s *Store) settleParts(ctx context.Context, organization uuid.UUID, of []place, parts []part) (waiting []part) {
+	states := make([]string, len(parts))
+	_ = eachOf(ctx, len(parts), func(ctx context.Context, i int) error {
+		state, err := s.settlePart(ctx, organization, of[parts[i].of], parts[i].place, parts[i].taken)
+		if parts[i].taken {
+			state = booksClosed
+		}
+		if err == nil {
+			states[i] = state
 		}
 		return nil
 	})
+	var settled []uuid.UUID
+	for i, p := range parts {
+		switch states[i] {
+		case booksWaiting:
+			waiting = append(waiting, p)
+		case booksClosed:
+			settled = append(settled, p.session)
+		}
+	}
+	for ids := range slices.Chunk(settled, 500) {
+		s.closeSessions(ctx, organization, ids, time.Time{})
+	}
+	return waiting
+}
+
+// settleTrees settles sessions that are over, each after its descendants, and returns those that have nothing left to settle.
+// The others stay among the open sessions, so that nothing of a tree that nobody uses again stays for ever.
+func (s *Store) settleTrees(ctx context.Context, organization uuid.UUID, over []*SessionSummary) (settled []*SessionSummary) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	settled, waiting := s.settleOvers(ctx, organization, over)
+	if len(waiting) > 0 {
+		places := make([]place, len(waiting))
+		for i, v := range waiting {
+			places[i] = place{v.ID, v.Agent}
+		}
+		s.settleAll(ctx, organization, places)
+		after, _ := s.settleOvers(ctx, organization, waiting)
+		settled = append(settled, after...)
+	}
+	return settled
+}
+
+// settleOvers settles those of the sessions that are in a tree. It returns those that have nothing left to settle, and those that
+// wait for their children.
+func (s *Store) settleOvers(ctx context.Context, organization uuid.UUID, over []*SessionSummary) (settled, waiting []*SessionSummary) {
+	states := make([]string, len(over))
+	_ = eachOf(ctx, len(over), func(ctx context.Context, i int) error {
+		if !over[i].inTree() {
+			states[i] = booksClosed
+			return nil
+		}
+		if state, err := s.settleOwn(ctx, organization, place{over[i].ID, over[i].Agent}); err == nil {
+			states[i] = state
+		}
+		return nil
+	})
+	for i, v := range over {
+		switch {
+		case states[i] == booksWaiting:
+			waiting = append(waiting, v)
+		case states[i] == booksClosed, states[i] == booksOpen && !v.keptAbove:
+			settled = append(settled, v)
+		}
+	}
+	return settled, waiting
 }
