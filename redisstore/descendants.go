@@ -62,13 +62,13 @@ func (s *Store) childrenOf(ctx context.Context, of []place) ([]place, error) {
 }
 
 // endBelow ends every descendant of a session that has ended, and then gives their parts back as far as that goes. Errors:
-// ErrUnavailable; then some may live, and the same request goes on.
+// ErrOutcomeUnknown; then some may live, and the same request goes on.
 func (s *Store) endBelow(ctx context.Context, organization uuid.UUID, root place) error {
 	levels, err := s.descend(ctx, root, func(ctx context.Context, p place) error {
 		return s.endOne(ctx, organization, p)
 	})
 	if err != nil {
-		return fmt.Errorf("%w: the session is ended, and not all of its descendants are: %v", ErrUnavailable, err)
+		return fmt.Errorf("%w: the session is ended, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -119,7 +119,7 @@ func (s *Store) endTree(ctx context.Context, act actor, id uuid.UUID, flags stri
 	return nil
 }
 
-// shortenBelow makes no descendant of a session last longer than the session. Errors: ErrUnavailable; then some may last longer, and
+// shortenBelow makes no descendant of a session last longer than the session. Errors: ErrOutcomeUnknown; then some may last longer, and
 // the same request goes on.
 func (s *Store) shortenBelow(ctx context.Context, organization uuid.UUID, root place) error {
 	last, err := s.client.Call(ctx, flow{Owner: organization}, reads, "hget", s.keys.session(root.agent, root.session), "x")
@@ -133,7 +133,7 @@ func (s *Store) shortenBelow(ctx context.Context, organization uuid.UUID, root p
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrUnavailable, err)
+		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
 	}
 	return nil
 }
@@ -144,7 +144,7 @@ type suspension struct {
 	suspended, version string
 }
 
-// suspendBelow makes the descendants of a session follow its suspension, or its end. Errors: ErrUnavailable; then some may not
+// suspendBelow makes the descendants of a session follow its suspension, or its end. Errors: ErrOutcomeUnknown; then some may not
 // follow, and the same request goes on.
 func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reason string) error {
 	found, err := s.client.Call(ctx, act.flow, reads, "hmget", s.keys.session(act.agent, id), "r", "sv")
@@ -161,7 +161,7 @@ func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reaso
 		err = cmp.Or(r.Err, s.suspendChildren(ctx, act.organization, is, reason))
 	}
 	if err != nil {
-		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrUnavailable, err)
+		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
 	}
 	return nil
 }

@@ -70,3 +70,47 @@ func TestARefusedChangeOfARootReservesNothing(t *testing.T) {
 	mini.SetTime(now.Add(48 * time.Hour))
 	refuses("a session that has expired", w.session, more, &inactive)
 }
+
+// The session has changed, though not all below it has: a client must not take it for unchanged, and add again.
+func TestAChangeThatBreaksOffInTheTreeIsInDoubt(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(s *Store, w tenant) error{
+		"end": func(s *Store, w tenant) error {
+			_, err := s.EndSession(t.Context(), w.byKey(), w.session.ID)
+			return err
+		},
+		"suspension": func(s *Store, w tenant) error {
+			_, err := s.SuspendSession(t.Context(), w.key, w.session.ID, "")
+			return err
+		},
+		"shorter lifetime": func(s *Store, w tenant) error {
+			_, err := s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{AddValue: new(money.MicroUSD(5)), Lifetime: new(time.Minute)})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mini := miniredis.RunT(t)
+			s := openStore(t, Config{}, "redis://"+mini.Addr(), nil)
+			w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
+			child := w.child(t, s, w.session.ID, 10, 100)
+			w.child(t, s, child.ID, 1, 1)
+			parts := s.keys.parts(child.ID)
+			if !mini.Exists(parts) {
+				t.Fatal("the child has no part")
+			}
+			mini.Del(parts)
+			must(mini.Lpush(parts, "no hash"))(t)
+			if err := change(s, w); !errors.Is(err, ErrOutcomeUnknown) || errors.Is(err, ErrUnavailable) {
+				t.Errorf("%v, want %v", err, ErrOutcomeUnknown)
+			}
+			mini.Del(parts)
+			if name == "shorter lifetime" {
+				return // without a key it would add again
+			}
+			if err := change(s, w); err != nil {
+				t.Errorf("again: %v", err)
+			}
+		})
+	}
+}
