@@ -565,6 +565,12 @@ func TestAnActionAboveTheLimitOfTheSessionIsRefused(t *testing.T) {
 		if n := len(w.noted(t, s, "session.limit_reached")); n != 2 {
 			t.Errorf("%d events note that the limit has refused something", n)
 		}
+		held := w.begin(t, s, grant.AccessToken, 10)
+		must(s.ChangeLimits(t.Context(), w.key, w.session.ID, NewLimits{PerAction: LimitChange{true, new(int64(4))}}))(t)
+		_, err := s.ChangeHold(t.Context(), grant.AccessToken, held.ID, NewHold{Value: new(money.MicroUSD(8))})
+		want("a hold that shrinks, above a lower limit", err, "")
+		_, err = s.ChangeHold(t.Context(), grant.AccessToken, held.ID, NewHold{Value: new(money.MicroUSD(9))})
+		want("a hold that grows again", err, "max_value_usd_per_action")
 	})
 }
 

@@ -158,7 +158,11 @@ func readSetAside(r *reply, idem *Idempotency) (setAside, error) {
 // createOfPart creates the session of a part; act is on the parent's agent. If it certainly created nothing, it gives the part
 // back.
 func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part setAside) (Session, error) {
+	follows := ""
 	if part.bounded { // what it commits, and rolls back, counts in the parent's value_committed_usd
+		if n.MaxCommitted == nil {
+			follows = "="
+		}
 		n.MaxCommitted = lowest(n.MaxCommitted, n.MaxValue)
 	}
 	if part.perAction != nil {
@@ -171,7 +175,7 @@ func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part 
 		s.keys.agentOpen(n.Agent)}
 	parent := n.Parent.String() + string(act.agent[:])
 	r, err := s.client.Run(ctx, act.flow, createChild, keys, act.organization, n.Agent, part.child, n.MaxActions, int64(n.MaxValue),
-		part.expires.UnixMilli(), n.scopesText(), n.Metadata, orEmpty((*int64)(n.MaxCommitted)), n.maxLeaseText(), parent,
+		part.expires.UnixMilli(), n.scopesText(), n.Metadata, follows+orEmpty((*int64)(n.MaxCommitted)), n.maxLeaseText(), parent,
 		part.depth, part.scopes, part.at.Add(createdWithin).UnixMilli(), s.audit(ctx, act), orEmpty((*int64)(n.MaxPerAction)))
 	if err != nil {
 		return Session{}, s.withoutChild(ctx, act, n, part, err)

@@ -100,7 +100,7 @@ func readParts(r *reply, of int) ([]part, error) {
 	return parts, r.Err
 }
 
-// endTree ends the descendants of a session that has ended, and settles what it can. Errors: ErrUnavailable; then some may live, and the
+// endTree ends the descendants of a session that has ended, and settles what it can. Errors: ErrOutcomeUnknown; then some may live, and the
 // same request goes on.
 func (s *Store) endTree(ctx context.Context, act actor, id uuid.UUID, flags string) error {
 	v := &SessionSummary{ID: id, Agent: act.agent, keptAbove: strings.Contains(flags, keptAbove), hasChildren: strings.Contains(flags, hasChildren)}
@@ -111,7 +111,7 @@ func (s *Store) endTree(ctx context.Context, act actor, id uuid.UUID, flags stri
 			return child, true, s.endChild(ctx, own, child.session)
 		})
 		if err != nil {
-			return fmt.Errorf("%w: the session is ended, and not all of its descendants are: %v", ErrUnavailable, err)
+			return fmt.Errorf("%w: the session is ended, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
 		}
 	}
 	if len(s.settleTrees(ctx, act.organization, []*SessionSummary{v})) > 0 {
@@ -142,7 +142,7 @@ const (
 	keptAbove   = "k"
 )
 
-// shortenBelow makes no descendant of a session last longer than the session. Errors: ErrUnavailable; then some may last longer, and
+// shortenBelow makes no descendant of a session last longer than the session. Errors: ErrOutcomeUnknown; then some may last longer, and
 // the same request goes on.
 func (s *Store) shortenBelow(ctx context.Context, f flow, root place) error {
 	last, err := s.client.Call(ctx, f, reads, "hget", s.keys.session(root.agent, root.session), "x")
@@ -155,7 +155,7 @@ func (s *Store) shortenBelow(ctx context.Context, f flow, root place) error {
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrUnavailable, err)
+		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
 	}
 	return nil
 }
@@ -166,7 +166,7 @@ type suspension struct {
 	suspended, version string
 }
 
-// suspendBelow makes the descendants of a session follow its suspension, or its end. Errors: ErrUnavailable; then some may not
+// suspendBelow makes the descendants of a session follow its suspension, or its end. Errors: ErrOutcomeUnknown; then some may not
 // follow, and the same request goes on.
 func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reason string) error {
 	found, err := s.client.Call(ctx, act.flow, reads, "hmget", s.keys.session(act.agent, id), "r", "sv")
@@ -185,7 +185,7 @@ func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reaso
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrUnavailable, err)
+		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
 	}
 	return nil
 }
