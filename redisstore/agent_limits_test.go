@@ -265,6 +265,35 @@ func TestAHoldThatExpiresMakesRoomForEverySessionOfTheAgent(t *testing.T) {
 	}
 }
 
+// The end of a session gives its holds back. What is left of them in the index of the agent's holds stops nobody when their time is up.
+func TestTheHoldsOfASessionThatHasEndedStopNobody(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, s *Store, w tenant) error{
+		"by itself": func(t *testing.T, s *Store, w tenant) error {
+			_, err := s.EndSession(t.Context(), w.byKey(), w.session.ID)
+			return err
+		},
+		"with its parent": func(t *testing.T, s *Store, w tenant) error {
+			return s.endOne(t.Context(), w.key.Organization, place{w.session.ID, w.agent.ID})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+				w := limitedTenant(t, s, perDay(100), NewSession{MaxValue: 1000})
+				w.begin(t, s, w.exchange(t, s).AccessToken, 50)
+				if err := end(t, s, w); err != nil {
+					t.Fatal(err)
+				}
+				clock(6 * time.Hour) // the hold's time is up
+				other := w.another(t, s, NewSession{MaxValue: 1000})
+				wantAgentLimit(t, "another session", other.chargeValue(t, s, 100), "")
+				w.wantToday(t, s, "charged", 100)
+			})
+		})
+	}
+}
+
 func TestALeaseCountsWholeInTheDayAndItsRestComesBackOnThatDay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
