@@ -11,17 +11,19 @@
 --
 -- ARGV[1] = refused_for      ms that a refused id is remembered
 -- ARGV[2] = audit            see include/audit.lua
+-- ARGV[3] = only_kept        1 if the books stay open unless the session knows that another keeps them, '' where something is set
+--                            aside for it: a top-up may have been broken off before the session knew
 --
--- Reply:  {'ok', state, n, v, ov, given_back, pa, pg}  state open, waiting, closed or refused; waiting is over, with children
---                          that are not settled. What it has used; its parent as text and the parent's agent (16 bytes), ''
---                          for none
+-- Reply:  {'ok', state, n, v, ov, given_back, pa, pg}  state open, closed, refused, or why it is over while children are not
+--                          settled: ended, expired or revoked. What it has used; its parent as text and the parent's agent
+--                          (16 bytes), '' for none
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 -- Writes: HSET and PEXPIRE session; XADD events
 --@include audit
 --@include budget
 --@include flags
 local agent, session, holds, leases, looks, events = unpack(KEYS)
-local refused_for, audit = ARGV[1], ARGV[2]
+local refused_for, audit, only_kept = ARGV[1], ARGV[2], ARGV[3] ~= ''
 
 --@block now
 
@@ -48,8 +50,16 @@ local settled = not waiting
 if agent_organization and redis.call('ZCARD', holds) + redis.call('ZCARD', leases) > 0 then
   settled = false
 end
-if not (over and settled and string.find(r or '', 'k', 1, true)) then
-  return {'ok', over and waiting and 'waiting' or 'open', n, v, ov, given_back, pa, pg}
+if only_kept and not string.find(r or '', 'k', 1, true) then
+  settled = false -- nobody counts its usage, which may grow by late commits
+end
+if not (over and settled) then
+  local state = 'open'
+  if over and waiting then
+    local ended = e and tonumber(e) < tonumber(x)
+    state = ended and 'ended' or now >= tonumber(x) and 'expired' or 'revoked'
+  end
+  return {'ok', state, n, v, ov, given_back, pa, pg}
 end
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 if not e and not agent_revoked and agent_organization then

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 )
@@ -100,22 +99,15 @@ func readParts(r *reply, of int) ([]part, error) {
 	return parts, r.Err
 }
 
-// endTree ends the descendants of a session that has ended, and settles what it can. Errors: ErrOutcomeUnknown; then some may live, and the
-// same request goes on.
-func (s *Store) endTree(ctx context.Context, act actor, id uuid.UUID, flags string) error {
-	v := &SessionSummary{ID: id, Agent: act.agent, keptAbove: strings.Contains(flags, keptAbove), hasChildren: strings.Contains(flags, hasChildren)}
-	if v.hasChildren {
-		err := descend(ctx, s, act.flow, []place{{id, act.agent}}, func(ctx context.Context, _, child place) (place, bool, error) {
-			own := act // who calls, for the audit trail
-			own.agent, own.written = child.agent, nil
-			return child, true, s.endChild(ctx, own, child.session)
-		})
-		if err != nil {
-			return fmt.Errorf("%w: the session is ended, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
-		}
-	}
-	if len(s.settleTrees(ctx, act.organization, []*SessionSummary{v})) > 0 {
-		s.closeSessions(ctx, act.organization, []uuid.UUID{id}, time.Time{})
+// endBelow ends the descendants of a session that has ended. Errors: ErrOutcomeUnknown; then some may live, and the same request goes on.
+func (s *Store) endBelow(ctx context.Context, act actor, id uuid.UUID) error {
+	err := descend(ctx, s, act.flow, []place{{id, act.agent}}, func(ctx context.Context, _, child place) (place, bool, error) {
+		own := act // who calls, for the audit trail
+		own.agent, own.written = child.agent, nil
+		return child, true, s.endChild(ctx, own, child.session)
+	})
+	if err != nil {
+		return fmt.Errorf("%w: the session is ended, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
 	}
 	return nil
 }
