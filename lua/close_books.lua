@@ -11,19 +11,18 @@
 --
 -- ARGV[1] = refused_for      ms that a refused id is remembered
 -- ARGV[2] = audit            see include/audit.lua
--- ARGV[3] = only_kept        1 if the books stay open unless the session knows that another keeps them, '' where something is set
---                            aside for it: a top-up may have been broken off before the session knew
 --
--- Reply:  {'ok', state, n, v, ov, given_back, pa, pg}  state open, closed, refused, or why it is over while children are not
---                          settled: ended, expired or revoked. What it has used; its parent as text and the parent's agent
---                          (16 bytes), '' for none
+-- Reply:  {'ok', state, n, v, ov, given_back, pa, pg}  state open, closed, refused, unkept, or why it is over while children are not
+--                          settled: ended, expired or revoked. unkept is over, and nobody keeps its books: the top-up that
+--                          reserved for it was broken off. What it has used; its parent as text and the parent's agent (16
+--                          bytes), '' for none
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 -- Writes: HSET and PEXPIRE session; XADD events
 --@include audit
 --@include budget
 --@include flags
 local agent, session, holds, leases, looks, events = unpack(KEYS)
-local refused_for, audit, only_kept = ARGV[1], ARGV[2], ARGV[3] ~= ''
+local refused_for, audit = ARGV[1], ARGV[2]
 
 --@block now
 
@@ -46,12 +45,12 @@ if agent_organization then -- else nothing can settle its holds any more
 end
 local over = e or agent_revoked or not agent_organization or now >= tonumber(x)
 local waiting = redis.call('EXISTS', looks) == 1
+if over and not waiting and not string.find(r or '', 'k', 1, true) then
+  return {'ok', 'unkept', '0', '0', '0', '0', '', ''}
+end
 local settled = not waiting
 if agent_organization and redis.call('ZCARD', holds) + redis.call('ZCARD', leases) > 0 then
   settled = false
-end
-if only_kept and not string.find(r or '', 'k', 1, true) then
-  settled = false -- nobody counts its usage, which may grow by late commits
 end
 if not (over and settled) then
   local state = 'open'

@@ -49,7 +49,7 @@ func ownActor(organization, agent uuid.UUID) actor {
 
 // closedBooks is what a session has used.
 type closedBooks struct {
-	state                    string // open, closed or refused, or why it is over while children are not settled
+	state                    string // open, closed, refused or unkept, or why it is over while children are not settled
 	actions                  int64
 	value, overage, refunded money.MicroUSD
 	above                    place
@@ -59,6 +59,7 @@ const (
 	booksOpen    = "open"
 	booksClosed  = "closed"
 	booksRefused = "refused"
+	booksUnkept  = "unkept" // over, and in no budget
 	// The session is over, with children that are not settled.
 	booksOfEnded   = "ended"
 	booksOfExpired = "expired"
@@ -73,22 +74,12 @@ func isWaiting(state string) bool {
 // mayChange says whether the usage is not final yet.
 func (b *closedBooks) mayChange() bool { return b.state == booksOpen || isWaiting(b.state) }
 
-// closeBooks closes the books of a session that is over and for which something is set aside.
 func (s *Store) closeBooks(ctx context.Context, organization uuid.UUID, p place) (closedBooks, error) {
-	return s.runCloseBooks(ctx, organization, p, "")
-}
-
-// closeOwnBooks is closeBooks for a session that may have nothing set aside above it. The books of one that knows of nothing stay open.
-func (s *Store) closeOwnBooks(ctx context.Context, organization uuid.UUID, p place) (closedBooks, error) {
-	return s.runCloseBooks(ctx, organization, p, "1")
-}
-
-func (s *Store) runCloseBooks(ctx context.Context, organization uuid.UUID, p place, onlyKept string) (closedBooks, error) {
 	act := ownActor(organization, p.agent)
 	keys := []string{s.keys.agent(p.agent), s.keys.session(p.agent, p.session), s.keys.holds(p.agent, p.session),
 		s.keys.leases(p.agent, p.session), s.keys.looks(p.session), s.keys.events(p.agent)}
 	r, err := s.releasingDueHolds(ctx, act, p.session, func() (*reply, error) {
-		return s.client.Run(ctx, act.flow, closeBooks, keys, refusedFor.Milliseconds(), s.audit(ctx, act), onlyKept)
+		return s.client.Run(ctx, act.flow, closeBooks, keys, refusedFor.Milliseconds(), s.audit(ctx, act))
 	})
 	if err != nil {
 		return closedBooks{}, err
@@ -109,7 +100,7 @@ func (s *Store) settleOver(ctx context.Context, organization uuid.UUID, p place)
 
 // settleOwn is settleOver, and returns the state of the books.
 func (s *Store) settleOwn(ctx context.Context, organization uuid.UUID, p place) (string, error) {
-	books, err := s.closeOwnBooks(ctx, organization, p)
+	books, err := s.closeBooks(ctx, organization, p)
 	if err != nil || books.state != booksClosed {
 		return books.state, err
 	}

@@ -85,7 +85,7 @@ func (s *Store) settleOvers(ctx context.Context, organization uuid.UUID, over []
 		switch {
 		case isWaiting(states[i]):
 			waiting = append(waiting, waitingTree{v, states[i]})
-		case states[i] == booksClosed, states[i] == booksOpen && !v.keptAbove:
+		case states[i] == booksClosed, states[i] == booksUnkept, states[i] == booksOpen && !v.keptAbove:
 			settled = append(settled, v)
 		}
 	}
