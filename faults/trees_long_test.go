@@ -54,8 +54,8 @@ func TestTreesAreExactThoughRedisFailsOver(t *testing.T) {
 }
 
 // A tree lies on several servers, so a failover meets it between any two steps: the parent's server has the one, and the child's has not
-// had the other. With --durability=replicated nothing is lost all the same. A primary that was frozen comes back with what it had not
-// answered.
+// had the other. An instance dies with each primary. With --durability=replicated nothing is lost all the same. A primary that was
+// frozen comes back with what it had not answered.
 func TestTreesAreExactThoughClusterPrimariesAreReplaced(t *testing.T) {
 	c := StartCluster(t)
 	s := New(t, Setup{URL: c.URL(), Servers: c.Addrs, Workers: 2, Args: []string{"--durability=replicated"}})
@@ -68,9 +68,11 @@ func TestTreesAreExactThoughClusterPrimariesAreReplaced(t *testing.T) {
 		w.AwaitCalls(50 + rand.IntN(100))
 		primary := c.PrimaryOf(c.SlotOf(w.agents[n%treeAgents]))
 		takeAway(c, primary)
+		s.Instances[n%2].Kill()
 		c.AwaitPromotion(primary)
 		bringBack(c, primary) // until then its successor has no replica to confirm a write
 		c.AwaitReplica(primary)
+		s.Restart(n % 2)
 		s.awaitEveryAgent()
 	}
 	w.AwaitCalls(100)
