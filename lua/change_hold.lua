@@ -89,7 +89,7 @@ if s_a then
   local limit = value_limit(s_gb, s_mv)
   -- A session that has observed may hold more than its limit: then a hold may still shrink.
   over_v = s_v + after > tonumber(s_mv) and tonumber(value) > tonumber(t_hv) and limit
-  over_p = s_mp and value ~= t_hv and tonumber(value) > tonumber(s_mp) and 'max_value_usd_per_action'
+  over_p = s_mp and tonumber(value) > math.max(s_mp, t_hv) and 'max_value_usd_per_action'
   over = over_p or over_v
   if over and not observes(s_r, tonumber(s_n), s_v + after, tonumber(s_mv)) then
     note(session, events, audit, now, flags, over_p and 'P' or 'V', 'session.limit_reached', 'limit', over)

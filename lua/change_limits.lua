@@ -23,7 +23,8 @@
 -- ARGV[11] = enforcement          'enforce' or 'observe', '' to leave it
 -- ARGV[12] = max_per_action       micro-USD, '-' for none, '' to leave it
 -- ARGV[13] = granted              for a session whose books another keeps: '<actions> <micro-USD> <ms since 1970> <times shortened>',
---                                 the highest limits and expiry that the one above grants; '' for none
+--                                 the highest limits and expiry that the one above grants; '' for none; '-' to
+--                                 be told stale instead of making a change that nothing else refuses
 --
 -- Arguments: each limit may be left, set or added to by itself; what they may become at most is known to Go alone.
 --

@@ -16,7 +16,7 @@
 -- ARGV[6] = expires          ms since 1970
 -- ARGV[7] = scopes           separated by single spaces; '' for all that agent and parent have, ' ' for none
 -- ARGV[8] = metadata         JSON object, '' for none
--- ARGV[9] = max_committed    micro-USD, '' for none
+-- ARGV[9] = max_committed    micro-USD, '' for none; '=' before it when a top-up is to raise it too
 -- ARGV[10] = max_lease       s that a lease may last, '' for no leases
 -- ARGV[11] = parent          its id as text, and 16 bytes of its agent
 -- ARGV[12] = depth           2 for the child of a root
@@ -47,6 +47,10 @@ local organization_id, agent_id, session_id, max_actions, max_value = ARGV[1], A
 local expires, scopes, metadata, max_committed, max_lease = ARGV[6], ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 local parent, depth, parent_scopes, deadline, audit = ARGV[11], ARGV[12], ARGV[13], ARGV[14], ARGV[15]
 local max_per_action = ARGV[16]
+local follows = ''
+if string.sub(max_committed, 1, 1) == '=' then
+  max_committed, follows = string.sub(max_committed, 2), '1'
+end
 
 --@block now
 
@@ -85,6 +89,7 @@ local fields = {'a', agent_id, 'ma', max_actions, 'mv', mv, 'n', 0, 'v', 0, 'c',
   'r', max_per_action ~= '' and 'kp' or 'k', 'h', 0, 'gb', gb, 'pa', string.sub(parent, 1, 36),
   'pg', string.sub(parent, 37), 'dp', depth}
 --@block optional_field field=md value=metadata
+--@block optional_field field=mf value=follows
 --@block optional_field field=ml value=max_lease
 --@block optional_field field=mp value=max_per_action
 local kept = expires - now

@@ -12,6 +12,9 @@
 -- ARGV[4] = max_actions      that the child's part is to have at least
 -- ARGV[5] = max_value        micro-USD that it is to have at least
 -- ARGV[6] = audit            see include/audit.lua
+-- ARGV[7] = lifetime         ms from now that the child is to last, '' to leave it
+--
+-- Arguments: two name the session, four the child and what it is to have; each is compared with a limit of its own.
 --
 -- Reply:  {'ok', x}                                 until when a child may last, ms since 1970
 --         {'unknown_agent'}
@@ -19,13 +22,14 @@
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 --         {'not_active', ended, revoked, x, now}    in ms since 1970, '' if it has not happened
 --         {'given_up'}                              the child has no part any more
+--         {'beyond_parent'}                         the child would last longer than the session
 --         {'limit', limit, n, ma, v, mv, h, x, gb}  as charge_session.lua; nothing was changed
 -- Writes: HSET session and parts; XADD events
 --@include audit
 --@include flags
 --@include parts
 local agent, session, parts, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local organization_id, agent_id, child_id, max_actions, max_value, audit = unpack(ARGV)
+local organization_id, agent_id, child_id, max_actions, max_value, audit, lifetime = unpack(ARGV)
 
 --@block now
 
@@ -41,6 +45,9 @@ local part = redis.call('HGET', parts, child_id)
 local part_n, part_v = read_part(part)
 if not part_n then
   return {'given_up'}
+end
+if lifetime ~= '' and now + lifetime > tonumber(x) then
+  return {'beyond_parent'}
 end
 h = h or '0'
 local more_n, more_v, limit = math.max(max_actions - part_n, 0), math.max(max_value - part_v, 0), nil

@@ -39,10 +39,8 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 	outcomes := make([]ChargeOutcome, len(charges))
 	for _, p := range parts {
 		p.spread(outcomes)
-		if slices.ContainsFunc(p.places, func(i int) bool { return mayGiveBack(outcomes[i].Err) }) {
-			s.settleBelow(ctx, p.act.organization, place{p.session, p.act.agent}) // for the next request
-		}
 	}
+	s.settleRefused(ctx, parts, outcomes)
 	if err := refusalOfAll(c, parts); err != nil {
 		return nil, err
 	}
@@ -52,6 +50,18 @@ func (s *Store) ChargeBatch(ctx context.Context, c Caller, charges []BatchCharge
 		s.noteParts(parts)
 	}
 	return outcomes, nil
+}
+
+// settleRefused settles the children of sessions that refused a charge, so that the next request finds the room. The response waits for
+// all of them together no longer than for one.
+func (s *Store) settleRefused(ctx context.Context, parts []*batchPart, outcomes []ChargeOutcome) {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	for _, p := range parts {
+		if slices.ContainsFunc(p.places, func(i int) bool { return mayGiveBack(outcomes[i].Err) }) {
+			s.settleBelow(ctx, p.act.organization, place{p.session, p.act.agent})
+		}
+	}
 }
 
 // refusalOfAll returns why the caller's agent may charge nothing at all, nil when it may, or could for a part.

@@ -105,10 +105,9 @@ func readLimitsNow(id uuid.UUID, values []any) (limitsNow, error) {
 	return l, r.Err
 }
 
-// grantAbove raises the part of a session to what its limits are to become, and returns the grant as change_limits.lua takes it, ""
-// for a change that needs none.
-func (s *Store) grantAbove(ctx context.Context, act actor, at limitsNow, n NewLimits) (string, error) {
-	actions, value := at.maxActions, at.maxValue
+// goal returns what the limits are to become.
+func (l limitsNow) goal(n NewLimits) (actions int64, value money.MicroUSD) {
+	actions, value = l.maxActions, l.maxValue
 	if n.MaxActions != nil {
 		actions = *n.MaxActions
 	}
@@ -121,6 +120,27 @@ func (s *Store) grantAbove(ctx context.Context, act actor, at limitsNow, n NewLi
 	if n.AddValue != nil {
 		value += *n.AddValue
 	}
+	return actions, value
+}
+
+// onlyAsks stands for a grant when nothing is granted yet, and the script is to say whether anything else refuses the change.
+const onlyAsks = "-"
+
+// asksFirst says whether a change that raises a limit may be refused for something else: by the budget's organization, which
+// the session may not belong to, or by another limit that it lowers. Then nothing is to be set aside for it, because that comes back only
+// when the books close.
+func (l limitsNow) asksFirst(n NewLimits) bool {
+	actions, value := l.goal(n)
+	if l.above == (place{}) {
+		return value > l.maxValue && (l.budgeted || strings.Contains(l.flags, keptAbove))
+	}
+	return n.Observes == nil && (n.MaxActions != nil || n.MaxValue != nil) && (actions > l.maxActions || value > l.maxValue)
+}
+
+// grantAbove raises the part of a session to what its limits are to become, and returns the grant as change_limits.lua takes it, ""
+// for a change that needs none.
+func (s *Store) grantAbove(ctx context.Context, act actor, at limitsNow, n NewLimits) (string, error) {
+	actions, value := at.goal(n)
 	switch {
 	case actions > MostActions || value > MostValue: // the script says so
 		return "", nil
@@ -128,7 +148,7 @@ func (s *Store) grantAbove(ctx context.Context, act actor, at limitsNow, n NewLi
 		if actions <= at.maxActions && value <= at.maxValue && n.Lifetime == nil {
 			return "", nil
 		}
-		return s.grantByParent(ctx, act, at, actions, value)
+		return s.grantByParent(ctx, act, at, actions, value, n.Lifetime)
 	case value > at.maxValue && (at.budgeted || strings.Contains(at.flags, keptAbove)):
 		return s.grantByBudget(ctx, act, at, value)
 	case n.Lifetime != nil && strings.Contains(at.flags, keptAbove):
@@ -142,14 +162,14 @@ func (s *Store) grantAbove(ctx context.Context, act actor, at limitsNow, n NewLi
 // maxTime is after every expiry, in ms since 1970.
 const maxTime = 1 << 52
 
-func (s *Store) grantByParent(ctx context.Context, act actor, at limitsNow, actions int64, value money.MicroUSD) (string, error) {
+func (s *Store) grantByParent(ctx context.Context, act actor, at limitsNow, actions int64, value money.MicroUSD, lifetime *time.Duration) (string, error) {
 	above := ownActor(act.organization, at.above.agent)
 	above.flow = act.flow
 	keys := []string{s.keys.agent(above.agent), s.keys.session(above.agent, at.above.session), s.keys.parts(at.above.session),
 		s.keys.events(above.agent)}
 	r, err := s.givingBack(ctx, above, at.above.session, nil, func() (*reply, error) {
 		return s.client.Run(ctx, above.flow, raisePart, keys, act.organization, above.agent, at.id,
-			max(actions, at.maxActions), int64(max(value, at.maxValue)), s.audit(ctx, act))
+			max(actions, at.maxActions), int64(max(value, at.maxValue)), s.audit(ctx, act), orEmpty(milliseconds(lifetime)))
 	})
 	if err == errGivenUp { // its books are closed, so it is not active
 		return "", nil

@@ -60,7 +60,8 @@ import (
 //	                                for what the audit trail has noted (include/flags.lua); TTL lifetime + retention. The
 //	                                names are short because there are many sessions.
 //	                                One in a tree (docs/budgets.md): pa its parent as text, pg the parent's agent, dp how deep it
-//	                                is, from 2 on, dn and dv actions and value delegated to open children, cl when its books
+//	                                is, from 2 on, dn and dv actions and value delegated to open children, mf when its max_committed
+//	                                is its parent's doing and rises with max_value, cl when its books
 //	                                closed, sh how often its expiry was shortened from above, sa and
 //	                                so whether it is suspended from above and also by itself, sv and pv versions of its own
 //	                                suspension and of its parent's that it follows; TTL ten years until its usage is

@@ -53,7 +53,7 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 		s.reopenSession(ctx, act.organization, id)
 	}
 	if n.Lifetime != nil && strings.Contains(at.flags, hasChildren) {
-		if err := s.shortenBelow(ctx, act.organization, place{id, act.agent}); err != nil {
+		if err := s.shortenBelow(ctx, act.flow, place{id, act.agent}); err != nil {
 			return Session{}, err
 		}
 	}
@@ -77,12 +77,17 @@ func (s *Store) changeLimits(ctx context.Context, act actor, at limitsNow, n New
 // raises a limit passes here, and gets what the session above grants. When others change the limits at the same time, it asks
 // for the grant again.
 func (s *Store) topUp(ctx context.Context, act actor, at limitsNow, n NewLimits, raise func(granted string) (*reply, error)) (*reply, error) {
-	for attempt := 1; ; attempt++ {
-		granted, err := s.grantAbove(ctx, act, at, n)
-		if err != nil {
-			return nil, err
+	if at.asksFirst(n) {
+		if r, err := raise(onlyAsks); err != errStale {
+			return r, err
 		}
-		r, err := raise(granted)
+	}
+	for attempt := 1; ; attempt++ {
+		var r *reply
+		granted, err := s.grantAbove(ctx, act, at, n)
+		if err == nil {
+			r, err = raise(granted)
+		}
 		switch {
 		case err == errBeyondParent:
 			return nil, &ParentError{Parent: at.above.session, LimitError: &LimitError{Limit: "expires_at", Usage: at.usage()}}

@@ -1,6 +1,9 @@
 -- Refuses limits and an expiry beyond what the session or the budget above grants (ARGV granted of change_limits.lua), of a session
 -- whose books it keeps, and ties one to it that had none. Sets r, gb and what block/new_limits.lua read of them. lifetime is '' to leave
 -- the expiry.
+if granted == '-' then -- nothing else refuses the change
+  return {'stale'}
+end
 local kept_above = r and string.find(r, 'k', 1, true)
 if kept_above then -- see docs/budgets.md
   local granted_n, granted_v, granted_x, shortened = string.match(granted, '^(%d+) (%d+) (%d+) (%d+)$')

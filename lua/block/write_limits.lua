@@ -8,6 +8,9 @@ end
 if max_value ~= '' then
   flags = string.gsub(flags, '[vVbc]', '')
   if max_committed then
+    if tonumber(max_value) > tonumber(max_committed) and redis.call('HEXISTS', session, 'mf') == 1 then
+      max_committed = max_value -- it has max_committed only because its parent does
+    end
     gb, mv = write_budget(given_back, max_committed, max_value)
     redis.call('HSET', session, 'gb', gb)
   else
