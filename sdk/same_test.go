@@ -149,10 +149,8 @@ func normalized(r *http.Request, body []byte) string {
 	if len(body) > 0 && json.Unmarshal(body, &members) != nil {
 		return "no JSON: " + string(body)
 	}
-	for name, value := range defaults {
-		if members[name] == value && !strings.HasPrefix(r.Method, "PATCH") {
-			delete(members, name)
-		}
+	if r.Method != http.MethodPatch {
+		withoutDefaults(members)
 	}
 	for _, name := range varying {
 		if members[name] != nil {
@@ -161,11 +159,19 @@ func normalized(r *http.Request, body []byte) string {
 	}
 	if charges, ok := members["actions"].([]any); ok {
 		for _, charge := range charges {
-			delete(charge.(map[string]any), "count")
+			withoutDefaults(charge.(map[string]any))
 		}
 	}
 	sorted, _ := json.Marshal(members)
 	return anID.ReplaceAllString(fmt.Sprintf("%s %s %s key:%s", r.Method, r.URL.Path, sorted, key), "ID")
+}
+
+func withoutDefaults(members map[string]any) {
+	for name, value := range defaults {
+		if members[name] == value {
+			delete(members, name)
+		}
+	}
 }
 
 // compare reports only the first difference, because it often causes the others.

@@ -23,11 +23,13 @@ func TestAnAgentsLimitsAreSetChangedAndShown(t *testing.T) {
 			time.Until(resets) < -time.Minute || time.Until(resets) > 24*time.Hour {
 			t.Errorf("usage of a new agent: %v", usage)
 		}
-		path := "/v1/agents/" + created.text("id")
+		w.agent = agent{created.text("id"), created.text("secret")}
+		path, l := "/v1/agents/"+w.agent.id, w.trail()
 		changed := w.patch(path, fields{"limits": fields{"max_actions_per_minute": num("60"), "max_open_sessions": num("3"), "max_value_usd_per_day": nil}}, asKey(w.key)).is(200)
 		want := fields{"limits": limits(nil, num("60"), num("3")),
 			"usage": fields{"value_used_usd_today": nil, "resets_at": nil, "open_sessions": num("0")}}
 		changed.has(want)
+		l.gains(changed, "api_key", fields{"type": "agent.changed", "data": fields{"changed": list("limits"), "limits": map[string]any(limits(nil, num("60"), num("3")))}})
 		w.get(path, asKey(w.key)).is(200).has(want)
 		session := w.post("/sessions", fields{"agent_id": created.text("id")}, asKey(w.key)).is(201).text("id")
 		w.get(path, asKey(w.key)).is(200).has(fields{"usage": fields{"value_used_usd_today": nil, "resets_at": nil, "open_sessions": num("1")}})
@@ -73,6 +75,15 @@ func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
 		access := asAgent(w.exchange().access)
 		w.post("/v1/transactions", begin, access).refused(403, "agent_limit_reached")
 		w.post("/v1/transactions", begin.with(fields{"dry_run": true}), access).refused(403, "agent_limit_reached")
+		noted := map[any]int{}
+		for _, event := range w.get(w.eventsPath(), asKey(w.key)).is(200).array() {
+			if event["type"] == "agent.limit_reached" {
+				noted[event["data"].(map[string]any)["limit"]]++
+			}
+		}
+		if noted["max_open_sessions"] != 1 || noted["max_value_usd_per_day"] != 1 || noted["max_actions_per_minute"] != 1 || len(noted) != 3 {
+			t.Errorf("the events name %v", noted)
+		}
 		_, body := scraped(t, api.on.address, "GET", "/metrics")
 		for _, line := range []string{
 			`remit_charges_total{outcome="max_value_usd_per_day"} 2`, `remit_charges_total{outcome="max_actions_per_minute"} 3`,

@@ -50,6 +50,13 @@ func TestAnAgentGivesPartsOfItsSessionToOthers(t *testing.T) {
 		p.get("/v1/sessions/"+child.text("id"), asKey(p.key)).is(200).has(fields{"status": "completed"})
 		p.get("/v1/sessions/"+p.session, asKey(p.key)).is(200).has(fields{
 			"actions_delegated": 0, "value_delegated_usd": 0, "action_count": 1, "value_used_usd": num(0.5)})
+		named := map[any]any{}
+		for _, event := range p.get(p.eventsPath(), asKey(p.key)).is(200).array() {
+			named[event["type"]] = event["child_session_id"]
+		}
+		if id := child.text("id"); named["session.delegated"] != id || named["session.child_closed"] != id {
+			t.Errorf("the events name the children %v, want %s", named, id)
+		}
 	})
 }
 
