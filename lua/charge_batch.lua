@@ -31,7 +31,7 @@ local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family, charges, audit = unpack(ARGV)
 
 --@block now
---@block either_caller_with_scopes
+--@block either_caller_with_both
 --@block refuse_suspended
 
 local a, n, ma, v, mv, h, x, e, sc, hx, w, gb, lv, r, mp = unpack(redis.call('HMGET', session,

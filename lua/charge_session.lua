@@ -40,22 +40,26 @@
 --@joined
 local agent, session, events = KEYS[1], KEYS[2], KEYS[3]
 local organization_id, agent_id, caller_family = ARGV[1], ARGV[2], ARGV[3]
-local count, value, scope, audit = ARGV[4], ARGV[5], ARGV[6], ARGV[7]
+local count, value, scope, audit = ARGV[4] + 0, ARGV[5] + 0, ARGV[6], ARGV[7]
 
 --@block now
---@block either_caller
---@block refuse_suspended
---@block scopes_left
+--@block either_caller_with_restrictions
+local scopes_left
+if agent_restricted and string.find(agent_restricted, '^[sn]') then
+  --@block refuse_suspended
+  --@block scopes_left
+end
 
-local a, n, ma, v, mv, h, x, e = unpack(redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e'))
+local fields = redis.call('HMGET', session, 'a', 'n', 'ma', 'v', 'mv', 'h', 'x', 'e')
+local a, n, ma, v, mv, h, x, e = fields[1], fields[2], fields[3], fields[4], fields[5], fields[6], fields[7], fields[8]
 --@block refuse_unknown_session
-local gb, lv, r
+local held, gb, lv, r = 0, nil, nil, nil
 if h then
   local s_hx, s_gb, s_lv, s_r = unpack(redis.call('HMGET', session, 'hx', 'gb', 'lv', 'r'))
   if now >= (s_hx or now + 1) + 0 then
     return {'holds_due'}
   end
-  gb, lv, r = s_gb, s_lv, s_r
+  held, gb, lv, r = h, s_gb, s_lv, s_r
 else
   h = '0'
 end
@@ -74,23 +78,23 @@ end
 
 local counted, limited, at, over_day, over_minute
 if agent_restricted and active then
-  --@include agent_limits
-  counted, limited, at, over_day, over_minute = within_limits(agent_restricted, now, count, value, r and string.find(r, 'o', 1, true))
+  local observing = r and string.find(r, 'o', 1, true)
+  --@block count_by_limits restricted=agent_restricted
 end
-local over_p = r and active and string.find(r, 'p', 1, true) and value + 0 > redis.call('HGET', session, 'mp') + 0
+local over_p = r and active and string.find(r, 'p', 1, true) and value > redis.call('HGET', session, 'mp') + 0
   and 'max_value_usd_per_action'
 
 local after_n, max_n = n + count, ma + 0
 local after_v, max_v = v + value, mv + 0
-local taken_v = after_v + h
-local used_n, used_v = string.format('%d', after_n), string.format('%d', after_v)
+local taken_v = after_v + held
+local used_n, used_v = string.format('%d', after_n), value == 0 and v or string.format('%d', after_v)
 if active and not (limited or over_minute or over_p) and after_n * 5 < max_n * 4 and (taken_v * 5 < max_v * 4 or taken_v == 0 and max_v == 0) then
-  if value == '0' then
+  if value == 0 then
     redis.call('HSET', session, 'n', used_n)
   else
     redis.call('HSET', session, 'n', used_n, 'v', used_v)
   end
-  if counted then
+  if counted and counted ~= agent_restricted then
     redis.call('HSET', agent, 'restricted', counted)
   end
   --@block show_leased v=used_v h=h lv=lv
@@ -131,7 +135,7 @@ if limited and not counted then
   return {'agent_limit', limited, at}
 end
 redis.call('HSET', session, 'n', used_n, 'v', used_v)
-if counted then
+if counted and counted ~= agent_restricted then
   redis.call('HSET', agent, 'restricted', counted)
 end
 if limited then

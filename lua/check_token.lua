@@ -15,8 +15,11 @@ local agent = KEYS[1]
 local organization_id, token_family = ARGV[1], ARGV[2]
 
 --@block live_token
---@block refuse_suspended
---@block scopes_left
+local scopes_left
+if agent_restricted then
+  --@block refuse_suspended
+  --@block scopes_left
+end
 if scopes_left then
   return {'ok', scopes_left}
 end

@@ -29,7 +29,7 @@ local agent, session, holds, events, looks, agent_open = unpack(KEYS)
 local organization_id, agent_id, caller_family, retention, audit = unpack(ARGV)
 
 --@block now
---@block either_caller
+--@block either_caller_with_restrictions
 
 local a, x, e, h, hx, w, lv, gb, r, hd = unpack(redis.call('HMGET', session,
   'a', 'x', 'e', 'h', 'hx', 'w', 'lv', 'gb', 'r', 'hd'))

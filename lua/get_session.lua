@@ -35,18 +35,21 @@ local a, n, ma, v, mv, h, x, e, c, sc, ov, gb, md, lv, ml = unpack(redis.call('H
 if not agent_scopes then
   return {'damaged'}
 end
-local su, sr, r, oc, mp, dn, dv, pa
+local r
 if h then
-  local s_hx, s_su, s_sr, s_r, s_oc, s_mp, s_dn, s_dv, s_pa = unpack(redis.call('HMGET', session,
-    'hx', 'su', 'sr', 'r', 'oc', 'mp', 'dn', 'dv', 'pa'))
+  local s_hx, s_r = unpack(redis.call('HMGET', session, 'hx', 'r'))
   if now >= (s_hx or now + 1) + 0 then
     return {'holds_due'}
   end
-  su, sr, r, oc, mp, dn, dv, pa = s_su, s_sr, s_r, s_oc, s_mp, s_dn, s_dv, s_pa
+  r = s_r
 end
 if not e and not agent_revoked and now >= (x or now + 1) + 0 then
   --@include audit
   --@include flags
   note(session, events, audit, now, redis.call('HGET', session, 'w') or '', 'x', 'session.expired')
 end
-return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}
+if r then
+  local su, sr, oc, mp, dn, dv, pa = unpack(redis.call('HMGET', session, 'su', 'sr', 'oc', 'mp', 'dn', 'dv', 'pa'))
+  return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, su, sr, r, oc, mp, dn, dv, pa, '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}
+end
+return {'ok', string.format('%d', now), agent_revoked, agent_scopes, lv, ml, '', '', '', '', '', '', '', '', '', n, ma, v, mv, h, x, e, c, sc, ov, gb, md}

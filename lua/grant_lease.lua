@@ -50,7 +50,7 @@ local max_actions, max_value, lifetime = tonumber(ARGV[6]), tonumber(ARGV[7]), t
 local partial, retention, audit = ARGV[9], tonumber(ARGV[10]), ARGV[11]
 
 --@block now
---@block either_caller
+--@block either_caller_with_restrictions
 --@block refuse_suspended
 
 local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, ml, r = unpack(redis.call('HMGET', session,

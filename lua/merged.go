@@ -19,6 +19,9 @@ const (
 
 	// names that no script uses for anything else
 	keysBefore, argumentsBefore = "keys_before", "arguments_before"
+
+	// hoisted are the globals that calls use. A local costs them less, and is made once for all.
+	hoisted = "local KEYS, ARGV, redis, string, math, unpack = KEYS, ARGV, redis, string, math, unpack\n"
 )
 
 // MergedSource returns the script that runs the named one for several calls, and how many keys and arguments each has: its
@@ -55,7 +58,7 @@ func merge(text string, keys, arguments int) string {
 	if strings.Contains(text, clock) {
 		shared = append(shared, clock)
 	}
-	return commentLines.ReplaceAllString(include(expand(strings.Join(shared, ""))), "") +
+	return hoisted + commentLines.ReplaceAllString(include(expand(strings.Join(shared, ""))), "") +
 		fmt.Sprintf("local function one_call(%s, %s)\n%send\nreturn run_each(one_call, %d, %d)\n",
 			keysBefore, argumentsBefore, behind(body, keys, arguments), keys, arguments)
 }

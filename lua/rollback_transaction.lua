@@ -43,7 +43,7 @@ local agent, session, holds, transaction, session_transactions, agent_transactio
 local organization_id, agent_id, caller_family, transaction_id, reason, retention, audit, scopes = unpack(ARGV)
 
 --@block now
---@block either_caller_with_scopes
+--@block either_caller_with_both
 
 local t_a, t_s, t_st, t_hv, t_x, t_v, t_ov, t_cm, t_ir, t_po, t_dv = unpack(redis.call('HMGET', transaction,
   'a', 's', 'st', 'hv', 'x', 'v', 'ov', 'cm', 'ir', 'po', 'dv'))

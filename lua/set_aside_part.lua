@@ -49,7 +49,7 @@ local max_actions, max_value, lifetime, scopes, look_after = tonumber(ARGV[6]), 
 local audit = ARGV[11]
 
 --@block now
---@block either_caller_with_scopes
+--@block either_caller_with_both
 --@block refuse_suspended
 
 local a, n, ma, v, mv, h, x, e, gb, hx, w, lv, r, sc, dp, dn, dv, mp = unpack(redis.call('HMGET', session,

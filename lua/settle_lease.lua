@@ -49,7 +49,7 @@ local organization_id, agent_id, caller_family, lease_id, action_count, value = 
 local renewal_id, renew, retention, kept, audit = ARGV[7], ARGV[8], tonumber(ARGV[9]), ARGV[10], ARGV[11]
 
 --@block now
---@block either_caller
+--@block either_caller_with_restrictions
 
 local l_a, l_s, l_n, l_v, l_x, l_at, l_un, l_uv, l_dy = unpack(redis.call('HMGET', lease,
   'a', 's', 'n', 'v', 'x', 'at', 'un', 'uv', 'dy'))

@@ -200,13 +200,18 @@ func readAgentLimits(r *reply, restricted, open string) (AgentLimits, countedDay
 		return l, c
 	}
 	parts := strings.Split(rest, " ")
-	if len(parts) != 6 {
+	if len(parts) != 5 {
 		r.Err = fmt.Errorf("%w: %q are no limits", errReply, restricted)
 		return l, c
 	}
 	if parts[0] != "" {
 		l.ValuePerDay = new(money.MicroUSD(r.Parse(parts[0])))
-		c = countedDay{r.Parse(parts[2]), money.MicroUSD(r.Parse(parts[3]))}
+		c = countedDay{r.Parse(parts[2]), *l.ValuePerDay}
+		if beyond, is := strings.CutPrefix(parts[3], "-"); is {
+			c.used += parseMoney(r, beyond)
+		} else {
+			c.used -= parseMoney(r, parts[3])
+		}
 	}
 	if parts[1] != "" {
 		l.ActionsPerMinute = new(r.Parse(parts[1]))

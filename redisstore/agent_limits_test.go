@@ -437,6 +437,92 @@ func TestActionsPerMinuteFollowGCRA(t *testing.T) {
 	})
 }
 
+// The minute is kept as a distance from the start of the day that counts.
+func TestTheMinuteOfAnAgentGoesOnWhenTheDayTurns(t *testing.T) {
+	t.Parallel()
+	for _, perDay := range []*money.MicroUSD{nil, new(money.MicroUSD(100))} {
+		fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+			w := limitedTenant(t, s, AgentLimits{ActionsPerMinute: new(int64(60)), ValuePerDay: perDay}, NewSession{MaxValue: 1000, Lifetime: 20 * day})
+			charge := func(when string, count int64, value money.MicroUSD, limit string, retryAfter time.Duration) {
+				t.Helper()
+				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: count, Value: value})
+				if refused := wantAgentLimit(t, when, err, limit); refused != nil && refused.RetryAfter != retryAfter {
+					t.Errorf("%s: to be repeated after %v, want %v", when, refused.RetryAfter, retryAfter)
+				}
+			}
+			clock(day - time.Second)
+			charge("before midnight", 60, 100, "", 0)
+			clock(day)
+			charge("at midnight, one more than is free", 2, 0, LimitActionsPerMinute, time.Second)
+			charge("at midnight", 1, 100, "", 0)
+			clock(day - 10*time.Second)
+			charge("before midnight again", 1, 0, LimitActionsPerMinute, 11*time.Second)
+			clock(day + 30*time.Second)
+			charge("as much as is free", 30, 0, "", 0)
+			charge("more than is free", 1, 0, LimitActionsPerMinute, time.Second)
+			clock(10*day + 30*time.Second)
+			charge("days later", 60, 100, "", 0)
+			charge("days later, more", 1, 0, LimitActionsPerMinute, time.Second)
+		})
+	}
+}
+
+func TestAClockThatIsSetBackHoldsAnAgentUpForAMinuteAtMost(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		back time.Duration
+		free int64 // of 60, after 20 were used
+	}{{0, 40}, {time.Millisecond, 39}, {10 * time.Second, 30}, {40 * time.Second, 0}, {99 * time.Second, 0}, {101 * time.Second, 60}, {3 * day, 60}} {
+		fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+			clock(4 * day)
+			w := limitedTenant(t, s, AgentLimits{ActionsPerMinute: new(int64(60))}, NewSession{Lifetime: 20 * day})
+			charge := func(what string, count int64, limit string) *AgentLimitError {
+				t.Helper()
+				_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: count})
+				return wantAgentLimit(t, fmt.Sprintf("%v back, %s", test.back, what), err, limit)
+			}
+			charge("before", 20, "")
+			clock(4*day - test.back)
+			if test.free > 0 {
+				charge("what is free", test.free, "")
+			}
+			refused := charge("more", 1, LimitActionsPerMinute)
+			if refused.RetryAfter <= 0 || refused.RetryAfter > time.Minute {
+				t.Errorf("%v back: one more fits after %v", test.back, refused.RetryAfter)
+			}
+			clock(4*day - test.back + refused.RetryAfter - time.Millisecond)
+			charge("a moment before it fits", 1, LimitActionsPerMinute)
+			clock(4*day - test.back + refused.RetryAfter)
+			charge("when it fits", 1, "")
+		})
+	}
+}
+
+func TestALowerLimitPerMinuteHoldsAnAgentUpForAMinuteAtMost(t *testing.T) {
+	t.Parallel()
+	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+		clock(time.Hour)
+		w := limitedTenant(t, s, AgentLimits{ActionsPerMinute: new(int64(1000))}, NewSession{})
+		charge := func(count int64) error {
+			_, err := s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: count})
+			return err
+		}
+		set := func(most int64) {
+			must(s.ChangeAgent(t.Context(), w.key, w.agent.ID, AgentChanges{Limits: NewAgentLimits{ActionsPerMinute: LimitChange{true, &most}}}))(t)
+		}
+		wantAgentLimit(t, "within the limit", charge(1000), "")
+		set(10)
+		if refused := wantAgentLimit(t, "beyond the lower one", charge(1), LimitActionsPerMinute); refused.RetryAfter != 6*time.Second {
+			t.Errorf("to be repeated after %v", refused.RetryAfter)
+		}
+		set(20)
+		wantAgentLimit(t, "within a higher one", charge(10), "")
+		wantAgentLimit(t, "beyond it", charge(1), LimitActionsPerMinute)
+		clock(time.Hour + time.Minute)
+		wantAgentLimit(t, "a minute later", charge(20), "")
+	})
+}
+
 func TestOpenSessionsOfAnAgentAreBounded(t *testing.T) {
 	t.Parallel()
 	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {

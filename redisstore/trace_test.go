@@ -89,6 +89,51 @@ func TestAScriptThatRedisHasNotSeenTakesTwoRoundTripsAndTwoSpans(t *testing.T) {
 	}
 }
 
+func TestABudgetAddsNoRoundTripToTheCreationOfASession(t *testing.T) {
+	t.Parallel()
+	r := redistest.NewSpanRecorder()
+	onEachRedisAndCluster(t, Config{Tracer: r.Tracer}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{})
+		keys := 0
+		create := func(keyed bool) []string {
+			t.Helper()
+			n := NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 10, Lifetime: time.Hour}
+			if keyed {
+				keys++
+				n.Idempotency = &Idempotency{Key: fmt.Sprint(keys)}
+			}
+			spans := r.Request(func(ctx context.Context) { must(s.CreateSession(ctx, w.key, n))(t) })
+			return redistest.NamesOf(slices.DeleteFunc(spans, isGreeting))
+		}
+		fewest := func(keyed bool) []string { // the first has scripts that Redis does not know, and some prune an index
+			trips := create(keyed)
+			for range 9 {
+				if next := create(keyed); len(next) < len(trips) {
+					trips = next
+				}
+			}
+			return trips
+		}
+		for keyed, want := range map[bool][]string{
+			false: {"EVALSHA index_session", "EVALSHA create_session"},
+			true:  {"EVALSHA claim_and_index_session", "EVALSHA create_session"},
+		} {
+			without := fewest(keyed)
+			must(s.SetBudget(t.Context(), w.key, 1000, BudgetMonth))(t)
+			within := fewest(keyed)
+			if reserved := must(s.Budget(t.Context(), w.key))(t).Reserved; reserved < 100 {
+				t.Errorf("the budget has reserved %v", reserved)
+			}
+			if err := s.DeleteBudget(t.Context(), w.key); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(without, want) || !slices.Equal(within, want) {
+				t.Errorf("keyed %t: without a budget the spans are %q, under one %q, want %q", keyed, without, within, want)
+			}
+		}
+	})
+}
+
 func TestABatchAndAListHaveASpanForTheirPipeline(t *testing.T) {
 	t.Parallel()
 	r := redistest.NewSpanRecorder()

@@ -1,6 +1,5 @@
--- Reads what scopes an agent has left whose scopes were narrowed, '=' before them; nil while its tokens and sessions can hold
--- no others than it has.
-local scopes_left
-if agent_restricted and string.find(agent_restricted, 'n', 1, true) then
+-- Sets scopes_left to the scopes that an agent with restrictions has left whose scopes were narrowed, '=' before them; it stays nil
+-- while the agent's tokens and sessions can hold no others than it has.
+if string.find(agent_restricted, 'n', 1, true) then
   scopes_left = '=' .. redis.call('HGET', agent, 'scopes')
 end

@@ -2,15 +2,13 @@
 -- it: restricted, nil, nil, n, v; or nil, the limit and when. With partial it is as much of each as fits. While the session observes it
 -- is all of both, and the limits that would have refused it follow, false for none.
 local function minute_left(restricted, now)
-  local max_n, at, backlog = string.match(restricted, '^%a+ %d* (%d+) %d+ %d+ (%d+) (%d+)$')
+  local max_n, day, tat = string.match(restricted, '^%a+ %d* (%d+) (%d+) %S* (.*)')
   if not max_n then
     return math.huge
   end
-  if at - now > 60000 then
-    return max_n + 0
-  end
-  backlog = math.max(backlog - math.max(now - at, 0) * max_n, 0)
-  return math.floor(math.max(max_n * 60000 - backlog, 0) / 60000)
+  local elapsed, most, backlog = (now - day * 86400000) * max_n, max_n * 60000, 0
+  --@block minute_backlog
+  return math.floor(math.max(most - backlog, 0) / 60000)
 end
 
 -- Returns the refusal of a renewal by this limit: its code, and the limit.

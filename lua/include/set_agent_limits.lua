@@ -6,10 +6,14 @@ local function set_agent_limits(agent, agent_open, now, wanted)
   local wanted_v, wanted_n, wanted_open = string.match(wanted, '^(%S+) (%S+) (%S+)$')
   local restricted, limited_day, max_open = unpack(redis.call('HMGET', agent, 'restricted', 'limited_day', 'max_open_sessions'))
   local flags = string.gsub(string.match(restricted or '', '^%a*'), '[lo]', '')
-  local max_v, max_n, day, used, at, backlog = string.match(restricted or '', '^%a+ (%d*) (%d*) (%d+) (%d+) (%d+) (%d+)$')
-  local today = math.floor(now / 86400000)
+  local max_v, max_n, day, left, tat = string.match(restricted or '', '^%a+ (%d*) (%d*) (%d+) (%S*) (.*)')
   if not max_v then
-    max_v, max_n, day, used, at, backlog = '', '', 0, 0, 0, 0
+    max_v, max_n, day = '', '', 0
+  end
+  local used, backlog = max_v ~= '' and max_v - left or 0, 0
+  if max_n ~= '' then
+    local elapsed, most = (now - day * 86400000) * max_n, max_n * 60000
+    --@block minute_backlog
   end
   local function shown(limit)
     return limit and limit ~= '' and limit or '-'
@@ -26,18 +30,9 @@ local function set_agent_limits(agent, agent_open, now, wanted)
     end
     max_v = wanted_v == '-' and '' or wanted_v
     redis.call('HSET', agent, 'limited_day', string.format('%d %d', day, used))
-    if today > day + 0 then
-      day, used = today, 0
-    end
   end
   if wanted_n ~= '=' then
-    if max_n ~= '' then
-      backlog = math.max(backlog - math.max(now - at, 0) * max_n, 0)
-    end
-    max_n, at = wanted_n == '-' and '' or wanted_n, now
-    if max_n == '' then
-      at, backlog = 0, 0
-    end
+    max_n = wanted_n == '-' and '' or wanted_n -- when it is lower, the agent waits for a minute at most
   end
   if wanted_open ~= '=' then
     if not max_open or wanted_open == '-' then
@@ -48,11 +43,18 @@ local function set_agent_limits(agent, agent_open, now, wanted)
   end
   if max_open then
     redis.call('HSET', agent, 'max_open_sessions', max_open)
-    flags = flags .. 'o'
   end
   redis.call('HDEL', agent, 'limits_noted', 'restricted')
+  flags = flags .. ((max_v ~= '' or max_n ~= '') and 'l' or '') .. (max_open and 'o' or '')
   if max_v ~= '' or max_n ~= '' then
-    flags = string.format('%sl %s %s %d %d %d %d', flags, max_v, max_n, day, used, at, backlog)
+    local today = math.floor(now / 86400000)
+    if today > day + 0 then
+      day, used = today, 0
+    end
+    local head = string.format('%s %s %s %d', flags, max_v, max_n, day)
+    left = max_v ~= '' and max_v - used or ''
+    tat = max_n ~= '' and (now - day * 86400000) * max_n + math.min(backlog, max_n * 60000) or ''
+    --@block limits_text text=flags
   end
   if flags ~= '' then
     redis.call('HSET', agent, 'restricted', flags)

@@ -1,0 +1,32 @@
+-- Counts actions, count of them with the value, by the limits of their agent, whose field restricted is $restricted: sets counted,
+-- limited, at, over_day and over_minute to what within_limits returns (include/agent_limits.lua). They are nil before.
+local head, max_n, day, left, tat = string.match($restricted, '^(%a+ %d* (%d*) (%d+)) (%S*) (.*)')
+if head then
+  --@block turn_day
+  if left ~= '' and value > 0 then
+    left = left - value
+    if left <= 0 then
+      limited, over_day = 'max_value_usd_per_day', left < 0 and 'max_value_usd_per_day' or nil
+      left = math.max(left, -8000000000000000) -- a double counts what is used exactly
+    end
+  end
+  local room
+  if tat ~= '' and count > 0 then
+    local rate, backlog = max_n + 0, 0
+    local elapsed, most = (now - starts) * rate, rate * 60000
+    --@block minute_backlog
+    backlog = backlog + count * 60000
+    if backlog > most then
+      over_minute, room = 'max_actions_per_minute', count <= rate and (backlog - most) / rate
+      backlog = most
+    end
+    tat = elapsed + backlog
+  end
+  if observing or not (over_day or over_minute) then
+    --@block limits_text text=counted
+  elseif over_day then
+    over_day, over_minute, at = nil, nil, string.format('%d', starts + 86400000)
+  else
+    limited, over_minute, at = over_minute, nil, room and string.format('%d', math.ceil(room)) or ''
+  end
+end

@@ -1,0 +1,8 @@
+-- Sets $text to the field restricted of an agent with limits; see include/agent_limits.lua. One of left and tat may be ''.
+if tat == '' then
+  $text = head .. string.format(' %d ', left)
+elseif left == '' then
+  $text = head .. string.format('  %d', tat)
+else
+  $text = head .. string.format(' %d %d', left, tat)
+end
