@@ -28,14 +28,23 @@ const (
 var listChildren = newScript("list_children", reads)
 
 // Tree returns a session of the caller's organization or agent with its descendants, whosever agent they have. Each is read
-// after the one above it. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
+// after the one above it. Four trees are read at once; others wait for a second. Errors: ErrInvalidAPIKey or ErrInvalidToken,
+// ErrUnknownSession.
 func (s *Store) Tree(ctx context.Context, c Caller, id uuid.UUID) (*SessionTree, error) {
 	root, err := s.Session(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
-	reader := treeReader{s, c.organization(), MostInTree - 1, MostTreeText - textOf(root)}
 	tree := &SessionTree{Session: root}
+	if root.Delegated == nil {
+		return tree, nil
+	}
+	release, err := s.client.Turn(ctx, flow{Owner: c.organization()})
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	reader := treeReader{s, c.organization(), MostInTree - 1, MostTreeText - textOf(root)}
 	for level := []*SessionTree{tree}; len(level) > 0; {
 		if level, err = reader.readLevel(ctx, level); err != nil {
 			return nil, err
