@@ -149,12 +149,16 @@ func (r *treeReader) readSome(ctx context.Context, ids []uuid.UUID) ([]*Session,
 	return found, err
 }
 
-// listChildren returns the ids of the open and the last closed children of each session, the newest first.
+// listChildren returns the ids of the open and the last closed children of each session, the newest first; without room for any, only
+// enough to know which sessions have some.
 func (r *treeReader) listChildren(ctx context.Context, parents []*SessionTree) ([]listedChild, error) {
-	listed := make([][]listedChild, len(parents))
+	listed, last := make([][]listedChild, len(parents)), "-1"
+	if r.sessions <= 0 || r.text < 0 {
+		last = "0"
+	}
 	err := eachOf(ctx, len(parents), func(ctx context.Context, i int) error {
 		keys := []string{r.keys.looks(parents[i].ID), r.keys.closedChildren(parents[i].ID)}
-		found, err := r.client.Run(ctx, flow{Owner: r.organization}, listChildren, keys)
+		found, err := r.client.Run(ctx, flow{Owner: r.organization}, listChildren, keys, last)
 		if err != nil {
 			return err
 		}
