@@ -27,7 +27,7 @@ if redis.call('EXISTS', agent, session) < 2 then
   redis.call('ZREM', agent_holds, string.sub(session, -36))
   return {'ok', '0', '0'} -- one of them ended meanwhile: an audit trail or a session that begins here would never end
 end
-local h, gb, lv, hd = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv', 'hd'))
+local h, gb, lv, hd, e = unpack(redis.call('HMGET', session, 'h', 'gb', 'lv', 'hd', 'e'))
 local agent_restricted = hd and redis.call('HGET', agent, 'restricted')
 local day, given_back, counted = this_day(agent_restricted or '', now), 0, 0
 local held, released = tonumber(h or 0), 0
@@ -60,7 +60,7 @@ end
 local next_hold = redis.call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
 if hd and next_hold then
   redis.call('ZADD', agent_holds, next_hold, string.sub(session, -36))
-else -- also for a session whose end has released its holds: an entry that stays due would stop the agent's other sessions
+elseif hd or e then -- the end of a session removes hd; an entry that stays due would stop the agent's other sessions
   redis.call('ZREM', agent_holds, string.sub(session, -36))
 end
 local next_lease = lv and redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]

@@ -50,6 +50,7 @@ type Client struct {
 	pipeliners pipeliners
 	pools      pools
 	lists      semaphore // of pipelines that read many objects; see ReadAll
+	turns      semaphore // of operations that read with many calls; see Turn
 	metrics    *callMetrics
 }
 

@@ -81,3 +81,12 @@ func (s *semaphore) load() load {
 	defer s.mu.Unlock()
 	return load{s.queue.waiting, s.inFlight}
 }
+
+// Turn waits for a place for an operation that reads with many calls, of which four run at once, so that a flood of them leaves
+// the flow's queue to its other calls. The caller calls the function that it returns, and does not call Turn again before.
+func (c *Client) Turn(ctx context.Context, f Flow) (func(), error) {
+	if err := c.turns.Acquire(ctx, f); err != nil {
+		return nil, err
+	}
+	return c.turns.Release, nil
+}

@@ -28,14 +28,23 @@ const (
 var listChildren = newScript("list_children", reads)
 
 // Tree returns a session of the caller's organization or agent with its descendants, whosever agent they have. Each is read
-// after the one above it. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
+// after the one above it. Four trees are read at once; others wait for a second. Errors: ErrInvalidAPIKey or ErrInvalidToken,
+// ErrUnknownSession.
 func (s *Store) Tree(ctx context.Context, c Caller, id uuid.UUID) (*SessionTree, error) {
 	root, err := s.Session(ctx, c, id)
 	if err != nil {
 		return nil, err
 	}
-	reader := treeReader{s, c.organization(), MostInTree - 1, MostTreeText - textOf(root)}
 	tree := &SessionTree{Session: root}
+	if root.Delegated == nil {
+		return tree, nil
+	}
+	release, err := s.client.Turn(ctx, flow{Owner: c.organization()})
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	reader := treeReader{s, c.organization(), MostInTree - 1, MostTreeText - textOf(root)}
 	for level := []*SessionTree{tree}; len(level) > 0; {
 		if level, err = reader.readLevel(ctx, level); err != nil {
 			return nil, err
@@ -140,12 +149,16 @@ func (r *treeReader) readSome(ctx context.Context, ids []uuid.UUID) ([]*Session,
 	return found, err
 }
 
-// listChildren returns the ids of the open and the last closed children of each session, the newest first.
+// listChildren returns the ids of the open and the last closed children of each session, the newest first; without room for any, only
+// enough to know which sessions have some.
 func (r *treeReader) listChildren(ctx context.Context, parents []*SessionTree) ([]listedChild, error) {
-	listed := make([][]listedChild, len(parents))
+	listed, last := make([][]listedChild, len(parents)), "-1"
+	if r.sessions <= 0 || r.text < 0 {
+		last = "0"
+	}
 	err := eachOf(ctx, len(parents), func(ctx context.Context, i int) error {
 		keys := []string{r.keys.looks(parents[i].ID), r.keys.closedChildren(parents[i].ID)}
-		found, err := r.client.Run(ctx, flow{Owner: r.organization}, listChildren, keys)
+		found, err := r.client.Run(ctx, flow{Owner: r.organization}, listChildren, keys, last)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import "github.com/google/uuid"
 const (
 	agentSize      = 4840 // including the first 4096 bytes of its audit trail
 	sessionSize    = 420
+	childSize      = 360 // more, of a session with a parent, with what this keeps of it
 	familySize     = 255
 	eventSize      = 100
 	leaseSize      = 400
@@ -48,10 +49,15 @@ func texts(table int64, fields ...string) int64 {
 }
 
 func (s *Store) sessionDemand(n NewSession, organization [16]byte) demand {
-	return demand{
+	d := demand{
 		organization: organization, resource: noResource, events: eventSize,
 		bytes: sessionSize + texts(tableSize, n.Metadata, n.scopesText()), retained: n.Lifetime + s.config.Retention,
 	}
+	if n.Parent != uuid.Nil {
+		d.bytes += childSize
+		d.events += 2 * eventSize // of its parent's agent: what it was given, and what it has used
+	}
+	return d
 }
 
 func (s *Store) transactionDemand(t AccessToken, n NewTransaction) demand {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 	"remit/internal/redistest"
 )
 
@@ -201,6 +202,94 @@ func TestAnAgentGivesNoScopeThatItHasLost(t *testing.T) {
 			if !errors.As(err, &refused) || refused.Scope != "pay" {
 				t.Errorf("by %s, a child with the lost scope: %v", name, err)
 			}
+		}
+	})
+}
+
+// Few trees are read at once, so that a flood of them leaves Redis to others.
+func TestATreeWaitsForItsTurnToBeRead(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		leaf := w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)[0]
+		var release func()
+		for range 4 {
+			release = must(s.client.Turn(t.Context(), aFlow()))(t)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, err := s.Tree(ctx, w.byKey(), w.session.ID)
+		wantError(t, "while four are read", err, ErrUnavailable)
+		must(s.Tree(t.Context(), w.byKey(), leaf.ID))(t) // one session is no tree
+		release()
+		must(s.Tree(t.Context(), w.byKey(), w.session.ID))(t)
+		must(s.Tree(t.Context(), w.byKey(), w.session.ID))(t)
+	})
+}
+
+func aFlow() flow { return flow{Owner: NewRootID()} }
+
+// What a child takes in Redis, open and closed, is about what it is counted as: within a quarter.
+func TestAChildTakesTheMemoryThatIsCountedForIt(t *testing.T) {
+	t.Parallel()
+	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
+		const many = 300
+		w := newTenant(t, s, NewSession{MaxActions: 1_000_000_000, MaxValue: 1_000_000_000})
+		all := w.children(t, s, w.session.ID, NewSession{MaxActions: 1000, MaxValue: 1_000_000}, many)
+		client := peek(t, s)
+		sizeOf := func(key string, of int64) int64 {
+			return must(client.MemoryUsage(t.Context(), key, 0).Result())(t) / of
+		}
+		// MemoryUsage leaves out the entries of a record's key and of its TTL in Redis's tables, about 72 bytes.
+		record := func() int64 { return sizeOf(s.keys.session(w.agent.ID, all[0].ID), 1) + 72 }
+		ofAgent := sizeOf(s.keys.agentSessions(w.agent.ID), many+1)
+		open := record() + ofAgent + sizeOf(s.keys.organizationOpen(w.key.Organization), many+1) +
+			sizeOf(s.keys.parts(w.session.ID), many) + sizeOf(s.keys.looks(w.session.ID), many)
+		for _, child := range all {
+			must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
+		}
+		closed := record() + ofAgent + sizeOf(s.keys.organizationClosed(w.key.Organization), many) + sizeOf(s.keys.closedChildren(w.session.ID), many)
+		for what, bytes := range map[string]int64{"an open child": open, "a closed child": closed} {
+			if counted := int64(sessionSize + childSize); bytes > counted*5/4 || bytes < counted*3/4 {
+				t.Errorf("%s takes %d bytes, counted are %d", what, bytes, counted)
+			}
+		}
+	})
+}
+
+// A session remembers its last 1,000 closed children, and an id that was refused for a day.
+func TestWhatASessionRemembersOfItsChildrenIsBounded(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 10})
+		closed, child := s.keys.closedChildren(w.session.ID), w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)[0]
+		entries := make([]redis.Z, 1000)
+		for i := range entries {
+			id := NewRootID()
+			entries[i] = redis.Z{Score: float64(i), Member: string(id[:])}
+		}
+		if err := peek(t, s).ZAdd(t.Context(), closed, entries...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
+		newest := must(peek(t, s).ZRange(t.Context(), closed, 0, -1).Result())(t)
+		if len(newest) != 1000 || newest[999] != string(child.ID[:]) || newest[0] != entries[1].Member {
+			t.Errorf("%d closed children are remembered, the newest is %x", len(newest), newest[len(newest)-1])
+		}
+		act, lost := ownActor(w.key.Organization, w.agent.ID), NewID(w.agent.ID)
+		n := NewSession{Agent: w.agent.ID, Parent: w.session.ID, MaxActions: 1, Lifetime: time.Minute, WithinParent: true}
+		must(s.setAside(t.Context(), setAsidePart, act, lost, n))(t) // and no session is created
+		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		for what, key := range map[string]string{
+			"a refused id": s.keys.session(w.agent.ID, lost), "the session": s.keys.session(w.agent.ID, w.session.ID), "its closed children": closed,
+		} {
+			if left := must(peek(t, s).PTTL(t.Context(), key).Result())(t); left <= 0 || left > max(refusedFor, s.config.Retention) {
+				t.Errorf("%s is kept for %s", what, left)
+			}
+		}
+		if n := must(peek(t, s).Exists(t.Context(), s.keys.parts(w.session.ID)).Result())(t) +
+			must(peek(t, s).Exists(t.Context(), s.keys.looks(w.session.ID)).Result())(t); n != 0 {
+			t.Errorf("%d keys of parts are left", n)
 		}
 	})
 }
