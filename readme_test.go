@@ -1,7 +1,12 @@
 package main
 
 import (
+	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -40,6 +45,7 @@ func TestTheReadmesCallsWorkWhenPasted(t *testing.T) {
 			`"code":"session_limit_reached"`, `"limit":"max_value_usd"`,
 			`"status":"committed","action_type":"refund","value_usd":1.25`,
 			`"status":"rolled_back","action_type":"refund","value_usd":1.25`, `"pre_state":{"balance":10}`,
+			`"period":"month","value_reserved_usd":0`, `"value_delegated_usd":5`, `"max_open_sessions":4}`,
 		} {
 			if !strings.Contains(output, answer) {
 				t.Errorf("the calls print %s, not %s", output, answer)
@@ -48,18 +54,67 @@ func TestTheReadmesCallsWorkWhenPasted(t *testing.T) {
 	})
 }
 
-func TestTheCommandsOfThePageOnObservingWorkWhenPasted(t *testing.T) {
+// continued are the pages whose commands continue those of the README, and what they print.
+var continued = map[string][]string{
+	"docs/observe.md": {
+		`"action_count":2,"max_actions":2,"value_used_usd":0.38`, `"dry_run":true}`, `"would_refuse":"max_value_usd"}`, `"observed_refusals":1`,
+		`"max_value_usd":5,"value_used_usd":3,`, `"enforcement":"enforce","observed_refusals":1}`,
+	},
+	"docs/suspension.md": {
+		`"suspension_reason":"it loops"`, `"code":"agent_suspended"`, `{"suspended":1}`, `{"resumed":1}`, `"name":"scout","scopes":["read"]`,
+	},
+	"docs/requests.md": {
+		`"status":"pending","add_actions":0,"add_value_usd":5,"reason":"12 of 40 invoices are left"`,
+		`"status":"approved","add_actions":0,"add_value_usd":5`, `"granted_value_usd":2.5`, `"max_value_usd":3,`,
+	},
+	"docs/budgets.md": {
+		`"value_delegated_usd":12`, `"children":[{`, `"limit":"max_value_usd"`, `"status":"completed"`, `"value_used_usd":1.5`,
+		`"period":"month","value_reserved_usd":0,"value_used_usd":0,"remaining_usd":500`, `"code":"budget_exhausted"`,
+	},
+}
+
+func TestTheCommandsOfThePagesWorkWhenPasted(t *testing.T) {
 	t.Parallel()
 	p := start(t, nil).ready(t)
+	for _, page := range slices.Sorted(maps.Keys(continued)) {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			inEachShell(t, func(t *testing.T, shell string) {
+				output := paste(t, shell, calls(t, p.url)+blocksOf(t, page))
+				for _, answer := range continued[page] {
+					if !strings.Contains(output, answer) {
+						t.Errorf("the commands print %s, not %s", output, answer)
+					}
+				}
+			})
+		})
+	}
+}
+
+// The program that the first command builds is there already: each shell has a copy, which is up to date.
+func TestThePlannerWorksWhenPasted(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/planner.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	promised := regexp.MustCompile("(?s)```text\n(planned:\n.*?)```").FindSubmatch(page)
+	if promised == nil {
+		t.Fatal("the page does not show what the planner prints")
+	}
+	p := start(t, nil).ready(t)
+	built := filepath.Join(t.TempDir(), "remit")
+	if output, err := exec.CommandContext(t.Context(), "go", "build", "-o", built, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
 	inEachShell(t, func(t *testing.T, shell string) {
-		output := paste(t, shell, calls(t, p.url)+blocksOf(t, "docs/observe.md"))
-		for _, answer := range []string{
-			`"action_count":2,"max_actions":2,"value_used_usd":0.38`, `"dry_run":true}`, `"would_refuse":"max_value_usd"}`, `"observed_refusals":1`,
-			`"max_value_usd":5,"value_used_usd":3,`, `"enforcement":"enforce","observed_refusals":1}`,
-		} {
-			if !strings.Contains(output, answer) {
-				t.Errorf("the commands print %s, not %s", output, answer)
-			}
+		work := t.TempDir()
+		if err := os.Link(built, filepath.Join(work, "remit")); err != nil {
+			t.Fatal(err)
+		}
+		printed := paste(t, shell, blocksOf(t, "docs/planner.md"), "REMIT_ADDR="+p.url, "WORK="+work, "PYTHONDONTWRITEBYTECODE=1")
+		if !strings.Contains(printed, string(promised[1])) || !strings.Contains(printed, "1.26/2 USD") {
+			t.Errorf("the planner does not print what the page shows:\n%s", printed)
 		}
 	})
 }

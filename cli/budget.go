@@ -10,7 +10,7 @@ import (
 type budgetCommands struct {
 	Set    setBudget    `cmd:"" help:"Set the organization's budget, which its root sessions share."`
 	Show   showBudget   `cmd:"" help:"Show the organization's budget."`
-	Remove removeBudget `cmd:"" help:"Remove the organization's budget. Sessions keep their limits."`
+	Delete deleteBudget `cmd:"" help:"Delete the organization's budget. Sessions keep their limits."`
 }
 
 type setBudget struct {
@@ -43,17 +43,17 @@ func (c *showBudget) Run() error {
 	})
 }
 
-type removeBudget struct{ asOrganization }
+type deleteBudget struct{ asOrganization }
 
-// Run removes the budget.
-func (c *removeBudget) Run() error {
+// Run deletes the budget.
+func (c *deleteBudget) Run() error {
 	return c.call(func(ctx context.Context, o *client.Organization) error {
 		if err := o.DeleteBudget(ctx); err != nil {
 			return err
 		}
 		return c.show(struct {
-			Removed bool `json:"removed"`
-		}{true}, []fact{{"BUDGET", "removed"}})
+			Deleted bool `json:"deleted"`
+		}{true}, []fact{{"BUDGET", "deleted"}})
 	})
 }
 

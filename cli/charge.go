@@ -49,5 +49,6 @@ func factsOfUsage(u client.Usage) []fact {
 		{"ACTIONS", fmt.Sprintf("%d of %d", u.ActionCount, u.MaxActions)},
 		{"VALUE", u.ValueUsed.String() + " of " + usd(u.MaxValue)}, {"HELD", held},
 		{"REMAINING", fmt.Sprintf("%d actions, %s", u.RemainingActions, usd(u.RemainingValue))}, {"EXPIRES", moment(u.ExpiresAt)},
+		{"WOULD REFUSE", u.WouldRefuse},
 	}
 }

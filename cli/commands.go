@@ -16,7 +16,7 @@ type Commands struct {
 	Agent   agentCommands   `cmd:"" help:"Create, list, show, update, suspend and revoke agents, and rotate their secrets."`
 	Token   tokenCommands   `cmd:"" help:"Exchange an agent's secret for tokens, and inspect tokens."`
 	Session sessionCommands `cmd:"" help:"Create, list, show, update, watch, suspend and end sessions, and decide requests for more."`
-	Budget  budgetCommands  `cmd:"" help:"Set, show and remove the organization's budget."`
+	Budget  budgetCommands  `cmd:"" help:"Set, show and delete the organization's budget."`
 
 	Charge      charge              `cmd:"" help:"Charge actions to a session."`
 	Transaction transactionCommands `cmd:"" help:"Begin, list, show, commit and roll back transactions."`

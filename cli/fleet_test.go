@@ -48,6 +48,8 @@ var fleetAnswers = map[string]string{
 	"PUT /v1/budget":    fleetBudget,
 	"GET /v1/budget":    fleetBudget,
 	"DELETE /v1/budget": ``,
+
+	"GET /v1/sessions/s9/tree": fleetSession("s9", `,"children":[`+fleetSession("s8", `,"children":[],"children_truncated":true`)+`]`),
 }
 
 // fleet is a service with fixed answers, and the terminal of somebody with its API key.
@@ -124,12 +126,13 @@ func TestTheCommandsOfAFleetSendAndShow(t *testing.T) {
 		{"session deny s1 r1 --comment too.dear", `POST /v1/sessions/s1/requests/r1/deny {"comment":"too dear"}`, []string{`^STATUS +denied$`}},
 		{"budget set 100 --period month", `PUT /v1/budget {"max_value_usd":100,"period":"month"}`, []string{`^RESERVED +10.5 USD$`}},
 		{"budget show", `GET /v1/budget`, []string{`^REMAINING +87.5 USD$`, `^RESETS +2026-11-21T09:19:32Z$`}},
-		{"budget remove", `DELETE /v1/budget`, []string{`^BUDGET +removed$`}},
+		{"budget delete", `DELETE /v1/budget`, []string{`^BUDGET +deleted$`}},
 		{"session tree s1", `GET /v1/sessions/s1/tree`, []string{
 			`^SESSION   AGENT  STATUS     ACTIONS           VALUE                  EXPIRES$`,
 			`^s1        a1     active     3\+5 delegated/10  1.5\+4 delegated/8 USD  2026-11-21T09:19:32Z$`,
 			`^├─ s2     a1     active     3/10 +1.5/8 USD`, `^│  └─ s3  a1 `, `^└─ s4     a1     suspended  3/10 `,
 		}},
+		{"session tree s9", `GET /v1/sessions/s9/tree`, []string{`^└─ s8 `, `^Some children are not shown: a tree is read with at most 1000 sessions\.$`}},
 	} {
 		var words []string
 		for word := range strings.FieldsSeq(test.command) {

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -118,7 +119,18 @@ func writeTree(to io.Writer, tree client.SessionTree) error {
 			valueOf(n.SessionInfo), moment(n.ExpiresAt),
 		})
 	}
-	return writeTable(to, rows)
+	if err := writeTable(to, rows); err != nil || !isTruncated(tree) {
+		return err
+	}
+	_, err := fmt.Fprintln(to, truncatedTree)
+	return err
+}
+
+// truncatedTree is what people read below a tree of which the service left out some children.
+const truncatedTree = "Some children are not shown: a tree is read with at most 1000 sessions."
+
+func isTruncated(t client.SessionTree) bool {
+	return t.ChildrenTruncated || slices.ContainsFunc(t.Children, isTruncated)
 }
 
 // statusOf returns the status of a session as people see it.
@@ -158,7 +170,11 @@ func drawTree(v seen[client.SessionTree], s style) []line {
 	width := max(s.width-1, 1)
 	all := nodes(v.value, s.unicode)
 	shown, more := all, 0
-	if room := s.height - 3; s.height > 0 && len(all) > max(room, 1) {
+	room := s.height - 3
+	if isTruncated(v.value) {
+		room--
+	}
+	if s.height > 0 && len(all) > max(room, 1) {
 		shown, more = all[:max(room, 1)], len(all)-max(room, 1)
 	}
 	gauges := make([]gauge, len(shown))
@@ -173,6 +189,9 @@ func drawTree(v seen[client.SessionTree], s style) []line {
 	}
 	if more > 0 {
 		lines = append(lines, line{{fmt.Sprintf("and %d more", more), dim}}.cut(width))
+	}
+	if isTruncated(v.value) {
+		lines = append(lines, line{{truncatedTree, dim}}.cut(width))
 	}
 	if v.away != "" {
 		lines = append(lines, line{{printable(v.away), red}}.cut(width))

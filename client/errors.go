@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"strconv"
@@ -132,6 +133,7 @@ func problemFrom(status int, header http.Header, body []byte) error {
 		SuspendedAt     time.Time      `json:"suspended_at"`
 		ResetsAt        time.Time      `json:"resets_at"`
 		Remaining       money.MicroUSD `json:"remaining_usd"`
+		RetryAfter      int64          `json:"retry_after_seconds"` // as in the header, which an item of a batch does not have
 		Usage
 	}
 	if json.Unmarshal(body, &fields) != nil || fields.Code == "" {
@@ -139,7 +141,7 @@ func problemFrom(status int, header http.Header, body []byte) error {
 	}
 	p := &Problem{
 		Status: status, Code: fields.Code, Detail: fields.Detail, RequestID: fields.RequestID, Fields: fields.Errors,
-		RetryAfter: retryAfter(header),
+		RetryAfter: cmp.Or(retryAfter(header), clamped(fields.RetryAfter)),
 	}
 	switch fields.Code {
 	case codeSessionLimitReached:
@@ -171,12 +173,17 @@ func problemFrom(status int, header http.Header, body []byte) error {
 // retryAfter reads the header in either form of RFC 9110 §10.2.3.
 func retryAfter(header http.Header) time.Duration {
 	text := header.Get("Retry-After")
-	seconds, err := strconv.Atoi(text)
+	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err == nil || errors.Is(err, strconv.ErrRange) { // an out-of-range number is clamped
-		return time.Duration(min(max(seconds, 0), 1<<30)) * time.Second
+		return clamped(seconds)
 	}
 	if moment, err := http.ParseTime(text); err == nil {
 		return max(time.Until(moment), 0)
 	}
 	return 0
+}
+
+// clamped returns seconds as a time to wait, within a range that every calculation with it can take.
+func clamped(seconds int64) time.Duration {
+	return time.Duration(min(max(seconds, 0), 1<<30)) * time.Second
 }

@@ -14,17 +14,21 @@ const eventWait = 30 * time.Second
 
 // Event is one entry of an agent's audit trail.
 type Event struct {
-	ID            string          `json:"id"`
-	Type          string          `json:"type"` // such as session.limit_reached
-	OccurredAt    time.Time       `json:"occurred_at"`
-	AgentID       string          `json:"agent_id"`
-	Actor         Actor           `json:"actor"`
-	RequestID     string          `json:"request_id"`
-	SessionID     string          `json:"session_id,omitzero"`     // empty: none
-	TransactionID string          `json:"transaction_id,omitzero"` // empty: none
-	FamilyID      string          `json:"family_id,omitzero"`      // of tokens; empty: none
-	LeaseID       string          `json:"lease_id,omitzero"`       // empty: none
-	Data          json.RawMessage `json:"data,omitzero"`           // nil: none
+	ID            string    `json:"id"`
+	Type          string    `json:"type"` // such as session.limit_reached
+	OccurredAt    time.Time `json:"occurred_at"`
+	AgentID       string    `json:"agent_id"`
+	Actor         Actor     `json:"actor"`
+	RequestID     string    `json:"request_id"`
+	SessionID     string    `json:"session_id,omitzero"`     // empty: none
+	TransactionID string    `json:"transaction_id,omitzero"` // empty: none
+	FamilyID      string    `json:"family_id,omitzero"`      // of tokens; empty: none
+	LeaseID       string    `json:"lease_id,omitzero"`       // empty: none
+
+	SessionRequestID string `json:"session_request_id,omitzero"` // the request for more; empty: none
+	ChildSessionID   string `json:"child_session_id,omitzero"`   // that became or was a part of the session; empty: none
+
+	Data json.RawMessage `json:"data,omitzero"` // nil: none
 }
 
 // Actor is who caused an event.

@@ -9,6 +9,9 @@ import (
 type SessionTree struct {
 	SessionInfo
 	Children []SessionTree `json:"children"`
+	// ChildrenTruncated: some children are missing, because a tree is read with at most 1,000 sessions. To see them, read the tree
+	// of this session.
+	ChildrenTruncated bool `json:"children_truncated,omitzero"`
 }
 
 // CreateChild creates a child session: a part of this session's budget, for an agent of the organization. An empty AgentID in the

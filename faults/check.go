@@ -31,7 +31,7 @@ type Stored struct {
 func Check(calls []Call, stored Stored) []Violation {
 	operations := operationsOf(calls)
 	return slices.Concat(
-		checkSessions(operations, stored.Sessions),
+		checkSessions(calls, operations, stored.Sessions),
 		checkMissing(stored.Missing),
 		checkKeys(operations),
 		checkTransactions(operations, stored.Transactions),
@@ -55,8 +55,27 @@ func (b *bounds) add(n int64, certain bool) {
 	}
 }
 
-func checkSessions(operations []*operation, stored map[string]Session) []Violation {
-	type account struct{ actions, used, held bounds }
+// account is what the calls on a session add up to.
+type account struct{ actions, used, held bounds }
+
+// add counts an operation, which has happened certainly or possibly.
+func (a *account) add(o *operation) {
+	certain := o.Outcome == OK
+	a.actions.add(o.Effect.Actions, certain)
+	a.used.add(int64(o.Effect.Used), certain)
+	a.held.add(int64(o.Effect.Held), certain)
+}
+
+func (a *account) check(id string, s Session) []Violation {
+	return slices.Concat(
+		a.actions.check(id, "actions", s.Actions),
+		a.used.check(id, "micro-USD used", int64(s.Used)),
+		a.held.check(id, "micro-USD held", int64(s.Held)),
+	)
+}
+
+// accountsOf returns the accounts of the sessions that are stored or were charged.
+func accountsOf(operations []*operation, stored map[string]Session) map[string]*account {
 	accounts := map[string]*account{}
 	for id := range stored {
 		accounts[id] = &account{}
@@ -65,16 +84,17 @@ func checkSessions(operations []*operation, stored map[string]Session) []Violati
 		if o.Session == "" || o.Effect == (Effect{}) || o.Outcome == Refused {
 			continue
 		}
-		a := accounts[o.Session]
-		if a == nil {
-			a = &account{}
-			accounts[o.Session] = a
+		if accounts[o.Session] == nil {
+			accounts[o.Session] = &account{}
 		}
-		certain := o.Outcome == OK
-		a.actions.add(o.Effect.Actions, certain)
-		a.used.add(int64(o.Effect.Used), certain)
-		a.held.add(int64(o.Effect.Held), certain)
+		accounts[o.Session].add(o)
 	}
+	return accounts
+}
+
+// checkSessions compares what is stored of each session with its account. With its first violation come its calls.
+func checkSessions(calls []Call, operations []*operation, stored map[string]Session) []Violation {
+	accounts := accountsOf(operations, stored)
 	var out []Violation
 	for _, id := range slices.Sorted(maps.Keys(accounts)) {
 		s, known := stored[id]
@@ -82,11 +102,11 @@ func checkSessions(operations []*operation, stored map[string]Session) []Violati
 			out = append(out, violationOf(RuleMissing, "session "+id, "it was charged, but is not stored"))
 			continue
 		}
-		a := accounts[id]
-		out = append(out, a.actions.check(id, "actions", s.Actions)...)
-		out = append(out, a.used.check(id, "micro-USD used", int64(s.Used))...)
-		out = append(out, a.held.check(id, "micro-USD held", int64(s.Held))...)
-		out = append(out, checkLimits("session "+id, s)...)
+		wrong := accounts[id].check(id, s)
+		if len(wrong) > 0 {
+			wrong[0].Detail += "; " + journalOf(id, calls)
+		}
+		out = append(append(out, wrong...), checkLimits("session "+id, s)...)
 	}
 	return out
 }

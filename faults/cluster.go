@@ -147,11 +147,12 @@ func (c *Cluster) Move(slot, to int) (keys int) {
 	return keys
 }
 
-// AwaitPromotion returns when the replica of the primary has replaced it and all slots are served again.
+// AwaitPromotion returns when the replica of the primary has replaced it and all slots are served again. Two nodes that are as far apart
+// as there are primaries have the same slots.
 func (c *Cluster) AwaitPromotion(primary int) {
 	c.t.Helper()
 	c.await("a promotion", func() bool {
-		replica := c.nodes[primary+primaries]
+		replica := c.nodes[(primary+primaries)%len(c.nodes)]
 		return c.says(replica, "INFO replication", "role:master") && c.says(replica, "CLUSTER INFO", "cluster_state:ok")
 	})
 }

@@ -52,7 +52,7 @@ func (f *finisher) eachTree(do func(f *finisher, t *tree)) {
 
 func (f *finisher) fell(t *tree) { f.ends(t.nodes[0].id) }
 
-// needAll ends the descendants of a root, and holds all that is free then.
+// needAll ends the children of a root that live, and holds all that is free then.
 func (f *finisher) needAll(t *tree) {
 	root := t.nodes[0]
 	var s TreeSession
@@ -61,7 +61,9 @@ func (f *finisher) needAll(t *tree) {
 		return
 	}
 	for _, child := range s.Children { // also those whose creation was not answered
-		f.ends(child.ID)
+		if child.Status == "active" { // what is below one that is over must end without us
+			f.ends(child.ID)
+		}
 	}
 	free := s.MaxValue - s.Held
 	for _, n := range t.nodes {

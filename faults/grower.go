@@ -29,6 +29,7 @@ var growth = []struct {
 	{4, (*grower).topUp},
 	{1, (*grower).topUpOnce},
 	{3, (*grower).end},
+	{1, (*grower).endOnce},
 	{1, (*grower).look},
 }
 
@@ -215,6 +216,13 @@ func (g *grower) topUpOnce(n *grown) { g.call(g.drawTopUp(n)) }
 func (g *grower) end(n *grown) {
 	if n.parent != nil {
 		g.callUntilAnswered(g.byKey(End, http.MethodPost, "/v1/sessions/"+n.id+"/end", nil))
+	}
+}
+
+// endOnce ends a session below the root. If that is not answered, some of its descendants may live, and nobody ends them.
+func (g *grower) endOnce(n *grown) {
+	if n.parent != nil {
+		g.call(g.byKey(End, http.MethodPost, "/v1/sessions/"+n.id+"/end", nil))
 	}
 }
 

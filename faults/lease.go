@@ -57,9 +57,11 @@ func (w *worker) settle(session, lease string, granted Effect) {
 	}
 }
 
-// settleRenewal notes what became of a renewal, as a call of its own, and settles it.
+// settleRenewal notes what became of a renewal, as a call of its own, and settles it. Its outcome is that of the settlement
+// as a whole: when the worker gives up, the last call may be refused, and one before it may have happened.
 func (w *worker) settleRenewal(session string, settled Call, answer []byte, asked Effect) {
 	made := settled
+	made.Outcome = w.caller.history.outcomeOf(settled)
 	made.Kind, made.Subject, made.Session, made.Key, made.Effect = Grant, "renewal of "+settled.Subject, session, "renewal "+settled.Key, asked
 	var renewed struct{ Renewed json.RawMessage }
 	_ = json.Unmarshal(answer, &renewed) // without an id, the settlement is refused, and Check reports that

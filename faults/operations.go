@@ -45,3 +45,11 @@ func (o *operation) join(c Call) {
 		o.Outcome = Unknown
 	}
 }
+
+// outcomeOf returns the outcome of the operation that a call was one try of.
+func (h *History) outcomeOf(c Call) Outcome {
+	tries := slices.DeleteFunc(h.Calls(), func(other Call) bool {
+		return other.Kind != c.Kind || other.Subject != c.Subject || other.Key != c.Key
+	})
+	return operationsOf(tries)[0].Outcome
+}

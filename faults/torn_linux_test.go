@@ -3,6 +3,8 @@
 package faults
 
 import (
+	"bytes"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -11,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"remit/money"
 	"remit/redisproc"
 )
 
@@ -36,7 +39,8 @@ func killAgain(t *testing.T, m *Machine, r *Redis) int64 {
 	return killUnsynced(t, m, r)
 }
 
-// A power failure can leave part of a write. Redis truncates an incomplete last command and starts.
+// A power failure can leave part of a write. Redis truncates an incomplete last command and starts. It keeps the commands
+// before that, even of the same script; redisproc removes those first.
 func TestTornTailLosesNothingAcknowledged(t *testing.T) {
 	machine, redis := onMachine(t, "always")
 	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
@@ -54,6 +58,88 @@ func TestTornTailLosesNothingAcknowledged(t *testing.T) {
 	}
 	s.AwaitAcknowledged(100)
 	s.Finish()
+}
+
+// tornValue is what the charge costs that is torn: no other number in the file is like it.
+const tornValue money.MicroUSD = 234_567
+
+// The writes of a charge are torn between the session and the outcome of the idempotency key. After the next power failure,
+// which comes before the charge is repeated, Redis must not find them again: the charge would count twice.
+func TestTornChargeCountsOnceWhenItIsRepeatedLate(t *testing.T) {
+	machine, redis := onMachine(t, "always")
+	s := New(t, Setup{URL: redis.URL(), Servers: []string{redis.Addr}})
+	s.StopFleet()
+	agent := s.Fixture.Agents[0]
+	charge := ChargeSession(agent, s.openSession(agent.ID, time.Hour), 2, tornValue)
+	charge.Key = "torn"
+	tearCharge(t, s, machine, redis, charge)
+	redis.Start()
+	s.AwaitRecovery()
+	s.callOK(withKey(ChargeSession(agent, agent.Roomy, 1, 1), "after-the-tear"))
+	redis.Kill()
+	redis.Start()
+	s.AwaitRecovery()
+	s.callOK(charge)
+	s.StartFleet() // also uses, and so drops, the connections to the Redis that was killed
+	s.AwaitAcknowledged(100)
+	s.Finish()
+}
+
+// callOK makes a call that must be acknowledged, and returns the answer.
+func (s *Scenario) callOK(r Request) []byte {
+	s.t.Helper()
+	call, body := s.Caller.Do(s.Instances[0].URL, r)
+	if call.Outcome != OK {
+		s.t.Fatalf("%s: %d %s %s", r.Path, call.Status, call.Err, body)
+	}
+	return body
+}
+
+func withKey(r Request, key string) Request {
+	r.Key = key
+	return r
+}
+
+// tearCharge makes a keyed charge of tornValue, kills Redis before it has synced it, and truncates the file to where the
+// outcome of its key begins.
+func tearCharge(t *testing.T, s *Scenario, m *Machine, r *Redis, charge Request) {
+	t.Helper()
+	m.DelaySyncs(time.Second)
+	answered := make(chan Outcome, 1)
+	go func() {
+		call, _ := s.Caller.Do(s.Instances[0].URL, charge)
+		answered <- call.Outcome
+	}()
+	at := awaitOutcome(t, r)
+	r.Kill()
+	m.DelaySyncs(0)
+	if outcome := <-answered; outcome != Unknown {
+		t.Fatalf("the outcome of the charge is %s", outcome)
+	}
+	if synced := m.Synced(r.AppendOnlyFile()); synced > at {
+		t.Fatalf("%d bytes are synced, and the charge is at %d", synced, at)
+	}
+	if err := os.Truncate(r.AppendOnlyFile(), at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitOutcome returns where in the file, behind the charge, the name of the command ends that stores its outcome.
+func awaitOutcome(t *testing.T, r *Redis) int64 {
+	t.Helper()
+	value, set := fmt.Appendf(nil, "\r\n%d\r\n", int64(tornValue)), []byte("\r\nSET\r\n")
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		file, err := os.ReadFile(r.AppendOnlyFile())
+		if err != nil {
+			t.Fatal(err)
+		}
+		charged := bytes.Index(file, value)
+		if outcome := bytes.Index(file[max(charged, 0):], set); charged >= 0 && outcome >= 0 {
+			return int64(charged + outcome + len(set))
+		}
+	}
+	t.Fatal("Redis has not run the charge")
+	return 0
 }
 
 // Redis does not start if the file ends in other bytes, because they may be damaged writes. redis-check-aof truncates them.

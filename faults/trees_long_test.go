@@ -52,3 +52,29 @@ func TestTreesAreExactThoughRedisFailsOver(t *testing.T) {
 	w.Finish()
 	s.Finish()
 }
+
+// A tree lies on several servers, so a failover meets it between any two steps: the parent's server has the one, and the child's has not
+// had the other. With --durability=replicated nothing is lost all the same. A primary that was frozen comes back with what it had not
+// answered.
+func TestTreesAreExactThoughClusterPrimariesAreReplaced(t *testing.T) {
+	c := StartCluster(t)
+	s := New(t, Setup{URL: c.URL(), Servers: c.Addrs, Workers: 2, Args: []string{"--durability=replicated"}})
+	w := s.StartTrees(6)
+	for n := range rounds(4) {
+		takeAway, bringBack := (*Cluster).Kill, (*Cluster).Restart
+		if n%2 == 1 {
+			takeAway, bringBack = (*Cluster).Freeze, (*Cluster).Thaw
+		}
+		w.AwaitCalls(50 + rand.IntN(100))
+		primary := c.PrimaryOf(c.SlotOf(w.agents[n%treeAgents]))
+		takeAway(c, primary)
+		c.AwaitPromotion(primary)
+		bringBack(c, primary) // until then its successor has no replica to confirm a write
+		c.AwaitReplica(primary)
+		s.awaitEveryAgent()
+	}
+	w.AwaitCalls(100)
+	w.NeedParts()
+	w.Finish()
+	s.Finish()
+}

@@ -42,6 +42,7 @@
 --@include flags
 --@include parts
 --@include restrict
+--@include still_held
 local agent, session, parts, looks, closed, events = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local organization_id, agent_id, caller_family, child_id, child_agent = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local max_actions, max_value, lifetime, scopes, look_after = tonumber(ARGV[6]), tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
@@ -59,6 +60,9 @@ local flags = w or ''
 --@block refuse_inactive
 --@block refuse_suspended_session r=r
 local held_scopes = sc or agent_scopes
+if string.find(agent_restricted or '', 'n', 1, true) then
+  held_scopes = still_held(held_scopes, agent_scopes) -- what the agent has lost is not its to give
+end
 if caller_family ~= '' then
   local scope = 'sessions:delegate'
   --@block hold_scope held=agent_scopes

@@ -1,6 +1,7 @@
 -- Makes a session follow the suspension of its parent, or its end. Each change of the parent has a version; a session follows the
 -- latest that it was told, so changes that overlap end alike everywhere. An id without a session is refused from now on when its
--- parent is suspended, so that a creation on its way creates nothing.
+-- parent is suspended, so that a creation on its way creates nothing. A session that is over follows too, without an event: its
+-- descendants may live on, when its end broke off midway.
 --
 -- KEYS[1] = session          hash s:{cell}:<session>
 -- KEYS[2] = events           stream ev:{cell}:<agent>
@@ -11,7 +12,7 @@
 -- ARGV[4] = refused_for      ms that a refused id is remembered
 -- ARGV[5] = audit            see include/audit.lua
 --
--- Reply:  {'ok', goes_on, after, sv}  goes_on '1' when its children are to follow; after '1' when it is suspended, and the version
+-- Reply:  {'ok', exists, after, sv}  exists '1' when its children are to follow; after '1' when it is suspended, and the version
 --                          of that
 -- Writes: HSET, HDEL and PEXPIRE session; XADD events
 --@include audit
@@ -26,20 +27,24 @@ local suspended, version, reason, refused_for, audit = ARGV[1], ARGV[2], ARGV[3]
 local a, mv, h, x, e, gb, hx, r, sv, sa, so, pv = unpack(redis.call('HMGET', session,
   'a', 'mv', 'h', 'x', 'e', 'gb', 'hx', 'r', 'sv', 'sa', 'so', 'pv'))
 if not a then
+  redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
   if suspended ~= '' then
-    redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
     redis.call('HSET', session, 'cl', string.format('%d', now))
-    redis.call('PEXPIRE', session, refused_for)
+  elseif tonumber(version) > tonumber(pv or -1) then
+    redis.call('HSET', session, 'pv', version) -- else an earlier suspension that comes later would suspend what is created now
   end
+  redis.call('PEXPIRE', session, refused_for)
   return {'ok', '', '', '0'}
 end
-if e or now >= tonumber(x) or tonumber(version) <= tonumber(pv or -1) then
-  return {'ok', '', '', '0'}
+local was = string.find(r or '', 's', 1, true)
+if tonumber(version) <= tonumber(pv or -1) then
+  -- A later change was here first, and may not have reached its children yet: they follow what it is now.
+  return {'ok', '1', was and '1' or '', sv or '0'}
 end
+local over = e or now >= tonumber(x)
 sv = string.format('%d', (sv or 0) + 1)
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go
 redis.call('HSET', session, 'pv', version, 'sv', sv)
-local was = string.find(r or '', 's', 1, true)
 local after = (suspended ~= '' or so or (was and not sa)) and '1' or ''
 if suspended ~= '' then
   redis.call('HSET', session, 'sa', '1')
@@ -55,10 +60,14 @@ if after ~= '' and not was then
   if reason ~= '' then
     redis.call('HSET', session, 'sr', one_line(reason))
   end
-  record(events, audit, now, 'session.suspended', 'session', string.sub(session, -36), 'reason', reason)
+  if not over then
+    record(events, audit, now, 'session.suspended', 'session', string.sub(session, -36), 'reason', reason)
+  end
 elseif after == '' and was then
   redis.call('HDEL', session, 'su', 'sr')
   unrestrict(session, r, 's', hx, gb)
-  record(events, audit, now, 'session.resumed', 'session', string.sub(session, -36), 'reason', reason)
+  if not over then
+    record(events, audit, now, 'session.resumed', 'session', string.sub(session, -36), 'reason', reason)
+  end
 end
 return {'ok', '1', after, sv}

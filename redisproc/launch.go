@@ -59,6 +59,9 @@ func (s *Server) launch(path string, cfg Config) error {
 			return err
 		}
 		defer lock.Close() // from here on, the child alone holds the lock
+		if err := cutTornTransaction(cfg.Dir); err != nil {
+			return err
+		}
 		s.cmd.Dir = cfg.Dir
 		s.cmd.ExtraFiles = []*os.File{lock}
 	}

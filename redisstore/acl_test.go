@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -144,4 +147,26 @@ func TestTheServerReadsTheACLFile(t *testing.T) {
 	newTenant(t, s, NewSession{MaxActions: 1})
 	wrong := openStore(t, Config{}, strings.Replace(server.URL(), "://", "://remit:wrong@", 1), nil)
 	wantError(t, "with a wrong password", wrong.Ping(t.Context()), ErrUnavailable)
+}
+
+// called matches a command that a script calls.
+var called = regexp.MustCompile(`\bcall\('([A-Z]+)'`)
+
+func TestTheLeastPrivilegedUserMayRunWhatTheScriptsCall(t *testing.T) {
+	t.Parallel()
+	_, rules, _ := strings.Cut(string(must(os.ReadFile(aclFile))(t)), "user remit on ")
+	allowed, found := strings.Fields(rules), map[string]bool{}
+	for _, pattern := range []string{"../lua/*.lua", "../lua/*/*.lua"} {
+		for _, script := range must(filepath.Glob(pattern))(t) {
+			for _, command := range called.FindAllStringSubmatch(string(must(os.ReadFile(script))(t)), -1) {
+				found[command[1]] = true
+				if !slices.Contains(allowed, "+"+strings.ToLower(command[1])) {
+					t.Errorf("%s calls %s, which %s does not allow", script, command[1], aclFile)
+				}
+			}
+		}
+	}
+	if len(found) < 20 {
+		t.Errorf("the scripts call only %v", found)
+	}
 }

@@ -119,6 +119,8 @@ var (
 
 // releaseAgentHolds releases the holds that are due and count in the agent's day, of all its sessions.
 func (s *Store) releaseAgentHolds(ctx context.Context, act actor, _ uuid.UUID) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	keys := []string{s.agentKey(act), s.keys.agentHolds(act.agent)}
 	for {
 		r, err := s.client.Run(ctx, act.flow, findDueSessions, keys)

@@ -265,6 +265,47 @@ func TestAHoldThatExpiresMakesRoomForEverySessionOfTheAgent(t *testing.T) {
 	}
 }
 
+// A session whose end has released its holds stops no other session when they would have been due.
+func TestAnEndedSessionWhoseHoldsWereDueStopsNoOther(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(t *testing.T, s *Store, w tenant) error{
+		"by itself": func(t *testing.T, s *Store, w tenant) error {
+			_, err := s.EndSession(t.Context(), w.byKey(), w.session.ID)
+			return err
+		},
+		"with its parent": func(t *testing.T, s *Store, w tenant) error {
+			return s.endOne(t.Context(), w.key.Organization, place{w.session.ID, w.agent.ID})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+				w := limitedTenant(t, s, perDay(100), NewSession{MaxValue: 1000})
+				grant := w.exchange(t, s)
+				for range 3 {
+					n := w.beginning(20)
+					n.Lifetime = time.Minute
+					must(s.Begin(t.Context(), grant.AccessToken, n))(t)
+				}
+				other := w.another(t, s, NewSession{MaxValue: 1000})
+				if err := end(t, s, w); err != nil {
+					t.Fatal(err)
+				}
+				clock(time.Minute)
+				if _, err := s.Begin(t.Context(), grant.AccessToken, other.beginning(60)); err != nil {
+					t.Errorf("a hold in another session: %v", err)
+				}
+				wantAgentLimit(t, "a charge in another session", other.chargeValue(t, s, 40), "")
+				w.wantToday(t, s, "only that hold and that charge count", 100)
+				due := must(peek(t, s).ZRange(t.Context(), s.keys.agentHolds(w.agent.ID), 0, -1).Result())(t)
+				if len(due) != 1 || due[0] != other.session.ID.String() {
+					t.Errorf("sessions with holds are %v, want %s", due, other.session.ID)
+				}
+			})
+		})
+	}
+}
+
 func TestALeaseCountsWholeInTheDayAndItsRestComesBackOnThatDay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -130,7 +130,7 @@ func TestTheVersionBeforeLeavesASessionSuspended(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 10_000})
-		old, now := version(before{must(Open(s.config))(t)}), present{s}
+		old, now := version(versionBeside(t, s)), present{s}
 		token := must(now.exchange(t.Context(), w))(t)
 		session := w.session.ID
 		committed := must(old.begin(t.Context(), token, holding(session, time.Hour)))(t)

@@ -89,6 +89,7 @@ func (s *Store) createChildByAgent(ctx context.Context, t AccessToken, n NewSess
 	}
 	part, err := readSetAside(r, n.Idempotency)
 	if err != nil {
+		held.finish(err, false)
 		return Session{}, err
 	}
 	if part.child != id {
@@ -191,26 +192,46 @@ func (s *Store) createOfPart(ctx context.Context, act actor, n NewSession, part 
 	if r.Err == nil && part.again {
 		session.Metadata, r.Err = s.firstMetadata(ctx, act.flow, s.keys.session(n.Agent, session.ID), "md", session.Metadata)
 	}
+	if !part.again {
+		s.pruneAfterSession(ctx, act.organization, n.Agent, part.child, creationResult{})
+	}
 	return session, r.Err
 }
 
-// withoutChild gives back the part of a session that was not created, and returns the refusal.
+// withoutChild gives back the part of a session that was not created, and returns the refusal. A repetition of the request leaves that
+// to the first, or to the next request that needs the part: the first may still create the session.
 func (s *Store) withoutChild(ctx context.Context, act actor, n NewSession, part setAside, refusal error) error {
 	if !(creationResult{err: refusal}).createdNothing() {
 		return refusal
 	}
-	if refusal == errGivenUp && part.again { // the first request was broken off, and its part has come back since
-		return &NotActiveError{Expired}
+	if part.again {
+		if refusal == errGivenUp { // the first request was broken off, and its part has come back since
+			return &NotActiveError{Expired}
+		}
+		return refusal
 	}
 	settleContext, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	// The creation has run and created nothing, so its id needs no tombstone.
-	_ = s.takeBack(settleContext, act.organization, place{n.Parent, act.agent}, place{part.child, n.Agent}, &closedBooks{})
-	s.drop(settleContext, s.keys.organizationOpen(act.organization), members{}, part.child)
-	if n.Idempotency != nil && !part.again { // so that the corrected request may use the key
-		_ = s.client.Redis().Unlink(settleContext, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, ""))).Err()
+	if s.giveUpChild(settleContext, act, n, place{part.child, n.Agent}) {
+		s.drop(settleContext, s.keys.organizationOpen(act.organization), members{}, part.child)
+		if n.Idempotency != nil { // so that the corrected request may use the key
+			_ = s.client.Redis().Unlink(settleContext, s.keys.outcome(act.agent, act.keyDigest(n.Idempotency, ""))).Err()
+		}
 	}
 	return asUnavailable(refusal)
+}
+
+// giveUpChild gives back the part of a session whose creation was refused, and says whether the session will never exist. With an
+// idempotency key others know the id: a repetition may have created the session since, which keeps its part; or it comes later, and
+// must find the id refused.
+func (s *Store) giveUpChild(ctx context.Context, act actor, n NewSession, p place) bool {
+	above := place{n.Parent, act.agent}
+	if n.Idempotency == nil { // the creation has run and created nothing
+		_ = s.takeBack(ctx, act.organization, above, p, &closedBooks{})
+		return true
+	}
+	state, _ := s.settlePart(ctx, act.organization, above, p, false) // its part comes back later if this fails
+	return state == booksRefused
 }
 
 // asUnavailable turns the refusal of a creation whose part has been given back into ErrUnavailable: nothing was created.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -15,6 +16,11 @@ func (w tenant) child(t *testing.T, s *Store, parent uuid.UUID, actions int64, v
 	t.Helper()
 	return must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{
 		Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: parent, MaxActions: actions, MaxValue: value, Lifetime: time.Minute, WithinParent: true}))(t)
+}
+
+// endOne ends a session because one above it has ended.
+func (s *Store) endOne(ctx context.Context, organization uuid.UUID, p place) error {
+	return s.endChild(ctx, ownActor(organization, p.agent), p.session)
 }
 
 // wantBooks checks a session's own usage and what it has delegated.

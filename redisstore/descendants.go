@@ -4,95 +4,126 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 )
 
 var (
+	listParts         = newScript("list_parts", reads)
 	endDescendant     = newScript("end_descendant", writes)
 	shortenDescendant = newScript("shorten_descendant", writes)
 	suspendDescendant = newScript("suspend_descendant", writes)
 )
 
-// descend calls do for every open descendant of a session, parents before their children, and returns them by level. It reads a
-// session's parts after do has returned for it, so when do has made the session refuse new children, it misses none.
-func (s *Store) descend(ctx context.Context, root place, do func(context.Context, place) error) ([][]place, error) {
-	var levels [][]place
-	for level := []place{root}; ; {
-		next, err := s.childrenOf(ctx, level)
-		if err != nil || len(next) == 0 {
-			return levels, err
-		}
-		levels = append(levels, next)
-		err = eachOf(ctx, len(next), func(ctx context.Context, i int) error { return do(ctx, next[i]) })
+// parentsAtOnce is of how many sessions a request reads the children at once. So it has the children of so many sessions in memory
+// for each level, however large a tree is.
+const parentsAtOnce = 32
+
+// located is what a request that goes down a tree knows of a session.
+type located interface{ at() place }
+
+func (p place) at() place { return p }
+
+// descend changes every open descendant of sessions, parents before their children. change gets what is known of the one above,
+// and returns what is known of the child; false when nothing below it changes. descend reads a session's parts after it was
+// changed, so when that has made the session refuse new children, it misses none. Its calls are of the flow f: what takes authority
+// away must not wait for the agents from which it takes it.
+func descend[T located](ctx context.Context, s *Store, f flow, above []T,
+	change func(ctx context.Context, above T, child place) (T, bool, error)) error {
+	for parents := range slices.Chunk(above, parentsAtOnce) {
+		var children []part
+		found, err := partsOf(ctx, s, f, parents)
 		if err != nil {
-			return levels, err
+			return err
 		}
-		level = next
-	}
-}
-
-// childrenOf returns the children for which the sessions have set parts aside.
-func (s *Store) childrenOf(ctx context.Context, of []place) ([]place, error) {
-	read, err := pipelined(ctx, s, of, func(p redis.Pipeliner, of place) *redis.MapStringStringCmd {
-		return p.HGetAll(ctx, s.keys.parts(of.session))
-	})
-	if err != nil {
-		return nil, err
-	}
-	var children []place
-	for _, parts := range read {
-		for member, part := range parts.Val() {
-			child, err := members{}.id(member)
-			if err != nil {
-				return nil, err
-			}
-			agent, taken, err := readPart(part)
-			if err != nil {
-				return nil, err
-			}
-			if !taken {
-				children = append(children, place{child, agent})
+		for _, p := range found {
+			if !p.taken {
+				children = append(children, p)
 			}
 		}
-	}
-	return children, nil
-}
-
-// endBelow ends every descendant of a session that has ended, and then gives their parts back as far as that goes. Errors:
-// ErrOutcomeUnknown; then some may live, and the same request goes on.
-func (s *Store) endBelow(ctx context.Context, organization uuid.UUID, root place) error {
-	levels, err := s.descend(ctx, root, func(ctx context.Context, p place) error {
-		return s.endOne(ctx, organization, p)
-	})
-	if err != nil {
-		return fmt.Errorf("%w: the session is ended, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	for i := len(levels) - 1; i >= 0; i-- {
-		_ = eachOf(ctx, len(levels[i]), func(ctx context.Context, j int) error {
-			_, _ = s.settleOver(ctx, organization, levels[i][j])
-			return nil
+		changed, goesOn := make([]T, len(children)), make([]bool, len(children))
+		err = eachOf(ctx, len(children), func(ctx context.Context, i int) error {
+			var err error
+			changed[i], goesOn[i], err = change(ctx, parents[children[i].of], children[i].place)
+			return err
 		})
+		if err != nil {
+			return err
+		}
+		var below []T
+		for i, next := range changed {
+			if goesOn[i] {
+				below = append(below, next)
+			}
+		}
+		if err := descend(ctx, s, f, below, change); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-func (s *Store) endOne(ctx context.Context, organization uuid.UUID, p place) error {
-	act := ownActor(organization, p.agent)
-	keys := []string{s.keys.agent(p.agent), s.keys.session(p.agent, p.session), s.keys.holds(p.agent, p.session), s.keys.events(p.agent),
-		s.keys.agentOpen(p.agent)}
-	r, err := s.releasingDueHolds(ctx, act, p.session, func() (*reply, error) {
+// part is what a session has set aside for a child.
+type part struct {
+	place      // the child
+	of    int  // which of the sessions
+	taken bool // the child's usage has replaced it
+}
+
+// partsOf returns what the sessions have set aside.
+func partsOf[T located](ctx context.Context, s *Store, f flow, of []T) ([]part, error) {
+	read := make([][]part, len(of))
+	err := eachOf(ctx, len(of), func(ctx context.Context, i int) error {
+		r, err := s.client.Run(ctx, f, listParts, []string{s.keys.parts(of[i].at().session)})
+		if err != nil {
+			return err
+		}
+		read[i], err = readParts(r.List(0), i)
+		return err
+	})
+	return slices.Concat(read...), err
+}
+
+// readParts reads the ids of children and their parts.
+func readParts(r *reply, of int) ([]part, error) {
+	parts := make([]part, 0, len(r.Values)/2)
+	for i := 0; i+1 < len(r.Values); i += 2 {
+		agent, taken, err := readPart(r.Text(i + 1))
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part{place{r.ID(i), agent}, of, taken})
+	}
+	return parts, r.Err
+}
+
+// endBelow ends the descendants of a session that has ended. Errors: ErrOutcomeUnknown; then some may live, and the same request goes on.
+func (s *Store) endBelow(ctx context.Context, act actor, id uuid.UUID) error {
+	err := descend(ctx, s, act.flow, []place{{id, act.agent}}, func(ctx context.Context, _, child place) (place, bool, error) {
+		own := act // who calls, for the audit trail
+		own.agent, own.written = child.agent, nil
+		return child, true, s.endChild(ctx, own, child.session)
+	})
+	if err != nil {
+		return fmt.Errorf("%w: the session is ended, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
+	}
+	return nil
+}
+
+// endChild ends a session because one above it has ended. act is on its agent.
+func (s *Store) endChild(ctx context.Context, act actor, id uuid.UUID) error {
+	keys := []string{s.keys.agent(act.agent), s.keys.session(act.agent, id), s.keys.holds(act.agent, id), s.keys.events(act.agent),
+		s.keys.agentOpen(act.agent)}
+	r, err := s.releasingDueHolds(ctx, act, id, func() (*reply, error) {
 		return s.client.Run(ctx, act.flow, endDescendant, keys, refusedFor.Milliseconds(), s.audit(ctx, act))
 	})
 	if err != nil {
 		return err
 	}
 	if r.Text(0) != "" {
-		s.usage.noteEvent(organization)
+		s.usage.noteEvent(act.organization)
 	}
 	return r.Err
 }
@@ -103,33 +134,16 @@ const (
 	keptAbove   = "k"
 )
 
-// endTree ends the descendants of a session that has ended, and settles it.
-func (s *Store) endTree(ctx context.Context, act actor, id uuid.UUID, flags string) error {
-	p := place{id, act.agent}
-	if strings.Contains(flags, hasChildren) {
-		if err := s.endBelow(ctx, act.organization, p); err != nil {
-			return err
-		}
-	}
-	if strings.Contains(flags, keptAbove) {
-		ctx, cancel := context.WithTimeout(ctx, settleTime)
-		defer cancel()
-		_, _ = s.settleOver(ctx, act.organization, p) // else the next request that needs its part settles it
-	}
-	return nil
-}
-
 // shortenBelow makes no descendant of a session last longer than the session. Errors: ErrOutcomeUnknown; then some may last longer, and
 // the same request goes on.
-func (s *Store) shortenBelow(ctx context.Context, organization uuid.UUID, root place) error {
-	last, err := s.client.Call(ctx, flow{Owner: organization}, reads, "hget", s.keys.session(root.agent, root.session), "x")
+func (s *Store) shortenBelow(ctx context.Context, f flow, root place) error {
+	last, err := s.client.Call(ctx, f, reads, "hget", s.keys.session(root.agent, root.session), "x")
 	expires, isText := last.(string)
 	if err == nil && isText {
-		_, err = s.descend(ctx, root, func(ctx context.Context, p place) error {
-			act := ownActor(organization, p.agent)
+		err = descend(ctx, s, f, []place{root}, func(ctx context.Context, _, p place) (place, bool, error) {
 			keys := []string{s.keys.session(p.agent, p.session), s.keys.agentOpen(p.agent)}
-			_, err := s.client.Run(ctx, act.flow, shortenDescendant, keys, expires, refusedFor.Milliseconds())
-			return err
+			_, err := s.client.Run(ctx, f, shortenDescendant, keys, expires, refusedFor.Milliseconds())
+			return p, true, err
 		})
 	}
 	if err != nil {
@@ -158,7 +172,9 @@ func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reaso
 		if strings.Contains(r.Optional(0), "s") {
 			is.suspended = "1"
 		}
-		err = cmp.Or(r.Err, s.suspendChildren(ctx, act.organization, is, reason))
+		if err = r.Err; err == nil {
+			err = s.suspendDescendants(ctx, act, is, reason)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("%w: the session is changed, and not all of its descendants are: %v", ErrOutcomeUnknown, err)
@@ -166,21 +182,16 @@ func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reaso
 	return nil
 }
 
-// suspendChildren makes the children of a session follow it, and then theirs. A tree is at most 8 deep.
-func (s *Store) suspendChildren(ctx context.Context, organization uuid.UUID, above suspension, reason string) error {
-	children, err := s.childrenOf(ctx, []place{above.place})
-	if err != nil {
-		return err
-	}
-	return eachOf(ctx, len(children), func(ctx context.Context, i int) error {
-		p := children[i]
-		act := ownActor(organization, p.agent)
+// suspendDescendants makes the descendants of a session follow it, each the one above it.
+func (s *Store) suspendDescendants(ctx context.Context, act actor, root suspension, reason string) error {
+	return descend(ctx, s, act.flow, []suspension{root}, func(ctx context.Context, above suspension, p place) (suspension, bool, error) {
+		own := ownActor(act.organization, p.agent)
 		r, err := s.client.Run(ctx, act.flow, suspendDescendant, []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent)},
-			above.suspended, above.version, reason, refusedFor.Milliseconds(), s.audit(ctx, act))
+			above.suspended, above.version, reason, refusedFor.Milliseconds(), s.audit(ctx, own))
 		if err != nil || r.Text(0) == "" {
-			return err
+			return suspension{}, false, err
 		}
-		s.usage.noteEvent(organization)
-		return s.suspendChildren(ctx, organization, suspension{p, r.Text(1), r.Text(2)}, reason)
+		s.usage.noteEvent(act.organization)
+		return suspension{p, r.Text(1), r.Text(2)}, true, r.Err
 	})
 }

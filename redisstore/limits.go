@@ -53,7 +53,7 @@ func (s *Store) ChangeLimits(ctx context.Context, key APIKey, id uuid.UUID, n Ne
 		s.reopenSession(ctx, act.organization, id)
 	}
 	if n.Lifetime != nil && strings.Contains(at.flags, hasChildren) {
-		if err := s.shortenBelow(ctx, act.organization, place{id, act.agent}); err != nil {
+		if err := s.shortenBelow(ctx, act.flow, place{id, act.agent}); err != nil {
 			return Session{}, err
 		}
 	}

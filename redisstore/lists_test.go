@@ -17,7 +17,7 @@ import (
 
 // summaryOf is what a list shows of a session.
 func summaryOf(v Session) SessionSummary {
-	return SessionSummary{v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, v.ValueUsed, v.MaxValue, v.Expires, false}
+	return SessionSummary{v.ID, v.Agent, v.Status, v.ActionCount, v.MaxActions, v.ValueUsed, v.MaxValue, v.Expires, false, false}
 }
 
 func TestSessionsAreListedNewestFirst(t *testing.T) {

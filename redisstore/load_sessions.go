@@ -119,8 +119,8 @@ func readSummary(id, agent uuid.UUID, fields []string, r *reply) SessionSummary 
 	if leased := fields[summaryLeased]; leased != "" {
 		v.ValueUsed -= parseMoney(r, leased)
 	}
-	if fields[summaryFlags] != "" {
-		v.keptAbove = strings.Contains(fields[summaryFlags], keptAbove)
+	if flags := fields[summaryFlags]; flags != "" {
+		v.keptAbove, v.hasChildren = strings.Contains(flags, keptAbove), strings.Contains(flags, hasChildren)
 	}
 	if delegated := fields[summaryDelegatedActions]; delegated != "" {
 		v.ActionCount -= r.Parse(delegated)

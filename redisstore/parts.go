@@ -2,7 +2,6 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -15,12 +14,13 @@ import (
 // A session sets parts of its limits aside for its children, and an organization's budget for its root sessions. Each step is
 // one script in one cell. docs/budgets.md describes the protocol and every point at which it can break.
 
+// A step is done when a replica has it, if writes are to be confirmed, for the next one builds on it in another cell. A part that comes
+// back from the dead is dropped again.
 var (
-	lookAtParts     = newScript("look_at_parts", bestEffort)
-	closeBooks      = newScript("close_books", bestEffort)
-	takePart        = newScript("take_part", bestEffort)
-	takeReservation = newScript("take_reservation", bestEffort)
-	releaseRecord   = newScript("release_record", bestEffort)
+	closeBooks      = newScript("close_books", writes)
+	takePart        = newScript("take_part", writes)
+	takeReservation = newScript("take_reservation", writes)
+	releaseRecord   = newScript("release_record", writes)
 	dropPart        = newScript("drop_part", bestEffort)
 	dropReservation = newScript("drop_reservation", bestEffort)
 )
@@ -29,12 +29,6 @@ const (
 	// firstLook is how long after its part was set aside a session may still be on its way. Afterwards the service looks whether
 	// it exists, and refuses its creation if not.
 	firstLook = 30 * time.Second
-	// lookPause is how long the service waits before it looks at the same part again.
-	lookPause = 10 * time.Second
-	// mostLooks is how many parts one refused request looks at in each level of the tree.
-	mostLooks = 1000
-	// mostLevels is how many levels it looks at: those of a tree.
-	mostLevels = 8
 	// createdWithin is how long after its part was set aside a session may be created, by the clock of its Redis.
 	createdWithin = 10 * time.Minute
 	// refusedFor is how long an id stays refused. It exceeds createdWithin by more than clocks of servers differ.
@@ -55,7 +49,7 @@ func ownActor(organization, agent uuid.UUID) actor {
 
 // closedBooks is what a session has used.
 type closedBooks struct {
-	state                    string // open, waiting, closed or refused
+	state                    string // open, closed, refused or unkept, or why it is over while children are not settled
 	actions                  int64
 	value, overage, refunded money.MicroUSD
 	above                    place
@@ -63,12 +57,22 @@ type closedBooks struct {
 
 const (
 	booksOpen    = "open"
-	booksWaiting = "waiting" // over, with children that are not settled
+	booksClosed  = "closed"
 	booksRefused = "refused"
+	booksUnkept  = "unkept" // over, and in no budget
+	// The session is over, with children that are not settled.
+	booksOfEnded   = "ended"
+	booksOfExpired = "expired"
+	booksOfRevoked = "revoked"
 )
 
+// isWaiting says whether a session with books in this state is over and waits for its children.
+func isWaiting(state string) bool {
+	return state == booksOfEnded || state == booksOfExpired || state == booksOfRevoked
+}
+
 // mayChange says whether the usage is not final yet.
-func (b *closedBooks) mayChange() bool { return b.state == booksOpen || b.state == booksWaiting }
+func (b *closedBooks) mayChange() bool { return b.state == booksOpen || isWaiting(b.state) }
 
 func (s *Store) closeBooks(ctx context.Context, organization uuid.UUID, p place) (closedBooks, error) {
 	act := ownActor(organization, p.agent)
@@ -90,11 +94,17 @@ func (s *Store) closeBooks(ctx context.Context, organization uuid.UUID, p place)
 // settleOver closes the books of a session and gives its part back, if it is over. It says whether it did. Any step may fail:
 // the next settlement goes on.
 func (s *Store) settleOver(ctx context.Context, organization uuid.UUID, p place) (bool, error) {
+	state, err := s.settleOwn(ctx, organization, p)
+	return state == booksClosed, err
+}
+
+// settleOwn is settleOver, and returns the state of the books.
+func (s *Store) settleOwn(ctx context.Context, organization uuid.UUID, p place) (string, error) {
 	books, err := s.closeBooks(ctx, organization, p)
-	if err != nil || books.mayChange() || books.state == booksRefused {
-		return false, err
+	if err != nil || books.state != booksClosed {
+		return books.state, err
 	}
-	return true, s.takeBack(ctx, organization, books.above, p, &books)
+	return books.state, s.takeBack(ctx, organization, books.above, p, &books)
 }
 
 // settlePart is settleOver for a part of what is above. taken says that the usage has replaced the part already. It returns the
@@ -154,71 +164,6 @@ func (s *Store) takeUsage(ctx context.Context, organization uuid.UUID, above, p 
 	return err
 }
 
-// settleBelow looks at the parts of a session, or of the budget, and settles those that are over. It says whether any was.
-// Failures are ignored: the next request that needs a part tries again.
-func (s *Store) settleBelow(ctx context.Context, organization uuid.UUID, above place) bool {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	var left [mostLevels]int
-	for level := range left {
-		left[level] = mostLooks
-	}
-	return s.settleLevels(ctx, organization, above, left[:])
-}
-
-// settleLevels settles the parts that are over, and before that the parts of those whose own children keep their books open. left is
-// how many it may look at in each level from here.
-func (s *Store) settleLevels(ctx context.Context, organization uuid.UUID, above place, left []int) bool {
-	waiting, any := s.settleLevel(ctx, organization, above, &left[0])
-	for _, p := range waiting {
-		if len(left) == 1 || left[1] == 0 || ctx.Err() != nil {
-			break
-		}
-		if !s.settleLevels(ctx, organization, p, left[1:]) {
-			continue
-		}
-		if state, err := s.settlePart(ctx, organization, above, p, false); err == nil && state != booksOpen && state != booksWaiting {
-			any = true
-		}
-	}
-	return any
-}
-
-// settleLevel settles the parts of a session, or of the budget, that are over, and returns the sessions that wait for their children.
-func (s *Store) settleLevel(ctx context.Context, organization uuid.UUID, above place, left *int) (waiting []place, any bool) {
-	keys := []string{s.keys.reservations(organization), s.keys.reservationLooks(organization)}
-	if above != (place{}) {
-		keys = []string{s.keys.parts(above.session), s.keys.looks(above.session)}
-	}
-	r, err := s.client.Run(ctx, flow{Owner: organization}, lookAtParts, keys, *left, lookPause.Milliseconds())
-	if err != nil {
-		return nil, false
-	}
-	parts := r.List(0)
-	*left -= len(parts.Values) / 2
-	var found sync.Mutex
-	_ = eachOf(ctx, len(parts.Values)/2, func(ctx context.Context, i int) error {
-		child, _ := members{}.id(parts.Text(2 * i))
-		agent, taken, err := readPart(parts.Text(2*i + 1))
-		if err != nil {
-			return nil //nolint:nilerr // a part that is gone meanwhile
-		}
-		p := place{child, agent}
-		state, err := s.settlePart(ctx, organization, above, p, taken)
-		found.Lock()
-		defer found.Unlock()
-		switch {
-		case err != nil || state == booksOpen:
-		case state == booksWaiting:
-			waiting = append(waiting, p)
-		default:
-			any = true
-		}
-		return nil
-	})
-	return waiting, any
-}
-
 // readPart reads a part as include/parts.lua writes it.
 func readPart(text string) (agent uuid.UUID, taken bool, err error) {
 	if len(text) < len(agent) {
@@ -250,30 +195,6 @@ func eachOf(ctx context.Context, n int, do func(ctx context.Context, i int) erro
 	return context.Cause(ctx)
 }
 
-// givingBack runs an operation on a session. When a limit refuses it that children's parts may make room in, givingBack settles the
-// children that are over, and runs it again. With an idempotency key the first refusal is the outcome, so only the next
-// request finds the room.
-func (s *Store) givingBack(ctx context.Context, act actor, session uuid.UUID, idem *Idempotency, do func() (*reply, error)) (*reply, error) {
-	r, err := s.releasingDueHolds(ctx, act, session, do)
-	if !mayGiveBack(err) || !s.settleBelow(ctx, act.organization, place{session, act.agent}) || idem != nil && !idem.forgotten {
-		return r, err
-	}
-	return s.releasingDueHolds(ctx, act, session, do)
-}
-
-// mayGiveBack says whether children of the session that refuses this may make room.
-func mayGiveBack(err error) bool {
-	var limit *LimitError
-	var below *BelowUsageError
-	switch {
-	case errors.As(err, &limit):
-		return limit.Usage.Delegated != nil && limit.Limit != "expires_at" && limit.Limit != "max_depth"
-	case errors.As(err, &below):
-		return below.Usage.Delegated != nil
-	}
-	return false
-}
-
 // deadline is until when a session whose value a budget reserved may be created, as create_session.lua takes it.
 func (r *rootSession) deadline() string {
 	if r == nil {
@@ -291,17 +212,4 @@ func (s *Store) giveBackReservation(ctx context.Context, organization uuid.UUID,
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	_ = s.takeBack(ctx, organization, place{}, p, &closedBooks{}) // the creation has run, so its id needs no tombstone
-}
-
-// settleListed settles those of the sessions that are in a tree, so that nothing of a tree that nobody uses again stays for ever.
-// Failures are ignored.
-func (s *Store) settleListed(ctx context.Context, organization uuid.UUID, over []*SessionSummary) {
-	ctx, cancel := context.WithTimeout(ctx, settleTime)
-	defer cancel()
-	_ = eachOf(ctx, len(over), func(ctx context.Context, i int) error {
-		if over[i].keptAbove {
-			_, _ = s.settleOver(ctx, organization, place{over[i].ID, over[i].Agent})
-		}
-		return nil
-	})
 }

@@ -91,8 +91,12 @@ type SessionSummary struct {
 	MaxValue    money.MicroUSD
 	Expires     time.Time
 
-	keptAbove bool // its usage counts in a parent or a budget; see docs/budgets.md
+	// See docs/budgets.md.
+	keptAbove   bool // its usage counts in a parent or a budget
+	hasChildren bool // or had some
 }
+
+func (v *SessionSummary) inTree() bool { return v.keptAbove || v.hasChildren }
 
 // NewSession describes a session to create.
 type NewSession struct {

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"bytes"
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +29,9 @@ const closeTime = 500 * time.Millisecond
 // closeSessions moves inactive sessions to the closed ones. expired is the latest expiry of those that have expired, zero for
 // none. Failures are ignored, because the next reader moves the sessions that remain.
 func (s *Store) closeSessions(ctx context.Context, organization uuid.UUID, ids []uuid.UUID, expired time.Time) {
+	if len(ids) == 0 {
+		return
+	}
 	latest := ""
 	if !expired.IsZero() {
 		latest = strconv.FormatInt(expired.UnixMilli(), 10)
@@ -50,23 +54,36 @@ func (s *Store) reopenSession(ctx context.Context, organization, id uuid.UUID) {
 	_, _ = s.client.Call(ctx, flow{Owner: organization}, bestEffort, "zadd", s.keys.organizationOpen(organization), "0", string(id[:]))
 }
 
-// openSessions is the organization's index of open sessions. Its repair moves inactive ones to the closed sessions.
+// openSessions is the organization's index of open sessions. Its repair moves inactive ones to the closed sessions, those of a
+// tree when they are settled: nobody would look at them again.
 func (s *Store) openSessions(organization uuid.UUID) index[SessionSummary] {
 	ix := s.closedSessions(organization)
 	ix.key = s.keys.organizationOpen(organization)
 	ix.belongs = func(v *SessionSummary) bool { return v.Status == Active }
 	ix.move = func(ctx context.Context, over []*SessionSummary) {
-		ids, latest := make([]uuid.UUID, len(over)), time.Time{}
-		for i, v := range over {
-			ids[i] = v.ID
-			if v.Status == Expired && v.Expires.After(latest) {
-				latest = v.Expires
+		var inTrees []*SessionSummary
+		over = slices.DeleteFunc(over, func(v *SessionSummary) bool {
+			if v.inTree() {
+				inTrees = append(inTrees, v)
 			}
-		}
-		s.closeSessions(ctx, organization, ids, latest)
-		s.settleListed(ctx, organization, over)
+			return v.inTree()
+		})
+		s.closeListed(ctx, organization, over)
+		s.closeListed(ctx, organization, s.settleTrees(ctx, organization, inTrees))
 	}
 	return ix
+}
+
+// closeListed is closeSessions for sessions that a reader has found inactive.
+func (s *Store) closeListed(ctx context.Context, organization uuid.UUID, over []*SessionSummary) {
+	ids, latest := make([]uuid.UUID, len(over)), time.Time{}
+	for i, v := range over {
+		ids[i] = v.ID
+		if v.Status == Expired && v.Expires.After(latest) {
+			latest = v.Expires
+		}
+	}
+	s.closeSessions(ctx, organization, ids, latest)
 }
 
 // closedSessions is the organization's index of closed sessions.

@@ -6,18 +6,26 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"github.com/redis/go-redis/v9"
 )
 
 // SessionTree is a session with its descendants that are stored.
 type SessionTree struct {
 	Session
 	Children  []*SessionTree // the newest first
-	Truncated bool           // it has children that are left out, because the tree has MostInTree sessions without them
+	Truncated bool           // it has children that are left out, because the tree has as much as it may without them
 }
 
-// MostInTree is how many sessions a SessionTree has at most: those nearest to its root.
-const MostInTree = 1000
+const (
+	// MostInTree is how many sessions a SessionTree has at most: those nearest to its root.
+	MostInTree = 1000
+	// MostTreeText is how many bytes their texts have: the metadata, the scopes and the reasons of suspensions. It ends with the session
+	// that exceeds it.
+	MostTreeText = 2 << 20
+	// readAtOnce is how many sessions of a tree are in memory before their texts count.
+	readAtOnce = 32
+)
+
+var listChildren = newScript("list_children", reads)
 
 // Tree returns a session of the caller's organization or agent with its descendants, whosever agent they have. Each is read
 // after the one above it. Errors: ErrInvalidAPIKey or ErrInvalidToken, ErrUnknownSession.
@@ -26,11 +34,10 @@ func (s *Store) Tree(ctx context.Context, c Caller, id uuid.UUID) (*SessionTree,
 	if err != nil {
 		return nil, err
 	}
-	organization := c.organization()
+	reader := treeReader{s, c.organization(), MostInTree - 1, MostTreeText - textOf(root)}
 	tree := &SessionTree{Session: root}
-	level, room := []*SessionTree{tree}, MostInTree-1
-	for len(level) > 0 {
-		if level, err = s.readLevel(ctx, organization, level, &room); err != nil {
+	for level := []*SessionTree{tree}; len(level) > 0; {
+		if level, err = reader.readLevel(ctx, level); err != nil {
 			return nil, err
 		}
 	}
@@ -44,92 +51,110 @@ func (c Caller) organization() uuid.UUID {
 	return c.Key.Organization
 }
 
-// readLevel reads the children of sessions, at most room, and returns them.
-func (s *Store) readLevel(ctx context.Context, organization uuid.UUID, parents []*SessionTree, room *int) ([]*SessionTree, error) {
-	listed, err := s.listChildren(ctx, parents)
-	if err != nil {
-		return nil, err
+// treeReader reads a tree, within what room it has left.
+type treeReader struct {
+	*Store
+	organization uuid.UUID
+	sessions     int
+	text         int // bytes
+}
+
+func textOf(v Session) int {
+	size := len(v.Metadata) + len(v.SuspensionReason)
+	for _, scope := range v.Scopes {
+		size += len(scope) + len(`"",`)
 	}
-	var all, above []*SessionTree
-	for i, parent := range parents {
-		children := listed[i]
-		if len(children) > *room {
-			children, parent.Truncated = children[:*room], true
+	return size
+}
+
+// listedChild is a child of which only the id is known.
+type listedChild struct {
+	id     uuid.UUID
+	parent *SessionTree
+}
+
+// readLevel reads the children of sessions, as far as there is room, and returns them.
+func (r *treeReader) readLevel(ctx context.Context, parents []*SessionTree) (level []*SessionTree, err error) {
+	parents = slices.DeleteFunc(slices.Clone(parents), func(parent *SessionTree) bool { return parent.Delegated == nil })
+	for some := range slices.Chunk(parents, parentsAtOnce) {
+		listed, err := r.listChildren(ctx, some)
+		if err != nil {
+			return nil, err
 		}
-		*room -= len(children)
-		for _, child := range children {
-			all = append(all, &SessionTree{Session: Session{ID: child, Parent: parent.ID}})
-			above = append(above, parent)
+		for len(listed) > 0 && r.sessions > 0 && r.text >= 0 {
+			next := listed[:min(len(listed), r.sessions, readAtOnce)]
+			listed = listed[len(next):]
+			children, err := r.readChildren(ctx, next)
+			if err != nil {
+				return nil, err
+			}
+			level = append(level, children...)
 		}
-	}
-	found, err := s.readChildren(ctx, organization, all)
-	if err != nil {
-		return nil, err
-	}
-	var level []*SessionTree
-	for i, child := range all {
-		if found[i] {
-			above[i].Children = append(above[i].Children, child)
-			level = append(level, child)
+		for _, child := range listed {
+			child.parent.Truncated = true
 		}
 	}
 	return level, nil
 }
 
-// readChildren reads sessions of which only the ids are known, and says which exist: one may be on its way, or gone.
-func (s *Store) readChildren(ctx context.Context, organization uuid.UUID, children []*SessionTree) ([]bool, error) {
-	ids := make([]uuid.UUID, len(children))
-	for i, child := range children {
-		ids[i] = child.ID
+// readChildren reads children and adds them to their parents. One may be on its way, or gone.
+func (r *treeReader) readChildren(ctx context.Context, listed []listedChild) (children []*SessionTree, err error) {
+	ids := make([]uuid.UUID, len(listed))
+	for i, child := range listed {
+		ids[i] = child.id
 	}
-	owners, err := s.client.ReadAll(ctx, flow{Owner: organization}, s.keys.sessions(ids), "a")
+	found, err := r.readSome(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
-	found := make([]bool, len(children))
-	err = eachOf(ctx, len(children), func(ctx context.Context, i int) error {
+	for i, session := range found {
+		if session != nil {
+			child := &SessionTree{Session: *session}
+			listed[i].parent.Children = append(listed[i].parent.Children, child)
+			children = append(children, child)
+			r.text -= textOf(*session)
+		}
+	}
+	r.sessions -= len(listed)
+	return children, nil
+}
+
+// readSome reads sessions, with nil for one that does not exist.
+func (r *treeReader) readSome(ctx context.Context, ids []uuid.UUID) ([]*Session, error) {
+	owners, err := r.client.ReadAll(ctx, flow{Owner: r.organization}, r.keys.sessions(ids), "a")
+	if err != nil {
+		return nil, err
+	}
+	found := make([]*Session, len(ids))
+	err = eachOf(ctx, len(ids), func(ctx context.Context, i int) error {
 		if owners[i].Optional(0) == "" {
 			return owners[i].Err
 		}
-		session, err := s.readSession(ctx, ownActor(organization, owners[i].ID(0)), ids[i])
+		session, err := r.readSession(ctx, ownActor(r.organization, owners[i].ID(0)), ids[i])
 		if errors.Is(err, ErrUnknownSession) {
 			return nil
 		}
-		children[i].Session, found[i] = session, err == nil
+		found[i] = &session
 		return err
 	})
 	return found, err
 }
 
 // listChildren returns the ids of the open and the last closed children of each session, the newest first.
-func (s *Store) listChildren(ctx context.Context, parents []*SessionTree) ([][]uuid.UUID, error) {
-	var asked []*SessionTree
-	for _, parent := range parents {
-		if parent.Delegated != nil {
-			asked = append(asked, parent)
+func (r *treeReader) listChildren(ctx context.Context, parents []*SessionTree) ([]listedChild, error) {
+	listed := make([][]listedChild, len(parents))
+	err := eachOf(ctx, len(parents), func(ctx context.Context, i int) error {
+		keys := []string{r.keys.looks(parents[i].ID), r.keys.closedChildren(parents[i].ID)}
+		found, err := r.client.Run(ctx, flow{Owner: r.organization}, listChildren, keys)
+		if err != nil {
+			return err
 		}
-	}
-	open, err := pipelined(ctx, s, asked, func(p redis.Pipeliner, parent *SessionTree) *redis.StringSliceCmd {
-		return p.ZRange(ctx, s.keys.looks(parent.ID), 0, -1)
-	})
-	if err != nil {
-		return nil, err
-	}
-	closed, err := pipelined(ctx, s, asked, func(p redis.Pipeliner, parent *SessionTree) *redis.StringSliceCmd {
-		return p.ZRange(ctx, s.keys.closedChildren(parent.ID), 0, -1)
-	})
-	if err != nil {
-		return nil, err
-	}
-	listed, j := make([][]uuid.UUID, len(parents)), 0
-	for i, parent := range parents {
-		if parent.Delegated == nil {
-			continue
-		}
-		ids := append(members{}.known(open[j].Val()), members{}.known(closed[j].Val())...)
+		ids := append(members{}.packed(found, found.Text(0)), members{}.packed(found, found.Text(1))...)
 		slices.SortFunc(ids, func(a, b uuid.UUID) int { return -slices.Compare(a[:], b[:]) })
-		listed[i] = slices.Compact(ids)
-		j++
-	}
-	return listed, nil
+		for _, id := range slices.Compact(ids) {
+			listed[i] = append(listed[i], listedChild{id, parents[i]})
+		}
+		return found.Err
+	})
+	return slices.Concat(listed...), err
 }

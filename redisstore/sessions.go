@@ -143,14 +143,12 @@ func (s *Store) EndSession(ctx context.Context, c Caller, id uuid.UUID) (time.Ti
 	if err != nil {
 		return time.Time{}, act.errorFor(err)
 	}
-	s.closeSessions(ctx, act.organization, []uuid.UUID{id}, time.Time{})
 	s.usage.noteEvent(act.organization)
-	if r.Err == nil && r.Text(1) != "" {
-		if err := s.endTree(ctx, act, id, r.Text(1)); err != nil {
-			return time.Time{}, err
-		}
+	ended, flags := r.Time(0), r.Text(1)
+	if r.Err != nil {
+		return time.Time{}, r.Err
 	}
-	return r.Time(0), r.Err
+	return ended, s.endTree(ctx, act, id, flags)
 }
 
 // sessionKeys are the keys of a script that reads a session. They include the audit trail, for what the script observes.

@@ -40,7 +40,7 @@ var contractResponses = map[string]string{
 	"POST /v1/sessions/s1/requests/r1/deny":    contractDenied,
 
 	"GET /v1/sessions/s1/tree": contractParent + `,"children":[` + contractParent + `,"parent_session_id":"s1","children":[` +
-		contractParent + `,"children":[]}]}]}`,
+		contractParent + `,"children":[],"children_truncated":true}]}]}`,
 	"PUT /v1/budget":                    contractBudget,
 	"GET /v1/budget":                    contractBudget,
 	"POST /v1/transactions/t1/commit":   contractTransaction,

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -40,11 +41,12 @@ func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
 	t.Parallel()
 	onEachRedis(t, func(t *testing.T, api *client) {
 		w := api.newTenant()
-		agent := w.post("/v1/agents", fields{"name": "scout", "scopes": list(), "limits": fields{
-			"max_value_usd_per_day": num("5"), "max_actions_per_minute": num("4"), "max_open_sessions": num("1")}}, asKey(w.key)).is(201).text("id")
-		session := w.post("/sessions", fields{"agent_id": agent}, asKey(w.key)).is(201).text("id")
+		created := w.post("/v1/agents", fields{"name": "scout", "scopes": list(), "limits": fields{
+			"max_value_usd_per_day": num("5"), "max_actions_per_minute": num("4"), "max_open_sessions": num("1")}}, asKey(w.key)).is(201)
+		w.agent = agent{created.text("id"), created.text("secret")}
+		session := w.post("/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).is(201).text("id")
 		charge := func(body fields) *response { return w.post("/sessions/"+session+"/actions", body, asKey(w.key)) }
-		w.post("/sessions", fields{"agent_id": agent}, asKey(w.key)).refused(403, "agent_limit_reached").
+		w.post("/sessions", fields{"agent_id": w.agent.id}, asKey(w.key)).refused(403, "agent_limit_reached").
 			has(fields{"limit": "max_open_sessions"})
 		charge(fields{"value_usd": num("3")}).is(200)
 		charge(fields{"value_usd": num("2.000001")}).refused(403, "agent_limit_reached").
@@ -52,8 +54,9 @@ func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
 		charge(fields{"count": num("5")}).refused(403, "agent_limit_reached").has(fields{"limit": "max_actions_per_minute"})
 		fast := charge(fields{"count": num("4")}).refused(429, "rate_limited")
 		fast.has(fields{"limit": "max_actions_per_minute"})
-		if after := fast.header.Get("Retry-After"); after == "" || after == "0" || strings.HasPrefix(after, "-") {
-			t.Errorf("Retry-After: %q", after)
+		after := fast.header.Get("Retry-After")
+		if seconds, err := strconv.Atoi(after); err != nil || seconds < 1 || fast.object()["retry_after_seconds"] != num(after) {
+			t.Errorf("Retry-After: %q, %v in the body", after, fast.object()["retry_after_seconds"])
 		}
 		items := w.post("/v1/actions", fields{"actions": []any{
 			fields{"session_id": session, "value_usd": num("2")}, fields{"session_id": session, "value_usd": num("1")},
@@ -61,6 +64,24 @@ func TestAnAgentsLimitsRefuseWithWhatAClientNeeds(t *testing.T) {
 		for i, status := range []string{"200", "403", "429"} {
 			if got := items[i]["status"]; got != num(status) {
 				t.Errorf("item %d has status %v, want %s", i, got, status)
+			}
+		}
+		if body := items[2]["body"].(map[string]any); body["retry_after_seconds"] == nil || body["retry_after_seconds"] == num("0") {
+			t.Errorf("an item that is too fast is answered %v, without the time to wait", body)
+		}
+		begin := fields{"action_type": "pay", "session_id": session, "value_usd": num("3")}
+		access := asAgent(w.exchange().access)
+		w.post("/v1/transactions", begin, access).refused(403, "agent_limit_reached")
+		w.post("/v1/transactions", begin.with(fields{"dry_run": true}), access).refused(403, "agent_limit_reached")
+		_, body := scraped(t, api.on.address, "GET", "/metrics")
+		for _, line := range []string{
+			`remit_charges_total{outcome="max_value_usd_per_day"} 2`, `remit_charges_total{outcome="max_actions_per_minute"} 3`,
+			`remit_agent_limit_refusals_total{limit="max_value_usd_per_day"} 3`,
+			`remit_agent_limit_refusals_total{limit="max_actions_per_minute"} 3`,
+			`remit_agent_limit_refusals_total{limit="max_open_sessions"} 1`,
+		} {
+			if !strings.Contains(body, line+"\n") {
+				t.Errorf("there is no line %s", line)
 			}
 		}
 	})

@@ -199,6 +199,7 @@ func (s *Server) grantLease(ctx *fasthttp.RequestCtx) error {
 	granted, err := s.store.GrantLease(requestContext(ctx), caller.Caller, id, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
+		s.metrics.refusedByAgent(err)
 		return err
 	}
 	if !isReplay(wanted.Idempotency) {

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"errors"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -34,17 +33,6 @@ type serviceMetrics struct {
 	limitedOrganizations, limitedTokens prometheus.Counter
 	tokenHits, tokenMisses              atomic.Uint64 // of the token cache, which is replaced with its keyring
 	shed                                atomic.Uint64
-}
-
-// chargeMetrics count charges by outcome, whether they came alone, in a batch or from a gateway.
-type chargeMetrics struct {
-	allowed, maxActions, maxValue, maxCommitted, notActive, suspended, scope prometheus.Counter
-
-	actions                   prometheus.Counter
-	byCharges, byTransactions prometheus.Counter // micro-USD
-	byLeases                  prometheus.Counter
-
-	observed map[string]prometheus.Counter // by the limit that would have refused
 }
 
 // leaseMetrics count leases. What expires unsettled is counted by the store.
@@ -91,6 +79,15 @@ func (c *serviceMetrics) counters(name, help, label string, byValue map[string]*
 	}
 }
 
+// byLimit registers one counter for each of these limits, as values of a label.
+func (c *serviceMetrics) byLimit(name, help, label string, limits ...string) limitCounters {
+	counters := make(limitCounters, len(limits))
+	for _, limit := range limits {
+		counters[limit] = c.counter(name, help, prometheus.Labels{label: limit})
+	}
+	return counters
+}
+
 func (c *serviceMetrics) registerTokens() {
 	c.counters("remit_tokens_issued_total", "Token pairs issued, by grant.", "grant",
 		map[string]*prometheus.Counter{"client_secret": &c.tokensBySecret, "refresh_token": &c.tokensByRefresh})
@@ -112,19 +109,19 @@ func (c *serviceMetrics) registerSessions() {
 		"begun": &c.begun, "committed": &c.committed, "rolled_back": &c.rolledBack,
 	})
 	all := &c.charges
-	c.counters("remit_charges_total", "Charges, by outcome: allowed, or the limit that refused them.", "outcome", map[string]*prometheus.Counter{
-		"allowed": &all.allowed, "max_actions": &all.maxActions, "max_value_usd": &all.maxValue, "max_committed_usd": &all.maxCommitted,
-		"not_active": &all.notActive, "suspended": &all.suspended, "scope": &all.scope,
+	const outcomes = "Charges, by outcome: allowed, or the limit that refused them."
+	c.counters("remit_charges_total", outcomes, "outcome", map[string]*prometheus.Counter{
+		"allowed": &all.allowed, "not_active": &all.notActive, "suspended": &all.suspended, "scope": &all.scope,
 	})
+	all.byLimit = c.byLimit("remit_charges_total", outcomes, "outcome", limitsOfAmount...)
 	all.actions = c.counter("remit_actions_charged_total", "Actions charged: by charges, by transactions begun in sessions and by settled leases.", nil)
 	c.counters("remit_charged_micro_usd_total", "Value charged, in millionths of a US dollar. Rollbacks do not lower it.", "by",
 		map[string]*prometheus.Counter{"charge": &all.byCharges, "transaction": &all.byTransactions, "lease": &all.byLeases})
-	all.observed = map[string]prometheus.Counter{}
-	for _, limit := range []string{"max_actions", "max_value_usd", "max_committed_usd", "max_value_usd_per_action",
-		redisstore.LimitValuePerDay, redisstore.LimitActionsPerMinute} {
-		all.observed[limit] = c.counter("remit_observed_refusals_total",
-			"Charges, begins, changes of holds and grants of leases that a limit would have refused, in sessions that observe.", prometheus.Labels{"limit": limit})
-	}
+	all.observed = c.byLimit("remit_observed_refusals_total",
+		"Charges, begins, changes of holds and grants of leases that a limit would have refused, in sessions that observe.", "limit", limitsOfAmount...)
+	all.byAgent = c.byLimit("remit_agent_limit_refusals_total",
+		"Charges, begins, changes of holds, leases, renewals and sessions that a limit of the agent refused.", "limit",
+		redisstore.LimitValuePerDay, redisstore.LimitActionsPerMinute, redisstore.LimitOpenSessions)
 	c.leases.granted = c.counter("remit_leases_granted_total", "Leases granted, renewals included.", nil)
 	c.leases.settled = c.counter("remit_leases_settled_total", "Leases settled, late ones included, repetitions excluded.", nil)
 	c.leases.overage = c.counter("remit_lease_overage_micro_usd_total",
@@ -169,28 +166,6 @@ func (c *serviceMetrics) registerGauges(version string, connections, waiters fun
 	}, func() float64 { return 1 }))
 }
 
-// charged counts the outcome of a charge, unless it is a dry run or replayed from an earlier request.
-func (c *serviceMetrics) charged(wanted redisstore.Charge, err error) {
-	if wanted.DryRun || isReplay(wanted.Idempotency) {
-		return
-	}
-	all := &c.charges
-	if err == nil {
-		all.allowed.Inc()
-		all.actions.Add(float64(wanted.Count))
-		all.byCharges.Add(float64(wanted.Value)) // whole and below 2^53, so exact
-		return
-	}
-	all.refused(err)
-}
-
-// observed counts what a limit would have refused in a session that observes, unless it is "", or it is a dry run or replayed.
-func (c *serviceMetrics) observed(limit string, dryRun bool, idempotency *redisstore.Idempotency) {
-	if counter := c.charges.observed[limit]; counter != nil && !dryRun && !isReplay(idempotency) {
-		counter.Inc()
-	}
-}
-
 // settled counts the settlement of a lease, unless it was settled before.
 func (c *serviceMetrics) settled(v redisstore.Settlement) {
 	if v.Repeated {
@@ -203,6 +178,7 @@ func (c *serviceMetrics) settled(v redisstore.Settlement) {
 	if v.Renewed != nil {
 		c.leases.granted.Inc()
 	}
+	c.charges.byAgent.count(v.Limit)
 }
 
 // transaction counts a transaction on the counter of its new status, unless its outcome is replayed.
@@ -236,47 +212,6 @@ func (h *holdMetrics) count(t redisstore.Transaction) {
 	case t.Committed.IsZero():
 		h.rolledBack.Inc()
 		h.duration.Observe(t.RolledBack.Sub(t.Created).Seconds())
-	}
-}
-
-// batch counts the charges of a batch. The idempotency key belongs to the batch, not to its charges.
-func (c *serviceMetrics) batch(refused []error, wanted []redisstore.BatchCharge, outcomes []redisstore.ChargeOutcome, idempotency *redisstore.Idempotency) {
-	if isReplay(idempotency) {
-		return
-	}
-	c.batchItems.Add(float64(len(refused)))
-	for _, err := range refused {
-		if err != nil {
-			c.charges.refused(err)
-		}
-	}
-	for i, outcome := range outcomes {
-		c.charged(wanted[i].Charge, outcome.Err)
-		c.observed(outcome.Usage.WouldRefuse, false, nil)
-	}
-}
-
-// refused counts a charge that a session's limits refused. Other errors concern the request and are not counted here.
-func (c *chargeMetrics) refused(err error) {
-	var limit *redisstore.LimitError
-	var notActive *redisstore.NotActiveError
-	var agent *redisstore.AgentSuspendedError
-	var session *redisstore.SessionSuspendedError
-	var held *redisstore.ScopeError
-	var scope *scopeError
-	switch {
-	case errors.As(err, &limit) && limit.Limit == "max_actions":
-		c.maxActions.Inc()
-	case errors.As(err, &limit) && limit.Limit == "max_committed_usd":
-		c.maxCommitted.Inc()
-	case errors.As(err, &limit):
-		c.maxValue.Inc()
-	case errors.As(err, &notActive):
-		c.notActive.Inc()
-	case errors.As(err, &agent), errors.As(err, &session):
-		c.suspended.Inc()
-	case errors.As(err, &held), errors.As(err, &scope):
-		c.scope.Inc()
 	}
 }
 

@@ -75,8 +75,17 @@ var rules = []rule{
 
 var internalError = rule{errPanic, 500, "internal_error", "an internal error; it is logged under the request id"}
 
-// problemOf returns the problem that answers an error. The text of an unknown error is logged and not sent.
+// problemOf returns the problem that answers an error. The text of an unknown error is logged and not sent. The body of a
+// rate_limited problem has the time to wait too, because an item of a batch has no headers.
 func problemOf(err error) problem {
+	p := bareProblemOf(err)
+	if p.Code == "rate_limited" {
+		p.RetryAfter = retryAfter(err, p)
+	}
+	return p
+}
+
+func bareProblemOf(err error) problem {
 	var typed interface{ problem() problem } // an error type of this package
 	if errors.As(err, &typed) {
 		return typed.problem()

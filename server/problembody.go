@@ -23,6 +23,7 @@ type problem struct {
 	ResetsAt          timestamp         `json:"resets_at,omitzero"`
 	Suspended         timestamp         `json:"suspended_at,omitzero"`
 	Parent            uuid.UUID         `json:"parent_session_id,omitzero"`
+	RetryAfter        int               `json:"retry_after_seconds,omitzero"` // of rate_limited, as in the header Retry-After
 	*limitUsage
 	*quotaUsage
 	*budgetRoom

@@ -76,7 +76,7 @@ var (
 		"budget_exhausted":      {"remaining_usd", "resets_at"},
 		"quota_exceeded":        {"quota", "used", "max"},
 		"agent_limit_reached":   {"limit", "resets_at"},
-		"rate_limited":          {"limit"},
+		"rate_limited":          {"limit", "retry_after_seconds"},
 
 		"transaction_not_pending":    {"transaction_status"},
 		"transaction_not_reversible": {"transaction_status"},

@@ -189,6 +189,7 @@ func (s *Server) createSession(ctx *fasthttp.RequestCtx) error {
 		return invalid("scopes", "must be scopes of the agent; it does not have "+held.Scope)
 	}
 	if err != nil {
+		s.metrics.refusedByAgent(err)
 		return err
 	}
 	if !isReplay(wanted.Idempotency) {

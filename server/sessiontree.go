@@ -41,8 +41,8 @@ func sessionTreeOf(v *redisstore.SessionTree) sessionTreeAnswer {
 	return a
 }
 
-// treeSessionBytes is about how large a session with usual metadata is in the response.
-const treeSessionBytes = 800
+// mostTreeBytes is about how large the response may be: 800 bytes for each session, and the texts.
+const mostTreeBytes = redisstore.MostInTree*800 + redisstore.MostTreeText
 
 // getSessionTree returns a session with its descendants, of whatever agents.
 func (s *Server) getSessionTree(ctx *fasthttp.RequestCtx) error {
@@ -50,7 +50,7 @@ func (s *Server) getSessionTree(ctx *fasthttp.RequestCtx) error {
 	if err != nil {
 		return err
 	}
-	if err := s.reserveAnswer(ctx, redisstore.MostInTree*treeSessionBytes); err != nil {
+	if err := s.reserveAnswer(ctx, mostTreeBytes); err != nil {
 		return err
 	}
 	tree, err := s.store.Tree(requestContext(ctx), caller.Caller, id)

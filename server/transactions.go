@@ -186,6 +186,9 @@ func (s *Server) beginTransaction(ctx *fasthttp.RequestCtx) error {
 	}
 	begun, err := s.store.Begin(requestContext(ctx), *access.caller.Token, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
+	if err != nil && !wanted.DryRun {
+		s.metrics.refusedByAgent(err)
+	}
 	if err != nil {
 		return err
 	}
@@ -242,6 +245,7 @@ func (s *Server) changeHold(ctx *fasthttp.RequestCtx) error {
 	changed, err := s.store.ChangeHold(requestContext(ctx), agent, id, wanted)
 	s.reportReplay(ctx, wanted.Idempotency)
 	if err != nil {
+		s.metrics.refusedByAgent(err)
 		return err
 	}
 	s.metrics.observed(changed.WouldRefuse, false, wanted.Idempotency)

@@ -149,6 +149,7 @@ func (s *service) work() {
 	s.transactions(session)
 	s.leases()
 	s.observe()
+	s.limits()
 	for _, err := range s.organization.Sessions(ctx, client.SessionFilter{}) {
 		s.must(err)
 		break
@@ -186,6 +187,15 @@ func (s *service) observe() {
 	session := s.session(client.SessionParams{MaxActions: 1}).ID()
 	s.wants(http.StatusOK, "PATCH", "/v1/sessions/"+session, `{"enforcement":"observe"}`, "X-API-Key", s.apiKey)
 	s.wants(http.StatusOK, "POST", "/v1/sessions/"+session+"/actions", `{"count":2}`, "X-API-Key", s.apiKey)
+}
+
+// limits lets a limit of an agent refuse a session, and an agent ask for more than its session allows.
+func (s *service) limits() {
+	s.Helper()
+	made := s.wants(http.StatusCreated, "POST", "/v1/agents", `{"name":"bound","scopes":[],"limits":{"max_open_sessions":0}}`, "X-API-Key", s.apiKey)
+	s.wants(http.StatusForbidden, "POST", "/v1/sessions", fmt.Sprintf(`{"agent_id":%q}`, id.FindStringSubmatch(made)[1]), "X-API-Key", s.apiKey)
+	_, err := s.session(client.SessionParams{}).RequestMore(s.Context(), client.MoreParams{AddActions: 1, Reason: "one page is left"})
+	s.must(err)
 }
 
 var id = regexp.MustCompile(`"id":"([^"]+)"`)

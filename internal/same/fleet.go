@@ -80,12 +80,13 @@ func trees(done *steps, o *client.Organization, session *client.Session) {
 	get(o.SessionTree(ctx, "s1"))
 	tree := get(session.Tree(ctx))
 	done.add("read a tree", "%s %d %s %s", tree.ValueDelegated, tree.ActionsDelegated, tree.Children[0].ParentSessionID, tree.Children[0].Children[0].ID)
+	done.add("a tree that is not complete", "%t", tree.Children[0].Children[0].ChildrenTruncated)
 	set := get(o.SetBudget(ctx, client.BudgetParams{MaxValue: 100 * money.USD, Period: "month"}))
 	done.add("set a budget", "%s %s", set.MaxValue, set.Period)
 	budget := get(o.GetBudget(ctx))
 	done.add("read a budget", "%s %s %s %d", budget.ValueReserved, budget.ValueUsed, budget.Remaining, budget.ResetsAt.Unix())
 	must(o.DeleteBudget(ctx))
-	done.add("remove a budget", "true")
+	done.add("delete a budget", "true")
 }
 
 func fleetRefusals(done *steps) {

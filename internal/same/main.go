@@ -40,6 +40,7 @@ func main() {
 		transactions(&done, o, session)
 		tokens(&done, remit, o, scout.ID)
 		refusals(&done, remit, o, session)
+		served(&done, remit, o)
 		ends(&done, o, scout.ID, session)
 	case "contract":
 		contract(&done, remit)

@@ -293,13 +293,14 @@ def trees(o: remit.Organization, session: remit.Session) -> None:
     tree = session.tree()
     child = tree.children[0]
     add("read a tree", tree.value_delegated, tree.actions_delegated, child.parent_session_id, child.children[0].id)
+    add("a tree that is not complete", child.children[0].children_truncated)
     made = o.set_budget(100, "month")
     add("set a budget", made.max_value, made.period)
     budget = o.get_budget()
     assert budget.resets_at
     add("read a budget", budget.value_reserved, budget.value_used, budget.remaining, seconds(budget.resets_at))
     o.delete_budget()
-    add("remove a budget", True)
+    add("delete a budget", True)
 
 
 def fleet_refusals() -> None:
@@ -314,6 +315,113 @@ def fleet_refusals() -> None:
     add("the session is suspended", seconds(paused.suspended_at))
     refused(remit.RequestDecided, lambda: once.create_agent("request_decided"))
     add("a request was decided otherwise", True)
+
+
+def served(client: remit.Client, o: remit.Organization) -> None:
+    """Makes to the service those calls of fleet that need no state which a test cannot create."""
+    made = o.create_agent("planner", ["sessions:delegate"])
+    assert made.secret
+    agent = client.agent(made.id, made.secret)
+    served_suspensions(o, agent)
+    served_limits(o, agent)
+    served_trials(o, agent)
+    served_requests(o, agent)
+    served_trees(o, agent)
+    for event in o.events(agent.id, wait=False):
+        if event.type == "session.more_requested":
+            add("an event of a request for more", event.session_request_id != "")
+        elif event.type == "session.delegated":
+            add("an event of a child session", event.child_session_id != "")
+
+
+def served_suspensions(o: remit.Organization, agent: remit.Agent) -> None:
+    session = agent.session(o.create_session(agent.id).id)
+    add("suspend an agent", o.suspend_agent(agent.id, "leak").suspension_reason)
+    add("the agent is suspended", refused(remit.AgentSuspended, session.charge).suspended_at is not None)
+    add("resume an agent", o.resume_agent(agent.id).suspended_at is None)
+    add("suspend all agents", o.suspend_all_agents())
+    add("resume all agents", o.resume_all_agents())
+    add("suspend a session", o.suspend_session(session.id, "odd").suspension_reason)
+    add("the session is suspended", refused(remit.SessionSuspended, session.charge).suspended_at is not None)
+    add("resume a session", o.resume_session(session.id).suspended_at is None)
+
+
+def served_limits(o: remit.Organization, agent: remit.Agent) -> None:
+    limits = remit.AgentLimits(max_value_per_day=1, max_actions_per_minute=3, max_open_sessions=2)
+    changed = o.update_agent(agent.id, description="limited", limits=limits)
+    add("change an agent", changed.description)
+    assert changed.limits
+    now = changed.limits
+    add("limits of an agent", now.max_value_per_day, now.max_actions_per_minute, now.max_open_sessions)
+    session = agent.session(o.create_session(agent.id, max_value_per_action="0.75").id)
+    add("limit each action", refused(remit.LimitReached, lambda: session.charge(value="0.8")).limit)
+    session.charge(value="0.75")
+    spent = refused(remit.AgentLimitReached, lambda: session.charge(value="0.5"))
+    add("a limit of the agent is reached", spent.limit, spent.resets_at is not None)
+    used = o.get_agent(agent.id).usage
+    assert used
+    add("usage of an agent", used.value_used_today, used.open_sessions)
+    fast = session.charge_many([remit.Charge(count=2), remit.Charge(count=3)])[1].error
+    assert fast
+    add("when to send an item again", isinstance(fast, remit.RateLimited), fast.retry_after > 0)
+    none = remit.AgentLimits(remit.NO_LIMIT, remit.NO_LIMIT, remit.NO_LIMIT)
+    unlimited = o.update_agent(agent.id, limits=none).limits
+    assert unlimited
+    add("remove a limit", unlimited.max_value_per_day is None)
+
+
+def served_trials(o: remit.Organization, agent: remit.Agent) -> None:
+    session = agent.session(o.create_session(agent.id, max_actions=1, enforcement="observe").id)
+    add("try a charge", session.dry_run_charge(count=2).would_refuse)
+    add("try a transaction", not session.dry_run_begin("pay").would_refuse)
+    session.charge(count=2)
+    info = o.get_session(session.id)
+    add("look before enforcing", info.enforcement, info.observed_refusals)
+
+
+def served_requests(o: remit.Organization, agent: remit.Agent) -> None:
+    session = agent.session(o.create_session(agent.id, max_actions=1).id)
+    # The key is that of a charge with the key "two", which asks for the same.
+    asked = session.request_more("more pages", add_actions=1, idempotency_key="two-ask-1")
+    add("ask for more", asked.status, asked.add_actions)
+    add("list requests for more", len(o.requests(session.id, status="pending")))
+    add("deny a request for more", o.deny_request(session.id, asked.id, "too dear").status)
+    add("read a request for more", o.get_request(session.id, asked.id).comment)
+    denied = refused(
+        remit.RequestNotApproved,
+        lambda: session.charge(count=2, on_limit="ask", reason="more pages", idempotency_key="two"),
+    )
+    assert denied.request
+    add("more is not approved", denied.request.status, denied.request.comment)
+    refused(remit.RequestDecided, lambda: o.approve_request(session.id, asked.id))
+    add("a request was decided otherwise", True)
+    asked = session.request_more("more pages", add_actions=1)
+    add("approve a request for more", o.approve_request(session.id, asked.id).granted_actions)
+    add("wait for the decision", session.await_request(asked.id).status)
+    add("ask when a limit is reached", session.charge(count=2, on_limit="ask", reason="more pages").max_actions)
+
+
+def served_trees(o: remit.Organization, agent: remit.Agent) -> None:
+    made = o.set_budget(3, "month")
+    add("set a budget", made.max_value, made.period)
+    parent = agent.session(o.create_session(agent.id, max_actions=10, max_value=2).id)
+    child = parent.create_child(max_actions=4, max_value=1)
+    add("create a child session", child.parent_session_id == parent.id)
+    tree = o.session_tree(parent.id)
+    add("read a tree", tree.value_delegated, tree.actions_delegated, len(tree.children))
+    add("a tree that is not complete", tree.children_truncated)
+    beyond = refused(remit.LimitReached, lambda: parent.create_child(max_actions=4, max_value=2))
+    add("a limit is reached", beyond.limit, beyond.parent_session_id == parent.id)
+    agent.session(child.id).charge(value="0.25")
+    agent.session(child.id).end()
+    add("read a session", o.get_session(parent.id).value_used)
+    exhausted = refused(remit.BudgetExhausted, lambda: o.create_session(agent.id, max_value=2))
+    add("the budget is exhausted", exhausted.remaining, exhausted.resets_at is not None)
+    budget = o.get_budget()
+    add("read a budget", budget.value_reserved, budget.value_used, budget.remaining)
+    o.delete_budget()
+    refused(remit.NotFound, o.get_budget)
+    add("delete a budget", True)
 
 
 def seconds(moment: Optional[datetime]) -> int:
@@ -332,5 +440,6 @@ with remit.Client.from_env() as service:
         transactions(organization, budget)
         tokens(service, organization, agent_id)
         refusals(service, organization, budget)
+        served(service, organization)
         ends(organization, agent_id, budget)
 print(json.dumps(done))

@@ -114,6 +114,80 @@ tx.commit(value="1.25")
 org.transaction(tx.id).reverse("wrong customer")
 # end
 
+# sample: requestMore
+# A charge with on_limit="ask" does this by itself, and waits.
+asked = session.request_more("12 of 40 invoices are left", add_value=5)
+# end
+
+# sample: listRequests
+for request in org.requests(budget.id, status="pending"):
+    print(request.reason, request.add_value)
+# end
+
+# sample: approveRequest
+approved = org.approve_request(budget.id, asked.id, add_value="2.5", comment="half for now")
+print(approved.status, approved.granted_value)
+# end
+
+# sample: getRequest
+decided = session.await_request(asked.id)  # returns when somebody has decided, or the session has ended
+print(decided.status, decided.comment)
+# end
+
+asked = session.request_more("one more page", add_actions=10)
+# sample: denyRequest
+org.deny_request(budget.id, asked.id, "the report is long enough")
+# end
+
+# sample: setBudget
+of_all = org.set_budget(500, "month")
+print(of_all.remaining)
+# end
+
+# sample: getBudget
+of_all = org.get_budget()
+print(of_all.value_used, of_all.value_reserved, of_all.remaining)
+# end
+
+# sample: deleteBudget
+org.delete_budget()
+# end
+
+# sample: getSessionTree
+for child in org.session_tree(budget.id).children:
+    print(child.agent_id, child.value_used, child.max_value)
+# end
+
+# sample: changeAgent
+limited = org.update_agent(agent.id, limits=remit.AgentLimits(max_actions_per_minute=600))
+print(limited.limits)
+# end
+
+# sample: suspendAgent
+stopped = org.suspend_agent(agent.id, "it loops")
+print(stopped.suspended_at)
+# end
+
+# sample: resumeAgent
+org.resume_agent(agent.id)
+# end
+
+# sample: suspendAgents
+print(org.suspend_all_agents("an incident"), "agents are suspended")
+# end
+
+# sample: resumeAgents
+print(org.resume_all_agents(), "agents go on")
+# end
+
+# sample: suspendSession
+org.suspend_session(budget.id, "to be checked")
+# end
+
+# sample: resumeSession
+org.resume_session(budget.id, "checked")
+# end
+
 # sample: listEvents
 for event in org.events(agent.id, wait=False):
     print(event.occurred_at, event.type)

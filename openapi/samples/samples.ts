@@ -110,6 +110,78 @@ await tx.commit({ value: usd("1.25") });
 await org.transaction(tx.id).reverse("wrong customer");
 // end
 
+// sample: requestMore
+// A charge with onLimit: "ask" does this by itself, and waits.
+let asked = await session.requestMore({ addValue: usd("5"), reason: "12 of 40 invoices are left" });
+// end
+
+// sample: listRequests
+for (const r of await org.requests(budget.id, { status: "pending" })) console.log(r.reason, r.addValue);
+// end
+
+// sample: approveRequest
+const approved = await org.approveRequest(budget.id, asked.id, { addValue: usd("2.5"), comment: "half for now" });
+console.log(approved.status, approved.grantedValue);
+// end
+
+// sample: getRequest
+const decided = await session.awaitRequest(asked.id); // returns when somebody has decided, or the session has ended
+console.log(decided.status, decided.comment);
+// end
+
+asked = await session.requestMore({ addActions: 10, reason: "one more page" });
+// sample: denyRequest
+await org.denyRequest(budget.id, asked.id, "the report is long enough");
+// end
+
+// sample: setBudget
+const ofAll = await org.setBudget({ maxValue: usd("500"), period: "month" });
+console.log(ofAll.remaining);
+// end
+
+// sample: getBudget
+const { valueUsed, valueReserved, remaining } = await org.getBudget();
+console.log(valueUsed, valueReserved, remaining);
+// end
+
+// sample: deleteBudget
+await org.deleteBudget();
+// end
+
+// sample: getSessionTree
+for (const child of (await org.sessionTree(budget.id)).children) console.log(child.agentId, child.valueUsed, child.maxValue);
+// end
+
+// sample: changeAgent
+const limited = await org.updateAgent(agent.id, { limits: { maxActionsPerMinute: 600 } });
+console.log(limited.limits?.maxActionsPerMinute);
+// end
+
+// sample: suspendAgent
+const stopped = await org.suspendAgent(agent.id, "it loops");
+console.log(stopped.suspendedAt);
+// end
+
+// sample: resumeAgent
+await org.resumeAgent(agent.id);
+// end
+
+// sample: suspendAgents
+console.log(await org.suspendAllAgents("an incident"), "agents are suspended");
+// end
+
+// sample: resumeAgents
+console.log(await org.resumeAllAgents(), "agents go on");
+// end
+
+// sample: suspendSession
+await org.suspendSession(budget.id, "to be checked");
+// end
+
+// sample: resumeSession
+await org.resumeSession(budget.id, "checked");
+// end
+
 // sample: listEvents
 for await (const event of org.events(agent.id, { wait: false })) console.log(event.occurredAt, event.type);
 // end

@@ -42,6 +42,15 @@ func run(ctx context.Context) error {
 	if err := transactions(ctx, org, session); err != nil {
 		return err
 	}
+	if err := requests(ctx, org, session); err != nil {
+		return err
+	}
+	if err := budgets(ctx, org, session.ID()); err != nil {
+		return err
+	}
+	if err := suspensions(ctx, org, agent.ID(), session.ID()); err != nil {
+		return err
+	}
 	if err := events(ctx, org, agent.ID()); err != nil {
 		return err
 	}
@@ -236,6 +245,142 @@ func transactions(ctx context.Context, org *client.Organization, session *client
 
 	// sample: rollbackTransaction
 	if err := org.Transaction(tx.ID()).Reverse(ctx, "wrong customer"); err != nil {
+		return err
+	}
+	// end
+	return nil
+}
+
+func requests(ctx context.Context, org *client.Organization, session *client.Session) error {
+	// sample: requestMore
+	// A charge with OnLimit: client.Ask does this by itself, and waits.
+	asked, err := session.RequestMore(ctx, client.MoreParams{AddValue: 5_000_000, Reason: "12 of 40 invoices are left"})
+	if err != nil {
+		return err
+	}
+	// end
+
+	// sample: listRequests
+	pending, err := org.Requests(ctx, session.ID(), client.MoreFilter{Status: "pending"})
+	if err != nil {
+		return err
+	}
+	fmt.Println(pending[0].Reason, pending[0].AddValue)
+	// end
+
+	// sample: approveRequest
+	half := money.MicroUSD(2_500_000)
+	approved, err := org.ApproveRequest(ctx, session.ID(), asked.ID, client.ApprovalParams{AddValue: &half, Comment: "half for now"})
+	if err != nil {
+		return err
+	}
+	fmt.Println(approved.Status, approved.GrantedValue)
+	// end
+
+	// sample: getRequest
+	decided, err := session.AwaitRequest(ctx, asked.ID) // returns when somebody has decided, or the session has ended
+	if err != nil {
+		return err
+	}
+	fmt.Println(decided.Status, decided.Comment)
+	// end
+
+	again, err := session.RequestMore(ctx, client.MoreParams{AddActions: 10, Reason: "one more page"})
+	if err != nil {
+		return err
+	}
+	asked = again
+	// sample: denyRequest
+	if _, err := org.DenyRequest(ctx, session.ID(), asked.ID, "the report is long enough"); err != nil {
+		return err
+	}
+	// end
+	return nil
+}
+
+func budgets(ctx context.Context, org *client.Organization, sessionID string) error {
+	// sample: setBudget
+	budget, err := org.SetBudget(ctx, client.BudgetParams{MaxValue: 500_000_000, Period: "month"})
+	if err != nil {
+		return err
+	}
+	fmt.Println(budget.Remaining)
+	// end
+
+	// sample: getBudget
+	now, err := org.GetBudget(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println(now.ValueUsed, now.ValueReserved, now.Remaining)
+	// end
+
+	// sample: deleteBudget
+	if err := org.DeleteBudget(ctx); err != nil {
+		return err
+	}
+	// end
+
+	// sample: getSessionTree
+	tree, err := org.SessionTree(ctx, sessionID)
+	if err != nil {
+		return err
+	}
+	for _, child := range tree.Children {
+		fmt.Println(child.AgentID, child.ValueUsed, child.MaxValue)
+	}
+	// end
+	return nil
+}
+
+func suspensions(ctx context.Context, org *client.Organization, agentID, sessionID string) error {
+	// sample: changeAgent
+	perMinute := int64(600)
+	limited, err := org.UpdateAgent(ctx, agentID, client.AgentChanges{Limits: client.AgentLimits{MaxActionsPerMinute: &perMinute}})
+	if err != nil {
+		return err
+	}
+	fmt.Println(*limited.Limits.MaxActionsPerMinute)
+	// end
+
+	// sample: suspendAgent
+	stopped, err := org.SuspendAgent(ctx, agentID, "it loops")
+	if err != nil {
+		return err
+	}
+	fmt.Println(stopped.SuspendedAt)
+	// end
+
+	// sample: resumeAgent
+	if _, err := org.ResumeAgent(ctx, agentID, ""); err != nil {
+		return err
+	}
+	// end
+
+	// sample: suspendAgents
+	suspended, err := org.SuspendAllAgents(ctx, "an incident")
+	if err != nil {
+		return err
+	}
+	fmt.Println(suspended, "agents are suspended")
+	// end
+
+	// sample: resumeAgents
+	resumed, err := org.ResumeAllAgents(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println(resumed, "agents go on")
+	// end
+
+	// sample: suspendSession
+	if _, err := org.SuspendSession(ctx, sessionID, "to be checked"); err != nil {
+		return err
+	}
+	// end
+
+	// sample: resumeSession
+	if _, err := org.ResumeSession(ctx, sessionID, "checked"); err != nil {
 		return err
 	}
 	// end

@@ -37,7 +37,7 @@ export class RemitError extends Error {
   /** The request id in the service's log; empty if unknown. */
   readonly requestId: string;
   readonly fields: readonly FieldError[];
-  /** In seconds; undefined if the response has no Retry-After. */
+  /** In seconds; undefined if the response does not say. */
   readonly retryAfter: number | undefined;
 
   constructor(place: string, said: Said) {
@@ -315,7 +315,7 @@ const byStatus: Readonly<Record<number, new (place: string, said: Said) => Remit
 export function errorFrom(place: string, status: number, body: string | Answer, retryAfter?: number): RemitError {
   try {
     const answer = object(typeof body === "string" ? parse(body) : body);
-    const said = { ...saidIn(answer), status, retryAfter };
+    const said = { ...saidIn(answer), status, retryAfter: retryAfter ?? maybe(answer, "retry_after_seconds", whole) };
     return new (typeOf(said.code, status))(place, said, answer);
   } catch {
     const foreign = { status, detail: "the answer is not Remit's", retryAfter };

@@ -18,6 +18,8 @@ export interface Event {
   readonly transactionId: string | undefined;
   readonly familyId: string | undefined; // the refresh-token family
   readonly leaseId: string | undefined;
+  readonly sessionRequestId: string | undefined; // the request for more
+  readonly childSessionId: string | undefined; // that became or was a part of the session
   readonly data: JSONObject | undefined; // amounts, whose names end in _usd, are MicroUSD
 }
 
@@ -59,6 +61,8 @@ function eventFrom(value: unknown): Event {
     transactionId: maybe(answer, "transaction_id", text),
     familyId: maybe(answer, "family_id", text),
     leaseId: maybe(answer, "lease_id", text),
+    sessionRequestId: maybe(answer, "session_request_id", text),
+    childSessionId: maybe(answer, "child_session_id", text),
     data: maybe(answer, "data", (from: Answer, name) => object(withAmounts(from[name]))),
   };
 }

@@ -1,5 +1,5 @@
 import { keyed, signalOfWrite, type Call, type Caller, type WriteOptions } from "./call.js";
-import { amount, array, maybe, object, own, text, texts, time, whole, write, type JSONObject } from "./json.js";
+import { amount, array, flag, maybe, object, own, text, texts, time, whole, write, type JSONObject } from "./json.js";
 import type { MicroUSD } from "./money.js";
 import { known, scopesOf, type Names } from "./options.js";
 import { list } from "./pages.js";
@@ -65,6 +65,8 @@ export interface SessionInfo {
 /** A session with its descendants. */
 export interface SessionTree extends SessionInfo {
   readonly children: readonly SessionTree[];
+  /** Some children are missing, because a tree is read with at most 1,000 sessions. To see them, read the tree of this session. */
+  readonly childrenTruncated: boolean;
 }
 
 /** A child session. By default it is for the agent of its parent. */
@@ -149,7 +151,9 @@ function limits(given: SessionLimits) {
 }
 
 function treeFrom(value: unknown): SessionTree {
-  return { ...sessionFrom(value), children: array(object(value)["children"], treeFrom) };
+  const answer = object(value);
+  const childrenTruncated = maybe(answer, "children_truncated", flag) ?? false;
+  return { ...sessionFrom(value), children: array(answer["children"], treeFrom), childrenTruncated };
 }
 
 export function sessionFrom(value: unknown): SessionInfo {

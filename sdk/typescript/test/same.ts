@@ -2,7 +2,7 @@
 import {
   Agent, AgentLimitReached, AgentSuspended, BudgetExhausted, RequestDecided, RequestNotApproved, SessionSuspended, Client, formatUSD, IdempotencyKeyReused, InsufficientScope, LeaseClosed, LimitBelowUsage, LimitReached, NotFound,
   Organization, OrganizationSuspended, OutcomeUnknown, QuotaExceeded, RateLimited, RemitError, Session, SessionNotActive, TransactionDone,
-  TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type AgentLimits, type AskingCharge,
+  TransactionNotPending, TransactionNotReversible, Unauthorized, Unavailable, USD, type AgentLimits, type AskingCharge, type SessionParams,
   type Transaction, type Usage,
 } from "@remit/sdk";
 
@@ -292,12 +292,13 @@ async function trees(o: Organization, session: Session): Promise<void> {
   const tree = await session.tree();
   const [child] = tree.children;
   add("read a tree", tree.valueDelegated, tree.actionsDelegated, child?.parentSessionId, child?.children[0]?.id);
+  add("a tree that is not complete", child?.children[0]?.childrenTruncated);
   const made = await o.setBudget({ maxValue: 100n * USD, period: "month" });
   add("set a budget", made.maxValue, made.period);
   const budget = await o.getBudget();
   add("read a budget", budget.valueReserved, budget.valueUsed, budget.remaining, seconds(budget.resetsAt));
   await o.deleteBudget();
-  add("remove a budget", true);
+  add("delete a budget", true);
 }
 
 async function fleetRefusals(): Promise<void> {
@@ -314,6 +315,112 @@ async function fleetRefusals(): Promise<void> {
   add("a request was decided otherwise", true);
 }
 
+// served makes to the service those calls of fleet that need no state which a test cannot create.
+async function served(client: Client, o: Organization): Promise<void> {
+  const made = await o.createAgent({ name: "planner", scopes: ["sessions:delegate"] });
+  const agent = client.agent(made.id, made.secret);
+  await servedSuspensions(o, agent);
+  await servedLimits(o, agent);
+  await servedTrials(o, agent);
+  await servedRequests(o, agent);
+  await servedTrees(o, agent);
+  for await (const event of o.events(agent.id, { wait: false })) {
+    if (event.type === "session.more_requested") add("an event of a request for more", event.sessionRequestId !== undefined);
+    if (event.type === "session.delegated") add("an event of a child session", event.childSessionId !== undefined);
+  }
+}
+
+// sessionFor creates a session of the agent.
+async function sessionFor(o: Organization, agent: Agent, params: Omit<SessionParams, "agentId">): Promise<Session> {
+  return agent.session((await o.createSession({ agentId: agent.id, ...params })).id);
+}
+
+async function servedSuspensions(o: Organization, agent: Agent): Promise<void> {
+  const session = await sessionFor(o, agent, {});
+  add("suspend an agent", (await o.suspendAgent(agent.id, "leak")).suspensionReason);
+  add("the agent is suspended", (await refused(AgentSuspended, () => session.charge())).suspendedAt !== undefined);
+  add("resume an agent", (await o.resumeAgent(agent.id)).suspendedAt === undefined);
+  add("suspend all agents", await o.suspendAllAgents());
+  add("resume all agents", await o.resumeAllAgents());
+  add("suspend a session", (await o.suspendSession(session.id, "odd")).suspensionReason);
+  add("the session is suspended", (await refused(SessionSuspended, () => session.charge())).suspendedAt !== undefined);
+  add("resume a session", (await o.resumeSession(session.id)).suspendedAt === undefined);
+}
+
+async function servedLimits(o: Organization, agent: Agent): Promise<void> {
+  const limits = { maxValuePerDay: USD, maxActionsPerMinute: 3, maxOpenSessions: 2 };
+  const changed = await o.updateAgent(agent.id, { description: "limited", limits });
+  add("change an agent", changed.description);
+  const now = changed.limits!;
+  add("limits of an agent", now.maxValuePerDay, now.maxActionsPerMinute, now.maxOpenSessions);
+  const session = await sessionFor(o, agent, { maxValuePerAction: 750_000n });
+  add("limit each action", (await refused(LimitReached, () => session.charge({ value: 800_000n }))).limit);
+  await session.charge({ value: 750_000n });
+  const spent = await refused(AgentLimitReached, () => session.charge({ value: USD / 2n }));
+  add("a limit of the agent is reached", spent.limit, spent.resetsAt !== undefined);
+  const used = (await o.getAgent(agent.id)).usage!;
+  add("usage of an agent", used.valueUsedToday, used.openSessions);
+  const [, fast] = await session.chargeMany([{ count: 2 }, { count: 3 }]);
+  if (fast?.ok !== false) {
+    throw new Error("the batch has other results");
+  }
+  add("when to send an item again", fast.error instanceof RateLimited, (fast.error.retryAfter ?? 0) > 0);
+  const none = { maxValuePerDay: null, maxActionsPerMinute: null, maxOpenSessions: null };
+  add("remove a limit", (await o.updateAgent(agent.id, { limits: none })).limits!.maxValuePerDay === undefined);
+}
+
+async function servedTrials(o: Organization, agent: Agent): Promise<void> {
+  const session = await sessionFor(o, agent, { maxActions: 1, enforcement: "observe" });
+  add("try a charge", (await session.dryRunCharge({ count: 2 })).wouldRefuse);
+  add("try a transaction", (await session.dryRunBegin({ actionType: "pay" })).wouldRefuse === undefined);
+  await session.charge({ count: 2 });
+  const info = await o.getSession(session.id);
+  add("look before enforcing", info.enforcement, info.observedRefusals);
+}
+
+async function servedRequests(o: Organization, agent: Agent): Promise<void> {
+  const session = await sessionFor(o, agent, { maxActions: 1 });
+  const more = { addActions: 1, reason: "more pages" };
+  // The key is that of a charge with the key "two", which asks for the same.
+  let asked = await session.requestMore(more, { idempotencyKey: "two-ask-1" });
+  add("ask for more", asked.status, asked.addActions);
+  add("list requests for more", (await o.requests(session.id, { status: "pending" })).length);
+  add("deny a request for more", (await o.denyRequest(session.id, asked.id, "too dear")).status);
+  add("read a request for more", (await o.getRequest(session.id, asked.id)).comment);
+  const charge: AskingCharge = { count: 2, onLimit: "ask", reason: "more pages" };
+  const denied = await refused(RequestNotApproved, () => session.charge(charge, { idempotencyKey: "two" }));
+  add("more is not approved", denied.request?.status, denied.request?.comment);
+  await refused(RequestDecided, () => o.approveRequest(session.id, asked.id));
+  add("a request was decided otherwise", true);
+  asked = await session.requestMore(more);
+  add("approve a request for more", (await o.approveRequest(session.id, asked.id)).grantedActions);
+  add("wait for the decision", (await session.awaitRequest(asked.id)).status);
+  add("ask when a limit is reached", (await session.charge(charge)).maxActions);
+}
+
+async function servedTrees(o: Organization, agent: Agent): Promise<void> {
+  const set = await o.setBudget({ maxValue: 3n * USD, period: "month" });
+  add("set a budget", set.maxValue, set.period);
+  const parent = await sessionFor(o, agent, { maxActions: 10, maxValue: 2n * USD });
+  const child = await parent.createChild({ maxActions: 4, maxValue: USD });
+  add("create a child session", child.parentSessionId === parent.id);
+  const tree = await o.sessionTree(parent.id);
+  add("read a tree", tree.valueDelegated, tree.actionsDelegated, tree.children.length);
+  add("a tree that is not complete", tree.childrenTruncated);
+  const beyond = await refused(LimitReached, () => parent.createChild({ maxActions: 4, maxValue: 2n * USD }));
+  add("a limit is reached", beyond.limit, beyond.parentSessionId === parent.id);
+  await agent.session(child.id).charge({ value: USD / 4n });
+  await agent.session(child.id).end();
+  add("read a session", (await o.getSession(parent.id)).valueUsed);
+  const exhausted = await refused(BudgetExhausted, () => o.createSession({ agentId: agent.id, maxValue: 2n * USD }));
+  add("the budget is exhausted", exhausted.remaining, exhausted.resetsAt !== undefined);
+  const budget = await o.getBudget();
+  add("read a budget", budget.valueReserved, budget.valueUsed, budget.remaining);
+  await o.deleteBudget();
+  await refused(NotFound, () => o.getBudget());
+  add("delete a budget", true);
+}
+
 const seconds = (moment: Date | undefined) => Math.floor(moment!.getTime() / 1000);
 
 const service = Client.fromEnv();
@@ -327,6 +434,7 @@ if (process.argv[2] === "contract") {
   await transactions(organization, budget);
   await tokens(service, organization, scout);
   await refusals(service, organization, budget);
+  await served(service, organization);
   await ends(organization, scout, budget);
 }
 console.log(JSON.stringify(done));

@@ -39,7 +39,7 @@ class RemitError(Exception):
     code: str = ""  # machine-readable, such as invalid_request; empty if the response did not come from Remit
     request_id: str = ""  # as in the service's log
     fields: Tuple[FieldError, ...] = ()
-    retry_after: float = 0.0  # seconds; 0 if the response has no Retry-After
+    retry_after: float = 0.0  # seconds; 0 if the response does not say
 
     def __init__(self, detail: str = "") -> None:
         super().__init__(detail)
@@ -221,7 +221,7 @@ def problem(status: int, headers: Message, body: Sealed) -> RemitError:
         error = _read(status, Fields(decode(body)))
     except Malformed:
         error = _of_status(status, "")(_phrase(status))
-    error.status, error.retry_after = status, retry_after(headers)
+    error.status, error.retry_after = status, retry_after(headers) or error.retry_after
     return error
 
 
@@ -234,6 +234,8 @@ def _read(status: int, said: Fields) -> RemitError:
     error.detail = said.text("detail", "")
     error.args = (error.detail,)
     error.code, error.request_id = code, said.text("request_id", "")
+    wait = said.integer("retry_after_seconds", 0)  # as in the header, which an item of a batch does not have
+    error.retry_after = float(min(max(wait, 0), _LONGEST_RETRY_AFTER))
     wrong = [Fields(entry) for entry in said.members("errors")]
     error.fields = tuple(FieldError(w.text("field", ""), w.text("message", "")) for w in wrong)
     return error

@@ -35,6 +35,8 @@ class Event:
     transaction_id: str  # empty: none
     family_id: str  # the refresh-token family; empty: none
     lease_id: str  # empty: none
+    session_request_id: str  # the request for more; empty: none
+    child_session_id: str  # that became or was a part of the session; empty: none
     data: Optional[Dict[str, Any]]
 
     @classmethod
@@ -51,6 +53,8 @@ class Event:
             transaction_id=said.text("transaction_id", ""),
             family_id=said.text("family_id", ""),
             lease_id=said.text("lease_id", ""),
+            session_request_id=said.text("session_request_id", ""),
+            child_session_id=said.text("child_session_id", ""),
             data=said.mapping("data"),
         )
 

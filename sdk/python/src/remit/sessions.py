@@ -95,11 +95,13 @@ class SessionTree(SessionInfo):
     """A session with its descendants."""
 
     children: Tuple[SessionTree, ...]
+    # Some children are missing, because a tree is read with at most 1,000 sessions. To see them, read the tree of this session.
+    children_truncated: bool
 
     @classmethod
     def _read(cls, said: Fields) -> SessionTree:
         children = tuple(each(said.members("children"), cls._read))
-        return cls(children=children, **cls._members(said))
+        return cls(children=children, children_truncated=said.flag("children_truncated", False), **cls._members(said))
 
 
 @dataclass(frozen=True)

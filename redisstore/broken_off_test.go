@@ -1,0 +1,222 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"remit/internal/redistest"
+	"remit/money"
+)
+
+// keyedPart is a part that was set aside with an idempotency key, and the request.
+type keyedPart struct {
+	setAside
+	n NewSession
+}
+
+// asideByKey sets a part of the tenant's session aside for a child, with the same idempotency key each time.
+func (w tenant) asideByKey(t *testing.T, s *Store, n NewSession) keyedPart {
+	t.Helper()
+	n.Idempotency = &Idempotency{Key: "one", Fingerprint: [32]byte{1}}
+	act := ownActor(w.key.Organization, w.agent.ID)
+	r := must(s.setAside(t.Context(), setAsidePart, act, NewID(n.Agent), n))(t)
+	return keyedPart{must(readSetAside(r, n.Idempotency))(t), n}
+}
+
+// A creation whose part was given back must not come to life by a repetition of its request: nothing would bound it.
+func TestNoChildComesToLifeWithoutItsPart(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		act := ownActor(w.key.Organization, w.agent.ID)
+		n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 60, Lifetime: time.Minute}
+		create := func(p keyedPart) (Session, error) { return s.createOfPart(t.Context(), act, p.n, p.setAside) }
+		first, again := w.asideByKey(t, s, n), w.asideByKey(t, s, n)
+		if again.child != first.child || !again.again {
+			t.Fatalf("the repetition has %+v, the first %+v", again, first)
+		}
+		must(s.SuspendAgent(t.Context(), w.key, n.Agent, ""))(t)
+		if _, err := create(first); !isSuspended(err) {
+			t.Errorf("for a suspended agent: %v", err)
+		}
+		must(s.ResumeAgent(t.Context(), w.key, n.Agent, ""))(t)
+		var inactive *NotActiveError
+		if made, err := create(again); !errors.As(err, &inactive) {
+			t.Errorf("the repetition made %+v, %v", made, err)
+		}
+		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{})
+		_, err := s.Session(t.Context(), w.byKey(), first.child)
+		wantError(t, "the session", err, ErrUnknownSession)
+		must(create(w.asideByKey(t, s, n)))(t) // the corrected request may use the key
+		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{10, 60})
+	})
+}
+
+// A refusal of the first request must not take the part of the child that a repetition has created since.
+func TestARefusedCreationLeavesWhatARepetitionCreated(t *testing.T) {
+	t.Parallel()
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		act := ownActor(w.key.Organization, w.agent.ID)
+		n := NewSession{Agent: newAgents(t, s, w.key, 1)[0].ID, Parent: w.session.ID, MaxActions: 10, MaxValue: 60, Lifetime: time.Minute}
+		first, again := w.asideByKey(t, s, n), w.asideByKey(t, s, n)
+		refusal := error(&AgentSuspendedError{})
+		made := must(s.createOfPart(t.Context(), act, again.n, again.setAside))(t)
+		wantError(t, "the first", s.withoutChild(t.Context(), act, first.n, first.setAside, refusal), refusal)
+		w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{10, 60})
+		must(s.Charge(t.Context(), w.byKey(), made.ID, Charge{Count: 1, Value: 60}))(t)
+		if third := w.asideByKey(t, s, n); third.child != made.ID {
+			t.Errorf("the key has another child, %s", third.child)
+		}
+		must(s.EndSession(t.Context(), w.byKey(), made.ID))(t)
+		w.wantBooks(t, s, w.session.ID, 1, 60, Delegated{})
+	})
+}
+
+// The end of a branch, or its shorter lifetime, reached only the first of its sessions. Nobody repeats the request: who needs the parts
+// goes on with it.
+func TestACascadeThatWasBrokenOffGoesOnWhenItsPartsAreNeeded(t *testing.T) {
+	t.Parallel()
+	for name, breakOff := range map[string]func(ctx context.Context, s *Store, w tenant, top Session) error{
+		"end": func(ctx context.Context, s *Store, w tenant, top Session) error {
+			return s.endOne(ctx, w.key.Organization, place{top.ID, top.Agent})
+		},
+		"shorter lifetime": func(ctx context.Context, s *Store, w tenant, top Session) error {
+			act, n := ownActor(w.key.Organization, top.Agent), NewLimits{Lifetime: new(time.Second)}
+			at, err := s.readLimits(ctx, act.flow, top.ID)
+			if err == nil {
+				_, err = s.changeLimits(ctx, act, at, n)
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+				w := newTenant(t, s, NewSession{MaxActions: 50, MaxValue: 100, Lifetime: 100 * 24 * time.Hour})
+				branch := []Session{w.session}
+				for range mostLevels - 1 {
+					branch = append(branch, must(s.CreateChildSession(t.Context(), w.byKey(), NewSession{Agent: w.agent.ID,
+						Parent: branch[len(branch)-1].ID, MaxActions: 20, MaxValue: 80, Lifetime: 24 * time.Hour, WithinParent: true}))(t))
+				}
+				must(s.Charge(t.Context(), w.byKey(), branch[mostLevels-1].ID, Charge{Count: 1, Value: 4}))(t)
+				if err := breakOff(t.Context(), s, w, branch[1]); err != nil {
+					t.Fatal(err)
+				}
+				w.wantRoomWithinAMinute(t, s, step, 96)
+				for _, session := range branch[1:] {
+					if is := must(s.Session(t.Context(), w.byKey(), session.ID))(t); is.Status == Active || is.delegated() != (Delegated{}) || is.ValueUsed != 4 {
+						t.Errorf("a session below is %s, with %+v delegated and %s used", is.Status, is.delegated(), is.ValueUsed)
+					}
+				}
+			})
+		})
+	}
+}
+
+// Nobody needs the parts either: a list or a pruning goes on with the end.
+func TestAListGoesOnWithAnEndThatWasBrokenOff(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 50, MaxValue: 100})
+		child := w.child(t, s, w.session.ID, 20, 80)
+		grandchild := w.child(t, s, child.ID, 10, 40)
+		must(s.Charge(t.Context(), w.byKey(), grandchild.ID, Charge{Count: 1, Value: 4}))(t)
+		if err := s.endOne(t.Context(), w.key.Organization, place{child.ID, child.Agent}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the part of the ended child is back", func() bool {
+			must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10, Status: Active}))(t)
+			return must(s.Session(t.Context(), w.byKey(), w.session.ID))(t).delegated() == Delegated{}
+		})
+		w.wantBooks(t, s, w.session.ID, 1, 4, Delegated{})
+		if is := must(s.Session(t.Context(), w.byKey(), grandchild.ID))(t); is.Status != Completed {
+			t.Errorf("the grandchild is %s", is.Status)
+		}
+		wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization), w.session.ID)
+	})
+}
+
+// wantRoomWithinAMinute charges the tenant's session with the value every few seconds, from half a minute on.
+func (w tenant) wantRoomWithinAMinute(t *testing.T, s *Store, step func(time.Duration), value money.MicroUSD) {
+	t.Helper()
+	var err error
+	for waited := time.Duration(0); waited < time.Minute; waited += lookPause {
+		step(firstLook + waited)
+		if _, err = s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: value}); err == nil {
+			return
+		}
+	}
+	t.Errorf("after a minute: %v", err)
+}
+
+// A top-up of a session that is older than the budget was broken off when its value was reserved. The session itself knows nothing of
+// the budget yet.
+func TestTheReservationOfATopUpThatWasBrokenOffComesBack(t *testing.T) {
+	t.Parallel()
+	for name, over := range map[string]func(t *testing.T, s *Store, w tenant, step func(time.Duration)){
+		"ended": func(t *testing.T, s *Store, w tenant, _ func(time.Duration)) {
+			must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		},
+		"expired": func(_ *testing.T, _ *Store, _ tenant, step func(time.Duration)) { step(2 * time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withClock(t, func(t *testing.T, s *Store, step func(time.Duration)) {
+				w := newTenant(t, s, NewSession{MaxActions: 10, MaxValue: 50, Lifetime: time.Hour})
+				must(s.Charge(t.Context(), w.byKey(), w.session.ID, Charge{Count: 1, Value: 10}))(t)
+				must(s.SetBudget(t.Context(), w.key, 100, BudgetForever))(t)
+				act := ownActor(w.key.Organization, w.agent.ID)
+				at := must(s.readLimits(t.Context(), act.flow, w.session.ID))(t)
+				at.budgeted = true
+				must(s.grantAbove(t.Context(), act, at, NewLimits{AddValue: new(money.MicroUSD(40))}))(t)
+				if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 90 {
+					t.Errorf("the budget is %+v", is)
+				}
+				step(firstLook)
+				over(t, s, w, step)
+				must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 1, MaxValue: 90, Lifetime: time.Minute}))(t)
+				if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 90 || is.Used != 0 { // the session was never tied to it
+					t.Errorf("the budget is %+v", is)
+				}
+			})
+		})
+	}
+}
+
+// Each step of a settlement is in another cell, on a server of its own. None goes ahead of one that could be lost with its primary.
+func TestASettlementWaitsForTheReplica(t *testing.T) {
+	t.Parallel()
+	p := redistest.StartPair(t, false)
+	s := pairStore(t, p, Replicated)
+	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+	closed, open := w.child(t, s, w.session.ID, 10, 40), w.child(t, s, w.session.ID, 10, 40)
+	for _, child := range []Session{closed, open} {
+		must(s.Charge(t.Context(), w.byKey(), child.ID, Charge{Count: 1, Value: 5}))(t)
+		if err := s.endOne(t.Context(), w.key.Organization, place{child.ID, child.Agent}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(s.closeBooks(t.Context(), w.key.Organization, place{closed.ID, closed.Agent}))(t)
+	loadScripts(t, s) // or each would wait twice
+	settle := func(child Session) error {
+		_, err := s.settleOver(t.Context(), w.key.Organization, place{child.ID, child.Agent})
+		return err
+	}
+	resume := p.SuspendReplica(t)
+	wantError(t, "closing the books", settle(open), ErrOutcomeUnknown)
+	w.wantBooks(t, s, w.session.ID, 0, 0, Delegated{20, 80})
+	books := closedBooks{actions: 1, value: 5}
+	above, child := place{w.session.ID, w.agent.ID}, place{closed.ID, closed.Agent}
+	wantError(t, "taking the part", s.takeBack(t.Context(), w.key.Organization, above, child, &books), ErrOutcomeUnknown)
+	if kept := peek(t, s).PTTL(t.Context(), s.keys.session(closed.Agent, closed.ID)).Val(); kept < 365*24*time.Hour {
+		t.Errorf("the record is released, for %v", kept)
+	}
+	resume()
+	for _, child := range []Session{closed, open} {
+		eventually(t, "it is settled", func() bool { return settle(child) == nil })
+	}
+	w.wantBooks(t, s, w.session.ID, 2, 10, Delegated{})
+}

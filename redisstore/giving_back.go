@@ -1,0 +1,126 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+var lookAtParts = newScript("look_at_parts", bestEffort)
+
+const (
+	// lookPause is how long the service waits before it looks at the same part again.
+	lookPause = 10 * time.Second
+	// mostLooks is how many parts one refused request looks at in each level of the tree.
+	mostLooks = 1000
+	// mostLevels is how many levels it looks at: those of a tree.
+	mostLevels = 8
+)
+
+// givingBack runs an operation on a session. When a limit refuses it that children's parts may make room in, givingBack settles the
+// children that are over, and runs it again. With an idempotency key the first refusal is the outcome, so only the next
+// request finds the room.
+func (s *Store) givingBack(ctx context.Context, act actor, session uuid.UUID, idem *Idempotency, do func() (*reply, error)) (*reply, error) {
+	r, err := s.releasingDueHolds(ctx, act, session, do)
+	if !mayGiveBack(err) || !s.settleBelow(ctx, act.organization, place{session, act.agent}) || idem != nil && !idem.forgotten {
+		return r, err
+	}
+	return s.releasingDueHolds(ctx, act, session, do)
+}
+
+// mayGiveBack says whether children of the session that refuses this may make room.
+func mayGiveBack(err error) bool {
+	var limit *LimitError
+	var below *BelowUsageError
+	switch {
+	case errors.As(err, &limit):
+		return limit.Usage.Delegated != nil && limit.Limit != "expires_at" && limit.Limit != "max_depth"
+	case errors.As(err, &below):
+		return below.Usage.Delegated != nil
+	}
+	return false
+}
+
+// settleBelow looks at the parts of a session, or of the budget, and settles those that are over. It says whether any was.
+// Failures are ignored: the next request that needs a part tries again.
+func (s *Store) settleBelow(ctx context.Context, organization uuid.UUID, above place) bool {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var left [mostLevels]int
+	for level := range left {
+		left[level] = mostLooks
+	}
+	return s.settleLevels(ctx, organization, above, left[:])
+}
+
+// settleLevels settles the parts that are over, and before that the parts of those whose own children keep their books open. left is
+// how many it may look at in each level from here.
+func (s *Store) settleLevels(ctx context.Context, organization uuid.UUID, above place, left []int) bool {
+	waiting, any := s.settleLevel(ctx, organization, above, &left[0])
+	for p, state := range waiting {
+		if len(left) == 1 || left[1] == 0 || ctx.Err() != nil {
+			break
+		}
+		followed := s.followAbove(ctx, organization, p, state)
+		if !s.settleLevels(ctx, organization, p, left[1:]) && !followed {
+			continue
+		}
+		if state, err := s.settlePart(ctx, organization, above, p, false); err == nil && state != booksOpen && !isWaiting(state) {
+			any = true
+		}
+	}
+	return any
+}
+
+// followAbove goes on where the request that ended or shortened a session was broken off: it ends the descendants of one that was
+// ended, or makes those of one that has expired expire too. Else their parts would not come back before they are over by themselves.
+// It says whether it did.
+func (s *Store) followAbove(ctx context.Context, organization uuid.UUID, p place, state string) bool {
+	switch state {
+	case booksOfEnded:
+		return s.endBelow(ctx, ownActor(organization, p.agent), p.session) == nil
+	case booksOfExpired:
+		return s.shortenBelow(ctx, flow{Owner: organization}, p) == nil
+	}
+	return false // the descendants of a revoked agent's session may be other agents'
+}
+
+// settleLevel settles the parts of a session, or of the budget, that are over, and returns the sessions that wait for their children,
+// with the state of their books.
+func (s *Store) settleLevel(ctx context.Context, organization uuid.UUID, above place, left *int) (waiting map[place]string, any bool) {
+	keys := []string{s.keys.reservations(organization), s.keys.reservationLooks(organization)}
+	if above != (place{}) {
+		keys = []string{s.keys.parts(above.session), s.keys.looks(above.session)}
+	}
+	r, err := s.client.Run(ctx, flow{Owner: organization}, lookAtParts, keys, *left, lookPause.Milliseconds())
+	if err != nil {
+		return nil, false
+	}
+	parts := r.List(0)
+	*left -= len(parts.Values) / 2
+	var found sync.Mutex
+	waiting = map[place]string{}
+	_ = eachOf(ctx, len(parts.Values)/2, func(ctx context.Context, i int) error {
+		child, _ := members{}.id(parts.Text(2 * i))
+		agent, taken, err := readPart(parts.Text(2*i + 1))
+		if err != nil {
+			return nil //nolint:nilerr // a part that is gone meanwhile
+		}
+		p := place{child, agent}
+		state, err := s.settlePart(ctx, organization, above, p, taken)
+		found.Lock()
+		defer found.Unlock()
+		switch {
+		case err != nil || state == booksOpen:
+		case isWaiting(state):
+			waiting[p] = state
+		default:
+			any = true
+		}
+		return nil
+	})
+	return waiting, any
+}

@@ -1,0 +1,142 @@
+package redisstore
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// endTree ends the descendants of a session that has ended, and settles what it can. Errors: ErrOutcomeUnknown; then some may live, and the
+// same request goes on.
+func (s *Store) endTree(ctx context.Context, act actor, id uuid.UUID, flags string) error {
+	v := &SessionSummary{ID: id, Agent: act.agent, keptAbove: strings.Contains(flags, keptAbove), hasChildren: strings.Contains(flags, hasChildren)}
+	if v.hasChildren {
+		if err := s.endBelow(ctx, act, id); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	if settled, _ := s.settleEach(ctx, act.organization, []*SessionSummary{v}); len(settled) > 0 {
+		s.closeSessions(ctx, act.organization, []uuid.UUID{id}, time.Time{})
+	}
+	return nil
+}
+
+// settleTrees settles sessions that are over, each after its descendants, and returns those that have nothing left to settle.
+// The others stay among the open sessions, so that nothing of a tree that nobody uses again stays for ever. Where descendants keep a
+// session from that, it goes on with what may have been broken off above them.
+func (s *Store) settleTrees(ctx context.Context, organization uuid.UUID, over []*SessionSummary) []*SessionSummary {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	settled, waiting := s.settleEach(ctx, organization, over)
+	var followed []*SessionSummary
+	for _, w := range waiting {
+		if ctx.Err() == nil && s.followAbove(ctx, organization, w.at(), w.state) {
+			followed = append(followed, w.SessionSummary)
+		}
+	}
+	after, _ := s.settleEach(ctx, organization, followed)
+	return append(settled, after...)
+}
+
+// waitingTree is a session that is over and waits for its children, with the state of its books.
+type waitingTree struct {
+	*SessionSummary
+	state string
+}
+
+func (w waitingTree) at() place { return place{w.ID, w.Agent} }
+
+// settleEach settles sessions that are over, each after its descendants. It returns those that have nothing left to settle, and those
+// that wait for their children still.
+func (s *Store) settleEach(ctx context.Context, organization uuid.UUID, over []*SessionSummary) ([]*SessionSummary, []waitingTree) {
+	settled, waiting := s.settleOvers(ctx, organization, over)
+	if len(waiting) == 0 {
+		return settled, nil
+	}
+	above, again := make([]place, len(waiting)), make([]*SessionSummary, len(waiting))
+	for i, w := range waiting {
+		above[i], again[i] = w.at(), w.SessionSummary
+	}
+	s.settleAll(ctx, organization, above)
+	after, waiting := s.settleOvers(ctx, organization, again)
+	return append(settled, after...), waiting
+}
+
+// settleOvers settles those of the sessions that are in a tree. It returns those that have nothing left to settle, and those that
+// wait for their children.
+func (s *Store) settleOvers(ctx context.Context, organization uuid.UUID, over []*SessionSummary) (settled []*SessionSummary, waiting []waitingTree) {
+	states := make([]string, len(over))
+	_ = eachOf(ctx, len(over), func(ctx context.Context, i int) error {
+		if !over[i].inTree() {
+			states[i] = booksClosed
+			return nil
+		}
+		if state, err := s.settleOwn(ctx, organization, place{over[i].ID, over[i].Agent}); err == nil {
+			states[i] = state
+		}
+		return nil
+	})
+	for i, v := range over {
+		switch {
+		case isWaiting(states[i]):
+			waiting = append(waiting, waitingTree{v, states[i]})
+		case states[i] == booksClosed, states[i] == booksUnkept, states[i] == booksOpen && !v.keptAbove:
+			settled = append(settled, v)
+		}
+	}
+	return settled, waiting
+}
+
+// settleAll settles what sessions that are over have set aside, deepest first, as far as ctx lasts. Failures are ignored: a session
+// with parts stays among its organization's open ones, so the next list or pruning goes on.
+func (s *Store) settleAll(ctx context.Context, organization uuid.UUID, above []place) {
+	for of := range slices.Chunk(above, parentsAtOnce) {
+		parts, err := partsOf(ctx, s, flow{Owner: organization}, of)
+		if err != nil {
+			return
+		}
+		waiting := s.settleParts(ctx, organization, of, parts)
+		if len(waiting) == 0 {
+			continue
+		}
+		below := make([]place, len(waiting))
+		for i, p := range waiting {
+			below[i] = p.place
+		}
+		s.settleAll(ctx, organization, below)
+		s.settleParts(ctx, organization, of, waiting)
+	}
+}
+
+// settleParts settles those of the parts whose sessions are over, and returns those that wait for their own children.
+func (s *Store) settleParts(ctx context.Context, organization uuid.UUID, of []place, parts []part) (waiting []part) {
+	states := make([]string, len(parts))
+	_ = eachOf(ctx, len(parts), func(ctx context.Context, i int) error {
+		state, err := s.settlePart(ctx, organization, of[parts[i].of], parts[i].place, parts[i].taken)
+		if parts[i].taken {
+			state = booksClosed
+		}
+		if err == nil {
+			states[i] = state
+		}
+		return nil
+	})
+	var settled []uuid.UUID
+	for i, p := range parts {
+		switch {
+		case isWaiting(states[i]):
+			waiting = append(waiting, p)
+		case states[i] == booksClosed:
+			settled = append(settled, p.session)
+		}
+	}
+	for ids := range slices.Chunk(settled, 500) {
+		s.closeSessions(ctx, organization, ids, time.Time{})
+	}
+	return waiting
+}

@@ -1,0 +1,206 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"remit/internal/redistest"
+)
+
+// children creates children of a session for one agent, by API key.
+func (w tenant) children(t *testing.T, s *Store, parent uuid.UUID, n NewSession, count int) []Session {
+	t.Helper()
+	n.Parent, n.WithinParent, n.Lifetime = parent, true, max(n.Lifetime, time.Minute)
+	if n.Agent == uuid.Nil {
+		n.Agent = w.agent.ID
+	}
+	created := make([]Session, count)
+	err := eachOf(t.Context(), count, func(ctx context.Context, i int) error {
+		var err error
+		created[i], err = s.CreateChildSession(ctx, w.byKey(), n)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created
+}
+
+// However wide a tree is, one request changes few of its sessions at once, each once, and after the one above it.
+func TestATreeIsChangedFewSessionsAtATime(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1_000_000, MaxValue: 100})
+		wide := w.children(t, s, w.session.ID, NewSession{MaxActions: 100}, stepsAtOnce+10)
+		want := len(wide)
+		for _, parent := range wide[:parentsAtOnce+3] {
+			want += len(w.children(t, s, parent.ID, NewSession{MaxActions: 1}, 3))
+		}
+		var lock sync.Mutex
+		running, most, changed := 0, 0, map[uuid.UUID]bool{w.session.ID: true}
+		root := place{w.session.ID, w.agent.ID}
+		err := descend(t.Context(), s, flow{}, []place{root}, func(_ context.Context, above, child place) (place, bool, error) {
+			lock.Lock()
+			if !changed[above.session] || changed[child.session] {
+				t.Errorf("%s is changed, the one above it: %v, before: %v", child.session, changed[above.session], changed[child.session])
+			}
+			changed[child.session] = true
+			running++
+			most = max(most, running)
+			lock.Unlock()
+			time.Sleep(time.Millisecond) // so that others begin
+			lock.Lock()
+			defer lock.Unlock()
+			running--
+			return child, true, nil
+		})
+		if err != nil || len(changed)-1 != want {
+			t.Errorf("%d descendants were changed, want %d: %v", len(changed)-1, want, err)
+		}
+		if most > stepsAtOnce {
+			t.Errorf("%d were changed at once, want at most %d", most, stepsAtOnce)
+		}
+	})
+}
+
+// A session's end gives back what a crash left below it, even where no session was created.
+func TestAnEndGivesBackWhatACrashLeftBelow(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		organization := w.key.Organization
+		must(s.SetBudget(t.Context(), w.key, 100, BudgetMonth))(t)
+		root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 60, Lifetime: time.Hour}))(t)
+		child := w.children(t, s, root.ID, NewSession{MaxActions: 5, MaxValue: 50}, 1)[0]
+		taken := w.children(t, s, child.ID, NewSession{MaxActions: 1, MaxValue: 10}, 1)[0]
+		must(s.Charge(t.Context(), w.byKey(), taken.ID, Charge{Count: 1, Value: 7}))(t)
+		act, n := ownActor(organization, w.agent.ID), NewSession{Agent: w.agent.ID, MaxActions: 1, Lifetime: time.Minute, WithinParent: true}
+		for _, parent := range []Session{root, child} { // parts without a session
+			n.Parent, n.MaxValue = parent.ID, 10
+			must(s.setAside(t.Context(), setAsidePart, act, NewID(w.agent.ID), n))(t)
+		}
+		over := place{taken.ID, w.agent.ID}
+		if err := s.endOne(t.Context(), organization, over); err != nil { // its usage is taken, and then the service crashes
+			t.Fatal(err)
+		}
+		books := must(s.closeBooks(t.Context(), organization, over))(t)
+		if err := s.takeUsage(t.Context(), organization, books.above, over, books); err != nil {
+			t.Fatal(err)
+		}
+		must(s.EndSession(t.Context(), w.byKey(), root.ID))(t)
+		if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 0 || is.Used != 7 {
+			t.Errorf("the budget is %+v, want nothing reserved and 7 used", is)
+		}
+		wantIndexed(t, s, s.keys.organizationOpen(organization), w.session.ID)
+		for name, id := range map[string]uuid.UUID{"root": root.ID, "child": child.ID, "grandchild": taken.ID} {
+			if left := must(peek(t, s).PTTL(t.Context(), s.keys.session(w.agent.ID, id)).Result())(t); left > 365*24*time.Hour {
+				t.Errorf("the %s is kept for %s", name, left)
+			}
+		}
+	})
+}
+
+// A session of a tree stays among the open ones until it is settled, because nobody would look at it again.
+func TestAReaderMovesASessionOfATreeOnceItIsSettled(t *testing.T) {
+	t.Parallel()
+	onEachProxy(t, func(t *testing.T, s *Store, p *redistest.Proxy) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		must(s.SetBudget(t.Context(), w.key, 100, BudgetMonth))(t)
+		root := must(s.CreateSession(t.Context(), w.key, NewSession{Agent: w.agent.ID, MaxActions: 10, MaxValue: 60, Lifetime: time.Millisecond}))(t)
+		list := func() { must(s.Sessions(t.Context(), w.byKey(), Query{Limit: 10, Status: Active}))(t) }
+		time.Sleep(2 * time.Millisecond)
+		p.LoseReplies(takeReservation.SHA(), 1)
+		list()
+		list()
+		if is := must(s.Budget(t.Context(), w.key))(t); is.Reserved != 0 {
+			t.Errorf("%d are reserved still", is.Reserved)
+		}
+		wantIndexed(t, s, s.keys.organizationOpen(w.key.Organization), w.session.ID)
+		if left := must(peek(t, s).PTTL(t.Context(), s.keys.session(w.agent.ID, root.ID)).Result())(t); left > 365*24*time.Hour {
+			t.Errorf("it is kept for %s", left)
+		}
+	})
+}
+
+func TestCreationsOfChildrenBoundUnreadIndexes(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
+		o := w.key.Organization
+		indexes := []string{s.keys.organizationOpen(o), s.keys.organizationClosed(o), s.keys.agentSessions(w.agent.ID)}
+		for _, index := range indexes {
+			for range 2 * pruneSample {
+				addEntries(t, s, index, idOfAge(cellOf(w.agent.ID), 2*creationTime))
+			}
+		}
+		created := int64(1)
+		prunedWhile(t, func() bool {
+			w.children(t, s, w.session.ID, NewSession{MaxActions: 1}, 1)
+			created++
+			w.letSuspicionPass(t, s, creationTime+time.Minute)
+			for _, index := range indexes {
+				if must(peek(t, s).ZCard(t.Context(), index).Result())(t)-created > pruneSample/2 {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}
+
+// A tree is read as far as its texts fit, however much metadata its sessions have.
+func TestATreeIsReadAsFarAsItsTextsFit(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1_000_000})
+		const each = 16 << 10
+		fits := MostTreeText/each + 2*readAtOnce
+		metadata := fmt.Sprintf(`{"x":"%s"}`, strings.Repeat("x", each-8))
+		w.children(t, s, w.session.ID, NewSession{MaxActions: 1, Metadata: metadata}, fits)
+		tree := must(s.Tree(t.Context(), w.byKey(), w.session.ID))(t)
+		texts := 0
+		for _, child := range tree.Children {
+			texts += len(child.Metadata)
+		}
+		if !tree.Truncated || texts < MostTreeText || texts > MostTreeText+readAtOnce*each {
+			t.Errorf("%d of %d children are shown, with %d bytes; left out: %v", len(tree.Children), fits, texts, tree.Truncated)
+		}
+	})
+}
+
+// A scope that an agent has lost is not its to give, whatever its session holds.
+func TestAnAgentGivesNoScopeThatItHasLost(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 1})
+		planner := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "planner", Scopes: []string{"pay", "read", "sessions:delegate"}}, [32]byte{3}, nil))(t)
+		own := tenant{key: w.key, agent: planner, secret: [32]byte{3}}
+		own.session = must(s.CreateSession(t.Context(), w.key, NewSession{Agent: planner.ID, MaxActions: 10, Lifetime: time.Hour, Scopes: planner.Scopes}))(t)
+		other := must(s.CreateAgent(t.Context(), w.key, Agent{Name: "other", Scopes: []string{"pay", "read"}}, [32]byte{4}, nil))(t)
+		n := NewSession{Agent: other.ID, Parent: own.session.ID, MaxActions: 1, Lifetime: time.Minute}
+		by := byToken(own.exchange(t, s))
+		if child := must(s.CreateChildSession(t.Context(), by, n))(t); !slices.Equal(child.Scopes, []string{"pay", "read"}) {
+			t.Errorf("before, a child has the scopes %v", child.Scopes)
+		}
+		must(s.ChangeAgent(t.Context(), w.key, planner.ID, AgentChanges{Scopes: &[]string{"read", "sessions:delegate"}}))(t)
+		for name, caller := range map[string]Caller{"its token": by, "the key": w.byKey()} {
+			if child := must(s.CreateChildSession(t.Context(), caller, n))(t); !slices.Equal(child.Scopes, []string{"read"}) {
+				t.Errorf("by %s, a child has the scopes %v", name, child.Scopes)
+			}
+			asks := n
+			asks.Scopes = []string{"pay"}
+			_, err := s.CreateChildSession(t.Context(), caller, asks)
+			var refused *ScopeError
+			if !errors.As(err, &refused) || refused.Scope != "pay" {
+				t.Errorf("by %s, a child with the lost scope: %v", name, err)
+			}
+		}
+	})
+}
