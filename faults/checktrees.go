@@ -25,13 +25,13 @@ type Budget struct {
 	Used     money.MicroUSD `json:"value_used_usd"`
 }
 
-// ownAccount is what callers know of one session's own usage, without that of its children.
-type ownAccount struct{ actions, used, overage bounds }
+// ownUsage is what callers know of one session's own usage, without that of its children.
+type ownUsage struct{ actions, used, overage bounds }
 
 // treeNode is a session of a tree that has ended.
 type treeNode struct {
 	id, parent string // no parent: a root
-	own        ownAccount
+	own        ownUsage
 	stored     TreeSession
 	missing    bool // it is not stored
 }

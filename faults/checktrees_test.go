@@ -7,14 +7,14 @@ import (
 	"remit/money"
 )
 
-// known is an account of so much, exactly.
-func known(actions int64, used, overage money.MicroUSD) ownAccount {
-	return ownAccount{bounds{actions, actions}, bounds{int64(used), int64(used)}, bounds{int64(overage), int64(overage)}}
+// known is a usage of so much, exactly.
+func known(actions int64, used, overage money.MicroUSD) ownUsage {
+	return ownUsage{bounds{actions, actions}, bounds{int64(used), int64(used)}, bounds{int64(overage), int64(overage)}}
 }
 
 // closedTree is a root with a child and a grandchild, which spent 10, 20 and 30 in 1, 2 and 3 actions, and 5 too much below.
 func closedTree() ([]treeNode, Budget) {
-	node := func(id, parent string, own ownAccount, actions int64, used, over money.MicroUSD) treeNode {
+	node := func(id, parent string, own ownUsage, actions int64, used, over money.MicroUSD) treeNode {
 		return treeNode{id: id, parent: parent, own: own, stored: TreeSession{ID: id, Parent: parent, Overage: over,
 			Session: Session{Actions: actions, MaxActions: 10, Used: used, MaxValue: 100, Status: "completed"}}}
 	}

@@ -51,7 +51,7 @@ type grown struct {
 	agent  *Agent
 	parent *grown // nil for the root
 	depth  int
-	own    ownAccount // guarded by the tree
+	own    ownUsage // guarded by the tree
 }
 
 // StartTrees starts workers on so many trees at once, each followed by another.

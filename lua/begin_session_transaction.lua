@@ -99,7 +99,7 @@ redis.call('ZADD', agent_transactions, 0, member)
 -- The session and its sets stay at least as long as each of its transactions.
 local kept = math.max(redis.call('PTTL', session), lifetime + retention)
 if r and string.find(r, '[kc]') then -- it stays until it is settled, see docs/budgets.md
-  kept = math.max(x - now, lifetime) + retention
+  kept = math.max(math.max(x - now, lifetime) + retention, redis.call('PTTL', holds))
 end
 local ttl = string.format('%d', kept)
 --@block extend_ttl key=session

@@ -71,6 +71,23 @@ func TestARefusedChangeOfARootReservesNothing(t *testing.T) {
 	refuses("a session that has expired", w.session, more, &inactive)
 }
 
+// A session of a tree has no TTL that its holds could take over: a short one must not shorten the time of a long one.
+func TestTheHoldsOfATreeStayAsLongAsTheLastOfThem(t *testing.T) {
+	t.Parallel()
+	mini := miniredis.RunT(t)
+	s := openStore(t, Config{}, "redis://"+mini.Addr(), nil)
+	w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 1000})
+	w.child(t, s, w.session.ID, 1, 1)
+	token := w.exchange(t, s).AccessToken
+	long := w.beginning(10)
+	long.Lifetime = 30 * 24 * time.Hour
+	must(s.Begin(t.Context(), token, long))(t)
+	w.begin(t, s, token, 10)
+	if left := mini.TTL(s.keys.holds(w.agent.ID, w.session.ID)); left < long.Lifetime {
+		t.Errorf("the holds are stored for %s, and one lasts %s", left, long.Lifetime)
+	}
+}
+
 // The session has changed, though not all below it has: a client must not take it for unchanged, and add again.
 func TestAChangeThatBreaksOffInTheTreeIsInDoubt(t *testing.T) {
 	t.Parallel()
