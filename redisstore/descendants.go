@@ -16,34 +16,51 @@ var (
 	suspendDescendant = newScript("suspend_descendant", writes)
 )
 
-// descend calls do for every open descendant of a session, parents before their children, and returns them by level. It reads a
+// childPart is a child with what keeps its part, whose usage may have been taken.
+type childPart struct {
+	place
+	above place
+	taken bool
+}
+
+// descend calls do for every open descendant of a session, parents before their children, and returns all parts by level. It reads a
 // session's parts after do has returned for it, so when do has made the session refuse new children, it misses none.
-func (s *Store) descend(ctx context.Context, root place, do func(context.Context, place) error) ([][]place, error) {
-	var levels [][]place
+func (s *Store) descend(ctx context.Context, root place, do func(context.Context, place) error) ([][]childPart, error) {
+	var levels [][]childPart
 	for level := []place{root}; ; {
-		next, err := s.childrenOf(ctx, level)
-		if err != nil || len(next) == 0 {
+		parts, err := s.partsBelow(ctx, level)
+		if err != nil || len(parts) == 0 {
 			return levels, err
 		}
-		levels = append(levels, next)
-		err = eachOf(ctx, len(next), func(ctx context.Context, i int) error { return do(ctx, next[i]) })
+		levels, level = append(levels, parts), notTaken(parts)
+		err = eachOf(ctx, len(level), func(ctx context.Context, i int) error { return do(ctx, level[i]) })
 		if err != nil {
 			return levels, err
 		}
-		level = next
 	}
 }
 
-// childrenOf returns the children for which the sessions have set parts aside.
-func (s *Store) childrenOf(ctx context.Context, of []place) ([]place, error) {
+// notTaken returns the children whose books may be open.
+func notTaken(parts []childPart) []place {
+	var children []place
+	for _, part := range parts {
+		if !part.taken {
+			children = append(children, part.place)
+		}
+	}
+	return children
+}
+
+// partsBelow returns the parts that the sessions have set aside for children.
+func (s *Store) partsBelow(ctx context.Context, of []place) ([]childPart, error) {
 	read, err := pipelined(ctx, s, of, func(p redis.Pipeliner, of place) *redis.MapStringStringCmd {
 		return p.HGetAll(ctx, s.keys.parts(of.session))
 	})
 	if err != nil {
 		return nil, err
 	}
-	var children []place
-	for _, parts := range read {
+	var all []childPart
+	for i, parts := range read {
 		for member, part := range parts.Val() {
 			child, err := members{}.id(member)
 			if err != nil {
@@ -53,16 +70,14 @@ func (s *Store) childrenOf(ctx context.Context, of []place) ([]place, error) {
 			if err != nil {
 				return nil, err
 			}
-			if !taken {
-				children = append(children, place{child, agent})
-			}
+			all = append(all, childPart{place{child, agent}, of[i], taken})
 		}
 	}
-	return children, nil
+	return all, nil
 }
 
-// endBelow ends every descendant of a session that has ended, and then gives their parts back as far as that goes. Errors:
-// ErrUnavailable; then some may live, and the same request goes on.
+// endBelow ends every descendant of a session that has ended, and then gives their parts back as far as that goes, also those that an
+// earlier settlement has left half done. Errors: ErrUnavailable; then some may live, and the same request goes on.
 func (s *Store) endBelow(ctx context.Context, organization uuid.UUID, root place) error {
 	levels, err := s.descend(ctx, root, func(ctx context.Context, p place) error {
 		return s.endOne(ctx, organization, p)
@@ -74,7 +89,8 @@ func (s *Store) endBelow(ctx context.Context, organization uuid.UUID, root place
 	defer cancel()
 	for i := len(levels) - 1; i >= 0; i-- {
 		_ = eachOf(ctx, len(levels[i]), func(ctx context.Context, j int) error {
-			_, _ = s.settleOver(ctx, organization, levels[i][j])
+			part := levels[i][j]
+			_, _ = s.settlePart(ctx, organization, part.above, part.place, part.taken)
 			return nil
 		})
 	}
@@ -168,10 +184,11 @@ func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reaso
 
 // suspendChildren makes the children of a session follow it, and then theirs. A tree is at most 8 deep.
 func (s *Store) suspendChildren(ctx context.Context, organization uuid.UUID, above suspension, reason string) error {
-	children, err := s.childrenOf(ctx, []place{above.place})
+	parts, err := s.partsBelow(ctx, []place{above.place})
 	if err != nil {
 		return err
 	}
+	children := notTaken(parts)
 	return eachOf(ctx, len(children), func(ctx context.Context, i int) error {
 		p := children[i]
 		act := ownActor(organization, p.agent)

@@ -89,3 +89,26 @@ func TestALateSuspensionDoesNotSuspendWhatIsCreatedAfterTheResumption(t *testing
 		w.wantSuspended(t, s, "suspended after that", p.session, true)
 	})
 }
+
+// A settlement breaks off between two steps, and a creation after its part is set aside. The end of the session above gives both back.
+func TestTheEndOfASessionSettlesWhatIsLeftBelowIt(t *testing.T) {
+	t.Parallel()
+	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+		w := newTenant(t, s, NewSession{MaxActions: 100, MaxValue: 100})
+		o, child := w.key.Organization, w.child(t, s, w.session.ID, 50, 50)
+		grandchild, above := w.child(t, s, child.ID, 10, 10), place{child.ID, child.Agent}
+		below := place{grandchild.ID, grandchild.Agent}
+		must(s.Charge(t.Context(), w.byKey(), below.session, Charge{Count: 1, Value: 3}))(t)
+		if err := s.endOne(t.Context(), o, below); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.takeUsage(t.Context(), o, above, below, must(s.closeBooks(t.Context(), o, below))(t)); err != nil {
+			t.Fatal(err)
+		}
+		lost := NewSession{Agent: w.agent.ID, Parent: child.ID, MaxActions: 10, MaxValue: 40, Lifetime: time.Minute, WithinParent: true}
+		must(s.setAside(t.Context(), setAsidePart, ownActor(o, child.Agent), NewID(w.agent.ID), lost))(t)
+		w.wantBooks(t, s, child.ID, 1, 3, Delegated{10, 40})
+		must(s.EndSession(t.Context(), w.byKey(), child.ID))(t)
+		w.wantBooks(t, s, w.session.ID, 1, 3, Delegated{})
+	})
+}
