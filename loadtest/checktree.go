@@ -14,6 +14,7 @@ type nodeFact struct {
 	reply     reply
 	window    // from its own ledger, to those of all its descendants
 	ending    bool
+	barring   // by the suspensions of it and of those above
 }
 
 // checkNodeAction checks the answer to an action on a session of a tree. Its usage includes that of children whose books have closed,
@@ -25,7 +26,7 @@ func checkNodeAction(f nodeFact) []violation {
 		if err != nil || f.reply.status != http.StatusOK {
 			return []violation{found(ruleUnreadable, f.session, "action answered %d: %v", f.reply.status, err)}
 		}
-		return checkNodeUsage(f, used, f.requested)
+		return append(f.checkDone(), checkNodeUsage(f, used, f.requested)...)
 	case refused:
 		return checkNodeRefused(f)
 	}
@@ -45,7 +46,7 @@ func checkNodeBegin(f nodeFact) []violation {
 		return []violation{found(ruleStep, f.session, "begin answered session %s, %s, %s held of %s: %v", t.Session, t.Status, t.ValueHeld,
 			f.requested.value, err)}
 	}
-	return nil
+	return f.checkDone()
 }
 
 // checkNodeSettled checks the answer to a commit or rollback. It may be refused only because the session's end came first.
@@ -72,6 +73,8 @@ func checkNodeRefused(f nodeFact) []violation {
 	switch {
 	case f.ending && p.Code == codeNotActive:
 		return nil
+	case p.Code == codeSuspended:
+		return f.checkSuspended()
 	case f.reply.status != http.StatusForbidden || p.Code != codeLimitReached:
 		return []violation{found(ruleStatus, f.session, "refused with %s, when its end was sent: %t", f.reply, f.ending)}
 	}

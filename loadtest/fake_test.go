@@ -57,6 +57,8 @@ const (
 	endsAlone                  // the end of a session ends no descendants
 	forgetsBudget              // sets more aside for roots than the budget has
 	budgetTakesTwice           // a root's usage is added to the budget twice, occasionally
+	suspendsAlone              // a suspension does not reach descendants
+	staysSuspended             // a resumption is forgotten, occasionally
 
 	// The remaining faults break no rule: they only make outcomes unknown, and totals must still reconcile.
 	failsAfterCharge // charges, then answers 503, occasionally
@@ -80,6 +82,7 @@ type fakeService struct {
 	leases    map[string]*fakeLease
 	budget    fakeBudget
 	closes    int // of sessions
+	turns     int // suspensions and resumptions
 	changes   int // by agents
 
 	keys     sync.Mutex
@@ -124,6 +127,8 @@ func startFake(t *testing.T, f fault) string {
 	mux.HandleFunc("PUT /v1/budget", s.putBudget)
 	mux.HandleFunc("GET /v1/budget", s.getBudget)
 	mux.HandleFunc("POST /v1/sessions/{id}/end", s.end)
+	mux.HandleFunc("POST /v1/sessions/{id}/suspend", s.suspend(true))
+	mux.HandleFunc("POST /v1/sessions/{id}/resume", s.suspend(false))
 	mux.HandleFunc("POST /v1/sessions/{id}/actions", s.act)
 	mux.HandleFunc("POST /v1/sessions/{id}/leases", s.lease)
 	mux.HandleFunc("POST /v1/leases/{id}/settle", s.settle)
@@ -241,6 +246,8 @@ func (s *fakeService) act(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, `"code":"invalid_token"`)
 	case it.status != "active" && s.fault != actsAfterEnd:
 		refuse(w, http.StatusForbidden, `"code":"session_not_active","session_status":%q`, it.status)
+	case s.isSuspended(it):
+		refuse(w, http.StatusForbidden, `"code":"session_suspended"`)
 	case s.fault == refusesEarly && limit == "" && s.occasion():
 		s.refuseLimit(w, it, limitActions)
 	case s.fault == namesWrongLimit && limit == limitActions:

@@ -38,6 +38,10 @@ func (s *fakeService) begin(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusForbidden, `"code":"session_not_active","session_status":%q`, it.status)
 		return
 	}
+	if s.isSuspended(it) {
+		refuse(w, http.StatusForbidden, `"code":"session_suspended"`)
+		return
+	}
 	if limit := it.limitAgainst(charge{1, requested.Value}); limit != "" {
 		s.refuseLimit(w, it, limit)
 		return

@@ -12,6 +12,7 @@ type fakeTree struct {
 	parent    *fakeSession // nil for a root
 	children  []*fakeSession
 	part      charge // set aside for it above
+	suspended bool   // by itself
 	delegated charge // set aside for its children that are open
 }
 
@@ -56,6 +57,9 @@ func (s *fakeService) place(w http.ResponseWriter, made *fakeSession, part charg
 	case above.status != "active":
 		refuse(w, http.StatusForbidden, `"code":"session_not_active","session_status":%q`, above.status)
 		return false
+	case s.isSuspended(above) && made.part == (charge{}): // a creation, no top-up
+		refuse(w, http.StatusForbidden, `"code":"session_suspended"`)
+		return false
 	default:
 		if limit := above.limitAgainst(part); limit != "" && s.fault != overdelegates {
 			s.refuseLimit(w, above, limit)
@@ -89,6 +93,31 @@ func (s *fakeService) topUp(w http.ResponseWriter, r *http.Request) {
 		it.limits.value += by.value
 	}
 	answer(w, http.StatusOK, "%s", it)
+}
+
+func (s *fakeService) suspend(suspended bool) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		it := s.sessions[r.PathValue("id")]
+		if it.status != "active" {
+			refuse(w, http.StatusConflict, `"code":"session_not_active","session_status":%q`, it.status)
+			return
+		}
+		if s.turns++; suspended || s.fault != staysSuspended || s.turns%4 != 0 {
+			it.suspended = suspended
+		}
+		answer(w, http.StatusOK, "%s", it)
+	}
+}
+
+func (s *fakeService) isSuspended(it *fakeSession) bool {
+	for ; it != nil; it = it.parent {
+		if it.suspended || s.fault == suspendsAlone {
+			return it.suspended
+		}
+	}
+	return false
 }
 
 func (s *fakeService) tree(w http.ResponseWriter, r *http.Request) {

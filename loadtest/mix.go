@@ -21,6 +21,7 @@ const (
 	raises                // a session of a tree is topped up
 	prunes                // a session of a tree is ended, with its descendants
 	looks                 // a tree and the budget are read
+	suspends              // a session of a tree is suspended with its descendants, and resumed
 )
 
 // share is how many percent of the actions are of a task.
@@ -36,7 +37,7 @@ var mix = [...]share{
 }
 
 // treeMix is what arrives in the tree scenario.
-var treeMix = [...]share{{charges, 45}, {transacts, 15}, {grows, 20}, {raises, 10}, {prunes, 6}, {looks, 4}}
+var treeMix = [...]share{{charges, 42}, {transacts, 15}, {grows, 20}, {raises, 10}, {prunes, 6}, {looks, 4}, {suspends, 3}}
 
 const (
 	minBatch, maxBatch = 2, 20 // charges

@@ -7,6 +7,7 @@ func (o operation) String() string {
 	return [operations]string{
 		"organization", "agent", "token", "session", "action", "begin", "commit", "rollback", "refresh", "end", "read",
 		"late action", "list", "verify", "batch", "session list", "lease", "leased action", "settle", "child", "top-up", "tree", "budget",
+		"suspend",
 	}[o]
 }
 
@@ -40,6 +41,7 @@ const (
 	opTopUp    // of a session of a tree
 	opTree     // reads one
 	opBudget   // of the organization, set or read
+	opSuspend  // suspends or resumes a session of a tree
 	operations
 
 	onlySome = opVerify // and all that follow: only in some scenarios

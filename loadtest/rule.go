@@ -26,6 +26,7 @@ const (
 	ruleSum          rule = "the session and its transactions do not add up"
 	ruleStep         rule = "a step of a transaction had another effect"
 	rulePart         rule = "what was set aside for a child or a session did not come back"
+	ruleSuspended    rule = "a suspension or its end was acknowledged and not obeyed"
 	ruleBudget       rule = "the budget and its sessions do not add up"
 	ruleClient       rule = "the SDK reports another outcome than the service sent"
 

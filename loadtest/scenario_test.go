@@ -180,6 +180,8 @@ func TestScenariosDetectFaults(t *testing.T) {
 		{"descendants outlive their root", trees, endsAlone, ruleEnd},
 		{"roots get more than the budget", trees, forgetsBudget, ruleExceeded},
 		{"the budget counts twice", trees, budgetTakesTwice, ruleBudget},
+		{"suspensions do not reach descendants", trees, suspendsAlone, ruleSuspended},
+		{"resumptions are forgotten", trees, staysSuspended, ruleSuspended},
 		{"charges in trees are lost", trees, losesCharges, ruleLost},
 		{"refusals within the limits", trees, refusesEarly, ruleRefusal},
 	} {

@@ -12,7 +12,7 @@ import (
 // session meanwhile, which rolls it back.
 func (f *fleet) transactInTree(ctx context.Context, n *node, a action, due time.Time) *recorder {
 	requested := effect{charge{count: 1}, flow{begun: 1, held: a.requested.value}}
-	before := n.ledger.send(requested)
+	before := n.send(requested)
 	var tx *client.Transaction
 	t := f.call(ctx, opBegin, due, func(ctx context.Context) (err error) {
 		tx, err = n.sdk.Begin(ctx, client.TransactionParams{
@@ -37,7 +37,7 @@ func (f *fleet) transactInTree(ctx context.Context, n *node, a action, due time.
 // settleInTree commits or rolls back a transaction, with at most that effect.
 func (f *fleet) settleInTree(ctx context.Context, n *node, op operation, most flow, do func(context.Context) error) {
 	requested := effect{flow: most}
-	before := n.ledger.send(requested)
+	before := n.send(requested)
 	t := f.call(ctx, op, time.Now(), do)
 	did := requested
 	if answer, err := readTransaction(t.reply()); err == nil && op == opCommit {

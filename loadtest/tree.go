@@ -27,12 +27,13 @@ type tree struct {
 
 // node is a session of a tree. Its own ledger has what was charged to it, without its children. The tree guards its fields.
 type node struct {
-	*session // whose limits are the most that top-ups may have made
-	tree     *tree
-	parent   *node // nil for the root
-	depth    int
-	children []*node
-	ending   bool // an end of it or of a session above was sent
+	*session   // whose limits are the most that top-ups may have made
+	tree       *tree
+	parent     *node // nil for the root
+	depth      int
+	children   []*node
+	ending     bool // an end of it or of a session above was sent
+	suspension suspension
 }
 
 // live returns the sessions for which no end was sent.
@@ -89,12 +90,12 @@ func (n *node) mayHave() limits {
 }
 
 // judged completes a fact with what is known when its answer has arrived. The session's usage may include that of descendants,
-// whose books may have closed. before is what its own ledger had when the request was sent.
-func (n *node) judged(f nodeFact, before effect) nodeFact {
+// whose books may have closed. before is what was known when the request was sent.
+func (n *node) judged(f nodeFact, before knownAtSend) nodeFact {
 	n.tree.mu.Lock()
 	defer n.tree.mu.Unlock()
-	f.session, f.limits, f.ending = n.sdk.ID(), n.limits, n.ending
-	f.before = before
+	f.session, f.limits, f.ending, f.barring = n.sdk.ID(), n.limits, n.ending, n.barredSince(before)
+	f.before = before.own
 	n.eachBelow(func(m *node) { f.possible = f.possible.plus(m.ledger.possible()) })
 	return f
 }
@@ -106,13 +107,18 @@ func (f *fleet) asks(ctx context.Context, op operation, due time.Time, method, p
 	if method == http.MethodPost || method == http.MethodPatch {
 		key = fmt.Sprintf("tree-%d", f.treeKeys.Add(1))
 	}
-	return f.persist(ctx, op, due, func(ctx context.Context) error {
+	return f.persist(ctx, op, due, f.byKey(method, path, body, key))
+}
+
+// byKey returns the call that sends a request with the API key, and an idempotency key if it is not "".
+func (f *fleet) byKey(method, path, body, key string) func(context.Context) error {
+	return func(ctx context.Context) error {
 		answer, err := f.wire.send(ctx, method, path, body, map[string]string{"X-API-Key": f.apiKey, "Idempotency-Key": key})
 		if err == nil && answer.StatusCode >= http.StatusBadRequest {
 			return &client.Problem{Status: answer.StatusCode}
 		}
 		return err
-	})
+	}
 }
 
 // setBudget sets the organization's budget, to little more than what the first roots need, so that it refuses some of what follows.
@@ -179,6 +185,8 @@ func (f *fleet) inTree(ctx context.Context, a action, due time.Time) *recorder {
 		return f.raise(ctx, n, a.requested, due)
 	case a.task == prunes && (n.parent != nil || a.draw%rootsLast == 0):
 		return f.prune(ctx, n, due)
+	case a.task == suspends:
+		return f.suspendInTree(ctx, n, a, due)
 	case a.task == looks:
 		return f.look(ctx, live[0], due)
 	case a.task == transacts:
@@ -190,7 +198,7 @@ func (f *fleet) inTree(ctx context.Context, a action, due time.Time) *recorder {
 // chargeNode charges a session for an action.
 func (f *fleet) chargeNode(ctx context.Context, n *node, a action, due time.Time) *recorder {
 	requested := effect{charge: a.requested}
-	before := n.ledger.send(requested)
+	before := n.send(requested)
 	t := f.call(ctx, opAction, due, n.does(a))
 	n.ledger.finish(requested, requested, t.reply())
 	f.audit.add(checkNodeAction(n.judged(nodeFact{requested: a.requested, reply: t.reply()}, before)))
@@ -199,7 +207,7 @@ func (f *fleet) chargeNode(ctx context.Context, n *node, a action, due time.Time
 
 // grow creates a child of a session, for an agent drawn for it.
 func (f *fleet) grow(ctx context.Context, parent *node, a action, due time.Time) *recorder {
-	owner, have := f.agents[a.draw%len(f.agents)], parent.mayHave()
+	owner, have, before := f.agents[a.draw%len(f.agents)], parent.mayHave(), parent.send(effect{})
 	may := limits{max(have.actions/partOfParent, 1), have.value / partOfParent}
 	t := f.asks(ctx, opChild, due, http.MethodPost, sessionsPath, fmt.Sprintf(
 		`{"agent_id":%q,"parent_session_id":%q,"max_actions":%d,"max_value_usd":%s}`, owner.sdk.ID(), parent.sdk.ID(), may.actions, may.value))
@@ -207,7 +215,7 @@ func (f *fleet) grow(ctx context.Context, parent *node, a action, due time.Time)
 		s := &session{sdk: owner.sdk.Session(idIn(t.reply())), agent: owner, limits: may}
 		parent.tree.add(&node{session: s, tree: parent.tree, parent: parent, depth: parent.depth + 1})
 	}
-	f.audit.add(checkPart(parent.judged(nodeFact{requested: charge{may.actions, may.value}, reply: t.reply()}, effect{})))
+	f.audit.add(checkChild(parent.judged(nodeFact{requested: charge{may.actions, may.value}, reply: t.reply()}, before)))
 	return t
 }
 
@@ -215,8 +223,12 @@ func (f *fleet) grow(ctx context.Context, parent *node, a action, due time.Time)
 func (f *fleet) raise(ctx context.Context, n *node, by charge, due time.Time) *recorder {
 	by.value++ // never nothing
 	n.raise(by)
+	before := n.send(effect{})
 	t := f.asks(ctx, opTopUp, due, http.MethodPatch, sessionsPath+"/"+n.sdk.ID(), fmt.Sprintf(`{"add_actions":%d,"add_value_usd":%s}`, by.count, by.value))
-	f.audit.add(checkPart(n.judged(nodeFact{requested: by, reply: t.reply()}, effect{})))
+	f.audit.add(checkPart(n.judged(nodeFact{requested: by, reply: t.reply()}, before)))
+	if t.reply().outcome() == refused {
+		n.raise(charge{-by.count, -by.value})
+	}
 	return t
 }
 
@@ -230,6 +242,7 @@ func (f *fleet) prune(ctx context.Context, n *node, due time.Time) *recorder {
 
 // look reads a tree and the budget, and checks every limit in them.
 func (f *fleet) look(ctx context.Context, root *node, due time.Time) *recorder {
+	f.audit.add(root.tree.checkSpent())
 	t := f.asks(ctx, opTree, due, http.MethodGet, sessionsPath+"/"+root.sdk.ID()+"/tree", "")
 	f.audit.add(checkTreeRead(root.sdk.ID(), t.reply()))
 	b := f.asks(ctx, opBudget, time.Now(), http.MethodGet, budgetPath, "")

@@ -16,6 +16,7 @@ const (
 	codeNotPending   = "transaction_not_pending"
 
 	codeBudgetExhausted = "budget_exhausted"
+	codeSuspended       = "session_suspended"
 
 	limitActions     = "max_actions"
 	limitValue       = "max_value_usd"

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/google/uuid"
-	"remit/internal/redistest"
 	"remit/money"
 )
 
@@ -554,48 +552,6 @@ func TestOpenSessionsOfAnAgentAreBounded(t *testing.T) {
 		if n := len(w.noted(t, s, "agent.limit_reached")); n != 1 {
 			t.Errorf("%d events note that the limit is reached", n)
 		}
-	})
-}
-
-func TestTheLimitsHoldOverSessionsThatTwoInstancesChargeAtOnce(t *testing.T) {
-	t.Parallel()
-	onRealRedis(t, Config{}, func(t *testing.T, s *Store) {
-		const sessions, most = 20, 1000
-		other := openStore(t, s.config, s.config.URL, nil)
-		other.keys = s.keys
-		w := limitedTenant(t, s, perDay(most), NewSession{MaxValue: 100_000})
-		ids := []uuid.UUID{w.session.ID}
-		for range sessions - 1 {
-			ids = append(ids, w.another(t, s, NewSession{MaxValue: 100_000}).session.ID)
-		}
-		var charged atomic.Int64
-		var all sync.WaitGroup
-		for i, id := range ids {
-			for _, instance := range []*Store{s, other} {
-				all.Go(func() {
-					for n := range 30 {
-						value := money.MicroUSD(1 + (i+n)%5)
-						_, err := instance.Charge(context.Background(), w.byKey(), id, Charge{Count: 1, Value: value})
-						var refused *AgentLimitError
-						switch {
-						case err == nil:
-							charged.Add(int64(value))
-						case !errors.As(err, &refused):
-							t.Error(err)
-						}
-					}
-				})
-			}
-		}
-		redistest.WaitAtMost(t, time.Minute, &all)
-		var used money.MicroUSD
-		for _, id := range ids {
-			used += must(s.Session(t.Context(), w.byKey(), id))(t).ValueUsed
-		}
-		if charged.Load() != most || used != most {
-			t.Errorf("%d was charged, the sessions have used %d, want %d", charged.Load(), used, most)
-		}
-		w.wantToday(t, s, "after all", most)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/redis/go-redis/v9"
 	"remit/internal/suite"
 	"remit/money"
 )
@@ -63,7 +64,79 @@ func TestAllAgentsAreSuspendedOverSeveralPages(t *testing.T) {
 			t.Errorf("%d are resumed, want %d", got, count)
 		}
 		must(s.ExchangeSecret(t.Context(), ids[count/2], w.secret))(t)
+
+		w.breakOffSuspension(t, s)
+		first := w.suspended(t, s, ids)
+		if len(first) == 0 || len(first) == count {
+			t.Errorf("%d of %d are suspended by what broke off midway", len(first), count)
+		}
+		if got := must(s.SuspendAgents(t.Context(), w.key, "again"))(t); got != int64(count) {
+			t.Errorf("%d are suspended by the repetition, want %d", got, count)
+		}
+		again := w.suspended(t, s, ids)
+		for id, since := range first {
+			if !again[id].Equal(since) {
+				t.Errorf("suspended since %v became %v", since, again[id])
+			}
+		}
+		if len(again) != count {
+			t.Errorf("%d are suspended, want %d", len(again), count)
+		}
 	})
+}
+
+// suspended returns since when those of the agents are suspended that are.
+func (w tenant) suspended(t *testing.T, s *Store, ids []uuid.UUID) map[uuid.UUID]time.Time {
+	t.Helper()
+	since, cmds := map[uuid.UUID]time.Time{}, make([]*redis.StringCmd, len(ids))
+	_, err := peek(t, s).Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		for i, id := range ids {
+			cmds[i] = p.HGet(t.Context(), s.keys.agent(id), "suspended")
+		}
+		return nil
+	})
+	if err != nil && err != redis.Nil {
+		t.Fatal(err)
+	}
+	for i, cmd := range cmds {
+		if ms, err := cmd.Int64(); err == nil {
+			since[ids[i]] = time.UnixMilli(ms)
+		}
+	}
+	return since
+}
+
+// breakOffSuspension suspends all agents, and goes away when the first of them are.
+func (w tenant) breakOffSuspension(t *testing.T, s *Store) {
+	t.Helper()
+	ctx, goAway := context.WithCancel(t.Context())
+	defer goAway()
+	err := s.client.ForEachPrimary(t.Context(), func(_ context.Context, server *redis.Client) error {
+		server.AddHook(afterPipeline(goAway))
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SuspendAgents(ctx, w.key, "broken off"); err == nil {
+		t.Error("what broke off midway is acknowledged")
+	}
+}
+
+// afterPipeline is called after every pipeline that succeeds.
+type afterPipeline func()
+
+func (afterPipeline) DialHook(next redis.DialHook) redis.DialHook          { return next }
+func (afterPipeline) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (h afterPipeline) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		if err == nil {
+			h()
+		}
+		return err
+	}
 }
 
 // A suspension that broke off midway is completed by its repetition, which keeps the times of the first.

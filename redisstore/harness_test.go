@@ -22,6 +22,14 @@ func serverOf(t *testing.T, s *Store, key string) *redis.Client {
 	return s.client.Redis().(*redis.Client)
 }
 
+// anotherInstance returns a store on the same keys, as another instance of the service has one.
+func anotherInstance(t *testing.T, s *Store) *Store {
+	t.Helper()
+	second := must(Open(s.config))(t)
+	t.Cleanup(func() { _ = second.Close() })
+	return second
+}
+
 // proxied returns a store that speaks through a proxy to a real Redis of the test's own.
 func proxied(t *testing.T, cluster bool) (*Store, *redistest.Proxy) {
 	t.Helper()

@@ -74,7 +74,7 @@ func TestATreeIsChangedFewSessionsAtATime(t *testing.T) {
 // A session's end gives back what a crash left below it, even where no session was created.
 func TestAnEndGivesBackWhatACrashLeftBelow(t *testing.T) {
 	t.Parallel()
-	onEachRedis(t, Config{}, func(t *testing.T, s *Store) {
+	onEachRedisAndCluster(t, Config{}, func(t *testing.T, s *Store) {
 		w := newTenant(t, s, NewSession{MaxActions: 1})
 		organization := w.key.Organization
 		must(s.SetBudget(t.Context(), w.key, 100, BudgetMonth))(t)
