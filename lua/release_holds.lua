@@ -60,7 +60,7 @@ end
 local next_hold = redis.call('ZRANGE', holds, 0, 0, 'WITHSCORES')[2]
 if hd and next_hold then
   redis.call('ZADD', agent_holds, next_hold, string.sub(session, -36))
-elseif hd then
+else -- also of a session that has ended, which counts none any more: it would be found due for ever
   redis.call('ZREM', agent_holds, string.sub(session, -36))
 end
 local next_lease = lv and redis.call('ZRANGE', leases, 0, 0, 'WITHSCORES')[2]

@@ -265,6 +265,24 @@ func TestAHoldThatExpiresMakesRoomForEverySessionOfTheAgent(t *testing.T) {
 	}
 }
 
+// A session that has ended counts no hold any more, and is not looked at again when the holds that it had would have expired.
+func TestHoldsOfAnEndedSessionAreNeverDueAgain(t *testing.T) {
+	t.Parallel()
+	fromMidnight(t, func(t *testing.T, s *Store, clock func(time.Duration)) {
+		w := limitedTenant(t, s, perDay(100), NewSession{MaxValue: 1000})
+		must(s.Begin(t.Context(), w.exchange(t, s).AccessToken, w.beginning(60)))(t)
+		must(s.EndSession(t.Context(), w.byKey(), w.session.ID))(t)
+		other := w.another(t, s, NewSession{MaxValue: 1000})
+		clock(10 * time.Hour)
+		due := must(peek(t, s).ZCard(t.Context(), s.keys.agentHolds(w.agent.ID)).Result())(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := s.Charge(ctx, other.byKey(), other.session.ID, Charge{Count: 1, Value: 101})
+		wantAgentLimit(t, fmt.Sprintf("with %d sessions that have holds", due), err, LimitValuePerDay)
+		other.wantToday(t, s, "after the end", 0)
+	})
+}
+
 func TestALeaseCountsWholeInTheDayAndItsRestComesBackOnThatDay(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
