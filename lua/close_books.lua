@@ -12,9 +12,10 @@
 -- ARGV[1] = refused_for      ms that a refused id is remembered
 -- ARGV[2] = audit            see include/audit.lua
 --
--- Reply:  {'ok', state, n, v, ov, given_back, pa, pg}  state open, waiting, closed or refused; waiting is over, with children
---                          that are not settled. What it has used; its parent as text and the parent's agent (16 bytes), ''
---                          for none
+-- Reply:  {'ok', state, n, v, ov, given_back, pa, pg}  state open, waiting, closed, refused or unkept; waiting is over, with
+--                          children that are not settled; unkept is over, and nobody keeps its books: the top-up that
+--                          reserved for it was broken off. What it has used; its parent as text and the parent's agent (16
+--                          bytes), '' for none
 --         {'holds_due'}    nothing was done: release_holds.lua goes first
 -- Writes: HSET and PEXPIRE session; XADD events
 --@include audit
@@ -44,11 +45,14 @@ if agent_organization then -- else nothing can settle its holds any more
 end
 local over = e or agent_revoked or not agent_organization or now >= tonumber(x)
 local waiting = redis.call('EXISTS', looks) == 1
+if over and not waiting and not string.find(r or '', 'k', 1, true) then
+  return {'ok', 'unkept', '0', '0', '0', '0', '', ''}
+end
 local settled = not waiting
 if agent_organization and redis.call('ZCARD', holds) + redis.call('ZCARD', leases) > 0 then
   settled = false
 end
-if not (over and settled and string.find(r or '', 'k', 1, true)) then
+if not (over and settled) then
   return {'ok', over and waiting and 'waiting' or 'open', n, v, ov, given_back, pa, pg}
 end
 redis.call('HDEL', session, '') -- goes on when Redis is full, see lua.go

@@ -12,38 +12,60 @@ import (
 
 var (
 	endDescendant     = newScript("end_descendant", writes)
+	enforceDescendant = newScript("enforce_descendant", writes)
 	shortenDescendant = newScript("shorten_descendant", writes)
 	suspendDescendant = newScript("suspend_descendant", writes)
 )
 
-// descend calls do for every open descendant of a session, parents before their children, and returns them by level. It reads a
-// session's parts after do has returned for it, so when do has made the session refuse new children, it misses none.
-func (s *Store) descend(ctx context.Context, root place, do func(context.Context, place) error) ([][]place, error) {
-	var levels [][]place
+// openChild is a session for which another has a part.
+type openChild struct {
+	place
+	above place
+	taken bool // its usage has replaced what was set aside
+}
+
+// descend calls do for every open descendant of a session, parents before their children, and returns all parts by level. It reads
+// a session's parts after do has returned for it, so when do has made the session refuse new children, it misses none.
+func (s *Store) descend(ctx context.Context, root place, do func(context.Context, place) error) ([][]openChild, error) {
+	var levels [][]openChild
 	for level := []place{root}; ; {
 		next, err := s.childrenOf(ctx, level)
 		if err != nil || len(next) == 0 {
 			return levels, err
 		}
 		levels = append(levels, next)
-		err = eachOf(ctx, len(next), func(ctx context.Context, i int) error { return do(ctx, next[i]) })
+		level = stillAside(next)
+		err = eachOf(ctx, len(level), func(ctx context.Context, i int) error { return do(ctx, level[i]) })
 		if err != nil {
 			return levels, err
 		}
-		level = next
 	}
 }
 
-// childrenOf returns the children for which the sessions have set parts aside.
-func (s *Store) childrenOf(ctx context.Context, of []place) ([]place, error) {
+// stillAside returns the children whose usage nobody has taken.
+func stillAside(children []openChild) []place {
+	var places []place
+	for _, child := range children {
+		if !child.taken {
+			places = append(places, child.place)
+		}
+	}
+	return places
+}
+
+// childrenOf returns the children for which the sessions have parts.
+func (s *Store) childrenOf(ctx context.Context, of []place) ([]openChild, error) {
+	if len(of) == 0 {
+		return nil, nil
+	}
 	read, err := pipelined(ctx, s, of, func(p redis.Pipeliner, of place) *redis.MapStringStringCmd {
 		return p.HGetAll(ctx, s.keys.parts(of.session))
 	})
 	if err != nil {
 		return nil, err
 	}
-	var children []place
-	for _, parts := range read {
+	var children []openChild
+	for i, parts := range read {
 		for member, part := range parts.Val() {
 			child, err := members{}.id(member)
 			if err != nil {
@@ -53,9 +75,7 @@ func (s *Store) childrenOf(ctx context.Context, of []place) ([]place, error) {
 			if err != nil {
 				return nil, err
 			}
-			if !taken {
-				children = append(children, place{child, agent})
-			}
+			children = append(children, openChild{place{child, agent}, of[i], taken})
 		}
 	}
 	return children, nil
@@ -74,7 +94,8 @@ func (s *Store) endBelow(ctx context.Context, organization uuid.UUID, root place
 	defer cancel()
 	for i := len(levels) - 1; i >= 0; i-- {
 		_ = eachOf(ctx, len(levels[i]), func(ctx context.Context, j int) error {
-			_, _ = s.settleOver(ctx, organization, levels[i][j])
+			child := levels[i][j]
+			_, _ = s.settlePart(ctx, organization, child.above, child.place, child.taken)
 			return nil
 		})
 	}
@@ -138,6 +159,37 @@ func (s *Store) shortenBelow(ctx context.Context, organization uuid.UUID, root p
 	return nil
 }
 
+// enforceBelow makes every descendant of a session that enforces its limits do so too. Errors: ErrUnavailable; then some may
+// observe, and the same request goes on.
+func (s *Store) enforceBelow(ctx context.Context, organization uuid.UUID, root place) error {
+	_, err := s.descend(ctx, root, func(ctx context.Context, p place) error {
+		act := ownActor(organization, p.agent)
+		keys := []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent), s.keys.agent(p.agent)}
+		r, err := s.client.Run(ctx, act.flow, enforceDescendant, keys, refusedFor.Milliseconds(), s.audit(ctx, act))
+		if err == nil && r.Text(0) != "" {
+			s.usage.noteEvent(organization)
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("%w: the session enforces its limits, and not all of its descendants do: %v", ErrUnavailable, err)
+	}
+	return nil
+}
+
+// narrowBelow makes the descendants of a session follow a change of its limits.
+func (s *Store) narrowBelow(ctx context.Context, organization uuid.UUID, root place, n NewLimits) error {
+	if n.Lifetime != nil {
+		if err := s.shortenBelow(ctx, organization, root); err != nil {
+			return err
+		}
+	}
+	if n.Observes != nil && !*n.Observes {
+		return s.enforceBelow(ctx, organization, root)
+	}
+	return nil
+}
+
 // suspension is whether a session is suspended, and the version of that.
 type suspension struct {
 	place
@@ -168,14 +220,16 @@ func (s *Store) suspendBelow(ctx context.Context, act actor, id uuid.UUID, reaso
 
 // suspendChildren makes the children of a session follow it, and then theirs. A tree is at most 8 deep.
 func (s *Store) suspendChildren(ctx context.Context, organization uuid.UUID, above suspension, reason string) error {
-	children, err := s.childrenOf(ctx, []place{above.place})
+	parts, err := s.childrenOf(ctx, []place{above.place})
 	if err != nil {
 		return err
 	}
+	children := stillAside(parts)
 	return eachOf(ctx, len(children), func(ctx context.Context, i int) error {
 		p := children[i]
 		act := ownActor(organization, p.agent)
-		r, err := s.client.Run(ctx, act.flow, suspendDescendant, []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent)},
+		keys := []string{s.keys.session(p.agent, p.session), s.keys.events(p.agent), s.keys.agent(p.agent)}
+		r, err := s.client.Run(ctx, act.flow, suspendDescendant, keys,
 			above.suspended, above.version, reason, refusedFor.Milliseconds(), s.audit(ctx, act))
 		if err != nil || r.Text(0) == "" {
 			return err

@@ -55,7 +55,7 @@ func ownActor(organization, agent uuid.UUID) actor {
 
 // closedBooks is what a session has used.
 type closedBooks struct {
-	state                    string // open, waiting, closed or refused
+	state                    string // open, waiting, closed, refused or unkept
 	actions                  int64
 	value, overage, refunded money.MicroUSD
 	above                    place
@@ -65,6 +65,7 @@ const (
 	booksOpen    = "open"
 	booksWaiting = "waiting" // over, with children that are not settled
 	booksRefused = "refused"
+	booksUnkept  = "unkept" // over, and in no budget
 )
 
 // mayChange says whether the usage is not final yet.
@@ -91,7 +92,7 @@ func (s *Store) closeBooks(ctx context.Context, organization uuid.UUID, p place)
 // the next settlement goes on.
 func (s *Store) settleOver(ctx context.Context, organization uuid.UUID, p place) (bool, error) {
 	books, err := s.closeBooks(ctx, organization, p)
-	if err != nil || books.mayChange() || books.state == booksRefused {
+	if err != nil || books.mayChange() || books.state == booksRefused || books.state == booksUnkept {
 		return false, err
 	}
 	return true, s.takeBack(ctx, organization, books.above, p, &books)
@@ -130,7 +131,7 @@ func (s *Store) takeBack(ctx context.Context, organization uuid.UUID, above, p p
 		return err
 	}
 	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.session), s.keys.looks(above.session),
-		s.keys.closedChildren(above.session)}
+		s.keys.closedChildren(above.session), s.keys.sessionTransactions(above.session, above.session)}
 	r, err := s.client.Run(ctx, act.flow, dropPart, keys, p.session, s.config.Retention.Milliseconds())
 	if err != nil {
 		return err
@@ -148,7 +149,8 @@ func (s *Store) takeUsage(ctx context.Context, organization uuid.UUID, above, p 
 		_, err := s.client.Run(ctx, act.flow, takeReservation, keys, p.session, int64(b.value))
 		return err
 	}
-	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.session), s.keys.events(above.agent)}
+	keys := []string{s.keys.session(above.session, above.session), s.keys.parts(above.session), s.keys.events(above.agent),
+		s.keys.agent(above.agent)}
 	_, err := s.client.Run(ctx, act.flow, takePart, keys, p.session, b.actions, int64(b.value), int64(b.overage),
 		int64(b.refunded), s.audit(ctx, act))
 	return err
@@ -299,8 +301,12 @@ func (s *Store) settleListed(ctx context.Context, organization uuid.UUID, over [
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	_ = eachOf(ctx, len(over), func(ctx context.Context, i int) error {
+		p := place{over[i].ID, over[i].Agent}
+		if over[i].hasChildren {
+			s.settleBelow(ctx, organization, p)
+		}
 		if over[i].keptAbove {
-			_, _ = s.settleOver(ctx, organization, place{over[i].ID, over[i].Agent})
+			_, _ = s.settleOver(ctx, organization, p)
 		}
 		return nil
 	})

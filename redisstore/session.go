@@ -91,7 +91,9 @@ type SessionSummary struct {
 	MaxValue    money.MicroUSD
 	Expires     time.Time
 
-	keptAbove bool // its usage counts in a parent or a budget; see docs/budgets.md
+	// See docs/budgets.md: a parent or a budget has not taken its usage; it has or had children.
+	keptAbove, hasChildren bool
+	unsettled              bool // keptAbove, or a child has not given its part back
 }
 
 // NewSession describes a session to create.

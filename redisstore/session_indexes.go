@@ -69,11 +69,13 @@ func (s *Store) openSessions(organization uuid.UUID) index[SessionSummary] {
 	return ix
 }
 
-// closedSessions is the organization's index of closed sessions.
+// closedSessions is the organization's index of closed sessions. Its repair settles those that are not.
 func (s *Store) closedSessions(organization uuid.UUID) index[SessionSummary] {
 	return index[SessionSummary]{
 		key: s.keys.organizationClosed(organization), load: s.loadSessionsOf(organization, uuid.Nil),
-		late: s.lateIndex(organization, s.keys.organizationOpen, s.keys.suspectSessions),
+		late:    s.lateIndex(organization, s.keys.organizationOpen, s.keys.suspectSessions),
+		belongs: func(v *SessionSummary) bool { return v.Status == Active || !v.unsettled },
+		move:    func(ctx context.Context, over []*SessionSummary) { s.settleListed(ctx, organization, over) },
 	}
 }
 
